@@ -1,0 +1,92 @@
+//! Who is asking. Handlers take a [`Caller`] before anything of the body is read.
+
+pub mod accounts;
+pub(crate) mod jwt;
+pub(crate) mod password;
+pub(crate) mod throttle;
+pub(crate) mod token;
+
+use axum::{
+    extract::{FromRef, FromRequestParts},
+    http::{HeaderMap, HeaderName, header, request::Parts},
+};
+use lectern_shared::{
+    db,
+    ids::UserId,
+    model::user::User,
+};
+
+use crate::{error::ApiError, state::AppState};
+
+/// The spelling that the interface was published with.
+const AUTORIZATION: HeaderName = HeaderName::from_static("autorization");
+/// The API token's header, and the spelling that proxies let through.
+const TOKEN_HEADERS: [HeaderName; 2] =
+    [HeaderName::from_static("x_service_api_key"), HeaderName::from_static("x-service-api-key")];
+
+/// Whoever holds a valid bearer token: a JSON web token or an API token.
+#[derive(Clone, Debug)]
+pub(crate) struct Caller(pub(crate) User);
+
+/// Like [`Caller`]; an API token's own header is read too.
+#[derive(Clone, Debug)]
+pub(crate) struct TokenCaller(pub(crate) User);
+
+impl Caller {
+    pub(crate) fn id(&self) -> UserId {
+        self.0.id
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Caller
+where
+    AppState: FromRef<S>,
+{
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let credential = bearer(&parts.headers)?.ok_or_else(|| ApiError::unauthorized(MISSING))?;
+        authenticate(&AppState::from_ref(state), credential).await.map(Self)
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for TokenCaller
+where
+    AppState: FromRef<S>,
+{
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let token = TOKEN_HEADERS.iter().find_map(|name| parts.headers.get(name)).map(|value| value.to_str());
+        let credential = match token {
+            Some(Ok(token)) => token.trim(),
+            Some(Err(_)) => return Err(ApiError::unauthorized(INVALID)),
+            None => bearer(&parts.headers)?.ok_or_else(|| ApiError::unauthorized(MISSING_TOKEN))?,
+        };
+        authenticate(&AppState::from_ref(state), credential).await.map(Self)
+    }
+}
+
+const MISSING: &str = "Send the header `Authorization: Bearer <token>`, with a token from /auth/sign-in or an API token.";
+const MISSING_TOKEN: &str = "Send the header `X_SERVICE_API_KEY` with the value of an API token.";
+const INVALID: &str = "The credentials are not valid, or not valid any more. Sign in again.";
+
+/// The credential behind `Bearer`, in either spelling of the header.
+fn bearer(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
+    let Some(value) = headers.get(header::AUTHORIZATION).or_else(|| headers.get(AUTORIZATION)) else {
+        return Ok(None);
+    };
+    let refused = || ApiError::unauthorized("The header must have the form `Bearer <token>`.");
+    let (scheme, credential) = value.to_str().map_err(|_| refused())?.split_once(' ').ok_or_else(refused)?;
+    if scheme.eq_ignore_ascii_case("bearer") { Ok(Some(credential.trim())) } else { Err(refused()) }
+}
+
+async fn authenticate(state: &AppState, credential: &str) -> Result<User, ApiError> {
+    let invalid = || ApiError::unauthorized(INVALID);
+    if credential.starts_with(token::PREFIX) {
+        return token::authenticate(&state.runtime, credential).await?.ok_or_else(invalid);
+    }
+    let claims = state.jwt.verify(credential, state.runtime.clock.now()).ok_or_else(invalid)?;
+    let user = db::accounts::find(&state.runtime.db, claims.sub).await?.ok_or_else(invalid)?;
+    if user.token_version == claims.ver { Ok(user) } else { Err(invalid()) }
+}

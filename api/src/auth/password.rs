@@ -1,0 +1,80 @@
+//! Passwords: argon2id, off the async threads, a bounded number at once.
+
+use std::sync::{Arc, LazyLock};
+
+use argon2::{
+    Argon2,
+    password_hash::{PasswordHasher, PasswordVerifier, phc::PasswordHash},
+};
+use secrecy::{ExposeSecret, SecretString};
+use tokio::sync::Semaphore;
+
+use crate::error::ApiError;
+
+/// Hashes and verifies. The parameters are those of the crate: argon2id, 19 MiB, two passes, one lane, which is the
+/// current OWASP minimum.
+#[derive(Clone)]
+pub(crate) struct Passwords {
+    slots: Arc<Semaphore>,
+}
+
+/// What a password of nobody is compared with, so that an unknown account takes as long as a known one.
+static NOBODY: LazyLock<String> = LazyLock::new(|| hash(b"nobody's password").unwrap_or_default());
+
+fn hash(password: &[u8]) -> Result<String, argon2::password_hash::Error> {
+    Ok(Argon2::default().hash_password(password)?.to_string())
+}
+
+fn matches(password: &[u8], hash: &str) -> bool {
+    PasswordHash::new(hash).is_ok_and(|hash| Argon2::default().verify_password(password, &hash).is_ok())
+}
+
+impl Passwords {
+    pub(crate) fn new() -> Self {
+        let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+        Self { slots: Arc::new(Semaphore::new(cores)) }
+    }
+
+    /// The password's hash, in PHC form.
+    pub(crate) async fn hash(&self, password: SecretString) -> Result<String, ApiError> {
+        self.run(move || hash(password.expose_secret().as_bytes())).await?.map_err(|error| {
+            tracing::error!(%error, "a password could not be hashed");
+            ApiError::internal()
+        })
+    }
+
+    /// Whether the password fits; false without a hash, after as much work.
+    pub(crate) async fn verify(&self, password: SecretString, hash: Option<String>) -> Result<bool, ApiError> {
+        self.run(move || {
+            let known = hash.is_some();
+            let fits = matches(password.expose_secret().as_bytes(), hash.as_deref().unwrap_or(&NOBODY));
+            known && fits
+        })
+        .await
+    }
+
+    async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, ApiError> {
+        let slot = Arc::clone(&self.slots).acquire_owned().await.map_err(|_| ApiError::internal())?;
+        // The slot goes with the work: a caller that goes away does not let another begin before it ends.
+        let done = tokio::task::spawn_blocking(move || {
+            let _slot = slot;
+            work()
+        });
+        done.await.map_err(|_| ApiError::internal())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_password_fits_its_own_hash_only() {
+        let passwords = Passwords::new();
+        let hash = passwords.hash(SecretString::from("correct horse")).await.unwrap();
+        assert!(hash.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{hash}");
+        assert!(passwords.verify(SecretString::from("correct horse"), Some(hash.clone())).await.unwrap());
+        assert!(!passwords.verify(SecretString::from("wrong horse"), Some(hash)).await.unwrap());
+        assert!(!passwords.verify(SecretString::from("nobody's password"), None).await.unwrap());
+    }
+}

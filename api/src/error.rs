@@ -1,0 +1,114 @@
+//! The one error of the API, and its form. Causes go to the log; a client sees a code and a sentence.
+
+use axum::{
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+use lectern_shared::{db::DbError, search::SearchError, secrets::SecretError};
+use serde::Serialize;
+
+/// A field of the request that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct FieldError {
+    /// Where it stands, such as `llm.model`.
+    pub(crate) path: String,
+    /// What would be right.
+    pub(crate) message: String,
+}
+
+/// Why a request was not answered with success.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ApiError {
+    pub(crate) status: StatusCode,
+    pub(crate) code: &'static str,
+    pub(crate) message: String,
+    pub(crate) fields: Vec<FieldError>,
+    /// Seconds after which the same request may work.
+    pub(crate) retry_after: Option<u64>,
+}
+
+impl ApiError {
+    pub(crate) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+        Self { status, code, message: message.into(), fields: Vec::new(), retry_after: None }
+    }
+
+    pub(crate) fn malformed(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "malformed_json", message)
+    }
+
+    pub(crate) fn unauthorized(message: &str) -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "unauthorized", message)
+    }
+
+    pub(crate) fn forbidden(message: &str) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "forbidden", message)
+    }
+
+    /// For an unknown id and for any id of another user alike.
+    pub(crate) fn not_found(noun: &str) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not_found", format!("There is no such {noun}."))
+    }
+
+    pub(crate) fn conflict(message: &str) -> Self {
+        Self::new(StatusCode::CONFLICT, "conflict", message)
+    }
+
+    pub(crate) fn invalid(fields: Vec<FieldError>) -> Self {
+        let message = "Some fields are not valid; see `fields`.";
+        Self { fields, ..Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_fields", message) }
+    }
+
+    pub(crate) fn internal() -> Self {
+        let message = "Something failed inside the service. The request id finds it in the log.";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", message)
+    }
+
+    fn unavailable() -> Self {
+        let message = "A part of the service is away; try again shortly.";
+        Self { retry_after: Some(1), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message) }
+    }
+}
+
+/// The body is made by [`crate::http::observe`], which knows the request's id.
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let mut response = self.status.into_response();
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+impl From<DbError> for ApiError {
+    fn from(error: DbError) -> Self {
+        match error {
+            DbError::Duplicate => Self::conflict("This exists already."),
+            DbError::Failed(_) => {
+                tracing::error!(%error, "the database failed");
+                Self::unavailable()
+            }
+            DbError::Unreadable(_) => {
+                tracing::error!(%error, "a stored value cannot be read");
+                Self::internal()
+            }
+        }
+    }
+}
+
+impl From<SecretError> for ApiError {
+    fn from(error: SecretError) -> Self {
+        tracing::error!(%error, "a stored secret cannot be read");
+        Self::internal()
+    }
+}
+
+impl From<SearchError> for ApiError {
+    fn from(error: SearchError) -> Self {
+        match error {
+            SearchError::Db(error) => error.into(),
+            SearchError::Index(error) => {
+                tracing::error!(%error, "the index failed");
+                Self::unavailable()
+            }
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! What handlers take from a request. A handler never sees an invalid id or body.
+
+use std::{fmt::Display, str::FromStr};
+
+use axum::{
+    RequestPartsExt,
+    extract::{FromRef, FromRequest, FromRequestParts, Path, Request},
+    http::{HeaderMap, StatusCode, Uri, header, request::Parts},
+};
+use futures::StreamExt;
+use lectern_shared::runtime::Runtime;
+use serde_json::{Map, Value};
+
+use crate::error::{ApiError, FieldError};
+
+/// The id in the path. Text that cannot be one is an unknown id.
+pub(crate) struct PathId<T>(pub(crate) T);
+
+impl<T: FromStr, S: Send + Sync> FromRequestParts<S> for PathId<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        let unknown = || ApiError::not_found("id");
+        let Path(text) = parts.extract::<Path<String>>().await.map_err(|_| unknown())?;
+        text.parse().map(Self).map_err(|_| unknown())
+    }
+}
+
+/// A query parameter; the first one, if there are several.
+pub(crate) fn parameter(uri: &Uri, name: &str) -> Option<String> {
+    let query = uri.query()?;
+    url::form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
+}
+
+/// A body that can be read from JSON fields.
+pub(crate) trait FromFields: Sized {
+    /// Reads the fields. What is wrong is noted in `fields`; the value is used only when nothing is.
+    fn from_fields(fields: &mut Fields<'_>) -> Self;
+}
+
+/// A valid JSON body.
+pub(crate) struct Valid<T>(pub(crate) T);
+
+impl<T: FromFields, S: Send + Sync> FromRequest<S> for Valid<T>
+where
+    Runtime: FromRef<S>,
+{
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        let limit = Runtime::from_ref(state).settings.limits.body_bytes;
+        let body = read_json(request, limit).await?;
+        let Value::Object(map) = body else {
+            return Err(ApiError::malformed("The body must be a JSON object."));
+        };
+        let mut errors = Vec::new();
+        find_nul(&Value::Object(map.clone()), &mut String::new(), &mut errors);
+        let value = T::from_fields(&mut Fields { map: &map, path: String::new(), errors: &mut errors });
+        if errors.is_empty() { Ok(Self(value)) } else { Err(ApiError::invalid(errors)) }
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let Some(value) = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()) else { return false };
+    let kind = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"))
+}
+
+async fn read_json(request: Request, limit: u64) -> Result<Value, ApiError> {
+    if !is_json(request.headers()) {
+        let message = "Send the body as JSON, with Content-Type: application/json.";
+        return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message));
+    }
+    let too_large = || {
+        let message = format!("The body may have at most {limit} bytes.");
+        ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
+    };
+    let mut bytes = Vec::new();
+    let mut body = request.into_body().into_data_stream();
+    while let Some(part) = body.next().await {
+        let part = part.map_err(|_| ApiError::malformed("The body ended before it was complete."))?;
+        if (bytes.len() + part.len()) as u64 > limit {
+            return Err(too_large());
+        }
+        bytes.extend_from_slice(&part);
+    }
+    serde_json::from_slice(&bytes).map_err(|error| {
+        ApiError::malformed(format!("The body is not valid JSON (line {}, column {}).", error.line(), error.column()))
+    })
+}
+
+/// NUL cannot be stored, and nobody means it.
+fn find_nul(value: &Value, path: &mut String, errors: &mut Vec<FieldError>) {
+    let mut within = |step: &str, value: &Value, errors: &mut Vec<FieldError>| {
+        let length = path.len();
+        if !path.is_empty() {
+            path.push('.');
+        }
+        path.push_str(step);
+        find_nul(value, path, errors);
+        path.truncate(length);
+    };
+    match value {
+        Value::String(text) if text.contains('\0') => {
+            errors.push(FieldError { path: path.clone(), message: "must not contain the character U+0000".to_owned() });
+        }
+        Value::Array(items) => items.iter().enumerate().for_each(|(at, item)| within(&at.to_string(), item, errors)),
+        Value::Object(map) => {
+            for (key, item) in map {
+                if key.contains('\0') {
+                    let message = "no key may contain the character U+0000".to_owned();
+                    errors.push(FieldError { path: key.replace('\0', "\u{fffd}"), message });
+                }
+                within(key, item, errors);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// The fields of a JSON object, read one by one. Every wrong one is noted with its path and what would be right; the
+/// reader gets a stand-in and goes on, so that a caller learns of all of them at once.
+pub(crate) struct Fields<'a> {
+    map: &'a Map<String, Value>,
+    path: String,
+    errors: &'a mut Vec<FieldError>,
+}
+
+impl<'a> Fields<'a> {
+    /// Notes that a field is wrong.
+    pub(crate) fn refuse(&mut self, name: &str, message: impl Display) {
+        let path = if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) };
+        self.errors.push(FieldError { path, message: message.to_string() });
+    }
+
+    /// Notes every field that is none of these.
+    pub(crate) fn only(&mut self, names: &[&str]) {
+        let unknown: Vec<&'a String> = self.map.keys().filter(|name| !names.contains(&name.as_str())).collect();
+        for name in unknown {
+            self.refuse(name, format_args!("cannot be set; these can: {}", names.join(", ")));
+        }
+    }
+
+    /// A field's value; null counts as absent.
+    pub(crate) fn get(&self, name: &str) -> Option<&'a Value> {
+        self.map.get(name).filter(|value| !value.is_null())
+    }
+
+    /// A text that need not be there, of at most `longest` characters.
+    pub(crate) fn optional_text(&mut self, name: &str, longest: usize) -> Option<String> {
+        match self.get(name)? {
+            Value::String(text) if text.chars().count() > longest => {
+                self.refuse(name, format_args!("must have at most {longest} characters"));
+                None
+            }
+            Value::String(text) => Some(text.clone()),
+            _ => {
+                self.refuse(name, "must be a string");
+                None
+            }
+        }
+    }
+
+    /// A text that must be there and not be blank.
+    pub(crate) fn text(&mut self, name: &str, longest: usize) -> String {
+        if self.get(name).is_none() {
+            self.refuse(name, "is required");
+            return String::new();
+        }
+        let text = self.optional_text(name, longest).unwrap_or_else(|| "?".to_owned());
+        if text.trim().is_empty() {
+            self.refuse(name, "must not be empty");
+        }
+        text
+    }
+
+    /// One word of several.
+    pub(crate) fn choice<T: FromStr>(&mut self, name: &str, choices: &str) -> Option<T> {
+        let Some(value) = self.get(name) else {
+            self.refuse(name, format_args!("is required: one of {choices}"));
+            return None;
+        };
+        let found = value.as_str().and_then(|text| text.parse().ok());
+        if found.is_none() {
+            self.refuse(name, format_args!("must be one of {choices}"));
+        }
+        found
+    }
+
+    /// True or false.
+    pub(crate) fn boolean(&mut self, name: &str) -> Option<bool> {
+        match self.get(name)? {
+            Value::Bool(yes) => Some(*yes),
+            _ => {
+                self.refuse(name, "must be true or false");
+                None
+            }
+        }
+    }
+
+    /// A whole number of at least 1, as a number or as digits in a string.
+    pub(crate) fn count(&mut self, name: &str) -> Option<u32> {
+        let number = match self.get(name)? {
+            Value::Number(number) => number.as_u64(),
+            Value::String(text) => text.trim().parse().ok(),
+            Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+        };
+        let number = number.and_then(|number| u32::try_from(number).ok()).filter(|number| *number > 0);
+        if number.is_none() {
+            self.refuse(name, "must be a whole number of at least 1");
+        }
+        number
+    }
+
+    /// A number between two bounds, both included.
+    pub(crate) fn number(&mut self, name: &str, min: f64, max: f64) -> Option<f64> {
+        let number = self.get(name)?.as_f64().filter(|number| (min..=max).contains(number));
+        if number.is_none() {
+            self.refuse(name, format_args!("must be a number between {min} and {max}"));
+        }
+        number
+    }
+
+    /// A JSON object.
+    pub(crate) fn object(&mut self, name: &str) -> Option<Map<String, Value>> {
+        match self.get(name)? {
+            Value::Object(map) => Some(map.clone()),
+            _ => {
+                self.refuse(name, "must be an object");
+                None
+            }
+        }
+    }
+
+    /// The id of something of the caller's.
+    pub(crate) fn id<T: FromStr>(&mut self, name: &str) -> Option<T> {
+        match self.get(name) {
+            None => {
+                self.refuse(name, "is required");
+                None
+            }
+            // Text that cannot be an id is an unknown id, which the handler answers.
+            Some(Value::String(text)) => text.parse().ok(),
+            Some(_) => {
+                self.refuse(name, "must be a string");
+                None
+            }
+        }
+    }
+
+    /// Reads an inner object with its own paths.
+    pub(crate) fn nested<T>(&mut self, name: &str, read: impl FnOnce(&mut Fields<'_>) -> T) -> Option<T> {
+        match self.get(name)? {
+            Value::Object(map) => {
+                let path = if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) };
+                Some(read(&mut Fields { map, path, errors: self.errors }))
+            }
+            _ => {
+                self.refuse(name, "must be an object");
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What holds for every request: an id, one log line, the form of errors, and no panic that gets out.
+
+use std::{panic::AssertUnwindSafe, time::Instant};
+
+use axum::{
+    Json,
+    extract::{MatchedPath, Request, State},
+    http::{HeaderName, HeaderValue, StatusCode, header},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use futures::FutureExt;
+use serde_json::json;
+use tracing::Instrument;
+use uuid::Uuid;
+
+use crate::{error::ApiError, state::AppState};
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Longest caller-made request id that is taken over.
+const LONGEST_ID: usize = 128;
+
+/// The caller's own id, if it is a sane one; else a new one.
+fn request_id(request: &Request) -> String {
+    let sane = |id: &&str| {
+        (1..=LONGEST_ID).contains(&id.len())
+            && id.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b':'))
+    };
+    let own = request.headers().get(REQUEST_ID).and_then(|value| value.to_str().ok()).filter(sane);
+    own.map_or_else(|| Uuid::now_v7().to_string(), str::to_owned)
+}
+
+/// Gives the request an id, answers errors and panics in the one form, and writes one log line.
+pub(crate) async fn observe(State(_): State<AppState>, request: Request, next: Next) -> Response {
+    let id = request_id(&request);
+    let method = request.method().clone();
+    // The pattern, not the path: paths hold ids.
+    let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
+    let started = Instant::now();
+    let span = tracing::info_span!("request", id);
+    let answer = async {
+        let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;
+        let mut response = answered.unwrap_or_else(|_| {
+            tracing::error!("the handler panicked");
+            ApiError::internal().into_response()
+        });
+        if let Some(error) = response.extensions_mut().remove::<ApiError>() {
+            response = error_response(&error, &id);
+        }
+        let status = response.status().as_u16();
+        let milliseconds = started.elapsed().as_secs_f64() * 1000.0;
+        let route = route.as_deref().unwrap_or("unknown");
+        match status {
+            500.. => tracing::error!(%method, route, status, milliseconds, "request"),
+            _ => tracing::info!(%method, route, status, milliseconds, "request"),
+        }
+        if let Ok(value) = HeaderValue::from_str(&id) {
+            response.headers_mut().insert(REQUEST_ID, value);
+        }
+        response
+    };
+    answer.instrument(span).await
+}
+
+fn error_response(error: &ApiError, request_id: &str) -> Response {
+    let mut body = json!({
+        "success": false,
+        "data": null,
+        "error": {"code": error.code, "message": error.message},
+        "requestId": request_id,
+    });
+    if !error.fields.is_empty()
+        && let Some(object) = body.get_mut("error").and_then(|error| error.as_object_mut())
+    {
+        object.insert("fields".to_owned(), json!(error.fields));
+    }
+    let mut response = (error.status, Json(body)).into_response();
+    if let Some(seconds) = error.retry_after {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    if error.status == StatusCode::UNAUTHORIZED {
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    response
+}
+
+/// Answers for paths that do not exist.
+pub(crate) async fn unknown_path() -> ApiError {
+    ApiError::new(StatusCode::NOT_FOUND, "not_found", "There is nothing at this path.")
+}
+
+/// Answers for methods that a path does not have.
+pub(crate) async fn method_not_allowed() -> ApiError {
+    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "This path does not take this method.")
+}

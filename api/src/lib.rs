@@ -1,0 +1,43 @@
+//! The API: answers requests over the relational store and the search index, and queues the work that outlives them.
+
+mod auth;
+mod error;
+mod extract;
+mod http;
+pub mod llm;
+pub mod predict;
+mod response;
+mod routes;
+mod state;
+
+use std::{io, net::SocketAddr};
+
+use axum::{Router, middleware};
+use lectern_shared::{runtime::Runtime, shutdown::Shutdown};
+use tokio::net::TcpListener;
+
+use crate::state::AppState;
+pub use crate::auth::accounts;
+
+/// The whole HTTP interface.
+pub fn router(runtime: Runtime) -> Router {
+    let state = AppState::new(runtime);
+    Router::new()
+        .nest("/api/v1", routes::v1())
+        .merge(routes::health::router())
+        .fallback(http::unknown_path)
+        .method_not_allowed_fallback(http::method_not_allowed)
+        .layer(middleware::from_fn_with_state(state.clone(), http::observe))
+        .with_state(state)
+}
+
+/// Answers requests on `listener` until the shutdown begins, then until those in hand are answered.
+pub async fn serve(runtime: Runtime, listener: TcpListener, shutdown: Shutdown) -> io::Result<()> {
+    let app = router(runtime).into_make_service_with_connect_info::<SocketAddr>();
+    let (soft, hard) = (shutdown.soft().clone(), shutdown.hard().clone());
+    let server = axum::serve(listener, app).with_graceful_shutdown(soft.cancelled_owned());
+    tokio::select! {
+        served = server => served,
+        () = hard.cancelled() => Ok(()),
+    }
+}

@@ -1,0 +1,139 @@
+//! What can go wrong between this service and a model provider.
+//!
+//! Upstream error bodies quote API keys, prompts and addresses, so nothing of them is kept: an error is a class,
+//! a status and the provider's label, and its text is safe to send to a client and to log.
+
+use std::time::Duration;
+
+use super::Provider;
+
+/// A chat call that failed for good, after every try it was entitled to.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("The model provider {provider} {kind}.")]
+pub struct ChatError {
+    /// The provider that was asked.
+    pub provider: Provider,
+    /// Requests sent, the failed ones included.
+    pub attempts: u32,
+    /// The class of the failure.
+    pub kind: ChatErrorKind,
+}
+
+/// The class of a failed chat call.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ChatErrorKind {
+    /// The provider does not accept the credentials (401, 403).
+    #[error("rejected the credentials (status {status})")]
+    Unauthorized {
+        /// The HTTP status.
+        status: u16,
+    },
+    /// The provider does not accept the request (any other 4xx), an unknown model included.
+    #[error("rejected the request (status {status})")]
+    BadRequest {
+        /// The HTTP status, or the one that an error event named.
+        status: u16,
+    },
+    /// The provider still answered 429 at the last try.
+    #[error("is limiting requests")]
+    RateLimited {
+        /// How long the provider asked callers to wait.
+        retry_after: Option<Duration>,
+    },
+    /// The provider failed, redirected, or sent an error in the middle of a stream.
+    #[error("failed{}", status.map(|status| format!(" (status {status})")).unwrap_or_default())]
+    Upstream {
+        /// The HTTP status; `None` for an error event that named none.
+        status: Option<u16>,
+    },
+    /// The answer broke off, or ended without saying why it ended.
+    #[error("ended its answer before it was complete")]
+    Truncated,
+    /// The answer is not an event stream of JSON objects.
+    #[error("answered with something that is not a chat completion stream")]
+    Garbage,
+    /// The tool calls of the answer are larger than accepted.
+    #[error("sent a larger answer than is accepted")]
+    TooLarge,
+    /// The stream ended in good order and held no choice at all.
+    #[error("answered without any choice")]
+    NoChoices,
+    /// The answer has neither text nor tool calls. [`super::ChatModel::chat`] never fails with it: an empty answer
+    /// is an outcome there, and callers that cannot use one report it with this.
+    #[error("answered with nothing")]
+    Empty,
+    /// Nothing arrived for too long, or the deadline passed.
+    #[error("did not answer in time")]
+    Timeout,
+    /// The base URL leads to an address that this service does not connect to.
+    #[error("has a base URL that leads to an address which is not allowed")]
+    RefusedAddress,
+    /// No connection, or it closed before an answer began.
+    #[error("could not be reached")]
+    Connect,
+}
+
+impl ChatErrorKind {
+    /// The status with which an HTTP client of this service is told: 502, 503 or 504.
+    pub const fn http_status(&self) -> u16 {
+        match self {
+            Self::RateLimited { .. } => 503,
+            Self::Timeout => 504,
+            _ => 502,
+        }
+    }
+
+    /// The class in `snake_case`, for error envelopes, traces and logs.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Unauthorized { .. } => "provider_unauthorized",
+            Self::BadRequest { .. } => "provider_rejected",
+            Self::RateLimited { .. } => "provider_rate_limited",
+            Self::Upstream { .. } => "provider_failed",
+            Self::Truncated => "provider_truncated",
+            Self::Garbage => "provider_garbage",
+            Self::TooLarge => "provider_too_large",
+            Self::NoChoices => "provider_no_choices",
+            Self::Empty => "provider_empty",
+            Self::Timeout => "provider_timeout",
+            Self::RefusedAddress => "provider_refused_address",
+            Self::Connect => "provider_unreachable",
+        }
+    }
+
+    /// The class of an unsuccessful HTTP status.
+    pub(super) const fn from_status(status: u16, retry_after: Option<Duration>) -> Self {
+        match status {
+            401 | 403 => Self::Unauthorized { status },
+            429 => Self::RateLimited { retry_after },
+            400..=499 => Self::BadRequest { status },
+            _ => Self::Upstream { status: Some(status) },
+        }
+    }
+}
+
+/// A model that cannot be set up from what its agent says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ModelConfigError {
+    /// The label is known, but this build has no way to reach the provider.
+    #[error("The provider {provider} is not available on this server.")]
+    ProviderNotAvailable {
+        /// The provider in question.
+        provider: Provider,
+    },
+    /// The provider has no address of its own.
+    #[error("The provider {provider} needs a base URL.")]
+    BaseUrlRequired {
+        /// The provider in question.
+        provider: Provider,
+    },
+    /// Not http or https, no host, or with a user name or password in it (keys belong in the key field).
+    #[error("The base URL must be an http or https address without a user name or password.")]
+    BaseUrlInvalid,
+    /// The key holds characters that no HTTP header can carry.
+    #[error("The API key holds characters that cannot be sent.")]
+    ApiKeyInvalid,
+    /// No model name.
+    #[error("The model name is empty.")]
+    ModelRequired,
+}

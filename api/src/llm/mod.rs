@@ -1,0 +1,197 @@
+//! Chat models, seen from an agent's run.
+//!
+//! [`ChatModel`] is the seam between a run and whatever answers it: one request, text deltas while they arrive, one
+//! outcome. Requests and outcomes speak of messages, tools and tool calls, never of a provider's protocol, so that a
+//! run is the same over every provider and over a scripted model in tests.
+
+mod error;
+mod genai_client;
+mod provider;
+mod retry;
+mod wire;
+
+#[cfg(test)]
+mod tests;
+
+use async_trait::async_trait;
+use serde_json::Value;
+use tokio::time::Instant;
+
+pub use self::error::{ChatError, ChatErrorKind, ModelConfigError};
+pub use self::genai_client::{DEFAULT_SILENCE, GenaiConfig, GenaiModel, IsRefusal, MAX_TEXT_BYTES};
+pub use self::provider::{Provider, UnknownProvider};
+
+/// Takes each piece of text while it arrives.
+pub type OnDelta<'a> = &'a mut (dyn FnMut(&str) + Send + 'a);
+
+/// Something that answers a conversation.
+#[async_trait]
+pub trait ChatModel: Send + Sync {
+    /// Asks the model and waits for its whole answer, at the latest until `deadline`.
+    ///
+    /// `on_delta` gets each piece of text when it arrives, in order; together they are [`ChatOutcome::text`]. It is
+    /// never called for a try that is repeated. Dropping the future ends the request.
+    async fn chat(
+        &self,
+        request: &ChatRequest,
+        deadline: Instant,
+        on_delta: OnDelta<'_>,
+    ) -> Result<ChatOutcome, ChatError>;
+}
+
+/// One turn of a conversation.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ChatMessage {
+    /// Instructions to the model.
+    System(String),
+    /// What the user said.
+    User(String),
+    /// What the model said, and the tools that it called in the same turn.
+    Assistant {
+        /// The text; may be empty beside tool calls.
+        text: String,
+        /// The calls, each answered by a [`ChatMessage::Tool`] after this message.
+        tool_calls: Vec<ToolCall>,
+    },
+    /// What a tool answered.
+    Tool {
+        /// [`ToolCall::id`] of the call that this answers.
+        call_id: String,
+        /// [`ToolCall::name`] of that call.
+        name: String,
+        /// The observation for the model.
+        content: String,
+    },
+}
+
+/// A tool that the model may call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolSpec {
+    /// The name by which the model calls it.
+    pub name: String,
+    /// When and how to use it, for the model.
+    pub description: String,
+    /// JSON Schema of the arguments object.
+    pub parameters: Value,
+}
+
+/// A call that the model made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolCall {
+    /// Ties the observation to the call; unique within an answer.
+    pub id: String,
+    /// The tool's name as the model wrote it; may name no tool at all.
+    pub name: String,
+    /// The arguments as the model wrote them: meant to be a JSON object, not checked.
+    pub arguments: String,
+}
+
+impl ToolCall {
+    /// The arguments as JSON. No text at all stands for an empty object, as several providers send for tools
+    /// without parameters.
+    pub fn parse_arguments(&self) -> Result<Value, serde_json::Error> {
+        if self.arguments.trim().is_empty() {
+            return Ok(Value::Object(serde_json::Map::new()));
+        }
+        serde_json::from_str(&self.arguments)
+    }
+}
+
+/// What a model is asked.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ChatRequest {
+    /// The conversation, oldest first.
+    pub messages: Vec<ChatMessage>,
+    /// The sampling temperature; the provider's default without one.
+    pub temperature: Option<f64>,
+    /// The most tokens to generate; the provider's default without it.
+    pub max_tokens: Option<u32>,
+    /// The tools on offer; none are if empty.
+    pub tools: Vec<ToolSpec>,
+}
+
+/// What a model answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChatOutcome {
+    /// The whole text; may be empty.
+    pub text: String,
+    /// The tools that the model wants called, in the order it named them.
+    pub tool_calls: Vec<ToolCall>,
+    /// Why the answer ended.
+    pub finish_reason: FinishReason,
+    /// Tokens spent by the successful try.
+    pub usage: Usage,
+    /// Requests sent, 1 if the first one worked.
+    pub attempts: u32,
+}
+
+/// Why an answer ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FinishReason {
+    /// The model was done.
+    Stop,
+    /// A limit of length was reached; the text is cut.
+    Length,
+    /// The model waits for tools.
+    ToolCalls,
+    /// The provider withheld the rest.
+    ContentFilter,
+    /// Anything else that the provider may say.
+    Other,
+}
+
+/// Tokens spent on an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Usage {
+    /// Tokens read.
+    pub input_tokens: u64,
+    /// Tokens written.
+    pub output_tokens: u64,
+    /// Who counted.
+    pub source: UsageSource,
+}
+
+/// Where token counts come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UsageSource {
+    /// The provider reported them.
+    Provider,
+    /// The provider did not say: a quarter of the characters.
+    Estimated,
+}
+
+impl Usage {
+    /// An estimate for an answer whose provider reported nothing: one token for four characters.
+    pub fn estimate(request: &ChatRequest, text: &str, tool_calls: &[ToolCall]) -> Self {
+        let calls = |calls: &[ToolCall]| -> u64 {
+            calls.iter().map(|call| characters(&call.name) + characters(&call.arguments)).sum()
+        };
+        let messages: u64 = request
+            .messages
+            .iter()
+            .map(|message| match message {
+                ChatMessage::System(text) | ChatMessage::User(text) => characters(text),
+                ChatMessage::Assistant { text, tool_calls } => characters(text) + calls(tool_calls),
+                ChatMessage::Tool { content, .. } => characters(content),
+            })
+            .sum();
+        let tools: u64 = request
+            .tools
+            .iter()
+            .map(|tool| {
+                characters(&tool.name)
+                    + characters(&tool.description)
+                    + characters(&tool.parameters.to_string())
+            })
+            .sum();
+        Self {
+            input_tokens: (messages + tools).div_ceil(4),
+            output_tokens: (characters(text) + calls(tool_calls)).div_ceil(4),
+            source: UsageSource::Estimated,
+        }
+    }
+}
+
+fn characters(text: &str) -> u64 {
+    text.chars().count() as u64
+}

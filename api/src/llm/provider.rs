@@ -1,0 +1,114 @@
+//! The provider labels that an agent's `llm.provider` may carry.
+//!
+//! A label names a wire protocol and a default address, nothing more: the model name goes to the provider
+//! exactly as the user wrote it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use genai::adapter::AdapterKind;
+
+/// A model provider, by the label that users write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Provider {
+    /// OpenAI's chat completions.
+    OpenAiChat,
+    /// OpenAI, the older label; speaks chat completions too.
+    OpenAi,
+    /// Anthropic's messages.
+    Anthropic,
+    /// Google's Gemini.
+    Gemini,
+    /// Mistral's chat completions.
+    Mistral,
+    /// Groq's chat completions.
+    Groq,
+    /// Cohere's chat.
+    Cohere,
+    /// OpenAI models deployed on Azure.
+    AzureOpenAi,
+    /// A model runner on a host of the operator's choice.
+    Ollama,
+    /// Any server that speaks OpenAI's chat completions; needs a base URL.
+    OpenAiCompatible,
+    /// No model: the answer is made of the best passages.
+    Extractive,
+}
+
+/// How a provider is reached.
+pub(super) struct Route {
+    /// The adapter that builds requests and reads answers.
+    pub(super) adapter: AdapterKind,
+    /// Where requests go if the agent names no base URL.
+    pub(super) default_base: Option<&'static str>,
+}
+
+impl Provider {
+    /// Every label, in the order in which they are listed to users.
+    pub const ALL: [Self; 11] = [
+        Self::OpenAiChat,
+        Self::OpenAi,
+        Self::Anthropic,
+        Self::Gemini,
+        Self::Mistral,
+        Self::Groq,
+        Self::Cohere,
+        Self::AzureOpenAi,
+        Self::Ollama,
+        Self::OpenAiCompatible,
+        Self::Extractive,
+    ];
+
+    /// The label as users write it.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::OpenAiChat => "openai-chat",
+            Self::OpenAi => "openai",
+            Self::Anthropic => "anthropic",
+            Self::Gemini => "gemini",
+            Self::Mistral => "mistral",
+            Self::Groq => "groq",
+            Self::Cohere => "cohere",
+            Self::AzureOpenAi => "azure-openai",
+            Self::Ollama => "ollama",
+            Self::OpenAiCompatible => "openai-compatible",
+            Self::Extractive => "extractive",
+        }
+    }
+
+    /// The route to the provider; `None` if this build cannot reach it (or, for `extractive`, need not).
+    pub(super) const fn route(self) -> Option<Route> {
+        let (adapter, default_base) = match self {
+            Self::OpenAiChat | Self::OpenAi => (AdapterKind::OpenAI, Some("https://api.openai.com/v1/")),
+            Self::Mistral => (AdapterKind::Mistral, Some("https://api.mistral.ai/v1/")),
+            Self::Groq => (AdapterKind::Groq, Some("https://api.groq.com/openai/v1/")),
+            Self::OpenAiCompatible => (AdapterKind::OpenAI, None),
+            Self::Anthropic
+            | Self::Gemini
+            | Self::Cohere
+            | Self::AzureOpenAi
+            | Self::Ollama
+            | Self::Extractive => return None,
+        };
+        Some(Route { adapter, default_base })
+    }
+}
+
+impl fmt::Display for Provider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.label())
+    }
+}
+
+/// The label names no provider; the message lists those that there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("The provider is unknown; known ones are {}.", Provider::ALL.map(Provider::label).join(", "))]
+pub struct UnknownProvider;
+
+impl FromStr for Provider {
+    type Err = UnknownProvider;
+
+    fn from_str(label: &str) -> Result<Self, Self::Err> {
+        Self::ALL.into_iter().find(|provider| provider.label() == label).ok_or(UnknownProvider)
+    }
+}

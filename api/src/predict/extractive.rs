@@ -1,0 +1,58 @@
+//! Answers without a model: the sentences that match the question best, quoted and cited, or a plain refusal.
+
+use lectern_shared::index::lexical::{best_sentence, covered_terms};
+
+use super::{Composed, cite::Cited, quote::verify_quote, retrieve::NumberedPassage};
+use crate::error::ApiError;
+
+/// Passages that are quoted.
+const QUOTED: usize = 3;
+/// The share of the question's words that a passage must hold to answer it.
+const THRESHOLD: f32 = 0.34;
+/// A passage that holds much less of the question than the best one adds nothing.
+const OF_BEST: f32 = 0.6;
+
+/// Composes an answer from the passages.
+pub(super) async fn compose(question: String, sources: Vec<NumberedPassage>) -> Result<Composed, ApiError> {
+    tokio::task::spawn_blocking(move || quote_best(&question, &sources)).await.map_err(|_| ApiError::internal())
+}
+
+fn quote_best(question: &str, sources: &[NumberedPassage]) -> Composed {
+    let covered: Vec<f32> =
+        sources.iter().map(|source| covered_terms(question, &source.passage.chunk.text)).collect();
+    let best = covered.iter().copied().fold(0.0, f32::max);
+    let needed = THRESHOLD.max(best * OF_BEST);
+    let mut citations: Vec<Cited> = Vec::new();
+    let mut text = String::from("From the linked documents:");
+    for (source, covered) in sources.iter().zip(&covered) {
+        if *covered < needed || citations.len() == QUOTED {
+            continue;
+        }
+        let passage = &source.passage.chunk.text;
+        let Some(range) = best_sentence(question, passage) else { continue };
+        let quote = passage.get(range.clone()).unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
+        // Overlapping passages share sentences.
+        if citations.iter().any(|earlier| earlier.quote == quote) {
+            continue;
+        }
+        let found = verify_quote(&quote, passage);
+        text.push_str(&format!("\n\n“{quote}” [{}] ({})", source.n, origin(source)));
+        citations.push(Cited { n: source.n, verified: found.is_some(), range: found, quote });
+    }
+    if citations.is_empty() {
+        let text = "Nothing in the linked documents answers this question.".to_owned();
+        return Composed { text, finish_reason: "declined", citations, usage: None };
+    }
+    Composed { text, finish_reason: "extractive", citations, usage: None }
+}
+
+/// The document's name and the place in it, for people.
+fn origin(source: &NumberedPassage) -> String {
+    let place = &source.passage.chunk.place.0;
+    let name = &source.passage.document_name;
+    match (place.page, place.page_end) {
+        (Some(first), Some(last)) if first < last => format!("{name}, pages {first}–{last}"),
+        (Some(page), _) => format!("{name}, page {page}"),
+        (None, _) => name.clone(),
+    }
+}

@@ -1,0 +1,35 @@
+//! The endpoints, one file a noun: its router, bodies and handlers. A handler extracts, calls, responds.
+
+mod agent_documents;
+mod agents;
+mod api_tokens;
+mod auth;
+mod documents;
+pub(crate) mod health;
+mod predict;
+mod traces;
+mod users;
+
+use axum::Router;
+
+pub(crate) use agents::key_place;
+
+use crate::state::AppState;
+
+/// Everything under `/api/v1`.
+pub(crate) fn v1() -> Router<AppState> {
+    Router::new()
+        .merge(auth::router())
+        .merge(users::router())
+        .merge(api_tokens::router())
+        .merge(documents::router())
+        .merge(agents::router())
+        .merge(agent_documents::router())
+        .merge(predict::router())
+        .merge(traces::router())
+}
+
+/// Longest name of anything, in characters.
+const NAME: usize = 1_000;
+/// Longest description of anything, in characters.
+const DESCRIPTION: usize = 10_000;

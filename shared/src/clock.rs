@@ -1,0 +1,145 @@
+//! Time. Everything that asks for the time takes a [`Clock`], so that tests can set it and a worker can follow
+//! its database's clock instead of its own.
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
+
+use chrono::{DateTime, Utc};
+use serde::{Serialize, Serializer};
+
+/// A moment, to the microsecond. Stored as a `BIGINT` of microseconds since 1970 (UTC), which both databases sort
+/// and compare alike; shown as `2026-01-31T08:00:00.000000+00:00`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, sqlx::Type)]
+#[sqlx(transparent)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    /// The moment `micros` microseconds after 1970-01-01T00:00:00Z.
+    pub const fn from_micros(micros: i64) -> Self {
+        Self(micros)
+    }
+
+    /// Microseconds since 1970-01-01T00:00:00Z.
+    pub const fn as_micros(self) -> i64 {
+        self.0
+    }
+
+    /// Whole seconds since 1970-01-01T00:00:00Z.
+    pub const fn as_secs(self) -> i64 {
+        self.0.div_euclid(1_000_000)
+    }
+
+    /// The moment `by` later; saturates at the end of time.
+    #[must_use]
+    pub fn plus(self, by: Duration) -> Self {
+        Self(self.0.saturating_add(i64::try_from(by.as_micros()).unwrap_or(i64::MAX)))
+    }
+
+    /// The moment `by` earlier; saturates at the beginning of time.
+    #[must_use]
+    pub fn minus(self, by: Duration) -> Self {
+        Self(self.0.saturating_sub(i64::try_from(by.as_micros()).unwrap_or(i64::MAX)))
+    }
+
+    /// How long after `earlier` this is; zero when it is not after.
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let time = DateTime::<Utc>::from_timestamp_micros(self.0).unwrap_or_default();
+        write!(f, "{}", time.format("%Y-%m-%dT%H:%M:%S%.6f+00:00"))
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// Where the time comes from. Cheap to clone; clones share one source.
+#[derive(Clone, Debug)]
+pub struct Clock(Arc<Source>);
+
+#[derive(Debug)]
+enum Source {
+    System { offset: AtomicI64 },
+    Manual { now: AtomicI64 },
+}
+
+impl Clock {
+    /// The machine's clock.
+    pub fn system() -> Self {
+        Self(Arc::new(Source::System { offset: AtomicI64::new(0) }))
+    }
+
+    /// A clock that stands still until it is moved.
+    pub fn manual(start: Timestamp) -> Self {
+        Self(Arc::new(Source::Manual { now: AtomicI64::new(start.0) }))
+    }
+
+    /// The time now.
+    pub fn now(&self) -> Timestamp {
+        match &*self.0 {
+            Source::System { offset } => {
+                #[expect(clippy::disallowed_methods, reason = "this is the clock that the ban points to")]
+                let now = Utc::now().timestamp_micros();
+                Timestamp(now.saturating_add(offset.load(Ordering::Relaxed)))
+            }
+            Source::Manual { now } => Timestamp(now.load(Ordering::Relaxed)),
+        }
+    }
+
+    /// Moves a manual clock forward; does nothing to the machine's clock.
+    pub fn advance(&self, by: Duration) {
+        match &*self.0 {
+            Source::System { .. } => {}
+            Source::Manual { now } => {
+                now.fetch_add(i64::try_from(by.as_micros()).unwrap_or(i64::MAX), Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Makes this clock show `reference` now: later readings are the machine's clock plus the difference. Does
+    /// nothing to a manual clock.
+    pub fn follow(&self, reference: Timestamp) {
+        match &*self.0 {
+            Source::System { offset } => {
+                let own = self.now().0.saturating_sub(offset.load(Ordering::Relaxed));
+                offset.store(reference.0.saturating_sub(own), Ordering::Relaxed);
+            }
+            Source::Manual { .. } => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timestamp_has_the_form_that_the_interface_promises() {
+        assert_eq!(Timestamp::from_micros(0).to_string(), "1970-01-01T00:00:00.000000+00:00");
+        let json = serde_json::to_string(&Timestamp::from_micros(1_700_000_000_000_042)).unwrap();
+        assert_eq!(json, "\"2023-11-14T22:13:20.000042+00:00\"");
+    }
+
+    #[test]
+    fn a_clock_that_follows_another_shows_its_time() {
+        let clock = Clock::system();
+        let reference = clock.now().plus(Duration::from_hours(1));
+        clock.follow(reference);
+        assert!(clock.now() >= reference);
+        clock.follow(reference.minus(Duration::from_hours(2)));
+        assert!(clock.now() < reference);
+    }
+}

@@ -1,0 +1,337 @@
+//! Settings. Read once at the start, from the environment and an optional TOML file, the environment winning; a wrong value
+//! stops the start with a message that names it. Nothing else in the program reads the environment.
+
+mod parse;
+mod source;
+
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
+
+use ipnet::IpNet;
+use secrecy::SecretString;
+
+use crate::{db::Location, model::text_enum, secrets::MIN_SECRET_BYTES};
+use parse::{Parsed, at_least, cidrs, choice, default_llm, duration, folder_url, number, size};
+pub use source::Source;
+
+/// A setting that keeps the service from starting.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{setting}: {problem}")]
+pub struct ConfigError {
+    /// The setting's name, or the file's.
+    pub setting: String,
+    /// What is wrong with it, and what would be right.
+    pub problem: String,
+}
+
+text_enum! {
+    /// Who may sign up.
+    SignUp {
+        /// Anyone.
+        Open => "open",
+        /// Nobody.
+        Closed => "closed",
+        /// The first account only.
+        First => "first",
+    }
+}
+
+text_enum! {
+    /// Where vectors come from.
+    EmbedderKind {
+        /// Whatever can be had.
+        Auto => "auto",
+        /// Nowhere: search by words only.
+        None => "none",
+    }
+}
+
+text_enum! {
+    /// How log lines look.
+    LogFormat {
+        /// For people.
+        Text => "text",
+        /// One JSON object a line.
+        Json => "json",
+    }
+}
+
+/// One setting as the documentation lists it.
+#[derive(Debug, Clone, Copy)]
+pub struct Setting {
+    /// Its name.
+    pub name: &'static str,
+    /// Its value when unset, in words.
+    pub default: &'static str,
+    /// What it decides.
+    pub meaning: &'static str,
+    /// Holds a secret, and so may also be given as a file by `NAME_FILE`.
+    pub secret: bool,
+}
+
+macro_rules! settings {
+    ($($name:literal, $default:literal, $meaning:literal $(, $secret:ident)?;)*) => {
+        &[$(Setting { name: $name, default: $default, meaning: $meaning, secret: settings!(@ $($secret)?) },)*]
+    };
+    (@ secret) => { true };
+    (@) => { false };
+}
+
+/// Every setting there is.
+pub const SETTINGS: &[Setting] = settings! {
+    "LECTERN_ADDR", "127.0.0.1:8080", "where the API listens";
+    "LECTERN_DATA_DIR", "./data", "embedded database, blobs, keys";
+    "DATABASE_URL", "SQLite in the data directory", "or `postgres://…`", secret;
+    "LECTERN_BLOBS", "a folder in the data directory", "`file://` and an absolute path";
+    "LECTERN_SECRET_KEY", "made in the data directory (mode 0600)", "any text of at least 32 bytes; what is encrypted at rest is encrypted under it", secret;
+    "LECTERN_SECRET_KEY_PREVIOUS", "none", "the key before the last change; still reads what it encrypted", secret;
+    "LECTERN_JWT_TTL", "30d", "how long a sign-in lasts";
+    "LECTERN_SIGN_UP", "first", "who may sign up: `open`, `closed`, or `first` (the first account only)";
+    "LECTERN_TRACE_TTL", "30d", "how long traces are kept";
+    "LECTERN_INDEX_CACHE", "512MiB", "memory of the embedded index";
+    "LECTERN_INDEX_GRACE", "30s", "superseded and abandoned generations go after it";
+    "LECTERN_EMBEDDER", "auto", "`none` searches by words only; `auto` does the same until a model can be had";
+    "LECTERN_DEFAULT_LLM", "extractive/extractive", "for agents created without `llm`: `provider/model`";
+    "LECTERN_WORKER_CONCURRENCY", "the number of cores", "documents ingested at once";
+    "LECTERN_JOB_TIMEOUT", "15m", "a job that makes no progress for so long is given up";
+    "LECTERN_JOB_MAX_ATTEMPTS", "5", "attempts before a document is FAILED";
+    "LECTERN_JOB_LEASE", "60s", "a worker that is silent for so long loses its job";
+    "LECTERN_EGRESS_ALLOW", "none", "networks (CIDR, separated by commas) that user-steered requests may reach besides public ones";
+    "LECTERN_MAX_BODY", "2MiB", "largest JSON body";
+    "LECTERN_MAX_SOURCE", "100MiB", "largest source fetched";
+    "LECTERN_MAX_PAGES", "5000", "pages ingested of one document, at most";
+    "LECTERN_MAX_CHARACTERS", "20000000", "characters ingested of one document, at most";
+    "LECTERN_FETCH_TIMEOUT", "2m", "time to fetch one source";
+    "LECTERN_PARSER_MEMORY", "2GiB", "address space of the process that parses a file";
+    "LECTERN_PARSER_TIMEOUT", "30s", "a parser that is silent for so long is stopped";
+    "LECTERN_MAX_SECONDS", "120s", "time for one predict";
+    "LECTERN_LOG", "info", "which log lines are written: `error`, `warn`, `info`, `debug`, or a filter such as `lectern=debug,sqlx=warn`";
+    "LECTERN_LOG_FORMAT", "text", "`text` or `json`";
+};
+
+/// Who may call the outside, and how much.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Largest JSON body, in bytes.
+    pub body_bytes: u64,
+    /// Largest fetched source, in bytes.
+    pub source_bytes: u64,
+    /// Most pages of a document.
+    pub pages: u32,
+    /// Most characters of a document.
+    pub characters: u64,
+    /// Time to fetch a source.
+    pub fetch_timeout: Duration,
+    /// Address space of a parser, in bytes.
+    pub parser_memory: u64,
+    /// Longest silence of a parser.
+    pub parser_timeout: Duration,
+}
+
+/// How jobs are worked on.
+#[derive(Clone, Debug)]
+pub struct JobSettings {
+    /// Documents ingested at once by this process.
+    pub concurrency: usize,
+    /// Longest time without progress.
+    pub timeout: Duration,
+    /// Attempts before a document fails for good.
+    pub max_attempts: u32,
+    /// How long a claim lasts without renewal.
+    pub lease: Duration,
+}
+
+/// What one predict may take.
+#[derive(Clone, Debug)]
+pub struct PredictLimits {
+    /// Time.
+    pub duration: Duration,
+}
+
+/// Everything that can be set.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Where the API listens.
+    pub addr: SocketAddr,
+    /// Where the embedded parts keep their files.
+    pub data_dir: PathBuf,
+    /// The relational store.
+    pub database: Location,
+    /// The blobs' folder.
+    pub blobs: PathBuf,
+    /// The secret that encrypts; made in the data directory when unset.
+    pub secret_key: Option<SecretString>,
+    /// The secret before it.
+    pub secret_key_previous: Option<SecretString>,
+    /// How long a sign-in lasts.
+    pub jwt_ttl: Duration,
+    /// Who may sign up.
+    pub sign_up: SignUp,
+    /// How long traces are kept.
+    pub trace_ttl: Duration,
+    /// Memory of the embedded index, in bytes.
+    pub index_cache: u64,
+    /// How long a superseded generation stays.
+    pub index_grace: Duration,
+    /// Where vectors come from.
+    pub embedder: EmbedderKind,
+    /// Provider and model of agents created without.
+    pub default_llm: (String, String),
+    /// Jobs.
+    pub jobs: JobSettings,
+    /// Private networks that user-steered requests may reach.
+    pub egress_allow: Vec<IpNet>,
+    /// Sizes and times.
+    pub limits: Limits,
+    /// What one predict may take.
+    pub predict: PredictLimits,
+    /// Which log lines are written.
+    pub log: String,
+    /// How they look.
+    pub log_format: LogFormat,
+    /// Keys of the model providers, by the providers' own usual names.
+    pub provider_keys: std::collections::BTreeMap<String, SecretString>,
+}
+
+impl Settings {
+    /// Reads every setting, and checks it.
+    ///
+    /// # Errors
+    /// The first setting that is wrong.
+    pub fn load(source: &Source) -> Result<Self, ConfigError> {
+        let data_dir = PathBuf::from(source.get("LECTERN_DATA_DIR")?.unwrap_or_else(|| "./data".to_owned()));
+        let database = match source.secret("DATABASE_URL")? {
+            None => Location::Sqlite(data_dir.join("lectern.db")),
+            Some(url) => parse::database(url)?,
+        };
+        let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+        let secret_key = source.secret("LECTERN_SECRET_KEY")?;
+        let secret_key_previous = source.secret("LECTERN_SECRET_KEY_PREVIOUS")?;
+        for (name, key) in [
+            ("LECTERN_SECRET_KEY", &secret_key),
+            ("LECTERN_SECRET_KEY_PREVIOUS", &secret_key_previous),
+        ] {
+            parse::secret_length(name, key.as_ref(), MIN_SECRET_BYTES)?;
+        }
+        Ok(Self {
+            addr: source.parse("LECTERN_ADDR", "127.0.0.1:8080", |text| {
+                text.parse().map_err(|_| "must be an address and a port, such as 127.0.0.1:8080".to_owned())
+            })?,
+            database,
+            blobs: match source.get("LECTERN_BLOBS")? {
+                None => data_dir.join("blobs"),
+                Some(url) => folder_url(&url)
+                    .map_err(|problem| ConfigError { setting: "LECTERN_BLOBS".to_owned(), problem })?,
+            },
+            data_dir,
+            secret_key,
+            secret_key_previous,
+            jwt_ttl: source.parse("LECTERN_JWT_TTL", "30d", at_least(Duration::from_mins(1), duration))?,
+            sign_up: source.parse("LECTERN_SIGN_UP", "first", choice)?,
+            trace_ttl: source.parse("LECTERN_TRACE_TTL", "30d", duration)?,
+            index_cache: source.parse("LECTERN_INDEX_CACHE", "512MiB", size)?,
+            index_grace: source.parse("LECTERN_INDEX_GRACE", "30s", duration)?,
+            embedder: source.parse("LECTERN_EMBEDDER", "auto", choice)?,
+            default_llm: source.parse("LECTERN_DEFAULT_LLM", "extractive/extractive", default_llm)?,
+            jobs: JobSettings {
+                concurrency: source.parse("LECTERN_WORKER_CONCURRENCY", &cores.to_string(), number(1, 1024))?,
+                timeout: source.parse("LECTERN_JOB_TIMEOUT", "15m", at_least(Duration::from_secs(1), duration))?,
+                max_attempts: source.parse("LECTERN_JOB_MAX_ATTEMPTS", "5", number(1, 1000))?,
+                lease: source.parse("LECTERN_JOB_LEASE", "60s", at_least(Duration::from_secs(3), duration))?,
+            },
+            egress_allow: source.parse("LECTERN_EGRESS_ALLOW", "", cidrs)?,
+            limits: Limits {
+                body_bytes: source.parse("LECTERN_MAX_BODY", "2MiB", size)?,
+                source_bytes: source.parse("LECTERN_MAX_SOURCE", "100MiB", size)?,
+                pages: source.parse("LECTERN_MAX_PAGES", "5000", number(1, 1_000_000))?,
+                characters: source.parse("LECTERN_MAX_CHARACTERS", "20000000", number(1, u64::MAX))?,
+                fetch_timeout: source.parse("LECTERN_FETCH_TIMEOUT", "2m", at_least(Duration::from_secs(1), duration))?,
+                parser_memory: source.parse("LECTERN_PARSER_MEMORY", "2GiB", at_least(128 << 20, size))?,
+                parser_timeout: source.parse("LECTERN_PARSER_TIMEOUT", "30s", at_least(Duration::from_secs(1), duration))?,
+            },
+            predict: PredictLimits {
+                duration: source.parse("LECTERN_MAX_SECONDS", "120s", at_least(Duration::from_secs(1), duration))?,
+            },
+            log: source.get("LECTERN_LOG")?.unwrap_or_else(|| "info".to_owned()),
+            log_format: source.parse("LECTERN_LOG_FORMAT", "text", choice)?,
+            provider_keys: source.provider_keys()?,
+        })
+    }
+}
+
+impl Source {
+    fn parse<T>(&self, name: &str, default: &str, parse: impl Fn(&str) -> Parsed<T>) -> Result<T, ConfigError> {
+        let text = self.get(name)?.unwrap_or_else(|| default.to_owned());
+        parse(text.trim()).map_err(|problem| ConfigError {
+            setting: name.to_owned(),
+            problem: format!("{problem} (it is {text:?})"),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(pairs: &[(&str, &str)]) -> Result<Settings, ConfigError> {
+        Settings::load(&Source::from_pairs(pairs))
+    }
+
+    #[test]
+    fn without_any_setting_everything_is_embedded() {
+        let settings = load(&[]).unwrap();
+        assert_eq!(settings.addr.to_string(), "127.0.0.1:8080");
+        assert!(matches!(settings.database, Location::Sqlite(path) if path.ends_with("data/lectern.db")));
+        assert_eq!(settings.jwt_ttl, Duration::from_hours(30 * 24));
+        assert_eq!(settings.index_cache, 512 << 20);
+        assert_eq!(settings.sign_up, SignUp::First);
+    }
+
+    #[test]
+    fn a_wrong_value_is_refused_by_name_with_what_would_be_right() {
+        for (name, value, hint) in [
+            ("LECTERN_JWT_TTL", "soon", "5s, 15m or 30d"),
+            ("LECTERN_ADDR", "localhost", "127.0.0.1:8080"),
+            ("LECTERN_SIGN_UP", "maybe", "open, closed, first"),
+            ("LECTERN_INDEX_CACHE", "lots", "512MiB"),
+            ("LECTERN_EGRESS_ALLOW", "10.0.0.0/99", "10.0.0.0/99"),
+            ("LECTERN_JOB_MAX_ATTEMPTS", "0", "between 1 and 1000"),
+            ("LECTERN_DEFAULT_LLM", "gpt", "provider/model"),
+            ("LECTERN_BLOBS", "ftp://x", "file://"),
+        ] {
+            let error = load(&[(name, value)]).unwrap_err();
+            assert_eq!(error.setting, name);
+            assert!(error.problem.contains(hint), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_secret_is_refused_without_being_shown() {
+        let error = load(&[("LECTERN_SECRET_KEY", "tooshort")]).unwrap_err();
+        assert!(!error.to_string().contains("tooshort"), "{error}");
+        let error = load(&[("DATABASE_URL", "mysql://root:hunter2@db/x")]).unwrap_err();
+        assert!(!error.to_string().contains("hunter2"), "{error}");
+    }
+
+    #[test]
+    fn the_environment_wins_over_the_file_and_a_misspelt_name_in_the_file_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lectern.toml");
+        std::fs::write(&path, "LECTERN_JWT_TTL = \"5m\"\nLECTERN_JOB_MAX_ATTEMPTS = 7\n").unwrap();
+        let source = Source::from_pairs(&[("LECTERN_JWT_TTL", "10m")]).with_file(&path).unwrap();
+        let settings = Settings::load(&source).unwrap();
+        assert_eq!((settings.jwt_ttl, settings.jobs.max_attempts), (Duration::from_mins(10), 7));
+        std::fs::write(&path, "LECTERN_JWT_TLL = \"5m\"\n").unwrap();
+        let error = Source::from_pairs(&[]).with_file(&path).unwrap_err();
+        assert!(error.to_string().contains("LECTERN_JWT_TLL"), "{error}");
+    }
+
+    #[test]
+    fn a_secret_can_be_given_as_a_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("key");
+        std::fs::write(&path, format!("{}\n", "k".repeat(40))).unwrap();
+        let path = path.to_string_lossy();
+        assert!(load(&[("LECTERN_SECRET_KEY_FILE", &path)]).unwrap().secret_key.is_some());
+        assert!(load(&[("LECTERN_SECRET_KEY_FILE", "/nowhere/key")]).is_err());
+    }
+}

@@ -1,0 +1,125 @@
+//! Where settings come from.
+
+use std::{collections::BTreeMap, path::Path};
+
+use secrecy::SecretString;
+
+use super::{ConfigError, SETTINGS};
+
+/// The environment, and what a file adds to it.
+#[derive(Clone, Default)]
+pub struct Source {
+    environment: BTreeMap<String, String>,
+    file: BTreeMap<String, String>,
+}
+
+impl std::fmt::Debug for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Source").field("file", &self.file.keys()).finish_non_exhaustive()
+    }
+}
+
+impl Source {
+    /// The process's environment.
+    pub fn environment() -> Self {
+        // A variable that is no Unicode text can be none of ours.
+        let environment = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect();
+        Self { environment, file: BTreeMap::new() }
+    }
+
+    /// The given names and values instead of an environment.
+    pub fn from_pairs(pairs: &[(&str, &str)]) -> Self {
+        let environment = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Self { environment, file: BTreeMap::new() }
+    }
+
+    /// Adds a TOML file of `NAME = value` lines. A name that is no setting is refused: a misspelt one would otherwise be
+    /// a setting that silently does nothing.
+    pub fn with_file(mut self, path: &Path) -> Result<Self, ConfigError> {
+        let refuse = |problem: String| ConfigError { setting: path.display().to_string(), problem };
+        let text = std::fs::read_to_string(path).map_err(|error| refuse(format!("cannot be read: {error}")))?;
+        let table: toml::Table = toml::from_str(&text).map_err(|error| refuse(error.message().to_owned()))?;
+        for (name, value) in table {
+            if !is_setting(&name) {
+                return Err(refuse(format!("{name} is not a setting")));
+            }
+            let value = match value {
+                toml::Value::String(text) => text,
+                toml::Value::Integer(number) => number.to_string(),
+                toml::Value::Float(number) => number.to_string(),
+                toml::Value::Boolean(yes) => yes.to_string(),
+                toml::Value::Datetime(_) | toml::Value::Array(_) | toml::Value::Table(_) => {
+                    return Err(refuse(format!("{name} must be a text or a number")));
+                }
+            };
+            self.file.insert(name, value);
+        }
+        Ok(self)
+    }
+
+    /// Names in the environment that look like settings and are none.
+    pub fn unknown(&self) -> Vec<&str> {
+        self.environment.keys().map(String::as_str).filter(|name| name.starts_with("LECTERN_") && !is_setting(name)).collect()
+    }
+
+    /// The value of a setting; an empty one counts as unset. The value of `NAME_FILE` is the name of a file to read it from,
+    /// for secrets.
+    pub(super) fn get(&self, name: &str) -> Result<Option<String>, ConfigError> {
+        let plain = self.lookup(name);
+        let secret = SETTINGS.iter().any(|setting| setting.name == name && setting.secret) || is_provider_key(name);
+        let Some(path) = secret.then(|| self.lookup(&format!("{name}_FILE"))).flatten() else {
+            return Ok(plain);
+        };
+        if plain.is_some() {
+            let problem = "is set together with its _FILE variant; keep one".to_owned();
+            return Err(ConfigError { setting: name.to_owned(), problem });
+        }
+        let text = std::fs::read_to_string(&path).map_err(|error| ConfigError {
+            setting: format!("{name}_FILE"),
+            problem: format!("{path} cannot be read: {error}"),
+        })?;
+        Ok(Some(text.trim_end_matches(['\r', '\n']).to_owned()))
+    }
+
+    pub(super) fn secret(&self, name: &str) -> Result<Option<SecretString>, ConfigError> {
+        Ok(self.get(name)?.map(SecretString::from))
+    }
+
+    /// The providers' keys that are set, by their usual names.
+    pub(super) fn provider_keys(&self) -> Result<BTreeMap<String, SecretString>, ConfigError> {
+        let mut keys = BTreeMap::new();
+        for name in PROVIDER_KEYS {
+            if let Some(key) = self.secret(name)? {
+                keys.insert((*name).to_owned(), key);
+            }
+        }
+        Ok(keys)
+    }
+
+    fn lookup(&self, name: &str) -> Option<String> {
+        self.environment.get(name).or_else(|| self.file.get(name)).filter(|value| !value.trim().is_empty()).cloned()
+    }
+}
+
+const PROVIDER_KEYS: &[&str] = &[
+    "OPENAI_API_KEY",
+    "ANTHROPIC_API_KEY",
+    "GEMINI_API_KEY",
+    "MISTRAL_API_KEY",
+    "GROQ_API_KEY",
+    "COHERE_API_KEY",
+    "AZURE_OPENAI_API_KEY",
+];
+
+fn is_provider_key(name: &str) -> bool {
+    PROVIDER_KEYS.contains(&name)
+}
+
+fn is_setting(name: &str) -> bool {
+    let known = |name: &str| SETTINGS.iter().find(|setting| setting.name == name);
+    known(name).is_some()
+        || is_provider_key(name)
+        || name.strip_suffix("_FILE").is_some_and(|base| known(base).is_some_and(|s| s.secret) || is_provider_key(base))
+}

@@ -1,0 +1,178 @@
+//! Accounts and API tokens.
+
+use crate::{
+    clock::Timestamp,
+    db::{Db, Result, Tx, execute, on},
+    ids::{ApiTokenId, UserId},
+    model::user::{ApiToken, User},
+};
+
+/// A new account's row.
+#[derive(Debug)]
+pub struct NewUser<'a> {
+    /// Its id.
+    pub id: UserId,
+    /// The e-mail as written, trimmed.
+    pub email: &'a str,
+    /// The e-mail folded by [`crate::model::user::email_key`].
+    pub email_key: &'a str,
+    /// How its owner is called.
+    pub name: &'a str,
+    /// The password's hash, in PHC form.
+    pub password_hash: &'a str,
+    /// May use the operator's endpoints.
+    pub is_admin: bool,
+}
+
+/// Adds an account. [`DbError::Duplicate`](crate::db::DbError::Duplicate) when the e-mail is taken.
+pub async fn insert(tx: &mut Tx, user: &NewUser<'_>, now: Timestamp) -> Result<User> {
+    Ok(on!(tx, |c| {
+        sqlx::query_as(
+        "INSERT INTO users (id, email, email_key, name, password_hash, is_admin, token_version, search_epoch, fair_at,
+                            created_at, updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, 0, 0, 0, $7, $7)
+         RETURNING *"
+    )
+    .bind(user.id)
+    .bind(user.email)
+    .bind(user.email_key)
+    .bind(user.name)
+    .bind(user.password_hash)
+    .bind(user.is_admin)
+    .bind(now)
+    .fetch_one(c)
+    })?)
+}
+
+/// An active account and its password's hash.
+#[derive(Debug, sqlx::FromRow)]
+pub struct Credentials {
+    /// The account.
+    #[sqlx(flatten)]
+    pub user: User,
+    /// The password's hash, in PHC form.
+    pub password_hash: String,
+}
+
+/// The active account with this folded e-mail.
+pub async fn find_by_email(db: &Db, email_key: &str) -> Result<Option<Credentials>> {
+    Ok(on!(db, |c| sqlx::query_as("SELECT * FROM users WHERE email_key = $1 AND deleted_at IS NULL")
+        .bind(email_key)
+        .fetch_optional(c))?)
+}
+
+/// The active account with this id, and its password's hash.
+pub async fn find_credentials(db: &Db, id: UserId) -> Result<Option<Credentials>> {
+    Ok(on!(db, |c| sqlx::query_as("SELECT * FROM users WHERE id = $1 AND deleted_at IS NULL")
+        .bind(id)
+        .fetch_optional(c))?)
+}
+
+/// The active account with this id.
+pub async fn find(db: &Db, id: UserId) -> Result<Option<User>> {
+    Ok(on!(db, |c| sqlx::query_as("SELECT * FROM users WHERE id = $1 AND deleted_at IS NULL")
+        .bind(id)
+        .fetch_optional(c))?)
+}
+
+/// Changes an account's name or password; a new password ends every JSON web token given out before.
+pub async fn update(
+    tx: &mut Tx,
+    id: UserId,
+    name: Option<&str>,
+    password_hash: Option<&str>,
+    now: Timestamp,
+) -> Result<Option<User>> {
+    Ok(on!(tx, |c| sqlx::query_as(
+        "UPDATE users SET name = COALESCE($2, name),
+                          password_hash = COALESCE($3, password_hash),
+                          token_version = token_version + CASE WHEN $3 IS NULL THEN 0 ELSE 1 END,
+                          updated_at = $4
+         WHERE id = $1 AND deleted_at IS NULL RETURNING *"
+    )
+    .bind(id)
+    .bind(name)
+    .bind(password_hash)
+    .bind(now)
+    .fetch_optional(c))?)
+}
+
+/// Ends every JSON web token given out before.
+pub async fn end_sessions(tx: &mut Tx, id: UserId) -> Result<()> {
+    execute!(tx, sqlx::query("UPDATE users SET token_version = token_version + 1 WHERE id = $1").bind(id))?;
+    Ok(())
+}
+
+/// Adds an API token, sealed and hashed by the caller.
+pub async fn insert_token(tx: &mut Tx, token: &ApiToken, token_hash: &[u8]) -> Result<()> {
+    execute!(
+        tx,
+        sqlx::query(
+            "INSERT INTO api_tokens (id, user_id, description, token_hash, token_sealed, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6)"
+        )
+        .bind(token.id)
+        .bind(token.user_id)
+        .bind(token.description.as_str())
+        .bind(token_hash)
+        .bind(token.token_sealed.as_slice())
+        .bind(token.created_at)
+    )?;
+    Ok(())
+}
+
+/// At most `limit` of a user's API tokens older than `before`, newest first.
+pub async fn list_tokens(db: &Db, user: UserId, before: ApiTokenId, limit: u32) -> Result<Vec<ApiToken>> {
+    Ok(on!(db, |c| sqlx::query_as(
+        "SELECT * FROM api_tokens WHERE user_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3"
+    )
+    .bind(user)
+    .bind(before)
+    .bind(i64::from(limit))
+    .fetch_all(c))?)
+}
+
+/// One of a user's API tokens.
+pub async fn find_token(db: &Db, user: UserId, id: ApiTokenId) -> Result<Option<ApiToken>> {
+    Ok(on!(db, |c| sqlx::query_as("SELECT * FROM api_tokens WHERE id = $1 AND user_id = $2")
+        .bind(id)
+        .bind(user)
+        .fetch_optional(c))?)
+}
+
+/// The API token with this hash, and its active owner.
+#[derive(Debug, sqlx::FromRow)]
+pub struct TokenOwner {
+    /// The token.
+    pub token_id: ApiTokenId,
+    /// When it last opened a request.
+    pub last_used_at: Option<Timestamp>,
+    /// Its owner.
+    #[sqlx(flatten)]
+    pub user: User,
+}
+
+/// Who holds the API token with this hash.
+pub async fn find_token_owner(db: &Db, token_hash: &[u8]) -> Result<Option<TokenOwner>> {
+    Ok(on!(db, |c| sqlx::query_as(
+        "SELECT api_tokens.id AS token_id, api_tokens.last_used_at, users.*
+         FROM api_tokens JOIN users ON users.id = api_tokens.user_id
+         WHERE api_tokens.token_hash = $1 AND users.deleted_at IS NULL"
+    )
+    .bind(token_hash)
+    .fetch_optional(c))?)
+}
+
+/// Notes that an API token was used.
+pub async fn touch_token(tx: &mut Tx, id: ApiTokenId, now: Timestamp) -> Result<()> {
+    execute!(tx, sqlx::query("UPDATE api_tokens SET last_used_at = $2 WHERE id = $1").bind(id).bind(now))?;
+    Ok(())
+}
+
+/// Deletes one of a user's API tokens and returns it.
+pub async fn delete_token(tx: &mut Tx, user: UserId, id: ApiTokenId) -> Result<Option<ApiToken>> {
+    Ok(on!(tx, |c| sqlx::query_as("DELETE FROM api_tokens WHERE id = $1 AND user_id = $2 RETURNING *")
+        .bind(id)
+        .bind(user)
+        .fetch_optional(c))?)
+}

@@ -1,0 +1,144 @@
+//! Agents and their links.
+
+use crate::{
+    clock::Timestamp,
+    db::{Db, Result, Tx, execute, on},
+    ids::{AgentDocumentId, AgentId, DocumentId, UserId},
+    model::agent::{Agent, AgentDocument},
+};
+
+/// Adds an agent.
+pub async fn insert(tx: &mut Tx, agent: &Agent) -> Result<()> {
+    execute!(tx, sqlx::query(
+        "INSERT INTO agents (id, user_id, type, name, description, llm, llm_key_sealed, has_memory, prompt_id, version,
+                             created_at, updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 1, $10, $10)"
+    )
+    .bind(agent.id)
+    .bind(agent.user_id)
+    .bind(agent.r#type)
+    .bind(agent.name.as_str())
+    .bind(agent.description.as_str())
+    .bind(&agent.llm)
+    .bind(agent.llm_key_sealed.as_deref())
+    .bind(agent.has_memory)
+    .bind(agent.prompt_id)
+    .bind(agent.created_at))?;
+    Ok(())
+}
+
+macro_rules! select_agent {
+    ($where:literal) => {
+        concat!(
+            "SELECT id, user_id, type, name, description, llm, llm_key_sealed, has_memory, prompt_id, created_at, updated_at,
+                    (SELECT document_id FROM agent_documents WHERE agent_documents.agent_id = agents.id
+                     ORDER BY agent_documents.id LIMIT 1) AS document_id
+             FROM agents WHERE ",
+            $where
+        )
+    };
+}
+
+/// One of a user's agents.
+pub async fn find(db: &Db, user: UserId, id: AgentId) -> Result<Option<Agent>> {
+    Ok(on!(db, |c| sqlx::query_as(select_agent!("id = $1 AND user_id = $2"))
+        .bind(id)
+        .bind(user)
+        .fetch_optional(c))?)
+}
+
+/// At most `limit` of a user's agents older than `before`, newest first.
+pub async fn list(db: &Db, user: UserId, before: AgentId, limit: u32) -> Result<Vec<Agent>> {
+    Ok(on!(db, |c| sqlx::query_as(select_agent!("user_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3"))
+        .bind(user)
+        .bind(before)
+        .bind(i64::from(limit))
+        .fetch_all(c))?)
+}
+
+/// Deletes one of a user's agents with its links, memory and traces; false when there is none.
+pub async fn delete(tx: &mut Tx, user: UserId, id: AgentId) -> Result<bool> {
+    let rows =
+        execute!(tx, sqlx::query("DELETE FROM agents WHERE id = $1 AND user_id = $2").bind(id).bind(user))?;
+    Ok(rows == 1)
+}
+
+/// Links a user's agent and document and returns the link; the first one when they are linked already. None when either
+/// is not the user's.
+pub async fn link(
+    tx: &mut Tx,
+    user: UserId,
+    agent: AgentId,
+    document: DocumentId,
+    now: Timestamp,
+) -> Result<Option<AgentDocument>> {
+    execute!(
+        tx,
+        sqlx::query(
+            "INSERT INTO agent_documents (id, user_id, agent_id, document_id, created_at)
+         SELECT $1, agents.user_id, agents.id, documents.id, $5
+         FROM agents, documents
+         WHERE agents.id = $3 AND agents.user_id = $2
+           AND documents.id = $4 AND documents.user_id = $2 AND documents.deleted_at IS NULL
+         ON CONFLICT (agent_id, document_id) DO NOTHING"
+        )
+        .bind(AgentDocumentId::generate())
+        .bind(user)
+        .bind(agent)
+        .bind(document)
+        .bind(now)
+    )?;
+    Ok(on!(tx, |c| sqlx::query_as(
+        "SELECT * FROM agent_documents WHERE agent_id = $1 AND document_id = $2 AND user_id = $3"
+    )
+    .bind(agent)
+    .bind(document)
+    .bind(user)
+    .fetch_optional(c))?)
+}
+
+/// One of a user's links.
+pub async fn find_link(db: &Db, user: UserId, id: AgentDocumentId) -> Result<Option<AgentDocument>> {
+    Ok(on!(db, |c| sqlx::query_as("SELECT * FROM agent_documents WHERE id = $1 AND user_id = $2")
+        .bind(id)
+        .bind(user)
+        .fetch_optional(c))?)
+}
+
+/// At most `limit` of a user's links older than `before`, newest first; those of one agent when it is named.
+pub async fn list_links(
+    db: &Db,
+    user: UserId,
+    agent: Option<AgentId>,
+    before: AgentDocumentId,
+    limit: u32,
+) -> Result<Vec<AgentDocument>> {
+    Ok(on!(db, |c| sqlx::query_as(
+        "SELECT * FROM agent_documents
+         WHERE user_id = $1 AND id < $2 AND ($3 IS NULL OR agent_id = $3) ORDER BY id DESC LIMIT $4"
+    )
+    .bind(user)
+    .bind(before)
+    .bind(agent)
+    .bind(i64::from(limit))
+    .fetch_all(c))?)
+}
+
+/// Deletes one of a user's links; false when there is none.
+pub async fn unlink(tx: &mut Tx, user: UserId, id: AgentDocumentId) -> Result<bool> {
+    let rows = execute!(
+        tx,
+        sqlx::query("DELETE FROM agent_documents WHERE id = $1 AND user_id = $2").bind(id).bind(user)
+    )?;
+    Ok(rows == 1)
+}
+
+/// The documents linked to one of a user's agents, first linked first.
+pub async fn linked_documents(db: &Db, user: UserId, agent: AgentId) -> Result<Vec<DocumentId>> {
+    Ok(on!(db, |c| sqlx::query_scalar(
+        "SELECT document_id FROM agent_documents WHERE agent_id = $1 AND user_id = $2 ORDER BY id"
+    )
+    .bind(agent)
+    .bind(user)
+    .fetch_all(c))?)
+}

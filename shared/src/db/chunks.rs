@@ -1,0 +1,136 @@
+//! Passages. Text, place and hash live here in both modes: hits are filled in from here and quotes are verified here.
+
+use sqlx::QueryBuilder;
+
+use crate::{
+    db::{Db, Json, Result, Tx, execute, on},
+    ids::{ChunkId, DocumentId, GenerationId, UserId},
+    model::{document::Chunk, place::Place},
+};
+
+/// The most rows that one transaction adds or removes, so that other writers get their turn.
+pub const BATCH: usize = 200;
+
+/// A new passage.
+#[derive(Clone, Debug)]
+pub struct NewChunk {
+    /// Its number in the generation, from 0.
+    pub ordinal: u32,
+    /// Its lasting id.
+    pub chunk_id: ChunkId,
+    /// SHA-256 of the text.
+    pub text_hash: [u8; 32],
+    /// Tokens in it.
+    pub tokens: u32,
+    /// Where it stands.
+    pub place: Place,
+    /// What it says.
+    pub text: String,
+}
+
+/// Adds at most [`BATCH`] passages to a generation.
+pub async fn insert(
+    tx: &mut Tx,
+    user: UserId,
+    document: DocumentId,
+    generation: GenerationId,
+    chunks: &[NewChunk],
+) -> Result<()> {
+    debug_assert!(chunks.len() <= BATCH);
+    if chunks.is_empty() {
+        return Ok(());
+    }
+    on!(tx, |c| async {
+        let mut query = QueryBuilder::new(
+            "INSERT INTO chunks (generation_id, ordinal, user_id, document_id, chunk_id, text_hash, tokens, place, text) ",
+        );
+        query.push_values(chunks, |mut row, chunk| {
+            row.push_bind(generation)
+                .push_bind(i64::from(chunk.ordinal))
+                .push_bind(user)
+                .push_bind(document)
+                .push_bind(chunk.chunk_id)
+                .push_bind(chunk.text_hash.as_slice())
+                .push_bind(i64::from(chunk.tokens))
+                .push_bind(Json(&chunk.place))
+                .push_bind(chunk.text.as_str());
+        });
+        query.build().execute(c).await.map(|_| ())
+    })?;
+    Ok(())
+}
+
+/// How many passages a generation has.
+pub async fn count(tx: &mut Tx, generation: GenerationId) -> Result<i64> {
+    Ok(on!(tx, |c| sqlx::query_scalar("SELECT COUNT(*) FROM chunks WHERE generation_id = $1")
+        .bind(generation)
+        .fetch_one(c))?)
+}
+
+/// The passages at these places of these generations, in no order. Those of deleted documents, and of documents that are
+/// not `user`'s, are left out.
+pub async fn fetch(
+    db: &Db,
+    user: UserId,
+    keys: &[(GenerationId, u32)],
+) -> Result<Vec<(GenerationId, Chunk)>> {
+    if keys.is_empty() {
+        return Ok(Vec::new());
+    }
+    #[derive(sqlx::FromRow)]
+    struct Row {
+        generation_id: GenerationId,
+        #[sqlx(flatten)]
+        chunk: Chunk,
+    }
+    let rows: Vec<Row> = on!(db, |c| async {
+        let mut query = QueryBuilder::new(
+            "SELECT chunks.generation_id, chunks.ordinal, chunks.chunk_id, chunks.document_id, chunks.tokens, chunks.place,
+                    chunks.text
+             FROM chunks JOIN documents ON documents.id = chunks.document_id AND documents.deleted_at IS NULL
+             WHERE chunks.user_id = ",
+        );
+        query.push_bind(user).push(" AND documents.user_id = ").push_bind(user);
+        query.push(" AND (chunks.generation_id, chunks.ordinal) IN (");
+        for (at, (generation, ordinal)) in keys.iter().enumerate() {
+            query.push(if at == 0 { "(" } else { ", (" });
+            query.push_bind(generation).push(", ").push_bind(i64::from(*ordinal)).push(")");
+        }
+        query.push(")");
+        query.build_query_as().fetch_all(c).await
+    })?;
+    Ok(rows.into_iter().map(|row| (row.generation_id, row.chunk)).collect())
+}
+
+/// At most `limit` passages of a user's document from `from` on, in the order of the source; those of its active
+/// generation.
+pub async fn list(db: &Db, user: UserId, document: DocumentId, from: i64, limit: u32) -> Result<Vec<Chunk>> {
+    Ok(on!(db, |c| {
+        sqlx::query_as(
+        "SELECT chunks.ordinal, chunks.chunk_id, chunks.document_id, chunks.tokens, chunks.place, chunks.text
+         FROM documents JOIN chunks ON chunks.generation_id = documents.active_generation
+         WHERE documents.id = $1 AND documents.user_id = $2 AND documents.deleted_at IS NULL AND chunks.ordinal >= $3
+         ORDER BY chunks.ordinal LIMIT $4"
+    )
+    .bind(document)
+    .bind(user)
+    .bind(from)
+    .bind(i64::from(limit))
+    .fetch_all(c)
+    })?)
+}
+
+/// Removes at most [`BATCH`] passages of a generation; false when none are left.
+pub async fn purge_some(tx: &mut Tx, generation: GenerationId) -> Result<bool> {
+    let limit = i64::try_from(BATCH).unwrap_or(i64::MAX);
+    let rows = execute!(
+        tx,
+        sqlx::query(
+            "DELETE FROM chunks WHERE generation_id = $1 AND ordinal IN (
+                 SELECT ordinal FROM chunks WHERE generation_id = $1 ORDER BY ordinal LIMIT $2)",
+        )
+        .bind(generation)
+        .bind(limit)
+    )?;
+    Ok(rows == BATCH as u64)
+}

@@ -1,0 +1,203 @@
+//! Documents. A document that was deleted is a tombstone until its generations are purged; nothing here but
+//! [`tombstones`] and [`drop_tombstone`] sees it.
+
+use serde_json::{Map, Value};
+
+use crate::{
+    clock::Timestamp,
+    db::{Db, Json, Result, Tx, execute, on},
+    ids::{DocumentId, UserId},
+    model::document::{ActiveDocument, Document, DocumentType, PageRange, Source, Splitter},
+};
+
+/// A new document's row.
+#[derive(Debug)]
+pub struct NewDocument<'a> {
+    /// Its id.
+    pub id: DocumentId,
+    /// Its owner.
+    pub user_id: UserId,
+    /// The kind of source.
+    pub r#type: DocumentType,
+    /// Its name.
+    pub name: &'a str,
+    /// Anything its owner wants to say of it.
+    pub description: &'a str,
+    /// Where the source is; empty for inline content.
+    pub url: &'a str,
+    /// Inline content.
+    pub content: Option<&'a str>,
+    /// The owner's own values.
+    pub metadata: Option<&'a Map<String, Value>>,
+    /// How to cut it.
+    pub splitter: Option<&'a Splitter>,
+    /// Pages to ingest.
+    pub pages: PageRange,
+    /// What opens the source, sealed.
+    pub authorization_sealed: Option<&'a [u8]>,
+}
+
+/// Adds a document. It is not queued: see [`crate::jobs::enqueue`].
+pub async fn insert(tx: &mut Tx, document: &NewDocument<'_>, now: Timestamp) -> Result<()> {
+    execute!(tx, sqlx::query(
+        "INSERT INTO documents (id, user_id, type, name, description, url, metadata, splitter, from_page, to_page,
+                                authorization_sealed, revision, created_at, updated_at, content)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, $12, $12, $13)"
+    )
+    .bind(document.id)
+    .bind(document.user_id)
+    .bind(document.r#type)
+    .bind(document.name)
+    .bind(document.description)
+    .bind(document.url)
+    .bind(document.metadata.map(Json))
+    .bind(document.splitter.map(Json))
+    .bind(document.pages.from.map(i64::from))
+    .bind(document.pages.to.map(i64::from))
+    .bind(document.authorization_sealed)
+    .bind(now)
+    .bind(document.content))?;
+    Ok(())
+}
+
+macro_rules! select_document {
+    ($where:literal) => {
+        concat!(
+            "SELECT d.id, d.user_id, d.type, d.name, d.description, d.url, d.metadata, d.splitter, d.from_page, d.to_page,
+                    d.revision, d.search_index, d.created_at, d.updated_at,
+                    j.state, j.stage, j.progress, j.attempts, j.last_error, j.warnings, j.source, j.queued_at,
+                    j.started_at, j.finished_at
+             FROM documents d JOIN jobs j ON j.document_id = d.id AND j.kind = 'ingest'
+             WHERE d.deleted_at IS NULL AND ",
+            $where
+        )
+    };
+}
+
+/// One of a user's documents.
+pub async fn find(db: &Db, user: UserId, id: DocumentId) -> Result<Option<Document>> {
+    Ok(on!(db, |c| sqlx::query_as(select_document!("d.id = $1 AND d.user_id = $2"))
+        .bind(id)
+        .bind(user)
+        .fetch_optional(c))?)
+}
+
+/// The inline content of one of a user's documents.
+pub async fn content(db: &Db, user: UserId, id: DocumentId) -> Result<Option<String>> {
+    let content: Option<Option<String>> = on!(db, |c| sqlx::query_scalar(
+        "SELECT content FROM documents WHERE id = $1 AND user_id = $2 AND deleted_at IS NULL"
+    )
+    .bind(id)
+    .bind(user)
+    .fetch_optional(c))?;
+    Ok(content.flatten())
+}
+
+/// At most `limit` of a user's documents older than `before`, newest first.
+pub async fn list(db: &Db, user: UserId, before: DocumentId, limit: u32) -> Result<Vec<Document>> {
+    Ok(on!(db, |c| sqlx::query_as(select_document!(
+        "d.user_id = $1 AND d.id < $2 ORDER BY d.id DESC LIMIT $3"
+    ))
+    .bind(user)
+    .bind(before)
+    .bind(i64::from(limit))
+    .fetch_all(c))?)
+}
+
+/// What an ingestion needs to know of a document; none when it was deleted.
+pub async fn source(db: &Db, user: UserId, id: DocumentId) -> Result<Option<Source>> {
+    Ok(on!(db, |c| sqlx::query_as(
+        "SELECT id, user_id, type, name, url, content, splitter, from_page, to_page, authorization_sealed
+         FROM documents WHERE id = $1 AND user_id = $2 AND deleted_at IS NULL"
+    )
+    .bind(id)
+    .bind(user)
+    .fetch_optional(c))?)
+}
+
+/// Deletes one of a user's documents for every reader at once: links go, its job is cancelled, and its generations are
+/// left for the sweeper, which may begin at `purge_at`. False when there is no such document.
+pub async fn delete(
+    tx: &mut Tx,
+    user: UserId,
+    id: DocumentId,
+    now: Timestamp,
+    purge_at: Timestamp,
+) -> Result<bool> {
+    bump_search_epoch(tx, user).await?;
+    let found: Option<DocumentId> = on!(tx, |c| {
+        sqlx::query_scalar(
+        "UPDATE documents SET deleted_at = $3, active_generation = NULL, search_index = NULL, content = NULL,
+                              authorization_sealed = NULL
+         WHERE id = $1 AND user_id = $2 AND deleted_at IS NULL RETURNING id"
+    )
+    .bind(id)
+    .bind(user)
+    .bind(now)
+    .fetch_optional(c)
+    })?;
+    if found.is_none() {
+        return Ok(false);
+    }
+    execute!(
+        tx,
+        sqlx::query(
+            "UPDATE jobs SET state = 'cancelled', claim_id = NULL, lease_until = NULL, finished_at = $2
+         WHERE document_id = $1"
+        )
+        .bind(id)
+        .bind(now)
+    )?;
+    execute!(tx, sqlx::query("DELETE FROM agent_documents WHERE document_id = $1").bind(id))?;
+    execute!(
+        tx,
+        sqlx::query("UPDATE generations SET state = 'removing', purge_at = $2 WHERE document_id = $1")
+            .bind(id)
+            .bind(purge_at)
+    )?;
+    Ok(true)
+}
+
+/// Deleted documents of which no generation is left, oldest first.
+pub async fn tombstones(db: &Db, limit: u32) -> Result<Vec<DocumentId>> {
+    Ok(on!(db, |c| sqlx::query_scalar(
+        "SELECT id FROM documents
+         WHERE deleted_at IS NOT NULL
+           AND NOT EXISTS (SELECT 1 FROM generations WHERE generations.document_id = documents.id)
+         ORDER BY deleted_at LIMIT $1"
+    )
+    .bind(i64::from(limit))
+    .fetch_all(c))?)
+}
+
+/// Forgets a deleted document and everything small that hangs on it.
+pub async fn drop_tombstone(tx: &mut Tx, id: DocumentId) -> Result<()> {
+    execute!(tx, sqlx::query("DELETE FROM vectors WHERE document_id = $1").bind(id))?;
+    execute!(tx, sqlx::query("DELETE FROM jobs WHERE document_id = $1").bind(id))?;
+    execute!(tx, sqlx::query("DELETE FROM documents WHERE id = $1 AND deleted_at IS NOT NULL").bind(id))?;
+    Ok(())
+}
+
+/// Marks everything that is cached of a user's searchable documents as out of date. Taken first in a transaction: users,
+/// then documents, then jobs is the order of locks everywhere.
+pub async fn bump_search_epoch(tx: &mut Tx, user: UserId) -> Result<()> {
+    execute!(tx, sqlx::query("UPDATE users SET search_epoch = search_epoch + 1 WHERE id = $1").bind(user))?;
+    Ok(())
+}
+
+/// The number that rises whenever what a user can search changes.
+pub async fn search_epoch(db: &Db, user: UserId) -> Result<i64> {
+    Ok(on!(db, |c| sqlx::query_scalar("SELECT search_epoch FROM users WHERE id = $1")
+        .bind(user)
+        .fetch_one(c))?)
+}
+
+/// All of a user's searchable documents.
+pub async fn active(db: &Db, user: UserId) -> Result<Vec<ActiveDocument>> {
+    Ok(on!(db, |c| sqlx::query_as(
+        "SELECT id, name, active_generation, metadata FROM documents
+         WHERE user_id = $1 AND deleted_at IS NULL AND active_generation IS NOT NULL ORDER BY id"
+    )
+    .bind(user)
+    .fetch_all(c))?)
+}

@@ -1,0 +1,85 @@
+//! Generations: complete, immutable ingestions of a document. One is active, at most; the others are being made, or wait
+//! to be purged.
+
+use crate::{
+    clock::Timestamp,
+    db::{Db, Result, Tx, execute, on},
+    ids::{DocumentId, GenerationId, UserId},
+    model::job::Claim,
+};
+
+/// Begins a generation under a claim. False when the claim is no longer held: nothing was written then.
+pub async fn begin(tx: &mut Tx, claim: &Claim, id: GenerationId, now: Timestamp) -> Result<bool> {
+    let rows = execute!(
+        tx,
+        sqlx::query(
+            "INSERT INTO generations (id, user_id, document_id, claim_id, state, chunks, created_at)
+             SELECT $1, user_id, document_id, claim_id, 'staging', 0, $4
+             FROM jobs WHERE id = $2 AND claim_id = $3 AND state = 'running'",
+        )
+        .bind(id)
+        .bind(claim.id)
+        .bind(claim.claim_id)
+        .bind(now)
+    )?;
+    Ok(rows == 1)
+}
+
+/// Whether rows may still be added to a generation: it is being made, and its claim is held. Inside the transaction that
+/// adds them, this is what keeps a worker that was given up from writing.
+pub async fn may_write(tx: &mut Tx, claim: &Claim, id: GenerationId) -> Result<bool> {
+    let found: Option<i64> = on!(tx, |c| {
+        sqlx::query_scalar(
+        "UPDATE generations SET chunks = chunks WHERE id = $1 AND state = 'staging' AND claim_id = $3
+           AND EXISTS (SELECT 1 FROM jobs WHERE jobs.id = $2 AND jobs.claim_id = $3 AND jobs.state = 'running')
+         RETURNING chunks"
+    )
+    .bind(id)
+    .bind(claim.id)
+    .bind(claim.claim_id)
+    .fetch_optional(c)
+    })?;
+    Ok(found.is_some())
+}
+
+/// A generation that can be removed.
+#[derive(Debug, Clone, Copy, sqlx::FromRow)]
+pub struct Purgeable {
+    /// The generation.
+    pub id: GenerationId,
+    /// Its owner.
+    pub user_id: UserId,
+    /// Its document.
+    pub document_id: DocumentId,
+}
+
+/// Gives up generations whose claim is not their job's current one; they may be purged from `purge_at`. Returns how many.
+pub async fn abandon(tx: &mut Tx, purge_at: Timestamp) -> Result<u64> {
+    execute!(
+        tx,
+        sqlx::query(
+            "UPDATE generations SET state = 'removing', purge_at = $1
+             WHERE state = 'staging' AND NOT EXISTS (
+                 SELECT 1 FROM jobs WHERE jobs.document_id = generations.document_id
+                   AND jobs.claim_id = generations.claim_id AND jobs.state = 'running')",
+        )
+        .bind(purge_at)
+    )
+}
+
+/// Generations whose time has come, oldest first.
+pub async fn purgeable(db: &Db, now: Timestamp, limit: u32) -> Result<Vec<Purgeable>> {
+    Ok(on!(db, |c| sqlx::query_as(
+        "SELECT id, user_id, document_id FROM generations
+         WHERE purge_at IS NOT NULL AND purge_at <= $1 AND state <> 'active' ORDER BY purge_at LIMIT $2"
+    )
+    .bind(now)
+    .bind(i64::from(limit))
+    .fetch_all(c))?)
+}
+
+/// Forgets a generation whose chunks and index entries are gone.
+pub async fn delete(tx: &mut Tx, id: GenerationId) -> Result<()> {
+    execute!(tx, sqlx::query("DELETE FROM generations WHERE id = $1 AND state <> 'active'").bind(id))?;
+    Ok(())
+}

@@ -1,0 +1,388 @@
+//! Job rows. The database is the truth about work; queues elsewhere only say that there is some.
+//!
+//! Locks are taken in one order everywhere: user, document, job.
+
+use std::time::Duration;
+
+use crate::{
+    clock::Timestamp,
+    db::{Db, Json, Result, Tx, documents, execute, on},
+    ids::{ClaimId, DocumentId, GenerationId, JobId, UserId},
+    model::{
+        document::SearchIndexInfo,
+        job::{Claim, IngestionError, JobKind, JobState, Progress, SourceInfo, Stage, Warning},
+    },
+};
+
+/// How far apart one user's queued jobs stand in the order of claims, so that one user's thousands do not keep another's
+/// one waiting.
+const FAIR_STEP: Duration = Duration::from_secs(1);
+
+/// Queues a user's document: a new job, or its old one again. A job that is running goes on, and is queued again when it
+/// ends, because the document's revision has risen. None when there is no such document.
+pub async fn enqueue(
+    tx: &mut Tx,
+    user: UserId,
+    document: DocumentId,
+    kind: JobKind,
+    max_attempts: u32,
+    now: Timestamp,
+) -> Result<Option<JobId>> {
+    let fair_at: Option<Timestamp> = on!(tx, |c| sqlx::query_scalar(
+        "UPDATE users SET fair_at = CASE WHEN fair_at + $2 > $3 THEN fair_at + $2 ELSE $3 END
+         WHERE id = $1 RETURNING fair_at"
+    )
+    .bind(user)
+    .bind(i64::try_from(FAIR_STEP.as_micros()).unwrap_or(i64::MAX))
+    .bind(now)
+    .fetch_optional(c))?;
+    let revision: Option<i64> = on!(tx, |c| {
+        sqlx::query_scalar(
+        "UPDATE documents SET revision = revision + 1 WHERE id = $1 AND user_id = $2 AND deleted_at IS NULL
+         RETURNING revision"
+    )
+    .bind(document)
+    .bind(user)
+    .fetch_optional(c)
+    })?;
+    let (Some(fair_at), Some(_)) = (fair_at, revision) else {
+        return Ok(None);
+    };
+    Ok(Some(on!(tx, |c| {
+        sqlx::query_scalar(
+        "INSERT INTO jobs (id, kind, user_id, document_id, state, attempts, max_attempts, run_at, fair_at, warnings,
+                           queued_at)
+         VALUES ($1, $2, $3, $4, 'queued', 0, $5, $6, $7, '[]', $6)
+         ON CONFLICT (document_id, kind) DO UPDATE SET
+             state = CASE WHEN jobs.state = 'running' THEN jobs.state ELSE 'queued' END,
+             attempts = CASE WHEN jobs.state = 'running' THEN jobs.attempts ELSE 0 END,
+             max_attempts = excluded.max_attempts,
+             run_at = excluded.run_at,
+             fair_at = excluded.fair_at,
+             stage = CASE WHEN jobs.state = 'running' THEN jobs.stage END,
+             progress = CASE WHEN jobs.state = 'running' THEN jobs.progress END,
+             last_error = NULL,
+             warnings = '[]',
+             queued_at = excluded.queued_at,
+             started_at = CASE WHEN jobs.state = 'running' THEN jobs.started_at END,
+             finished_at = NULL
+         RETURNING id"
+    )
+    .bind(JobId::generate())
+    .bind(kind)
+    .bind(user)
+    .bind(document)
+    .bind(i64::from(max_attempts))
+    .bind(now)
+    .bind(fair_at)
+    .fetch_one(c)
+    })?))
+}
+
+/// Whether any job is due.
+pub async fn any_due(db: &Db, now: Timestamp) -> Result<bool> {
+    let found: Option<i64> = on!(db, |c| sqlx::query_scalar(
+        "SELECT run_at FROM jobs WHERE state = 'queued' AND run_at <= $1 LIMIT 1"
+    )
+    .bind(now)
+    .fetch_optional(c))?;
+    Ok(found.is_some())
+}
+
+macro_rules! claim_next {
+    ($lock:literal) => {
+        concat!(
+            "UPDATE jobs SET state = 'running', claim_id = $2, lease_until = $3, worker = $4, attempts = attempts + 1,
+                    claimed_revision = COALESCE(
+                        (SELECT revision FROM documents WHERE documents.id = jobs.document_id), 0),
+                    started_at = $1, finished_at = NULL, stage = NULL, progress = NULL
+             WHERE id = (SELECT id FROM jobs WHERE state = 'queued' AND run_at <= $1 ORDER BY fair_at, id LIMIT 1 ",
+            $lock,
+            // Repeated, because without them the row that another claimer took meanwhile is taken again.
+            ") AND state = 'queued' AND run_at <= $1
+             RETURNING id, kind, user_id, document_id, claim_id, claimed_revision, attempts, max_attempts, queued_at"
+        )
+    };
+}
+
+/// Takes the next due job for `worker` until `lease_until`. The attempt is counted now, so that one which kills its worker
+/// counts too.
+pub async fn claim(
+    tx: &mut Tx,
+    worker: &str,
+    now: Timestamp,
+    lease_until: Timestamp,
+) -> Result<Option<Claim>> {
+    let claim_id = ClaimId::generate();
+    let claim = match tx {
+        Tx::Postgres(c) => {
+            sqlx::query_as(claim_next!("FOR UPDATE SKIP LOCKED"))
+                .bind(now)
+                .bind(claim_id)
+                .bind(lease_until)
+                .bind(worker)
+                .fetch_optional(&mut **c)
+                .await?
+        }
+        Tx::Sqlite(c) => {
+            sqlx::query_as(claim_next!(""))
+                .bind(now)
+                .bind(claim_id)
+                .bind(lease_until)
+                .bind(worker)
+                .fetch_optional(&mut **c)
+                .await?
+        }
+    };
+    Ok(claim)
+}
+
+/// What a worker tells of a job while it holds it.
+#[derive(Debug, Clone, Default)]
+pub struct Report {
+    /// What it is doing.
+    pub stage: Option<Stage>,
+    /// How far that is.
+    pub progress: Option<Progress>,
+}
+
+/// Extends a claim and notes how far it is. False when the claim is no longer held.
+pub async fn renew(tx: &mut Tx, claim: &Claim, lease_until: Timestamp, report: &Report) -> Result<bool> {
+    let rows = execute!(
+        tx,
+        sqlx::query(
+            "UPDATE jobs SET lease_until = $3, stage = $4, progress = $5
+             WHERE id = $1 AND claim_id = $2 AND state = 'running'",
+        )
+        .bind(claim.id)
+        .bind(claim.claim_id)
+        .bind(lease_until)
+        .bind(report.stage)
+        .bind(report.progress.as_ref().map(Json))
+    )?;
+    Ok(rows == 1)
+}
+
+/// Gives a job back untried: the attempt does not count, and it is due at once. False when the claim is no longer held.
+pub async fn hand_back(tx: &mut Tx, claim: &Claim, now: Timestamp) -> Result<bool> {
+    let rows = execute!(tx, sqlx::query(
+            "UPDATE jobs SET state = 'queued', claim_id = NULL, lease_until = NULL, attempts = attempts - 1, run_at = $3,
+                             stage = NULL, progress = NULL
+             WHERE id = $1 AND claim_id = $2 AND state = 'running'",
+        )
+        .bind(claim.id)
+        .bind(claim.claim_id)
+        .bind(now))?;
+    Ok(rows == 1)
+}
+
+/// Notes a failed attempt: queued again for `retry_at`, or dead when that is none. A document that changed meanwhile is
+/// queued afresh instead. Returns the job's new state; none when the claim is no longer held.
+pub async fn fail(
+    tx: &mut Tx,
+    claim: &Claim,
+    error: &IngestionError,
+    retry_at: Option<Timestamp>,
+    report: &Report,
+    now: Timestamp,
+) -> Result<Option<JobState>> {
+    // In the order of locks: the document first.
+    let revision: Option<i64> = on!(tx, |c| sqlx::query_scalar(
+        "UPDATE documents SET revision = revision WHERE id = $1 AND deleted_at IS NULL RETURNING revision"
+    )
+    .bind(claim.document_id)
+    .fetch_optional(c))?;
+    if revision.is_some_and(|revision| revision != claim.claimed_revision) {
+        return requeue(tx, claim, now).await;
+    }
+    Ok(on!(tx, |c| sqlx::query_scalar(
+        "UPDATE jobs SET state = CASE WHEN $3 IS NULL THEN 'dead' ELSE 'queued' END,
+                         run_at = COALESCE($3, run_at),
+                         finished_at = CASE WHEN $3 IS NULL THEN $4 END,
+                         last_error = $5, stage = $6, progress = $7, claim_id = NULL, lease_until = NULL
+         WHERE id = $1 AND claim_id = $2 AND state = 'running' RETURNING state"
+    )
+    .bind(claim.id)
+    .bind(claim.claim_id)
+    .bind(retry_at)
+    .bind(now)
+    .bind(Json(error))
+    .bind(report.stage)
+    .bind(report.progress.as_ref().map(Json))
+    .fetch_optional(c))?)
+}
+
+async fn requeue(tx: &mut Tx, claim: &Claim, now: Timestamp) -> Result<Option<JobState>> {
+    Ok(on!(tx, |c| sqlx::query_scalar(
+        "UPDATE jobs SET state = 'queued', run_at = $3, attempts = 0, claim_id = NULL, lease_until = NULL,
+                         stage = NULL, progress = NULL
+         WHERE id = $1 AND claim_id = $2 AND state = 'running' RETURNING state"
+    )
+    .bind(claim.id)
+    .bind(claim.claim_id)
+    .bind(now)
+    .fetch_optional(c))?)
+}
+
+/// A finished generation, ready to answer.
+#[derive(Debug)]
+pub struct Publication<'a> {
+    /// The generation.
+    pub generation: GenerationId,
+    /// What is searchable of the document from now on.
+    pub index: &'a SearchIndexInfo,
+    /// What was learnt of the source.
+    pub source: &'a SourceInfo,
+    /// What the ingestion went past.
+    pub warnings: &'a [Warning],
+    /// When the generation that it replaces may be purged.
+    pub purge_old_at: Timestamp,
+}
+
+/// How publishing ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Published {
+    /// The generation answers from now on.
+    Yes,
+    /// The document changed while it was ingested; its job is queued again.
+    Outdated,
+    /// The claim is no longer held; nothing was written.
+    ClaimLost,
+}
+
+/// Makes a generation the one that answers, and ends its job, in one step.
+pub async fn publish(
+    db: &Db,
+    claim: &Claim,
+    publication: &Publication<'_>,
+    now: Timestamp,
+) -> Result<Published> {
+    let mut tx = db.begin().await?;
+    documents::bump_search_epoch(&mut tx, claim.user_id).await?;
+    let revision: Option<i64> = on!(tx, |c| {
+        sqlx::query_scalar(
+        "UPDATE documents SET revision = revision WHERE id = $1 AND user_id = $2 AND deleted_at IS NULL RETURNING revision"
+    )
+    .bind(claim.document_id)
+    .bind(claim.user_id)
+    .fetch_optional(c)
+    })?;
+    let Some(revision) = revision else {
+        return Ok(Published::ClaimLost);
+    };
+    if revision != claim.claimed_revision {
+        let state = requeue(&mut tx, claim, now).await?;
+        tx.commit().await?;
+        return Ok(if state.is_some() { Published::Outdated } else { Published::ClaimLost });
+    }
+    let ended: Option<JobId> = on!(tx, |c| {
+        sqlx::query_scalar(
+        "UPDATE jobs SET state = 'done', claim_id = NULL, lease_until = NULL, finished_at = $3, last_error = NULL,
+                         stage = 'INDEX', progress = NULL, source = $4, warnings = $5
+         WHERE id = $1 AND claim_id = $2 AND state = 'running' RETURNING id"
+    )
+    .bind(claim.id)
+    .bind(claim.claim_id)
+    .bind(now)
+    .bind(Json(publication.source))
+    .bind(Json(publication.warnings))
+    .fetch_optional(c)
+    })?;
+    if ended.is_none() {
+        return Ok(Published::ClaimLost);
+    }
+    execute!(tx, sqlx::query(
+        "UPDATE generations SET state = 'superseded', purge_at = $2 WHERE document_id = $1 AND state = 'active'"
+    )
+    .bind(claim.document_id)
+    .bind(publication.purge_old_at))?;
+    execute!(
+        tx,
+        sqlx::query("UPDATE generations SET state = 'active', chunks = $2 WHERE id = $1")
+            .bind(publication.generation)
+            .bind(i64::try_from(publication.index.chunks).unwrap_or(i64::MAX))
+    )?;
+    execute!(
+        tx,
+        sqlx::query("UPDATE documents SET active_generation = $2, search_index = $3 WHERE id = $1")
+            .bind(claim.document_id)
+            .bind(publication.generation)
+            .bind(Json(publication.index))
+    )?;
+    tx.commit().await?;
+    Ok(Published::Yes)
+}
+
+/// Stops a user's job, queued or running; false when there is nothing to stop.
+pub async fn cancel(tx: &mut Tx, user: UserId, document: DocumentId, now: Timestamp) -> Result<bool> {
+    let rows = execute!(
+        tx,
+        sqlx::query(
+            "UPDATE jobs SET state = 'cancelled', claim_id = NULL, lease_until = NULL, finished_at = $3
+             WHERE document_id = $1 AND user_id = $2 AND state IN ('queued', 'running')",
+        )
+        .bind(document)
+        .bind(user)
+        .bind(now)
+    )?;
+    Ok(rows > 0)
+}
+
+/// A job whose worker went away.
+#[derive(Debug, sqlx::FromRow)]
+pub struct Expired {
+    /// The job.
+    pub id: JobId,
+    /// What became of it.
+    pub state: JobState,
+    /// Attempts so far.
+    pub attempts: i64,
+}
+
+/// Takes jobs from workers whose lease ran out before `before`: queued again, or dead when no attempt is left.
+pub async fn expire_leases(
+    tx: &mut Tx,
+    before: Timestamp,
+    now: Timestamp,
+    error: &IngestionError,
+) -> Result<Vec<Expired>> {
+    Ok(on!(tx, |c| sqlx::query_as(
+        "UPDATE jobs SET state = CASE WHEN attempts >= max_attempts THEN 'dead' ELSE 'queued' END,
+                         finished_at = CASE WHEN attempts >= max_attempts THEN $2 END,
+                         run_at = $2, last_error = $3, claim_id = NULL, lease_until = NULL
+         WHERE state = 'running' AND lease_until < $1 RETURNING id, state, attempts"
+    )
+    .bind(before)
+    .bind(now)
+    .bind(Json(error))
+    .fetch_all(c))?)
+}
+
+/// How much work there is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, sqlx::FromRow)]
+pub struct Depth {
+    /// Jobs that a worker could take now.
+    pub due: i64,
+    /// When the oldest of them became due.
+    pub oldest_due: Option<Timestamp>,
+    /// Jobs that wait for a later moment.
+    pub waiting: i64,
+    /// Jobs that a worker holds.
+    pub running: i64,
+    /// Jobs that ended badly.
+    pub dead: i64,
+}
+
+/// Counts the jobs by what they wait for.
+pub async fn depth(db: &Db, now: Timestamp) -> Result<Depth> {
+    Ok(on!(db, |c| sqlx::query_as(
+        "SELECT
+             (SELECT COUNT(*) FROM jobs WHERE state = 'queued' AND run_at <= $1) AS due,
+             (SELECT MIN(run_at) FROM jobs WHERE state = 'queued' AND run_at <= $1) AS oldest_due,
+             (SELECT COUNT(*) FROM jobs WHERE state = 'queued' AND run_at > $1) AS waiting,
+             (SELECT COUNT(*) FROM jobs WHERE state = 'running') AS running,
+             (SELECT COUNT(*) FROM jobs WHERE state = 'dead') AS dead"
+    )
+    .bind(now)
+    .fetch_one(c))?)
+}

@@ -1,0 +1,75 @@
+//! The schema and its history.
+
+use std::borrow::Cow;
+
+use sqlx::{
+    Connection, SqlSafeStr,
+    migrate::{MigrateError, Migration, MigrationType, Migrator},
+};
+
+use super::{Db, DbError};
+
+/// The statements of one version of the schema, for both drivers.
+struct Step {
+    version: i64,
+    description: &'static str,
+    sql: &'static str,
+}
+
+const STEPS: &[Step] =
+    &[Step { version: 1, description: "initial", sql: include_str!("../../../migrations/0001_initial.sql") }];
+
+/// Why the schema could not be brought up to date.
+#[derive(Debug, thiserror::Error)]
+pub enum MigrationError {
+    /// The store itself failed.
+    #[error(transparent)]
+    Db(#[from] DbError),
+    /// A step failed, or the schema was written by a newer version of the service.
+    #[error("the schema could not be migrated: {0}")]
+    Failed(#[from] MigrateError),
+    /// A migration left rows that point nowhere.
+    #[error("the schema was migrated, but {0} rows point to rows that do not exist")]
+    DanglingRows(usize),
+}
+
+/// Brings the schema up to date; several processes may call this at once, one does the work.
+pub async fn run(db: &Db) -> Result<(), MigrationError> {
+    let steps = STEPS
+        .iter()
+        .map(|step| {
+            Migration::new(
+                step.version,
+                Cow::Borrowed(step.description),
+                MigrationType::Simple,
+                step.sql.into_sql_str(),
+                false,
+            )
+        })
+        .collect();
+    let migrator = Migrator::with_migrations(steps);
+    match db {
+        // The migrator holds an advisory lock while it works.
+        Db::Postgres(pool) => migrator.run(pool).await?,
+        Db::Sqlite { writer, .. } => {
+            let mut connection = writer.acquire().await.map_err(DbError::from)?;
+            // Rebuilding a table with foreign keys on deletes its children.
+            sqlx::query("PRAGMA foreign_keys = OFF")
+                .execute(&mut *connection)
+                .await
+                .map_err(DbError::from)?;
+            let migrated = migrator.run(&mut *connection).await;
+            let dangling = sqlx::query("PRAGMA foreign_key_check")
+                .fetch_all(&mut *connection)
+                .await
+                .map_err(DbError::from)?;
+            sqlx::query("PRAGMA foreign_keys = ON").execute(&mut *connection).await.map_err(DbError::from)?;
+            connection.ping().await.map_err(DbError::from)?;
+            migrated?;
+            if !dangling.is_empty() {
+                return Err(MigrationError::DanglingRows(dangling.len()));
+            }
+        }
+    }
+    Ok(())
+}

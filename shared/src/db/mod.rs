@@ -1,0 +1,184 @@
+//! The relational store: PostgreSQL or SQLite behind one set of statements. All SQL of the service lives in this
+//! folder, one file a group of tables; anyone may call it, and it calls nothing but `model`, `ids` and `clock`.
+//!
+//! A query is written once and compiled for both drivers by [`on!`]. Reads take a [`Db`]; every write takes a [`Tx`],
+//! so that a caller decides what belongs together.
+
+pub mod accounts;
+pub mod agents;
+pub mod chunks;
+mod connect;
+pub mod documents;
+pub mod generations;
+pub mod index_segments;
+pub mod jobs;
+mod json;
+pub mod migrate;
+pub mod singletons;
+#[cfg(test)]
+pub mod testing;
+pub mod traces;
+
+use sqlx::{PgConnection, PgPool, PgTransaction, SqliteConnection, SqlitePool, SqliteTransaction};
+
+pub use connect::{Location, connect};
+pub use json::Json;
+
+use crate::clock::Timestamp;
+
+/// What a statement runs on, for one of the two drivers.
+pub(crate) enum On<P, S> {
+    /// PostgreSQL.
+    Postgres(P),
+    /// SQLite.
+    Sqlite(S),
+}
+
+/// Runs one expression on whichever driver is in use; the expression is compiled for both.
+///
+/// `execute!(db, sqlx::query("…").bind(x))`, where `db` is a `&Db` (reads) or a `&mut Tx`.
+macro_rules! on {
+    ($db:expr, |$c:ident| $body:expr) => {
+        match $db.on() {
+            $crate::db::On::Postgres($c) => $body.await,
+            $crate::db::On::Sqlite($c) => $body.await,
+        }
+    };
+}
+pub(crate) use on;
+
+/// Runs a statement without rows, and returns how many it touched: `execute!(tx, sqlx::query("…").bind(x))`.
+macro_rules! execute {
+    ($db:expr, $query:expr) => {
+        match $db.on() {
+            $crate::db::On::Postgres(c) => $query.execute(c).await.map(|done| done.rows_affected()),
+            $crate::db::On::Sqlite(c) => $query.execute(c).await.map(|done| done.rows_affected()),
+        }
+        .map_err($crate::db::DbError::from)
+    };
+}
+pub(crate) use execute;
+
+/// Why the store could not do something.
+#[derive(Debug, thiserror::Error)]
+pub enum DbError {
+    /// A unique column already holds this value.
+    #[error("a row with this value exists already")]
+    Duplicate,
+    /// The store is away, locked, or refused the statement.
+    #[error("the database failed: {0}")]
+    Failed(#[source] sqlx::Error),
+    /// What is stored cannot be read: a newer version wrote it, or it is damaged.
+    #[error("a stored value cannot be read: {0}")]
+    Unreadable(String),
+}
+
+impl From<sqlx::Error> for DbError {
+    fn from(error: sqlx::Error) -> Self {
+        match &error {
+            sqlx::Error::Database(e) if e.is_unique_violation() => Self::Duplicate,
+            sqlx::Error::ColumnDecode { source, .. } => Self::Unreadable(source.to_string()),
+            _ => Self::Failed(error),
+        }
+    }
+}
+
+/// A result of the store.
+pub type Result<T> = std::result::Result<T, DbError>;
+
+/// A handle to the store. Cheap to clone.
+#[derive(Clone, Debug)]
+pub enum Db {
+    /// PostgreSQL.
+    Postgres(PgPool),
+    /// SQLite, in one process: one connection writes, several read.
+    Sqlite {
+        /// Read-only connections.
+        readers: SqlitePool,
+        /// The one connection that writes.
+        writer: SqlitePool,
+    },
+}
+
+impl Db {
+    pub(crate) fn on(&self) -> On<&PgPool, &SqlitePool> {
+        match self {
+            Self::Postgres(pool) => On::Postgres(pool),
+            Self::Sqlite { readers, .. } => On::Sqlite(readers),
+        }
+    }
+
+    /// Starts a transaction that may write. On SQLite it takes the write lock at once: of transactions that read first
+    /// and lock later, all but one fail under load.
+    pub async fn begin(&self) -> Result<Tx> {
+        match self {
+            Self::Postgres(pool) => Ok(Tx::Postgres(pool.begin().await?)),
+            Self::Sqlite { writer, .. } => Ok(Tx::Sqlite(writer.begin_with("BEGIN IMMEDIATE").await?)),
+        }
+    }
+
+    /// Asks the store for the smallest possible answer.
+    pub async fn ping(&self) -> Result<()> {
+        on!(self, |c| sqlx::query_scalar::<_, i64>("SELECT CAST(1 AS BIGINT)").fetch_one(c))?;
+        match self {
+            Self::Postgres(_) => {}
+            Self::Sqlite { writer, .. } => {
+                sqlx::query_scalar::<_, i64>("SELECT 1").fetch_one(writer).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The store's own clock, where it has one that several processes share.
+    pub async fn server_time(&self) -> Result<Option<Timestamp>> {
+        match self {
+            Self::Postgres(pool) => {
+                let micros: i64 = sqlx::query_scalar(
+                    "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)",
+                )
+                .fetch_one(pool)
+                .await?;
+                Ok(Some(Timestamp::from_micros(micros)))
+            }
+            Self::Sqlite { .. } => Ok(None),
+        }
+    }
+
+    /// Closes every connection; on SQLite this also folds the write-ahead log into the file.
+    pub async fn close(&self) {
+        match self {
+            Self::Postgres(pool) => pool.close().await,
+            Self::Sqlite { readers, writer } => {
+                readers.close().await;
+                writer.close().await;
+            }
+        }
+    }
+}
+
+/// A transaction. Dropped without [`Tx::commit`] it is rolled back.
+#[derive(Debug)]
+pub enum Tx {
+    /// PostgreSQL.
+    Postgres(PgTransaction<'static>),
+    /// SQLite.
+    Sqlite(SqliteTransaction<'static>),
+}
+
+impl Tx {
+    pub(crate) fn on(&mut self) -> On<&mut PgConnection, &mut SqliteConnection> {
+        match self {
+            Self::Postgres(tx) => On::Postgres(&mut **tx),
+            Self::Sqlite(tx) => On::Sqlite(&mut **tx),
+        }
+    }
+
+    /// Makes everything that was done in this transaction visible and durable.
+    pub async fn commit(self) -> Result<()> {
+        match self {
+            Self::Postgres(tx) => tx.commit().await?,
+            Self::Sqlite(tx) => tx.commit().await?,
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,89 @@
+//! Records of predict runs.
+
+use serde_json::Value;
+
+use crate::{
+    clock::Timestamp,
+    db::{Db, Json, Result, Tx, execute, on},
+    ids::{AgentId, TraceId, UserId},
+};
+
+/// A stored trace.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct StoredTrace {
+    /// Its id.
+    pub id: TraceId,
+    /// The agent that ran.
+    pub agent_id: AgentId,
+    /// The session, when one was named.
+    pub session: Option<String>,
+    /// When it ran.
+    pub created_at: Timestamp,
+    /// Nothing was cut off to keep it small.
+    pub complete: bool,
+    /// The trace as the caller saw it.
+    pub body: Json<Value>,
+}
+
+/// Keeps a trace until `expires_at`.
+pub async fn insert(tx: &mut Tx, user: UserId, trace: &StoredTrace, expires_at: Timestamp) -> Result<()> {
+    execute!(
+        tx,
+        sqlx::query(
+            "INSERT INTO traces (id, user_id, agent_id, session, created_at, expires_at, complete, body)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"
+        )
+        .bind(trace.id)
+        .bind(user)
+        .bind(trace.agent_id)
+        .bind(trace.session.as_deref())
+        .bind(trace.created_at)
+        .bind(expires_at)
+        .bind(trace.complete)
+        .bind(&trace.body)
+    )?;
+    Ok(())
+}
+
+/// One of a user's traces that has not expired.
+pub async fn find(db: &Db, user: UserId, id: TraceId, now: Timestamp) -> Result<Option<StoredTrace>> {
+    Ok(on!(db, |c| sqlx::query_as(
+        "SELECT * FROM traces WHERE id = $1 AND user_id = $2 AND expires_at > $3"
+    )
+    .bind(id)
+    .bind(user)
+    .bind(now)
+    .fetch_optional(c))?)
+}
+
+/// At most `limit` of a user's traces older than `before`, newest first; those of one agent when it is named.
+pub async fn list(
+    db: &Db,
+    user: UserId,
+    agent: Option<AgentId>,
+    now: Timestamp,
+    before: TraceId,
+    limit: u32,
+) -> Result<Vec<StoredTrace>> {
+    Ok(on!(db, |c| sqlx::query_as(
+        "SELECT * FROM traces
+         WHERE user_id = $1 AND id < $2 AND ($3 IS NULL OR agent_id = $3) AND expires_at > $4
+         ORDER BY id DESC LIMIT $5"
+    )
+    .bind(user)
+    .bind(before)
+    .bind(agent)
+    .bind(now)
+    .bind(i64::from(limit))
+    .fetch_all(c))?)
+}
+
+/// Forgets what has expired; at most `limit` rows, so that it never holds the store for long.
+pub async fn expire(tx: &mut Tx, now: Timestamp, limit: u32) -> Result<u64> {
+    execute!(
+        tx,
+        sqlx::query("DELETE FROM traces WHERE id IN (SELECT id FROM traces WHERE expires_at <= $1 LIMIT $2)")
+            .bind(now)
+            .bind(i64::from(limit))
+    )
+}

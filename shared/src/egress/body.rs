@@ -1,0 +1,129 @@
+//! A response body, unpacked. Not left to the client's own decompression, because that stops after the first member of
+//! a gzip stream (there may be several) and takes what was read so far for the whole body.
+
+use std::{io, pin::Pin};
+
+use async_compression::tokio::bufread::{BrotliDecoder, GzipDecoder};
+use bytes::{Bytes, BytesMut};
+use futures::{StreamExt, TryStreamExt, stream};
+use reqwest::header::{CONTENT_ENCODING, HeaderMap};
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio_util::io::StreamReader;
+
+use super::error::EgressError;
+
+/// What requests ask for. Everything named here is unpacked below.
+pub(super) const ACCEPT_ENCODING: &str = "gzip, br";
+/// Unpacked bytes handed out at once, at most.
+const PIECE: usize = 16 * 1024;
+/// Codings that are known, but not read here. Other names (`utf-8`, `none`) are mistakes of servers and mean nothing.
+const NOT_READ: [&str; 5] = ["deflate", "zstd", "compress", "x-compress", "dcb"];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Coding {
+    Gzip,
+    Brotli,
+}
+
+/// A body from which pieces are read until there are none.
+pub(super) enum Body {
+    /// Not compressed.
+    Plain(reqwest::Response),
+    /// Compressed, nothing read yet.
+    Packed(reqwest::Response, Coding),
+    /// Compressed, being unpacked. The buffer is reused between pieces.
+    Unpacking(Pin<Box<dyn AsyncRead + Send + Sync>>, BytesMut),
+    /// Compressed in a way that is not read here.
+    Unreadable,
+    /// Read to its end.
+    Ended,
+}
+
+impl Body {
+    pub(super) fn new(response: reqwest::Response) -> Self {
+        match coding(response.headers()) {
+            Ok(None) => Self::Plain(response),
+            Ok(Some(coding)) => Self::Packed(response, coding),
+            Err(NotRead) => Self::Unreadable,
+        }
+    }
+
+    /// The next piece, none at the end. May be dropped while it waits.
+    ///
+    /// # Errors
+    /// [`EgressError::Decode`] and [`EgressError::Protocol`], the latter with `host`.
+    pub(super) async fn next(&mut self, host: &str) -> Result<Option<Bytes>, EgressError> {
+        loop {
+            match self {
+                Self::Ended => return Ok(None),
+                Self::Unreadable => return Err(EgressError::Decode),
+                Self::Plain(response) => {
+                    return response.chunk().await.map_err(|error| EgressError::from_body(host, &error));
+                }
+                Self::Packed(response, coding) => {
+                    // The answers to HEAD and conditional requests name a coding and have no body.
+                    let first =
+                        response.chunk().await.map_err(|error| EgressError::from_body(host, &error))?;
+                    let coding = *coding;
+                    *self = match (std::mem::replace(self, Self::Ended), first) {
+                        (Self::Packed(response, _), Some(first)) => unpack(response, coding, first),
+                        _ => Self::Ended,
+                    };
+                }
+                Self::Unpacking(reader, buffer) => {
+                    buffer.reserve(PIECE);
+                    // `reserve` may leave more room than asked for; the limit on size counts in pieces.
+                    let read = reader.read_buf(&mut bytes::BufMut::limit(&mut *buffer, PIECE)).await;
+                    return match read {
+                        Ok(0) => Ok(None),
+                        Ok(_) => Ok(Some(buffer.split().freeze())),
+                        Err(error) => Err(unpacking_failed(host, &error)),
+                    };
+                }
+            }
+        }
+    }
+}
+
+fn unpack(response: reqwest::Response, coding: Coding, first: Bytes) -> Body {
+    let rest = response.bytes_stream().map_err(io::Error::other);
+    let packed = StreamReader::new(Box::pin(stream::once(std::future::ready(Ok(first))).chain(rest)));
+    let reader: Pin<Box<dyn AsyncRead + Send + Sync>> = match coding {
+        Coding::Gzip => {
+            let mut decoder = GzipDecoder::new(packed);
+            decoder.multiple_members(true);
+            Box::pin(decoder)
+        }
+        Coding::Brotli => Box::pin(BrotliDecoder::new(packed)),
+    };
+    Body::Unpacking(reader, BytesMut::new())
+}
+
+/// A transport's error passes through the decoder unchanged; any other is the decoder's own.
+fn unpacking_failed(host: &str, error: &io::Error) -> EgressError {
+    match error.get_ref().and_then(|inner| inner.downcast_ref::<reqwest::Error>()) {
+        Some(error) => EgressError::from_body(host, error),
+        None => EgressError::Decode,
+    }
+}
+
+struct NotRead;
+
+/// The one coding that the headers name. Several on top of each other are not read: nobody sends them but to multiply
+/// the work of unpacking.
+fn coding(headers: &HeaderMap) -> Result<Option<Coding>, NotRead> {
+    let mut found = None;
+    let values = headers.get_all(CONTENT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+    for name in values.flat_map(|value| value.split(',')).map(|name| name.trim().to_ascii_lowercase()) {
+        let coding = match name.as_str() {
+            "gzip" | "x-gzip" => Coding::Gzip,
+            "br" => Coding::Brotli,
+            other if NOT_READ.contains(&other) => return Err(NotRead),
+            _ => continue,
+        };
+        if found.replace(coding).is_some() {
+            return Err(NotRead);
+        }
+    }
+    Ok(found)
+}

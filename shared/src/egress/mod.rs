@@ -1,0 +1,238 @@
+//! The one outbound HTTP client for everything a user's data can steer: document sources, OpenAPI documents, tools and
+//! base URLs.
+//!
+//! A service that fetches what strangers name can be made to fetch what only it can reach: the cloud's metadata
+//! endpoint, the database beside it, a router's administration page. So every such request goes through [`Egress`]:
+//!
+//! - Only `http` and `https`, only addresses on the public internet, unless the operator has opened a network.
+//! - Names are judged by what they resolve to, inside the client's own resolver: the connection goes to the address
+//!   that was checked, and no second lookup can give another answer. Address literals skip resolvers, so
+//!   [`Egress::check_url`] judges them.
+//! - Redirects are a loop of our own: every hop is checked anew, and what the caller sent for one origin never reaches
+//!   another one.
+//! - Bytes (after decompression), silence and total time are bounded, and memory does not grow with what is sent.
+//!
+//! Hosts that come from the operator's settings are trusted and use [`operator_client`].
+
+mod address;
+mod body;
+mod error;
+mod redirect;
+mod request;
+mod resolver;
+mod response;
+#[cfg(test)]
+mod tests;
+
+use std::{sync::Arc, time::Duration};
+
+use ipnet::IpNet;
+use reqwest::header::{ACCEPT_ENCODING, HeaderValue};
+use tokio::time::{Instant, timeout_at};
+use url::{Host, Url};
+
+use self::{address::AddressGuard, redirect::Hop, resolver::GuardedResolver};
+pub use self::{
+    address::parse_allow_list,
+    error::{EgressError, is_refusal},
+    request::{Limits, Request},
+    response::Response,
+};
+
+/// What this service calls itself unless a request says otherwise.
+const USER_AGENT: &str = concat!("Lectern/", env!("CARGO_PKG_VERSION"));
+/// Idle connections kept per host and for how long: enough to speak again to a tool or model at once, while ten
+/// thousand sources on as many hosts do not each leave a socket behind for long.
+const POOL_IDLE_PER_HOST: usize = 4;
+const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(30);
+/// Added to "now" when a limit is so long that the clock cannot hold it.
+const FAR_FUTURE: Duration = Duration::from_hours(24 * 365);
+
+/// What outbound requests may reach and how patiently they connect.
+#[derive(Clone, Debug)]
+pub struct EgressPolicy {
+    /// Networks opened by the operator besides the public internet (see [`parse_allow_list`]).
+    pub allow: Vec<IpNet>,
+    /// Redirects followed for one request; one more is [`EgressError::TooManyRedirects`].
+    pub max_redirects: usize,
+    /// Longest time for one connection: lookup, TCP and TLS together.
+    pub connect_timeout: Duration,
+    /// Longest time for one DNS lookup.
+    pub dns_timeout: Duration,
+}
+
+impl Default for EgressPolicy {
+    fn default() -> Self {
+        Self {
+            allow: Vec::new(),
+            max_redirects: 5,
+            connect_timeout: Duration::from_secs(10),
+            dns_timeout: Duration::from_secs(5),
+        }
+    }
+}
+
+/// The guarded client. Cheap to clone; clones share connections and limits on lookups.
+#[derive(Clone, Debug)]
+pub struct Egress {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    guard: Arc<AddressGuard>,
+    max_redirects: usize,
+    connect_timeout: Duration,
+    client: reqwest::Client,
+}
+
+impl Egress {
+    /// Builds the client. It makes no connection.
+    ///
+    /// # Errors
+    /// [`EgressError::Setup`] when TLS cannot be set up, for example because the system has no root certificates.
+    pub fn new(policy: EgressPolicy) -> Result<Self, EgressError> {
+        let EgressPolicy { allow, max_redirects, connect_timeout, dns_timeout } = policy;
+        let guard = Arc::new(AddressGuard::new(allow));
+        let client = client_builder(connect_timeout)
+            // Unpacking is done here (`body`), counted and with errors of its own.
+            .no_gzip()
+            .no_brotli()
+            .no_deflate()
+            .no_zstd()
+            .dns_resolver(GuardedResolver::new(Arc::clone(&guard), dns_timeout))
+            .build()
+            .map_err(|error| EgressError::setup(&error))?;
+        Ok(Self { inner: Arc::new(Inner { guard, max_redirects, connect_timeout, client }) })
+    }
+
+    /// Whether a request to `url` may be tried, as far as the URL alone tells: the scheme, no credentials in it, and
+    /// no address literal that is refused, however it was spelt (`Url` has already normalised `0x7f.1`). Names are
+    /// judged when they are resolved, so a URL that passes here can still be refused by [`Egress::send`].
+    ///
+    /// # Errors
+    /// [`EgressError::InvalidUrl`] or [`EgressError::RefusedAddress`].
+    pub fn check_url(&self, url: &Url) -> Result<(), EgressError> {
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(EgressError::InvalidUrl { reason: "only http and https addresses can be fetched" });
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(EgressError::InvalidUrl {
+                reason: "a user name or password in a URL is not accepted; give it as authorization instead",
+            });
+        }
+        let address = match url.host() {
+            Some(Host::Domain(name)) if !name.is_empty() => return Ok(()),
+            Some(Host::Ipv4(address)) => address.into(),
+            Some(Host::Ipv6(address)) => address.into(),
+            Some(Host::Domain(_)) | None => {
+                return Err(EgressError::InvalidUrl { reason: "the URL names no host" });
+            }
+        };
+        if self.inner.guard.permits(address) {
+            Ok(())
+        } else {
+            let host = error::host_of(url);
+            tracing::info!(%host, "outbound request refused: the address is not public");
+            Err(EgressError::RefusedAddress { host })
+        }
+    }
+
+    /// Sends `request` and follows redirects if it says so. Returns when the final response's head has arrived,
+    /// whatever its status: what a 404 means is the caller's to say. The body is read from the [`Response`], within
+    /// the same limits.
+    ///
+    /// Towards another origin (scheme, host, port) everything in [`Request::headers`] is dropped, for good: a redirect
+    /// back does not restore it. A redirect that would take a request body to another origin, or credentials from
+    /// `https` to `http`, is refused.
+    ///
+    /// # Errors
+    /// Any [`EgressError`] but [`EgressError::Decode`] and [`EgressError::Write`], which only reading brings.
+    pub async fn send(&self, request: Request) -> Result<Response, EgressError> {
+        let limits = request.limits;
+        let follow = request.follow_redirects;
+        let deadline = after(Instant::now(), limits.total_timeout);
+        let mut hop = Hop::first(request);
+        let mut redirects = 0;
+        loop {
+            self.check_url(&hop.url)?;
+            let response = self.exchange(&hop, deadline, limits.idle_timeout).await?;
+            let next = if follow { hop.redirected(response.status(), response.headers())? } else { None };
+            let Some(next) = next else {
+                return Response::new(response, hop.url, limits, deadline);
+            };
+            if redirects == self.inner.max_redirects {
+                return Err(EgressError::TooManyRedirects { limit: self.inner.max_redirects });
+            }
+            redirects += 1;
+            hop = next;
+        }
+    }
+
+    /// One request and the head of its response.
+    async fn exchange(
+        &self,
+        hop: &Hop,
+        deadline: Instant,
+        idle: Duration,
+    ) -> Result<reqwest::Response, EgressError> {
+        let host = error::host_of(&hop.url);
+        let mut request = reqwest::Request::new(hop.method.clone(), hop.url.clone());
+        *request.headers_mut() = hop.outgoing_headers();
+        request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static(body::ACCEPT_ENCODING));
+        *request.body_mut() = hop.body.clone().map(Into::into);
+        // A server that accepts and says nothing is idle from then on; connecting has its own limit inside the client.
+        let silent = after(after(Instant::now(), self.inner.connect_timeout), idle);
+        match timeout_at(deadline.min(silent), self.inner.client.execute(request)).await {
+            Ok(Ok(response)) => Ok(response),
+            Ok(Err(error)) => Err(EgressError::from_send(host, &error)),
+            Err(_) => Err(EgressError::Timeout { host }),
+        }
+    }
+
+    /// The same guarded client (no redirects, no proxy, no cookies, no decompression), for libraries that need a [`reqwest::Client`],
+    /// such as model calls.
+    ///
+    /// Two things are then the caller's: **[`Egress::check_url`] on the base URL first**, because address literals
+    /// never reach the resolver that guards names, and limits on time and size, because the client itself bounds
+    /// only connecting.
+    pub fn guarded_client(&self) -> reqwest::Client {
+        self.inner.client.clone()
+    }
+}
+
+/// The second client, without the guard, for hosts that come from the operator's settings only (an embedding server, a
+/// local model). It may reach private networks. It follows no redirect and uses no proxy, so what it sends goes to the
+/// host that was configured. `read_timeout` is the longest silence.
+///
+/// # Errors
+/// [`EgressError::Setup`] when TLS cannot be set up.
+pub fn operator_client(
+    connect_timeout: Duration,
+    read_timeout: Duration,
+) -> Result<reqwest::Client, EgressError> {
+    client_builder(connect_timeout)
+        .read_timeout(read_timeout)
+        .build()
+        .map_err(|error| EgressError::setup(&error))
+}
+
+/// What both clients have in common.
+#[expect(clippy::disallowed_methods, reason = "this module is the place that the ban points to")]
+fn client_builder(connect_timeout: Duration) -> reqwest::ClientBuilder {
+    reqwest::Client::builder()
+        // A proxy would resolve and connect in our place, past every check made here. For the operator's hosts, a
+        // variable that is none of our settings must not decide where keys are sent.
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
+        .referer(false)
+        .user_agent(USER_AGENT)
+        .connect_timeout(connect_timeout)
+        .pool_max_idle_per_host(POOL_IDLE_PER_HOST)
+        .pool_idle_timeout(POOL_IDLE_TIMEOUT)
+}
+
+/// `start + length`, or as good as never when the clock cannot hold it.
+fn after(start: Instant, length: Duration) -> Instant {
+    start.checked_add(length).unwrap_or_else(|| start + FAR_FUTURE)
+}

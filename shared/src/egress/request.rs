@@ -1,0 +1,108 @@
+//! What a caller asks for, and how much of an answer it is ready to take.
+
+use std::{fmt, time::Duration};
+
+use bytes::Bytes;
+use reqwest::{
+    Method,
+    header::{self, HeaderMap, HeaderName},
+};
+use url::Url;
+
+/// How much a request may take, from the first lookup to the last byte of the body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Most bytes of body, counted after decompression.
+    pub max_bytes: u64,
+    /// Longest time for everything: lookups, connections, redirects and body.
+    pub total_timeout: Duration,
+    /// Longest time without a byte from the server.
+    pub idle_timeout: Duration,
+}
+
+/// One outbound request.
+#[derive(Clone)]
+pub struct Request {
+    /// The method.
+    pub method: Method,
+    /// Where to.
+    pub url: Url,
+    /// What the caller sends to this origin, credentials included. Dropped, whole and for good, at a redirect to
+    /// another origin. Everything that a user's data put there belongs here. Headers that are the connection's own
+    /// business (`Host`, `Content-Length`, `Connection`, `Accept-Encoding` and the like) are ignored.
+    pub headers: HeaderMap,
+    /// What this service says of itself wherever a redirect leads (`Accept`, `Accept-Language`): never a value that
+    /// came from a user. [`Request::headers`] win over these.
+    pub portable_headers: HeaderMap,
+    /// The body, sent again where a redirect within the origin keeps the method.
+    pub body: Option<Bytes>,
+    /// What the answer may take.
+    pub limits: Limits,
+    /// Whether redirects are followed; otherwise they are returned like any other response.
+    pub follow_redirects: bool,
+}
+
+impl Request {
+    /// A request without headers or body that follows redirects.
+    pub fn new(method: Method, url: Url, limits: Limits) -> Self {
+        Self {
+            method,
+            url,
+            headers: HeaderMap::new(),
+            portable_headers: HeaderMap::new(),
+            body: None,
+            limits,
+            follow_redirects: true,
+        }
+    }
+
+    /// A GET that follows redirects.
+    pub fn get(url: Url, limits: Limits) -> Self {
+        Self::new(Method::GET, url, limits)
+    }
+}
+
+/// Without headers, body and query, which may be secret: requests end up in logs.
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Request")
+            .field("method", &self.method)
+            .field("host", &self.url.host_str())
+            .field("path", &self.url.path())
+            .field("limits", &self.limits)
+            .field("follow_redirects", &self.follow_redirects)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Headers that only the client may set. A `Content-Length` or `Transfer-Encoding` from outside could smuggle a second
+/// request into the connection, a `Host` could address another site behind the same front, and another
+/// `Accept-Encoding` would bring bodies that nobody here can read.
+const CONNECTION_HEADERS: [HeaderName; 11] = [
+    header::HOST,
+    header::CONTENT_LENGTH,
+    header::TRANSFER_ENCODING,
+    header::CONNECTION,
+    header::UPGRADE,
+    header::TE,
+    header::TRAILER,
+    header::EXPECT,
+    header::ACCEPT_ENCODING,
+    header::PROXY_AUTHORIZATION,
+    header::PROXY_AUTHENTICATE,
+];
+/// The same, for names that have no constant.
+const CONNECTION_HEADER_NAMES: [&str; 2] = ["keep-alive", "proxy-connection"];
+
+/// Removes what only the client may set and marks the rest as secret, so that no log prints it.
+pub(super) fn sanitise(headers: &mut HeaderMap) {
+    for name in CONNECTION_HEADERS {
+        headers.remove(name);
+    }
+    for name in CONNECTION_HEADER_NAMES {
+        headers.remove(name);
+    }
+    for value in headers.values_mut() {
+        value.set_sensitive(true);
+    }
+}

@@ -1,0 +1,165 @@
+//! The answer to an outbound request. Its body is read piece by piece and counted after decompression, so that neither
+//! an endless body nor a few kilobytes that unpack to gigabytes take more than the limit.
+
+use std::fmt;
+
+use bytes::{Bytes, BytesMut};
+use reqwest::header::{self, HeaderMap, HeaderName};
+use tokio::{
+    io::{AsyncWrite, AsyncWriteExt},
+    time::{Instant, timeout_at},
+};
+use url::Url;
+
+use super::{
+    after,
+    body::Body,
+    error::{EgressError, host_of},
+    request::Limits,
+};
+
+/// Reserved at most from a size that only the server claims.
+const MAX_RESERVED: u64 = 64 * 1024;
+
+/// A response whose head has arrived; the body is still to be read.
+pub struct Response {
+    /// The URL that answered, after redirects.
+    pub final_url: Url,
+    /// The HTTP status code.
+    pub status: u16,
+    /// The headers as sent; a `Content-Length` counts the compressed bytes.
+    pub headers: HeaderMap,
+    body: Body,
+    /// What the server claims to send.
+    claimed: u64,
+    limits: Limits,
+    deadline: Instant,
+    received: u64,
+}
+
+impl Response {
+    pub(super) fn new(
+        response: reqwest::Response,
+        final_url: Url,
+        limits: Limits,
+        deadline: Instant,
+    ) -> Result<Self, EgressError> {
+        let claimed = response.content_length().unwrap_or(0);
+        // Only where the body is what was asked for: a 404 with a huge page is still a 404.
+        if response.status().is_success() && claimed > limits.max_bytes {
+            return Err(EgressError::TooLarge { limit: limits.max_bytes });
+        }
+        let status = response.status().as_u16();
+        let headers = response.headers().clone();
+        Ok(Self {
+            final_url,
+            status,
+            headers,
+            body: Body::new(response),
+            claimed,
+            limits,
+            deadline,
+            received: 0,
+        })
+    }
+
+    /// The next piece of the decompressed body, none at its end.
+    ///
+    /// # Errors
+    /// [`EgressError::TooLarge`] when this piece exceeds the limit, [`EgressError::Timeout`] after silence or past the
+    /// total time, [`EgressError::Decode`] when it cannot be decompressed, [`EgressError::Protocol`] when the
+    /// connection breaks.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, EgressError> {
+        // One read can unpack into thousands of pieces without ever waiting; other tasks get their turn between them.
+        tokio::task::consume_budget().await;
+        let now = Instant::now();
+        let until = self.deadline.min(after(now, self.limits.idle_timeout));
+        if now >= self.deadline {
+            return Err(self.timeout());
+        }
+        let host = self.final_url.host_str().unwrap_or_default();
+        match timeout_at(until, self.body.next(host)).await {
+            Err(_) => Err(self.timeout()),
+            Ok(Err(error)) => Err(error),
+            Ok(Ok(None)) => Ok(None),
+            Ok(Ok(Some(chunk))) => {
+                self.received = self.received.saturating_add(chunk.len() as u64);
+                if self.received > self.limits.max_bytes {
+                    return Err(EgressError::TooLarge { limit: self.limits.max_bytes });
+                }
+                Ok(Some(chunk))
+            }
+        }
+    }
+
+    /// The whole decompressed body in memory.
+    ///
+    /// # Errors
+    /// As [`Response::chunk`].
+    pub async fn bytes(mut self) -> Result<Bytes, EgressError> {
+        let claimed = self.claimed.min(self.limits.max_bytes).min(MAX_RESERVED);
+        let mut whole = BytesMut::with_capacity(usize::try_from(claimed).unwrap_or(0));
+        while let Some(chunk) = self.chunk().await? {
+            whole.extend_from_slice(&chunk);
+        }
+        Ok(whole.freeze())
+    }
+
+    /// Copies the decompressed body to `writer`, flushes it, and returns the number of bytes. After an error the
+    /// writer holds a part of the body.
+    ///
+    /// # Errors
+    /// As [`Response::chunk`], and [`EgressError::Write`] when the writer fails.
+    pub async fn copy_to(mut self, writer: &mut (impl AsyncWrite + Unpin)) -> Result<u64, EgressError> {
+        while let Some(chunk) = self.chunk().await? {
+            writer.write_all(&chunk).await.map_err(|error| EgressError::Write { kind: error.kind() })?;
+        }
+        writer.flush().await.map_err(|error| EgressError::Write { kind: error.kind() })?;
+        Ok(self.received)
+    }
+
+    /// The media type without parameters, in lower case: `text/html`.
+    pub fn content_type(&self) -> Option<String> {
+        let essence = self.text(&header::CONTENT_TYPE)?.split(';').next()?.trim();
+        (!essence.is_empty()).then(|| essence.to_ascii_lowercase())
+    }
+
+    /// The character set that the media type names, in lower case: `utf-8`.
+    pub fn charset(&self) -> Option<String> {
+        self.text(&header::CONTENT_TYPE)?.split(';').skip(1).find_map(|parameter| {
+            let (name, value) = parameter.split_once('=')?;
+            let value = value.trim().trim_matches(['"', '\'']).trim();
+            (name.trim().eq_ignore_ascii_case("charset") && !value.is_empty())
+                .then(|| value.to_ascii_lowercase())
+        })
+    }
+
+    /// The entity tag, quotes included, as `If-None-Match` wants it back.
+    pub fn etag(&self) -> Option<&str> {
+        self.text(&header::ETAG)
+    }
+
+    /// The date of the last change as the server wrote it, as `If-Modified-Since` wants it back.
+    pub fn last_modified(&self) -> Option<&str> {
+        self.text(&header::LAST_MODIFIED)
+    }
+
+    fn text(&self, name: &HeaderName) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok().map(str::trim).filter(|text| !text.is_empty())
+    }
+
+    fn timeout(&self) -> EgressError {
+        EgressError::Timeout { host: host_of(&self.final_url) }
+    }
+}
+
+/// Without headers and query, which may be secret.
+impl fmt::Debug for Response {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Response")
+            .field("status", &self.status)
+            .field("host", &self.final_url.host_str())
+            .field("received", &self.received)
+            .finish_non_exhaustive()
+    }
+}

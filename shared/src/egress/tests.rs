@@ -1,0 +1,497 @@
+//! The client against real servers on loopback, which a policy opens explicitly.
+
+mod server;
+
+use std::{
+    net::SocketAddr,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use reqwest::{Method, header::AUTHORIZATION};
+use tokio::io::AsyncWrite;
+
+use self::server::{Reply, bind, head, ok, redirect, serve};
+use super::{
+    resolver::{ResolveError, permitted},
+    *,
+};
+
+/// A gzip member that unpacks to 64 KiB of zeros; members may follow each other without end.
+const GZIP_64_KIB: [u8; 96] = {
+    let mut member = [0; 96];
+    let start = [
+        0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 2, 3, 0xed, 0xc1, 1, 1, 0, 0, 0, 0x80, 0x90, 0xfe, 0xaf, 0xee, 8, 0x0a,
+    ];
+    let end = [0x6a, 0xeb, 0x8e, 0x97, 0xd7, 0, 0, 1, 0];
+    let mut i = 0;
+    while i < start.len() {
+        member[i] = start[i];
+        i += 1;
+    }
+    i = 0;
+    while i < end.len() {
+        member[96 - end.len() + i] = end[i];
+        i += 1;
+    }
+    member
+};
+
+/// `hello`.
+const BROTLI_HELLO: [u8; 9] = [0x0b, 0x02, 0x80, 0x68, 0x65, 0x6c, 0x6c, 0x6f, 0x03];
+/// 64 MiB of zeros.
+const BROTLI_BOMB: [u8; 106] = [
+    0xcb, 0xff, 0xff, 0x3f, 0xf8, 0x27, 0x00, 0xe2, 0xb1, 0x40, 0x20, 0xf7, 0xfe, 0x8f, 0xff, 0xff, 0x7f,
+    0xf0, 0x4f, 0x00, 0xc4, 0x61, 0x11, 0x80, 0xee, 0xfd, 0x1f, 0xff, 0xff, 0xff, 0xe0, 0x9f, 0x00, 0x88,
+    0xc3, 0x02, 0x00, 0xdd, 0xfb, 0x3f, 0xfe, 0xff, 0xff, 0xc1, 0x3f, 0x01, 0x10, 0x87, 0x05, 0x00, 0xba,
+    0xf7, 0x7f, 0xfc, 0xff, 0xff, 0x83, 0x7f, 0x02, 0x20, 0x0e, 0x0b, 0x00, 0x74, 0xef, 0xff, 0xf8, 0xff,
+    0xff, 0x07, 0xff, 0x04, 0x40, 0x1c, 0x16, 0x00, 0xe8, 0xde, 0xff, 0xf1, 0xff, 0xff, 0x0f, 0xfe, 0x09,
+    0x80, 0x38, 0x2c, 0x00, 0xd0, 0xbd, 0xff, 0xcb, 0xff, 0xff, 0x3f, 0xfc, 0x13, 0x00, 0x71, 0x58, 0x00,
+    0xa0, 0x7b, 0xff, 0x07,
+];
+
+const ROOMY: Limits = Limits {
+    max_bytes: 1 << 20,
+    total_timeout: Duration::from_secs(30),
+    idle_timeout: Duration::from_secs(30),
+};
+
+fn egress(allow: &str) -> Egress {
+    let allow = parse_allow_list(allow).unwrap();
+    Egress::new(EgressPolicy { allow, ..EgressPolicy::default() }).unwrap()
+}
+
+fn url(text: &str) -> Url {
+    text.parse().unwrap()
+}
+
+fn refused(result: Result<Response, EgressError>) -> String {
+    match result {
+        Err(EgressError::RefusedAddress { host }) => host,
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn an_answer_arrives_with_what_the_server_says_about_it() {
+    let (listener, base) = bind("127.0.0.1").await;
+    let seen = serve(listener, |_| {
+        let headers = "content-type: Text/HTML; Charset=\"UTF-8\"\r\netag: \"e1\"\r\nlast-modified: Mon\r\ncontent-length: 5";
+        Reply::Whole([head(headers), b"hello".to_vec()].concat())
+    });
+    let response = egress("127.0.0.1").send(Request::get(url(&base), ROOMY)).await.unwrap();
+    assert_eq!(response.status, 200);
+    assert_eq!(response.content_type().as_deref(), Some("text/html"));
+    assert_eq!(response.charset().as_deref(), Some("utf-8"));
+    assert_eq!((response.etag(), response.last_modified()), (Some("\"e1\""), Some("Mon")));
+    assert_eq!(response.bytes().await.unwrap(), "hello");
+    assert!(seen.lock()[0].contains("accept-encoding: gzip, br\r\n"));
+    assert!(seen.lock()[0].contains(&format!("user-agent: lectern/{}", env!("CARGO_PKG_VERSION"))));
+}
+
+#[tokio::test]
+async fn literal_addresses_that_are_not_public_are_refused_however_they_are_spelt() {
+    let egress = egress("10.9.0.0/16");
+    for host in [
+        "127.0.0.1",
+        "127.1",
+        "0x7f.1",
+        "0177.0.0.1",
+        "2130706433",
+        "0x7f000001",
+        "127.0.0.1.",
+        "%31%32%37.0.0.1",
+        "①②⑦.0.0.1",
+        "0",
+        "169.254.169.254",
+        "10.0.0.1",
+        "[::1]",
+        "[::]",
+        "[::ffff:127.0.0.1]",
+        "[::ffff:7f00:1]",
+        "[::127.0.0.1]",
+        "[64:ff9b::169.254.169.254]",
+        "[2002:7f00:1::]",
+        "[fd00:ec2::254]",
+        "[fe80::1]",
+    ] {
+        let result = egress.send(Request::get(url(&format!("http://{host}/")), ROOMY)).await;
+        refused(result);
+    }
+    assert_eq!(egress.check_url(&url("http://10.9.1.1/")), Ok(()));
+    assert_eq!(egress.check_url(&url("http://[::ffff:10.9.1.1]/")), Ok(()));
+    assert_eq!(egress.check_url(&url("https://93.184.215.14/")), Ok(()));
+}
+
+#[tokio::test]
+async fn a_name_that_resolves_to_a_private_address_is_refused_before_any_connection() {
+    let (listener, base) = bind("127.0.0.1").await;
+    let seen = serve(listener, |_| ok("secret"));
+    let by_name = base.replace("127.0.0.1", "LocalHost");
+    let host = refused(egress("10.0.0.0/8").send(Request::get(url(&by_name), ROOMY)).await);
+    assert_eq!(host, "localhost");
+    let error = egress("").guarded_client().get(&by_name).send().await.unwrap_err();
+    assert_eq!(EgressError::from_send("localhost".into(), &error).code(), "refused_address");
+    assert!(seen.lock().is_empty());
+
+    let opened = egress("127.0.0.0/8, ::1").send(Request::get(url(&by_name), ROOMY)).await.unwrap();
+    assert_eq!(opened.bytes().await.unwrap(), "secret");
+}
+
+#[test]
+fn a_name_with_one_private_address_among_public_ones_is_refused() {
+    let guard = AddressGuard::new(Vec::new());
+    let public: SocketAddr = "8.8.8.8:0".parse().unwrap();
+    let private: SocketAddr = "10.0.0.1:0".parse().unwrap();
+    assert!(permitted(&guard, "mixed.example", &[public]).is_ok());
+    let mixed = permitted(&guard, "mixed.example", &[public, private]);
+    assert!(matches!(mixed, Err(ResolveError::Refused)));
+}
+
+#[tokio::test]
+async fn a_name_that_does_not_exist_is_unreachable() {
+    // A label longer than DNS allows: the system's resolver says no without asking anyone.
+    let host = format!("{}.invalid", "x".repeat(64));
+    let error = egress("").send(Request::get(url(&format!("http://{host}/")), ROOMY)).await.unwrap_err();
+    assert_eq!((error.code(), error.is_retryable()), ("unreachable", true));
+    assert_eq!(error, EgressError::Dns { host });
+}
+
+#[tokio::test]
+async fn a_closed_port_is_unreachable_and_a_port_without_tls_says_so() {
+    let (listener, base) = bind("127.0.0.1").await;
+    drop(listener);
+    let error = egress("127.0.0.1").send(Request::get(url(&base), ROOMY)).await.unwrap_err();
+    assert_eq!(error, EgressError::Connect { host: "127.0.0.1".into() });
+
+    let (listener, base) = bind("127.0.0.1").await;
+    serve(listener, |_| Reply::Whole(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec()));
+    let secure = base.replace("http:", "https:");
+    let error = egress("127.0.0.1").send(Request::get(url(&secure), ROOMY)).await.unwrap_err();
+    assert_eq!((error.code(), error.is_retryable()), ("tls_failed", false));
+}
+
+#[tokio::test]
+async fn only_http_without_user_and_password_is_fetched() {
+    let egress = egress("0.0.0.0/0");
+    for wrong in [
+        "file:///etc/passwd",
+        "ftp://example.com/",
+        "gopher://example.com/",
+        "data:text/plain,x",
+        "unix:/run/x",
+    ] {
+        let error = egress.send(Request::get(url(wrong), ROOMY)).await.unwrap_err();
+        assert_eq!(error.code(), "invalid_url", "{wrong}");
+    }
+    for wrong in
+        ["http://user:hunter2@example.com/", "https://token@example.com/", "http://:hunter2@example.com/"]
+    {
+        let error = egress.send(Request::get(url(wrong), ROOMY)).await.unwrap_err();
+        assert!(error.to_string().contains("authorization"), "{error}");
+        assert!(!error.to_string().contains("hunter2"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_redirect_to_a_private_address_is_refused() {
+    for target in ["http://127.0.0.2/", "http://[::1]/", "http://169.254.169.254/latest/meta-data"] {
+        let (listener, base) = bind("127.0.0.1").await;
+        serve(listener, move |_| redirect(302, target));
+        let result = egress("127.0.0.1/32").send(Request::get(url(&base), ROOMY)).await;
+        assert_eq!(refused(result), url(target).host_str().unwrap());
+    }
+    // By name: the first server's network is opened, the one that the name resolves to is not.
+    let (listener, base) = bind("127.0.0.9").await;
+    serve(listener, |_| redirect(302, "http://localhost/"));
+    assert_eq!(refused(egress("127.0.0.9").send(Request::get(url(&base), ROOMY)).await), "localhost");
+}
+
+#[tokio::test]
+async fn a_redirect_to_another_scheme_is_refused() {
+    let (listener, base) = bind("127.0.0.1").await;
+    serve(listener, |_| redirect(302, "file:///etc/passwd"));
+    let error = egress("127.0.0.1").send(Request::get(url(&base), ROOMY)).await.unwrap_err();
+    assert_eq!(error.code(), "invalid_url");
+}
+
+#[tokio::test]
+async fn five_redirects_are_followed_and_a_sixth_is_an_error() {
+    let (listener, base) = bind("127.0.0.1").await;
+    let seen = serve(listener, |line| {
+        let left: u32 = line.split(['/', ' ']).nth(2).and_then(|number| number.parse().ok()).unwrap_or(0);
+        if left == 0 { ok("there") } else { redirect(301, &format!("/{}", left - 1)) }
+    });
+    let egress = egress("127.0.0.1");
+    let response = egress.send(Request::get(url(&format!("{base}/5")), ROOMY)).await.unwrap();
+    assert_eq!(response.final_url.path(), "/0");
+    assert_eq!(response.bytes().await.unwrap(), "there");
+    let error = egress.send(Request::get(url(&format!("{base}/600")), ROOMY)).await.unwrap_err();
+    assert_eq!(error, EgressError::TooManyRedirects { limit: 5 });
+    assert_eq!(seen.lock().len(), 12);
+
+    let mut request = Request::get(url(&format!("{base}/1")), ROOMY);
+    request.follow_redirects = false;
+    assert_eq!(egress.send(request).await.unwrap().status, 301);
+}
+
+#[tokio::test]
+async fn credentials_stay_with_their_origin_even_when_a_redirect_comes_back() {
+    let (home, home_base) = bind("127.0.0.1").await;
+    let (other, other_base) = bind("127.0.0.1").await;
+    let away = format!("{other_base}/away");
+    let at_home = serve(home, move |line| match line {
+        "GET /start HTTP/1.1" => redirect(302, "/same"),
+        "GET /same HTTP/1.1" => redirect(307, &away),
+        _ => ok("end"),
+    });
+    let back = format!("{home_base}/back");
+    let elsewhere = serve(other, move |_| redirect(302, &back));
+
+    let mut request = Request::get(url(&format!("{home_base}/start")), ROOMY);
+    request.headers.insert(AUTHORIZATION, "Bearer s3cret".parse().unwrap());
+    request.headers.insert("x-api-key", "s3cret".parse().unwrap());
+    request.headers.insert("cookie", "id=s3cret".parse().unwrap());
+    request.portable_headers.insert("accept", "text/html".parse().unwrap());
+    let response = egress("127.0.0.1").send(request).await.unwrap();
+    assert_eq!(response.final_url.path(), "/back");
+
+    let at_home = at_home.lock();
+    assert_eq!(at_home.len(), 3);
+    for request in &at_home[..2] {
+        assert_eq!(request.matches("s3cret").count(), 3, "{request}");
+    }
+    assert!(!at_home[2].contains("s3cret"), "{}", at_home[2]);
+    let elsewhere = elsewhere.lock();
+    assert!(!elsewhere[0].contains("s3cret") && !elsewhere[0].contains("referer"), "{}", elsewhere[0]);
+    assert!(elsewhere[0].contains("accept: text/html"));
+}
+
+#[tokio::test]
+async fn a_posted_body_is_sent_again_within_the_origin_only() {
+    let (home, base) = bind("127.0.0.1").await;
+    let (other, other_base) = bind("127.0.0.1").await;
+    let away = other_base.clone();
+    let at_home = serve(home, move |line| match line {
+        "POST /kept HTTP/1.1" => redirect(308, "/end"),
+        "POST /away HTTP/1.1" => redirect(308, &away),
+        "POST /get HTTP/1.1" => redirect(303, "/end"),
+        _ => ok("end"),
+    });
+    let elsewhere = serve(other, |_| ok("leaked"));
+    let egress = egress("127.0.0.1");
+    let post = async |path: &str| {
+        let mut request = Request::new(Method::POST, url(&format!("{base}{path}")), ROOMY);
+        request.body = Some("payload".into());
+        egress.send(request).await
+    };
+    post("/kept").await.unwrap();
+    assert!(at_home.lock()[1].starts_with("post /end") && at_home.lock()[1].ends_with("payload"));
+    post("/get").await.unwrap();
+    assert!(at_home.lock()[3].starts_with("get /end") && !at_home.lock()[3].contains("payload"));
+    assert_eq!(post("/away").await.unwrap_err().code(), "refused_redirect");
+    assert!(elsewhere.lock().is_empty());
+}
+
+/// Counts what is written and keeps nothing.
+struct Counter(Arc<AtomicU64>);
+
+impl AsyncWrite for Counter {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
+        self.0.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[tokio::test]
+async fn compressed_bodies_are_unpacked_and_a_bomb_stops_at_the_limit() {
+    let (listener, base) = bind("127.0.0.1").await;
+    serve(listener, |line| {
+        let encoding = if line.contains("brotli") { "br" } else { "GZip" };
+        let head = head(&format!("content-encoding: {encoding}"));
+        match line {
+            "GET /brotli HTTP/1.1" => Reply::Whole([head, BROTLI_HELLO.to_vec()].concat()),
+            "GET /brotli-bomb HTTP/1.1" => Reply::Whole([head, BROTLI_BOMB.to_vec()].concat()),
+            "HEAD /small HTTP/1.1" => Reply::Whole(head),
+            "GET /two HTTP/1.1" => Reply::Whole([head, GZIP_64_KIB.repeat(2)].concat()),
+            "GET /broken HTTP/1.1" => Reply::Whole(
+                [
+                    b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 96\r\n\r\n",
+                    &GZIP_64_KIB[..60],
+                ]
+                .concat(),
+            ),
+            "GET /small HTTP/1.1" => Reply::Whole([head, GZIP_64_KIB.to_vec()].concat()),
+            "GET /cut HTTP/1.1" => Reply::Whole([head, GZIP_64_KIB[..60].to_vec()].concat()),
+            "GET /not HTTP/1.1" => Reply::Whole([head, b"plain text".to_vec()].concat()),
+            _ => Reply::Endless(head, GZIP_64_KIB.repeat(64)),
+        }
+    });
+    let egress = egress("127.0.0.1");
+    let get =
+        async |path: &str| egress.send(Request::get(url(&format!("{base}{path}")), ROOMY)).await.unwrap();
+
+    let written = Arc::new(AtomicU64::new(0));
+    assert_eq!(get("/small").await.copy_to(&mut Counter(Arc::clone(&written))).await, Ok(64 * 1024));
+    assert_eq!(written.load(Ordering::Relaxed), 64 * 1024);
+
+    assert_eq!(get("/two").await.bytes().await.map(|body| body.len()), Ok(128 * 1024));
+    assert_eq!(get("/brotli").await.bytes().await.unwrap(), "hello");
+    let only_head = Request::new(Method::HEAD, url(&format!("{base}/small")), ROOMY);
+    assert_eq!(egress.send(only_head).await.unwrap().bytes().await.unwrap(), "");
+
+    let written = Arc::new(AtomicU64::new(0));
+    let bomb = get("/bomb").await.copy_to(&mut Counter(Arc::clone(&written))).await;
+    assert_eq!(bomb, Err(EgressError::TooLarge { limit: ROOMY.max_bytes }));
+    assert!(written.load(Ordering::Relaxed) <= ROOMY.max_bytes);
+    assert_eq!(get("/bomb").await.bytes().await, Err(EgressError::TooLarge { limit: ROOMY.max_bytes }));
+
+    assert_eq!(
+        get("/brotli-bomb").await.bytes().await,
+        Err(EgressError::TooLarge { limit: ROOMY.max_bytes })
+    );
+
+    assert_eq!(get("/broken").await.bytes().await.unwrap_err().code(), "bad_response");
+    assert_eq!(get("/cut").await.bytes().await, Err(EgressError::Decode));
+    assert_eq!(get("/not").await.bytes().await, Err(EgressError::Decode));
+}
+
+#[tokio::test]
+async fn a_compression_that_was_not_asked_for_is_an_error_and_a_mistaken_one_is_ignored() {
+    for (encoding, readable) in
+        [("zstd", false), ("deflate", false), ("gzip, br", false), ("utf-8", true), ("identity", true)]
+    {
+        let (listener, base) = bind("127.0.0.1").await;
+        let headers = format!("content-encoding: {encoding}\r\ncontent-length: 4");
+        serve(listener, move |_| Reply::Whole([head(&headers), b"body".to_vec()].concat()));
+        let body = egress("127.0.0.1").send(Request::get(url(&base), ROOMY)).await.unwrap().bytes().await;
+        assert_eq!(body.is_ok(), readable, "{encoding}: {body:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_body_over_the_limit_is_refused_whether_announced_or_endless() {
+    let (listener, base) = bind("127.0.0.1").await;
+    serve(listener, |line| match line {
+        "GET /announced HTTP/1.1" => Reply::Stall(head("content-length: 1048577")),
+        "GET /missing HTTP/1.1" => {
+            Reply::Stall(b"HTTP/1.1 404 No\r\ncontent-length: 9999999999\r\n\r\n".to_vec())
+        }
+        "GET /exact HTTP/1.1" => {
+            Reply::Whole([head("content-length: 1048576"), vec![b'x'; 1 << 20]].concat())
+        }
+        _ => Reply::Endless(head("x-endless: yes"), vec![b'x'; 65536]),
+    });
+    let egress = egress("127.0.0.1");
+    let get = async |path: &str| egress.send(Request::get(url(&format!("{base}{path}")), ROOMY)).await;
+    let too_large = EgressError::TooLarge { limit: ROOMY.max_bytes };
+    assert_eq!(get("/announced").await.unwrap_err(), too_large);
+    assert_eq!(get("/endless").await.unwrap().bytes().await, Err(too_large));
+    assert_eq!(get("/exact").await.unwrap().bytes().await.map(|body| body.len()), Ok(1 << 20));
+    assert_eq!(get("/missing").await.unwrap().status, 404);
+}
+
+#[tokio::test]
+async fn silence_and_trickles_end_in_a_timeout() {
+    let (listener, base) = bind("127.0.0.1").await;
+    serve(listener, |line| match line {
+        "GET /silent HTTP/1.1" => Reply::Stall(Vec::new()),
+        "GET /stalled HTTP/1.1" => Reply::Stall(head("content-length: 5")),
+        _ => Reply::Trickle(head("content-length: 1000000")),
+    });
+    let policy = EgressPolicy {
+        allow: parse_allow_list("127.0.0.1").unwrap(),
+        connect_timeout: Duration::from_millis(100),
+        ..EgressPolicy::default()
+    };
+    let egress = Egress::new(policy).unwrap();
+    let impatient =
+        Limits { idle_timeout: Duration::from_millis(200), total_timeout: Duration::from_hours(1), ..ROOMY };
+    let short =
+        Limits { total_timeout: Duration::from_millis(300), idle_timeout: Duration::from_hours(1), ..ROOMY };
+    for (path, limits) in [
+        ("/silent", impatient),
+        ("/stalled", impatient),
+        ("/silent", short),
+        ("/stalled", short),
+        ("/trickle", short),
+    ] {
+        let outcome =
+            async { egress.send(Request::get(url(&format!("{base}{path}")), limits)).await?.bytes().await };
+        // Only so that a limit that does not work fails here instead of hanging.
+        let outcome = tokio::time::timeout(Duration::from_secs(20), outcome).await.expect(path);
+        assert_eq!(outcome, Err(EgressError::Timeout { host: "127.0.0.1".into() }), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_broken_connection_or_something_else_than_http_may_be_tried_again() {
+    for broken in ["", "SSH-2.0-OpenSSH_9.9\r\n", "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf"] {
+        let (listener, base) = bind("127.0.0.1").await;
+        serve(listener, move |_| Reply::Whole(broken.into()));
+        let outcome =
+            async { egress("127.0.0.1").send(Request::get(url(&base), ROOMY)).await?.bytes().await }
+                .await
+                .unwrap_err();
+        assert_eq!((outcome.code(), outcome.is_retryable()), ("bad_response", true), "{broken}: {outcome:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_operators_client_reaches_private_hosts_and_follows_no_redirect() {
+    let (listener, base) = bind("127.0.0.1").await;
+    let seen = serve(listener, |_| redirect(302, "/elsewhere"));
+    let client = operator_client(Duration::from_secs(10), Duration::from_secs(10)).unwrap();
+    assert_eq!(client.get(&base).send().await.unwrap().status(), 302);
+    assert_eq!(egress("127.0.0.1").guarded_client().get(&base).send().await.unwrap().status(), 302);
+    assert_eq!(seen.lock().len(), 2);
+}
+
+#[tokio::test]
+async fn what_is_logged_or_shown_holds_no_secret() {
+    let mut request = Request::get(url("http://127.0.0.1/path?key=s3cret"), ROOMY);
+    request.headers.insert(AUTHORIZATION, "Bearer s3cret".parse().unwrap());
+    request.body = Some("s3cret".into());
+    assert!(!format!("{request:?}").contains("s3cret"));
+    let error = egress("").send(request).await.unwrap_err();
+    assert!(!format!("{error} {error:?}").contains("s3cret"));
+}
+
+/// Run by the test below, alone and in an environment with proxies.
+#[tokio::test]
+#[ignore = "only meaningful where the environment names a proxy"]
+async fn a_server_is_reached_directly() {
+    let (listener, base) = bind("127.0.0.1").await;
+    serve(listener, |_| ok("direct"));
+    let response = egress("127.0.0.1").send(Request::get(url(&base), ROOMY)).await.unwrap();
+    assert_eq!(response.bytes().await.unwrap(), "direct");
+}
+
+#[tokio::test]
+async fn proxies_from_the_environment_are_ignored() {
+    let (listener, proxy) = bind("127.0.0.1").await;
+    let asked = serve(listener, |_| ok("by proxy"));
+    let (_, module) = module_path!().split_once("::").unwrap();
+    let mut child = tokio::process::Command::new(std::env::current_exe().unwrap());
+    child.args(["--ignored", "--exact", &format!("{module}::a_server_is_reached_directly")]);
+    for name in ["http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"] {
+        child.env(name, &proxy);
+    }
+    let output = child.env_remove("no_proxy").env_remove("NO_PROXY").output().await.unwrap();
+    let report = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success() && report.contains("1 passed"), "{report}");
+    assert!(asked.lock().is_empty());
+}

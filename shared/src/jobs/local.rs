@@ -1,0 +1,115 @@
+//! The doorbell within one process, and the apalis backend that listens to it.
+
+use std::{
+    convert::Infallible,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use apalis_core::{
+    backend::{Backend, BackendConfig, finalize::Ephemeral},
+    task::Task,
+    worker::context::WorkerContext,
+};
+use parking_lot::Mutex;
+use tokio::{
+    sync::mpsc,
+    time::{Instant, Sleep},
+};
+use tower::layer::util::Identity;
+
+/// Rings that may wait to be heard; more are dropped, since as many workers are about to look already.
+const OUTSTANDING: usize = 1_000;
+/// A worker looks for work by itself after a pause between these.
+const POLL: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(5));
+
+/// One wake-up. It says nothing about the work.
+#[derive(Clone, Copy, Debug)]
+pub struct Ring;
+
+/// Rings for a [`LocalBackend`]. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct LocalDoorbell {
+    sender: mpsc::Sender<()>,
+    receiver: Arc<Mutex<Option<mpsc::Receiver<()>>>>,
+}
+
+impl Default for LocalDoorbell {
+    fn default() -> Self {
+        let (sender, receiver) = mpsc::channel(OUTSTANDING);
+        Self { sender, receiver: Arc::new(Mutex::new(Some(receiver))) }
+    }
+}
+
+impl LocalDoorbell {
+    /// Wakes up to `times` workers.
+    pub fn ring(&self, times: usize) {
+        for _ in 0..times {
+            if self.sender.try_send(()).is_err() {
+                break;
+            }
+        }
+    }
+
+    /// The end that hears the rings; there is one, so a second call gets none.
+    pub fn listen(&self) -> Option<LocalBackend> {
+        let receiver = self.receiver.lock().take()?;
+        Some(LocalBackend { receiver, poll: Box::pin(tokio::time::sleep(Duration::ZERO)) })
+    }
+}
+
+/// Hears rings, and rings by itself every few seconds so that no work waits for a ring that got lost. The first time is
+/// at once: there may be work from before the start.
+#[derive(Debug)]
+pub struct LocalBackend {
+    receiver: mpsc::Receiver<()>,
+    poll: Pin<Box<Sleep>>,
+}
+
+impl Backend for LocalBackend {
+    type Task = Task<Ring>;
+    type Error = Infallible;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>, _: &WorkerContext) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_next(
+        &mut self,
+        cx: &mut Context<'_>,
+        _: &WorkerContext,
+    ) -> Poll<Option<Result<Task<Ring>, Infallible>>> {
+        // The channel cannot close while this process can still ring.
+        if let Poll::Ready(Some(())) = self.receiver.poll_recv(cx) {
+            return Poll::Ready(Some(Ok(Task::new(Ring))));
+        }
+        if self.poll.as_mut().poll(cx).is_ready() {
+            let pause = POLL.0 + (POLL.1 - POLL.0).mul_f64(rand::random());
+            self.poll.as_mut().reset(Instant::now() + pause);
+            return Poll::Ready(Some(Ok(Task::new(Ring))));
+        }
+        Poll::Pending
+    }
+
+    fn poll_close(&mut self, _: &mut Context<'_>, _: &WorkerContext) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl BackendConfig for LocalBackend {
+    type Args = Ring;
+    type Id = uuid::Uuid;
+    type Kind = Ephemeral;
+    type Config = ();
+    type Layer = Identity;
+
+    fn config(&self) -> &() {
+        &()
+    }
+
+    fn middleware(&mut self, _: &mut WorkerContext) -> Identity {
+        Identity::new()
+    }
+}

@@ -1,0 +1,140 @@
+//! Work that outlives a request. The database is the truth (`db::jobs`); the doorbell only says that there is something to
+//! do, may lose any ring, and is never needed for correctness. Handlers enqueue here, in the transaction of the change
+//! that makes the work necessary; the worker claims here.
+
+mod doorbell;
+mod local;
+
+use std::{sync::Arc, time::Duration};
+
+pub use doorbell::Doorbell;
+pub use local::{LocalBackend, LocalDoorbell, Ring};
+
+use crate::{
+    clock::{Clock, Timestamp},
+    config::JobSettings,
+    db::{self, Db, Tx, jobs::Report},
+    ids::{DocumentId, UserId},
+    model::job::{Claim, IngestionError, JobKind, JobState},
+};
+
+/// The first pause before an attempt is repeated; each further one is twice as long.
+const FIRST_BACKOFF: Duration = Duration::from_secs(2);
+/// The longest pause before an attempt is repeated.
+const LONGEST_BACKOFF: Duration = Duration::from_mins(10);
+
+/// The queue. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Jobs {
+    db: Db,
+    /// The process's clock, corrected by the database's, so that a machine whose clock is wrong steals no leases.
+    clock: Clock,
+    settings: Arc<JobSettings>,
+    doorbell: Doorbell,
+}
+
+impl Jobs {
+    /// A queue over `db`.
+    pub fn new(db: Db, clock: Clock, settings: JobSettings, doorbell: Doorbell) -> Self {
+        Self { db, clock, settings: Arc::new(settings), doorbell }
+    }
+
+    /// The time by which leases are judged.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// How jobs are worked on.
+    pub fn settings(&self) -> &JobSettings {
+        &self.settings
+    }
+
+    /// The doorbell.
+    pub fn doorbell(&self) -> &Doorbell {
+        &self.doorbell
+    }
+
+    /// Sets the clock of leases by the database's clock, where it has one.
+    pub async fn follow_database_clock(&self) -> db::Result<()> {
+        if let Some(reference) = self.db.server_time().await? {
+            self.clock.follow(reference);
+        }
+        Ok(())
+    }
+
+    /// Queues a document for ingestion; false when there is no such document. Ring the doorbell after the commit.
+    pub async fn enqueue_ingest(&self, tx: &mut Tx, user: UserId, document: DocumentId) -> db::Result<bool> {
+        let attempts = self.settings.max_attempts;
+        Ok(db::jobs::enqueue(tx, user, document, JobKind::Ingest, attempts, self.now()).await?.is_some())
+    }
+
+    /// Takes the next due job, if there is one.
+    pub async fn claim(&self, worker: &str) -> db::Result<Option<Claim>> {
+        let now = self.now();
+        // A glance first: idle workers must not queue for the write lock.
+        if !db::jobs::any_due(&self.db, now).await? {
+            return Ok(None);
+        }
+        let mut tx = self.db.begin().await?;
+        let claim = db::jobs::claim(&mut tx, worker, now, self.lease_end(now)).await?;
+        tx.commit().await?;
+        Ok(claim)
+    }
+
+    /// Extends a claim and notes how far it is; false when it is no longer held.
+    pub async fn renew(&self, claim: &Claim, report: &Report) -> db::Result<bool> {
+        let mut tx = self.db.begin().await?;
+        let held = db::jobs::renew(&mut tx, claim, self.lease_end(self.now()), report).await?;
+        tx.commit().await?;
+        Ok(held)
+    }
+
+    /// Gives a job back as if it had not been taken.
+    pub async fn hand_back(&self, claim: &Claim) -> db::Result<()> {
+        let mut tx = self.db.begin().await?;
+        let was_held = db::jobs::hand_back(&mut tx, claim, self.now()).await?;
+        tx.commit().await?;
+        if was_held {
+            self.doorbell.ring(1);
+        }
+        Ok(())
+    }
+
+    /// Notes a failed attempt. It is tried again after a growing pause when that can help and attempts are left. Returns
+    /// the job's new state; none when the claim is no longer held.
+    pub async fn fail(&self, claim: &Claim, error: &IngestionError, report: &Report) -> db::Result<Option<JobState>> {
+        let now = self.now();
+        let again = error.retryable && claim.attempts < claim.max_attempts;
+        let retry_at = again.then(|| now.plus(backoff(claim.attempts)));
+        let mut tx = self.db.begin().await?;
+        let state = db::jobs::fail(&mut tx, claim, error, retry_at, report, now).await?;
+        tx.commit().await?;
+        Ok(state)
+    }
+
+    fn lease_end(&self, now: Timestamp) -> Timestamp {
+        now.plus(self.settings.lease)
+    }
+}
+
+/// The pause after the `attempts`-th failure: doubled each time, and shortened by up to a half at random, so that jobs
+/// which failed together do not come back together.
+fn backoff(attempts: i64) -> Duration {
+    let doublings = u32::try_from(attempts.saturating_sub(1)).unwrap_or(0).min(16);
+    let full = FIRST_BACKOFF.saturating_mul(1 << doublings).min(LONGEST_BACKOFF);
+    full.mul_f64(1.0 - rand::random::<f64>() / 2.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pause_grows_and_has_an_end() {
+        for _ in 0..100 {
+            assert!((1..=2).contains(&backoff(1).as_millis().div_ceil(1000)));
+            assert!(backoff(3) >= Duration::from_secs(4) && backoff(3) <= Duration::from_secs(8));
+            assert!(backoff(1_000) <= LONGEST_BACKOFF);
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! What the API and the worker both need, and no HTTP framework: settings, the relational store, the queue, the search
+//! index, secrets, and the way out.
+
+pub mod blobs;
+pub mod clock;
+pub mod config;
+pub mod db;
+pub mod egress;
+pub mod embed;
+pub mod ids;
+pub mod index;
+pub mod jobs;
+pub mod model;
+pub mod runtime;
+pub mod search;
+pub mod secrets;
+pub mod shutdown;
+pub mod telemetry;

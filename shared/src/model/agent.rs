@@ -1,0 +1,83 @@
+//! Agents and their links.
+
+use serde::{Deserialize, Serialize};
+use sqlx::FromRow;
+
+use crate::{
+    clock::Timestamp,
+    db::Json,
+    ids::{AgentDocumentId, AgentId, DocumentId, PromptId, UserId},
+    model::text_enum,
+};
+
+text_enum! {
+    /// How an agent talks with its model.
+    AgentType {
+        /// Native function calling.
+        ChatVendor => "CHATVENDOR",
+        /// Thought, action and observation in text.
+        React => "REACT",
+    }
+}
+
+/// Which model an agent asks, and how. The key is kept apart, sealed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Llm {
+    /// The model's name, sent to the provider as given.
+    pub model: String,
+    /// The provider's label.
+    pub provider: String,
+    /// Where the provider is, for those that have no fixed place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_url: Option<String>,
+    /// The provider's sampling temperature.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// The most tokens that an answer may have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u32>,
+}
+
+/// An agent.
+#[derive(Clone, Debug, FromRow)]
+pub struct Agent {
+    /// Its id.
+    pub id: AgentId,
+    /// Its owner.
+    pub user_id: UserId,
+    /// How it talks.
+    pub r#type: AgentType,
+    /// How its owner calls it.
+    pub name: String,
+    /// Anything its owner wants to say of it.
+    pub description: String,
+    /// Its model.
+    pub llm: Json<Llm>,
+    /// The provider's key, sealed.
+    pub llm_key_sealed: Option<Vec<u8>>,
+    /// Remembers the turns of a session.
+    pub has_memory: bool,
+    /// The prompt it uses.
+    pub prompt_id: Option<PromptId>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When its owner last changed it.
+    pub updated_at: Timestamp,
+    /// The document that was linked first.
+    pub document_id: Option<DocumentId>,
+}
+
+/// A link between an agent and a document.
+#[derive(Clone, Debug, FromRow)]
+pub struct AgentDocument {
+    /// Its id.
+    pub id: AgentDocumentId,
+    /// The agent.
+    pub agent_id: AgentId,
+    /// The document.
+    pub document_id: DocumentId,
+    /// The owner of both.
+    pub user_id: UserId,
+    /// When it was made.
+    pub created_at: Timestamp,
+}

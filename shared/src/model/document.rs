@@ -1,0 +1,200 @@
+//! Documents, and what the index knows of them.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use sqlx::FromRow;
+
+use crate::{
+    clock::Timestamp,
+    db::Json,
+    ids::{ChunkId, DocumentId, GenerationId, UserId},
+    model::{job::Ingestion, place::Place, text_enum},
+};
+
+text_enum! {
+    /// What kind of source a document has.
+    DocumentType {
+        /// Plain text and what is read like it.
+        Txt => "TXT",
+        /// A PDF file.
+        Pdf => "PDF",
+        /// The transcript of a video.
+        Video => "VIDEO",
+        /// A table.
+        Csv => "CSV",
+        /// A web page.
+        Url => "URL",
+    }
+}
+
+text_enum! {
+    /// How text is cut into passages.
+    SplitterType {
+        /// At the largest semantic unit that fits, sizes in characters.
+        Recursive => "recursive",
+        /// The same, under the name that other services use.
+        Character => "character",
+        /// At the largest semantic unit that fits, sizes in tokens.
+        Token => "token",
+        /// Along the structure of a Markdown text, sizes in characters.
+        Markdown => "markdown",
+    }
+}
+
+/// How a document is to be cut into passages.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Splitter {
+    /// The way of cutting, and with it the unit of both sizes.
+    pub r#type: SplitterType,
+    /// The most that a passage holds.
+    pub chunk_size: u32,
+    /// How much of one passage's end the next one repeats; less than the size.
+    pub chunk_overlap: u32,
+}
+
+/// Pages to ingest, counted from 1, both included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PageRange {
+    /// The first page; the source's first when absent.
+    pub from: Option<u32>,
+    /// The last page; the source's last when absent.
+    pub to: Option<u32>,
+}
+
+/// What is sent to the source's own origin to be let in.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum SourceAuthorization {
+    /// `Authorization: Bearer …`.
+    Bearer {
+        /// The token.
+        token: String,
+    },
+    /// `Authorization: Basic …`.
+    Basic {
+        /// The user's name.
+        username: String,
+        /// The password.
+        password: String,
+    },
+    /// Any headers.
+    Headers {
+        /// Name to value.
+        headers: std::collections::BTreeMap<String, String>,
+    },
+}
+
+/// What is searchable of a document.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SearchIndexInfo {
+    /// Always `READY`: what is not searchable has no such object.
+    pub status: String,
+    /// Passages.
+    pub chunks: u64,
+    /// Pages read, for sources that have pages.
+    pub pages: Option<u32>,
+    /// Tokens over all passages.
+    pub tokens: u64,
+    /// The model of the vectors; none when it is found by words only.
+    pub embedding_model: Option<String>,
+    /// The vectors' length.
+    pub dimensions: Option<u32>,
+    /// SHA-256 of the extracted text, in hexadecimal.
+    pub content_hash: String,
+    /// The generation that answers.
+    pub generation: GenerationId,
+    /// When it became searchable, as the interface writes times.
+    pub indexed_at: String,
+}
+
+/// A document as its owner sees it, without its inline content.
+#[derive(Clone, Debug, FromRow)]
+pub struct Document {
+    /// Its id.
+    pub id: DocumentId,
+    /// Its owner.
+    pub user_id: UserId,
+    /// The kind of source.
+    pub r#type: DocumentType,
+    /// How its owner calls it.
+    pub name: String,
+    /// Anything its owner wants to say of it.
+    pub description: String,
+    /// Where the source is; empty for inline content and uploads.
+    pub url: String,
+    /// The owner's own values, which searches filter on.
+    pub metadata: Option<Json<Map<String, Value>>>,
+    /// How to cut it.
+    pub splitter: Option<Json<Splitter>>,
+    /// First page to ingest.
+    pub from_page: Option<i64>,
+    /// Last page to ingest.
+    pub to_page: Option<i64>,
+    /// Raised whenever the document must be ingested again.
+    pub revision: i64,
+    /// What the index holds.
+    pub search_index: Option<Json<SearchIndexInfo>>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When its owner last changed it.
+    pub updated_at: Timestamp,
+    /// How its ingestion goes.
+    #[sqlx(flatten)]
+    pub ingestion: Ingestion,
+}
+
+/// What an ingestion needs to know of a document.
+#[derive(Clone, Debug, FromRow)]
+pub struct Source {
+    /// The document.
+    pub id: DocumentId,
+    /// Its owner.
+    pub user_id: UserId,
+    /// The kind of source.
+    pub r#type: DocumentType,
+    /// The document's name, which is searched too.
+    pub name: String,
+    /// Where the source is; empty when the content is inline.
+    pub url: String,
+    /// Inline content.
+    pub content: Option<String>,
+    /// How to cut it.
+    pub splitter: Option<Json<Splitter>>,
+    /// First page to ingest.
+    pub from_page: Option<i64>,
+    /// Last page to ingest.
+    pub to_page: Option<i64>,
+    /// [`SourceAuthorization`] as JSON, sealed.
+    pub authorization_sealed: Option<Vec<u8>>,
+}
+
+/// A passage of a document.
+#[derive(Clone, Debug, FromRow)]
+pub struct Chunk {
+    /// Its number in its generation, from 0.
+    pub ordinal: i64,
+    /// Its lasting id.
+    pub chunk_id: ChunkId,
+    /// The document.
+    pub document_id: DocumentId,
+    /// Tokens in it.
+    pub tokens: i64,
+    /// Where it stands.
+    pub place: Json<Place>,
+    /// What it says: exactly the slice of the extracted text that its place names.
+    pub text: String,
+}
+
+/// A document that can be searched now.
+#[derive(Clone, Debug, FromRow)]
+pub struct ActiveDocument {
+    /// The document.
+    pub id: DocumentId,
+    /// Its name.
+    pub name: String,
+    /// The generation that answers for it.
+    pub active_generation: GenerationId,
+    /// The owner's own values.
+    pub metadata: Option<Json<Map<String, Value>>>,
+}

@@ -1,0 +1,214 @@
+//! Keys and encryption at rest. One secret, `LECTERN_SECRET_KEY`, is stretched by HKDF into separate keys for each
+//! purpose, so that none can stand in for another.
+
+use chacha20poly1305::{
+    KeyInit, XChaCha20Poly1305, XNonce,
+    aead::{Aead, Payload},
+};
+use hkdf::Hkdf;
+use secrecy::{ExposeSecret, SecretSlice, SecretString};
+use sha2::{Digest, Sha256};
+
+/// The shortest `LECTERN_SECRET_KEY` accepted, in bytes.
+pub const MIN_SECRET_BYTES: usize = 32;
+
+const FORMAT: u8 = 1;
+const KEY_ID_BYTES: usize = 4;
+const NONCE_BYTES: usize = 24;
+
+/// Why a secret could not be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SecretError {
+    /// The configured secret is shorter than [`MIN_SECRET_BYTES`].
+    #[error("the secret key must have at least {MIN_SECRET_BYTES} bytes")]
+    TooShort,
+    /// The ciphertext was made with a key that is not configured any more.
+    #[error("encrypted with a key that is not configured")]
+    UnknownKey,
+    /// The ciphertext was changed, or belongs to another row or column.
+    #[error("the ciphertext is damaged or belongs elsewhere")]
+    Damaged,
+}
+
+/// Where a ciphertext lives. It is bound to this place: copied to another row or column it does not decrypt.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    /// The table.
+    pub table: &'a str,
+    /// The row's primary key.
+    pub row: &'a uuid::Uuid,
+    /// The column.
+    pub column: &'a str,
+}
+
+impl Place<'_> {
+    fn associated_data(&self) -> Vec<u8> {
+        let mut data = Vec::with_capacity(self.table.len() + self.column.len() + 18);
+        data.extend_from_slice(self.table.as_bytes());
+        data.push(0);
+        data.extend_from_slice(self.row.as_bytes());
+        data.extend_from_slice(self.column.as_bytes());
+        data
+    }
+}
+
+struct Key {
+    id: [u8; KEY_ID_BYTES],
+    cipher: XChaCha20Poly1305,
+    jwt: SecretSlice<u8>,
+}
+
+impl Key {
+    fn derive(secret: &SecretString) -> Result<Self, SecretError> {
+        let secret = secret.expose_secret().as_bytes();
+        if secret.len() < MIN_SECRET_BYTES {
+            return Err(SecretError::TooShort);
+        }
+        let hkdf = Hkdf::<Sha256>::new(Some(b"lectern"), secret);
+        let (mut id, mut cipher, mut jwt) = ([0; KEY_ID_BYTES], [0; 32], [0; 32]);
+        for (label, out) in [
+            (&b"key id v1"[..], &mut id[..]),
+            (&b"encryption at rest v1"[..], &mut cipher[..]),
+            (&b"json web token v1"[..], &mut jwt[..]),
+        ] {
+            // HKDF refuses only outputs of more than 8 KiB.
+            hkdf.expand(label, out).map_err(|_| SecretError::TooShort)?;
+        }
+        Ok(Self { id, cipher: XChaCha20Poly1305::new(&cipher.into()), jwt: SecretSlice::from(jwt.to_vec()) })
+    }
+}
+
+/// The keys in force: the current one encrypts and signs, the previous one still reads.
+pub struct Keyring {
+    current: Key,
+    previous: Option<Key>,
+}
+
+impl std::fmt::Debug for Keyring {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Keyring").field("rotating", &self.previous.is_some()).finish_non_exhaustive()
+    }
+}
+
+impl Keyring {
+    /// Derives the keys from the configured secrets.
+    ///
+    /// # Errors
+    /// [`SecretError::TooShort`] for a secret of fewer than [`MIN_SECRET_BYTES`] bytes.
+    pub fn new(current: &SecretString, previous: Option<&SecretString>) -> Result<Self, SecretError> {
+        Ok(Self { current: Key::derive(current)?, previous: previous.map(Key::derive).transpose()? })
+    }
+
+    /// Encrypts `plain` for `place`: format, key id, nonce, then the sealed text (XChaCha20-Poly1305).
+    pub fn encrypt(&self, place: Place<'_>, plain: &[u8]) -> Result<Vec<u8>, SecretError> {
+        let nonce: [u8; NONCE_BYTES] = rand::random();
+        let sealed = self
+            .current
+            .cipher
+            .encrypt(&XNonce::from(nonce), Payload { msg: plain, aad: &place.associated_data() })
+            .map_err(|_| SecretError::Damaged)?;
+        let mut out = Vec::with_capacity(1 + KEY_ID_BYTES + NONCE_BYTES + sealed.len());
+        out.push(FORMAT);
+        out.extend_from_slice(&self.current.id);
+        out.extend_from_slice(&nonce);
+        out.extend_from_slice(&sealed);
+        Ok(out)
+    }
+
+    /// Decrypts what [`Keyring::encrypt`] made for the same place, with whichever configured key made it.
+    pub fn decrypt(&self, place: Place<'_>, sealed: &[u8]) -> Result<Vec<u8>, SecretError> {
+        let (&format, rest) = sealed.split_first().ok_or(SecretError::Damaged)?;
+        if format != FORMAT {
+            return Err(SecretError::Damaged);
+        }
+        let (id, rest) = rest.split_first_chunk::<KEY_ID_BYTES>().ok_or(SecretError::Damaged)?;
+        let (nonce, body) = rest.split_first_chunk::<NONCE_BYTES>().ok_or(SecretError::Damaged)?;
+        let key = std::iter::once(&self.current)
+            .chain(&self.previous)
+            .find(|key| key.id == *id)
+            .ok_or(SecretError::UnknownKey)?;
+        key.cipher
+            .decrypt(&XNonce::from(*nonce), Payload { msg: body, aad: &place.associated_data() })
+            .map_err(|_| SecretError::Damaged)
+    }
+
+    /// [`Keyring::decrypt`] for text.
+    pub fn decrypt_text(&self, place: Place<'_>, sealed: &[u8]) -> Result<SecretString, SecretError> {
+        let plain = self.decrypt(place, sealed)?;
+        String::from_utf8(plain).map(SecretString::from).map_err(|_| SecretError::Damaged)
+    }
+
+    /// The keys for JSON web tokens: the one that signs first, then those that are still accepted.
+    pub fn jwt_keys(&self) -> impl Iterator<Item = &[u8]> {
+        std::iter::once(&self.current).chain(&self.previous).map(|key| key.jwt.expose_secret())
+    }
+}
+
+/// The SHA-256 of `bytes`.
+pub fn sha256(bytes: &[u8]) -> [u8; 32] {
+    Sha256::digest(bytes).into()
+}
+
+/// A secret as it may be shown: its first three and last four characters, or dots alone when it is short.
+pub fn mask(secret: &str) -> String {
+    let count = secret.chars().count();
+    if count < 12 {
+        return "…".to_owned();
+    }
+    let head: String = secret.chars().take(3).collect();
+    let tail: String = secret.chars().skip(count - 4).collect();
+    format!("{head}…{tail}")
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn secret(text: &str) -> SecretString {
+        SecretString::from(text.repeat(8))
+    }
+
+    fn place<'a>(row: &'a Uuid, column: &'a str) -> Place<'a> {
+        Place { table: "things", row, column }
+    }
+
+    #[test]
+    fn a_secret_is_read_back_only_at_its_own_place() {
+        let ring = Keyring::new(&secret("first"), None).unwrap();
+        let (row, other) = (Uuid::now_v7(), Uuid::now_v7());
+        let sealed = ring.encrypt(place(&row, "token"), b"hello").unwrap();
+        assert_eq!(ring.decrypt(place(&row, "token"), &sealed).unwrap(), b"hello");
+        assert_eq!(ring.decrypt(place(&other, "token"), &sealed), Err(SecretError::Damaged));
+        assert_eq!(ring.decrypt(place(&row, "other"), &sealed), Err(SecretError::Damaged));
+        for at in 0..sealed.len() {
+            let mut changed = sealed.clone();
+            changed[at] ^= 1;
+            assert!(ring.decrypt(place(&row, "token"), &changed).is_err());
+            assert!(ring.decrypt(place(&row, "token"), &sealed[..at]).is_err());
+        }
+    }
+
+    #[test]
+    fn after_a_rotation_old_ciphertexts_still_read_and_without_the_old_key_they_do_not() {
+        let row = Uuid::now_v7();
+        let old = Keyring::new(&secret("first"), None).unwrap().encrypt(place(&row, "token"), b"hello").unwrap();
+        let rotated = Keyring::new(&secret("other"), Some(&secret("first"))).unwrap();
+        assert_eq!(rotated.decrypt(place(&row, "token"), &old).unwrap(), b"hello");
+        let later = Keyring::new(&secret("other"), None).unwrap();
+        assert_eq!(later.decrypt(place(&row, "token"), &old), Err(SecretError::UnknownKey));
+        assert_eq!(rotated.jwt_keys().count(), 2);
+    }
+
+    #[test]
+    fn a_short_secret_is_refused() {
+        assert!(matches!(Keyring::new(&SecretString::from("short"), None), Err(SecretError::TooShort)));
+    }
+
+    #[test]
+    fn a_mask_shows_the_ends_of_a_long_secret_and_nothing_of_a_short_one() {
+        assert_eq!(mask("sk-1234567890f3a9"), "sk-…f3a9");
+        assert_eq!(mask("hunter2"), "…");
+    }
+}

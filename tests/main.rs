@@ -1,0 +1,17 @@
+//! The end-to-end tests: the real binary, over HTTP, in each of its modes. One test binary, so that it is linked once.
+//! `scripts/test.sh` runs them, and starts the servers that they need.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::unwrap_used,
+    missing_docs,
+    unreachable_pub,
+    reason = "a test ends by panicking, talks to loopback servers, and is nobody's interface"
+)]
+
+mod health;
+mod sandbox;
+mod support;

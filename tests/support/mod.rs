@@ -1,0 +1,45 @@
+//! What the end-to-end tests stand on: the real binary, a client of its API, and loopback servers that play the outside
+//! world (sources on the web, a language model, databases). Nothing in here makes a claim about the service; the tests
+//! do. Every wait is bounded by [`DEADLINE`] and says what it waited for.
+
+#![allow(dead_code, reason = "a toolbox: which of its tools are in use changes with the tests")]
+
+pub mod client;
+pub mod db;
+pub mod loopback;
+pub mod model;
+pub mod pdf;
+pub mod service;
+pub mod web;
+
+use std::time::Duration;
+
+/// How long anything may take before a test gives up on it. Far above what is normal, so that a slow machine fails no test.
+pub const DEADLINE: Duration = Duration::from_mins(1);
+
+/// Waits for `future`, and ends the test when it is not done within [`DEADLINE`].
+pub async fn within_deadline<F: IntoFuture>(what: &str, future: F) -> F::Output {
+    let output = tokio::time::timeout(DEADLINE, future.into_future()).await;
+    output.unwrap_or_else(|_| panic!("gave up after {DEADLINE:?} of waiting for {what}"))
+}
+
+/// Makes two tests of each named `async fn(Mode)`: `embedded::…` and `postgres::…`.
+///
+/// The functions stay ordinary ones, and the compiler calls one that is not named here unused.
+macro_rules! in_both_modes {
+    ($($test:ident),+ $(,)?) => {
+        mod embedded {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $test() {
+                super::$test($crate::support::service::Mode::Embedded).await;
+            })+
+        }
+        mod postgres {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $test() {
+                super::$test($crate::support::service::Mode::Postgres).await;
+            })+
+        }
+    };
+}
+pub(crate) use in_both_modes;

@@ -1,0 +1,186 @@
+//! Doorbell → claim → run → finish. apalis drives it: it hears the rings, bounds how many are answered at once, and waits
+//! for them when the service stops.
+
+use std::time::Duration;
+
+use apalis::prelude::{Data, WorkerBuilder, WorkerBuilderExt, WorkerError};
+use lectern_shared::{
+    db::DbError,
+    jobs::{Doorbell, Jobs, Ring},
+    model::job::{Claim, IngestionError, JobKind, JobState},
+    runtime::Runtime,
+    shutdown::Shutdown,
+};
+use tracing::Instrument;
+
+use crate::{
+    hold::{Hold, Lost},
+    ingest::{Failure, Ingester},
+    jitter,
+};
+
+/// How long a job may go on after the service was asked to stop; then it is handed back.
+const FINISH_WITHIN: Duration = Duration::from_secs(8);
+/// The pause after the store failed.
+const STORE_PAUSE: Duration = Duration::from_secs(2);
+
+#[derive(Clone)]
+struct Consumer {
+    name: String,
+    jobs: Jobs,
+    ingester: Ingester,
+    shutdown: Shutdown,
+}
+
+/// Starts to answer rings, in the background.
+pub(crate) fn start(runtime: &Runtime, ingester: Ingester, shutdown: &Shutdown) {
+    let consumer = Consumer {
+        name: format!("worker-{}", uuid::Uuid::now_v7()),
+        jobs: runtime.jobs.clone(),
+        ingester,
+        shutdown: shutdown.clone(),
+    };
+    let concurrency = runtime.settings.jobs.concurrency;
+    let soft = shutdown.soft().clone();
+    match runtime.jobs.doorbell() {
+        Doorbell::Local(bell) => {
+            let Some(backend) = bell.listen() else {
+                tracing::error!("a second worker was started in one process; it does nothing");
+                return;
+            };
+            let worker = WorkerBuilder::new(consumer.name.as_str())
+                .backend(backend)
+                .data(consumer)
+                .concurrency(concurrency)
+                .build(answer);
+            shutdown.spawn(async move {
+                let stop = async move {
+                    soft.cancelled().await;
+                    Ok::<_, WorkerError>(())
+                };
+                if let Err(error) = worker.run_until(stop).await {
+                    tracing::error!(%error, "the worker ended");
+                }
+            });
+        }
+    }
+}
+
+/// Answers a ring on a task of its own. apalis's own layer for this cannot be named in a future that moves between threads.
+async fn answer(_: Ring, consumer: Data<Consumer>) {
+    let consumer = consumer.clone();
+    if let Err(error) = tokio::spawn(async move { consumer.drain().await }).await {
+        tracing::error!(%error, "the consumer panicked");
+    }
+}
+
+/// How the work on a claim ended.
+enum Ended {
+    Done,
+    Failed(Failure),
+    ClaimLost,
+    Stopping,
+}
+
+impl Consumer {
+    /// Works until nothing is due any more: a ring says that there is work, not how much.
+    async fn drain(&self) {
+        while !self.shutdown.soft().is_cancelled() {
+            match self.jobs.claim(&self.name).await {
+                Ok(Some(claim)) => {
+                    let span = tracing::info_span!(
+                        "job",
+                        id = %claim.id,
+                        document = %claim.document_id,
+                        attempt = claim.attempts
+                    );
+                    self.run(claim).instrument(span).await;
+                }
+                Ok(None) => return,
+                Err(error) => {
+                    tracing::warn!(%error, "no job can be claimed; trying again");
+                    tokio::select! {
+                        () = tokio::time::sleep(jitter(STORE_PAUSE)) => {}
+                        () = self.shutdown.soft().cancelled() => {}
+                    }
+                }
+            }
+        }
+    }
+
+    async fn run(&self, claim: Claim) {
+        tracing::info!(kind = %claim.kind, "job started");
+        let hold = Hold::take(self.jobs.clone(), claim.clone());
+        let ended = self.work(&claim, &hold).await;
+        let report = hold.release();
+        let settled = match ended {
+            Ended::Done => {
+                tracing::info!("job done");
+                Ok(())
+            }
+            Ended::ClaimLost => {
+                tracing::info!("job given up: the claim is no longer held");
+                Ok(())
+            }
+            Ended::Stopping => {
+                tracing::info!("job handed back: the service is stopping");
+                self.jobs.hand_back(&claim).await
+            }
+            Ended::Failed(failure) => {
+                let error = failure.into_error();
+                self.jobs.fail(&claim, &error, &report).await.map(|state| log_failure(&error, state))
+            }
+        };
+        if let Err(error) = settled {
+            // The lease will run out, and the sweeper takes the job back.
+            tracing::warn!(%error, "the end of the job could not be recorded");
+        }
+    }
+
+    async fn work(&self, claim: &Claim, hold: &Hold) -> Ended {
+        let mut task = match claim.kind {
+            JobKind::Ingest => {
+                let (ingester, claim, progress) = (self.ingester.clone(), claim.clone(), hold.progress());
+                tokio::spawn(async move { ingester.run(&claim, &progress).await }.in_current_span())
+            }
+        };
+        let stopping = async {
+            self.shutdown.soft().cancelled().await;
+            tokio::select! {
+                () = tokio::time::sleep(FINISH_WITHIN) => {}
+                () = self.shutdown.hard().cancelled() => {}
+            }
+        };
+        let ended = tokio::select! {
+            done = &mut task => return match done {
+                Ok(Ok(())) => Ended::Done,
+                Ok(Err(Failure::ClaimLost)) => Ended::ClaimLost,
+                Ok(Err(failure)) => Ended::Failed(failure),
+                Err(_) => Ended::Failed(Failure::Panicked),
+            },
+            lost = hold.lost() => match lost {
+                Lost::Claim => Ended::ClaimLost,
+                Lost::Progress => Ended::Failed(Failure::Stalled),
+            },
+            () = stopping => Ended::Stopping,
+        };
+        task.abort();
+        // Nothing of it may still write when the job is given away.
+        let _ = task.await;
+        ended
+    }
+}
+
+fn log_failure(error: &IngestionError, state: Option<JobState>) {
+    match state {
+        Some(state) => tracing::warn!(code = error.code, message = error.message, %state, "job failed"),
+        None => tracing::info!(code = error.code, "job failed after its claim was lost"),
+    }
+}
+
+/// Shown for the store's own trouble, which is nothing that the document's owner can mend.
+impl From<DbError> for Failure {
+    fn from(error: DbError) -> Self {
+        Self::Internal(error.to_string())
+    }
+}

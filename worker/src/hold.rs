@@ -1,0 +1,149 @@
+//! One worker's hold on a job: renewed while it works, told how far it is, and noticed when it is lost.
+
+use std::{sync::Arc, time::Duration};
+
+use lectern_shared::{
+    db::jobs::Report,
+    jobs::Jobs,
+    model::job::{Claim, Progress, Stage},
+};
+use parking_lot::Mutex;
+use tokio::{
+    sync::{Notify, watch},
+    task::JoinHandle,
+    time::Instant,
+};
+
+/// Progress is written at most this often.
+const REPORT_EVERY: Duration = Duration::from_secs(1);
+/// A claim that could not be renewed is given up so long before somebody else may take the job.
+const MARGIN: Duration = Duration::from_secs(1);
+
+/// Why the work must stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lost {
+    /// Somebody else may hold the job now, or it was cancelled.
+    Claim,
+    /// Nothing moved for too long.
+    Progress,
+}
+
+/// Told by the work how far it is. Cheap to clone; may be called from any thread.
+#[derive(Clone)]
+pub(crate) struct ProgressReporter {
+    state: Arc<Mutex<State>>,
+    stage_changed: Arc<Notify>,
+}
+
+struct State {
+    report: Report,
+    moved_at: Instant,
+    unwritten: bool,
+}
+
+impl ProgressReporter {
+    fn new() -> Self {
+        let state = State { report: Report::default(), moved_at: Instant::now(), unwritten: false };
+        Self { state: Arc::new(Mutex::new(state)), stage_changed: Arc::new(Notify::new()) }
+    }
+
+    /// A new stage begins; written at once.
+    pub(crate) fn stage(&self, stage: Stage) {
+        let mut state = self.state.lock();
+        state.report = Report { stage: Some(stage), progress: None };
+        state.moved_at = Instant::now();
+        state.unwritten = true;
+        drop(state);
+        self.stage_changed.notify_one();
+    }
+
+    /// The stage is so far; written within a second.
+    pub(crate) fn at(&self, done: u64, total: Option<u64>, unit: &str) {
+        let mut state = self.state.lock();
+        state.report.progress = Some(Progress { done, total, unit: unit.to_owned() });
+        state.moved_at = Instant::now();
+        state.unwritten = true;
+    }
+}
+
+/// A hold on a claim; renewed in the background until it is released or dropped.
+pub(crate) struct Hold {
+    progress: ProgressReporter,
+    lost: watch::Receiver<Option<Lost>>,
+    renewal: JoinHandle<()>,
+}
+
+impl Hold {
+    /// Begins to renew `claim`.
+    pub(crate) fn take(jobs: Jobs, claim: Claim) -> Self {
+        let progress = ProgressReporter::new();
+        let (tell, lost) = watch::channel(None);
+        let renewal = tokio::spawn(renew(jobs, claim, progress.clone(), tell));
+        Self { progress, lost, renewal }
+    }
+
+    /// What the work tells its progress to.
+    pub(crate) fn progress(&self) -> ProgressReporter {
+        self.progress.clone()
+    }
+
+    /// Waits until the work must stop.
+    pub(crate) async fn lost(&self) -> Lost {
+        let mut lost = self.lost.clone();
+        match lost.wait_for(Option::is_some).await {
+            Ok(reason) => reason.unwrap_or(Lost::Claim),
+            Err(_) => Lost::Claim,
+        }
+    }
+
+    /// Ends the renewal; returns what was last told.
+    pub(crate) fn release(self) -> Report {
+        self.progress.state.lock().report.clone()
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.renewal.abort();
+    }
+}
+
+async fn renew(jobs: Jobs, claim: Claim, progress: ProgressReporter, tell: watch::Sender<Option<Lost>>) {
+    let lease = jobs.settings().lease;
+    let patience = jobs.settings().timeout;
+    let mut renewed_at = Instant::now();
+    loop {
+        let (report, moved_at, unwritten) = {
+            let mut state = progress.state.lock();
+            (state.report.clone(), state.moved_at, std::mem::take(&mut state.unwritten))
+        };
+        if moved_at.elapsed() > patience {
+            let _ = tell.send(Some(Lost::Progress));
+            return;
+        }
+        if unwritten || renewed_at.elapsed() > lease / 3 {
+            let began = Instant::now();
+            // A store that hangs must not outlast the lease.
+            match tokio::time::timeout(lease / 3, jobs.renew(&claim, &report)).await {
+                Ok(Ok(true)) => renewed_at = began,
+                Ok(Ok(false)) => {
+                    let _ = tell.send(Some(Lost::Claim));
+                    return;
+                }
+                Ok(Err(error)) => {
+                    progress.state.lock().unwritten = true;
+                    tracing::debug!(%error, "the claim could not be renewed yet");
+                }
+                Err(_) => progress.state.lock().unwritten = true,
+            }
+            if renewed_at.elapsed() + MARGIN > lease {
+                let _ = tell.send(Some(Lost::Claim));
+                return;
+            }
+        }
+        tokio::select! {
+            () = tokio::time::sleep(REPORT_EVERY) => {}
+            () = progress.stage_changed.notified() => {}
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Why an ingestion failed, and how that is told.
+
+use lectern_shared::{egress::EgressError, index::IndexError, model::job::IngestionError};
+
+use crate::sandbox::{ParseError, SandboxError};
+
+/// Why an ingestion failed.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The document cannot be ingested; its owner is told why.
+    Document(IngestionError),
+    /// A part of the service failed; worth trying again.
+    Internal(String),
+    /// Nothing moved for too long.
+    Stalled,
+    /// The code panicked.
+    Panicked,
+    /// The claim is no longer held; somebody else decides.
+    ClaimLost,
+}
+
+impl Failure {
+    /// A failure that trying again does not mend.
+    pub(crate) fn permanent(code: &str, message: impl Into<String>) -> Self {
+        Self::Document(IngestionError { code: code.to_owned(), message: message.into(), retryable: false })
+    }
+
+    /// A failure that may be over soon.
+    pub(crate) fn passing(code: &str, message: impl Into<String>) -> Self {
+        Self::Document(IngestionError { code: code.to_owned(), message: message.into(), retryable: true })
+    }
+
+    /// There is nothing to index.
+    pub(crate) fn no_text(message: &str) -> Self {
+        Self::permanent("no_extractable_text", message)
+    }
+
+    /// What the document's owner is told. The cause of an internal failure goes to the log, not to the owner.
+    pub(crate) fn into_error(self) -> IngestionError {
+        let (code, message) = match self {
+            Self::Document(error) => return error,
+            Self::Internal(cause) => {
+                tracing::error!(cause, "an ingestion failed inside the service");
+                ("internal", "Something failed inside the service; the document itself may be fine.")
+            }
+            Self::Panicked => {
+                tracing::error!("an ingestion panicked");
+                ("internal", "Something failed inside the service; the document itself may be fine.")
+            }
+            Self::Stalled => ("timeout", "The ingestion made no progress for too long."),
+            Self::ClaimLost => ("interrupted", "The ingestion was interrupted."),
+        };
+        IngestionError { code: code.to_owned(), message: message.to_owned(), retryable: true }
+    }
+}
+
+impl From<EgressError> for Failure {
+    fn from(error: EgressError) -> Self {
+        Self::Document(IngestionError {
+            code: error.code().to_owned(),
+            message: error.to_string(),
+            retryable: error.is_retryable(),
+        })
+    }
+}
+
+impl From<IndexError> for Failure {
+    fn from(error: IndexError) -> Self {
+        match error {
+            IndexError::ClaimLost => Self::ClaimLost,
+            IndexError::Rejected(_) | IndexError::Damaged { .. } | IndexError::Db(_) | IndexError::Stopped => {
+                Self::Internal(error.to_string())
+            }
+        }
+    }
+}
+
+impl From<ParseError> for Failure {
+    fn from(error: ParseError) -> Self {
+        Self::permanent(error.code(), error.to_string())
+    }
+}
+
+impl From<SandboxError> for Failure {
+    fn from(error: SandboxError) -> Self {
+        Self::Internal(error.to_string())
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Self::Internal(error.to_string())
+    }
+}

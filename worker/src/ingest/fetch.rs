@@ -1,0 +1,130 @@
+//! Getting a source: what is inline is at hand, everything else comes through the egress client into a temporary file, so
+//! that its size does not matter to memory.
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use lectern_shared::{
+    egress::{Limits, Request, Response},
+    model::document::{Source, SourceAuthorization},
+    runtime::Runtime,
+    secrets::Place,
+};
+use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use secrecy::ExposeSecret;
+use tokio::{
+    fs::File,
+    io::{AsyncSeekExt, AsyncWriteExt},
+};
+use url::Url;
+
+use super::Failure;
+use crate::{hold::ProgressReporter, loaders::Fetched};
+
+/// A server that sends nothing for so long is given up.
+const SILENCE: std::time::Duration = std::time::Duration::from_secs(20);
+
+/// Gets a document's source.
+pub(super) async fn fetch(
+    runtime: &Runtime,
+    source: &Source,
+    progress: &ProgressReporter,
+) -> Result<Fetched, Failure> {
+    if let Some(content) = &source.content {
+        return Ok(Fetched::Inline(content.clone()));
+    }
+    let url = Url::parse(&source.url)
+        .map_err(|_| Failure::permanent("invalid_url", "The document's url is not a valid address."))?;
+    let limits = &runtime.settings.limits;
+    let mut request = Request::get(
+        url,
+        Limits { max_bytes: limits.source_bytes, total_timeout: limits.fetch_timeout, idle_timeout: SILENCE },
+    );
+    request.portable_headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
+    request.headers = credentials(runtime, source)?;
+    let response = runtime.egress.send(request).await?;
+    check_status(&response)?;
+    let (content_type, charset, final_url) =
+        (response.content_type(), response.charset(), response.final_url.clone());
+    let total = response.headers.get(reqwest::header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse().ok());
+    let (file, bytes) = save(response, total, progress).await?;
+    Ok(Fetched::File { file, bytes, content_type, charset, url: final_url })
+}
+
+async fn save(
+    mut response: Response,
+    total: Option<u64>,
+    progress: &ProgressReporter,
+) -> Result<(File, u64), Failure> {
+    let file = tokio::task::spawn_blocking(tempfile::tempfile).await.map_err(|_| Failure::Panicked)??;
+    let mut file = File::from_std(file);
+    let mut bytes = 0_u64;
+    while let Some(part) = response.chunk().await? {
+        file.write_all(&part).await?;
+        bytes += part.len() as u64;
+        progress.at(bytes, total, "bytes");
+    }
+    file.flush().await?;
+    file.rewind().await?;
+    Ok((file, bytes))
+}
+
+fn check_status(response: &Response) -> Result<(), Failure> {
+    let host = response.final_url.host_str().unwrap_or("the server");
+    match response.status {
+        200..=299 => Ok(()),
+        404 | 410 => Err(Failure::permanent(
+            "not_found",
+            format!("{host} answers that there is nothing at this address ({}). Check the url.", response.status),
+        )),
+        401 | 403 | 407 => Err(Failure::permanent(
+            "forbidden",
+            format!("{host} refuses access ({}). Set the document's authorization, or use a public address.", response.status),
+        )),
+        408 | 425 | 429 | 500..=599 => Err(Failure::passing(
+            "unreachable",
+            format!("{host} cannot answer now (status {}).", response.status),
+        )),
+        status => Err(Failure::permanent(
+            "unexpected_status",
+            format!("{host} answers with status {status} instead of the document. Check the url."),
+        )),
+    }
+}
+
+/// The headers that open the source.
+fn credentials(runtime: &Runtime, source: &Source) -> Result<HeaderMap, Failure> {
+    let mut headers = HeaderMap::new();
+    let Some(sealed) = &source.authorization_sealed else { return Ok(headers) };
+    let place = Place { table: "documents", row: source.id.as_uuid(), column: "authorization" };
+    let json = runtime
+        .keyring
+        .decrypt_text(place, sealed)
+        .map_err(|error| Failure::Internal(format!("the stored authorization cannot be read: {error}")))?;
+    let authorization: SourceAuthorization = serde_json::from_str(json.expose_secret())
+        .map_err(|_| Failure::Internal("the stored authorization cannot be understood".to_owned()))?;
+    let refused = |_| {
+        let message = "The document's authorization holds characters that a header cannot carry.";
+        Failure::permanent("invalid_authorization", message)
+    };
+    let mut add = |name: HeaderName, value: &str| {
+        let mut value = HeaderValue::from_str(value).map_err(refused)?;
+        value.set_sensitive(true);
+        headers.insert(name, value);
+        Ok::<_, Failure>(())
+    };
+    match authorization {
+        SourceAuthorization::Bearer { token } => add(AUTHORIZATION, &format!("Bearer {token}"))?,
+        SourceAuthorization::Basic { username, password } => {
+            let pair = BASE64_STANDARD.encode(format!("{username}:{password}"));
+            add(AUTHORIZATION, &format!("Basic {pair}"))?;
+        }
+        SourceAuthorization::Headers { headers } => {
+            for (name, value) in headers {
+                let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| {
+                    Failure::permanent("invalid_authorization", "The document's authorization holds a wrong header name.")
+                })?;
+                add(name, &value)?;
+            }
+        }
+    }
+    Ok(headers)
+}

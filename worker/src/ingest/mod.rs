@@ -1,0 +1,188 @@
+//! One ingestion: fetch → parse → split → index → publish, each stage bounded, nothing visible before the last step.
+
+mod failure;
+mod fetch;
+
+use lectern_shared::{
+    db::{self, Json, chunks::NewChunk, generations, jobs::Publication, jobs::Published},
+    embed::approximate_tokens,
+    ids::{ChunkId, GenerationId},
+    index::{Entry, Target},
+    model::{
+        document::{PageRange, SearchIndexInfo, Source},
+        job::{Claim, Stage},
+    },
+    runtime::Runtime,
+    secrets::sha256,
+};
+
+pub(crate) use failure::Failure;
+
+use crate::{
+    hold::ProgressReporter,
+    loaders::{self, Extracted, LoadContext},
+    sandbox::Sandbox,
+    splitter::{self, Piece},
+};
+
+/// Runs ingestions. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Ingester {
+    runtime: Runtime,
+    sandbox: Sandbox,
+}
+
+/// What was made of a document, ready to be written.
+struct Prepared {
+    extracted: Extracted,
+    chunks: Vec<NewChunk>,
+    content_hash: String,
+}
+
+impl Ingester {
+    pub(crate) fn new(runtime: Runtime, sandbox: Sandbox) -> Self {
+        Self { runtime, sandbox }
+    }
+
+    /// Makes the claim's document searchable.
+    pub(crate) async fn run(&self, claim: &Claim, progress: &ProgressReporter) -> Result<(), Failure> {
+        let source = db::documents::source(&self.runtime.db, claim.user_id, claim.document_id)
+            .await?
+            .ok_or(Failure::ClaimLost)?;
+        let extracted = self.extract(&source, progress).await?;
+        if extracted.text.trim().is_empty() {
+            return Err(Failure::no_text("The source has no text. Check that it is the right file."));
+        }
+        let prepared = split(&source, extracted, progress).await?;
+        progress.stage(Stage::Index);
+        let generation = self.write(claim, &source, &prepared.chunks, progress).await?;
+        self.publish(claim, generation, &prepared).await
+    }
+
+    async fn extract(&self, source: &Source, progress: &ProgressReporter) -> Result<Extracted, Failure> {
+        progress.stage(Stage::Fetch);
+        let fetched = fetch::fetch(&self.runtime, source, progress).await?;
+        progress.stage(Stage::Parse);
+        let page = |number: Option<i64>| number.and_then(|number| u32::try_from(number).ok());
+        let context = LoadContext {
+            sandbox: &self.sandbox,
+            limits: &self.runtime.settings.limits,
+            pages: PageRange { from: page(source.from_page), to: page(source.to_page) },
+            progress,
+        };
+        loaders::load(source.r#type, fetched, &context).await
+    }
+
+    /// Writes a generation: passages and index entries, batch by batch, each fenced on the claim.
+    async fn write(
+        &self,
+        claim: &Claim,
+        source: &Source,
+        chunks: &[NewChunk],
+        progress: &ProgressReporter,
+    ) -> Result<GenerationId, Failure> {
+        let runtime = &self.runtime;
+        let generation = GenerationId::generate();
+        let mut tx = runtime.db.begin().await?;
+        let begun = generations::begin(&mut tx, claim, generation, runtime.clock.now()).await?;
+        tx.commit().await?;
+        if !begun {
+            return Err(Failure::ClaimLost);
+        }
+        let mut index = runtime.index.writer(Target { claim, generation, space: None })?;
+        let (mut done, total) = (0_u64, chunks.len() as u64);
+        for batch in chunks.chunks(db::chunks::BATCH) {
+            let mut tx = runtime.db.begin().await?;
+            if !generations::may_write(&mut tx, claim, generation).await? {
+                return Err(Failure::ClaimLost);
+            }
+            db::chunks::insert(&mut tx, claim.user_id, claim.document_id, generation, batch).await?;
+            tx.commit().await?;
+            // Its document's name is searched with every passage, but is no part of what can be quoted.
+            let entry = |chunk: &NewChunk| Entry { text: format!("{}\n{}", source.name, chunk.text), vector: None };
+            index.add(batch.iter().map(entry).collect()).await?;
+            done += batch.len() as u64;
+            progress.at(done, Some(total), "chunks");
+        }
+        let indexed = index.finish().await?;
+        let mut tx = runtime.db.begin().await?;
+        let stored = db::chunks::count(&mut tx, generation).await?;
+        drop(tx);
+        if indexed != total || u64::try_from(stored) != Ok(total) {
+            return Err(Failure::Internal(format!("{total} chunks were written, {stored} are stored, {indexed} indexed")));
+        }
+        Ok(generation)
+    }
+
+    async fn publish(&self, claim: &Claim, generation: GenerationId, prepared: &Prepared) -> Result<(), Failure> {
+        let now = self.runtime.clock.now();
+        let index = SearchIndexInfo {
+            status: "READY".to_owned(),
+            chunks: prepared.chunks.len() as u64,
+            pages: prepared.extracted.pages,
+            tokens: prepared.chunks.iter().map(|chunk| u64::from(chunk.tokens)).sum(),
+            embedding_model: None,
+            dimensions: None,
+            content_hash: prepared.content_hash.clone(),
+            generation,
+            indexed_at: now.to_string(),
+        };
+        let publication = Publication {
+            generation,
+            index: &index,
+            source: &prepared.extracted.source,
+            warnings: &prepared.extracted.warnings,
+            purge_old_at: self.runtime.jobs.now().plus(self.runtime.settings.index_grace),
+        };
+        match db::jobs::publish(&self.runtime.db, claim, &publication, self.runtime.jobs.now()).await? {
+            Published::Yes => {
+                tracing::info!(chunks = index.chunks, pages = index.pages, "document searchable");
+                Ok(())
+            }
+            Published::Outdated => {
+                tracing::info!("the document changed while it was ingested; it is queued again");
+                self.runtime.jobs.doorbell().ring(1);
+                Ok(())
+            }
+            Published::ClaimLost => Err(Failure::ClaimLost),
+        }
+    }
+}
+
+/// Cuts the text into passages, off the async threads. The work ends with the job: it notices when nobody waits for it.
+async fn split(source: &Source, extracted: Extracted, progress: &ProgressReporter) -> Result<Prepared, Failure> {
+    progress.stage(Stage::Split);
+    let (document, progress) = (source.id, progress.clone());
+    let splitter = source.splitter.as_ref().map(|Json(splitter)| splitter.clone());
+    let waiting = std::sync::Arc::new(());
+    let waiter = std::sync::Arc::downgrade(&waiting);
+    let work = tokio::task::spawn_blocking(move || {
+        let total = extracted.text.len() as u64;
+        let mut chunks = Vec::new();
+        splitter::split(&extracted.text, splitter.as_ref(), |Piece { range, char_range }| {
+            if waiter.strong_count() == 0 {
+                return Err(Failure::ClaimLost);
+            }
+            let text = extracted.text.get(range.clone()).unwrap_or_default();
+            let ordinal = u32::try_from(chunks.len()).unwrap_or(u32::MAX);
+            let place = extracted.place(char_range);
+            // The place is part of what the id is made of, in the form in which it is stored.
+            let place_json = serde_json::to_string(&place).map_err(|error| Failure::Internal(error.to_string()))?;
+            chunks.push(NewChunk {
+                ordinal,
+                chunk_id: ChunkId::derive(document, ordinal, text, &place_json),
+                text_hash: sha256(text.as_bytes()),
+                tokens: u32::try_from(approximate_tokens(text)).unwrap_or(u32::MAX),
+                place,
+                text: text.to_owned(),
+            });
+            progress.at(range.end as u64, Some(total), "bytes");
+            Ok(())
+        })?;
+        let content_hash = sha256(extracted.text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(Prepared { extracted, chunks, content_hash })
+    });
+    let prepared = work.await.map_err(|_| Failure::Panicked)?;
+    drop(waiting);
+    prepared
+}

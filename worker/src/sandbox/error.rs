@@ -1,0 +1,97 @@
+//! What can go wrong with a parse, in two kinds: ours (`SandboxError`, worth trying again) and the document's
+//! (`ParseError`, which its owner has to act on).
+
+use serde::{Deserialize, Serialize};
+
+/// The parse could not be run at all; the document may be fine.
+#[derive(Debug, thiserror::Error)]
+pub enum SandboxError {
+    /// The child process could not be started.
+    #[error("the parser process could not be started")]
+    Spawn(#[source] std::io::Error),
+    /// The document's bytes could not be read from where they are kept.
+    #[error("the document's bytes could not be read")]
+    Source(#[source] std::io::Error),
+    /// The request does not fit the wire.
+    #[error("the parse request could not be encoded")]
+    Request,
+}
+
+/// The document cannot be parsed. `Display` is one plain sentence or two for the document's owner.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+pub enum ParseError {
+    /// The file opens only with a password that we do not have.
+    #[error("The PDF is protected by a password. Remove the protection and add the document again.")]
+    PasswordRequired,
+    /// There are no bytes.
+    #[error("The file is empty. Add the document again from a complete copy.")]
+    Empty,
+    /// No PDF can be made out in the bytes, or it has no pages.
+    #[error(
+        "The file is damaged or is not a PDF. Open it in a PDF viewer, save it as a new PDF, and add the document again."
+    )]
+    Damaged,
+    /// The selected range has more pages than are allowed.
+    #[error(
+        "{pages} pages are more than the limit of {limit}. Set from_page and to_page to a smaller range, or split the document."
+    )]
+    TooManyPages {
+        /// Pages in the selected range.
+        pages: u32,
+        /// Pages allowed.
+        limit: u32,
+    },
+    /// The text is longer than is allowed.
+    #[error(
+        "The document has more than {limit} characters of text. Set from_page and to_page to a smaller range, or split the document."
+    )]
+    TooLarge {
+        /// Characters (Unicode code points) allowed.
+        limit: u64,
+    },
+    /// The selected range is not in the document.
+    #[error(
+        "The page range does not fit: the document has {pages} pages, counted from 1. Correct from_page and to_page."
+    )]
+    InvalidPageRange {
+        /// Pages in the document.
+        pages: u32,
+    },
+    /// The pages are there and carry no text.
+    #[error(
+        "No text was found in the PDF: its pages are probably scanned images. Run text recognition (OCR) on it and add the result."
+    )]
+    NoExtractableText,
+    /// The parser ended without finishing, or had to be stopped.
+    #[error("{0} Open the file in a PDF viewer, save it as a new PDF, and add the document again.")]
+    Crashed(Crash),
+}
+
+/// How a child ended that did not finish.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+pub enum Crash {
+    /// It died: a signal, the memory or processor limit, a stack overflow.
+    #[error("The PDF could not be read: the parser stopped while working on it.")]
+    Died,
+    /// It said nothing for too long, or took too long altogether.
+    #[error("The PDF could not be read: parsing it takes too long.")]
+    TooSlow,
+    /// It sent more than it may, or something that is not a frame.
+    #[error("The PDF could not be read: the parser's output was not usable.")]
+    BadOutput,
+}
+
+impl ParseError {
+    /// The code shown as `ingestion.error.code`.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::PasswordRequired => "password_required",
+            Self::Empty | Self::Damaged => "damaged",
+            Self::TooManyPages { .. } => "too_many_pages",
+            Self::TooLarge { .. } => "too_large",
+            Self::InvalidPageRange { .. } => "invalid_page_range",
+            Self::NoExtractableText => "no_extractable_text",
+            Self::Crashed(_) => "parser_crashed",
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Parsing of strangers' bytes in a child process, so that a hostile file can end only the child.
+//!
+//! The worker's loaders call [`Sandbox::parse`]; the binary calls [`is_child`] and [`child_main`] before anything else.
+//! A panic guard would not be enough: such files abort, overflow the stack, run out of memory or never end.
+
+mod child;
+mod error;
+mod frame;
+mod stream;
+
+use std::{ffi::OsStr, path::PathBuf, process::Stdio, sync::Arc, time::Duration};
+
+use serde::{Deserialize, Serialize};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
+    process::{Child, ChildStdin, Command},
+    sync::Semaphore,
+    time::{Instant, timeout_at},
+};
+
+pub use self::{
+    child::child_main,
+    error::{Crash, ParseError, SandboxError},
+    stream::PageStream,
+};
+pub use crate::loaders::pdf::PdfOptions;
+
+/// The hidden subcommand under which the binary is a parsing child.
+const SUBCOMMAND: &str = "__parse";
+
+/// Bytes handed to the child at a time.
+const COPY_BUFFER: usize = 64 * 1024;
+
+/// Whether this process was started as a parsing child. If so, main returns [`child_main`]'s code and does nothing
+/// else: no runtime, no settings, no log.
+pub fn is_child() -> bool {
+    std::env::args_os().nth(1).as_deref() == Some(OsStr::new(SUBCOMMAND))
+}
+
+/// Limits of every parse that a [`Sandbox`] runs.
+#[derive(Debug, Clone)]
+pub struct SandboxConfig {
+    /// The binary to run as a child; its main must honour [`is_child`].
+    pub exe: PathBuf,
+    /// Address space of a child in bytes. Must hold the binary, a 64 MiB stack and about three copies of the file.
+    pub memory_bytes: u64,
+    /// Processor time of a child in seconds.
+    pub cpu_seconds: u64,
+    /// The longest silence between two frames; also the longest wait for bytes from the source.
+    pub page_wall: Duration,
+    /// The longest a child may take in all, without the time its reader takes between frames.
+    pub total_wall: Duration,
+    /// Bytes that a child may send in all.
+    pub max_output_bytes: u64,
+    /// Children at once; further parses wait for a place.
+    pub max_parallel: usize,
+}
+
+impl SandboxConfig {
+    /// Limits that fit the service's own: sources of 100 MiB, 5,000 pages, 20,000,000 characters.
+    pub fn new(exe: PathBuf) -> Self {
+        Self {
+            exe,
+            memory_bytes: 2 * 1024 * 1024 * 1024,
+            cpu_seconds: 600,
+            page_wall: Duration::from_secs(30),
+            total_wall: Duration::from_mins(15),
+            max_output_bytes: 256 * 1024 * 1024,
+            max_parallel: std::thread::available_parallelism().map_or(2, usize::from),
+        }
+    }
+
+    /// [`SandboxConfig::new`] with the running binary, which on Linux stays reachable when its file is replaced.
+    pub fn for_this_binary() -> std::io::Result<Self> {
+        let exe = if cfg!(target_os = "linux") {
+            PathBuf::from("/proc/self/exe")
+        } else {
+            std::env::current_exe()?
+        };
+        Ok(Self::new(exe))
+    }
+}
+
+/// The format of a document's bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Kind {
+    /// Portable Document Format.
+    Pdf,
+}
+
+/// One document to parse.
+#[derive(Debug)]
+pub struct ParseRequest<R> {
+    /// The format of the bytes.
+    pub kind: Kind,
+    /// The bytes, read to their end.
+    pub source: R,
+    /// What to read of them.
+    pub options: PdfOptions,
+}
+
+/// A piece of a parsed document. A stream is one `Start` and then the selected pages in ascending order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Frame {
+    /// What is about to come.
+    Start {
+        /// Pages in the document.
+        pages_total: u32,
+        /// First page of the selected range, counted from 1.
+        first: u32,
+        /// Last page of the selected range, at most `pages_total`.
+        last: u32,
+        /// The title that the document gives itself, never blank.
+        title: Option<String>,
+    },
+    /// One page.
+    Page {
+        /// The page's place in the source, counted from 1.
+        number: u32,
+        /// Its text in reading order, lines ended by `\n`; empty when it has none.
+        text: String,
+        /// A sentence on what could not be read of it.
+        warning: Option<String>,
+    },
+}
+
+/// Runs parses in child processes, a bounded number at once. Clones share the bound.
+#[derive(Debug, Clone)]
+pub struct Sandbox {
+    config: Arc<SandboxConfig>,
+    places: Arc<Semaphore>,
+}
+
+impl Sandbox {
+    /// A sandbox with these limits. Starts nothing yet.
+    pub fn new(config: SandboxConfig) -> Self {
+        let places = Arc::new(Semaphore::new(config.max_parallel.clamp(1, Semaphore::MAX_PERMITS)));
+        Self { config: Arc::new(config), places }
+    }
+
+    /// Waits for a place, starts a child, hands it the bytes and returns the stream of its frames. Dropping the future
+    /// or the stream kills the child.
+    ///
+    /// The child is killed when the thread that called this ends, so call it on the runtime's own threads.
+    pub async fn parse<R>(&self, request: ParseRequest<R>) -> Result<PageStream, SandboxError>
+    where
+        R: AsyncRead + Unpin,
+    {
+        let ParseRequest { kind, mut source, options } = request;
+        let config = &self.config;
+        let header = frame::Request {
+            kind,
+            options: options.clone(),
+            memory_bytes: config.memory_bytes,
+            cpu_seconds: config.cpu_seconds,
+        };
+        let header = frame::encode(&header).map_err(|_| SandboxError::Request)?;
+        // The semaphore is ours and never closed; without a permit the parse would still be correct.
+        let permit = Arc::clone(&self.places).acquire_owned().await.ok();
+        let directory = tokio::task::spawn_blocking(tempfile::tempdir)
+            .await
+            .map_err(|error| SandboxError::Spawn(error.into()))?
+            .map_err(SandboxError::Spawn)?;
+        let deadline = Instant::now() + config.total_wall;
+        let mut child = Command::new(&config.exe)
+            .arg(SUBCOMMAND)
+            .env_clear()
+            .current_dir(directory.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // Ctrl-C in a terminal goes to the whole group: a stopping service lets its children finish.
+            .process_group(0)
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(SandboxError::Spawn)?;
+        let (Some(stdin), Some(stdout), Some(stderr)) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take())
+        else {
+            return Err(SandboxError::Spawn(std::io::Error::other("a pipe to the child is missing")));
+        };
+        // Made before the bytes are sent: it drains stderr, on which a dying child could otherwise block.
+        let mut stream = PageStream::new(stream::Parts {
+            child,
+            stdout,
+            stderr,
+            permit,
+            directory,
+            options,
+            deadline,
+            page_wall: config.page_wall,
+            max_output_bytes: config.max_output_bytes,
+        });
+        if feed(stdin, &header, &mut source, config.page_wall, deadline).await? == Fed::Stuck {
+            stream.give_up(Crash::TooSlow);
+        }
+        Ok(stream)
+    }
+}
+
+/// How handing over the bytes ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fed {
+    /// The child has them all.
+    Whole,
+    /// The child stopped reading. What it says, or that it says nothing, is found out by reading from it.
+    Refused,
+    /// The child neither reads nor goes. It must not be believed any more: what it has is not the whole file.
+    Stuck,
+}
+
+/// Sends the request and the bytes, then closes the pipe.
+async fn feed<R>(
+    mut stdin: ChildStdin,
+    header: &[u8],
+    source: &mut R,
+    patience: Duration,
+    deadline: Instant,
+) -> Result<Fed, SandboxError>
+where
+    R: AsyncRead + Unpin,
+{
+    let mut buffer = vec![0; COPY_BUFFER];
+    let mut sent = timeout_at(deadline, stdin.write_all(header)).await;
+    loop {
+        match sent {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) => return Ok(Fed::Refused),
+            Err(_) => return Ok(Fed::Stuck),
+        }
+        let until = deadline.min(Instant::now() + patience);
+        let length = timeout_at(until, source.read(&mut buffer))
+            .await
+            .map_err(|elapsed| SandboxError::Source(elapsed.into()))?
+            .map_err(SandboxError::Source)?;
+        let Some(bytes) = buffer.get(..length).filter(|bytes| !bytes.is_empty()) else {
+            return Ok(Fed::Whole);
+        };
+        let until = deadline.min(Instant::now() + patience);
+        sent = timeout_at(until, stdin.write_all(bytes)).await;
+    }
+}
+
+/// Kills a child and waits for it, so that no zombie is left.
+async fn kill(child: &mut Child) {
+    if let Err(error) = child.kill().await {
+        tracing::debug!(%error, "a parser process could not be killed");
+    }
+}

@@ -1,0 +1,130 @@
+//! Cutting text into passages.
+
+use std::ops::Range;
+
+use lectern_shared::{
+    embed::approximate_tokens,
+    model::document::{Splitter, SplitterType},
+};
+use text_splitter::{Characters, ChunkConfig, ChunkSizer, MarkdownSplitter, TextSplitter};
+
+/// Tokens of a passage unless the document says otherwise.
+const DEFAULT_TOKENS: usize = 400;
+/// Tokens that a passage repeats of the one before it, unless the document says otherwise.
+const DEFAULT_OVERLAP: usize = 60;
+
+/// A passage of a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Piece {
+    /// Where it stands, in bytes.
+    pub(crate) range: Range<usize>,
+    /// Where it stands, in code points.
+    pub(crate) char_range: Range<u64>,
+}
+
+struct Tokens;
+
+impl ChunkSizer for Tokens {
+    fn size(&self, chunk: &str) -> usize {
+        approximate_tokens(chunk)
+    }
+}
+
+/// Cuts `text` and hands out the passages in order, as they are found; the same text and splitter always give the same
+/// ones. Each is cut at the largest semantic unit that fits, and trimmed of white space.
+///
+/// # Errors
+/// The first error of `each`, which ends the cutting.
+pub(crate) fn split<E>(
+    text: &str,
+    splitter: Option<&Splitter>,
+    each: impl FnMut(Piece) -> Result<(), E>,
+) -> Result<(), E> {
+    let (kind, size, overlap) = match splitter {
+        None => (SplitterType::Token, DEFAULT_TOKENS, DEFAULT_OVERLAP),
+        Some(splitter) => (splitter.r#type, splitter.chunk_size as usize, splitter.chunk_overlap as usize),
+    };
+    let capacity = size.max(1);
+    let overlap = overlap.min(capacity - 1);
+    match kind {
+        SplitterType::Token => {
+            TextSplitter::new(config(capacity, overlap, Tokens)).chunk_char_indices(text).map(piece).try_for_each(each)
+        }
+        SplitterType::Recursive | SplitterType::Character => {
+            let splitter = TextSplitter::new(config(capacity, overlap, Characters));
+            splitter.chunk_char_indices(text).map(piece).try_for_each(each)
+        }
+        SplitterType::Markdown => {
+            let splitter = MarkdownSplitter::new(config(capacity, overlap, Characters));
+            splitter.chunk_char_indices(text).map(piece).try_for_each(each)
+        }
+    }
+}
+
+fn config<S: ChunkSizer>(capacity: usize, overlap: usize, sizer: S) -> ChunkConfig<S> {
+    let config = ChunkConfig::new(capacity).with_overlap(overlap);
+    // Refused only for an overlap that is not smaller than the capacity.
+    config.unwrap_or_else(|_| ChunkConfig::new(capacity)).with_sizer(sizer)
+}
+
+fn piece(chunk: text_splitter::ChunkCharIndex<'_>) -> Piece {
+    let start = chunk.char_offset as u64;
+    Piece {
+        range: chunk.byte_offset..chunk.byte_offset + chunk.chunk.len(),
+        char_range: start..start + chunk.chunk.chars().count() as u64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn splitter(r#type: SplitterType, chunk_size: u32, chunk_overlap: u32) -> Splitter {
+        Splitter { r#type, chunk_size, chunk_overlap }
+    }
+
+    fn all(text: &str, splitter: Option<&Splitter>) -> Vec<Piece> {
+        let mut pieces = Vec::new();
+        split(text, splitter, |piece| {
+            pieces.push(piece);
+            Ok::<_, std::convert::Infallible>(())
+        })
+        .unwrap();
+        pieces
+    }
+
+    #[test]
+    fn every_passage_is_exactly_the_slice_that_its_place_names() {
+        let text = "Grün ist die Heide. ".repeat(200) + "\n\n" + &"東京は日本の首都です。".repeat(200);
+        let characters: Vec<char> = text.chars().collect();
+        for splitter in [None, Some(splitter(SplitterType::Recursive, 120, 30))] {
+            let pieces = all(&text, splitter.as_ref());
+            assert!(pieces.len() > 3);
+            for piece in &pieces {
+                let range = piece.char_range.start as usize..piece.char_range.end as usize;
+                assert_eq!(text[piece.range.clone()], characters[range].iter().collect::<String>());
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_lost_between_passages_and_none_is_too_large() {
+        let text: String = (0..3_000).map(|n| format!("Sentence number {n} says something. ")).collect();
+        let pieces = all(&text, None);
+        let mut covered = 0;
+        for piece in &pieces {
+            assert!(piece.range.start <= covered || text[covered..piece.range.start].trim().is_empty());
+            assert!(approximate_tokens(&text[piece.range.clone()]) <= DEFAULT_TOKENS);
+            covered = piece.range.end;
+        }
+        assert!(text[covered..].trim().is_empty());
+        assert!(pieces.windows(2).any(|pair| pair[1].range.start < pair[0].range.end), "passages overlap");
+    }
+
+    #[test]
+    fn a_text_without_any_boundary_is_cut_all_the_same() {
+        let text = "x".repeat(10_000);
+        let pieces = all(&text, Some(&splitter(SplitterType::Character, 1_000, 0)));
+        assert_eq!(pieces.len(), 10);
+    }
+}
