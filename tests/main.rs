@@ -12,6 +12,9 @@
     reason = "a test ends by panicking, talks to loopback servers, and is nobody's interface"
 )]
 
+mod crashes;
 mod health;
+mod predict;
+mod ingestion;
 mod sandbox;
 mod support;

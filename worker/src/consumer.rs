@@ -173,7 +173,7 @@ impl Consumer {
 
 fn log_failure(error: &IngestionError, state: Option<JobState>) {
     match state {
-        Some(state) => tracing::warn!(code = error.code, message = error.message, %state, "job failed"),
+        Some(state) => tracing::warn!(code = error.code, reason = error.message, %state, "job failed"),
         None => tracing::info!(code = error.code, "job failed after its claim was lost"),
     }
 }
