@@ -15,6 +15,7 @@ use secrecy::SecretString;
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     net::TcpListener,
+    sync::oneshot,
 };
 
 /// Documents, and agents that answer from them.
@@ -112,17 +113,31 @@ async fn serve(settings: Settings) -> Result<(), Failure> {
     shutdown.listen()?;
     let addr = settings.addr;
     let runtime = Runtime::start(settings).await?;
-    let listener =
-        TcpListener::bind(addr).await.map_err(|error| format!("LECTERN_ADDR: {addr} cannot be listened on: {error}"))?;
+    let listener = TcpListener::bind(addr)
+        .await
+        .map_err(|error| format!("LECTERN_ADDR: {addr} cannot be listened on: {error}"))?;
     lectern_worker::start(&runtime, &shutdown).await?;
     let addr = listener.local_addr()?;
     tracing::info!(addr = %addr, data = %runtime.settings.data_dir.display(), "listening");
     tracing::warn!("no embedding model is in use: documents are found by words, not by meaning");
+    let (served, result) = oneshot::channel();
     let server = lectern_api::serve(runtime.clone(), listener, shutdown.clone());
-    let (served, _) = tokio::join!(server, shutdown.finished());
+    let stopping = shutdown.clone();
+    // Tracked like everything else, so that a request which never ends cannot keep the service from stopping.
+    shutdown.spawn(async move {
+        let end = server.await;
+        // A server that ended by itself has failed; nothing is left to do.
+        stopping.begin();
+        let _ = served.send(end);
+    });
+    shutdown.finished().await;
     runtime.db.close().await;
     tracing::info!("stopped");
-    Ok(served?)
+    match result.await {
+        Ok(end) => Ok(end?),
+        // Dropped in the middle of a request.
+        Err(_) => Ok(()),
+    }
 }
 
 async fn user(settings: Settings, command: UserCommand) -> Result<(), Failure> {

@@ -32,7 +32,9 @@ async fn start(mode: Mode) -> (Service, Client, Web) {
 
 /// A text that takes a while to split and to index.
 fn long_text() -> String {
-    (0..40_000).map(|n| format!("Sentence {n} of the chronicle tells of the year {}.\n", n * 7 % 2_000)).collect()
+    (0..40_000)
+        .map(|n| format!("Sentence {n} of the chronicle tells of the year {}.\n", n * 7 % 2_000))
+        .collect()
 }
 
 /// Waits until the document is in a stage.
@@ -58,7 +60,10 @@ async fn assert_as_undisturbed(client: &Client, document: &str) {
     }
     client.create(&format!("/documents/{document}/ingest"), &json!({})).await;
     let again = client.wait_until_ingested(document).await;
-    assert_eq!((&again["ingestion"]["status"], &again["ingestion"]["attempts"]), (&json!("SUCCEEDED"), &json!(1)));
+    assert_eq!(
+        (&again["ingestion"]["status"], &again["ingestion"]["attempts"]),
+        (&json!("SUCCEEDED"), &json!(1))
+    );
     assert_ne!(again["index"]["generation"], ended["index"]["generation"]);
     assert!(chunks(client, document).await == after, "an undisturbed run makes other passages");
 }

@@ -36,7 +36,11 @@ async fn a_text_by_url_and_a_text_by_content_become_searchable(mode: Mode) {
     let service = Service::in_mode(mode).start().await;
     let client = service.signed_up("ada@example.com").await;
     let web = Web::start().await;
-    let url = web.serve("/notes.txt", "text/plain; charset=iso-8859-1", &b"Der M\xfcller mahlt.\r\nZeile zwei."[..]);
+    let url = web.serve(
+        "/notes.txt",
+        "text/plain; charset=iso-8859-1",
+        &b"Der M\xfcller mahlt.\r\nZeile zwei."[..],
+    );
 
     let fetched = client.ingest(&json!({"name": "notes", "type": "TXT", "url": url})).await;
     assert_eq!(fetched["url"], url);
@@ -55,7 +59,8 @@ async fn a_text_by_url_and_a_text_by_content_become_searchable(mode: Mode) {
     let characters: Vec<char> = text.chars().collect();
     for (at, passage) in passages.iter().enumerate() {
         assert_eq!(passage["ordinal"], at);
-        let place = |name: &str| usize::try_from(passage["place"][name].as_u64().expect("a number")).expect("small");
+        let place =
+            |name: &str| usize::try_from(passage["place"][name].as_u64().expect("a number")).expect("small");
         let slice: String = characters[place("charStart")..place("charEnd")].iter().collect();
         assert_eq!(passage["text"], slice.as_str(), "the text is the slice that its place names");
     }
@@ -131,12 +136,16 @@ async fn what_cannot_be_ingested_fails_with_a_code_and_a_sentence_and_the_worker
         ("TXT", web.serve("/empty", "text/plain", ""), "no_extractable_text"),
         ("TXT", web.serve("/blank", "text/plain", " \n\t "), "no_extractable_text"),
         ("TXT", web.serve("/page", "text/html", "<html><p>hi</p></html>"), "unsupported_content_type"),
-        ("TXT", web.serve("/picture", "image/png", &b"\x89PNG\r\n\x1a\n\0\0"[..]), "unsupported_content_type"),
+        (
+            "TXT",
+            web.serve("/picture", "image/png", &b"\x89PNG\r\n\x1a\n\0\0"[..]),
+            "unsupported_content_type",
+        ),
         ("TXT", web.serve("/large", "text/plain", vec![b'x'; 70_000]), "too_large"),
         ("TXT", web.hang("/silent"), "timeout"),
         ("PDF", web.serve("/empty.pdf", pdf, ""), "damaged"),
         ("PDF", web.serve("/half.pdf", pdf, &b"%PDF-1.7\n1 0 obj\n<<"[..]), "damaged"),
-        ("PDF", web.serve("/locked.pdf", pdf, encrypted_pdf(OpensWith::ItsPassword)), "password_required"),
+        ("PDF", web.serve("/locked.pdf", pdf, encrypted_pdf(OpensWith::Password)), "password_required"),
         ("PDF", web.serve("/scan.pdf", pdf, scan.finish()), "no_extractable_text"),
         ("PDF", web.serve("/nested.pdf", pdf, nested), "parser_crashed"),
     ];
@@ -164,7 +173,8 @@ async fn what_cannot_be_ingested_fails_with_a_code_and_a_sentence_and_the_worker
 async fn a_deleted_document_is_gone_for_every_reader(mode: Mode) {
     let service = Service::in_mode(mode).start().await;
     let client = service.signed_up("ada@example.com").await;
-    let document = client.ingest(&json!({"name": "d", "type": "TXT", "content": "The treasure is in the attic."})).await;
+    let document =
+        client.ingest(&json!({"name": "d", "type": "TXT", "content": "The treasure is in the attic."})).await;
     let agent = client.create_agent(&json!({"name": "a", "type": "CHATVENDOR"})).await;
     let link = client.link(id(&agent), id(&document)).await;
     let (_, before) = client.predict(id(&agent), "Where is the treasure?").await;
@@ -229,7 +239,8 @@ async fn only_the_pages_that_were_asked_for_are_ingested_and_named() {
     let service = Service::start().await;
     let client = service.signed_up("ada@example.com").await;
     let web = Web::start().await;
-    let pages: Vec<String> = (1..=9).map(|number| format!("This page tells of the number {number}.")).collect();
+    let pages: Vec<String> =
+        (1..=9).map(|number| format!("This page tells of the number {number}.")).collect();
     let pages: Vec<&str> = pages.iter().map(String::as_str).collect();
     let url = web.serve("/nine.pdf", "application/pdf", pdf_with_pages(&pages));
     // Numbers and digits in a string are both taken.

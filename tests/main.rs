@@ -12,9 +12,13 @@
     reason = "a test ends by panicking, talks to loopback servers, and is nobody's interface"
 )]
 
+mod accounts;
+mod bodies;
 mod crashes;
+mod docs;
 mod health;
-mod predict;
 mod ingestion;
+mod predict;
 mod sandbox;
 mod support;
+mod tenancy;

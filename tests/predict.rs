@@ -42,7 +42,7 @@ async fn an_extractive_agent_quotes_the_document_with_its_page(mode: Mode) {
     let web = Web::start().await;
     let agent = agent_with_pages(&client, &web, None).await;
 
-    let (status, answer) = client.predict(id(&agent), "Who was the captain of the expedition?").await;
+    let (status, answer) = client.predict(id(&agent), "Which captain had sailed the route before?").await;
     assert_eq!(status.as_u16(), 200);
     let text = answer["data"].as_str().expect("the answer is a string");
     assert!(text.contains("Its captain, Solveig Aas, had sailed the route twice before."), "{text}");
@@ -83,12 +83,14 @@ async fn a_model_is_given_numbered_sources_and_its_quotes_are_verified(mode: Mod
     let agent = agent_with_pages(&client, &web, Some(model.llm("qwen-max"))).await;
     assert_ne!(agent["llm"]["api_key"], API_KEY, "the key is masked");
 
-    let (status, answer) = client.predict(id(&agent), "Who was captain, and how much moss did the ship bring?").await;
+    let (status, answer) =
+        client.predict(id(&agent), "Who was captain, and how much moss did the ship bring?").await;
     assert_eq!(status.as_u16(), 200, "{answer:#}");
     let text = answer["data"].as_str().expect("the answer is a string");
     assert!(!text.contains("[77]"), "a source that does not exist is not cited: {text}");
     let citations = answer["trace"]["citations"].as_array().expect("citations");
-    let shown: Vec<_> = citations.iter().map(|c| (&c["quote"], &c["verified"], &c["place"]["page"])).collect();
+    let shown: Vec<_> =
+        citations.iter().map(|c| (&c["quote"], &c["verified"], &c["place"]["page"])).collect();
     assert_eq!(
         shown,
         [
@@ -162,7 +164,8 @@ async fn a_question_must_be_one() {
         (json!({"input": {"input": "x\u{0}y"}}), "input.input"),
     ] {
         let request = client.predict_request(id(&agent), &body).await;
-        let (status, answer) = crate::support::client::envelope(crate::support::client::send(request).await).await;
+        let (status, answer) =
+            crate::support::client::envelope(crate::support::client::send(request).await).await;
         assert_eq!(status.as_u16(), 422, "{body}: {answer}");
         let fields = answer["error"]["fields"].as_array().expect("fields");
         assert!(fields.iter().any(|field| field["path"] == path), "{body}: {answer}");

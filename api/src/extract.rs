@@ -29,7 +29,9 @@ impl<T: FromStr, S: Send + Sync> FromRequestParts<S> for PathId<T> {
 /// A query parameter; the first one, if there are several.
 pub(crate) fn parameter(uri: &Uri, name: &str) -> Option<String> {
     let query = uri.query()?;
-    url::form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
+    url::form_urlencoded::parse(query.as_bytes())
+        .find(|(key, _)| key == name)
+        .map(|(_, value)| value.into_owned())
 }
 
 /// A body that can be read from JSON fields.
@@ -61,7 +63,9 @@ where
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
-    let Some(value) = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()) else { return false };
+    let Some(value) = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()) else {
+        return false;
+    };
     let kind = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"))
 }
@@ -85,7 +89,11 @@ async fn read_json(request: Request, limit: u64) -> Result<Value, ApiError> {
         bytes.extend_from_slice(&part);
     }
     serde_json::from_slice(&bytes).map_err(|error| {
-        ApiError::malformed(format!("The body is not valid JSON (line {}, column {}).", error.line(), error.column()))
+        ApiError::malformed(format!(
+            "The body is not valid JSON (line {}, column {}).",
+            error.line(),
+            error.column()
+        ))
     })
 }
 
@@ -102,9 +110,14 @@ fn find_nul(value: &Value, path: &mut String, errors: &mut Vec<FieldError>) {
     };
     match value {
         Value::String(text) if text.contains('\0') => {
-            errors.push(FieldError { path: path.clone(), message: "must not contain the character U+0000".to_owned() });
+            errors.push(FieldError {
+                path: path.clone(),
+                message: "must not contain the character U+0000".to_owned(),
+            });
         }
-        Value::Array(items) => items.iter().enumerate().for_each(|(at, item)| within(&at.to_string(), item, errors)),
+        Value::Array(items) => {
+            items.iter().enumerate().for_each(|(at, item)| within(&at.to_string(), item, errors))
+        }
         Value::Object(map) => {
             for (key, item) in map {
                 if key.contains('\0') {
@@ -135,7 +148,8 @@ impl<'a> Fields<'a> {
 
     /// Notes every field that is none of these.
     pub(crate) fn only(&mut self, names: &[&str]) {
-        let unknown: Vec<&'a String> = self.map.keys().filter(|name| !names.contains(&name.as_str())).collect();
+        let unknown: Vec<&'a String> =
+            self.map.keys().filter(|name| !names.contains(&name.as_str())).collect();
         for name in unknown {
             self.refuse(name, format_args!("cannot be set; these can: {}", names.join(", ")));
         }
@@ -252,7 +266,8 @@ impl<'a> Fields<'a> {
     pub(crate) fn nested<T>(&mut self, name: &str, read: impl FnOnce(&mut Fields<'_>) -> T) -> Option<T> {
         match self.get(name)? {
             Value::Object(map) => {
-                let path = if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) };
+                let path =
+                    if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) };
                 Some(read(&mut Fields { map, path, errors: self.errors }))
             }
             _ => {

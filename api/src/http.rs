@@ -92,5 +92,9 @@ pub(crate) async fn unknown_path() -> ApiError {
 
 /// Answers for methods that a path does not have.
 pub(crate) async fn method_not_allowed() -> ApiError {
-    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "This path does not take this method.")
+    ApiError::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "method_not_allowed",
+        "This path does not take this method.",
+    )
 }

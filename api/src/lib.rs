@@ -16,8 +16,8 @@ use axum::{Router, middleware};
 use lectern_shared::{runtime::Runtime, shutdown::Shutdown};
 use tokio::net::TcpListener;
 
-use crate::state::AppState;
 pub use crate::auth::accounts;
+use crate::state::AppState;
 
 /// The whole HTTP interface.
 pub fn router(runtime: Runtime) -> Router {

@@ -14,7 +14,7 @@ use crate::{
     index::{LocalIndex, SearchIndex},
     jobs::{Doorbell, Jobs, LocalDoorbell},
     search::Search,
-    secrets::{Keyring, Place, SecretError},
+    secrets::{Keyring, Place, SecretError, hex},
 };
 
 /// Why the service cannot start.
@@ -29,13 +29,17 @@ pub enum StartError {
         source: io::Error,
     },
     /// Another process works on the same data directory.
-    #[error("the data directory {0} is in use by another process: stop it, or set LECTERN_DATA_DIR to another directory")]
+    #[error(
+        "the data directory {0} is in use by another process: stop it, or set LECTERN_DATA_DIR to another directory"
+    )]
     InUse(String),
     /// Without the secret nothing that is encrypted could be read.
     #[error("LECTERN_SECRET_KEY must be set when DATABASE_URL is, so that every process has the same key")]
     SecretMissing,
     /// The secret is not the one under which the database was filled.
-    #[error("LECTERN_SECRET_KEY is not the key of this database: set the right one, or give the old one as LECTERN_SECRET_KEY_PREVIOUS")]
+    #[error(
+        "LECTERN_SECRET_KEY is not the key of this database: set the right one, or give the old one as LECTERN_SECRET_KEY_PREVIOUS"
+    )]
     WrongSecret,
     /// The secret cannot be used.
     #[error("LECTERN_SECRET_KEY: {0}")]
@@ -99,7 +103,10 @@ impl Runtime {
         Ok(Self {
             clock: Clock::system(),
             search: Search::new(db.clone(), Arc::clone(&index)),
-            egress: Egress::new(EgressPolicy { allow: settings.egress_allow.clone(), ..EgressPolicy::default() })?,
+            egress: Egress::new(EgressPolicy {
+                allow: settings.egress_allow.clone(),
+                ..EgressPolicy::default()
+            })?,
             settings: Arc::new(settings),
             db,
             keyring,
@@ -116,7 +123,8 @@ impl Runtime {
 fn lock_data_dir(path: &Path) -> Result<File, StartError> {
     let fail = |source| StartError::DataDir { path: path.display().to_string(), source };
     std::fs::create_dir_all(path).map_err(fail)?;
-    let lock = File::options().create(true).truncate(false).write(true).open(path.join("lock")).map_err(fail)?;
+    let lock =
+        File::options().create(true).truncate(false).write(true).open(path.join("lock")).map_err(fail)?;
     match lock.try_lock() {
         Ok(()) => Ok(lock),
         Err(std::fs::TryLockError::WouldBlock) => Err(StartError::InUse(path.display().to_string())),
@@ -129,8 +137,9 @@ async fn open_keyring(settings: &Settings, db: &Db) -> Result<Keyring, StartErro
     let secret = match (&settings.secret_key, &settings.database) {
         (Some(secret), _) => secret.clone(),
         (None, Location::Postgres(_)) => return Err(StartError::SecretMissing),
-        (None, Location::Sqlite(_)) => secret_from_file(&settings.data_dir)
-            .map_err(|source| StartError::DataDir { path: settings.data_dir.display().to_string(), source })?,
+        (None, Location::Sqlite(_)) => secret_from_file(&settings.data_dir).map_err(|source| {
+            StartError::DataDir { path: settings.data_dir.display().to_string(), source }
+        })?,
     };
     let keyring = Keyring::new(&secret, settings.secret_key_previous.as_ref())?;
     check_canary(&keyring, db).await?;
@@ -144,7 +153,7 @@ fn secret_from_file(data_dir: &Path) -> io::Result<SecretString> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }
-    let secret: String = rand::random::<[u8; 32]>().iter().map(|byte| format!("{byte:02x}")).collect();
+    let secret = hex(&rand::random::<[u8; 32]>());
     // Written aside and renamed, so that a crash leaves no half of a key.
     let fresh = data_dir.join("secret.key.new");
     let mut file = File::options().create(true).truncate(true).write(true).mode(0o600).open(&fresh)?;
@@ -166,10 +175,13 @@ async fn check_canary(keyring: &Keyring, db: &Db) -> Result<(), StartError> {
     if first {
         return Ok(());
     }
-    let stored = singletons::get(db, NAME).await?.and_then(|text| unhex(&text)).ok_or(StartError::WrongSecret)?;
+    let stored =
+        singletons::get(db, NAME).await?.and_then(|text| unhex(&text)).ok_or(StartError::WrongSecret)?;
     match keyring.decrypt(place, &stored) {
         Ok(_) => Ok(()),
-        Err(SecretError::UnknownKey | SecretError::Damaged | SecretError::TooShort) => Err(StartError::WrongSecret),
+        Err(SecretError::UnknownKey | SecretError::Damaged | SecretError::TooShort) => {
+            Err(StartError::WrongSecret)
+        }
     }
 }
 
@@ -181,14 +193,6 @@ async fn instance_id(db: &Db) -> Result<String, DbError> {
     let first = singletons::claim(&mut tx, NAME, &fresh).await?;
     tx.commit().await?;
     if first { Ok(fresh) } else { Ok(singletons::get(db, NAME).await?.unwrap_or(fresh)) }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 fn unhex(text: &str) -> Option<Vec<u8>> {

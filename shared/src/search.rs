@@ -81,7 +81,8 @@ impl Search {
     /// The passages that answer best, best first.
     pub async fn search(&self, request: &SearchRequest) -> Result<Vec<Passage>, SearchError> {
         let active = self.active_documents(request.user).await?;
-        let wanted: Option<HashSet<DocumentId>> = request.documents.as_ref().map(|ids| ids.iter().copied().collect());
+        let wanted: Option<HashSet<DocumentId>> =
+            request.documents.as_ref().map(|ids| ids.iter().copied().collect());
         let visible: HashMap<GenerationId, &ActiveDocument> = active
             .iter()
             .filter(|document| wanted.as_ref().is_none_or(|wanted| wanted.contains(&document.id)))
@@ -91,7 +92,8 @@ impl Search {
             return Ok(Vec::new());
         }
         // In the order of the documents, so that ties break alike every time.
-        let generations = active.iter().map(|d| d.active_generation).filter(|g| visible.contains_key(g)).collect();
+        let generations =
+            active.iter().map(|d| d.active_generation).filter(|g| visible.contains_key(g)).collect();
         let candidates = self
             .index
             .search(IndexQuery {
@@ -133,10 +135,14 @@ impl Search {
             let mut chunks: HashMap<_, _> = db::chunks::fetch(&self.db, request.user, &keys)
                 .await?
                 .into_iter()
-                .map(|(generation, chunk)| ((generation, u32::try_from(chunk.ordinal).unwrap_or(u32::MAX)), chunk))
+                .map(|(generation, chunk)| {
+                    ((generation, u32::try_from(chunk.ordinal).unwrap_or(u32::MAX)), chunk)
+                })
                 .collect();
             for (key, score) in some {
-                let (Some(document), Some(chunk)) = (visible.get(&key.0), chunks.remove(key)) else { continue };
+                let (Some(document), Some(chunk)) = (visible.get(&key.0), chunks.remove(key)) else {
+                    continue;
+                };
                 passages.push(Passage {
                     document_name: document.name.clone(),
                     chunk,

@@ -149,6 +149,16 @@ pub fn sha256(bytes: &[u8]) -> [u8; 32] {
     Sha256::digest(bytes).into()
 }
 
+/// Bytes as lower-case hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
 /// A secret as it may be shown: its first three and last four characters, or dots alone when it is short.
 pub fn mask(secret: &str) -> String {
     let count = secret.chars().count();
@@ -193,7 +203,8 @@ mod tests {
     #[test]
     fn after_a_rotation_old_ciphertexts_still_read_and_without_the_old_key_they_do_not() {
         let row = Uuid::now_v7();
-        let old = Keyring::new(&secret("first"), None).unwrap().encrypt(place(&row, "token"), b"hello").unwrap();
+        let old =
+            Keyring::new(&secret("first"), None).unwrap().encrypt(place(&row, "token"), b"hello").unwrap();
         let rotated = Keyring::new(&secret("other"), Some(&secret("first"))).unwrap();
         assert_eq!(rotated.decrypt(place(&row, "token"), &old).unwrap(), b"hello");
         let later = Keyring::new(&secret("other"), None).unwrap();

@@ -47,9 +47,10 @@ pub(crate) fn split<E>(
     let capacity = size.max(1);
     let overlap = overlap.min(capacity - 1);
     match kind {
-        SplitterType::Token => {
-            TextSplitter::new(config(capacity, overlap, Tokens)).chunk_char_indices(text).map(piece).try_for_each(each)
-        }
+        SplitterType::Token => TextSplitter::new(config(capacity, overlap, Tokens))
+            .chunk_char_indices(text)
+            .map(piece)
+            .try_for_each(each),
         SplitterType::Recursive | SplitterType::Character => {
             let splitter = TextSplitter::new(config(capacity, overlap, Characters));
             splitter.chunk_char_indices(text).map(piece).try_for_each(each)

@@ -52,9 +52,7 @@ pub(crate) async fn create(
     account: NewAccount,
     origin: Origin,
 ) -> Result<User, ApiError> {
-    let closed = || {
-        ApiError::forbidden("This service takes no sign-ups. Ask its operator for an account.")
-    };
+    let closed = || ApiError::forbidden("This service takes no sign-ups. Ask its operator for an account.");
     let policy = runtime.settings.sign_up;
     if let Origin::SignUp = origin {
         let taken = policy == SignUp::First && singletons::get(&runtime.db, FIRST).await?.is_some();
@@ -81,10 +79,11 @@ pub(crate) async fn create(
         password_hash: &password_hash,
         is_admin,
     };
-    let created = db::accounts::insert(&mut tx, &user, runtime.clock.now()).await.map_err(|error| match error {
-        DbError::Duplicate => ApiError::conflict("There is an account with this e-mail already."),
-        error @ (DbError::Failed(_) | DbError::Unreadable(_)) => error.into(),
-    })?;
+    let created =
+        db::accounts::insert(&mut tx, &user, runtime.clock.now()).await.map_err(|error| match error {
+            DbError::Duplicate => ApiError::conflict("There is an account with this e-mail already."),
+            error @ (DbError::Failed(_) | DbError::Unreadable(_)) => error.into(),
+        })?;
     tx.commit().await?;
     tracing::info!(user = %created.id, admin = created.is_admin, "account created");
     Ok(created)
@@ -94,7 +93,12 @@ pub(crate) async fn create(
 ///
 /// # Errors
 /// When the e-mail or password cannot be used, or the e-mail is taken.
-pub async fn add(runtime: &Runtime, email: &str, password: SecretString, admin: bool) -> Result<UserId, AccountError> {
+pub async fn add(
+    runtime: &Runtime,
+    email: &str,
+    password: SecretString,
+    admin: bool,
+) -> Result<UserId, AccountError> {
     check(email, &password)?;
     let account = NewAccount { email: email.to_owned(), name: None, password };
     Ok(create(runtime, &Passwords::new(), account, Origin::Operator { admin }).await?.id)
@@ -104,7 +108,11 @@ pub async fn add(runtime: &Runtime, email: &str, password: SecretString, admin: 
 ///
 /// # Errors
 /// When there is no such account, or the password cannot be used.
-pub async fn set_password(runtime: &Runtime, email: &str, password: SecretString) -> Result<UserId, AccountError> {
+pub async fn set_password(
+    runtime: &Runtime,
+    email: &str,
+    password: SecretString,
+) -> Result<UserId, AccountError> {
     check(email, &password)?;
     let change = async {
         let found = db::accounts::find_by_email(&runtime.db, &email_key(email)).await?;
@@ -119,7 +127,9 @@ pub async fn set_password(runtime: &Runtime, email: &str, password: SecretString
 }
 
 fn check(email: &str, password: &SecretString) -> Result<(), AccountError> {
-    email_problem(email).or_else(|| password_problem(password)).map_or(Ok(()), |problem| Err(AccountError(problem)))
+    email_problem(email)
+        .or_else(|| password_problem(password))
+        .map_or(Ok(()), |problem| Err(AccountError(problem)))
 }
 
 /// What is wrong with an e-mail address, if anything is.
@@ -128,7 +138,11 @@ pub(crate) fn email_problem(email: &str) -> Option<String> {
     let good = email.len() <= 254
         && !email.chars().any(|c| c.is_whitespace() || c.is_control())
         && email.split_once('@').is_some_and(|(local, domain)| {
-            !local.is_empty() && !domain.is_empty() && !domain.contains('@') && !domain.starts_with('.') && !domain.ends_with('.')
+            !local.is_empty()
+                && !domain.is_empty()
+                && !domain.contains('@')
+                && !domain.starts_with('.')
+                && !domain.ends_with('.')
         });
     (!good).then(|| "must be an e-mail address".to_owned())
 }

@@ -44,17 +44,15 @@ impl Jwt {
 
     /// A token for `user`; none when it cannot be signed, which has no cause but a broken build.
     pub(crate) fn sign(&self, user: UserId, version: i64, now: Timestamp) -> Option<String> {
-        let claims = Claims { sub: user, iat: now.as_secs(), exp: now.plus(self.ttl).as_secs(), ver: version };
+        let claims =
+            Claims { sub: user, iat: now.as_secs(), exp: now.plus(self.ttl).as_secs(), ver: version };
         encode(&Header::new(Algorithm::HS256), &claims, &self.signing).ok()
     }
 
     /// What a token says, if it is ours and has not ended.
     pub(crate) fn verify(&self, token: &str, now: Timestamp) -> Option<Claims> {
-        let claims = self
-            .verifying
-            .iter()
-            .find_map(|key| decode::<Claims>(token, key, &self.validation).ok())?
-            .claims;
+        let claims =
+            self.verifying.iter().find_map(|key| decode::<Claims>(token, key, &self.validation).ok())?.claims;
         (claims.exp > now.as_secs()).then_some(claims)
     }
 }

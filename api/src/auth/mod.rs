@@ -10,11 +10,7 @@ use axum::{
     extract::{FromRef, FromRequestParts},
     http::{HeaderMap, HeaderName, header, request::Parts},
 };
-use lectern_shared::{
-    db,
-    ids::UserId,
-    model::user::User,
-};
+use lectern_shared::{db, ids::UserId, model::user::User};
 
 use crate::{error::ApiError, state::AppState};
 
@@ -67,7 +63,8 @@ where
     }
 }
 
-const MISSING: &str = "Send the header `Authorization: Bearer <token>`, with a token from /auth/sign-in or an API token.";
+const MISSING: &str =
+    "Send the header `Authorization: Bearer <token>`, with a token from /auth/sign-in or an API token.";
 const MISSING_TOKEN: &str = "Send the header `X_SERVICE_API_KEY` with the value of an API token.";
 const INVALID: &str = "The credentials are not valid, or not valid any more. Sign in again.";
 

@@ -31,6 +31,8 @@ fn matches(password: &[u8], hash: &str) -> bool {
 
 impl Passwords {
     pub(crate) fn new() -> Self {
+        // Ready before the first unknown account asks, or that one would take longer.
+        std::thread::spawn(|| LazyLock::force(&NOBODY));
         let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
         Self { slots: Arc::new(Semaphore::new(cores)) }
     }
@@ -44,7 +46,11 @@ impl Passwords {
     }
 
     /// Whether the password fits; false without a hash, after as much work.
-    pub(crate) async fn verify(&self, password: SecretString, hash: Option<String>) -> Result<bool, ApiError> {
+    pub(crate) async fn verify(
+        &self,
+        password: SecretString,
+        hash: Option<String>,
+    ) -> Result<bool, ApiError> {
         self.run(move || {
             let known = hash.is_some();
             let fits = matches(password.expose_secret().as_bytes(), hash.as_deref().unwrap_or(&NOBODY));

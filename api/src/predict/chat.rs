@@ -3,7 +3,9 @@
 use std::fmt::Write;
 
 use axum::http::StatusCode;
-use lectern_shared::{egress::is_refusal, index::lexical::best_sentence, model::agent::Agent, runtime::Runtime};
+use lectern_shared::{
+    egress::is_refusal, index::lexical::best_sentence, model::agent::Agent, runtime::Runtime,
+};
 use secrecy::SecretString;
 use serde_json::json;
 use tokio::time::Instant;
@@ -18,8 +20,8 @@ use super::{
 use crate::{
     error::ApiError,
     llm::{
-        ChatError, ChatErrorKind, ChatMessage, ChatModel, ChatRequest, DEFAULT_SILENCE, FinishReason, GenaiConfig,
-        GenaiModel, ModelConfigError, Provider,
+        ChatError, ChatErrorKind, ChatMessage, ChatModel, ChatRequest, DEFAULT_SILENCE, FinishReason,
+        GenaiConfig, GenaiModel, ModelConfigError, Provider,
     },
     routes::key_place,
 };
@@ -71,7 +73,9 @@ pub(super) async fn compose(
     .map_err(|_| ApiError::internal())?;
     let finish_reason = match outcome.finish_reason {
         FinishReason::Length => "length",
-        FinishReason::Stop | FinishReason::ToolCalls | FinishReason::ContentFilter | FinishReason::Other => "stop",
+        FinishReason::Stop | FinishReason::ToolCalls | FinishReason::ContentFilter | FinishReason::Other => {
+            "stop"
+        }
     };
     Ok(Composed { text: cited.text, finish_reason, citations: cited.citations, usage: Some(outcome.usage) })
 }
@@ -140,7 +144,9 @@ impl From<ChatError> for ApiError {
     fn from(error: ChatError) -> Self {
         let status = StatusCode::from_u16(error.kind.http_status()).unwrap_or(StatusCode::BAD_GATEWAY);
         let retry_after = match error.kind {
-            ChatErrorKind::RateLimited { retry_after } => Some(retry_after.map_or(1, |wait| wait.as_secs().max(1))),
+            ChatErrorKind::RateLimited { retry_after } => {
+                Some(retry_after.map_or(1, |wait| wait.as_secs().max(1)))
+            }
             _ => None,
         };
         Self { retry_after, ..Self::new(status, error.kind.code(), error.to_string()) }

@@ -1,5 +1,7 @@
 //! Answers without a model: the sentences that match the question best, quoted and cited, or a plain refusal.
 
+use std::fmt::Write;
+
 use lectern_shared::index::lexical::{best_sentence, covered_terms};
 
 use super::{Composed, cite::Cited, quote::verify_quote, retrieve::NumberedPassage};
@@ -14,7 +16,9 @@ const OF_BEST: f32 = 0.6;
 
 /// Composes an answer from the passages.
 pub(super) async fn compose(question: String, sources: Vec<NumberedPassage>) -> Result<Composed, ApiError> {
-    tokio::task::spawn_blocking(move || quote_best(&question, &sources)).await.map_err(|_| ApiError::internal())
+    tokio::task::spawn_blocking(move || quote_best(&question, &sources))
+        .await
+        .map_err(|_| ApiError::internal())
 }
 
 fn quote_best(question: &str, sources: &[NumberedPassage]) -> Composed {
@@ -30,13 +34,15 @@ fn quote_best(question: &str, sources: &[NumberedPassage]) -> Composed {
         }
         let passage = &source.passage.chunk.text;
         let Some(range) = best_sentence(question, passage) else { continue };
-        let quote = passage.get(range.clone()).unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
+        let quote =
+            passage.get(range.clone()).unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
         // Overlapping passages share sentences.
         if citations.iter().any(|earlier| earlier.quote == quote) {
             continue;
         }
         let found = verify_quote(&quote, passage);
-        text.push_str(&format!("\n\n“{quote}” [{}] ({})", source.n, origin(source)));
+        // Writing to a string cannot fail.
+        let _ = write!(text, "\n\n“{quote}” [{}] ({})", source.n, origin(source));
         citations.push(Cited { n: source.n, verified: found.is_some(), range: found, quote });
     }
     if citations.is_empty() {

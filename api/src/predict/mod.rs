@@ -81,7 +81,9 @@ const LARGEST_TRACE: usize = 1 << 20;
 
 /// Stores the trace. The answer is right without it, so a store that is away costs the record, not the answer.
 async fn keep(runtime: &Runtime, agent: &Agent, question: &Question, body: &Value) {
-    let Some(id) = body.get("id").and_then(Value::as_str).and_then(|id| id.parse::<TraceId>().ok()) else { return };
+    let Some(id) = body.get("id").and_then(Value::as_str).and_then(|id| id.parse::<TraceId>().ok()) else {
+        return;
+    };
     let complete = body.to_string().len() <= LARGEST_TRACE;
     let kept = if complete { body.clone() } else { trace::without_texts(body.clone()) };
     let now = runtime.clock.now();

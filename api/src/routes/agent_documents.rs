@@ -100,7 +100,11 @@ async fn find(State(runtime): State<Runtime>, caller: Caller, PathId(id): PathId
     Ok(data(show(&link.ok_or_else(unknown)?)))
 }
 
-async fn remove(State(runtime): State<Runtime>, caller: Caller, PathId(id): PathId<AgentDocumentId>) -> Answer {
+async fn remove(
+    State(runtime): State<Runtime>,
+    caller: Caller,
+    PathId(id): PathId<AgentDocumentId>,
+) -> Answer {
     let mut tx = runtime.db.begin().await?;
     if !db::agents::unlink(&mut tx, caller.id(), id).await? {
         return Err(unknown());

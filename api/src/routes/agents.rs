@@ -108,8 +108,13 @@ fn llm(fields: &mut Fields<'_>) -> (Llm, Option<SecretString>) {
     let base_url = fields.optional_text("base_url", 2_000);
     match &base_url {
         Some(text) => match Url::parse(text) {
-            Ok(url) if matches!(url.scheme(), "http" | "https") && url.username().is_empty() && url.password().is_none() => {}
-            Ok(_) | Err(_) => fields.refuse("base_url", "must be an http or https address without credentials"),
+            Ok(url)
+                if matches!(url.scheme(), "http" | "https")
+                    && url.username().is_empty()
+                    && url.password().is_none() => {}
+            Ok(_) | Err(_) => {
+                fields.refuse("base_url", "must be an http or https address without credentials")
+            }
         },
         None if parsed == Ok(Provider::OpenAiCompatible) => {
             fields.refuse("base_url", "is required for openai-compatible");

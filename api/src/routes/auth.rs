@@ -63,7 +63,10 @@ struct SignIn {
 
 impl FromFields for SignIn {
     fn from_fields(fields: &mut Fields<'_>) -> Self {
-        Self { email: fields.text("email", 1_000), password: SecretString::from(fields.text("password", 10_000)) }
+        Self {
+            email: fields.text("email", 1_000),
+            password: SecretString::from(fields.text("password", 10_000)),
+        }
     }
 }
 

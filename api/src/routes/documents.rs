@@ -305,7 +305,9 @@ impl<S: Sync> FromRequestParts<S> for ChunkPaging {
         let from = match parameter(&parts.uri, "cursor").map(|text| text.parse()) {
             None => 0,
             Some(Ok(from @ 0..)) => from,
-            Some(Ok(_) | Err(_)) => return Err(refuse("cursor", "must be the nextCursor of an earlier answer")),
+            Some(Ok(_) | Err(_)) => {
+                return Err(refuse("cursor", "must be the nextCursor of an earlier answer"));
+            }
         };
         Ok(Self { limit, from })
     }

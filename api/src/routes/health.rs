@@ -26,7 +26,10 @@ async fn live() -> Response {
 }
 
 /// What a part answers: what is to be shown of it, or that it is down.
-async fn probe<E: std::fmt::Display>(part: &str, answer: impl Future<Output = Result<Value, E>>) -> (Value, bool) {
+async fn probe<E: std::fmt::Display>(
+    part: &str,
+    answer: impl Future<Output = Result<Value, E>>,
+) -> (Value, bool) {
     let problem = match tokio::time::timeout(PATIENCE, answer).await {
         Ok(Ok(mut shown)) => {
             if let Some(shown) = shown.as_object_mut() {
@@ -65,17 +68,19 @@ async fn ready(State(runtime): State<Runtime>) -> Response {
         }))
     })
     .await;
-    let (index, index_up) = probe("index", async {
-        runtime.index.ping().await.map(|()| json!({"kind": "embedded"}))
-    })
-    .await;
-    let (blobs, blobs_up) = probe("blobs", async { runtime.blobs.ping().await.map(|()| json!({"kind": "folder"})) }).await;
+    let (index, index_up) =
+        probe("index", async { runtime.index.ping().await.map(|()| json!({"kind": "embedded"})) }).await;
+    let (blobs, blobs_up) =
+        probe("blobs", async { runtime.blobs.ping().await.map(|()| json!({"kind": "folder"})) }).await;
     let embedder = match runtime.settings.embedder {
         EmbedderKind::None => json!({"status": "off", "search": "lexical"}),
-        EmbedderKind::Auto => json!({"status": "none", "search": "lexical", "reason": "no embedding model is available"}),
+        EmbedderKind::Auto => {
+            json!({"status": "none", "search": "lexical", "reason": "no embedding model is available"})
+        }
     };
     let up = database_up && queue_up && index_up && blobs_up;
-    let parts = json!({"database": database, "queue": queue, "index": index, "blobs": blobs, "embedder": embedder});
+    let parts =
+        json!({"database": database, "queue": queue, "index": index, "blobs": blobs, "embedder": embedder});
     let status = if up { "ready" } else { "not_ready" };
     let body = json!({"success": up, "data": {"status": status, "parts": parts}});
     (if up { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }, Json(body)).into_response()

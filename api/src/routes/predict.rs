@@ -53,7 +53,8 @@ async fn run(
     PathId(id): PathId<AgentId>,
     Valid(body): Valid<Body>,
 ) -> Answer<Response> {
-    let agent = db::agents::find(&runtime.db, user.id, id).await?.ok_or_else(|| ApiError::not_found("agent"))?;
+    let agent =
+        db::agents::find(&runtime.db, user.id, id).await?.ok_or_else(|| ApiError::not_found("agent"))?;
     let question = Question { text: body.question, session: body.session };
     let answer = predict::run(&runtime, &agent, &question).await?;
     Ok(Json(json!({"success": true, "data": answer.text, "trace": answer.trace})).into_response())

@@ -76,7 +76,8 @@ async fn change(State(state): State<AppState>, caller: Caller, Valid(body): Vali
     }
     let mut tx = state.runtime.db.begin().await?;
     let name = body.name.as_deref().map(str::trim);
-    let user = db::accounts::update(&mut tx, caller.id(), name, hash.as_deref(), state.runtime.clock.now()).await?;
+    let user =
+        db::accounts::update(&mut tx, caller.id(), name, hash.as_deref(), state.runtime.clock.now()).await?;
     tx.commit().await?;
     user.map(|user| data(show(&user))).ok_or_else(|| ApiError::not_found("account"))
 }

@@ -10,7 +10,7 @@ use ipnet::IpNet;
 use secrecy::SecretString;
 
 use crate::{db::Location, model::text_enum, secrets::MIN_SECRET_BYTES};
-use parse::{Parsed, at_least, cidrs, choice, default_llm, duration, folder_url, number, size};
+use parse::{Parsed, at_least, choice, cidrs, default_llm, duration, folder_url, number, size};
 pub use source::Source;
 
 /// A setting that keeps the service from starting.
@@ -206,10 +206,9 @@ impl Settings {
         let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
         let secret_key = source.secret("LECTERN_SECRET_KEY")?;
         let secret_key_previous = source.secret("LECTERN_SECRET_KEY_PREVIOUS")?;
-        for (name, key) in [
-            ("LECTERN_SECRET_KEY", &secret_key),
-            ("LECTERN_SECRET_KEY_PREVIOUS", &secret_key_previous),
-        ] {
+        for (name, key) in
+            [("LECTERN_SECRET_KEY", &secret_key), ("LECTERN_SECRET_KEY_PREVIOUS", &secret_key_previous)]
+        {
             parse::secret_length(name, key.as_ref(), MIN_SECRET_BYTES)?;
         }
         Ok(Self {
@@ -233,10 +232,22 @@ impl Settings {
             embedder: source.parse("LECTERN_EMBEDDER", "auto", choice)?,
             default_llm: source.parse("LECTERN_DEFAULT_LLM", "extractive/extractive", default_llm)?,
             jobs: JobSettings {
-                concurrency: source.parse("LECTERN_WORKER_CONCURRENCY", &cores.to_string(), number(1, 1024))?,
-                timeout: source.parse("LECTERN_JOB_TIMEOUT", "15m", at_least(Duration::from_secs(1), duration))?,
+                concurrency: source.parse(
+                    "LECTERN_WORKER_CONCURRENCY",
+                    &cores.to_string(),
+                    number(1, 1024),
+                )?,
+                timeout: source.parse(
+                    "LECTERN_JOB_TIMEOUT",
+                    "15m",
+                    at_least(Duration::from_secs(1), duration),
+                )?,
                 max_attempts: source.parse("LECTERN_JOB_MAX_ATTEMPTS", "5", number(1, 1000))?,
-                lease: source.parse("LECTERN_JOB_LEASE", "60s", at_least(Duration::from_secs(3), duration))?,
+                lease: source.parse(
+                    "LECTERN_JOB_LEASE",
+                    "60s",
+                    at_least(Duration::from_secs(3), duration),
+                )?,
             },
             egress_allow: source.parse("LECTERN_EGRESS_ALLOW", "", cidrs)?,
             limits: Limits {
@@ -244,12 +255,24 @@ impl Settings {
                 source_bytes: source.parse("LECTERN_MAX_SOURCE", "100MiB", size)?,
                 pages: source.parse("LECTERN_MAX_PAGES", "5000", number(1, 1_000_000))?,
                 characters: source.parse("LECTERN_MAX_CHARACTERS", "20000000", number(1, u64::MAX))?,
-                fetch_timeout: source.parse("LECTERN_FETCH_TIMEOUT", "2m", at_least(Duration::from_secs(1), duration))?,
+                fetch_timeout: source.parse(
+                    "LECTERN_FETCH_TIMEOUT",
+                    "2m",
+                    at_least(Duration::from_secs(1), duration),
+                )?,
                 parser_memory: source.parse("LECTERN_PARSER_MEMORY", "2GiB", at_least(128 << 20, size))?,
-                parser_timeout: source.parse("LECTERN_PARSER_TIMEOUT", "30s", at_least(Duration::from_secs(1), duration))?,
+                parser_timeout: source.parse(
+                    "LECTERN_PARSER_TIMEOUT",
+                    "30s",
+                    at_least(Duration::from_secs(1), duration),
+                )?,
             },
             predict: PredictLimits {
-                duration: source.parse("LECTERN_MAX_SECONDS", "120s", at_least(Duration::from_secs(1), duration))?,
+                duration: source.parse(
+                    "LECTERN_MAX_SECONDS",
+                    "120s",
+                    at_least(Duration::from_secs(1), duration),
+                )?,
             },
             log: source.get("LECTERN_LOG")?.unwrap_or_else(|| "info".to_owned()),
             log_format: source.parse("LECTERN_LOG_FORMAT", "text", choice)?,
@@ -259,7 +282,12 @@ impl Settings {
 }
 
 impl Source {
-    fn parse<T>(&self, name: &str, default: &str, parse: impl Fn(&str) -> Parsed<T>) -> Result<T, ConfigError> {
+    fn parse<T>(
+        &self,
+        name: &str,
+        default: &str,
+        parse: impl Fn(&str) -> Parsed<T>,
+    ) -> Result<T, ConfigError> {
         let text = self.get(name)?.unwrap_or_else(|| default.to_owned());
         parse(text.trim()).map_err(|problem| ConfigError {
             setting: name.to_owned(),

@@ -95,13 +95,18 @@ pub(super) fn database(url: SecretString) -> Result<Location, ConfigError> {
     if text.starts_with("postgres://") || text.starts_with("postgresql://") {
         Ok(Location::Postgres(url))
     } else {
-        let problem = "must begin with postgres://; leave it unset for SQLite in the data directory".to_owned();
+        let problem =
+            "must begin with postgres://; leave it unset for SQLite in the data directory".to_owned();
         Err(ConfigError { setting: "DATABASE_URL".to_owned(), problem })
     }
 }
 
 /// A secret must not be shorter than `min` bytes.
-pub(super) fn secret_length(name: &str, secret: Option<&SecretString>, min: usize) -> Result<(), ConfigError> {
+pub(super) fn secret_length(
+    name: &str,
+    secret: Option<&SecretString>,
+    min: usize,
+) -> Result<(), ConfigError> {
     match secret {
         Some(secret) if secret.expose_secret().len() < min => {
             Err(ConfigError { setting: name.to_owned(), problem: format!("must have at least {min} bytes") })

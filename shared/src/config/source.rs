@@ -31,7 +31,8 @@ impl Source {
 
     /// The given names and values instead of an environment.
     pub fn from_pairs(pairs: &[(&str, &str)]) -> Self {
-        let environment = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let environment =
+            pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         Self { environment, file: BTreeMap::new() }
     }
 
@@ -39,7 +40,8 @@ impl Source {
     /// a setting that silently does nothing.
     pub fn with_file(mut self, path: &Path) -> Result<Self, ConfigError> {
         let refuse = |problem: String| ConfigError { setting: path.display().to_string(), problem };
-        let text = std::fs::read_to_string(path).map_err(|error| refuse(format!("cannot be read: {error}")))?;
+        let text =
+            std::fs::read_to_string(path).map_err(|error| refuse(format!("cannot be read: {error}")))?;
         let table: toml::Table = toml::from_str(&text).map_err(|error| refuse(error.message().to_owned()))?;
         for (name, value) in table {
             if !is_setting(&name) {
@@ -61,14 +63,19 @@ impl Source {
 
     /// Names in the environment that look like settings and are none.
     pub fn unknown(&self) -> Vec<&str> {
-        self.environment.keys().map(String::as_str).filter(|name| name.starts_with("LECTERN_") && !is_setting(name)).collect()
+        self.environment
+            .keys()
+            .map(String::as_str)
+            .filter(|name| name.starts_with("LECTERN_") && !is_setting(name))
+            .collect()
     }
 
     /// The value of a setting; an empty one counts as unset. The value of `NAME_FILE` is the name of a file to read it from,
     /// for secrets.
     pub(super) fn get(&self, name: &str) -> Result<Option<String>, ConfigError> {
         let plain = self.lookup(name);
-        let secret = SETTINGS.iter().any(|setting| setting.name == name && setting.secret) || is_provider_key(name);
+        let secret =
+            SETTINGS.iter().any(|setting| setting.name == name && setting.secret) || is_provider_key(name);
         let Some(path) = secret.then(|| self.lookup(&format!("{name}_FILE"))).flatten() else {
             return Ok(plain);
         };
@@ -99,7 +106,11 @@ impl Source {
     }
 
     fn lookup(&self, name: &str) -> Option<String> {
-        self.environment.get(name).or_else(|| self.file.get(name)).filter(|value| !value.trim().is_empty()).cloned()
+        self.environment
+            .get(name)
+            .or_else(|| self.file.get(name))
+            .filter(|value| !value.trim().is_empty())
+            .cloned()
     }
 }
 
@@ -121,5 +132,7 @@ fn is_setting(name: &str) -> bool {
     let known = |name: &str| SETTINGS.iter().find(|setting| setting.name == name);
     known(name).is_some()
         || is_provider_key(name)
-        || name.strip_suffix("_FILE").is_some_and(|base| known(base).is_some_and(|s| s.secret) || is_provider_key(base))
+        || name
+            .strip_suffix("_FILE")
+            .is_some_and(|base| known(base).is_some_and(|s| s.secret) || is_provider_key(base))
 }

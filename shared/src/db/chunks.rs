@@ -67,6 +67,13 @@ pub async fn count(tx: &mut Tx, generation: GenerationId) -> Result<i64> {
         .fetch_one(c))?)
 }
 
+#[derive(sqlx::FromRow)]
+struct Row {
+    generation_id: GenerationId,
+    #[sqlx(flatten)]
+    chunk: Chunk,
+}
+
 /// The passages at these places of these generations, in no order. Those of deleted documents, and of documents that are
 /// not `user`'s, are left out.
 pub async fn fetch(
@@ -76,12 +83,6 @@ pub async fn fetch(
 ) -> Result<Vec<(GenerationId, Chunk)>> {
     if keys.is_empty() {
         return Ok(Vec::new());
-    }
-    #[derive(sqlx::FromRow)]
-    struct Row {
-        generation_id: GenerationId,
-        #[sqlx(flatten)]
-        chunk: Chunk,
     }
     let rows: Vec<Row> = on!(db, |c| async {
         let mut query = QueryBuilder::new(

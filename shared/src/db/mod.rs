@@ -17,6 +17,8 @@ pub mod migrate;
 pub mod singletons;
 #[cfg(test)]
 pub mod testing;
+#[cfg(test)]
+mod tests;
 pub mod traces;
 
 use sqlx::{PgConnection, PgPool, PgTransaction, SqliteConnection, SqlitePool, SqliteTransaction};

@@ -1,48 +1,146 @@
 //! Both engines for the tests of the repositories: SQLite in a temporary folder, and a database of its own on the
-//! PostgreSQL server that the test command starts.
+//! PostgreSQL server that the test command starts. And what such tests need before they can begin.
 
-use secrecy::SecretString;
+use std::time::Duration;
 
-use super::{Db, Location, connect, migrate};
-use crate::{clock::Timestamp, ids::UserId};
+use secrecy::{ExposeSecret, SecretString};
+use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
+
+use super::{
+    Db, Location, accounts, chunks,
+    chunks::NewChunk,
+    connect, documents,
+    documents::NewDocument,
+    generations,
+    jobs::{self, Publication, Published},
+    migrate,
+};
+use crate::{
+    clock::Timestamp,
+    ids::{ChunkId, DocumentId, GenerationId, UserId},
+    model::{
+        document::{DocumentType, PageRange, SearchIndexInfo},
+        job::{Claim, JobKind, SourceInfo},
+        place::Place,
+    },
+};
+
+/// Attempts that the jobs of [`document`] have.
+pub(crate) const ATTEMPTS: u32 = 2;
+/// How long the claims of [`claim`] last.
+pub(crate) const LEASE: Duration = Duration::from_mins(1);
+/// When what [`publish`] replaces may be purged.
+pub(crate) const GRACE: Duration = Duration::from_secs(30);
+/// Longer than anything here takes.
+const DEADLINE: Duration = Duration::from_mins(1);
 
 /// A fresh, migrated store.
 pub(crate) struct TestDb {
     pub(crate) name: &'static str,
     pub(crate) db: Db,
-    _dir: Option<tempfile::TempDir>,
+    location: Location,
+    _home: Home,
 }
 
-/// A fresh store on each engine.
-pub(crate) async fn both() -> Vec<TestDb> {
+impl TestDb {
+    /// The same store as another process would open it.
+    pub(crate) async fn reopen(&self) -> Db {
+        connect(&self.location).await.unwrap()
+    }
+}
+
+/// Where a store lives, removed with this value.
+enum Home {
+    Folder { _dir: tempfile::TempDir },
+    Database { server: SecretString, name: String },
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        let Self::Database { server, name } = self else { return };
+        let (server, drop) = (server.clone(), format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"));
+        // A destructor cannot wait on the runtime of its own test.
+        let dropped = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(on_server(&server, drop));
+        })
+        .join();
+        if dropped.is_err() {
+            eprintln!("the test database {name} was left behind");
+        }
+    }
+}
+
+async fn on_server(server: &SecretString, statement: String) {
+    let mut connection = PgConnection::connect(server.expose_secret()).await.unwrap();
+    connection.execute(AssertSqlSafe(statement)).await.unwrap();
+    connection.close().await.unwrap();
+}
+
+/// A fresh store on each engine, not migrated.
+pub(crate) async fn both_empty() -> Vec<TestDb> {
     let dir = tempfile::tempdir().unwrap();
-    let sqlite = connect(&Location::Sqlite(dir.path().join("test.db"))).await.unwrap();
+    let sqlite = Location::Sqlite(dir.path().join("test.db"));
     #[expect(clippy::disallowed_methods, reason = "the test command passes the server's address this way")]
     let server = std::env::var("TEST_DATABASE_URL").expect(
         "TEST_DATABASE_URL is not set: run scripts/test.sh, which starts a PostgreSQL server for the tests",
     );
     let name = format!("t_{}", uuid::Uuid::now_v7().simple());
-    let admin = sqlx::PgPool::connect(&server).await.unwrap();
-    sqlx::query(sqlx::AssertSqlSafe(format!("CREATE DATABASE {name}"))).execute(&admin).await.unwrap();
-    admin.close().await;
     let mut url = url::Url::parse(&server).unwrap();
     url.set_path(&name);
-    let postgres = connect(&Location::Postgres(SecretString::from(url.to_string()))).await.unwrap();
-    let both = vec![
-        TestDb { name: "SQLite", db: sqlite, _dir: Some(dir) },
-        TestDb { name: "PostgreSQL", db: postgres, _dir: None },
-    ];
+    let server = SecretString::from(server);
+    // Nobody can be connected to `template0`, which would keep it from being copied.
+    on_server(&server, format!("CREATE DATABASE {name} TEMPLATE template0")).await;
+    let postgres = Location::Postgres(SecretString::from(url.to_string()));
+    vec![
+        TestDb {
+            name: "SQLite",
+            db: connect(&sqlite).await.unwrap(),
+            location: sqlite,
+            _home: Home::Folder { _dir: dir },
+        },
+        TestDb {
+            name: "PostgreSQL",
+            db: connect(&postgres).await.unwrap(),
+            location: postgres,
+            _home: Home::Database { server, name },
+        },
+    ]
+}
+
+/// A fresh store on each engine.
+pub(crate) async fn both() -> Vec<TestDb> {
+    let both = both_empty().await;
     for test in &both {
         migrate::run(&test.db).await.unwrap();
     }
     both
 }
 
+/// Does one thing in a transaction of its own: `commit!(db, |tx| accounts::insert(tx, …))`.
+macro_rules! commit {
+    ($db:expr, |$tx:ident| $call:expr) => {{
+        let mut transaction = $db.begin().await.unwrap();
+        let done = {
+            let $tx = &mut transaction;
+            $call.await.unwrap()
+        };
+        transaction.commit().await.unwrap();
+        done
+    }};
+}
+pub(crate) use commit;
+
+/// The moment that many seconds after the beginning of every test.
+pub(crate) fn at(seconds: u64) -> Timestamp {
+    Timestamp::from_micros(1_700_000_000_000_000).plus(Duration::from_secs(seconds))
+}
+
 /// Adds an account.
 pub(crate) async fn user(db: &Db, now: Timestamp) -> UserId {
     let id = UserId::generate();
     let email = format!("{id}@example.com");
-    let user = super::accounts::NewUser {
+    let user = accounts::NewUser {
         id,
         email: &email,
         email_key: &email,
@@ -50,8 +148,135 @@ pub(crate) async fn user(db: &Db, now: Timestamp) -> UserId {
         password_hash: "hash",
         is_admin: false,
     };
-    let mut tx = db.begin().await.unwrap();
-    super::accounts::insert(&mut tx, &user, now).await.unwrap();
-    tx.commit().await.unwrap();
+    commit!(db, |tx| accounts::insert(tx, &user, now));
     id
+}
+
+/// A document with nothing but a name and inline content.
+pub(crate) fn plain(user: UserId, name: &str) -> NewDocument<'_> {
+    NewDocument {
+        id: DocumentId::generate(),
+        user_id: user,
+        r#type: DocumentType::Txt,
+        name,
+        description: "",
+        url: "",
+        content: Some("content"),
+        metadata: None,
+        splitter: None,
+        pages: PageRange::default(),
+        authorization_sealed: None,
+    }
+}
+
+/// Adds a document and its job, which is due at `now`.
+pub(crate) async fn document(db: &Db, user: UserId, name: &str, now: Timestamp) -> DocumentId {
+    let document = plain(user, name);
+    commit!(db, |tx| documents::insert(tx, &document, now));
+    enqueue(db, user, document.id, now).await;
+    document.id
+}
+
+/// Queues a document's job; false when there is no such document.
+pub(crate) async fn enqueue(db: &Db, user: UserId, document: DocumentId, now: Timestamp) -> bool {
+    commit!(db, |tx| jobs::enqueue(tx, user, document, JobKind::Ingest, ATTEMPTS, now)).is_some()
+}
+
+/// Takes the next due job.
+pub(crate) async fn claim(db: &Db, now: Timestamp) -> Option<Claim> {
+    commit!(db, |tx| jobs::claim(tx, "worker", now, now.plus(LEASE)))
+}
+
+/// Adds a document and takes its job.
+pub(crate) async fn claimed(db: &Db, user: UserId, name: &str, now: Timestamp) -> Claim {
+    let document = document(db, user, name, now).await;
+    let claim = claim(db, now).await.unwrap();
+    assert_eq!(claim.document_id, document, "another job was due before this one");
+    claim
+}
+
+/// Passages with these texts.
+pub(crate) fn passages(document: DocumentId, texts: &[&str]) -> Vec<NewChunk> {
+    let chunk = |(ordinal, text): (u32, &&str)| NewChunk {
+        ordinal,
+        chunk_id: ChunkId::derive(document, ordinal, text, "{}"),
+        text_hash: crate::secrets::sha256(text.as_bytes()),
+        tokens: 7,
+        place: Place { page: Some(ordinal + 1), char_end: text.chars().count() as u64, ..Place::default() },
+        text: (*text).to_owned(),
+    };
+    (0..).zip(texts).map(chunk).collect()
+}
+
+/// Begins a generation and fills it with passages.
+pub(crate) async fn staged(db: &Db, claim: &Claim, texts: &[&str], now: Timestamp) -> GenerationId {
+    let id = GenerationId::generate();
+    assert!(commit!(db, |tx| generations::begin(tx, claim, id, now)));
+    for some in passages(claim.document_id, texts).chunks(chunks::BATCH) {
+        commit!(db, |tx| chunks::insert(tx, claim.user_id, claim.document_id, id, some));
+    }
+    id
+}
+
+/// What is said of a published generation.
+pub(crate) fn ready(generation: GenerationId, chunks: u64) -> SearchIndexInfo {
+    SearchIndexInfo {
+        status: "READY".to_owned(),
+        chunks,
+        pages: None,
+        tokens: chunks * 7,
+        embedding_model: None,
+        dimensions: None,
+        content_hash: String::new(),
+        generation,
+        indexed_at: String::new(),
+    }
+}
+
+/// Publishes a generation.
+pub(crate) async fn publish(db: &Db, claim: &Claim, generation: GenerationId, now: Timestamp) -> Published {
+    let publication = Publication {
+        generation,
+        index: &ready(generation, 1),
+        source: &SourceInfo::default(),
+        warnings: &[],
+        purge_old_at: now.plus(GRACE),
+    };
+    jobs::publish(db, claim, &publication, now).await.unwrap()
+}
+
+/// Adds a document that answers with these passages.
+pub(crate) async fn published(
+    db: &Db,
+    user: UserId,
+    name: &str,
+    texts: &[&str],
+    now: Timestamp,
+) -> (DocumentId, GenerationId) {
+    let claim = claimed(db, user, name, now).await;
+    let generation = staged(db, &claim, texts, now).await;
+    assert_eq!(publish(db, &claim, generation, now).await, Published::Yes);
+    (claim.document_id, generation)
+}
+
+/// Waits until a task is finished or cannot go on before another transaction ends. On SQLite that is known at once: a
+/// transaction that writes waits for all others.
+pub(crate) async fn finished_or_blocked<T>(db: &Db, task: &tokio::task::JoinHandle<T>) {
+    let Db::Postgres(pool) = db else { return };
+    let waiting = async {
+        while !task.is_finished() {
+            let locks: i64 = sqlx::query_scalar(
+                "SELECT COUNT(*) FROM pg_stat_activity
+                 WHERE datname = current_database() AND wait_event_type = 'Lock'",
+            )
+            .fetch_one(pool)
+            .await
+            .unwrap();
+            if locks > 0 {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(DEADLINE, waiting).await.unwrap();
 }

@@ -25,7 +25,10 @@ pub fn approximate_tokens(text: &str) -> usize {
             'a'..='z' | 'A'..='Z' | '\u{c0}'..='\u{24f}' => Run::Latin,
             '0'..='9' => Run::Digits,
             // Scripts written without blanks, in which a vocabulary has single characters.
-            '\u{2e80}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}' => {
+            '\u{2e80}'..='\u{9fff}'
+            | '\u{ac00}'..='\u{d7af}'
+            | '\u{f900}'..='\u{faff}'
+            | '\u{20000}'..='\u{3ffff}' => {
                 tokens += 1;
                 Run::None
             }

@@ -91,8 +91,12 @@ impl LocalIndex {
     }
 
     /// Runs blocking work, at most one piece a core.
-    async fn compute<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, IndexError> {
-        let permit = Arc::clone(&self.inner.compute).acquire_owned().await.map_err(|_| IndexError::Stopped)?;
+    async fn compute<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, IndexError> {
+        let permit =
+            Arc::clone(&self.inner.compute).acquire_owned().await.map_err(|_| IndexError::Stopped)?;
         tokio::task::spawn_blocking(move || {
             let _permit = permit;
             work()
@@ -103,7 +107,12 @@ impl LocalIndex {
 
     /// Calls `visit` with every segment of these generations and its generation's place in the list, in order. What fits
     /// into the cache is kept there; what is too much for it is read in pieces, so that memory stays bounded.
-    async fn visit<V: Visitor>(&self, user: UserId, generations: &Arc<[GenerationId]>, mut visitor: V) -> Result<V, IndexError> {
+    async fn visit<V: Visitor>(
+        &self,
+        user: UserId,
+        generations: &Arc<[GenerationId]>,
+        mut visitor: V,
+    ) -> Result<V, IndexError> {
         let cached = self.cached(generations);
         if cached.len() == generations.len() {
             return self.scan(Arc::clone(generations), cached, visitor).await;
@@ -112,7 +121,8 @@ impl LocalIndex {
         // Another search may have read them meanwhile.
         let mut at_hand = self.cached(generations);
         let missing: Vec<_> = generations.iter().filter(|g| !at_hand.contains_key(g)).copied().collect();
-        let sizes: HashMap<_, _> = index_segments::sizes(&self.inner.db, user, &missing).await?.into_iter().collect();
+        let sizes: HashMap<_, _> =
+            index_segments::sizes(&self.inner.db, user, &missing).await?.into_iter().collect();
         let total: i64 = sizes.values().sum();
         if u64::try_from(total).unwrap_or(u64::MAX) <= self.inner.capacity / 2 {
             let read = self.read(user, &missing).await?;
@@ -168,7 +178,8 @@ impl LocalIndex {
         let stored = index_segments::fetch(&self.inner.db, user, generations).await?;
         let all: Vec<GenerationId> = generations.to_vec();
         self.compute(move || {
-            let mut read: HashMap<GenerationId, Vec<Segment>> = all.into_iter().map(|g| (g, Vec::new())).collect();
+            let mut read: HashMap<GenerationId, Vec<Segment>> =
+                all.into_iter().map(|g| (g, Vec::new())).collect();
             for blob in stored {
                 let segment = Segment::from_bytes(blob.data).map_err(|error| IndexError::Damaged {
                     generation: blob.generation_id,

@@ -22,8 +22,9 @@ use tower::layer::util::Identity;
 
 /// Rings that may wait to be heard; more are dropped, since as many workers are about to look already.
 const OUTSTANDING: usize = 1_000;
-/// A worker looks for work by itself after a pause between these.
-const POLL: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(5));
+/// A worker looks for work by itself after a pause between this and the next.
+const POLL_FROM: Duration = Duration::from_secs(2);
+const POLL_TO: Duration = Duration::from_secs(5);
 
 /// One wake-up. It says nothing about the work.
 #[derive(Clone, Copy, Debug)]
@@ -86,7 +87,7 @@ impl Backend for LocalBackend {
             return Poll::Ready(Some(Ok(Task::new(Ring))));
         }
         if self.poll.as_mut().poll(cx).is_ready() {
-            let pause = POLL.0 + (POLL.1 - POLL.0).mul_f64(rand::random());
+            let pause = POLL_FROM + POLL_TO.saturating_sub(POLL_FROM).mul_f64(rand::random());
             self.poll.as_mut().reset(Instant::now() + pause);
             return Poll::Ready(Some(Ok(Task::new(Ring))));
         }

@@ -102,7 +102,12 @@ impl Jobs {
 
     /// Notes a failed attempt. It is tried again after a growing pause when that can help and attempts are left. Returns
     /// the job's new state; none when the claim is no longer held.
-    pub async fn fail(&self, claim: &Claim, error: &IngestionError, report: &Report) -> db::Result<Option<JobState>> {
+    pub async fn fail(
+        &self,
+        claim: &Claim,
+        error: &IngestionError,
+        report: &Report,
+    ) -> db::Result<Option<JobState>> {
         let now = self.now();
         let again = error.retryable && claim.attempts < claim.max_attempts;
         let retry_at = again.then(|| now.plus(backoff(claim.attempts)));

@@ -58,7 +58,7 @@ impl From<EgressError> for Failure {
     fn from(error: EgressError) -> Self {
         Self::Document(IngestionError {
             code: error.code().to_owned(),
-            message: error.to_string(),
+            message: format!("The source could not be fetched: {error}."),
             retryable: error.is_retryable(),
         })
     }
@@ -68,9 +68,10 @@ impl From<IndexError> for Failure {
     fn from(error: IndexError) -> Self {
         match error {
             IndexError::ClaimLost => Self::ClaimLost,
-            IndexError::Rejected(_) | IndexError::Damaged { .. } | IndexError::Db(_) | IndexError::Stopped => {
-                Self::Internal(error.to_string())
-            }
+            IndexError::Rejected(_)
+            | IndexError::Damaged { .. }
+            | IndexError::Db(_)
+            | IndexError::Stopped => Self::Internal(error.to_string()),
         }
     }
 }

@@ -17,7 +17,10 @@ use tokio::{
 use url::Url;
 
 use super::Failure;
-use crate::{hold::ProgressReporter, loaders::Fetched};
+use crate::{
+    hold::ProgressReporter,
+    loaders::{Download, Fetched},
+};
 
 /// A server that sends nothing for so long is given up.
 const SILENCE: std::time::Duration = std::time::Duration::from_secs(20);
@@ -44,9 +47,10 @@ pub(super) async fn fetch(
     check_status(&response)?;
     let (content_type, charset, final_url) =
         (response.content_type(), response.charset(), response.final_url.clone());
-    let total = response.headers.get(reqwest::header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse().ok());
+    let total =
+        response.headers.get(reqwest::header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse().ok());
     let (file, bytes) = save(response, total, progress).await?;
-    Ok(Fetched::File { file, bytes, content_type, charset, url: final_url })
+    Ok(Fetched::Download(Box::new(Download { file, bytes, content_type, charset, url: final_url })))
 }
 
 async fn save(
@@ -73,11 +77,17 @@ fn check_status(response: &Response) -> Result<(), Failure> {
         200..=299 => Ok(()),
         404 | 410 => Err(Failure::permanent(
             "not_found",
-            format!("{host} answers that there is nothing at this address ({}). Check the url.", response.status),
+            format!(
+                "{host} answers that there is nothing at this address ({}). Check the url.",
+                response.status
+            ),
         )),
         401 | 403 | 407 => Err(Failure::permanent(
             "forbidden",
-            format!("{host} refuses access ({}). Set the document's authorization, or use a public address.", response.status),
+            format!(
+                "{host} refuses access ({}). Set the document's authorization, or use a public address.",
+                response.status
+            ),
         )),
         408 | 425 | 429 | 500..=599 => Err(Failure::passing(
             "unreachable",
@@ -120,7 +130,10 @@ fn credentials(runtime: &Runtime, source: &Source) -> Result<HeaderMap, Failure>
         SourceAuthorization::Headers { headers } => {
             for (name, value) in headers {
                 let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| {
-                    Failure::permanent("invalid_authorization", "The document's authorization holds a wrong header name.")
+                    Failure::permanent(
+                        "invalid_authorization",
+                        "The document's authorization holds a wrong header name.",
+                    )
                 })?;
                 add(name, &value)?;
             }

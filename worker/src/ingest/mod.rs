@@ -13,7 +13,7 @@ use lectern_shared::{
         job::{Claim, Stage},
     },
     runtime::Runtime,
-    secrets::sha256,
+    secrets::{hex, sha256},
 };
 
 pub(crate) use failure::Failure;
@@ -99,7 +99,8 @@ impl Ingester {
             db::chunks::insert(&mut tx, claim.user_id, claim.document_id, generation, batch).await?;
             tx.commit().await?;
             // Its document's name is searched with every passage, but is no part of what can be quoted.
-            let entry = |chunk: &NewChunk| Entry { text: format!("{}\n{}", source.name, chunk.text), vector: None };
+            let entry =
+                |chunk: &NewChunk| Entry { text: format!("{}\n{}", source.name, chunk.text), vector: None };
             index.add(batch.iter().map(entry).collect()).await?;
             done += batch.len() as u64;
             progress.at(done, Some(total), "chunks");
@@ -109,12 +110,19 @@ impl Ingester {
         let stored = db::chunks::count(&mut tx, generation).await?;
         drop(tx);
         if indexed != total || u64::try_from(stored) != Ok(total) {
-            return Err(Failure::Internal(format!("{total} chunks were written, {stored} are stored, {indexed} indexed")));
+            return Err(Failure::Internal(format!(
+                "{total} chunks were written, {stored} are stored, {indexed} indexed"
+            )));
         }
         Ok(generation)
     }
 
-    async fn publish(&self, claim: &Claim, generation: GenerationId, prepared: &Prepared) -> Result<(), Failure> {
+    async fn publish(
+        &self,
+        claim: &Claim,
+        generation: GenerationId,
+        prepared: &Prepared,
+    ) -> Result<(), Failure> {
         let now = self.runtime.clock.now();
         let index = SearchIndexInfo {
             status: "READY".to_owned(),
@@ -150,7 +158,11 @@ impl Ingester {
 }
 
 /// Cuts the text into passages, off the async threads. The work ends with the job: it notices when nobody waits for it.
-async fn split(source: &Source, extracted: Extracted, progress: &ProgressReporter) -> Result<Prepared, Failure> {
+async fn split(
+    source: &Source,
+    extracted: Extracted,
+    progress: &ProgressReporter,
+) -> Result<Prepared, Failure> {
     progress.stage(Stage::Split);
     let (document, progress) = (source.id, progress.clone());
     let splitter = source.splitter.as_ref().map(|Json(splitter)| splitter.clone());
@@ -167,7 +179,8 @@ async fn split(source: &Source, extracted: Extracted, progress: &ProgressReporte
             let ordinal = u32::try_from(chunks.len()).unwrap_or(u32::MAX);
             let place = extracted.place(char_range);
             // The place is part of what the id is made of, in the form in which it is stored.
-            let place_json = serde_json::to_string(&place).map_err(|error| Failure::Internal(error.to_string()))?;
+            let place_json =
+                serde_json::to_string(&place).map_err(|error| Failure::Internal(error.to_string()))?;
             chunks.push(NewChunk {
                 ordinal,
                 chunk_id: ChunkId::derive(document, ordinal, text, &place_json),
@@ -179,7 +192,7 @@ async fn split(source: &Source, extracted: Extracted, progress: &ProgressReporte
             progress.at(range.end as u64, Some(total), "bytes");
             Ok(())
         })?;
-        let content_hash = sha256(extracted.text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+        let content_hash = hex(&sha256(extracted.text.as_bytes()));
         Ok(Prepared { extracted, chunks, content_hash })
     });
     let prepared = work.await.map_err(|_| Failure::Panicked)?;

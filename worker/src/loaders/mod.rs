@@ -31,19 +31,23 @@ const SNIFFED: usize = 1_024;
 pub(crate) enum Fetched {
     /// Text that came with the document.
     Inline(String),
-    /// Bytes in a temporary file, at its start.
-    File {
-        /// The bytes.
-        file: File,
-        /// How many.
-        bytes: u64,
-        /// What the server called them, lower-case, without parameters.
-        content_type: Option<String>,
-        /// The encoding that the server named.
-        charset: Option<String>,
-        /// Where redirects led.
-        url: Url,
-    },
+    /// What an address answered.
+    Download(Box<Download>),
+}
+
+/// Bytes in a temporary file, at its start.
+#[derive(Debug)]
+pub(crate) struct Download {
+    /// The bytes.
+    pub(crate) file: File,
+    /// How many.
+    pub(crate) bytes: u64,
+    /// What the server called them, lower-case, without parameters.
+    pub(crate) content_type: Option<String>,
+    /// The encoding that the server named.
+    pub(crate) charset: Option<String>,
+    /// Where redirects led.
+    pub(crate) url: Url,
 }
 
 /// What a loader works with.
@@ -102,8 +106,9 @@ pub(crate) async fn load(
     context: &LoadContext<'_>,
 ) -> Result<Extracted, Failure> {
     match fetched {
-        Fetched::Inline(content) => text::from_inline(&content, context),
-        Fetched::File { mut file, bytes, content_type, charset, url } => {
+        Fetched::Inline(content) => text::from_inline(content, context).await,
+        Fetched::Download(download) => {
+            let Download { mut file, bytes, content_type, charset, url } = *download;
             let source = SourceInfo {
                 title: None,
                 canonical_url: Some(without_credentials(url)),
@@ -124,10 +129,14 @@ pub(crate) async fn load(
                 Format::Pdf => portable_document::load(file, context).await?,
                 Format::Text => text::load(file, bytes, charset, context).await?,
                 Format::Html => {
-                    return Err(unsupported("The address answers with a web page. Web pages cannot be ingested yet; give the address of a text or PDF file."));
+                    return Err(unsupported(
+                        "The address answers with a web page. Web pages cannot be ingested yet; give the address of a text or PDF file.",
+                    ));
                 }
                 Format::Binary => {
-                    return Err(unsupported("The source is neither text nor a PDF file. Convert it to one of these."));
+                    return Err(unsupported(
+                        "The source is neither text nor a PDF file. Convert it to one of these.",
+                    ));
                 }
             };
             extracted.source = SourceInfo { title: extracted.source.title.take(), ..source };
@@ -161,6 +170,18 @@ async fn read_up_to(file: &mut File, buffer: &mut [u8]) -> std::io::Result<usize
     Ok(length)
 }
 
+/// How files begin that are neither text nor PDF.
+const MAGIC: &[&[u8]] = &[
+    b"\x89PNG",
+    b"\xff\xd8\xff",
+    b"GIF8",
+    b"PK\x03\x04",
+    b"\x1f\x8b",
+    b"\xd0\xcf\x11\xe0",
+    b"Rar!",
+    b"7z\xbc\xaf",
+];
+
 /// Tells a format by its first bytes; what the server called them decides only between kinds of text.
 fn sniff(head: &[u8], content_type: Option<&str>) -> Format {
     if head.windows(5).any(|window| window == b"%PDF-") {
@@ -170,7 +191,6 @@ fn sniff(head: &[u8], content_type: Option<&str>) -> Format {
     if !wide && head.contains(&0) {
         return Format::Binary;
     }
-    const MAGIC: &[&[u8]] = &[b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"PK\x03\x04", b"\x1f\x8b", b"\xd0\xcf\x11\xe0", b"Rar!", b"7z\xbc\xaf"];
     if MAGIC.iter().any(|magic| head.starts_with(magic)) {
         return Format::Binary;
     }

@@ -9,8 +9,13 @@ use super::{Extracted, LoadContext};
 use crate::ingest::Failure;
 
 /// Text that came with the document.
-pub(super) fn from_inline(content: &str, context: &LoadContext<'_>) -> Result<Extracted, Failure> {
-    Ok(Extracted { text: tidy(content, context.limits.characters)?, ..Extracted::default() })
+pub(super) async fn from_inline(content: String, context: &LoadContext<'_>) -> Result<Extracted, Failure> {
+    let limit = context.limits.characters;
+    tokio::task::spawn_blocking(move || {
+        Ok(Extracted { text: tidy(&content, limit)?, ..Extracted::default() })
+    })
+    .await
+    .map_err(|_| Failure::Panicked)?
 }
 
 /// Text from a file: by its byte order mark, else the encoding that the server named, else the one that fits best.
@@ -75,7 +80,8 @@ fn tidy(text: &str, limit: u64) -> Result<String, Failure> {
         }
         characters += 1;
         if characters > limit {
-            let message = format!("The text has more than {limit} characters. Split it into several documents.");
+            let message =
+                format!("The text has more than {limit} characters. Split it into several documents.");
             return Err(Failure::permanent("too_large", message));
         }
     }

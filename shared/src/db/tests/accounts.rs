@@ -1,0 +1,168 @@
+//! Accounts and API tokens.
+
+use crate::{
+    clock::Timestamp,
+    db::{
+        Db, DbError,
+        accounts::{self, NewUser},
+        testing::{at, both, commit, user},
+    },
+    ids::{ApiTokenId, UserId},
+    model::user::{ApiToken, email_key},
+};
+
+async fn token(db: &Db, user: UserId, hash: &[u8], now: Timestamp) -> ApiToken {
+    let token = ApiToken {
+        id: ApiTokenId::generate(),
+        user_id: user,
+        description: "for the tests".to_owned(),
+        token_sealed: b"\x00sealed".to_vec(),
+        created_at: now,
+        last_used_at: None,
+    };
+    commit!(db, |tx| accounts::insert_token(tx, &token, hash));
+    token
+}
+
+#[tokio::test]
+async fn an_account_is_found_by_its_id_and_by_its_folded_e_mail() {
+    for t in &both().await {
+        let (email, key) = ("Änne@Example.com", email_key(" Änne@Example.com "));
+        let new = NewUser {
+            id: UserId::generate(),
+            email,
+            email_key: &key,
+            name: "Änne",
+            password_hash: "$argon2id$",
+            is_admin: true,
+        };
+        let added = commit!(t.db, |tx| accounts::insert(tx, &new, at(5)));
+        assert_eq!((added.id, &*added.email, &*added.name), (new.id, email, "Änne"), "{}", t.name);
+        assert_eq!((added.is_admin, added.token_version), (true, 0), "{}", t.name);
+        assert_eq!(
+            (added.created_at, added.updated_at, added.deleted_at),
+            (at(5), at(5), None),
+            "{}",
+            t.name
+        );
+
+        let found = accounts::find(&t.db, new.id).await.unwrap().unwrap();
+        assert_eq!(format!("{found:?}"), format!("{added:?}"), "{}", t.name);
+        for credentials in [
+            accounts::find_by_email(&t.db, &key).await.unwrap().unwrap(),
+            accounts::find_credentials(&t.db, new.id).await.unwrap().unwrap(),
+        ] {
+            assert_eq!(credentials.password_hash, "$argon2id$", "{}", t.name);
+            assert_eq!(format!("{:?}", credentials.user), format!("{added:?}"), "{}", t.name);
+        }
+        assert!(accounts::find_by_email(&t.db, email).await.unwrap().is_none(), "{}: not folded", t.name);
+        let nobody = UserId::generate();
+        assert!(accounts::find(&t.db, nobody).await.unwrap().is_none(), "{}", t.name);
+        assert!(accounts::find_credentials(&t.db, nobody).await.unwrap().is_none(), "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn an_e_mail_signs_up_once() {
+    for t in &both().await {
+        let mut new = NewUser {
+            id: UserId::generate(),
+            email: "A@example.com",
+            email_key: "a@example.com",
+            name: "first",
+            password_hash: "hash",
+            is_admin: false,
+        };
+        commit!(t.db, |tx| accounts::insert(tx, &new, at(0)));
+        (new.id, new.email, new.name) = (UserId::generate(), "a@EXAMPLE.com", "second");
+        let mut tx = t.db.begin().await.unwrap();
+        let refused = accounts::insert(&mut tx, &new, at(0)).await;
+        assert!(matches!(refused, Err(DbError::Duplicate)), "{}: {refused:?}", t.name);
+        drop(tx);
+        let found = accounts::find_by_email(&t.db, "a@example.com").await.unwrap().unwrap();
+        assert_eq!(found.user.name, "first", "{}", t.name);
+        assert!(accounts::find(&t.db, new.id).await.unwrap().is_none(), "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn a_new_password_ends_sessions_and_a_new_name_does_not() {
+    for t in &both().await {
+        let (id, other) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        for (name, password, expected) in [
+            (None, None, ("someone", "hash", 0)),
+            (Some("new name"), None, ("new name", "hash", 0)),
+            (None, Some("new hash"), ("new name", "new hash", 1)),
+            (Some("newest"), Some("newest hash"), ("newest", "newest hash", 2)),
+        ] {
+            let updated = commit!(t.db, |tx| accounts::update(tx, id, name, password, at(9))).unwrap();
+            let stored = accounts::find_credentials(&t.db, id).await.unwrap().unwrap();
+            let seen = (&*stored.user.name, &*stored.password_hash, stored.user.token_version);
+            assert_eq!(seen, expected, "{}", t.name);
+            assert_eq!(format!("{updated:?}"), format!("{:?}", stored.user), "{}", t.name);
+            assert_eq!((updated.created_at, updated.updated_at), (at(0), at(9)), "{}", t.name);
+        }
+        commit!(t.db, |tx| accounts::end_sessions(tx, id));
+        assert_eq!(accounts::find(&t.db, id).await.unwrap().unwrap().token_version, 3, "{}", t.name);
+        let untouched = accounts::find_credentials(&t.db, other).await.unwrap().unwrap();
+        let seen = (&*untouched.user.name, &*untouched.password_hash, untouched.user.token_version);
+        assert_eq!(seen, ("someone", "hash", 0), "{}", t.name);
+        let nobody = commit!(t.db, |tx| accounts::update(tx, UserId::generate(), Some("x"), None, at(9)));
+        assert!(nobody.is_none(), "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn a_token_names_its_owner_until_it_is_deleted() {
+    for t in &both().await {
+        let (owner, other) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        let token = token(&t.db, owner, b"\x00hash", at(3)).await;
+        let found = accounts::find_token(&t.db, owner, token.id).await.unwrap().unwrap();
+        assert_eq!(format!("{found:?}"), format!("{token:?}"), "{}", t.name);
+        let holder = accounts::find_token_owner(&t.db, b"\x00hash").await.unwrap().unwrap();
+        assert_eq!(
+            (holder.token_id, holder.user.id, holder.last_used_at),
+            (token.id, owner, None),
+            "{}",
+            t.name
+        );
+        assert!(accounts::find_token_owner(&t.db, b"\x00has").await.unwrap().is_none(), "{}", t.name);
+
+        commit!(t.db, |tx| accounts::touch_token(tx, token.id, at(7)));
+        let holder = accounts::find_token_owner(&t.db, b"\x00hash").await.unwrap().unwrap();
+        assert_eq!(holder.last_used_at, Some(at(7)), "{}", t.name);
+
+        assert!(accounts::find_token(&t.db, other, token.id).await.unwrap().is_none(), "{}", t.name);
+        assert!(commit!(t.db, |tx| accounts::delete_token(tx, other, token.id)).is_none(), "{}", t.name);
+        let deleted = commit!(t.db, |tx| accounts::delete_token(tx, owner, token.id)).unwrap();
+        assert_eq!((deleted.id, deleted.last_used_at), (token.id, Some(at(7))), "{}", t.name);
+        assert!(commit!(t.db, |tx| accounts::delete_token(tx, owner, token.id)).is_none(), "{}", t.name);
+        assert!(accounts::find_token_owner(&t.db, b"\x00hash").await.unwrap().is_none(), "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn tokens_are_listed_newest_first_page_by_page_to_their_owner() {
+    for t in &both().await {
+        let (owner, other) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        let mut ids = Vec::new();
+        for hash in [b"a", b"b", b"c"] {
+            ids.push(token(&t.db, owner, hash, at(0)).await.id);
+        }
+        let end: ApiTokenId = uuid::Uuid::max().into();
+        for (user, before, expected) in [
+            (owner, end, vec![ids[2], ids[1]]),
+            (owner, ids[1], vec![ids[0]]),
+            (owner, ids[0], vec![]),
+            (other, end, vec![]),
+        ] {
+            let page: Vec<_> = accounts::list_tokens(&t.db, user, before, 2)
+                .await
+                .unwrap()
+                .iter()
+                .map(|token| token.id)
+                .collect();
+            assert_eq!(page, expected, "{}", t.name);
+        }
+    }
+}

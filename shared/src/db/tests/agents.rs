@@ -1,0 +1,254 @@
+//! Agents and their links.
+
+use serde_json::json;
+
+use crate::{
+    clock::Timestamp,
+    db::{
+        Db, Json, agents,
+        testing::{at, both, commit, document, user},
+        traces,
+        traces::StoredTrace,
+    },
+    ids::{AgentDocumentId, AgentId, DocumentId, TraceId, UserId},
+    model::agent::{Agent, AgentType, Llm},
+};
+
+fn new(user: UserId, name: &str, now: Timestamp) -> Agent {
+    let llm = Llm {
+        model: "m".to_owned(),
+        provider: "p".to_owned(),
+        base_url: None,
+        temperature: Some(0.25),
+        max_tokens: Some(100),
+    };
+    Agent {
+        id: AgentId::generate(),
+        user_id: user,
+        r#type: AgentType::React,
+        name: name.to_owned(),
+        description: "about it".to_owned(),
+        llm: Json(llm),
+        llm_key_sealed: Some(b"\x00key".to_vec()),
+        has_memory: true,
+        prompt_id: None,
+        created_at: now,
+        updated_at: now,
+        document_id: None,
+    }
+}
+
+/// Adds an agent.
+pub(super) async fn agent(db: &Db, user: UserId, now: Timestamp) -> AgentId {
+    let agent = new(user, "agent", now);
+    commit!(db, |tx| agents::insert(tx, &agent));
+    agent.id
+}
+
+async fn link(db: &Db, user: UserId, agent: AgentId, document: DocumentId) -> Option<AgentDocumentId> {
+    commit!(db, |tx| agents::link(tx, user, agent, document, at(5))).map(|link| link.id)
+}
+
+fn end<T: From<uuid::Uuid>>() -> T {
+    uuid::Uuid::max().into()
+}
+
+#[tokio::test]
+async fn an_agent_is_read_as_it_was_written() {
+    for t in &both().await {
+        let user = user(&t.db, at(0)).await;
+        let written = new(user, "Ägent", at(3));
+        commit!(t.db, |tx| agents::insert(tx, &written));
+        let read = agents::find(&t.db, user, written.id).await.unwrap().unwrap();
+        assert_eq!(format!("{read:?}"), format!("{written:?}"), "{}", t.name);
+        let keyless = Agent { llm_key_sealed: None, has_memory: false, ..new(user, "", at(3)) };
+        commit!(t.db, |tx| agents::insert(tx, &keyless));
+        let read = agents::find(&t.db, user, keyless.id).await.unwrap().unwrap();
+        assert_eq!(format!("{read:?}"), format!("{keyless:?}"), "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn agents_are_listed_newest_first_page_by_page() {
+    for t in &both().await {
+        let user = user(&t.db, at(0)).await;
+        let mut ids = Vec::new();
+        for _ in 0..5 {
+            ids.push(agent(&t.db, user, at(0)).await);
+        }
+        for (before, expected) in [
+            (end(), vec![ids[4], ids[3]]),
+            (ids[3], vec![ids[2], ids[1]]),
+            (ids[1], vec![ids[0]]),
+            (ids[0], vec![]),
+        ] {
+            let page: Vec<_> =
+                agents::list(&t.db, user, before, 2).await.unwrap().iter().map(|agent| agent.id).collect();
+            assert_eq!(page, expected, "{}", t.name);
+        }
+    }
+}
+
+#[tokio::test]
+async fn linking_twice_returns_the_first_link() {
+    for t in &both().await {
+        let user = user(&t.db, at(0)).await;
+        let (agent, document) = (agent(&t.db, user, at(0)).await, document(&t.db, user, "one", at(0)).await);
+        let first = commit!(t.db, |tx| agents::link(tx, user, agent, document, at(5))).unwrap();
+        assert_eq!((first.agent_id, first.document_id, first.user_id), (agent, document, user), "{}", t.name);
+        let second = commit!(t.db, |tx| agents::link(tx, user, agent, document, at(9))).unwrap();
+        assert_eq!((second.id, second.created_at), (first.id, at(5)), "{}", t.name);
+        let links = agents::list_links(&t.db, user, None, end(), 10).await.unwrap();
+        assert_eq!(links.iter().map(|link| link.id).collect::<Vec<_>>(), [first.id], "{}", t.name);
+        let found = agents::find_link(&t.db, user, first.id).await.unwrap().unwrap();
+        assert_eq!(format!("{found:?}"), format!("{first:?}"), "{}", t.name);
+
+        assert!(commit!(t.db, |tx| agents::unlink(tx, user, first.id)), "{}", t.name);
+        assert!(!commit!(t.db, |tx| agents::unlink(tx, user, first.id)), "{}", t.name);
+        let again = link(&t.db, user, agent, document).await.unwrap();
+        assert_ne!(again, first.id, "{}: the old link is gone", t.name);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn many_who_link_the_same_pair_at_once_get_the_same_link() {
+    for t in &both().await {
+        let user = user(&t.db, at(0)).await;
+        let (agent, document) = (agent(&t.db, user, at(0)).await, document(&t.db, user, "one", at(0)).await);
+        let tasks: Vec<_> = (0..8)
+            .map(|_| {
+                let db = t.db.clone();
+                tokio::spawn(async move { link(&db, user, agent, document).await })
+            })
+            .collect();
+        let mut links = std::collections::HashSet::new();
+        for task in tasks {
+            links.insert(task.await.unwrap().unwrap());
+        }
+        assert_eq!(links.len(), 1, "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn both_ends_of_a_link_belong_to_its_user() {
+    for t in &both().await {
+        let (owner, other) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        let (mine, document_mine) =
+            (agent(&t.db, owner, at(0)).await, document(&t.db, owner, "a", at(0)).await);
+        let (theirs, document_theirs) =
+            (agent(&t.db, other, at(0)).await, document(&t.db, other, "b", at(0)).await);
+        for (who, agent, document) in [
+            (owner, mine, document_theirs),
+            (owner, theirs, document_mine),
+            (other, mine, document_mine),
+            (owner, mine, DocumentId::generate()),
+            (owner, AgentId::generate(), document_mine),
+        ] {
+            assert!(link(&t.db, who, agent, document).await.is_none(), "{}", t.name);
+        }
+        let first = link(&t.db, owner, mine, document_mine).await.unwrap();
+        // Also when the pair is linked already.
+        assert!(link(&t.db, other, mine, document_mine).await.is_none(), "{}", t.name);
+
+        assert!(agents::find(&t.db, other, mine).await.unwrap().is_none(), "{}", t.name);
+        assert!(agents::find_link(&t.db, other, first).await.unwrap().is_none(), "{}", t.name);
+        for agent in [None, Some(mine)] {
+            assert!(
+                agents::list_links(&t.db, other, agent, end(), 9).await.unwrap().is_empty(),
+                "{}",
+                t.name
+            );
+        }
+        assert!(agents::linked_documents(&t.db, other, mine).await.unwrap().is_empty(), "{}", t.name);
+        let listed = agents::list(&t.db, other, end(), 9).await.unwrap();
+        assert_eq!(listed.iter().map(|agent| agent.id).collect::<Vec<_>>(), [theirs], "{}", t.name);
+        assert!(!commit!(t.db, |tx| agents::unlink(tx, other, first)), "{}", t.name);
+        assert!(!commit!(t.db, |tx| agents::delete(tx, other, mine)), "{}", t.name);
+        assert_eq!(
+            agents::linked_documents(&t.db, owner, mine).await.unwrap(),
+            [document_mine],
+            "{}",
+            t.name
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_agent_shows_the_document_that_was_linked_first() {
+    for t in &both().await {
+        let user = user(&t.db, at(0)).await;
+        let agent = agent(&t.db, user, at(0)).await;
+        let older = document(&t.db, user, "older", at(0)).await;
+        let newer = document(&t.db, user, "newer", at(0)).await;
+        let first = link(&t.db, user, agent, newer).await.unwrap();
+        let second = link(&t.db, user, agent, older).await.unwrap();
+        assert_eq!(agents::linked_documents(&t.db, user, agent).await.unwrap(), [newer, older], "{}", t.name);
+        let found = agents::find(&t.db, user, agent).await.unwrap().unwrap();
+        let listed = agents::list(&t.db, user, end(), 9).await.unwrap();
+        assert_eq!((found.document_id, listed[0].document_id), (Some(newer), Some(newer)), "{}", t.name);
+        commit!(t.db, |tx| agents::unlink(tx, user, first));
+        let found = agents::find(&t.db, user, agent).await.unwrap().unwrap();
+        assert_eq!(found.document_id, Some(older), "{}", t.name);
+        commit!(t.db, |tx| agents::unlink(tx, user, second));
+        let found = agents::find(&t.db, user, agent).await.unwrap().unwrap();
+        assert_eq!(found.document_id, None, "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn links_are_listed_newest_first_for_one_agent_or_all() {
+    for t in &both().await {
+        let user = user(&t.db, at(0)).await;
+        let (a, b) = (agent(&t.db, user, at(0)).await, agent(&t.db, user, at(0)).await);
+        let mut links = Vec::new();
+        for agent in [a, b, a, b] {
+            let document = document(&t.db, user, "one", at(0)).await;
+            links.push(link(&t.db, user, agent, document).await.unwrap());
+        }
+        for (agent, before, limit, expected) in [
+            (None, end(), 3, vec![links[3], links[2], links[1]]),
+            (None, links[1], 3, vec![links[0]]),
+            (Some(a), end(), 9, vec![links[2], links[0]]),
+            (Some(b), links[3], 9, vec![links[1]]),
+            (Some(AgentId::generate()), end(), 9, vec![]),
+        ] {
+            let page: Vec<_> = agents::list_links(&t.db, user, agent, before, limit)
+                .await
+                .unwrap()
+                .iter()
+                .map(|link| link.id)
+                .collect();
+            assert_eq!(page, expected, "{}", t.name);
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_agent_takes_its_links_and_traces_with_it_and_nothing_else() {
+    for t in &both().await {
+        let user = user(&t.db, at(0)).await;
+        let (gone, kept) = (agent(&t.db, user, at(0)).await, agent(&t.db, user, at(0)).await);
+        let document = document(&t.db, user, "one", at(0)).await;
+        let mut rows = Vec::new();
+        for agent in [gone, kept] {
+            let trace = StoredTrace {
+                id: TraceId::generate(),
+                agent_id: agent,
+                session: None,
+                created_at: at(0),
+                complete: true,
+                body: Json(json!({})),
+            };
+            commit!(t.db, |tx| traces::insert(tx, user, &trace, at(100)));
+            rows.push((link(&t.db, user, agent, document).await.unwrap(), trace.id));
+        }
+        assert!(commit!(t.db, |tx| agents::delete(tx, user, gone)), "{}", t.name);
+        assert!(!commit!(t.db, |tx| agents::delete(tx, user, gone)), "{}", t.name);
+        assert!(agents::find(&t.db, user, gone).await.unwrap().is_none(), "{}", t.name);
+        for ((link, trace), there) in rows.into_iter().zip([false, true]) {
+            assert_eq!(agents::find_link(&t.db, user, link).await.unwrap().is_some(), there, "{}", t.name);
+            assert_eq!(traces::find(&t.db, user, trace, at(1)).await.unwrap().is_some(), there, "{}", t.name);
+        }
+        assert!(crate::db::documents::find(&t.db, user, document).await.unwrap().is_some(), "{}", t.name);
+    }
+}

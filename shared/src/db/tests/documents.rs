@@ -1,0 +1,329 @@
+//! Documents.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::{
+    db::{
+        Db, agents, chunks, documents,
+        documents::NewDocument,
+        generations,
+        jobs::{self, Report},
+        testing::{
+            at, both, claim, claimed, commit, document, enqueue, finished_or_blocked, plain, published,
+            staged, user,
+        },
+        tests::agents::agent,
+    },
+    ids::{DocumentId, GenerationId, UserId},
+    model::{
+        document::{DocumentType, PageRange, Splitter, SplitterType},
+        job::{JobKind, JobState},
+    },
+};
+
+/// No id is as great.
+pub(super) fn end() -> DocumentId {
+    uuid::Uuid::max().into()
+}
+
+async fn names(db: &Db, user: UserId, before: DocumentId, limit: u32) -> Vec<String> {
+    documents::list(db, user, before, limit).await.unwrap().into_iter().map(|d| d.name).collect()
+}
+
+async fn delete(db: &Db, user: UserId, id: DocumentId, now: u64) -> bool {
+    commit!(db, |tx| documents::delete(tx, user, id, at(now), at(now + 30)))
+}
+
+#[tokio::test]
+async fn a_document_is_read_as_it_was_written() {
+    for t in &both().await {
+        let user = user(&t.db, at(0)).await;
+        let metadata = json!({"nul": "a\u{0}b", "number": 123, "deep": [null, {"ß": 1.5}]});
+        let splitter = Splitter { r#type: SplitterType::Token, chunk_size: 400, chunk_overlap: 60 };
+        let new = NewDocument {
+            id: DocumentId::generate(),
+            user_id: user,
+            r#type: DocumentType::Pdf,
+            name: "Näme 😀",
+            description: "about it",
+            url: "https://example.com/a.pdf",
+            content: Some("inline"),
+            metadata: metadata.as_object(),
+            splitter: Some(&splitter),
+            pages: PageRange { from: Some(2), to: Some(u32::MAX) },
+            authorization_sealed: Some(b"\x00sealed\xff"),
+        };
+        commit!(t.db, |tx| documents::insert(tx, &new, at(3)));
+        commit!(t.db, |tx| jobs::enqueue(tx, user, new.id, JobKind::Ingest, 5, at(3)));
+
+        let read = documents::find(&t.db, user, new.id).await.unwrap().unwrap();
+        assert_eq!((read.id, read.user_id, read.r#type), (new.id, user, DocumentType::Pdf), "{}", t.name);
+        assert_eq!(
+            (&*read.name, &*read.description, &*read.url),
+            (new.name, new.description, new.url),
+            "{}",
+            t.name
+        );
+        assert_eq!(Some(&read.metadata.unwrap().0), metadata.as_object(), "{}", t.name);
+        assert_eq!(read.splitter.unwrap().0, splitter, "{}", t.name);
+        assert_eq!((read.from_page, read.to_page), (Some(2), Some(i64::from(u32::MAX))), "{}", t.name);
+        assert_eq!((read.created_at, read.updated_at), (at(3), at(3)), "{}", t.name);
+        assert!(read.search_index.is_none(), "{}", t.name);
+        assert_eq!(
+            documents::content(&t.db, user, new.id).await.unwrap().as_deref(),
+            Some("inline"),
+            "{}",
+            t.name
+        );
+
+        let source = documents::source(&t.db, user, new.id).await.unwrap().unwrap();
+        assert_eq!(
+            (source.id, source.user_id, source.r#type),
+            (new.id, user, DocumentType::Pdf),
+            "{}",
+            t.name
+        );
+        assert_eq!(
+            (&*source.name, &*source.url, source.content.as_deref()),
+            (new.name, new.url, new.content),
+            "{}",
+            t.name
+        );
+        assert_eq!(source.splitter.unwrap().0, splitter, "{}", t.name);
+        assert_eq!((source.from_page, source.to_page), (Some(2), Some(i64::from(u32::MAX))), "{}", t.name);
+        assert_eq!(source.authorization_sealed.as_deref(), new.authorization_sealed, "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn what_was_not_given_is_absent() {
+    for t in &both().await {
+        let user = user(&t.db, at(0)).await;
+        let new = NewDocument { content: None, ..plain(user, "one") };
+        commit!(t.db, |tx| documents::insert(tx, &new, at(0)));
+        enqueue(&t.db, user, new.id, at(0)).await;
+        let read = documents::find(&t.db, user, new.id).await.unwrap().unwrap();
+        assert!(read.metadata.is_none() && read.splitter.is_none(), "{}", t.name);
+        assert_eq!((read.from_page, read.to_page), (None, None), "{}", t.name);
+        assert_eq!(documents::content(&t.db, user, new.id).await.unwrap(), None, "{}", t.name);
+        let source = documents::source(&t.db, user, new.id).await.unwrap().unwrap();
+        assert!(source.content.is_none() && source.authorization_sealed.is_none(), "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn documents_are_listed_newest_first_page_by_page() {
+    for t in &both().await {
+        let user = user(&t.db, at(0)).await;
+        let mut ids = Vec::new();
+        for name in ["1", "2", "3", "4", "5"] {
+            ids.push(document(&t.db, user, name, at(0)).await);
+        }
+        assert_eq!(names(&t.db, user, end(), 2).await, ["5", "4"], "{}", t.name);
+        assert_eq!(names(&t.db, user, ids[3], 2).await, ["3", "2"], "{}", t.name);
+        assert_eq!(names(&t.db, user, ids[1], 2).await, ["1"], "{}", t.name);
+        assert!(names(&t.db, user, ids[0], 2).await.is_empty(), "{}", t.name);
+        delete(&t.db, user, ids[2], 1).await;
+        assert_eq!(
+            names(&t.db, user, end(), 3).await,
+            ["5", "4", "2"],
+            "{}: a page is full all the same",
+            t.name
+        );
+    }
+}
+
+#[tokio::test]
+async fn another_users_id_finds_and_changes_nothing() {
+    for t in &both().await {
+        let (owner, other) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        let (id, generation) = published(&t.db, owner, "one", &["text"], at(0)).await;
+        let before = format!(
+            "{:?} {:?}",
+            documents::find(&t.db, owner, id).await.unwrap(),
+            documents::active(&t.db, owner).await.unwrap()
+        );
+        assert!(documents::find(&t.db, other, id).await.unwrap().is_none(), "{}", t.name);
+        assert!(documents::content(&t.db, other, id).await.unwrap().is_none(), "{}", t.name);
+        assert!(documents::source(&t.db, other, id).await.unwrap().is_none(), "{}", t.name);
+        assert!(names(&t.db, other, end(), 10).await.is_empty(), "{}", t.name);
+        assert!(documents::active(&t.db, other).await.unwrap().is_empty(), "{}", t.name);
+        assert!(chunks::list(&t.db, other, id, 0, 10).await.unwrap().is_empty(), "{}", t.name);
+        assert!(chunks::fetch(&t.db, other, &[(generation, 0)]).await.unwrap().is_empty(), "{}", t.name);
+        assert!(!delete(&t.db, other, id, 1).await, "{}", t.name);
+        assert!(!enqueue(&t.db, other, id, at(1)).await, "{}", t.name);
+        assert!(!commit!(t.db, |tx| jobs::cancel(tx, other, id, at(1))), "{}", t.name);
+        let after = format!(
+            "{:?} {:?}",
+            documents::find(&t.db, owner, id).await.unwrap(),
+            documents::active(&t.db, owner).await.unwrap()
+        );
+        assert_eq!(before, after, "{}", t.name);
+        assert_eq!(chunks::list(&t.db, owner, id, 0, 10).await.unwrap().len(), 1, "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn a_deleted_document_is_gone_for_every_reader_at_once() {
+    for t in &both().await {
+        let user = user(&t.db, at(0)).await;
+        let (id, generation) = published(&t.db, user, "one", &["text"], at(0)).await;
+        let agent = agent(&t.db, user, at(0)).await;
+        let link = commit!(t.db, |tx| agents::link(tx, user, agent, id, at(0))).unwrap();
+        let epoch = documents::search_epoch(&t.db, user).await.unwrap();
+        assert!(delete(&t.db, user, id, 1).await, "{}", t.name);
+
+        assert!(documents::find(&t.db, user, id).await.unwrap().is_none(), "{}", t.name);
+        assert!(documents::content(&t.db, user, id).await.unwrap().is_none(), "{}", t.name);
+        assert!(documents::source(&t.db, user, id).await.unwrap().is_none(), "{}", t.name);
+        assert!(names(&t.db, user, end(), 10).await.is_empty(), "{}", t.name);
+        assert!(documents::active(&t.db, user).await.unwrap().is_empty(), "{}", t.name);
+        assert!(documents::search_epoch(&t.db, user).await.unwrap() > epoch, "{}", t.name);
+        assert!(chunks::list(&t.db, user, id, 0, 10).await.unwrap().is_empty(), "{}", t.name);
+        assert!(chunks::fetch(&t.db, user, &[(generation, 0)]).await.unwrap().is_empty(), "{}", t.name);
+        assert!(agents::find_link(&t.db, user, link.id).await.unwrap().is_none(), "{}", t.name);
+        assert!(agents::linked_documents(&t.db, user, agent).await.unwrap().is_empty(), "{}", t.name);
+        let agent = agents::find(&t.db, user, agent).await.unwrap().unwrap();
+        assert_eq!(agent.document_id, None, "{}", t.name);
+        assert!(commit!(t.db, |tx| agents::link(tx, user, agent.id, id, at(2))).is_none(), "{}", t.name);
+        assert!(!enqueue(&t.db, user, id, at(2)).await, "{}", t.name);
+        assert!(!delete(&t.db, user, id, 2).await, "{}: a second time", t.name);
+    }
+}
+
+#[tokio::test]
+async fn deleting_a_document_stops_its_job_wherever_it_stands() {
+    for t in &both().await {
+        let user = user(&t.db, at(0)).await;
+        let running = claimed(&t.db, user, "running", at(0)).await;
+        let generation = staged(&t.db, &running, &["text"], at(0)).await;
+        let waiting = document(&t.db, user, "waiting", at(0)).await;
+        for id in [running.document_id, waiting] {
+            assert!(delete(&t.db, user, id, 1).await, "{}", t.name);
+        }
+        assert!(claim(&t.db, at(1_000)).await.is_none(), "{}", t.name);
+        let renewed = commit!(t.db, |tx| jobs::renew(tx, &running, at(90), &Report::default()));
+        assert!(!renewed, "{}", t.name);
+        assert!(!commit!(t.db, |tx| generations::may_write(tx, &running, generation)), "{}", t.name);
+        assert_eq!(jobs::depth(&t.db, at(1_000)).await.unwrap(), jobs::Depth::default(), "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn a_tombstone_stays_until_the_last_of_its_generations_is_gone() {
+    for t in &both().await {
+        let user = user(&t.db, at(0)).await;
+        let (id, active) = published(&t.db, user, "one", &["text"], at(0)).await;
+        enqueue(&t.db, user, id, at(1)).await;
+        let held = claim(&t.db, at(1)).await.unwrap();
+        let staging = staged(&t.db, &held, &["text"], at(1)).await;
+        let kept = published(&t.db, user, "kept", &["text"], at(2)).await;
+        delete(&t.db, user, id, 10).await;
+
+        let early = generations::purgeable(&t.db, at(40).minus(Duration::from_micros(1)), 10).await.unwrap();
+        assert!(early.is_empty(), "{}", t.name);
+        let mut purgeable: Vec<GenerationId> =
+            generations::purgeable(&t.db, at(40), 10).await.unwrap().iter().map(|g| g.id).collect();
+        purgeable.sort();
+        assert_eq!(purgeable, [active, staging], "{}", t.name);
+        for generation in purgeable {
+            assert!(documents::tombstones(&t.db, 10).await.unwrap().is_empty(), "{}", t.name);
+            commit!(t.db, |tx| generations::delete(tx, generation));
+        }
+        assert_eq!(documents::tombstones(&t.db, 10).await.unwrap(), [id], "{}", t.name);
+        commit!(t.db, |tx| documents::drop_tombstone(tx, id));
+        assert!(documents::tombstones(&t.db, 10).await.unwrap().is_empty(), "{}", t.name);
+        assert_eq!(names(&t.db, user, end(), 10).await, ["kept"], "{}", t.name);
+        assert_eq!(documents::active(&t.db, user).await.unwrap()[0].id, kept.0, "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn tombstones_come_oldest_first() {
+    for t in &both().await {
+        let user = user(&t.db, at(0)).await;
+        let mut ids = Vec::new();
+        for deleted_at in [30, 10, 20] {
+            ids.push(document(&t.db, user, "one", at(0)).await);
+            delete(&t.db, user, ids[ids.len() - 1], deleted_at).await;
+        }
+        assert_eq!(documents::tombstones(&t.db, 2).await.unwrap(), [ids[1], ids[2]], "{}", t.name);
+        assert_eq!(documents::tombstones(&t.db, 9).await.unwrap(), [ids[1], ids[2], ids[0]], "{}", t.name);
+    }
+}
+
+#[tokio::test]
+#[ignore = "drop_tombstone deletes the job and the vectors of a document that is no tombstone"]
+async fn a_document_that_lives_is_not_dropped() {
+    for t in &both().await {
+        let user = user(&t.db, at(0)).await;
+        let id = document(&t.db, user, "one", at(0)).await;
+        commit!(t.db, |tx| documents::drop_tombstone(tx, id));
+        let found = documents::find(&t.db, user, id).await.unwrap();
+        assert_eq!(found.map(|d| d.ingestion.state), Some(JobState::Queued), "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn only_documents_that_answer_are_active() {
+    for t in &both().await {
+        let (user, other) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        let (first, generation) = published(&t.db, user, "first", &["text"], at(0)).await;
+        published(&t.db, other, "another's", &["text"], at(0)).await;
+        let epoch = documents::search_epoch(&t.db, user).await.unwrap();
+
+        let metadata = json!({"team": "a"});
+        let new = NewDocument { metadata: metadata.as_object(), ..plain(user, "second") };
+        commit!(t.db, |tx| documents::insert(tx, &new, at(0)));
+        enqueue(&t.db, user, new.id, at(0)).await;
+        let held = claim(&t.db, at(0)).await.unwrap();
+        let second = staged(&t.db, &held, &["text"], at(0)).await;
+        let active = documents::active(&t.db, user).await.unwrap();
+        assert_eq!(
+            active.iter().map(|d| d.active_generation).collect::<Vec<_>>(),
+            [generation],
+            "{}",
+            t.name
+        );
+        assert_eq!((active[0].id, &*active[0].name), (first, "first"), "{}", t.name);
+        assert_eq!(
+            documents::search_epoch(&t.db, user).await.unwrap(),
+            epoch,
+            "{}: nothing to see yet",
+            t.name
+        );
+
+        crate::db::testing::publish(&t.db, &held, second, at(1)).await;
+        let active = documents::active(&t.db, user).await.unwrap();
+        let generations: Vec<_> = active.iter().map(|d| d.active_generation).collect();
+        assert_eq!(generations, [generation, second], "{}", t.name);
+        assert_eq!(active[1].metadata.as_ref().map(|m| &m.0), metadata.as_object(), "{}", t.name);
+        let published = documents::search_epoch(&t.db, user).await.unwrap();
+        assert!(published > epoch, "{}", t.name);
+        delete(&t.db, user, first, 2).await;
+        assert!(documents::search_epoch(&t.db, user).await.unwrap() > published, "{}", t.name);
+        assert_eq!(documents::active(&t.db, user).await.unwrap().len(), 1, "{}", t.name);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "agents::link does not lock the document, so on PostgreSQL the link outlives it"]
+async fn a_document_that_is_deleted_while_it_is_linked_keeps_no_link() {
+    for t in &both().await {
+        let user = user(&t.db, at(0)).await;
+        let agent = agent(&t.db, user, at(0)).await;
+        let id = document(&t.db, user, "one", at(0)).await;
+        let mut deleting = t.db.begin().await.unwrap();
+        assert!(documents::delete(&mut deleting, user, id, at(1), at(2)).await.unwrap(), "{}", t.name);
+        let db = t.db.clone();
+        let linking = tokio::spawn(async move { commit!(db, |tx| agents::link(tx, user, agent, id, at(1))) });
+        finished_or_blocked(&t.db, &linking).await;
+        deleting.commit().await.unwrap();
+        linking.await.unwrap();
+        assert!(agents::linked_documents(&t.db, user, agent).await.unwrap().is_empty(), "{}", t.name);
+        let agent = agents::find(&t.db, user, agent).await.unwrap().unwrap();
+        assert_eq!(agent.document_id, None, "{}", t.name);
+    }
+}

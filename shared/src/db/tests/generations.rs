@@ -1,0 +1,158 @@
+//! Generations.
+
+use crate::{
+    db::{
+        documents, generations,
+        jobs::{self, Report},
+        testing::{LEASE, at, both, claim, claimed, commit, document, enqueue, publish, staged, user},
+    },
+    ids::{ClaimId, GenerationId},
+    model::job::{Claim, IngestionError},
+};
+
+fn lost() -> IngestionError {
+    IngestionError { code: "worker_lost".to_owned(), message: String::new(), retryable: true }
+}
+
+#[tokio::test]
+async fn a_generation_begins_and_is_written_only_under_a_claim_that_is_held() {
+    for t in &both().await {
+        for ended in ["expired", "claimed again", "cancelled", "deleted", "handed back", "published"] {
+            let on = format!("{} {ended}", t.name);
+            let user = user(&t.db, at(0)).await;
+            let held = claimed(&t.db, user, "one", at(0)).await;
+            let generation = staged(&t.db, &held, &["text"], at(0)).await;
+            assert!(commit!(t.db, |tx| generations::may_write(tx, &held, generation)), "{on}");
+            let later = at(0).plus(LEASE * 2);
+            match ended {
+                "expired" | "claimed again" => {
+                    commit!(t.db, |tx| jobs::expire_leases(tx, later, later, &lost()));
+                    if ended == "claimed again" {
+                        let new = claim(&t.db, later).await.unwrap();
+                        assert_eq!(new.id, held.id, "{on}");
+                        let theirs = commit!(t.db, |tx| generations::may_write(tx, &new, generation));
+                        assert!(!theirs, "{on}: a generation has one writer");
+                    }
+                }
+                "cancelled" => {
+                    commit!(t.db, |tx| jobs::cancel(tx, user, held.document_id, at(1)));
+                }
+                "deleted" => {
+                    commit!(t.db, |tx| documents::delete(tx, user, held.document_id, at(1), at(2)));
+                }
+                "handed back" => {
+                    commit!(t.db, |tx| jobs::hand_back(tx, &held, later));
+                }
+                _ => {
+                    publish(&t.db, &held, generation, at(1)).await;
+                }
+            }
+            assert!(!commit!(t.db, |tx| generations::may_write(tx, &held, generation)), "{on}");
+            let late = GenerationId::generate();
+            assert!(!commit!(t.db, |tx| generations::begin(tx, &held, late, later)), "{on}");
+            assert!(
+                !commit!(t.db, |tx| generations::may_write(tx, &held, late)),
+                "{on}: nothing was written"
+            );
+            commit!(t.db, |tx| jobs::cancel(tx, user, held.document_id, later));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_claim_that_nobody_gave_out_begins_nothing() {
+    for t in &both().await {
+        let user = user(&t.db, at(0)).await;
+        let held = claimed(&t.db, user, "one", at(0)).await;
+        let generation = staged(&t.db, &held, &[], at(0)).await;
+        let forged = Claim { claim_id: ClaimId::generate(), ..held.clone() };
+        let new = GenerationId::generate();
+        assert!(!commit!(t.db, |tx| generations::begin(tx, &forged, new, at(0))), "{}", t.name);
+        assert!(!commit!(t.db, |tx| generations::may_write(tx, &forged, generation)), "{}", t.name);
+        assert!(!commit!(t.db, |tx| generations::may_write(tx, &held, new)), "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn only_generations_whose_claim_is_not_current_are_abandoned() {
+    for t in &both().await {
+        let user = user(&t.db, at(0)).await;
+        let done = claimed(&t.db, user, "done", at(0)).await;
+        let active = staged(&t.db, &done, &[], at(0)).await;
+        publish(&t.db, &done, active, at(0)).await;
+        let stopped = claimed(&t.db, user, "stopped", at(0)).await;
+        let given_up = staged(&t.db, &stopped, &[], at(0)).await;
+        commit!(t.db, |tx| jobs::cancel(tx, user, stopped.document_id, at(1)));
+        let slow = claimed(&t.db, user, "slow", at(0)).await;
+        let old = staged(&t.db, &slow, &[], at(0)).await;
+        // Its worker is late but alive: until somebody takes the job from it, it may go on.
+        let held = commit!(t.db, |tx| jobs::renew(tx, &slow, at(0), &Report::default()));
+        assert!(held, "{}", t.name);
+
+        assert_eq!(commit!(t.db, |tx| generations::abandon(tx, at(50))), 1, "{}", t.name);
+        assert_eq!(commit!(t.db, |tx| generations::abandon(tx, at(60))), 0, "{}: once", t.name);
+        assert!(generations::purgeable(&t.db, at(49), 10).await.unwrap().is_empty(), "{}", t.name);
+        let purgeable = generations::purgeable(&t.db, at(50), 10).await.unwrap();
+        assert_eq!(purgeable.iter().map(|g| g.id).collect::<Vec<_>>(), [given_up], "{}", t.name);
+        assert!(commit!(t.db, |tx| generations::may_write(tx, &slow, old)), "{}", t.name);
+
+        // The job's next claim does not save what was begun under the one before.
+        commit!(t.db, |tx| jobs::expire_leases(tx, at(1), at(1), &lost()));
+        let second = claim(&t.db, at(1)).await.unwrap();
+        assert_eq!(second.id, slow.id, "{}", t.name);
+        let new = staged(&t.db, &second, &[], at(1)).await;
+        assert_eq!(commit!(t.db, |tx| generations::abandon(tx, at(70))), 1, "{}", t.name);
+        let purgeable = generations::purgeable(&t.db, at(70), 10).await.unwrap();
+        assert_eq!(purgeable.iter().map(|g| g.id).collect::<Vec<_>>(), [given_up, old], "{}", t.name);
+        assert!(commit!(t.db, |tx| generations::may_write(tx, &second, new)), "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn what_can_be_purged_comes_oldest_first_and_is_forgotten_when_it_is_gone() {
+    for t in &both().await {
+        let user = user(&t.db, at(0)).await;
+        let mut ids = Vec::new();
+        for purge_at in [30, 10, 20] {
+            let held = claimed(&t.db, user, "one", at(0)).await;
+            ids.push(staged(&t.db, &held, &[], at(0)).await);
+            commit!(t.db, |tx| documents::delete(tx, user, held.document_id, at(0), at(purge_at)));
+        }
+        let purgeable = async |now, limit| -> Vec<GenerationId> {
+            generations::purgeable(&t.db, at(now), limit).await.unwrap().iter().map(|g| g.id).collect()
+        };
+        assert_eq!(purgeable(25, 9).await, [ids[1], ids[2]], "{}", t.name);
+        assert_eq!(purgeable(99, 2).await, [ids[1], ids[2]], "{}", t.name);
+        commit!(t.db, |tx| generations::delete(tx, ids[1]));
+        assert_eq!(purgeable(99, 9).await, [ids[2], ids[0]], "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn the_generation_that_answers_is_not_forgotten() {
+    for t in &both().await {
+        let user = user(&t.db, at(0)).await;
+        let (document, active) = crate::db::testing::published(&t.db, user, "one", &[], at(0)).await;
+        commit!(t.db, |tx| generations::delete(tx, active));
+        // It is still there to be superseded.
+        enqueue(&t.db, user, document, at(1)).await;
+        let held = claim(&t.db, at(1)).await.unwrap();
+        let new = staged(&t.db, &held, &[], at(1)).await;
+        publish(&t.db, &held, new, at(1)).await;
+        let purgeable = generations::purgeable(&t.db, at(1_000), 10).await.unwrap();
+        assert_eq!(purgeable.iter().map(|g| g.id).collect::<Vec<_>>(), [active], "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn a_cancelled_jobs_generation_is_abandoned_even_when_its_document_waits_again() {
+    for t in &both().await {
+        let user = user(&t.db, at(0)).await;
+        let id = document(&t.db, user, "one", at(0)).await;
+        let held = claim(&t.db, at(0)).await.unwrap();
+        staged(&t.db, &held, &[], at(0)).await;
+        commit!(t.db, |tx| jobs::cancel(tx, user, id, at(1)));
+        enqueue(&t.db, user, id, at(1)).await;
+        assert_eq!(commit!(t.db, |tx| generations::abandon(tx, at(2))), 1, "{}", t.name);
+    }
+}

@@ -1,0 +1,14 @@
+//! Every function of the repositories, on both engines.
+
+mod accounts;
+mod agents;
+mod chunks;
+mod documents;
+mod generations;
+mod index_segments;
+mod jobs;
+mod json;
+mod migrate;
+mod singletons;
+mod store;
+mod traces;

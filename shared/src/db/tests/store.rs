@@ -1,0 +1,60 @@
+//! The store itself: transactions and connections.
+
+use crate::db::{
+    singletons,
+    testing::{at, both, commit, user},
+};
+
+#[tokio::test]
+async fn a_transaction_is_seen_when_it_is_committed_and_never_when_it_is_dropped() {
+    for t in &both().await {
+        let mut tx = t.db.begin().await.unwrap();
+        singletons::claim(&mut tx, "kept", "1").await.unwrap();
+        assert_eq!(singletons::get(&t.db, "kept").await.unwrap(), None, "{}", t.name);
+        tx.commit().await.unwrap();
+        assert!(singletons::get(&t.db, "kept").await.unwrap().is_some(), "{}", t.name);
+        let mut tx = t.db.begin().await.unwrap();
+        singletons::claim(&mut tx, "dropped", "1").await.unwrap();
+        drop(tx);
+        commit!(t.db, |tx| singletons::claim(tx, "next", "1"));
+        assert_eq!(singletons::get(&t.db, "dropped").await.unwrap(), None, "{}", t.name);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_burst_of_writers_waits_and_none_fails() {
+    for t in &both().await {
+        let tasks: Vec<_> = (0..60)
+            .map(|_| {
+                let db = t.db.clone();
+                tokio::spawn(async move { user(&db, at(0)).await })
+            })
+            .collect();
+        for task in tasks {
+            let id = task.await.unwrap();
+            assert!(crate::db::accounts::find(&t.db, id).await.unwrap().is_some(), "{}", t.name);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_was_stored_is_there_when_the_store_is_opened_again() {
+    for t in &both().await {
+        commit!(t.db, |tx| singletons::claim(tx, "fact", "1"));
+        t.db.ping().await.unwrap();
+        t.db.close().await;
+        assert!(t.db.ping().await.is_err(), "{}: it is closed", t.name);
+        let again = t.reopen().await;
+        assert_eq!(singletons::get(&again, "fact").await.unwrap().as_deref(), Some("1"), "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn only_a_store_that_several_processes_share_has_a_clock() {
+    for t in &both().await {
+        let first = t.db.server_time().await.unwrap();
+        let second = t.db.server_time().await.unwrap();
+        assert_eq!(first.is_some(), t.name == "PostgreSQL");
+        assert!(first <= second, "{}", t.name);
+    }
+}

@@ -1,0 +1,716 @@
+//! Accounts, and the credentials that open the service.
+
+use std::ffi::OsStr;
+use std::net::Ipv4Addr;
+use std::path::Path;
+use std::process::{Output, Stdio};
+use std::time::{Duration, Instant};
+
+use futures::future::join_all;
+use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation, decode, encode};
+use lectern_shared::secrets::Keyring;
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use reqwest::{Method, StatusCode};
+use secrecy::SecretString;
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
+use uuid::Uuid;
+
+use crate::bodies::{Refused, is_timestamp};
+use crate::support::client::{Client, PASSWORD, data, envelope, id, send};
+use crate::support::db::Database;
+use crate::support::service::{Mode, Service, Setup};
+use crate::support::{DEADLINE, in_both_modes, within_deadline};
+
+in_both_modes!(
+    a_new_account_is_signed_in_and_its_owner_can_sign_in_again,
+    the_case_of_an_e_mail_and_the_spaces_around_it_do_not_matter,
+    one_e_mail_makes_one_account_however_many_ask_at_once,
+    of_many_who_sign_up_at_once_only_the_first_gets_in_by_default,
+    a_closed_service_takes_no_sign_ups,
+    the_first_account_is_an_admin_and_later_ones_are_not,
+    a_wrong_password_and_an_unknown_account_get_the_same_answer,
+    sign_up_names_every_field_that_is_wrong,
+    one_changes_ones_own_name_and_nothing_that_is_not_ones_to_change,
+    a_new_password_needs_the_current_one_and_ends_every_earlier_sign_in,
+    signing_out_ends_every_sign_in_but_no_api_token,
+    an_api_token_shows_its_value_in_every_answer,
+    an_api_token_does_everything_that_a_sign_in_does,
+    predict_takes_an_api_token_in_each_of_its_headers,
+    a_deleted_api_token_opens_nothing_any_more,
+    an_api_token_tells_when_it_was_last_used,
+    nothing_opens_without_good_credentials,
+    the_shell_adds_accounts_to_a_closed_service,
+    a_password_set_from_the_shell_ends_earlier_sign_ins,
+);
+
+// --- signing up ------------------------------------------------------------------------------------------------------
+
+async fn a_new_account_is_signed_in_and_its_owner_can_sign_in_again(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let new = service.signed_up("ada@example.com").await;
+    assert_eq!(new.user()["email"], "ada@example.com");
+    assert_eq!(new.user()["name"], "ada", "a name is made of the e-mail when none is given");
+    assert_eq!(&new.read("/users/me").await, new.user());
+
+    let again = service.client().sign_in("ada@example.com", PASSWORD).await;
+    assert_eq!(again.user(), new.user());
+    assert_eq!(&again.read("/users/me").await, new.user());
+
+    let named = json!({ "email": "grace@example.com", "password": PASSWORD, "name": " Grace Hopper " });
+    let named = service.client().create("/auth/sign-up", &named).await;
+    assert_eq!(named["user"]["name"], "Grace Hopper");
+}
+
+async fn the_case_of_an_e_mail_and_the_spaces_around_it_do_not_matter(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let new = service.signed_up("  Ada@Example.COM ").await;
+    assert_eq!(new.user()["email"], "Ada@Example.COM", "shown as written, without the spaces");
+
+    for spelling in ["ada@example.com", "ADA@EXAMPLE.COM", "\tAda@example.com\n"] {
+        let again = service.client().sign_in(spelling, PASSWORD).await;
+        assert_eq!(again.user(), new.user(), "{spelling:?}");
+
+        let (status, refusal) = sign_up(&service, spelling).await;
+        assert_eq!(status, StatusCode::CONFLICT, "{spelling:?}: {refusal:#}");
+    }
+}
+
+async fn one_e_mail_makes_one_account_however_many_ask_at_once(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let spellings = ["ada@example.com", "Ada@example.com", "ADA@example.com", " ada@example.com"];
+    let mut answers = statuses(join_all(spellings.map(|email| sign_up(&service, email))).await);
+    answers.sort_unstable();
+    assert_eq!(answers, [200, 409, 409, 409]);
+}
+
+async fn of_many_who_sign_up_at_once_only_the_first_gets_in_by_default(mode: Mode) {
+    let mut service = Service::in_mode(mode).without("LECTERN_SIGN_UP").start().await;
+    let emails = ["ada@example.com", "grace@example.com", "mary@example.com", "joan@example.com"];
+    let answers = statuses(join_all(emails.map(|email| sign_up(&service, email))).await);
+    let (one, others): (Vec<_>, Vec<_>) =
+        emails.into_iter().zip(answers).partition(|(_, status)| *status == 200);
+    let [(first, _)] = one.as_slice() else { panic!("one gets in, and not {one:?}") };
+    assert!(others.iter().all(|(_, status)| *status == 403), "{others:?}");
+    assert_eq!(service.client().sign_in(first, PASSWORD).await.user()["isAdmin"], true);
+
+    service.restart().await;
+    let (status, refusal) = sign_up(&service, "late@example.com").await;
+    assert_eq!(status, StatusCode::FORBIDDEN, "{refusal:#}");
+    service.client().sign_in(first, PASSWORD).await;
+}
+
+async fn a_closed_service_takes_no_sign_ups(mode: Mode) {
+    let service = Service::in_mode(mode).env("LECTERN_SIGN_UP", "closed").start().await;
+    let (status, refusal) = sign_up(&service, "ada@example.com").await;
+    assert_eq!(status, StatusCode::FORBIDDEN, "{refusal:#}");
+    let (status, _) = sign_in(&service, "ada@example.com", PASSWORD).await;
+    assert_eq!(status, StatusCode::UNAUTHORIZED, "no account was made");
+}
+
+async fn the_first_account_is_an_admin_and_later_ones_are_not(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    assert_eq!(service.signed_up("first@example.com").await.user()["isAdmin"], true);
+    assert_eq!(service.signed_up("second@example.com").await.user()["isAdmin"], false);
+
+    let pretender = json!({ "email": "third@example.com", "password": PASSWORD, "isAdmin": true });
+    let pretender = service.client().create("/auth/sign-up", &pretender).await;
+    assert_eq!(pretender["user"]["isAdmin"], false, "nobody makes an admin of themselves");
+}
+
+async fn sign_up_names_every_field_that_is_wrong(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let client = service.client();
+    let refused = async |body: Value| Refused::by(client.post("/auth/sign-up", &body).await);
+
+    assert_eq!(refused(json!({})).await.paths(), ["email", "password"]);
+    let all = json!({ "email": "nobody", "password": "short", "name": 7 });
+    assert_eq!(refused(all).await.paths(), ["email", "name", "password"]);
+    for email in ["", " ", "ada", "@example.com", "ada@", "a@b@c", "a da@example.com", "ada@.example.com"] {
+        let body = json!({ "email": email, "password": PASSWORD });
+        assert_eq!(refused(body).await.paths(), ["email"], "{email:?}");
+    }
+    for password in ["a".repeat(7), "a".repeat(257), "é".repeat(7)] {
+        let body = json!({ "email": "ada@example.com", "password": password });
+        assert_eq!(refused(body).await.paths(), ["password"], "{password:?}");
+    }
+    for (email, password) in [("ada@example.com", "é".repeat(8)), ("grace@example.com", "x".repeat(256))] {
+        client.sign_up(email, &password).await;
+        client.sign_in(email, &password).await;
+    }
+}
+
+// --- signing in ------------------------------------------------------------------------------------------------------
+
+async fn a_wrong_password_and_an_unknown_account_get_the_same_answer(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    service.signed_up("ada@example.com").await;
+
+    let (wrong_status, wrong) = sign_in(&service, "ada@example.com", "not the password").await;
+    let (unknown_status, unknown) = sign_in(&service, "nobody@example.com", PASSWORD).await;
+    assert_eq!((wrong_status, unknown_status), (StatusCode::UNAUTHORIZED, StatusCode::UNAUTHORIZED));
+    assert_eq!(wrong["error"], unknown["error"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_ten_failures_an_account_and_an_address_have_to_wait() {
+    let service = Service::start().await;
+    service.signed_up("ada@example.com").await;
+    service.signed_up("grace@example.com").await;
+    let [here, elsewhere] = [Ipv4Addr::LOCALHOST, Ipv4Addr::new(127, 0, 0, 2)].map(|address| {
+        reqwest::Client::builder().no_proxy().local_address(Some(address.into())).build().expect("a client")
+    });
+    let attempt = async |from: &reqwest::Client, email: &str, password: &str| {
+        let request = from.post(format!("{}/api/v1/auth/sign-in", service.base_url()));
+        let answer = send(request.json(&json!({ "email": email, "password": password }))).await;
+        let wait = answer.headers().get(RETRY_AFTER).cloned();
+        (envelope(answer).await.0.as_u16(), wait)
+    };
+
+    for failure in 1..=10 {
+        let (status, wait) = attempt(&here, "ada@example.com", "not the password").await;
+        assert_eq!((status, wait), (401, None), "failure {failure}");
+    }
+    let (status, wait) = attempt(&here, "ada@example.com", "not the password").await;
+    assert_eq!(status, 429);
+    let wait: u64 = wait.expect("a Retry-After").to_str().expect("text").parse().expect("seconds");
+    assert!((1..=600).contains(&wait), "{wait} s");
+
+    let (account, _) = attempt(&elsewhere, " ADA@example.com", PASSWORD).await;
+    assert_eq!(account, 429, "the account waits wherever its password comes from, however it is written");
+    let (address, _) = attempt(&here, "grace@example.com", PASSWORD).await;
+    assert_eq!(address, 429, "the address waits whichever account it tries");
+    let (neither, _) = attempt(&elsewhere, "grace@example.com", PASSWORD).await;
+    assert_eq!(neither, 200, "nobody else waits");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_account_that_does_not_exist_has_to_wait_like_one_that_does() {
+    let service = Service::start().await;
+    for failure in 1..=10 {
+        let (status, _) = sign_in(&service, "nobody@example.com", PASSWORD).await;
+        assert_eq!(status, StatusCode::UNAUTHORIZED, "failure {failure}");
+    }
+    let (status, _) = sign_in(&service, "nobody@example.com", PASSWORD).await;
+    assert_eq!(status, StatusCode::TOO_MANY_REQUESTS);
+}
+
+// --- one's own account -----------------------------------------------------------------------------------------------
+
+async fn one_changes_ones_own_name_and_nothing_that_is_not_ones_to_change(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    service.signed_up("admin@example.com").await;
+    let ada = service.signed_up("ada@example.com").await;
+
+    let renamed = data(ada.patch("/users/me", &json!({ "name": "Ada Lovelace" })).await);
+    assert_eq!(renamed["name"], "Ada Lovelace");
+    assert_eq!(ada.read("/users/me").await, renamed);
+
+    let others = json!({
+        "id": Uuid::now_v7(), "email": "other@example.com", "isAdmin": true, "createdAt": "2000-01-01",
+        "deletedAt": null, "token_version": 9, "colour": "green", "name": "Somebody Else",
+    });
+    let refused = Refused::by(ada.patch("/users/me", &others).await);
+    let named = ["colour", "createdAt", "deletedAt", "email", "id", "isAdmin", "token_version"];
+    assert_eq!(refused.paths(), named);
+    let wrong = Refused::by(ada.patch("/users/me", &json!({ "name": " " })).await);
+    assert_eq!(wrong.paths(), ["name"]);
+    assert_eq!(ada.read("/users/me").await, renamed, "a refused change changes nothing");
+}
+
+async fn a_new_password_needs_the_current_one_and_ends_every_earlier_sign_in(mode: Mode) {
+    const NEW: &str = "a new and better password";
+    let service = Service::in_mode(mode).start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let elsewhere = service.client().sign_in("ada@example.com", PASSWORD).await;
+    let token = ada.create("/api-tokens", &json!({ "description": "a script's" })).await;
+
+    let missing = Refused::by(ada.patch("/users/me", &json!({ "password": NEW })).await);
+    assert_eq!(missing.paths(), ["currentPassword"]);
+    let wrong = json!({ "password": NEW, "currentPassword": "not the password" });
+    assert_eq!(Refused::by(ada.patch("/users/me", &wrong).await).paths(), ["currentPassword"]);
+    let short = json!({ "password": "short", "currentPassword": PASSWORD });
+    assert_eq!(Refused::by(ada.patch("/users/me", &short).await).paths(), ["password"]);
+    elsewhere.read("/users/me").await;
+    service.client().sign_in("ada@example.com", PASSWORD).await;
+
+    let changed = json!({ "password": NEW, "currentPassword": PASSWORD });
+    data(ada.patch("/users/me", &changed).await);
+    for before in [&ada, &elsewhere] {
+        assert_eq!(before.get("/users/me").await.0, StatusCode::UNAUTHORIZED);
+    }
+    ada.with_token(text(&token["token"])).read("/users/me").await;
+    assert_eq!(sign_in(&service, "ada@example.com", PASSWORD).await.0, StatusCode::UNAUTHORIZED);
+    service.client().sign_in("ada@example.com", NEW).await.read("/users/me").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_current_password_cannot_be_guessed_without_end() {
+    let service = Service::start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let guess = json!({ "password": "a new password", "currentPassword": "a guess" });
+    for failure in 1..=10 {
+        let (status, _) = ada.patch("/users/me", &guess).await;
+        assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "failure {failure}");
+    }
+    assert_eq!(ada.patch("/users/me", &guess).await.0, StatusCode::TOO_MANY_REQUESTS);
+}
+
+async fn signing_out_ends_every_sign_in_but_no_api_token(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let elsewhere = service.client().sign_in("ada@example.com", PASSWORD).await;
+    let grace = service.signed_up("grace@example.com").await;
+    let token = ada.create("/api-tokens", &json!({ "description": "a script's" })).await;
+
+    assert_eq!(ada.create("/auth/sign-out", &json!({})).await, Value::Null);
+    for before in [&ada, &elsewhere] {
+        assert_eq!(before.get("/users/me").await.0, StatusCode::UNAUTHORIZED);
+    }
+    ada.with_token(text(&token["token"])).read("/users/me").await;
+    grace.read("/users/me").await;
+    service.client().sign_in("ada@example.com", PASSWORD).await.read("/users/me").await;
+}
+
+// --- API tokens ------------------------------------------------------------------------------------------------------
+
+async fn an_api_token_shows_its_value_in_every_answer(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let created = ada.create("/api-tokens", &json!({ "description": "for the build" })).await;
+    let other = ada.create("/api-tokens", &json!({ "description": "for the build" })).await;
+    let value = text(&created["token"]);
+    let digits = value.strip_prefix("lec_").expect("a token says whose it is");
+    assert!(digits.len() == 43 && digits.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{value}");
+    assert_ne!(other["token"], created["token"]);
+    assert_eq!(created["description"], "for the build");
+    assert_eq!(&created["user"], ada.user());
+
+    let path = format!("/api-tokens/{}", id(&created));
+    assert_eq!(ada.read(&path).await, created);
+    assert_eq!(ada.read("/api-tokens").await, json!([other, created]));
+    assert_eq!(data(ada.delete(&path).await), created);
+    assert_eq!(ada.read("/api-tokens").await, json!([other]));
+    assert_eq!(ada.get(&path).await.0, StatusCode::NOT_FOUND);
+    assert_eq!(ada.delete(&path).await.0, StatusCode::NOT_FOUND);
+}
+
+async fn an_api_token_does_everything_that_a_sign_in_does(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let token = ada.create("/api-tokens", &json!({ "description": "a script's" })).await;
+    let script = ada.with_token(text(&token["token"]));
+
+    assert_eq!(&script.read("/users/me").await, ada.user());
+    let document = json!({ "name": "Note", "type": "TXT", "content": "The gate opens at nine." });
+    let document = script.ingest(&document).await;
+    let agent = script.create_agent(&json!({ "name": "Clerk", "type": "CHATVENDOR" })).await;
+    script.link(id(&agent), id(&document)).await;
+    let question = json!({ "input": { "input": "When does the gate open?" } });
+    let answer = script.create(&format!("/agents/{}/predict", id(&agent)), &question).await;
+    assert!(text(&answer).contains("nine"), "{answer}");
+    script.create("/api-tokens", &json!({ "description": "made by another" })).await;
+
+    for (method, path) in ROUTES {
+        let request = script.request(method.clone(), &concrete(path)).json(&json!({}));
+        let (status, answer) = envelope(send(request).await).await;
+        assert_ne!(status, StatusCode::UNAUTHORIZED, "{method} {path}: {answer:#}");
+        assert_ne!(status, StatusCode::METHOD_NOT_ALLOWED, "{method} {path} is a route");
+        let said = &answer["error"]["message"];
+        assert_ne!(said, "There is nothing at this path.", "{method} {path} is a route");
+    }
+}
+
+async fn predict_takes_an_api_token_in_each_of_its_headers(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let agent = ada.create_agent(&json!({ "name": "Clerk", "type": "CHATVENDOR" })).await;
+    let token = ada.create("/api-tokens", &json!({ "description": "a script's" })).await;
+    let token = text(&token["token"]);
+
+    let path = format!("/api/v1/agents/{}/predict", id(&agent));
+    for (header, value) in [
+        ("X_SERVICE_API_KEY", token.to_owned()),
+        ("X-Service-Api-Key", token.to_owned()),
+        ("Autorization", format!("Bearer {token}")),
+        ("Authorization", format!("Bearer {token}")),
+        ("Authorization", format!("Bearer {}", ada.token())),
+    ] {
+        let request = ada.request_outside(Method::POST, &path).header(header, value);
+        let (status, answer) =
+            envelope(send(request.json(&json!({ "input": { "input": "?!" } }))).await).await;
+        assert_eq!(status, StatusCode::OK, "{header}: {answer:#}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn both_spellings_of_the_bearer_header_are_read_and_its_scheme_in_any_case() {
+    let service = Service::start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    for header in ["Autorization", "Authorization", "autorization"] {
+        for scheme in ["Bearer", "bearer", "BEARER"] {
+            let request = ada.request_outside(Method::GET, "/api/v1/users/me");
+            let request = request.header(header, format!("{scheme} {}", ada.token()));
+            let (status, answer) = envelope(send(request).await).await;
+            assert_eq!(status, StatusCode::OK, "{header}: {scheme} …: {answer:#}");
+        }
+    }
+}
+
+async fn a_deleted_api_token_opens_nothing_any_more(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let agent = ada.create_agent(&json!({ "name": "Clerk", "type": "CHATVENDOR" })).await;
+    let lost = ada.create("/api-tokens", &json!({ "description": "lost" })).await;
+    let kept = ada.create("/api-tokens", &json!({ "description": "kept" })).await;
+    let [lost_one, kept_one] = [&lost, &kept].map(|token| ada.with_token(text(&token["token"])));
+    let predict = format!("/api/v1/agents/{}/predict", id(&agent));
+    let ask = async |header: &str| {
+        let request = ada.request_outside(Method::POST, &predict).header(header, text(&lost["token"]));
+        envelope(send(request.json(&json!({ "input": { "input": "Well?" } }))).await).await.0
+    };
+    lost_one.read("/documents").await;
+    assert_eq!(ask("X_SERVICE_API_KEY").await, StatusCode::OK);
+
+    data(ada.delete(&format!("/api-tokens/{}", id(&lost))).await);
+    assert_eq!(lost_one.get("/documents").await.0, StatusCode::UNAUTHORIZED);
+    for header in ["X_SERVICE_API_KEY", "X-Service-Api-Key"] {
+        assert_eq!(ask(header).await, StatusCode::UNAUTHORIZED, "{header}");
+    }
+    kept_one.read("/documents").await;
+}
+
+async fn an_api_token_tells_when_it_was_last_used(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let token = ada.create("/api-tokens", &json!({ "description": "a script's" })).await;
+    assert_eq!(token["lastUsedAt"], Value::Null);
+
+    ada.with_token(text(&token["token"])).read("/users/me").await;
+    let started = Instant::now();
+    let path = format!("/api-tokens/{}", id(&token));
+    let used = loop {
+        let used = ada.read(&path).await["lastUsedAt"].take();
+        if !used.is_null() {
+            break used;
+        }
+        assert!(started.elapsed() < DEADLINE, "the use of {path} was not noted");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    assert!(is_timestamp(&used), "{used}");
+}
+
+// --- bad credentials -------------------------------------------------------------------------------------------------
+
+/// Everything that needs credentials.
+const ROUTES: [(Method, &str); 25] = [
+    (Method::POST, "/auth/sign-out"),
+    (Method::GET, "/users/me"),
+    (Method::PATCH, "/users/me"),
+    (Method::GET, "/api-tokens"),
+    (Method::POST, "/api-tokens"),
+    (Method::GET, "/api-tokens/{id}"),
+    (Method::DELETE, "/api-tokens/{id}"),
+    (Method::GET, "/documents"),
+    (Method::POST, "/documents"),
+    (Method::GET, "/documents/{id}"),
+    (Method::DELETE, "/documents/{id}"),
+    (Method::GET, "/documents/{id}/chunks"),
+    (Method::POST, "/documents/{id}/ingest"),
+    (Method::POST, "/documents/{id}/cancel"),
+    (Method::GET, "/agents"),
+    (Method::POST, "/agents"),
+    (Method::GET, "/agents/{id}"),
+    (Method::DELETE, "/agents/{id}"),
+    (Method::POST, "/agents/{id}/predict"),
+    (Method::GET, "/agent-documents"),
+    (Method::POST, "/agent-documents"),
+    (Method::GET, "/agent-documents/{id}"),
+    (Method::DELETE, "/agent-documents/{id}"),
+    (Method::GET, "/traces"),
+    (Method::GET, "/traces/{id}"),
+];
+
+/// What stands where a route wants an id: one that nobody has.
+fn concrete(path: &str) -> String {
+    path.replace("{id}", &Uuid::now_v7().to_string())
+}
+
+/// The key that tokens are forged with.
+const SECRET: &str = "the secret key of a service whose tokens are forged";
+
+async fn nothing_opens_without_good_credentials(mode: Mode) {
+    let service = Service::in_mode(mode).env("LECTERN_SECRET_KEY", SECRET).start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let grace = service.signed_up("grace@example.com").await;
+    let token = ada.create("/api-tokens", &json!({ "description": "a script's" })).await;
+    let forge = Forge::new(SECRET);
+
+    // Whoever forges with the right key, algorithm and claims gets in: what is refused below is refused for what it says.
+    let good = forge.sign(Algorithm::HS256, &forge.claims_of(&ada));
+    ada.with_token(&good).read("/users/me").await;
+
+    let forged = forged_tokens(&forge, &ada, &grace, text(&token["token"]));
+    for (method, path) in ROUTES {
+        let path = format!("/api/v1{}", concrete(path));
+        let refused = async |what: &str, header: Option<(&str, &[u8])>| {
+            // A body that nobody could read: credentials come first.
+            let request =
+                ada.request_outside(method.clone(), &path).header(CONTENT_TYPE, "text/plain").body("{");
+            let request = match header {
+                Some((name, value)) => {
+                    request.header(name, HeaderValue::from_bytes(value).expect("a header's value"))
+                }
+                None => request,
+            };
+            let answer = send(request).await;
+            let asks = answer.headers().get(WWW_AUTHENTICATE).cloned();
+            let (status, answer) = envelope(answer).await;
+            assert_eq!(status, StatusCode::UNAUTHORIZED, "{method} {path} with {what}: {answer:#}");
+            assert_eq!(asks, Some(HeaderValue::from_static("Bearer")), "{method} {path} with {what}");
+        };
+
+        refused("nothing", None).await;
+        for header in [AUTHORIZATION.as_str(), "Autorization"] {
+            for (what, token) in &forged {
+                refused(what, Some((header, format!("Bearer {token}").as_bytes()))).await;
+            }
+            for (what, value) in [
+                ("an empty header", ""),
+                ("a scheme alone", "Bearer"),
+                ("an empty token", "Bearer "),
+                ("another scheme", "Basic YWRhOnBhc3N3b3Jk"),
+            ] {
+                refused(what, Some((header, value.as_bytes()))).await;
+            }
+            refused("a good token without a scheme", Some((header, good.as_bytes()))).await;
+            refused("bytes that are no text", Some((header, b"Bearer \xff\xfe"))).await;
+        }
+        if path.ends_with("/predict") {
+            for header in ["X_SERVICE_API_KEY", "X-Service-Api-Key"] {
+                for (what, token) in &forged {
+                    refused(what, Some((header, token.as_bytes()))).await;
+                }
+                refused("an empty key", Some((header, b""))).await;
+                refused("bytes that are no text", Some((header, b"\xff\xfe"))).await;
+            }
+        }
+    }
+    ada.read("/users/me").await;
+}
+
+/// Signs tokens as the service with that secret does, and in ways in which it does not.
+struct Forge(Vec<u8>);
+
+impl Forge {
+    fn new(secret: &str) -> Self {
+        let keyring = Keyring::new(&SecretString::from(secret), None).expect("a secret that is long enough");
+        Self(keyring.jwt_keys().next().expect("the key that signs").to_vec())
+    }
+
+    fn claims_of(&self, user: &Client) -> Value {
+        let key = DecodingKey::from_secret(&self.0);
+        let token = decode(user.token(), &key, &Validation::new(Algorithm::HS256));
+        token.expect("a token of the service").claims
+    }
+
+    fn sign(&self, algorithm: Algorithm, claims: &Value) -> String {
+        let key = EncodingKey::from_secret(&self.0);
+        encode(&Header::new(algorithm), claims, &key).expect("claims that can be signed")
+    }
+}
+
+/// Tokens that are wrong in one thing each.
+fn forged_tokens(
+    forge: &Forge,
+    ada: &Client,
+    grace: &Client,
+    api_token: &str,
+) -> Vec<(&'static str, String)> {
+    // {"alg":"none","typ":"JWT"}
+    const NONE: &str = "eyJhbGciOiJub25lIiwidHlwIjoiSldUIn0";
+    let claims = forge.claims_of(ada);
+    let with = |change: &dyn Fn(&mut Value)| {
+        let mut claims = claims.clone();
+        change(&mut claims);
+        forge.sign(Algorithm::HS256, &claims)
+    };
+    let parts = |token: &str| -> [String; 3] {
+        let parts: Vec<_> = token.split('.').map(str::to_owned).collect();
+        parts.try_into().expect("a token of three parts")
+    };
+    let [header, payload, signature] = parts(ada.token());
+    let [_, foreign_payload, _] = parts(grace.token());
+    let version = claims["ver"].as_i64().expect("a version");
+    let mut misspelt = api_token.to_owned();
+    let last = misspelt.pop();
+    misspelt.push(if last == Some('a') { 'b' } else { 'a' });
+    vec![
+        ("garbage", "garbage".to_owned()),
+        ("a lot of garbage", "x.y.".repeat(1_000)),
+        ("a token that has ended", with(&|claims| claims["exp"] = json!(1_700_000_000))),
+        ("a token without an end", with(&|claims| drop(claims.as_object_mut().map(|all| all.remove("exp"))))),
+        ("a token of an account that is not there", with(&|claims| claims["sub"] = json!(Uuid::now_v7()))),
+        ("a token of no account", with(&|claims| claims["sub"] = json!("' OR 1=1 --"))),
+        ("a token of an earlier version", with(&|claims| claims["ver"] = json!(version - 1))),
+        ("a token of a later version", with(&|claims| claims["ver"] = json!(version + 1))),
+        ("an unsigned token", format!("{NONE}.{payload}.")),
+        ("a signature under alg none", format!("{NONE}.{payload}.{signature}")),
+        ("no signature", format!("{header}.{payload}.")),
+        ("two parts of a token", format!("{header}.{payload}")),
+        ("another user's claims under this signature", format!("{header}.{foreign_payload}.{signature}")),
+        ("HS384", forge.sign(Algorithm::HS384, &claims)),
+        ("HS512", forge.sign(Algorithm::HS512, &claims)),
+        ("a key of another service", Forge::new(&SECRET.repeat(2)).sign(Algorithm::HS256, &claims)),
+        ("the secret itself as key", Forge(SECRET.into()).sign(Algorithm::HS256, &claims)),
+        ("an empty key", Forge(Vec::new()).sign(Algorithm::HS256, &claims)),
+        ("an API token that was never made", format!("lec_{}", "0".repeat(43))),
+        ("an API token with another last digit", misspelt),
+        ("an API token without its digits", "lec_".to_owned()),
+        ("an API token without its prefix", api_token.trim_start_matches("lec_").to_owned()),
+    ]
+}
+
+// --- from the shell --------------------------------------------------------------------------------------------------
+
+async fn the_shell_adds_accounts_to_a_closed_service(mode: Mode) {
+    let mut shell = Shell::start(mode, "closed").await;
+    assert_eq!(sign_up(&shell.service, "ada@example.com").await.0, StatusCode::FORBIDDEN);
+
+    let done = shell.run(&["user", "add", " Ada@example.com "], &format!("{PASSWORD}\n")).await;
+    assert!(done.status.success(), "{done:?}");
+    assert!(!said(&done).contains(PASSWORD), "the password is in the output: {}", said(&done));
+    let done = shell.run(&["user", "add", "grace@example.com"], &format!("{PASSWORD}\r\n")).await;
+    assert!(done.status.success(), "{done:?}");
+    let done = shell.run(&["user", "add", "--admin", "mary@example.com"], PASSWORD).await;
+    assert!(done.status.success(), "{done:?}");
+    for (what, email, password, named) in [
+        ("a taken e-mail", "ada@EXAMPLE.com", PASSWORD, "e-mail"),
+        ("no e-mail", "nobody", PASSWORD, "e-mail"),
+        ("a short password", "joan@example.com", "short", "8 to 256"),
+        ("no password", "joan@example.com", "", "8 to 256"),
+    ] {
+        let refused = shell.run(&["user", "add", email], password).await;
+        assert!(!refused.status.success(), "{what}: {refused:?}");
+        assert!(said(&refused).contains(named), "{what}: {}", said(&refused));
+    }
+
+    shell.service.restart().await;
+    for (email, is_admin) in
+        [("ada@example.com", true), ("grace@example.com", false), ("mary@example.com", true)]
+    {
+        let user = shell.service.client().sign_in(email, PASSWORD).await;
+        assert_eq!(user.user()["isAdmin"], is_admin, "{email}");
+    }
+    assert_eq!(sign_in(&shell.service, "joan@example.com", "short").await.0, StatusCode::UNAUTHORIZED);
+}
+
+async fn a_password_set_from_the_shell_ends_earlier_sign_ins(mode: Mode) {
+    const NEW: &str = "a new password, with spaces ";
+    let mut shell = Shell::start(mode, "open").await;
+    let ada = shell.service.signed_up("ada@example.com").await;
+    let grace = shell.service.signed_up("grace@example.com").await;
+    let token = ada.create("/api-tokens", &json!({ "description": "a script's" })).await;
+
+    let done = shell.run(&["user", "passwd", "ADA@example.com"], &format!("{NEW}\n")).await;
+    assert!(done.status.success(), "{done:?}");
+    let refused = shell.run(&["user", "passwd", "nobody@example.com"], NEW).await;
+    assert!(!refused.status.success(), "{refused:?}");
+    let refused = shell.run(&["user", "passwd", "grace@example.com"], "short\n").await;
+    assert!(!refused.status.success(), "{refused:?}");
+
+    shell.service.restart().await;
+    assert_eq!(ada.get("/users/me").await.0, StatusCode::UNAUTHORIZED);
+    assert_eq!(sign_in(&shell.service, "ada@example.com", PASSWORD).await.0, StatusCode::UNAUTHORIZED);
+    shell.service.client().sign_in("ada@example.com", NEW).await;
+    ada.with_token(text(&token["token"])).read("/users/me").await;
+    grace.read("/users/me").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_shell_refuses_to_work_on_the_data_of_a_running_service() {
+    let service = Service::start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let refused = lectern(&["user", "passwd", "ada@example.com"], PASSWORD, service.data_dir(), &[]).await;
+    assert!(!refused.status.success(), "{refused:?}");
+    let directory = service.data_dir().to_str().expect("a path of plain text");
+    assert!(said(&refused).contains(directory), "the message names no directory: {}", said(&refused));
+    ada.read("/users/me").await;
+}
+
+/// A service, and the operator's shell beside it.
+struct Shell {
+    // The service goes before the database that it uses.
+    service: Service,
+    database: Option<Database>,
+}
+
+impl Shell {
+    async fn start(mode: Mode, sign_up: &str) -> Self {
+        let database = match mode {
+            Mode::Embedded => None,
+            Mode::Postgres => Some(Database::fresh().await),
+        };
+        let setup = Service::in_mode(mode).env("LECTERN_SECRET_KEY", SECRET).env("LECTERN_SIGN_UP", sign_up);
+        let with_url = |setup: Setup, database: &Database| setup.env("DATABASE_URL", database.url());
+        let setup = database.iter().fold(setup, with_url);
+        Self { service: setup.start().await, database }
+    }
+
+    /// Runs a command over the service's data, which the service is stopped for.
+    async fn run(&mut self, arguments: &[&str], stdin: &str) -> Output {
+        if self.service.client().is_ready().await {
+            self.service.terminate().await;
+        }
+        let mut env = vec![("LECTERN_SECRET_KEY", SECRET)];
+        env.extend(self.database.iter().map(|database| ("DATABASE_URL", database.url())));
+        lectern(arguments, stdin, self.service.data_dir(), &env).await
+    }
+}
+
+/// Runs a command to its end.
+async fn lectern(arguments: &[&str], stdin: &str, data_dir: &Path, env: &[(&str, &str)]) -> Output {
+    let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_lectern"));
+    command.args(arguments).env_clear().envs(env.iter().copied());
+    command
+        .env("LECTERN_DATA_DIR", data_dir)
+        .env("LECTERN_EMBEDDER", "none")
+        .env("LECTERN_LOG_FORMAT", "json");
+    for name in ["PATH", "LLVM_PROFILE_FILE"].map(OsStr::new) {
+        if let Some(value) = std::env::var_os(name) {
+            command.env(name, value);
+        }
+    }
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    let mut child = command.spawn().expect("the binary starts");
+    let mut pipe = child.stdin.take().expect("a pipe");
+    // A command that is refused at once reads nothing.
+    let _ = pipe.write_all(stdin.as_bytes()).await;
+    drop(pipe);
+    within_deadline("the command's end", child.wait_with_output()).await.expect("the command's output")
+}
+
+/// Everything that a command wrote.
+fn said(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+// --- plumbing --------------------------------------------------------------------------------------------------------
+
+async fn sign_up(service: &Service, email: &str) -> (StatusCode, Value) {
+    let body = json!({ "email": email, "password": PASSWORD });
+    service.client().post("/auth/sign-up", &body).await
+}
+
+async fn sign_in(service: &Service, email: &str, password: &str) -> (StatusCode, Value) {
+    let body = json!({ "email": email, "password": password });
+    service.client().post("/auth/sign-in", &body).await
+}
+
+fn statuses(answers: Vec<(StatusCode, Value)>) -> Vec<u16> {
+    answers.into_iter().map(|(status, _)| status.as_u16()).collect()
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_else(|| panic!("{value} is no text"))
+}

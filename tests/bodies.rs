@@ -1,0 +1,897 @@
+//! What requests and answers look like: what is refused and how it is named, lists, and the fields of the interface.
+
+use futures::future::join_all;
+use reqwest::header::{ALLOW, CONTENT_TYPE, HeaderValue};
+use reqwest::{Method, StatusCode};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use crate::support::client::{Client, PASSWORD, data, envelope, id, send};
+use crate::support::in_both_modes;
+use crate::support::service::{Mode, Service};
+
+in_both_modes!(
+    a_text_with_nul_is_refused_wherever_it_stands,
+    a_list_is_everything_newest_first_and_pages_are_parts_of_it,
+    pages_neither_repeat_nor_lose_anything_while_the_list_changes,
+    a_user_has_the_fields_of_the_interface,
+    an_api_token_has_the_fields_of_the_interface,
+    a_document_has_the_fields_of_the_interface,
+    an_agent_has_the_fields_of_the_interface,
+    a_link_has_the_fields_of_the_interface,
+);
+
+/// Where nothing listens: documents whose ingestion is of no interest.
+const NOWHERE: &str = "http://127.0.0.1:1/source";
+
+// --- bodies that cannot be read --------------------------------------------------------------------------------------
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_json_object_is_malformed() {
+    let service = Service::start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    for body in [
+        &b""[..],
+        b" ",
+        b"{",
+        b"nope",
+        b"{'name': 'x'}",
+        br#"{"name":}"#,
+        br#"{"name":"x"} {}"#,
+        br#"{"name":"x",}"#,
+        br#"{"name":"\ud800"}"#,
+        br#"{"name":1e999}"#,
+        br#"{"name":NaN}"#,
+        b"{\"name\":\"\xff\"}",
+        b"{\"name\":\"a\nb\"}",
+        b"\xef\xbb\xbf{}",
+        b"[]",
+        b"\"name\"",
+        b"5",
+        b"true",
+        b"null",
+    ] {
+        for path in ["/documents", "/auth/sign-in"] {
+            let request = ada.request(Method::POST, path).header(CONTENT_TYPE, "application/json");
+            let (status, answer) = envelope(send(request.body(body)).await).await;
+            let body = String::from_utf8_lossy(body);
+            assert_eq!(status, StatusCode::BAD_REQUEST, "{body:?} to {path}: {answer:#}");
+        }
+    }
+    assert_eq!(ada.read("/documents").await, json!([]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn json_nested_without_end_is_malformed() {
+    let service = Service::start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    for depth in [200, 1_000_000] {
+        for (open, close) in [("[", "]"), (r#"{"a":"#, "}")] {
+            let depth = depth / open.len();
+            let nested = format!("{}1{}", open.repeat(depth), close.repeat(depth));
+            let body =
+                format!(r#"{{"name":"Note","type":"TXT","content":"text","metadata":{{"a":{nested}}}}}"#);
+            let request = ada.request(Method::POST, "/documents").header(CONTENT_TYPE, "application/json");
+            let (status, answer) = envelope(send(request.body(body)).await).await;
+            assert_eq!(status, StatusCode::BAD_REQUEST, "{depth} × {open}: {answer:#}");
+        }
+    }
+    assert!(service.client().is_ready().await, "and the service goes on");
+
+    let deep = (0..50).fold(json!("here"), |inner, _| json!([inner]));
+    let body = json!({ "name": "Note", "type": "TXT", "content": "text", "metadata": { "deep": deep } });
+    let document = ada.create_document(&body).await;
+    assert_eq!(document["metadata"], body["metadata"], "what is nested within reason is kept");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_is_json_by_its_content_type() {
+    let service = Service::start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let body = json!({ "description": "for the build" }).to_string();
+    let answer = async |content_type: Option<&str>| {
+        let request = ada.request(Method::POST, "/api-tokens").body(body.clone());
+        let request = match content_type {
+            Some(content_type) => request.header(CONTENT_TYPE, content_type),
+            None => request,
+        };
+        envelope(send(request).await).await
+    };
+    for wrong in [
+        None,
+        Some(""),
+        Some("text/plain"),
+        Some("application/x-www-form-urlencoded"),
+        Some("multipart/form-data; boundary=x"),
+        Some("text/json"),
+        Some("application/jsonp"),
+    ] {
+        let (status, answer) = answer(wrong).await;
+        assert_eq!(status, StatusCode::UNSUPPORTED_MEDIA_TYPE, "{wrong:?}: {answer:#}");
+    }
+    for right in ["application/json", "application/json; charset=utf-8", "Application/JSON"] {
+        let (status, answer) = answer(Some(right)).await;
+        assert_eq!(status, StatusCode::OK, "{right}: {answer:#}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_may_have_two_mebibytes_and_not_a_byte_more() {
+    const LIMIT: usize = 2 * 1024 * 1024;
+    let service = Service::start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let post = async |length: usize| {
+        let body = json!({ "description": "padded" }).to_string();
+        let body = format!("{body}{}", " ".repeat(length - body.len()));
+        let request = ada.request(Method::POST, "/api-tokens").header(CONTENT_TYPE, "application/json");
+        envelope(send(request.body(body)).await).await
+    };
+    let (status, answer) = post(LIMIT).await;
+    assert_eq!(status, StatusCode::OK, "{answer:#}");
+    let (status, answer) = post(LIMIT + 1).await;
+    assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE, "{answer:#}");
+}
+
+async fn a_text_with_nul_is_refused_wherever_it_stands(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let agent = ada.create_agent(&json!({ "name": "Clerk", "type": "CHATVENDOR" })).await;
+    let predict = format!("/agents/{}/predict", id(&agent));
+
+    let document = json!({
+        "name": "a\0", "type": "TXT", "content": "\0", "description": "\0b",
+        "metadata": { "plain": "text", "nested": [{ "here": ["fine", "not\0fine"] }] },
+    });
+    let refused = Refused::by(ada.post("/documents", &document).await);
+    let named = ["content", "description", "metadata.nested.0.here.1", "name"];
+    assert_eq!(refused.paths(), named);
+    let key = json!({ "name": "a", "type": "TXT", "content": "text", "metadata": { "k\0": 1 } });
+    assert_eq!(Refused::by(ada.post("/documents", &key).await).paths().len(), 1);
+
+    for (path, body, named) in [
+        ("/auth/sign-up", json!({ "email": "a\0@example.com", "password": PASSWORD }), "email"),
+        ("/auth/sign-up", json!({ "email": "a@example.com", "password": "\0\0\0\0\0\0\0\0" }), "password"),
+        ("/auth/sign-up", json!({ "email": "a@example.com", "password": PASSWORD, "name": "\0" }), "name"),
+        ("/auth/sign-in", json!({ "email": "ada@example.com\0", "password": PASSWORD }), "email"),
+        ("/api-tokens", json!({ "description": "\0" }), "description"),
+        ("/agents", json!({ "name": "Cl\0erk", "type": "REACT" }), "name"),
+        (
+            "/agents",
+            json!({ "name": "A", "type": "REACT", "llm": { "provider": "openai", "model": "\0" } }),
+            "llm.model",
+        ),
+        ("/agent-documents", json!({ "agentId": "\0", "documentId": id(&agent) }), "agentId"),
+        (&predict, json!({ "input": { "input": "What\0?" } }), "input.input"),
+        (&predict, json!({ "input": { "input": "What?" }, "session": "\0" }), "session"),
+    ] {
+        let refused = Refused::by(ada.post(path, &body).await);
+        assert!(refused.paths().contains(&named), "{body} to {path}: {refused:?}");
+    }
+    assert_eq!(Refused::by(ada.patch("/users/me", &json!({ "name": "\0" })).await).paths(), ["name"]);
+
+    for path in ["/documents/%00", "/agents/%00", "/traces/a%00b", "/traces?agentId=%00"] {
+        let (status, answer) = ada.get(path).await;
+        assert_eq!(status, StatusCode::NOT_FOUND, "{path}: {answer:#}");
+    }
+    assert_eq!(Refused::by(ada.get("/documents?cursor=%00").await).paths(), ["cursor"]);
+}
+
+// --- fields that are wrong -------------------------------------------------------------------------------------------
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_wrong_field_of_a_document_is_named_at_once() {
+    let service = Service::start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let all_wrong = json!({
+        "name": " ", "type": "DOCX", "url": "ftp://example.com/a", "description": 5, "metadata": [],
+        "splitter": { "type": "sentence", "chunk_size": 0 }, "authorization": { "type": "bearer" },
+    });
+    let refused = Refused::by(ada.post("/documents", &all_wrong).await);
+    let named = [
+        "authorization.token",
+        "description",
+        "metadata",
+        "name",
+        "splitter.chunk_size",
+        "splitter.type",
+        "type",
+        "url",
+    ];
+    assert_eq!(refused.paths(), named);
+    for known in ["TXT", "PDF", "VIDEO", "CSV", "URL"] {
+        assert!(refused.message("type").contains(known), "{known} is not offered: {refused:?}");
+    }
+
+    assert_eq!(Refused::by(ada.post("/documents", &json!({})).await).paths(), ["name", "type", "url"]);
+    assert_eq!(ada.read("/documents").await, json!([]), "what is refused is not made");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_document_with_one_wrong_field_is_refused_for_that_field() {
+    let service = Service::start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let pdf = json!({ "name": "Report", "type": "PDF", "url": NOWHERE });
+    let note = json!({ "name": "Note", "type": "TXT", "content": "text" });
+    for (base, wrong, named) in [
+        (&pdf, json!({ "name": null }), "name"),
+        (&pdf, json!({ "name": 7 }), "name"),
+        (&pdf, json!({ "name": "x".repeat(1_001) }), "name"),
+        (&pdf, json!({ "type": "pdf" }), "type"),
+        (&pdf, json!({ "type": 1 }), "type"),
+        (&pdf, json!({ "url": "" }), "url"),
+        (&pdf, json!({ "url": null }), "url"),
+        (&pdf, json!({ "url": "report.pdf" }), "url"),
+        (&pdf, json!({ "url": "http://" }), "url"),
+        (&pdf, json!({ "url": "file:///etc/passwd" }), "url"),
+        (&pdf, json!({ "url": "data:text/plain,hello" }), "url"),
+        (&pdf, json!({ "url": "javascript:alert(1)" }), "url"),
+        (&pdf, json!({ "url": "https://ada@example.com/report.pdf" }), "url"),
+        (&pdf, json!({ "url": "https://ada:secret@example.com/report.pdf" }), "url"),
+        (&pdf, json!({ "url": "https://:secret@example.com/report.pdf" }), "url"),
+        (&pdf, json!({ "content": "text" }), "content"),
+        (&pdf, json!({ "url": null, "content": "text" }), "content"),
+        (&note, json!({ "url": NOWHERE }), "content"),
+        (&note, json!({ "type": "VIDEO" }), "content"),
+        (&note, json!({ "type": "URL" }), "content"),
+        (&pdf, json!({ "from_page": 0 }), "from_page"),
+        (&pdf, json!({ "from_page": "0" }), "from_page"),
+        (&pdf, json!({ "from_page": 1.5 }), "from_page"),
+        (&pdf, json!({ "from_page": true }), "from_page"),
+        (&pdf, json!({ "to_page": -1 }), "to_page"),
+        (&pdf, json!({ "to_page": "last" }), "to_page"),
+        (&pdf, json!({ "to_page": "" }), "to_page"),
+        (&pdf, json!({ "to_page": 99_999_999_999_u64 }), "to_page"),
+        (&pdf, json!({ "from_page": 5, "to_page": 4 }), "to_page"),
+        (&pdf, json!({ "from_page": "10", "to_page": "9" }), "to_page"),
+        (&note, json!({ "metadata": "text" }), "metadata"),
+        (&note, json!({ "metadata": ["text"] }), "metadata"),
+        (&note, json!({ "splitter": "token" }), "splitter"),
+        (&note, json!({ "splitter": [] }), "splitter"),
+        (&note, json!({ "splitter": {} }), "splitter.type"),
+        (&note, json!({ "splitter": { "type": "Token" } }), "splitter.type"),
+        (&note, json!({ "splitter": { "type": "token", "chunk_size": "many" } }), "splitter.chunk_size"),
+        (&note, json!({ "splitter": { "type": "token", "chunk_size": 1 } }), "splitter.chunk_size"),
+        (&note, json!({ "splitter": { "type": "token", "chunk_size": 1_000_000 } }), "splitter.chunk_size"),
+        (
+            &note,
+            json!({ "splitter": { "type": "token", "chunk_size": 100, "chunk_overlap": 100 } }),
+            "splitter.chunk_overlap",
+        ),
+        (
+            &note,
+            json!({ "splitter": { "type": "token", "chunk_size": 100, "chunk_overlap": -1 } }),
+            "splitter.chunk_overlap",
+        ),
+        (&pdf, json!({ "authorization": "Bearer x" }), "authorization"),
+        (&pdf, json!({ "authorization": {} }), "authorization.type"),
+        (&pdf, json!({ "authorization": { "type": "digest" } }), "authorization.type"),
+        (&pdf, json!({ "authorization": { "type": "bearer", "token": 5 } }), "authorization.token"),
+        (&pdf, json!({ "authorization": { "type": "basic" } }), "authorization.username"),
+        (&pdf, json!({ "authorization": { "type": "headers" } }), "authorization.headers"),
+        (&pdf, json!({ "authorization": { "type": "headers", "headers": {} } }), "authorization.headers"),
+        (
+            &pdf,
+            json!({ "authorization": { "type": "headers", "headers": { "X-Key": 1 } } }),
+            "authorization.headers",
+        ),
+    ] {
+        let body = with(base, &wrong);
+        let refused = Refused::by(ada.post("/documents", &body).await);
+        assert_eq!(refused.paths(), [named], "{body}");
+    }
+    assert_eq!(ada.read("/documents").await, json!([]), "what is refused is not made");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "a field of the wrong type is also said to be missing: documents.rs reads a refused url or content as absent"]
+async fn a_field_of_the_wrong_type_is_not_said_to_be_missing() {
+    let service = Service::start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    for (wrong, named) in [(json!({ "url": 5 }), "url"), (json!({ "content": 5 }), "content")] {
+        let body = with(&json!({ "name": "Note", "type": "TXT" }), &wrong);
+        let refused = Refused::by(ada.post("/documents", &body).await);
+        assert_eq!(refused.paths(), [named], "{body}");
+        assert_eq!(refused.0.len(), 1, "{refused:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_document_may_be_made_of_is_taken() {
+    let service = Service::start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let pdf = json!({ "name": "Report", "type": "PDF", "url": NOWHERE });
+    let note = json!({ "name": "Note", "type": "TXT", "content": "text" });
+    for (base, sent, shown) in [
+        (&pdf, json!({ "from_page": 2, "to_page": "3" }), json!({ "from_page": 2, "to_page": 3 })),
+        (&pdf, json!({ "from_page": "4", "to_page": 4 }), json!({ "from_page": 4, "to_page": 4 })),
+        (&pdf, json!({ "to_page": "12" }), json!({ "from_page": null, "to_page": 12 })),
+        (&pdf, json!({ "from_page": null, "to_page": null }), json!({ "from_page": null, "to_page": null })),
+        (&note, json!({ "from_page": 9, "to_page": "first" }), json!({ "from_page": null, "to_page": null })),
+        (&pdf, json!({ "authorization": null, "splitter": null }), json!({ "splitter": null })),
+        (&pdf, json!({ "url": format!(" {NOWHERE} ") }), json!({ "url": NOWHERE })),
+        (&note, json!({ "url": null }), json!({ "url": "" })),
+        (&note, json!({ "url": "" }), json!({ "url": "" })),
+        (&note, json!({ "type": "CSV", "content": "a,b\n1,2\n" }), json!({ "type": "CSV" })),
+        (&note, json!({ "metadata": { "year": 2026, "tags": ["a", null] } }), Value::Null),
+        (&note, json!({ "metadata": null }), json!({ "metadata": null })),
+        (&note, json!({ "name": "é".repeat(1_000) }), Value::Null),
+        (&note, json!({ "description": "what it says" }), Value::Null),
+        (&note, json!({ "colour": "green", "ingestion": { "status": "SUCCEEDED" } }), json!({})),
+        (
+            &note,
+            json!({ "splitter": { "type": "token", "chunk_size": "200", "chunk_overlap": "0" } }),
+            json!({ "splitter": { "type": "token", "chunk_size": 200, "chunk_overlap": 0 } }),
+        ),
+        (
+            &note,
+            json!({ "splitter": { "type": "recursive", "chunk_size": 800, "chunk_overlap": 80 } }),
+            Value::Null,
+        ),
+    ] {
+        let body = with(base, &sent);
+        let document = ada.create_document(&body).await;
+        let shown = if shown.is_null() { sent } else { shown };
+        for (field, value) in shown.as_object().expect("an object") {
+            assert_eq!(&document[field], value, "{field} after {body}");
+        }
+        assert_eq!(document.get("colour"), None, "{document:#}");
+    }
+    for kind in ["recursive", "character", "token", "markdown"] {
+        let body = with(&note, &json!({ "splitter": { "type": kind } }));
+        assert_eq!(ada.create_document(&body).await["splitter"]["type"], kind);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_wrong_field_of_an_agent_is_named() {
+    let service = Service::start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let refused = async |body: Value| Refused::by(ada.post("/agents", &body).await);
+    let agent = json!({ "name": "Clerk", "type": "CHATVENDOR" });
+
+    assert_eq!(refused(json!({})).await.paths(), ["name", "type"]);
+    let all_wrong = json!({
+        "name": "", "type": "OTHER", "description": [], "hasMemory": "yes", "tags": {}, "llm": {
+            "provider": "nobody", "base_url": "ftp://example.com/", "temperature": "hot", "max_tokens": 0,
+            "api_key": 5,
+        },
+    });
+    let all_wrong = refused(all_wrong).await;
+    let named = [
+        "description",
+        "hasMemory",
+        "llm.api_key",
+        "llm.base_url",
+        "llm.max_tokens",
+        "llm.model",
+        "llm.provider",
+        "llm.temperature",
+        "name",
+        "tags",
+        "type",
+    ];
+    assert_eq!(all_wrong.paths(), named);
+    for known in ["CHATVENDOR", "REACT"] {
+        assert!(all_wrong.message("type").contains(known), "{known} is not offered: {all_wrong:?}");
+    }
+    for known in [
+        "openai-chat",
+        "openai",
+        "anthropic",
+        "gemini",
+        "mistral",
+        "groq",
+        "cohere",
+        "azure-openai",
+        "ollama",
+        "openai-compatible",
+        "extractive",
+    ] {
+        let message = all_wrong.message("llm.provider");
+        let mut offered = message.split([' ', ',']).filter(|word| !word.is_empty());
+        assert!(offered.any(|word| word == known), "{known} is not offered: {message}");
+    }
+
+    for (llm, named) in [
+        (json!("openai/any"), "llm"),
+        (json!({ "provider": "openai-compatible", "model": "any" }), "llm.base_url"),
+        (json!({ "provider": "openai-compatible", "model": "any", "base_url": null }), "llm.base_url"),
+        (json!({ "provider": "openai", "model": "any", "base_url": "nowhere" }), "llm.base_url"),
+        (json!({ "provider": "openai", "model": "any", "base_url": "http://a:b@c/" }), "llm.base_url"),
+        (json!({ "provider": "OpenAI", "model": "any" }), "llm.provider"),
+        (json!({ "provider": "openai" }), "llm.model"),
+        (json!({ "provider": "openai", "model": " " }), "llm.model"),
+        (json!({ "provider": "openai", "model": "any", "temperature": 2.1 }), "llm.temperature"),
+        (json!({ "provider": "openai", "model": "any", "temperature": -0.1 }), "llm.temperature"),
+    ] {
+        let body = with(&agent, &json!({ "llm": llm }));
+        assert_eq!(refused(body.clone()).await.paths(), [named], "{body}");
+    }
+    assert_eq!(ada.read("/agents").await, json!([]), "what is refused is not made");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_wrong_field_of_the_other_bodies_is_named() {
+    let service = Service::start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let agent = ada.create_agent(&json!({ "name": "Clerk", "type": "CHATVENDOR" })).await;
+    let predict = format!("/agents/{}/predict", id(&agent));
+    for (path, body, named) in [
+        ("/auth/sign-in", json!({}), &["email", "password"][..]),
+        ("/auth/sign-in", json!({ "email": 1, "password": [] }), &["email", "password"]),
+        ("/api-tokens", json!({}), &["description"]),
+        ("/api-tokens", json!({ "description": " " }), &["description"]),
+        ("/api-tokens", json!({ "description": 5 }), &["description"]),
+        ("/agent-documents", json!({}), &["agentId", "documentId"]),
+        ("/agent-documents", json!({ "agentId": 1, "documentId": {} }), &["agentId", "documentId"]),
+        (&predict, json!({}), &["input"]),
+        (&predict, json!({ "input": "Well?" }), &["input"]),
+        (&predict, json!({ "input": {} }), &["input.input"]),
+        (&predict, json!({ "input": { "input": "" } }), &["input.input"]),
+        (&predict, json!({ "input": { "input": " \n" } }), &["input.input"]),
+        (
+            &predict,
+            json!({ "input": { "input": ["Well?"] }, "session": 1, "has_streaming": "yes" }),
+            &["has_streaming", "input.input", "session"],
+        ),
+    ] {
+        let refused = Refused::by(ada.post(path, &body).await);
+        assert_eq!(refused.paths(), named, "{body} to {path}");
+    }
+}
+
+// --- paths, methods, request ids -------------------------------------------------------------------------------------
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unknown_paths_are_answered_in_the_one_form() {
+    let service = Service::start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    for path in [
+        "/",
+        "/nothing",
+        "/api",
+        "/api/v1",
+        "/api/v1/",
+        "/api/v1/nothing",
+        "/api/v2/documents",
+        "/documents",
+        "/api/v1/documents/",
+        "/api/v1/documents//chunks",
+        "/api/v1/documents/a/b/c",
+        "/api/v1/documents/../../health/none",
+        "/%ff",
+    ] {
+        for method in [Method::GET, Method::POST, Method::DELETE] {
+            let request = ada.request_outside(method.clone(), path).bearer_auth(ada.token());
+            let (status, answer) = envelope(send(request).await).await;
+            assert_eq!(status, StatusCode::NOT_FOUND, "{method} {path}: {answer:#}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wrong_methods_are_answered_in_the_one_form() {
+    let service = Service::start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    for (method, path) in WRONG_METHODS {
+        let request = ada.request_outside(method.clone(), path).bearer_auth(ada.token());
+        let (status, answer) = envelope(send(request).await).await;
+        assert_eq!(status, StatusCode::METHOD_NOT_ALLOWED, "{method} {path}: {answer:#}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "http.rs drops the Allow header when it writes the body of an error"]
+async fn a_wrong_method_is_told_the_right_ones() {
+    let service = Service::start().await;
+    for (method, path) in WRONG_METHODS {
+        let answer = send(service.client().request_outside(method.clone(), path)).await;
+        let allowed = answer.headers().get(ALLOW).map(|value| value.to_str().expect("text").to_owned());
+        let allowed = allowed.unwrap_or_else(|| panic!("{method} {path}: no Allow"));
+        assert!(allowed.contains("GET") || allowed.contains("POST"), "{method} {path}: {allowed}");
+    }
+}
+
+const WRONG_METHODS: [(Method, &str); 6] = [
+    (Method::PUT, "/api/v1/documents"),
+    (Method::PUT, "/api/v1/agents/00000000-0000-0000-0000-000000000000"),
+    (Method::GET, "/api/v1/auth/sign-in"),
+    (Method::DELETE, "/api/v1/documents"),
+    (Method::TRACE, "/api/v1/users/me"),
+    (Method::POST, "/health/live"),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sane_request_id_is_taken_over_and_any_other_is_replaced() {
+    let service = Service::start().await;
+    let client = service.client();
+    let ask = async |path: &str, sent: Option<&[u8]>| {
+        let request = client.request_outside(Method::GET, path);
+        let request = match sent {
+            Some(sent) => {
+                request.header("x-request-id", HeaderValue::from_bytes(sent).expect("a header's value"))
+            }
+            None => request,
+        };
+        let answer = send(request).await;
+        let got = answer.headers().get("x-request-id").expect("an id").to_str().expect("text").to_owned();
+        let (status, answer) = envelope(answer).await;
+        if !status.is_success() {
+            assert_eq!(answer["requestId"], got, "the body names the same id");
+        }
+        got
+    };
+    for path in ["/health/live", "/nothing", "/api/v1/documents", "/api/v1/auth/sign-in"] {
+        let longest = "x".repeat(128);
+        for sane in ["1", "a-b_c.d:E9", "0193f2c4-7a5e-7000-8000-000000000000", &longest] {
+            assert_eq!(ask(path, Some(sane.as_bytes())).await, sane, "{path}");
+        }
+        let too_long = "x".repeat(129);
+        for insane in [
+            &b""[..],
+            b"two words",
+            b"a/b",
+            b"<b>",
+            b"\"",
+            b"a=b;c",
+            b"a\tb",
+            b"\xc3\xa9",
+            b"\xff",
+            too_long.as_bytes(),
+        ] {
+            let got = ask(path, Some(insane)).await;
+            let sent = String::from_utf8_lossy(insane);
+            assert!(!got.is_empty() && got != sent, "{sent:?} is answered {got:?} by {path}");
+        }
+        assert_ne!(ask(path, None).await, ask(path, None).await, "every request has its own");
+    }
+}
+
+// --- lists -----------------------------------------------------------------------------------------------------------
+
+async fn a_list_is_everything_newest_first_and_pages_are_parts_of_it(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let grace = service.signed_up("grace@example.com").await;
+    grace.create("/api-tokens", &json!({ "description": "another user's" })).await;
+    // Past what the service reads at a time, and once exactly that.
+    let mut newest_first = Vec::new();
+    for count in [200, 400, 450] {
+        while newest_first.len() < count {
+            let number = newest_first.len();
+            let token = ada.create("/api-tokens", &json!({ "description": number.to_string() })).await;
+            newest_first.insert(0, id(&token).to_owned());
+        }
+        assert_eq!(ids(&ada.read("/api-tokens").await), newest_first, "a list of {count}");
+    }
+
+    for limit in [1, 7, 149, 150, 200] {
+        let at_most = if limit == 1 { 3 } else { usize::MAX };
+        let pages = pages(&ada, "/api-tokens", limit, at_most).await;
+        let (last, full) = pages.split_last().expect("a page");
+        assert!(full.iter().all(|page| page.len() == limit), "a page that is not the last one is full");
+        assert!((1..=limit).contains(&last.len()), "no page is empty");
+        let all = pages.concat();
+        assert_eq!(all, newest_first[..all.len()], "pages of {limit}");
+        assert!(at_most < usize::MAX || all.len() == newest_first.len(), "pages of {limit}");
+    }
+
+    let rest = ada.read(&format!("/api-tokens?cursor={}", newest_first[9])).await;
+    assert_eq!(ids(&rest), newest_first[10..], "a cursor without a limit is the whole rest");
+    let ignored = ada.read("/api-tokens?order=asc&page=2&limits=1").await;
+    assert_eq!(ids(&ignored), newest_first, "parameters that mean nothing change nothing");
+
+    for (query, named) in [
+        ("limit=0", &["limit"][..]),
+        ("limit=201", &["limit"]),
+        ("limit=-1", &["limit"]),
+        ("limit=ten", &["limit"]),
+        ("limit=", &["limit"]),
+        ("limit=1.5", &["limit"]),
+        ("cursor=", &["cursor"]),
+        ("cursor=next", &["cursor"]),
+        ("limit=1000&cursor=1", &["cursor", "limit"]),
+    ] {
+        for list in ["/api-tokens", "/documents", "/agents", "/agent-documents", "/traces"] {
+            let refused = Refused::by(ada.get(&format!("{list}?{query}")).await);
+            assert_eq!(refused.paths(), named, "{list}?{query}");
+        }
+    }
+}
+
+async fn pages_neither_repeat_nor_lose_anything_while_the_list_changes(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let note = |number: usize| json!({ "name": format!("{number}"), "type": "TXT", "content": "text" });
+    let mut newest_first = Vec::new();
+    for number in 0..7 {
+        newest_first.insert(0, id(&ada.create_document(&note(number)).await).to_owned());
+    }
+    assert_eq!(ids(&ada.read("/documents").await), newest_first);
+
+    let (status, first) = ada.get("/documents?limit=3").await;
+    assert_eq!(status, StatusCode::OK);
+    assert_eq!(ids(&first["data"]), newest_first[..3]);
+    // The page's own last row goes, which a cursor may stand on, one that is still to come, and a new one is made.
+    data(ada.delete(&format!("/documents/{}", newest_first[2])).await);
+    data(ada.delete(&format!("/documents/{}", newest_first[4])).await);
+    ada.create_document(&note(7)).await;
+
+    let cursor = first["nextCursor"].as_str().expect("a cursor");
+    let (status, rest) = ada.get(&format!("/documents?limit=3&cursor={cursor}")).await;
+    assert_eq!(status, StatusCode::OK);
+    assert_eq!(ids(&rest["data"]), [&newest_first[3..4], &newest_first[5..]].concat());
+    assert_eq!(rest.get("nextCursor"), None, "the last page is exactly full, and the last all the same");
+}
+
+/// The ids of a list's pages.
+async fn pages(client: &Client, list: &str, limit: usize, at_most: usize) -> Vec<Vec<String>> {
+    let mut pages = Vec::new();
+    let mut cursor = String::new();
+    loop {
+        let (status, page) = client.get(&format!("{list}?limit={limit}{cursor}")).await;
+        assert_eq!(status, StatusCode::OK, "{page:#}");
+        pages.push(ids(&page["data"]));
+        match page.get("nextCursor") {
+            Some(next) if pages.len() < at_most => {
+                cursor = format!("&cursor={}", next.as_str().expect("a cursor that is text"));
+            }
+            _ => return pages,
+        }
+    }
+}
+
+fn ids(list: &Value) -> Vec<String> {
+    list.as_array().expect("a list").iter().map(|row| id(row).to_owned()).collect()
+}
+
+// --- the fields of the interface -------------------------------------------------------------------------------------
+
+/// What a field has to be.
+type Kind = (&'static str, fn(&Value) -> bool);
+
+const ID: Kind = ("an id", |value| {
+    let id = value.as_str().and_then(|text| Uuid::try_parse(text).ok().map(|id| (text, id)));
+    id.is_some_and(|(text, id)| id.get_version_num() == 7 && id.hyphenated().to_string() == text)
+});
+const TEXT: Kind = ("a string", Value::is_string);
+const BOOLEAN: Kind = ("true or false", Value::is_boolean);
+const NUMBER: Kind = ("a number", Value::is_u64);
+const ARRAY: Kind = ("an array", Value::is_array);
+const NULL: Kind = ("null", Value::is_null);
+const TIMESTAMP: Kind = ("a timestamp", is_timestamp);
+const EMPTY: Kind = ("an empty object", |value| value.as_object().is_some_and(Map::is_empty));
+
+const USER: &[(&str, Kind)] = &[
+    ("id", ID),
+    ("email", TEXT),
+    ("name", TEXT),
+    ("createdAt", TIMESTAMP),
+    ("updatedAt", TIMESTAMP),
+    ("deletedAt", NULL),
+    ("profile", NULL),
+    ("Agent", NULL),
+    ("ApiToken", NULL),
+    ("Document", NULL),
+];
+const TOKEN: &[(&str, Kind)] = &[("id", ID), ("userId", ID), ("description", TEXT), ("token", TEXT)];
+const DOCUMENT: &[(&str, Kind)] = &[
+    ("id", ID),
+    ("userId", ID),
+    ("user", EMPTY),
+    ("name", TEXT),
+    ("type", TEXT),
+    ("url", TEXT),
+    ("createdAt", TIMESTAMP),
+    ("updatedAt", TIMESTAMP),
+    ("Agent", NULL),
+];
+const AGENT: &[(&str, Kind)] = &[
+    ("id", ID),
+    ("userId", ID),
+    ("user", EMPTY),
+    ("name", TEXT),
+    ("type", TEXT),
+    ("tags", ARRAY),
+    ("llm.model", TEXT),
+    ("llm.provider", TEXT),
+    ("hasMemory", BOOLEAN),
+    ("AgentMemory", NULL),
+    ("createdAt", TIMESTAMP),
+    ("updatedAt", TIMESTAMP),
+];
+const LINK: &[(&str, Kind)] =
+    &[("id", ID), ("agentId", ID), ("agent", EMPTY), ("documentId", ID), ("document", EMPTY)];
+const INDEX: &[(&str, Kind)] = &[
+    ("chunks", NUMBER),
+    ("tokens", NUMBER),
+    ("embeddingModel", NULL),
+    ("dimensions", NULL),
+    ("contentHash", TEXT),
+    ("generation", ID),
+    ("indexedAt", TIMESTAMP),
+];
+const INGESTION: &[(&str, Kind)] = &[
+    ("status", TEXT),
+    ("attempts", NUMBER),
+    ("warnings", ARRAY),
+    ("queuedAt", TIMESTAMP),
+    ("startedAt", TIMESTAMP),
+    ("finishedAt", TIMESTAMP),
+];
+
+async fn a_user_has_the_fields_of_the_interface(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let body = json!({ "email": "ada@example.com", "password": PASSWORD });
+    let session = service.client().create("/auth/sign-in", &body).await;
+    assert_fields(&session, &[("token", TEXT)]);
+    for user in [&session["user"], ada.user(), &ada.read("/users/me").await] {
+        assert_fields(user, USER);
+        assert_fields(user, &[("isAdmin", BOOLEAN)]);
+    }
+    let shown = session.to_string();
+    assert!(!shown.contains("argon2") && !shown.contains(PASSWORD), "{shown}");
+}
+
+async fn an_api_token_has_the_fields_of_the_interface(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let created = ada.create("/api-tokens", &json!({ "description": "for the build" })).await;
+    let listed = ada.read("/api-tokens").await;
+    let found = ada.read(&format!("/api-tokens/{}", id(&created))).await;
+    let deleted = data(ada.delete(&format!("/api-tokens/{}", id(&created))).await);
+    for token in [&created, &listed[0], &found, &deleted] {
+        assert_fields(token, TOKEN);
+        assert_fields(&token["user"], USER);
+        assert_eq!(token["userId"], ada.user()["id"]);
+    }
+}
+
+async fn a_document_has_the_fields_of_the_interface(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let create = async |kind: &str| {
+        let body = json!({ "name": kind, "type": kind, "url": format!("{NOWHERE}/{kind}") });
+        let created = ada.create_document(&body).await;
+        assert_fields(&created, DOCUMENT);
+        assert_eq!((&created["type"], &created["url"]), (&body["type"], &body["url"]));
+        assert_eq!(created["name"], kind);
+        assert_eq!(created["index"], Value::Null, "null until it can be searched");
+        created
+    };
+    join_all(["TXT", "PDF", "VIDEO", "CSV", "URL"].map(create)).await;
+
+    let note = json!({ "name": "Note", "type": "TXT", "content": "The gate opens at nine." });
+    let note = ada.ingest(&note).await;
+    assert_fields(&note, DOCUMENT);
+    assert_eq!(note["content"], "The gate opens at nine.", "one gets back what one sent");
+    assert_fields(&note["index"], INDEX);
+    assert_eq!(note["index"]["status"], "READY");
+    assert_eq!(note["index"]["chunks"], 1);
+    assert_fields(&note["ingestion"], INGESTION);
+
+    let listed = ada.read("/documents").await;
+    assert_eq!(listed.as_array().map(Vec::len), Some(6));
+    for document in listed.as_array().expect("a list") {
+        assert_fields(document, DOCUMENT);
+        assert_eq!(document["userId"], ada.user()["id"]);
+        assert_eq!(document.get("content"), None, "a list does not carry every text");
+    }
+    let removed = ada.delete(&format!("/documents/{}", id(&note))).await;
+    assert_eq!(data(removed), Value::Null);
+}
+
+async fn an_agent_has_the_fields_of_the_interface(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let llm = json!({ "model": "any-model", "provider": "openai-chat" });
+    let body = json!({ "name": "Clerk", "type": "REACT", "llm": llm, "hasMemory": true, "tags": [] });
+    let created = ada.create_agent(&body).await;
+    let path = format!("/agents/{}", id(&created));
+    let (found, listed) = (ada.read(&path).await, ada.read("/agents").await);
+    for agent in [&created, &found, &listed[0]] {
+        assert_fields(agent, AGENT);
+        for field in ["name", "type", "llm", "hasMemory", "tags"] {
+            assert_eq!(agent[field], body[field], "{field}");
+        }
+        assert_eq!(agent["userId"], ada.user()["id"]);
+    }
+    let single = &[("document", EMPTY), ("documentId", TEXT)];
+    for agent in [&found, &listed[0]] {
+        assert_fields(agent, single);
+        assert_eq!(agent["documentId"], "", "nothing is linked");
+    }
+    for field in ["document", "documentId"] {
+        assert_eq!(created.get(field), None, "{field} is in single and list answers only");
+    }
+
+    let note = |text: &str| json!({ "name": text, "type": "TXT", "content": text });
+    let first = ada.create_document(&note("first")).await;
+    let second = ada.create_document(&note("second")).await;
+    ada.link(id(&created), id(&second)).await;
+    ada.link(id(&created), id(&first)).await;
+    for agent in [&ada.read(&path).await, &ada.read("/agents").await[0]] {
+        assert_fields(agent, single);
+        assert_eq!(agent["documentId"], second["id"], "the document that was linked first");
+    }
+    assert_eq!(data(ada.delete(&path).await), Value::Null);
+}
+
+async fn a_link_has_the_fields_of_the_interface(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let agent = ada.create_agent(&json!({ "name": "Clerk", "type": "CHATVENDOR" })).await;
+    let document = ada.create_document(&json!({ "name": "Note", "type": "TXT", "content": "text" })).await;
+    let created = ada.link(id(&agent), id(&document)).await;
+    assert_fields(&created, &[("user", EMPTY)]);
+    let path = format!("/agent-documents/{}", id(&created));
+    let found = ada.read(&path).await;
+    assert_eq!(found.get("user"), None, "only the answer to a create carries it");
+    let listed = ada.read(&format!("/agent-documents?agentId={}", id(&agent))).await;
+    for link in [&created, &found, &listed[0]] {
+        assert_fields(link, LINK);
+        assert_eq!((&link["agentId"], &link["documentId"]), (&agent["id"], &document["id"]));
+    }
+
+    assert_eq!(ada.link(id(&agent), id(&document)).await["id"], created["id"], "linked twice is linked once");
+    assert_eq!(data(ada.delete(&path).await), Value::Null);
+    assert_eq!(ada.get(&path).await.0, StatusCode::NOT_FOUND);
+    assert_eq!(ada.read("/agent-documents").await, json!([]));
+}
+
+/// Checks that the fields are there and of their kinds; a dot leads into an object.
+fn assert_fields(thing: &Value, fields: &[(&str, Kind)]) {
+    for (field, (kind, is_kind)) in fields {
+        let value = thing.pointer(&format!("/{}", field.replace('.', "/")));
+        let value = value.unwrap_or_else(|| panic!("no {field} in {thing:#}"));
+        assert!(is_kind(value), "{field} is {value}, which is not {kind}");
+    }
+}
+
+/// Whether it has exactly the form `2026-01-31T23:59:59.123456+00:00`.
+pub fn is_timestamp(value: &Value) -> bool {
+    let shape = |text: &str| text.replace(|c: char| c.is_ascii_digit(), "0");
+    value.as_str().is_some_and(|text| shape(text) == "0000-00-00T00:00:00.000000+00:00")
+}
+
+// --- plumbing --------------------------------------------------------------------------------------------------------
+
+/// The fields that an answer of 422 names, each with what it says of it.
+#[derive(Debug)]
+pub struct Refused(Vec<(String, String)>);
+
+impl Refused {
+    /// Reads an answer that has to be 422.
+    pub fn by((status, answer): (StatusCode, Value)) -> Self {
+        assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{answer:#}");
+        let fields = answer["error"]["fields"].as_array().unwrap_or_else(|| panic!("no fields: {answer:#}"));
+        assert!(!fields.is_empty(), "{answer:#}");
+        let text = |value: &Value| value.as_str().expect("text").to_owned();
+        Self(fields.iter().map(|field| (text(&field["path"]), text(&field["message"]))).collect())
+    }
+
+    /// The paths, sorted, each once.
+    pub fn paths(&self) -> Vec<&str> {
+        let mut paths: Vec<_> = self.0.iter().map(|(path, _)| path.as_str()).collect();
+        paths.sort_unstable();
+        paths.dedup();
+        paths
+    }
+
+    /// What is said of one field.
+    fn message(&self, path: &str) -> &str {
+        let said = self.0.iter().find(|(named, _)| named == path);
+        let (_, message) = said.unwrap_or_else(|| panic!("{path} is not named: {self:?}"));
+        message
+    }
+}
+
+/// An object with some fields replaced.
+fn with(base: &Value, changes: &Value) -> Value {
+    let mut whole = base.clone();
+    for (name, value) in changes.as_object().expect("an object") {
+        whole[name] = value.clone();
+    }
+    whole
+}
