@@ -149,6 +149,7 @@ CREATE TABLE jobs (
 );
 CREATE INDEX jobs_queued ON jobs (fair_at, id) WHERE state = 'queued';
 CREATE INDEX jobs_running ON jobs (lease_until) WHERE state = 'running';
+CREATE INDEX jobs_dead ON jobs (id) WHERE state = 'dead';
 CREATE INDEX jobs_by_user ON jobs (user_id);
 
 CREATE TABLE prompts (

@@ -1,6 +1,6 @@
 //! `lectern`: the API and the worker in one process, with nothing else to install.
 
-use std::{io::IsTerminal, path::PathBuf, process::ExitCode};
+use std::{io::IsTerminal, path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::{Parser, Subcommand};
 use lectern_api::accounts;
@@ -59,6 +59,9 @@ enum UserCommand {
     },
 }
 
+/// How long blocking work may take to end after everything else has.
+const EXIT_WITHIN: Duration = Duration::from_secs(2);
+
 /// Anything that ends the program, in words for the operator.
 type Failure = Box<dyn std::error::Error>;
 
@@ -78,12 +81,12 @@ fn main() -> ExitCode {
 }
 
 fn start(cli: Cli) -> Result<(), Failure> {
-    let mut source = Source::environment();
-    if let Some(path) = &cli.config {
-        source = source.with_file(path)?;
-    }
-    let settings = match Settings::load(&source) {
-        Ok(settings) => settings,
+    let loaded = Source::environment().and_then(|source| match &cli.config {
+        Some(path) => source.with_file(path),
+        None => Ok(source),
+    });
+    let (source, settings) = match loaded.and_then(|source| Ok((Settings::load(&source)?, source))) {
+        Ok((settings, source)) => (source, settings),
         Err(error) => {
             // Logging is not set up yet; the message must be seen all the same.
             telemetry::init("info", lectern_shared::config::LogFormat::Text)?;
@@ -92,10 +95,10 @@ fn start(cli: Cli) -> Result<(), Failure> {
     };
     telemetry::init(&settings.log, settings.log_format)?;
     for name in source.unknown() {
-        tracing::warn!(name, "this variable is no setting; is it misspelt?");
+        tracing::warn!(name, "this variable is no setting of this version; is it misspelt?");
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(async {
+    let end = runtime.block_on(async {
         match cli.command.unwrap_or(Command::Serve) {
             Command::Serve => serve(settings).await,
             Command::Migrate => {
@@ -105,14 +108,22 @@ fn start(cli: Cli) -> Result<(), Failure> {
             }
             Command::User { command } => user(settings, command).await,
         }
-    })
+    });
+    // Blocking work that nobody waits for any more (a name that does not resolve, say) must not keep the process.
+    runtime.shutdown_timeout(EXIT_WITHIN);
+    end
 }
 
 async fn serve(settings: Settings) -> Result<(), Failure> {
+    lectern_api::check_settings(&settings)?;
     let shutdown = Shutdown::new();
     shutdown.listen()?;
     let addr = settings.addr;
-    let runtime = Runtime::start(settings).await?;
+    let runtime = tokio::select! {
+        started = Runtime::start(settings) => started?,
+        // A database that hangs must not keep the process from being stopped.
+        () = shutdown.soft().cancelled() => return Ok(()),
+    };
     let listener = TcpListener::bind(addr)
         .await
         .map_err(|error| format!("LECTERN_ADDR: {addr} cannot be listened on: {error}"))?;

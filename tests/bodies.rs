@@ -65,16 +65,14 @@ async fn what_is_no_json_object_is_malformed() {
 async fn json_nested_without_end_is_malformed() {
     let service = Service::start().await;
     let ada = service.signed_up("ada@example.com").await;
-    for depth in [200, 1_000_000] {
-        for (open, close) in [("[", "]"), (r#"{"a":"#, "}")] {
-            let depth = depth / open.len();
-            let nested = format!("{}1{}", open.repeat(depth), close.repeat(depth));
-            let body =
-                format!(r#"{{"name":"Note","type":"TXT","content":"text","metadata":{{"a":{nested}}}}}"#);
-            let request = ada.request(Method::POST, "/documents").header(CONTENT_TYPE, "application/json");
-            let (status, answer) = envelope(send(request.body(body)).await).await;
-            assert_eq!(status, StatusCode::BAD_REQUEST, "{depth} × {open}: {answer:#}");
-        }
+    for (depth, open, close) in
+        [(200, "[", "]"), (1_000_000, "[", "]"), (200, r#"{"a":"#, "}"), (300_000, r#"{"a":"#, "}")]
+    {
+        let nested = format!("{}1{}", open.repeat(depth), close.repeat(depth));
+        let body = format!(r#"{{"name":"Note","type":"TXT","content":"text","metadata":{{"a":{nested}}}}}"#);
+        let request = ada.request(Method::POST, "/documents").header(CONTENT_TYPE, "application/json");
+        let (status, answer) = envelope(send(request.body(body)).await).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{depth} times {open}: {answer:#}");
     }
     assert!(service.client().is_ready().await, "and the service goes on");
 
@@ -283,7 +281,6 @@ async fn a_document_with_one_wrong_field_is_refused_for_that_field() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "a field of the wrong type is also said to be missing: documents.rs reads a refused url or content as absent"]
 async fn a_field_of_the_wrong_type_is_not_said_to_be_missing() {
     let service = Service::start().await;
     let ada = service.signed_up("ada@example.com").await;
@@ -456,9 +453,7 @@ async fn unknown_paths_are_answered_in_the_one_form() {
         "/api/v2/documents",
         "/documents",
         "/api/v1/documents/",
-        "/api/v1/documents//chunks",
         "/api/v1/documents/a/b/c",
-        "/api/v1/documents/../../health/none",
         "/%ff",
     ] {
         for method in [Method::GET, Method::POST, Method::DELETE] {
@@ -470,36 +465,27 @@ async fn unknown_paths_are_answered_in_the_one_form() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn wrong_methods_are_answered_in_the_one_form() {
+async fn a_wrong_method_is_answered_with_the_right_ones() {
     let service = Service::start().await;
     let ada = service.signed_up("ada@example.com").await;
-    for (method, path) in WRONG_METHODS {
-        let request = ada.request_outside(method.clone(), path).bearer_auth(ada.token());
-        let (status, answer) = envelope(send(request).await).await;
-        assert_eq!(status, StatusCode::METHOD_NOT_ALLOWED, "{method} {path}: {answer:#}");
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "http.rs drops the Allow header when it writes the body of an error"]
-async fn a_wrong_method_is_told_the_right_ones() {
-    let service = Service::start().await;
-    for (method, path) in WRONG_METHODS {
-        let answer = send(service.client().request_outside(method.clone(), path)).await;
+    for (method, path, right) in [
+        (Method::PUT, "/api/v1/documents", &["GET", "HEAD", "POST"][..]),
+        (Method::DELETE, "/api/v1/documents", &["GET", "HEAD", "POST"]),
+        (Method::GET, "/api/v1/auth/sign-in", &["POST"]),
+        (Method::GET, "/api/v1/agents/00000000-0000-0000-0000-000000000000/predict", &["POST"]),
+        (Method::TRACE, "/api/v1/users/me", &["GET", "HEAD", "PATCH"]),
+        (Method::POST, "/health/live", &["GET", "HEAD"]),
+    ] {
+        let answer = send(ada.request_outside(method.clone(), path).bearer_auth(ada.token())).await;
         let allowed = answer.headers().get(ALLOW).map(|value| value.to_str().expect("text").to_owned());
+        let (status, answer) = envelope(answer).await;
+        assert_eq!(status, StatusCode::METHOD_NOT_ALLOWED, "{method} {path}: {answer:#}");
         let allowed = allowed.unwrap_or_else(|| panic!("{method} {path}: no Allow"));
-        assert!(allowed.contains("GET") || allowed.contains("POST"), "{method} {path}: {allowed}");
+        let mut allowed: Vec<_> = allowed.split(',').map(str::trim).collect();
+        allowed.sort_unstable();
+        assert_eq!(allowed, right, "{method} {path}");
     }
 }
-
-const WRONG_METHODS: [(Method, &str); 6] = [
-    (Method::PUT, "/api/v1/documents"),
-    (Method::PUT, "/api/v1/agents/00000000-0000-0000-0000-000000000000"),
-    (Method::GET, "/api/v1/auth/sign-in"),
-    (Method::DELETE, "/api/v1/documents"),
-    (Method::TRACE, "/api/v1/users/me"),
-    (Method::POST, "/health/live"),
-];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sane_request_id_is_taken_over_and_any_other_is_replaced() {

@@ -4,7 +4,7 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
 };
-use lectern_shared::{db::DbError, search::SearchError, secrets::SecretError};
+use lectern_shared::{compute::Stopped, db::DbError, search::SearchError, secrets::SecretError};
 use serde::Serialize;
 
 /// A field of the request that is wrong.
@@ -25,11 +25,13 @@ pub(crate) struct ApiError {
     pub(crate) fields: Vec<FieldError>,
     /// Seconds after which the same request may work.
     pub(crate) retry_after: Option<u64>,
+    /// What is shown although the request failed.
+    pub(crate) data: Option<Box<serde_json::Value>>,
 }
 
 impl ApiError {
     pub(crate) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
-        Self { status, code, message: message.into(), fields: Vec::new(), retry_after: None }
+        Self { status, code, message: message.into(), fields: Vec::new(), retry_after: None, data: None }
     }
 
     pub(crate) fn malformed(message: impl Into<String>) -> Self {
@@ -91,6 +93,12 @@ impl From<DbError> for ApiError {
                 Self::internal()
             }
         }
+    }
+}
+
+impl From<Stopped> for ApiError {
+    fn from(_: Stopped) -> Self {
+        Self::internal()
     }
 }
 

@@ -1,6 +1,6 @@
 //! What handlers take from a request. A handler never sees an invalid id or body.
 
-use std::{fmt::Display, str::FromStr};
+use std::{fmt::Display, str::FromStr, time::Duration};
 
 use axum::{
     RequestPartsExt,
@@ -40,6 +40,12 @@ pub(crate) trait FromFields: Sized {
     fn from_fields(fields: &mut Fields<'_>) -> Self;
 }
 
+/// Longest silence while a body is sent.
+const BODY_SILENCE: Duration = Duration::from_secs(20);
+
+/// Wrong fields that are named, at most.
+const NAMED_ERRORS: usize = 100;
+
 /// A valid JSON body.
 pub(crate) struct Valid<T>(pub(crate) T);
 
@@ -53,7 +59,8 @@ where
         let limit = Runtime::from_ref(state).settings.limits.body_bytes;
         let body = read_json(request, limit).await?;
         let Value::Object(map) = body else {
-            return Err(ApiError::malformed("The body must be a JSON object."));
+            let message = "The body must be a JSON object.";
+            return Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_fields", message));
         };
         let mut errors = Vec::new();
         find_nul(&Value::Object(map.clone()), &mut String::new(), &mut errors);
@@ -81,7 +88,9 @@ async fn read_json(request: Request, limit: u64) -> Result<Value, ApiError> {
     };
     let mut bytes = Vec::new();
     let mut body = request.into_body().into_data_stream();
-    while let Some(part) = body.next().await {
+    loop {
+        let late = |_| ApiError::new(StatusCode::REQUEST_TIMEOUT, "timeout", "The body came too slowly.");
+        let Some(part) = tokio::time::timeout(BODY_SILENCE, body.next()).await.map_err(late)? else { break };
         let part = part.map_err(|_| ApiError::malformed("The body ended before it was complete."))?;
         if (bytes.len() + part.len()) as u64 > limit {
             return Err(too_large());
@@ -108,6 +117,9 @@ fn find_nul(value: &Value, path: &mut String, errors: &mut Vec<FieldError>) {
         find_nul(value, path, errors);
         path.truncate(length);
     };
+    if errors.len() >= NAMED_ERRORS {
+        return;
+    }
     match value {
         Value::String(text) if text.contains('\0') => {
             errors.push(FieldError {
@@ -116,7 +128,7 @@ fn find_nul(value: &Value, path: &mut String, errors: &mut Vec<FieldError>) {
             });
         }
         Value::Array(items) => {
-            items.iter().enumerate().for_each(|(at, item)| within(&at.to_string(), item, errors))
+            items.iter().enumerate().for_each(|(at, item)| within(&at.to_string(), item, errors));
         }
         Value::Object(map) => {
             for (key, item) in map {

@@ -46,7 +46,11 @@ pub(crate) async fn observe(State(_): State<AppState>, request: Request, next: N
             ApiError::internal().into_response()
         });
         if let Some(error) = response.extensions_mut().remove::<ApiError>() {
+            let allow = response.headers_mut().remove(header::ALLOW);
             response = error_response(&error, &id);
+            if let Some(allow) = allow {
+                response.headers_mut().insert(header::ALLOW, allow);
+            }
         }
         let status = response.status().as_u16();
         let milliseconds = started.elapsed().as_secs_f64() * 1000.0;
@@ -66,7 +70,7 @@ pub(crate) async fn observe(State(_): State<AppState>, request: Request, next: N
 fn error_response(error: &ApiError, request_id: &str) -> Response {
     let mut body = json!({
         "success": false,
-        "data": null,
+        "data": error.data,
         "error": {"code": error.code, "message": error.message},
         "requestId": request_id,
     });

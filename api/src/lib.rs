@@ -13,11 +13,31 @@ mod state;
 use std::{io, net::SocketAddr};
 
 use axum::{Router, middleware};
-use lectern_shared::{runtime::Runtime, shutdown::Shutdown};
+use lectern_shared::{
+    config::{ConfigError, Settings},
+    runtime::Runtime,
+    shutdown::Shutdown,
+};
 use tokio::net::TcpListener;
 
 pub use crate::auth::accounts;
-use crate::state::AppState;
+use crate::{llm::Provider, state::AppState};
+
+/// Checks the settings that only the API understands.
+///
+/// # Errors
+/// The first setting that is wrong.
+pub fn check_settings(settings: &Settings) -> Result<(), ConfigError> {
+    let (provider, _) = &settings.default_llm;
+    let problem = match provider.parse::<Provider>() {
+        Ok(Provider::OpenAiCompatible) => {
+            "openai-compatible needs a base_url, which only an agent of its own can have".to_owned()
+        }
+        Ok(_) => return Ok(()),
+        Err(error) => error.to_string(),
+    };
+    Err(ConfigError { setting: "LECTERN_DEFAULT_LLM".to_owned(), problem })
+}
 
 /// The whole HTTP interface.
 pub fn router(runtime: Runtime) -> Router {

@@ -25,8 +25,8 @@ pub(crate) fn data(data: impl Serialize) -> Response {
     Json(json!({"success": true, "data": data})).into_response()
 }
 
-/// Rows that a list without a limit reads at a time.
-const PAGE: u32 = 200;
+/// Rows that a list without a limit reads at a time, unless they are large.
+pub(crate) const PAGE: u32 = 200;
 
 /// How a caller wants a list: all of it, or page by page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -65,7 +65,16 @@ pub(crate) type Row = (Uuid, Value);
 
 /// Answers with a list, newest first. `fetch` reads at most so many rows older than an id. Without a limit every row is
 /// sent, read page by page while the client takes them.
-pub(crate) async fn list<F, R>(paging: Paging, mut fetch: F) -> Answer
+pub(crate) async fn list<F, R>(paging: Paging, fetch: F) -> Answer
+where
+    F: FnMut(Uuid, u32) -> R + Send + 'static,
+    R: Future<Output = Result<Vec<Row>, ApiError>> + Send + 'static,
+{
+    list_by(PAGE, paging, fetch).await
+}
+
+/// [`list`], reading `page` rows at a time.
+pub(crate) async fn list_by<F, R>(page: u32, paging: Paging, mut fetch: F) -> Answer
 where
     F: FnMut(Uuid, u32) -> R + Send + 'static,
     R: Future<Output = Result<Vec<Row>, ApiError>> + Send + 'static,
@@ -84,24 +93,28 @@ where
         return Ok(Json(body).into_response());
     }
     // The first page is read before the answer begins, so that a store which is away is an ordinary error.
-    let first = fetch(start, PAGE).await?;
-    let body = Body::from_stream(stream_rows(first, fetch));
+    let first = fetch(start, page).await?;
+    let body = Body::from_stream(stream_rows(page, first, fetch));
     let mut response = body.into_response();
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     Ok(response)
 }
 
-fn stream_rows<F, R>(first: Vec<Row>, fetch: F) -> impl Stream<Item = Result<Bytes, std::io::Error>> + Send
+fn stream_rows<F, R>(
+    page: u32,
+    first: Vec<Row>,
+    fetch: F,
+) -> impl Stream<Item = Result<Bytes, std::io::Error>> + Send
 where
     F: FnMut(Uuid, u32) -> R + Send + 'static,
     R: Future<Output = Result<Vec<Row>, ApiError>> + Send + 'static,
 {
-    let pages = stream::unfold(Some((first, fetch)), async |state| {
+    let pages = stream::unfold(Some((first, fetch)), move |state| async move {
         let (rows, mut fetch) = state?;
-        let last = (rows.len() == PAGE as usize).then(|| rows.last().map(|(id, _)| *id)).flatten();
+        let last = (rows.len() == page as usize).then(|| rows.last().map(|(id, _)| *id)).flatten();
         let next = match last {
             None => None,
-            Some(before) => match fetch(before, PAGE).await {
+            Some(before) => match fetch(before, page).await {
                 Ok(rows) => Some((rows, fetch)),
                 // The client sees a body that ends early, which no JSON reader takes for a whole one.
                 Err(error) => return Some((Err(std::io::Error::other(error.code)), None)),

@@ -1,9 +1,16 @@
 //! What handlers share.
 
-use std::sync::Arc;
+use std::{num::NonZeroUsize, sync::Arc};
 
 use axum::extract::FromRef;
-use lectern_shared::{clock::Clock, db::Db, runtime::Runtime};
+use lectern_shared::{
+    clock::{Clock, Timestamp},
+    db::Db,
+    ids::ApiTokenId,
+    runtime::Runtime,
+};
+use lru::LruCache;
+use parking_lot::Mutex;
 
 use crate::auth::{jwt::Jwt, password::Passwords, throttle::Throttle};
 
@@ -14,7 +21,12 @@ pub(crate) struct AppState {
     pub(crate) jwt: Arc<Jwt>,
     pub(crate) passwords: Passwords,
     pub(crate) throttle: Arc<Throttle>,
+    /// When this process last noted the use of an API token.
+    pub(crate) touched: Arc<Mutex<LruCache<ApiTokenId, Timestamp>>>,
 }
+
+/// API tokens whose last use is remembered.
+const TOUCHED: NonZeroUsize = NonZeroUsize::MIN.saturating_add(9_999);
 
 impl AppState {
     pub(crate) fn new(runtime: Runtime) -> Self {
@@ -22,6 +34,7 @@ impl AppState {
             jwt: Arc::new(Jwt::new(&runtime.keyring, runtime.settings.jwt_ttl)),
             passwords: Passwords::new(),
             throttle: Arc::new(Throttle::default()),
+            touched: Arc::new(Mutex::new(LruCache::new(TOUCHED))),
             runtime,
         }
     }

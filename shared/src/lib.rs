@@ -3,6 +3,7 @@
 
 pub mod blobs;
 pub mod clock;
+pub mod compute;
 pub mod config;
 pub mod db;
 pub mod egress;

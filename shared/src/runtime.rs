@@ -1,6 +1,12 @@
 //! Puts the parts together. This is the one place that picks an implementation for each part from the settings.
 
-use std::{fs::File, io, os::unix::fs::OpenOptionsExt, path::Path, sync::Arc};
+use std::{
+    fs::File,
+    io,
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::Path,
+    sync::Arc,
+};
 
 use secrecy::SecretString;
 use uuid::Uuid;
@@ -8,6 +14,7 @@ use uuid::Uuid;
 use crate::{
     blobs::{BlobError, Blobs},
     clock::Clock,
+    compute::Compute,
     config::Settings,
     db::{self, Db, DbError, Location, migrate::MigrationError, singletons},
     egress::{Egress, EgressError, EgressPolicy},
@@ -77,6 +84,8 @@ pub struct Runtime {
     pub index: Arc<dyn SearchIndex>,
     /// Search over it.
     pub search: Search,
+    /// Blocking work on behalf of requests.
+    pub compute: Compute,
     /// The way out for everything that a user can steer.
     pub egress: Egress,
     /// Held for as long as the process uses the data directory.
@@ -108,6 +117,7 @@ impl Runtime {
                 ..EgressPolicy::default()
             })?,
             settings: Arc::new(settings),
+            compute: Compute::per_core(),
             db,
             keyring,
             blobs,
@@ -122,7 +132,8 @@ impl Runtime {
 /// half of the truth.
 fn lock_data_dir(path: &Path) -> Result<File, StartError> {
     let fail = |source| StartError::DataDir { path: path.display().to_string(), source };
-    std::fs::create_dir_all(path).map_err(fail)?;
+    // What is in it is nobody else's business on this machine.
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(fail)?;
     let lock =
         File::options().create(true).truncate(false).write(true).open(path.join("lock")).map_err(fail)?;
     match lock.try_lock() {

@@ -172,3 +172,7 @@ impl Search {
         Ok(set)
     }
 }
+
+#[cfg(test)]
+#[path = "search_tests.rs"]
+mod tests;

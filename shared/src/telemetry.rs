@@ -14,6 +14,11 @@ pub fn init(filter: &str, format: LogFormat) -> Result<(), ConfigError> {
     let filter = EnvFilter::try_new(filter)
         .map_err(|error| ConfigError { setting: "LECTERN_LOG".to_owned(), problem: error.to_string() })?;
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // The message of a panic may hold text of a document; the place is enough to find it.
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map(ToString::to_string);
+        tracing::error!(place, "panicked");
+    }));
     // A second subscriber is refused: in tests, which share a process, the first one stays.
     let _ = match format {
         LogFormat::Text => builder.with_ansi(std::io::stderr().is_terminal()).try_init(),

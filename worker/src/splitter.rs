@@ -26,7 +26,8 @@ struct Tokens;
 
 impl ChunkSizer for Tokens {
     fn size(&self, chunk: &str) -> usize {
-        approximate_tokens(chunk)
+        // Blanks are no tokens, but a passage of megabytes of them is none either.
+        approximate_tokens(chunk).max(chunk.len() / 64)
     }
 }
 

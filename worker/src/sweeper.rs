@@ -16,6 +16,7 @@ use lectern_shared::{
     shutdown::Shutdown,
 };
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::jitter;
@@ -24,6 +25,8 @@ const EVERY: Duration = Duration::from_secs(3);
 /// How often it is swept when there is nothing to do.
 const IDLE_EVERY: Duration = Duration::from_mins(1);
 const CLOCK_EVERY: Duration = Duration::from_mins(1);
+/// The longest that one sweep may take; what is left waits for the next.
+const PATIENCE: Duration = Duration::from_mins(5);
 /// How long one process keeps the broom without saying so again.
 const LEASE: Duration = Duration::from_secs(15);
 const LEASE_NAME: &str = "sweeper";
@@ -45,28 +48,37 @@ enum SweepError {
 pub(crate) fn start(runtime: Runtime, shutdown: &Shutdown) {
     let soft = shutdown.soft().clone();
     shutdown.spawn(async move {
-        let mut sweeper = Sweeper { runtime, me: Uuid::now_v7(), clock_set: Instant::now(), swept: None };
+        let mut sweeper = Sweeper {
+            runtime,
+            soft: soft.clone(),
+            me: Uuid::now_v7(),
+            clock_set: Instant::now(),
+            swept: None,
+        };
         let mut failing = false;
         loop {
             tokio::select! {
                 () = soft.cancelled() => return,
                 () = tokio::time::sleep(jitter(EVERY)) => {}
             }
-            match sweeper.sweep().await {
-                Ok(()) => failing = false,
-                // One line for an outage, not one for every try.
-                Err(error) if !failing => {
-                    failing = true;
-                    tracing::warn!(%error, "housekeeping failed; trying again");
-                }
-                Err(_) => {}
+            // A store that hangs must not hold the broom for ever.
+            let problem = match tokio::time::timeout(PATIENCE, sweeper.sweep()).await {
+                Ok(Ok(())) => None,
+                Ok(Err(error)) => Some(error.to_string()),
+                Err(_) => Some("it took too long".to_owned()),
+            };
+            // One line for an outage, not one for every try.
+            if let Some(problem) = problem.as_ref().filter(|_| !failing) {
+                tracing::warn!(problem, "housekeeping failed; trying again");
             }
+            failing = problem.is_some();
         }
     });
 }
 
 struct Sweeper {
     runtime: Runtime,
+    soft: CancellationToken,
     /// Who holds the broom.
     me: Uuid,
     clock_set: Instant,
@@ -90,22 +102,53 @@ impl Sweeper {
         if idle && self.swept.is_some_and(|swept| swept.elapsed() < IDLE_EVERY) {
             return Ok(());
         }
-        let mut tx = runtime.db.begin().await?;
-        let mine = singletons::hold_lease(&mut tx, LEASE_NAME, self.me, now, now.plus(LEASE)).await?;
-        tx.commit().await?;
-        if !mine {
+        if !self.hold_broom().await? {
             return Ok(());
         }
         self.swept = Some(Instant::now());
         release_all(runtime, now).await?;
         let mut tx = runtime.db.begin().await?;
         generations::abandon(&mut tx, now.plus(runtime.settings.index_grace)).await?;
-        traces::expire(&mut tx, runtime.clock.now(), BATCH).await?;
         tx.commit().await?;
-        purge_generations(runtime, &generations).await?;
-        purge_documents(runtime, &documents).await?;
+        self.expire_traces().await?;
+        for generation in &generations {
+            // Whoever else took the broom meanwhile goes on with it.
+            if self.soft.is_cancelled() || !self.hold_broom().await? {
+                return Ok(());
+            }
+            // One that cannot be removed does not keep the others.
+            if let Err(error) = purge_generation(runtime, generation).await {
+                tracing::warn!(%error, generation = %generation.id, "a generation could not be purged yet");
+            }
+        }
+        for document in documents {
+            if let Err(error) = purge_document(runtime, document).await {
+                tracing::warn!(%error, %document, "a deleted document could not be purged yet");
+            }
+        }
         let waiting = usize::try_from(depth.due).unwrap_or(0);
         runtime.jobs.doorbell().ring(waiting.min(runtime.settings.jobs.concurrency));
+        Ok(())
+    }
+
+    /// Whether this process is the one that sweeps, for a while from now.
+    async fn hold_broom(&self) -> Result<bool, DbError> {
+        let now = self.runtime.jobs.now();
+        let mut tx = self.runtime.db.begin().await?;
+        let mine = singletons::hold_lease(&mut tx, LEASE_NAME, self.me, now, now.plus(LEASE)).await?;
+        tx.commit().await?;
+        Ok(mine)
+    }
+
+    async fn expire_traces(&self) -> Result<(), DbError> {
+        while !self.soft.is_cancelled() {
+            let mut tx = self.runtime.db.begin().await?;
+            let expired = traces::expire(&mut tx, self.runtime.clock.now(), BATCH).await?;
+            tx.commit().await?;
+            if expired < u64::from(BATCH) {
+                break;
+            }
+        }
         Ok(())
     }
 }
@@ -127,34 +170,29 @@ pub(crate) async fn release_all(runtime: &Runtime, before: Timestamp) -> Result<
     Ok(())
 }
 
-/// Removes what no search reads any more: replaced and abandoned generations, and those of deleted documents.
-async fn purge_generations(runtime: &Runtime, generations: &[Purgeable]) -> Result<(), SweepError> {
-    for generation in generations {
-        runtime.index.remove(generation.id).await?;
-        loop {
-            let mut tx = runtime.db.begin().await?;
-            let more = chunks::purge_some(&mut tx, generation.id).await?;
-            if !more {
-                generations::delete(&mut tx, generation.id).await?;
-            }
-            tx.commit().await?;
-            if !more {
-                break;
-            }
+/// Removes what no search reads any more: a replaced or abandoned generation, or one of a deleted document.
+async fn purge_generation(runtime: &Runtime, generation: &Purgeable) -> Result<(), SweepError> {
+    runtime.index.remove(generation.id).await?;
+    loop {
+        let mut tx = runtime.db.begin().await?;
+        let more = chunks::purge_some(&mut tx, generation.id).await?;
+        let gone = !more && generations::delete(&mut tx, generation.id).await?;
+        tx.commit().await?;
+        if gone {
+            tracing::debug!(generation = %generation.id, document = %generation.document_id, "generation purged");
         }
-        tracing::debug!(generation = %generation.id, document = %generation.document_id, "generation purged");
+        if !more {
+            return Ok(());
+        }
     }
-    Ok(())
 }
 
-/// Forgets deleted documents of which nothing is left.
-async fn purge_documents(runtime: &Runtime, documents: &[DocumentId]) -> Result<(), SweepError> {
-    for document in documents {
-        runtime.blobs.remove_document(*document).await?;
-        let mut tx = runtime.db.begin().await?;
-        documents::drop_tombstone(&mut tx, *document).await?;
-        tx.commit().await?;
-        tracing::info!(%document, "document purged");
-    }
+/// Forgets a deleted document of which nothing is left.
+async fn purge_document(runtime: &Runtime, document: DocumentId) -> Result<(), SweepError> {
+    runtime.blobs.remove_document(document).await?;
+    let mut tx = runtime.db.begin().await?;
+    documents::drop_tombstone(&mut tx, document).await?;
+    tx.commit().await?;
+    tracing::info!(%document, "document purged");
     Ok(())
 }

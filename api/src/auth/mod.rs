@@ -68,20 +68,31 @@ const MISSING: &str =
 const MISSING_TOKEN: &str = "Send the header `X_SERVICE_API_KEY` with the value of an API token.";
 const INVALID: &str = "The credentials are not valid, or not valid any more. Sign in again.";
 
-/// The credential behind `Bearer`, in either spelling of the header.
+/// The credential behind `Bearer`, in either spelling of the header: a proxy may use the other one for itself.
 fn bearer(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
-    let Some(value) = headers.get(header::AUTHORIZATION).or_else(|| headers.get(AUTORIZATION)) else {
-        return Ok(None);
-    };
-    let refused = || ApiError::unauthorized("The header must have the form `Bearer <token>`.");
-    let (scheme, credential) = value.to_str().map_err(|_| refused())?.split_once(' ').ok_or_else(refused)?;
-    if scheme.eq_ignore_ascii_case("bearer") { Ok(Some(credential.trim())) } else { Err(refused()) }
+    let mut present = false;
+    for name in [header::AUTHORIZATION, AUTORIZATION] {
+        for value in headers.get_all(name) {
+            present = true;
+            let credential = value.to_str().ok().and_then(|value| value.split_once(' '));
+            if let Some((_, credential)) =
+                credential.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
+            {
+                return Ok(Some(credential.trim()));
+            }
+        }
+    }
+    if present {
+        Err(ApiError::unauthorized("The header must have the form `Bearer <token>`."))
+    } else {
+        Ok(None)
+    }
 }
 
 async fn authenticate(state: &AppState, credential: &str) -> Result<User, ApiError> {
     let invalid = || ApiError::unauthorized(INVALID);
     if credential.starts_with(token::PREFIX) {
-        return token::authenticate(&state.runtime, credential).await?.ok_or_else(invalid);
+        return token::authenticate(state, credential).await?.ok_or_else(invalid);
     }
     let claims = state.jwt.verify(credential, state.runtime.clock.now()).ok_or_else(invalid)?;
     let user = db::accounts::find(&state.runtime.db, claims.sub).await?.ok_or_else(invalid)?;

@@ -1,13 +1,13 @@
 //! Passwords: argon2id, off the async threads, a bounded number at once.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use argon2::{
     Argon2,
     password_hash::{PasswordHasher, PasswordVerifier, phc::PasswordHash},
 };
+use lectern_shared::compute::Compute;
 use secrecy::{ExposeSecret, SecretString};
-use tokio::sync::Semaphore;
 
 use crate::error::ApiError;
 
@@ -15,7 +15,7 @@ use crate::error::ApiError;
 /// current OWASP minimum.
 #[derive(Clone)]
 pub(crate) struct Passwords {
-    slots: Arc<Semaphore>,
+    compute: Compute,
 }
 
 /// What a password of nobody is compared with, so that an unknown account takes as long as a known one.
@@ -33,13 +33,12 @@ impl Passwords {
     pub(crate) fn new() -> Self {
         // Ready before the first unknown account asks, or that one would take longer.
         std::thread::spawn(|| LazyLock::force(&NOBODY));
-        let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
-        Self { slots: Arc::new(Semaphore::new(cores)) }
+        Self { compute: Compute::per_core() }
     }
 
     /// The password's hash, in PHC form.
     pub(crate) async fn hash(&self, password: SecretString) -> Result<String, ApiError> {
-        self.run(move || hash(password.expose_secret().as_bytes())).await?.map_err(|error| {
+        self.compute.run(move || hash(password.expose_secret().as_bytes())).await?.map_err(|error| {
             tracing::error!(%error, "a password could not be hashed");
             ApiError::internal()
         })
@@ -51,22 +50,14 @@ impl Passwords {
         password: SecretString,
         hash: Option<String>,
     ) -> Result<bool, ApiError> {
-        self.run(move || {
-            let known = hash.is_some();
-            let fits = matches(password.expose_secret().as_bytes(), hash.as_deref().unwrap_or(&NOBODY));
-            known && fits
-        })
-        .await
-    }
-
-    async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, ApiError> {
-        let slot = Arc::clone(&self.slots).acquire_owned().await.map_err(|_| ApiError::internal())?;
-        // The slot goes with the work: a caller that goes away does not let another begin before it ends.
-        let done = tokio::task::spawn_blocking(move || {
-            let _slot = slot;
-            work()
-        });
-        done.await.map_err(|_| ApiError::internal())
+        Ok(self
+            .compute
+            .run(move || {
+                let known = hash.is_some();
+                let fits = matches(password.expose_secret().as_bytes(), hash.as_deref().unwrap_or(&NOBODY));
+                known && fits
+            })
+            .await?)
     }
 }
 

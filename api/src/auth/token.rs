@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use lectern_shared::{
+    clock::Timestamp,
     db::{self, DbError, Tx},
     ids::{ApiTokenId, UserId},
     model::user::{ApiToken, User},
@@ -12,7 +13,7 @@ use lectern_shared::{
 };
 use secrecy::SecretString;
 
-use crate::error::ApiError;
+use crate::{error::ApiError, state::AppState};
 
 /// What every API token begins with.
 pub(crate) const PREFIX: &str = "lec_";
@@ -74,12 +75,15 @@ pub(crate) fn reveal(keyring: &Keyring, token: &ApiToken) -> Result<SecretString
 }
 
 /// Who holds a token; none when it was never given out or is deleted.
-pub(crate) async fn authenticate(runtime: &Runtime, value: &str) -> Result<Option<User>, DbError> {
+pub(crate) async fn authenticate(state: &AppState, value: &str) -> Result<Option<User>, DbError> {
+    let runtime = &state.runtime;
     let Some(owner) = db::accounts::find_token_owner(&runtime.db, &sha256(value.as_bytes())).await? else {
         return Ok(None);
     };
     let now = runtime.clock.now();
-    if owner.last_used_at.is_none_or(|last| now.since(last) > TOUCH_EVERY) {
+    let stale = |last: Option<Timestamp>| last.is_none_or(|last| now.since(last) > TOUCH_EVERY);
+    // Remembered before it is written: of many requests at once one writes.
+    if stale(owner.last_used_at) && stale(state.touched.lock().put(owner.token_id, now)) {
         let (db, id) = (runtime.db.clone(), owner.token_id);
         // A note for people; no request waits for it or fails by it.
         tokio::spawn(async move {

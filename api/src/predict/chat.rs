@@ -64,13 +64,16 @@ pub(super) async fn compose(
     step.usage = Some(outcome.usage);
     step.end(trace);
     let (text, sources) = (outcome.text, sources.to_vec());
-    let cited = tokio::task::spawn_blocking(move || {
-        let sources: Vec<_> =
-            sources.iter().map(|source| Source { n: source.n, text: &source.passage.chunk.text }).collect();
-        cite(&text, &sources, &|claim, passage| best_sentence(claim, passage))
-    })
-    .await
-    .map_err(|_| ApiError::internal())?;
+    let cited = runtime
+        .compute
+        .run(move || {
+            let sources: Vec<_> = sources
+                .iter()
+                .map(|source| Source { n: source.n, text: &source.passage.chunk.text })
+                .collect();
+            cite(&text, &sources, &|claim, passage| best_sentence(claim, passage))
+        })
+        .await?;
     let finish_reason = match outcome.finish_reason {
         FinishReason::Length => "length",
         FinishReason::Stop | FinishReason::ToolCalls | FinishReason::ContentFilter | FinishReason::Other => {

@@ -6,7 +6,7 @@
 
 mod markdown;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::ops::Range;
 
@@ -50,6 +50,11 @@ pub type BestSentence<'a> = &'a dyn Fn(&str, &str) -> Option<Range<usize>>;
 
 /// The most digits of a marker: `[2024]` is a year.
 const MAX_DIGITS: usize = 3;
+const MAX_NUMBER: usize = 999;
+
+/// What stands between the numbers of a marker, and within a range of them.
+const SEPARATORS: [char; 4] = [',', ';', '，', '、'];
+const RANGE_SIGNS: [char; 2] = ['-', '–'];
 
 /// The most numbers that a range like `[1-3]` stands for.
 const MAX_RANGE: usize = 50;
@@ -58,9 +63,24 @@ const MAX_RANGE: usize = 50;
 const MIN_QUOTE_WORDS: usize = 3;
 const MIN_QUOTE_CHARACTERS: usize = 12;
 
+/// A longer span in quotation marks is no quotation: the model forgot the closing mark, or copies a whole document.
+const MAX_QUOTE_BYTES: usize = 10_000;
+
+/// The end of a sentence that is looked up in a passage.
+const MAX_CLAIM_BYTES: usize = 2_000;
+
+/// The most citations that are worked out, and the most places in the answer at which they are: whatever a model
+/// writes when it runs in circles, or on a document's behalf, costs no more than this. The markers after that are
+/// only checked for unknown numbers.
+const MAX_LOOKS: usize = 200;
+const MAX_PLACES: usize = 1_000;
+
+/// The most bytes that an answer gains when ranges like `[0-9]` are written out without their unknown numbers.
+const MAX_GROWTH: usize = 64 * 1024;
+
 /// Checks the markers of an answer against the passages.
 ///
-/// Takes time in proportion to the answer, and one look into a passage for each marker: for answers of untrusted
+/// Takes time in proportion to the answer, and at most [`MAX_LOOKS`] looks into a passage: for answers of untrusted
 /// length this is work for a blocking thread.
 pub fn cite(answer: &str, sources: &[Source<'_>], best_sentence: BestSentence<'_>) -> CitedAnswer {
     let code = code_spans(answer);
@@ -68,49 +88,118 @@ pub fn cite(answer: &str, sources: &[Source<'_>], best_sentence: BestSentence<'_
         let after = code.partition_point(|span| span.start <= at);
         after > 0 && at < code[after - 1].end
     };
+    let passages = Passages::new(sources);
     let markers = markers(answer, &is_code);
     let spans = quoted_spans(answer, &is_code);
     let ends = sentence_ends(answer, &spans, &markers);
     let mut citations: Vec<Cited> = Vec::new();
     let mut seen = HashSet::new();
-    let mut cluster_start = 0;
-    let mut previous_cluster_end = 0;
-    for (position, marker) in markers.iter().enumerate() {
+    // What has been looked up already: each wording has a number, which is cheaper to compare.
+    let mut wordings: HashMap<Wording, usize> = HashMap::new();
+    let mut looked_up = HashSet::new();
+    // Markers with nothing but blanks between them stand in one place, and cite for the same words.
+    let mut place_start = 0;
+    let mut previous_place_end = 0;
+    let mut places = 0;
+    let mut of_place: Option<(Wording, usize)> = None;
+    'markers: for (position, marker) in markers.iter().enumerate() {
         let adjacent =
             position > 0 && answer[markers[position - 1].bytes.end..marker.bytes.start].trim().is_empty();
         if !adjacent {
-            cluster_start = marker.bytes.start;
-            previous_cluster_end = if position == 0 { 0 } else { markers[position - 1].bytes.end };
+            place_start = marker.bytes.start;
+            previous_place_end = if position == 0 { 0 } else { markers[position - 1].bytes.end };
+            of_place = None;
         }
-        let sentence = sentence_before(answer, cluster_start, &ends);
-        let quoted = quote_before(&spans, cluster_start, sentence.start, previous_cluster_end)
-            .map(|range| without_markers(answer, range, &markers))
-            .filter(|quote| is_long_enough(quote));
-        for n in &marker.numbers {
-            let Some(source) = sources.iter().find(|source| source.n == *n) else { continue };
-            let cited = if let Some(quote) = &quoted {
-                let range = verify_quote(quote, source.text);
-                Cited { n: *n, quote: quote.clone(), verified: range.is_some(), range }
-            } else {
-                let claim = without_markers(answer, sentence.clone(), &markers);
-                let range = best_sentence(&claim, source.text)
-                    .filter(|range| source.text.get(range.clone()).is_some());
-                let quote = range.clone().map_or_else(String::new, |range| source.text[range].to_owned());
-                Cited { n: *n, quote, verified: false, range }
-            };
+        for n in marker.numbers(answer) {
+            let Some(passage) = passages.get(n) else { continue };
+            if of_place.is_none() {
+                places += 1;
+                if places > MAX_PLACES {
+                    break 'markers;
+                }
+            }
+            let (wording, id) = of_place.get_or_insert_with(|| {
+                let sentence = sentence_before(answer, place_start, &ends);
+                let wording = quote_before(&spans, place_start, sentence.start, previous_place_end)
+                    .filter(|range| range.len() <= MAX_QUOTE_BYTES)
+                    .map(|range| without_markers(answer, range, &markers))
+                    .filter(|quote| is_long_enough(quote))
+                    .map_or_else(|| Wording::Claim(claim(answer, sentence, &markers)), Wording::Quote);
+                let next = wordings.len();
+                let id = *wordings.entry(wording.clone()).or_insert(next);
+                (wording, id)
+            });
+            if !looked_up.insert((*id, n)) {
+                continue;
+            }
+            if looked_up.len() > MAX_LOOKS {
+                break 'markers;
+            }
+            let cited = wording.look_up(n, passage, best_sentence);
             if seen.insert((cited.n, cited.quote.clone())) {
                 citations.push(cited);
             }
         }
     }
-    CitedAnswer { text: without_unknown(answer, &markers, sources), citations }
+    CitedAnswer { text: without_unknown(answer, &markers, &passages), citations }
+}
+
+/// What a marker stands for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Wording {
+    /// Words in quotation marks.
+    Quote(String),
+    /// The model's own sentence, or the end of a long one.
+    Claim(String),
+}
+
+impl Wording {
+    fn look_up(&self, n: usize, passage: &str, best_sentence: BestSentence<'_>) -> Cited {
+        match self {
+            Self::Quote(quote) => {
+                let range = verify_quote(quote, passage);
+                Cited { n, quote: quote.clone(), verified: range.is_some(), range }
+            }
+            Self::Claim(claim) => {
+                let range =
+                    best_sentence(claim, passage).filter(|range| passage.get(range.clone()).is_some());
+                let quote = range.clone().map_or_else(String::new, |range| passage[range].to_owned());
+                Cited { n, quote, verified: false, range }
+            }
+        }
+    }
+}
+
+/// The texts of the sources by the numbers that a marker can hold.
+struct Passages<'a>(Vec<Option<&'a str>>);
+
+impl<'a> Passages<'a> {
+    fn new(sources: &[Source<'a>]) -> Self {
+        let mut texts = vec![None; MAX_NUMBER + 1];
+        for source in sources {
+            if let Some(text) = texts.get_mut(source.n) {
+                text.get_or_insert(source.text);
+            }
+        }
+        Self(texts)
+    }
+
+    fn get(&self, n: usize) -> Option<&'a str> {
+        self.0.get(n).copied().flatten()
+    }
 }
 
 /// `[1]`, `[1, 2]`, `[1-3]` or the same in full-width brackets.
 #[derive(Debug)]
 struct Marker {
     bytes: Range<usize>,
-    numbers: Vec<usize>,
+}
+
+impl Marker {
+    /// Read anew each time: a few bytes can stand for a thousand numbers.
+    fn numbers(&self, answer: &str) -> Vec<usize> {
+        numbers(answer[self.bytes.clone()].trim_matches(['[', ']', '【', '】'])).unwrap_or_default()
+    }
 }
 
 fn markers(answer: &str, is_code: &dyn Fn(usize) -> bool) -> Vec<Marker> {
@@ -119,21 +208,32 @@ fn markers(answer: &str, is_code: &dyn Fn(usize) -> bool) -> Vec<Marker> {
         let close = if open == "[" { ']' } else { '】' };
         let rest = &answer[at + open.len()..];
         // Nothing longer than this can be a marker, whatever follows.
-        let Some(length) =
-            rest.char_indices().take(200).find(|(_, end)| *end == close).map(|(length, _)| length)
+        let Some((length, _)) = rest
+            .char_indices()
+            .take(200)
+            .find(|(_, end)| !may_stand_in_marker(*end))
+            .filter(|(_, end)| *end == close)
         else {
             continue;
         };
         let end = at + open.len() + length + close.len_utf8();
-        let label = open == "[" && is_label(answer, at, end);
-        if label || is_code(at) || answer[..at].ends_with('\\') {
+        if numbers(&rest[..length]).is_none() || is_code(at) || answer[..at].ends_with('\\') {
             continue;
         }
-        if let Some(numbers) = numbers(&rest[..length]) {
-            markers.push(Marker { bytes: at..end, numbers });
+        if open == "[" && is_label(answer, at, end) {
+            continue;
         }
+        markers.push(Marker { bytes: at..end });
     }
     markers
+}
+
+/// What [`numbers`] can read.
+fn may_stand_in_marker(character: char) -> bool {
+    character.is_ascii_digit()
+        || character.is_whitespace()
+        || SEPARATORS.contains(&character)
+        || RANGE_SIGNS.contains(&character)
 }
 
 /// The numbers between the brackets, each once; `None` if there is anything else.
@@ -145,8 +245,9 @@ fn numbers(inner: &str) -> Option<Vec<usize>> {
         digits.then(|| text.parse().ok()).flatten()
     };
     let mut numbers = Vec::new();
-    for item in inner.split([',', ';', '，', '、']) {
-        let (first, last) = match item.split_once(['-', '–']) {
+    let mut has = [false; MAX_NUMBER + 1];
+    for item in inner.split(SEPARATORS) {
+        let (first, last) = match item.split_once(RANGE_SIGNS) {
             Some((first, last)) => (number(first)?, number(last)?),
             None => (number(item)?, number(item)?),
         };
@@ -154,7 +255,7 @@ fn numbers(inner: &str) -> Option<Vec<usize>> {
             return None;
         }
         for n in first..=last {
-            if !numbers.contains(&n) {
+            if !std::mem::replace(&mut has[n], true) {
                 numbers.push(n);
             }
         }
@@ -163,13 +264,14 @@ fn numbers(inner: &str) -> Option<Vec<usize>> {
 }
 
 /// The answer without numbers that name no source, and without the blank before a marker that goes altogether.
-fn without_unknown(answer: &str, markers: &[Marker], sources: &[Source<'_>]) -> String {
+fn without_unknown(answer: &str, markers: &[Marker], passages: &Passages<'_>) -> String {
     let mut text = String::with_capacity(answer.len());
     let mut copied = 0;
     for marker in markers {
-        let known: Vec<usize> =
-            marker.numbers.iter().copied().filter(|n| sources.iter().any(|source| source.n == *n)).collect();
-        if known.len() == marker.numbers.len() {
+        let mut known = marker.numbers(answer);
+        let all = known.len();
+        known.retain(|n| passages.get(*n).is_some());
+        if known.len() == all {
             continue;
         }
         text.push_str(&answer[copied..marker.bytes.start]);
@@ -185,6 +287,9 @@ fn without_unknown(answer: &str, markers: &[Marker], sources: &[Source<'_>]) -> 
                 if answer[marker.bytes.start..].starts_with('[') { ('[', ']') } else { ('【', '】') };
             text.push(open);
             for (position, n) in known.iter().enumerate() {
+                if position > 0 && text.len() > copied + MAX_GROWTH {
+                    break;
+                }
                 let _ = write!(text, "{}{n}", if position == 0 { "" } else { ", " });
             }
             text.push(close);
@@ -230,10 +335,18 @@ fn is_abbreviation(before: &str) -> bool {
         "dr", "mr", "mrs", "ms", "prof", "st", "vs", "cf", "fig", "no", "e.g", "i.e", "al", "ca", "approx",
         "z.b", "nr", "bzw",
     ];
-    let word = before
-        .rsplit(|character: char| character.is_whitespace() || character == '(')
-        .next()
-        .unwrap_or_default();
+    const LONGEST: usize = 6;
+    let word_end = || {
+        before
+            .chars()
+            .rev()
+            .take_while(|character| !character.is_whitespace() && *character != '(')
+            .take(LONGEST + 1)
+    };
+    if word_end().count() > LONGEST {
+        return false;
+    }
+    let word = &before[before.len() - word_end().map(char::len_utf8).sum::<usize>()..];
     let initial = word.chars().count() == 1 && word.chars().all(char::is_uppercase);
     initial || KNOWN.contains(&word.to_lowercase().as_str())
 }
@@ -252,6 +365,16 @@ fn quote_before(spans: &[QuotedSpan], at: usize, sentence: usize, previous: usiz
     let span = spans.get(after.checked_sub(1)?)?;
     let of_this = span.outer.end > sentence && span.outer.start >= previous;
     of_this.then(|| span.inner.start..span.inner.end.min(at))
+}
+
+/// A sentence as it is looked up: its end, if it is long, without markers.
+fn claim(text: &str, sentence: Range<usize>, markers: &[Marker]) -> String {
+    let mut start = text.ceil_char_boundary(sentence.end.saturating_sub(MAX_CLAIM_BYTES)).max(sentence.start);
+    let before = markers.partition_point(|marker| marker.bytes.start < start);
+    if let Some(cut) = before.checked_sub(1).and_then(|before| markers.get(before)) {
+        start = start.max(cut.bytes.end).min(sentence.end);
+    }
+    without_markers(text, start..sentence.end, markers)
 }
 
 fn without_markers(text: &str, range: Range<usize>, markers: &[Marker]) -> String {
@@ -273,7 +396,7 @@ fn is_long_enough(quote: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::ops::Range;
+    use std::{cell::RefCell, ops::Range};
 
     use super::{CitedAnswer, Source, cite};
 
@@ -410,6 +533,134 @@ mod tests {
             }
             let once = check(&answer);
             assert!(once.citations.iter().all(|cited| (1..=2).contains(&cited.n)), "{answer:?}");
+        }
+    }
+
+    /// The claims that are looked up in passages, for sources 1 to `count` that know no good sentence.
+    fn looks(answer: &str, count: usize) -> (Vec<String>, CitedAnswer) {
+        let sources: Vec<_> = (1..=count).map(|n| Source { n, text: SKY }).collect();
+        let claims = RefCell::new(Vec::new());
+        let cited = cite(answer, &sources, &|claim, _| {
+            claims.borrow_mut().push(claim.to_owned());
+            None
+        });
+        (claims.into_inner(), cited)
+    }
+
+    #[test]
+    fn the_same_claim_is_looked_up_once_in_each_passage() {
+        assert_eq!(looks("Blue [1]. Blue [1, 2][1]. Blue [2].", 2).0, ["Blue.", "Blue."].map(|_| "Blue"));
+        let flood = "[1-12]".repeat(175_000);
+        let (claims, cited) = looks(&flood, 12);
+        assert_eq!((claims.len(), cited.citations.len()), (12, 12));
+        assert_eq!(cited.text, flood);
+    }
+
+    #[test]
+    fn a_flood_of_different_claims_is_looked_up_two_hundred_times() {
+        let mut flood: String =
+            (0..50_000).fold(String::new(), |text, k| text + &format!("Fact {k} [1-12]. "));
+        let (claims, cited) = looks(&format!("{flood}Blue [13, 2] [99]."), 12);
+        assert_eq!(claims.len(), 200);
+        assert_eq!(claims.last().unwrap(), "Fact 16");
+        flood.push_str("Blue [2].");
+        assert_eq!(cited.text, flood);
+    }
+
+    #[test]
+    fn two_hundred_citations_of_an_answer_are_all_worked_out() {
+        let answer =
+            (0..200).fold(String::new(), |text, k| text + &format!("The value “number {k} of many” [1]. "));
+        assert_eq!(list(&answer).len(), 200);
+    }
+
+    #[test]
+    fn quotations_that_repeat_or_never_end_are_looked_up_once() {
+        let (_, cited) = looks(&"“the sky is blue at noon” [1]. ".repeat(30_000), 1);
+        assert_eq!(cited.citations.len(), 1);
+        assert!(cited.citations[0].verified);
+        let (claims, cited) =
+            looks(&format!("Say “{}” {}", "many words ".repeat(45_000), "[1-50]".repeat(80_000)), 50);
+        assert_eq!(claims.len(), 50);
+        assert!(cited.citations.iter().all(|cited| cited.quote.is_empty() && !cited.verified));
+    }
+
+    #[test]
+    fn of_an_endless_sentence_the_end_is_the_claim() {
+        let (claims, _) = looks(&format!("{}[1, 2] the end [1].", "é[1, 2]".repeat(150_000)), 1);
+        assert_eq!(claims.len(), 200);
+        let (claims, _) = looks(&format!("{}x[9, 8] the end [1].", "é".repeat(500_000)), 1);
+        assert!(claims[0].ends_with("éx the end"), "{}", claims[0]);
+        assert!((1_900..=2_000).contains(&claims[0].len()));
+        let (claims, _) = looks(&format!("{}[1, 2]{} [3].", "a".repeat(500_000), "b".repeat(1_997)), 3);
+        assert_eq!(
+            claims.last().unwrap(),
+            &"b".repeat(1_997),
+            "a marker that is cut is not part of the claim"
+        );
+    }
+
+    #[test]
+    fn ranges_without_their_unknown_numbers_do_not_swell_the_answer() {
+        let flood = "[0-49]".repeat(175_000);
+        let text = looks(&flood, 49).1.text;
+        assert!(text.starts_with("[1, 2, 3, 4"));
+        assert!(text.ends_with("[1]"));
+        assert!(text.len() < flood.len() + 100_000);
+    }
+
+    #[test]
+    fn hostile_answers_are_read_in_one_go() {
+        const LENGTH: usize = 1 << 20;
+        let full = |part: &str| part.repeat(LENGTH / part.len());
+        let half = |part: &str| part.repeat(LENGTH / 2 / part.len());
+        let mut answers: Vec<String> = [
+            "[",
+            "【",
+            "]",
+            "[1",
+            "[1](",
+            "[1](a",
+            "x[1]",
+            "x.[1]",
+            "x[9]",
+            "x. [1] ",
+            "[1]:",
+            "[1]\n",
+            "“",
+            "“x[1]",
+            "\"",
+            "“a b c”[1]",
+            "`",
+            "`\n",
+            "``a` ",
+            "```a`\n",
+            "~~~\n",
+            "\n",
+            " ",
+            ".",
+            ".)",
+            ". [",
+            "[1-50]",
+            "[1-50,51-99,100-149,150-199]",
+            "[ ",
+            "\\",
+            "x",
+            "中[1]。",
+        ]
+        .map(full)
+        .to_vec();
+        for (first, second) in
+            [(" ", "[1]"), ("\t", "[9]"), ("x", "[1] x"), ("“x ", "[1]"), ("x[1]", "”"), ("x", "[1]y ")]
+        {
+            answers.push(half(first) + &half(second));
+        }
+        answers.push(format!("“{}”{}", half("some words "), half("[1]")));
+        for answer in answers {
+            let (claims, cited) = looks(&answer, 12);
+            let shown: String = answer.chars().take(20).collect();
+            assert!(claims.len() <= 200, "{shown}");
+            assert!(cited.text.len() <= answer.len() + 100_000, "{shown}");
         }
     }
 

@@ -2,7 +2,10 @@
 
 use std::fmt::Write;
 
-use lectern_shared::index::lexical::{best_sentence, covered_terms};
+use lectern_shared::{
+    compute::Compute,
+    index::lexical::{best_sentence, covered_terms},
+};
 
 use super::{Composed, cite::Cited, quote::verify_quote, retrieve::NumberedPassage};
 use crate::error::ApiError;
@@ -15,10 +18,12 @@ const THRESHOLD: f32 = 0.34;
 const OF_BEST: f32 = 0.6;
 
 /// Composes an answer from the passages.
-pub(super) async fn compose(question: String, sources: Vec<NumberedPassage>) -> Result<Composed, ApiError> {
-    tokio::task::spawn_blocking(move || quote_best(&question, &sources))
-        .await
-        .map_err(|_| ApiError::internal())
+pub(super) async fn compose(
+    compute: &Compute,
+    question: String,
+    sources: Vec<NumberedPassage>,
+) -> Result<Composed, ApiError> {
+    Ok(compute.run(move || quote_best(&question, &sources)).await?)
 }
 
 fn quote_best(question: &str, sources: &[NumberedPassage]) -> Composed {

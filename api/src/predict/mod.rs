@@ -57,7 +57,9 @@ pub(crate) async fn run(runtime: &Runtime, agent: &Agent, question: &Question) -
     })?;
     let sources = retrieve::retrieve(runtime, agent, &question.text, &mut trace).await?;
     let composed = match provider {
-        Provider::Extractive => extractive::compose(question.text.clone(), sources.clone()).await?,
+        Provider::Extractive => {
+            extractive::compose(&runtime.compute, question.text.clone(), sources.clone()).await?
+        }
         Provider::OpenAiChat
         | Provider::OpenAi
         | Provider::Anthropic
@@ -85,7 +87,7 @@ async fn keep(runtime: &Runtime, agent: &Agent, question: &Question, body: &Valu
         return;
     };
     let complete = body.to_string().len() <= LARGEST_TRACE;
-    let kept = if complete { body.clone() } else { trace::without_texts(body.clone()) };
+    let kept = if complete { body.clone() } else { trace::shortened(body.clone(), LARGEST_TRACE) };
     let now = runtime.clock.now();
     let stored = StoredTrace {
         id,

@@ -9,6 +9,10 @@ use std::ops::Range;
 
 use unicode_normalization::char::{canonical_combining_class, decompose_canonical, decompose_compatible};
 
+/// How often, for each of their characters, two texts may be compared for their hyphens alone. Only texts made for
+/// it, one letter over and over, need more; these are not found.
+const HYPHEN_CHECKS: usize = 16;
+
 /// Finds a quotation in a text: the byte range from the first quoted word to the last, or `None`.
 ///
 /// Parts between ellipses (`…`, `...`, `[...]`, `(…)`) must stand in the text in the same order.
@@ -23,10 +27,11 @@ pub fn verify_quote(quote: &str, text: &str) -> Option<Range<usize>> {
 }
 
 fn find_in_order(parts: &[Vec<Unit>], text: &[Unit]) -> Option<Range<usize>> {
+    let mut checks = HYPHEN_CHECKS * (text.len() + parts.iter().map(Vec::len).sum::<usize>());
     let mut from = 0;
     let mut found: Option<Range<usize>> = None;
     for part in parts {
-        let at = find(part, text, from)?;
+        let at = find(part, text, from, &mut checks)?;
         from = at + part.len();
         let bytes = text[at].bytes.start..text[from - 1].bytes.end;
         found = Some(found.map_or(bytes.clone(), |whole| whole.start..bytes.end));
@@ -132,8 +137,9 @@ fn joined_letter(rest: &str, line_end: LineEndHyphen) -> (Option<Hyphen>, usize)
     (Some(if next.is_alphabetic() { Hyphen::AtLineEnd } else { Hyphen::Written }), gap)
 }
 
-/// The first place, from `from` on, at which `part` stands in `text` (Knuth-Morris-Pratt).
-fn find(part: &[Unit], text: &[Unit], from: usize) -> Option<usize> {
+/// The first place, from `from` on, at which `part` stands in `text` (Knuth-Morris-Pratt); `checks` is what may be
+/// spent on hyphens.
+fn find(part: &[Unit], text: &[Unit], from: usize, checks: &mut usize) -> Option<usize> {
     let mut borders = vec![0; part.len()];
     let mut length = 0;
     for at in 1..part.len() {
@@ -151,8 +157,11 @@ fn find(part: &[Unit], text: &[Unit], from: usize) -> Option<usize> {
         length += usize::from(unit.character == part.get(length)?.character);
         if length == part.len() {
             let start = at + 1 - length;
-            if is_whole(text, start, at + 1) && same_hyphens(part, &text[start..=at]) {
-                return Some(start);
+            if is_whole(text, start, at + 1) {
+                *checks = checks.checked_sub(part.len())?;
+                if same_hyphens(part, &text[start..=at]) {
+                    return Some(start);
+                }
             }
             length = borders[length - 1];
         }
@@ -445,6 +454,24 @@ mod tests {
         let text = "ab ".repeat(200_000);
         assert!(verify_quote(&format!("{}x", "ab ".repeat(50_000)), &text).is_none());
         assert!(verify_quote(&"ab ".repeat(100_000), &text).is_some());
+    }
+
+    #[test]
+    fn a_hyphen_that_is_missing_everywhere_is_not_looked_for_forever() {
+        let quote = format!("{}-中", "中".repeat(20_000));
+        assert!(verify_quote(&quote, &"中".repeat(300_000)).is_none());
+        assert_eq!(found("中中-中", "中中中中 中中-中中"), Some("中中-中"));
+    }
+
+    #[test]
+    fn a_quotation_of_nothing_but_signs_is_read_in_one_go() {
+        for sign in
+            ["[", "[ ", "[…", "[...", "( ", ".", "..[", "-", "a-", "a- ", "a-\n", "\u{AD}", "“", "\u{301}"]
+        {
+            let quote = sign.repeat(400_000 / sign.len());
+            assert!(verify_quote(&quote, "A short text.").is_none(), "{sign:?}");
+            assert!(verify_quote("other words", &quote).is_none(), "{sign:?}");
+        }
     }
 
     #[test]

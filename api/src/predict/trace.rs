@@ -103,14 +103,24 @@ fn show_usage(usage: Usage) -> Value {
     json!({"inputTokens": usage.input_tokens, "outputTokens": usage.output_tokens, "cost": null, "source": source})
 }
 
-/// A trace that is too large, without the texts of the passages.
-pub(super) fn without_texts(mut trace: Value) -> Value {
-    for step in trace.get_mut("steps").and_then(Value::as_array_mut).into_iter().flatten() {
-        for document in step.get_mut("documents").and_then(Value::as_array_mut).into_iter().flatten() {
-            if let Some(document) = document.as_object_mut() {
-                document.remove("text");
-            }
+/// A trace of at most `largest` bytes: first without the texts of the passages, then without what the model said and was
+/// asked, which the answer itself still holds.
+pub(super) fn shortened(mut trace: Value, largest: usize) -> Value {
+    let steps = |trace: &mut Value, cut: fn(&mut serde_json::Map<String, Value>)| {
+        for step in trace.get_mut("steps").and_then(Value::as_array_mut).into_iter().flatten() {
+            step.as_object_mut().map(cut);
         }
+    };
+    steps(&mut trace, |step| {
+        for document in step.get_mut("documents").and_then(Value::as_array_mut).into_iter().flatten() {
+            document.as_object_mut().and_then(|document| document.remove("text"));
+        }
+    });
+    if trace.to_string().len() > largest {
+        steps(&mut trace, |step| {
+            step.insert("observation".to_owned(), Value::Null);
+            step.insert("input".to_owned(), Value::Null);
+        });
     }
     trace
 }

@@ -4,7 +4,7 @@ use axum::{Router, extract::State, http::Uri, routing::get};
 use lectern_shared::{
     db,
     ids::{AgentDocumentId, AgentId, DocumentId},
-    model::{agent::AgentDocument, job::JobState},
+    model::agent::AgentDocument,
     runtime::Runtime,
 };
 use serde_json::{Value, json};
@@ -50,32 +50,26 @@ async fn create(State(runtime): State<Runtime>, caller: Caller, Valid(body): Val
     let agent = body.agent.ok_or_else(|| ApiError::not_found("agent"))?;
     let document = body.document.ok_or_else(|| ApiError::not_found("document"))?;
     let mut tx = runtime.db.begin().await?;
+    // Locked first, so that a document which is deleted at this moment is not linked.
+    if !db::documents::lock(&mut tx, caller.id(), document).await? {
+        return Err(ApiError::not_found("document"));
+    }
     let link = db::agents::link(&mut tx, caller.id(), agent, document, runtime.clock.now()).await?;
-    let link = link.ok_or_else(|| ApiError::not_found("agent or document"))?;
+    let link = link.ok_or_else(|| ApiError::not_found("agent"))?;
+    // Whoever links a document means to ask it: one of which nothing is searchable, and nothing under way, is tried again.
+    let queued = db::jobs::gave_up(&mut tx, document).await?;
+    if queued {
+        runtime.jobs.enqueue_ingest(&mut tx, caller.id(), document).await?;
+    }
     tx.commit().await?;
-    queue_unless_usable(&runtime, &caller, document).await?;
+    if queued {
+        runtime.jobs.doorbell().ring(1);
+    }
     let mut shown = show(&link);
     if let Some(shown) = shown.as_object_mut() {
         shown.insert("user".to_owned(), json!({}));
     }
     Ok(data(shown))
-}
-
-/// Whoever links a document means to ask it: one whose ingestion failed or was cancelled, and of which nothing is
-/// searchable, is tried again.
-async fn queue_unless_usable(runtime: &Runtime, caller: &Caller, id: DocumentId) -> Result<(), ApiError> {
-    let Some(document) = db::documents::find(&runtime.db, caller.id(), id).await? else { return Ok(()) };
-    let ended = match document.ingestion.state {
-        JobState::Dead | JobState::Cancelled => true,
-        JobState::Queued | JobState::Running | JobState::Done => false,
-    };
-    if ended && document.search_index.is_none() {
-        let mut tx = runtime.db.begin().await?;
-        runtime.jobs.enqueue_ingest(&mut tx, caller.id(), id).await?;
-        tx.commit().await?;
-        runtime.jobs.doorbell().ring(1);
-    }
-    Ok(())
 }
 
 async fn index(State(runtime): State<Runtime>, caller: Caller, uri: Uri, paging: Paging) -> Answer {

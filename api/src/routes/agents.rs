@@ -113,7 +113,7 @@ fn llm(fields: &mut Fields<'_>) -> (Llm, Option<SecretString>) {
                     && url.username().is_empty()
                     && url.password().is_none() => {}
             Ok(_) | Err(_) => {
-                fields.refuse("base_url", "must be an http or https address without credentials")
+                fields.refuse("base_url", "must be an http or https address without credentials");
             }
         },
         None if parsed == Ok(Provider::OpenAiCompatible) => {

@@ -76,17 +76,19 @@ async fn sign_in(
     Valid(body): Valid<SignIn>,
 ) -> Answer {
     let key = email_key(&body.email);
-    let (account, address) = (format!("account {key}"), format!("address {}", peer.ip()));
-    state.throttle.attempt(&[account.clone(), address.clone()], state.runtime.clock.now())?;
+    let attempt = state.throttle.attempt(&key, Some(peer.ip()), state.runtime.clock.now())?;
     let found = db::accounts::find_by_email(&state.runtime.db, &key).await?;
     let hash = found.as_ref().map(|credentials| credentials.password_hash.clone());
     let fits = state.passwords.verify(body.password, hash).await?;
     match found.filter(|_| fits) {
         Some(credentials) => {
-            state.throttle.succeeded(&account, &address);
+            attempt.succeeded();
             session(&state, &credentials.user)
         }
-        None => Err(ApiError::unauthorized("The e-mail or the password is wrong.")),
+        None => {
+            attempt.failed();
+            Err(ApiError::unauthorized("The e-mail or the password is wrong."))
+        }
     }
 }
 

@@ -100,7 +100,11 @@ impl FromFields for Body {
         let r#type = fields.choice("type", &DocumentType::choices()).unwrap_or(DocumentType::Txt);
         let url = fields.optional_text("url", URL).map(|url| url.trim().to_owned()).unwrap_or_default();
         let content = fields.optional_text("content", usize::MAX);
+        let refused =
+            ["url", "content"].iter().any(|name| fields.get(name).is_some_and(|value| !value.is_string()));
         match (url.is_empty(), &content) {
+            // Of a wrong type, which was said already.
+            (true, None) if refused => {}
             (true, None) => fields.refuse("url", "is required, unless the text is given as content"),
             (false, Some(_)) => fields.refuse("content", "cannot be given together with url"),
             (true, Some(_)) if !matches!(r#type, DocumentType::Txt | DocumentType::Csv) => {
@@ -116,12 +120,23 @@ impl FromFields for Body {
             description: fields.optional_text("description", DESCRIPTION).unwrap_or_default(),
             url,
             content,
-            metadata: fields.object("metadata"),
+            metadata: metadata(fields),
             splitter: fields.nested("splitter", splitter).flatten(),
             pages,
             authorization: fields.nested("authorization", authorization).flatten(),
         }
     }
+}
+
+/// Largest metadata, in bytes of JSON: it is shown in every list.
+const METADATA: usize = 16 * 1024;
+
+fn metadata(fields: &mut Fields<'_>) -> Option<Map<String, Value>> {
+    let metadata = fields.object("metadata")?;
+    if json!(metadata).to_string().len() > METADATA {
+        fields.refuse("metadata", format_args!("must have at most {METADATA} bytes"));
+    }
+    Some(metadata)
 }
 
 fn check_url(url: &str, fields: &mut Fields<'_>) {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::{
-    Json, Router,
+    Router,
     extract::State,
     http::StatusCode,
     response::{IntoResponse, Response},
@@ -12,7 +12,7 @@ use axum::{
 use lectern_shared::{config::EmbedderKind, db, runtime::Runtime};
 use serde_json::{Value, json};
 
-use crate::{response::data, state::AppState};
+use crate::{error::ApiError, response::data, state::AppState};
 
 /// A part that does not answer within this is down.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -81,7 +81,13 @@ async fn ready(State(runtime): State<Runtime>) -> Response {
     let up = database_up && queue_up && index_up && blobs_up;
     let parts =
         json!({"database": database, "queue": queue, "index": index, "blobs": blobs, "embedder": embedder});
-    let status = if up { "ready" } else { "not_ready" };
-    let body = json!({"success": up, "data": {"status": status, "parts": parts}});
-    (if up { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }, Json(body)).into_response()
+    if up {
+        return data(json!({"status": "ready", "parts": parts}));
+    }
+    let error = ApiError::new(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "not_ready",
+        "A part of the service is down; see `data`.",
+    );
+    ApiError { data: Some(Box::new(json!({"status": "not_ready", "parts": parts}))), ..error }.into_response()
 }

@@ -12,13 +12,16 @@ use crate::{
     auth::Caller,
     error::ApiError,
     extract::{PathId, parameter},
-    response::{Answer, Paging, data, list},
+    response::{Answer, Paging, data, list_by},
     state::AppState,
 };
 
 pub(crate) fn router() -> Router<AppState> {
     Router::new().route("/traces", get(index)).route("/traces/{id}", get(find))
 }
+
+/// Traces may have a megabyte each.
+const PAGE: u32 = 10;
 
 fn show(trace: &StoredTrace) -> Value {
     json!({
@@ -38,7 +41,7 @@ async fn index(State(runtime): State<Runtime>, caller: Caller, uri: Uri, paging:
     if let Some(agent) = agent {
         db::agents::find(&runtime.db, caller.id(), agent).await?.ok_or_else(unknown)?;
     }
-    list(paging, move |before, limit| {
+    list_by(PAGE, paging, move |before, limit| {
         let (runtime, user) = (runtime.clone(), caller.id());
         async move {
             let now = runtime.clock.now();

@@ -64,14 +64,18 @@ impl FromFields for Change {
 async fn change(State(state): State<AppState>, caller: Caller, Valid(body): Valid<Change>) -> Answer {
     let mut hash = None;
     if let (Some(new), Some(current)) = (body.password, body.current_password) {
-        let key = format!("password {}", caller.id());
-        state.throttle.attempt(std::slice::from_ref(&key), state.runtime.clock.now())?;
+        let attempt = state.throttle.attempt(
+            &format!("password of {}", caller.id()),
+            None,
+            state.runtime.clock.now(),
+        )?;
         let stored = db::accounts::find_credentials(&state.runtime.db, caller.id()).await?;
         if !state.passwords.verify(current, stored.map(|credentials| credentials.password_hash)).await? {
+            attempt.failed();
             let message = "is not the account's password".to_owned();
             return Err(ApiError::invalid(vec![FieldError { path: "currentPassword".to_owned(), message }]));
         }
-        state.throttle.succeeded(&key, "");
+        attempt.succeeded();
         hash = Some(state.passwords.hash(new).await?);
     }
     let mut tx = state.runtime.db.begin().await?;

@@ -21,12 +21,28 @@ impl std::fmt::Debug for Source {
 
 impl Source {
     /// The process's environment.
-    pub fn environment() -> Self {
-        // A variable that is no Unicode text can be none of ours.
-        let environment = std::env::vars_os()
-            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-            .collect();
-        Self { environment, file: BTreeMap::new() }
+    ///
+    /// # Errors
+    /// When the value of a setting is no Unicode text.
+    pub fn environment() -> Result<Self, ConfigError> {
+        let mut environment = BTreeMap::new();
+        for (name, value) in std::env::vars_os() {
+            // A name that is no Unicode text can be none of ours.
+            let Ok(name) = name.into_string() else { continue };
+            match value.into_string() {
+                Ok(value) => {
+                    environment.insert(name, value);
+                }
+                Err(_) if is_setting(&name) => {
+                    return Err(ConfigError {
+                        setting: name,
+                        problem: "is not valid Unicode text".to_owned(),
+                    });
+                }
+                Err(_) => {}
+            }
+        }
+        Ok(Self { environment, file: BTreeMap::new() })
     }
 
     /// The given names and values instead of an environment.
@@ -61,33 +77,40 @@ impl Source {
         Ok(self)
     }
 
-    /// Names in the environment that look like settings and are none.
+    /// Names in the environment that look like settings, and are none of this version's.
     pub fn unknown(&self) -> Vec<&str> {
         self.environment
             .keys()
             .map(String::as_str)
-            .filter(|name| name.starts_with("LECTERN_") && !is_setting(name))
+            .filter(|name| (name.starts_with("LECTERN_") || LATER.contains(name)) && !is_setting(name))
             .collect()
     }
 
     /// The value of a setting; an empty one counts as unset. The value of `NAME_FILE` is the name of a file to read it from,
     /// for secrets.
     pub(super) fn get(&self, name: &str) -> Result<Option<String>, ConfigError> {
-        let plain = self.lookup(name);
         let secret =
             SETTINGS.iter().any(|setting| setting.name == name && setting.secret) || is_provider_key(name);
-        let Some(path) = secret.then(|| self.lookup(&format!("{name}_FILE"))).flatten() else {
-            return Ok(plain);
-        };
-        if plain.is_some() {
-            let problem = "is set together with its _FILE variant; keep one".to_owned();
-            return Err(ConfigError { setting: name.to_owned(), problem });
+        let file_name = format!("{name}_FILE");
+        for values in [&self.environment, &self.file] {
+            let lookup = |name: &str| values.get(name).filter(|value| !value.trim().is_empty());
+            match (lookup(name), lookup(&file_name).filter(|_| secret)) {
+                (None, None) => {}
+                (Some(value), None) => return Ok(Some(value.clone())),
+                (Some(_), Some(_)) => {
+                    let problem = "is set together with its _FILE variant; keep one".to_owned();
+                    return Err(ConfigError { setting: name.to_owned(), problem });
+                }
+                (None, Some(path)) => {
+                    let text = std::fs::read_to_string(path).map_err(|error| ConfigError {
+                        setting: file_name.clone(),
+                        problem: format!("{path} cannot be read: {error}"),
+                    })?;
+                    return Ok(Some(text.trim_end_matches(['\r', '\n']).to_owned()));
+                }
+            }
         }
-        let text = std::fs::read_to_string(&path).map_err(|error| ConfigError {
-            setting: format!("{name}_FILE"),
-            problem: format!("{path} cannot be read: {error}"),
-        })?;
-        Ok(Some(text.trim_end_matches(['\r', '\n']).to_owned()))
+        Ok(None)
     }
 
     pub(super) fn secret(&self, name: &str) -> Result<Option<SecretString>, ConfigError> {
@@ -104,15 +127,10 @@ impl Source {
         }
         Ok(keys)
     }
-
-    fn lookup(&self, name: &str) -> Option<String> {
-        self.environment
-            .get(name)
-            .or_else(|| self.file.get(name))
-            .filter(|value| !value.trim().is_empty())
-            .cloned()
-    }
 }
+
+/// Settings of parts that this version does not have.
+const LATER: &[&str] = &["REDIS_URL", "QDRANT_URL", "QDRANT_API_KEY", "OTEL_EXPORTER_OTLP_ENDPOINT"];
 
 const PROVIDER_KEYS: &[&str] = &[
     "OPENAI_API_KEY",

@@ -34,6 +34,8 @@ pub async fn connect(location: &Location) -> Result<Db> {
             let options = PgConnectOptions::from_str(url.expose_secret())
                 .map_err(|_| DbError::Unreadable("DATABASE_URL is not a PostgreSQL URL".to_owned()))?
                 .application_name("lectern")
+                // A statement or a transaction that hangs gives its locks back.
+                .options([("statement_timeout", "60s"), ("idle_in_transaction_session_timeout", "60s")])
                 .disable_statement_logging();
             let pool = PgPoolOptions::new()
                 .max_connections(POSTGRES_CONNECTIONS)

@@ -115,6 +115,21 @@ pub async fn source(db: &Db, user: UserId, id: DocumentId) -> Result<Option<Sour
     .fetch_optional(c))?)
 }
 
+/// Keeps one of a user's documents as it is until the transaction ends; false when there is no such document.
+pub async fn lock(tx: &mut Tx, user: UserId, id: DocumentId) -> Result<bool> {
+    // In the order of locks: the user first.
+    execute!(tx, sqlx::query("UPDATE users SET fair_at = fair_at WHERE id = $1").bind(user))?;
+    let rows = execute!(
+        tx,
+        sqlx::query(
+            "UPDATE documents SET revision = revision WHERE id = $1 AND user_id = $2 AND deleted_at IS NULL"
+        )
+        .bind(id)
+        .bind(user)
+    )?;
+    Ok(rows == 1)
+}
+
 /// Deletes one of a user's documents for every reader at once: links go, its job is cancelled, and its generations are
 /// left for the sweeper, which may begin at `purge_at`. False when there is no such document.
 pub async fn delete(
@@ -195,7 +210,7 @@ pub async fn search_epoch(db: &Db, user: UserId) -> Result<i64> {
 /// All of a user's searchable documents.
 pub async fn active(db: &Db, user: UserId) -> Result<Vec<ActiveDocument>> {
     Ok(on!(db, |c| sqlx::query_as(
-        "SELECT id, name, active_generation, metadata FROM documents
+        "SELECT id, name, active_generation FROM documents
          WHERE user_id = $1 AND deleted_at IS NULL AND active_generation IS NOT NULL ORDER BY id"
     )
     .bind(user)

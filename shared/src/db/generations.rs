@@ -78,8 +78,15 @@ pub async fn purgeable(db: &Db, now: Timestamp, limit: u32) -> Result<Vec<Purgea
     .fetch_all(c))?)
 }
 
-/// Forgets a generation whose chunks and index entries are gone.
-pub async fn delete(tx: &mut Tx, id: GenerationId) -> Result<()> {
-    execute!(tx, sqlx::query("DELETE FROM generations WHERE id = $1 AND state <> 'active'").bind(id))?;
-    Ok(())
+/// Forgets a generation whose index entries are gone. False while it still has chunks: somebody else is removing them.
+pub async fn delete(tx: &mut Tx, id: GenerationId) -> Result<bool> {
+    let rows = execute!(
+        tx,
+        sqlx::query(
+            "DELETE FROM generations WHERE id = $1 AND state <> 'active'
+               AND NOT EXISTS (SELECT 1 FROM chunks WHERE chunks.generation_id = generations.id)"
+        )
+        .bind(id)
+    )?;
+    Ok(rows == 1)
 }

@@ -165,14 +165,20 @@ pub async fn renew(tx: &mut Tx, claim: &Claim, lease_until: Timestamp, report: &
 
 /// Gives a job back untried: the attempt does not count, and it is due at once. False when the claim is no longer held.
 pub async fn hand_back(tx: &mut Tx, claim: &Claim, now: Timestamp) -> Result<bool> {
-    let rows = execute!(tx, sqlx::query(
-            "UPDATE jobs SET state = 'queued', claim_id = NULL, lease_until = NULL, attempts = attempts - 1, run_at = $3,
+    let rows = execute!(
+        tx,
+        sqlx::query(
+            "UPDATE jobs SET state = 'queued', claim_id = NULL, lease_until = NULL, run_at = $3,
+                             attempts = CASE WHEN claimed_revision = (
+                                 SELECT revision FROM documents WHERE documents.id = jobs.document_id)
+                                 THEN attempts - 1 ELSE 0 END,
                              stage = NULL, progress = NULL
              WHERE id = $1 AND claim_id = $2 AND state = 'running'",
         )
         .bind(claim.id)
         .bind(claim.claim_id)
-        .bind(now))?;
+        .bind(now)
+    )?;
     Ok(rows == 1)
 }
 
@@ -328,6 +334,19 @@ pub async fn cancel(tx: &mut Tx, user: UserId, document: DocumentId, now: Timest
     Ok(rows > 0)
 }
 
+/// Whether nothing of a document is searchable, and nothing is under way to change that.
+pub async fn gave_up(tx: &mut Tx, document: DocumentId) -> Result<bool> {
+    let found: Option<JobId> = on!(tx, |c| {
+        sqlx::query_scalar(
+        "SELECT jobs.id FROM jobs JOIN documents ON documents.id = jobs.document_id
+         WHERE jobs.document_id = $1 AND jobs.state IN ('dead', 'cancelled') AND documents.active_generation IS NULL"
+    )
+    .bind(document)
+    .fetch_optional(c)
+    })?;
+    Ok(found.is_some())
+}
+
 /// A job whose worker went away.
 #[derive(Debug, sqlx::FromRow)]
 pub struct Expired {
@@ -339,23 +358,31 @@ pub struct Expired {
     pub attempts: i64,
 }
 
-/// Takes jobs from workers whose lease ran out before `before`: queued again, or dead when no attempt is left.
+/// Takes jobs from workers whose lease ran out before `before`: queued again, or dead when no attempt is left. A document
+/// that changed meanwhile starts afresh.
 pub async fn expire_leases(
     tx: &mut Tx,
     before: Timestamp,
     now: Timestamp,
     error: &IngestionError,
 ) -> Result<Vec<Expired>> {
-    Ok(on!(tx, |c| sqlx::query_as(
-        "UPDATE jobs SET state = CASE WHEN attempts >= max_attempts THEN 'dead' ELSE 'queued' END,
-                         finished_at = CASE WHEN attempts >= max_attempts THEN $2 END,
-                         run_at = $2, last_error = $3, claim_id = NULL, lease_until = NULL
+    Ok(on!(tx, |c| {
+        sqlx::query_as(
+        "UPDATE jobs SET
+             state = CASE WHEN attempts >= max_attempts AND claimed_revision = (
+                 SELECT revision FROM documents WHERE documents.id = jobs.document_id) THEN 'dead' ELSE 'queued' END,
+             finished_at = CASE WHEN attempts >= max_attempts AND claimed_revision = (
+                 SELECT revision FROM documents WHERE documents.id = jobs.document_id) THEN $2 END,
+             attempts = CASE WHEN claimed_revision = (
+                 SELECT revision FROM documents WHERE documents.id = jobs.document_id) THEN attempts ELSE 0 END,
+             run_at = $2, last_error = $3, claim_id = NULL, lease_until = NULL
          WHERE state = 'running' AND lease_until < $1 RETURNING id, state, attempts"
     )
     .bind(before)
     .bind(now)
     .bind(Json(error))
-    .fetch_all(c))?)
+    .fetch_all(c)
+    })?)
 }
 
 /// How much work there is.

@@ -49,8 +49,18 @@ pub async fn run(db: &Db) -> Result<(), MigrationError> {
         .collect();
     let migrator = Migrator::with_migrations(steps);
     match db {
-        // The migrator holds an advisory lock while it works.
-        Db::Postgres(pool) => migrator.run(pool).await?,
+        Db::Postgres(pool) => {
+            let mut connection = pool.acquire().await.map_err(DbError::from)?;
+            // Rebuilding a large table may take longer than any statement of the service.
+            sqlx::query("SET statement_timeout = 0")
+                .execute(&mut *connection)
+                .await
+                .map_err(DbError::from)?;
+            // The migrator holds an advisory lock while it works.
+            let migrated = migrator.run(&mut *connection).await;
+            sqlx::query("RESET statement_timeout").execute(&mut *connection).await.map_err(DbError::from)?;
+            migrated?;
+        }
         Db::Sqlite { writer, .. } => {
             let mut connection = writer.acquire().await.map_err(DbError::from)?;
             // Rebuilding a table with foreign keys on deletes its children.

@@ -122,12 +122,6 @@ impl Db {
     /// Asks the store for the smallest possible answer.
     pub async fn ping(&self) -> Result<()> {
         on!(self, |c| sqlx::query_scalar::<_, i64>("SELECT CAST(1 AS BIGINT)").fetch_one(c))?;
-        match self {
-            Self::Postgres(_) => {}
-            Self::Sqlite { writer, .. } => {
-                sqlx::query_scalar::<_, i64>("SELECT 1").fetch_one(writer).await?;
-            }
-        }
         Ok(())
     }
 

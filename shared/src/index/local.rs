@@ -6,7 +6,6 @@ use std::{collections::HashMap, sync::Arc};
 use async_trait::async_trait;
 use lru::LruCache;
 use parking_lot::Mutex;
-use tokio::sync::Semaphore;
 
 use super::{
     Candidate, Candidates, Entry, IndexError, IndexQuery, IndexWriter, SearchIndex, SpaceVector, Target,
@@ -14,6 +13,7 @@ use super::{
     segment::{Segment, SegmentBuilder},
 };
 use crate::{
+    compute::{Compute, Stopped},
     db::{self, Db, index_segments},
     ids::{GenerationId, UserId},
 };
@@ -34,7 +34,7 @@ struct Inner {
     db: Db,
     cache: Mutex<Cache>,
     /// Scans and builds at once: as many as there are cores.
-    compute: Arc<Semaphore>,
+    compute: Compute,
     /// The cache's size in bytes.
     capacity: u64,
     /// Cold generations are read by one search at a time, so that memory stays bounded when many come at once.
@@ -78,31 +78,15 @@ fn size_of(segments: &Segments) -> u64 {
 impl LocalIndex {
     /// An index over `db` that caches at most `cache_bytes`.
     pub fn new(db: Db, cache_bytes: u64) -> Self {
-        let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
         Self {
             inner: Arc::new(Inner {
                 db,
                 cache: Mutex::new(Cache { entries: LruCache::unbounded(), bytes: 0, capacity: cache_bytes }),
                 capacity: cache_bytes,
-                compute: Arc::new(Semaphore::new(cores)),
+                compute: Compute::per_core(),
                 load: tokio::sync::Mutex::new(()),
             }),
         }
-    }
-
-    /// Runs blocking work, at most one piece a core.
-    async fn compute<T: Send + 'static>(
-        &self,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, IndexError> {
-        let permit =
-            Arc::clone(&self.inner.compute).acquire_owned().await.map_err(|_| IndexError::Stopped)?;
-        tokio::task::spawn_blocking(move || {
-            let _permit = permit;
-            work()
-        })
-        .await
-        .map_err(|_| IndexError::Stopped)
     }
 
     /// Calls `visit` with every segment of these generations and its generation's place in the list, in order. What fits
@@ -158,15 +142,18 @@ impl LocalIndex {
         segments: HashMap<GenerationId, Segments>,
         mut visitor: V,
     ) -> Result<V, IndexError> {
-        self.compute(move || {
-            for (place, generation) in generations.iter().enumerate() {
-                for segment in segments.get(generation).into_iter().flat_map(|segments| segments.iter()) {
-                    visitor.visit(place, segment);
+        Ok(self
+            .inner
+            .compute
+            .run(move || {
+                for (place, generation) in generations.iter().enumerate() {
+                    for segment in segments.get(generation).into_iter().flat_map(|segments| segments.iter()) {
+                        visitor.visit(place, segment);
+                    }
                 }
-            }
-            visitor
-        })
-        .await
+                visitor
+            })
+            .await?)
     }
 
     /// Reads and checks segments. A generation without any has no passages.
@@ -177,19 +164,24 @@ impl LocalIndex {
     ) -> Result<HashMap<GenerationId, Segments>, IndexError> {
         let stored = index_segments::fetch(&self.inner.db, user, generations).await?;
         let all: Vec<GenerationId> = generations.to_vec();
-        self.compute(move || {
+        Ok(self.inner.compute.run(move || {
             let mut read: HashMap<GenerationId, Vec<Segment>> =
                 all.into_iter().map(|g| (g, Vec::new())).collect();
             for blob in stored {
-                let segment = Segment::from_bytes(blob.data).map_err(|error| IndexError::Damaged {
-                    generation: blob.generation_id,
-                    problem: error.to_string(),
-                })?;
+                // One damaged document must not keep all others from being found.
+                let segment = match Segment::from_bytes(blob.data) {
+                    Ok(segment) => segment,
+                    Err(error) => {
+                        let (generation, part) = (blob.generation_id, blob.part);
+                        tracing::error!(%error, %generation, part, "a part of the index is damaged; ingest its document again");
+                        continue;
+                    }
+                };
                 read.entry(blob.generation_id).or_default().push(segment);
             }
-            Ok(read.into_iter().map(|(generation, segments)| (generation, Arc::new(segments))).collect())
+            read.into_iter().map(|(generation, segments)| (generation, Arc::new(segments))).collect()
         })
-        .await?
+        .await?)
     }
 
     fn cached(&self, generations: &[GenerationId]) -> HashMap<GenerationId, Segments> {
@@ -291,8 +283,8 @@ impl Writer<'_> {
             return Ok(());
         }
         let next = new_builder(self.target, self.ordinal)?;
-        let full = self.builder.replace(next).ok_or(IndexError::Stopped)?;
-        let data = self.index.compute(move || full.finish()).await?;
+        let full = self.builder.replace(next).ok_or(Stopped)?;
+        let data = self.index.inner.compute.run(move || full.finish()).await?;
         let Target { claim, generation, .. } = self.target;
         let mut tx = self.index.inner.db.begin().await?;
         if !db::generations::may_write(&mut tx, claim, generation).await? {
@@ -311,10 +303,12 @@ impl IndexWriter for Writer<'_> {
     async fn add(&mut self, entries: Vec<Entry>) -> Result<(), IndexError> {
         let mut entries = entries.into_iter();
         loop {
-            let mut builder = self.builder.take().ok_or(IndexError::Stopped)?;
+            let mut builder = self.builder.take().ok_or(Stopped)?;
             let (builder, rest, added) = self
                 .index
-                .compute(move || {
+                .inner
+                .compute
+                .run(move || {
                     let mut added = 0;
                     while !builder.is_full() {
                         let Some(entry) = entries.next() else { break };

@@ -3,6 +3,8 @@
 
 pub mod lexical;
 mod local;
+#[cfg(test)]
+mod local_tests;
 pub mod score;
 pub mod segment;
 
@@ -12,6 +14,7 @@ use uuid::Uuid;
 pub use local::LocalIndex;
 
 use crate::{
+    compute::Stopped,
     db::DbError,
     ids::{GenerationId, UserId},
     model::job::Claim,
@@ -23,23 +26,15 @@ pub enum IndexError {
     /// The claim under which entries are added is no longer held.
     #[error("the claim is no longer held")]
     ClaimLost,
-    /// What is stored is damaged.
-    #[error("the index of generation {generation} is damaged: {problem}")]
-    Damaged {
-        /// The generation.
-        generation: GenerationId,
-        /// What is wrong.
-        problem: String,
-    },
     /// A passage cannot be indexed.
     #[error("a passage cannot be indexed: {0}")]
     Rejected(#[from] segment::BuildError),
     /// The store under it failed.
     #[error(transparent)]
     Db(#[from] DbError),
-    /// A computation was stopped.
-    #[error("the index stopped working")]
-    Stopped,
+    /// A computation panicked, or the process is ending.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
 }
 
 /// A passage to be indexed.

@@ -70,12 +70,13 @@ impl Jobs {
 
     /// Takes the next due job, if there is one.
     pub async fn claim(&self, worker: &str) -> db::Result<Option<Claim>> {
-        let now = self.now();
         // A glance first: idle workers must not queue for the write lock.
-        if !db::jobs::any_due(&self.db, now).await? {
+        if !db::jobs::any_due(&self.db, self.now()).await? {
             return Ok(None);
         }
         let mut tx = self.db.begin().await?;
+        // Only now, since that may have taken a while and the lease is counted from here.
+        let now = self.now();
         let claim = db::jobs::claim(&mut tx, worker, now, self.lease_end(now)).await?;
         tx.commit().await?;
         Ok(claim)

@@ -1,5 +1,7 @@
 //! Documents, and what the index knows of them.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sqlx::FromRow;
@@ -62,7 +64,7 @@ pub struct PageRange {
 }
 
 /// What is sent to the source's own origin to be let in.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum SourceAuthorization {
     /// `Authorization: Bearer …`.
@@ -82,6 +84,17 @@ pub enum SourceAuthorization {
         /// Name to value.
         headers: std::collections::BTreeMap<String, String>,
     },
+}
+
+/// Without what it holds.
+impl fmt::Debug for SourceAuthorization {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Bearer { .. } => "Bearer",
+            Self::Basic { .. } => "Basic",
+            Self::Headers { .. } => "Headers",
+        })
+    }
 }
 
 /// What is searchable of a document.
@@ -195,6 +208,4 @@ pub struct ActiveDocument {
     pub name: String,
     /// The generation that answers for it.
     pub active_generation: GenerationId,
-    /// The owner's own values.
-    pub metadata: Option<Json<Map<String, Value>>>,
 }

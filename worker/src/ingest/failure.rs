@@ -68,10 +68,11 @@ impl From<IndexError> for Failure {
     fn from(error: IndexError) -> Self {
         match error {
             IndexError::ClaimLost => Self::ClaimLost,
-            IndexError::Rejected(_)
-            | IndexError::Damaged { .. }
-            | IndexError::Db(_)
-            | IndexError::Stopped => Self::Internal(error.to_string()),
+            // The same passage is refused the next time, too.
+            IndexError::Rejected(_) => {
+                Self::permanent("too_large", format!("The document cannot be indexed: {error}."))
+            }
+            IndexError::Db(_) | IndexError::Stopped(_) => Self::Internal(error.to_string()),
         }
     }
 }

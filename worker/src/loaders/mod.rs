@@ -119,7 +119,7 @@ pub(crate) async fn load(
             let length = read_up_to(&mut file, &mut head).await?;
             head.truncate(length);
             file.rewind().await?;
-            let format = match (r#type, sniff(&head, content_type.as_deref())) {
+            let format = match (r#type, sniff(&head, content_type.as_deref(), charset.as_deref())) {
                 // An empty or unrecognisable file under this name is a broken PDF, not something else.
                 (DocumentType::Pdf, Format::Binary) => Format::Pdf,
                 (DocumentType::Pdf, Format::Text | Format::Html) if head.is_empty() => Format::Pdf,
@@ -183,11 +183,12 @@ const MAGIC: &[&[u8]] = &[
 ];
 
 /// Tells a format by its first bytes; what the server called them decides only between kinds of text.
-fn sniff(head: &[u8], content_type: Option<&str>) -> Format {
+fn sniff(head: &[u8], content_type: Option<&str>, charset: Option<&str>) -> Format {
     if head.windows(5).any(|window| window == b"%PDF-") {
         return Format::Pdf;
     }
-    let wide = head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff");
+    let named_wide = charset.is_some_and(|charset| charset.to_ascii_lowercase().starts_with("utf-16"));
+    let wide = named_wide || head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff");
     if !wide && head.contains(&0) {
         return Format::Binary;
     }
@@ -220,7 +221,7 @@ mod tests {
             (b"\x89PNG\r\n\x1a\n\0\0", Some("application/pdf"), Format::Binary),
             (b"a\0b", None, Format::Binary),
         ] {
-            assert_eq!(sniff(head, content_type), format, "{:?}", String::from_utf8_lossy(head));
+            assert_eq!(sniff(head, content_type, None), format, "{:?}", String::from_utf8_lossy(head));
         }
     }
 

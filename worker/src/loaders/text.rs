@@ -50,12 +50,15 @@ fn encoding_of(raw: &[u8], charset: Option<&str>) -> &'static Encoding {
     if let Some((encoding, _)) = Encoding::for_bom(raw) {
         return encoding;
     }
+    let named = charset.and_then(|label| Encoding::for_label(label.as_bytes()));
+    // These look like something else to everyone who was not told.
+    if let Some(encoding) = named.filter(|encoding| !encoding.is_ascii_compatible()) {
+        return encoding;
+    }
     if std::str::from_utf8(raw).is_ok() {
         return UTF_8;
     }
-    if let Some(encoding) = charset.and_then(|label| Encoding::for_label(label.as_bytes()))
-        && encoding != UTF_8
-    {
+    if let Some(encoding) = named.filter(|encoding| *encoding != UTF_8) {
         return encoding;
     }
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
@@ -99,6 +102,7 @@ mod tests {
             (b"\xff\xfeg\0r\0\xfc\0n\0", None, "grün"),
             (b"gr\xc3\xbcn", Some("iso-8859-1"), "grün"),
             (b"gr\xfcn", Some("iso-8859-1"), "grün"),
+            (b"\x1b$B8e\x1b(B", Some("iso-2022-jp"), "後"),
             (b"Stra\xdfe und B\xe4ume f\xfcr alle", None, "Straße und Bäume für alle"),
         ] {
             let (decoded, _, _) = encoding_of(raw, charset).decode(raw);

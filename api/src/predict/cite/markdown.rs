@@ -1,13 +1,14 @@
 //! The little of Markdown that citations must know: what is code, and what is a link.
 
-use std::ops::Range;
+use std::{collections::HashMap, ops::Range};
 
 /// The longest link target, with its title, that is recognised.
 const MAX_LINK_BYTES: usize = 2048;
 
-/// Fenced blocks and code spans, in order.
+/// Fenced blocks and code spans, in order. Takes time in proportion to the text.
 pub(super) fn code_spans(text: &str) -> Vec<Range<usize>> {
     let mut spans: Vec<Range<usize>> = Vec::new();
+    let mut backticks = Backticks::new(text);
     let mut at = 0;
     let mut line_start = true;
     while at < text.len() {
@@ -20,10 +21,10 @@ pub(super) fn code_spans(text: &str) -> Vec<Range<usize>> {
         let ticks = rest.bytes().take_while(|byte| *byte == b'`').count();
         if ticks > 0 {
             line_start = false;
-            match code_span_length(rest, ticks) {
-                Some(length) => {
-                    spans.push(at..at + length);
-                    at += length;
+            match backticks.close(at + ticks, ticks) {
+                Some(end) => {
+                    spans.push(at..end);
+                    at = end;
                 }
                 None => at += ticks,
             }
@@ -66,19 +67,37 @@ fn fenced_length(text: &str) -> Option<usize> {
     Some(text.len())
 }
 
-/// The bytes of the code span that begins with `ticks` backticks, if as many close it within the paragraph.
-fn code_span_length(text: &str, ticks: usize) -> Option<usize> {
-    let mut at = ticks;
-    loop {
-        at += text[at..].find(['`', '\n'])?;
-        if text[at..].starts_with("\n\n") {
-            return None;
+/// Where the runs of backticks stand, so that none is looked for twice.
+struct Backticks<'a> {
+    text: &'a str,
+    starts_by_length: HashMap<usize, Vec<usize>>,
+    paragraph_end: Option<usize>,
+}
+
+impl<'a> Backticks<'a> {
+    fn new(text: &'a str) -> Self {
+        let mut starts_by_length: HashMap<usize, Vec<usize>> = HashMap::new();
+        let mut at = 0;
+        while let Some(gap) = text[at..].find('`') {
+            at += gap;
+            let length = text[at..].bytes().take_while(|byte| *byte == b'`').count();
+            starts_by_length.entry(length).or_default().push(at);
+            at += length;
         }
-        let run = text[at..].bytes().take_while(|byte| *byte == b'`').count();
-        at += run.max(1);
-        if run == ticks {
-            return Some(at);
-        }
+        Self { text, starts_by_length, paragraph_end: None }
+    }
+
+    /// The end of the code span that `ticks` backticks before `from` begin, if as many close it within the
+    /// paragraph. To be asked from front to back.
+    fn close(&mut self, from: usize, ticks: usize) -> Option<usize> {
+        let paragraph_end = match self.paragraph_end {
+            Some(end) if end >= from => end,
+            _ => self.text[from..].find("\n\n").map_or(self.text.len(), |length| from + length),
+        };
+        self.paragraph_end = Some(paragraph_end);
+        let starts = self.starts_by_length.get(&ticks)?;
+        let start = *starts.get(starts.partition_point(|start| *start < from))?;
+        (start < paragraph_end).then_some(start + ticks)
     }
 }
 
@@ -99,4 +118,28 @@ pub(super) fn is_label(answer: &str, start: usize, end: usize) -> bool {
         && rest
             .strip_prefix(':')
             .is_some_and(|rest| rest.split('\n').next().unwrap_or_default().contains("://"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::code_spans;
+
+    fn spans(text: &str) -> Vec<&str> {
+        code_spans(text).into_iter().map(|span| &text[span]).collect()
+    }
+
+    #[test]
+    fn a_code_span_is_closed_by_as_many_backticks_in_its_paragraph() {
+        assert_eq!(spans("a `b` ``c ` d`` `e"), ["`b`", "``c ` d``"]);
+        assert_eq!(spans("``a ` b\n`c` d"), ["` b\n`"]);
+        assert_eq!(spans("`a\n\nb` `c\nd`"), ["` `"]);
+        assert_eq!(spans("`a\n\n\n`b`"), ["`b`"]);
+        assert_eq!(spans("x ```` `a` ```` `"), ["```` `a` ````"]);
+    }
+
+    #[test]
+    fn runs_of_backticks_that_nothing_closes_are_each_looked_for_once() {
+        let text = (1..4_000).fold("x".to_owned(), |text, length| text + &"`".repeat(length) + " ");
+        assert!(code_spans(&text).is_empty());
+    }
 }

@@ -230,6 +230,7 @@ async fn a_tombstone_stays_until_the_last_of_its_generations_is_gone() {
         assert_eq!(purgeable, [active, staging], "{}", t.name);
         for generation in purgeable {
             assert!(documents::tombstones(&t.db, 10).await.unwrap().is_empty(), "{}", t.name);
+            while commit!(t.db, |tx| chunks::purge_some(tx, generation)) {}
             commit!(t.db, |tx| generations::delete(tx, generation));
         }
         assert_eq!(documents::tombstones(&t.db, 10).await.unwrap(), [id], "{}", t.name);
@@ -274,11 +275,7 @@ async fn only_documents_that_answer_are_active() {
         published(&t.db, other, "another's", &["text"], at(0)).await;
         let epoch = documents::search_epoch(&t.db, user).await.unwrap();
 
-        let metadata = json!({"team": "a"});
-        let new = NewDocument { metadata: metadata.as_object(), ..plain(user, "second") };
-        commit!(t.db, |tx| documents::insert(tx, &new, at(0)));
-        enqueue(&t.db, user, new.id, at(0)).await;
-        let held = claim(&t.db, at(0)).await.unwrap();
+        let held = claimed(&t.db, user, "second", at(0)).await;
         let second = staged(&t.db, &held, &["text"], at(0)).await;
         let active = documents::active(&t.db, user).await.unwrap();
         assert_eq!(
@@ -299,7 +296,6 @@ async fn only_documents_that_answer_are_active() {
         let active = documents::active(&t.db, user).await.unwrap();
         let generations: Vec<_> = active.iter().map(|d| d.active_generation).collect();
         assert_eq!(generations, [generation, second], "{}", t.name);
-        assert_eq!(active[1].metadata.as_ref().map(|m| &m.0), metadata.as_object(), "{}", t.name);
         let published = documents::search_epoch(&t.db, user).await.unwrap();
         assert!(published > epoch, "{}", t.name);
         delete(&t.db, user, first, 2).await;

@@ -2,7 +2,7 @@
 
 use crate::{
     db::{
-        documents, generations,
+        chunks, documents, generations,
         jobs::{self, Report},
         testing::{LEASE, at, both, claim, claimed, commit, document, enqueue, publish, staged, user},
     },
@@ -154,5 +154,20 @@ async fn a_cancelled_jobs_generation_is_abandoned_even_when_its_document_waits_a
         commit!(t.db, |tx| jobs::cancel(tx, user, id, at(1)));
         enqueue(&t.db, user, id, at(1)).await;
         assert_eq!(commit!(t.db, |tx| generations::abandon(tx, at(2))), 1, "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn a_generation_is_not_forgotten_while_it_has_passages() {
+    for t in &both().await {
+        let user = user(&t.db, at(0)).await;
+        let held = claimed(&t.db, user, "one", at(0)).await;
+        let generation = staged(&t.db, &held, &["text"], at(0)).await;
+        commit!(t.db, |tx| documents::delete(tx, user, held.document_id, at(1), at(2)));
+        assert!(!commit!(t.db, |tx| generations::delete(tx, generation)), "{}", t.name);
+        assert_eq!(generations::purgeable(&t.db, at(2), 9).await.unwrap().len(), 1, "{}", t.name);
+        while commit!(t.db, |tx| chunks::purge_some(tx, generation)) {}
+        assert!(commit!(t.db, |tx| generations::delete(tx, generation)), "{}", t.name);
+        assert!(generations::purgeable(&t.db, at(2), 9).await.unwrap().is_empty(), "{}", t.name);
     }
 }

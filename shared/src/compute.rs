@@ -1,0 +1,41 @@
+//! Blocking work off the async threads, a bounded number of pieces at once.
+
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+
+/// The work panicked, or the process is ending.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a computation was stopped")]
+pub struct Stopped;
+
+/// Runs blocking work. Cheap to clone; clones share the bound.
+#[derive(Clone, Debug)]
+pub struct Compute {
+    slots: Arc<Semaphore>,
+}
+
+impl Compute {
+    /// As many pieces of work at once as there are cores.
+    pub fn per_core() -> Self {
+        let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+        Self { slots: Arc::new(Semaphore::new(cores)) }
+    }
+
+    /// Runs `work` when a slot is free. The slot goes with the work: a caller that goes away does not let another piece
+    /// begin before this one ends.
+    ///
+    /// # Errors
+    /// [`Stopped`] when the work panicked.
+    pub async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Stopped> {
+        let slot = Arc::clone(&self.slots).acquire_owned().await.map_err(|_| Stopped)?;
+        let done = tokio::task::spawn_blocking(move || {
+            let _slot = slot;
+            work()
+        });
+        done.await.map_err(|_| Stopped)
+    }
+}
