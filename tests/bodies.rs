@@ -27,7 +27,7 @@ const NOWHERE: &str = "http://127.0.0.1:1/source";
 // --- bodies that cannot be read --------------------------------------------------------------------------------------
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_json_object_is_malformed() {
+async fn what_is_no_json_is_malformed_and_what_is_no_object_is_invalid() {
     let service = Service::start().await;
     let ada = service.signed_up("ada@example.com").await;
     for body in [
@@ -45,11 +45,6 @@ async fn what_is_no_json_object_is_malformed() {
         b"{\"name\":\"\xff\"}",
         b"{\"name\":\"a\nb\"}",
         b"\xef\xbb\xbf{}",
-        b"[]",
-        b"\"name\"",
-        b"5",
-        b"true",
-        b"null",
     ] {
         for path in ["/documents", "/auth/sign-in"] {
             let request = ada.request(Method::POST, path).header(CONTENT_TYPE, "application/json");
@@ -57,6 +52,11 @@ async fn what_is_no_json_object_is_malformed() {
             let body = String::from_utf8_lossy(body);
             assert_eq!(status, StatusCode::BAD_REQUEST, "{body:?} to {path}: {answer:#}");
         }
+    }
+    for body in ["[]", "\"name\"", "5", "true", "null"] {
+        let request = ada.request(Method::POST, "/documents").header(CONTENT_TYPE, "application/json");
+        let (status, answer) = envelope(send(request.body(body)).await).await;
+        assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "well-formed, but no object: {body}: {answer:#}");
     }
     assert_eq!(ada.read("/documents").await, json!([]));
 }

@@ -108,7 +108,7 @@ async fn two_hundred_documents_at_once_are_all_ingested_once(mode: Mode) {
 async fn what_cannot_be_ingested_fails_with_a_code_and_a_sentence_and_the_worker_goes_on(mode: Mode) {
     let service = Service::in_mode(mode)
         .env("LECTERN_EGRESS_ALLOW", "127.0.0.1/32")
-        .env("LECTERN_MAX_SOURCE", "64KiB")
+        .env("LECTERN_MAX_SOURCE", "5MiB")
         .env("LECTERN_JOB_MAX_ATTEMPTS", "2")
         .env("LECTERN_FETCH_TIMEOUT", "1s")
         .env("LECTERN_PARSER_TIMEOUT", "2s")
@@ -120,7 +120,7 @@ async fn what_cannot_be_ingested_fails_with_a_code_and_a_sentence_and_the_worker
     scan.add_empty_page();
     let nested = {
         let mut pdf = PdfBuilder::new();
-        let deep = [vec![b'['; 25_000], vec![b']'; 25_000]].concat();
+        let deep = [vec![b'['; 2 << 20], vec![b']'; 2 << 20]].concat();
         pdf.add_page("<< >>", &[b"BT ".as_slice(), &deep, b" TJ ET"].concat());
         pdf.finish()
     };
@@ -141,7 +141,7 @@ async fn what_cannot_be_ingested_fails_with_a_code_and_a_sentence_and_the_worker
             web.serve("/picture", "image/png", &b"\x89PNG\r\n\x1a\n\0\0"[..]),
             "unsupported_content_type",
         ),
-        ("TXT", web.serve("/large", "text/plain", vec![b'x'; 70_000]), "too_large"),
+        ("TXT", web.serve("/large", "text/plain", vec![b'x'; 6 << 20]), "too_large"),
         ("TXT", web.hang("/silent"), "timeout"),
         ("PDF", web.serve("/empty.pdf", pdf, ""), "damaged"),
         ("PDF", web.serve("/half.pdf", pdf, &b"%PDF-1.7\n1 0 obj\n<<"[..]), "damaged"),

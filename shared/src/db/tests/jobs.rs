@@ -388,7 +388,7 @@ async fn a_worker_whose_claim_is_gone_changes_nothing() {
             let later = at(0).plus(LEASE).plus(Duration::from_secs(1));
             match lost {
                 "expired" | "claimed again" => {
-                    assert_eq!(expire(&t.db, later).await, [JobState::Queued], "{on}")
+                    assert_eq!(expire(&t.db, later).await, [JobState::Queued], "{on}");
                 }
                 "handed back" => assert!(hand_back(&t.db, &stale, at(1)).await, "{on}"),
                 "failed" => assert!(fail(&t.db, &stale, Some(at(1)), at(1)).await.is_some(), "{on}"),
