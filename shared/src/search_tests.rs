@@ -223,8 +223,8 @@ impl SearchIndex for Interrupted {
         Ok(candidates)
     }
 
-    async fn remove(&self, generation: GenerationId) -> Result<(), IndexError> {
-        self.inner.remove(generation).await
+    async fn remove(&self, user: UserId, generation: GenerationId) -> Result<(), IndexError> {
+        self.inner.remove(user, generation).await
     }
 
     async fn ping(&self) -> Result<(), IndexError> {

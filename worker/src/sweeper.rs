@@ -172,7 +172,7 @@ pub(crate) async fn release_all(runtime: &Runtime, before: Timestamp) -> Result<
 
 /// Removes what no search reads any more: a replaced or abandoned generation, or one of a deleted document.
 async fn purge_generation(runtime: &Runtime, generation: &Purgeable) -> Result<(), SweepError> {
-    runtime.index.remove(generation.id).await?;
+    runtime.index.remove(generation.user_id, generation.id).await?;
     loop {
         let mut tx = runtime.db.begin().await?;
         let more = chunks::purge_some(&mut tx, generation.id).await?;

@@ -50,12 +50,8 @@ async fn create(State(runtime): State<Runtime>, caller: Caller, Valid(body): Val
     let agent = body.agent.ok_or_else(|| ApiError::not_found("agent"))?;
     let document = body.document.ok_or_else(|| ApiError::not_found("document"))?;
     let mut tx = runtime.db.begin().await?;
-    // Locked first, so that a document which is deleted at this moment is not linked.
-    if !db::documents::lock(&mut tx, caller.id(), document).await? {
-        return Err(ApiError::not_found("document"));
-    }
     let link = db::agents::link(&mut tx, caller.id(), agent, document, runtime.clock.now()).await?;
-    let link = link.ok_or_else(|| ApiError::not_found("agent"))?;
+    let link = link.ok_or_else(|| ApiError::not_found("agent or document"))?;
     // Whoever links a document means to ask it: one of which nothing is searchable, and nothing under way, is tried again.
     let queued = db::jobs::gave_up(&mut tx, document).await?;
     if queued {

@@ -2,7 +2,7 @@
 
 use crate::{
     clock::Timestamp,
-    db::{Db, Result, Tx, execute, on},
+    db::{Db, Result, Tx, documents, execute, on},
     ids::{AgentDocumentId, AgentId, DocumentId, UserId},
     model::agent::{Agent, AgentDocument},
 };
@@ -72,6 +72,10 @@ pub async fn link(
     document: DocumentId,
     now: Timestamp,
 ) -> Result<Option<AgentDocument>> {
+    // A document that is being deleted at this moment must not keep a link.
+    if !documents::lock(tx, user, document).await? {
+        return Ok(None);
+    }
     execute!(
         tx,
         sqlx::query(

@@ -187,9 +187,12 @@ pub async fn tombstones(db: &Db, limit: u32) -> Result<Vec<DocumentId>> {
 
 /// Forgets a deleted document and everything small that hangs on it.
 pub async fn drop_tombstone(tx: &mut Tx, id: DocumentId) -> Result<()> {
-    execute!(tx, sqlx::query("DELETE FROM vectors WHERE document_id = $1").bind(id))?;
-    execute!(tx, sqlx::query("DELETE FROM jobs WHERE document_id = $1").bind(id))?;
-    execute!(tx, sqlx::query("DELETE FROM documents WHERE id = $1 AND deleted_at IS NOT NULL").bind(id))?;
+    let rows =
+        execute!(tx, sqlx::query("DELETE FROM documents WHERE id = $1 AND deleted_at IS NOT NULL").bind(id))?;
+    if rows == 1 {
+        execute!(tx, sqlx::query("DELETE FROM vectors WHERE document_id = $1").bind(id))?;
+        execute!(tx, sqlx::query("DELETE FROM jobs WHERE document_id = $1").bind(id))?;
+    }
     Ok(())
 }
 

@@ -366,6 +366,15 @@ pub async fn expire_leases(
     now: Timestamp,
     error: &IngestionError,
 ) -> Result<Vec<Expired>> {
+    // In the order of locks, and so that a change of a document which is about to be committed is seen below.
+    execute!(
+        tx,
+        sqlx::query(
+            "UPDATE documents SET revision = revision
+             WHERE id IN (SELECT document_id FROM jobs WHERE state = 'running' AND lease_until < $1)"
+        )
+        .bind(before)
+    )?;
     Ok(on!(tx, |c| {
         sqlx::query_as(
         "UPDATE jobs SET
@@ -375,7 +384,9 @@ pub async fn expire_leases(
                  SELECT revision FROM documents WHERE documents.id = jobs.document_id) THEN $2 END,
              attempts = CASE WHEN claimed_revision = (
                  SELECT revision FROM documents WHERE documents.id = jobs.document_id) THEN attempts ELSE 0 END,
-             run_at = $2, last_error = $3, claim_id = NULL, lease_until = NULL
+             last_error = CASE WHEN claimed_revision = (
+                 SELECT revision FROM documents WHERE documents.id = jobs.document_id) THEN $3 END,
+             run_at = $2, claim_id = NULL, lease_until = NULL
          WHERE state = 'running' AND lease_until < $1 RETURNING id, state, attempts"
     )
     .bind(before)

@@ -33,7 +33,8 @@ pub enum MigrationError {
     DanglingRows(usize),
 }
 
-/// Brings the schema up to date; several processes may call this at once, one does the work.
+/// Brings the schema up to date. On PostgreSQL several processes may call this at once, and one does the work; a SQLite file
+/// has one process, which the lock on the data directory ensures.
 pub async fn run(db: &Db) -> Result<(), MigrationError> {
     let steps = STEPS
         .iter()

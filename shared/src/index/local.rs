@@ -42,29 +42,30 @@ struct Inner {
 }
 
 struct Cache {
-    entries: LruCache<GenerationId, Segments>,
+    /// By owner too: a generation is shown to nobody else, whoever names it.
+    entries: LruCache<(UserId, GenerationId), Segments>,
     bytes: u64,
     capacity: u64,
 }
 
 impl Cache {
-    fn insert(&mut self, generation: GenerationId, segments: Segments) {
+    fn insert(&mut self, key: (UserId, GenerationId), segments: Segments) {
         let size = size_of(&segments);
         // What would push out everything else is used once and not kept.
         if size > self.capacity / 2 {
             return;
         }
-        self.remove(generation);
+        self.remove(key);
         self.bytes += size;
-        self.entries.put(generation, segments);
+        self.entries.put(key, segments);
         while self.bytes > self.capacity {
             let Some((_, evicted)) = self.entries.pop_lru() else { break };
             self.bytes -= size_of(&evicted);
         }
     }
 
-    fn remove(&mut self, generation: GenerationId) {
-        if let Some(segments) = self.entries.pop(&generation) {
+    fn remove(&mut self, key: (UserId, GenerationId)) {
+        if let Some(segments) = self.entries.pop(&key) {
             self.bytes -= size_of(&segments);
         }
     }
@@ -97,13 +98,13 @@ impl LocalIndex {
         generations: &Arc<[GenerationId]>,
         mut visitor: V,
     ) -> Result<V, IndexError> {
-        let cached = self.cached(generations);
+        let cached = self.cached(user, generations);
         if cached.len() == generations.len() {
             return self.scan(Arc::clone(generations), cached, visitor).await;
         }
         let _one_at_a_time = self.inner.load.lock().await;
         // Another search may have read them meanwhile.
-        let mut at_hand = self.cached(generations);
+        let mut at_hand = self.cached(user, generations);
         let missing: Vec<_> = generations.iter().filter(|g| !at_hand.contains_key(g)).copied().collect();
         let sizes: HashMap<_, _> =
             index_segments::sizes(&self.inner.db, user, &missing).await?.into_iter().collect();
@@ -111,7 +112,7 @@ impl LocalIndex {
         if u64::try_from(total).unwrap_or(u64::MAX) <= self.inner.capacity / 2 {
             let read = self.read(user, &missing).await?;
             for (generation, segments) in read {
-                self.inner.cache.lock().insert(generation, Arc::clone(&segments));
+                self.inner.cache.lock().insert((user, generation), Arc::clone(&segments));
                 at_hand.insert(generation, segments);
             }
             return self.scan(Arc::clone(generations), at_hand, visitor).await;
@@ -123,7 +124,7 @@ impl LocalIndex {
             piece.push(*generation);
             bytes += sizes.get(generation).copied().unwrap_or(0);
             if bytes >= PIECE || place + 1 == generations.len() {
-                let mut segments = self.cached(&piece);
+                let mut segments = self.cached(user, &piece);
                 let missing: Vec<_> = piece.iter().filter(|g| !segments.contains_key(g)).copied().collect();
                 segments.extend(self.read(user, &missing).await?);
                 // Every place is visited, most without segments in this piece.
@@ -184,9 +185,9 @@ impl LocalIndex {
         .await?)
     }
 
-    fn cached(&self, generations: &[GenerationId]) -> HashMap<GenerationId, Segments> {
+    fn cached(&self, user: UserId, generations: &[GenerationId]) -> HashMap<GenerationId, Segments> {
         let mut cache = self.inner.cache.lock();
-        generations.iter().filter_map(|g| Some((*g, Arc::clone(cache.entries.get(g)?)))).collect()
+        generations.iter().filter_map(|g| Some((*g, Arc::clone(cache.entries.get(&(user, *g))?)))).collect()
     }
 }
 
@@ -219,11 +220,11 @@ impl SearchIndex for LocalIndex {
         Ok(Candidates { lexical: candidates(scored.finish()), dense })
     }
 
-    async fn remove(&self, generation: GenerationId) -> Result<(), IndexError> {
+    async fn remove(&self, user: UserId, generation: GenerationId) -> Result<(), IndexError> {
         let mut tx = self.inner.db.begin().await?;
         index_segments::delete(&mut tx, generation).await?;
         tx.commit().await?;
-        self.inner.cache.lock().remove(generation);
+        self.inner.cache.lock().remove((user, generation));
         Ok(())
     }
 

@@ -117,8 +117,8 @@ pub trait SearchIndex: Send + Sync {
     fn writer<'a>(&'a self, target: Target<'a>) -> Result<Box<dyn IndexWriter + 'a>, IndexError>;
     /// What matches best in the generations that the query names.
     async fn search(&self, query: IndexQuery) -> Result<Candidates, IndexError>;
-    /// Removes everything of a generation; nothing happens when there is nothing.
-    async fn remove(&self, generation: GenerationId) -> Result<(), IndexError>;
+    /// Removes everything of a user's generation; nothing happens when there is nothing.
+    async fn remove(&self, user: UserId, generation: GenerationId) -> Result<(), IndexError>;
     /// Whether it can answer.
     async fn ping(&self) -> Result<(), IndexError>;
 }

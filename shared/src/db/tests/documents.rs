@@ -256,7 +256,6 @@ async fn tombstones_come_oldest_first() {
 }
 
 #[tokio::test]
-#[ignore = "drop_tombstone deletes the job and the vectors of a document that is no tombstone"]
 async fn a_document_that_lives_is_not_dropped() {
     for t in &both().await {
         let user = user(&t.db, at(0)).await;
@@ -305,7 +304,6 @@ async fn only_documents_that_answer_are_active() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "agents::link does not lock the document, so on PostgreSQL the link outlives it"]
 async fn a_document_that_is_deleted_while_it_is_linked_keeps_no_link() {
     for t in &both().await {
         let user = user(&t.db, at(0)).await;

@@ -558,7 +558,6 @@ async fn a_change_during_the_last_attempt_is_not_lost_with_its_worker() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "on PostgreSQL expire_leases judges by the revision from before it waited for the job"]
 async fn a_change_at_the_moment_when_the_last_lease_expires_is_not_lost() {
     for t in &both().await {
         let user = user(&t.db, at(0)).await;

@@ -68,14 +68,6 @@ async fn several_processes_migrate_at_once() {
 }
 
 #[tokio::test]
-#[ignore = "two migrators of one SQLite file both apply the first step, and the later one fails"]
-async fn several_processes_migrate_one_file_at_once() {
-    for t in both_empty().await.iter().filter(|t| t.name == "SQLite") {
-        migrate_in_several_processes(t).await;
-    }
-}
-
-#[tokio::test]
 async fn a_schema_of_a_newer_version_is_refused_and_foreign_keys_stay_on() {
     for t in &both().await {
         commit!(t.db, |tx| async {
