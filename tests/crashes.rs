@@ -32,9 +32,10 @@ async fn start(mode: Mode) -> (Service, Client, Web) {
 
 /// A text that takes a while to split and to index.
 fn long_text() -> String {
-    (0..40_000)
+    let sentences: Vec<_> = (0..40_000)
         .map(|n| format!("Sentence {n} of the chronicle tells of the year {}.\n", n * 7 % 2_000))
-        .collect()
+        .collect();
+    sentences.concat()
 }
 
 /// Waits until the document is in a stage.

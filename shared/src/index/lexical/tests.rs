@@ -355,22 +355,3 @@ fn coverage_is_the_share_of_content_words_that_are_there() {
     near(covered("RFC-9110 semantics", "HTTP semantics are in RFC9110."), 100.0);
     near(covered("", "anything"), 0.0);
 }
-
-#[test]
-#[ignore = "prints the throughput of this machine"]
-fn throughput() {
-    let plain = "The service listens on port 8080; its data (RFC-9110, max_size) is kept in a database. "
-        .repeat(50_000);
-    let accented =
-        "Où est l’école? Les données sont gardées dans une base, à côté du serveur. ".repeat(50_000);
-    for (name, text) in [("English", &plain), ("French", &accented)] {
-        let start = Instant::now();
-        let mut count = 0;
-        tokenize(text, Mode::Document, &mut |_| count += 1);
-        let seconds = start.elapsed().as_secs_f64();
-        println!(
-            "{name}: {:.1} MB/s cut, {count} tokens",
-            f64::from(u32::try_from(text.len()).unwrap()) / 1e6 / seconds
-        );
-    }
-}

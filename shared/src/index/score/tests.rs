@@ -202,21 +202,3 @@ fn an_outlier_is_cut_to_the_range() {
     list.extend((1..100).map(|key| (key, 1.0)));
     assert_eq!(fuse_dbsf(&[list], 1), [(0, 1.0)]);
 }
-
-#[test]
-#[ignore = "prints the throughput of this machine"]
-fn throughput() {
-    let text = "The service listens on a port and stores its data in a database that is kept beside it.";
-    let small = segment(0, &[text]);
-    let many: Vec<&Segment> = std::iter::repeat_n(&small, 50_000).collect();
-    let start = Instant::now();
-    assert_eq!(search_lexical("which port does the service listen on by default", &many, 10).len(), 10);
-    println!("50,000 segments in {:?}", start.elapsed());
-    let row: Vec<f32> = vec![0.05; 384];
-    let rows: Vec<&[f32]> = std::iter::repeat_n(row.as_slice(), 4_000).collect();
-    let large = dense(0, SPACE, &rows);
-    let many: Vec<&Segment> = std::iter::repeat_n(&large, 25).collect();
-    let start = Instant::now();
-    assert_eq!(search_dense(SPACE, &row, &many, 10).len(), 10);
-    println!("100,000 vectors of 384 in {:?}", start.elapsed());
-}
