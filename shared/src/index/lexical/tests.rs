@@ -1,4 +1,4 @@
-use std::{collections::BTreeSet, time::Instant};
+use std::collections::BTreeSet;
 
 use super::{tokenize::MAX_TOKEN_CHARS, *};
 

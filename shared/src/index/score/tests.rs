@@ -1,5 +1,3 @@
-use std::time::Instant;
-
 use super::{
     super::{
         lexical::{AVG_LEN, B, K1},
