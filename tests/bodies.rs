@@ -4,6 +4,8 @@ use futures::future::join_all;
 use reqwest::header::{ALLOW, CONTENT_TYPE, HeaderValue};
 use reqwest::{Method, StatusCode};
 use serde_json::{Map, Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use uuid::Uuid;
 
 use crate::support::client::{Client, PASSWORD, data, envelope, id, send};
@@ -884,4 +886,31 @@ fn with(base: &Value, changes: &Value) -> Value {
         whole[name] = value.clone();
     }
     whole
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refusal_reaches_a_client_that_sends_its_whole_body_first() {
+    let service = Service::start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let address = service.base_url().trim_start_matches("http://").to_owned();
+    let bearer = format!("Authorization: Bearer {}\r\n", ada.token());
+    let body = vec![b'x'; 8 << 20];
+    for (headers, status) in [
+        ("Content-Type: application/json\r\n".to_owned(), "401"),
+        (format!("{bearer}Content-Type: text/plain\r\n"), "415"),
+        (format!("{bearer}Content-Type: application/json\r\n"), "413"),
+    ] {
+        for _ in 0..5 {
+            let mut stream = TcpStream::connect(&address).await.expect("a connection");
+            let head = format!(
+                "POST /api/v1/documents HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{headers}Content-Length: {}\r\n\r\n",
+                body.len()
+            );
+            stream.write_all(head.as_bytes()).await.expect("the head is taken");
+            stream.write_all(&body).await.expect("the body is taken to its end");
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).await.expect("the answer is read to its end");
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
+        }
+    }
 }

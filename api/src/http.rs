@@ -4,6 +4,7 @@ use std::{panic::AssertUnwindSafe, time::Instant};
 
 use axum::{
     Json,
+    body::Body,
     extract::{MatchedPath, Request, State},
     http::{HeaderName, HeaderValue, StatusCode, header},
     middleware::Next,
@@ -14,7 +15,7 @@ use serde_json::json;
 use tracing::Instrument;
 use uuid::Uuid;
 
-use crate::{error::ApiError, state::AppState};
+use crate::{error::ApiError, leftover::Leftover, state::AppState};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -39,12 +40,16 @@ pub(crate) async fn observe(State(_): State<AppState>, request: Request, next: N
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let started = Instant::now();
     let span = tracing::info_span!("request", id);
+    let (parts, body) = request.into_parts();
+    let leftover = Leftover::new(body);
+    let request = Request::from_parts(parts, Body::new(leftover.clone()));
     let answer = async {
         let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;
         let mut response = answered.unwrap_or_else(|_| {
             tracing::error!("the handler panicked");
             ApiError::internal().into_response()
         });
+        leftover.drain();
         if let Some(error) = response.extensions_mut().remove::<ApiError>() {
             let allow = response.headers_mut().remove(header::ALLOW);
             response = error_response(&error, &id);

@@ -4,13 +4,15 @@ mod auth;
 mod error;
 mod extract;
 mod http;
+mod leftover;
 pub mod llm;
 pub mod predict;
 mod response;
 mod routes;
+mod server;
 mod state;
 
-use std::{io, net::SocketAddr};
+use std::io;
 
 use axum::{Router, middleware};
 use lectern_shared::{
@@ -53,11 +55,5 @@ pub fn router(runtime: Runtime) -> Router {
 
 /// Answers requests on `listener` until the shutdown begins, then until those in hand are answered.
 pub async fn serve(runtime: Runtime, listener: TcpListener, shutdown: Shutdown) -> io::Result<()> {
-    let app = router(runtime).into_make_service_with_connect_info::<SocketAddr>();
-    let (soft, hard) = (shutdown.soft().clone(), shutdown.hard().clone());
-    let server = axum::serve(listener, app).with_graceful_shutdown(soft.cancelled_owned());
-    tokio::select! {
-        served = server => served,
-        () = hard.cancelled() => Ok(()),
-    }
+    server::serve(router(runtime), listener, &shutdown).await
 }

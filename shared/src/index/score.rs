@@ -173,7 +173,8 @@ impl LexicalScorer {
 }
 
 /// The best `limit` passages for a question by BM25, best first, with the IDF of exactly these segments.
-pub fn search_lexical(query: &str, segments: &[&Segment], limit: usize) -> Vec<Hit> {
+#[cfg(test)]
+pub(crate) fn search_lexical(query: &str, segments: &[&Segment], limit: usize) -> Vec<Hit> {
     let mut search = LexicalSearch::new(query);
     for segment in segments {
         search.count(segment);
@@ -219,7 +220,8 @@ impl DenseSearch {
 }
 
 /// The best `limit` passages for a question's vector, best first.
-pub fn search_dense(space: Uuid, vector: &[f32], segments: &[&Segment], limit: usize) -> Vec<Hit> {
+#[cfg(test)]
+pub(crate) fn search_dense(space: Uuid, vector: &[f32], segments: &[&Segment], limit: usize) -> Vec<Hit> {
     let mut search = DenseSearch::new(space, vector.to_vec(), limit);
     for (index, segment) in segments.iter().enumerate() {
         search.add(index, segment);

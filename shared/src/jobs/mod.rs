@@ -134,6 +134,68 @@ fn backoff(attempts: i64) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::db::testing::{ATTEMPTS, TestDb, at, both, document, user};
+
+    /// A queue whose time is set by the test.
+    fn queue(t: &TestDb, clock: &Clock) -> Jobs {
+        let settings = JobSettings {
+            concurrency: 1,
+            timeout: Duration::from_mins(1),
+            max_attempts: 3,
+            lease: Duration::from_mins(1),
+        };
+        Jobs::new(t.db.clone(), clock.clone(), settings, Doorbell::Local(LocalDoorbell::default()))
+    }
+
+    fn passing() -> IngestionError {
+        IngestionError { code: "timeout".to_owned(), message: "Too slow.".to_owned(), retryable: true }
+    }
+
+    #[tokio::test]
+    async fn a_claim_that_is_renewed_outlasts_its_lease_and_one_that_is_not_is_lost() {
+        for t in &both().await {
+            let clock = Clock::manual(at(0));
+            let jobs = queue(t, &clock);
+            let owner = user(&t.db, at(0)).await;
+            document(&t.db, owner, "slow", at(0)).await;
+            let claim = jobs.claim("first").await.unwrap().expect(t.name);
+            let expire = async || {
+                let mut tx = t.db.begin().await.unwrap();
+                let expired =
+                    db::jobs::expire_leases(&mut tx, jobs.now(), jobs.now(), &passing()).await.unwrap();
+                tx.commit().await.unwrap();
+                expired.len()
+            };
+            clock.advance(Duration::from_secs(50));
+            assert!(jobs.renew(&claim, &Report::default()).await.unwrap(), "{}", t.name);
+            clock.advance(Duration::from_secs(50));
+            assert_eq!(expire().await, 0, "{}: it was renewed", t.name);
+            clock.advance(Duration::from_secs(20));
+            assert_eq!(expire().await, 1, "{}: it was silent for a lease", t.name);
+            assert!(!jobs.renew(&claim, &Report::default()).await.unwrap(), "{}", t.name);
+            assert!(jobs.claim("second").await.unwrap().is_some(), "{}: another takes over", t.name);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_failed_attempt_is_due_again_after_its_pause_until_none_is_left() {
+        for t in &both().await {
+            let clock = Clock::manual(at(0));
+            let jobs = queue(t, &clock);
+            let owner = user(&t.db, at(0)).await;
+            document(&t.db, owner, "flaky", at(0)).await;
+            for attempt in 1..=i64::from(ATTEMPTS) {
+                let claim = jobs.claim("worker").await.unwrap().expect(t.name);
+                assert_eq!(claim.attempts, attempt, "{}", t.name);
+                let state = jobs.fail(&claim, &passing(), &Report::default()).await.unwrap();
+                let last = attempt == claim.max_attempts;
+                assert_eq!(state, Some(if last { JobState::Dead } else { JobState::Queued }), "{}", t.name);
+                assert!(jobs.claim("worker").await.unwrap().is_none(), "{}: not before the pause", t.name);
+                clock.advance(LONGEST_BACKOFF);
+            }
+            assert!(jobs.claim("worker").await.unwrap().is_none(), "{}: it is not tried for ever", t.name);
+        }
+    }
 
     #[test]
     fn the_pause_grows_and_has_an_end() {
