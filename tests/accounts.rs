@@ -42,6 +42,7 @@ in_both_modes!(
     nothing_opens_without_good_credentials,
     the_shell_adds_accounts_to_a_closed_service,
     a_password_set_from_the_shell_ends_earlier_sign_ins,
+    a_deleted_account_takes_everything_with_it_and_frees_its_email
 );
 
 // --- signing up ------------------------------------------------------------------------------------------------------
@@ -403,10 +404,11 @@ async fn an_api_token_tells_when_it_was_last_used(mode: Mode) {
 // --- bad credentials -------------------------------------------------------------------------------------------------
 
 /// Everything that needs credentials.
-const ROUTES: [(Method, &str); 25] = [
+const ROUTES: [(Method, &str); 26] = [
     (Method::POST, "/auth/sign-out"),
     (Method::GET, "/users/me"),
     (Method::PATCH, "/users/me"),
+    (Method::DELETE, "/users/me"),
     (Method::GET, "/api-tokens"),
     (Method::POST, "/api-tokens"),
     (Method::GET, "/api-tokens/{id}"),
@@ -713,4 +715,39 @@ fn statuses(answers: Vec<(StatusCode, Value)>) -> Vec<u16> {
 
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_else(|| panic!("{value} is no text"))
+}
+
+async fn a_deleted_account_takes_everything_with_it_and_frees_its_email(mode: Mode) {
+    let service = Service::in_mode(mode).env("LECTERN_INDEX_GRACE", "0s").start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let bob = service.signed_up("bob@example.com").await;
+    let token = ada.create("/api-tokens", &json!({ "description": "t" })).await;
+    let by_token = ada.with_token(text(&token["token"]));
+    let document = ada.ingest(&json!({"name": "d", "type": "TXT", "content": "Ada's secret garden."})).await;
+    let agent = ada.create_agent(&json!({"name": "a", "type": "CHATVENDOR"})).await;
+    ada.link(id(&agent), id(&document)).await;
+    let kept = bob.ingest(&json!({"name": "k", "type": "TXT", "content": "Bob's allotment."})).await;
+
+    let remove = |client: &Client, body: Value| client.request(Method::DELETE, "/users/me").json(&body);
+    let wrong = envelope(send(remove(&ada, json!({"password": "not the password"}))).await).await;
+    assert_eq!(Refused::by(wrong).paths(), ["password"]);
+    let missing = envelope(send(remove(&ada, json!({}))).await).await;
+    assert_eq!(Refused::by(missing).paths(), ["password"]);
+    ada.read("/users/me").await;
+
+    let gone = data(envelope(send(remove(&ada, json!({"password": PASSWORD}))).await).await);
+    assert_eq!(gone, Value::Null);
+    for client in [&ada, &by_token] {
+        assert_eq!(client.get("/users/me").await.0, StatusCode::UNAUTHORIZED);
+    }
+    let body = json!({"email": "ada@example.com", "password": PASSWORD});
+    assert_eq!(service.client().post("/auth/sign-in", &body).await.0, StatusCode::UNAUTHORIZED);
+
+    // Whoever signs up under the same e-mail is somebody else.
+    let other = service.signed_up("ada@example.com").await;
+    for list in ["/documents", "/agents", "/agent-documents", "/api-tokens", "/traces"] {
+        assert_eq!(other.read(list).await, json!([]), "{list}");
+    }
+    assert_eq!(other.get(&format!("/documents/{}", id(&document))).await.0, StatusCode::NOT_FOUND);
+    assert_eq!(bob.read(&format!("/documents/{}", id(&kept))).await["index"], kept["index"]);
 }

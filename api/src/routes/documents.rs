@@ -234,7 +234,9 @@ async fn create(State(runtime): State<Runtime>, caller: Caller, Valid(body): Val
     };
     let mut tx = runtime.db.begin().await?;
     db::documents::insert(&mut tx, &document, runtime.clock.now()).await?;
-    runtime.jobs.enqueue_ingest(&mut tx, caller.id(), id).await?;
+    if !runtime.jobs.enqueue_ingest(&mut tx, caller.id(), id).await? {
+        return Err(ApiError::unauthorized("The account was deleted."));
+    }
     tx.commit().await?;
     runtime.jobs.doorbell().ring(1);
     Ok(data(show(&load(&runtime, &caller, id).await?)))

@@ -15,7 +15,7 @@ use crate::{
 };
 
 pub(crate) fn router() -> Router<AppState> {
-    Router::new().route("/users/me", get(me).patch(change))
+    Router::new().route("/users/me", get(me).patch(change).delete(remove))
 }
 
 /// An account as the interface shows it.
@@ -61,21 +61,30 @@ impl FromFields for Change {
     }
 }
 
+/// Checks the caller's own password, and counts wrong ones as failed sign-ins are counted.
+async fn check_password(
+    state: &AppState,
+    caller: &Caller,
+    password: SecretString,
+    path: &str,
+) -> Result<(), ApiError> {
+    let key = format!("password of {}", caller.id());
+    let attempt = state.throttle.attempt(&key, None, state.runtime.clock.now())?;
+    let stored = db::accounts::find_credentials(&state.runtime.db, caller.id()).await?;
+    let hash = stored.map(|credentials| credentials.password_hash);
+    if state.passwords.verify(password, hash).await? {
+        attempt.succeeded();
+        return Ok(());
+    }
+    attempt.failed();
+    let message = "is not the account's password".to_owned();
+    Err(ApiError::invalid(vec![FieldError { path: path.to_owned(), message }]))
+}
+
 async fn change(State(state): State<AppState>, caller: Caller, Valid(body): Valid<Change>) -> Answer {
     let mut hash = None;
     if let (Some(new), Some(current)) = (body.password, body.current_password) {
-        let attempt = state.throttle.attempt(
-            &format!("password of {}", caller.id()),
-            None,
-            state.runtime.clock.now(),
-        )?;
-        let stored = db::accounts::find_credentials(&state.runtime.db, caller.id()).await?;
-        if !state.passwords.verify(current, stored.map(|credentials| credentials.password_hash)).await? {
-            attempt.failed();
-            let message = "is not the account's password".to_owned();
-            return Err(ApiError::invalid(vec![FieldError { path: "currentPassword".to_owned(), message }]));
-        }
-        attempt.succeeded();
+        check_password(&state, &caller, current, "currentPassword").await?;
         hash = Some(state.passwords.hash(new).await?);
     }
     let mut tx = state.runtime.db.begin().await?;
@@ -84,4 +93,24 @@ async fn change(State(state): State<AppState>, caller: Caller, Valid(body): Vali
         db::accounts::update(&mut tx, caller.id(), name, hash.as_deref(), state.runtime.clock.now()).await?;
     tx.commit().await?;
     user.map(|user| data(show(&user))).ok_or_else(|| ApiError::not_found("account"))
+}
+
+struct Removal {
+    password: SecretString,
+}
+
+impl FromFields for Removal {
+    fn from_fields(fields: &mut Fields<'_>) -> Self {
+        Self { password: SecretString::from(fields.text("password", 10_000)) }
+    }
+}
+
+/// Ends the account. The password is asked for again: whoever found a token must not be able to do this.
+async fn remove(State(state): State<AppState>, caller: Caller, Valid(body): Valid<Removal>) -> Answer {
+    check_password(&state, &caller, body.password, "password").await?;
+    let mut tx = state.runtime.db.begin().await?;
+    db::accounts::delete(&mut tx, caller.id(), state.runtime.jobs.now()).await?;
+    tx.commit().await?;
+    tracing::info!(user = %caller.id(), "account deleted");
+    Ok(data(Value::Null))
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     clock::Timestamp,
-    db::{Db, Result, Tx, execute, on},
+    db::{Db, Result, Tx, documents, execute, on},
     ids::{ApiTokenId, UserId},
     model::user::{ApiToken, User},
 };
@@ -95,6 +95,32 @@ pub async fn update(
     .bind(password_hash)
     .bind(now)
     .fetch_optional(c))?)
+}
+
+/// Deletes an account and everything that it owns. The row stays, empty of what tells who it was, until nothing points to
+/// it; its e-mail can sign up again. Documents become tombstones, whose generations may be purged from `now` on.
+pub async fn delete(tx: &mut Tx, id: UserId, now: Timestamp) -> Result<()> {
+    execute!(
+        tx,
+        sqlx::query(
+            "UPDATE users SET deleted_at = $2, email = '', email_key = $3, name = '', password_hash = '',
+                              token_version = token_version + 1, search_epoch = search_epoch + 1
+             WHERE id = $1"
+        )
+        .bind(id)
+        .bind(now)
+        // Unique, and nothing that an e-mail could be.
+        .bind(format!("deleted {id}"))
+    )?;
+    documents::delete_all(tx, id, now).await?;
+    // Links, memory and traces go with the agents.
+    execute!(tx, sqlx::query("DELETE FROM agents WHERE user_id = $1").bind(id))?;
+    execute!(tx, sqlx::query("DELETE FROM tools WHERE user_id = $1").bind(id))?;
+    execute!(tx, sqlx::query("DELETE FROM tags WHERE user_id = $1").bind(id))?;
+    execute!(tx, sqlx::query("DELETE FROM prompts WHERE user_id = $1").bind(id))?;
+    execute!(tx, sqlx::query("DELETE FROM api_tokens WHERE user_id = $1").bind(id))?;
+    execute!(tx, sqlx::query("DELETE FROM idempotency WHERE user_id = $1").bind(id))?;
+    Ok(())
 }
 
 /// Ends every JSON web token given out before.

@@ -173,6 +173,36 @@ pub async fn delete(
     Ok(true)
 }
 
+/// Deletes all documents of a user, as [`delete`] does one. Their links go with the agents.
+pub(super) async fn delete_all(tx: &mut Tx, user: UserId, now: Timestamp) -> Result<()> {
+    execute!(
+        tx,
+        sqlx::query(
+            "UPDATE documents SET deleted_at = $2, active_generation = NULL, search_index = NULL, content = NULL,
+                                  authorization_sealed = NULL
+             WHERE user_id = $1 AND deleted_at IS NULL"
+        )
+        .bind(user)
+        .bind(now)
+    )?;
+    execute!(
+        tx,
+        sqlx::query(
+            "UPDATE jobs SET state = 'cancelled', claim_id = NULL, lease_until = NULL, finished_at = $2
+             WHERE user_id = $1"
+        )
+        .bind(user)
+        .bind(now)
+    )?;
+    execute!(
+        tx,
+        sqlx::query("UPDATE generations SET state = 'removing', purge_at = $2 WHERE user_id = $1")
+            .bind(user)
+            .bind(now)
+    )?;
+    Ok(())
+}
+
 /// Deleted documents of which no generation is left, oldest first.
 pub async fn tombstones(db: &Db, limit: u32) -> Result<Vec<DocumentId>> {
     Ok(on!(db, |c| sqlx::query_scalar(

@@ -30,7 +30,7 @@ pub async fn enqueue(
 ) -> Result<Option<JobId>> {
     let fair_at: Option<Timestamp> = on!(tx, |c| sqlx::query_scalar(
         "UPDATE users SET fair_at = CASE WHEN fair_at + $2 > $3 THEN fair_at + $2 ELSE $3 END
-         WHERE id = $1 RETURNING fair_at"
+         WHERE id = $1 AND deleted_at IS NULL RETURNING fair_at"
     )
     .bind(user)
     .bind(i64::try_from(FAIR_STEP.as_micros()).unwrap_or(i64::MAX))

@@ -5,7 +5,8 @@ use crate::{
     db::{
         Db, DbError,
         accounts::{self, NewUser},
-        testing::{at, both, commit, user},
+        documents, generations,
+        testing::{at, both, claimed, commit, enqueue, published, user},
     },
     ids::{ApiTokenId, UserId},
     model::user::{ApiToken, email_key},
@@ -164,5 +165,43 @@ async fn tokens_are_listed_newest_first_page_by_page_to_their_owner() {
                 .collect();
             assert_eq!(page, expected, "{}", t.name);
         }
+    }
+}
+
+#[tokio::test]
+async fn a_deleted_account_is_gone_with_all_it_owns_and_no_other_account_is_touched() {
+    for t in &both().await {
+        let (gone, kept) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        let (document, generation) = published(&t.db, gone, "d", &["text"], at(1)).await;
+        let (other, _) = published(&t.db, kept, "k", &["text"], at(1)).await;
+        let running = claimed(&t.db, gone, "running", at(2)).await;
+        token(&t.db, gone, b"hash", at(2)).await;
+        let email = accounts::find(&t.db, gone).await.unwrap().unwrap().email;
+
+        commit!(t.db, |tx| accounts::delete(tx, gone, at(3)));
+
+        assert!(accounts::find(&t.db, gone).await.unwrap().is_none(), "{}", t.name);
+        assert!(accounts::find_by_email(&t.db, &email).await.unwrap().is_none(), "{}", t.name);
+        assert!(accounts::find_token_owner(&t.db, b"hash").await.unwrap().is_none(), "{}", t.name);
+        assert!(documents::find(&t.db, gone, document).await.unwrap().is_none(), "{}", t.name);
+        assert!(documents::active(&t.db, gone).await.unwrap().is_empty(), "{}", t.name);
+        let may_write =
+            commit!(t.db, |tx| generations::begin(tx, &running, crate::ids::GenerationId::generate(), at(3)));
+        assert!(!may_write, "{}: the running job was cancelled", t.name);
+        assert!(!enqueue(&t.db, gone, document, at(4)).await, "{}: nothing more is queued", t.name);
+        let purgeable: Vec<_> = generations::purgeable(&t.db, at(3), 10).await.unwrap();
+        assert_eq!(purgeable.iter().map(|p| p.id).collect::<Vec<_>>(), [generation], "{}", t.name);
+
+        assert_eq!(documents::active(&t.db, kept).await.unwrap().len(), 1, "{}", t.name);
+        assert!(documents::find(&t.db, kept, other).await.unwrap().is_some(), "{}", t.name);
+        let again = NewUser {
+            id: UserId::generate(),
+            email: &email,
+            email_key: &email,
+            name: "somebody else",
+            password_hash: "hash",
+            is_admin: false,
+        };
+        commit!(t.db, |tx| accounts::insert(tx, &again, at(5)));
     }
 }

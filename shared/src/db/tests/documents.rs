@@ -321,3 +321,16 @@ async fn a_document_that_is_deleted_while_it_is_linked_keeps_no_link() {
         assert_eq!(agent.document_id, None, "{}", t.name);
     }
 }
+
+#[tokio::test]
+async fn only_its_owner_can_lock_a_document_and_only_while_it_lives() {
+    for t in &both().await {
+        let (owner, stranger) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        let id = document(&t.db, owner, "d", at(1)).await;
+        let lock = async |user| commit!(t.db, |tx| documents::lock(tx, user, id));
+        assert!(lock(owner).await, "{}", t.name);
+        assert!(!lock(stranger).await, "{}", t.name);
+        commit!(t.db, |tx| documents::delete(tx, owner, id, at(2), at(2)));
+        assert!(!lock(owner).await, "{}", t.name);
+    }
+}

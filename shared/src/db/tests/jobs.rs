@@ -602,3 +602,25 @@ async fn the_depth_counts_every_kind_of_job() {
         assert_eq!(depth, expected, "{}", t.name);
     }
 }
+
+#[tokio::test]
+async fn a_document_has_given_up_when_nothing_is_searchable_and_nothing_under_way() {
+    for t in &both().await {
+        let user = user(&t.db, at(0)).await;
+        let gave_up = async |document| commit!(t.db, |tx| jobs::gave_up(tx, document));
+        let (searchable, _) = published(&t.db, user, "searchable", &["text"], at(1)).await;
+        assert!(!gave_up(searchable).await, "{}: it is searchable", t.name);
+        let waiting = document(&t.db, user, "waiting", at(2)).await;
+        assert!(!gave_up(waiting).await, "{}: it waits for a worker", t.name);
+        commit!(t.db, |tx| jobs::cancel(tx, user, waiting, at(3)));
+        assert!(gave_up(waiting).await, "{}: it was cancelled", t.name);
+        let failing = claimed(&t.db, user, "failing", at(4)).await;
+        assert!(!gave_up(failing.document_id).await, "{}: it is worked on", t.name);
+        commit!(t.db, |tx| jobs::fail(tx, &failing, &error("not_found"), None, &Report::default(), at(5)));
+        assert!(gave_up(failing.document_id).await, "{}: it failed for good", t.name);
+        // What was searchable before stays so, whatever becomes of a later run.
+        enqueue(&t.db, user, searchable, at(6)).await;
+        commit!(t.db, |tx| jobs::cancel(tx, user, searchable, at(7)));
+        assert!(!gave_up(searchable).await, "{}: the earlier index answers", t.name);
+    }
+}
