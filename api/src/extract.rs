@@ -58,12 +58,12 @@ where
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
         let limit = Runtime::from_ref(state).settings.limits.body_bytes;
         let body = read_json(request, limit).await?;
+        let mut errors = Vec::new();
+        find_nul(&body, &mut String::new(), &mut errors);
         let Value::Object(map) = body else {
             let message = "The body must be a JSON object.";
             return Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_fields", message));
         };
-        let mut errors = Vec::new();
-        find_nul(&Value::Object(map.clone()), &mut String::new(), &mut errors);
         let value = T::from_fields(&mut Fields { map: &map, path: String::new(), errors: &mut errors });
         if errors.is_empty() { Ok(Self(value)) } else { Err(ApiError::invalid(errors)) }
     }
