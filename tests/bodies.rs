@@ -479,7 +479,7 @@ async fn a_wrong_method_is_answered_with_the_right_ones() {
         (Method::DELETE, "/api/v1/documents", &["GET", "HEAD", "POST"]),
         (Method::GET, "/api/v1/auth/sign-in", &["POST"]),
         (Method::GET, "/api/v1/agents/00000000-0000-0000-0000-000000000000/predict", &["POST"]),
-        (Method::TRACE, "/api/v1/users/me", &["GET", "HEAD", "PATCH"]),
+        (Method::TRACE, "/api/v1/users/me", &["DELETE", "GET", "HEAD", "PATCH"]),
         (Method::POST, "/health/live", &["GET", "HEAD"]),
     ] {
         let answer = send(ada.request_outside(method.clone(), path).bearer_auth(ada.token())).await;
