@@ -1,0 +1,263 @@
+//! Citations of ordinary and of hostile answers.
+
+use std::{cell::RefCell, ops::Range};
+
+use super::{CitedAnswer, Source, cite};
+
+const SKY: &str = "It is known that the sky is blue at noon. Grass is green.";
+const SEA: &str = "The sea is deep and wide.";
+
+fn first_sentence(_: &str, text: &str) -> Option<Range<usize>> {
+    text.find('.').map(|end| 0..end + 1)
+}
+
+fn check(answer: &str) -> CitedAnswer {
+    cite(answer, &[Source { n: 1, text: SKY }, Source { n: 2, text: SEA }], &first_sentence)
+}
+
+fn list(answer: &str) -> Vec<(usize, String, bool)> {
+    check(answer).citations.into_iter().map(|cited| (cited.n, cited.quote, cited.verified)).collect()
+}
+
+#[test]
+fn a_quotation_that_the_source_holds_is_verified_with_its_place() {
+    let cited = check("As they write, “the sky is blue at noon” [1].").citations.remove(0);
+    assert!(cited.verified);
+    assert_eq!(&SKY[cited.range.unwrap()], "the sky is blue at noon");
+    for answer in [
+        "\"the sky is blue at noon.\" [1]",
+        "„the sky is blue at noon“ [1]",
+        "«the sky is blue at noon»【1】",
+        "“the sky is blue at noon”. [1]",
+        "“the sky is blue at noon [1]”",
+    ] {
+        assert!(list(answer)[0].2, "{answer}");
+    }
+}
+
+#[test]
+fn a_quotation_that_the_source_does_not_hold_stays_and_is_not_verified() {
+    let cited = check("“the sky is red at noon” [1]").citations.remove(0);
+    assert_eq!((cited.quote.as_str(), cited.verified, cited.range), ("the sky is red at noon", false, None));
+}
+
+#[test]
+fn without_a_quotation_the_best_sentence_is_given_unverified() {
+    assert_eq!(list("The sea is deep [2]."), [(2, SEA.to_owned(), false)]);
+    assert_eq!(list("The “sea” is deep [2]."), [(2, SEA.to_owned(), false)]);
+}
+
+#[test]
+fn the_claim_is_the_sentence_without_its_markers() {
+    let claims = parking_lot::Mutex::new(Vec::new());
+    let note = |claim: &str, _: &str| {
+        claims.lock().push(claim.to_owned());
+        None
+    };
+    cite(
+        "First one. Dr. No says [1] it is so [2]. Third.[1]",
+        &[Source { n: 1, text: SKY }, Source { n: 2, text: SEA }],
+        &note,
+    );
+    assert_eq!(*claims.lock(), ["Dr. No says", "Dr. No says it is so", "Third."]);
+}
+
+#[test]
+fn a_quotation_belongs_to_its_own_sentence_and_marker() {
+    assert_eq!(
+        list("“the sky is blue at noon” [1] and the sea is deep [2]."),
+        [(1, "the sky is blue at noon".to_owned(), true), (2, SEA.to_owned(), false)]
+    );
+    assert_eq!(
+        list("They said “the sky is blue at noon”. The sea is deep [2]."),
+        [(2, SEA.to_owned(), false)]
+    );
+    let both = list("“the sky is blue at noon” [1][2]");
+    assert_eq!(both.iter().map(|cited| (cited.0, cited.2)).collect::<Vec<_>>(), [(1, true), (2, false)]);
+}
+
+#[test]
+fn citations_come_in_order_of_first_use_and_only_once() {
+    let numbers: Vec<usize> =
+        list("a [2]. b [1]. c [2]. d [1, 2]. e [1-2].").iter().map(|cited| cited.0).collect();
+    assert_eq!(numbers, [2, 1]);
+}
+
+#[test]
+fn unknown_numbers_go_with_the_blank_before_them() {
+    for (answer, cleaned) in [
+        ("Blue [9].", "Blue."),
+        ("Blue [1] [9] sky", "Blue [1] sky"),
+        ("Blue [1, 9, 2].", "Blue [1, 2]."),
+        ("Blue【9】, sea【2】", "Blue, sea【2】"),
+        ("[7] Blue\n[8] sky", "Blue\nsky"),
+        ("Blue [1-3].", "Blue [1, 2]."),
+        ("Blue [0][3].", "Blue."),
+        ("in [2024], [a], [1a], [], [-1], [1-", "in [2024], [a], [1a], [], [-1], [1-"),
+    ] {
+        assert_eq!(check(answer).text, cleaned);
+    }
+}
+
+#[test]
+fn code_and_links_are_left_alone() {
+    for answer in [
+        "`a[9]` and ``b ` [9]``",
+        "```rust\nx[9]\n```\n",
+        "~~~\nx[9]\n```\n[9]",
+        "see [9](https://example.org/a) and [9](https://example.org \"title\")",
+        "[9]: https://example.org",
+        "\\[9]",
+    ] {
+        let checked = check(answer);
+        assert_eq!((checked.text.as_str(), checked.citations.len()), (answer, 0));
+    }
+    assert_eq!(check("`open [9] and\n\nclosed` [9]").text, "`open and\n\nclosed`");
+    assert_eq!(check("```\n[9]\n```\n[9] after [1](see there)").text, "```\n[9]\n```\nafter [1](see there)");
+}
+
+#[test]
+fn odd_input_never_panics() {
+    let alphabet = [
+        "[", "]", "1", "2", "9", "【", "】", "`", "```", "\n", " ", "“", "”", "\"", ".", "é", "中", "(", ")",
+        "-", ",", "~~~", "word ", "\u{301}",
+    ];
+    let mut state = 1_u64;
+    for _ in 0..20_000 {
+        let mut answer = String::new();
+        for _ in 0..30 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            answer.push_str(alphabet[usize::try_from(state >> 33).unwrap() % alphabet.len()]);
+        }
+        let once = check(&answer);
+        assert!(once.citations.iter().all(|cited| (1..=2).contains(&cited.n)), "{answer:?}");
+    }
+}
+
+/// The claims that are looked up in passages, for sources 1 to `count` that know no good sentence.
+fn looks(answer: &str, count: usize) -> (Vec<String>, CitedAnswer) {
+    let sources: Vec<_> = (1..=count).map(|n| Source { n, text: SKY }).collect();
+    let claims = RefCell::new(Vec::new());
+    let cited = cite(answer, &sources, &|claim, _| {
+        claims.borrow_mut().push(claim.to_owned());
+        None
+    });
+    (claims.into_inner(), cited)
+}
+
+#[test]
+fn the_same_claim_is_looked_up_once_in_each_passage() {
+    assert_eq!(looks("Blue [1]. Blue [1, 2][1]. Blue [2].", 2).0, ["Blue", "Blue"]);
+    let flood = "[1-12]".repeat(100_000);
+    let (claims, cited) = looks(&flood, 12);
+    assert_eq!((claims.len(), cited.citations.len()), (12, 12));
+    assert_eq!(cited.text, flood);
+}
+
+#[test]
+fn a_flood_of_different_claims_is_looked_up_two_hundred_times() {
+    let mut flood: String = (0..50_000).fold(String::new(), |text, k| text + &format!("Fact {k} [1-12]. "));
+    let (claims, cited) = looks(&format!("{flood}Blue [13, 2] [99]."), 12);
+    assert_eq!(claims.len(), 200);
+    assert_eq!(claims.last().unwrap(), "Fact 16");
+    flood.push_str("Blue [2].");
+    assert_eq!(cited.text, flood);
+}
+
+#[test]
+fn two_hundred_citations_of_an_answer_are_all_worked_out() {
+    let answer =
+        (0..200).fold(String::new(), |text, k| text + &format!("The value “number {k} of many” [1]. "));
+    assert_eq!(list(&answer).len(), 200);
+}
+
+#[test]
+fn quotations_that_repeat_or_never_end_are_looked_up_once() {
+    let (_, cited) = looks(&"“the sky is blue at noon” [1]. ".repeat(30_000), 1);
+    assert_eq!(cited.citations.len(), 1);
+    assert!(cited.citations[0].verified);
+    let (claims, cited) =
+        looks(&format!("Say “{}” {}", "many words ".repeat(45_000), "[1-50]".repeat(20_000)), 50);
+    assert_eq!(claims.len(), 50);
+    assert!(cited.citations.iter().all(|cited| cited.quote.is_empty() && !cited.verified));
+}
+
+#[test]
+fn of_an_endless_sentence_the_end_is_the_claim() {
+    let (claims, _) = looks(&format!("{}[1, 2] the end [1].", "é[1, 2]".repeat(150_000)), 1);
+    assert_eq!(claims.len(), 200);
+    let (claims, _) = looks(&format!("{}x[9, 8] the end [1].", "é".repeat(500_000)), 1);
+    assert!(claims[0].ends_with("éx the end"), "{}", claims[0]);
+    assert!((1_900..=2_000).contains(&claims[0].len()));
+    let (claims, _) = looks(&format!("{}[1, 2]{} [3].", "a".repeat(500_000), "b".repeat(1_997)), 3);
+    assert_eq!(claims.last().unwrap(), &"b".repeat(1_997), "a marker that is cut is not part of the claim");
+}
+
+#[test]
+fn ranges_without_their_unknown_numbers_do_not_swell_the_answer() {
+    let flood = "[0-49]".repeat(50_000);
+    let text = looks(&flood, 49).1.text;
+    assert!(text.starts_with("[1, 2, 3, 4"));
+    assert!(text.len() < flood.len() + 100_000);
+}
+
+#[test]
+fn hostile_answers_are_read_in_one_go() {
+    const LENGTH: usize = 1 << 18;
+    let full = |part: &str| part.repeat(LENGTH / part.len());
+    let half = |part: &str| part.repeat(LENGTH / 2 / part.len());
+    let mut answers: Vec<String> = [
+        "[",
+        "【",
+        "]",
+        "[1",
+        "[1](",
+        "[1](a",
+        "x[1]",
+        "x.[1]",
+        "x[9]",
+        "x. [1] ",
+        "[1]:",
+        "[1]\n",
+        "“",
+        "“x[1]",
+        "\"",
+        "“a b c”[1]",
+        "`",
+        "`\n",
+        "``a` ",
+        "```a`\n",
+        "~~~\n",
+        "\n",
+        " ",
+        ".",
+        ".)",
+        ". [",
+        "[1-50]",
+        "[1-50,51-99,100-149,150-199]",
+        "[ ",
+        "\\",
+        "x",
+        "中[1]。",
+    ]
+    .map(full)
+    .to_vec();
+    for (first, second) in
+        [(" ", "[1]"), ("\t", "[9]"), ("x", "[1] x"), ("“x ", "[1]"), ("x[1]", "”"), ("x", "[1]y ")]
+    {
+        answers.push(half(first) + &half(second));
+    }
+    answers.push(format!("“{}”{}", half("some words "), half("[1]")));
+    for answer in answers {
+        let (claims, cited) = looks(&answer, 12);
+        let shown: String = answer.chars().take(20).collect();
+        assert!(claims.len() <= 200, "{shown}");
+        assert!(cited.text.len() <= answer.len() + 100_000, "{shown}");
+    }
+}
+
+#[test]
+fn a_best_sentence_out_of_bounds_is_ignored() {
+    let cited = cite("Blue [1].", &[Source { n: 1, text: "é" }], &|_, _| Some(1..9)).citations.remove(0);
+    assert_eq!((cited.quote.as_str(), cited.range), ("", None));
+}
