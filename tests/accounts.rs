@@ -16,7 +16,8 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use uuid::Uuid;
 
-use crate::bodies::{Refused, is_timestamp};
+use crate::bodies::Refused;
+use crate::shapes::is_timestamp;
 use crate::support::client::{Client, PASSWORD, data, envelope, id, send};
 use crate::support::db::Database;
 use crate::support::service::{Mode, Service, Setup};

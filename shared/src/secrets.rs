@@ -138,7 +138,12 @@ impl Keyring {
         String::from_utf8(plain).map(SecretString::from).map_err(|_| SecretError::Damaged)
     }
 
-    /// The keys for JSON web tokens: the one that signs first, then those that are still accepted.
+    /// The key that signs JSON web tokens.
+    pub fn jwt_signing_key(&self) -> &[u8] {
+        self.current.jwt.expose_secret()
+    }
+
+    /// The keys under which JSON web tokens are accepted: the one that signs first.
     pub fn jwt_keys(&self) -> impl Iterator<Item = &[u8]> {
         std::iter::once(&self.current).chain(&self.previous).map(|key| key.jwt.expose_secret())
     }

@@ -33,9 +33,8 @@ impl Jwt {
         // Checked by the service's own clock instead.
         validation.validate_exp = false;
         validation.required_spec_claims.clear();
-        let signing = keyring.jwt_keys().next().unwrap_or_default();
         Self {
-            signing: EncodingKey::from_secret(signing),
+            signing: EncodingKey::from_secret(keyring.jwt_signing_key()),
             verifying: keyring.jwt_keys().map(DecodingKey::from_secret).collect(),
             validation,
             ttl,
@@ -89,7 +88,7 @@ mod tests {
     fn another_algorithm_and_none_at_all_are_refused() {
         let claims = Claims { sub: UserId::generate(), iat: 0, exp: i64::MAX / 2, ver: 0 };
         let keyring = keyring("first", None);
-        let key = EncodingKey::from_secret(keyring.jwt_keys().next().unwrap());
+        let key = EncodingKey::from_secret(keyring.jwt_signing_key());
         let other = encode(&Header::new(Algorithm::HS512), &claims, &key).unwrap();
         assert!(jwt("first", None).verify(&other, NOW).is_none());
         // {"alg":"none","typ":"JWT"}
