@@ -58,6 +58,7 @@ CREATE TABLE documents (
     revision BIGINT NOT NULL,
     active_generation UUID,
     search_index TEXT,
+    languages TEXT,
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
     deleted_at BIGINT,
@@ -76,7 +77,8 @@ CREATE TABLE generations (
     embedding_space UUID,
     chunks BIGINT NOT NULL,
     created_at BIGINT NOT NULL,
-    purge_at BIGINT
+    purge_at BIGINT,
+    removals BIGINT NOT NULL
 );
 CREATE INDEX generations_by_document ON generations (document_id);
 CREATE INDEX generations_to_purge ON generations (purge_at) WHERE purge_at IS NOT NULL;

@@ -6,7 +6,19 @@
 # thrown away afterwards, whatever the tests' result; nothing that already runs on this machine is touched. Each server is
 # one `start_…` function that exports one variable, and is not started when that variable is already set:
 #
-#   TEST_DATABASE_URL   a PostgreSQL server, as a role that may create databases
+#   TEST_DATABASE_URL    a PostgreSQL server, as a role that may create databases
+#   TEST_REDIS_URL       a Redis server; the tests write keys of their own, read no others, and empty nothing
+#
+# What is used when it is set, and not started here:
+#
+#   TEST_QDRANT_URL      a Qdrant server (gRPC address, http://host:6334): its tests run when it is set, and say loudly
+#                        when it is not
+#   TEST_QDRANT_API_KEY  its key, if it wants one
+#
+# And what is told to the tests that start, stop and restart servers of their own:
+#
+#   TEST_POSTGRES_BIN    the folder of PostgreSQL's server programs
+#   TEST_SERVER_ACCOUNT  the account to run them as; not set when that is the caller
 
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -22,7 +34,7 @@ have() { command -v "$1" >/dev/null 2>&1; }
 
 scratch=""
 postgres_data=""
-postgres_bin=""
+redis_pid_file=""
 tests_pid=""
 
 # shellcheck disable=SC2317,SC2329 # called by the traps
@@ -33,6 +45,7 @@ finish() {
         kill -TERM -- "-$tests_pid" 2>/dev/null || true
         wait "$tests_pid" 2>/dev/null || true
     fi
+    if [[ -n $redis_pid_file ]]; then stop_redis; fi
     if [[ -n $postgres_data ]]; then stop_postgres; fi
     if [[ -n $scratch ]]; then rm -rf -- "$scratch"; fi
     exit "$status"
@@ -102,6 +115,24 @@ make_scratch() {
     die "no temporary folder could be made for the test servers"
 }
 
+# --- what all servers share ------------------------------------------------------------------------------------------
+
+# Installs a package with apt-get. What Debian starts and enables with it was not asked for.
+install_with_apt() {
+    local package=$1 service=$2
+    as_root apt-get update -q </dev/null >&2 &&
+        as_root env DEBIAN_FRONTEND=noninteractive \
+            apt-get install -q -y --no-install-recommends "$package" </dev/null >&2 || return 1
+    if [[ -d /run/systemd/system ]]; then
+        as_root systemctl disable --now --quiet "$service" </dev/null >&2 || say "the service $service goes on running"
+    elif [[ -x /etc/init.d/$service ]]; then
+        as_root "/etc/init.d/$service" stop </dev/null >&2 || say "the service $service goes on running"
+    fi
+}
+
+# There is no way to have these servers pick a free port, so a taken one is a reason to try the next.
+some_port() { printf '%s\n' "$((20000 + RANDOM % 12000))"; }
+
 # --- PostgreSQL ------------------------------------------------------------------------------------------------------
 
 # Prints the folder that holds PostgreSQL's server programs: of several versions, the newest.
@@ -124,9 +155,7 @@ postgres_programs() {
 install_postgres() {
     if have apt-get; then
         say "installing PostgreSQL with apt-get"
-        as_root apt-get update -q </dev/null >&2 &&
-            as_root env DEBIAN_FRONTEND=noninteractive \
-                apt-get install -q -y --no-install-recommends postgresql </dev/null >&2
+        install_with_apt postgresql postgresql
     elif have brew; then
         say "installing PostgreSQL with Homebrew"
         brew install postgresql@17 </dev/null >&2
@@ -136,12 +165,12 @@ install_postgres() {
 }
 
 start_postgres() {
-    local programs
-    programs=$(postgres_programs) || {
+    if [[ -z ${TEST_POSTGRES_BIN:-} ]]; then
         install_postgres || say "PostgreSQL could not be installed here"
-        programs=$(postgres_programs) ||
+        TEST_POSTGRES_BIN=$(postgres_programs) ||
             die "install PostgreSQL's server (initdb, pg_ctl), or set TEST_DATABASE_URL to a server to test with"
-    }
+        export TEST_POSTGRES_BIN
+    fi
 
     local data=$scratch/postgres log=$scratch/postgres.log password
     password=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
@@ -149,7 +178,7 @@ start_postgres() {
     (
         # The servers' account may not be allowed to stand in the caller's folder.
         cd "$scratch"
-        as_server "$programs/initdb" --pgdata "$data" --username postgres --pwfile "$scratch/password" \
+        as_server "$TEST_POSTGRES_BIN/initdb" --pgdata "$data" --username postgres --pwfile "$scratch/password" \
             --auth scram-sha-256 --encoding UTF8 --locale C --no-sync >"$scratch/initdb.log" 2>&1
     ) || {
         cat "$scratch/initdb.log" >&2
@@ -160,21 +189,20 @@ start_postgres() {
     as_server tee -a "$data/postgresql.conf" >/dev/null <<'CONF'
 listen_addresses = '127.0.0.1'
 unix_socket_directories = ''
-max_connections = 200
+max_connections = 500
 fsync = off
 synchronous_commit = off
 full_page_writes = off
 CONF
 
-    # There is no way to have PostgreSQL pick a free port, so a taken one is a reason to try the next.
     local port
     for _ in 1 2 3 4 5 6 7 8 9 10; do
-        port=$((20000 + RANDOM % 12000))
-        postgres_data=$data postgres_bin=$programs
-        if (cd "$scratch" && as_server "$programs/pg_ctl" start --pgdata "$data" --log "$log" \
+        port=$(some_port)
+        postgres_data=$data
+        if (cd "$scratch" && as_server "$TEST_POSTGRES_BIN/pg_ctl" start --pgdata "$data" --log "$log" \
             --options "-p $port" --wait --timeout 60 --silent </dev/null >&2); then
             export TEST_DATABASE_URL="postgres://postgres:$password@127.0.0.1:$port/postgres"
-            say "PostgreSQL $("$programs/postgres" --version | awk '{print $3}') listens on 127.0.0.1:$port"
+            say "PostgreSQL $("$TEST_POSTGRES_BIN/postgres" --version | awk '{print $3}') listens on 127.0.0.1:$port"
             return 0
         fi
         postgres_data=""
@@ -187,19 +215,70 @@ CONF
 
 # shellcheck disable=SC2317,SC2329 # called by `finish`
 stop_postgres() {
-    (cd "$scratch" && as_server "$postgres_bin/pg_ctl" stop --pgdata "$postgres_data" --mode immediate --silent \
+    (cd "$scratch" && as_server "$TEST_POSTGRES_BIN/pg_ctl" stop --pgdata "$postgres_data" --mode immediate --silent \
         </dev/null >&2) || say "PostgreSQL in $postgres_data did not stop"
+}
+
+# --- Redis -----------------------------------------------------------------------------------------------------------
+
+install_redis() {
+    if have apt-get; then
+        say "installing Redis with apt-get"
+        install_with_apt redis-server redis-server
+    elif have brew; then
+        say "installing Redis with Homebrew"
+        brew install redis </dev/null >&2
+    else
+        return 1
+    fi
+}
+
+start_redis() {
+    have redis-server || install_redis || say "Redis could not be installed here"
+    have redis-server || die "install Redis (redis-server), or set TEST_REDIS_URL to a server to test with"
+
+    local log=$scratch/redis.log pid_file=$scratch/redis.pid port
+    for _ in 1 2 3 4 5 6 7 8 9 10; do
+        port=$(some_port)
+        as_server rm -f "$log" "$pid_file"
+        # It goes into the background before it listens: its log tells whether it does.
+        (cd "$scratch" && as_server redis-server --bind 127.0.0.1 --port "$port" --save '' --appendonly no \
+            --dir "$scratch" --logfile "$log" --pidfile "$pid_file" --daemonize yes </dev/null >&2) || break
+        for _ in $(seq 200); do
+            if grep -qs 'Ready to accept connections' "$log"; then
+                redis_pid_file=$pid_file
+                export TEST_REDIS_URL="redis://127.0.0.1:$port"
+                say "Redis $(redis-server --version | sed 's/.* v=\([^ ]*\).*/\1/') listens on 127.0.0.1:$port"
+                return 0
+            fi
+            if grep -qs 'Failed listening\|Could not create server TCP' "$log"; then continue 2; fi
+            sleep 0.05
+        done
+        redis_pid_file=$pid_file
+        break
+    done
+    if [[ -r $log ]]; then cat "$log" >&2; fi
+    die "Redis did not start"
+}
+
+# shellcheck disable=SC2317,SC2329 # called by `finish`
+stop_redis() {
+    local pid
+    # Without a file it has ended by itself.
+    pid=$(cat "$redis_pid_file" 2>/dev/null) || return 0
+    kill -TERM "$pid" || say "Redis, process $pid, did not stop"
 }
 
 # --- the tests -------------------------------------------------------------------------------------------------------
 
 have cargo || die "cargo was not found; see https://rustup.rs"
 
-if [[ -z ${TEST_DATABASE_URL:-} ]]; then
-    choose_server_account
-    make_scratch
-    start_postgres
-fi
+choose_server_account
+if [[ -n $server_account ]]; then export TEST_SERVER_ACCOUNT=$server_account; fi
+if [[ -z ${TEST_POSTGRES_BIN:-} ]] && programs=$(postgres_programs); then export TEST_POSTGRES_BIN=$programs; fi
+if [[ -z ${TEST_DATABASE_URL:-} || -z ${TEST_REDIS_URL:-} ]]; then make_scratch; fi
+if [[ -z ${TEST_DATABASE_URL:-} ]]; then start_postgres; fi
+if [[ -z ${TEST_REDIS_URL:-} ]]; then start_redis; fi
 
 if [[ -n ${CI:-} ]]; then export CARGO_INCREMENTAL=0; fi
 

@@ -21,7 +21,7 @@ use crate::shapes::is_timestamp;
 use crate::support::client::{Client, PASSWORD, data, envelope, id, send};
 use crate::support::db::Database;
 use crate::support::service::{Mode, Service, Setup};
-use crate::support::{DEADLINE, in_both_modes, within_deadline};
+use crate::support::{DEADLINE, in_both_modes, on_postgres_too, within_deadline};
 
 in_both_modes!(
     a_new_account_is_signed_in_and_its_owner_can_sign_in_again,
@@ -45,6 +45,8 @@ in_both_modes!(
     a_password_set_from_the_shell_ends_earlier_sign_ins,
     a_deleted_account_takes_everything_with_it_and_frees_its_email
 );
+
+on_postgres_too!(the_shell_adds_accounts_to_a_closed_service);
 
 // --- signing up ------------------------------------------------------------------------------------------------------
 
@@ -652,10 +654,10 @@ impl Shell {
     async fn start(mode: Mode, sign_up: &str) -> Self {
         let database = match mode {
             Mode::Embedded => None,
-            Mode::Postgres => Some(Database::fresh().await),
+            Mode::Postgres | Mode::Cluster => Some(Database::fresh().await),
         };
         let setup = Service::in_mode(mode).env("LECTERN_SECRET_KEY", SECRET).env("LECTERN_SIGN_UP", sign_up);
-        let with_url = |setup: Setup, database: &Database| setup.env("DATABASE_URL", database.url());
+        let with_url = |setup: Setup, database: &Database| setup.database_url(database.url());
         let setup = database.iter().fold(setup, with_url);
         Self { service: setup.start().await, database }
     }

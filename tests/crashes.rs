@@ -4,10 +4,11 @@ use serde_json::{Value, json};
 
 use crate::ingestion::chunks;
 use crate::support::client::{Client, id};
-use crate::support::in_both_modes;
 use crate::support::pdf::pdf_with_pages;
+use crate::support::process::POLL;
 use crate::support::service::{Mode, Service};
 use crate::support::web::Web;
+use crate::support::{in_both_modes, on_postgres_too};
 
 in_both_modes!(
     killed_while_fetching_it_ends_as_if_undisturbed,
@@ -18,14 +19,20 @@ in_both_modes!(
     sigterm_hands_the_work_back_and_the_next_start_goes_on_at_once
 );
 
+on_postgres_too!(killed_while_fetching_it_ends_as_if_undisturbed);
+
+/// In PostgreSQL nobody can tell that a worker is gone, so its lease has to run out: soon, but not so soon that a busy
+/// machine fails to renew it.
+const LEASE: &str = "6s";
+
 async fn start(mode: Mode) -> (Service, Client, Web) {
-    // PostgreSQL cannot tell that the one process is gone; the lease has to run out.
-    let service = Service::in_mode(mode)
-        .env("LECTERN_JOB_LEASE", "3s")
-        .env("LECTERN_INDEX_GRACE", "0s")
-        .env("LECTERN_JOB_MAX_ATTEMPTS", "50")
-        .start()
-        .await;
+    let setup = Service::in_mode(mode).env("LECTERN_INDEX_GRACE", "0s").env("LECTERN_JOB_MAX_ATTEMPTS", "50");
+    let setup = match mode {
+        // The next start knows that all leases are void.
+        Mode::Embedded => setup,
+        Mode::Postgres | Mode::Cluster => setup.env("LECTERN_JOB_LEASE", LEASE),
+    };
+    let service = setup.start().await;
     let client = service.signed_up("ada@example.com").await;
     (service, client, Web::start().await)
 }
@@ -47,6 +54,7 @@ async fn wait_for_stage(client: &Client, document: &str, stage: &str) {
         }
         let ended = matches!(ingestion["status"].as_str(), Some("SUCCEEDED" | "FAILED"));
         assert!(!ended, "the ingestion ended before it was seen in {stage}: {ingestion:#}");
+        tokio::time::sleep(POLL).await;
     }
 }
 
@@ -137,4 +145,29 @@ async fn sigterm_hands_the_work_back_and_the_next_start_goes_on_at_once(mode: Mo
     assert_eq!(ended["ingestion"]["status"], "SUCCEEDED");
     assert_eq!(ended["ingestion"]["attempts"], 1, "what was handed back was no attempt");
     assert_eq!(ended["ingestion"]["error"], Value::Null);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_killed_worker_had_in_hand_is_done_by_another() {
+    let mut service = Service::in_mode(Mode::Cluster)
+        .workers(2)
+        .env("LECTERN_JOB_LEASE", LEASE)
+        .env("LECTERN_WORKER_CONCURRENCY", "1")
+        .start()
+        .await;
+    let client = service.signed_up("ada@example.com").await;
+    let web = Web::start().await;
+    let (url, gate) = web.gate("/slow.txt", "text/plain", "Slow and steady wins the race.");
+    let document = client.create_document(&json!({"name": "slow", "type": "TXT", "url": url})).await;
+    gate.wait_until_reached().await;
+    let busy: Vec<_> = (0..2).filter(|worker| service.worker_logs(*worker).contains("job started")).collect();
+    assert_eq!(busy.len(), 1, "one document is in one worker's hands: {busy:?}");
+    service.kill_worker(busy[0]);
+    gate.release();
+    // The other one is free meanwhile.
+    client.ingest(&json!({"name": "other", "type": "TXT", "content": "Other words."})).await;
+    let ended = client.wait_until_ingested(id(&document)).await;
+    assert_eq!(ended["ingestion"]["status"], "SUCCEEDED", "{ended:#}");
+    assert_eq!(ended["ingestion"]["attempts"], 2, "the kill cost an attempt");
+    assert_eq!(web.requests("/slow.txt").len(), 2);
 }

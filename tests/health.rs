@@ -1,17 +1,19 @@
 //! Starting, being healthy, and ending.
 
 use reqwest::{Method, StatusCode};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::client::{Client, data, envelope, send};
-use crate::support::in_both_modes;
 use crate::support::service::{Mode, Service};
+use crate::support::{in_both_modes, on_postgres_too};
 
 in_both_modes!(
     a_started_service_is_live_and_ready,
     sigterm_ends_it_with_exit_code_0,
     a_killed_service_starts_again
 );
+
+on_postgres_too!(a_started_service_is_live_and_ready);
 
 async fn health(client: &Client, path: &str) -> (StatusCode, Value) {
     envelope(send(client.request_outside(Method::GET, path)).await).await
@@ -73,4 +75,64 @@ async fn two_services_run_beside_each_other() {
     let (one, other) = tokio::join!(Service::start(), Service::start());
     assert_ne!(one.base_url(), other.base_url());
     assert!(one.client().is_ready().await && other.client().is_ready().await);
+}
+
+// --- the cluster's programs ------------------------------------------------------------------------------------------
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_programs_of_a_cluster_refuse_to_share_a_sqlite_file() {
+    let refusal = Service::in_mode(Mode::Cluster).without("DATABASE_URL").start_refused().await;
+    for (name, status, log) in refusal.processes {
+        assert_ne!(status.code(), Some(0), "{name}");
+        assert!(log.contains("DATABASE_URL") && log.contains("PostgreSQL"), "{name} does not help: {log}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_programs_of_a_cluster_make_no_secret_of_their_own() {
+    let refusal = Service::in_mode(Mode::Cluster).without("LECTERN_SECRET_KEY").start_refused().await;
+    for (name, status, log) in refusal.processes {
+        assert_ne!(status.code(), Some(0), "{name}");
+        assert!(log.contains("LECTERN_SECRET_KEY"), "{name} names no setting: {log}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_does_not_see_the_others_blobs_is_refused() {
+    let service = Service::in_mode(Mode::Cluster).start().await;
+    let elsewhere = tempfile::tempdir().expect("a temporary directory");
+    let directory = elsewhere.path().to_str().expect("a path of plain text");
+    let refusal = service.sibling().env("LECTERN_DATA_DIR", directory).start_refused().await;
+    for (name, status, log) in refusal.processes {
+        assert_ne!(status.code(), Some(0), "{name}");
+        assert!(log.contains("LECTERN_BLOBS") && log.contains(directory), "{name} does not help: {log}");
+    }
+    assert!(service.client().is_ready().await, "the others go on undisturbed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_without_redis_is_ready_and_ingests() {
+    let service = Service::in_mode(Mode::Cluster).without("REDIS_URL").start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    ada.ingest(&json!({ "name": "Note", "type": "TXT", "content": "Nobody rang." })).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_tells_its_health_where_it_was_told_to() {
+    let setup = Service::in_mode(Mode::Cluster).workers(2).env("LECTERN_WORKER_ADDR", "127.0.0.1:0");
+    let mut service = setup.start().await;
+    for worker in 0..service.worker_count() {
+        let url = service.worker_url(worker).expect("an address in its log");
+        for (path, state) in [("live", "live"), ("ready", "ready")] {
+            let answer = reqwest::get(format!("{url}/health/{path}")).await.expect("an answer");
+            assert_eq!(answer.status(), StatusCode::OK);
+            let answer: Value = serde_json::from_str(&answer.text().await.expect("a body")).expect("JSON");
+            assert_eq!(answer["data"]["status"], state, "{answer:#}");
+        }
+        let elsewhere = reqwest::get(format!("{url}/api/v1/documents")).await.expect("an answer");
+        assert_eq!(elsewhere.status(), StatusCode::NOT_FOUND, "a worker answers nothing else");
+    }
+    let status = service.stop_worker(1).await;
+    assert_eq!(status.code(), Some(0), "{status}");
+    assert!(service.client().is_ready().await, "the API does not depend on a worker");
 }

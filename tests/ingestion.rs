@@ -6,10 +6,10 @@ use futures::{StreamExt, stream};
 use serde_json::{Value, json};
 
 use crate::support::client::{Client, id};
-use crate::support::in_both_modes;
 use crate::support::pdf::{OpensWith, PdfBuilder, encrypted_pdf, pdf_with_pages};
 use crate::support::service::{Mode, Service};
 use crate::support::web::Web;
+use crate::support::{in_both_modes, on_postgres_too};
 
 in_both_modes!(
     a_text_by_url_and_a_text_by_content_become_searchable,
@@ -19,6 +19,8 @@ in_both_modes!(
     a_document_whose_source_fails_keeps_its_earlier_index,
     a_cancelled_ingestion_stays_cancelled_until_it_is_asked_for_again
 );
+
+on_postgres_too!(a_text_by_url_and_a_text_by_content_become_searchable);
 
 /// Every passage of a document, in the order of the source.
 pub async fn chunks(client: &Client, document: &str) -> Vec<Value> {

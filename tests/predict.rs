@@ -3,16 +3,18 @@
 use serde_json::{Value, json};
 
 use crate::support::client::{Client, id};
-use crate::support::in_both_modes;
 use crate::support::model::{API_KEY, Model, Reply};
 use crate::support::pdf::pdf_with_pages;
 use crate::support::service::{Mode, Service};
 use crate::support::web::Web;
+use crate::support::{in_both_modes, on_postgres_too};
 
 in_both_modes!(
     an_extractive_agent_quotes_the_document_with_its_page,
     a_model_is_given_numbered_sources_and_its_quotes_are_verified
 );
+
+on_postgres_too!(an_extractive_agent_quotes_the_document_with_its_page);
 
 const PAGES: [&str; 3] = [
     "Chapter one. The expedition left Bergen in the spring of 1911.",

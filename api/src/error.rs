@@ -4,7 +4,9 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
 };
-use lectern_shared::{compute::Stopped, db::DbError, search::SearchError, secrets::SecretError};
+use lectern_shared::{
+    compute::Stopped, db::DbError, limits::RetryAfter, search::SearchError, secrets::SecretError,
+};
 use serde::Serialize;
 
 /// A field of the request that is wrong.
@@ -63,6 +65,10 @@ impl ApiError {
     pub(crate) fn internal() -> Self {
         let message = "Something failed inside the service. The request id finds it in the log.";
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", message)
+    }
+
+    pub(crate) fn too_many(code: &'static str, message: &str, wait: RetryAfter) -> Self {
+        Self { retry_after: Some(wait.seconds()), ..Self::new(StatusCode::TOO_MANY_REQUESTS, code, message) }
     }
 
     fn unavailable() -> Self {

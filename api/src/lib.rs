@@ -7,20 +7,20 @@ mod http;
 mod leftover;
 pub mod llm;
 pub mod predict;
+mod rate_limit;
 mod response;
 mod routes;
 mod server;
 mod state;
 
-use std::io;
-
 use axum::{Router, middleware};
 use lectern_shared::{
     config::{ConfigError, Settings},
+    process::Failure,
     runtime::Runtime,
     shutdown::Shutdown,
 };
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, sync::oneshot};
 
 pub use crate::auth::accounts;
 use crate::{llm::Provider, state::AppState};
@@ -49,11 +49,46 @@ pub fn router(runtime: Runtime) -> Router {
         .merge(routes::health::router())
         .fallback(http::unknown_path)
         .method_not_allowed_fallback(http::method_not_allowed)
+        .layer(middleware::from_fn_with_state(state.clone(), rate_limit::limit))
+        // The last one added is the first to see a request, and sees the refusals of the others.
         .layer(middleware::from_fn_with_state(state.clone(), http::observe))
         .with_state(state)
 }
 
-/// Answers requests on `listener` until the shutdown begins, then until those in hand are answered.
-pub async fn serve(runtime: Runtime, listener: TcpListener, shutdown: Shutdown) -> io::Result<()> {
-    server::serve(router(runtime), listener, &shutdown).await
+/// Binds LECTERN_ADDR.
+///
+/// # Errors
+/// When the address cannot be listened on.
+pub async fn bind(runtime: &Runtime) -> Result<TcpListener, String> {
+    let addr = runtime.settings.addr;
+    let listener = TcpListener::bind(addr).await;
+    listener.map_err(|error| format!("LECTERN_ADDR: {addr} cannot be listened on: {error}"))
+}
+
+/// Answers requests on `listener` until the shutdown begins, then until those in hand are answered and everything else of
+/// this process has ended.
+///
+/// # Errors
+/// When the server fails.
+pub async fn run(runtime: Runtime, listener: TcpListener, shutdown: &Shutdown) -> Result<(), Failure> {
+    let settings = &runtime.settings;
+    tracing::info!(addr = %listener.local_addr()?, data = %settings.data_dir.display(), "listening");
+    tracing::warn!("no embedding model is in use: documents are found by words, not by meaning");
+    let (served, result) = oneshot::channel();
+    let (app, stopping) = (router(runtime.clone()), shutdown.clone());
+    // Tracked like everything else, so that a request which never ends cannot keep the service from stopping.
+    shutdown.spawn(async move {
+        let end = server::serve(app, listener, &stopping).await;
+        // A server that ended by itself has failed; nothing is left to do.
+        stopping.begin();
+        let _ = served.send(end);
+    });
+    shutdown.finished().await;
+    runtime.close().await;
+    tracing::info!("stopped");
+    match result.await {
+        Ok(end) => Ok(end?),
+        // Dropped in the middle of a request.
+        Err(_) => Ok(()),
+    }
 }

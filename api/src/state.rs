@@ -20,7 +20,7 @@ pub(crate) struct AppState {
     pub(crate) runtime: Runtime,
     pub(crate) jwt: Arc<Jwt>,
     pub(crate) passwords: Passwords,
-    pub(crate) throttle: Arc<Throttle>,
+    pub(crate) throttle: Throttle,
     /// When this process last noted the use of an API token.
     pub(crate) touched: Arc<Mutex<LruCache<ApiTokenId, Timestamp>>>,
 }
@@ -33,7 +33,7 @@ impl AppState {
         Self {
             jwt: Arc::new(Jwt::new(&runtime.keyring, runtime.settings.jwt_ttl)),
             passwords: Passwords::new(),
-            throttle: Arc::new(Throttle::default()),
+            throttle: Throttle::new(runtime.limits.clone()),
             touched: Arc::new(Mutex::new(LruCache::new(TOUCHED))),
             runtime,
         }

@@ -6,23 +6,41 @@ use std::{
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::Path,
     sync::Arc,
+    time::Duration,
 };
 
 use secrecy::SecretString;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::{
-    blobs::{BlobError, Blobs},
+    blobs::{BlobError, BlobLocation, Blobs},
     clock::Clock,
     compute::Compute,
     config::Settings,
     db::{self, Db, DbError, Location, migrate::MigrationError, singletons},
     egress::{Egress, EgressError, EgressPolicy},
-    index::{LocalIndex, SearchIndex},
-    jobs::{Doorbell, Jobs, LocalDoorbell},
+    index::{IndexError, LocalIndex, QdrantIndex, SearchIndex},
+    jobs::{Doorbell, Jobs},
+    limits::Limits,
+    redis::Redis,
     search::Search,
     secrets::{Keyring, Place, SecretError, hex},
 };
+
+/// How long a start waits for the servers that it needs: they may be starting too.
+const WAIT_FOR_SERVERS: Duration = Duration::from_mins(1);
+/// The pause before such a server is tried again.
+const SERVER_PAUSE: Duration = Duration::from_secs(2);
+
+/// What else there may be of this installation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The API and the worker in one process.
+    Whole,
+    /// One of several processes.
+    Part,
+}
 
 /// Why the service cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -60,6 +78,27 @@ pub enum StartError {
     /// The blob store failed.
     #[error(transparent)]
     Blobs(#[from] BlobError),
+    /// A SQLite file has one process.
+    #[error(
+        "several processes cannot work on one SQLite file: set DATABASE_URL to a PostgreSQL database, or run `lectern`, which is the API and the worker in one process"
+    )]
+    SqliteInParts,
+    /// The blob store is not the one that this installation's blobs are in.
+    #[error(
+        "{place} is not where this installation keeps its blobs: share that folder or bucket with every process (LECTERN_BLOBS). If the blobs are lost for good, put a file named `instance` that holds {mark} there, and it is taken as it is"
+    )]
+    BlobsElsewhere {
+        /// The store that is set.
+        place: String,
+        /// What the right one is marked with.
+        mark: String,
+    },
+    /// The address of Redis cannot be used.
+    #[error("REDIS_URL: {0}")]
+    Redis(#[from] redis::RedisError),
+    /// The search engine cannot be used.
+    #[error(transparent)]
+    Index(#[from] IndexError),
     /// The outbound client cannot be built.
     #[error(transparent)]
     Egress(#[from] EgressError),
@@ -78,8 +117,12 @@ pub struct Runtime {
     pub keyring: Arc<Keyring>,
     /// Blobs.
     pub blobs: Blobs,
+    /// Redis, when it is used.
+    pub redis: Option<Redis>,
     /// The queue.
     pub jobs: Jobs,
+    /// How often callers may ask.
+    pub limits: Limits,
     /// The search index.
     pub index: Arc<dyn SearchIndex>,
     /// Search over it.
@@ -88,27 +131,42 @@ pub struct Runtime {
     pub compute: Compute,
     /// The way out for everything that a user can steer.
     pub egress: Egress,
-    /// Held for as long as the process uses the data directory.
-    _data_dir: Arc<File>,
+    /// Held for as long as the process has the data directory for itself.
+    _data_dir: Option<Arc<File>>,
 }
 
 impl Runtime {
-    /// Opens every part, and brings the schema up to date.
-    pub async fn start(settings: Settings) -> Result<Self, StartError> {
-        let data_dir = lock_data_dir(&settings.data_dir)?;
-        let db = db::connect(&settings.database).await?;
+    /// Opens every part, and brings the schema up to date. Servers that do not answer yet are waited for.
+    pub async fn start(settings: Settings, role: Role) -> Result<Self, StartError> {
+        let data_dir = match (&settings.database, role) {
+            (Location::Sqlite(_), Role::Part) => return Err(StartError::SqliteInParts),
+            (Location::Sqlite(_), Role::Whole) => Some(Arc::new(lock_data_dir(&settings.data_dir)?)),
+            (Location::Postgres(_), _) => None,
+        };
+        crate::tls::install();
+        let database = || db::connect(&settings.database);
+        let db = patiently("the database", database, DbError::is_connection_failure).await?;
         db::migrate::run(&db).await?;
         let keyring = Arc::new(open_keyring(&settings, &db).await?);
         let instance = instance_id(&db).await?;
-        let blobs = Blobs::open(&settings.blobs, &instance).await?;
-        let jobs = Jobs::new(
-            db.clone(),
-            Clock::system(),
-            settings.jobs.clone(),
-            Doorbell::Local(LocalDoorbell::default()),
-        );
+        let blobs = open_blobs(&settings.blobs, &db, &instance).await?;
+        let redis = settings.redis.as_ref().map(|url| Redis::new(url, &instance)).transpose()?;
+        if let Some(redis) = &redis
+            && let Err(error) = redis.ping().await
+        {
+            tracing::warn!(%error, "Redis does not answer; going on without until it does");
+        }
+        let doorbell = redis.clone().map_or_else(Doorbell::local, Doorbell::redis);
+        let jobs = Jobs::new(db.clone(), Clock::system(), settings.jobs.clone(), doorbell);
         jobs.follow_database_clock().await?;
-        let index: Arc<dyn SearchIndex> = Arc::new(LocalIndex::new(db.clone(), settings.index_cache));
+        let index: Arc<dyn SearchIndex> = match &settings.qdrant {
+            None => Arc::new(LocalIndex::new(db.clone(), settings.index_cache)),
+            Some(config) => {
+                let open = || QdrantIndex::open(config, &instance);
+                let away = |error: &IndexError| matches!(error, IndexError::Engine(_));
+                Arc::new(patiently("Qdrant", open, away).await?)
+            }
+        };
         Ok(Self {
             clock: Clock::system(),
             search: Search::new(db.clone(), Arc::clone(&index)),
@@ -116,20 +174,79 @@ impl Runtime {
                 allow: settings.egress_allow.clone(),
                 ..EgressPolicy::default()
             })?,
+            limits: Limits::new(settings.rate_limit, redis.clone()),
             settings: Arc::new(settings),
             compute: Compute::per_core(),
             db,
             keyring,
             blobs,
+            redis,
             jobs,
             index,
-            _data_dir: Arc::new(data_dir),
+            _data_dir: data_dir,
         })
+    }
+
+    /// Sends what is not sent yet, and closes every connection.
+    pub async fn close(&self) {
+        self.jobs.doorbell().flush().await;
+        self.db.close().await;
     }
 }
 
-/// Makes the data directory and takes it for this process alone: two processes over one in-process queue would each hold
-/// half of the truth.
+/// Opens a part that another server holds, and tries again for a while when that is not there yet.
+async fn patiently<T, E: std::fmt::Display>(
+    part: &str,
+    mut open: impl AsyncFnMut() -> Result<T, E>,
+    is_away: impl Fn(&E) -> bool,
+) -> Result<T, E> {
+    let began = Instant::now();
+    loop {
+        match open().await {
+            Err(error) if is_away(&error) && began.elapsed() < WAIT_FOR_SERVERS => {
+                tracing::warn!(%error, "{part} does not answer yet; waiting");
+                tokio::time::sleep(SERVER_PAUSE).await;
+            }
+            end => return end,
+        }
+    }
+}
+
+/// Opens the blob store and makes sure that it is the one that every other process of this installation uses: a worker
+/// without the shared folder must not quietly find nothing in a folder of its own.
+async fn open_blobs(location: &BlobLocation, db: &Db, instance: &str) -> Result<Blobs, StartError> {
+    const NAME: &str = "blobs";
+    let blobs = Blobs::open(location).await?;
+    let elsewhere = |mark: String| StartError::BlobsElsewhere { place: location.to_string(), mark };
+    // In this order: what the database knows of was written to the store before.
+    let known = singletons::get(db, NAME).await?;
+    let mark = match (blobs.owner().await?, known) {
+        (Some(mark), _) => mark,
+        (None, Some(mark)) => return Err(elsewhere(mark)),
+        (None, None) => {
+            let fresh = format!("{instance}.{}", Uuid::now_v7().simple());
+            match blobs.take(&fresh).await {
+                Ok(()) => fresh,
+                // Another process was quicker; it may be one of this installation.
+                Err(foreign @ BlobError::Foreign(_)) => blobs.owner().await?.ok_or(foreign)?,
+                Err(error) => return Err(error.into()),
+            }
+        }
+    };
+    if !mark.starts_with(instance) {
+        return Err(BlobError::Foreign(location.to_string()).into());
+    }
+    let mut tx = db.begin().await?;
+    singletons::claim(&mut tx, NAME, &mark).await?;
+    tx.commit().await?;
+    match singletons::get(db, NAME).await? {
+        Some(other) if other != mark => Err(elsewhere(other)),
+        Some(_) | None => Ok(blobs),
+    }
+}
+
+/// Makes the data directory and takes it for this process alone: a second process on its SQLite file would take the first
+/// one's jobs for abandoned.
 fn lock_data_dir(path: &Path) -> Result<File, StartError> {
     let fail = |source| StartError::DataDir { path: path.display().to_string(), source };
     // What is in it is nobody else's business on this machine.

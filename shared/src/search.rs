@@ -2,6 +2,7 @@
 //! relational store. Whoever wants passages (the search endpoint, an agent's run) comes through here.
 
 use std::{
+    cmp::Reverse,
     collections::{HashMap, HashSet},
     num::NonZeroUsize,
     sync::Arc,
@@ -13,7 +14,7 @@ use parking_lot::Mutex;
 use crate::{
     db::{self, Db, DbError},
     ids::{DocumentId, GenerationId, UserId},
-    index::{Candidates, IndexError, IndexQuery, SearchIndex, score::fuse_dbsf},
+    index::{Candidates, IndexError, IndexQuery, SearchIndex, lexical::Language, score::fuse_dbsf},
     model::document::{ActiveDocument, Chunk},
 };
 
@@ -92,13 +93,15 @@ impl Search {
             return Ok(Vec::new());
         }
         // In the order of the documents, so that ties break alike every time.
-        let generations =
-            active.iter().map(|d| d.active_generation).filter(|g| visible.contains_key(g)).collect();
+        let (generations, others) =
+            active.iter().map(|d| d.active_generation).partition(|g| visible.contains_key(g));
         let candidates = self
             .index
             .search(IndexQuery {
                 user: request.user,
                 generations,
+                others,
+                languages: languages(visible.values().copied()),
                 text: request.query.clone(),
                 vectors: Vec::new(),
                 depth: request.limit.saturating_mul(DEPTH_FACTOR),
@@ -171,6 +174,19 @@ impl Search {
         self.active.lock().put(user, (epoch, Arc::clone(&set)));
         Ok(set)
     }
+}
+
+/// The languages of these documents' passages, most frequent first.
+fn languages<'a>(documents: impl Iterator<Item = &'a ActiveDocument>) -> Vec<Language> {
+    let mut passages: HashMap<Language, u64> = HashMap::new();
+    for (code, count) in documents.flat_map(|document| &document.languages.0) {
+        if let Some(language) = Language::from_code(u32::from(*code)) {
+            *passages.entry(language).or_default() += count;
+        }
+    }
+    let mut languages: Vec<_> = passages.into_iter().collect();
+    languages.sort_unstable_by_key(|(language, count)| (Reverse(*count), *language));
+    languages.into_iter().map(|(language, _)| language).collect()
 }
 
 #[cfg(test)]

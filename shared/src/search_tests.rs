@@ -1,6 +1,6 @@
 //! Search, over both engines and the embedded index.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 
@@ -12,7 +12,9 @@ use crate::{
         testing::{TestDb, at, both, claim, claimed, commit, enqueue, passages, publish, staged, user},
     },
     ids::{DocumentId, GenerationId, UserId},
-    index::{Candidates, Entry, IndexError, IndexQuery, IndexWriter, LocalIndex, SearchIndex, Target},
+    index::{
+        Candidates, Entry, IndexError, IndexQuery, IndexStatus, IndexWriter, LocalIndex, SearchIndex, Target,
+    },
     model::job::Claim,
 };
 
@@ -30,7 +32,7 @@ async fn indexed(db: &Db, claim: &Claim, texts: &[&str]) -> GenerationId {
         .add(texts.iter().map(|text| Entry { text: (*text).to_owned(), vector: None }).collect())
         .await
         .unwrap();
-    assert_eq!(writer.finish().await.unwrap(), texts.len() as u64);
+    assert_eq!(writer.finish().await.unwrap().entries, texts.len() as u64);
     generation
 }
 
@@ -227,7 +229,15 @@ impl SearchIndex for Interrupted {
         self.inner.remove(user, generation).await
     }
 
-    async fn ping(&self) -> Result<(), IndexError> {
+    async fn count(&self, user: UserId, generation: GenerationId) -> Result<u64, IndexError> {
+        self.inner.count(user, generation).await
+    }
+
+    fn straggle(&self) -> Option<Duration> {
+        self.inner.straggle()
+    }
+
+    async fn ping(&self) -> Result<IndexStatus, IndexError> {
         self.inner.ping().await
     }
 }

@@ -13,6 +13,11 @@ use crate::config::{ConfigError, LogFormat};
 pub fn init(filter: &str, format: LogFormat) -> Result<(), ConfigError> {
     let filter = EnvFilter::try_new(filter)
         .map_err(|error| ConfigError { setting: "LECTERN_LOG".to_owned(), problem: error.to_string() })?;
+    // PostgreSQL tells every connection of its pool that it stops; whoever used one says so already.
+    let filter = match "sqlx::postgres::notice=error".parse() {
+        Ok(quiet) => filter.add_directive(quiet),
+        Err(_) => filter,
+    };
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     // The message of a panic may hold text of a document; the place is enough to find it.
     std::panic::set_hook(Box::new(|panic| {

@@ -1,9 +1,21 @@
-//! Databases of a test's own, on the PostgreSQL server that `scripts/test.sh` starts.
+//! Databases of a test's own, on the PostgreSQL server that `scripts/test.sh` starts; and whole servers, for tests that
+//! take them away.
 
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::chown;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use rustix::process::{Signal, geteuid};
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
+use tempfile::TempDir;
 use url::Url;
 use uuid::Uuid;
 
+use super::process::signalled_with_this_thread;
+use super::server::Server;
 use super::within_deadline;
 
 /// An empty PostgreSQL database that nobody else uses. It is dropped with this value, whoever is still connected.
@@ -58,4 +70,156 @@ async fn execute(server: &str, statement: String) -> Result<(), sqlx::Error> {
     let mut connection = PgConnection::connect(server).await?;
     connection.execute(AssertSqlSafe(statement)).await?;
     connection.close().await
+}
+
+/// A PostgreSQL server of a test's own, on loopback, with one empty database. It ends with this value.
+pub struct PostgresServer {
+    // The server goes before the folder that it works in.
+    server: Server,
+    password: String,
+    _folder: TempDir,
+}
+
+impl PostgresServer {
+    /// Makes a server's folder, starts it, and waits until it takes connections.
+    ///
+    /// `TEST_POSTGRES_BIN` is the folder of its programs. PostgreSQL does not run as root: `TEST_SERVER_ACCOUNT` names
+    /// whom to run it as then. `scripts/test.sh` sets both.
+    pub async fn start() -> Self {
+        let programs = std::env::var("TEST_POSTGRES_BIN").unwrap_or_else(|_| {
+            panic!(
+                "TEST_POSTGRES_BIN is not set; run scripts/test.sh, which finds PostgreSQL's server programs"
+            )
+        });
+        let account = Account::of_servers();
+        let folder = account.temporary_folder();
+        let data = folder.path().join("data");
+        let password = Uuid::now_v7().simple().to_string();
+        initialize(&programs, &account, folder.path(), &data, &password);
+        let command = {
+            let (cwd, data) = (folder.path().to_owned(), data);
+            move |port: u16| {
+                // SIGQUIT is its shutdown at once, and takes its children and shared memory along.
+                let mut command = signalled_with_this_thread("QUIT", &format!("{programs}/postgres"));
+                command.arg("-D").arg(&data).args(["-p", &port.to_string()]).current_dir(&cwd);
+                account.run(&mut command);
+                command
+            }
+        };
+        let is_up = {
+            let password = password.clone();
+            async move |port: u16| {
+                let connection = PgConnection::connect(&url(port, &password)).await;
+                match connection {
+                    Ok(connection) => connection.close().await.is_ok(),
+                    Err(_) => false,
+                }
+            }
+        };
+        let server = Server::start("PostgreSQL", Signal::QUIT, command, is_up).await;
+        Self { server, password, _folder: folder }
+    }
+
+    /// The address of its database, `postgres://…`. It stays the same over restarts.
+    pub fn url(&self) -> String {
+        url(self.server.port(), &self.password)
+    }
+
+    /// Shuts it down as an operator does (`pg_ctl stop -m fast`): running transactions are rolled back, clients cut off.
+    pub async fn stop(&mut self) {
+        self.server.end(Signal::INT).await;
+    }
+
+    /// Ends it as a crash does (`-m immediate`): nothing is tidied up, and the next start recovers from the log.
+    pub async fn crash(&mut self) {
+        self.server.end(Signal::QUIT).await;
+    }
+
+    /// Starts it again after [`stop`](Self::stop) or [`crash`](Self::crash), at the same address.
+    pub async fn start_again(&mut self) {
+        let password = self.password.clone();
+        let is_up = async |port: u16| PgConnection::connect(&url(port, &password)).await.is_ok();
+        self.server.start_again(is_up).await;
+    }
+
+    /// Stops it and starts it again.
+    pub async fn restart(&mut self) {
+        self.stop().await;
+        self.start_again().await;
+    }
+}
+
+fn url(port: u16, password: &str) -> String {
+    format!("postgres://postgres:{password}@127.0.0.1:{port}/postgres")
+}
+
+/// Makes the folder of a server's data.
+fn initialize(programs: &str, account: &Account, folder: &Path, data: &Path, password: &str) {
+    let password_file = folder.join("password");
+    std::fs::write(&password_file, password).expect("a file in the server's folder");
+    account.own(&password_file);
+    let mut initdb = Command::new(format!("{programs}/initdb"));
+    initdb.arg("--pgdata").arg(data).arg("--pwfile").arg(&password_file).current_dir(folder);
+    initdb.args(["--username", "postgres", "--auth", "scram-sha-256", "--encoding", "UTF8"]);
+    initdb.args(["--locale", "C", "--no-sync"]);
+    account.run(&mut initdb);
+    let output = initdb.output().expect("initdb starts");
+    assert!(output.status.success(), "initdb failed: {}", String::from_utf8_lossy(&output.stderr));
+    let mut config =
+        OpenOptions::new().append(true).open(data.join("postgresql.conf")).expect("its configuration");
+    // Processes come and go here, the machine does not, so nothing waits for the disk.
+    let lines = "listen_addresses = '127.0.0.1'\nunix_socket_directories = ''\nmax_connections = 200\n\
+                 fsync = off\nfull_page_writes = off\n";
+    config.write_all(lines.as_bytes()).expect("its configuration can be written");
+}
+
+/// The account that servers run as: that of the tests, unless it is root's.
+struct Account(Option<(u32, u32)>);
+
+impl Account {
+    fn of_servers() -> Self {
+        if !geteuid().is_root() {
+            return Self(None);
+        }
+        let name = std::env::var("TEST_SERVER_ACCOUNT").unwrap_or_else(|_| {
+            panic!("PostgreSQL does not run as root, and TEST_SERVER_ACCOUNT is not set; run scripts/test.sh")
+        });
+        let id = |what: &str| {
+            let output = Command::new("id").args([what, &name]).output().expect("id(1) starts");
+            let id = String::from_utf8_lossy(&output.stdout).trim().parse::<u32>();
+            id.unwrap_or_else(|_| panic!("TEST_SERVER_ACCOUNT: there is no account {name}"))
+        };
+        Self(Some((id("-u"), id("-g"))))
+    }
+
+    /// An empty folder of this account.
+    fn temporary_folder(&self) -> TempDir {
+        let builder = || {
+            let mut builder = tempfile::Builder::new();
+            builder.prefix("lectern-postgres-");
+            builder
+        };
+        // TMPDIR may lie where another account cannot go; /tmp never does.
+        let folder = match self.0 {
+            None => builder().tempdir(),
+            Some(_) => builder().tempdir_in("/tmp"),
+        };
+        let folder = folder.expect("a temporary directory");
+        self.own(folder.path());
+        folder
+    }
+
+    /// Gives it a file.
+    fn own(&self, path: &Path) {
+        if let Some((user, group)) = self.0 {
+            chown(path, Some(user), Some(group)).expect("root may give a file away");
+        }
+    }
+
+    /// Lets a command run as this account.
+    fn run(&self, command: &mut Command) {
+        if let Some((user, group)) = self.0 {
+            command.uid(user).gid(group);
+        }
+    }
 }

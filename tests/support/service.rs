@@ -1,132 +1,26 @@
-//! The real `lectern` binary as a child process: started, watched, killed, stopped and started again.
+//! The real binaries as child processes: started, watched, killed, stopped and started again.
 
-use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::io::{BufRead, BufReader, Read};
-use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, OnceLock};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::process::ExitStatus;
+use std::sync::Arc;
 
 use parking_lot::{Mutex, RwLock};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::Value;
-use tempfile::TempDir;
 
 use super::client::Client;
-use super::db::Database;
+use super::process::{Log, POLL, Process};
+use super::setup::Program;
+pub use super::setup::{Mode, Refusal, Setup};
 use super::within_deadline;
 
-/// How often a state that cannot announce itself is looked at.
-const POLL: Duration = Duration::from_millis(10);
-
-/// Which stores the service runs on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// Everything in the data directory.
-    Embedded,
-    /// The relational store in a PostgreSQL database of the test's own.
-    Postgres,
-}
-
-/// How a service is to be started: its settings, its data directory and its database.
-///
-/// The process sees no variable of the test's own environment, only what is set here. The defaults suit tests: any free
-/// port, sources on loopback may be fetched, no embedding model is downloaded, anybody may sign up.
-#[derive(Clone)]
-pub struct Setup {
-    mode: Mode,
-    env: BTreeMap<String, OsString>,
-    database: Option<Arc<Database>>,
-    data_dir: Arc<TempDir>,
-}
-
-impl Setup {
-    fn new(mode: Mode) -> Self {
-        let data_dir = tempfile::Builder::new().prefix("lectern-").tempdir().expect("a temporary directory");
-        let mut setup = Self { mode, env: BTreeMap::new(), database: None, data_dir: Arc::new(data_dir) }
-            .env("LECTERN_ADDR", "127.0.0.1:0")
-            .env("LECTERN_LOG_FORMAT", "json")
-            .env("LECTERN_EMBEDDER", "none")
-            .env("LECTERN_EGRESS_ALLOW", "127.0.0.0/8")
-            .env("LECTERN_SIGN_UP", "open")
-            .env("RUST_BACKTRACE", "1");
-        setup.env.insert("LECTERN_DATA_DIR".to_owned(), setup.data_dir.path().into());
-        setup.env.insert("HOME".to_owned(), setup.data_dir.path().into());
-        // What the system and coverage tools need to run a program at all.
-        for name in ["PATH", "TMPDIR", "LLVM_PROFILE_FILE"] {
-            if let Some(value) = std::env::var_os(name) {
-                setup.env.insert(name.to_owned(), value);
-            }
-        }
-        setup
-    }
-
-    /// Sets an environment variable of the service.
-    pub fn env(mut self, name: &str, value: &str) -> Self {
-        self.env.insert(name.to_owned(), value.into());
-        self
-    }
-
-    /// Leaves a variable unset, the defaults of the tests included.
-    pub fn without(mut self, name: &str) -> Self {
-        self.env.remove(name);
-        self
-    }
-
-    /// Starts the service and waits until it is ready.
-    pub async fn start(self) -> Service {
-        let mut service = Service::spawn(self).await;
-        if let Err(status) = service.listens().await {
-            panic!("the service ended at its start: {status}");
-        }
-        service.is_ready().await;
-        service
-    }
-
-    /// Starts the service and expects that it refuses to run.
-    pub async fn start_refused(self) -> Refusal {
-        let mut service = Service::spawn(self).await;
-        match service.listens().await {
-            Ok(()) => panic!("the service started, and should have refused to"),
-            Err(status) => Refusal { status, log: service.logs() },
-        }
-    }
-
-    async fn command(&mut self) -> Command {
-        if self.mode == Mode::Postgres {
-            if self.database.is_none() {
-                self.database = Some(Arc::new(Database::fresh().await));
-            }
-            let url = self.database.as_ref().map(|database| database.url().into()).unwrap_or_default();
-            self.env.entry("DATABASE_URL".to_owned()).or_insert(url);
-            // Several processes may share one database, so this mode makes no key of its own.
-            let key = || "a key that only these tests ever use".into();
-            self.env.entry("LECTERN_SECRET_KEY".to_owned()).or_insert_with(key);
-        }
-        let mut command = dying_with_this_thread(env!("CARGO_BIN_EXE_lectern"));
-        command.env_clear().envs(&self.env).current_dir(self.data_dir.path());
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        command
-    }
-}
-
-/// How a service that would not start ended.
-#[derive(Debug)]
-pub struct Refusal {
-    pub status: ExitStatus,
-    /// Everything that it wrote.
-    pub log: String,
-}
-
-/// A running service. It is killed when this is dropped; when the test is failing, the end of its log is printed.
+/// A running service: one process, or in the cluster mode an API and its workers. All are killed when this is dropped;
+/// when the test is failing, the ends of their logs are printed.
 pub struct Service {
-    // The process goes before the database and the directory that it uses.
-    process: Process,
+    // The processes go before the database and the directory that they use.
+    api: Node,
+    workers: Vec<Node>,
     setup: Setup,
-    log: Arc<Mutex<Log>>,
     base_url: Arc<RwLock<String>>,
 }
 
@@ -141,7 +35,7 @@ impl Service {
         Setup::new(mode)
     }
 
-    /// A second process with the settings, the data directory and the database of this one.
+    /// More processes with the settings, the data directory and the database of this one.
     pub fn sibling(&self) -> Setup {
         self.setup.clone()
     }
@@ -163,26 +57,22 @@ impl Service {
 
     /// The directory that it keeps its data in.
     pub fn data_dir(&self) -> &Path {
-        self.setup.data_dir.path()
+        self.setup.data_dir()
     }
 
-    /// The process.
+    /// The process that answers requests.
     pub fn pid(&self) -> u32 {
-        self.process.child.id()
+        self.api.running().id()
     }
 
-    /// The memory that the process holds at this moment, in bytes. Linux only.
+    /// The memory that the process which answers requests holds at this moment, in bytes. Linux only.
     pub fn rss_bytes(&self) -> u64 {
-        let status =
-            std::fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("the process runs");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a resident size");
-        let kib: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number of KiB");
-        kib * 1024
+        rss_bytes(self.pid())
     }
 
-    /// Everything that the process, and those before a restart, wrote so far.
+    /// Everything that the processes, and those before a restart, wrote so far: the API's, then each worker's.
     pub fn logs(&self) -> String {
-        self.log.lock().text.clone()
+        self.nodes().map(|node| node.log.lock().text.clone()).collect()
     }
 
     /// The log's lines that are JSON objects.
@@ -192,190 +82,306 @@ impl Service {
 
     /// Fails when one of `secrets` was logged, as it is or escaped as in JSON.
     pub fn assert_no_secret_in_logs(&self, secrets: &[&str]) {
-        let logs = self.logs();
-        assert!(!logs.is_empty(), "a log that says nothing proves nothing");
-        for secret in secrets {
-            assert!(!secret.is_empty(), "the empty text is no secret");
-            let quoted = Value::from(*secret).to_string();
-            let escaped = &quoted[1..quoted.len() - 1];
-            let leak = logs.lines().find(|line| line.contains(secret) || line.contains(escaped));
-            assert_eq!(leak, None, "{secret:?} is in the log");
+        for node in self.nodes() {
+            let (name, logs) = (&node.name, &node.log.lock().text);
+            assert!(!logs.is_empty(), "a log that says nothing proves nothing: {name}");
+            for secret in secrets {
+                assert!(!secret.is_empty(), "the empty text is no secret");
+                let quoted = Value::from(*secret).to_string();
+                let escaped = &quoted[1..quoted.len() - 1];
+                let leak = logs.lines().find(|line| line.contains(secret) || line.contains(escaped));
+                assert_eq!(leak, None, "{secret:?} is in the log of {name}");
+            }
         }
     }
 
-    /// Ends the process at once (SIGKILL), as a crash or a power cut would.
+    // --- all processes -----------------------------------------------------------------------------------------------
+
+    /// Ends every process at once (SIGKILL), as a crash or a power cut would.
     pub fn kill(&mut self) {
-        self.process.kill();
+        // All of them before the first is waited for.
+        for node in self.nodes_mut() {
+            node.signal(Signal::KILL);
+        }
+        for node in self.nodes_mut() {
+            node.kill();
+        }
     }
 
-    /// Asks the process to end (SIGTERM) without waiting for it.
-    pub fn ask_to_stop(&self) {
-        let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw).expect("a process id");
-        kill_process(pid, Signal::TERM).expect("the process runs");
+    /// Asks every process to end (SIGTERM) without waiting for it.
+    pub fn ask_to_stop(&mut self) {
+        for node in self.nodes_mut() {
+            node.signal(Signal::TERM);
+        }
     }
 
-    /// Asks the process to end (SIGTERM) and waits until it has.
+    /// Asks every process to end (SIGTERM) and waits until they have. The first status that is no success, if there is one.
     pub async fn terminate(&mut self) -> ExitStatus {
         self.ask_to_stop();
-        let end = async {
-            loop {
-                if let Some(status) = self.process.ended() {
-                    return status;
-                }
-                tokio::time::sleep(POLL).await;
-            }
-        };
-        within_deadline("the service to stop", end).await
+        let mut statuses = Vec::new();
+        for node in self.nodes_mut() {
+            statuses.extend(node.wait().await);
+        }
+        let bad = statuses.iter().find(|status| !status.success());
+        *bad.or(statuses.first()).expect("a process that ran")
     }
 
-    /// Starts it again, with the same settings and data. If it still runs, it is killed first. The port may change.
+    /// Starts it again, with the same settings and data and all its workers. What still runs is killed first. The port may
+    /// change.
     pub async fn restart(&mut self) {
         self.kill();
-        self.log.lock().address = None;
-        self.process = Process::spawn(self.setup.command().await, &self.log);
-        if let Err(status) = self.listens().await {
-            panic!("the service ended when it was restarted: {status}");
+        let Self { api, workers, setup, .. } = self;
+        for node in [api].into_iter().chain(workers) {
+            node.start(setup);
         }
-        self.is_ready().await;
+        self.is_up().await;
     }
 
-    async fn spawn(mut setup: Setup) -> Self {
-        let log = Arc::default();
-        let process = Process::spawn(setup.command().await, &log);
-        Self { process, setup, log, base_url: Arc::default() }
+    // --- one process -------------------------------------------------------------------------------------------------
+
+    /// Kills (SIGKILL) the process that answers requests. In a cluster the workers go on.
+    pub fn kill_api(&mut self) {
+        self.api.kill();
     }
 
-    /// Waits until the process says where it listens, or has ended.
-    async fn listens(&mut self) -> Result<(), ExitStatus> {
-        let listens = async {
+    /// Asks the process that answers requests to end (SIGTERM), and waits until it has.
+    pub async fn stop_api(&mut self) -> ExitStatus {
+        self.api.signal(Signal::TERM);
+        self.api.wait().await.expect("an API that runs")
+    }
+
+    /// Starts the process that answers requests again. If it still runs, it is killed first. The port may change.
+    pub async fn restart_api(&mut self) {
+        self.api.start(&self.setup);
+        self.is_up().await;
+    }
+
+    /// How many workers there are, running or not.
+    pub fn worker_count(&self) -> usize {
+        self.workers.len()
+    }
+
+    /// The process of a worker.
+    pub fn worker_pid(&self, worker: usize) -> u32 {
+        self.workers[worker].running().id()
+    }
+
+    /// The memory that a worker holds at this moment, in bytes. Linux only.
+    pub fn worker_rss_bytes(&self, worker: usize) -> u64 {
+        rss_bytes(self.worker_pid(worker))
+    }
+
+    /// Everything that a worker, and those before a restart, wrote so far.
+    pub fn worker_logs(&self, worker: usize) -> String {
+        self.workers[worker].log.lock().text.clone()
+    }
+
+    /// Where a worker answers about its health, `http://127.0.0.1:PORT`. `None` unless `LECTERN_WORKER_ADDR` is set.
+    pub fn worker_url(&self, worker: usize) -> Option<String> {
+        let address = self.workers[worker].log.lock().address;
+        address.map(|address| format!("http://{address}"))
+    }
+
+    /// Kills (SIGKILL) a worker. Its jobs are others' when their leases have run out.
+    pub fn kill_worker(&mut self, worker: usize) {
+        self.workers[worker].kill();
+    }
+
+    /// Asks a worker to end (SIGTERM), and waits until it has.
+    pub async fn stop_worker(&mut self, worker: usize) -> ExitStatus {
+        self.workers[worker].signal(Signal::TERM);
+        self.workers[worker].wait().await.expect("a worker that runs")
+    }
+
+    /// Starts a worker that was stopped or killed, and waits until it works. If it still runs, it is killed first.
+    pub async fn start_worker(&mut self, worker: usize) {
+        self.workers[worker].start(&self.setup);
+        self.is_up().await;
+    }
+
+    /// As [`start_worker`](Self::start_worker), where the test means one that runs.
+    pub async fn restart_worker(&mut self, worker: usize) {
+        self.start_worker(worker).await;
+    }
+
+    /// Starts one more worker, waits until it works, and returns its number.
+    pub async fn add_worker(&mut self) -> usize {
+        let worker = self.workers.len();
+        let mut node = Node::new(format!("lectern-worker {worker}"), Program::Worker);
+        node.start(&self.setup);
+        self.workers.push(node);
+        self.is_up().await;
+        worker
+    }
+
+    /// Freezes a worker (SIGSTOP): it is there, and does nothing until it is thawed.
+    pub fn freeze_worker(&mut self, worker: usize) {
+        self.workers[worker].signal(Signal::STOP);
+    }
+
+    /// Lets a frozen worker go on where it was (SIGCONT).
+    pub fn thaw_worker(&mut self, worker: usize) {
+        self.workers[worker].signal(Signal::CONT);
+    }
+
+    // --- starting ----------------------------------------------------------------------------------------------------
+
+    /// Starts every process at the same moment, and waits for none.
+    pub(super) async fn spawn(mut setup: Setup) -> Self {
+        setup.prepare().await;
+        let mut nodes = setup.programs().into_iter().map(|(name, program)| {
+            let mut node = Node::new(name, program);
+            node.start(&setup);
+            node
+        });
+        let api = nodes.next().expect("a program");
+        let workers = nodes.collect();
+        Self { api, workers, setup, base_url: Arc::default() }
+    }
+
+    /// Waits until every process that was not stopped has started and the service is ready.
+    pub(super) async fn is_up(&mut self) {
+        let started = async {
             loop {
-                if let Some(address) = self.log.lock().address {
-                    *self.base_url.write() = format!("http://{address}");
-                    return Ok(());
+                let mut all = true;
+                for node in self.nodes_mut() {
+                    match node.state() {
+                        State::Starting => all = false,
+                        State::Started | State::Down => {}
+                        State::Ended(status) => panic!("{} has ended by itself: {status}", node.name),
+                    }
                 }
-                if let Some(status) = self.process.ended() {
-                    return Err(status);
+                if all {
+                    return;
                 }
                 tokio::time::sleep(POLL).await;
             }
         };
-        within_deadline("the service to listen", listens).await
+        within_deadline("every process to start", started).await;
+        if self.api.process.is_some() {
+            let address = self.api.log.lock().address.expect("the address that it listens at");
+            *self.base_url.write() = format!("http://{address}");
+            let client = self.client();
+            let ready = async {
+                while !client.is_ready().await {
+                    tokio::time::sleep(POLL).await;
+                }
+            };
+            within_deadline("/health/ready to be 200", ready).await;
+        }
     }
 
-    async fn is_ready(&self) {
-        let client = self.client();
-        let ready = async {
-            while !client.is_ready().await {
+    /// Waits until every process has ended, and fails when one starts instead.
+    pub(super) async fn refusal(mut self) -> Refusal {
+        let ended = async {
+            loop {
+                let mut processes = Vec::new();
+                for node in self.nodes_mut() {
+                    match node.state() {
+                        State::Ended(status) => {
+                            processes.push((node.name.clone(), status, node.log.lock().text.clone()));
+                        }
+                        State::Starting => {}
+                        State::Started | State::Down => {
+                            panic!("{} started, and should have refused to", node.name)
+                        }
+                    }
+                }
+                if processes.len() == self.nodes().count() {
+                    return processes;
+                }
                 tokio::time::sleep(POLL).await;
             }
         };
-        within_deadline("/health/ready to be 200", ready).await;
+        let processes = within_deadline("every process to refuse", ended).await;
+        Refusal { status: processes[0].1, log: self.logs(), processes }
+    }
+
+    fn nodes(&self) -> impl Iterator<Item = &Node> {
+        [&self.api].into_iter().chain(&self.workers)
+    }
+
+    fn nodes_mut(&mut self) -> impl Iterator<Item = &mut Node> {
+        [&mut self.api].into_iter().chain(&mut self.workers)
     }
 }
 
 impl Drop for Service {
     fn drop(&mut self) {
-        self.process.kill();
+        self.kill();
         if std::thread::panicking() {
-            const TAIL: usize = 60;
-            let log = self.log.lock();
-            let lines: Vec<_> = log.text.lines().collect();
-            eprintln!("--- the end of the service's log ---");
-            for line in &lines[lines.len().saturating_sub(TAIL)..] {
-                eprintln!("{line}");
+            for node in self.nodes() {
+                eprintln!("--- the end of the log of {} ---\n{}", node.name, node.log.lock().tail());
             }
         }
     }
 }
 
-/// What the process wrote, and where it said that it listens.
-#[derive(Default)]
-struct Log {
-    text: String,
-    address: Option<SocketAddr>,
+/// One program of the service, over all its restarts.
+struct Node {
+    name: String,
+    program: Program,
+    log: Arc<Mutex<Log>>,
+    /// `None` after the test has stopped or killed it.
+    process: Option<Process>,
 }
 
-impl Log {
-    fn add(&mut self, line: &str) {
-        self.text.push_str(line);
-        if let Ok(event) = serde_json::from_str::<Value>(line)
-            && event["fields"]["message"] == "listening"
-        {
-            self.address = event["fields"]["addr"].as_str().and_then(|address| address.parse().ok());
+enum State {
+    /// The test has stopped or killed it.
+    Down,
+    /// It has not yet said that it is at work.
+    Starting,
+    Started,
+    /// It has ended, and nobody had asked it to.
+    Ended(ExitStatus),
+}
+
+impl Node {
+    fn new(name: String, program: Program) -> Self {
+        Self { name, program, log: Arc::default(), process: None }
+    }
+
+    fn start(&mut self, setup: &Setup) {
+        self.kill();
+        self.process = Some(Process::spawn(setup.command(self.program), &self.log));
+    }
+
+    fn running(&self) -> &Process {
+        self.process.as_ref().unwrap_or_else(|| panic!("{} does not run", self.name))
+    }
+
+    fn state(&mut self) -> State {
+        let Some(process) = &mut self.process else { return State::Down };
+        match process.ended() {
+            Some(status) => State::Ended(status),
+            None if self.log.lock().started => State::Started,
+            None => State::Starting,
         }
     }
-}
 
-/// A child process whose output is read on threads, so that it never blocks on a full pipe.
-struct Process {
-    child: Child,
-    readers: Vec<JoinHandle<()>>,
-}
-
-impl Process {
-    fn spawn(mut command: Command, log: &Arc<Mutex<Log>>) -> Self {
-        let mut child = command.spawn().expect("the service's binary starts");
-        let stdout = child.stdout.take().expect("a pipe");
-        let stderr = child.stderr.take().expect("a pipe");
-        let readers = vec![read_lines(stdout, Arc::clone(log)), read_lines(stderr, Arc::clone(log))];
-        Self { child, readers }
+    fn signal(&mut self, signal: Signal) {
+        if let Some(process) = &mut self.process {
+            process.signal(signal);
+        }
     }
 
-    /// How the process ended, once it has and all that it wrote is in the log.
-    fn ended(&mut self) -> Option<ExitStatus> {
-        let status = self.child.try_wait().expect("a child can be waited for")?;
-        self.drain();
+    /// Waits for its end, unless the test had already stopped it.
+    async fn wait(&mut self) -> Option<ExitStatus> {
+        let status = self.process.as_mut()?.wait(&self.name).await;
+        self.process = None;
         Some(status)
     }
 
     fn kill(&mut self) {
-        // Both fail only when it has already ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        self.drain();
-    }
-
-    /// Waits for the readers, but not long: a grandchild may hold the pipes open.
-    fn drain(&self) {
-        let started = Instant::now();
-        while started.elapsed() < Duration::from_secs(1) && !self.readers.iter().all(JoinHandle::is_finished)
-        {
-            std::thread::sleep(Duration::from_millis(1));
+        if let Some(mut process) = self.process.take() {
+            process.kill();
         }
     }
 }
 
-fn read_lines(pipe: impl Read + Send + 'static, log: Arc<Mutex<Log>>) -> JoinHandle<()> {
-    std::thread::spawn(move || {
-        let mut lines = BufReader::new(pipe);
-        let mut line = Vec::new();
-        while lines.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
-            log.lock().add(&String::from_utf8_lossy(&line));
-            line.clear();
-        }
-    })
-}
-
-/// A command whose process ends with this thread, and so with the test, even when the test itself is killed.
-///
-/// The kernel can do that only for a process that asks for it: where there is util-linux's `setpriv`, that asks and becomes
-/// the program, in the same process. Elsewhere only dropping the [`Service`] ends it.
-fn dying_with_this_thread(program: &str) -> Command {
-    static SETPRIV: OnceLock<bool> = OnceLock::new();
-    let setpriv = || {
-        let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "KILL", "--"]);
-        command
-    };
-    let works = *SETPRIV.get_or_init(|| {
-        let probe = setpriv().arg("true").stdout(Stdio::null()).stderr(Stdio::null()).status();
-        cfg!(target_os = "linux") && probe.is_ok_and(|status| status.success())
-    });
-    if works {
-        let mut command = setpriv();
-        command.arg(program);
-        command
-    } else {
-        Command::new(program)
-    }
+fn rss_bytes(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("the process runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a resident size");
+    let kib: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number of KiB");
+    kib * 1024
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use apalis::prelude::{Data, WorkerBuilder, WorkerBuilderExt, WorkerError};
 use lectern_shared::{
     db::DbError,
-    jobs::{Doorbell, Jobs, Ring},
+    jobs::{Jobs, Ring},
     model::job::{Claim, IngestionError, JobKind, JobState},
     runtime::Runtime,
     shutdown::Shutdown,
@@ -21,8 +21,10 @@ use crate::{
 
 /// How long a job may go on after the service was asked to stop; then it is handed back.
 const FINISH_WITHIN: Duration = Duration::from_secs(8);
-/// The pause after the store failed.
-const STORE_PAUSE: Duration = Duration::from_secs(2);
+/// The pause after a server failed that the service needs.
+const OUTAGE_PAUSE: Duration = Duration::from_secs(2);
+/// A document that outages keep from being ingested for so long since it was queued uses up its attempts like any other.
+const OUTAGE_PATIENCE: Duration = Duration::from_hours(6);
 
 #[derive(Clone)]
 struct Consumer {
@@ -41,29 +43,30 @@ pub(crate) fn start(runtime: &Runtime, ingester: Ingester, shutdown: &Shutdown) 
         shutdown: shutdown.clone(),
     };
     let concurrency = runtime.settings.jobs.concurrency;
+    let Some(backend) = runtime.jobs.doorbell().listen() else {
+        tracing::error!("a second worker was started in one process; it does nothing");
+        return;
+    };
+    let (doorbell, name, soft) =
+        (runtime.jobs.doorbell().clone(), consumer.name.clone(), shutdown.soft().clone());
+    shutdown.spawn(async move {
+        tokio::select! { () = doorbell.hear(&name) => {}, () = soft.cancelled() => {} }
+    });
     let soft = shutdown.soft().clone();
-    match runtime.jobs.doorbell() {
-        Doorbell::Local(bell) => {
-            let Some(backend) = bell.listen() else {
-                tracing::error!("a second worker was started in one process; it does nothing");
-                return;
-            };
-            let worker = WorkerBuilder::new(consumer.name.as_str())
-                .backend(backend)
-                .data(consumer)
-                .concurrency(concurrency)
-                .build(answer);
-            shutdown.spawn(async move {
-                let stop = async move {
-                    soft.cancelled().await;
-                    Ok::<_, WorkerError>(())
-                };
-                if let Err(error) = worker.run_until(stop).await {
-                    tracing::error!(%error, "the worker ended");
-                }
-            });
+    let worker = WorkerBuilder::new(consumer.name.as_str())
+        .backend(backend)
+        .data(consumer)
+        .concurrency(concurrency)
+        .build(answer);
+    shutdown.spawn(async move {
+        let stop = async move {
+            soft.cancelled().await;
+            Ok::<_, WorkerError>(())
+        };
+        if let Err(error) = worker.run_until(stop).await {
+            tracing::error!(%error, "the worker ended");
         }
-    }
+    });
 }
 
 /// Answers a ring on a task of its own. apalis's own layer for this cannot be named in a future that moves between threads.
@@ -99,12 +102,17 @@ impl Consumer {
                 Ok(None) => return,
                 Err(error) => {
                     tracing::warn!(%error, "no job can be claimed; trying again");
-                    tokio::select! {
-                        () = tokio::time::sleep(jitter(STORE_PAUSE)) => {}
-                        () = self.shutdown.soft().cancelled() => {}
-                    }
+                    self.pause().await;
                 }
             }
+        }
+    }
+
+    /// Waits a moment, or until the service stops.
+    async fn pause(&self) {
+        tokio::select! {
+            () = tokio::time::sleep(jitter(OUTAGE_PAUSE)) => {}
+            () = self.shutdown.soft().cancelled() => {}
         }
     }
 
@@ -112,7 +120,8 @@ impl Consumer {
         tracing::info!(kind = %claim.kind, "job started");
         let hold = Hold::take(self.jobs.clone(), claim.clone());
         let ended = self.work(&claim, &hold).await;
-        let report = hold.release();
+        let generation = hold.progress().generation();
+        let mut outage = false;
         let settled = match ended {
             Ended::Done => {
                 tracing::info!("job done");
@@ -120,20 +129,55 @@ impl Consumer {
             }
             Ended::ClaimLost => {
                 tracing::info!("job given up: the claim is no longer held");
+                self.ingester.discard(&claim, generation).await;
                 Ok(())
             }
             Ended::Stopping => {
                 tracing::info!("job handed back: the service is stopping");
                 self.jobs.hand_back(&claim).await
             }
+            Ended::Failed(Failure::Outage(cause)) if self.may_wait(&claim) => {
+                tracing::warn!(cause, "job put back: a part of the service is away");
+                outage = true;
+                self.put_back(&claim, &hold).await
+            }
             Ended::Failed(failure) => {
                 let error = failure.into_error();
+                let report = hold.report();
                 self.jobs.fail(&claim, &error, &report).await.map(|state| log_failure(&error, state))
             }
         };
+        drop(hold);
         if let Err(error) = settled {
             // The lease will run out, and the sweeper takes the job back.
             tracing::warn!(%error, "the end of the job could not be recorded");
+        }
+        if outage {
+            // The next job would fare no better.
+            self.pause().await;
+        }
+    }
+
+    fn may_wait(&self, claim: &Claim) -> bool {
+        self.jobs.now().since(claim.queued_at) < OUTAGE_PATIENCE
+    }
+
+    /// Puts a job back that an outage stopped, uncounted. The store may be what is away, so it is tried for as long as the
+    /// claim is held.
+    async fn put_back(&self, claim: &Claim, hold: &Hold) -> Result<(), DbError> {
+        let error = Failure::Outage(String::new()).into_error();
+        loop {
+            let failed = match self.jobs.postpone(claim, &error).await {
+                Ok(()) => return Ok(()),
+                Err(failed) => failed,
+            };
+            tokio::select! {
+                () = self.pause() => {}
+                _ = hold.lost() => return Err(failed),
+            }
+            if self.shutdown.soft().is_cancelled() {
+                return Err(failed);
+            }
         }
     }
 
@@ -175,12 +219,5 @@ fn log_failure(error: &IngestionError, state: Option<JobState>) {
     match state {
         Some(state) => tracing::warn!(code = error.code, reason = error.message, %state, "job failed"),
         None => tracing::info!(code = error.code, "job failed after its claim was lost"),
-    }
-}
-
-/// Shown for the store's own trouble, which is nothing that the document's owner can mend.
-impl From<DbError> for Failure {
-    fn from(error: DbError) -> Self {
-        Self::Internal(error.to_string())
     }
 }

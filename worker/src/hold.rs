@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use lectern_shared::{
     db::jobs::Report,
+    ids::GenerationId,
     jobs::Jobs,
     model::job::{Claim, Progress, Stage},
 };
@@ -39,11 +40,13 @@ struct State {
     report: Report,
     moved_at: Instant,
     unwritten: bool,
+    generation: Option<GenerationId>,
 }
 
 impl ProgressReporter {
     fn new() -> Self {
-        let state = State { report: Report::default(), moved_at: Instant::now(), unwritten: false };
+        let state =
+            State { report: Report::default(), moved_at: Instant::now(), unwritten: false, generation: None };
         Self { state: Arc::new(Mutex::new(state)), stage_changed: Arc::new(Notify::new()) }
     }
 
@@ -55,6 +58,16 @@ impl ProgressReporter {
         state.unwritten = true;
         drop(state);
         self.stage_changed.notify_one();
+    }
+
+    /// From now on this generation is being written.
+    pub(crate) fn writes(&self, generation: GenerationId) {
+        self.state.lock().generation = Some(generation);
+    }
+
+    /// The generation that was being written, if it came to that.
+    pub(crate) fn generation(&self) -> Option<GenerationId> {
+        self.state.lock().generation
     }
 
     /// The stage is so far; written within a second.
@@ -96,8 +109,8 @@ impl Hold {
         }
     }
 
-    /// Ends the renewal; returns what was last told.
-    pub(crate) fn release(self) -> Report {
+    /// What was last told.
+    pub(crate) fn report(&self) -> Report {
         self.progress.state.lock().report.clone()
     }
 }

@@ -2,6 +2,7 @@
 //! nothing else.
 
 mod consumer;
+pub mod health;
 mod hold;
 mod ingest;
 pub mod loaders;

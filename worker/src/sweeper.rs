@@ -24,6 +24,10 @@ use crate::jitter;
 const EVERY: Duration = Duration::from_secs(3);
 /// How often it is swept when there is nothing to do.
 const IDLE_EVERY: Duration = Duration::from_mins(1);
+/// How often leftovers outside the database are looked for.
+const TIDY_EVERY: Duration = Duration::from_mins(5);
+/// An upload that nothing was added to for so long is given up.
+const UNFINISHED_AFTER: Duration = Duration::from_hours(1);
 const CLOCK_EVERY: Duration = Duration::from_mins(1);
 /// The longest that one sweep may take; what is left waits for the next.
 const PATIENCE: Duration = Duration::from_mins(5);
@@ -42,6 +46,8 @@ enum SweepError {
     Index(#[from] lectern_shared::index::IndexError),
     #[error(transparent)]
     Blobs(#[from] lectern_shared::blobs::BlobError),
+    #[error("the index still holds {0} entries of it")]
+    Left(u64),
 }
 
 /// Sweeps in the background until the service stops.
@@ -54,6 +60,7 @@ pub(crate) fn start(runtime: Runtime, shutdown: &Shutdown) {
             me: Uuid::now_v7(),
             clock_set: Instant::now(),
             swept: None,
+            tidied: Instant::now(),
         };
         let mut failing = false;
         loop {
@@ -83,6 +90,7 @@ struct Sweeper {
     me: Uuid,
     clock_set: Instant,
     swept: Option<Instant>,
+    tidied: Instant,
 }
 
 impl Sweeper {
@@ -111,6 +119,11 @@ impl Sweeper {
         generations::abandon(&mut tx, now.plus(runtime.settings.index_grace)).await?;
         tx.commit().await?;
         self.expire_traces().await?;
+        if self.tidied.elapsed() > TIDY_EVERY {
+            runtime.jobs.doorbell().tidy().await;
+            runtime.blobs.forget_unfinished(UNFINISHED_AFTER).await?;
+            self.tidied = Instant::now();
+        }
         for generation in &generations {
             // Whoever else took the broom meanwhile goes on with it.
             if self.soft.is_cancelled() || !self.hold_broom().await? {
@@ -170,16 +183,32 @@ pub(crate) async fn release_all(runtime: &Runtime, before: Timestamp) -> Result<
     Ok(())
 }
 
-/// Removes what no search reads any more: a replaced or abandoned generation, or one of a deleted document.
+/// Removes what no search reads any more: a replaced or abandoned generation, or one of a deleted document. An index that
+/// cannot refuse the late entries of a writer that was given up is cleared once more when none can come any longer; only then
+/// is the generation forgotten.
 async fn purge_generation(runtime: &Runtime, generation: &Purgeable) -> Result<(), SweepError> {
-    runtime.index.remove(generation.user_id, generation.id).await?;
+    let Purgeable { id, user_id, document_id, removals } = *generation;
+    runtime.index.remove(user_id, id).await?;
+    if let Some(straggle) = runtime.index.straggle() {
+        if removals == 0 {
+            let again_at = runtime.jobs.now().plus(runtime.settings.jobs.lease + straggle);
+            let mut tx = runtime.db.begin().await?;
+            generations::remove_again(&mut tx, id, again_at).await?;
+            tx.commit().await?;
+            return Ok(());
+        }
+        let left = runtime.index.count(user_id, id).await?;
+        if left > 0 {
+            return Err(SweepError::Left(left));
+        }
+    }
     loop {
         let mut tx = runtime.db.begin().await?;
-        let more = chunks::purge_some(&mut tx, generation.id).await?;
-        let gone = !more && generations::delete(&mut tx, generation.id).await?;
+        let more = chunks::purge_some(&mut tx, id).await?;
+        let gone = !more && generations::delete(&mut tx, id).await?;
         tx.commit().await?;
         if gone {
-            tracing::debug!(generation = %generation.id, document = %generation.document_id, "generation purged");
+            tracing::debug!(generation = %id, document = %document_id, "generation purged");
         }
         if !more {
             return Ok(());

@@ -76,17 +76,17 @@ async fn sign_in(
     Valid(body): Valid<SignIn>,
 ) -> Answer {
     let key = email_key(&body.email);
-    let attempt = state.throttle.attempt(&key, Some(peer.ip()), state.runtime.clock.now())?;
+    let attempt = state.throttle.begin(&key, Some(peer.ip()), state.runtime.clock.now()).await?;
     let found = db::accounts::find_by_email(&state.runtime.db, &key).await?;
     let hash = found.as_ref().map(|credentials| credentials.password_hash.clone());
     let fits = state.passwords.verify(body.password, hash).await?;
     match found.filter(|_| fits) {
         Some(credentials) => {
-            attempt.succeeded();
+            attempt.succeeded().wait().await;
             session(&state, &credentials.user)
         }
         None => {
-            attempt.failed();
+            attempt.failed().wait().await;
             Err(ApiError::unauthorized("The e-mail or the password is wrong."))
         }
     }

@@ -69,14 +69,14 @@ async fn check_password(
     path: &str,
 ) -> Result<(), ApiError> {
     let key = format!("password of {}", caller.id());
-    let attempt = state.throttle.attempt(&key, None, state.runtime.clock.now())?;
+    let attempt = state.throttle.begin(&key, None, state.runtime.clock.now()).await?;
     let stored = db::accounts::find_credentials(&state.runtime.db, caller.id()).await?;
     let hash = stored.map(|credentials| credentials.password_hash);
     if state.passwords.verify(password, hash).await? {
-        attempt.succeeded();
+        attempt.succeeded().wait().await;
         return Ok(());
     }
-    attempt.failed();
+    attempt.failed().wait().await;
     let message = "is not the account's password".to_owned();
     Err(ApiError::invalid(vec![FieldError { path: path.to_owned(), message }]))
 }

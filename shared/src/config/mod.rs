@@ -9,8 +9,11 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 use ipnet::IpNet;
 use secrecy::SecretString;
 
-use crate::{db::Location, model::text_enum, secrets::MIN_SECRET_BYTES};
-use parse::{Parsed, at_least, choice, cidrs, default_llm, duration, folder_url, number, size};
+use crate::{
+    blobs::BlobLocation, db::Location, index::QdrantConfig, limits::Rate, model::text_enum,
+    secrets::MIN_SECRET_BYTES,
+};
+use parse::{Parsed, at_least, choice, cidrs, default_llm, duration, number, size};
 pub use source::Source;
 
 /// A setting that keeps the service from starting.
@@ -79,13 +82,24 @@ macro_rules! settings {
 /// Every setting there is.
 pub const SETTINGS: &[Setting] = settings! {
     "LECTERN_ADDR", "127.0.0.1:8080", "where the API listens";
+    "LECTERN_WORKER_ADDR", "none", "where `lectern-worker` answers `/health/live` and `/health/ready`";
     "LECTERN_DATA_DIR", "./data", "embedded database, blobs, keys";
     "DATABASE_URL", "SQLite in the data directory", "or `postgres://…`", secret;
-    "LECTERN_BLOBS", "a folder in the data directory", "`file://` and an absolute path";
+    "REDIS_URL", "none: the queue's doorbell is in the process", "or `redis://…`, `rediss://…`: the doorbell, rate limits and sign-in counters of several processes", secret;
+    "QDRANT_URL", "none: the index is in the database", "or `http://host:6334`, Qdrant's gRPC address";
+    "QDRANT_API_KEY", "none", "Qdrant's key", secret;
+    "LECTERN_QDRANT_TIMEOUT", "10s", "time for one request to Qdrant";
+    "LECTERN_BLOBS", "a folder in the data directory", "`file://` and an absolute path, or `s3://bucket/prefix`";
+    "AWS_ENDPOINT_URL", "Amazon's", "of an S3-compatible store: its address";
+    "AWS_REGION", "us-east-1", "of the S3 bucket";
+    "AWS_ACCESS_KEY_ID", "the instance's role", "of the S3 account";
+    "AWS_SECRET_ACCESS_KEY", "the instance's role", "of the S3 account", secret;
+    "AWS_SESSION_TOKEN", "none", "of a temporary S3 account", secret;
     "LECTERN_SECRET_KEY", "made in the data directory (mode 0600)", "any text of at least 32 bytes; what is encrypted at rest is encrypted under it", secret;
     "LECTERN_SECRET_KEY_PREVIOUS", "none", "the key before the last change; still reads what it encrypted", secret;
     "LECTERN_JWT_TTL", "30d", "how long a sign-in lasts";
     "LECTERN_SIGN_UP", "first", "who may sign up: `open`, `closed`, or `first` (the first account only)";
+    "LECTERN_RATE_LIMIT", "200/s", "requests of one credential and of one address: `200/s`, `60/m`, `200/s burst 500` (without a burst, ten times the number) or `off`";
     "LECTERN_TRACE_TTL", "30d", "how long traces are kept";
     "LECTERN_INDEX_CACHE", "512MiB", "memory of the embedded index";
     "LECTERN_INDEX_GRACE", "30s", "superseded and abandoned generations go after it";
@@ -154,10 +168,16 @@ pub struct Settings {
     pub addr: SocketAddr,
     /// Where the embedded parts keep their files.
     pub data_dir: PathBuf,
+    /// Where the worker answers questions about its health, when it runs by itself.
+    pub worker_addr: Option<SocketAddr>,
     /// The relational store.
     pub database: Location,
-    /// The blobs' folder.
-    pub blobs: PathBuf,
+    /// Redis: the doorbell and the counters of several processes.
+    pub redis: Option<SecretString>,
+    /// Qdrant; the embedded index when none.
+    pub qdrant: Option<QdrantConfig>,
+    /// Where blobs are.
+    pub blobs: BlobLocation,
     /// The secret that encrypts; made in the data directory when unset.
     pub secret_key: Option<SecretString>,
     /// The secret before it.
@@ -166,6 +186,8 @@ pub struct Settings {
     pub jwt_ttl: Duration,
     /// Who may sign up.
     pub sign_up: SignUp,
+    /// How many requests one caller may send.
+    pub rate_limit: Option<Rate>,
     /// How long traces are kept.
     pub trace_ttl: Duration,
     /// Memory of the embedded index, in bytes.
@@ -212,20 +234,18 @@ impl Settings {
             parse::secret_length(name, key.as_ref(), MIN_SECRET_BYTES)?;
         }
         Ok(Self {
-            addr: source.parse("LECTERN_ADDR", "127.0.0.1:8080", |text| {
-                text.parse().map_err(|_| "must be an address and a port, such as 127.0.0.1:8080".to_owned())
-            })?,
+            addr: source.parse("LECTERN_ADDR", "127.0.0.1:8080", parse::address)?,
+            worker_addr: source.optional("LECTERN_WORKER_ADDR", parse::address)?,
             database,
-            blobs: match source.get("LECTERN_BLOBS")? {
-                None => data_dir.join("blobs"),
-                Some(url) => folder_url(&url)
-                    .map_err(|problem| ConfigError { setting: "LECTERN_BLOBS".to_owned(), problem })?,
-            },
+            redis: source.secret("REDIS_URL")?.map(parse::redis).transpose()?,
+            qdrant: parse::qdrant(source)?,
+            blobs: parse::blobs(source, &data_dir)?,
             data_dir,
             secret_key,
             secret_key_previous,
             jwt_ttl: source.parse("LECTERN_JWT_TTL", "30d", at_least(Duration::from_mins(1), duration))?,
             sign_up: source.parse("LECTERN_SIGN_UP", "first", choice)?,
+            rate_limit: source.parse("LECTERN_RATE_LIMIT", "200/s", crate::limits::parse_rate)?,
             trace_ttl: source.parse("LECTERN_TRACE_TTL", "30d", duration)?,
             index_cache: source.parse("LECTERN_INDEX_CACHE", "512MiB", size)?,
             index_grace: source.parse("LECTERN_INDEX_GRACE", "30s", duration)?,
@@ -282,6 +302,10 @@ impl Settings {
 }
 
 impl Source {
+    fn optional<T>(&self, name: &str, parse: impl Fn(&str) -> Parsed<T>) -> Result<Option<T>, ConfigError> {
+        self.get(name)?.map(|_| self.parse(name, "", parse)).transpose()
+    }
+
     fn parse<T>(
         &self,
         name: &str,
@@ -325,6 +349,10 @@ mod tests {
             ("LECTERN_JOB_MAX_ATTEMPTS", "0", "between 1 and 1000"),
             ("LECTERN_DEFAULT_LLM", "gpt", "provider/model"),
             ("LECTERN_BLOBS", "ftp://x", "file://"),
+            ("LECTERN_BLOBS", "s3:///prefix", "bucket"),
+            ("LECTERN_WORKER_ADDR", "8081", "127.0.0.1:8080"),
+            ("LECTERN_RATE_LIMIT", "fast", "200/s"),
+            ("QDRANT_URL", "qdrant:6334", "http://"),
         ] {
             let error = load(&[(name, value)]).unwrap_err();
             assert_eq!(error.setting, name);
@@ -336,8 +364,13 @@ mod tests {
     fn a_wrong_secret_is_refused_without_being_shown() {
         let error = load(&[("LECTERN_SECRET_KEY", "tooshort")]).unwrap_err();
         assert!(!error.to_string().contains("tooshort"), "{error}");
-        let error = load(&[("DATABASE_URL", "mysql://root:hunter2@db/x")]).unwrap_err();
-        assert!(!error.to_string().contains("hunter2"), "{error}");
+        for (name, url) in
+            [("DATABASE_URL", "mysql://root:hunter2@db/x"), ("REDIS_URL", "http://:hunter2@redis:6379")]
+        {
+            let error = load(&[(name, url)]).unwrap_err();
+            assert_eq!(error.setting, name);
+            assert!(!error.to_string().contains("hunter2"), "{error}");
+        }
     }
 
     #[test]
@@ -351,6 +384,23 @@ mod tests {
         std::fs::write(&path, "LECTERN_JWT_TLL = \"5m\"\n").unwrap();
         let error = Source::from_pairs(&[]).with_file(&path).unwrap_err();
         assert!(error.to_string().contains("LECTERN_JWT_TLL"), "{error}");
+    }
+
+    #[test]
+    fn blobs_can_lie_in_a_bucket_of_any_s3_store() {
+        let settings = load(&[
+            ("LECTERN_BLOBS", "s3://documents/lectern/"),
+            ("AWS_ENDPOINT_URL", "http://minio:9000"),
+            ("AWS_ACCESS_KEY_ID", "key"),
+            ("AWS_SECRET_ACCESS_KEY", "hunter2"),
+        ])
+        .unwrap();
+        let BlobLocation::S3(s3) = &settings.blobs else { panic!("{:?}", settings.blobs) };
+        assert_eq!((s3.bucket.as_str(), s3.prefix.as_str()), ("documents", "lectern"));
+        assert!(s3.path_style, "a store of one's own rarely has a name for each bucket");
+        assert!(!format!("{settings:?}").contains("hunter2"));
+        let error = load(&[("LECTERN_BLOBS", "s3://documents"), ("AWS_ACCESS_KEY_ID", "key")]).unwrap_err();
+        assert_eq!(error.setting, "AWS_SECRET_ACCESS_KEY");
     }
 
     #[test]

@@ -1,12 +1,17 @@
 //! Values of settings.
 
-use std::{fmt::Display, path::PathBuf, str::FromStr, time::Duration};
+use std::{fmt::Display, net::SocketAddr, path::Path, str::FromStr, time::Duration};
 
 use ipnet::IpNet;
 use secrecy::{ExposeSecret, SecretString};
+use url::Url;
 
-use super::ConfigError;
-use crate::db::Location;
+use super::{ConfigError, Source};
+use crate::{
+    blobs::{BlobLocation, S3Location},
+    db::Location,
+    index::QdrantConfig,
+};
 
 /// A value, or what would have been right.
 pub(super) type Parsed<T> = Result<T, String>;
@@ -80,13 +85,71 @@ pub(super) fn default_llm(text: &str) -> Parsed<(String, String)> {
     }
 }
 
-/// `file://` and an absolute path.
-pub(super) fn folder_url(text: &str) -> Parsed<PathBuf> {
-    url::Url::parse(text)
+/// An address and a port.
+pub(super) fn address(text: &str) -> Parsed<SocketAddr> {
+    text.parse().map_err(|_| "must be an address and a port, such as 127.0.0.1:8080".to_owned())
+}
+
+/// Where blobs are: `file://` and an absolute path, or `s3://bucket/prefix`; unset, a folder of the data directory.
+pub(super) fn blobs(source: &Source, data_dir: &Path) -> Result<BlobLocation, ConfigError> {
+    const NAME: &str = "LECTERN_BLOBS";
+    let refuse = |setting: &str, problem: &str| ConfigError {
+        setting: setting.to_owned(),
+        problem: problem.to_owned(),
+    };
+    let Some(text) = source.get(NAME)? else { return Ok(BlobLocation::Folder(data_dir.join("blobs"))) };
+    let wrong = || refuse(NAME, "must be file:// and an absolute path, or s3:// with a bucket and a prefix");
+    let url = Url::parse(text.trim()).map_err(|_| wrong())?;
+    match url.scheme() {
+        "file" => Ok(BlobLocation::Folder(url.to_file_path().map_err(|()| wrong())?)),
+        "s3" => {
+            let endpoint = source.optional("AWS_ENDPOINT_URL", http_url)?;
+            let access_key_id = source.get("AWS_ACCESS_KEY_ID")?;
+            let secret_access_key = source.secret("AWS_SECRET_ACCESS_KEY")?;
+            if access_key_id.is_some() != secret_access_key.is_some() {
+                let missing =
+                    if access_key_id.is_some() { "AWS_SECRET_ACCESS_KEY" } else { "AWS_ACCESS_KEY_ID" };
+                return Err(refuse(missing, "must be set too: the key and its id belong together"));
+            }
+            Ok(BlobLocation::S3(S3Location {
+                bucket: url.host_str().filter(|host| !host.is_empty()).ok_or_else(wrong)?.to_owned(),
+                prefix: url.path().trim_matches('/').to_owned(),
+                path_style: endpoint.is_some(),
+                endpoint,
+                region: source.get("AWS_REGION")?,
+                access_key_id,
+                secret_access_key,
+                session_token: source.secret("AWS_SESSION_TOKEN")?,
+            }))
+        }
+        _ => Err(wrong()),
+    }
+}
+
+/// An `http://` or `https://` URL.
+fn http_url(text: &str) -> Parsed<Url> {
+    Url::parse(text)
         .ok()
-        .filter(|url| url.scheme() == "file")
-        .and_then(|url| url.to_file_path().ok())
-        .ok_or_else(|| "must be file:// and an absolute path".to_owned())
+        .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+        .ok_or_else(|| "must begin with http:// or https://, and name a host".to_owned())
+}
+
+/// Where Qdrant is, if it is used.
+pub(super) fn qdrant(source: &Source) -> Result<Option<QdrantConfig>, ConfigError> {
+    let Some(url) = source.optional("QDRANT_URL", http_url)? else { return Ok(None) };
+    let timeout =
+        source.parse("LECTERN_QDRANT_TIMEOUT", "10s", at_least(Duration::from_millis(100), duration))?;
+    Ok(Some(QdrantConfig { url, api_key: source.secret("QDRANT_API_KEY")?, timeout }))
+}
+
+/// `redis://…`; the message never repeats the value, which may hold a password.
+pub(super) fn redis(url: SecretString) -> Result<SecretString, ConfigError> {
+    if crate::redis::is_url(&url) {
+        Ok(url)
+    } else {
+        let problem = "must be a URL that begins with redis:// or rediss://".to_owned();
+        Err(ConfigError { setting: "REDIS_URL".to_owned(), problem })
+    }
 }
 
 /// `postgres://…`; the message never repeats the value, which holds a password.

@@ -130,7 +130,7 @@ impl Source {
 }
 
 /// Settings of parts that this version does not have.
-const LATER: &[&str] = &["REDIS_URL", "QDRANT_URL", "QDRANT_API_KEY", "OTEL_EXPORTER_OTLP_ENDPOINT"];
+const LATER: &[&str] = &["OTEL_EXPORTER_OTLP_ENDPOINT"];
 
 const PROVIDER_KEYS: &[&str] = &[
     "OPENAI_API_KEY",

@@ -243,7 +243,7 @@ pub async fn search_epoch(db: &Db, user: UserId) -> Result<i64> {
 /// All of a user's searchable documents.
 pub async fn active(db: &Db, user: UserId) -> Result<Vec<ActiveDocument>> {
     Ok(on!(db, |c| sqlx::query_as(
-        "SELECT id, name, active_generation FROM documents
+        "SELECT id, name, active_generation, COALESCE(languages, '[]') AS languages FROM documents
          WHERE user_id = $1 AND deleted_at IS NULL AND active_generation IS NOT NULL ORDER BY id"
     )
     .bind(user)

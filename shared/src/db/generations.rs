@@ -13,8 +13,8 @@ pub async fn begin(tx: &mut Tx, claim: &Claim, id: GenerationId, now: Timestamp)
     let rows = execute!(
         tx,
         sqlx::query(
-            "INSERT INTO generations (id, user_id, document_id, claim_id, state, chunks, created_at)
-             SELECT $1, user_id, document_id, claim_id, 'staging', 0, $4
+            "INSERT INTO generations (id, user_id, document_id, claim_id, state, chunks, created_at, removals)
+             SELECT $1, user_id, document_id, claim_id, 'staging', 0, $4, 0
              FROM jobs WHERE id = $2 AND claim_id = $3 AND state = 'running'",
         )
         .bind(id)
@@ -51,6 +51,8 @@ pub struct Purgeable {
     pub user_id: UserId,
     /// Its document.
     pub document_id: DocumentId,
+    /// How often its entries were removed from the index already.
+    pub removals: i64,
 }
 
 /// Gives up generations whose claim is not their job's current one; they may be purged from `purge_at`. Returns how many.
@@ -70,12 +72,26 @@ pub async fn abandon(tx: &mut Tx, purge_at: Timestamp) -> Result<u64> {
 /// Generations whose time has come, oldest first.
 pub async fn purgeable(db: &Db, now: Timestamp, limit: u32) -> Result<Vec<Purgeable>> {
     Ok(on!(db, |c| sqlx::query_as(
-        "SELECT id, user_id, document_id FROM generations
+        "SELECT id, user_id, document_id, removals FROM generations
          WHERE purge_at IS NOT NULL AND purge_at <= $1 AND state <> 'active' ORDER BY purge_at LIMIT $2"
     )
     .bind(now)
     .bind(i64::from(limit))
     .fetch_all(c))?)
+}
+
+/// Notes that a generation's entries were removed from the index, and that they are to be removed once more at `again_at`,
+/// because a writer that was given up may still have added some.
+pub async fn remove_again(tx: &mut Tx, id: GenerationId, again_at: Timestamp) -> Result<()> {
+    execute!(
+        tx,
+        sqlx::query(
+            "UPDATE generations SET removals = removals + 1, purge_at = $2 WHERE id = $1 AND state <> 'active'"
+        )
+        .bind(id)
+        .bind(again_at)
+    )?;
+    Ok(())
 }
 
 /// Forgets a generation whose index entries are gone. False while it still has chunks: somebody else is removing them.

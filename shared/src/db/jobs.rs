@@ -165,6 +165,26 @@ pub async fn renew(tx: &mut Tx, claim: &Claim, lease_until: Timestamp, report: &
 
 /// Gives a job back untried: the attempt does not count, and it is due at once. False when the claim is no longer held.
 pub async fn hand_back(tx: &mut Tx, claim: &Claim, now: Timestamp) -> Result<bool> {
+    put_back(tx, claim, now, None).await
+}
+
+/// Gives a job back that an outage stopped: the attempt does not count, and it is due at `run_at`. False when the claim is no
+/// longer held.
+pub async fn postpone(
+    tx: &mut Tx,
+    claim: &Claim,
+    run_at: Timestamp,
+    reason: &IngestionError,
+) -> Result<bool> {
+    put_back(tx, claim, run_at, Some(reason)).await
+}
+
+async fn put_back(
+    tx: &mut Tx,
+    claim: &Claim,
+    run_at: Timestamp,
+    reason: Option<&IngestionError>,
+) -> Result<bool> {
     let rows = execute!(
         tx,
         sqlx::query(
@@ -172,17 +192,19 @@ pub async fn hand_back(tx: &mut Tx, claim: &Claim, now: Timestamp) -> Result<boo
                              attempts = CASE WHEN claimed_revision = (
                                  SELECT revision FROM documents WHERE documents.id = jobs.document_id)
                                  THEN attempts - 1 ELSE 0 END,
-                             stage = NULL, progress = NULL
+                             last_error = COALESCE($4, last_error), stage = NULL, progress = NULL
              WHERE id = $1 AND claim_id = $2 AND state = 'running'",
         )
         .bind(claim.id)
         .bind(claim.claim_id)
-        .bind(now)
+        .bind(run_at)
+        .bind(reason.map(Json))
     )?;
     Ok(rows == 1)
 }
 
-/// Notes a failed attempt: queued again for `retry_at`, or dead when that is none. A document that changed meanwhile is
+/// Notes a failed attempt: queued again for `retry_at`, or dead when that is none. Its place in the order of claims moves
+/// to that time too, so that thousands that wait are not gone past at each claim. A document that changed meanwhile is
 /// queued afresh instead. Returns the job's new state; none when the claim is no longer held.
 pub async fn fail(
     tx: &mut Tx,
@@ -204,6 +226,7 @@ pub async fn fail(
     Ok(on!(tx, |c| sqlx::query_scalar(
         "UPDATE jobs SET state = CASE WHEN $3 IS NULL THEN 'dead' ELSE 'queued' END,
                          run_at = COALESCE($3, run_at),
+                         fair_at = CASE WHEN $3 > fair_at THEN $3 ELSE fair_at END,
                          finished_at = CASE WHEN $3 IS NULL THEN $4 END,
                          last_error = $5, stage = $6, progress = $7, claim_id = NULL, lease_until = NULL
          WHERE id = $1 AND claim_id = $2 AND state = 'running' RETURNING state"
@@ -237,6 +260,8 @@ pub struct Publication<'a> {
     pub generation: GenerationId,
     /// What is searchable of the document from now on.
     pub index: &'a SearchIndexInfo,
+    /// How many of its passages are in each language, by the language's number.
+    pub languages: &'a [(u8, u64)],
     /// What was learnt of the source.
     pub source: &'a SourceInfo,
     /// What the ingestion went past.
@@ -310,10 +335,13 @@ pub async fn publish(
     )?;
     execute!(
         tx,
-        sqlx::query("UPDATE documents SET active_generation = $2, search_index = $3 WHERE id = $1")
-            .bind(claim.document_id)
-            .bind(publication.generation)
-            .bind(Json(publication.index))
+        sqlx::query(
+            "UPDATE documents SET active_generation = $2, search_index = $3, languages = $4 WHERE id = $1"
+        )
+        .bind(claim.document_id)
+        .bind(publication.generation)
+        .bind(Json(publication.index))
+        .bind(Json(publication.languages))
     )?;
     tx.commit().await?;
     Ok(Published::Yes)

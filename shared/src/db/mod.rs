@@ -85,6 +85,20 @@ impl From<sqlx::Error> for DbError {
     }
 }
 
+impl DbError {
+    /// Whether the store could not be reached: it is not there, does not answer, or is only starting or stopping.
+    pub fn is_connection_failure(&self) -> bool {
+        match self {
+            Self::Failed(sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut) => true,
+            // 57P: cannot connect now, shutting down; 08: connection lost; 53300: too many connections.
+            Self::Failed(sqlx::Error::Database(error)) => error
+                .code()
+                .is_some_and(|code| code.starts_with("57P") || code.starts_with("08") || code == "53300"),
+            Self::Failed(_) | Self::Duplicate | Self::Unreadable(_) => false,
+        }
+    }
+}
+
 /// A result of the store.
 pub type Result<T> = std::result::Result<T, DbError>;
 

@@ -238,6 +238,7 @@ pub(crate) async fn publish(db: &Db, claim: &Claim, generation: GenerationId, no
     let publication = Publication {
         generation,
         index: &ready(generation, 1),
+        languages: &[],
         source: &SourceInfo::default(),
         warnings: &[],
         purge_old_at: now.plus(GRACE),

@@ -1,14 +1,15 @@
 //! The embedded index: immutable segments of each generation in the relational store, read through a cache of bounded
 //! size. Exact, and transactional with everything else.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use lru::LruCache;
 use parking_lot::Mutex;
 
 use super::{
-    Candidate, Candidates, Entry, IndexError, IndexQuery, IndexWriter, SearchIndex, SpaceVector, Target,
+    Candidate, Candidates, Entry, IndexError, IndexQuery, IndexStatus, IndexWriter, Indexed, SearchIndex,
+    SpaceVector, Target,
     score::{DenseSearch, Hit, LexicalScorer, LexicalSearch},
     segment::{Segment, SegmentBuilder},
 };
@@ -228,8 +229,19 @@ impl SearchIndex for LocalIndex {
         Ok(())
     }
 
-    async fn ping(&self) -> Result<(), IndexError> {
-        Ok(self.inner.db.ping().await?)
+    async fn count(&self, _: UserId, generation: GenerationId) -> Result<u64, IndexError> {
+        let count = index_segments::count(&self.inner.db, generation).await?;
+        Ok(u64::try_from(count).unwrap_or(0))
+    }
+
+    /// Segments are written in the transaction that checks the claim.
+    fn straggle(&self) -> Option<Duration> {
+        None
+    }
+
+    async fn ping(&self) -> Result<IndexStatus, IndexError> {
+        self.inner.db.ping().await?;
+        Ok(IndexStatus { kind: "embedded", version: None })
     }
 }
 
@@ -331,9 +343,10 @@ impl IndexWriter for Writer<'_> {
         }
     }
 
-    async fn finish(mut self: Box<Self>) -> Result<u64, IndexError> {
+    async fn finish(mut self: Box<Self>) -> Result<Indexed, IndexError> {
         self.flush().await?;
-        let count = index_segments::count(&self.index.inner.db, self.target.generation).await?;
-        Ok(u64::try_from(count).unwrap_or(0))
+        let entries = self.index.count(self.target.claim.user_id, self.target.generation).await?;
+        // Every segment knows its own language.
+        Ok(Indexed { entries, languages: Vec::new() })
     }
 }

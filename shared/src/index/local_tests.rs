@@ -39,7 +39,7 @@ async fn add(
     let generation = staged(db, claim, &[], at(0)).await;
     let mut writer = index.writer(Target { claim, generation, space }).unwrap();
     writer.add(entries).await.unwrap();
-    (generation, writer.finish().await.unwrap())
+    (generation, writer.finish().await.unwrap().entries)
 }
 
 async fn indexed(db: &Db, index: &LocalIndex, claim: &Claim, texts: &[&str]) -> GenerationId {
@@ -56,6 +56,8 @@ fn query(user: UserId, generations: &[GenerationId], text: &str) -> IndexQuery {
     IndexQuery {
         user,
         generations: generations.to_vec(),
+        others: Vec::new(),
+        languages: Vec::new(),
         text: text.to_owned(),
         vectors: Vec::new(),
         depth: 10,
@@ -104,7 +106,7 @@ async fn a_generation_of_several_parts_is_found_in_all_of_them() {
         for batch in [first, second, third] {
             writer.add(words(batch)).await.unwrap();
         }
-        assert_eq!(writer.finish().await.unwrap(), texts.len() as u64, "{}", t.name);
+        assert_eq!(writer.finish().await.unwrap().entries, texts.len() as u64, "{}", t.name);
         let parts = index_segments::fetch(&t.db, claim.user_id, &[generation]).await.unwrap();
         assert_eq!(parts.iter().map(|part| part.part).collect::<Vec<_>>(), [0, 1, 2], "{}", t.name);
         for ordinal in [0, MAX_CHUNKS - 1, MAX_CHUNKS, 2 * MAX_CHUNKS - 1, 2 * MAX_CHUNKS, texts.len() - 1] {

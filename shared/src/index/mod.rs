@@ -5,14 +5,19 @@ pub mod lexical;
 mod local;
 #[cfg(test)]
 mod local_tests;
+mod qdrant;
 pub mod score;
 pub mod segment;
+
+use std::time::Duration;
 
 use async_trait::async_trait;
 use uuid::Uuid;
 
 pub use local::LocalIndex;
+pub use qdrant::{QdrantConfig, QdrantIndex};
 
+use self::lexical::Language;
 use crate::{
     compute::Stopped,
     db::DbError,
@@ -32,6 +37,9 @@ pub enum IndexError {
     /// The store under it failed.
     #[error(transparent)]
     Db(#[from] DbError),
+    /// The search engine is away, too slow, or refused a request; in words for the operator.
+    #[error("the search engine failed: {0}")]
+    Engine(String),
     /// A computation panicked, or the process is ending.
     #[error(transparent)]
     Stopped(#[from] Stopped),
@@ -71,8 +79,13 @@ pub struct SpaceVector {
 pub struct IndexQuery {
     /// Whose passages.
     pub user: UserId,
-    /// The generations that are searched; frequencies are counted over exactly these.
+    /// The generations that are searched; nothing of any other is found.
     pub generations: Vec<GenerationId>,
+    /// The user's other generations that could be searched and are not now. With those searched they are all that is
+    /// visible of the user's, so that an index may name whichever are fewer.
+    pub others: Vec<GenerationId>,
+    /// The languages of the passages that are searched, as their writer reported them, most frequent first.
+    pub languages: Vec<Language>,
     /// The question.
     pub text: String,
     /// The question's vector in each embedding space that is searched.
@@ -101,13 +114,31 @@ pub struct Candidates {
     pub dense: Vec<Vec<Candidate>>,
 }
 
+/// What a generation has become in the index.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Indexed {
+    /// How many entries the index now holds of it, counted exactly.
+    pub entries: u64,
+    /// How many of them are in each language, for an index that must be told so when it is asked.
+    pub languages: Vec<(Language, u64)>,
+}
+
 /// Adds the entries of one generation, in order.
 #[async_trait]
 pub trait IndexWriter: Send {
     /// Adds the next entries.
     async fn add(&mut self, entries: Vec<Entry>) -> Result<(), IndexError>;
-    /// Writes what is left, and returns how many entries the index now holds of the generation, counted exactly.
-    async fn finish(self: Box<Self>) -> Result<u64, IndexError>;
+    /// Writes what is left.
+    async fn finish(self: Box<Self>) -> Result<Indexed, IndexError>;
+}
+
+/// What an index is, for the operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexStatus {
+    /// Its name, such as `embedded`.
+    pub kind: &'static str,
+    /// The version of the engine, where it is one of its own.
+    pub version: Option<String>,
 }
 
 /// A search index.
@@ -119,6 +150,10 @@ pub trait SearchIndex: Send + Sync {
     async fn search(&self, query: IndexQuery) -> Result<Candidates, IndexError>;
     /// Removes everything of a user's generation; nothing happens when there is nothing.
     async fn remove(&self, user: UserId, generation: GenerationId) -> Result<(), IndexError>;
+    /// How many entries it holds of a user's generation, of all kinds, counted exactly.
+    async fn count(&self, user: UserId, generation: GenerationId) -> Result<u64, IndexError>;
+    /// How long after its claim was lost a writer's last entries may still arrive. None when the index itself refuses them.
+    fn straggle(&self) -> Option<Duration>;
     /// Whether it can answer.
-    async fn ping(&self) -> Result<(), IndexError>;
+    async fn ping(&self) -> Result<IndexStatus, IndexError>;
 }

@@ -15,7 +15,7 @@ use apalis_core::{
 };
 use parking_lot::Mutex;
 use tokio::{
-    sync::mpsc,
+    sync::{mpsc, watch},
     time::{Instant, Sleep},
 };
 use tower::layer::util::Identity;
@@ -32,21 +32,26 @@ pub struct Ring;
 
 /// Rings for a [`LocalBackend`]. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct LocalDoorbell {
+pub(super) struct LocalDoorbell {
     sender: mpsc::Sender<()>,
     receiver: Arc<Mutex<Option<mpsc::Receiver<()>>>>,
+    /// Whether a worker of this process waits for a ring at this moment.
+    idle: Arc<watch::Sender<bool>>,
 }
 
 impl Default for LocalDoorbell {
     fn default() -> Self {
         let (sender, receiver) = mpsc::channel(OUTSTANDING);
-        Self { sender, receiver: Arc::new(Mutex::new(Some(receiver))) }
+        let idle = Arc::new(watch::Sender::new(false));
+        Self { sender, receiver: Arc::new(Mutex::new(Some(receiver))), idle }
     }
 }
 
 impl LocalDoorbell {
     /// Wakes up to `times` workers.
-    pub fn ring(&self, times: usize) {
+    pub(super) fn ring(&self, times: usize) {
+        // Whoever hears this has something to do; it says so itself when it has not.
+        self.idle.send_replace(false);
         for _ in 0..times {
             if self.sender.try_send(()).is_err() {
                 break;
@@ -55,9 +60,16 @@ impl LocalDoorbell {
     }
 
     /// The end that hears the rings; there is one, so a second call gets none.
-    pub fn listen(&self) -> Option<LocalBackend> {
+    pub(super) fn listen(&self) -> Option<LocalBackend> {
         let receiver = self.receiver.lock().take()?;
-        Some(LocalBackend { receiver, poll: Box::pin(tokio::time::sleep(Duration::ZERO)) })
+        let poll = Box::pin(tokio::time::sleep(Duration::ZERO));
+        Some(LocalBackend { receiver, poll, idle: Arc::clone(&self.idle) })
+    }
+
+    /// Waits until a worker of this process has nothing to do.
+    pub(super) async fn wait_until_idle(&self) {
+        // It cannot fail: the sender lives as long as this does.
+        let _ = self.idle.subscribe().wait_for(|idle| *idle).await;
     }
 }
 
@@ -67,6 +79,7 @@ impl LocalDoorbell {
 pub struct LocalBackend {
     receiver: mpsc::Receiver<()>,
     poll: Pin<Box<Sleep>>,
+    idle: Arc<watch::Sender<bool>>,
 }
 
 impl Backend for LocalBackend {
@@ -84,13 +97,17 @@ impl Backend for LocalBackend {
     ) -> Poll<Option<Result<Task<Ring>, Infallible>>> {
         // The channel cannot close while this process can still ring.
         if let Poll::Ready(Some(())) = self.receiver.poll_recv(cx) {
+            self.idle.send_replace(false);
             return Poll::Ready(Some(Ok(Task::new(Ring))));
         }
         if self.poll.as_mut().poll(cx).is_ready() {
+            self.idle.send_replace(false);
             let pause = POLL_FROM + POLL_TO.saturating_sub(POLL_FROM).mul_f64(rand::random());
             self.poll.as_mut().reset(Instant::now() + pause);
             return Poll::Ready(Some(Ok(Task::new(Ring))));
         }
+        // It is asked only when there is a free place.
+        self.idle.send_replace(true);
         Poll::Pending
     }
 

@@ -4,11 +4,14 @@
 
 mod doorbell;
 mod local;
+mod redis;
 
 use std::{sync::Arc, time::Duration};
 
 pub use doorbell::Doorbell;
-pub use local::{LocalBackend, LocalDoorbell, Ring};
+use local::LocalDoorbell;
+pub use local::{LocalBackend, Ring};
+use redis::RedisDoorbell;
 
 use crate::{
     clock::{Clock, Timestamp},
@@ -22,6 +25,9 @@ use crate::{
 const FIRST_BACKOFF: Duration = Duration::from_secs(2);
 /// The longest pause before an attempt is repeated.
 const LONGEST_BACKOFF: Duration = Duration::from_mins(10);
+
+/// About how long a job rests that an outage stopped.
+const POSTPONED_FOR: Duration = Duration::from_secs(10);
 
 /// The queue. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -101,6 +107,21 @@ impl Jobs {
         Ok(())
     }
 
+    /// Gives a job back that could not be worked on through no fault of its own. The attempt does not count; it is due again
+    /// after a short pause.
+    pub async fn postpone(&self, claim: &Claim, reason: &IngestionError) -> db::Result<()> {
+        let now = self.now();
+        let mut tx = self.db.begin().await?;
+        db::jobs::postpone(
+            &mut tx,
+            claim,
+            now.plus(POSTPONED_FOR.mul_f64(0.5 + rand::random::<f64>())),
+            reason,
+        )
+        .await?;
+        tx.commit().await
+    }
+
     /// Notes a failed attempt. It is tried again after a growing pause when that can help and attempts are left. Returns
     /// the job's new state; none when the claim is no longer held.
     pub async fn fail(
@@ -144,7 +165,7 @@ mod tests {
             max_attempts: 3,
             lease: Duration::from_mins(1),
         };
-        Jobs::new(t.db.clone(), clock.clone(), settings, Doorbell::Local(LocalDoorbell::default()))
+        Jobs::new(t.db.clone(), clock.clone(), settings, Doorbell::local())
     }
 
     fn passing() -> IngestionError {

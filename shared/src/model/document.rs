@@ -208,4 +208,6 @@ pub struct ActiveDocument {
     pub name: String,
     /// The generation that answers for it.
     pub active_generation: GenerationId,
+    /// How many of its passages are in each language, by the language's number.
+    pub languages: Json<Vec<(u8, u64)>>,
 }

@@ -1,6 +1,6 @@
 //! Why an ingestion failed, and how that is told.
 
-use lectern_shared::{egress::EgressError, index::IndexError, model::job::IngestionError};
+use lectern_shared::{db::DbError, egress::EgressError, index::IndexError, model::job::IngestionError};
 
 use crate::sandbox::{ParseError, SandboxError};
 
@@ -11,6 +11,8 @@ pub(crate) enum Failure {
     Document(IngestionError),
     /// A part of the service failed; worth trying again.
     Internal(String),
+    /// A server that the service needs is away; no document is to blame.
+    Outage(String),
     /// Nothing moved for too long.
     Stalled,
     /// The code panicked.
@@ -43,6 +45,9 @@ impl Failure {
                 tracing::error!(cause, "an ingestion failed inside the service");
                 ("internal", "Something failed inside the service; the document itself may be fine.")
             }
+            Self::Outage(_) => {
+                ("unavailable", "A part of the service was away; the document is tried again by itself.")
+            }
             Self::Panicked => {
                 tracing::error!("an ingestion panicked");
                 ("internal", "Something failed inside the service; the document itself may be fine.")
@@ -72,7 +77,20 @@ impl From<IndexError> for Failure {
             IndexError::Rejected(_) => {
                 Self::permanent("too_large", format!("The document cannot be indexed: {error}."))
             }
-            IndexError::Db(_) | IndexError::Stopped(_) => Self::Internal(error.to_string()),
+            IndexError::Engine(cause) => Self::Outage(cause),
+            IndexError::Db(error) => error.into(),
+            IndexError::Stopped(_) => Self::Internal(error.to_string()),
+        }
+    }
+}
+
+/// The store's own trouble is nothing that the document's owner can mend.
+impl From<DbError> for Failure {
+    fn from(error: DbError) -> Self {
+        if error.is_connection_failure() {
+            Self::Outage(error.to_string())
+        } else {
+            Self::Internal(error.to_string())
         }
     }
 }

@@ -49,14 +49,29 @@ impl Ingester {
         let source = db::documents::source(&self.runtime.db, claim.user_id, claim.document_id)
             .await?
             .ok_or(Failure::ClaimLost)?;
+        if self.runtime.index.straggle().is_some() {
+            // An index that is away is found out before the source is asked.
+            self.runtime.index.ping().await?;
+        }
         let extracted = self.extract(&source, progress).await?;
         if extracted.text.trim().is_empty() {
             return Err(Failure::no_text("The source has no text. Check that it is the right file."));
         }
         let prepared = split(&source, extracted, progress).await?;
         progress.stage(Stage::Index);
-        let generation = self.write(claim, &source, &prepared.chunks, progress).await?;
-        self.publish(claim, generation, &prepared).await
+        let (generation, languages) = self.write(claim, &source, &prepared.chunks, progress).await?;
+        self.publish(claim, generation, &prepared, &languages).await
+    }
+
+    /// Removes what was added to the index after the claim was lost: an index that cannot refuse it may have taken it after the
+    /// sweeper looked for the last time. Nothing depends on it, so a failure is only noted.
+    pub(crate) async fn discard(&self, claim: &Claim, generation: Option<GenerationId>) {
+        let index = &self.runtime.index;
+        if let Some(generation) = generation.filter(|_| index.straggle().is_some())
+            && let Err(error) = index.remove(claim.user_id, generation).await
+        {
+            tracing::warn!(%error, %generation, "an abandoned generation could not be removed yet");
+        }
     }
 
     async fn extract(&self, source: &Source, progress: &ProgressReporter) -> Result<Extracted, Failure> {
@@ -73,14 +88,15 @@ impl Ingester {
         loaders::load(source.r#type, fetched, &context).await
     }
 
-    /// Writes a generation: passages and index entries, batch by batch, each fenced on the claim.
+    /// Writes a generation: passages and index entries, batch by batch, each fenced on the claim. Returns it with how many of
+    /// its passages are in each language, by the language's number, where the index wants to know.
     async fn write(
         &self,
         claim: &Claim,
         source: &Source,
         chunks: &[NewChunk],
         progress: &ProgressReporter,
-    ) -> Result<GenerationId, Failure> {
+    ) -> Result<(GenerationId, Vec<(u8, u64)>), Failure> {
         let runtime = &self.runtime;
         let generation = GenerationId::generate();
         let mut tx = runtime.db.begin().await?;
@@ -89,6 +105,7 @@ impl Ingester {
         if !begun {
             return Err(Failure::ClaimLost);
         }
+        progress.writes(generation);
         let mut index = runtime.index.writer(Target { claim, generation, space: None })?;
         let (mut done, total) = (0_u64, chunks.len() as u64);
         for batch in chunks.chunks(db::chunks::BATCH) {
@@ -109,12 +126,14 @@ impl Ingester {
         let mut tx = runtime.db.begin().await?;
         let stored = db::chunks::count(&mut tx, generation).await?;
         drop(tx);
-        if indexed != total || u64::try_from(stored) != Ok(total) {
+        if indexed.entries != total || u64::try_from(stored) != Ok(total) {
             return Err(Failure::Internal(format!(
-                "{total} chunks were written, {stored} are stored, {indexed} indexed"
+                "{total} chunks were written, {stored} are stored, {} indexed",
+                indexed.entries
             )));
         }
-        Ok(generation)
+        let languages = indexed.languages.iter().map(|(language, count)| (language.code(), *count)).collect();
+        Ok((generation, languages))
     }
 
     async fn publish(
@@ -122,6 +141,7 @@ impl Ingester {
         claim: &Claim,
         generation: GenerationId,
         prepared: &Prepared,
+        languages: &[(u8, u64)],
     ) -> Result<(), Failure> {
         let now = self.runtime.clock.now();
         let index = SearchIndexInfo {
@@ -138,6 +158,7 @@ impl Ingester {
         let publication = Publication {
             generation,
             index: &index,
+            languages,
             source: &prepared.extracted.source,
             warnings: &prepared.extracted.warnings,
             purge_old_at: self.runtime.jobs.now().plus(self.runtime.settings.index_grace),

@@ -129,6 +129,23 @@ async fn what_can_be_purged_comes_oldest_first_and_is_forgotten_when_it_is_gone(
 }
 
 #[tokio::test]
+async fn a_generation_that_must_be_removed_again_waits_for_its_time() {
+    for t in &both().await {
+        let user = user(&t.db, at(0)).await;
+        let held = claimed(&t.db, user, "one", at(0)).await;
+        let generation = staged(&t.db, &held, &[], at(0)).await;
+        commit!(t.db, |tx| documents::delete(tx, user, held.document_id, at(0), at(10)));
+        let removals = async |now| -> Vec<i64> {
+            generations::purgeable(&t.db, at(now), 9).await.unwrap().iter().map(|g| g.removals).collect()
+        };
+        assert_eq!(removals(10).await, [0], "{}", t.name);
+        commit!(t.db, |tx| generations::remove_again(tx, generation, at(80)));
+        assert!(removals(79).await.is_empty(), "{}", t.name);
+        assert_eq!(removals(80).await, [1], "{}", t.name);
+    }
+}
+
+#[tokio::test]
 async fn the_generation_that_answers_is_not_forgotten() {
     for t in &both().await {
         let user = user(&t.db, at(0)).await;

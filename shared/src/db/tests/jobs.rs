@@ -325,6 +325,34 @@ async fn a_job_that_is_handed_back_was_never_tried() {
 }
 
 #[tokio::test]
+async fn a_job_that_an_outage_stopped_was_never_tried_and_rests_with_the_reason() {
+    for t in &both().await {
+        let user = user(&t.db, at(0)).await;
+        let first = claimed(&t.db, user, "one", at(0)).await;
+        let reason = error("unavailable");
+        assert!(commit!(t.db, |tx| jobs::postpone(tx, &first, at(15), &reason)), "{}", t.name);
+        let job = ingestion(&t.db, user, first.document_id).await;
+        assert_eq!((job.state, job.attempts), (JobState::Queued, 0), "{}", t.name);
+        assert_eq!(job.last_error.unwrap().0, reason, "{}", t.name);
+        assert!(claim(&t.db, at(14)).await.is_none(), "{}", t.name);
+        assert_eq!(claim(&t.db, at(15)).await.unwrap().attempts, 1, "{}", t.name);
+        assert!(!commit!(t.db, |tx| jobs::postpone(tx, &first, at(30), &reason)), "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn a_job_that_waits_to_be_repeated_goes_behind_those_queued_meanwhile() {
+    for t in &both().await {
+        let (one, other) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        let failing = claimed(&t.db, one, "failing", at(0)).await;
+        fail(&t.db, &failing, Some(at(20)), at(1)).await;
+        let later = document(&t.db, other, "later", at(10)).await;
+        assert_eq!(claim(&t.db, at(20)).await.unwrap().document_id, later, "{}", t.name);
+        assert_eq!(claim(&t.db, at(20)).await.unwrap().id, failing.id, "{}", t.name);
+    }
+}
+
+#[tokio::test]
 async fn a_failed_attempt_is_repeated_at_its_time() {
     for t in &both().await {
         let user = user(&t.db, at(0)).await;
@@ -437,6 +465,7 @@ async fn publishing_makes_a_document_answer_and_ends_its_job() {
         let publication = Publication {
             generation,
             index: &index,
+            languages: &[],
             source: &source,
             warnings: &warnings,
             purge_old_at: at(9),

@@ -1,0 +1,59 @@
+//! How many requests one credential and one address may make. Decided before anything of the body is read and without the
+//! database, so that a refusal costs next to nothing.
+
+use std::net::SocketAddr;
+
+use axum::{
+    extract::{ConnectInfo, Request, State},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use lectern_shared::limits::Key;
+
+use crate::{auth::throttle::carried, error::ApiError, state::AppState};
+
+const LIMITED: &str = "/api/v1";
+
+/// Passes requests on, but answers 429 to those under `/api/v1` that are too many. A refused one counts for nothing.
+pub(crate) async fn limit(
+    State(state): State<AppState>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let limits = &state.runtime.limits;
+    if limits.limits_requests() && is_limited(request.uri().path()) {
+        // Its address, its bearer token, its API token: as many as there are, and in no allocation of their own.
+        let mut keys = [Key::address(peer.ip()); 3];
+        let mut count = 1;
+        for (slot, credential) in keys.iter_mut().skip(count).zip(carried(request.headers())) {
+            *slot = Key::credential(credential);
+            count += 1;
+        }
+        let keys = keys.get(..count).unwrap_or(&keys);
+        if let Err(wait) = limits.admit(keys, state.runtime.clock.now()).await {
+            let message = "Too many requests. Wait before you send more.";
+            return ApiError::too_many("rate_limited", message, wait).into_response();
+        }
+    }
+    next.run(request).await
+}
+
+fn is_limited(path: &str) -> bool {
+    path.strip_prefix(LIMITED).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_under_the_version_is_limited_and_nothing_else() {
+        for path in ["/api/v1", "/api/v1/", "/api/v1/agents", "/api/v1/no/such/path"] {
+            assert!(is_limited(path), "{path}");
+        }
+        for path in ["/", "/health/live", "/health/ready", "/api/v10", "/api"] {
+            assert!(!is_limited(path), "{path}");
+        }
+    }
+}

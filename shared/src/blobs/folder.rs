@@ -1,0 +1,185 @@
+//! Blobs in a folder, which several processes may share.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use futures::{Stream, StreamExt};
+use tokio::{
+    fs::{self, File},
+    io::AsyncWriteExt,
+    runtime::Handle,
+};
+
+use super::{BlobError, BlobReader, MARKER, Meter, read_marker};
+use crate::ids::DocumentId;
+
+/// Where files are until they are whole.
+const INCOMING: &str = "incoming";
+
+/// A folder of blobs.
+pub(super) struct Folder {
+    root: PathBuf,
+}
+
+impl Folder {
+    pub(super) async fn open(root: &Path) -> Result<Self, BlobError> {
+        fs::create_dir_all(root.join(INCOMING)).await?;
+        Ok(Self { root: root.to_owned() })
+    }
+
+    pub(super) fn place(&self) -> String {
+        self.root.display().to_string()
+    }
+
+    pub(super) async fn owner(&self) -> Result<Option<String>, BlobError> {
+        match File::open(self.root.join(MARKER)).await {
+            Ok(marker) => Ok(Some(read_marker(marker).await?)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Writes the marker unless there is one.
+    pub(super) async fn mark(&self, instance: &str) -> Result<(), BlobError> {
+        // Written aside and linked, so that nobody reads half of it and the first one wins.
+        let name = format!("{MARKER}-{}", uuid::Uuid::now_v7().simple());
+        let (mut fresh, mut file) = Incoming::create(self.root.join(INCOMING).join(name)).await?;
+        file.write_all(instance.as_bytes()).await?;
+        file.sync_all().await?;
+        drop(file);
+        let marker = self.root.join(MARKER);
+        match fs::hard_link(&fresh.path, &marker).await {
+            Ok(()) => fresh.remove().await,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                fresh.remove().await;
+                return Ok(());
+            }
+            // Some shared file systems have no hard links; on them the last one wins, and reads its own mark back.
+            Err(error) => {
+                tracing::debug!(%error, "the blob folder has no hard links");
+                fresh.rename(&marker).await?;
+            }
+        }
+        sync_folder(&self.root).await
+    }
+
+    pub(super) async fn put<E: Into<io::Error>>(
+        &self,
+        document: DocumentId,
+        name: &str,
+        mut body: impl Stream<Item = Result<Bytes, E>> + Unpin,
+        meter: &mut Meter,
+    ) -> Result<(), BlobError> {
+        let (mut incoming, mut file) = Incoming::create(self.root.join(INCOMING).join(name)).await?;
+        let written: Result<(), BlobError> = async {
+            while let Some(part) = body.next().await {
+                let part = part.map_err(Into::into)?;
+                meter.add(&part)?;
+                file.write_all(&part).await?;
+            }
+            file.sync_all().await?;
+            drop(file);
+            let folder = self.folder(document);
+            fs::create_dir_all(&folder).await?;
+            incoming.rename(&folder.join(name)).await?;
+            // The names must be on disk before a row points to them: the file's, the folder's and its shard's.
+            for folder in folder.ancestors().take(3) {
+                sync_folder(folder).await?;
+            }
+            Ok(())
+        }
+        .await;
+        if written.is_err() {
+            incoming.remove().await;
+        }
+        written
+    }
+
+    pub(super) async fn get(&self, document: DocumentId, name: &str) -> Result<BlobReader, BlobError> {
+        match File::open(self.folder(document).join(name)).await {
+            Ok(file) => Ok(Box::new(file)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(BlobError::NotFound),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    pub(super) async fn remove_document(&self, document: DocumentId) -> Result<(), BlobError> {
+        match fs::remove_dir_all(self.folder(document)).await {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    pub(super) async fn forget_unfinished(&self, older_than: Duration) -> Result<(), BlobError> {
+        let mut unfinished = fs::read_dir(self.root.join(INCOMING)).await?;
+        while let Some(entry) = unfinished.next_entry().await? {
+            // It may be finished, or removed by another process, at any moment.
+            match forget(&entry, older_than).await {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
+                Ok(()) | Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Ids made in the same hour share their first characters; the last ones spread the folders evenly.
+    fn folder(&self, document: DocumentId) -> PathBuf {
+        let id = document.to_string();
+        let (_, shard) = id.split_at(id.len() - 2);
+        self.root.join(shard).join(&id)
+    }
+}
+
+async fn forget(entry: &fs::DirEntry, older_than: Duration) -> io::Result<()> {
+    let metadata = entry.metadata().await?;
+    // The time comes from the file system, so it is the machine's clock that it is compared with. One in the future is new.
+    let age = metadata.modified()?.elapsed().unwrap_or_default();
+    if metadata.is_file() && age > older_than {
+        fs::remove_file(entry.path()).await?;
+    }
+    Ok(())
+}
+
+async fn sync_folder(folder: &Path) -> Result<(), BlobError> {
+    Ok(File::open(folder).await?.sync_all().await?)
+}
+
+/// A file that is removed unless it is moved to its place.
+struct Incoming {
+    path: PathBuf,
+    gone: bool,
+}
+
+impl Incoming {
+    async fn create(path: PathBuf) -> io::Result<(Self, File)> {
+        // Guarded before it is made: making it goes on when this is dropped.
+        let incoming = Self { path, gone: false };
+        let file = File::create(&incoming.path).await?;
+        Ok((incoming, file))
+    }
+
+    async fn rename(&mut self, to: &Path) -> io::Result<()> {
+        fs::rename(&self.path, to).await?;
+        self.gone = true;
+        Ok(())
+    }
+
+    async fn remove(&mut self) {
+        if !self.gone {
+            self.gone = fs::remove_file(&self.path).await.is_ok();
+        }
+    }
+}
+
+impl Drop for Incoming {
+    fn drop(&mut self) {
+        if let (false, Ok(runtime)) = (self.gone, Handle::try_current()) {
+            let path = std::mem::take(&mut self.path);
+            runtime.spawn_blocking(move || std::fs::remove_file(path));
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! The collections: one for words, one for the vectors of each embedding space, all of every user. They are marked with the
+//! installation that they belong to, so that two installations cannot mix their passages on one server.
+
+use std::collections::HashMap;
+
+use qdrant_client::qdrant::{
+    CollectionInfo, CreateCollection, CreateCollectionBuilder, CreateFieldIndexCollectionBuilder, Distance,
+    FieldType, HnswConfigDiffBuilder, Modifier, SparseIndexConfigBuilder, SparseVectorParamsBuilder,
+    SparseVectorsConfigBuilder, UuidIndexParamsBuilder, Value, VectorParamsBuilder, vectors_config::Config,
+};
+use uuid::Uuid;
+
+use super::{
+    client::{Client, Failure, Kind, Patience},
+    points::{TEXT, field},
+};
+
+/// The oldest server that does what is needed here.
+const OLDEST: (u64, u64) = (1, 18);
+/// Where a collection says whose it is.
+const INSTANCE: &str = "lectern_instance";
+/// Links of a vector to others of its user; none across users (`m` is 0), since every search is of one user.
+const LINKS: u64 = 16;
+
+/// The names of an installation's collections.
+#[derive(Clone, Debug)]
+pub(super) struct Names {
+    pub(super) lexical: String,
+    dense: String,
+}
+
+impl Names {
+    pub(super) fn new(prefix: &str) -> Self {
+        Self { lexical: format!("{prefix}_lexical"), dense: format!("{prefix}_dense_") }
+    }
+
+    /// The collection of an embedding space.
+    pub(super) fn dense(&self, space: Uuid) -> String {
+        format!("{}{}", self.dense, space.simple())
+    }
+
+    /// Whether this can only be a collection of an embedding space.
+    fn is_dense(&self, name: &str) -> bool {
+        name.strip_prefix(&self.dense).is_some_and(|id| id.len() == 32 && Uuid::try_parse(id).is_ok())
+    }
+}
+
+/// What a collection holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Content {
+    /// Words.
+    Words,
+    /// Vectors of this dimension.
+    Vectors(usize),
+}
+
+/// Asks for the server's version.
+pub(super) async fn version(client: &Client) -> Result<String, Failure> {
+    let check = || async { Ok(client.qdrant.health_check().await?) };
+    Ok(client.call("its version", Patience::Read, check).await?.version)
+}
+
+/// Refuses a server that is too old.
+pub(super) fn check_version(version: &str) -> Result<(), Failure> {
+    let mut numbers = version.split('.').map(|part| part.parse::<u64>().ok());
+    let (major, minor) = (numbers.next().flatten(), numbers.next().flatten());
+    match major.zip(minor) {
+        Some(numbers) if numbers >= OLDEST => Ok(()),
+        _ => {
+            let (major, minor) = OLDEST;
+            let version: String = version.chars().filter(|c| !c.is_control()).take(40).collect();
+            Err(Failure::refused(format!(
+                "Qdrant {version:?} cannot be used: install version {major}.{minor} or a later one"
+            )))
+        }
+    }
+}
+
+/// The names of all collections that hold entries of this installation.
+pub(super) async fn list(client: &Client, names: &Names) -> Result<Vec<String>, Failure> {
+    let list = || async { Ok(client.qdrant.list_collections().await?) };
+    let all = client.call("its collections", Patience::Read, list).await?.collections;
+    let ours = |name: &String| *name == names.lexical || names.is_dense(name);
+    Ok(all.into_iter().map(|collection| collection.name).filter(ours).collect())
+}
+
+/// What a collection of this installation holds; none when there is no such collection.
+pub(super) async fn content(client: &Client, name: &str, instance: &str) -> Result<Option<Content>, Failure> {
+    let Some(info) = info(client, name).await? else { return Ok(None) };
+    check_owner(name, &info, instance)?;
+    Ok(Some(content_of(name, &info)?))
+}
+
+/// Makes a collection, if it is not there, and its payload indexes. Several processes may do so at once.
+pub(super) async fn ensure(
+    client: &Client,
+    name: &str,
+    content: Content,
+    instance: &str,
+) -> Result<(), Failure> {
+    let existing = match info(client, name).await? {
+        Some(info) => info,
+        None => create(client, name, content, instance).await?,
+    };
+    check_owner(name, &existing, instance)?;
+    let found = content_of(name, &existing)?;
+    if found != content {
+        return Err(Failure::refused(match (content, found) {
+            (Content::Vectors(wanted), Content::Vectors(found)) => format!(
+                "the Qdrant collection {name} is for vectors of {found} numbers, and these have {wanted}: delete the collection and embed everything again"
+            ),
+            _ => not_ours(name),
+        }));
+    }
+    let tenant = UuidIndexParamsBuilder::default().is_tenant(true);
+    // Vectors are linked among those of a user only.
+    let plain = UuidIndexParamsBuilder::default().enable_hnsw(false);
+    for (field, params) in
+        [(field::USER, tenant), (field::DOCUMENT, plain.clone()), (field::GENERATION, plain)]
+    {
+        if existing.payload_schema.contains_key(field) {
+            continue;
+        }
+        let request = CreateFieldIndexCollectionBuilder::new(name, field, FieldType::Uuid)
+            .field_index_params(params)
+            .wait(true);
+        let create = || async { Ok(client.qdrant.create_field_index(request.clone()).await?) };
+        client.call("an index of a field", Patience::Write, create).await?;
+    }
+    Ok(())
+}
+
+async fn create(
+    client: &Client,
+    name: &str,
+    content: Content,
+    instance: &str,
+) -> Result<CollectionInfo, Failure> {
+    let request = request(name, content, instance);
+    let create = || async { Ok(client.qdrant.create_collection(request.clone()).await?) };
+    let created = client.call("a new collection", Patience::Write, create).await;
+    // Whoever made it: it is there.
+    match (info(client, name).await?, created) {
+        (Some(info), _) => Ok(info),
+        (None, Err(failure)) => Err(failure),
+        (None, Ok(_)) => Err(Failure::refused(format!("the Qdrant collection {name} was made and is gone"))),
+    }
+}
+
+fn request(name: &str, content: Content, instance: &str) -> CreateCollection {
+    let metadata = HashMap::from([(INSTANCE.to_owned(), Value::from(instance))]);
+    let collection = CreateCollectionBuilder::new(name).on_disk_payload(true);
+    // What is searched is mapped into memory from files: the size of an installation is bounded by its disk, and what is
+    // searched often is in the page cache.
+    let request = match content {
+        Content::Words => {
+            let index = SparseIndexConfigBuilder::default().on_disk(true);
+            let mut vectors = SparseVectorsConfigBuilder::default();
+            vectors.add_named_vector_params(
+                TEXT,
+                SparseVectorParamsBuilder::default().modifier(Modifier::Idf).index(index),
+            );
+            collection.sparse_vectors_config(vectors).build()
+        }
+        // Of unit vectors the dot product is the cosine.
+        Content::Vectors(dimension) => {
+            let vectors = VectorParamsBuilder::new(dimension as u64, Distance::Dot).on_disk(true);
+            let links = HnswConfigDiffBuilder::default().m(0).payload_m(LINKS);
+            collection.vectors_config(vectors).hnsw_config(links).build()
+        }
+    };
+    CreateCollection { metadata, ..request }
+}
+
+async fn info(client: &Client, name: &str) -> Result<Option<CollectionInfo>, Failure> {
+    let get = || async { Ok(client.qdrant.collection_info(name).await?) };
+    match client.call("a collection", Patience::Read, get).await {
+        Ok(answer) => Ok(answer.result),
+        Err(failure) if failure.kind == Kind::Missing => Ok(None),
+        Err(failure) => Err(failure),
+    }
+}
+
+fn not_ours(name: &str) -> String {
+    format!(
+        "the Qdrant collection {name} is not one that this service made: use another Qdrant, or delete the collection if nobody needs it"
+    )
+}
+
+/// Refuses a collection of another installation.
+fn check_owner(name: &str, info: &CollectionInfo, instance: &str) -> Result<(), Failure> {
+    let metadata = info.config.as_ref().map(|config| &config.metadata);
+    match metadata.and_then(|metadata| metadata.get(INSTANCE)?.as_str()) {
+        Some(owner) if owner == instance => Ok(()),
+        Some(_) => Err(Failure::refused(format!(
+            "the Qdrant collection {name} belongs to another installation, with another database: set QDRANT_URL to this installation's own Qdrant; or, if that database is gone for good, delete the collections of this one and ingest every document again"
+        ))),
+        None => Err(Failure::refused(not_ours(name))),
+    }
+}
+
+fn content_of(name: &str, info: &CollectionInfo) -> Result<Content, Failure> {
+    let params = info.config.as_ref().and_then(|config| config.params.as_ref());
+    let words = params
+        .and_then(|params| params.sparse_vectors_config.as_ref())
+        .and_then(|vectors| vectors.map.get(TEXT))
+        .is_some_and(|vector| vector.modifier == Some(Modifier::Idf.into()));
+    let vectors = params.and_then(|params| params.vectors_config.as_ref()?.config.as_ref());
+    match vectors {
+        _ if words => Ok(Content::Words),
+        Some(Config::Params(vectors)) if vectors.distance == i32::from(Distance::Dot) => {
+            usize::try_from(vectors.size).map(Content::Vectors).map_err(|_| Failure::refused(not_ours(name)))
+        }
+        _ => Err(Failure::refused(not_ours(name))),
+    }
+}
+
+/// The embedding spaces that are known to have a collection, with their dimensions.
+pub(super) type Spaces = HashMap<Uuid, usize>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_is_too_old_is_refused_with_what_to_install() {
+        for good in ["1.18.0", "1.18.3", "1.19.0-dev", "1.20", "2.0.0"] {
+            assert!(check_version(good).is_ok(), "{good}");
+        }
+        for bad in ["1.17.9", "0.19.0", "1", "", "nonsense", "1.x.3"] {
+            let failure = check_version(bad).unwrap_err();
+            assert!(format!("{failure:?}").contains("1.18"), "{failure:?}");
+        }
+    }
+
+    #[test]
+    fn only_collections_of_this_installation_are_taken_for_its_own() {
+        let names = Names::new("lectern");
+        let space = Uuid::from_u128(7);
+        assert!(names.is_dense(&names.dense(space)));
+        for other in ["lectern_dense_", "lectern_dense_old", "lectern_lexical", "x", "lectern_test_dense_1"] {
+            assert!(!names.is_dense(other), "{other}");
+        }
+        assert!(!names.is_dense(&Names::new("other").dense(space)));
+    }
+}

@@ -1,0 +1,219 @@
+//! The index in Qdrant, for installations of several processes or of more passages than the embedded index is made for.
+//!
+//! All users share the collections: one of words, and one of vectors for each embedding space. Every point carries its user,
+//! document, generation and ordinal and nothing else, and every request names the user. Passages are read from the relational
+//! store.
+//!
+//! Qdrant cannot be told which claims are still held. A worker that is paused between the check of its claim and the write
+//! that follows may add points to a generation after that was removed. They are never found, since a search names the
+//! generations that are visible; and [`SearchIndex::straggle`] says how long to wait before a generation is removed for the
+//! last time.
+
+mod client;
+mod collections;
+mod points;
+mod search;
+#[cfg(test)]
+pub(super) mod testing;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use futures::future::{try_join, try_join_all};
+use parking_lot::Mutex;
+use qdrant_client::qdrant::{
+    CountPointsBuilder, DeletePointsBuilder, Filter, PointsOperationResponse, UpdateStatus,
+};
+use secrecy::SecretString;
+use url::Url;
+use uuid::Uuid;
+
+use self::{
+    client::{CallError, Client, Failure, Kind, Patience},
+    collections::{Content, Names, Spaces},
+    writer::Writer,
+};
+use super::{Candidates, IndexError, IndexQuery, IndexStatus, IndexWriter, SearchIndex, Target};
+use crate::{
+    compute::Compute,
+    ids::{GenerationId, UserId},
+};
+
+/// What the names of the collections begin with.
+const PREFIX: &str = "lectern";
+
+/// How to reach Qdrant.
+#[derive(Clone, Debug)]
+pub struct QdrantConfig {
+    /// Its gRPC address: `http://host:6334`, or `https` for TLS with a certificate that the system trusts.
+    pub url: Url,
+    /// Its key.
+    pub api_key: Option<SecretString>,
+    /// The longest that one request takes.
+    pub timeout: Duration,
+}
+
+/// The index in Qdrant. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct QdrantIndex {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    client: Client,
+    names: Names,
+    instance: String,
+    /// The embedding spaces whose collections were seen.
+    spaces: Mutex<Spaces>,
+    /// Texts are analysed as many at once as there are cores.
+    compute: Compute,
+}
+
+impl QdrantIndex {
+    /// Connects, and makes the collection of words when it is not there. `instance` is the id of this installation.
+    ///
+    /// # Errors
+    /// [`IndexError::Engine`] when the server is away, too old, refuses the key, or holds the collections of another
+    /// installation.
+    pub async fn open(config: &QdrantConfig, instance: &str) -> Result<Self, IndexError> {
+        Self::open_as(config, instance, PREFIX).await
+    }
+
+    /// Like [`Self::open`], in collections whose names begin with `prefix`.
+    async fn open_as(config: &QdrantConfig, instance: &str, prefix: &str) -> Result<Self, IndexError> {
+        let client = Client::new(config)?;
+        let names = Names::new(prefix);
+        let version = collections::version(&client).await?;
+        collections::check_version(&version)?;
+        collections::ensure(&client, &names.lexical, Content::Words, instance).await?;
+        tracing::debug!(version, collection = names.lexical, "Qdrant is there");
+        Ok(Self {
+            inner: Arc::new(Inner {
+                client,
+                names,
+                instance: instance.to_owned(),
+                spaces: Mutex::default(),
+                compute: Compute::per_core(),
+            }),
+        })
+    }
+}
+
+impl Inner {
+    /// Makes the collection of an embedding space when it is not there.
+    async fn ensure_space(&self, space: Uuid, dimension: usize) -> Result<(), Failure> {
+        if self.spaces.lock().get(&space) == Some(&dimension) {
+            return Ok(());
+        }
+        let name = self.names.dense(space);
+        collections::ensure(&self.client, &name, Content::Vectors(dimension), &self.instance).await?;
+        self.spaces.lock().insert(space, dimension);
+        Ok(())
+    }
+
+    /// The dimension of an embedding space; none when it has no collection.
+    async fn dimension(&self, space: Uuid) -> Result<Option<usize>, Failure> {
+        if let Some(dimension) = self.spaces.lock().get(&space) {
+            return Ok(Some(*dimension));
+        }
+        let name = self.names.dense(space);
+        match collections::content(&self.client, &name, &self.instance).await? {
+            Some(Content::Vectors(dimension)) => {
+                self.spaces.lock().insert(space, dimension);
+                Ok(Some(dimension))
+            }
+            Some(Content::Words) | None => Ok(None),
+        }
+    }
+
+    /// Somebody deleted the collection of an embedding space.
+    fn forget(&self, space: Uuid) {
+        self.spaces.lock().remove(&space);
+    }
+
+    /// How many points of a collection match, counted exactly; of a collection that does not exist, none.
+    async fn count(&self, collection: &str, filter: Filter) -> Result<u64, Failure> {
+        let request = CountPointsBuilder::new(collection).filter(filter).exact(true);
+        let count = || async { Ok(self.client.qdrant.count(request.clone()).await?) };
+        match self.client.call("a count", Patience::Read, count).await {
+            Ok(answer) => Ok(answer.result.map_or(0, |result| result.count)),
+            Err(failure) if failure.kind == Kind::Missing => Ok(0),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Removes all points of a collection that match; of a collection that does not exist, none.
+    async fn remove(&self, collection: &str, filter: Filter) -> Result<(), Failure> {
+        let request = DeletePointsBuilder::new(collection).points(filter).wait(true);
+        let delete = || async { finished(&self.client.qdrant.delete_points(request.clone()).await?) };
+        match self.client.call("a removal", Patience::Write, delete).await {
+            Err(failure) if failure.kind != Kind::Missing => Err(failure),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Whether a write can be seen by every search that follows.
+fn finished(response: &PointsOperationResponse) -> Result<(), CallError> {
+    match &response.result {
+        Some(result) if result.status == i32::from(UpdateStatus::Completed) => Ok(()),
+        _ => Err(Failure::unfinished().into()),
+    }
+}
+
+#[async_trait]
+impl SearchIndex for QdrantIndex {
+    fn writer<'a>(&'a self, target: Target<'a>) -> Result<Box<dyn IndexWriter + 'a>, IndexError> {
+        Ok(Box::new(Writer::new(&self.inner, target)?))
+    }
+
+    async fn search(&self, query: IndexQuery) -> Result<Candidates, IndexError> {
+        Ok(search::search(&self.inner, query).await?)
+    }
+
+    async fn remove(&self, user: UserId, generation: GenerationId) -> Result<(), IndexError> {
+        // Another process may have made one since.
+        let collections = collections::list(&self.inner.client, &self.inner.names).await?;
+        let removals =
+            collections.iter().map(|name| self.inner.remove(name, points::of_generation(user, generation)));
+        try_join_all(removals).await?;
+        Ok(())
+    }
+
+    async fn count(&self, user: UserId, generation: GenerationId) -> Result<u64, IndexError> {
+        let collections = collections::list(&self.inner.client, &self.inner.names).await?;
+        let counts =
+            collections.iter().map(|name| self.inner.count(name, points::of_generation(user, generation)));
+        Ok(try_join_all(counts).await?.into_iter().sum())
+    }
+
+    /// Twice the longest write: what a writer has given up, the server may still be doing.
+    fn straggle(&self) -> Option<Duration> {
+        Some(self.inner.client.longest_write * 2)
+    }
+
+    async fn ping(&self) -> Result<IndexStatus, IndexError> {
+        let Inner { client, names, .. } = &*self.inner;
+        // The version is told to everybody; what is asked of the collection needs the key.
+        let exists = || async { Ok(client.qdrant.collection_exists(names.lexical.as_str()).await?) };
+        let (version, exists) =
+            try_join(collections::version(client), client.call("a collection", Patience::Read, exists))
+                .await?;
+        if !exists {
+            return Err(gone(names).into());
+        }
+        Ok(IndexStatus { kind: "qdrant", version: Some(version) })
+    }
+}
+
+/// Somebody deleted the collection of words.
+fn gone(names: &Names) -> Failure {
+    Failure::refused(format!(
+        "the Qdrant collection {} is gone: restore it from a snapshot; or start the service again, which makes an empty one, and ingest every document again",
+        names.lexical
+    ))
+}

@@ -1,0 +1,101 @@
+//! What every program of the service does around its work: settings, logging, signals, and asking a running one how it is.
+
+use std::{
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    path::Path,
+    process::ExitCode,
+    time::Duration,
+};
+
+use crate::{
+    config::{ConfigError, LogFormat, Settings, Source},
+    egress,
+    runtime::{Role, Runtime, StartError},
+    shutdown::Shutdown,
+    telemetry,
+};
+
+/// How long blocking work may take to end after everything else has.
+const EXIT_WITHIN: Duration = Duration::from_secs(2);
+/// The longest that a running process may take to say how it is.
+const HEALTH_WITHIN: Duration = Duration::from_secs(5);
+
+/// Anything that ends a program, in words for the operator.
+pub type Failure = Box<dyn std::error::Error>;
+
+/// Reads the settings, the TOML file `config` among them, begins to log, and runs `work`. A failure is logged.
+pub fn run<F: Future<Output = Result<(), Failure>>>(
+    config: Option<&Path>,
+    work: impl FnOnce(Settings) -> F,
+) -> ExitCode {
+    match start(config, work) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            tracing::error!("{failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn start<F: Future<Output = Result<(), Failure>>>(
+    config: Option<&Path>,
+    work: impl FnOnce(Settings) -> F,
+) -> Result<(), Failure> {
+    let (source, settings) = match load(config) {
+        Ok(loaded) => loaded,
+        Err(error) => {
+            // Logging is not set up yet; the message must be seen all the same.
+            telemetry::init("info", LogFormat::Text)?;
+            return Err(error.into());
+        }
+    };
+    telemetry::init(&settings.log, settings.log_format)?;
+    for name in source.unknown() {
+        tracing::warn!(name, "this variable is no setting of this version; is it misspelt?");
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let end = runtime.block_on(work(settings));
+    // Blocking work that nobody waits for any more (a name that does not resolve, say) must not keep the process.
+    runtime.shutdown_timeout(EXIT_WITHIN);
+    end
+}
+
+fn load(config: Option<&Path>) -> Result<(Source, Settings), ConfigError> {
+    let environment = Source::environment()?;
+    let source = match config {
+        Some(path) => environment.with_file(path)?,
+        None => environment,
+    };
+    let settings = Settings::load(&source)?;
+    Ok((source, settings))
+}
+
+/// Opens every part; none when the process was asked to stop before they were all there.
+pub async fn open(
+    settings: Settings,
+    role: Role,
+    shutdown: &Shutdown,
+) -> Result<Option<Runtime>, StartError> {
+    tokio::select! {
+        started = Runtime::start(settings, role) => Ok(Some(started?)),
+        // A server that does not answer must not keep the process from being stopped.
+        () = shutdown.soft().cancelled() => Ok(None),
+    }
+}
+
+/// Asks the process that listens on `addr` whether it is ready, for a container's health check.
+pub async fn ask_health(addr: SocketAddr) -> Result<(), Failure> {
+    let ip = match addr.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    let url = format!("http://{}/health/ready", SocketAddr::new(ip, addr.port()));
+    let client = egress::operator_client(HEALTH_WITHIN, HEALTH_WITHIN)?;
+    let response =
+        client.get(&url).send().await.map_err(|error| format!("{url} does not answer: {error}"))?;
+    if response.status().is_success() {
+        return Ok(());
+    }
+    Err(format!("{url} answers {}", response.status()).into())
+}

@@ -1,0 +1,112 @@
+//! Search through a real Qdrant server.
+
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+use url::Url;
+
+use crate::support::client::{Client, id};
+use crate::support::proxy::Proxy;
+use crate::support::qdrant::QdrantServer;
+use crate::support::service::{Mode, Service};
+use crate::support::{in_both_modes, within_deadline};
+
+in_both_modes!(
+    passages_are_found_replaced_and_removed,
+    users_do_not_find_each_others_passages,
+    an_outage_only_delays
+);
+
+async fn agent_over(client: &Client, documents: &[&Value]) -> String {
+    let agent = client.create_agent(&json!({"name": "caretaker", "type": "CHATVENDOR"})).await;
+    for document in documents {
+        client.link(id(&agent), id(document)).await;
+    }
+    id(&agent).to_owned()
+}
+
+fn rules(content: &str) -> Value {
+    json!({"name": "rules", "type": "TXT", "content": content})
+}
+
+async fn wait_for_points(qdrant: &QdrantServer, service: &Service, wanted: u64) {
+    let there = async {
+        while qdrant.points(service).await != wanted {
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        }
+    };
+    within_deadline(&format!("{wanted} points in Qdrant"), there).await;
+}
+
+async fn passages_are_found_replaced_and_removed(mode: Mode) {
+    let Some(qdrant) = QdrantServer::named() else { return };
+    let setup = Service::in_mode(mode).env("LECTERN_INDEX_GRACE", "0s").env("LECTERN_JOB_LEASE", "3s");
+    let service = qdrant.used_by(setup, qdrant.url()).start().await;
+    let client = service.signed_up("ada@example.com").await;
+    let document = client.ingest(&rules("Bicycles belong in the cellar, never in the stairwell.")).await;
+    let other = client.ingest(&rules("Quiet hours begin at ten in the evening.")).await;
+    let agent = agent_over(&client, &[&document, &other]).await;
+    let (status, answer) = client.predict(&agent, "Where do bicycles belong?").await;
+    assert_eq!(status, StatusCode::OK, "{answer:#}");
+    assert_eq!(answer["trace"]["citations"][0]["documentId"], document["id"], "{answer:#}");
+    assert_eq!(answer["trace"]["citations"][0]["verified"], true, "{answer:#}");
+    client.create(&format!("/documents/{}/ingest", id(&document)), &json!({})).await;
+    client.wait_until_ingested(id(&document)).await;
+    // The generation that was replaced goes, in two passes.
+    wait_for_points(&qdrant, &service, 2).await;
+    let (_, answer) = client.predict(&agent, "Where do bicycles belong?").await;
+    assert_eq!(answer["trace"]["citations"][0]["documentId"], document["id"], "{answer:#}");
+    client.delete(&format!("/documents/{}", id(&document))).await;
+    let (_, answer) = client.predict(&agent, "Where do bicycles belong?").await;
+    assert_eq!(answer["trace"]["citations"], json!([]), "{answer:#}");
+    wait_for_points(&qdrant, &service, 1).await;
+    qdrant.forget(&service).await;
+}
+
+async fn users_do_not_find_each_others_passages(mode: Mode) {
+    let Some(qdrant) = QdrantServer::named() else { return };
+    let service = qdrant.used_by(Service::in_mode(mode), qdrant.url()).start().await;
+    let (ada, bob) = (service.signed_up("ada@example.com").await, service.signed_up("bob@example.com").await);
+    let secret = ada.ingest(&rules("The safe opens with the number 4711.")).await;
+    let own = bob.ingest(&rules("The laundry opens on weekdays.")).await;
+    let agent = agent_over(&bob, &[&own]).await;
+    let (_, answer) = bob.predict(&agent, "What opens the safe, which number?").await;
+    assert!(!answer.to_string().contains("4711"), "{answer:#}");
+    let agent = agent_over(&ada, &[&secret]).await;
+    let (_, answer) = ada.predict(&agent, "What opens the safe, which number?").await;
+    assert!(answer.to_string().contains("4711"), "{answer:#}");
+    qdrant.forget(&service).await;
+}
+
+async fn an_outage_only_delays(mode: Mode) {
+    let Some(qdrant) = QdrantServer::named() else { return };
+    let target = Url::parse(qdrant.url()).expect("an address");
+    let port = target.port().unwrap_or(6334);
+    let proxy = Proxy::to(&format!("{}:{port}", target.host_str().expect("a host"))).await;
+    let setup = Service::in_mode(mode).env("LECTERN_QDRANT_TIMEOUT", "1s");
+    let service = qdrant.used_by(setup, &format!("http://{}", proxy.address())).start().await;
+    let client = service.signed_up("ada@example.com").await;
+    let before = client.ingest(&rules("Bicycles belong in the cellar.")).await;
+    let agent = agent_over(&client, &[&before]).await;
+    proxy.cut();
+    let late = client.create_document(&rules("Quiet hours begin at ten.")).await;
+    let (status, answer) = client.predict(&agent, "Where do bicycles belong?").await;
+    assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{answer:#}");
+    assert!(!client.is_ready().await);
+    let postponed = async {
+        loop {
+            let shown = client.read(&format!("/documents/{}", id(&late))).await;
+            if shown["ingestion"]["error"]["code"] == "unavailable" {
+                return shown;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+    };
+    let shown = within_deadline("the document to be put back", postponed).await;
+    assert_eq!(shown["ingestion"]["attempts"], 0, "an outage is no attempt: {shown:#}");
+    proxy.mend();
+    let late = client.wait_until_ingested(id(&late)).await;
+    assert_eq!(late["ingestion"]["status"], "SUCCEEDED", "{late:#}");
+    let (status, answer) = client.predict(&agent, "Where do bicycles belong?").await;
+    assert_eq!(status, StatusCode::OK, "{answer:#}");
+    qdrant.forget(&service).await;
+}

@@ -1,0 +1,62 @@
+//! `lectern-worker`: ingests documents. For installations of several processes.
+
+use std::{path::PathBuf, process::ExitCode};
+
+use clap::{Parser, Subcommand};
+use lectern_shared::{
+    config::Settings,
+    process::{self, Failure},
+    runtime::Role,
+    shutdown::Shutdown,
+};
+use lectern_worker::{health, sandbox};
+
+/// Lectern's worker; requests are answered by `lectern-api`.
+#[derive(Parser)]
+#[command(name = "lectern-worker", version)]
+struct Cli {
+    /// A TOML file with settings; the environment wins over it.
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Ingest documents (what happens without a command).
+    Work,
+    /// Ask the running worker whether it is ready; it must have LECTERN_WORKER_ADDR.
+    Health,
+}
+
+fn main() -> ExitCode {
+    // A parsing child has nothing in common with the service but the binary.
+    if sandbox::is_child() {
+        return sandbox::child_main();
+    }
+    let Cli { config, command } = Cli::parse();
+    process::run(config.as_deref(), async |settings| match command.unwrap_or(Command::Work) {
+        Command::Work => work(settings).await,
+        Command::Health => match settings.worker_addr {
+            Some(addr) => process::ask_health(addr).await,
+            None => Err("LECTERN_WORKER_ADDR is not set, so the worker listens on nothing".into()),
+        },
+    })
+}
+
+async fn work(settings: Settings) -> Result<(), Failure> {
+    let shutdown = Shutdown::new();
+    shutdown.listen()?;
+    let Some(runtime) = process::open(settings, Role::Part, &shutdown).await? else { return Ok(()) };
+    let listener = health::bind(&runtime).await?;
+    lectern_worker::start(&runtime, &shutdown).await?;
+    if let Some(listener) = listener {
+        health::serve(runtime.clone(), listener, &shutdown)?;
+    }
+    tracing::info!("working");
+    shutdown.finished().await;
+    runtime.close().await;
+    tracing::info!("stopped");
+    Ok(())
+}
