@@ -144,6 +144,7 @@ CREATE TABLE jobs (
     warnings TEXT NOT NULL,
     source TEXT,
     last_error TEXT,
+    from_stored BOOLEAN NOT NULL,
     queued_at BIGINT NOT NULL,
     started_at BIGINT,
     finished_at BIGINT,

@@ -55,7 +55,7 @@ pub fn router(runtime: Runtime) -> Router {
         .with_state(state)
 }
 
-/// Binds LECTERN_ADDR.
+/// Binds `LECTERN_ADDR`.
 ///
 /// # Errors
 /// When the address cannot be listened on.

@@ -28,7 +28,8 @@ fn below(end: u64) -> u64 {
 
 /// What a document says: sentences that no other document has, so that what is lost or doubled is seen.
 fn text(name: &str, sentences: usize) -> String {
-    (0..sentences).map(|n| format!("Sentence {n} of {name} counts {} sheep.\n", n * 31 % 997)).collect()
+    let sentences = (0..sentences).map(|n| format!("Sentence {n} of {name} counts {} sheep.", n * 31 % 997));
+    sentences.collect::<Vec<_>>().join("\n")
 }
 
 /// The documents that were accepted: each id with its text.

@@ -17,7 +17,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 /// The pause after the system refused to accept a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
-/// Binds LECTERN_WORKER_ADDR; none when it is not set.
+/// Binds `LECTERN_WORKER_ADDR`; none when it is not set.
 ///
 /// # Errors
 /// When the address cannot be listened on.
@@ -62,22 +62,22 @@ pub fn serve(runtime: Runtime, listener: TcpListener, shutdown: &Shutdown) -> io
 
 async fn answer(runtime: Runtime, request: Request<Incoming>) -> Result<Response<String>, Infallible> {
     let (status, body) = match (request.method(), request.uri().path()) {
-        (&Method::GET, "/health/live") => (StatusCode::OK, success(json!({"status": "live"}))),
+        (&Method::GET, "/health/live") => (StatusCode::OK, success(&json!({"status": "live"}))),
         (&Method::GET, "/health/ready") => {
             let health = health::check(&runtime).await;
             if health.ready {
-                (StatusCode::OK, success(json!({"status": "ready", "parts": health.parts})))
+                (StatusCode::OK, success(&json!({"status": "ready", "parts": health.parts})))
             } else {
                 let data = json!({"status": "not_ready", "parts": health.parts});
-                let body = failure("not_ready", "A part of the service is down; see `data`.", data);
+                let body = failure("not_ready", "A part of the service is down; see `data`.", &data);
                 (StatusCode::SERVICE_UNAVAILABLE, body)
             }
         }
         (_, "/health/live" | "/health/ready") => {
-            let body = failure("method_not_allowed", "Only GET is answered here.", Value::Null);
+            let body = failure("method_not_allowed", "Only GET is answered here.", &Value::Null);
             (StatusCode::METHOD_NOT_ALLOWED, body)
         }
-        _ => (StatusCode::NOT_FOUND, failure("not_found", "There is nothing here.", Value::Null)),
+        _ => (StatusCode::NOT_FOUND, failure("not_found", "There is nothing here.", &Value::Null)),
     };
     let mut response = Response::new(body.to_string());
     *response.status_mut() = status;
@@ -85,10 +85,10 @@ async fn answer(runtime: Runtime, request: Request<Incoming>) -> Result<Response
     Ok(response)
 }
 
-fn success(data: Value) -> Value {
+fn success(data: &Value) -> Value {
     json!({"success": true, "data": data})
 }
 
-fn failure(code: &str, message: &str, data: Value) -> Value {
+fn failure(code: &str, message: &str, data: &Value) -> Value {
     json!({"success": false, "data": data, "error": {"code": code, "message": message}})
 }

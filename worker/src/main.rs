@@ -26,7 +26,7 @@ struct Cli {
 enum Command {
     /// Ingest documents (what happens without a command).
     Work,
-    /// Ask the running worker whether it is ready; it must have LECTERN_WORKER_ADDR.
+    /// Ask the running worker whether it is ready; it must have `LECTERN_WORKER_ADDR`.
     Health,
 }
 

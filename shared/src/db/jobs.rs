@@ -51,8 +51,8 @@ pub async fn enqueue(
     Ok(Some(on!(tx, |c| {
         sqlx::query_scalar(
         "INSERT INTO jobs (id, kind, user_id, document_id, state, attempts, max_attempts, run_at, fair_at, warnings,
-                           queued_at)
-         VALUES ($1, $2, $3, $4, 'queued', 0, $5, $6, $7, '[]', $6)
+                           queued_at, from_stored)
+         VALUES ($1, $2, $3, $4, 'queued', 0, $5, $6, $7, '[]', $6, FALSE)
          ON CONFLICT (document_id, kind) DO UPDATE SET
              state = CASE WHEN jobs.state = 'running' THEN jobs.state ELSE 'queued' END,
              attempts = CASE WHEN jobs.state = 'running' THEN jobs.attempts ELSE 0 END,
@@ -64,6 +64,7 @@ pub async fn enqueue(
              last_error = NULL,
              warnings = '[]',
              queued_at = excluded.queued_at,
+             from_stored = excluded.from_stored,
              started_at = CASE WHEN jobs.state = 'running' THEN jobs.started_at END,
              finished_at = NULL
          RETURNING id"
@@ -77,6 +78,51 @@ pub async fn enqueue(
     .bind(fair_at)
     .fetch_one(c)
     })?))
+}
+
+/// A document that can be searched.
+#[derive(Debug, Clone, Copy, sqlx::FromRow)]
+pub struct Searchable {
+    /// The document.
+    pub id: DocumentId,
+    /// Its owner.
+    pub user_id: UserId,
+}
+
+/// Some searchable documents, of all users, in order of their ids after `after`.
+pub async fn searchable(db: &Db, after: Option<DocumentId>, limit: u32) -> Result<Vec<Searchable>> {
+    Ok(on!(db, |c| sqlx::query_as(
+        "SELECT id, user_id FROM documents
+         WHERE id > $1 AND deleted_at IS NULL AND active_generation IS NOT NULL ORDER BY id LIMIT $2"
+    )
+    .bind(after.map_or(uuid::Uuid::nil(), |id| *id.as_uuid()))
+    .bind(i64::from(limit))
+    .fetch_all(c))?)
+}
+
+/// Queues a searchable document to be indexed again from its stored passages, with `fair_at` as its place in the order of
+/// claims. False when there is nothing to do: it is deleted, or queued or running already, and will be indexed anyway.
+pub async fn enqueue_reindex(
+    tx: &mut Tx,
+    document: DocumentId,
+    fair_at: Timestamp,
+    now: Timestamp,
+) -> Result<bool> {
+    let rows = execute!(
+        tx,
+        sqlx::query(
+            "UPDATE jobs SET state = 'queued', from_stored = TRUE, attempts = 0, run_at = $2, fair_at = $3,
+                             queued_at = $2, started_at = NULL, finished_at = NULL, last_error = NULL,
+                             stage = NULL, progress = NULL
+             WHERE document_id = $1 AND state NOT IN ('queued', 'running')
+               AND EXISTS (SELECT 1 FROM documents WHERE documents.id = jobs.document_id
+                             AND deleted_at IS NULL AND active_generation IS NOT NULL)",
+        )
+        .bind(document)
+        .bind(now)
+        .bind(fair_at)
+    )?;
+    Ok(rows > 0)
 }
 
 /// Whether any job is due.
@@ -100,7 +146,8 @@ macro_rules! claim_next {
             $lock,
             // Repeated, because without them the row that another claimer took meanwhile is taken again.
             ") AND state = 'queued' AND run_at <= $1
-             RETURNING id, kind, user_id, document_id, claim_id, claimed_revision, attempts, max_attempts, queued_at"
+             RETURNING id, kind, user_id, document_id, claim_id, claimed_revision, attempts, max_attempts, queued_at,
+                       from_stored"
         )
     };
 }

@@ -224,6 +224,8 @@ fn client_builder(connect_timeout: Duration) -> reqwest::ClientBuilder {
         // A proxy would resolve and connect in our place, past every check made here. For the operator's hosts, a
         // variable that is none of our settings must not decide where keys are sent.
         .no_proxy()
+        // What is read from a stranger is bounded connection by connection.
+        .http1_only()
         .redirect(reqwest::redirect::Policy::none())
         .referer(false)
         .user_agent(USER_AGENT)

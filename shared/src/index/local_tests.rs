@@ -1,4 +1,5 @@
-//! The embedded index, over both engines.
+//! What is the embedded index's own, over both engines: segments, the cache, and its refusal of writers without a claim. What
+//! every index must do is in `contract_tests`.
 
 use uuid::Uuid;
 
@@ -22,10 +23,6 @@ const SPACE: Uuid = Uuid::from_u128(1);
 
 fn words(texts: &[&str]) -> Vec<Entry> {
     texts.iter().map(|text| Entry { text: (*text).to_owned(), vector: None }).collect()
-}
-
-fn vectors(rows: &[[f32; 2]]) -> Vec<Entry> {
-    rows.iter().map(|row| Entry { text: "text".to_owned(), vector: Some(row.to_vec()) }).collect()
 }
 
 /// Adds a generation to the index, and returns it with how many entries the index says it has.
@@ -81,18 +78,6 @@ async fn new(t: &TestDb, cache: u64) -> (LocalIndex, Claim) {
 }
 
 #[tokio::test]
-async fn the_writer_counts_what_the_index_holds() {
-    for t in &both().await {
-        let (index, claim) = new(t, LARGE).await;
-        for texts in [&[][..], &["one"], &["one", "", "three"]] {
-            let (_, count) = add(&t.db, &index, &claim, None, words(texts)).await;
-            assert_eq!(count, texts.len() as u64, "{}", t.name);
-        }
-        index.ping().await.unwrap();
-    }
-}
-
-#[tokio::test]
 async fn a_generation_of_several_parts_is_found_in_all_of_them() {
     for t in &both().await {
         let (index, claim) = new(t, LARGE).await;
@@ -119,30 +104,6 @@ async fn a_generation_of_several_parts_is_found_in_all_of_them() {
             "{}: the depth",
             t.name
         );
-    }
-}
-
-#[tokio::test]
-async fn a_search_returns_passages_of_the_named_generations_only() {
-    for t in &both().await {
-        let (index, claim) = new(t, LARGE).await;
-        let a = indexed(&t.db, &index, &claim, &["nothing", "red apple"]).await;
-        let b = indexed(&t.db, &index, &claim, &["green apple"]).await;
-        let user = claim.user_id;
-        for (generations, expected) in [
-            (&[a][..], vec![(a, 1)]),
-            (&[b], vec![(b, 0)]),
-            (&[], vec![]),
-            (&[GenerationId::generate()], vec![]),
-        ] {
-            assert_eq!(found(&index, user, generations, "apple").await, expected, "{}", t.name);
-        }
-        let mut both = found(&index, user, &[a, b], "apple").await;
-        both.sort();
-        assert_eq!(both, [(a, 1), (b, 0)], "{}", t.name);
-        for nothing in ["pear", "", "   ", "?!"] {
-            assert!(found(&index, user, &[a, b], nothing).await.is_empty(), "{} {nothing:?}", t.name);
-        }
     }
 }
 
@@ -240,52 +201,6 @@ async fn searches_at_the_same_time_do_not_disturb_each_other() {
 }
 
 #[tokio::test]
-async fn vectors_are_compared_within_their_space_only() {
-    for t in &both().await {
-        let (index, claim) = new(t, LARGE).await;
-        let other = Uuid::from_u128(2);
-        let (a, _) = add(&t.db, &index, &claim, Some((SPACE, 2)), vectors(&[[1.0, 0.0], [0.0, 1.0]])).await;
-        let (b, _) = add(&t.db, &index, &claim, Some((other, 2)), vectors(&[[0.6, 0.8]])).await;
-        let c = indexed(&t.db, &index, &claim, &["no vectors"]).await;
-        let vector = |space, vector: &[f32]| SpaceVector { space, vector: vector.to_vec() };
-        let question = IndexQuery {
-            vectors: vec![vector(other, &[1.0, 0.0]), vector(SPACE, &[0.0, 1.0]), vector(SPACE, &[1.0])],
-            ..query(claim.user_id, &[a, b, c], "")
-        };
-        let dense = index.search(question).await.unwrap().dense;
-        let seen: Vec<Vec<_>> =
-            dense.iter().map(|list| list.iter().map(|c| (c.generation, c.ordinal)).collect()).collect();
-        assert_eq!(seen, [vec![(b, 0)], vec![(a, 1), (a, 0)], vec![]], "{}: in the query's order", t.name);
-        assert!(
-            (dense[0][0].score - 0.6).abs() < 1e-6 && (dense[1][0].score - 1.0).abs() < 1e-6,
-            "{}",
-            t.name
-        );
-    }
-}
-
-#[tokio::test]
-async fn an_entry_without_the_vector_of_its_space_is_rejected() {
-    for t in &both().await {
-        let (index, claim) = new(t, LARGE).await;
-        let bad = |vector: Option<Vec<f32>>| vec![Entry { text: "text".to_owned(), vector }];
-        for (space, entries) in [
-            (None, bad(Some(vec![1.0]))),
-            (Some((SPACE, 2)), bad(None)),
-            (Some((SPACE, 2)), bad(Some(vec![1.0]))),
-            (Some((SPACE, 2)), bad(Some(vec![1.0, f32::NAN]))),
-        ] {
-            let generation = staged(&t.db, &claim, &[], at(0)).await;
-            let mut writer = index.writer(Target { claim: &claim, generation, space }).unwrap();
-            let added = writer.add(entries).await;
-            assert!(matches!(added, Err(IndexError::Rejected(_))), "{}: {added:?}", t.name);
-            drop(writer);
-            assert_eq!(index_segments::count(&t.db, generation).await.unwrap(), 0, "{}", t.name);
-        }
-    }
-}
-
-#[tokio::test]
 async fn a_generation_that_is_removed_is_not_found_any_more_and_others_are() {
     for t in &both().await {
         for capacity in [0, LARGE] {
@@ -368,16 +283,6 @@ async fn a_writer_whose_claim_is_gone_writes_nothing_more() {
             let stored = index_segments::count(&t.db, generation).await.unwrap();
             assert_eq!(usize::try_from(stored), Ok(written), "{}", t.name);
         }
-    }
-}
-
-#[tokio::test]
-async fn another_user_finds_nothing_in_a_generation_that_nobody_has_searched() {
-    for t in &both().await {
-        let (index, claim) = new(t, LARGE).await;
-        let stranger = user(&t.db, at(0)).await;
-        let generation = indexed(&t.db, &index, &claim, &["apple"]).await;
-        assert!(found(&index, stranger, &[generation], "apple").await.is_empty(), "{}", t.name);
     }
 }
 

@@ -1,6 +1,8 @@
 //! The search index: which passages match a question. It is told passages generation by generation, and is asked for named
 //! generations only, so it never decides what is visible; `search` does, from the relational store.
 
+#[cfg(test)]
+mod contract_tests;
 pub mod lexical;
 mod local;
 #[cfg(test)]

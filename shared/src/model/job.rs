@@ -143,4 +143,6 @@ pub struct Claim {
     pub max_attempts: i64,
     /// When it was queued.
     pub queued_at: Timestamp,
+    /// Only the index is made again, from the passages that are stored; the source is left alone.
+    pub from_stored: bool,
 }

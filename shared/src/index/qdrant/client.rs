@@ -73,6 +73,8 @@ impl From<Failure> for IndexError {
 pub(super) enum Patience {
     /// Somebody waits: only a broken connection is replaced.
     Read,
+    /// Another process may just be making what is asked about; it is waited for as long as one request may take.
+    Settle,
     /// Until the budget of a write is used up.
     Write,
 }
@@ -136,7 +138,7 @@ impl Client {
     {
         let end = Instant::now()
             + match patience {
-                Patience::Read => self.timeout,
+                Patience::Read | Patience::Settle => self.timeout,
                 Patience::Write => self.longest_write,
             };
         let mut pause = PAUSE;
@@ -153,8 +155,11 @@ impl Client {
             tries += 1;
             tracing::debug!(what, tries, kind = ?failure.kind, error = failure.text, "a call to Qdrant failed");
             let wait = match (patience, failure.kind) {
-                (Patience::Read, Kind::Unreachable) if tries < CONNECTIONS => Duration::ZERO,
-                (Patience::Write, Kind::Busy(Some(asked))) => asked.max(pause),
+                (Patience::Read | Patience::Settle, Kind::Unreachable) if tries < CONNECTIONS => {
+                    Duration::ZERO
+                }
+                (Patience::Settle | Patience::Write, Kind::Busy(Some(asked))) => asked.max(pause),
+                (Patience::Settle, Kind::Busy(None)) => pause.mul_f64(0.5 + rand::random::<f64>()),
                 (Patience::Write, kind) if kind.is_passing() => pause.mul_f64(0.5 + rand::random::<f64>()),
                 _ => return Err(failure),
             };
@@ -282,6 +287,7 @@ impl Code {
 
 /// What broke a connection, as far as it can be told from the library's texts.
 fn reason(message: &str, mut cause: Option<&(dyn std::error::Error + 'static)>) -> &'static str {
+    const NOT_GRPC: &str = ": it does not go on with the connection; is this the gRPC port, usually 6334?";
     let mut all = message.to_owned();
     while let Some(error) = cause {
         all.push_str(&error.to_string());
@@ -295,8 +301,10 @@ fn reason(message: &str, mut cause: Option<&(dyn std::error::Error + 'static)>) 
         ("certificate", ": its certificate is not trusted"),
         ("timed out", ": there was no answer in time"),
         ("deadline", ": there was no answer in time"),
-        ("h2 protocol", ": it does not speak gRPC; is this the gRPC port, usually 6334?"),
-        ("frame", ": it does not speak gRPC; is this the gRPC port, usually 6334?"),
+        ("h2 protocol", NOT_GRPC),
+        ("connection closed", NOT_GRPC),
+        ("connection reset", NOT_GRPC),
+        ("broken pipe", NOT_GRPC),
         ("corruptmessage", ": it does not speak TLS; begin its address with http://"),
         ("invalidcontenttype", ": it does not speak TLS; begin its address with http://"),
     ];

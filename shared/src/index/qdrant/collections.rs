@@ -174,7 +174,8 @@ fn request(name: &str, content: Content, instance: &str) -> CreateCollection {
 
 async fn info(client: &Client, name: &str) -> Result<Option<CollectionInfo>, Failure> {
     let get = || async { Ok(client.qdrant.collection_info(name).await?) };
-    match client.call("a collection", Patience::Read, get).await {
+    // A collection that is just being made cannot be described.
+    match client.call("a collection", Patience::Settle, get).await {
         Ok(answer) => Ok(answer.result),
         Err(failure) if failure.kind == Kind::Missing => Ok(None),
         Err(failure) => Err(failure),

@@ -42,7 +42,7 @@ use crate::{
     ids::{GenerationId, UserId},
 };
 
-/// What the names of the collections begin with.
+/// What the names of all collections begin with; the installation's id follows, so that several can share a server.
 const PREFIX: &str = "lectern";
 
 /// How to reach Qdrant.
@@ -69,6 +69,8 @@ struct Inner {
     instance: String,
     /// The embedding spaces whose collections were seen.
     spaces: Mutex<Spaces>,
+    /// Held while such a collection is made.
+    making: tokio::sync::Mutex<()>,
     /// Texts are analysed as many at once as there are cores.
     compute: Compute,
 }
@@ -80,7 +82,8 @@ impl QdrantIndex {
     /// [`IndexError::Engine`] when the server is away, too old, refuses the key, or holds the collections of another
     /// installation.
     pub async fn open(config: &QdrantConfig, instance: &str) -> Result<Self, IndexError> {
-        Self::open_as(config, instance, PREFIX).await
+        let prefix = format!("{PREFIX}_{}", instance.replace('-', ""));
+        Self::open_as(config, instance, &prefix).await
     }
 
     /// Like [`Self::open`], in collections whose names begin with `prefix`.
@@ -97,6 +100,7 @@ impl QdrantIndex {
                 names,
                 instance: instance.to_owned(),
                 spaces: Mutex::default(),
+                making: tokio::sync::Mutex::default(),
                 compute: Compute::per_core(),
             }),
         })
@@ -106,6 +110,10 @@ impl QdrantIndex {
 impl Inner {
     /// Makes the collection of an embedding space when it is not there.
     async fn ensure_space(&self, space: Uuid, dimension: usize) -> Result<(), Failure> {
+        if self.spaces.lock().get(&space) == Some(&dimension) {
+            return Ok(());
+        }
+        let _one_at_a_time = self.making.lock().await;
         if self.spaces.lock().get(&space) == Some(&dimension) {
             return Ok(());
         }

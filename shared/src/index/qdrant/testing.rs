@@ -9,8 +9,8 @@ use uuid::Uuid;
 use super::{QdrantConfig, QdrantIndex};
 
 /// An index of its own on the server that the test command names.
-pub(crate) struct TestQdrant {
-    pub(crate) index: QdrantIndex,
+pub(in crate::index) struct TestQdrant {
+    pub(in crate::index) index: QdrantIndex,
     pub(super) config: QdrantConfig,
     pub(super) instance: String,
     pub(super) prefix: String,
@@ -34,7 +34,7 @@ pub(super) fn server() -> Option<QdrantConfig> {
 }
 
 /// An empty index, if there is a server.
-pub(crate) async fn index() -> Option<TestQdrant> {
+pub(in crate::index) async fn index() -> Option<TestQdrant> {
     let config = server()?;
     let prefix = format!("lectern_test_{}", Uuid::now_v7().simple());
     let instance = Uuid::now_v7().to_string();
@@ -60,17 +60,9 @@ impl Drop for TestQdrant {
         let deleted = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
-                let mut builder =
-                    Qdrant::from_url(config.url.as_str()).timeout(config.timeout).skip_compatibility_check();
-                builder.set_api_key(
-                    config
-                        .api_key
-                        .as_ref()
-                        .map(|key| key.expose_secret().to_owned())
-                        .as_deref()
-                        .unwrap_or_default(),
-                );
-                let client = builder.build().unwrap();
+                let key = config.api_key.as_ref().map(|key| key.expose_secret().to_owned());
+                let builder = Qdrant::from_url(config.url.as_str()).api_key(key).timeout(config.timeout);
+                let client = builder.skip_compatibility_check().build().unwrap();
                 for collection in client.list_collections().await.unwrap().collections {
                     if collection.name.starts_with(&prefix) {
                         client.delete_collection(collection.name).await.unwrap();
