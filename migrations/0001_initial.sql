@@ -268,7 +268,6 @@ CREATE TABLE idempotency (
     request_key TEXT NOT NULL,
     request_hash BYTEA NOT NULL,
     row_id UUID NOT NULL,
-    status BIGINT NOT NULL,
     answer_sealed BYTEA NOT NULL,
     expires_at BIGINT NOT NULL,
     PRIMARY KEY (user_id, request_key)

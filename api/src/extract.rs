@@ -56,17 +56,21 @@ where
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        let limit = Runtime::from_ref(state).settings.limits.body_bytes;
-        let body = read_json(request, limit).await?;
-        let mut errors = Vec::new();
-        find_nul(&body, &mut String::new(), &mut errors);
-        let Value::Object(map) = body else {
-            let message = "The body must be a JSON object.";
-            return Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_fields", message));
-        };
-        let value = T::from_fields(&mut Fields { map: &map, path: String::new(), errors: &mut errors });
-        if errors.is_empty() { Ok(Self(value)) } else { Err(ApiError::invalid(errors)) }
+        let body = read_json(request, Runtime::from_ref(state).settings.limits.body_bytes).await?;
+        validate(&body).map(Self)
     }
+}
+
+/// Makes a valid value of a body.
+pub(crate) fn validate<T: FromFields>(body: &Value) -> Result<T, ApiError> {
+    let mut errors = Vec::new();
+    find_nul(body, &mut String::new(), &mut errors);
+    let Value::Object(map) = body else {
+        let message = "The body must be a JSON object.";
+        return Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_fields", message));
+    };
+    let value = T::from_fields(&mut Fields { map, path: String::new(), errors: &mut errors });
+    if errors.is_empty() { Ok(value) } else { Err(ApiError::invalid(errors)) }
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
@@ -77,7 +81,8 @@ fn is_json(headers: &HeaderMap) -> bool {
     kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"))
 }
 
-async fn read_json(request: Request, limit: u64) -> Result<Value, ApiError> {
+/// The JSON body of a request, of at most `limit` bytes.
+pub(crate) async fn read_json(request: Request, limit: u64) -> Result<Value, ApiError> {
     if !is_json(request.headers()) {
         let message = "Send the body as JSON, with Content-Type: application/json.";
         return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message));

@@ -4,8 +4,10 @@ mod auth;
 mod error;
 mod extract;
 mod http;
+mod idempotency;
 mod leftover;
 pub mod llm;
+mod openapi;
 pub mod predict;
 mod rate_limit;
 mod response;
@@ -21,6 +23,7 @@ use lectern_shared::{
     shutdown::Shutdown,
 };
 use tokio::{net::TcpListener, sync::oneshot};
+use utoipa_axum::router::OpenApiRouter;
 
 pub use crate::auth::accounts;
 use crate::{llm::Provider, state::AppState};
@@ -44,9 +47,11 @@ pub fn check_settings(settings: &Settings) -> Result<(), ConfigError> {
 /// The whole HTTP interface.
 pub fn router(runtime: Runtime) -> Router {
     let state = AppState::new(runtime);
-    Router::new()
+    let (router, _) = OpenApiRouter::new()
         .nest("/api/v1", routes::v1())
-        .merge(routes::health::router())
+        .merge(routes::health::router().into())
+        .split_for_parts();
+    router
         .fallback(http::unknown_path)
         .method_not_allowed_fallback(http::method_not_allowed)
         .layer(middleware::from_fn_with_state(state.clone(), rate_limit::limit))

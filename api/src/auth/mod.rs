@@ -41,8 +41,14 @@ where
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        // Another extractor of the same request may have asked.
+        if let Some(known) = parts.extensions.get::<Self>() {
+            return Ok(known.clone());
+        }
         let credential = bearer(&parts.headers)?.ok_or_else(|| ApiError::unauthorized(MISSING))?;
-        authenticate(&AppState::from_ref(state), credential).await.map(Self)
+        let caller = Self(authenticate(&AppState::from_ref(state), credential).await?);
+        parts.extensions.insert(caller.clone());
+        Ok(caller)
     }
 }
 

@@ -10,23 +10,23 @@ mod predict;
 mod traces;
 mod users;
 
-use axum::Router;
+use utoipa_axum::router::OpenApiRouter;
 
 pub(crate) use agents::key_place;
 
 use crate::state::AppState;
 
 /// Everything under `/api/v1`.
-pub(crate) fn v1() -> Router<AppState> {
-    Router::new()
-        .merge(auth::router())
-        .merge(users::router())
-        .merge(api_tokens::router())
-        .merge(documents::router())
-        .merge(agents::router())
-        .merge(agent_documents::router())
-        .merge(predict::router())
-        .merge(traces::router())
+pub(crate) fn v1() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new()
+        .merge(auth::router().into())
+        .merge(users::router().into())
+        .merge(api_tokens::router().into())
+        .merge(documents::router().into())
+        .merge(agents::router().into())
+        .merge(agent_documents::router().into())
+        .merge(predict::router().into())
+        .merge(traces::router().into())
 }
 
 /// Longest name of anything, in characters.

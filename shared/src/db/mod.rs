@@ -10,6 +10,7 @@ pub mod chunks;
 mod connect;
 pub mod documents;
 pub mod generations;
+pub mod idempotency;
 pub mod index_segments;
 pub mod jobs;
 mod json;
