@@ -31,6 +31,9 @@ enum Command {
     Serve,
     /// Bring the database's schema up to date, and end.
     Migrate,
+    /// Index every searchable document again from its stored passages, in the index that is set: after a change of
+    /// `QDRANT_URL`, or when Qdrant lost its data. Nothing else of this installation may run meanwhile.
+    Reindex,
     /// Ask the running service whether it is ready.
     Health,
     /// Manage accounts. On SQLite the service must not be running.
@@ -68,6 +71,11 @@ fn main() -> ExitCode {
         Command::Migrate => {
             Runtime::start(settings, Role::Whole).await?.close().await;
             tracing::info!("the schema is up to date");
+            Ok(())
+        }
+        Command::Reindex => {
+            let documents = Runtime::reindex(settings).await?;
+            tracing::info!(documents, "queued; they are indexed when the service runs");
             Ok(())
         }
         Command::Health => process::ask_health(settings.addr).await,

@@ -23,6 +23,7 @@ mod lists;
 mod mixes;
 mod predict;
 mod qdrant;
+mod reindex;
 mod sandbox;
 mod shapes;
 mod soak;

@@ -93,6 +93,16 @@ pub enum StartError {
         /// What the right one is marked with.
         mark: String,
     },
+    /// The search index is not the one that this installation's documents are in.
+    #[error(
+        "the documents are in the index of {known}, and the settings name {set}: set QDRANT_URL as every other process has it. To move to {set}, stop every process and run `lectern reindex`"
+    )]
+    IndexElsewhere {
+        /// Where they are.
+        known: String,
+        /// What is set.
+        set: &'static str,
+    },
     /// The address of Redis cannot be used.
     #[error("REDIS_URL: {0}")]
     Redis(#[from] redis::RedisError),
@@ -138,6 +148,22 @@ pub struct Runtime {
 impl Runtime {
     /// Opens every part, and brings the schema up to date. Servers that do not answer yet are waited for.
     pub async fn start(settings: Settings, role: Role) -> Result<Self, StartError> {
+        Self::open(settings, role, Index::AsBefore).await
+    }
+
+    /// Makes the index that is set the one of this installation, and queues every searchable document to be indexed in it from
+    /// its stored passages; how many there are. The service does that when it runs the next time, and must not run now.
+    pub async fn reindex(settings: Settings) -> Result<u64, StartError> {
+        let runtime = Self::open(settings, Role::Whole, Index::Anew).await?;
+        let mut tx = runtime.db.begin().await?;
+        singletons::set(&mut tx, INDEX, index_name(&runtime.settings)).await?;
+        let queued = db::jobs::enqueue_reindex(&mut tx, runtime.jobs.now()).await?;
+        tx.commit().await?;
+        runtime.close().await;
+        Ok(queued)
+    }
+
+    async fn open(settings: Settings, role: Role, index_is: Index) -> Result<Self, StartError> {
         let data_dir = match (&settings.database, role) {
             (Location::Sqlite(_), Role::Part) => return Err(StartError::SqliteInParts),
             (Location::Sqlite(_), Role::Whole) => Some(Arc::new(lock_data_dir(&settings.data_dir)?)),
@@ -149,12 +175,19 @@ impl Runtime {
         db::migrate::run(&db).await?;
         let keyring = Arc::new(open_keyring(&settings, &db).await?);
         let instance = instance_id(&db).await?;
-        let blobs = open_blobs(&settings.blobs, &db, &instance).await?;
+        let blobs = Blobs::open(&settings.blobs).await?;
+        let take = || take_blobs(&blobs, &settings.blobs, &db, &instance);
+        let away = |error: &StartError| matches!(error, StartError::Blobs(BlobError::Unavailable { .. }));
+        patiently("the blob store", take, away).await?;
         let redis = settings.redis.as_ref().map(|url| Redis::new(url, &instance)).transpose()?;
         if let Some(redis) = &redis
             && let Err(error) = redis.ping().await
         {
             tracing::warn!(%error, "Redis does not answer; going on without until it does");
+        }
+        if index_is == Index::AsBefore {
+            // Before the index is asked for: a process with another one need not wait for it.
+            check_index(&settings, &db).await?;
         }
         let doorbell = redis.clone().map_or_else(Doorbell::local, Doorbell::redis);
         let jobs = Jobs::new(db.clone(), Clock::system(), settings.jobs.clone(), doorbell);
@@ -167,6 +200,13 @@ impl Runtime {
                 Arc::new(patiently("Qdrant", open, away).await?)
             }
         };
+        if index_is == Index::AsBefore {
+            // Only now: an address that was wrong at the first start must not be held against the right one.
+            let mut tx = db.begin().await?;
+            singletons::claim(&mut tx, INDEX, index_name(&settings)).await?;
+            tx.commit().await?;
+            check_index(&settings, &db).await?;
+        }
         Ok(Self {
             clock: Clock::system(),
             search: Search::new(db.clone(), Arc::clone(&index)),
@@ -194,6 +234,32 @@ impl Runtime {
     }
 }
 
+/// The name under which it is recorded where the documents are indexed.
+const INDEX: &str = "index";
+
+/// Which index is opened.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Index {
+    /// The one that the documents are in.
+    AsBefore,
+    /// One that they are to be in.
+    Anew,
+}
+
+/// Where the search index is, for the operator and for the record.
+fn index_name(settings: &Settings) -> &'static str {
+    if settings.qdrant.is_some() { "Qdrant" } else { "the database" }
+}
+
+/// Makes sure that every process uses the same index: what one of them adds elsewhere would never be found.
+async fn check_index(settings: &Settings, db: &Db) -> Result<(), StartError> {
+    let set = index_name(settings);
+    match singletons::get(db, INDEX).await? {
+        Some(known) if known != set => Err(StartError::IndexElsewhere { known, set }),
+        Some(_) | None => Ok(()),
+    }
+}
+
 /// Opens a part that another server holds, and tries again for a while when that is not there yet.
 async fn patiently<T, E: std::fmt::Display>(
     part: &str,
@@ -212,11 +278,15 @@ async fn patiently<T, E: std::fmt::Display>(
     }
 }
 
-/// Opens the blob store and makes sure that it is the one that every other process of this installation uses: a worker
-/// without the shared folder must not quietly find nothing in a folder of its own.
-async fn open_blobs(location: &BlobLocation, db: &Db, instance: &str) -> Result<Blobs, StartError> {
+/// Makes sure that the blob store is the one that every other process of this installation uses: a worker without
+/// the shared folder must not quietly find nothing in a folder of its own.
+async fn take_blobs(
+    blobs: &Blobs,
+    location: &BlobLocation,
+    db: &Db,
+    instance: &str,
+) -> Result<(), StartError> {
     const NAME: &str = "blobs";
-    let blobs = Blobs::open(location).await?;
     let elsewhere = |mark: String| StartError::BlobsElsewhere { place: location.to_string(), mark };
     // In this order: what the database knows of was written to the store before.
     let known = singletons::get(db, NAME).await?;
@@ -241,7 +311,7 @@ async fn open_blobs(location: &BlobLocation, db: &Db, instance: &str) -> Result<
     tx.commit().await?;
     match singletons::get(db, NAME).await? {
         Some(other) if other != mark => Err(elsewhere(other)),
-        Some(_) | None => Ok(blobs),
+        Some(_) | None => Ok(()),
     }
 }
 

@@ -204,6 +204,8 @@ async fn purge_generation(runtime: &Runtime, generation: &Purgeable) -> Result<(
     }
     loop {
         let mut tx = runtime.db.begin().await?;
+        // Of a time when the index was in the database.
+        db::index_segments::delete(&mut tx, id).await?;
         let more = chunks::purge_some(&mut tx, id).await?;
         let gone = !more && generations::delete(&mut tx, id).await?;
         tx.commit().await?;

@@ -3,7 +3,7 @@
 use sqlx::QueryBuilder;
 
 use crate::{
-    db::{Db, Json, Result, Tx, execute, on},
+    db::{Db, DbError, Json, Result, Tx, execute, on},
     ids::{ChunkId, DocumentId, GenerationId, UserId},
     model::{document::Chunk, place::Place},
 };
@@ -119,6 +119,48 @@ pub async fn list(db: &Db, user: UserId, document: DocumentId, from: i64, limit:
     .bind(i64::from(limit))
     .fetch_all(c)
     })?)
+}
+
+/// At most [`BATCH`] passages of a user's generation from `from` on, as they were added.
+pub async fn stored(db: &Db, user: UserId, generation: GenerationId, from: i64) -> Result<Vec<NewChunk>> {
+    let rows: Vec<StoredRow> = on!(db, |c| {
+        sqlx::query_as(
+            "SELECT ordinal, chunk_id, text_hash, tokens, place, text FROM chunks
+             WHERE generation_id = $1 AND user_id = $2 AND ordinal >= $3 ORDER BY ordinal LIMIT $4",
+        )
+        .bind(generation)
+        .bind(user)
+        .bind(from)
+        .bind(i64::try_from(BATCH).unwrap_or(i64::MAX))
+        .fetch_all(c)
+    })?;
+    rows.into_iter().map(NewChunk::try_from).collect()
+}
+
+#[derive(sqlx::FromRow)]
+struct StoredRow {
+    ordinal: i64,
+    chunk_id: ChunkId,
+    text_hash: Vec<u8>,
+    tokens: i64,
+    place: Json<Place>,
+    text: String,
+}
+
+impl TryFrom<StoredRow> for NewChunk {
+    type Error = DbError;
+
+    fn try_from(row: StoredRow) -> Result<Self> {
+        let unreadable = |what: &str| DbError::Unreadable(format!("{what} of a passage"));
+        Ok(Self {
+            ordinal: u32::try_from(row.ordinal).map_err(|_| unreadable("the number"))?,
+            chunk_id: row.chunk_id,
+            text_hash: row.text_hash.try_into().map_err(|_| unreadable("the hash"))?,
+            tokens: u32::try_from(row.tokens).map_err(|_| unreadable("the count of tokens"))?,
+            place: row.place.0,
+            text: row.text,
+        })
+    }
 }
 
 /// Removes at most [`BATCH`] passages of a generation; false when none are left.

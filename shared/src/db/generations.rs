@@ -3,9 +3,9 @@
 
 use crate::{
     clock::Timestamp,
-    db::{Db, Result, Tx, execute, on},
+    db::{Db, Json, Result, Tx, execute, on},
     ids::{DocumentId, GenerationId, UserId},
-    model::job::Claim,
+    model::{document::SearchIndexInfo, job::Claim},
 };
 
 /// Begins a generation under a claim. False when the claim is no longer held: nothing was written then.
@@ -40,6 +40,18 @@ pub async fn may_write(tx: &mut Tx, claim: &Claim, id: GenerationId) -> Result<b
     .fetch_optional(c)
     })?;
     Ok(found.is_some())
+}
+
+/// What is searchable of a user's document: the generation that answers, and what was told of it.
+pub async fn active(db: &Db, user: UserId, document: DocumentId) -> Result<Option<SearchIndexInfo>> {
+    let index: Option<Json<SearchIndexInfo>> = on!(db, |c| sqlx::query_scalar(
+        "SELECT search_index FROM documents
+         WHERE id = $1 AND user_id = $2 AND deleted_at IS NULL AND active_generation IS NOT NULL"
+    )
+    .bind(document)
+    .bind(user)
+    .fetch_optional(c))?;
+    Ok(index.map(|Json(index)| index))
 }
 
 /// A generation that can be removed.

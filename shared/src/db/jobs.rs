@@ -80,49 +80,24 @@ pub async fn enqueue(
     })?))
 }
 
-/// A document that can be searched.
-#[derive(Debug, Clone, Copy, sqlx::FromRow)]
-pub struct Searchable {
-    /// The document.
-    pub id: DocumentId,
-    /// Its owner.
-    pub user_id: UserId,
-}
-
-/// Some searchable documents, of all users, in order of their ids after `after`.
-pub async fn searchable(db: &Db, after: Option<DocumentId>, limit: u32) -> Result<Vec<Searchable>> {
-    Ok(on!(db, |c| sqlx::query_as(
-        "SELECT id, user_id FROM documents
-         WHERE id > $1 AND deleted_at IS NULL AND active_generation IS NOT NULL ORDER BY id LIMIT $2"
-    )
-    .bind(after.map_or(uuid::Uuid::nil(), |id| *id.as_uuid()))
-    .bind(i64::from(limit))
-    .fetch_all(c))?)
-}
-
-/// Queues a searchable document to be indexed again from its stored passages, with `fair_at` as its place in the order of
-/// claims. False when there is nothing to do: it is deleted, or queued or running already, and will be indexed anyway.
-pub async fn enqueue_reindex(
-    tx: &mut Tx,
-    document: DocumentId,
-    fair_at: Timestamp,
-    now: Timestamp,
-) -> Result<bool> {
-    let rows = execute!(
+/// Queues every searchable document of every user to be indexed again from its stored passages, except those that are
+/// queued or running already; how many there were. Each user's documents stand behind what the user adds from now on.
+pub async fn enqueue_reindex(tx: &mut Tx, now: Timestamp) -> Result<u64> {
+    Ok(execute!(
         tx,
         sqlx::query(
-            "UPDATE jobs SET state = 'queued', from_stored = TRUE, attempts = 0, run_at = $2, fair_at = $3,
-                             queued_at = $2, started_at = NULL, finished_at = NULL, last_error = NULL,
+            "UPDATE jobs SET state = 'queued', from_stored = TRUE, attempts = 0, run_at = $1, queued_at = $1,
+                             fair_at = $1 + $2 * place.number, started_at = NULL, finished_at = NULL, last_error = NULL,
                              stage = NULL, progress = NULL
-             WHERE document_id = $1 AND state NOT IN ('queued', 'running')
-               AND EXISTS (SELECT 1 FROM documents WHERE documents.id = jobs.document_id
-                             AND deleted_at IS NULL AND active_generation IS NOT NULL)",
+             FROM (SELECT jobs.id AS job_id,
+                          ROW_NUMBER() OVER (PARTITION BY documents.user_id ORDER BY documents.id) AS number
+                   FROM documents JOIN jobs ON jobs.document_id = documents.id
+                   WHERE documents.deleted_at IS NULL AND documents.active_generation IS NOT NULL) AS place
+             WHERE jobs.id = place.job_id AND jobs.state NOT IN ('queued', 'running')"
         )
-        .bind(document)
         .bind(now)
-        .bind(fair_at)
-    )?;
-    Ok(rows > 0)
+        .bind(i64::try_from(FAIR_STEP.as_micros()).unwrap_or(i64::MAX))
+    )?)
 }
 
 /// Whether any job is due.
@@ -309,12 +284,19 @@ pub struct Publication<'a> {
     pub index: &'a SearchIndexInfo,
     /// How many of its passages are in each language, by the language's number.
     pub languages: &'a [(u8, u64)],
-    /// What was learnt of the source.
+    /// What was learnt of the source; none when it was left alone.
+    pub learnt: Option<Learnt<'a>>,
+    /// When the generation that it replaces may be purged.
+    pub purge_old_at: Timestamp,
+}
+
+/// What an ingestion learnt of its source.
+#[derive(Debug, Clone, Copy)]
+pub struct Learnt<'a> {
+    /// What it is.
     pub source: &'a SourceInfo,
     /// What the ingestion went past.
     pub warnings: &'a [Warning],
-    /// When the generation that it replaces may be purged.
-    pub purge_old_at: Timestamp,
 }
 
 /// How publishing ended.
@@ -356,14 +338,15 @@ pub async fn publish(
     let ended: Option<JobId> = on!(tx, |c| {
         sqlx::query_scalar(
         "UPDATE jobs SET state = 'done', claim_id = NULL, lease_until = NULL, finished_at = $3, last_error = NULL,
-                         stage = 'INDEX', progress = NULL, source = $4, warnings = $5
+                         stage = 'INDEX', progress = NULL, source = COALESCE($4, source),
+                         warnings = COALESCE($5, warnings)
          WHERE id = $1 AND claim_id = $2 AND state = 'running' RETURNING id"
     )
     .bind(claim.id)
     .bind(claim.claim_id)
     .bind(now)
-    .bind(Json(publication.source))
-    .bind(Json(publication.warnings))
+    .bind(publication.learnt.map(|learnt| Json(learnt.source)))
+    .bind(publication.learnt.map(|learnt| Json(learnt.warnings)))
     .fetch_optional(c)
     })?;
     if ended.is_none() {

@@ -25,6 +25,20 @@ pub async fn claim(tx: &mut Tx, name: &str, value: &str) -> Result<bool> {
     Ok(rows == 1)
 }
 
+/// Stores `value` under `name` in place of what is there.
+pub async fn set(tx: &mut Tx, name: &str, value: &str) -> Result<()> {
+    execute!(
+        tx,
+        sqlx::query(
+            "INSERT INTO singletons (name, value) VALUES ($1, $2)
+             ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+        )
+        .bind(name)
+        .bind(value)
+    )?;
+    Ok(())
+}
+
 /// Takes or extends the lease `name` for `owner`; false while somebody else holds it.
 pub async fn hold_lease(
     tx: &mut Tx,

@@ -12,7 +12,7 @@ use super::{
     connect, documents,
     documents::NewDocument,
     generations,
-    jobs::{self, Publication, Published},
+    jobs::{self, Learnt, Publication, Published},
     migrate,
 };
 use crate::{
@@ -239,8 +239,7 @@ pub(crate) async fn publish(db: &Db, claim: &Claim, generation: GenerationId, no
         generation,
         index: &ready(generation, 1),
         languages: &[],
-        source: &SourceInfo::default(),
-        warnings: &[],
+        learnt: Some(Learnt { source: &SourceInfo::default(), warnings: &[] }),
         purge_old_at: now.plus(GRACE),
     };
     jobs::publish(db, claim, &publication, now).await.unwrap()

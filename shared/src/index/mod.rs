@@ -39,9 +39,12 @@ pub enum IndexError {
     /// The store under it failed.
     #[error(transparent)]
     Db(#[from] DbError),
-    /// The search engine is away, too slow, or refused a request; in words for the operator.
+    /// The search engine is away or too slow; in words for the operator.
     #[error("the search engine failed: {0}")]
     Engine(String),
+    /// The search engine cannot be used as it is set up; in words for the operator.
+    #[error("the search engine cannot be used: {0}")]
+    Refused(String),
     /// A computation panicked, or the process is ending.
     #[error(transparent)]
     Stopped(#[from] Stopped),

@@ -77,7 +77,8 @@ impl From<IndexError> for Failure {
             IndexError::Rejected(_) => {
                 Self::permanent("too_large", format!("The document cannot be indexed: {error}."))
             }
-            IndexError::Engine(cause) => Self::Outage(cause),
+            // A key that is refused, or a collection that is gone, is no document's fault either.
+            IndexError::Engine(cause) | IndexError::Refused(cause) => Self::Outage(cause),
             IndexError::Db(error) => error.into(),
             IndexError::Stopped(_) => Self::Internal(error.to_string()),
         }

@@ -4,10 +4,15 @@ mod failure;
 mod fetch;
 
 use lectern_shared::{
-    db::{self, Json, chunks::NewChunk, generations, jobs::Publication, jobs::Published},
+    db::{
+        self, Json,
+        chunks::NewChunk,
+        generations,
+        jobs::{Learnt, Publication, Published},
+    },
     embed::approximate_tokens,
     ids::{ChunkId, GenerationId},
-    index::{Entry, Target},
+    index::{Entry, IndexWriter, Target},
     model::{
         document::{PageRange, SearchIndexInfo, Source},
         job::{Claim, Stage},
@@ -46,21 +51,67 @@ impl Ingester {
 
     /// Makes the claim's document searchable.
     pub(crate) async fn run(&self, claim: &Claim, progress: &ProgressReporter) -> Result<(), Failure> {
-        let source = db::documents::source(&self.runtime.db, claim.user_id, claim.document_id)
+        let runtime = &self.runtime;
+        let source = db::documents::source(&runtime.db, claim.user_id, claim.document_id)
             .await?
             .ok_or(Failure::ClaimLost)?;
-        if self.runtime.index.straggle().is_some() {
+        if runtime.index.straggle().is_some() {
             // An index that is away is found out before the source is asked.
-            self.runtime.index.ping().await?;
+            runtime.index.ping().await?;
+        }
+        if claim.from_stored
+            && let Some(former) = generations::active(&runtime.db, claim.user_id, claim.document_id).await?
+        {
+            return self.index_again(claim, &source, former, progress).await;
         }
         let extracted = self.extract(&source, progress).await?;
         if extracted.text.trim().is_empty() {
             return Err(Failure::no_text("The source has no text. Check that it is the right file."));
         }
-        let prepared = split(&source, extracted, progress).await?;
-        progress.stage(Stage::Index);
-        let (generation, languages) = self.write(claim, &source, &prepared.chunks, progress).await?;
-        self.publish(claim, generation, &prepared, &languages).await
+        let Prepared { extracted, chunks, content_hash } = split(&source, extracted, progress).await?;
+        let total = chunks.len() as u64;
+        let mut writing = self.begin(claim, &source, total, progress).await?;
+        for batch in chunks.chunks(db::chunks::BATCH) {
+            writing.add(batch).await?;
+        }
+        let index = SearchIndexInfo {
+            status: "READY".to_owned(),
+            chunks: total,
+            pages: extracted.pages,
+            tokens: chunks.iter().map(|chunk| u64::from(chunk.tokens)).sum(),
+            embedding_model: None,
+            dimensions: None,
+            content_hash,
+            generation: writing.generation,
+            indexed_at: runtime.clock.now().to_string(),
+        };
+        let learnt = Learnt { source: &extracted.source, warnings: &extracted.warnings };
+        writing.publish(index, Some(learnt)).await
+    }
+
+    /// Fills the index from the passages that are stored, in a generation of its own like any other.
+    async fn index_again(
+        &self,
+        claim: &Claim,
+        source: &Source,
+        former: SearchIndexInfo,
+        progress: &ProgressReporter,
+    ) -> Result<(), Failure> {
+        let runtime = &self.runtime;
+        let mut writing = self.begin(claim, source, former.chunks, progress).await?;
+        let mut next = 0;
+        loop {
+            let batch = db::chunks::stored(&runtime.db, claim.user_id, former.generation, next).await?;
+            let Some(last) = batch.last() else { break };
+            next = i64::from(last.ordinal) + 1;
+            writing.add(&batch).await?;
+        }
+        let index = SearchIndexInfo {
+            generation: writing.generation,
+            indexed_at: runtime.clock.now().to_string(),
+            ..former
+        };
+        writing.publish(index, None).await
     }
 
     /// Removes what was added to the index after the claim was lost: an index that cannot refuse it may have taken it after the
@@ -88,15 +139,15 @@ impl Ingester {
         loaders::load(source.r#type, fetched, &context).await
     }
 
-    /// Writes a generation: passages and index entries, batch by batch, each fenced on the claim. Returns it with how many of
-    /// its passages are in each language, by the language's number, where the index wants to know.
-    async fn write(
-        &self,
-        claim: &Claim,
-        source: &Source,
-        chunks: &[NewChunk],
-        progress: &ProgressReporter,
-    ) -> Result<(GenerationId, Vec<(u8, u64)>), Failure> {
+    /// Begins a generation of `total` passages.
+    async fn begin<'a>(
+        &'a self,
+        claim: &'a Claim,
+        source: &'a Source,
+        total: u64,
+        progress: &'a ProgressReporter,
+    ) -> Result<Writing<'a>, Failure> {
+        progress.stage(Stage::Index);
         let runtime = &self.runtime;
         let generation = GenerationId::generate();
         let mut tx = runtime.db.begin().await?;
@@ -106,71 +157,73 @@ impl Ingester {
             return Err(Failure::ClaimLost);
         }
         progress.writes(generation);
-        let mut index = runtime.index.writer(Target { claim, generation, space: None })?;
-        let (mut done, total) = (0_u64, chunks.len() as u64);
-        for batch in chunks.chunks(db::chunks::BATCH) {
-            let mut tx = runtime.db.begin().await?;
-            if !generations::may_write(&mut tx, claim, generation).await? {
-                return Err(Failure::ClaimLost);
-            }
-            db::chunks::insert(&mut tx, claim.user_id, claim.document_id, generation, batch).await?;
-            tx.commit().await?;
-            // Its document's name is searched with every passage, but is no part of what can be quoted.
-            let entry =
-                |chunk: &NewChunk| Entry { text: format!("{}\n{}", source.name, chunk.text), vector: None };
-            index.add(batch.iter().map(entry).collect()).await?;
-            done += batch.len() as u64;
-            progress.at(done, Some(total), "chunks");
+        let index = runtime.index.writer(Target { claim, generation, space: None })?;
+        Ok(Writing { runtime, claim, source, generation, index, done: 0, total, progress })
+    }
+}
+
+/// A generation that is being made: passages and index entries, batch by batch, each fenced on the claim.
+struct Writing<'a> {
+    runtime: &'a Runtime,
+    claim: &'a Claim,
+    source: &'a Source,
+    generation: GenerationId,
+    index: Box<dyn IndexWriter + 'a>,
+    done: u64,
+    total: u64,
+    progress: &'a ProgressReporter,
+}
+
+impl Writing<'_> {
+    /// Adds at most [`db::chunks::BATCH`] passages.
+    async fn add(&mut self, batch: &[NewChunk]) -> Result<(), Failure> {
+        let Self { runtime, claim, generation, .. } = *self;
+        let mut tx = runtime.db.begin().await?;
+        if !generations::may_write(&mut tx, claim, generation).await? {
+            return Err(Failure::ClaimLost);
         }
-        let indexed = index.finish().await?;
+        db::chunks::insert(&mut tx, claim.user_id, claim.document_id, generation, batch).await?;
+        tx.commit().await?;
+        // Its document's name is searched with every passage, but is no part of what can be quoted.
+        let name = &self.source.name;
+        let entry = |chunk: &NewChunk| Entry { text: format!("{name}\n{}", chunk.text), vector: None };
+        self.index.add(batch.iter().map(entry).collect()).await?;
+        self.done += batch.len() as u64;
+        self.progress.at(self.done, Some(self.total), "chunks");
+        Ok(())
+    }
+
+    /// Checks that nothing is missing, and makes the generation the one that answers.
+    async fn publish(self, index: SearchIndexInfo, learnt: Option<Learnt<'_>>) -> Result<(), Failure> {
+        let Self { runtime, claim, generation, total, .. } = self;
+        let indexed = self.index.finish().await?;
         let mut tx = runtime.db.begin().await?;
         let stored = db::chunks::count(&mut tx, generation).await?;
         drop(tx);
         if indexed.entries != total || u64::try_from(stored) != Ok(total) {
             return Err(Failure::Internal(format!(
-                "{total} chunks were written, {stored} are stored, {} indexed",
+                "{total} chunks were to be written, {stored} are stored, {} indexed",
                 indexed.entries
             )));
         }
-        let languages = indexed.languages.iter().map(|(language, count)| (language.code(), *count)).collect();
-        Ok((generation, languages))
-    }
-
-    async fn publish(
-        &self,
-        claim: &Claim,
-        generation: GenerationId,
-        prepared: &Prepared,
-        languages: &[(u8, u64)],
-    ) -> Result<(), Failure> {
-        let now = self.runtime.clock.now();
-        let index = SearchIndexInfo {
-            status: "READY".to_owned(),
-            chunks: prepared.chunks.len() as u64,
-            pages: prepared.extracted.pages,
-            tokens: prepared.chunks.iter().map(|chunk| u64::from(chunk.tokens)).sum(),
-            embedding_model: None,
-            dimensions: None,
-            content_hash: prepared.content_hash.clone(),
-            generation,
-            indexed_at: now.to_string(),
-        };
+        // Of each language, by its number, where the index wants to know.
+        let languages: Vec<_> =
+            indexed.languages.iter().map(|(language, count)| (language.code(), *count)).collect();
         let publication = Publication {
             generation,
             index: &index,
-            languages,
-            source: &prepared.extracted.source,
-            warnings: &prepared.extracted.warnings,
-            purge_old_at: self.runtime.jobs.now().plus(self.runtime.settings.index_grace),
+            languages: &languages,
+            learnt,
+            purge_old_at: runtime.jobs.now().plus(runtime.settings.index_grace),
         };
-        match db::jobs::publish(&self.runtime.db, claim, &publication, self.runtime.jobs.now()).await? {
+        match db::jobs::publish(&runtime.db, claim, &publication, runtime.jobs.now()).await? {
             Published::Yes => {
                 tracing::info!(chunks = index.chunks, pages = index.pages, "document searchable");
                 Ok(())
             }
             Published::Outdated => {
                 tracing::info!("the document changed while it was ingested; it is queued again");
-                self.runtime.jobs.doorbell().ring(1);
+                runtime.jobs.doorbell().ring(1);
                 Ok(())
             }
             Published::ClaimLost => Err(Failure::ClaimLost),

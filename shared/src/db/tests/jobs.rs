@@ -6,7 +6,7 @@ use crate::{
     clock::Timestamp,
     db::{
         Db, documents, generations,
-        jobs::{self, Depth, Publication, Published, Report},
+        jobs::{self, Depth, Learnt, Publication, Published, Report},
         testing::{
             ATTEMPTS, GRACE, LEASE, at, both, claim, claimed, commit, document, enqueue, finished_or_blocked,
             publish, published, ready, staged, user,
@@ -466,8 +466,7 @@ async fn publishing_makes_a_document_answer_and_ends_its_job() {
             generation,
             index: &index,
             languages: &[],
-            source: &source,
-            warnings: &warnings,
+            learnt: Some(Learnt { source: &source, warnings: &warnings }),
             purge_old_at: at(9),
         };
         assert_eq!(

@@ -9,6 +9,7 @@ mod index_segments;
 mod jobs;
 mod json;
 mod migrate;
+mod reindex;
 mod singletons;
 mod store;
 mod traces;

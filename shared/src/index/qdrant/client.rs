@@ -64,7 +64,7 @@ impl Failure {
 
 impl From<Failure> for IndexError {
     fn from(failure: Failure) -> Self {
-        Self::Engine(failure.text)
+        if failure.kind.is_passing() { Self::Engine(failure.text) } else { Self::Refused(failure.text) }
     }
 }
 

@@ -79,8 +79,8 @@ impl QdrantIndex {
     /// Connects, and makes the collection of words when it is not there. `instance` is the id of this installation.
     ///
     /// # Errors
-    /// [`IndexError::Engine`] when the server is away, too old, refuses the key, or holds the collections of another
-    /// installation.
+    /// [`IndexError::Engine`] when the server is away, [`IndexError::Refused`] when it is too old, refuses the key, or holds
+    /// collections of another installation under these names.
     pub async fn open(config: &QdrantConfig, instance: &str) -> Result<Self, IndexError> {
         let prefix = format!("{PREFIX}_{}", instance.replace('-', ""));
         Self::open_as(config, instance, &prefix).await

@@ -43,7 +43,7 @@ fn config(port: u16) -> QdrantConfig {
 /// What the operator is told when the index cannot be opened.
 async fn refusal(config: &QdrantConfig) -> String {
     let error = QdrantIndex::open(config, "instance").await.unwrap_err();
-    assert!(matches!(error, IndexError::Engine(_)), "{error:?}");
+    assert!(matches!(error, IndexError::Engine(_) | IndexError::Refused(_)), "{error:?}");
     let text = error.to_string();
     assert!(!format!("{error:?} {text}").contains(KEY), "{error:?}");
     text
