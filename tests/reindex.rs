@@ -16,7 +16,8 @@ use crate::support::{in_both_modes, within_deadline};
 in_both_modes!(
     documents_are_indexed_again_although_their_sources_are_gone,
     a_process_with_another_index_is_refused,
-    documents_move_to_qdrant_and_back
+    documents_move_to_qdrant_and_back,
+    a_qdrant_that_lost_its_data_is_noticed_and_filled_again
 );
 
 /// Runs the command that queues all documents; what it wrote.
@@ -129,6 +130,28 @@ async fn documents_move_to_qdrant_and_back(mode: Mode) {
     service.restart().await;
     let client = service.client().sign_in("ada@example.com", crate::support::client::PASSWORD).await;
     indexed_anew(&client, &there).await;
+    assert_cited(&client, &agent, "Where do bicycles belong?", &before).await;
+    qdrant.forget(&service).await;
+}
+
+async fn a_qdrant_that_lost_its_data_is_noticed_and_filled_again(mode: Mode) {
+    let Some(qdrant) = QdrantServer::named() else { return };
+    let mut service = qdrant.used_by(Service::in_mode(mode), qdrant.url()).start().await;
+    let client = service.signed_up("ada@example.com").await;
+    let rules = json!({"name": "rules", "type": "TXT", "content": "Bicycles belong in the cellar."});
+    let before = client.ingest(&rules).await;
+    let agent = agent_over(&client, &before).await;
+    qdrant.forget(&service).await;
+    service.terminate().await;
+
+    let refusal = service.sibling().start_refused().await;
+    for (name, status, log) in &refusal.processes {
+        assert_ne!(status.code(), Some(0), "{name}");
+        assert!(log.contains("is gone") && log.contains("lectern reindex"), "{name}: {log}");
+    }
+    reindex(&service.sibling());
+    service.restart().await;
+    indexed_anew(&client, &before).await;
     assert_cited(&client, &agent, "Where do bicycles belong?", &before).await;
     qdrant.forget(&service).await;
 }

@@ -185,17 +185,15 @@ impl Runtime {
         {
             tracing::warn!(%error, "Redis does not answer; going on without until it does");
         }
-        if index_is == Index::AsBefore {
-            // Before the index is asked for: a process with another one need not wait for it.
-            check_index(&settings, &db).await?;
-        }
+        // Before the index is asked for: a process with another one need not wait for it.
+        let index_known = index_is == Index::AsBefore && check_index(&settings, &db).await?;
         let doorbell = redis.clone().map_or_else(Doorbell::local, Doorbell::redis);
         let jobs = Jobs::new(db.clone(), Clock::system(), settings.jobs.clone(), doorbell);
         jobs.follow_database_clock().await?;
         let index: Arc<dyn SearchIndex> = match &settings.qdrant {
             None => Arc::new(LocalIndex::new(db.clone(), settings.index_cache)),
             Some(config) => {
-                let open = || QdrantIndex::open(config, &instance);
+                let open = || QdrantIndex::open(config, &instance, index_known);
                 let away = |error: &IndexError| matches!(error, IndexError::Engine(_));
                 Arc::new(patiently("Qdrant", open, away).await?)
             }
@@ -251,12 +249,13 @@ fn index_name(settings: &Settings) -> &'static str {
     if settings.qdrant.is_some() { "Qdrant" } else { "the database" }
 }
 
-/// Makes sure that every process uses the same index: what one of them adds elsewhere would never be found.
-async fn check_index(settings: &Settings, db: &Db) -> Result<(), StartError> {
+/// Makes sure that every process uses the same index: what one of them adds elsewhere would never be found. True when it
+/// has been used before.
+async fn check_index(settings: &Settings, db: &Db) -> Result<bool, StartError> {
     let set = index_name(settings);
     match singletons::get(db, INDEX).await? {
         Some(known) if known != set => Err(StartError::IndexElsewhere { known, set }),
-        Some(_) | None => Ok(()),
+        known => Ok(known.is_some()),
     }
 }
 

@@ -76,6 +76,12 @@ pub(super) fn check_version(version: &str) -> Result<(), Failure> {
     }
 }
 
+/// Whether there is a collection of this name.
+pub(super) async fn exists(client: &Client, name: &str) -> Result<bool, Failure> {
+    let exists = || async { Ok(client.qdrant.collection_exists(name).await?) };
+    client.call("a collection", Patience::Read, exists).await
+}
+
 /// The names of all collections that hold entries of this installation.
 pub(super) async fn list(client: &Client, names: &Names) -> Result<Vec<String>, Failure> {
     let list = || async { Ok(client.qdrant.list_collections().await?) };

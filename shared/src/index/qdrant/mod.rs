@@ -76,22 +76,31 @@ struct Inner {
 }
 
 impl QdrantIndex {
-    /// Connects, and makes the collection of words when it is not there. `instance` is the id of this installation.
+    /// Connects. `instance` is the id of this installation. The collection of words is made when it is not there, unless it
+    /// `must_exist` because documents are known to be in it.
     ///
     /// # Errors
-    /// [`IndexError::Engine`] when the server is away, [`IndexError::Refused`] when it is too old, refuses the key, or holds
-    /// collections of another installation under these names.
-    pub async fn open(config: &QdrantConfig, instance: &str) -> Result<Self, IndexError> {
+    /// [`IndexError::Engine`] when the server is away, [`IndexError::Refused`] when it is too old, refuses the key, does not
+    /// have the collection that must exist, or holds collections of another installation under these names.
+    pub async fn open(config: &QdrantConfig, instance: &str, must_exist: bool) -> Result<Self, IndexError> {
         let prefix = format!("{PREFIX}_{}", instance.replace('-', ""));
-        Self::open_as(config, instance, &prefix).await
+        Self::open_as(config, instance, &prefix, must_exist).await
     }
 
     /// Like [`Self::open`], in collections whose names begin with `prefix`.
-    async fn open_as(config: &QdrantConfig, instance: &str, prefix: &str) -> Result<Self, IndexError> {
+    async fn open_as(
+        config: &QdrantConfig,
+        instance: &str,
+        prefix: &str,
+        must_exist: bool,
+    ) -> Result<Self, IndexError> {
         let client = Client::new(config)?;
         let names = Names::new(prefix);
         let version = collections::version(&client).await?;
         collections::check_version(&version)?;
+        if must_exist && !collections::exists(&client, &names.lexical).await? {
+            return Err(gone(&names).into());
+        }
         collections::ensure(&client, &names.lexical, Content::Words, instance).await?;
         tracing::debug!(version, collection = names.lexical, "Qdrant is there");
         Ok(Self {
@@ -207,10 +216,8 @@ impl SearchIndex for QdrantIndex {
     async fn ping(&self) -> Result<IndexStatus, IndexError> {
         let Inner { client, names, .. } = &*self.inner;
         // The version is told to everybody; what is asked of the collection needs the key.
-        let exists = || async { Ok(client.qdrant.collection_exists(names.lexical.as_str()).await?) };
         let (version, exists) =
-            try_join(collections::version(client), client.call("a collection", Patience::Read, exists))
-                .await?;
+            try_join(collections::version(client), collections::exists(client, &names.lexical)).await?;
         if !exists {
             return Err(gone(names).into());
         }
@@ -218,10 +225,10 @@ impl SearchIndex for QdrantIndex {
     }
 }
 
-/// Somebody deleted the collection of words.
+/// Somebody deleted the collection of words, or this is another server.
 fn gone(names: &Names) -> Failure {
     Failure::refused(format!(
-        "the Qdrant collection {} is gone: restore it from a snapshot; or start the service again, which makes an empty one, and ingest every document again",
+        "the Qdrant collection {}, which the documents are in, is gone: check QDRANT_URL; restore a snapshot; or stop every process and run `lectern reindex`, which fills a new one",
         names.lexical
     ))
 }

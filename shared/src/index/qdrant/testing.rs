@@ -38,14 +38,14 @@ pub(in crate::index) async fn index() -> Option<TestQdrant> {
     let config = server()?;
     let prefix = format!("lectern_test_{}", Uuid::now_v7().simple());
     let instance = Uuid::now_v7().to_string();
-    let index = QdrantIndex::open_as(&config, &instance, &prefix).await.unwrap();
+    let index = QdrantIndex::open_as(&config, &instance, &prefix, false).await.unwrap();
     Some(TestQdrant { index, config, instance, prefix })
 }
 
 impl TestQdrant {
     /// The same index as another process would open it.
     pub(super) async fn reopen(&self) -> QdrantIndex {
-        QdrantIndex::open_as(&self.config, &self.instance, &self.prefix).await.unwrap()
+        QdrantIndex::open_as(&self.config, &self.instance, &self.prefix, false).await.unwrap()
     }
 
     pub(super) fn qdrant(&self) -> &Qdrant {

@@ -42,7 +42,7 @@ fn config(port: u16) -> QdrantConfig {
 
 /// What the operator is told when the index cannot be opened.
 async fn refusal(config: &QdrantConfig) -> String {
-    let error = QdrantIndex::open(config, "instance").await.unwrap_err();
+    let error = QdrantIndex::open(config, "instance", false).await.unwrap_err();
     assert!(matches!(error, IndexError::Engine(_) | IndexError::Refused(_)), "{error:?}");
     let text = error.to_string();
     assert!(!format!("{error:?} {text}").contains(KEY), "{error:?}");
@@ -304,7 +304,7 @@ fn query(user: UserId, generation: GenerationId) -> IndexQuery {
 
 /// What another installation is told.
 async fn refusal_of(t: &TestQdrant, instance: &str) -> String {
-    QdrantIndex::open_as(&t.config, instance, &t.prefix).await.unwrap_err().to_string()
+    QdrantIndex::open_as(&t.config, instance, &t.prefix, false).await.unwrap_err().to_string()
 }
 
 #[tokio::test]
@@ -339,7 +339,7 @@ async fn processes_that_start_at_the_same_time_share_the_collections() {
     let prefix = format!("{}_together", t.prefix);
     let (claim, prefix) = (claim(), prefix.as_str());
     let one = async |_| {
-        let index = QdrantIndex::open_as(&t.config, &t.instance, prefix).await.unwrap();
+        let index = QdrantIndex::open_as(&t.config, &t.instance, prefix, false).await.unwrap();
         let generation = GenerationId::generate();
         assert_eq!(add(&index, &claim, generation, 3).await, 3);
         let found = index.search(query(claim.user_id, generation)).await.unwrap();
@@ -362,7 +362,7 @@ async fn the_collections_of_another_installation_are_refused() {
     // Those of embedding spaces, too.
     add(&t.index, &claim(), GenerationId::generate(), 1).await;
     t.qdrant().delete_collection(t.index.inner.names.lexical.as_str()).await.unwrap();
-    let other = QdrantIndex::open_as(&t.config, "another", &t.prefix).await.unwrap();
+    let other = QdrantIndex::open_as(&t.config, "another", &t.prefix, false).await.unwrap();
     let claim = claim();
     let target = Target { claim: &claim, generation: GenerationId::generate(), space: Some((SPACE, 2)) };
     let written = other.writer(target).unwrap().add(entries(1)).await.unwrap_err().to_string();
@@ -421,7 +421,9 @@ async fn collections_that_somebody_deleted_are_missed() {
     }
     t.index.remove(claim.user_id, generation).await.unwrap();
     assert_eq!(t.index.count(claim.user_id, generation).await.unwrap(), 0);
-    // A start makes it again.
+    // No start makes an empty one in place of what was searched, unless it is told to.
+    let start = QdrantIndex::open_as(&t.config, &t.instance, &t.prefix, true).await.unwrap_err();
+    assert!(start.to_string().contains("lectern reindex"), "{start}");
     t.reopen().await.ping().await.unwrap();
 }
 
@@ -431,7 +433,8 @@ async fn a_key_that_the_server_does_not_know_is_refused() {
     let Some(t) = testing::index().await.filter(|t| t.config.api_key.is_some()) else { return };
     for wrong in [Some(SecretString::from(KEY)), None] {
         let config = QdrantConfig { api_key: wrong, ..t.config.clone() };
-        let text = QdrantIndex::open_as(&config, &t.instance, &t.prefix).await.unwrap_err().to_string();
+        let text =
+            QdrantIndex::open_as(&config, &t.instance, &t.prefix, false).await.unwrap_err().to_string();
         assert!(text.contains("set QDRANT_API_KEY") && !text.contains(KEY), "{text}");
     }
 }
