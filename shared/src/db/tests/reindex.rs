@@ -14,9 +14,9 @@ async fn searchable_documents_are_queued_to_be_indexed_from_what_is_stored() {
             let (document, _) = published(&t.db, owner, &format!("{number}"), &["a", "b"], at(1)).await;
             documents.push(document);
         }
-        document(&t.db, grace, "waiting", at(2)).await;
         let (deleted, _) = published(&t.db, grace, "deleted", &["a"], at(3)).await;
         assert!(commit!(t.db, |tx| documents::delete(tx, grace, deleted, at(4), at(4))));
+        document(&t.db, grace, "waiting", at(5)).await;
 
         assert_eq!(commit!(t.db, |tx| jobs::enqueue_reindex(tx, at(1_000))), 4, "{}", t.name);
         assert_eq!(
