@@ -39,7 +39,8 @@ CREATE TABLE api_tokens (
 );
 CREATE INDEX api_tokens_by_user ON api_tokens (user_id, id);
 
--- A tombstoned document (deleted_at set) stays until the last of its generations is purged; no query shows it.
+-- A tombstoned document (deleted_at set) stays until the last of its generations is purged; no query shows it. An upload
+-- begins as one whose deleted_at is still to come, so that what is left of it is purged unless it is completed.
 CREATE TABLE documents (
     id UUID NOT NULL PRIMARY KEY,
     user_id UUID NOT NULL REFERENCES users (id),
@@ -54,6 +55,7 @@ CREATE TABLE documents (
     authorization_sealed BYTEA,
     blob_key TEXT,
     source_sha256 BYTEA,
+    source_bytes BIGINT,
     source_validators TEXT,
     revision BIGINT NOT NULL,
     active_generation UUID,
@@ -263,11 +265,10 @@ CREATE INDEX traces_by_user ON traces (user_id, id);
 CREATE INDEX traces_by_agent ON traces (agent_id, id);
 CREATE INDEX traces_expiring ON traces (expires_at);
 
+-- What was asked is sealed with the answer: the hash of a request that holds a password tells the password.
 CREATE TABLE idempotency (
     user_id UUID NOT NULL REFERENCES users (id),
     request_key TEXT NOT NULL,
-    request_hash BYTEA NOT NULL,
-    row_id UUID NOT NULL,
     answer_sealed BYTEA NOT NULL,
     expires_at BIGINT NOT NULL,
     PRIMARY KEY (user_id, request_key)

@@ -186,3 +186,28 @@ async fn a_limit_that_is_none_stops_the_start_and_is_named() {
         assert!(refusal.log.contains(limit), "the message does not quote the value: {}", refusal.log);
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn behind_a_trusted_proxy_clients_are_told_apart() {
+    let service = Service::in_mode(Mode::Embedded)
+        .env("LECTERN_RATE_LIMIT", FIVE)
+        .env("LECTERN_TRUSTED_PROXIES", "127.0.0.1/32")
+        .start()
+        .await;
+    let through_proxy = |client: &str| Somebody::at(&service, HERE).with("x-forwarded-for", client);
+    let (one, other) = (through_proxy("203.0.113.1"), through_proxy("203.0.113.2"));
+    for _ in 0..5 {
+        assert!(!one.gets("/api/v1/agents").await.is_limited());
+    }
+    assert!(one.gets("/api/v1/agents").await.is_limited());
+    assert!(through_proxy("198.51.100.7, 203.0.113.1").gets("/api/v1/agents").await.is_limited());
+    assert!(!other.gets("/api/v1/agents").await.is_limited());
+    // Whoever is no proxy can say what it likes.
+    for made_up in 0..5 {
+        let stranger =
+            Somebody::at(&service, ELSEWHERE).with("x-forwarded-for", &format!("192.0.2.{made_up}"));
+        assert!(!stranger.gets("/api/v1/agents").await.is_limited());
+    }
+    let stranger = Somebody::at(&service, ELSEWHERE).with("x-forwarded-for", "192.0.2.99");
+    assert!(stranger.gets("/api/v1/agents").await.is_limited());
+}

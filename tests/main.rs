@@ -17,6 +17,7 @@ mod bodies;
 mod crashes;
 mod docs;
 mod health;
+mod idempotency;
 mod ingestion;
 mod limits;
 mod lists;

@@ -172,6 +172,15 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// Notes every one of these that is null: what a change leaves out stays, and these cannot be emptied.
+    pub(crate) fn refuse_nulls(&mut self, names: &[&str]) {
+        for name in names {
+            if self.map.get(*name).is_some_and(Value::is_null) {
+                self.refuse(name, "must not be null; leave it out to keep it as it is");
+            }
+        }
+    }
+
     /// A field's value; null counts as absent.
     pub(crate) fn get(&self, name: &str) -> Option<&'a Value> {
         self.map.get(name).filter(|value| !value.is_null())

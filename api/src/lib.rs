@@ -1,6 +1,8 @@
 //! The API: answers requests over the relational store and the search index, and queues the work that outlives them.
 
 mod auth;
+mod client_address;
+mod cors;
 mod error;
 mod extract;
 mod http;
@@ -23,10 +25,11 @@ use lectern_shared::{
     shutdown::Shutdown,
 };
 use tokio::{net::TcpListener, sync::oneshot};
+use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
 pub use crate::auth::accounts;
-use crate::{llm::Provider, state::AppState};
+use crate::{cors::Cors, llm::Provider, state::AppState};
 
 /// Checks the settings that only the API understands.
 ///
@@ -44,20 +47,40 @@ pub fn check_settings(settings: &Settings) -> Result<(), ConfigError> {
     Err(ConfigError { setting: "LECTERN_DEFAULT_LLM".to_owned(), problem })
 }
 
+/// Every operation: what serves it, and what describes it.
+fn operations() -> (Router<AppState>, OpenApi) {
+    let (router, mut document) = OpenApiRouter::with_openapi(openapi::base())
+        .nest("/api/v1", routes::v1())
+        .merge(routes::health::router())
+        .split_for_parts();
+    openapi::finish(&mut document);
+    (router, document)
+}
+
+/// The OpenAPI document of the HTTP interface, as `/openapi.json` answers it.
+pub fn document() -> OpenApi {
+    operations().1
+}
+
 /// The whole HTTP interface.
 pub fn router(runtime: Runtime) -> Router {
+    let cors = Cors::new(&runtime.settings.cors_origins);
     let state = AppState::new(runtime);
-    let (router, _) = OpenApiRouter::new()
-        .nest("/api/v1", routes::v1())
-        .merge(routes::health::router().into())
-        .split_for_parts();
-    router
+    let (router, document) = operations();
+    let mut router = router
+        .merge(routes::docs::router(&document))
         .fallback(http::unknown_path)
         .method_not_allowed_fallback(http::method_not_allowed)
-        .layer(middleware::from_fn_with_state(state.clone(), rate_limit::limit))
-        // The last one added is the first to see a request, and sees the refusals of the others.
-        .layer(middleware::from_fn_with_state(state.clone(), http::observe))
-        .with_state(state)
+        .layer(middleware::from_fn_with_state(state.clone(), rate_limit::limit));
+    // The last one added is the first to see a request, and sees the refusals of the others.
+    if cors.is_some() {
+        router = router.layer(middleware::from_fn(cors::preflight));
+    }
+    router = router.layer(middleware::from_fn_with_state(state.clone(), http::observe));
+    if let Some(cors) = cors {
+        router = router.layer(middleware::from_fn_with_state(cors, cors::headers));
+    }
+    router.with_state(state)
 }
 
 /// Binds `LECTERN_ADDR`.
@@ -81,9 +104,10 @@ pub async fn run(runtime: Runtime, listener: TcpListener, shutdown: &Shutdown) -
     tracing::warn!("no embedding model is in use: documents are found by words, not by meaning");
     let (served, result) = oneshot::channel();
     let (app, stopping) = (router(runtime.clone()), shutdown.clone());
+    let trusted = settings.trusted_proxies.as_slice().into();
     // Tracked like everything else, so that a request which never ends cannot keep the service from stopping.
     shutdown.spawn(async move {
-        let end = server::serve(app, listener, &stopping).await;
+        let end = server::serve(app, listener, trusted, &stopping).await;
         // A server that ended by itself has failed; nothing is left to do.
         stopping.begin();
         let _ = served.send(end);

@@ -9,12 +9,15 @@ use hyper_util::{
     rt::{TokioIo, TokioTimer},
     server::graceful::GracefulShutdown,
 };
+use ipnet::IpNet;
 use lectern_shared::shutdown::Shutdown;
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::Semaphore,
 };
 use tower::ServiceExt;
+
+use crate::client_address;
 
 /// Connections at once; further ones wait to be accepted.
 const CONNECTIONS: usize = 4_000;
@@ -23,8 +26,14 @@ const HEADERS_WITHIN: Duration = Duration::from_secs(30);
 /// The pause after the system refused to accept a connection, for want of descriptors for instance.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
-/// Answers requests until the shutdown begins, then until those in hand are answered.
-pub(crate) async fn serve(app: Router, listener: TcpListener, shutdown: &Shutdown) -> io::Result<()> {
+/// Answers requests until the shutdown begins, then until those in hand are answered. Proxies in the networks `trusted` are
+/// believed from whom they have a request; [`ConnectInfo`] has the client's address.
+pub(crate) async fn serve(
+    app: Router,
+    listener: TcpListener,
+    trusted: Arc<[IpNet]>,
+    shutdown: &Shutdown,
+) -> io::Result<()> {
     let slots = Arc::new(Semaphore::new(CONNECTIONS));
     let graceful = GracefulShutdown::new();
     let mut http = http1::Builder::new();
@@ -45,7 +54,7 @@ pub(crate) async fn serve(app: Router, listener: TcpListener, shutdown: &Shutdow
                 }
             },
         };
-        let connection = graceful.watch(connection(&http, app.clone(), stream, peer));
+        let connection = graceful.watch(connection(&http, app.clone(), stream, peer, Arc::clone(&trusted)));
         tokio::spawn(async move {
             let _slot = slot;
             // A client that breaks off is no event.
@@ -67,11 +76,13 @@ fn connection(
     app: Router,
     stream: TcpStream,
     peer: SocketAddr,
+    trusted: Arc<[IpNet]>,
 ) -> impl hyper_util::server::graceful::GracefulConnection<Error = hyper::Error> + Send + use<> {
     // Answers are small; they must not wait to be packed together.
     let _ = stream.set_nodelay(true);
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
-        request.extensions_mut().insert(ConnectInfo(peer));
+        let client = client_address::client(peer, request.headers(), &trusted);
+        request.extensions_mut().insert(ConnectInfo(client));
         app.clone().oneshot(request.map(Body::new))
     });
     http.serve_connection(TokioIo::new(stream), service)

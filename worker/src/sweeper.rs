@@ -8,7 +8,7 @@ use lectern_shared::{
     db::{
         self, DbError, chunks, documents,
         generations::{self, Purgeable},
-        singletons, traces,
+        idempotency, singletons, traces,
     },
     ids::DocumentId,
     model::job::{IngestionError, JobState},
@@ -103,7 +103,7 @@ impl Sweeper {
         let now = runtime.jobs.now();
         let depth = db::jobs::depth(&runtime.db, now).await?;
         let generations = generations::purgeable(&runtime.db, now, BATCH).await?;
-        let documents = documents::tombstones(&runtime.db, BATCH).await?;
+        let documents = documents::tombstones(&runtime.db, now, BATCH).await?;
         let idle =
             depth.due + depth.waiting + depth.running == 0 && generations.is_empty() && documents.is_empty();
         // A service that does nothing leaves the disk alone.
@@ -118,7 +118,7 @@ impl Sweeper {
         let mut tx = runtime.db.begin().await?;
         generations::abandon(&mut tx, now.plus(runtime.settings.index_grace)).await?;
         tx.commit().await?;
-        self.expire_traces().await?;
+        self.expire().await?;
         if self.tidied.elapsed() > TIDY_EVERY {
             runtime.jobs.doorbell().tidy().await;
             runtime.blobs.forget_unfinished(UNFINISHED_AFTER).await?;
@@ -153,12 +153,14 @@ impl Sweeper {
         Ok(mine)
     }
 
-    async fn expire_traces(&self) -> Result<(), DbError> {
+    /// Forgets traces and kept answers whose time is over.
+    async fn expire(&self) -> Result<(), DbError> {
         while !self.soft.is_cancelled() {
             let mut tx = self.runtime.db.begin().await?;
-            let expired = traces::expire(&mut tx, self.runtime.clock.now(), BATCH).await?;
+            let traces = traces::expire(&mut tx, self.runtime.clock.now(), BATCH).await?;
+            let answers = idempotency::expire(&mut tx, self.runtime.jobs.now(), BATCH).await?;
             tx.commit().await?;
-            if expired < u64::from(BATCH) {
+            if traces.max(answers) < u64::from(BATCH) {
                 break;
             }
         }

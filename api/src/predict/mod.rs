@@ -6,7 +6,7 @@ pub mod cite;
 mod extractive;
 pub mod quote;
 mod retrieve;
-mod trace;
+pub(crate) mod trace;
 
 use lectern_shared::{
     db::{self, traces::StoredTrace},

@@ -1,18 +1,190 @@
 //! What a run did, step by step, as its caller sees it and as it is kept.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use lectern_shared::{ids::TraceId, model::agent::Agent};
+use lectern_shared::{
+    ids::{ChunkId, DocumentId, TraceId},
+    model::{agent::Agent, place::Place},
+};
+use serde::Serialize;
 use serde_json::{Value, json};
+use utoipa::ToSchema;
 
-use super::{Composed, retrieve::NumberedPassage, source_of};
+use super::{Composed, cite::Cited, retrieve::NumberedPassage, source_of};
 use crate::llm::{Usage, UsageSource};
+
+/// How an answer came about.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Trace)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct TraceView {
+    /// Its id: `GET /traces/{id}` shows it again while it is kept.
+    #[schema(value_type = String)]
+    id: TraceId,
+    /// The answer, with `[n]` where it cites.
+    output: String,
+    /// Why the answer ended: `stop` (the model was done), `length` (it was cut at the model's limit), `extractive` (quoted
+    /// from the documents without a model), `declined` (nothing in the documents answers), or another word that later
+    /// versions explain.
+    #[schema(value_type = String)]
+    finish_reason: &'static str,
+    /// How long the run took, in milliseconds.
+    duration_ms: u64,
+    /// What answered.
+    llm: TraceLlm,
+    /// Tokens of the whole run.
+    usage: UsageView,
+    /// What was done, in order.
+    steps: Vec<StepView>,
+    /// The sources of the answer, in the order of their first use.
+    citations: Vec<CitationView>,
+}
+
+/// What answered.
+#[derive(Serialize, ToSchema)]
+struct TraceLlm {
+    /// The name of the model.
+    model: String,
+    /// The label of its provider.
+    provider: String,
+}
+
+/// Tokens that were used.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Usage)]
+#[serde(rename_all = "camelCase")]
+struct UsageView {
+    /// Tokens that the model read.
+    input_tokens: u64,
+    /// Tokens that the model wrote.
+    output_tokens: u64,
+    /// What they cost; null when no price is known.
+    #[schema(required = true)]
+    cost: Option<f64>,
+    /// Who counted: `provider`, `estimated` (by the length of the texts), or `none` when no model was asked.
+    #[schema(value_type = String)]
+    source: &'static str,
+}
+
+/// One step of a run.
+#[derive(Serialize, ToSchema)]
+#[schema(as = TraceStep)]
+#[serde(rename_all = "camelCase")]
+struct StepView {
+    /// `retrieval` (a search of the linked documents), `chat` (a question to the model) or `tool` (the call of a tool).
+    #[schema(value_type = String)]
+    kind: &'static str,
+    /// What was done: the search, the model or the tool by its name.
+    action: String,
+    /// What it was given; null in a trace that was cut to be kept.
+    #[schema(value_type = Value)]
+    input: Value,
+    /// What the model said around the step; null when it said nothing.
+    #[schema(required = true)]
+    log: Option<String>,
+    /// What came of it; null for a retrieval, whose result is in `documents`.
+    #[schema(value_type = Value)]
+    observation: Value,
+    /// When it began, in milliseconds from the beginning of the run.
+    started_ms: u64,
+    /// How long it took, in milliseconds.
+    duration_ms: u64,
+    /// How often it was tried.
+    attempts: u32,
+    /// The model's tokens; null for steps without a model.
+    #[schema(value_type = Option<UsageView>, required = true)]
+    usage: Option<UsageView>,
+    /// Why it failed; null when it did not.
+    #[schema(required = true)]
+    error: Option<String>,
+    /// The passages that a retrieval found, best first.
+    #[schema(value_type = Vec<RetrievedPassage>)]
+    documents: Vec<Value>,
+}
+
+/// A passage that a retrieval found.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[allow(dead_code, reason = "describes what the retrieval notes in its step")]
+struct RetrievedPassage {
+    /// The number by which the answer cites it.
+    n: usize,
+    /// Its document.
+    document_id: String,
+    /// The document's name.
+    document_name: String,
+    /// The passage.
+    chunk_id: String,
+    /// Where it stands in its document.
+    place: PlaceView,
+    /// How well it matches; comparable within one step only.
+    score: f32,
+    /// Its text; left out of a trace that was cut to be kept.
+    #[schema(required = false)]
+    text: String,
+}
+
+/// A source of the answer.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Citation)]
+#[serde(rename_all = "camelCase")]
+struct CitationView {
+    /// The number in the answer's `[n]`.
+    n: usize,
+    /// The document.
+    #[schema(value_type = String)]
+    document_id: DocumentId,
+    /// Its name.
+    document_name: String,
+    /// The passage of it.
+    #[schema(value_type = String)]
+    chunk_id: ChunkId,
+    /// Where the passage stands in the document.
+    #[schema(value_type = PlaceView)]
+    place: Place,
+    /// The words that are quoted. When the answer quotes none: the passage's sentence that supports it best, or nothing.
+    quote: String,
+    /// The answer quotes these words, and they were found in the document's text.
+    verified: bool,
+}
+
+/// Where a passage stands in its source. Only what the kind of source has is present; the offsets always are.
+#[derive(ToSchema)]
+#[schema(as = Place, rename_all = "camelCase")]
+#[allow(dead_code, reason = "describes `Place`, which writes itself")]
+pub(crate) struct PlaceView {
+    /// PDF: the first page that it touches, counted from 1.
+    #[schema(required = false, minimum = 1)]
+    page: u32,
+    /// PDF: the last page that it touches.
+    #[schema(required = false, minimum = 1)]
+    page_end: u32,
+    /// CSV: the first data row, counted from 1 without the header.
+    #[schema(required = false, minimum = 1)]
+    row: u64,
+    /// CSV: the last data row.
+    #[schema(required = false, minimum = 1)]
+    row_end: u64,
+    /// VIDEO: where it begins, in seconds.
+    #[schema(required = false)]
+    start: f64,
+    /// VIDEO: where it ends, in seconds.
+    #[schema(required = false)]
+    end: f64,
+    /// Pages with structure: the headings above it, outermost first.
+    #[schema(required = false)]
+    heading: Vec<String>,
+    /// Where it begins in the extracted text, in Unicode code points.
+    char_start: u64,
+    /// Where it ends in the extracted text, in Unicode code points; not included.
+    char_end: u64,
+}
 
 /// The trace of a run that goes on.
 pub(super) struct Trace {
     id: TraceId,
     started: Instant,
-    steps: Vec<Value>,
+    steps: Vec<StepView>,
 }
 
 /// A step that goes on.
@@ -42,20 +214,19 @@ impl Step {
     }
 
     pub(super) fn end(self, trace: &mut Trace) {
-        let started = self.started.duration_since(trace.started);
-        trace.steps.push(json!({
-            "kind": self.kind,
-            "action": self.action,
-            "input": self.input,
-            "log": null,
-            "observation": self.observation,
-            "startedMs": milliseconds(started),
-            "durationMs": milliseconds(self.started.elapsed()),
-            "attempts": self.attempts,
-            "usage": self.usage.map(show_usage),
-            "error": null,
-            "documents": self.documents,
-        }));
+        trace.steps.push(StepView {
+            kind: self.kind,
+            action: self.action,
+            input: self.input,
+            log: None,
+            observation: self.observation,
+            started_ms: milliseconds(self.started.duration_since(trace.started)),
+            duration_ms: milliseconds(self.started.elapsed()),
+            attempts: self.attempts,
+            usage: self.usage.map(UsageView::from),
+            error: None,
+            documents: self.documents,
+        });
     }
 }
 
@@ -65,42 +236,108 @@ impl Trace {
     }
 
     pub(super) fn finish(self, agent: &Agent, composed: &Composed, sources: &[NumberedPassage]) -> Value {
-        let citations: Vec<Value> = composed
-            .citations
-            .iter()
-            .filter_map(|cited| {
-                let mut shown = source_of(sources, cited)?.describe();
-                shown.insert("quote".to_owned(), json!(cited.quote));
-                shown.insert("verified".to_owned(), json!(cited.verified));
-                Some(Value::Object(shown))
-            })
-            .collect();
-        json!({
-            "id": self.id,
-            "output": composed.text,
-            "finishReason": composed.finish_reason,
-            "durationMs": milliseconds(self.started.elapsed()),
-            "llm": {"model": agent.llm.0.model, "provider": agent.llm.0.provider},
-            "usage": composed.usage.map_or_else(
-                || json!({"inputTokens": 0, "outputTokens": 0, "cost": null, "source": "none"}),
-                show_usage,
-            ),
-            "steps": self.steps,
-            "citations": citations,
+        let llm = &agent.llm.0;
+        let none = UsageView { input_tokens: 0, output_tokens: 0, cost: None, source: "none" };
+        let cited = |cited: &Cited| Some(CitationView::new(source_of(sources, cited)?, cited));
+        json!(TraceView {
+            id: self.id,
+            output: composed.text.clone(),
+            finish_reason: composed.finish_reason,
+            duration_ms: milliseconds(self.started.elapsed()),
+            llm: TraceLlm { model: llm.model.clone(), provider: llm.provider.clone() },
+            usage: composed.usage.map_or(none, UsageView::from),
+            steps: self.steps,
+            citations: composed.citations.iter().filter_map(cited).collect(),
         })
     }
 }
 
-fn milliseconds(duration: std::time::Duration) -> u64 {
+impl CitationView {
+    fn new(source: &NumberedPassage, cited: &Cited) -> Self {
+        let chunk = &source.passage.chunk;
+        Self {
+            n: source.n,
+            document_id: chunk.document_id,
+            document_name: source.passage.document_name.clone(),
+            chunk_id: chunk.chunk_id,
+            place: chunk.place.0.clone(),
+            quote: cited.quote.clone(),
+            verified: cited.verified,
+        }
+    }
+}
+
+impl From<Usage> for UsageView {
+    fn from(usage: Usage) -> Self {
+        let source = match usage.source {
+            UsageSource::Provider => "provider",
+            UsageSource::Estimated => "estimated",
+        };
+        Self { input_tokens: usage.input_tokens, output_tokens: usage.output_tokens, cost: None, source }
+    }
+}
+
+fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn show_usage(usage: Usage) -> Value {
-    let source = match usage.source {
-        UsageSource::Provider => "provider",
-        UsageSource::Estimated => "estimated",
-    };
-    json!({"inputTokens": usage.input_tokens, "outputTokens": usage.output_tokens, "cost": null, "source": source})
+/// A trace, for the documentation.
+pub(crate) fn example() -> Value {
+    let place = json!({"page": 2, "pageEnd": 2, "charStart": 63, "charEnd": 136});
+    let sentence = "Its captain, Solveig Aas, had sailed the route twice before.";
+    json!({
+        "id": "019a8f52-77d0-7b1e-8c35-41a6d90f2e18",
+        "output": "Solveig Aas: \u{201c}Its captain, Solveig Aas, had sailed the route twice before.\u{201d} [1]",
+        "finishReason": "stop",
+        "durationMs": 1240,
+        "llm": {"model": "gpt-4.1-mini", "provider": "openai-chat"},
+        "usage": {"inputTokens": 412, "outputTokens": 24, "cost": null, "source": "provider"},
+        "steps": [
+            {
+                "kind": "retrieval",
+                "action": "search_documents",
+                "input": "Who was the captain?",
+                "log": null,
+                "observation": null,
+                "startedMs": 0,
+                "durationMs": 12,
+                "attempts": 1,
+                "usage": null,
+                "error": null,
+                "documents": [{
+                    "n": 1,
+                    "documentId": "019a8f4a-3c55-7d90-b1f2-6e8a0c9d4b37",
+                    "documentName": "report.pdf",
+                    "chunkId": "5f0b7a52-1c3e-5d84-9a6f-2b7c8d9e0f11",
+                    "place": place,
+                    "score": 7.25,
+                    "text": format!("Chapter two. {sentence}"),
+                }],
+            },
+            {
+                "kind": "chat",
+                "action": "gpt-4.1-mini",
+                "input": "Who was the captain?",
+                "log": null,
+                "observation": format!("Solveig Aas: \u{201c}{sentence}\u{201d} [1]"),
+                "startedMs": 13,
+                "durationMs": 1226,
+                "attempts": 1,
+                "usage": {"inputTokens": 412, "outputTokens": 24, "cost": null, "source": "provider"},
+                "error": null,
+                "documents": [],
+            },
+        ],
+        "citations": [{
+            "n": 1,
+            "documentId": "019a8f4a-3c55-7d90-b1f2-6e8a0c9d4b37",
+            "documentName": "report.pdf",
+            "chunkId": "5f0b7a52-1c3e-5d84-9a6f-2b7c8d9e0f11",
+            "place": place,
+            "quote": sentence,
+            "verified": true,
+        }],
+    })
 }
 
 /// A trace of at most `largest` bytes: first without the texts of the passages, then without what the model said and was
@@ -123,4 +360,71 @@ pub(super) fn shortened(mut trace: Value, largest: usize) -> Value {
         });
     }
     trace
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use lectern_shared::{db::Json, model::document::Chunk, search::Passage};
+    use utoipa::{
+        PartialSchema,
+        openapi::{RefOr, Schema},
+    };
+
+    use super::*;
+
+    fn properties<T: PartialSchema>() -> BTreeSet<String> {
+        let RefOr::T(Schema::Object(schema)) = T::schema() else { panic!("no object") };
+        schema.properties.keys().cloned().collect()
+    }
+
+    fn keys(value: &Value) -> BTreeSet<String> {
+        value.as_object().unwrap().keys().cloned().collect()
+    }
+
+    fn place() -> Place {
+        Place {
+            page: Some(1),
+            page_end: Some(2),
+            row: Some(1),
+            row_end: Some(2),
+            start: Some(0.5),
+            end: Some(1.5),
+            heading: Some(vec!["Title".to_owned()]),
+            char_start: 0,
+            char_end: 4,
+        }
+    }
+
+    #[test]
+    fn what_writes_itself_is_described_with_the_fields_that_it_has() {
+        assert_eq!(keys(&json!(place())), properties::<PlaceView>());
+        let document = DocumentId::generate();
+        let chunk = Chunk {
+            ordinal: 0,
+            chunk_id: ChunkId::derive(document, 0, "text", "{}"),
+            document_id: document,
+            tokens: 1,
+            place: Json(place()),
+            text: "text".to_owned(),
+        };
+        let passage =
+            Passage { document_name: "name".to_owned(), chunk, score: 1.0, lexical: None, dense: None };
+        let mut described = keys(&Value::Object(NumberedPassage { n: 1, passage }.describe()));
+        described.extend(["score".to_owned(), "text".to_owned()]);
+        assert_eq!(described, properties::<RetrievedPassage>());
+    }
+
+    #[test]
+    fn the_example_has_the_fields_that_are_described() {
+        let example = example();
+        assert_eq!(keys(&example), properties::<TraceView>());
+        let fields_at = |pointer: &str| keys(example.pointer(pointer).unwrap());
+        assert_eq!(fields_at("/llm"), properties::<TraceLlm>());
+        assert_eq!(fields_at("/usage"), properties::<UsageView>());
+        assert_eq!(fields_at("/steps/0"), properties::<StepView>());
+        assert_eq!(fields_at("/steps/0/documents/0"), properties::<RetrievedPassage>());
+        assert_eq!(fields_at("/citations/0"), properties::<CitationView>());
+    }
 }

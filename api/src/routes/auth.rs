@@ -2,20 +2,22 @@
 
 use std::net::SocketAddr;
 
-use axum::{
-    Router,
-    extract::{ConnectInfo, State},
-    routing::post,
-};
+use axum::extract::{ConnectInfo, State};
 use lectern_shared::{
     db,
     model::user::{User, email_key},
     runtime::Runtime,
 };
 use secrecy::SecretString;
+use serde::Serialize;
 use serde_json::{Value, json};
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::NAME;
+use super::{
+    NAME,
+    users::{self, Nothing, UserView},
+};
 use crate::{
     auth::{
         Caller,
@@ -23,19 +25,28 @@ use crate::{
     },
     error::ApiError,
     extract::{Fields, FromFields, Valid},
+    openapi::Data,
     response::{Answer, data},
-    routes::users,
     state::AppState,
 };
 
-pub(crate) fn router() -> Router<AppState> {
-    Router::new()
-        .route("/auth/sign-up", post(sign_up))
-        .route("/auth/sign-in", post(sign_in))
-        .route("/auth/sign-out", post(sign_out))
+pub(crate) fn router() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new().routes(routes!(sign_up)).routes(routes!(sign_in)).routes(routes!(sign_out))
 }
 
-struct SignUp(NewAccount);
+/// A new account.
+#[derive(ToSchema)]
+struct SignUp {
+    /// The e-mail address to sign in with. Spaces around it and the case of its letters do not matter.
+    #[schema(format = "email", min_length = 3, max_length = 254)]
+    email: String,
+    /// The password.
+    #[schema(value_type = String, format = Password, min_length = 8, max_length = 256)]
+    password: SecretString,
+    /// How the owner is called. Without one: the part of the e-mail address before the @.
+    #[schema(max_length = 1_000)]
+    name: Option<String>,
+}
 
 impl FromFields for SignUp {
     fn from_fields(fields: &mut Fields<'_>) -> Self {
@@ -47,17 +58,18 @@ impl FromFields for SignUp {
         if let Some(problem) = password_problem(&password).filter(|_| fields.get("password").is_some()) {
             fields.refuse("password", problem);
         }
-        Self(NewAccount { email, name: fields.optional_text("name", NAME), password })
+        Self { email, password, name: fields.optional_text("name", NAME) }
     }
 }
 
-async fn sign_up(State(state): State<AppState>, Valid(SignUp(account)): Valid<SignUp>) -> Answer {
-    let user = accounts::create(&state.runtime, &state.passwords, account, Origin::SignUp).await?;
-    session(&state, &user)
-}
-
+/// Who one says one is.
+#[derive(ToSchema)]
 struct SignIn {
+    /// The e-mail address of the account.
+    #[schema(min_length = 1, max_length = 1_000)]
     email: String,
+    /// The account's password.
+    #[schema(value_type = String, format = Password, min_length = 1, max_length = 10_000)]
     password: SecretString,
 }
 
@@ -70,6 +82,81 @@ impl FromFields for SignIn {
     }
 }
 
+/// A user who is signed in.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Session)]
+struct SessionView {
+    /// The bearer token: send it as `Authorization: Bearer <token>` (`Autorization` is read as well). It ends after the
+    /// lifetime that the operator has set (30 days, if not said otherwise), when the user signs out and when the password
+    /// is changed.
+    token: String,
+    /// The account.
+    user: UserView,
+}
+
+fn example() -> Value {
+    json!({
+        "token": "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIwMTk4YzBkZSJ9.p4vCq1y0mJr2",
+        "user": users::example(),
+    })
+}
+
+/// Sign up
+///
+/// Makes an account and signs in to it. The first account of a service is an administrator's. Whether others may sign up is
+/// the operator's choice; by default only the first may, and the operator adds further ones from the shell.
+#[utoipa::path(
+    post,
+    path = "/auth/sign-up",
+    tag = "Accounts",
+    operation_id = "signUp",
+    security(()),
+    request_body(
+        content = SignUp,
+        example = json!({"email": "ada@example.com", "password": "correct horse battery staple", "name": "Ada Lovelace"}),
+    ),
+    responses(
+        (
+            status = 200,
+            description = "The new account, signed in",
+            body = inline(Data<SessionView>),
+            example = json!({"success": true, "data": example()}),
+        ),
+        (status = 403, description = "The service takes no sign-ups"),
+        (status = 409, description = "There is an account with this e-mail already"),
+    ),
+)]
+async fn sign_up(State(state): State<AppState>, Valid(body): Valid<SignUp>) -> Answer {
+    let account = NewAccount { email: body.email, name: body.name, password: body.password };
+    let user = accounts::create(&state.runtime, &state.passwords, account, Origin::SignUp).await?;
+    session(&state, &user)
+}
+
+/// Sign in
+///
+/// Exchanges an e-mail address and a password for a bearer token. A wrong password and an unknown e-mail get the same answer.
+/// After 10 failures within 10 minutes, for one account or from one network address, further attempts are refused until
+/// `Retry-After` has passed.
+#[utoipa::path(
+    post,
+    path = "/auth/sign-in",
+    tag = "Accounts",
+    operation_id = "signIn",
+    security(()),
+    request_body(
+        content = SignIn,
+        example = json!({"email": "ada@example.com", "password": "correct horse battery staple"}),
+    ),
+    responses(
+        (
+            status = 200,
+            description = "A bearer token and the account that it opens",
+            body = inline(Data<SessionView>),
+            example = json!({"success": true, "data": example()}),
+        ),
+        (status = 401, description = "The e-mail or the password is wrong"),
+    ),
+)]
 async fn sign_in(
     State(state): State<AppState>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
@@ -92,15 +179,31 @@ async fn sign_in(
     }
 }
 
+/// Sign out
+///
+/// Ends every sign-in of the account, on every device: the bearer tokens given out before are refused from now on. API
+/// tokens stay as they are.
+#[utoipa::path(
+    post,
+    path = "/auth/sign-out",
+    tag = "Accounts",
+    operation_id = "signOut",
+    responses((
+        status = 200,
+        description = "Every earlier sign-in has ended",
+        body = inline(Data<Nothing>),
+        example = json!({"success": true, "data": null}),
+    )),
+)]
 async fn sign_out(State(runtime): State<Runtime>, caller: Caller) -> Answer {
     let mut tx = runtime.db.begin().await?;
     db::accounts::end_sessions(&mut tx, caller.id()).await?;
     tx.commit().await?;
-    Ok(data(Value::Null))
+    Ok(data(Nothing))
 }
 
 fn session(state: &AppState, user: &User) -> Answer {
     let token = state.jwt.sign(user.id, user.token_version, state.runtime.clock.now());
     let token = token.ok_or_else(ApiError::internal)?;
-    Ok(data(json!({"token": token, "user": users::show(user)})))
+    Ok(data(SessionView { token, user: user.into() }))
 }

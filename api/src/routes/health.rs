@@ -1,35 +1,97 @@
 //! Whether the service lives, and whether it can do its work.
 
 use axum::{
-    Router,
     extract::State,
     http::StatusCode,
     response::{IntoResponse, Response},
-    routing::get,
 };
 use lectern_shared::{health, runtime::Runtime};
-use serde_json::json;
+use serde::Serialize;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
 
-use crate::{error::ApiError, response::data, state::AppState};
+use crate::{error::ApiError, openapi::Data, response::data, state::AppState};
 
-pub(crate) fn router() -> Router<AppState> {
-    Router::new().route("/health/live", get(live)).route("/health/ready", get(ready))
+pub(crate) fn router() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new().routes(routes!(live)).routes(routes!(ready))
 }
 
+/// A process that answers.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Liveness)]
+struct LivenessView {
+    /// `live`.
+    status: &'static str,
+}
+
+/// What the service's work depends on.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Readiness)]
+struct ReadinessView {
+    /// `ready`, or `not_ready` when a part that is needed is down.
+    status: &'static str,
+    /// Each part by its name. `status` is `up`, `down`, or for the embedder `off` or `none`; what else is known of a part
+    /// stands beside it.
+    #[schema(value_type = Object)]
+    parts: Value,
+}
+
+/// Whether the process lives
+///
+/// Answers as long as the process can answer at all, whatever else is down.
+#[utoipa::path(
+    get,
+    path = "/health/live",
+    tag = "Service",
+    operation_id = "getLiveness",
+    security(()),
+    responses((
+        status = 200,
+        description = "It does",
+        body = inline(Data<LivenessView>),
+        example = json!({"success": true, "data": {"status": "live"}}),
+    )),
+)]
 async fn live() -> Response {
-    data(json!({"status": "live"}))
+    data(LivenessView { status: "live" })
 }
 
+/// Whether the service can do its work
+///
+/// Asks every part that the service depends on. Send it requests while this is 200.
+#[utoipa::path(
+    get,
+    path = "/health/ready",
+    tag = "Service",
+    operation_id = "getReadiness",
+    security(()),
+    responses(
+        (
+            status = 200,
+            description = "It can",
+            body = inline(Data<ReadinessView>),
+            example = json!({"success": true, "data": {"status": "ready", "parts": {
+                "database": {"kind": "sqlite", "status": "up"},
+                "queue": {"kind": "in-process", "due": 0, "oldestDueSeconds": null, "waiting": 0, "running": 0, "dead": 0, "status": "up"},
+                "index": {"kind": "embedded", "status": "up"},
+                "blobs": {"kind": "folder", "status": "up"},
+                "embedder": {"status": "off", "search": "lexical"},
+            }}}),
+        ),
+        (status = 503, description = "A part that is needed is down; `data` is the state of all of them"),
+    ),
+)]
 async fn ready(State(runtime): State<Runtime>) -> Response {
     let health = health::check(&runtime).await;
     if health.ready {
-        return data(json!({"status": "ready", "parts": health.parts}));
+        return data(ReadinessView { status: "ready", parts: health.parts });
     }
     let error = ApiError::new(
         StatusCode::SERVICE_UNAVAILABLE,
         "not_ready",
         "A part of the service is down; see `data`.",
     );
-    let shown = json!({"status": "not_ready", "parts": health.parts});
+    let shown = json!(ReadinessView { status: "not_ready", parts: health.parts });
     ApiError { data: Some(Box::new(shown)), ..error }.into_response()
 }

@@ -4,6 +4,7 @@ mod agent_documents;
 mod agents;
 mod api_tokens;
 mod auth;
+pub(crate) mod docs;
 mod documents;
 pub(crate) mod health;
 mod predict;
@@ -19,14 +20,14 @@ use crate::state::AppState;
 /// Everything under `/api/v1`.
 pub(crate) fn v1() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
-        .merge(auth::router().into())
-        .merge(users::router().into())
-        .merge(api_tokens::router().into())
+        .merge(auth::router())
+        .merge(users::router())
+        .merge(api_tokens::router())
         .merge(documents::router().into())
         .merge(agents::router().into())
         .merge(agent_documents::router().into())
-        .merge(predict::router().into())
-        .merge(traces::router().into())
+        .merge(predict::router())
+        .merge(traces::router())
 }
 
 /// Longest name of anything, in characters.

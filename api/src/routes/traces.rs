@@ -1,39 +1,100 @@
 //! Records of what agents did.
 
-use axum::{Router, extract::State, http::Uri, routing::get};
+use axum::{extract::State, http::Uri};
 use lectern_shared::{
+    clock::Timestamp,
     db::{self, traces::StoredTrace},
     ids::{AgentId, TraceId},
     runtime::Runtime,
 };
+use serde::Serialize;
 use serde_json::{Value, json};
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     auth::Caller,
     error::ApiError,
     extract::{PathId, parameter},
+    openapi::Data,
+    predict::trace::{self, TraceView},
     response::{Answer, Paging, data, list_by},
     state::AppState,
 };
 
-pub(crate) fn router() -> Router<AppState> {
-    Router::new().route("/traces", get(index)).route("/traces/{id}", get(find))
+pub(crate) fn router() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new().routes(routes!(index)).routes(routes!(find))
 }
 
 /// Traces may have a megabyte each.
 const PAGE: u32 = 10;
 
-fn show(trace: &StoredTrace) -> Value {
+/// The record of one call of an agent.
+#[derive(Serialize, ToSchema)]
+#[schema(as = StoredTrace)]
+#[serde(rename_all = "camelCase")]
+struct StoredTraceView {
+    /// Its id; the trace itself carries the same.
+    #[schema(value_type = String)]
+    id: TraceId,
+    /// The agent that was called.
+    #[schema(value_type = String)]
+    agent_id: AgentId,
+    /// The session that the call named; null when it named none.
+    #[schema(required = true)]
+    session: Option<String>,
+    /// When the agent answered.
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+    /// False when the trace was larger than 1 MiB and its longest texts were left out.
+    complete: bool,
+    /// The trace as predict answered it.
+    #[schema(value_type = TraceView)]
+    trace: Value,
+}
+
+impl From<StoredTrace> for StoredTraceView {
+    fn from(stored: StoredTrace) -> Self {
+        Self {
+            id: stored.id,
+            agent_id: stored.agent_id,
+            session: stored.session,
+            created_at: stored.created_at,
+            complete: stored.complete,
+            trace: stored.body.0,
+        }
+    }
+}
+
+fn example() -> Value {
+    let trace = trace::example();
     json!({
-        "id": trace.id,
-        "agentId": trace.agent_id,
-        "session": trace.session,
-        "createdAt": trace.created_at,
-        "complete": trace.complete,
-        "trace": trace.body.0,
+        "id": trace.get("id"),
+        "agentId": "019a8f4e-90aa-7e26-a4d7-58c1f3b20d6e",
+        "session": "support-4711",
+        "createdAt": "2026-01-31T08:20:00.000000+00:00",
+        "complete": true,
+        "trace": trace,
     })
 }
 
+/// List traces
+///
+/// Shows what your agents did when they were called, newest first. Traces are kept for as long as the operator has set (30
+/// days, if not said otherwise), and go with their agent.
+#[utoipa::path(
+    get,
+    path = "/traces",
+    tag = "Traces",
+    operation_id = "listTraces",
+    params(("agentId" = Option<String>, Query, description = "Only the traces of this agent")),
+    responses((
+        status = 200,
+        description = "Your traces",
+        body = inline(Data<Vec<StoredTraceView>>),
+        example = json!({"success": true, "data": [example()]}),
+    )),
+)]
 async fn index(State(runtime): State<Runtime>, caller: Caller, uri: Uri, paging: Paging) -> Answer {
     let unknown = || ApiError::not_found("agent");
     let agent: Option<AgentId> =
@@ -46,13 +107,30 @@ async fn index(State(runtime): State<Runtime>, caller: Caller, uri: Uri, paging:
         async move {
             let now = runtime.clock.now();
             let traces = db::traces::list(&runtime.db, user, agent, now, before.into(), limit).await?;
-            Ok(traces.iter().map(|trace| (*trace.id.as_uuid(), show(trace))).collect())
+            let row = |trace: StoredTrace| (*trace.id.as_uuid(), json!(StoredTraceView::from(trace)));
+            Ok(traces.into_iter().map(row).collect())
         }
     })
     .await
 }
 
+/// Get a trace
+///
+/// Shows what an agent did in one call.
+#[utoipa::path(
+    get,
+    path = "/traces/{id}",
+    tag = "Traces",
+    operation_id = "getTrace",
+    params(("id" = String, Path, description = "The trace's id, `trace.id` of the answer")),
+    responses((
+        status = 200,
+        description = "The trace",
+        body = inline(Data<StoredTraceView>),
+        example = json!({"success": true, "data": example()}),
+    )),
+)]
 async fn find(State(runtime): State<Runtime>, caller: Caller, PathId(id): PathId<TraceId>) -> Answer {
     let trace = db::traces::find(&runtime.db, caller.id(), id, runtime.clock.now()).await?;
-    Ok(data(show(&trace.ok_or_else(|| ApiError::not_found("trace"))?)))
+    Ok(data(StoredTraceView::from(trace.ok_or_else(|| ApiError::not_found("trace"))?)))
 }

@@ -1,33 +1,98 @@
 //! The caller's own account.
 
-use axum::{Router, extract::State, routing::get};
-use lectern_shared::{db, model::user::User};
+use axum::extract::State;
+use lectern_shared::{clock::Timestamp, db, ids::UserId, model::user::User};
 use secrecy::SecretString;
+use serde::Serialize;
 use serde_json::{Value, json};
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{ObjectBuilder, RefOr, Schema, Type},
+};
+use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::NAME;
 use crate::{
     auth::{Caller, accounts::password_problem},
     error::{ApiError, FieldError},
     extract::{Fields, FromFields, Valid},
+    openapi::Data,
     response::{Answer, data},
     state::AppState,
 };
 
-pub(crate) fn router() -> Router<AppState> {
-    Router::new().route("/users/me", get(me).patch(change).delete(remove))
+pub(crate) fn router() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new().routes(routes!(me, change, remove))
 }
 
-/// An account as the interface shows it.
-pub(crate) fn show(user: &User) -> Value {
+/// An account.
+#[derive(Clone, Serialize, ToSchema)]
+#[schema(as = User)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct UserView {
+    /// Its id.
+    #[schema(value_type = String)]
+    id: UserId,
+    /// The e-mail address, as its owner wrote it.
+    email: String,
+    /// How its owner is called.
+    name: String,
+    /// When it was made.
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+    /// When its owner last changed it.
+    #[schema(value_type = String, format = DateTime)]
+    updated_at: Timestamp,
+    /// Null: an account that is deleted is not shown any more.
+    #[schema(value_type = Option<String>, format = DateTime, required = true)]
+    deleted_at: Option<Timestamp>,
+    /// Whether it may use the operator's endpoints, `/admin/*`.
+    is_admin: bool,
+    /// Always null.
+    #[schema(value_type = Option<Object>, required = true)]
+    profile: (),
+    /// Always null: list the agents instead.
+    #[serde(rename = "Agent")]
+    #[schema(value_type = Option<Object>, required = true)]
+    agent: (),
+    /// Always null: list the API tokens instead.
+    #[serde(rename = "ApiToken")]
+    #[schema(value_type = Option<Object>, required = true)]
+    api_token: (),
+    /// Always null: list the documents instead.
+    #[serde(rename = "Document")]
+    #[schema(value_type = Option<Object>, required = true)]
+    document: (),
+}
+
+impl From<&User> for UserView {
+    fn from(user: &User) -> Self {
+        Self {
+            id: user.id,
+            email: user.email.clone(),
+            name: user.name.clone(),
+            created_at: user.created_at,
+            updated_at: user.updated_at,
+            deleted_at: user.deleted_at,
+            is_admin: user.is_admin,
+            profile: (),
+            agent: (),
+            api_token: (),
+            document: (),
+        }
+    }
+}
+
+/// An account, for the documentation.
+pub(super) fn example() -> Value {
     json!({
-        "id": user.id,
-        "email": user.email,
-        "name": user.name,
-        "createdAt": user.created_at,
-        "updatedAt": user.updated_at,
-        "deletedAt": user.deleted_at,
-        "isAdmin": user.is_admin,
+        "id": "019a8f3c-5b1e-7c40-9d2a-3f6b8e1c7a55",
+        "email": "ada@example.com",
+        "name": "Ada Lovelace",
+        "createdAt": "2026-01-31T08:00:00.000000+00:00",
+        "updatedAt": "2026-01-31T08:00:00.000000+00:00",
+        "deletedAt": null,
+        "isAdmin": false,
         "profile": null,
         "Agent": null,
         "ApiToken": null,
@@ -35,19 +100,57 @@ pub(crate) fn show(user: &User) -> Value {
     })
 }
 
-async fn me(caller: Caller) -> Answer {
-    Ok(data(show(&caller.0)))
+/// Null: there is nothing to say but that it is done.
+#[derive(Serialize)]
+pub(super) struct Nothing;
+
+impl PartialSchema for Nothing {
+    fn schema() -> RefOr<Schema> {
+        ObjectBuilder::new().schema_type(Type::Null).into()
+    }
 }
 
+impl ToSchema for Nothing {}
+
+/// Get your account
+///
+/// Shows the account that the bearer token belongs to.
+#[utoipa::path(
+    get,
+    path = "/users/me",
+    tag = "Accounts",
+    operation_id = "getMe",
+    responses((
+        status = 200,
+        description = "Your account",
+        body = inline(Data<UserView>),
+        example = json!({"success": true, "data": example()}),
+    )),
+)]
+async fn me(caller: Caller) -> Answer {
+    Ok(data(UserView::from(&caller.0)))
+}
+
+/// What is to be changed of an account. What is left out stays as it is.
+#[derive(ToSchema)]
+#[schema(as = UserChange, rename_all = "camelCase")]
 struct Change {
+    /// How its owner is called.
+    #[schema(value_type = String, required = false, min_length = 1, max_length = 1_000, pattern = r"\S")]
     name: Option<String>,
+    /// A new password. It ends every sign-in; API tokens stay as they are.
+    #[schema(value_type = String, required = false, format = Password, min_length = 8, max_length = 256)]
     password: Option<SecretString>,
+    /// The password so far; required to set a new one.
+    #[schema(value_type = String, required = false, format = Password, max_length = 10_000)]
     current_password: Option<SecretString>,
 }
 
 impl FromFields for Change {
     fn from_fields(fields: &mut Fields<'_>) -> Self {
-        fields.only(&["name", "password", "currentPassword"]);
+        const NAMES: [&str; 3] = ["name", "password", "currentPassword"];
+        fields.only(&NAMES);
+        fields.refuse_nulls(&NAMES);
         let name = fields.get("name").is_some().then(|| fields.text("name", NAME));
         let password = fields.optional_text("password", 10_000).map(SecretString::from);
         if let Some(problem) = password.as_ref().and_then(password_problem) {
@@ -81,6 +184,23 @@ async fn check_password(
     Err(ApiError::invalid(vec![FieldError { path: path.to_owned(), message }]))
 }
 
+/// Change your account
+///
+/// Changes the name, or the password with the help of the current one. A new password ends every earlier sign-in, this one
+/// included: sign in again with the new one. Wrong current passwords are counted as failed sign-ins are.
+#[utoipa::path(
+    patch,
+    path = "/users/me",
+    tag = "Accounts",
+    operation_id = "updateMe",
+    request_body(content = Change, example = json!({"name": "Ada King"})),
+    responses((
+        status = 200,
+        description = "Your account as it is now",
+        body = inline(Data<UserView>),
+        example = json!({"success": true, "data": example()}),
+    )),
+)]
 async fn change(State(state): State<AppState>, caller: Caller, Valid(body): Valid<Change>) -> Answer {
     let mut hash = None;
     if let (Some(new), Some(current)) = (body.password, body.current_password) {
@@ -92,10 +212,15 @@ async fn change(State(state): State<AppState>, caller: Caller, Valid(body): Vali
     let user =
         db::accounts::update(&mut tx, caller.id(), name, hash.as_deref(), state.runtime.clock.now()).await?;
     tx.commit().await?;
-    user.map(|user| data(show(&user))).ok_or_else(|| ApiError::not_found("account"))
+    user.map(|user| data(UserView::from(&user))).ok_or_else(|| ApiError::not_found("account"))
 }
 
+/// The proof that one may delete an account.
+#[derive(ToSchema)]
+#[schema(as = UserRemoval)]
 struct Removal {
+    /// The account's password.
+    #[schema(value_type = String, format = Password, min_length = 1, max_length = 10_000)]
     password: SecretString,
 }
 
@@ -105,12 +230,49 @@ impl FromFields for Removal {
     }
 }
 
-/// Ends the account. The password is asked for again: whoever found a token must not be able to do this.
+/// Delete your account
+///
+/// Ends the account and deletes everything that belongs to it: API tokens, documents, agents, tools, tags, prompts, memory and
+/// traces. Its e-mail address may sign up again. There is no way back. The password is asked for again, because whoever found
+/// a token must not be able to do this.
+#[utoipa::path(
+    delete,
+    path = "/users/me",
+    tag = "Accounts",
+    operation_id = "deleteMe",
+    request_body(content = Removal, example = json!({"password": "correct horse battery staple"})),
+    responses((
+        status = 200,
+        description = "The account is gone",
+        body = inline(Data<Nothing>),
+        example = json!({"success": true, "data": null}),
+    )),
+)]
 async fn remove(State(state): State<AppState>, caller: Caller, Valid(body): Valid<Removal>) -> Answer {
     check_password(&state, &caller, body.password, "password").await?;
     let mut tx = state.runtime.db.begin().await?;
     db::accounts::delete(&mut tx, caller.id(), state.runtime.jobs.now()).await?;
     tx.commit().await?;
     tracing::info!(user = %caller.id(), "account deleted");
-    Ok(data(Value::Null))
+    Ok(data(Nothing))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::extract::validate;
+
+    fn wrong(body: &Value) -> Vec<String> {
+        let Err(error) = validate::<Change>(body) else { return Vec::new() };
+        error.fields.into_iter().map(|field| field.path).collect()
+    }
+
+    #[test]
+    fn a_change_leaves_out_what_stays_and_empties_nothing() {
+        assert_eq!(wrong(&json!({})), [""; 0]);
+        assert_eq!(wrong(&json!({"name": "Ada"})), [""; 0]);
+        let nulls = json!({"name": null, "password": null, "currentPassword": null});
+        assert_eq!(wrong(&nulls), ["name", "password", "currentPassword"]);
+        assert_eq!(wrong(&json!({"name": null, "isAdmin": true})), ["isAdmin", "name"]);
+    }
 }

@@ -1,6 +1,7 @@
 //! Settings. Read once at the start, from the environment and an optional TOML file, the environment winning; a wrong value
 //! stops the start with a message that names it. Nothing else in the program reads the environment.
 
+mod cors;
 mod parse;
 mod source;
 
@@ -13,6 +14,7 @@ use crate::{
     blobs::BlobLocation, db::Location, index::QdrantConfig, limits::Rate, model::text_enum,
     secrets::MIN_SECRET_BYTES,
 };
+pub use cors::CorsOrigins;
 use parse::{Parsed, at_least, choice, cidrs, default_llm, duration, number, size};
 pub use source::Source;
 
@@ -100,6 +102,8 @@ pub const SETTINGS: &[Setting] = settings! {
     "LECTERN_JWT_TTL", "30d", "how long a sign-in lasts";
     "LECTERN_SIGN_UP", "first", "who may sign up: `open`, `closed`, or `first` (the first account only)";
     "LECTERN_RATE_LIMIT", "200/s", "requests of one credential and of one address: `200/s`, `60/m`, `200/s burst 500` (without a burst, ten times the number) or `off`";
+    "LECTERN_TRUSTED_PROXIES", "none", "networks (CIDR, separated by commas) of proxies whose `X-Forwarded-For` names the client that is limited";
+    "LECTERN_CORS_ORIGINS", "none", "origins (separated by commas, such as `https://app.example.com`) whose pages browsers let call the API, or `*` for all";
     "LECTERN_TRACE_TTL", "30d", "how long traces are kept";
     "LECTERN_INDEX_CACHE", "512MiB", "memory of the embedded index";
     "LECTERN_INDEX_GRACE", "30s", "superseded and abandoned generations go after it";
@@ -188,6 +192,10 @@ pub struct Settings {
     pub sign_up: SignUp,
     /// How many requests one caller may send.
     pub rate_limit: Option<Rate>,
+    /// Networks of proxies that are believed from whom they have a request.
+    pub trusted_proxies: Vec<IpNet>,
+    /// Whose pages browsers let call the API.
+    pub cors_origins: CorsOrigins,
     /// How long traces are kept.
     pub trace_ttl: Duration,
     /// Memory of the embedded index, in bytes.
@@ -246,6 +254,8 @@ impl Settings {
             jwt_ttl: source.parse("LECTERN_JWT_TTL", "30d", at_least(Duration::from_mins(1), duration))?,
             sign_up: source.parse("LECTERN_SIGN_UP", "first", choice)?,
             rate_limit: source.parse("LECTERN_RATE_LIMIT", "200/s", crate::limits::parse_rate)?,
+            trusted_proxies: source.parse("LECTERN_TRUSTED_PROXIES", "", cidrs)?,
+            cors_origins: source.parse("LECTERN_CORS_ORIGINS", "", cors::origins)?,
             trace_ttl: source.parse("LECTERN_TRACE_TTL", "30d", duration)?,
             index_cache: source.parse("LECTERN_INDEX_CACHE", "512MiB", size)?,
             index_grace: source.parse("LECTERN_INDEX_GRACE", "30s", duration)?,
@@ -352,6 +362,7 @@ mod tests {
             ("LECTERN_BLOBS", "s3:///prefix", "bucket"),
             ("LECTERN_WORKER_ADDR", "8081", "127.0.0.1:8080"),
             ("LECTERN_RATE_LIMIT", "fast", "200/s"),
+            ("LECTERN_CORS_ORIGINS", "app.example.com", "https://app.example.com"),
             ("QDRANT_URL", "qdrant:6334", "http://"),
         ] {
             let error = load(&[(name, value)]).unwrap_err();

@@ -1,5 +1,7 @@
 //! Documents. A document that was deleted is a tombstone until its generations are purged; nothing here but
-//! [`tombstones`] and [`drop_tombstone`] sees it.
+//! [`tombstones`], [`drop_tombstone`] and [`uploads`] sees it.
+
+pub mod uploads;
 
 use serde_json::{Map, Value};
 
@@ -7,7 +9,10 @@ use crate::{
     clock::Timestamp,
     db::{Db, Json, Result, Tx, execute, on},
     ids::{DocumentId, UserId},
-    model::document::{ActiveDocument, Document, DocumentType, PageRange, Source, Splitter},
+    model::{
+        document::{ActiveDocument, Document, DocumentType, PageRange, Source, Splitter},
+        job::{Ingestion, Warning},
+    },
 };
 
 /// A new document's row.
@@ -82,6 +87,27 @@ pub async fn find(db: &Db, user: UserId, id: DocumentId) -> Result<Option<Docume
         .fetch_optional(c))?)
 }
 
+/// [`find`] within a transaction, with what was done in it.
+pub async fn find_in(tx: &mut Tx, user: UserId, id: DocumentId) -> Result<Option<Document>> {
+    Ok(on!(tx, |c| sqlx::query_as(select_document!("d.id = $1 AND d.user_id = $2"))
+        .bind(id)
+        .bind(user)
+        .fetch_optional(c))?)
+}
+
+/// How the ingestion of one of a user's documents goes; none when there is no such document.
+pub async fn ingestion(db: &Db, user: UserId, id: DocumentId) -> Result<Option<Ingestion>> {
+    Ok(on!(db, |c| sqlx::query_as(
+        "SELECT j.state, j.stage, j.progress, j.attempts, j.last_error, j.warnings, j.source, j.queued_at,
+                j.started_at, j.finished_at
+         FROM documents d JOIN jobs j ON j.document_id = d.id AND j.kind = 'ingest'
+         WHERE d.id = $1 AND d.user_id = $2 AND d.deleted_at IS NULL"
+    )
+    .bind(id)
+    .bind(user)
+    .fetch_optional(c))?)
+}
+
 /// The inline content of one of a user's documents.
 pub async fn content(db: &Db, user: UserId, id: DocumentId) -> Result<Option<String>> {
     let content: Option<Option<String>> = on!(db, |c| sqlx::query_scalar(
@@ -104,11 +130,79 @@ pub async fn list(db: &Db, user: UserId, before: DocumentId, limit: u32) -> Resu
     .fetch_all(c))?)
 }
 
+const SELECT_SOURCE: &str =
+    "SELECT id, user_id, type, name, url, content, blob_key, splitter, from_page, to_page, authorization_sealed
+     FROM documents WHERE id = $1 AND user_id = $2 AND deleted_at IS NULL";
+
 /// What an ingestion needs to know of a document; none when it was deleted.
 pub async fn source(db: &Db, user: UserId, id: DocumentId) -> Result<Option<Source>> {
-    Ok(on!(db, |c| sqlx::query_as(
-        "SELECT id, user_id, type, name, url, content, splitter, from_page, to_page, authorization_sealed
-         FROM documents WHERE id = $1 AND user_id = $2 AND deleted_at IS NULL"
+    Ok(on!(db, |c| sqlx::query_as(SELECT_SOURCE).bind(id).bind(user).fetch_optional(c))?)
+}
+
+/// [`source`] within a transaction, with what was done in it.
+pub async fn source_in(tx: &mut Tx, user: UserId, id: DocumentId) -> Result<Option<Source>> {
+    Ok(on!(tx, |c| sqlx::query_as(SELECT_SOURCE).bind(id).bind(user).fetch_optional(c))?)
+}
+
+/// Makes one of a user's documents what `document` says; its type and an upload stay as they are. It is not queued, and what is
+/// cached of it is not marked as out of date: the caller knows what changed. False when there is no such document.
+pub async fn update(tx: &mut Tx, document: &NewDocument<'_>, now: Timestamp) -> Result<bool> {
+    let rows = execute!(
+        tx,
+        sqlx::query(
+            "UPDATE documents SET name = $3, description = $4, url = $5, content = $6, metadata = $7, splitter = $8,
+                                  from_page = $9, to_page = $10, authorization_sealed = $11, updated_at = $12
+             WHERE id = $1 AND user_id = $2 AND deleted_at IS NULL"
+        )
+        .bind(document.id)
+        .bind(document.user_id)
+        .bind(document.name)
+        .bind(document.description)
+        .bind(document.url)
+        .bind(document.content)
+        .bind(document.metadata.map(Json))
+        .bind(document.splitter.map(Json))
+        .bind(document.pages.from.map(i64::from))
+        .bind(document.pages.to.map(i64::from))
+        .bind(document.authorization_sealed)
+        .bind(now)
+    )?;
+    Ok(rows == 1)
+}
+
+/// Has a document that was just queued be indexed again from the passages that are stored, so that its source is left alone.
+/// `warnings` are what its last ingestion went past, which is still true. A job that a worker holds is left as it is.
+pub async fn from_stored(tx: &mut Tx, id: DocumentId, warnings: &[Warning]) -> Result<()> {
+    execute!(
+        tx,
+        sqlx::query(
+            "UPDATE jobs SET from_stored = TRUE, warnings = $2 WHERE document_id = $1 AND state = 'queued'"
+        )
+        .bind(id)
+        .bind(Json(warnings))
+    )?;
+    Ok(())
+}
+
+/// What is stored of a document besides its row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct Holdings {
+    /// Generations, those included that no search reads any more.
+    pub generations: i64,
+    /// Passages in all of them.
+    pub chunks: i64,
+    /// Blobs: 1 for an uploaded document.
+    pub blobs: i64,
+}
+
+/// What is to be purged when one of a user's documents is deleted; none when there is no such document.
+pub async fn holdings(tx: &mut Tx, user: UserId, id: DocumentId) -> Result<Option<Holdings>> {
+    Ok(on!(tx, |c| sqlx::query_as(
+        "SELECT (SELECT COUNT(*) FROM generations g WHERE g.document_id = d.id) AS generations,
+                (SELECT COUNT(*) FROM generations g JOIN chunks c ON c.generation_id = g.id
+                 WHERE g.document_id = d.id) AS chunks,
+                CAST(CASE WHEN d.blob_key IS NULL THEN 0 ELSE 1 END AS BIGINT) AS blobs
+         FROM documents d WHERE d.id = $1 AND d.user_id = $2 AND d.deleted_at IS NULL"
     )
     .bind(id)
     .bind(user)
@@ -203,14 +297,15 @@ pub(super) async fn delete_all(tx: &mut Tx, user: UserId, now: Timestamp) -> Res
     Ok(())
 }
 
-/// Deleted documents of which no generation is left, oldest first.
-pub async fn tombstones(db: &Db, limit: u32) -> Result<Vec<DocumentId>> {
+/// Deleted documents of which no generation is left, and uploads that were given up or whose time is over; oldest first.
+pub async fn tombstones(db: &Db, now: Timestamp, limit: u32) -> Result<Vec<DocumentId>> {
     Ok(on!(db, |c| sqlx::query_scalar(
         "SELECT id FROM documents
-         WHERE deleted_at IS NOT NULL
+         WHERE deleted_at <= $1
            AND NOT EXISTS (SELECT 1 FROM generations WHERE generations.document_id = documents.id)
-         ORDER BY deleted_at LIMIT $1"
+         ORDER BY deleted_at LIMIT $2"
     )
+    .bind(now)
     .bind(i64::from(limit))
     .fetch_all(c))?)
 }

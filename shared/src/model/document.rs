@@ -172,6 +172,8 @@ pub struct Source {
     pub url: String,
     /// Inline content.
     pub content: Option<String>,
+    /// Where an upload is in the blob store.
+    pub blob_key: Option<String>,
     /// How to cut it.
     pub splitter: Option<Json<Splitter>>,
     /// First page to ingest.
@@ -180,6 +182,21 @@ pub struct Source {
     pub to_page: Option<i64>,
     /// [`SourceAuthorization`] as JSON, sealed.
     pub authorization_sealed: Option<Vec<u8>>,
+}
+
+/// The file that a document was made of by an upload.
+#[derive(Clone, Debug, FromRow)]
+pub struct StoredFile {
+    /// The kind of source.
+    pub r#type: DocumentType,
+    /// The document's name.
+    pub name: String,
+    /// Where it is in the blob store.
+    pub blob_key: String,
+    /// SHA-256 of it.
+    pub source_sha256: Vec<u8>,
+    /// Its size in bytes.
+    pub source_bytes: i64,
 }
 
 /// A passage of a document.

@@ -229,13 +229,13 @@ async fn a_tombstone_stays_until_the_last_of_its_generations_is_gone() {
         purgeable.sort();
         assert_eq!(purgeable, [active, staging], "{}", t.name);
         for generation in purgeable {
-            assert!(documents::tombstones(&t.db, 10).await.unwrap().is_empty(), "{}", t.name);
+            assert!(documents::tombstones(&t.db, at(100), 10).await.unwrap().is_empty(), "{}", t.name);
             while commit!(t.db, |tx| chunks::purge_some(tx, generation)) {}
             commit!(t.db, |tx| generations::delete(tx, generation));
         }
-        assert_eq!(documents::tombstones(&t.db, 10).await.unwrap(), [id], "{}", t.name);
+        assert_eq!(documents::tombstones(&t.db, at(100), 10).await.unwrap(), [id], "{}", t.name);
         commit!(t.db, |tx| documents::drop_tombstone(tx, id));
-        assert!(documents::tombstones(&t.db, 10).await.unwrap().is_empty(), "{}", t.name);
+        assert!(documents::tombstones(&t.db, at(100), 10).await.unwrap().is_empty(), "{}", t.name);
         assert_eq!(names(&t.db, user, end(), 10).await, ["kept"], "{}", t.name);
         assert_eq!(documents::active(&t.db, user).await.unwrap()[0].id, kept.0, "{}", t.name);
     }
@@ -250,8 +250,8 @@ async fn tombstones_come_oldest_first() {
             ids.push(document(&t.db, user, "one", at(0)).await);
             delete(&t.db, user, ids[ids.len() - 1], deleted_at).await;
         }
-        assert_eq!(documents::tombstones(&t.db, 2).await.unwrap(), [ids[1], ids[2]], "{}", t.name);
-        assert_eq!(documents::tombstones(&t.db, 9).await.unwrap(), [ids[1], ids[2], ids[0]], "{}", t.name);
+        assert_eq!(documents::tombstones(&t.db, at(100), 2).await.unwrap(), [ids[1], ids[2]], "{}", t.name);
+        assert_eq!(documents::tombstones(&t.db, at(100), 9).await.unwrap(), [ids[1], ids[2], ids[0]], "{}", t.name);
     }
 }
 

@@ -5,6 +5,7 @@ mod agents;
 mod chunks;
 mod documents;
 mod generations;
+mod idempotency;
 mod index_segments;
 mod jobs;
 mod json;

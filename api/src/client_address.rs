@@ -1,0 +1,81 @@
+//! Who a client is, by its address. Behind a proxy every connection comes from the proxy, which says in `X-Forwarded-For`
+//! from whom it had the request; anybody can send such a header, so only a proxy that the operator named is believed.
+
+use std::net::{IpAddr, SocketAddr};
+
+use axum::http::{HeaderMap, HeaderName};
+use ipnet::IpNet;
+
+const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+
+/// The address of the client: of the connection's other end, or, when that is a trusted proxy, the last one in the header that
+/// is not. Each proxy adds the address it saw at the end, so that what a client made up stands before it.
+pub(crate) fn client(peer: SocketAddr, headers: &HeaderMap, trusted: &[IpNet]) -> SocketAddr {
+    let is_trusted = |ip: IpAddr| trusted.iter().any(|network| network.contains(&ip.to_canonical()));
+    if !is_trusted(peer.ip()) {
+        return peer;
+    }
+    let mut client = peer;
+    let values: Vec<&str> =
+        headers.get_all(FORWARDED_FOR).iter().map(|value| value.to_str().unwrap_or_default()).collect();
+    for entry in values.iter().rev().flat_map(|value| value.rsplit(',')) {
+        // Something that is no address is of nobody whom a proxy saw.
+        let Some(ip) = address(entry.trim()) else { break };
+        client = SocketAddr::new(ip, 0);
+        if !is_trusted(ip) {
+            break;
+        }
+    }
+    client
+}
+
+/// An address, with a port or without.
+fn address(text: &str) -> Option<IpAddr> {
+    let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
+    let ip: Option<IpAddr> = bare.parse().ok();
+    ip.or_else(|| text.parse::<SocketAddr>().ok().map(|address| address.ip()))
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    fn client_of(peer: &str, headers: &[&str]) -> String {
+        let trusted = ["10.0.0.0/8".parse().unwrap(), "fd00::/8".parse().unwrap()];
+        let headers = headers.iter().map(|value| (FORWARDED_FOR, HeaderValue::from_str(value).unwrap()));
+        client(SocketAddr::new(peer.parse().unwrap(), 7), &headers.collect(), &trusted).ip().to_string()
+    }
+
+    #[test]
+    fn what_a_stranger_says_of_itself_is_not_believed() {
+        assert_eq!(client_of("203.0.113.9", &["198.51.100.1"]), "203.0.113.9");
+    }
+
+    #[test]
+    fn a_trusted_proxy_is_believed() {
+        for header in ["198.51.100.1", " 198.51.100.1 ", "198.51.100.1:4711"] {
+            assert_eq!(client_of("10.0.0.1", &[header]), "198.51.100.1", "{header}");
+        }
+        for header in ["2001:db8::1", "[2001:db8::1]", "[2001:db8::1]:443"] {
+            assert_eq!(client_of("fd00::2", &[header]), "2001:db8::1", "{header}");
+        }
+        assert_eq!(client_of("::ffff:10.0.0.1", &["198.51.100.1"]), "198.51.100.1");
+    }
+
+    #[test]
+    fn what_stands_before_the_last_stranger_is_made_up() {
+        assert_eq!(client_of("10.0.0.1", &["1.2.3.4, 198.51.100.1"]), "198.51.100.1");
+        assert_eq!(client_of("10.0.0.1", &["1.2.3.4, 198.51.100.1, 10.0.0.2"]), "198.51.100.1");
+        assert_eq!(client_of("10.0.0.1", &["1.2.3.4", "198.51.100.1", "10.0.0.2"]), "198.51.100.1");
+    }
+
+    #[test]
+    fn without_a_word_of_the_proxy_or_with_nonsense_it_is_the_last_one_known() {
+        assert_eq!(client_of("10.0.0.1", &[]), "10.0.0.1");
+        assert_eq!(client_of("10.0.0.1", &["unknown"]), "10.0.0.1");
+        assert_eq!(client_of("10.0.0.1", &["198.51.100.1, unknown, 10.0.0.2"]), "10.0.0.2");
+        assert_eq!(client_of("10.0.0.1", &["10.0.0.3, 10.0.0.2"]), "10.0.0.3");
+    }
+}

@@ -1,0 +1,167 @@
+//! Answers that are failures, described once and referred to by every operation that can give them.
+
+use serde_json::{Value, json};
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{
+        Components, Content, ContentBuilder, Header, HeaderBuilder, Ref, RefOr, Response, ResponseBuilder,
+        schema::{Object, ObjectBuilder, Type},
+    },
+};
+
+/// An answer that is no success.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes what `http` writes")]
+#[serde(rename_all = "camelCase")]
+struct Failure {
+    /// Always false.
+    success: bool,
+    /// Null, but for `/health/ready`, which tells the state of the parts.
+    #[schema(value_type = Option<Object>, required = true)]
+    data: Option<Value>,
+    /// What is wrong.
+    error: Problem,
+    /// Finds the request in the service's log.
+    request_id: String,
+}
+
+/// What is wrong with a request.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes `error::ApiError`")]
+struct Problem {
+    /// For programs; it stays the same.
+    #[schema(pattern = "^[a-z0-9_]+$")]
+    code: String,
+    /// One sentence, for people.
+    message: String,
+    /// With status 422: every field or parameter that is wrong.
+    fields: Option<Vec<WrongField>>,
+}
+
+/// A field or parameter that is wrong.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes `error::FieldError`")]
+struct WrongField {
+    /// Where it stands, such as `llm.model`.
+    path: String,
+    /// What would be right.
+    message: String,
+}
+
+const FAILURE: &str = "Failure";
+const JSON: &str = "application/json";
+
+/// A failure that many operations share.
+pub(super) struct Shared {
+    pub(super) status: &'static str,
+    /// Its name among the components.
+    name: &'static str,
+    description: &'static str,
+    code: &'static str,
+    message: &'static str,
+}
+
+macro_rules! shared {
+    ($($constant:ident = $status:literal $name:literal $code:literal $message:literal: $description:literal;)*) => {
+        $(pub(super) const $constant: Shared = Shared {
+            status: $status,
+            name: $name,
+            description: $description,
+            code: $code,
+            message: $message,
+        };)*
+        const ALL: &[Shared] = &[$($constant),*];
+    };
+}
+
+shared! {
+    MALFORMED = "400" "Malformed" "malformed_json" "The body is not valid JSON (line 1, column 2).":
+        "The body cannot be read.";
+    UNAUTHORIZED = "401" "Unauthorized" "unauthorized" "The credentials are not valid, or not valid any more. Sign in again.":
+        "There are no valid credentials.";
+    NOT_FOUND = "404" "NotFound" "not_found" "There is no such agent.":
+        "An id in the request is not known, or is somebody else's.";
+    TOO_SLOW = "408" "TooSlow" "timeout" "The body came too slowly.":
+        "The body was not sent in time.";
+    CONFLICT = "409" "IdempotencyConflict" "conflict" "This Idempotency-Key was used for another request within the last 24 hours. Use a new one.":
+        "The `Idempotency-Key` was used for another request, or the same request is being answered at this moment.";
+    TOO_LARGE = "413" "TooLarge" "too_large" "The body may have at most 2097152 bytes.":
+        "The body is too large.";
+    UNSUPPORTED = "415" "UnsupportedMediaType" "unsupported_media_type" "Send the body as JSON, with Content-Type: application/json.":
+        "The body's `Content-Type` is not one that is read.";
+    INVALID = "422" "Invalid" "invalid_fields" "Some fields are not valid; see `fields`.":
+        "Fields or parameters are wrong; `error.fields` names each of them.";
+    TOO_MANY = "429" "TooManyRequests" "rate_limited" "Too many requests. Wait before you send more.":
+        "Too many requests. `Retry-After` says when to try again.";
+    INTERNAL = "500" "Internal" "internal" "Something failed inside the service. The request id finds it in the log.":
+        "Something failed inside the service.";
+    UNAVAILABLE = "503" "Unavailable" "unavailable" "A part of the service is away; try again shortly.":
+        "A part of the service is away. `Retry-After` says when to try again.";
+}
+
+impl Shared {
+    /// What an operation that can give it says.
+    pub(super) fn reference(&self) -> RefOr<Response> {
+        RefOr::Ref(Ref::from_response_name(self.name))
+    }
+
+    fn response(&self) -> Response {
+        let mut error = json!({"code": self.code, "message": self.message});
+        if let (INVALID_STATUS, Some(error)) = (self.status, error.as_object_mut()) {
+            error.insert("fields".to_owned(), json!([{"path": "name", "message": "is required"}]));
+        }
+        let example = json!({
+            "success": false,
+            "data": null,
+            "error": error,
+            "requestId": "019a8f40-9b1c-7d55-8e02-6a4f0c1d2b3e",
+        });
+        let content = ContentBuilder::new().schema(Some(Ref::from_schema_name(FAILURE))).example(Some(example));
+        let mut response =
+            ResponseBuilder::new().description(self.description).content(JSON, content.build()).build();
+        add_headers(self.status, &mut response);
+        response
+    }
+}
+
+const INVALID_STATUS: &str = INVALID.status;
+
+/// Adds the shared failures, and what they consist of, to the components.
+pub(super) fn register(components: &mut Components) {
+    let mut schemas = vec![(FAILURE.to_owned(), Failure::schema())];
+    Failure::schemas(&mut schemas);
+    components.schemas.extend(schemas);
+    for shared in ALL {
+        components.responses.insert(shared.name.to_owned(), shared.response().into());
+    }
+}
+
+/// Adds what a handler need not say of its own failures: their body and headers.
+pub(super) fn complete(status: &str, response: &mut Response) {
+    if response.content.is_empty() && status.starts_with(['4', '5']) {
+        response.content.insert(JSON.to_owned(), Content::new(Some(Ref::from_schema_name(FAILURE))));
+    }
+    add_headers(status, response);
+}
+
+fn add_headers(status: &str, response: &mut Response) {
+    let mut add = |name: &str, header: Header| {
+        response.headers.entry(name.to_owned()).or_insert(header);
+    };
+    add("x-request-id", header(Type::String, "The request's id: the caller's own, or a new one."));
+    if matches!(status, "429" | "503") {
+        let wait = "Seconds after which the same request may work.";
+        add("Retry-After", header(Type::Integer, wait));
+    }
+    if status == "401" {
+        add("WWW-Authenticate", header(Type::String, "`Bearer`."));
+    }
+}
+
+pub(super) fn header(kind: Type, description: &str) -> Header {
+    HeaderBuilder::new().schema(text(kind)).description(Some(description)).build()
+}
+
+fn text(kind: Type) -> Object {
+    ObjectBuilder::new().schema_type(kind).build()
+}

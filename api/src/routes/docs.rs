@@ -1,0 +1,168 @@
+//! The OpenAPI document, and pages to browse it. They need no credentials, and load nothing from anywhere else.
+
+use std::{borrow::Cow, fmt::Write, sync::Arc};
+
+use axum::{
+    Router,
+    body::Bytes,
+    extract::Path,
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
+    response::{IntoResponse, Redirect, Response},
+    routing::get,
+};
+use lectern_shared::secrets::sha256;
+use utoipa::openapi::OpenApi;
+use utoipa_swagger_ui::Config;
+
+use crate::{error::ApiError, http::unknown_path, response::Answer, state::AppState};
+
+/// The pages may run and ask for nothing but what this service serves, in no other site's frame.
+const POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
+     base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+);
+
+/// What the pages need of Swagger UI. All else of it (source maps, other builds, a sign-in that is not ours) is not served.
+const VENDORED: [&str; 3] = ["swagger-ui.css", "swagger-ui-bundle.js", "favicon-32x32.png"];
+
+/// The paths of the document and the pages. They are for readers of the interface and no part of it.
+#[expect(clippy::disallowed_methods, reason = "the document does not describe itself and its pages")]
+pub(crate) fn router(document: &OpenApi) -> Router<AppState> {
+    let json = document.to_json().inspect_err(|error| tracing::error!(%error, "there is no OpenAPI document"));
+    let json = json.ok().map(|json| File::new("application/json", Bytes::from(json)));
+    let json = move |headers: HeaderMap| async move {
+        json.as_ref().map(|json| json.answer(&headers)).ok_or_else(ApiError::internal)
+    };
+    let pages = Arc::new(Pages::new());
+    let index = Arc::clone(&pages);
+    Router::new()
+        .route("/openapi.json", get(json))
+        // Relative, so that it is right behind a proxy which serves this under a path of its own.
+        .route("/docs", get(async || Redirect::permanent("docs/")))
+        .route("/docs/", get(async move |headers: HeaderMap| index.answer("index.html", &headers).await))
+        .route(
+            "/docs/{file}",
+            get(async move |Path(file): Path<String>, headers: HeaderMap| pages.answer(&file, &headers).await),
+        )
+}
+
+/// Every file of the pages, by name. Nothing is looked up anywhere else, so no name leads out of here.
+struct Pages(Vec<(&'static str, File)>);
+
+impl Pages {
+    fn new() -> Self {
+        let page = Bytes::from_static(include_bytes!("docs/index.html"));
+        let script = Bytes::from_static(include_bytes!("docs/start.js"));
+        let mut files = vec![
+            ("index.html", File::new("text/html; charset=utf-8", page)),
+            ("start.js", File::new("text/javascript; charset=utf-8", script)),
+        ];
+        let config = Arc::new(Config::default());
+        for name in VENDORED {
+            match utoipa_swagger_ui::serve(name, Arc::clone(&config)) {
+                Ok(Some(file)) => {
+                    let bytes = match file.bytes {
+                        Cow::Borrowed(bytes) => Bytes::from_static(bytes),
+                        Cow::Owned(bytes) => Bytes::from(bytes),
+                    };
+                    files.push((name, File::new(&file.content_type, bytes)));
+                }
+                Ok(None) | Err(_) => tracing::error!(name, "a file of /docs is missing"),
+            }
+        }
+        Self(files)
+    }
+
+    async fn answer(&self, name: &str, headers: &HeaderMap) -> Answer {
+        let Some((_, file)) = self.0.iter().find(|(known, _)| *known == name) else {
+            return Err(unknown_path().await);
+        };
+        let mut response = file.answer(headers);
+        response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, POLICY);
+        Ok(response)
+    }
+}
+
+/// Something that stays the same for as long as the process runs.
+#[derive(Clone)]
+struct File {
+    content_type: HeaderValue,
+    bytes: Bytes,
+    /// Of the content, so that every process of a cluster gives the same.
+    etag: HeaderValue,
+}
+
+impl File {
+    fn new(content_type: &str, bytes: Bytes) -> Self {
+        let mut etag = String::from("\"");
+        for byte in sha256(&bytes).iter().take(16) {
+            let _ = write!(etag, "{byte:02x}");
+        }
+        etag.push('"');
+        let unknown = HeaderValue::from_static("application/octet-stream");
+        Self {
+            content_type: HeaderValue::from_str(content_type).unwrap_or(unknown),
+            etag: HeaderValue::from_str(&etag).unwrap_or_else(|_| HeaderValue::from_static("\"\"")),
+            bytes,
+        }
+    }
+
+    /// The content, unless the client says that it has it.
+    fn answer(&self, headers: &HeaderMap) -> Response {
+        const NO_REFERRER: (HeaderName, HeaderValue) =
+            (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+        // Kept, but asked for again each time: the next version has other content at the same path.
+        let caching = [
+            (header::ETAG, self.etag.clone()),
+            (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+            (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+            NO_REFERRER,
+        ];
+        if self.is_known(headers) {
+            return (StatusCode::NOT_MODIFIED, caching).into_response();
+        }
+        let mut response = (caching, self.bytes.clone()).into_response();
+        response.headers_mut().insert(header::CONTENT_TYPE, self.content_type.clone());
+        response
+    }
+
+    fn is_known(&self, headers: &HeaderMap) -> bool {
+        let known = headers.get_all(header::IF_NONE_MATCH).into_iter().filter_map(|value| value.to_str().ok());
+        known.flat_map(|tags| tags.split(',')).any(|tag| {
+            let tag = tag.trim();
+            tag == "*" || tag.trim_start_matches("W/").as_bytes() == self.etag.as_bytes()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_that_the_page_names_is_served_and_it_names_no_other_site() {
+        let page = include_str!("docs/index.html");
+        let files = Pages::new().0;
+        let mut named = 0;
+        for attribute in ["href=\"", "src=\""] {
+            for rest in page.split(attribute).skip(1) {
+                let name = rest.split('"').next().unwrap();
+                assert!(files.iter().any(|(known, _)| *known == name), "{name}");
+                named += 1;
+            }
+        }
+        assert_eq!(named, VENDORED.len() + 1, "each file but the page itself is named once");
+        assert_eq!(files.len(), named + 1);
+        for text in [page, include_str!("docs/start.js")] {
+            assert!(!text.contains("//"), "an address of another host, or a comment that the browser needs not");
+        }
+    }
+
+    #[test]
+    fn the_policy_allows_no_inline_code_which_the_page_has_none_of() {
+        let page = include_str!("docs/index.html");
+        assert!(!POLICY.to_str().unwrap().contains("unsafe"));
+        assert!(page.matches("<script").count() == page.matches("<script src=").count());
+        assert!(!page.contains("<style") && !page.contains("style=") && !page.contains(" on"));
+    }
+}

@@ -1,0 +1,99 @@
+//! Uploads. A file can be stored before its document is, and a crash must leave no file that nobody knows of. So an upload
+//! begins with a tombstone that is due later: the sweeper removes it, and what was stored under its id, unless the upload
+//! makes a document of it before.
+
+use crate::{
+    clock::Timestamp,
+    db::{Db, Json, Result, Tx, documents::NewDocument, execute, on},
+    ids::{DocumentId, UserId},
+    model::document::{DocumentType, StoredFile},
+};
+
+/// A file in the blob store.
+#[derive(Debug, Clone, Copy)]
+pub struct File<'a> {
+    /// Where it is.
+    pub key: &'a str,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// SHA-256 of it.
+    pub sha256: &'a [u8; 32],
+}
+
+/// Begins an upload: whatever is stored under the document's id is purged after `until`, unless [`complete`] comes before.
+pub async fn reserve(
+    tx: &mut Tx,
+    user: UserId,
+    id: DocumentId,
+    now: Timestamp,
+    until: Timestamp,
+) -> Result<()> {
+    execute!(
+        tx,
+        sqlx::query(
+            "INSERT INTO documents (id, user_id, type, name, description, url, revision, created_at, updated_at,
+                                    deleted_at)
+             VALUES ($1, $2, $3, '', '', '', 0, $4, $4, $5)"
+        )
+        .bind(id)
+        .bind(user)
+        .bind(DocumentType::Txt)
+        .bind(now)
+        .bind(until)
+    )?;
+    Ok(())
+}
+
+/// Makes a document of an upload. It is not queued: see [`crate::jobs::enqueue`]. False when the upload's time is over.
+pub async fn complete(
+    tx: &mut Tx,
+    document: &NewDocument<'_>,
+    file: &File<'_>,
+    now: Timestamp,
+) -> Result<bool> {
+    let rows = execute!(
+        tx,
+        sqlx::query(
+            "UPDATE documents SET type = $3, name = $4, description = $5, metadata = $6, splitter = $7,
+                                  from_page = $8, to_page = $9, blob_key = $10, source_sha256 = $11,
+                                  source_bytes = $12, created_at = $13, updated_at = $13, deleted_at = NULL
+             WHERE id = $1 AND user_id = $2 AND deleted_at > $13"
+        )
+        .bind(document.id)
+        .bind(document.user_id)
+        .bind(document.r#type)
+        .bind(document.name)
+        .bind(document.description)
+        .bind(document.metadata.map(Json))
+        .bind(document.splitter.map(Json))
+        .bind(document.pages.from.map(i64::from))
+        .bind(document.pages.to.map(i64::from))
+        .bind(file.key)
+        .bind(file.sha256.as_slice())
+        .bind(i64::try_from(file.bytes).unwrap_or(i64::MAX))
+        .bind(now)
+    )?;
+    Ok(rows == 1)
+}
+
+/// Gives an upload up: what is stored of it may be purged at once. Nothing happens when it was completed.
+pub async fn give_up(tx: &mut Tx, id: DocumentId, now: Timestamp) -> Result<()> {
+    execute!(
+        tx,
+        sqlx::query("UPDATE documents SET deleted_at = $2 WHERE id = $1 AND deleted_at > $2")
+            .bind(id)
+            .bind(now)
+    )?;
+    Ok(())
+}
+
+/// The file of one of a user's documents; none when there is no such document, or it was not uploaded.
+pub async fn find(db: &Db, user: UserId, id: DocumentId) -> Result<Option<StoredFile>> {
+    Ok(on!(db, |c| sqlx::query_as(
+        "SELECT type, name, blob_key, source_sha256, source_bytes FROM documents
+         WHERE id = $1 AND user_id = $2 AND deleted_at IS NULL AND blob_key IS NOT NULL"
+    )
+    .bind(id)
+    .bind(user)
+    .fetch_optional(c))?)
+}
