@@ -193,6 +193,7 @@ CREATE TABLE agents (
     updated_at BIGINT NOT NULL
 );
 CREATE INDEX agents_by_user ON agents (user_id, id);
+CREATE INDEX agents_by_prompt ON agents (prompt_id);
 
 CREATE TABLE agent_tags (
     agent_id UUID NOT NULL REFERENCES agents (id) ON DELETE CASCADE,
@@ -214,6 +215,7 @@ CREATE TABLE agent_documents (
 CREATE INDEX agent_documents_by_user ON agent_documents (user_id, id);
 CREATE INDEX agent_documents_by_document ON agent_documents (document_id);
 
+-- calls_agent is the agent of an AGENT tool; it may be gone, which a call says.
 CREATE TABLE tools (
     id UUID NOT NULL PRIMARY KEY,
     user_id UUID NOT NULL REFERENCES users (id),
@@ -222,6 +224,7 @@ CREATE TABLE tools (
     description TEXT NOT NULL,
     metadata TEXT NOT NULL,
     metadata_sealed BYTEA,
+    calls_agent UUID,
     return_direct BOOLEAN NOT NULL,
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL

@@ -1,16 +1,14 @@
-//! What is one user's does not exist for another.
+//! What is one user's does not exist for another. That no id of another's is known anywhere is in `matrix/tenancy.rs`.
 
-use reqwest::{Method, StatusCode};
+use reqwest::StatusCode;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::support::client::{Client, data, envelope, id, send};
+use crate::support::client::{Client, data, id};
 use crate::support::in_both_modes;
 use crate::support::service::{Mode, Service};
 
 in_both_modes!(
-    another_users_ids_are_unknown_in_every_path_and_body,
-    ones_own_things_cannot_be_joined_with_another_users,
     the_lists_of_a_new_user_are_empty,
     an_owner_and_an_id_cannot_be_chosen,
     an_agent_finds_nothing_of_another_user,
@@ -43,89 +41,6 @@ impl Belongings {
             trace: own(&trace),
         }
     }
-
-    /// Ids of nothing.
-    fn of_nobody() -> Self {
-        let [document, agent, link, token, trace] = std::array::from_fn(|_| Uuid::now_v7().to_string());
-        Self { document, agent, link, token, trace }
-    }
-
-    /// Every request that names one of the ids, in an order in which their owner can make all of them.
-    fn requests(&self) -> Vec<(Method, String, Option<Value>)> {
-        let Self { document, agent, link, token, trace } = self;
-        let question = json!({ "input": { "input": "Well?" } });
-        let pair = json!({ "agentId": agent, "documentId": document });
-        vec![
-            (Method::GET, format!("/documents/{document}"), None),
-            (Method::GET, format!("/documents/{document}/chunks"), None),
-            (Method::GET, format!("/agents/{agent}"), None),
-            (Method::GET, format!("/agent-documents/{link}"), None),
-            (Method::GET, format!("/agent-documents?agentId={agent}"), None),
-            (Method::GET, format!("/api-tokens/{token}"), None),
-            (Method::GET, format!("/traces/{trace}"), None),
-            (Method::GET, format!("/traces?agentId={agent}"), None),
-            (Method::POST, format!("/agents/{agent}/predict"), Some(question)),
-            (Method::POST, "/agent-documents".to_owned(), Some(pair)),
-            (Method::POST, format!("/documents/{document}/ingest"), Some(json!({}))),
-            (Method::POST, format!("/documents/{document}/cancel"), Some(json!({}))),
-            (Method::DELETE, format!("/agent-documents/{link}"), None),
-            (Method::DELETE, format!("/api-tokens/{token}"), None),
-            (Method::DELETE, format!("/documents/{document}"), None),
-            (Method::DELETE, format!("/agents/{agent}"), None),
-        ]
-    }
-}
-
-async fn another_users_ids_are_unknown_in_every_path_and_body(mode: Mode) {
-    let service = Service::in_mode(mode).start().await;
-    let ada = service.signed_up("ada@example.com").await;
-    let grace = service.signed_up("grace@example.com").await;
-    let hers = Belongings::of(&ada, "The gate opens at nine.").await;
-    Belongings::of(&grace, "The gate closes at six.").await;
-    let before = everything(&ada).await;
-
-    let token = grace.create("/api-tokens", &json!({ "description": "another script's" })).await;
-    let script = grace.with_token(token["token"].as_str().expect("a value"));
-    for other in [&grace, &script] {
-        for (request, unknown) in hers.requests().iter().zip(Belongings::of_nobody().requests()) {
-            let (method, path, _) = request;
-            let (status, answer) = make(other, request).await;
-            assert_eq!(status, StatusCode::NOT_FOUND, "{method} {path}: {answer:#}");
-            let (_, nobodys) = make(other, &unknown).await;
-            assert_eq!(answer["error"], nobodys["error"], "{method} {path} tells that it is somebody's");
-        }
-        let (status, _) = other.predict(&hers.agent, "Well?").await;
-        assert_eq!(status, StatusCode::NOT_FOUND);
-    }
-    assert_eq!(everything(&ada).await, before, "and nothing has changed");
-
-    for request in hers.requests() {
-        let (status, answer) = make(&ada, &request).await;
-        assert_eq!(status, StatusCode::OK, "its owner can {} {}: {answer:#}", request.0, request.1);
-    }
-}
-
-async fn ones_own_things_cannot_be_joined_with_another_users(mode: Mode) {
-    let service = Service::in_mode(mode).start().await;
-    let ada = service.signed_up("ada@example.com").await;
-    let grace = service.signed_up("grace@example.com").await;
-    let hers = Belongings::of(&ada, "The gate opens at nine.").await;
-    let own = Belongings::of(&grace, "The gate closes at six.").await;
-    let (adas, graces) = (everything(&ada).await, everything(&grace).await);
-
-    for (agent, document) in [
-        (&hers.agent, &own.document),
-        (&own.agent, &hers.document),
-        (&hers.agent, &hers.document),
-        // An id of another kind is as unknown as one of nobody's.
-        (&own.document, &own.agent),
-        (&own.agent, &hers.link),
-    ] {
-        let pair = json!({ "agentId": agent, "documentId": document });
-        let (status, answer) = grace.post("/agent-documents", &pair).await;
-        assert_eq!(status, StatusCode::NOT_FOUND, "{pair}: {answer:#}");
-    }
-    assert_eq!((everything(&ada).await, everything(&grace).await), (adas, graces));
 }
 
 async fn the_lists_of_a_new_user_are_empty(mode: Mode) {
@@ -216,18 +131,6 @@ async fn ask(client: &Client, agent: &str, question: &str) -> (String, Value) {
     let (status, mut answer) = client.post(&format!("/agents/{agent}/predict"), &body).await;
     assert_eq!(status, StatusCode::OK, "{answer:#}");
     (answer["data"].as_str().expect("an answer").to_owned(), answer["trace"].take())
-}
-
-async fn make(
-    client: &Client,
-    (method, path, body): &(Method, String, Option<Value>),
-) -> (StatusCode, Value) {
-    let request = client.request(method.clone(), path);
-    let request = match body {
-        Some(body) => request.json(body),
-        None => request,
-    };
-    envelope(send(request).await).await
 }
 
 /// Everything that a user can see.

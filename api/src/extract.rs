@@ -41,7 +41,7 @@ pub(crate) trait FromFields: Sized {
 }
 
 /// Longest silence while a body is sent.
-const BODY_SILENCE: Duration = Duration::from_secs(20);
+pub(crate) const BODY_SILENCE: Duration = Duration::from_secs(20);
 
 /// Wrong fields that are named, at most.
 const NAMED_ERRORS: usize = 100;
@@ -179,6 +179,11 @@ impl<'a> Fields<'a> {
                 self.refuse(name, "must not be null; leave it out to keep it as it is");
             }
         }
+    }
+
+    /// Whether a field is there, be it null.
+    pub(crate) fn given(&self, name: &str) -> bool {
+        self.map.contains_key(name)
     }
 
     /// A field's value; null counts as absent.

@@ -54,7 +54,8 @@ pub(crate) async fn serve(
                 }
             },
         };
-        let connection = graceful.watch(connection(&http, app.clone(), stream, peer, Arc::clone(&trusted)));
+        let connection =
+            graceful.watch(connection(&http, app.clone(), stream, peer, Arc::clone(&trusted), shutdown));
         tokio::spawn(async move {
             let _slot = slot;
             // A client that breaks off is no event.
@@ -77,12 +78,16 @@ fn connection(
     stream: TcpStream,
     peer: SocketAddr,
     trusted: Arc<[IpNet]>,
+    shutdown: &Shutdown,
 ) -> impl hyper_util::server::graceful::GracefulConnection<Error = hyper::Error> + Send + use<> {
     // Answers are small; they must not wait to be packed together.
     let _ = stream.set_nodelay(true);
+    let shutdown = shutdown.clone();
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
         let client = client_address::client(peer, request.headers(), &trusted);
         request.extensions_mut().insert(ConnectInfo(client));
+        // For answers that would go on for long.
+        request.extensions_mut().insert(shutdown.clone());
         app.clone().oneshot(request.map(Body::new))
     });
     http.serve_connection(TokioIo::new(stream), service)

@@ -82,6 +82,8 @@ decl_id! {
     PromptId;
     /// A link between an agent and a document.
     AgentDocumentId;
+    /// A link between an agent and a tool.
+    AgentToolId;
     /// The record of one predict.
     TraceId;
 }

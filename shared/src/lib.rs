@@ -15,6 +15,7 @@ pub mod jobs;
 pub mod limits;
 pub mod model;
 pub mod process;
+pub mod prompt;
 pub mod redis;
 pub mod runtime;
 pub mod search;

@@ -1,4 +1,4 @@
-//! How quick the queue is. Nothing is asserted: it prints.
+//! How quick the queue and the lists are. Nothing is asserted: it prints.
 
 use std::time::Duration;
 
@@ -31,8 +31,9 @@ async fn the_queue_is_measured() {
         print(name, "POST to its answer", posted);
         print(name, "POST to claim, when idle", waits);
         let began = Instant::now();
-        let posters: Vec<_> =
-            (0..POSTERS).map(|poster| tokio::spawn(post_many(client.clone(), poster))).collect();
+        let posters: Vec<_> = (0..POSTERS)
+            .map(|poster| tokio::spawn(post_many(client.clone(), poster, MANY / POSTERS)))
+            .collect();
         for poster in posters {
             poster.await.expect("a poster does not panic");
         }
@@ -48,9 +49,37 @@ async fn the_queue_is_measured() {
     }
 }
 
-async fn post_many(client: Client, poster: usize) {
-    for number in 0..MANY / POSTERS {
+async fn post_many(client: Client, poster: usize, count: usize) {
+    for number in 0..count {
         post(&client, &format!("many {poster} {number}"), 1).await.expect("accepted");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "a measurement: scripts/soak.sh"]
+async fn a_page_of_a_list_is_measured() {
+    for (name, mode) in [("embedded", Mode::Embedded), ("cluster", Mode::Cluster)] {
+        let service = Service::in_mode(mode).start().await;
+        let client = service.signed_up("ada@example.com").await;
+        let mut there = 0;
+        for size in [1_000, 50_000] {
+            let posters: Vec<_> = (0..POSTERS)
+                .map(|poster| tokio::spawn(post_many(client.clone(), poster, (size - there) / POSTERS)))
+                .collect();
+            for poster in posters {
+                poster.await.expect("a poster does not panic");
+            }
+            there = size;
+            wait_until_idle(&client).await;
+            let mut times = Vec::new();
+            for _ in 0..SINGLE {
+                let began = Instant::now();
+                let (_, page) = client.get("/documents?limit=100").await;
+                times.push(began.elapsed());
+                assert_eq!(page["data"].as_array().map(Vec::len), Some(100));
+            }
+            print(name, &format!("a page of 100 of {size} documents"), times);
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 
 pub mod client;
 pub mod db;
+pub mod forge;
 pub mod loopback;
 pub mod model;
 pub mod pdf;

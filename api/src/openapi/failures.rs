@@ -116,7 +116,8 @@ impl Shared {
             "error": error,
             "requestId": "019a8f40-9b1c-7d55-8e02-6a4f0c1d2b3e",
         });
-        let content = ContentBuilder::new().schema(Some(Ref::from_schema_name(FAILURE))).example(Some(example));
+        let content =
+            ContentBuilder::new().schema(Some(Ref::from_schema_name(FAILURE))).example(Some(example));
         let mut response =
             ResponseBuilder::new().description(self.description).content(JSON, content.build()).build();
         add_headers(self.status, &mut response);

@@ -21,7 +21,8 @@ const VERSION: &str = "/api/v1/";
 
 /// Adds to each operation what all of its kind have.
 pub(crate) fn finish(document: &mut OpenApi) {
-    let schemas = document.components.as_ref().map(|components| components.schemas.clone()).unwrap_or_default();
+    let schemas =
+        document.components.as_ref().map(|components| components.schemas.clone()).unwrap_or_default();
     for (path, item) in &mut document.paths.paths {
         for operation in operations(item) {
             finish_operation(path, operation, &schemas);
@@ -50,7 +51,10 @@ fn finish_operation(path: &str, operation: &mut Operation, schemas: &Schemas) {
     let public = operation.security.as_ref().is_some_and(Vec::is_empty);
     let body = operation.request_body.as_ref();
     let body_has_ids = body.is_some_and(|body| {
-        body.content.values().filter_map(|content| content.schema.as_ref()).any(|schema| has_ids(schema, schemas))
+        body.content
+            .values()
+            .filter_map(|content| content.schema.as_ref())
+            .any(|schema| has_ids(schema, schemas))
     });
     let query = || parameters(operation).filter(|parameter| parameter.parameter_in == ParameterIn::Query);
     let has_query = query().next().is_some();
@@ -141,8 +145,7 @@ fn add_idempotency(operation: &mut Operation) {
         .min_length(Some(1))
         .max_length(Some(255))
         .examples([json!("5b0c7c9e-6d5f-4c1b-9f5e-0f2f4f1c9a11")]);
-    let description =
-        "Any text of your own. The same request with the same key within 24 hours gets the first answer again.";
+    let description = "Any text of your own. The same request with the same key within 24 hours gets the first answer again.";
     add_parameter(operation, parameter(IDEMPOTENCY_KEY, ParameterIn::Header, description, key));
     if let Some(response) = success(operation) {
         let description = "`true` when this answer was given before to the same `Idempotency-Key`.";

@@ -1,16 +1,16 @@
 //! The OpenAPI document, and pages to browse it. They need no credentials, and load nothing from anywhere else.
 
-use std::{borrow::Cow, fmt::Write, sync::Arc};
+use std::{borrow::Cow, sync::Arc};
 
 use axum::{
     Router,
     body::Bytes,
-    extract::Path,
-    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
+    extract::{Path, rejection::PathRejection},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Redirect, Response},
     routing::get,
 };
-use lectern_shared::secrets::sha256;
+use lectern_shared::secrets::{hex, sha256};
 use utoipa::openapi::OpenApi;
 use utoipa_swagger_ui::Config;
 
@@ -28,7 +28,8 @@ const VENDORED: [&str; 3] = ["swagger-ui.css", "swagger-ui-bundle.js", "favicon-
 /// The paths of the document and the pages. They are for readers of the interface and no part of it.
 #[expect(clippy::disallowed_methods, reason = "the document does not describe itself and its pages")]
 pub(crate) fn router(document: &OpenApi) -> Router<AppState> {
-    let json = document.to_json().inspect_err(|error| tracing::error!(%error, "there is no OpenAPI document"));
+    let json =
+        document.to_json().inspect_err(|error| tracing::error!(%error, "there is no OpenAPI document"));
     let json = json.ok().map(|json| File::new("application/json", Bytes::from(json)));
     let json = move |headers: HeaderMap| async move {
         json.as_ref().map(|json| json.answer(&headers)).ok_or_else(ApiError::internal)
@@ -42,7 +43,11 @@ pub(crate) fn router(document: &OpenApi) -> Router<AppState> {
         .route("/docs/", get(async move |headers: HeaderMap| index.answer("index.html", &headers).await))
         .route(
             "/docs/{file}",
-            get(async move |Path(file): Path<String>, headers: HeaderMap| pages.answer(&file, &headers).await),
+            get(async move |file: Result<Path<String>, PathRejection>, headers: HeaderMap| match file {
+                Ok(Path(file)) => pages.answer(&file, &headers).await,
+                // Bytes that are no text name nothing.
+                Err(_) => Err(unknown_path().await),
+            }),
         )
 }
 
@@ -94,14 +99,12 @@ struct File {
 
 impl File {
     fn new(content_type: &str, bytes: Bytes) -> Self {
-        let mut etag = String::from("\"");
-        for byte in sha256(&bytes).iter().take(16) {
-            let _ = write!(etag, "{byte:02x}");
-        }
-        etag.push('"');
+        // Half of the digest is unique enough.
+        let etag = format!("\"{}\"", hex(sha256(&bytes).get(..16).unwrap_or_default()));
         let unknown = HeaderValue::from_static("application/octet-stream");
         Self {
             content_type: HeaderValue::from_str(content_type).unwrap_or(unknown),
+            // Hexadecimal digits in quotes are a valid header.
             etag: HeaderValue::from_str(&etag).unwrap_or_else(|_| HeaderValue::from_static("\"\"")),
             bytes,
         }
@@ -109,14 +112,12 @@ impl File {
 
     /// The content, unless the client says that it has it.
     fn answer(&self, headers: &HeaderMap) -> Response {
-        const NO_REFERRER: (HeaderName, HeaderValue) =
-            (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
         // Kept, but asked for again each time: the next version has other content at the same path.
         let caching = [
             (header::ETAG, self.etag.clone()),
             (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
             (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
-            NO_REFERRER,
+            (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
         ];
         if self.is_known(headers) {
             return (StatusCode::NOT_MODIFIED, caching).into_response();
@@ -127,7 +128,8 @@ impl File {
     }
 
     fn is_known(&self, headers: &HeaderMap) -> bool {
-        let known = headers.get_all(header::IF_NONE_MATCH).into_iter().filter_map(|value| value.to_str().ok());
+        let known =
+            headers.get_all(header::IF_NONE_MATCH).into_iter().filter_map(|value| value.to_str().ok());
         known.flat_map(|tags| tags.split(',')).any(|tag| {
             let tag = tag.trim();
             tag == "*" || tag.trim_start_matches("W/").as_bytes() == self.etag.as_bytes()
@@ -154,7 +156,10 @@ mod tests {
         assert_eq!(named, VENDORED.len() + 1, "each file but the page itself is named once");
         assert_eq!(files.len(), named + 1);
         for text in [page, include_str!("docs/start.js")] {
-            assert!(!text.contains("//"), "an address of another host, or a comment that the browser needs not");
+            assert!(
+                !text.contains("//"),
+                "an address of another host, or a comment that the browser needs not"
+            );
         }
     }
 

@@ -2,12 +2,15 @@
 
 mod agent_documents;
 mod agents;
+mod agent_tools;
 mod api_tokens;
 mod auth;
 pub(crate) mod docs;
 mod documents;
 pub(crate) mod health;
 mod predict;
+mod prompts;
+mod tools;
 mod traces;
 mod users;
 
@@ -23,10 +26,13 @@ pub(crate) fn v1() -> OpenApiRouter<AppState> {
         .merge(auth::router())
         .merge(users::router())
         .merge(api_tokens::router())
-        .merge(documents::router().into())
+        .merge(documents::router())
         .merge(agents::router().into())
         .merge(agent_documents::router().into())
+        .merge(prompts::router())
         .merge(predict::router())
+        .merge(tools::router())
+        .merge(agent_tools::router())
         .merge(traces::router())
 }
 

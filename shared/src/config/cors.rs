@@ -21,7 +21,9 @@ pub(super) fn origins(text: &str) -> Parsed<CorsOrigins> {
     match text.trim() {
         "" => Ok(CorsOrigins::None),
         "*" => Ok(CorsOrigins::Any),
-        text => text.split(',').map(|text| origin(text.trim())).collect::<Parsed<_>>().map(CorsOrigins::Exactly),
+        text => {
+            text.split(',').map(|text| origin(text.trim())).collect::<Parsed<_>>().map(CorsOrigins::Exactly)
+        }
     }
 }
 
@@ -33,8 +35,9 @@ fn origin(text: &str) -> Parsed<String> {
         )
     };
     let (_, authority) = text.split_once("://").ok_or_else(wrong)?;
-    // The parser is lenient: it takes a user's name, a path, and an empty port, none of which an origin has.
-    if authority.is_empty() || authority.ends_with(':') || authority.contains(['/', '\\', '?', '#', '@']) {
+    // The parser is lenient: it takes a user's name, a path, an empty port and wildcards, none of which an origin has.
+    if authority.is_empty() || authority.ends_with(':') || authority.contains(['/', '\\', '?', '#', '@', '*'])
+    {
         return Err(wrong());
     }
     let url = Url::parse(text).map_err(|_| wrong())?;

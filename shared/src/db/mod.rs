@@ -15,11 +15,13 @@ pub mod index_segments;
 pub mod jobs;
 mod json;
 pub mod migrate;
+pub mod prompts;
 pub mod singletons;
 #[cfg(test)]
 pub mod testing;
 #[cfg(test)]
 mod tests;
+pub mod tools;
 pub mod traces;
 
 use sqlx::{PgConnection, PgPool, PgTransaction, SqliteConnection, SqlitePool, SqliteTransaction};

@@ -4,6 +4,8 @@ pub mod agent;
 pub mod document;
 pub mod job;
 pub mod place;
+pub mod prompt;
+pub mod tool;
 pub mod user;
 
 /// Declares an enum that is one fixed word in JSON, in the store and in messages.

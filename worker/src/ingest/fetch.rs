@@ -1,10 +1,13 @@
-//! Getting a source: what is inline is at hand, everything else comes through the egress client into a temporary file, so
-//! that its size does not matter to memory.
+//! Getting a source: what is inline is at hand; an upload comes from the blob store and everything else through the egress
+//! client into a temporary file, so that its size does not matter to memory.
+
+use std::time::Duration;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use lectern_shared::{
+    blobs::BlobError,
     egress::{Limits, Request, Response},
-    model::document::{Source, SourceAuthorization},
+    model::document::{DocumentType, Source, SourceAuthorization},
     runtime::Runtime,
     secrets::Place,
 };
@@ -12,7 +15,8 @@ use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderName, HeaderValue}
 use secrecy::ExposeSecret;
 use tokio::{
     fs::File,
-    io::{AsyncSeekExt, AsyncWriteExt},
+    io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt},
+    time::timeout,
 };
 use url::Url;
 
@@ -23,7 +27,9 @@ use crate::{
 };
 
 /// A server that sends nothing for so long is given up.
-const SILENCE: std::time::Duration = std::time::Duration::from_secs(20);
+const SILENCE: Duration = Duration::from_secs(20);
+/// Bytes that are taken from the blob store at a time.
+const PIECE: usize = 64 << 10;
 
 /// Gets a document's source.
 pub(super) async fn fetch(
@@ -33,6 +39,11 @@ pub(super) async fn fetch(
 ) -> Result<Fetched, Failure> {
     if let Some(content) = &source.content {
         return Ok(Fetched::Inline(content.clone()));
+    }
+    if let Some(key) = &source.blob_key {
+        let within = runtime.settings.limits.fetch_timeout;
+        let stored = timeout(within, stored(runtime, source, key, progress)).await;
+        return stored.unwrap_or_else(|_| Err(silent()));
     }
     let url = Url::parse(&source.url)
         .map_err(|_| Failure::permanent("invalid_url", "The document's url is not a valid address."))?;
@@ -50,7 +61,70 @@ pub(super) async fn fetch(
     let total =
         response.headers.get(reqwest::header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse().ok());
     let (file, bytes) = save(response, total, progress).await?;
-    Ok(Fetched::Download(Box::new(Download { file, bytes, content_type, charset, url: final_url })))
+    Ok(Fetched::Download(Box::new(Download { file, bytes, content_type, charset, url: Some(final_url) })))
+}
+
+/// Gets an upload.
+async fn stored(
+    runtime: &Runtime,
+    source: &Source,
+    key: &str,
+    progress: &ProgressReporter,
+) -> Result<Fetched, Failure> {
+    let mut reader = runtime.blobs.get(key).await.map_err(blob_failure)?;
+    let limit = runtime.settings.limits.source_bytes;
+    let mut file = temporary_file().await?;
+    let mut piece = vec![0; PIECE];
+    let mut bytes = 0_u64;
+    loop {
+        let read = timeout(SILENCE, reader.read(&mut piece)).await.map_err(|_| silent())?;
+        let read = match read.map_err(|error| blob_failure(error.into()))? {
+            0 => break,
+            read => read,
+        };
+        bytes += read as u64;
+        if bytes > limit {
+            let message = format!("The file has more than {limit} bytes, the most that is ingested.");
+            return Err(Failure::permanent("too_large", message));
+        }
+        file.write_all(piece.get(..read).unwrap_or_default()).await?;
+        progress.at(bytes, None, "bytes");
+    }
+    file.flush().await?;
+    file.rewind().await?;
+    let content_type = match source.r#type {
+        DocumentType::Pdf => Some("application/pdf"),
+        DocumentType::Csv => Some("text/csv"),
+        DocumentType::Txt => Some("text/plain"),
+        DocumentType::Url | DocumentType::Video => None,
+    };
+    let content_type = content_type.map(str::to_owned);
+    Ok(Fetched::Download(Box::new(Download { file, bytes, content_type, charset: None, url: None })))
+}
+
+fn silent() -> Failure {
+    Failure::Outage("the blob store does not answer in time".to_owned())
+}
+
+/// What an upload's owner is told when it cannot be read.
+fn blob_failure(error: BlobError) -> Failure {
+    match error {
+        BlobError::NotFound => {
+            tracing::error!("an uploaded file is missing in the blob store");
+            Failure::permanent("not_found", "The uploaded file is not there any more. Upload it again.")
+        }
+        BlobError::Io(error) => match error.downcast::<BlobError>() {
+            Ok(error) => blob_failure(error),
+            Err(error) => Failure::Internal(format!("the blob store failed: {error}")),
+        },
+        error @ (BlobError::Unavailable { .. } | BlobError::Foreign(_)) => Failure::Outage(error.to_string()),
+        error @ BlobError::TooLarge { .. } => Failure::Internal(error.to_string()),
+    }
+}
+
+async fn temporary_file() -> Result<File, Failure> {
+    let file = tokio::task::spawn_blocking(tempfile::tempfile).await.map_err(|_| Failure::Panicked)??;
+    Ok(File::from_std(file))
 }
 
 async fn save(
@@ -58,8 +132,7 @@ async fn save(
     total: Option<u64>,
     progress: &ProgressReporter,
 ) -> Result<(File, u64), Failure> {
-    let file = tokio::task::spawn_blocking(tempfile::tempfile).await.map_err(|_| Failure::Panicked)??;
-    let mut file = File::from_std(file);
+    let mut file = temporary_file().await?;
     let mut bytes = 0_u64;
     while let Some(part) = response.chunk().await? {
         file.write_all(&part).await?;

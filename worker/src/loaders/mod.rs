@@ -31,7 +31,7 @@ const SNIFFED: usize = 1_024;
 pub(crate) enum Fetched {
     /// Text that came with the document.
     Inline(String),
-    /// What an address answered.
+    /// What an address answered, or what was uploaded.
     Download(Box<Download>),
 }
 
@@ -42,12 +42,12 @@ pub(crate) struct Download {
     pub(crate) file: File,
     /// How many.
     pub(crate) bytes: u64,
-    /// What the server called them, lower-case, without parameters.
+    /// What the server, or the document's type, calls them, lower-case, without parameters.
     pub(crate) content_type: Option<String>,
     /// The encoding that the server named.
     pub(crate) charset: Option<String>,
-    /// Where redirects led.
-    pub(crate) url: Url,
+    /// Where redirects led; none for an upload.
+    pub(crate) url: Option<Url>,
 }
 
 /// What a loader works with.
@@ -111,7 +111,7 @@ pub(crate) async fn load(
             let Download { mut file, bytes, content_type, charset, url } = *download;
             let source = SourceInfo {
                 title: None,
-                canonical_url: Some(without_credentials(url)),
+                canonical_url: url.map(without_credentials),
                 mime_type: content_type.clone(),
                 bytes: Some(bytes),
             };
@@ -130,7 +130,7 @@ pub(crate) async fn load(
                 Format::Text => text::load(file, bytes, charset, context).await?,
                 Format::Html => {
                     return Err(unsupported(
-                        "The address answers with a web page. Web pages cannot be ingested yet; give the address of a text or PDF file.",
+                        "The source is a web page. Web pages cannot be ingested yet; give a text or PDF file.",
                     ));
                 }
                 Format::Binary => {

@@ -1,5 +1,7 @@
 //! Documents.
 
+mod uploads;
+
 use std::time::Duration;
 
 use serde_json::json;
@@ -251,7 +253,12 @@ async fn tombstones_come_oldest_first() {
             delete(&t.db, user, ids[ids.len() - 1], deleted_at).await;
         }
         assert_eq!(documents::tombstones(&t.db, at(100), 2).await.unwrap(), [ids[1], ids[2]], "{}", t.name);
-        assert_eq!(documents::tombstones(&t.db, at(100), 9).await.unwrap(), [ids[1], ids[2], ids[0]], "{}", t.name);
+        assert_eq!(
+            documents::tombstones(&t.db, at(100), 9).await.unwrap(),
+            [ids[1], ids[2], ids[0]],
+            "{}",
+            t.name
+        );
     }
 }
 
@@ -332,5 +339,106 @@ async fn only_its_owner_can_lock_a_document_and_only_while_it_lives() {
         assert!(!lock(stranger).await, "{}", t.name);
         commit!(t.db, |tx| documents::delete(tx, owner, id, at(2), at(2)));
         assert!(!lock(owner).await, "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn a_changed_document_is_read_as_it_was_changed() {
+    for t in &both().await {
+        let (owner, other) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        let id = document(&t.db, owner, "before", at(0)).await;
+        let metadata = json!({"year": 2026});
+        let splitter = Splitter { r#type: SplitterType::Token, chunk_size: 400, chunk_overlap: 60 };
+        let after = NewDocument {
+            id,
+            description: "about it",
+            url: "https://example.com/a",
+            content: None,
+            metadata: metadata.as_object(),
+            splitter: Some(&splitter),
+            pages: PageRange { from: Some(2), to: None },
+            authorization_sealed: Some(b"sealed"),
+            ..plain(owner, "after")
+        };
+        let stranger = NewDocument { id, ..plain(other, "stranger") };
+        assert!(!commit!(t.db, |tx| documents::update(tx, &stranger, at(1))), "{}", t.name);
+        assert!(commit!(t.db, |tx| documents::update(tx, &after, at(2))), "{}", t.name);
+        let read = commit!(t.db, |tx| documents::find_in(tx, owner, id)).unwrap();
+        assert_eq!(
+            (&*read.name, &*read.description, &*read.url),
+            ("after", after.description, after.url),
+            "{}",
+            t.name
+        );
+        assert_eq!(Some(&read.metadata.unwrap().0), metadata.as_object(), "{}", t.name);
+        assert_eq!((read.created_at, read.updated_at), (at(0), at(2)), "{}", t.name);
+        let source = commit!(t.db, |tx| documents::source_in(tx, owner, id)).unwrap();
+        assert_eq!((source.content, source.from_page, source.to_page), (None, Some(2), None), "{}", t.name);
+        assert_eq!(source.authorization_sealed.as_deref(), Some(&b"sealed"[..]), "{}", t.name);
+        assert_eq!(source.splitter.unwrap().0, splitter, "{}", t.name);
+
+        let plain = NewDocument { id, ..plain(owner, "plain") };
+        assert!(commit!(t.db, |tx| documents::update(tx, &plain, at(3))), "{}", t.name);
+        let read = documents::find(&t.db, owner, id).await.unwrap().unwrap();
+        assert!(read.metadata.is_none() && read.splitter.is_none() && read.from_page.is_none(), "{}", t.name);
+        delete(&t.db, owner, id, 4).await;
+        assert!(!commit!(t.db, |tx| documents::update(tx, &plain, at(5))), "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn a_document_can_be_indexed_again_from_what_is_stored() {
+    for t in &both().await {
+        let owner = user(&t.db, at(0)).await;
+        let (id, _) = published(&t.db, owner, "one", &["text"], at(0)).await;
+        enqueue(&t.db, owner, id, at(1)).await;
+        let warnings =
+            [crate::model::job::Warning { code: "bad".to_owned(), message: "Bad.".to_owned(), count: 2 }];
+        commit!(t.db, |tx| documents::from_stored(tx, id, &warnings));
+        let ingestion = documents::ingestion(&t.db, owner, id).await.unwrap().unwrap();
+        assert_eq!(
+            (ingestion.state, &ingestion.warnings.0[..]),
+            (JobState::Queued, &warnings[..]),
+            "{}",
+            t.name
+        );
+        let held = claim(&t.db, at(1)).await.unwrap();
+        assert!(held.from_stored, "{}", t.name);
+        // What comes while a worker holds it asks for the source.
+        enqueue(&t.db, owner, id, at(2)).await;
+        commit!(t.db, |tx| documents::from_stored(tx, id, &[]));
+        let generation = staged(&t.db, &held, &["text"], at(2)).await;
+        crate::db::testing::publish(&t.db, &held, generation, at(2)).await;
+        assert!(!claim(&t.db, at(3)).await.unwrap().from_stored, "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn an_ingestion_is_followed_by_its_owner_until_the_document_is_deleted() {
+    for t in &both().await {
+        let (owner, other) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        let held = claimed(&t.db, owner, "one", at(0)).await;
+        let id = held.document_id;
+        let ingestion = documents::ingestion(&t.db, owner, id).await.unwrap().unwrap();
+        assert_eq!((ingestion.state, ingestion.attempts), (JobState::Running, 1), "{}", t.name);
+        assert!(documents::ingestion(&t.db, other, id).await.unwrap().is_none(), "{}", t.name);
+        delete(&t.db, owner, id, 1).await;
+        assert!(documents::ingestion(&t.db, owner, id).await.unwrap().is_none(), "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn what_a_document_holds_is_counted_over_all_its_generations() {
+    for t in &both().await {
+        let (owner, other) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        let (id, _) = published(&t.db, owner, "one", &["a", "b"], at(0)).await;
+        published(&t.db, owner, "another", &["x", "y", "z"], at(0)).await;
+        enqueue(&t.db, owner, id, at(1)).await;
+        let held = claim(&t.db, at(1)).await.unwrap();
+        staged(&t.db, &held, &["c"], at(1)).await;
+        let holdings = commit!(t.db, |tx| documents::holdings(tx, owner, id));
+        let expected = documents::Holdings { generations: 2, chunks: 3, blobs: 0 };
+        assert_eq!(holdings, Some(expected), "{}", t.name);
+        assert_eq!(commit!(t.db, |tx| documents::holdings(tx, other, id)), None, "{}", t.name);
     }
 }

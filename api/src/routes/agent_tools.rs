@@ -1,0 +1,221 @@
+//! Links between agents and tools.
+
+use axum::{extract::State, http::Uri};
+use lectern_shared::{
+    clock::Timestamp,
+    db::{self, tools::Linked},
+    ids::{AgentId, AgentToolId, ToolId, UserId},
+    model::tool::AgentTool,
+    runtime::Runtime,
+};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{tools::circle, users::Nothing};
+use crate::{
+    auth::Caller,
+    error::ApiError,
+    extract::{Fields, FromFields, PathId, parameter},
+    idempotency::Create,
+    openapi::Data,
+    response::{Answer, Paging, data, list},
+    state::AppState,
+};
+
+pub(crate) fn router() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new().routes(routes!(index, create)).routes(routes!(find, remove))
+}
+
+/// A link between an agent and a tool.
+#[derive(Serialize, ToSchema)]
+#[schema(as = AgentTool)]
+#[serde(rename_all = "camelCase")]
+struct AgentToolView {
+    /// Its id.
+    #[schema(value_type = String)]
+    id: AgentToolId,
+    /// The agent's id.
+    #[schema(value_type = String)]
+    agent_id: AgentId,
+    /// Always empty.
+    #[schema(value_type = Object)]
+    agent: Map<String, Value>,
+    /// The tool's id.
+    #[schema(value_type = String)]
+    tool_id: ToolId,
+    /// Always empty.
+    #[schema(value_type = Object)]
+    tool: Map<String, Value>,
+    /// The owner of both.
+    #[schema(value_type = String)]
+    user_id: UserId,
+    /// When they were linked.
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+}
+
+impl From<&AgentTool> for AgentToolView {
+    fn from(link: &AgentTool) -> Self {
+        Self {
+            id: link.id,
+            agent_id: link.agent_id,
+            agent: Map::new(),
+            tool_id: link.tool_id,
+            tool: Map::new(),
+            user_id: link.user_id,
+            created_at: link.created_at,
+        }
+    }
+}
+
+fn example() -> Value {
+    json!({
+        "id": "019a8f46-02aa-7a3d-8f0b-6c1d2e3f4a5b",
+        "agentId": "019a8f41-9c33-7d21-b0aa-7e54d1c2b3f0",
+        "agent": {},
+        "toolId": "019a8f44-7d10-7b52-9c1e-52d6a1f0b3e7",
+        "tool": {},
+        "userId": "019a8f3c-5b1e-7c40-9d2a-3f6b8e1c7a55",
+        "createdAt": "2026-01-31T08:11:00.000000+00:00",
+    })
+}
+
+fn unknown() -> ApiError {
+    ApiError::not_found("link")
+}
+
+/// A new link.
+#[derive(ToSchema)]
+#[schema(as = NewAgentTool, rename_all = "camelCase")]
+#[allow(dead_code, reason = "it describes the JSON; the values are read one by one")]
+struct NewLink {
+    /// One of your agents.
+    agent_id: String,
+    /// One of your tools.
+    tool_id: String,
+}
+
+struct Body {
+    agent: Option<AgentId>,
+    tool: Option<ToolId>,
+}
+
+impl FromFields for Body {
+    fn from_fields(fields: &mut Fields<'_>) -> Self {
+        Self { agent: fields.id("agentId"), tool: fields.id("toolId") }
+    }
+}
+
+/// Link an agent and a tool
+///
+/// From now on the agent can use the tool. Linking the same pair again gives the first link. An AGENT tool with which the
+/// agent could come to ask itself is refused.
+#[utoipa::path(
+    post,
+    path = "/agent-tools",
+    tag = "Agent tools",
+    operation_id = "createAgentTool",
+    request_body(content = NewLink, example = json!({
+        "agentId": "019a8f41-9c33-7d21-b0aa-7e54d1c2b3f0",
+        "toolId": "019a8f44-7d10-7b52-9c1e-52d6a1f0b3e7",
+    })),
+    responses((
+        status = 200,
+        description = "The link",
+        body = inline(Data<AgentToolView>),
+        example = json!({"success": true, "data": example()}),
+    )),
+)]
+async fn create(
+    State(runtime): State<Runtime>,
+    caller: Caller,
+    Create { body, once }: Create<Body>,
+) -> Answer {
+    let agent = body.agent.ok_or_else(|| ApiError::not_found("agent"))?;
+    let tool = body.tool.ok_or_else(|| ApiError::not_found("tool"))?;
+    let mut tx = runtime.db.begin().await?;
+    match db::tools::link(&mut tx, caller.id(), agent, tool, runtime.clock.now()).await? {
+        Linked::Yes(link) => once.commit(&runtime, tx, &AgentToolView::from(&link)).await,
+        Linked::Unknown => Err(ApiError::not_found("agent or tool")),
+        Linked::Circle => Err(circle("toolId")),
+    }
+}
+
+/// List links between agents and tools
+///
+/// Newest first; those of one agent with `agentId`.
+#[utoipa::path(
+    get,
+    path = "/agent-tools",
+    tag = "Agent tools",
+    operation_id = "listAgentTools",
+    params(("agentId" = Option<String>, Query, description = "Only the links of this agent")),
+    responses((
+        status = 200,
+        description = "The links",
+        body = inline(Data<Vec<AgentToolView>>),
+        example = json!({"success": true, "data": [example()]}),
+    )),
+)]
+async fn index(State(runtime): State<Runtime>, caller: Caller, uri: Uri, paging: Paging) -> Answer {
+    let unknown = || ApiError::not_found("agent");
+    let agent: Option<AgentId> =
+        parameter(&uri, "agentId").map(|text| text.parse()).transpose().map_err(|_| unknown())?;
+    if let Some(agent) = agent {
+        db::agents::find(&runtime.db, caller.id(), agent).await?.ok_or_else(unknown)?;
+    }
+    list(paging, move |before, limit| {
+        let (db, user) = (runtime.db.clone(), caller.id());
+        async move {
+            let links = db::tools::list_links(&db, user, agent, before.into(), limit).await?;
+            Ok(links.iter().map(|link| (*link.id.as_uuid(), json!(AgentToolView::from(link)))).collect())
+        }
+    })
+    .await
+}
+
+/// Get a link between an agent and a tool
+#[utoipa::path(
+    get,
+    path = "/agent-tools/{id}",
+    tag = "Agent tools",
+    operation_id = "getAgentTool",
+    params(("id" = String, Path, description = "The link's id")),
+    responses((
+        status = 200,
+        description = "The link",
+        body = inline(Data<AgentToolView>),
+        example = json!({"success": true, "data": example()}),
+    )),
+)]
+async fn find(State(runtime): State<Runtime>, caller: Caller, PathId(id): PathId<AgentToolId>) -> Answer {
+    let link = db::tools::find_link(&runtime.db, caller.id(), id).await?.ok_or_else(unknown)?;
+    Ok(data(AgentToolView::from(&link)))
+}
+
+/// Delete a link between an agent and a tool
+///
+/// The agent cannot use the tool any more. Both stay.
+#[utoipa::path(
+    delete,
+    path = "/agent-tools/{id}",
+    tag = "Agent tools",
+    operation_id = "deleteAgentTool",
+    params(("id" = String, Path, description = "The link's id")),
+    responses((
+        status = 200,
+        description = "It is gone",
+        body = inline(Data<Nothing>),
+        example = json!({"success": true, "data": null}),
+    )),
+)]
+async fn remove(State(runtime): State<Runtime>, caller: Caller, PathId(id): PathId<AgentToolId>) -> Answer {
+    let mut tx = runtime.db.begin().await?;
+    if !db::tools::unlink(&mut tx, caller.id(), id).await? {
+        return Err(unknown());
+    }
+    tx.commit().await?;
+    Ok(data(Nothing))
+}

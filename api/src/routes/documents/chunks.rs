@@ -1,0 +1,112 @@
+//! The passages of a document.
+
+use axum::{
+    Json,
+    extract::{FromRequestParts, State},
+    http::request::Parts,
+    response::IntoResponse,
+};
+use lectern_shared::{db, ids::DocumentId, runtime::Runtime};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{load, view::ChunkView};
+use crate::{
+    auth::Caller,
+    error::{ApiError, FieldError},
+    extract::{PathId, parameter},
+    response::Answer,
+};
+
+/// Passages at a time, at most and when nothing is said.
+const PAGE: u32 = 200;
+
+/// Passages are listed in the order of the source, from a number on.
+pub(super) struct ChunkPaging {
+    limit: u32,
+    from: i64,
+}
+
+impl<S: Sync> FromRequestParts<S> for ChunkPaging {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        let mut wrong = Vec::new();
+        let mut refuse = |path: &str, message: String| {
+            wrong.push(FieldError { path: path.to_owned(), message });
+        };
+        let mut paging = Self { limit: PAGE, from: 0 };
+        match parameter(&parts.uri, "limit").map(|text| text.parse()) {
+            None => {}
+            Some(Ok(limit @ 1..=PAGE)) => paging.limit = limit,
+            Some(Ok(_) | Err(_)) => refuse("limit", format!("must be a number between 1 and {PAGE}")),
+        }
+        match parameter(&parts.uri, "cursor").map(|text| text.parse()) {
+            None => {}
+            Some(Ok(from @ 0..)) => paging.from = from,
+            Some(Ok(_) | Err(_)) => {
+                refuse("cursor", "must be the nextCursor of an earlier answer".to_owned());
+            }
+        }
+        if wrong.is_empty() { Ok(paging) } else { Err(ApiError::invalid(wrong)) }
+    }
+}
+
+/// Some of a document's passages.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ChunkPage {
+    /// True when the call succeeded.
+    success: bool,
+    /// The passages, in the order of the source.
+    data: Vec<ChunkView>,
+    /// Where the next page begins; absent on the last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+/// List a document's passages
+///
+/// Shows what is searched of a document, in the order of the source, at most 200 passages at a time; none before its first
+/// ingestion has succeeded.
+#[utoipa::path(
+    get,
+    path = "/documents/{id}/chunks",
+    tag = "Documents",
+    operation_id = "listDocumentChunks",
+    params(
+        ("id" = String, Path, description = "The document's id"),
+        ("limit" = Option<u32>, Query, description = "Passages at a time", minimum = 1, maximum = 200),
+        ("cursor" = Option<String>, Query, description = "The `nextCursor` of the page before"),
+    ),
+    responses((
+        status = 200,
+        description = "Passages",
+        body = inline(ChunkPage),
+        example = json!({
+            "success": true,
+            "data": [{
+                "chunkId": "6f1c2a6e-0d8e-5b0f-9a55-0c1f7f1d2b90",
+                "ordinal": 0,
+                "text": "Every new colleague has a mentor for the first three months.",
+                "place": {"page": 3, "pageEnd": 3, "charStart": 1804, "charEnd": 1864},
+                "tokens": 13,
+            }],
+            "nextCursor": "1",
+        }),
+    )),
+)]
+pub(super) async fn list(
+    State(runtime): State<Runtime>,
+    caller: Caller,
+    PathId(id): PathId<DocumentId>,
+    paging: ChunkPaging,
+) -> Answer {
+    load(&runtime, &caller, id).await?;
+    let mut chunks = db::chunks::list(&runtime.db, caller.id(), id, paging.from, paging.limit + 1).await?;
+    let more = chunks.len() > paging.limit as usize;
+    chunks.truncate(paging.limit as usize);
+    let next_cursor = chunks.last().filter(|_| more).map(|chunk| (chunk.ordinal + 1).to_string());
+    let data = chunks.into_iter().map(ChunkView::from).collect();
+    Ok(Json(ChunkPage { success: true, data, next_cursor }).into_response())
+}

@@ -1,0 +1,121 @@
+//! The ingestion of a document as it goes on, as a stream of events. The worker may be another process, so the database is
+//! asked; it is one row by its key.
+
+use std::{convert::Infallible, future::pending, time::Duration};
+
+use axum::{
+    Extension,
+    extract::State,
+    response::{
+        IntoResponse, Sse,
+        sse::{Event, KeepAlive},
+    },
+};
+use futures::{StreamExt, stream};
+use lectern_shared::{
+    db,
+    ids::{DocumentId, UserId},
+    model::job::Ingestion,
+    runtime::Runtime,
+    shutdown::Shutdown,
+};
+use serde::Serialize;
+use serde_json::json;
+
+use super::{unknown, view::IngestionView};
+use crate::{auth::Caller, extract::PathId, response::Answer};
+
+/// How often the database is asked.
+const EVERY: Duration = Duration::from_millis(500);
+/// How often something is sent when nothing happens, so that nothing on the way takes the connection for dead.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// Follow an ingestion
+///
+/// Streams how the ingestion of a document goes, as server-sent events: an event `ingestion` with the document's `ingestion` as
+/// JSON, at once and whenever it changes. The stream ends after the one whose status is `SUCCEEDED`, `FAILED` or `CANCELLED`.
+/// When the document is deleted, it ends with an event `deleted`, and when the service cannot go on, with an event `error`
+/// (`code`, `message`) or, when it is stopped, without one: connect again.
+#[utoipa::path(
+    get,
+    path = "/documents/{id}/events",
+    tag = "Documents",
+    operation_id = "followIngestion",
+    params(("id" = String, Path, description = "The document's id")),
+    responses((
+        status = 200,
+        description = "Events, until the ingestion has ended",
+        content_type = "text/event-stream",
+        body = String,
+        example = "event: ingestion\ndata: {\"status\":\"RUNNING\",\"stage\":\"PARSE\"}\n\nevent: ingestion\ndata: {\"status\":\"SUCCEEDED\",\"stage\":\"INDEX\"}\n\n",
+    )),
+)]
+pub(super) async fn follow(
+    State(runtime): State<Runtime>,
+    caller: Caller,
+    shutdown: Option<Extension<Shutdown>>,
+    PathId(id): PathId<DocumentId>,
+) -> Answer {
+    let user = caller.id();
+    let first = db::documents::ingestion(&runtime.db, user, id).await?.ok_or_else(unknown)?;
+    let follower = Follower { runtime, user, id, unread: Some(first), shown: None };
+    let events = stream::unfold(Some(follower), |follower| async { follower?.next().await });
+    let stopped = async move {
+        match shutdown {
+            Some(Extension(shutdown)) => shutdown.soft().cancelled().await,
+            None => pending().await,
+        }
+    };
+    let events = events.map(Ok::<_, Infallible>).take_until(Box::pin(stopped));
+    Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response())
+}
+
+struct Follower {
+    runtime: Runtime,
+    user: UserId,
+    id: DocumentId,
+    /// What was read and is to be looked at before the database is asked again.
+    unread: Option<Ingestion>,
+    shown: Option<IngestionView>,
+}
+
+impl Follower {
+    /// The next event, and who makes the one after it, if there is to be one.
+    async fn next(mut self) -> Option<(Event, Option<Self>)> {
+        loop {
+            let read = match self.unread.take() {
+                Some(first) => Ok(Some(first)),
+                None => {
+                    tokio::time::sleep(EVERY).await;
+                    db::documents::ingestion(&self.runtime.db, self.user, self.id).await
+                }
+            };
+            let ingestion = match read {
+                Ok(Some(ingestion)) => IngestionView::from(ingestion),
+                Ok(None) => return Some((event("deleted", &json!({"id": self.id}))?, None)),
+                Err(error) => {
+                    tracing::warn!(%error, "an ingestion cannot be followed any more");
+                    let message = "A part of the service is away; connect again shortly.";
+                    return Some((
+                        event("error", &json!({"code": "unavailable", "message": message}))?,
+                        None,
+                    ));
+                }
+            };
+            if self.shown.as_ref() == Some(&ingestion) {
+                continue;
+            }
+            let event = event("ingestion", &ingestion)?;
+            if ingestion.status.is_final() {
+                return Some((event, None));
+            }
+            self.shown = Some(ingestion);
+            return Some((event, Some(self)));
+        }
+    }
+}
+
+fn event(name: &str, data: &impl Serialize) -> Option<Event> {
+    let event = Event::default().event(name).json_data(data);
+    event.inspect_err(|error| tracing::error!(%error, "an event cannot be written as JSON")).ok()
+}

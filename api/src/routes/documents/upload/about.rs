@@ -1,0 +1,157 @@
+//! What the parts of an upload besides the file say of the document.
+
+use lectern_shared::{
+    blobs::Stored,
+    model::document::{DocumentType, PageRange, Splitter},
+    secrets::hex,
+};
+use serde_json::{Map, Value, json};
+
+use super::{form::Part, kind::Told};
+use crate::{
+    error::{ApiError, FieldError},
+    extract::{Fields, FromFields, validate},
+    routes::{NAME, documents::body},
+};
+
+/// Parts that are text.
+const PLAIN: [&str; 7] = ["name", "type", "description", "from_page", "to_page", "url", "content"];
+/// Parts that are the text of a JSON value.
+const JSON: [&str; 2] = ["metadata", "splitter"];
+
+/// The parts besides the file, gathered.
+pub(super) struct Texts {
+    limit: u64,
+    room: usize,
+    fields: Map<String, Value>,
+    wrong: Vec<FieldError>,
+}
+
+impl Texts {
+    /// Takes parts of at most `limit` bytes in sum.
+    pub(super) fn within(limit: u64) -> Self {
+        let room = usize::try_from(limit).unwrap_or(usize::MAX);
+        Self { limit, room, fields: Map::new(), wrong: Vec::new() }
+    }
+
+    pub(super) fn refuse(&mut self, name: &str, message: &str) {
+        self.wrong.push(FieldError { path: name.to_owned(), message: message.to_owned() });
+    }
+
+    /// Reads a part.
+    pub(super) async fn add(&mut self, mut part: Part<'_>) -> Result<(), ApiError> {
+        let name = part.name().unwrap_or_default().to_owned();
+        let known = PLAIN.contains(&name.as_str()) || JSON.contains(&name.as_str());
+        let mut bytes = Vec::new();
+        while let Some(chunk) = part.chunk().await? {
+            self.room = self.room.checked_sub(chunk.len()).ok_or_else(|| too_large(self.limit))?;
+            if known {
+                bytes.extend_from_slice(&chunk);
+            }
+        }
+        if !known {
+            return Ok(());
+        }
+        if self.fields.contains_key(&name) {
+            self.refuse(&name, "must be given once");
+            return Ok(());
+        }
+        let Ok(text) = String::from_utf8(bytes) else {
+            self.refuse(&name, "must be UTF-8 text");
+            return Ok(());
+        };
+        let value = if JSON.contains(&name.as_str()) { read_json(&text) } else { Ok(Value::String(text)) };
+        match value {
+            Ok(value) => drop(self.fields.insert(name, value)),
+            Err(_) => self.refuse(&name, "must be the text of a JSON object"),
+        }
+        Ok(())
+    }
+
+    /// What all of them say of the document that is made of the file.
+    ///
+    /// # Errors
+    /// Every part that is wrong.
+    pub(super) fn read(mut self, told: &Told) -> Result<About, ApiError> {
+        match self.fields.get("type").and_then(Value::as_str).map(str::parse) {
+            None => drop(self.fields.insert("type".to_owned(), json!(told.r#type))),
+            Some(Ok(given)) if !told.kind.can_be(given) => {
+                self.refuse("type", &format!("cannot be {given} for this file, which is {}", told.r#type));
+            }
+            // What is no type at all is noticed below.
+            Some(Ok(_) | Err(_)) => {}
+        }
+        self.fields.entry("name").or_insert_with(|| json!(told.document_name));
+        let read = validate(&Value::Object(self.fields));
+        let mut wrong = self.wrong;
+        match read {
+            Ok(about) if wrong.is_empty() => return Ok(about),
+            Ok(_) => {}
+            Err(error) => wrong.extend(error.fields),
+        }
+        Err(ApiError::invalid(wrong))
+    }
+
+    /// Everything that is wrong with a form that has no file.
+    pub(super) fn without_file(mut self) -> ApiError {
+        self.refuse("file", "is required: the file to upload");
+        self.fields.remove("type");
+        self.read(&Told::nothing()).err().unwrap_or_else(ApiError::internal)
+    }
+}
+
+fn too_large(limit: u64) -> ApiError {
+    let message = format!("The parts besides the file may have at most {limit} bytes.");
+    ApiError::new(axum::http::StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
+}
+
+/// An empty text is no value.
+fn read_json(text: &str) -> Result<Value, serde_json::Error> {
+    if text.trim().is_empty() { Ok(Value::Null) } else { serde_json::from_str(text) }
+}
+
+/// What a document says of itself that is made of a file.
+pub(super) struct About {
+    pub(super) r#type: DocumentType,
+    pub(super) name: String,
+    pub(super) description: String,
+    pub(super) metadata: Option<Map<String, Value>>,
+    pub(super) splitter: Option<Splitter>,
+    pub(super) pages: PageRange,
+}
+
+impl FromFields for About {
+    fn from_fields(fields: &mut Fields<'_>) -> Self {
+        for name in ["url", "content"] {
+            if fields.get(name).is_some_and(|value| value != "") {
+                fields.refuse(name, "cannot be given together with a file");
+            }
+        }
+        let r#type = fields.choice("type", "TXT, PDF, CSV").unwrap_or(DocumentType::Txt);
+        Self {
+            r#type,
+            name: fields.text("name", NAME),
+            description: body::description(fields),
+            metadata: body::metadata(fields),
+            splitter: body::splitter(fields),
+            pages: body::pages(r#type, fields),
+        }
+    }
+}
+
+impl About {
+    /// What makes an upload the same one when it is sent again.
+    pub(super) fn identity(&self, file: &Stored) -> String {
+        let mut identity = json!({
+            "type": self.r#type,
+            "name": self.name,
+            "description": self.description,
+            "metadata": self.metadata,
+            "splitter": self.splitter,
+            "pages": [self.pages.from, self.pages.to],
+            "sha256": hex(&file.sha256),
+        });
+        identity.sort_all_objects();
+        identity.to_string()
+    }
+}

@@ -1,0 +1,114 @@
+//! A form that is read while it is sent, in memory that does not grow with it.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use axum::{
+    body::{Body, Bytes},
+    extract::{
+        FromRequest, Multipart, Request,
+        multipart::{Field, MultipartError},
+    },
+    http::{HeaderMap, StatusCode, header},
+};
+use futures::StreamExt;
+use tokio::time::timeout;
+
+use crate::{error::ApiError, extract::BODY_SILENCE};
+
+/// Bytes that may come without being part of a part's content, or before the reader has got any of that: the headers of a part,
+/// for instance. The reader of forms gathers them without an end.
+const MOST_UNREAD: usize = 4 << 20;
+/// More parts than any form has.
+const MOST_PARTS: usize = 100;
+
+/// A form.
+pub(super) struct Form {
+    parts: Multipart,
+    unread: Arc<AtomicUsize>,
+    seen: usize,
+}
+
+impl Form {
+    /// # Errors
+    /// When the request is no form.
+    pub(super) async fn of(request: Request) -> Result<Self, ApiError> {
+        if !is_form(request.headers()) {
+            let message = "Send the file as a form, with Content-Type: multipart/form-data.";
+            return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message));
+        }
+        let unread = Arc::<AtomicUsize>::default();
+        let (head, body) = request.into_parts();
+        let counter = Arc::clone(&unread);
+        let body = body.into_data_stream().map(move |piece| {
+            let piece = piece?;
+            let before = counter.fetch_add(piece.len(), Ordering::Relaxed);
+            if before + piece.len() > MOST_UNREAD {
+                return Err(axum::Error::new("too much of it is no content"));
+            }
+            Ok(piece)
+        });
+        let parts = Multipart::from_request(Request::from_parts(head, Body::from_stream(body)), &()).await;
+        Ok(Self { parts: parts.map_err(|_| malformed())?, unread, seen: 0 })
+    }
+
+    /// The next part. The one before must have been read to its end.
+    pub(super) async fn next(&mut self) -> Result<Option<Part<'_>>, ApiError> {
+        self.seen += 1;
+        if self.seen > MOST_PARTS {
+            return Err(malformed());
+        }
+        let field = in_time(self.parts.next_field()).await?;
+        self.unread.store(0, Ordering::Relaxed);
+        Ok(field.map(|field| Part { field, unread: Arc::clone(&self.unread) }))
+    }
+}
+
+/// A part of a form.
+pub(super) struct Part<'a> {
+    field: Field<'a>,
+    unread: Arc<AtomicUsize>,
+}
+
+impl Part<'_> {
+    pub(super) fn name(&self) -> Option<&str> {
+        self.field.name()
+    }
+
+    pub(super) fn file_name(&self) -> Option<&str> {
+        self.field.file_name()
+    }
+
+    /// What the sender calls the content, lower-case and without parameters.
+    pub(super) fn content_type(&self) -> Option<String> {
+        let whole = self.field.content_type()?;
+        Some(whole.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
+    }
+
+    /// Some more of the content; none at its end.
+    pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, ApiError> {
+        let chunk = in_time(self.field.chunk()).await?;
+        self.unread.store(0, Ordering::Relaxed);
+        Ok(chunk)
+    }
+}
+
+async fn in_time<T>(read: impl Future<Output = Result<T, MultipartError>>) -> Result<T, ApiError> {
+    timeout(BODY_SILENCE, read).await.map_err(|_| late())?.map_err(|_| malformed())
+}
+
+pub(super) fn late() -> ApiError {
+    ApiError::new(StatusCode::REQUEST_TIMEOUT, "timeout", "The body came too slowly.")
+}
+
+fn malformed() -> ApiError {
+    let message = "The body is not a valid multipart/form-data form, or ended before it was complete.";
+    ApiError::new(StatusCode::BAD_REQUEST, "malformed_form", message)
+}
+
+fn is_form(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("multipart/form-data"))
+}

@@ -1,0 +1,244 @@
+//! Prompts.
+
+mod body;
+
+use axum::extract::State;
+use lectern_shared::{
+    clock::Timestamp,
+    db::{self, Json},
+    ids::{PromptId, UserId},
+    model::prompt::Prompt,
+    runtime::Runtime,
+};
+use serde::Serialize;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use self::body::{Change, NewPrompt};
+use super::users::Nothing;
+use crate::{
+    auth::Caller,
+    error::ApiError,
+    extract::{PathId, Valid},
+    idempotency::Create,
+    openapi::Data,
+    response::{Answer, Paging, data, list_by},
+    state::AppState,
+};
+
+/// Rows that a list without a limit reads at a time: a template may be long.
+const PAGE: u32 = 20;
+
+pub(crate) fn router() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new().routes(routes!(index, create)).routes(routes!(find, change, remove))
+}
+
+/// A prompt.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Prompt)]
+#[serde(rename_all = "camelCase")]
+struct PromptView {
+    /// Its id.
+    #[schema(value_type = String)]
+    id: PromptId,
+    /// Its owner's id.
+    #[schema(value_type = String)]
+    user_id: UserId,
+    /// What it is called.
+    name: String,
+    /// The text, in which `{name}` stands for a variable's value, `{{` for `{` and `}}` for `}`.
+    template: String,
+    /// The names of the variables that the template takes.
+    #[serde(rename = "input_variables")]
+    input_variables: Vec<String>,
+    /// When it was made.
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+    /// When it was last changed.
+    #[schema(value_type = String, format = DateTime)]
+    updated_at: Timestamp,
+}
+
+impl From<Prompt> for PromptView {
+    fn from(prompt: Prompt) -> Self {
+        let Prompt { id, user_id, name, template, input_variables, created_at, updated_at } = prompt;
+        Self { id, user_id, name, template, input_variables: input_variables.0, created_at, updated_at }
+    }
+}
+
+fn example() -> Value {
+    json!({
+        "id": "019a8f41-7d20-7b6a-9c11-5e8f0a2b4c3d",
+        "userId": "019a8f3c-5b1e-7c40-9d2a-3f6b8e1c7a55",
+        "name": "Caretaker",
+        "template": "You are the caretaker of {house}. Answer in one sentence: {input}",
+        "input_variables": ["house", "input"],
+        "createdAt": "2026-01-31T08:05:00.000000+00:00",
+        "updatedAt": "2026-01-31T08:05:00.000000+00:00",
+    })
+}
+
+/// Create a prompt
+///
+/// Makes a prompt, whose template and variables have to agree. Agents take it by its id, as `promptId`.
+#[utoipa::path(
+    post,
+    path = "/prompts",
+    tag = "Prompts",
+    operation_id = "createPrompt",
+    request_body(content = NewPrompt, example = json!({
+        "name": "Caretaker",
+        "template": "You are the caretaker of {house}. Answer in one sentence: {input}",
+        "input_variables": ["house", "input"],
+    })),
+    responses((
+        status = 200,
+        description = "The new prompt",
+        body = inline(Data<PromptView>),
+        example = json!({"success": true, "data": example()}),
+    )),
+)]
+async fn create(
+    State(runtime): State<Runtime>,
+    caller: Caller,
+    Create { body, once }: Create<NewPrompt>,
+) -> Answer {
+    let now = runtime.clock.now();
+    let prompt = Prompt {
+        id: PromptId::generate(),
+        user_id: caller.id(),
+        name: body.name,
+        template: body.template,
+        input_variables: Json(body.input_variables),
+        created_at: now,
+        updated_at: now,
+    };
+    let mut tx = runtime.db.begin().await?;
+    db::prompts::insert(&mut tx, &prompt).await?;
+    once.commit(&runtime, tx, &PromptView::from(prompt)).await
+}
+
+/// List your prompts
+///
+/// Shows every prompt, newest first.
+#[utoipa::path(
+    get,
+    path = "/prompts",
+    tag = "Prompts",
+    operation_id = "listPrompts",
+    responses((
+        status = 200,
+        description = "Your prompts",
+        body = inline(Data<Vec<PromptView>>),
+        example = json!({"success": true, "data": [example()]}),
+    )),
+)]
+async fn index(State(runtime): State<Runtime>, caller: Caller, paging: Paging) -> Answer {
+    list_by(PAGE, paging, move |before, limit| {
+        let (db, user) = (runtime.db.clone(), caller.id());
+        async move {
+            let prompts = db::prompts::list(&db, user, before.into(), limit).await?;
+            let row = |prompt: Prompt| (*prompt.id.as_uuid(), json!(PromptView::from(prompt)));
+            Ok(prompts.into_iter().map(row).collect())
+        }
+    })
+    .await
+}
+
+/// Get a prompt
+///
+/// Shows one prompt.
+#[utoipa::path(
+    get,
+    path = "/prompts/{id}",
+    tag = "Prompts",
+    operation_id = "getPrompt",
+    params(("id" = String, Path, description = "The prompt's id")),
+    responses((
+        status = 200,
+        description = "The prompt",
+        body = inline(Data<PromptView>),
+        example = json!({"success": true, "data": example()}),
+    )),
+)]
+async fn find(State(runtime): State<Runtime>, caller: Caller, PathId(id): PathId<PromptId>) -> Answer {
+    let prompt = db::prompts::find(&runtime.db, caller.id(), id).await?;
+    Ok(data(PromptView::from(prompt.ok_or_else(unknown)?)))
+}
+
+/// Change a prompt
+///
+/// Changes what is given and leaves the rest as it is. The template and the variables have to agree afterwards: give both to
+/// add, remove or rename a variable. Agents that use the prompt are told the new text from the next call on.
+#[utoipa::path(
+    patch,
+    path = "/prompts/{id}",
+    tag = "Prompts",
+    operation_id = "updatePrompt",
+    params(("id" = String, Path, description = "The prompt's id")),
+    request_body(content = Change, example = json!({
+        "template": "You are the caretaker of {house}. Answer in {language}: {input}",
+        "input_variables": ["house", "language", "input"],
+    })),
+    responses((
+        status = 200,
+        description = "The prompt as it is now",
+        body = inline(Data<PromptView>),
+        example = json!({"success": true, "data": changed_example()}),
+    )),
+)]
+async fn change(
+    State(runtime): State<Runtime>,
+    caller: Caller,
+    PathId(id): PathId<PromptId>,
+    Valid(change): Valid<Change>,
+) -> Answer {
+    let mut tx = runtime.db.begin().await?;
+    // Locked before it is checked: of two who change one half each, the second one sees what the first one did.
+    let before = db::prompts::lock(&mut tx, caller.id(), id).await?.ok_or_else(unknown)?;
+    let mut after = change.apply(&before)?;
+    if after != before {
+        after.updated_at = runtime.clock.now();
+        db::prompts::update(&mut tx, &after).await?;
+        tx.commit().await?;
+    }
+    Ok(data(PromptView::from(after)))
+}
+
+fn changed_example() -> Value {
+    let mut prompt = example();
+    prompt["template"] = json!("You are the caretaker of {house}. Answer in {language}: {input}");
+    prompt["input_variables"] = json!(["house", "language", "input"]);
+    prompt["updatedAt"] = json!("2026-01-31T08:07:12.250000+00:00");
+    prompt
+}
+
+/// Delete a prompt
+///
+/// Deletes a prompt. Agents that used it have none from then on: their `promptId` is null.
+#[utoipa::path(
+    delete,
+    path = "/prompts/{id}",
+    tag = "Prompts",
+    operation_id = "deletePrompt",
+    params(("id" = String, Path, description = "The prompt's id")),
+    responses((
+        status = 200,
+        description = "It is deleted",
+        body = inline(Data<Nothing>),
+        example = json!({"success": true, "data": null}),
+    )),
+)]
+async fn remove(State(runtime): State<Runtime>, caller: Caller, PathId(id): PathId<PromptId>) -> Answer {
+    let mut tx = runtime.db.begin().await?;
+    if !db::prompts::delete(&mut tx, caller.id(), id).await? {
+        return Err(unknown());
+    }
+    tx.commit().await?;
+    Ok(data(Nothing))
+}
+
+fn unknown() -> ApiError {
+    ApiError::not_found("prompt")
+}

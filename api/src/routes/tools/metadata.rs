@@ -1,0 +1,388 @@
+//! A tool's configuration: what each type needs, and which parts of it are secret.
+
+use lectern_shared::{
+    ids::{AgentId, ToolId},
+    model::tool::{Tool, ToolType},
+    runtime::Runtime,
+    secrets::{Place, mask},
+};
+use reqwest::header::{HeaderName, HeaderValue};
+use secrecy::ExposeSecret;
+use serde_json::{Map, Value, json};
+use url::Url;
+
+use crate::{
+    error::ApiError,
+    extract::{Fields, FromFields, validate},
+};
+
+/// Largest configuration, in bytes of JSON.
+const LARGEST: usize = 64 * 1024;
+/// Deepest configuration, in objects and arrays within each other.
+const DEEPEST: usize = 32;
+/// Longest text that one of the named fields has, in characters.
+const TEXT: usize = 8_000;
+
+/// The services that a SEARCH tool can ask.
+const SEARCH_PROVIDERS: [&str; 4] = ["searxng", "brave", "tavily", "serper"];
+
+/// Headers that the service sets itself, or that are about the connection.
+const OWN_HEADERS: [&str; 11] = [
+    "connection",
+    "content-length",
+    "content-type",
+    "expect",
+    "host",
+    "keep-alive",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "proxy-connection",
+];
+
+/// What may lie open of a configuration, with null where a secret was, and its secrets, sealed.
+pub(super) type Sealed = (Map<String, Value>, Option<Vec<u8>>);
+
+/// A configuration that is right for its type.
+#[derive(Debug, Default)]
+pub(super) struct Metadata {
+    /// All of it, secrets included.
+    pub(super) all: Map<String, Value>,
+    /// The agent that an AGENT tool asks. Text that cannot be an id names an unknown agent.
+    pub(super) agent: Option<Result<AgentId, ()>>,
+}
+
+/// Reads `metadata` as a tool of this type needs it.
+pub(super) fn read(fields: &mut Fields<'_>, r#type: ToolType) -> Metadata {
+    if fields.get("metadata").is_none() {
+        fields.refuse("metadata", format_args!("is required: {}", needs(r#type)));
+        return Metadata::default();
+    }
+    let Some(all) = fields.object("metadata") else { return Metadata::default() };
+    if depth(&all, DEEPEST) {
+        fields
+            .refuse("metadata", format_args!("must not be deeper than {DEEPEST} objects within each other"));
+        return Metadata::default();
+    }
+    if json!(all).to_string().len() > LARGEST {
+        fields.refuse("metadata", format_args!("must have at most {LARGEST} bytes"));
+    }
+    let agent = fields.nested("metadata", |fields| check(fields, r#type)).flatten();
+    Metadata { all, agent }
+}
+
+/// What a type needs, for a message.
+fn needs(r#type: ToolType) -> &'static str {
+    match r#type {
+        ToolType::Search => {
+            "give `provider` (searxng, brave, tavily or serper) and its `api_key`, or for searxng its `base_url`"
+        }
+        ToolType::ComputeAlpha => "give `app_id`",
+        ToolType::ModelHost => "give `api_key` and `model`",
+        ToolType::AutomationNla => "give `automation_nla_api_key`",
+        ToolType::Agent => "give `agentId`",
+        ToolType::OpenApi => "give `openApiUrl`",
+    }
+}
+
+fn check(fields: &mut Fields<'_>, r#type: ToolType) -> Option<Result<AgentId, ()>> {
+    address(fields, "base_url");
+    match r#type {
+        ToolType::Search => search(fields),
+        ToolType::ComputeAlpha => drop(fields.text("app_id", TEXT)),
+        ToolType::ModelHost => {
+            fields.text("api_key", TEXT);
+            fields.text("model", TEXT);
+        }
+        ToolType::AutomationNla => drop(fields.text("automation_nla_api_key", TEXT)),
+        ToolType::Agent => return Some(fields.text("agentId", TEXT).parse().map_err(|_| ())),
+        ToolType::OpenApi => open_api(fields),
+    }
+    None
+}
+
+fn search(fields: &mut Fields<'_>) {
+    let provider = fields.text("provider", TEXT);
+    match provider.as_str() {
+        "searxng" if fields.get("base_url").is_none() => {
+            fields.refuse("base_url", "is required for searxng: the address of your instance");
+        }
+        "searxng" => {}
+        known if SEARCH_PROVIDERS.contains(&known) => drop(fields.text("api_key", TEXT)),
+        _ if fields.get("provider").is_some() => {
+            fields.refuse("provider", format_args!("must be one of {}", SEARCH_PROVIDERS.join(", ")));
+        }
+        _ => {}
+    }
+}
+
+fn open_api(fields: &mut Fields<'_>) {
+    fields.text("openApiUrl", TEXT);
+    address(fields, "openApiUrl");
+    for (name, value) in fields.object("headers").unwrap_or_default() {
+        let path = format!("headers.{name}");
+        let Ok(header) = HeaderName::from_bytes(name.as_bytes()) else {
+            fields.refuse(&path, "is not the name of a header");
+            continue;
+        };
+        if OWN_HEADERS.contains(&header.as_str()) {
+            fields.refuse(&path, "is set by the service itself");
+        }
+        match &value {
+            Value::String(text) if HeaderValue::from_str(text).is_ok() => {}
+            _ => fields.refuse(&path, "must be a string that a header can carry"),
+        }
+    }
+    match fields.get("operations") {
+        None => {}
+        Some(Value::Array(operations)) if operations.iter().all(Value::is_string) => {}
+        Some(_) => fields.refuse("operations", "must be an array of operation ids"),
+    }
+}
+
+/// An address, where there is one.
+fn address(fields: &mut Fields<'_>, name: &str) {
+    let Some(text) = fields.optional_text(name, TEXT) else { return };
+    match Url::parse(&text) {
+        Ok(url) if !matches!(url.scheme(), "http" | "https") => {
+            fields.refuse(name, "must begin with http:// or https://");
+        }
+        Ok(url) if !url.username().is_empty() || url.password().is_some() => {
+            fields.refuse(name, "must not hold credentials; give them in a field of their own");
+        }
+        Ok(_) => {}
+        Err(_) => fields.refuse(name, "must be an address such as https://example.com"),
+    }
+}
+
+/// Whether anything lies deeper than so many levels.
+fn depth(map: &Map<String, Value>, levels: usize) -> bool {
+    fn deeper(value: &Value, levels: usize) -> bool {
+        match (value, levels) {
+            (Value::Object(_) | Value::Array(_), 0) => true,
+            (Value::Object(map), _) => map.values().any(|value| deeper(value, levels - 1)),
+            (Value::Array(items), _) => items.iter().any(|value| deeper(value, levels - 1)),
+            _ => false,
+        }
+    }
+    map.values().any(|value| deeper(value, levels))
+}
+
+/// A change of the configuration alone, held against a type.
+struct Checked(Metadata);
+
+impl FromFields for Checked {
+    fn from_fields(fields: &mut Fields<'_>) -> Self {
+        let r#type = fields.choice("type", &ToolType::choices()).unwrap_or(ToolType::Search);
+        Self(read(fields, r#type))
+    }
+}
+
+/// Checks a configuration that was sent by itself.
+pub(super) fn check_alone(r#type: ToolType, metadata: &Map<String, Value>) -> Result<Metadata, ApiError> {
+    validate::<Checked>(&json!({"type": r#type, "metadata": metadata})).map(|Checked(metadata)| metadata)
+}
+
+/// Whether the value under this key is secret.
+fn is_secret(key: &str) -> bool {
+    let key = key.to_ascii_lowercase();
+    // The id of an application is what the computation engine knows its callers by.
+    key == "app_id" || ["key", "token", "secret", "password"].iter().any(|end| key.ends_with(end))
+}
+
+/// Calls `visit` with every text and number that is secret, and its JSON pointer.
+fn visit_secrets(map: &mut Map<String, Value>, visit: &mut impl FnMut(&str, &mut Value)) {
+    fn walk(value: &mut Value, at: &str, secret: bool, visit: &mut impl FnMut(&str, &mut Value)) {
+        match value {
+            Value::Object(map) => {
+                for (key, value) in map {
+                    let at = format!("{at}/{}", key.replace('~', "~0").replace('/', "~1"));
+                    walk(value, &at, secret || is_secret(key) || key.eq_ignore_ascii_case("headers"), visit);
+                }
+            }
+            Value::Array(items) => {
+                for (number, value) in items.iter_mut().enumerate() {
+                    walk(value, &format!("{at}/{number}"), secret, visit);
+                }
+            }
+            Value::String(_) | Value::Number(_) if secret => visit(at, value),
+            Value::String(_) | Value::Number(_) | Value::Bool(_) | Value::Null => {}
+        }
+    }
+    let mut value = Value::Object(std::mem::take(map));
+    walk(&mut value, "", false, visit);
+    if let Value::Object(whole) = value {
+        *map = whole;
+    }
+}
+
+fn place(tool: &ToolId) -> Place<'_> {
+    Place { table: "tools", row: tool.as_uuid(), column: "metadata" }
+}
+
+/// Takes the secrets out of a configuration.
+pub(super) fn seal(
+    runtime: &Runtime,
+    tool: &ToolId,
+    mut metadata: Map<String, Value>,
+) -> Result<Sealed, ApiError> {
+    let mut secrets = Map::new();
+    visit_secrets(&mut metadata, &mut |at, value| drop(secrets.insert(at.to_owned(), value.take())));
+    if secrets.is_empty() {
+        return Ok((metadata, None));
+    }
+    let sealed = runtime.keyring.encrypt(place(tool), Value::Object(secrets).to_string().as_bytes())?;
+    Ok((metadata, Some(sealed)))
+}
+
+/// A stored configuration with its secrets.
+pub(super) fn reveal(runtime: &Runtime, tool: &Tool) -> Result<Map<String, Value>, ApiError> {
+    let mut whole = Value::Object(tool.metadata.0.clone());
+    if let Some(sealed) = &tool.metadata_sealed {
+        let text = runtime.keyring.decrypt_text(place(&tool.id), sealed)?;
+        let secrets: Map<String, Value> = serde_json::from_str(text.expose_secret()).map_err(|_| {
+            tracing::error!(tool = %tool.id, "the sealed configuration of a tool cannot be read");
+            ApiError::internal()
+        })?;
+        for (at, secret) in secrets {
+            if let Some(slot) = whole.pointer_mut(&at) {
+                *slot = secret;
+            }
+        }
+    }
+    match whole {
+        Value::Object(map) => Ok(map),
+        _ => Ok(Map::new()),
+    }
+}
+
+fn masked(secret: &Value) -> String {
+    secret.as_str().map_or_else(|| mask(&secret.to_string()), mask)
+}
+
+/// A configuration as it may be shown.
+pub(super) fn show(mut metadata: Map<String, Value>) -> Map<String, Value> {
+    visit_secrets(&mut metadata, &mut |_, value| *value = Value::String(masked(value)));
+    metadata
+}
+
+/// Puts the stored secrets back where a changed configuration has their masks: it was read, changed and sent back.
+pub(super) fn keep_masked(changed: &mut Map<String, Value>, stored: Map<String, Value>) {
+    let stored = Value::Object(stored);
+    visit_secrets(changed, &mut |at, value| {
+        if let Some(secret) = stored.pointer(at).filter(|secret| value.as_str() == Some(&masked(secret))) {
+            *value = secret.clone();
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(value: Value) -> Map<String, Value> {
+        match value {
+            Value::Object(map) => map,
+            _ => panic!("{value} is no object"),
+        }
+    }
+
+    fn wrong(r#type: ToolType, metadata: Value) -> Vec<String> {
+        let Err(error) = check_alone(r#type, &map(metadata)) else { return Vec::new() };
+        error.fields.into_iter().map(|field| field.path).collect()
+    }
+
+    #[test]
+    fn each_type_is_told_what_it_lacks() {
+        let agent = AgentId::generate();
+        for (r#type, good) in [
+            (ToolType::Search, json!({"provider": "searxng", "base_url": "https://search.example.com"})),
+            (ToolType::Search, json!({"provider": "brave", "api_key": "k", "count": 5})),
+            (ToolType::ComputeAlpha, json!({"app_id": "a"})),
+            (ToolType::ModelHost, json!({"api_key": "k", "model": "owner/name"})),
+            (ToolType::AutomationNla, json!({"automation_nla_api_key": "k"})),
+            (ToolType::Agent, json!({"agentId": agent})),
+            (
+                ToolType::OpenApi,
+                json!({"openApiUrl": "https://a.example/o.json", "headers": {"X-Key": "k"}, "operations": ["get"]}),
+            ),
+        ] {
+            assert!(wrong(r#type, good.clone()).is_empty(), "{good}");
+        }
+        for (r#type, bad, paths) in [
+            (ToolType::Search, json!({}), vec!["metadata.provider"]),
+            (ToolType::Search, json!({"provider": "altavista"}), vec!["metadata.provider"]),
+            (ToolType::Search, json!({"provider": "searxng"}), vec!["metadata.base_url"]),
+            (ToolType::Search, json!({"provider": "tavily"}), vec!["metadata.api_key"]),
+            (ToolType::ComputeAlpha, json!({"app_id": 7}), vec!["metadata.app_id"]),
+            (ToolType::ModelHost, json!({}), vec!["metadata.api_key", "metadata.model"]),
+            (ToolType::AutomationNla, json!({"api_key": "k"}), vec!["metadata.automation_nla_api_key"]),
+            (
+                ToolType::AutomationNla,
+                json!({"automation_nla_api_key": "k", "base_url": "ftp://x"}),
+                vec!["metadata.base_url"],
+            ),
+            (ToolType::Agent, json!({}), vec!["metadata.agentId"]),
+            (ToolType::OpenApi, json!({"openApiUrl": "https://u:p@a.example"}), vec!["metadata.openApiUrl"]),
+            (
+                ToolType::OpenApi,
+                json!({"openApiUrl": "https://a.example", "headers": {"Host": "b", "a b": "c", "X": 1}}),
+                vec!["metadata.headers.Host", "metadata.headers.a b", "metadata.headers.X"],
+            ),
+            (
+                ToolType::OpenApi,
+                json!({"openApiUrl": "https://a.example", "operations": "get"}),
+                vec!["metadata.operations"],
+            ),
+        ] {
+            assert_eq!(wrong(r#type, bad.clone()), paths, "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_is_too_large_or_too_deep_is_refused() {
+        let deep = (0..DEEPEST).fold(json!(1), |inner, _| json!({"in": inner}));
+        let deeper = json!({"in": deep.clone()});
+        assert!(wrong(ToolType::ComputeAlpha, json!({"app_id": "a", "in": deep})).is_empty());
+        assert_eq!(wrong(ToolType::ComputeAlpha, json!({"app_id": "a", "in": deeper})), ["metadata"]);
+        let large = json!({"app_id": "a", "text": "x".repeat(LARGEST)});
+        assert_eq!(wrong(ToolType::ComputeAlpha, large), ["metadata"]);
+    }
+
+    #[test]
+    fn secrets_are_masked_wherever_they_are() {
+        let shown = show(map(json!({
+            "api_key": "sk-0123456789abcdef",
+            "Nested": [{"accessToken": "tok-0123456789abcdef", "plain": "seen"}],
+            "client_secret": {"value": "short", "number": 12_345_678_901_234_i64, "on": true},
+            "headers": {"X-Anything": "hidden-0123456789"},
+            "app_id": "APP-ID-0123456789",
+            "keyboard": "seen",
+        })));
+        let expected = json!({
+            "api_key": "sk-…cdef",
+            "Nested": [{"accessToken": "tok…cdef", "plain": "seen"}],
+            "client_secret": {"value": "…", "number": "123…1234", "on": true},
+            "headers": {"X-Anything": "hid…6789"},
+            "app_id": "APP…6789",
+            "keyboard": "seen",
+        });
+        assert_eq!(Value::Object(shown), expected);
+    }
+
+    #[test]
+    fn a_mask_that_comes_back_keeps_its_secret_and_no_other() {
+        let stored = map(
+            json!({"api_key": "sk-0123456789abcdef", "other_key": "ab-0123456789abcdef", "n": {"a/b_key": "short"}}),
+        );
+        let mut changed = show(stored.clone());
+        changed.insert("other_key".to_owned(), json!("new"));
+        changed.insert("third_key".to_owned(), json!("sk-…cdef"));
+        keep_masked(&mut changed, stored);
+        let expected = json!({
+            "api_key": "sk-0123456789abcdef", "other_key": "new", "n": {"a/b_key": "short"}, "third_key": "sk-…cdef",
+        });
+        assert_eq!(Value::Object(changed), expected);
+    }
+}

@@ -1,0 +1,71 @@
+//! Tools and their links to agents.
+
+use serde_json::{Map, Value};
+use sqlx::FromRow;
+
+use crate::{
+    clock::Timestamp,
+    db::Json,
+    ids::{AgentId, AgentToolId, ToolId, UserId},
+    model::text_enum,
+};
+
+text_enum! {
+    /// What a tool does.
+    ToolType {
+        /// Searches the web.
+        Search => "SEARCH",
+        /// Computes with a computational knowledge engine.
+        ComputeAlpha => "COMPUTE_ALPHA",
+        /// Runs a hosted model.
+        ModelHost => "MODELHOST",
+        /// Runs actions that are described in words.
+        AutomationNla => "AUTOMATION_NLA",
+        /// Asks another agent.
+        Agent => "AGENT",
+        /// Calls the operations of an OpenAPI document.
+        OpenApi => "OPENAPI",
+    }
+}
+
+/// A tool.
+#[derive(Clone, Debug, FromRow)]
+pub struct Tool {
+    /// Its id.
+    pub id: ToolId,
+    /// Its owner.
+    pub user_id: UserId,
+    /// What it does.
+    pub r#type: ToolType,
+    /// How its owner and models call it.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// Its configuration; null stands where a secret is.
+    pub metadata: Json<Map<String, Value>>,
+    /// The secrets of the configuration, by their JSON pointers, sealed.
+    pub metadata_sealed: Option<Vec<u8>>,
+    /// The agent that an AGENT tool asks.
+    pub calls_agent: Option<AgentId>,
+    /// Its result is the answer.
+    pub return_direct: bool,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When its owner last changed it.
+    pub updated_at: Timestamp,
+}
+
+/// A link between an agent and a tool.
+#[derive(Clone, Debug, FromRow)]
+pub struct AgentTool {
+    /// Its id.
+    pub id: AgentToolId,
+    /// The agent.
+    pub agent_id: AgentId,
+    /// The tool.
+    pub tool_id: ToolId,
+    /// The owner of both.
+    pub user_id: UserId,
+    /// When they were linked.
+    pub created_at: Timestamp,
+}

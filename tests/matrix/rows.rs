@@ -1,0 +1,341 @@
+//! How to make a request of each operation with things of one's own.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use reqwest::header::{CONTENT_TYPE, HeaderMap};
+use reqwest::{Method, RequestBuilder, StatusCode};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::support::client::{Client, PASSWORD, data, envelope, id, send};
+
+/// The boundary of the forms that are sent.
+const BOUNDARY: &str = "----the-parts-of-a-form";
+
+/// A request of an operation. `<noun>` in its path and in the texts of its body stands for the id of the user's thing of
+/// that name, see [`Things`].
+pub struct Row {
+    pub method: Method,
+    /// The path below `/api/v1`, or that of a health check, and the query.
+    pub target: &'static str,
+    pub body: Body,
+}
+
+pub enum Body {
+    None,
+    Json(Value),
+    /// The text parts of a form, by name. The one called `file` is a file.
+    Form(&'static [(&'static str, &'static str)]),
+}
+
+/// Every request, in an order in which a user can make all of them with things of their own.
+pub fn rows() -> Vec<Row> {
+    use Body::{Form, Json, None};
+    let llm = json!({ "model": "extractive", "provider": "extractive" });
+    let nla = json!({ "automation_nla_api_key": "nla-key-1234" });
+    vec![
+        row("GET /health/live", None),
+        row("GET /health/ready", None),
+        row("POST /auth/sign-up", Json(json!({ "email": "<new-email>", "password": PASSWORD }))),
+        row("POST /auth/sign-in", Json(json!({ "email": "<email>", "password": PASSWORD }))),
+        row("GET /users/me", None),
+        row("PATCH /users/me", Json(json!({ "name": "Somebody" }))),
+        // API tokens
+        row("POST /api-tokens", Json(json!({ "description": "for the build" }))),
+        row("GET /api-tokens", None),
+        row("GET /api-tokens/<api-token>", None),
+        // Documents
+        row(
+            "POST /documents",
+            Json(json!({
+                "name": "Note", "type": "TXT", "content": "The gate is green.", "description": "of the gate",
+                "metadata": { "year": 2026 }, "splitter": { "type": "token", "chunk_size": 200 },
+            })),
+        ),
+        row(
+            "POST /documents/upload",
+            Form(&[("file", "The gate is high."), ("metadata", r#"{"year": 2026}"#)]),
+        ),
+        row("GET /documents", None),
+        row("GET /documents/<document>", None),
+        row("GET /documents/<document>/chunks", None),
+        row("GET /documents/<document>/events", None),
+        row("GET /documents/<upload>/source", None),
+        row("PATCH /documents/<document>", Json(json!({ "description": "changed", "metadata": null }))),
+        row("POST /documents/<document>/ingest", None),
+        row("POST /documents/<document>/cancel", None),
+        // Tags and prompts
+        row("POST /tags", Json(json!({ "name": "later", "color": "#0e8a16" }))),
+        row("GET /tags", None),
+        row("GET /tags/<tag>", None),
+        row("PATCH /tags/<tag>", Json(json!({ "name": "soon", "color": "#d73a4a" }))),
+        row(
+            "POST /prompts",
+            Json(
+                json!({ "name": "Curt", "template": "Say it in a word: {input}", "input_variables": ["input"] }),
+            ),
+        ),
+        row("GET /prompts", None),
+        row("GET /prompts/<prompt>", None),
+        row("PATCH /prompts/<prompt>", Json(json!({ "name": "Curter" }))),
+        // Tools
+        row("POST /tools", Json(json!({ "name": "Robot", "type": "AUTOMATION_NLA", "metadata": nla }))),
+        row(
+            "POST /tools",
+            Json(json!({ "name": "Colleague", "type": "AGENT", "metadata": { "agentId": "<helper>" } })),
+        ),
+        row("GET /tools", None),
+        row("GET /tools/<tool>", None),
+        row("PATCH /tools/<tool>", Json(json!({ "name": "Helper", "description": "knows more" }))),
+        row("PATCH /tools/<tool>", Json(json!({ "metadata": { "agentId": "<helper>" } }))),
+        // Agents
+        row(
+            "POST /agents",
+            Json(json!({
+                "name": "Judge", "type": "REACT", "llm": llm, "hasMemory": true, "promptId": "<prompt>",
+                "tags": ["<tag>", "<second-tag>"],
+            })),
+        ),
+        row(
+            "POST /agents",
+            Json(json!({ "name": "Judge", "type": "CHATVENDOR", "tags": [{ "id": "<tag>" }] })),
+        ),
+        row("GET /agents", None),
+        row("GET /agents/<agent>", None),
+        row("PATCH /agents/<agent>", Json(json!({ "name": "Usher", "llm": llm }))),
+        row(
+            "PATCH /agents/<agent>",
+            Json(json!({ "promptId": "<prompt>", "tags": [{ "id": "<tag>" }, "<second-tag>"] })),
+        ),
+        // Links
+        row("POST /agent-documents", Json(json!({ "agentId": "<agent>", "documentId": "<document>" }))),
+        row("GET /agent-documents", None),
+        row("GET /agent-documents?agentId=<agent>", None),
+        row("GET /agent-documents/<agent-document>", None),
+        row("POST /agent-tools", Json(json!({ "agentId": "<agent>", "toolId": "<tool>" }))),
+        row("GET /agent-tools", None),
+        row("GET /agent-tools?agentId=<agent>", None),
+        row("GET /agent-tools/<agent-tool>", None),
+        // Asking
+        row(
+            "POST /agents/<helper>/predict",
+            Json(json!({ "input": { "input": "When does the gate open?" }, "session": "a talk" })),
+        ),
+        row("GET /traces", None),
+        row("GET /traces?agentId=<agent>", None),
+        row("GET /traces/<trace>", None),
+        // What ends things
+        row("DELETE /agent-documents/<agent-document>", None),
+        row("DELETE /agent-tools/<agent-tool>", None),
+        row("DELETE /api-tokens/<api-token>", None),
+        row("DELETE /documents/<document>", None),
+        row("DELETE /agents/<agent>", None),
+        row("DELETE /tools/<tool>", None),
+        row("DELETE /tags/<tag>", None),
+        row("DELETE /prompts/<prompt>", None),
+        row("POST /auth/sign-out", None),
+        row("DELETE /users/me", Json(json!({ "password": PASSWORD }))),
+    ]
+}
+
+fn row(request: &'static str, body: Body) -> Row {
+    let (method, target) = request.split_once(' ').expect("a method and a path");
+    Row { method: method.parse().expect("a method"), target, body }
+}
+
+impl Row {
+    /// The operation's name, as in [`super::Operation::name`].
+    pub fn operation(&self) -> String {
+        let path = self.target.split('?').next().unwrap_or_default();
+        let part = |part: &'static str| if part.starts_with('<') { "{}" } else { part };
+        format!("{} {}", self.method, path.split('/').map(part).collect::<Vec<_>>().join("/"))
+    }
+
+    /// How many ids are in the path.
+    pub fn path_nouns(&self) -> usize {
+        self.target.split('?').next().unwrap_or_default().matches('<').count()
+    }
+
+    /// The things that the request names by their ids, in its path, its query and its body.
+    pub fn nouns(&self) -> Vec<&'static str> {
+        let body = match &self.body {
+            Body::Json(body) => body.to_string(),
+            Body::None | Body::Form(_) => String::new(),
+        };
+        let text = format!("{}{body}", self.target);
+        NOUNS.into_iter().filter(|noun| text.contains(&format!("<{noun}>"))).collect()
+    }
+
+    /// The path and the query, with the ids of these things.
+    pub fn target_with(&self, things: &Things) -> String {
+        let target = things.fill(self.target);
+        if target.starts_with("/health") { target } else { format!("/api/v1{target}") }
+    }
+
+    /// The JSON body with the ids of these things, if it has one.
+    pub fn json_with(&self, things: &Things) -> Option<Value> {
+        match &self.body {
+            Body::Json(body) => Some(things.fill_in(body)),
+            Body::None | Body::Form(_) => None,
+        }
+    }
+
+    /// The request with the ids of these things, without credentials.
+    pub fn request(&self, client: &Client, things: &Things) -> RequestBuilder {
+        let request = client.request_outside(self.method.clone(), &self.target_with(things));
+        match &self.body {
+            Body::None => request,
+            Body::Json(body) => request.json(&things.fill_in(body)),
+            Body::Form(parts) => {
+                let kind = format!("multipart/form-data; boundary={BOUNDARY}");
+                request.header(CONTENT_TYPE, kind).body(form(parts))
+            }
+        }
+    }
+}
+
+fn form(parts: &[(&str, &str)]) -> String {
+    let part = |(name, value): &(&str, &str)| {
+        let file = if *name == "file" { "; filename=\"gate.txt\"\r\nContent-Type: text/plain" } else { "" };
+        let head = format!("Content-Disposition: form-data; name=\"{name}\"{file}");
+        format!("--{BOUNDARY}\r\n{head}\r\n\r\n{value}\r\n")
+    };
+    format!("{}--{BOUNDARY}--\r\n", parts.iter().map(part).collect::<String>())
+}
+
+/// What has an id. A `helper` is an agent that nothing is linked to but what an `AGENT` tool of the other asks; an `upload` is
+/// a document with a stored file.
+pub const NOUNS: [&str; 12] = [
+    "agent",
+    "agent-document",
+    "agent-tool",
+    "api-token",
+    "document",
+    "helper",
+    "prompt",
+    "second-tag",
+    "tag",
+    "tool",
+    "trace",
+    "upload",
+];
+
+/// What stands for each `<noun>` in a row: ids of one of everything that a user can have.
+#[derive(Clone)]
+pub struct Things(BTreeMap<&'static str, String>);
+
+impl Things {
+    /// Makes one of everything.
+    pub async fn of(owner: &Client, text: &str) -> Self {
+        let make = async |path: &str, body: Value| id(&owner.create(path, &body).await).to_owned();
+        let agent = json!({ "name": "Clerk", "type": "CHATVENDOR" });
+        let agent = make("/agents", agent).await;
+        let helper = make("/agents", json!({ "name": "Helper", "type": "CHATVENDOR" })).await;
+        let document = json!({ "name": "Note", "type": "TXT", "content": text });
+        let document = id(&owner.ingest(&document).await).to_owned();
+        let upload = id(&upload(owner, text).await).to_owned();
+        let tool = json!({ "name": "Colleague", "type": "AGENT", "metadata": { "agentId": helper } });
+        let tool = make("/tools", tool).await;
+        let prompt =
+            json!({ "name": "Curt", "template": "In a word: {input}", "input_variables": ["input"] });
+        let link = json!({ "agentId": agent, "documentId": document });
+        let tool_link = json!({ "agentId": agent, "toolId": tool });
+        let tag = async |name: &str| make("/tags", json!({ "name": name, "color": "#0e8a16" })).await;
+        let things = [
+            ("prompt", make("/prompts", prompt).await),
+            ("tag", tag("urgent").await),
+            ("second-tag", tag("later").await),
+            ("api-token", make("/api-tokens", json!({ "description": "a script's" })).await),
+            ("agent-document", make("/agent-documents", link).await),
+            ("agent-tool", make("/agent-tools", tool_link).await),
+            // With a sign-in, so that no API token is used.
+            ("trace", ask(owner, &agent, text).await),
+            ("agent", agent),
+            ("helper", helper),
+            ("document", document),
+            ("upload", upload),
+            ("tool", tool),
+            ("email", owner.user()["email"].as_str().expect("an e-mail").to_owned()),
+            ("new-email", format!("{}@example.com", Uuid::now_v7())),
+        ];
+        Self(things.into())
+    }
+
+    /// The same things, one of them exchanged.
+    #[must_use]
+    pub fn with(&self, noun: &'static str, id: &str) -> Self {
+        let mut things = self.clone();
+        things.0.insert(noun, id.to_owned());
+        things
+    }
+
+    /// The id of one of the things.
+    pub fn id(&self, noun: &str) -> &str {
+        &self.0[noun]
+    }
+
+    fn fill(&self, text: &str) -> String {
+        self.0.iter().fold(text.to_owned(), |text, (noun, id)| text.replace(&format!("<{noun}>"), id))
+    }
+
+    fn fill_in(&self, value: &Value) -> Value {
+        match value {
+            Value::String(text) => self.fill(text).into(),
+            Value::Array(items) => items.iter().map(|item| self.fill_in(item)).collect(),
+            Value::Object(object) => {
+                object.iter().map(|(name, value)| (name.clone(), self.fill_in(value))).collect()
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+        }
+    }
+}
+
+/// Uploads a text and waits until it is ingested.
+async fn upload(owner: &Client, text: &str) -> Value {
+    let request = owner.request(Method::POST, "/documents/upload");
+    let request = request.header(CONTENT_TYPE, format!("multipart/form-data; boundary={BOUNDARY}"));
+    let uploaded = data(envelope(send(request.body(form(&[("file", text)]))).await).await);
+    owner.wait_until_ingested(id(&uploaded)).await
+}
+
+async fn ask(owner: &Client, agent: &str, question: &str) -> String {
+    let body = json!({ "input": { "input": question } });
+    let (status, answer) = owner.post(&format!("/agents/{agent}/predict"), &body).await;
+    assert_eq!(status, StatusCode::OK, "{answer:#}");
+    id(&answer["trace"]).to_owned()
+}
+
+/// An answer of any kind: what is streamed without end is not waited for.
+pub async fn answer(request: RequestBuilder) -> (StatusCode, HeaderMap, Value) {
+    let answer = send(request).await;
+    let (status, headers) = (answer.status(), answer.headers().clone());
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    if kind.starts_with("application/json") {
+        let (status, body) = envelope(answer).await;
+        return (status, headers, body);
+    }
+    assert!(status.is_success(), "{status} that is no envelope");
+    let is_stream = kind.starts_with("text/event-stream");
+    let body = if is_stream { Value::Null } else { answer.text().await.expect("a body").into() };
+    (status, headers, body)
+}
+
+#[test]
+fn a_row_names_only_what_there_is() {
+    for row in rows() {
+        let body = match &row.body {
+            Body::Json(body) => body.to_string(),
+            Body::None | Body::Form(_) => String::new(),
+        };
+        let text = format!("{}{body}", row.target);
+        let named = text.split('<').skip(1).map(|rest| rest.split('>').next().unwrap_or_default());
+        let named: BTreeSet<&str> = named.collect();
+        for noun in named {
+            assert!(
+                NOUNS.contains(&noun) || ["email", "new-email"].contains(&noun),
+                "{}: <{noun}>",
+                row.operation()
+            );
+        }
+    }
+}

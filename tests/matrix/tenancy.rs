@@ -1,0 +1,112 @@
+//! What is one user's does not exist for another, wherever its id is sent.
+
+use std::collections::BTreeMap;
+
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::rows::{NOUNS, Row, Things, answer, rows};
+use super::{Operation, operations};
+use crate::support::client::{Client, envelope, send};
+use crate::support::in_both_modes;
+use crate::support::service::{Mode, Service};
+
+in_both_modes!(another_users_ids_are_unknown_wherever_they_stand, a_user_can_make_every_request_by_api_token);
+
+async fn another_users_ids_are_unknown_wherever_they_stand(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let grace = service.signed_up("grace@example.com").await;
+    let hers = Things::of(&ada, "The gate opens at nine.").await;
+    let own = Things::of(&grace, "The gate closes at six.").await;
+    let script = grace.create("/api-tokens", &json!({ "description": "another script's" })).await;
+    let script = script["token"].as_str().expect("a value");
+    let before = [everything(&ada, &hers).await, everything(&grace, &own).await];
+
+    let described = operations(&grace).await;
+    for row in rows() {
+        let name = row.operation();
+        let operation = described.iter().find(|operation| operation.name == name);
+        let operation = operation.unwrap_or_else(|| panic!("{name} is no operation"));
+        for (header, credential) in ways(operation, grace.token(), script) {
+            let ask = async |things: &Things| {
+                let request = row.request(&grace, things).header(header, &credential);
+                envelope(send(request).await).await
+            };
+            for noun in row.nouns() {
+                let (status, refusal) = ask(&own.with(noun, hers.id(noun))).await;
+                let about = format!("{name} with the {noun} of another user, by {header}: {refusal:#}");
+                assert_eq!(status, StatusCode::NOT_FOUND, "{about}");
+                let (_, nobodys) = ask(&own.with(noun, &Uuid::now_v7().to_string())).await;
+                assert_eq!(refusal["error"], nobodys["error"], "it tells that it is somebody's: {about}");
+                // An id of another kind is as unknown as one of nobody's.
+                let other_kind = own.id(if noun == "prompt" { "agent" } else { "prompt" });
+                let (status, refusal) = ask(&own.with(noun, other_kind)).await;
+                assert_eq!(status, StatusCode::NOT_FOUND, "{name} with a {noun} that is none: {refusal:#}");
+                assert_eq!(refusal["error"], nobodys["error"], "{name} with a {noun} that is none");
+            }
+            if !row.nouns().is_empty() {
+                let (status, refusal) = ask(&hers).await;
+                assert_eq!(status, StatusCode::NOT_FOUND, "{name}, all of it another's: {refusal:#}");
+            }
+        }
+    }
+    let after = [everything(&ada, &hers).await, everything(&grace, &own).await];
+    for (user, (before, after)) in ["Ada", "Grace"].into_iter().zip(before.iter().zip(&after)) {
+        for (what, before) in before {
+            assert_eq!(&after[what], before, "{what} of {user} has changed");
+        }
+    }
+}
+
+/// What the matrix of users refuses is refused for its ids: with one's own, every one of the requests succeeds.
+async fn a_user_can_make_every_request_by_api_token(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let own = Things::of(&ada, "The gate opens at nine.").await;
+    let script = ada.create("/api-tokens", &json!({ "description": "does everything" })).await;
+    let bearer = format!("Bearer {}", script["token"].as_str().expect("a value"));
+    for row in rows() {
+        let request = row.request(&ada, &own).header("Authorization", &bearer);
+        let (status, _, answer) = answer(request).await;
+        assert_eq!(status, StatusCode::OK, "{}: {answer:#}", row.operation());
+    }
+}
+
+/// The headers that an operation takes credentials in.
+fn ways(operation: &Operation, sign_in: &str, api_token: &str) -> Vec<(&'static str, String)> {
+    let bearer = |token: &str| ("Authorization", format!("Bearer {token}"));
+    let mut ways = vec![bearer(sign_in), bearer(api_token)];
+    if operation.takes_api_token {
+        ways.push(("X_SERVICE_API_KEY", api_token.to_owned()));
+    }
+    ways
+}
+
+/// Everything that a user can see, by the request that shows it.
+async fn everything(user: &Client, things: &Things) -> BTreeMap<String, Value> {
+    let mut all = BTreeMap::new();
+    let shows = |row: &Row| row.method == Method::GET && !row.target.starts_with("/health");
+    for row in rows().into_iter().filter(shows) {
+        let request = row.request(user, things).bearer_auth(user.token());
+        let (status, _, mut answer) = answer(request).await;
+        assert_eq!(status, StatusCode::OK, "{}: {answer:#}", row.target);
+        forget_uses(&mut answer);
+        all.insert(row.target.to_owned(), answer);
+    }
+    assert!(all.len() > NOUNS.len(), "so little proves nothing");
+    all
+}
+
+/// API tokens tell when they were last used, which they may be meanwhile.
+fn forget_uses(value: &mut Value) {
+    match value {
+        Value::Object(object) => {
+            object.remove("lastUsedAt");
+            object.values_mut().for_each(forget_uses);
+        }
+        Value::Array(items) => items.iter_mut().for_each(forget_uses),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
