@@ -99,24 +99,41 @@ token=$(post /api-tokens '{"description": "schemathesis"}' data.token -H "Author
 
 # --- the tests -------------------------------------------------------------------------------------------------------
 
-checks=not_a_server_error,status_code_conformance,content_type_conformance,response_headers_conformance
-checks+=,response_schema_conformance,unsupported_method,allow_header_conformance,ignored_auth,use_after_free
+cat >"$scratch/schemathesis.toml" <<'CONF'
+# What an answer says is checked, not which requests are refused: an id of nothing is a 404, and unknown fields are ignored.
+[checks]
+positive_data_acceptance.enabled = false
+negative_data_rejection.enabled = false
+
+# Its events are not each a value of the body's schema, which is that of the whole text.
+[[operations]]
+include-operation-id = "followIngestion"
+[operations.checks.response_schema_conformance]
+enabled = false
+
+# An agent's own model may fail, which is described.
+[[operations]]
+include-operation-id = "predict"
+[operations.checks.not_a_server_error]
+expected-statuses = ["2xx", "4xx", 502, 503, 504]
+CONF
 
 status=0
-(
+run() {
     # It leaves files where it runs.
-    cd "$scratch"
-    "$SCHEMATHESIS" run "$url/openapi.json" --url "$url" --header "Authorization: Bearer $token" \
-        --checks "$checks" --max-examples "${SCHEMATHESIS_EXAMPLES:-20}" --request-timeout 30 \
-        --generation-database none --continue-on-failure ${SCHEMATHESIS_SEED:+--seed "$SCHEMATHESIS_SEED"} \
-        --no-color "$@"
-) || status=$?
+    (cd "$scratch" && "$SCHEMATHESIS" run "$url/openapi.json" --url "$url" --header "Authorization: Bearer $token" \
+        --max-examples "${SCHEMATHESIS_EXAMPLES:-20}" --request-timeout 30 --generation-database none \
+        --continue-on-failure ${SCHEMATHESIS_SEED:+--seed "$SCHEMATHESIS_SEED"} --no-color "$@") || status=1
+}
 
+# It remembers the ids that it has seen, and would delete its own credential before most of the work is done.
+run --exclude-operation-id deleteApiToken "$@"
 # Otherwise most of it has tested a refusal.
 curl -fs -o "$scratch/me" "$url/api/v1/users/me" -H "Authorization: Bearer $token" || {
     say "the credentials have ended, or the service has"
     status=1
 }
+run --include-operation-id deleteApiToken "$@"
 kill -0 "$service_pid" 2>/dev/null || die "the service has ended: $(tail -n 20 "$log")"
 if grep -q '"level":"ERROR"' "$log"; then
     grep '"level":"ERROR"' "$log" | head -n 20 >&2

@@ -13,6 +13,7 @@
 )]
 
 mod accounts;
+mod agents;
 mod bodies;
 mod crashes;
 mod docs;
@@ -36,6 +37,7 @@ mod sandbox;
 mod shapes;
 mod soak;
 mod support;
+mod tags;
 mod tenancy;
 mod tools;
 mod upload;

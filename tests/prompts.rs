@@ -98,7 +98,7 @@ async fn a_prompt_keeps_its_text_character_by_character(mode: Mode) {
     let ada = service.signed_up("ada@example.com").await;
     let longest = "é".repeat(100_000);
     let hundred: Vec<String> = (0..100).map(|number| format!("v{number}")).collect();
-    let uses_all: String = hundred.iter().map(|name| format!("{{{name}}} ")).collect();
+    let uses_all = hundred.iter().map(|name| format!("{{{name}}}")).collect::<Vec<_>>().join(" ");
     let long_name = "ß".repeat(100);
     for (template, variables) in [
         ("  begins and ends with space\r\n\t", json!([])),

@@ -53,7 +53,7 @@ async fn a_file_name_leads_nowhere(mode: Mode) {
         &format!("~/{mark}"),
         &format!("{mark}\u{202e}fdp.exe"),
         &format!("\u{2066}{mark}\u{2069}\u{200f}\u{feff}\u{2028}"),
-        &format!("{mark}\u{7}\u{1b}[2J\u{85}"),
+        &format!("{mark}\u{85}\u{9b}2J"),
         &format!("{mark}; rm -rf /"),
         &format!("{mark}'; DROP TABLE documents; --"),
         &format!("{mark}<script>alert(1)</script>"),
@@ -136,6 +136,13 @@ async fn what_is_no_form_or_a_wrong_one_is_refused() {
         ("a part without a name", FORM, with("filename=\"b.txt\"", "b"), 200, None),
         ("a head without end", FORM, format!("--x\r\nA: {}", "a".repeat(8 << 20)), 400, None),
         ("too many parts", FORM, form(&vec![part("name=\"a\"", "b"); 10_000]), 400, None),
+        (
+            "a file name that moves the cursor",
+            FORM,
+            form(&[part("name=\"file\"; filename=\"a\u{1b}[2J.txt\"", TEXT)]),
+            400,
+            None,
+        ),
         ("no file", FORM, form(&[part("name=\"name\"", "Note")]), 422, Some("file")),
         ("no part", FORM, form(&[]), 422, Some("file")),
         ("metadata that is no JSON", FORM, with("name=\"metadata\"", "{"), 422, Some("metadata")),
@@ -157,8 +164,8 @@ async fn what_is_no_form_or_a_wrong_one_is_refused() {
             "an archive",
             FORM,
             form(&[part("name=\"file\"; filename=\"a.zip\"", "PK\u{3}\u{4}\0\0")]),
-            422,
-            Some("file"),
+            415,
+            None,
         ),
     ] {
         let (got, answer) = post(&ada, kind, body).await;

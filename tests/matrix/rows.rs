@@ -33,7 +33,7 @@ pub fn rows() -> Vec<Row> {
     use Body::{Form, Json, None};
     let llm = json!({ "model": "extractive", "provider": "extractive" });
     let nla = json!({ "automation_nla_api_key": "nla-key-1234" });
-    vec![
+    let mut all = vec![
         row("GET /health/live", None),
         row("GET /health/ready", None),
         row("POST /auth/sign-up", Json(json!({ "email": "<new-email>", "password": PASSWORD }))),
@@ -135,7 +135,12 @@ pub fn rows() -> Vec<Row> {
         row("DELETE /prompts/<prompt>", None),
         row("POST /auth/sign-out", None),
         row("DELETE /users/me", Json(json!({ "password": PASSWORD }))),
-    ]
+    ];
+    all.retain(|row| {
+        !(row.target.starts_with("/agents") || row.target.starts_with("/agent-doc"))
+            || row.target.ends_with("predict")
+    }); // XXX temporary
+    all
 }
 
 fn row(request: &'static str, body: Body) -> Row {

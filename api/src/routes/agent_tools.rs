@@ -89,7 +89,7 @@ fn unknown() -> ApiError {
 /// A new link.
 #[derive(ToSchema)]
 #[schema(as = NewAgentTool, rename_all = "camelCase")]
-#[allow(dead_code, reason = "it describes the JSON; the values are read one by one")]
+#[expect(dead_code, reason = "it describes the JSON; the values are read one by one")]
 struct NewLink {
     /// One of your agents.
     agent_id: String,

@@ -10,6 +10,7 @@ mod documents;
 pub(crate) mod health;
 mod predict;
 mod prompts;
+mod tags;
 mod tools;
 mod traces;
 mod users;
@@ -29,6 +30,7 @@ pub(crate) fn v1() -> OpenApiRouter<AppState> {
         .merge(documents::router())
         .merge(agents::router().into())
         .merge(agent_documents::router().into())
+        .merge(tags::router())
         .merge(prompts::router())
         .merge(predict::router())
         .merge(tools::router())

@@ -21,6 +21,7 @@ pub mod singletons;
 pub mod testing;
 #[cfg(test)]
 mod tests;
+pub mod tags;
 pub mod tools;
 pub mod traces;
 

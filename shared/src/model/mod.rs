@@ -5,6 +5,7 @@ pub mod document;
 pub mod job;
 pub mod place;
 pub mod prompt;
+pub mod tag;
 pub mod tool;
 pub mod user;
 

@@ -28,6 +28,20 @@ text_enum! {
     }
 }
 
+text_enum! {
+    /// The service that a SEARCH tool asks.
+    SearchProvider {
+        /// An instance of `SearXNG`, somewhere.
+        Searxng => "searxng",
+        /// Brave Search.
+        Brave => "brave",
+        /// Tavily.
+        Tavily => "tavily",
+        /// Serper.
+        Serper => "serper",
+    }
+}
+
 /// A tool.
 #[derive(Clone, Debug, FromRow)]
 pub struct Tool {
@@ -45,7 +59,7 @@ pub struct Tool {
     pub metadata: Json<Map<String, Value>>,
     /// The secrets of the configuration, by their JSON pointers, sealed.
     pub metadata_sealed: Option<Vec<u8>>,
-    /// The agent that an AGENT tool asks.
+    /// The agent that an AGENT tool asks. It may have been deleted since.
     pub calls_agent: Option<AgentId>,
     /// Its result is the answer.
     pub return_direct: bool,

@@ -56,7 +56,9 @@ pub(super) fn disposition(name: &str, r#type: DocumentType) -> String {
         }
     };
     file_name.push_str(missing.unwrap_or_default());
-    let plain = |c: char| if c == ' ' || (c.is_ascii_graphic() && !matches!(c, '"' | '%')) { c } else { '_' };
+    let plain = |c: char| {
+        if c == ' ' || (c.is_ascii_graphic() && !matches!(c, '"' | '%' | '<' | '>')) { c } else { '_' }
+    };
     let ascii: String = file_name.chars().map(plain).collect();
     format!("attachment; filename=\"{ascii}\"; filename*=UTF-8''{}", encoded(&file_name))
 }

@@ -19,12 +19,19 @@ use lectern_shared::{
     secrets::hex,
 };
 use tokio::io::AsyncReadExt;
+use utoipa::ToSchema;
 
 use super::{file_name, load};
 use crate::{auth::Caller, error::ApiError, extract::PathId, response::Answer};
 
 /// Bytes that are read at a time.
 const PIECE: usize = 64 << 10;
+
+/// Bytes.
+#[derive(ToSchema)]
+#[schema(value_type = String, format = Binary)]
+#[expect(dead_code, reason = "it is written down for the documentation only")]
+struct File(Vec<u8>);
 
 /// Get a document's file
 ///
@@ -41,9 +48,9 @@ const PIECE: usize = 64 << 10;
             status = 200,
             description = "The file, as it was uploaded",
             content(
-                (String = "application/pdf"),
-                (String = "text/csv"),
-                (String = "text/plain"),
+                (inline(File) = "application/pdf"),
+                (inline(File) = "text/csv"),
+                (inline(File) = "text/plain"),
             ),
             headers(
                 ("Content-Disposition" = String, description = "A name to save the file under"),

@@ -1,12 +1,12 @@
 //! A tool's configuration: what each type needs, and which parts of it are secret.
 
+use axum::http::{HeaderName, HeaderValue};
 use lectern_shared::{
     ids::{AgentId, ToolId},
-    model::tool::{Tool, ToolType},
+    model::tool::{SearchProvider, Tool, ToolType},
     runtime::Runtime,
     secrets::{Place, mask},
 };
-use reqwest::header::{HeaderName, HeaderValue};
 use secrecy::ExposeSecret;
 use serde_json::{Map, Value, json};
 use url::Url;
@@ -22,30 +22,33 @@ const LARGEST: usize = 64 * 1024;
 const DEEPEST: usize = 32;
 /// Longest text that one of the named fields has, in characters.
 const TEXT: usize = 8_000;
-
-/// The services that a SEARCH tool can ask.
-const SEARCH_PROVIDERS: [&str; 4] = ["searxng", "brave", "tavily", "serper"];
+/// Most results that a search can ask for.
+const RESULTS: u32 = 100;
+/// Longest time that a call may be given, in seconds.
+const SECONDS: f64 = 120.0;
 
 /// Headers that the service sets itself, or that are about the connection.
-const OWN_HEADERS: [&str; 11] = [
+const OWN_HEADERS: [&str; 13] = [
     "connection",
     "content-length",
     "content-type",
     "expect",
     "host",
     "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
     "te",
     "trailer",
     "transfer-encoding",
     "upgrade",
-    "proxy-connection",
 ];
 
 /// What may lie open of a configuration, with null where a secret was, and its secrets, sealed.
 pub(super) type Sealed = (Map<String, Value>, Option<Vec<u8>>);
 
 /// A configuration that is right for its type.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Metadata {
     /// All of it, secrets included.
     pub(super) all: Map<String, Value>,
@@ -59,7 +62,7 @@ pub(super) fn read(fields: &mut Fields<'_>, r#type: ToolType) -> Metadata {
         fields.refuse("metadata", format_args!("is required: {}", needs(r#type)));
         return Metadata::default();
     }
-    let Some(all) = fields.object("metadata") else { return Metadata::default() };
+    let Some(mut all) = fields.object("metadata") else { return Metadata::default() };
     if depth(&all, DEEPEST) {
         fields
             .refuse("metadata", format_args!("must not be deeper than {DEEPEST} objects within each other"));
@@ -68,8 +71,22 @@ pub(super) fn read(fields: &mut Fields<'_>, r#type: ToolType) -> Metadata {
     if json!(all).to_string().len() > LARGEST {
         fields.refuse("metadata", format_args!("must have at most {LARGEST} bytes"));
     }
-    let agent = fields.nested("metadata", |fields| check(fields, r#type)).flatten();
-    Metadata { all, agent }
+    let mut masks = Vec::new();
+    visit_secrets(&mut all, &mut |at, value| {
+        if value.as_str().is_some_and(is_mask) {
+            masks.push(at.trim_start_matches('/').replace('/', ".").replace("~1", "/").replace("~0", "~"));
+        }
+    });
+    let agent = fields.nested("metadata", |fields| {
+        for name in masks {
+            fields.refuse(
+                &name,
+                "is a mask and not the secret itself, and there is no stored one that it stands for",
+            );
+        }
+        check(fields, r#type)
+    });
+    Metadata { all, agent: agent.flatten() }
 }
 
 /// What a type needs, for a message.
@@ -79,7 +96,7 @@ fn needs(r#type: ToolType) -> &'static str {
             "give `provider` (searxng, brave, tavily or serper) and its `api_key`, or for searxng its `base_url`"
         }
         ToolType::ComputeAlpha => "give `app_id`",
-        ToolType::ModelHost => "give `api_key` and `model`",
+        ToolType::ModelHost => "give `api_key`, and `model` or `version`",
         ToolType::AutomationNla => "give `automation_nla_api_key`",
         ToolType::Agent => "give `agentId`",
         ToolType::OpenApi => "give `openApiUrl`",
@@ -87,13 +104,20 @@ fn needs(r#type: ToolType) -> &'static str {
 }
 
 fn check(fields: &mut Fields<'_>, r#type: ToolType) -> Option<Result<AgentId, ()>> {
-    address(fields, "base_url");
+    if let Some(url) = address(fields, "base_url")
+        && (url.query().is_some() || url.fragment().is_some())
+    {
+        fields.refuse("base_url", "must end with its path: paths are put behind it");
+    }
+    fields.number("timeout", 1.0, SECONDS);
     match r#type {
         ToolType::Search => search(fields),
         ToolType::ComputeAlpha => drop(fields.text("app_id", TEXT)),
         ToolType::ModelHost => {
             fields.text("api_key", TEXT);
-            fields.text("model", TEXT);
+            // A version says which model it is one of.
+            let name = if fields.get("version").is_some() { "version" } else { "model" };
+            fields.text(name, TEXT);
         }
         ToolType::AutomationNla => drop(fields.text("automation_nla_api_key", TEXT)),
         ToolType::Agent => return Some(fields.text("agentId", TEXT).parse().map_err(|_| ())),
@@ -103,22 +127,24 @@ fn check(fields: &mut Fields<'_>, r#type: ToolType) -> Option<Result<AgentId, ()
 }
 
 fn search(fields: &mut Fields<'_>) {
-    let provider = fields.text("provider", TEXT);
-    match provider.as_str() {
-        "searxng" if fields.get("base_url").is_none() => {
+    if fields.count("limit").is_some_and(|limit| limit > RESULTS) {
+        fields.refuse("limit", format_args!("must be at most {RESULTS}"));
+    }
+    match fields.choice("provider", &SearchProvider::choices()) {
+        Some(SearchProvider::Searxng) if fields.get("base_url").is_none() => {
             fields.refuse("base_url", "is required for searxng: the address of your instance");
         }
-        "searxng" => {}
-        known if SEARCH_PROVIDERS.contains(&known) => drop(fields.text("api_key", TEXT)),
-        _ if fields.get("provider").is_some() => {
-            fields.refuse("provider", format_args!("must be one of {}", SEARCH_PROVIDERS.join(", ")));
+        Some(SearchProvider::Brave | SearchProvider::Tavily | SearchProvider::Serper) => {
+            fields.text("api_key", TEXT);
         }
-        _ => {}
+        Some(SearchProvider::Searxng) | None => {}
     }
 }
 
 fn open_api(fields: &mut Fields<'_>) {
-    fields.text("openApiUrl", TEXT);
+    if fields.get("openApiUrl").is_none() {
+        fields.refuse("openApiUrl", "is required: where the OpenAPI document is");
+    }
     address(fields, "openApiUrl");
     for (name, value) in fields.object("headers").unwrap_or_default() {
         let path = format!("headers.{name}");
@@ -130,30 +156,38 @@ fn open_api(fields: &mut Fields<'_>) {
             fields.refuse(&path, "is set by the service itself");
         }
         match &value {
-            Value::String(text) if HeaderValue::from_str(text).is_ok() => {}
+            // What is wrong with a mask has been said.
+            Value::String(text) if is_mask(text) || HeaderValue::from_str(text).is_ok() => {}
             _ => fields.refuse(&path, "must be a string that a header can carry"),
         }
     }
     match fields.get("operations") {
         None => {}
-        Some(Value::Array(operations)) if operations.iter().all(Value::is_string) => {}
+        Some(Value::Array(operations)) if operations.is_empty() => {
+            fields.refuse("operations", "must name an operation; leave it out to allow all of them");
+        }
+        Some(Value::Array(operations)) if operations.iter().all(is_named) => {}
         Some(_) => fields.refuse("operations", "must be an array of operation ids"),
     }
 }
 
-/// An address, where there is one.
-fn address(fields: &mut Fields<'_>, name: &str) {
-    let Some(text) = fields.optional_text(name, TEXT) else { return };
-    match Url::parse(&text) {
-        Ok(url) if !matches!(url.scheme(), "http" | "https") => {
-            fields.refuse(name, "must begin with http:// or https://");
-        }
+fn is_named(operation: &Value) -> bool {
+    operation.as_str().is_some_and(|id| !id.trim().is_empty())
+}
+
+/// An address, where there is one and it is right.
+fn address(fields: &mut Fields<'_>, name: &str) -> Option<Url> {
+    let text = fields.optional_text(name, TEXT)?;
+    let wrong = match Url::parse(&text) {
+        Ok(url) if !matches!(url.scheme(), "http" | "https") => "must begin with http:// or https://",
         Ok(url) if !url.username().is_empty() || url.password().is_some() => {
-            fields.refuse(name, "must not hold credentials; give them in a field of their own");
+            "must not hold credentials; give them in a field of their own"
         }
-        Ok(_) => {}
-        Err(_) => fields.refuse(name, "must be an address such as https://example.com"),
-    }
+        Ok(url) => return Some(url),
+        Err(_) => "must be an address such as https://example.com",
+    };
+    fields.refuse(name, wrong);
+    None
 }
 
 /// Whether anything lies deeper than so many levels.
@@ -261,6 +295,11 @@ fn masked(secret: &Value) -> String {
     secret.as_str().map_or_else(|| mask(&secret.to_string()), mask)
 }
 
+/// Whether a text looks like what [`mask`] makes. Whoever sends one has copied an answer: it is not stored as if it were a secret.
+fn is_mask(text: &str) -> bool {
+    text == "…" || (text.chars().count() == 8 && text.chars().nth(3) == Some('…'))
+}
+
 /// A configuration as it may be shown.
 pub(super) fn show(mut metadata: Map<String, Value>) -> Map<String, Value> {
     visit_secrets(&mut metadata, &mut |_, value| *value = Value::String(masked(value)));
@@ -300,7 +339,12 @@ mod tests {
             (ToolType::Search, json!({"provider": "searxng", "base_url": "https://search.example.com"})),
             (ToolType::Search, json!({"provider": "brave", "api_key": "k", "count": 5})),
             (ToolType::ComputeAlpha, json!({"app_id": "a"})),
+            (
+                ToolType::Search,
+                json!({"provider": "serper", "api_key": "k", "limit": "100", "timeout": 0.5 + 0.5}),
+            ),
             (ToolType::ModelHost, json!({"api_key": "k", "model": "owner/name"})),
+            (ToolType::ModelHost, json!({"api_key": "k", "version": "5c7d5dc6"})),
             (ToolType::AutomationNla, json!({"automation_nla_api_key": "k"})),
             (ToolType::Agent, json!({"agentId": agent})),
             (
@@ -313,7 +357,13 @@ mod tests {
         for (r#type, bad, paths) in [
             (ToolType::Search, json!({}), vec!["metadata.provider"]),
             (ToolType::Search, json!({"provider": "altavista"}), vec!["metadata.provider"]),
+            (ToolType::Search, json!({"provider": 7}), vec!["metadata.provider"]),
             (ToolType::Search, json!({"provider": "searxng"}), vec!["metadata.base_url"]),
+            (
+                ToolType::Search,
+                json!({"provider": "searxng", "base_url": "https://a.example/?key=k", "limit": 101, "timeout": 0}),
+                vec!["metadata.base_url", "metadata.timeout", "metadata.limit"],
+            ),
             (ToolType::Search, json!({"provider": "tavily"}), vec!["metadata.api_key"]),
             (ToolType::ComputeAlpha, json!({"app_id": 7}), vec!["metadata.app_id"]),
             (ToolType::ModelHost, json!({}), vec!["metadata.api_key", "metadata.model"]),
@@ -324,7 +374,19 @@ mod tests {
                 vec!["metadata.base_url"],
             ),
             (ToolType::Agent, json!({}), vec!["metadata.agentId"]),
+            (ToolType::OpenApi, json!({}), vec!["metadata.openApiUrl"]),
+            (ToolType::OpenApi, json!({"openApiUrl": 7}), vec!["metadata.openApiUrl"]),
             (ToolType::OpenApi, json!({"openApiUrl": "https://u:p@a.example"}), vec!["metadata.openApiUrl"]),
+            (
+                ToolType::OpenApi,
+                json!({"openApiUrl": "https://a.example", "operations": []}),
+                vec!["metadata.operations"],
+            ),
+            (
+                ToolType::OpenApi,
+                json!({"openApiUrl": "https://a.example", "operations": ["get", " "]}),
+                vec!["metadata.operations"],
+            ),
             (
                 ToolType::OpenApi,
                 json!({"openApiUrl": "https://a.example", "headers": {"Host": "b", "a b": "c", "X": 1}}),
@@ -338,6 +400,22 @@ mod tests {
         ] {
             assert_eq!(wrong(r#type, bad.clone()), paths, "{bad}");
         }
+    }
+
+    #[test]
+    fn a_mask_is_no_secret() {
+        for secret in ["sk-0123456789abcdef", "short", "ünïcödé sécrét"] {
+            assert!(is_mask(&mask(secret)), "{secret}");
+            assert!(!is_mask(secret), "{secret}");
+        }
+        let copied = json!({
+            "openApiUrl": "https://a.example",
+            "headers": {"X-A": "tok…0123", "X-B": "told"},
+            "a/b": [{"~token": "…", "plain": "abc…defg"}],
+        });
+        assert_eq!(wrong(ToolType::OpenApi, copied), ["metadata.a/b.0.~token", "metadata.headers.X-A"]);
+        let copied = json!({"provider": "brave", "api_key": "BSA…x7Qd"});
+        assert_eq!(wrong(ToolType::Search, copied), ["metadata.api_key"]);
     }
 
     #[test]

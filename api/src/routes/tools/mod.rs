@@ -1,21 +1,23 @@
 //! Tools.
 
 mod metadata;
+mod view;
 
 use axum::extract::State;
 use lectern_shared::{
-    clock::Timestamp,
     db::{self, Json, Tx},
     ids::{AgentId, ToolId, UserId},
     model::tool::{Tool, ToolType},
     runtime::Runtime,
 };
-use serde::Serialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use self::metadata::Metadata;
+use self::{
+    metadata::Metadata,
+    view::{ToolView, example},
+};
 use super::{DESCRIPTION, NAME, users::Nothing};
 use crate::{
     auth::Caller,
@@ -23,74 +25,15 @@ use crate::{
     extract::{Fields, FromFields, PathId, Valid},
     idempotency::Create,
     openapi::Data,
-    response::{Answer, Paging, data, list},
+    response::{Answer, Paging, data, list_by},
     state::AppState,
 };
 
+/// Configurations may have 64 KiB each.
+const PAGE: u32 = 50;
+
 pub(crate) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(index, create)).routes(routes!(find, change, remove))
-}
-
-/// A tool.
-#[derive(Serialize, ToSchema)]
-#[schema(as = Tool)]
-#[serde(rename_all = "camelCase")]
-struct ToolView {
-    /// Its id.
-    #[schema(value_type = String)]
-    id: ToolId,
-    /// Its owner's id.
-    #[schema(value_type = String)]
-    user_id: UserId,
-    /// Its name.
-    name: String,
-    /// One of `SEARCH`, `COMPUTE_ALPHA`, `MODELHOST`, `AUTOMATION_NLA`, `AGENT`, `OPENAPI`.
-    #[schema(value_type = String)]
-    r#type: ToolType,
-    /// What it is for.
-    description: String,
-    /// Its configuration. Secrets are masked: the values of keys that end in `key`, `token`, `secret` or `password`, of
-    /// `app_id`, and all under `headers`.
-    #[schema(value_type = Object)]
-    metadata: Map<String, Value>,
-    /// Its result is the agent's answer, as it is.
-    return_direct: bool,
-    /// When it was made.
-    #[schema(value_type = String, format = DateTime)]
-    created_at: Timestamp,
-    /// When you last changed it.
-    #[schema(value_type = String, format = DateTime)]
-    updated_at: Timestamp,
-}
-
-impl ToolView {
-    fn new(runtime: &Runtime, tool: &Tool) -> Result<Self, ApiError> {
-        Ok(Self {
-            id: tool.id,
-            user_id: tool.user_id,
-            name: tool.name.clone(),
-            r#type: tool.r#type,
-            description: tool.description.clone(),
-            metadata: metadata::show(metadata::reveal(runtime, tool)?),
-            return_direct: tool.return_direct,
-            created_at: tool.created_at,
-            updated_at: tool.updated_at,
-        })
-    }
-}
-
-fn example() -> Value {
-    json!({
-        "id": "019a8f44-7d10-7b52-9c1e-52d6a1f0b3e7",
-        "userId": "019a8f3c-5b1e-7c40-9d2a-3f6b8e1c7a55",
-        "name": "web",
-        "type": "SEARCH",
-        "description": "Searches the web for what the documents do not say.",
-        "metadata": {"provider": "brave", "api_key": "BSA…x7Qd"},
-        "returnDirect": false,
-        "createdAt": "2026-01-31T08:09:00.000000+00:00",
-        "updatedAt": "2026-01-31T08:09:00.000000+00:00",
-    })
 }
 
 fn unknown() -> ApiError {
@@ -100,7 +43,7 @@ fn unknown() -> ApiError {
 /// A new tool.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
-#[allow(dead_code, reason = "it describes the JSON; the values are read one by one")]
+#[expect(dead_code, reason = "it describes the JSON; the values are read one by one")]
 struct NewTool {
     /// Its name, also what models call it by.
     #[schema(min_length = 1, max_length = 1_000, pattern = r"\S")]
@@ -112,9 +55,10 @@ struct NewTool {
     #[schema(value_type = Option<String>, max_length = 10_000)]
     description: Option<String>,
     /// Its configuration. `SEARCH`: `provider` (`searxng` with `base_url`; `brave`, `tavily` or `serper` with `api_key`).
-    /// `COMPUTE_ALPHA`: `app_id`. `MODELHOST`: `api_key`, `model`. `AUTOMATION_NLA`: `automation_nla_api_key`. `AGENT`:
-    /// `agentId`, one of your agents. `OPENAPI`: `openApiUrl`, and if need be `headers` and `operations`, the only operations that may be called.
-    /// All: `base_url`, another host that speaks the same protocol. At most 64 KiB.
+    /// `COMPUTE_ALPHA`: `app_id`. `MODELHOST`: `api_key`, and `model` or `version`. `AUTOMATION_NLA`: `automation_nla_api_key`.
+    /// `AGENT`: `agentId`, one of your agents. `OPENAPI`: `openApiUrl`, and if need be `headers` and `operations`, the only
+    /// operations that may be called. All: `base_url`, another host that speaks the same protocol, and `timeout`, seconds from
+    /// 1 to 120. Any other key is kept. At most 64 KiB.
     #[schema(value_type = Object)]
     metadata: Map<String, Value>,
     /// Makes its result the agent's answer, as it is. False when left out.
@@ -215,7 +159,7 @@ async fn create(
 
 /// List your tools
 ///
-/// Newest first.
+/// Shows every tool with its configuration, newest first. Secrets are masked.
 #[utoipa::path(
     get,
     path = "/tools",
@@ -229,7 +173,7 @@ async fn create(
     )),
 )]
 async fn index(State(runtime): State<Runtime>, caller: Caller, paging: Paging) -> Answer {
-    list(paging, move |before, limit| {
+    list_by(PAGE, paging, move |before, limit| {
         let (runtime, user) = (runtime.clone(), caller.id());
         async move {
             let tools = db::tools::list(&runtime.db, user, before.into(), limit).await?;
@@ -240,6 +184,8 @@ async fn index(State(runtime): State<Runtime>, caller: Caller, paging: Paging) -
 }
 
 /// Get a tool
+///
+/// Shows one tool with its configuration. Secrets are masked.
 #[utoipa::path(
     get,
     path = "/tools/{id}",
@@ -261,7 +207,7 @@ async fn find(State(runtime): State<Runtime>, caller: Caller, PathId(id): PathId
 /// A change of a tool. What is left out stays as it is.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
-#[allow(dead_code, reason = "it describes the JSON; the values are read one by one")]
+#[expect(dead_code, reason = "it describes the JSON; the values are read one by one")]
 struct ToolChange {
     /// A new name.
     #[schema(value_type = Option<String>, nullable = false, min_length = 1, max_length = 1_000, pattern = r"\S")]
@@ -302,7 +248,7 @@ impl FromFields for Change {
 /// Change a tool
 ///
 /// Changes the fields that are sent. `metadata` is replaced as a whole and checked as on create; a secret that comes back
-/// masked is kept. The type of a tool does not change.
+/// masked, at the place where it was, is kept. The type of a tool does not change.
 #[utoipa::path(
     patch,
     path = "/tools/{id}",

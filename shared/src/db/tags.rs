@@ -1,0 +1,148 @@
+//! Tags, and which agents have them.
+
+use std::collections::HashMap;
+
+use sqlx::QueryBuilder;
+
+use crate::{
+    clock::Timestamp,
+    db::{Db, Result, Tx, execute, on},
+    ids::{AgentId, TagId, UserId},
+    model::tag::Tag,
+};
+
+/// Adds a tag.
+pub async fn insert(tx: &mut Tx, tag: &Tag) -> Result<()> {
+    execute!(
+        tx,
+        sqlx::query(
+            "INSERT INTO tags (id, user_id, name, color, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6)"
+        )
+        .bind(tag.id)
+        .bind(tag.user_id)
+        .bind(tag.name.as_str())
+        .bind(tag.color.as_str())
+        .bind(tag.created_at)
+        .bind(tag.updated_at)
+    )?;
+    Ok(())
+}
+
+/// Changes what is given of one of a user's tags; none when there is no such tag.
+pub async fn update(
+    tx: &mut Tx,
+    user: UserId,
+    id: TagId,
+    name: Option<&str>,
+    color: Option<&str>,
+    now: Timestamp,
+) -> Result<Option<Tag>> {
+    Ok(on!(tx, |c| sqlx::query_as(
+        "UPDATE tags SET name = COALESCE($3, name), color = COALESCE($4, color), updated_at = $5
+         WHERE id = $1 AND user_id = $2 RETURNING *"
+    )
+    .bind(id)
+    .bind(user)
+    .bind(name)
+    .bind(color)
+    .bind(now)
+    .fetch_optional(c))?)
+}
+
+/// One of a user's tags.
+pub async fn find(db: &Db, user: UserId, id: TagId) -> Result<Option<Tag>> {
+    Ok(on!(db, |c| sqlx::query_as("SELECT * FROM tags WHERE id = $1 AND user_id = $2")
+        .bind(id)
+        .bind(user)
+        .fetch_optional(c))?)
+}
+
+/// At most `limit` of a user's tags older than `before`, newest first.
+pub async fn list(db: &Db, user: UserId, before: TagId, limit: u32) -> Result<Vec<Tag>> {
+    Ok(on!(db, |c| sqlx::query_as(
+        "SELECT * FROM tags WHERE user_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3"
+    )
+    .bind(user)
+    .bind(before)
+    .bind(i64::from(limit))
+    .fetch_all(c))?)
+}
+
+/// Deletes one of a user's tags, and takes it from the agents that have it; false when there is none.
+pub async fn delete(tx: &mut Tx, user: UserId, id: TagId) -> Result<bool> {
+    let rows =
+        execute!(tx, sqlx::query("DELETE FROM tags WHERE id = $1 AND user_id = $2").bind(id).bind(user))?;
+    Ok(rows == 1)
+}
+
+/// Gives an agent these tags, in this order, in place of those that it had. False when one of them is not the user's.
+pub async fn set(tx: &mut Tx, user: UserId, agent: AgentId, tags: &[TagId]) -> Result<bool> {
+    execute!(
+        tx,
+        sqlx::query("DELETE FROM agent_tags WHERE agent_id = $1 AND user_id = $2").bind(agent).bind(user)
+    )?;
+    for (position, tag) in (0_i64..).zip(tags) {
+        let rows = execute!(
+            tx,
+            sqlx::query(
+                "INSERT INTO agent_tags (agent_id, tag_id, user_id, position)
+                 SELECT $1, tags.id, tags.user_id, $4 FROM tags WHERE tags.id = $2 AND tags.user_id = $3"
+            )
+            .bind(agent)
+            .bind(tag)
+            .bind(user)
+            .bind(position)
+        )?;
+        if rows == 0 {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+#[derive(sqlx::FromRow)]
+struct Row {
+    agent_id: AgentId,
+    #[sqlx(flatten)]
+    tag: Tag,
+}
+
+macro_rules! tags_of {
+    ($on:ident, $user:expr, $agents:expr) => {
+        on!($on, |c| async {
+            let mut query = QueryBuilder::new(
+                "SELECT agent_tags.agent_id, tags.id, tags.user_id, tags.name, tags.color, tags.created_at, tags.updated_at
+                 FROM agent_tags JOIN tags ON tags.id = agent_tags.tag_id WHERE tags.user_id = ",
+            );
+            query.push_bind($user).push(" AND agent_tags.agent_id IN (");
+            let mut ids = query.separated(", ");
+            for agent in $agents {
+                ids.push_bind(*agent);
+            }
+            query.push(") ORDER BY agent_tags.agent_id, agent_tags.position");
+            query.build_query_as::<Row>().fetch_all(c).await
+        })
+    };
+}
+
+/// The tags of a user's agents, each agent's in their order.
+pub async fn of_agents(db: &Db, user: UserId, agents: &[AgentId]) -> Result<HashMap<AgentId, Vec<Tag>>> {
+    if agents.is_empty() {
+        return Ok(HashMap::new());
+    }
+    Ok(by_agent(tags_of!(db, user, agents)?))
+}
+
+/// The tags of one of a user's agents, in their order, as this transaction sees them.
+pub async fn of_agent(tx: &mut Tx, user: UserId, agent: AgentId) -> Result<Vec<Tag>> {
+    let rows = tags_of!(tx, user, &[agent])?;
+    Ok(by_agent(rows).remove(&agent).unwrap_or_default())
+}
+
+fn by_agent(rows: Vec<Row>) -> HashMap<AgentId, Vec<Tag>> {
+    let mut tags: HashMap<AgentId, Vec<Tag>> = HashMap::new();
+    for Row { agent_id, tag } in rows {
+        tags.entry(agent_id).or_default().push(tag);
+    }
+    tags
+}
