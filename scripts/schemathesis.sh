@@ -63,7 +63,7 @@ fi
 log=$scratch/service.log
 env -i PATH="$PATH" HOME="$scratch" \
     LECTERN_ADDR=127.0.0.1:0 LECTERN_DATA_DIR="$scratch/data" LECTERN_EMBEDDER=none \
-    LECTERN_SIGN_UP=first LECTERN_RATE_LIMIT=off LECTERN_LOG_FORMAT=json \
+    LECTERN_SIGN_UP=open LECTERN_RATE_LIMIT=off LECTERN_LOG_FORMAT=json \
     "$LECTERN_BIN" >"$log" 2>&1 &
 service_pid=$!
 
@@ -83,23 +83,33 @@ if [[ -z $url ]]; then
 fi
 say "the service listens at $url"
 
-# Prints the value at a path such as `data.token` of the answer to a POST.
+# Prints the value at a path such as `data.token` of JSON.
+pick() {
+    python3 -c 'import functools, json, sys
+print(functools.reduce(lambda value, key: value[key], sys.argv[1].split("."), json.load(sys.stdin)))' "$1"
+}
+
+# Posts a JSON body and prints the value at a path of the answer.
 post() {
-    local path=$1 body=$2 pick=$3
+    local path=$1 body=$2 at=$3
     shift 3
-    curl -fsS "$url/api/v1$path" -H 'Content-Type: application/json' --data "$body" "$@" |
-        python3 -c 'import functools, json, sys
-print(functools.reduce(lambda value, key: value[key], sys.argv[1].split("."), json.load(sys.stdin)))' "$pick"
+    curl -fsS "$url/api/v1$path" -H 'Content-Type: application/json' --data "$body" "$@" | pick "$at"
 }
 
 # Not the password of the description's examples: one of those deletes the account. And an API token outlasts the sign-outs.
 password=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
 session=$(post /auth/sign-up '{"email": "tester@example.com", "password": "'"$password"'"}' data.token)
 token=$(post /api-tokens '{"description": "schemathesis"}' data.token -H "Authorization: Bearer $session")
+auth=(-H "Authorization: Bearer $token")
+
+# What no request of one operation alone could find.
+agent=$(post /agents '{"name": "Clerk", "type": "CHATVENDOR"}' data.id "${auth[@]}")
+trace=$(post "/agents/$agent/predict" '{"input": {"input": "When does the gate open?"}}' trace.id "${auth[@]}")
+upload=$(curl -fsS "$url/api/v1/documents/upload" "${auth[@]}" -F 'file=The gate opens at nine.;filename=gate.txt' | pick data.id)
 
 # --- the tests -------------------------------------------------------------------------------------------------------
 
-cat >"$scratch/schemathesis.toml" <<'CONF'
+cat >"$scratch/schemathesis.toml" <<CONF
 # What an answer says is checked, not which requests are refused: an id of nothing is a 404, and unknown fields are ignored.
 [checks]
 positive_data_acceptance.enabled = false
@@ -116,12 +126,24 @@ enabled = false
 include-operation-id = "predict"
 [operations.checks.not_a_server_error]
 expected-statuses = ["2xx", "4xx", 502, 503, 504]
+[operations.parameters]
+"path.id" = "$agent"
+
+[[operations]]
+include-operation-id = "getTrace"
+[operations.parameters]
+"path.id" = "$trace"
+
+[[operations]]
+include-operation-id = "getDocumentSource"
+[operations.parameters]
+"path.id" = "$upload"
 CONF
 
 status=0
 run() {
     # It leaves files where it runs.
-    (cd "$scratch" && "$SCHEMATHESIS" run "$url/openapi.json" --url "$url" --header "Authorization: Bearer $token" \
+    (cd "$scratch" && "$SCHEMATHESIS" run "$url/openapi.json" --url "$url" "${auth[@]}" \
         --max-examples "${SCHEMATHESIS_EXAMPLES:-20}" --request-timeout 30 --generation-database none \
         --continue-on-failure ${SCHEMATHESIS_SEED:+--seed "$SCHEMATHESIS_SEED"} --no-color "$@") || status=1
 }
@@ -129,7 +151,7 @@ run() {
 # It remembers the ids that it has seen, and would delete its own credential before most of the work is done.
 run --exclude-operation-id deleteApiToken "$@"
 # Otherwise most of it has tested a refusal.
-curl -fs -o "$scratch/me" "$url/api/v1/users/me" -H "Authorization: Bearer $token" || {
+curl -fs -o "$scratch/me" "$url/api/v1/users/me" "${auth[@]}" || {
     say "the credentials have ended, or the service has"
     status=1
 }

@@ -183,7 +183,7 @@ async fn the_memory_of_a_session_is_erased_by_its_name(mode: Mode) {
     let ada = service.signed_up("ada@example.com").await;
     let agent = plain(&ada).await;
     let longest = "%C3%A9".repeat(1_000);
-    for session in ["support-4711", "a%20b%2Fc%3F%23", "%F0%9F%99%82", "..", "%2E%2E", "%25", &longest] {
+    for session in ["support-4711", "a%20b%2Fc%3F%23", "%F0%9F%99%82", "...", "%25", &longest] {
         // No session was ever held, which is as good as erased.
         let answer = ada.delete(&format!("{}/sessions/{session}", path(&agent))).await;
         assert_eq!(data(answer), Value::Null, "{session}");

@@ -1,6 +1,7 @@
 //! Whatever is sent, the answer is a proper refusal, nothing fails inside, and the service goes on. The bodies are made of
 //! those in [`rows`], so that every operation that takes one is tried.
 
+mod slow;
 mod uploads;
 
 use reqwest::header::CONTENT_TYPE;

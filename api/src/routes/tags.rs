@@ -36,9 +36,9 @@ pub(super) struct TagView {
     /// Its id.
     #[schema(value_type = String)]
     id: TagId,
-    /// What it says.
+    /// What it is called.
     name: String,
-    /// Its colour.
+    /// Its color, as it was given.
     #[schema(pattern = "^#[0-9A-Fa-f]{6}$")]
     color: String,
     /// Its owner's id.
@@ -47,7 +47,7 @@ pub(super) struct TagView {
     /// When it was made.
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
-    /// When you last changed it.
+    /// When it was last changed.
     #[schema(value_type = String, format = DateTime)]
     updated_at: Timestamp,
 }
@@ -77,10 +77,10 @@ fn unknown() -> ApiError {
 /// A new tag.
 #[derive(ToSchema)]
 struct NewTag {
-    /// What it says.
+    /// What to call it.
     #[schema(min_length = 1, max_length = 1_000, pattern = r"\S")]
     name: String,
-    /// Its colour, `#RRGGBB`.
+    /// Its color: `#` and six hexadecimal digits, in either case.
     #[schema(pattern = "^#[0-9A-Fa-f]{6}$")]
     color: String,
 }
@@ -105,10 +105,10 @@ fn color(fields: &mut Fields<'_>) -> String {
 #[derive(ToSchema)]
 #[schema(as = TagChange)]
 struct Change {
-    /// What it says.
+    /// What to call it.
     #[schema(min_length = 1, max_length = 1_000, pattern = r"\S", nullable = false)]
     name: Option<String>,
-    /// Its colour, `#RRGGBB`.
+    /// Its color: `#` and six hexadecimal digits, in either case.
     #[schema(pattern = "^#[0-9A-Fa-f]{6}$", nullable = false)]
     color: Option<String>,
 }
@@ -125,6 +125,8 @@ impl FromFields for Change {
 }
 
 /// Create a tag
+///
+/// Makes a label. Agents take it by its id, in `tags`.
 #[utoipa::path(
     post,
     path = "/tags",
@@ -159,7 +161,7 @@ async fn create(
 
 /// List your tags
 ///
-/// Newest first.
+/// Shows every tag, newest first.
 #[utoipa::path(
     get,
     path = "/tags",
@@ -184,6 +186,8 @@ async fn index(State(runtime): State<Runtime>, caller: Caller, paging: Paging) -
 }
 
 /// Get a tag
+///
+/// Shows one tag.
 #[utoipa::path(
     get,
     path = "/tags/{id}",
@@ -204,19 +208,19 @@ async fn find(State(runtime): State<Runtime>, caller: Caller, PathId(id): PathId
 
 /// Change a tag
 ///
-/// Changes the fields that are sent. Agents that have the tag show it as it is now.
+/// Changes what is given and leaves the rest as it is. The agents that have the tag show it as it is afterwards.
 #[utoipa::path(
     patch,
     path = "/tags/{id}",
     tag = "Tags",
     operation_id = "updateTag",
     params(("id" = String, Path, description = "The tag's id")),
-    request_body(content = Change, example = json!({"color": "#0e8a16"})),
+    request_body(content = Change, example = json!({"color": "#D73A4A"})),
     responses((
         status = 200,
         description = "The tag as it is now",
         body = inline(Data<TagView>),
-        example = json!({"success": true, "data": example()}),
+        example = json!({"success": true, "data": changed_example()}),
     )),
 )]
 async fn change(
@@ -225,16 +229,24 @@ async fn change(
     PathId(id): PathId<TagId>,
     Valid(body): Valid<Change>,
 ) -> Answer {
-    if body.name.is_none() && body.color.is_none() {
-        let tag = db::tags::find(&runtime.db, caller.id(), id).await?.ok_or_else(unknown)?;
-        return Ok(data(TagView::from(tag)));
-    }
     let mut tx = runtime.db.begin().await?;
-    let (name, color) = (body.name.as_deref(), body.color.as_deref());
-    let tag = db::tags::update(&mut tx, caller.id(), id, name, color, runtime.clock.now()).await?;
-    let tag = tag.ok_or_else(unknown)?;
-    tx.commit().await?;
+    let before = db::tags::lock(&mut tx, caller.id(), id).await?.ok_or_else(unknown)?;
+    let mut tag = before.clone();
+    tag.name = body.name.unwrap_or(tag.name);
+    tag.color = body.color.unwrap_or(tag.color);
+    if tag != before {
+        tag.updated_at = runtime.clock.now();
+        db::tags::update(&mut tx, &tag).await?;
+        tx.commit().await?;
+    }
     Ok(data(TagView::from(tag)))
+}
+
+fn changed_example() -> Value {
+    let mut tag = example();
+    tag["color"] = json!("#D73A4A");
+    tag["updatedAt"] = json!("2026-01-31T08:06:30.500000+00:00");
+    tag
 }
 
 /// Delete a tag

@@ -1,11 +1,19 @@
-//! Agents and their links.
+//! Agents and their links. Answers may be kept by their agent's version, so whatever changes what an agent answers from
+//! raises it.
 
 use crate::{
     clock::Timestamp,
     db::{Db, Result, Tx, documents, execute, on},
-    ids::{AgentDocumentId, AgentId, DocumentId, UserId},
+    ids::{AgentDocumentId, AgentId, DocumentId, PromptId, UserId},
     model::agent::{Agent, AgentDocument},
 };
+
+/// Keeps a user's prompts and tags, and what the user's agents have of them, as they are until the transaction ends. The first
+/// lock of those who take several.
+pub async fn lock_owner(tx: &mut Tx, user: UserId) -> Result<()> {
+    execute!(tx, sqlx::query("UPDATE users SET fair_at = fair_at WHERE id = $1").bind(user))?;
+    Ok(())
+}
 
 /// Adds an agent.
 pub async fn insert(tx: &mut Tx, agent: &Agent) -> Result<()> {
@@ -56,6 +64,76 @@ pub async fn list(db: &Db, user: UserId, before: AgentId, limit: u32) -> Result<
         .fetch_all(c))?)
 }
 
+/// Reads one of a user's agents and keeps it as it is until the transaction ends. Neither the user's prompts nor tags go
+/// meanwhile.
+pub async fn lock(tx: &mut Tx, user: UserId, id: AgentId) -> Result<Option<Agent>> {
+    lock_owner(tx, user).await?;
+    if !lock_row(tx, user, id).await? {
+        return Ok(None);
+    }
+    Ok(on!(tx, |c| sqlx::query_as(select_agent!("id = $1 AND user_id = $2"))
+        .bind(id)
+        .bind(user)
+        .fetch_optional(c))?)
+}
+
+/// Keeps one of a user's agents from changing or going until the transaction ends; false when there is no such agent.
+async fn lock_row(tx: &mut Tx, user: UserId, id: AgentId) -> Result<bool> {
+    let rows = execute!(
+        tx,
+        sqlx::query("UPDATE agents SET version = version WHERE id = $1 AND user_id = $2").bind(id).bind(user)
+    )?;
+    Ok(rows == 1)
+}
+
+/// Writes what can be changed of an agent that is [locked](lock), and raises its version.
+pub async fn update(tx: &mut Tx, agent: &Agent) -> Result<()> {
+    execute!(
+        tx,
+        sqlx::query(
+            "UPDATE agents SET type = $3, name = $4, description = $5, llm = $6, llm_key_sealed = $7, has_memory = $8,
+                               prompt_id = $9, updated_at = $10, version = version + 1
+             WHERE id = $1 AND user_id = $2"
+        )
+        .bind(agent.id)
+        .bind(agent.user_id)
+        .bind(agent.r#type)
+        .bind(agent.name.as_str())
+        .bind(agent.description.as_str())
+        .bind(&agent.llm)
+        .bind(agent.llm_key_sealed.as_deref())
+        .bind(agent.has_memory)
+        .bind(agent.prompt_id)
+        .bind(agent.updated_at)
+    )?;
+    Ok(())
+}
+
+/// Whether a user has this prompt. It stays while the user is [locked](lock_owner).
+pub async fn owns_prompt(tx: &mut Tx, user: UserId, prompt: PromptId) -> Result<bool> {
+    let found: Option<PromptId> =
+        on!(tx, |c| sqlx::query_scalar("SELECT id FROM prompts WHERE id = $1 AND user_id = $2")
+            .bind(prompt)
+            .bind(user)
+            .fetch_optional(c))?;
+    Ok(found.is_some())
+}
+
+/// Deletes what one of a user's agents remembers of a session; false when there is no such agent.
+pub async fn erase_session(tx: &mut Tx, user: UserId, agent: AgentId, session: &str) -> Result<bool> {
+    if !lock_row(tx, user, agent).await? {
+        return Ok(false);
+    }
+    execute!(
+        tx,
+        sqlx::query("DELETE FROM agent_memory WHERE agent_id = $1 AND session = $2 AND user_id = $3")
+            .bind(agent)
+            .bind(session)
+            .bind(user)
+    )?;
+    Ok(true)
+}
+
 /// Deletes one of a user's agents with its links, memory and traces; false when there is none.
 pub async fn delete(tx: &mut Tx, user: UserId, id: AgentId) -> Result<bool> {
     let rows =
@@ -72,19 +150,15 @@ pub async fn link(
     document: DocumentId,
     now: Timestamp,
 ) -> Result<Option<AgentDocument>> {
-    // A document that is being deleted at this moment must not keep a link.
-    if !documents::lock(tx, user, document).await? {
+    // Neither end may be on its way out at this moment.
+    if !documents::lock(tx, user, document).await? || !lock_row(tx, user, agent).await? {
         return Ok(None);
     }
-    execute!(
+    let added = execute!(
         tx,
         sqlx::query(
-            "INSERT INTO agent_documents (id, user_id, agent_id, document_id, created_at)
-         SELECT $1, agents.user_id, agents.id, documents.id, $5
-         FROM agents, documents
-         WHERE agents.id = $3 AND agents.user_id = $2
-           AND documents.id = $4 AND documents.user_id = $2 AND documents.deleted_at IS NULL
-         ON CONFLICT (agent_id, document_id) DO NOTHING"
+            "INSERT INTO agent_documents (id, user_id, agent_id, document_id, created_at) VALUES ($1, $2, $3, $4, $5)
+             ON CONFLICT (agent_id, document_id) DO NOTHING"
         )
         .bind(AgentDocumentId::generate())
         .bind(user)
@@ -92,6 +166,14 @@ pub async fn link(
         .bind(document)
         .bind(now)
     )?;
+    if added > 0 {
+        execute!(
+            tx,
+            sqlx::query("UPDATE agents SET version = version + 1 WHERE id = $1 AND user_id = $2")
+                .bind(agent)
+                .bind(user)
+        )?;
+    }
     Ok(on!(tx, |c| sqlx::query_as(
         "SELECT * FROM agent_documents WHERE agent_id = $1 AND document_id = $2 AND user_id = $3"
     )
@@ -130,6 +212,16 @@ pub async fn list_links(
 
 /// Deletes one of a user's links; false when there is none.
 pub async fn unlink(tx: &mut Tx, user: UserId, id: AgentDocumentId) -> Result<bool> {
+    // The agent first, as whoever deletes it with its links does.
+    execute!(
+        tx,
+        sqlx::query(
+            "UPDATE agents SET version = version + 1 WHERE user_id = $2
+               AND id = (SELECT agent_id FROM agent_documents WHERE id = $1 AND user_id = $2)"
+        )
+        .bind(id)
+        .bind(user)
+    )?;
     let rows = execute!(
         tx,
         sqlx::query("DELETE FROM agent_documents WHERE id = $1 AND user_id = $2").bind(id).bind(user)

@@ -5,8 +5,7 @@ use std::collections::HashMap;
 use sqlx::QueryBuilder;
 
 use crate::{
-    clock::Timestamp,
-    db::{Db, Result, Tx, execute, on},
+    db::{Db, Result, Tx, agents, execute, on},
     ids::{AgentId, TagId, UserId},
     model::tag::Tag,
 };
@@ -28,27 +27,6 @@ pub async fn insert(tx: &mut Tx, tag: &Tag) -> Result<()> {
     Ok(())
 }
 
-/// Changes what is given of one of a user's tags; none when there is no such tag.
-pub async fn update(
-    tx: &mut Tx,
-    user: UserId,
-    id: TagId,
-    name: Option<&str>,
-    color: Option<&str>,
-    now: Timestamp,
-) -> Result<Option<Tag>> {
-    Ok(on!(tx, |c| sqlx::query_as(
-        "UPDATE tags SET name = COALESCE($3, name), color = COALESCE($4, color), updated_at = $5
-         WHERE id = $1 AND user_id = $2 RETURNING *"
-    )
-    .bind(id)
-    .bind(user)
-    .bind(name)
-    .bind(color)
-    .bind(now)
-    .fetch_optional(c))?)
-}
-
 /// One of a user's tags.
 pub async fn find(db: &Db, user: UserId, id: TagId) -> Result<Option<Tag>> {
     Ok(on!(db, |c| sqlx::query_as("SELECT * FROM tags WHERE id = $1 AND user_id = $2")
@@ -68,8 +46,34 @@ pub async fn list(db: &Db, user: UserId, before: TagId, limit: u32) -> Result<Ve
     .fetch_all(c))?)
 }
 
+/// Reads one of a user's tags and keeps it as it is until the transaction ends.
+pub async fn lock(tx: &mut Tx, user: UserId, id: TagId) -> Result<Option<Tag>> {
+    Ok(on!(tx, |c| sqlx::query_as(
+        "UPDATE tags SET updated_at = updated_at WHERE id = $1 AND user_id = $2 RETURNING *"
+    )
+    .bind(id)
+    .bind(user)
+    .fetch_optional(c))?)
+}
+
+/// Replaces the name and the color of a tag that is [locked](lock).
+pub async fn update(tx: &mut Tx, tag: &Tag) -> Result<()> {
+    execute!(
+        tx,
+        sqlx::query("UPDATE tags SET name = $3, color = $4, updated_at = $5 WHERE id = $1 AND user_id = $2")
+            .bind(tag.id)
+            .bind(tag.user_id)
+            .bind(tag.name.as_str())
+            .bind(tag.color.as_str())
+            .bind(tag.updated_at)
+    )?;
+    Ok(())
+}
+
 /// Deletes one of a user's tags, and takes it from the agents that have it; false when there is none.
 pub async fn delete(tx: &mut Tx, user: UserId, id: TagId) -> Result<bool> {
+    // Nobody gives it to an agent meanwhile, and the account does not go with its agents and tags.
+    agents::lock_owner(tx, user).await?;
     let rows =
         execute!(tx, sqlx::query("DELETE FROM tags WHERE id = $1 AND user_id = $2").bind(id).bind(user))?;
     Ok(rows == 1)

@@ -39,7 +39,7 @@ pub struct Llm {
 }
 
 /// An agent.
-#[derive(Clone, Debug, FromRow)]
+#[derive(Clone, Debug, PartialEq, FromRow)]
 pub struct Agent {
     /// Its id.
     pub id: AgentId,

@@ -14,9 +14,9 @@ pub struct Tag {
     pub id: TagId,
     /// Its owner.
     pub user_id: UserId,
-    /// What it says.
+    /// How its owner calls it.
     pub name: String,
-    /// Its colour, `#RRGGBB`.
+    /// Its color as `#RRGGBB`, in the case in which it was given.
     pub color: String,
     /// When it was made.
     pub created_at: Timestamp,

@@ -70,11 +70,13 @@ pub(super) fn read(fields: &mut Fields<'_>, r#type: ToolType) -> Metadata {
     }
     if json!(all).to_string().len() > LARGEST {
         fields.refuse("metadata", format_args!("must have at most {LARGEST} bytes"));
+        return Metadata::default();
     }
     let mut masks = Vec::new();
     visit_secrets(&mut all, &mut |at, value| {
         if value.as_str().is_some_and(is_mask) {
-            masks.push(at.trim_start_matches('/').replace('/', ".").replace("~1", "/").replace("~0", "~"));
+            let path = at.strip_prefix('/').unwrap_or(at).replace('/', ".");
+            masks.push(path.replace("~1", "/").replace("~0", "~"));
         }
     });
     let agent = fields.nested("metadata", |fields| {
@@ -413,7 +415,7 @@ mod tests {
             "headers": {"X-A": "tok…0123", "X-B": "told"},
             "a/b": [{"~token": "…", "plain": "abc…defg"}],
         });
-        assert_eq!(wrong(ToolType::OpenApi, copied), ["metadata.a/b.0.~token", "metadata.headers.X-A"]);
+        assert_eq!(wrong(ToolType::OpenApi, copied), ["metadata.headers.X-A", "metadata.a/b.0.~token"]);
         let copied = json!({"provider": "brave", "api_key": "BSA…x7Qd"});
         assert_eq!(wrong(ToolType::Search, copied), ["metadata.api_key"]);
     }

@@ -14,5 +14,6 @@ mod prompts;
 mod reindex;
 mod singletons;
 mod store;
+mod tags;
 mod tools;
 mod traces;

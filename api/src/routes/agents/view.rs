@@ -1,0 +1,193 @@
+//! How agents are shown.
+
+use lectern_shared::{
+    clock::Timestamp,
+    ids::{AgentId, PromptId, UserId},
+    model::{
+        agent::{Agent, AgentType, Llm},
+        tag::Tag,
+    },
+    runtime::Runtime,
+    secrets::{Place, mask},
+};
+use secrecy::{ExposeSecret, SecretString};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
+
+use crate::{
+    error::ApiError,
+    routes::tags::{self, TagView},
+};
+
+/// Where an agent's provider key is sealed.
+pub(crate) fn key_place(id: &AgentId) -> Place<'_> {
+    Place { table: "agents", row: id.as_uuid(), column: "llm_key" }
+}
+
+fn stored_mask(runtime: &Runtime, agent: &Agent) -> Result<Option<String>, ApiError> {
+    let Some(sealed) = &agent.llm_key_sealed else { return Ok(None) };
+    let key = runtime.keyring.decrypt_text(key_place(&agent.id), sealed)?;
+    Ok(Some(mask(key.expose_secret())))
+}
+
+/// Whether this is what is shown of an agent's key: it was read and sent back.
+pub(super) fn is_mask(runtime: &Runtime, agent: &Agent, key: &SecretString) -> Result<bool, ApiError> {
+    Ok(stored_mask(runtime, agent)?.is_some_and(|mask| mask == key.expose_secret()))
+}
+
+/// The model that an agent asks.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Llm)]
+pub(super) struct LlmView {
+    /// Its name, which is sent to the provider as given.
+    model: String,
+    /// The provider's label.
+    provider: String,
+    /// Where the provider is, for those that have no fixed place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    base_url: Option<String>,
+    /// The sampling temperature.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    temperature: Option<f64>,
+    /// The most tokens that an answer may have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    max_tokens: Option<u32>,
+    /// The agent's own key of the provider, masked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    api_key: Option<String>,
+}
+
+/// An agent.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Agent)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct AgentView {
+    /// Its id.
+    #[schema(value_type = String)]
+    id: AgentId,
+    /// Its owner's id.
+    #[schema(value_type = String)]
+    user_id: UserId,
+    /// Always empty.
+    #[schema(value_type = Object)]
+    user: Map<String, Value>,
+    /// What it is called.
+    name: String,
+    /// Anything that its owner wants to say of it.
+    description: String,
+    /// How it talks with its model: `CHATVENDOR` by function calling, `REACT` in text.
+    #[schema(value_type = String)]
+    r#type: AgentType,
+    /// Its tags, in the order in which they were given.
+    tags: Vec<TagView>,
+    /// Its model.
+    llm: LlmView,
+    /// Whether it remembers the turns of a session.
+    has_memory: bool,
+    /// The prompt it uses, if it has one.
+    #[schema(value_type = Option<String>, required = true)]
+    prompt_id: Option<PromptId>,
+    /// Always null.
+    #[serde(rename = "AgentMemory")]
+    #[schema(value_type = Option<Object>, required = true)]
+    agent_memory: Option<()>,
+    /// When it was made.
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+    /// When it was last changed.
+    #[schema(value_type = String, format = DateTime)]
+    updated_at: Timestamp,
+}
+
+impl AgentView {
+    /// An agent and its tags as they are shown.
+    ///
+    /// # Errors
+    /// When the stored key cannot be read.
+    pub(super) fn new(runtime: &Runtime, agent: &Agent, tags: Vec<Tag>) -> Result<Self, ApiError> {
+        let api_key = stored_mask(runtime, agent)?;
+        let Llm { model, provider, base_url, temperature, max_tokens } = agent.llm.0.clone();
+        Ok(Self {
+            id: agent.id,
+            user_id: agent.user_id,
+            user: Map::new(),
+            name: agent.name.clone(),
+            description: agent.description.clone(),
+            r#type: agent.r#type,
+            tags: tags.into_iter().map(TagView::from).collect(),
+            llm: LlmView { model, provider, base_url, temperature, max_tokens, api_key },
+            has_memory: agent.has_memory,
+            prompt_id: agent.prompt_id,
+            agent_memory: None,
+            created_at: agent.created_at,
+            updated_at: agent.updated_at,
+        })
+    }
+}
+
+/// An agent, and the document that was linked to it first.
+#[derive(Serialize, ToSchema)]
+#[schema(as = LinkedAgent)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct AgentLinkedView {
+    #[serde(flatten)]
+    agent: AgentView,
+    /// The id of the document that was linked first, or nothing.
+    document_id: String,
+    /// Always empty.
+    #[schema(value_type = Object)]
+    document: Map<String, Value>,
+}
+
+impl AgentLinkedView {
+    /// [`AgentView::new`], with what only GET one and lists carry.
+    pub(super) fn new(runtime: &Runtime, agent: &Agent, tags: Vec<Tag>) -> Result<Self, ApiError> {
+        Ok(Self {
+            agent: AgentView::new(runtime, agent, tags)?,
+            document_id: agent.document_id.map(|id| id.to_string()).unwrap_or_default(),
+            document: Map::new(),
+        })
+    }
+}
+
+/// An agent as it is shown.
+pub(super) fn example() -> Value {
+    json!({
+        "id": "019a8f41-9c33-7d21-b0aa-7e54d1c2b3f0",
+        "userId": "019a8f3c-5b1e-7c40-9d2a-3f6b8e1c7a55",
+        "user": {},
+        "name": "Librarian",
+        "description": "Answers from the handbooks.",
+        "type": "CHATVENDOR",
+        "tags": [tags::example()],
+        "llm": {"model": "gpt-4o-mini", "provider": "openai", "temperature": 0.2, "api_key": "sk-…f3a9"},
+        "hasMemory": true,
+        "promptId": "019a8f41-7d20-7b6a-9c11-5e8f0a2b4c3d",
+        "AgentMemory": null,
+        "createdAt": "2026-01-31T08:06:00.000000+00:00",
+        "updatedAt": "2026-01-31T08:06:00.000000+00:00",
+    })
+}
+
+/// The same after a change.
+pub(super) fn changed_example() -> Value {
+    let mut agent = example();
+    agent["name"] = json!("Head librarian");
+    agent["llm"] = json!({"model": "gpt-4o", "provider": "openai", "api_key": "sk-…f3a9"});
+    agent["tags"] = json!([]);
+    agent["updatedAt"] = json!("2026-01-31T08:20:41.125000+00:00");
+    agent
+}
+
+/// The agent as single and list answers show it.
+pub(super) fn linked_example() -> Value {
+    let mut agent = example();
+    agent["documentId"] = json!("019a8f42-51d0-7e8c-a4f6-0b1c2d3e4f50");
+    agent["document"] = json!({});
+    agent
+}

@@ -1,0 +1,211 @@
+//! Tags, and which agents have them.
+
+use crate::{
+    clock::Timestamp,
+    db::{
+        Db, accounts, agents, tags,
+        testing::{at, both, commit, finished_or_blocked, user},
+        tests::agents::agent,
+    },
+    ids::{AgentId, TagId, UserId},
+    model::tag::Tag,
+};
+
+fn new(user: UserId, name: &str, now: Timestamp) -> Tag {
+    Tag {
+        id: TagId::generate(),
+        user_id: user,
+        name: name.to_owned(),
+        color: "#aBcDeF".to_owned(),
+        created_at: now,
+        updated_at: now,
+    }
+}
+
+async fn tag(db: &Db, user: UserId, name: &str) -> Tag {
+    let tag = new(user, name, at(0));
+    commit!(db, |tx| tags::insert(tx, &tag));
+    tag
+}
+
+async fn set(db: &Db, user: UserId, agent: AgentId, ids: &[TagId]) -> bool {
+    let mut tx = db.begin().await.unwrap();
+    let done = tags::set(&mut tx, user, agent, ids).await.unwrap();
+    if done {
+        tx.commit().await.unwrap();
+    }
+    done
+}
+
+/// The names of an agent's tags, as a reader and as a transaction see them.
+async fn names(db: &Db, user: UserId, agent: AgentId) -> Vec<String> {
+    let names = |tags: Vec<Tag>| tags.into_iter().map(|tag| tag.name).collect::<Vec<_>>();
+    let mut read = tags::of_agents(db, user, &[agent]).await.unwrap();
+    let read = names(read.remove(&agent).unwrap_or_default());
+    assert_eq!(names(commit!(db, |tx| tags::of_agent(tx, user, agent))), read);
+    read
+}
+
+fn end() -> TagId {
+    uuid::Uuid::max().into()
+}
+
+#[tokio::test]
+async fn a_tag_is_read_as_it_was_written() {
+    for t in &both().await {
+        let user = user(&t.db, at(0)).await;
+        for name in ["Ä größe 🙂", "  ", &"é".repeat(1_000)] {
+            let written = Tag { updated_at: at(9), ..new(user, name, at(3)) };
+            commit!(t.db, |tx| tags::insert(tx, &written));
+            assert_eq!(tags::find(&t.db, user, written.id).await.unwrap(), Some(written), "{}", t.name);
+        }
+    }
+}
+
+#[tokio::test]
+async fn tags_are_listed_newest_first_page_by_page() {
+    for t in &both().await {
+        let user = user(&t.db, at(0)).await;
+        let mut ids = Vec::new();
+        for _ in 0..4 {
+            ids.push(tag(&t.db, user, "same").await.id);
+        }
+        for (before, expected) in
+            [(end(), vec![ids[3], ids[2], ids[1]]), (ids[2], vec![ids[1], ids[0]]), (ids[0], vec![])]
+        {
+            let page = tags::list(&t.db, user, before, 3).await.unwrap();
+            assert_eq!(page.iter().map(|tag| tag.id).collect::<Vec<_>>(), expected, "{}", t.name);
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_agent_has_its_tags_in_the_order_in_which_they_were_set() {
+    for t in &both().await {
+        let user = user(&t.db, at(0)).await;
+        let (agent, other) = (agent(&t.db, user, at(0)).await, agent(&t.db, user, at(0)).await);
+        let (a, b) = (tag(&t.db, user, "a").await.id, tag(&t.db, user, "b").await.id);
+        let c = tag(&t.db, user, "c").await.id;
+        assert!(set(&t.db, user, other, &[b]).await, "{}", t.name);
+        for (ids, expected) in [
+            (vec![], vec![]),
+            (vec![c, a, b], vec!["c", "a", "b"]),
+            (vec![b, c], vec!["b", "c"]),
+            (vec![b, c], vec!["b", "c"]),
+            (vec![a], vec!["a"]),
+            (vec![], vec![]),
+        ] {
+            assert!(set(&t.db, user, agent, &ids).await, "{}", t.name);
+            assert_eq!(names(&t.db, user, agent).await, expected, "{}", t.name);
+            assert_eq!(names(&t.db, user, other).await, ["b"], "{}", t.name);
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_tags_of_many_agents_are_read_at_once() {
+    for t in &both().await {
+        let owner = user(&t.db, at(0)).await;
+        let (a, b) = (tag(&t.db, owner, "a").await, tag(&t.db, owner, "b").await);
+        let mut ids = Vec::new();
+        for tags in [vec![b.id, a.id], vec![], vec![a.id]] {
+            let agent = agent(&t.db, owner, at(0)).await;
+            assert!(set(&t.db, owner, agent, &tags).await, "{}", t.name);
+            ids.push(agent);
+        }
+        let mut read = tags::of_agents(&t.db, owner, &ids).await.unwrap();
+        assert_eq!(read.remove(&ids[0]), Some(vec![b, a.clone()]), "{}", t.name);
+        assert!(read.remove(&ids[1]).is_none_or(|tags| tags.is_empty()), "{}", t.name);
+        assert_eq!(read.remove(&ids[2]), Some(vec![a]), "{}", t.name);
+        assert!(read.is_empty(), "{}", t.name);
+        assert!(tags::of_agents(&t.db, owner, &[]).await.unwrap().is_empty(), "{}", t.name);
+        // As many as a page of a list has, and one more.
+        let many: Vec<_> = (0..201).map(|_| AgentId::generate()).chain(ids).collect();
+        assert_eq!(tags::of_agents(&t.db, owner, &many).await.unwrap().len(), 2, "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn a_deleted_tag_is_taken_from_the_agents_that_have_it() {
+    for t in &both().await {
+        let user = user(&t.db, at(0)).await;
+        let agent = agent(&t.db, user, at(0)).await;
+        let (a, b) = (tag(&t.db, user, "a").await.id, tag(&t.db, user, "b").await.id);
+        let c = tag(&t.db, user, "c").await.id;
+        assert!(set(&t.db, user, agent, &[c, b, a]).await, "{}", t.name);
+        assert!(commit!(t.db, |tx| tags::delete(tx, user, b)), "{}", t.name);
+        assert!(!commit!(t.db, |tx| tags::delete(tx, user, b)), "{}", t.name);
+        assert_eq!(tags::find(&t.db, user, b).await.unwrap(), None, "{}", t.name);
+        assert_eq!(names(&t.db, user, agent).await, ["c", "a"], "{}", t.name);
+        assert!(!set(&t.db, user, agent, &[a, b]).await, "{}: it is unknown", t.name);
+        assert_eq!(names(&t.db, user, agent).await, ["c", "a"], "{}", t.name);
+
+        assert!(commit!(t.db, |tx| agents::delete(tx, user, agent)), "{}", t.name);
+        assert!(tags::find(&t.db, user, a).await.unwrap().is_some(), "{}: a tag outlives its agents", t.name);
+        assert!(names(&t.db, user, agent).await.is_empty(), "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn a_tag_exists_for_its_owner_alone() {
+    for t in &both().await {
+        let (owner, other) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        let (mine, theirs) = (tag(&t.db, owner, "mine").await, tag(&t.db, other, "theirs").await);
+        let (my_agent, their_agent) = (agent(&t.db, owner, at(0)).await, agent(&t.db, other, at(0)).await);
+        assert!(set(&t.db, owner, my_agent, &[mine.id]).await, "{}", t.name);
+
+        assert_eq!(tags::find(&t.db, other, mine.id).await.unwrap(), None, "{}", t.name);
+        let listed = tags::list(&t.db, other, end(), 9).await.unwrap();
+        assert_eq!(listed, [theirs.clone()], "{}", t.name);
+        assert!(!commit!(t.db, |tx| tags::delete(tx, other, mine.id)), "{}", t.name);
+        assert!(!set(&t.db, other, their_agent, &[theirs.id, mine.id]).await, "{}", t.name);
+        assert!(!set(&t.db, owner, my_agent, &[theirs.id]).await, "{}", t.name);
+        assert!(tags::of_agents(&t.db, other, &[my_agent]).await.unwrap().is_empty(), "{}", t.name);
+        // Whoever empties the tags of another's agent empties nothing.
+        set(&t.db, other, my_agent, &[]).await;
+        assert_eq!(names(&t.db, owner, my_agent).await, ["mine"], "{}", t.name);
+        assert_eq!(tags::find(&t.db, owner, mine.id).await.unwrap(), Some(mine), "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn an_account_takes_its_tags_with_it() {
+    for t in &both().await {
+        let (gone, kept) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        let (hers, his) = (tag(&t.db, gone, "hers").await.id, tag(&t.db, kept, "his").await.id);
+        let agent = agent(&t.db, gone, at(0)).await;
+        assert!(set(&t.db, gone, agent, &[hers]).await, "{}", t.name);
+        commit!(t.db, |tx| accounts::delete(tx, gone, at(1)));
+        assert_eq!(tags::find(&t.db, gone, hers).await.unwrap(), None, "{}", t.name);
+        assert!(tags::find(&t.db, kept, his).await.unwrap().is_some(), "{}", t.name);
+    }
+}
+
+/// An account goes with its agents and then its tags; a tag goes from its agents.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_tag_and_its_owner_can_go_at_once() {
+    for t in &both().await {
+        let owner = user(&t.db, at(0)).await;
+        let (agent, tag) = (agent(&t.db, owner, at(0)).await, tag(&t.db, owner, "a").await.id);
+        assert!(set(&t.db, owner, agent, &[tag]).await, "{}", t.name);
+        let mut first = t.db.begin().await.unwrap();
+        assert!(tags::delete(&mut first, owner, tag).await.unwrap(), "{}", t.name);
+        let db = t.db.clone();
+        let second = tokio::spawn(async move { commit!(db, |tx| accounts::delete(tx, owner, at(1))) });
+        finished_or_blocked(&t.db, &second).await;
+        first.commit().await.unwrap();
+        second.await.unwrap();
+
+        let owner = user(&t.db, at(0)).await;
+        let agent = super::agents::agent(&t.db, owner, at(0)).await;
+        let tag = self::tag(&t.db, owner, "a").await.id;
+        assert!(set(&t.db, owner, agent, &[tag]).await, "{}", t.name);
+        let mut first = t.db.begin().await.unwrap();
+        accounts::delete(&mut first, owner, at(1)).await.unwrap();
+        let db = t.db.clone();
+        let second = tokio::spawn(async move { commit!(db, |tx| tags::delete(tx, owner, tag)) });
+        finished_or_blocked(&t.db, &second).await;
+        first.commit().await.unwrap();
+        assert!(!second.await.unwrap(), "{}", t.name);
+    }
+}
