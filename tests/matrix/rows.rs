@@ -257,7 +257,7 @@ impl Things {
             ("upload", upload),
             ("tool", tool),
             // By a name that is the user's choice, so that another's is no secret.
-            ("session", "a talk".to_owned()),
+            ("session", "a-talk".to_owned()),
             ("email", owner.user()["email"].as_str().expect("an e-mail").to_owned()),
             ("new-email", format!("{}@example.com", Uuid::now_v7())),
         ];

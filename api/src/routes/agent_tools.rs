@@ -177,6 +177,8 @@ async fn index(State(runtime): State<Runtime>, caller: Caller, uri: Uri, paging:
 }
 
 /// Get a link between an agent and a tool
+///
+/// Shows which agent and which tool it joins.
 #[utoipa::path(
     get,
     path = "/agent-tools/{id}",

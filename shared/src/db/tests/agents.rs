@@ -5,13 +5,16 @@ use serde_json::json;
 use crate::{
     clock::Timestamp,
     db::{
-        Db, Json, agents,
-        testing::{at, both, commit, document, user},
+        Db, Json, agents, execute, on, prompts,
+        testing::{at, both, commit, document, finished_or_blocked, user},
         traces,
         traces::StoredTrace,
     },
-    ids::{AgentDocumentId, AgentId, DocumentId, TraceId, UserId},
-    model::agent::{Agent, AgentType, Llm},
+    ids::{AgentDocumentId, AgentId, DocumentId, PromptId, TraceId, UserId},
+    model::{
+        agent::{Agent, AgentType, Llm},
+        prompt::Prompt,
+    },
 };
 
 fn new(user: UserId, name: &str, now: Timestamp) -> Agent {
@@ -47,6 +50,51 @@ pub(super) async fn agent(db: &Db, user: UserId, now: Timestamp) -> AgentId {
 
 async fn link(db: &Db, user: UserId, agent: AgentId, document: DocumentId) -> Option<AgentDocumentId> {
     commit!(db, |tx| agents::link(tx, user, agent, document, at(5))).map(|link| link.id)
+}
+
+async fn version(db: &Db, agent: AgentId) -> i64 {
+    on!(db, |c| sqlx::query_scalar("SELECT version FROM agents WHERE id = $1").bind(agent).fetch_one(c))
+        .unwrap()
+}
+
+async fn prompt(db: &Db, user: UserId) -> PromptId {
+    let prompt = Prompt {
+        id: PromptId::generate(),
+        user_id: user,
+        name: "prompt".to_owned(),
+        template: "text".to_owned(),
+        input_variables: Json(vec![]),
+        created_at: at(0),
+        updated_at: at(0),
+    };
+    commit!(db, |tx| prompts::insert(tx, &prompt));
+    prompt.id
+}
+
+/// Adds a turn to what an agent remembers.
+async fn remember(db: &Db, user: UserId, agent: AgentId, session: &str) {
+    commit!(db, |tx| async {
+        execute!(
+            tx,
+            sqlx::query(
+                "INSERT INTO agent_memory (id, user_id, agent_id, session, question, answer, tokens, created_at)
+                 VALUES ($1, $2, $3, $4, 'q', 'a', 1, $5)"
+            )
+            .bind(uuid::Uuid::now_v7())
+            .bind(user)
+            .bind(agent)
+            .bind(session)
+            .bind(at(1))
+        )
+    });
+}
+
+async fn turns(db: &Db, agent: AgentId, session: &str) -> i64 {
+    on!(db, |c| sqlx::query_scalar("SELECT COUNT(*) FROM agent_memory WHERE agent_id = $1 AND session = $2")
+        .bind(agent)
+        .bind(session)
+        .fetch_one(c))
+    .unwrap()
 }
 
 fn end<T: From<uuid::Uuid>>() -> T {
@@ -250,5 +298,164 @@ async fn an_agent_takes_its_links_and_traces_with_it_and_nothing_else() {
             assert_eq!(traces::find(&t.db, user, trace, at(1)).await.unwrap().is_some(), there, "{}", t.name);
         }
         assert!(crate::db::documents::find(&t.db, user, document).await.unwrap().is_some(), "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn a_change_is_written_whole_and_raises_the_version() {
+    for t in &both().await {
+        let user = user(&t.db, at(0)).await;
+        let (before, other) = (new(user, "before", at(0)), new(user, "other", at(0)));
+        commit!(t.db, |tx| agents::insert(tx, &before));
+        commit!(t.db, |tx| agents::insert(tx, &other));
+        let prompt = prompt(&t.db, user).await;
+        let llm = Llm {
+            model: "n".to_owned(),
+            base_url: Some("http://x".to_owned()),
+            temperature: None,
+            ..before.llm.0.clone()
+        };
+        let changed = Agent {
+            r#type: AgentType::ChatVendor,
+            name: "after".to_owned(),
+            description: String::new(),
+            llm: Json(llm),
+            llm_key_sealed: None,
+            has_memory: false,
+            prompt_id: Some(prompt),
+            updated_at: at(7),
+            ..before.clone()
+        };
+        for (round, after) in [(2, changed), (3, Agent { updated_at: at(9), ..before.clone() })] {
+            let locked = commit!(t.db, |tx| agents::lock(tx, user, before.id)).unwrap();
+            assert_eq!(Some(locked), agents::find(&t.db, user, before.id).await.unwrap(), "{}", t.name);
+            commit!(t.db, |tx| agents::update(tx, &after));
+            assert_eq!(agents::find(&t.db, user, before.id).await.unwrap(), Some(after), "{}", t.name);
+            assert_eq!(version(&t.db, before.id).await, round, "{}", t.name);
+        }
+        assert_eq!(agents::find(&t.db, user, other.id).await.unwrap(), Some(other.clone()), "{}", t.name);
+        assert_eq!(version(&t.db, other.id).await, 1, "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn an_agent_is_changed_by_its_owner_alone_and_has_its_owners_prompts() {
+    for t in &both().await {
+        let (owner, other) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        let mine = new(owner, "mine", at(0));
+        commit!(t.db, |tx| agents::insert(tx, &mine));
+        remember(&t.db, owner, mine.id, "s").await;
+        assert_eq!(commit!(t.db, |tx| agents::lock(tx, other, mine.id)), None, "{}", t.name);
+        let stolen = Agent { user_id: other, name: "stolen".to_owned(), ..mine.clone() };
+        commit!(t.db, |tx| agents::update(tx, &stolen));
+        assert!(!commit!(t.db, |tx| agents::erase_session(tx, other, mine.id, "s")), "{}", t.name);
+        assert_eq!(turns(&t.db, mine.id, "s").await, 1, "{}", t.name);
+        let (id, version_before) = (mine.id, version(&t.db, mine.id).await);
+        assert_eq!(agents::find(&t.db, owner, id).await.unwrap(), Some(mine), "{}", t.name);
+        assert_eq!(version_before, 1, "{}", t.name);
+
+        let prompt = prompt(&t.db, owner).await;
+        for (user, prompt, owns) in
+            [(owner, prompt, true), (other, prompt, false), (owner, PromptId::generate(), false)]
+        {
+            assert_eq!(commit!(t.db, |tx| agents::owns_prompt(tx, user, prompt)), owns, "{}", t.name);
+        }
+    }
+}
+
+#[tokio::test]
+async fn links_that_come_or_go_raise_the_version_and_nothing_else_does() {
+    for t in &both().await {
+        let user = user(&t.db, at(0)).await;
+        let (changed, other) = (agent(&t.db, user, at(0)).await, agent(&t.db, user, at(0)).await);
+        let document = document(&t.db, user, "one", at(0)).await;
+        let first = link(&t.db, user, changed, document).await.unwrap();
+        assert_eq!(version(&t.db, changed).await, 2, "{}", t.name);
+        assert_eq!(link(&t.db, user, changed, document).await, Some(first), "{}", t.name);
+        assert_eq!(version(&t.db, changed).await, 2, "{}: it was linked already", t.name);
+        assert!(commit!(t.db, |tx| agents::unlink(tx, user, first)), "{}", t.name);
+        assert!(!commit!(t.db, |tx| agents::unlink(tx, user, first)), "{}", t.name);
+        assert_eq!(version(&t.db, changed).await, 3, "{}", t.name);
+        remember(&t.db, user, changed, "s").await;
+        assert!(commit!(t.db, |tx| agents::erase_session(tx, user, changed, "s")), "{}", t.name);
+        assert_eq!(version(&t.db, changed).await, 3, "{}", t.name);
+        assert_eq!(version(&t.db, other).await, 1, "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn a_session_is_forgotten_and_no_other() {
+    for t in &both().await {
+        let user = user(&t.db, at(0)).await;
+        let (agent, other) = (agent(&t.db, user, at(0)).await, agent(&t.db, user, at(0)).await);
+        for (agent, session) in [(agent, "ä/1"), (agent, "ä/1"), (agent, "Ä/1"), (other, "ä/1")] {
+            remember(&t.db, user, agent, session).await;
+        }
+        for session in ["ä/1", "ä/1", "never held"] {
+            assert!(commit!(t.db, |tx| agents::erase_session(tx, user, agent, session)), "{}", t.name);
+        }
+        assert_eq!(turns(&t.db, agent, "ä/1").await, 0, "{}", t.name);
+        assert_eq!(turns(&t.db, agent, "Ä/1").await, 1, "{}", t.name);
+        assert_eq!(turns(&t.db, other, "ä/1").await, 1, "{}", t.name);
+        assert!(
+            !commit!(t.db, |tx| agents::erase_session(tx, user, AgentId::generate(), "ä/1")),
+            "{}",
+            t.name
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn an_agent_that_goes_while_it_is_linked_or_changed_is_unknown() {
+    for t in &both().await {
+        let user = user(&t.db, at(0)).await;
+        let document = document(&t.db, user, "one", at(0)).await;
+        for linked in [false, true] {
+            let agent = agent(&t.db, user, at(0)).await;
+            let mut deleting = t.db.begin().await.unwrap();
+            assert!(agents::delete(&mut deleting, user, agent).await.unwrap(), "{}", t.name);
+            let db = t.db.clone();
+            let late = tokio::spawn(async move {
+                if linked {
+                    link(&db, user, agent, document).await.is_some()
+                } else {
+                    commit!(db, |tx| agents::lock(tx, user, agent)).is_some()
+                }
+            });
+            finished_or_blocked(&t.db, &late).await;
+            deleting.commit().await.unwrap();
+            assert!(!late.await.unwrap(), "{}", t.name);
+        }
+    }
+}
+
+/// Both take the agent before its links.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_link_and_its_agent_can_go_at_once() {
+    for t in &both().await {
+        let user = user(&t.db, at(0)).await;
+        let document = document(&t.db, user, "one", at(0)).await;
+        for agent_first in [true, false] {
+            let agent = agent(&t.db, user, at(0)).await;
+            let link = link(&t.db, user, agent, document).await.unwrap();
+            let mut first = t.db.begin().await.unwrap();
+            let done = if agent_first {
+                agents::delete(&mut first, user, agent).await
+            } else {
+                agents::unlink(&mut first, user, link).await
+            };
+            assert!(done.unwrap(), "{}", t.name);
+            let db = t.db.clone();
+            let second = tokio::spawn(async move {
+                if agent_first {
+                    commit!(db, |tx| agents::unlink(tx, user, link))
+                } else {
+                    commit!(db, |tx| agents::delete(tx, user, agent))
+                }
+            });
+            finished_or_blocked(&t.db, &second).await;
+            first.commit().await.unwrap();
+            assert_eq!(second.await.unwrap(), !agent_first, "{}: a link goes with its agent", t.name);
+        }
     }
 }

@@ -79,6 +79,32 @@ async fn tags_are_listed_newest_first_page_by_page() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn who_changes_a_tag_sees_the_change_that_another_is_just_making() {
+    for t in &both().await {
+        let user = user(&t.db, at(0)).await;
+        let (before, other) = (tag(&t.db, user, "before").await, tag(&t.db, user, "other").await);
+        let mut first = t.db.begin().await.unwrap();
+        assert_eq!(
+            tags::lock(&mut first, user, before.id).await.unwrap(),
+            Some(before.clone()),
+            "{}",
+            t.name
+        );
+        let (db, id) = (t.db.clone(), before.id);
+        let second = tokio::spawn(async move { commit!(db, |tx| tags::lock(tx, user, id)) });
+        finished_or_blocked(&t.db, &second).await;
+        assert!(!second.is_finished(), "{}", t.name);
+        let after =
+            Tag { name: "after".to_owned(), color: "#000000".to_owned(), updated_at: at(9), ..before };
+        tags::update(&mut first, &after).await.unwrap();
+        first.commit().await.unwrap();
+        assert_eq!(second.await.unwrap(), Some(after.clone()), "{}", t.name);
+        assert_eq!(tags::find(&t.db, user, id).await.unwrap(), Some(after), "{}", t.name);
+        assert_eq!(tags::find(&t.db, user, other.id).await.unwrap(), Some(other), "{}", t.name);
+    }
+}
+
 #[tokio::test]
 async fn an_agent_has_its_tags_in_the_order_in_which_they_were_set() {
     for t in &both().await {
@@ -156,7 +182,10 @@ async fn a_tag_exists_for_its_owner_alone() {
 
         assert_eq!(tags::find(&t.db, other, mine.id).await.unwrap(), None, "{}", t.name);
         let listed = tags::list(&t.db, other, end(), 9).await.unwrap();
-        assert_eq!(listed, [theirs.clone()], "{}", t.name);
+        assert_eq!(listed, vec![theirs.clone()], "{}", t.name);
+        assert_eq!(commit!(t.db, |tx| tags::lock(tx, other, mine.id)), None, "{}", t.name);
+        let stolen = Tag { id: mine.id, ..new(other, "stolen", at(1)) };
+        commit!(t.db, |tx| tags::update(tx, &stolen));
         assert!(!commit!(t.db, |tx| tags::delete(tx, other, mine.id)), "{}", t.name);
         assert!(!set(&t.db, other, their_agent, &[theirs.id, mine.id]).await, "{}", t.name);
         assert!(!set(&t.db, owner, my_agent, &[theirs.id]).await, "{}", t.name);
