@@ -1,8 +1,8 @@
 //! The endpoints, one file a noun: its router, bodies and handlers. A handler extracts, calls, responds.
 
 mod agent_documents;
-mod agents;
 mod agent_tools;
+mod agents;
 mod api_tokens;
 mod auth;
 pub(crate) mod docs;

@@ -17,11 +17,11 @@ mod json;
 pub mod migrate;
 pub mod prompts;
 pub mod singletons;
+pub mod tags;
 #[cfg(test)]
 pub mod testing;
 #[cfg(test)]
 mod tests;
-pub mod tags;
 pub mod tools;
 pub mod traces;
 
