@@ -4,12 +4,14 @@ use std::{fmt::Display, str::FromStr, time::Duration};
 
 use axum::{
     RequestPartsExt,
+    body::Body,
     extract::{FromRef, FromRequest, FromRequestParts, Path, Request},
     http::{HeaderMap, StatusCode, Uri, header, request::Parts},
 };
 use futures::StreamExt;
 use lectern_shared::runtime::Runtime;
 use serde_json::{Map, Value};
+use tokio::time::{error::Elapsed, timeout};
 
 use crate::error::{ApiError, FieldError};
 
@@ -42,6 +44,9 @@ pub(crate) trait FromFields: Sized {
 
 /// Longest silence while a body is sent.
 pub(crate) const BODY_SILENCE: Duration = Duration::from_secs(20);
+
+/// The longest that a JSON body may take in all. Nobody has to be known to send one, and each holds a connection.
+const BODY_WITHIN: Duration = Duration::from_mins(2);
 
 /// Wrong fields that are named, at most.
 const NAMED_ERRORS: usize = 100;
@@ -87,21 +92,7 @@ pub(crate) async fn read_json(request: Request, limit: u64) -> Result<Value, Api
         let message = "Send the body as JSON, with Content-Type: application/json.";
         return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message));
     }
-    let too_large = || {
-        let message = format!("The body may have at most {limit} bytes.");
-        ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
-    };
-    let mut bytes = Vec::new();
-    let mut body = request.into_body().into_data_stream();
-    loop {
-        let late = |_| ApiError::new(StatusCode::REQUEST_TIMEOUT, "timeout", "The body came too slowly.");
-        let Some(part) = tokio::time::timeout(BODY_SILENCE, body.next()).await.map_err(late)? else { break };
-        let part = part.map_err(|_| ApiError::malformed("The body ended before it was complete."))?;
-        if (bytes.len() + part.len()) as u64 > limit {
-            return Err(too_large());
-        }
-        bytes.extend_from_slice(&part);
-    }
+    let bytes = read_all(request.into_body(), limit, BODY_WITHIN).await?;
     serde_json::from_slice(&bytes).map_err(|error| {
         ApiError::malformed(format!(
             "The body is not valid JSON (line {}, column {}).",
@@ -109,6 +100,28 @@ pub(crate) async fn read_json(request: Request, limit: u64) -> Result<Value, Api
             error.column()
         ))
     })
+}
+
+/// Reads a body of at most `limit` bytes, within this time.
+async fn read_all(body: Body, limit: u64, within: Duration) -> Result<Vec<u8>, ApiError> {
+    let read = async {
+        let mut bytes = Vec::new();
+        let mut body = body.into_data_stream();
+        while let Some(part) = timeout(BODY_SILENCE, body.next()).await? {
+            let Ok(part) = part else {
+                return Ok(Err(ApiError::malformed("The body ended before it was complete.")));
+            };
+            if (bytes.len() + part.len()) as u64 > limit {
+                let message = format!("The body may have at most {limit} bytes.");
+                return Ok(Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)));
+            }
+            bytes.extend_from_slice(&part);
+        }
+        Ok(Ok(bytes))
+    };
+    let late =
+        |_: Elapsed| ApiError::new(StatusCode::REQUEST_TIMEOUT, "timeout", "The body came too slowly.");
+    timeout(within, read).await.and_then(|read| read).map_err(late)?
 }
 
 /// NUL cannot be stored, and nobody means it.
@@ -306,5 +319,29 @@ impl<'a> Fields<'a> {
                 None
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::stream;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_body_that_never_ends_is_given_up_although_it_is_never_silent() {
+        let byte_by_byte = stream::unfold((), async |()| {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            Some((Ok::<_, std::io::Error>(" "), ()))
+        });
+        let read = read_all(Body::from_stream(byte_by_byte), u64::MAX, Duration::from_millis(50)).await;
+        assert_eq!(read.unwrap_err().status, StatusCode::REQUEST_TIMEOUT);
+    }
+
+    #[tokio::test]
+    async fn a_body_is_read_up_to_its_limit() {
+        let read = async |limit| read_all(Body::from("12345"), limit, BODY_WITHIN).await;
+        assert_eq!(read(5).await.unwrap(), b"12345");
+        assert_eq!(read(4).await.unwrap_err().status, StatusCode::PAYLOAD_TOO_LARGE);
     }
 }
