@@ -9,11 +9,18 @@ use axum::{
     http::{HeaderMap, StatusCode, Uri, header, request::Parts},
 };
 use futures::StreamExt;
-use lectern_shared::runtime::Runtime;
+use lectern_shared::{
+    db::{Db, agents},
+    ids::AgentId,
+    runtime::Runtime,
+};
 use serde_json::{Map, Value};
 use tokio::time::{error::Elapsed, timeout};
 
-use crate::error::{ApiError, FieldError};
+use crate::{
+    auth::Caller,
+    error::{ApiError, FieldError},
+};
 
 /// The id in the path. Text that cannot be one is an unknown id.
 pub(crate) struct PathId<T>(pub(crate) T);
@@ -34,6 +41,17 @@ pub(crate) fn parameter(uri: &Uri, name: &str) -> Option<String> {
     url::form_urlencoded::parse(query.as_bytes())
         .find(|(key, _)| key == name)
         .map(|(_, value)| value.into_owned())
+}
+
+/// The caller's agent that the query names with `agentId`, if it names one.
+///
+/// # Errors
+/// Not found, for an agent that is not the caller's.
+pub(crate) async fn queried_agent(db: &Db, caller: &Caller, uri: &Uri) -> Result<Option<AgentId>, ApiError> {
+    let unknown = || ApiError::not_found("agent");
+    let Some(text) = parameter(uri, "agentId") else { return Ok(None) };
+    let agent = text.parse().map_err(|_| unknown())?;
+    agents::find(db, caller.id(), agent).await?.map(|agent| Some(agent.id)).ok_or_else(unknown)
 }
 
 /// A body that can be read from JSON fields.

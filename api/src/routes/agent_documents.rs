@@ -17,7 +17,7 @@ use super::users::Nothing;
 use crate::{
     auth::Caller,
     error::ApiError,
-    extract::{Fields, FromFields, PathId, parameter},
+    extract::{Fields, FromFields, PathId, queried_agent},
     idempotency::Create,
     openapi::Data,
     response::{Answer, Paging, data, list},
@@ -181,12 +181,7 @@ async fn create(
     )),
 )]
 async fn index(State(runtime): State<Runtime>, caller: Caller, uri: Uri, paging: Paging) -> Answer {
-    let unknown = || ApiError::not_found("agent");
-    let agent: Option<AgentId> =
-        parameter(&uri, "agentId").map(|text| text.parse()).transpose().map_err(|_| unknown())?;
-    if let Some(agent) = agent {
-        db::agents::find(&runtime.db, caller.id(), agent).await?.ok_or_else(unknown)?;
-    }
+    let agent = queried_agent(&runtime.db, &caller, &uri).await?;
     list(paging, move |before, limit| {
         let (db, user) = (runtime.db.clone(), caller.id());
         async move {

@@ -15,7 +15,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use crate::{
     auth::Caller,
     error::ApiError,
-    extract::{PathId, parameter},
+    extract::{PathId, queried_agent},
     openapi::Data,
     predict::trace::{self, TraceView},
     response::{Answer, Paging, data, list_by},
@@ -96,12 +96,7 @@ fn example() -> Value {
     )),
 )]
 async fn index(State(runtime): State<Runtime>, caller: Caller, uri: Uri, paging: Paging) -> Answer {
-    let unknown = || ApiError::not_found("agent");
-    let agent: Option<AgentId> =
-        parameter(&uri, "agentId").map(|text| text.parse()).transpose().map_err(|_| unknown())?;
-    if let Some(agent) = agent {
-        db::agents::find(&runtime.db, caller.id(), agent).await?.ok_or_else(unknown)?;
-    }
+    let agent = queried_agent(&runtime.db, &caller, &uri).await?;
     list_by(PAGE, paging, move |before, limit| {
         let (runtime, user) = (runtime.clone(), caller.id());
         async move {

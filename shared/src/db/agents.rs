@@ -3,17 +3,10 @@
 
 use crate::{
     clock::Timestamp,
-    db::{Db, Result, Tx, documents, execute, on},
+    db::{Db, Result, Tx, accounts, documents, execute, on},
     ids::{AgentDocumentId, AgentId, DocumentId, PromptId, UserId},
     model::agent::{Agent, AgentDocument},
 };
-
-/// Keeps a user's prompts and tags, and what the user's agents have of them, as they are until the transaction ends. The first
-/// lock of those who take several.
-pub async fn lock_owner(tx: &mut Tx, user: UserId) -> Result<()> {
-    execute!(tx, sqlx::query("UPDATE users SET fair_at = fair_at WHERE id = $1").bind(user))?;
-    Ok(())
-}
 
 /// Adds an agent.
 pub async fn insert(tx: &mut Tx, agent: &Agent) -> Result<()> {
@@ -67,7 +60,7 @@ pub async fn list(db: &Db, user: UserId, before: AgentId, limit: u32) -> Result<
 /// Reads one of a user's agents and keeps it as it is until the transaction ends. Neither the user's prompts nor tags go
 /// meanwhile.
 pub async fn lock(tx: &mut Tx, user: UserId, id: AgentId) -> Result<Option<Agent>> {
-    lock_owner(tx, user).await?;
+    accounts::lock(tx, user).await?;
     if !lock_row(tx, user, id).await? {
         return Ok(None);
     }
@@ -109,7 +102,7 @@ pub async fn update(tx: &mut Tx, agent: &Agent) -> Result<()> {
     Ok(())
 }
 
-/// Whether a user has this prompt. It stays while the user is [locked](lock_owner).
+/// Whether a user has this prompt. It stays while the user is [locked](accounts::lock).
 pub async fn owns_prompt(tx: &mut Tx, user: UserId, prompt: PromptId) -> Result<bool> {
     let found: Option<PromptId> =
         on!(tx, |c| sqlx::query_scalar("SELECT id FROM prompts WHERE id = $1 AND user_id = $2")

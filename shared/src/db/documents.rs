@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     clock::Timestamp,
-    db::{Db, Json, Result, Tx, execute, on},
+    db::{Db, Json, Result, Tx, accounts, execute, on},
     ids::{DocumentId, UserId},
     model::{
         document::{ActiveDocument, Document, DocumentType, PageRange, Source, Splitter},
@@ -212,7 +212,7 @@ pub async fn holdings(tx: &mut Tx, user: UserId, id: DocumentId) -> Result<Optio
 /// Keeps one of a user's documents as it is until the transaction ends; false when there is no such document.
 pub async fn lock(tx: &mut Tx, user: UserId, id: DocumentId) -> Result<bool> {
     // In the order of locks: the user first.
-    execute!(tx, sqlx::query("UPDATE users SET fair_at = fair_at WHERE id = $1").bind(user))?;
+    accounts::lock(tx, user).await?;
     let rows = execute!(
         tx,
         sqlx::query(

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use sqlx::QueryBuilder;
 
 use crate::{
-    db::{Db, Result, Tx, agents, execute, on},
+    db::{Db, Result, Tx, accounts, execute, on},
     ids::{AgentId, TagId, UserId},
     model::tag::Tag,
 };
@@ -73,7 +73,7 @@ pub async fn update(tx: &mut Tx, tag: &Tag) -> Result<()> {
 /// Deletes one of a user's tags, and takes it from the agents that have it; false when there is none.
 pub async fn delete(tx: &mut Tx, user: UserId, id: TagId) -> Result<bool> {
     // Nobody gives it to an agent meanwhile, and the account does not go with its agents and tags.
-    agents::lock_owner(tx, user).await?;
+    accounts::lock(tx, user).await?;
     let rows =
         execute!(tx, sqlx::query("DELETE FROM tags WHERE id = $1 AND user_id = $2").bind(id).bind(user))?;
     Ok(rows == 1)

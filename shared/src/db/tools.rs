@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     clock::Timestamp,
-    db::{Db, Result, Tx, execute, on},
+    db::{Db, Result, Tx, accounts, execute, on},
     ids::{AgentId, AgentToolId, ToolId, UserId},
     model::tool::{AgentTool, Tool},
 };
@@ -102,18 +102,11 @@ pub async fn find(db: &Db, user: UserId, id: ToolId) -> Result<Option<Tool>> {
 /// One of a user's tools as it is once every other change to the user's tools and links has ended; none of them goes on
 /// before this transaction ends.
 pub async fn lock(tx: &mut Tx, user: UserId, id: ToolId) -> Result<Option<Tool>> {
-    lock_all(tx, user).await?;
+    accounts::lock(tx, user).await?;
     Ok(on!(tx, |c| sqlx::query_as("SELECT * FROM tools WHERE id = $1 AND user_id = $2")
         .bind(id)
         .bind(user)
         .fetch_optional(c))?)
-}
-
-/// Makes changes to a user's tools and links wait for each other: two that are harmless alone can make a circle together. Users,
-/// then agents, then tools is the order of locks.
-async fn lock_all(tx: &mut Tx, user: UserId) -> Result<()> {
-    execute!(tx, sqlx::query("UPDATE users SET fair_at = fair_at WHERE id = $1").bind(user))?;
-    Ok(())
 }
 
 /// At most `limit` of a user's tools older than `before`, newest first.
@@ -129,7 +122,7 @@ pub async fn list(db: &Db, user: UserId, before: ToolId, limit: u32) -> Result<V
 
 /// Deletes one of a user's tools with its links; false when there is none.
 pub async fn delete(tx: &mut Tx, user: UserId, id: ToolId) -> Result<bool> {
-    lock_all(tx, user).await?;
+    accounts::lock(tx, user).await?;
     touch_agents(tx, user, id).await?;
     let rows =
         execute!(tx, sqlx::query("DELETE FROM tools WHERE id = $1 AND user_id = $2").bind(id).bind(user))?;
@@ -267,7 +260,7 @@ pub async fn list_links(
 
 /// Deletes one of a user's links; false when there is none.
 pub async fn unlink(tx: &mut Tx, user: UserId, id: AgentToolId) -> Result<bool> {
-    lock_all(tx, user).await?;
+    accounts::lock(tx, user).await?;
     let agent: Option<AgentId> = on!(tx, |c| sqlx::query_scalar(
         "DELETE FROM agent_tools WHERE id = $1 AND user_id = $2 RETURNING agent_id"
     )

@@ -125,7 +125,7 @@ async fn create(
     };
     let mut tx = runtime.db.begin().await?;
     // What it names stays while it is made.
-    db::agents::lock_owner(&mut tx, caller.id()).await?;
+    db::accounts::lock(&mut tx, caller.id()).await?;
     if let Some(prompt) = body.prompt {
         agent.prompt_id = Some(prompt.owned(&mut tx, caller.id()).await?);
     }
