@@ -12,6 +12,8 @@ use crate::support::service::{Mode, Service};
 
 const DOCUMENTS: usize = 300;
 const KILLS: usize = 40;
+/// A document is ingested again every so many kills.
+const ROUNDS: usize = 10;
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes minutes: scripts/soak.sh"]
@@ -29,18 +31,19 @@ async fn workers_killed_at_random_lose_nothing_and_double_nothing() {
     let client = service.signed_up("ada@example.com").await;
     let mut accepted = Accepted::new();
     for number in 0..DOCUMENTS {
-        // Every tenth takes a while.
-        let sentences = if number % 10 == 0 { 20_000 } else { 50 };
+        // Every third takes a while.
+        let sentences = if number % 3 == 0 { 10_000 } else { 50 };
         let (id, content) = post(&client, &format!("document {number}"), sentences).await.expect("accepted");
         accepted.insert(id, content);
     }
     let mut interrupted = BTreeSet::new();
-    for _ in 0..KILLS {
-        // So that there is always something to interrupt.
-        for document in accepted.keys().step_by(3) {
+    for kill in 0..KILLS {
+        // So that there is something to interrupt. Others each time: a document that is asked for again before its lease has
+        // run out begins anew, and its attempts with it.
+        for document in accepted.keys().skip(kill % ROUNDS).step_by(ROUNDS) {
             client.create(&format!("/documents/{document}/ingest"), &json!({})).await;
         }
-        tokio::time::sleep(Duration::from_millis(below(600))).await;
+        tokio::time::sleep(Duration::from_millis(below(300))).await;
         let worker = usize::try_from(below(3)).expect("a small number");
         service.kill_worker(worker);
         service.start_worker(worker).await;
