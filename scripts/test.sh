@@ -14,6 +14,8 @@
 #   TEST_QDRANT_URL      a Qdrant server (gRPC address, http://host:6334): its tests run when it is set, and say loudly
 #                        when it is not
 #   TEST_QDRANT_API_KEY  its key, if it wants one
+#   TEST_PDFIUM_LIB      a pdfium library (the path of libpdfium.so): the tests of reading with it run when it is set, and
+#                        say loudly when it is not
 #
 # And what is told to the tests that start, stop and restart servers of their own:
 #

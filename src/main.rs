@@ -1,16 +1,21 @@
 //! `lectern`: the API and the worker in one process, with nothing else to install.
 
-use std::{io::IsTerminal, path::PathBuf, process::ExitCode};
+use std::{
+    io::{IsTerminal, Write},
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use clap::{Parser, Subcommand};
 use lectern_api::accounts;
 use lectern_shared::{
     config::Settings,
+    model::document::DocumentType,
     process::{self, Failure},
     runtime::{Role, Runtime},
     shutdown::Shutdown,
 };
-use lectern_worker::sandbox;
+use lectern_worker::{preview, sandbox};
 use secrecy::SecretString;
 use tokio::io::{AsyncBufReadExt, BufReader};
 
@@ -34,6 +39,17 @@ enum Command {
     /// Index every searchable document again from its stored passages, in the index that is set: after a change of
     /// `QDRANT_URL`, or when Qdrant lost its data. Nothing else of this installation may run meanwhile.
     Reindex,
+    /// Show how a file would be read and cut into passages, as JSON. Needs no running service.
+    Parse {
+        /// The file.
+        file: PathBuf,
+        /// The document's type; what the bytes are decides before it.
+        #[arg(long, default_value = "TXT")]
+        r#type: DocumentType,
+        /// Only the text.
+        #[arg(long)]
+        text: bool,
+    },
     /// Ask the running service whether it is ready.
     Health,
     /// Manage accounts. On SQLite the service must not be running.
@@ -78,6 +94,7 @@ fn main() -> ExitCode {
             tracing::info!(documents, "queued; they are indexed when the service runs");
             Ok(())
         }
+        Command::Parse { file, r#type, text } => parse(&settings, &file, r#type, text).await,
         Command::Health => process::ask_health(settings.addr).await,
         Command::User { command } => user(settings, command).await,
     })
@@ -91,6 +108,14 @@ async fn serve(settings: Settings) -> Result<(), Failure> {
     let listener = lectern_api::bind(&runtime).await?;
     lectern_worker::start(&runtime, &shutdown).await?;
     lectern_api::run(runtime, listener, &shutdown).await
+}
+
+async fn parse(settings: &Settings, file: &Path, r#type: DocumentType, text: bool) -> Result<(), Failure> {
+    let preview = preview::read(file, r#type, settings).await?;
+    let mut out = if text { preview.text } else { serde_json::to_string_pretty(&preview)? };
+    out.push('\n');
+    std::io::stdout().write_all(out.as_bytes())?;
+    Ok(())
 }
 
 async fn user(settings: Settings, command: UserCommand) -> Result<(), Failure> {

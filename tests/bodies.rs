@@ -221,10 +221,13 @@ async fn a_document_with_one_wrong_field_is_refused_for_that_field() {
         (&pdf, json!({ "url": "https://ada@example.com/report.pdf" }), "url"),
         (&pdf, json!({ "url": "https://ada:secret@example.com/report.pdf" }), "url"),
         (&pdf, json!({ "url": "https://:secret@example.com/report.pdf" }), "url"),
+        (&pdf, json!({ "url": format!("{NOWHERE}/{}", "x".repeat(8_000)) }), "url"),
+        (&pdf, json!({ "type": "URL", "url": format!("{NOWHERE}, https://") }), "url"),
+        (&pdf, json!({ "type": "URL", "url": format!("{NOWHERE}, https://me:secret@example.com") }), "url"),
+        (&pdf, json!({ "type": "URL", "url": vec![NOWHERE; 51].join(",") }), "url"),
         (&pdf, json!({ "content": "text" }), "content"),
         (&pdf, json!({ "url": null, "content": "text" }), "content"),
         (&note, json!({ "url": NOWHERE }), "content"),
-        (&note, json!({ "type": "VIDEO" }), "content"),
         (&note, json!({ "type": "URL" }), "content"),
         (&pdf, json!({ "from_page": 0 }), "from_page"),
         (&pdf, json!({ "from_page": "0" }), "from_page"),
@@ -241,7 +244,13 @@ async fn a_document_with_one_wrong_field_is_refused_for_that_field() {
         (&note, json!({ "splitter": "token" }), "splitter"),
         (&note, json!({ "splitter": [] }), "splitter"),
         (&note, json!({ "splitter": {} }), "splitter.type"),
-        (&note, json!({ "splitter": { "type": "Token" } }), "splitter.type"),
+        (&note, json!({ "splitter": { "type": "SentenceTextSplitter" } }), "splitter.type"),
+        (&note, json!({ "splitter": { "type": "TokenTextSplitter", "chunkSize": 1 } }), "splitter.chunkSize"),
+        (
+            &note,
+            json!({ "splitter": { "type": "TokenTextSplitter", "chunkSize": 100, "chunkOverlap": 51 } }),
+            "splitter.chunkOverlap",
+        ),
         (&note, json!({ "splitter": { "type": "token", "chunk_size": "many" } }), "splitter.chunk_size"),
         (&note, json!({ "splitter": { "type": "token", "chunk_size": 1 } }), "splitter.chunk_size"),
         (&note, json!({ "splitter": { "type": "token", "chunk_size": 1_000_000 } }), "splitter.chunk_size"),
@@ -276,6 +285,19 @@ async fn a_document_with_one_wrong_field_is_refused_for_that_field() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn every_wrong_address_of_several_is_named() {
+    let service = Service::start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let url = format!("{NOWHERE}, https://, https://me:secret@example.com/, {NOWHERE}");
+    let refused =
+        Refused::by(ada.post("/documents", &json!({ "name": "A", "type": "URL", "url": url })).await);
+    assert_eq!((refused.paths(), refused.0.len()), (vec!["url"], 2), "{refused:?}");
+    let messages = format!("{refused:?}");
+    assert!(messages.contains("address 2 of 4") && messages.contains("address 3 of 4"), "{messages}");
+    assert!(!messages.contains("secret"), "{messages}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_field_of_the_wrong_type_is_not_said_to_be_missing() {
     let service = Service::start().await;
     let ada = service.signed_up("ada@example.com").await;
@@ -304,6 +326,10 @@ async fn what_a_document_may_be_made_of_is_taken() {
         (&note, json!({ "url": null }), json!({ "url": "" })),
         (&note, json!({ "url": "" }), json!({ "url": "" })),
         (&note, json!({ "type": "CSV", "content": "a,b\n1,2\n" }), json!({ "type": "CSV" })),
+        (&note, json!({ "type": "VIDEO", "content": "WEBVTT\n" }), json!({ "type": "VIDEO", "url": "" })),
+        (&pdf, json!({ "type": "URL", "url": format!("{NOWHERE}, {NOWHERE}/2,3\n{NOWHERE}") }), Value::Null),
+        (&pdf, json!({ "type": "URL", "url": vec![NOWHERE; 50].join(",") }), Value::Null),
+        (&pdf, json!({ "url": format!("{NOWHERE}/1,2,3") }), Value::Null),
         (&note, json!({ "metadata": { "year": 2026, "tags": ["a", null] } }), Value::Null),
         (&note, json!({ "metadata": null }), json!({ "metadata": null })),
         (&note, json!({ "name": "é".repeat(1_000) }), Value::Null),
@@ -328,10 +354,33 @@ async fn what_a_document_may_be_made_of_is_taken() {
         }
         assert_eq!(document.get("colour"), None, "{document:#}");
     }
-    for kind in ["recursive", "character", "token", "markdown"] {
-        let body = with(&note, &json!({ "splitter": { "type": kind } }));
-        assert_eq!(ada.create_document(&body).await["splitter"]["type"], kind);
+    for (given, kind, size) in [
+        ("recursive", "recursive", 1_600),
+        ("character", "character", 1_600),
+        ("token", "token", 400),
+        ("markdown", "markdown", 1_600),
+        ("Token", "token", 400),
+        ("RecursiveCharacterTextSplitter", "recursive", 1_600),
+        ("recursive_character", "recursive", 1_600),
+        ("CharacterTextSplitter", "character", 1_600),
+        ("tokentextsplitter", "token", 400),
+        ("MarkdownTextSplitter", "markdown", 1_600),
+    ] {
+        let body = with(&note, &json!({ "splitter": { "type": given } }));
+        let overlap = size * 3 / 20;
+        assert_eq!(
+            ada.create_document(&body).await["splitter"],
+            json!({ "type": kind, "chunk_size": size, "chunk_overlap": overlap }),
+            "{given}"
+        );
     }
+    let old =
+        json!({ "type": "TokenTextSplitter", "chunkSize": "100", "chunkOverlap": 0, "chunk_size": 200 });
+    assert_eq!(
+        ada.create_document(&with(&note, &json!({ "splitter": old }))).await["splitter"],
+        json!({ "type": "token", "chunk_size": 200, "chunk_overlap": 0 }),
+        "today's name wins"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -181,6 +181,8 @@ async fn a_change_that_cannot_be_is_refused_and_changes_nothing(mode: Mode) {
         (&pdf, json!({ "url": null }), &["url"]),
         (&pdf, json!({ "url": "" }), &["url"]),
         (&pdf, json!({ "content": "text" }), &["content"]),
+        (&pdf, json!({ "url": "https://" }), &["url"]),
+        (&pdf, json!({ "url": format!("{url},https://"), "metadata": 5 }), &["metadata"]),
         (&pdf, json!({ "from_page": 0, "to_page": "last" }), &["from_page", "to_page"]),
         (&pdf, json!({ "metadata": [], "splitter": { "type": "knife" } }), &["metadata", "splitter.type"]),
         (&pdf, json!({ "authorization": { "type": "bearer" } }), &["authorization.token"]),

@@ -137,7 +137,11 @@ async fn what_cannot_be_ingested_fails_with_a_code_and_a_sentence_and_the_worker
         ("TXT", web.redirect("/leads-inside", "http://127.0.0.2:9/secret"), "refused_address"),
         ("TXT", web.serve("/empty", "text/plain", ""), "no_extractable_text"),
         ("TXT", web.serve("/blank", "text/plain", " \n\t "), "no_extractable_text"),
-        ("TXT", web.serve("/page", "text/html", "<html><p>hi</p></html>"), "unsupported_content_type"),
+        (
+            "URL",
+            web.serve("/shell", "text/html", "<html><body><div id=root></div><script src=/app.js></script></body></html>"),
+            "no_extractable_text",
+        ),
         (
             "TXT",
             web.serve("/picture", "image/png", &b"\x89PNG\r\n\x1a\n\0\0"[..]),

@@ -11,6 +11,7 @@ use crate::support::{in_both_modes, on_postgres_too};
 
 in_both_modes!(
     an_extractive_agent_quotes_the_document_with_its_page,
+    a_citation_leads_to_the_moment_of_a_video_and_nowhere_without_an_address,
     a_model_is_given_numbered_sources_and_its_quotes_are_verified
 );
 
@@ -54,6 +55,8 @@ async fn an_extractive_agent_quotes_the_document_with_its_page(mode: Mode) {
     let first = &trace["citations"][0];
     assert_eq!((&first["place"]["page"], &first["verified"]), (&json!(2), &json!(true)), "{first:#}");
     assert_eq!(first["documentName"], "report.pdf");
+    let url = first["url"].as_str().expect("an address");
+    assert!(url.starts_with("http") && url.ends_with("/report.pdf#page=2"), "{url}");
     assert!(text.contains(&format!("[{}]", first["n"])), "{text}");
     assert!(PAGES[1].contains(first["quote"].as_str().expect("a quote")), "{first:#}");
 
@@ -63,6 +66,37 @@ async fn an_extractive_agent_quotes_the_document_with_its_page(mode: Mode) {
     let (_, answer) = client.predict(id(&agent), "zzyzx quux?").await;
     assert_eq!(answer["trace"]["finishReason"], "declined");
     assert_eq!(answer["trace"]["citations"], json!([]));
+}
+
+async fn a_citation_leads_to_the_moment_of_a_video_and_nowhere_without_an_address(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let client = service.signed_up("ada@example.com").await;
+    let web = Web::start().await;
+    let captions = "WEBVTT\n\n00:01:23.500 --> 00:01:27.000\nThe captain was called Solveig Aas.\n";
+    let url = web.serve("/talk.vtt", "text/vtt", captions.as_bytes().to_vec());
+    let moved = web.serve("/elsewhere.vtt", "text/vtt", captions.as_bytes().to_vec());
+    let text = "The cook was called Peder Lie.";
+    let video = client.ingest(&json!({"name": "Talk", "type": "VIDEO", "url": url})).await;
+    let note = client.ingest(&json!({"name": "Note", "type": "TXT", "content": text})).await;
+    let agent = client.create_agent(&json!({"name": "guide", "type": "CHATVENDOR"})).await;
+    client.link(id(&agent), id(&video)).await;
+    client.link(id(&agent), id(&note)).await;
+    let cited = async |question: &str| {
+        let (_, answer) = client.predict(id(&agent), question).await;
+        answer["trace"]["citations"][0].clone()
+    };
+    let said = cited("What was the captain called?").await;
+    assert_eq!(
+        (&said["documentName"], &said["url"]),
+        (&json!("Talk"), &json!(format!("{url}#t=83"))),
+        "{said:#}"
+    );
+    let noted = cited("What was the cook called?").await;
+    assert_eq!((&noted["documentName"], &noted["url"]), (&json!("Note"), &Value::Null), "{noted:#}");
+
+    client.patch(&format!("/documents/{}", id(&video)), &json!({"url": moved})).await;
+    client.wait_until_ingested(id(&video)).await;
+    assert_eq!(cited("What was the captain called?").await["url"], format!("{moved}#t=83"));
 }
 
 async fn a_model_is_given_numbered_sources_and_its_quotes_are_verified(mode: Mode) {

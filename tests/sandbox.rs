@@ -13,7 +13,7 @@ use std::{
 
 use lectern_worker::{
     loaders::pdf::is_without_text,
-    sandbox::{Frame, Kind, ParseError, ParseRequest, PdfOptions, Sandbox, SandboxConfig, SandboxError},
+    sandbox::{Frame, Kind, ParseError, ParseOptions, ParseRequest, Sandbox, SandboxConfig, SandboxError},
 };
 use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
 
@@ -53,7 +53,7 @@ impl Parsed {
     }
 }
 
-async fn collect(sandbox: &Sandbox, bytes: &[u8], options: PdfOptions) -> Result<Parsed, ParseError> {
+async fn collect(sandbox: &Sandbox, bytes: &[u8], options: ParseOptions) -> Result<Parsed, ParseError> {
     let request = ParseRequest { kind: Kind::Pdf, source: bytes, options };
     let mut stream = sandbox.parse(request).await.expect("the child starts");
     let mut parsed = Parsed::default();
@@ -66,33 +66,34 @@ async fn collect(sandbox: &Sandbox, bytes: &[u8], options: PdfOptions) -> Result
                 parsed.pages.push((number, text));
                 parsed.warnings.extend(warning);
             }
+            other => panic!("a PDF has no {other:?}"),
         }
     }
     Ok(parsed)
 }
 
 async fn parse(bytes: &[u8]) -> Result<Parsed, ParseError> {
-    collect(&Sandbox::new(config()), bytes, PdfOptions::default()).await
+    collect(&Sandbox::new(config()), bytes, ParseOptions::default()).await
 }
 
 /// The code that a file ends with, after making sure that the same sandbox still parses a good one.
-async fn code_of(config: SandboxConfig, bytes: &[u8], options: PdfOptions) -> Option<&'static str> {
+async fn code_of(config: SandboxConfig, bytes: &[u8], options: ParseOptions) -> Option<&'static str> {
     let sandbox = Sandbox::new(config);
     let outcome = collect(&sandbox, bytes, options).await;
     let good =
-        collect(&Sandbox::new(self::config()), &pdf_with_pages(&["still here"]), PdfOptions::default()).await;
+        collect(&Sandbox::new(self::config()), &pdf_with_pages(&["still here"]), ParseOptions::default()).await;
     assert_eq!(good.unwrap().text(), "still here");
     outcome.err().map(|error| error.code())
 }
 
 async fn code(bytes: &[u8]) -> Option<&'static str> {
-    code_of(config(), bytes, PdfOptions::default()).await
+    code_of(config(), bytes, ParseOptions::default()).await
 }
 
 /// A hostile file may be survived by the parser or end the child; it must not do anything else.
 async fn is_contained(bytes: &[u8]) {
     let config = SandboxConfig { page_wall: Duration::from_secs(4), ..config() };
-    let code = code_of(config, bytes, PdfOptions::default()).await;
+    let code = code_of(config, bytes, ParseOptions::default()).await;
     assert!(matches!(code, None | Some("damaged" | "parser_crashed" | "too_large")), "{code:?}");
 }
 
@@ -115,14 +116,14 @@ async fn a_good_pdf_comes_out_page_by_page_with_its_title() {
 #[tokio::test]
 async fn only_the_selected_pages_are_read_and_keep_their_numbers() {
     let pdf = pdf_with_pages(&["one", "two", "three", "four"]);
-    let options = PdfOptions { from_page: Some(3), to_page: Some(99), ..PdfOptions::default() };
+    let options = ParseOptions { from_page: Some(3), to_page: Some(99), ..ParseOptions::default() };
     let parsed = collect(&Sandbox::new(config()), &pdf, options).await.unwrap();
     assert_eq!(parsed.pages, [(3, "three".to_owned()), (4, "four".to_owned())]);
 }
 
 #[tokio::test]
 async fn a_range_behind_the_last_page_is_an_error_that_names_the_number_of_pages() {
-    let options = PdfOptions { from_page: Some(3), ..PdfOptions::default() };
+    let options = ParseOptions { from_page: Some(3), ..ParseOptions::default() };
     let error =
         collect(&Sandbox::new(config()), &pdf_with_pages(&["one", "two"]), options).await.unwrap_err();
     assert_eq!(error.code(), "invalid_page_range");
@@ -187,13 +188,13 @@ async fn ten_thousand_pages_are_too_many_unless_a_range_is_chosen() {
     (0..10_000).for_each(|_| pdf.add_empty_page());
     let pdf = pdf.finish();
     assert_eq!(code(&pdf).await, Some("too_many_pages"));
-    let options = PdfOptions { from_page: Some(9_000), to_page: Some(9_001), ..PdfOptions::default() };
+    let options = ParseOptions { from_page: Some(9_000), to_page: Some(9_001), ..ParseOptions::default() };
     assert_eq!(collect(&Sandbox::new(config()), &pdf, options).await.unwrap().pages.len(), 2);
 }
 
 #[tokio::test]
 async fn more_text_than_allowed_is_too_large() {
-    let options = PdfOptions { max_chars: 20, ..PdfOptions::default() };
+    let options = ParseOptions { max_chars: 20, ..ParseOptions::default() };
     let pdf = pdf_with_pages(&["twelve chars", "and twelve more"]);
     assert_eq!(code_of(config(), &pdf, options).await, Some("too_large"));
 }
@@ -262,7 +263,7 @@ async fn a_child_that_does_not_come_to_an_end_is_stopped() {
     let page = "a line of the book of sand\n".repeat(60);
     let endless = pdf_with_pages(&vec![page.as_str(); 4_000]);
     let config = SandboxConfig { total_wall: Duration::from_millis(300), ..config() };
-    assert_eq!(code_of(config, &endless, PdfOptions::default()).await, Some("parser_crashed"));
+    assert_eq!(code_of(config, &endless, ParseOptions::default()).await, Some("parser_crashed"));
 }
 
 #[tokio::test]
@@ -270,7 +271,7 @@ async fn a_child_that_says_nothing_is_stopped() {
     let config = SandboxConfig { page_wall: Duration::from_millis(1), ..config() };
     let page = "a line of the book of sand\n".repeat(20_000);
     assert_eq!(
-        code_of(config, &pdf_with_pages(&[&page]), PdfOptions::default()).await,
+        code_of(config, &pdf_with_pages(&[&page]), ParseOptions::default()).await,
         Some("parser_crashed")
     );
 }
@@ -279,7 +280,7 @@ async fn a_child_that_says_nothing_is_stopped() {
 async fn a_child_that_runs_out_of_memory_ends_alone() {
     let config = SandboxConfig { memory_bytes: 160 * 1024 * 1024, ..config() };
     let heavy = [pdf_with_pages(&["heavy"]), vec![b'%'; 90 * MIB]].concat();
-    assert_eq!(code_of(config, &heavy, PdfOptions::default()).await, Some("parser_crashed"));
+    assert_eq!(code_of(config, &heavy, ParseOptions::default()).await, Some("parser_crashed"));
 }
 
 #[tokio::test]
@@ -287,14 +288,14 @@ async fn a_child_that_runs_out_of_processor_time_ends_alone() {
     let page = "a line of the book of sand\n".repeat(60);
     let endless = pdf_with_pages(&vec![page.as_str(); 4_000]);
     let config = SandboxConfig { cpu_seconds: 0, ..config() };
-    assert_eq!(code_of(config, &endless, PdfOptions::default()).await, Some("parser_crashed"));
+    assert_eq!(code_of(config, &endless, ParseOptions::default()).await, Some("parser_crashed"));
 }
 
 #[tokio::test]
 async fn more_output_than_allowed_ends_the_parse() {
     let config = SandboxConfig { max_output_bytes: 200, ..config() };
     let pdf = pdf_with_pages(&["many words ".repeat(30).as_str()]);
-    assert_eq!(code_of(config, &pdf, PdfOptions::default()).await, Some("parser_crashed"));
+    assert_eq!(code_of(config, &pdf, ParseOptions::default()).await, Some("parser_crashed"));
 }
 
 #[cfg(unix)]
@@ -303,14 +304,14 @@ async fn a_child_that_answers_with_garbage_is_a_crash() {
     // It repeats its arguments: not a frame.
     let config = SandboxConfig { exe: PathBuf::from("/bin/echo"), ..config() };
     let pdf = pdf_with_pages(&["unheard"]);
-    assert_eq!(code_of(config, &pdf, PdfOptions::default()).await, Some("parser_crashed"));
+    assert_eq!(code_of(config, &pdf, ParseOptions::default()).await, Some("parser_crashed"));
 }
 
 #[tokio::test]
 async fn a_parser_that_cannot_be_started_is_not_the_documents_fault() {
     let sandbox = Sandbox::new(SandboxConfig { exe: PathBuf::from("/nonexistent/parser"), ..config() });
     let pdf = pdf_with_pages(&["fine"]);
-    let request = ParseRequest { kind: Kind::Pdf, source: pdf.as_slice(), options: PdfOptions::default() };
+    let request = ParseRequest { kind: Kind::Pdf, source: pdf.as_slice(), options: ParseOptions::default() };
     assert!(matches!(sandbox.parse(request).await, Err(SandboxError::Spawn(_))));
 }
 
@@ -328,7 +329,7 @@ async fn bytes_that_cannot_be_read_to_their_end_are_never_taken_for_the_whole_fi
     let request = ParseRequest {
         kind: Kind::Pdf,
         source: pdf.as_slice().chain(Broken),
-        options: PdfOptions::default(),
+        options: ParseOptions::default(),
     };
     let outcome = Sandbox::new(config()).parse(request).await;
     assert!(matches!(outcome, Err(SandboxError::Source(_))), "{outcome:?}");
@@ -338,7 +339,7 @@ async fn bytes_that_cannot_be_read_to_their_end_are_never_taken_for_the_whole_fi
 async fn a_parse_waits_for_a_place_and_gets_that_of_a_dropped_one() {
     let sandbox = Sandbox::new(SandboxConfig { max_parallel: 1, ..config() });
     let pdf = pdf_with_pages(&["patience"]);
-    let request = || ParseRequest { kind: Kind::Pdf, source: pdf.as_slice(), options: PdfOptions::default() };
+    let request = || ParseRequest { kind: Kind::Pdf, source: pdf.as_slice(), options: ParseOptions::default() };
     let first = sandbox.parse(request()).await.unwrap();
     let mut second = Box::pin(sandbox.parse(request()));
     tokio::select! {
@@ -358,7 +359,7 @@ async fn many_documents_at_once_all_come_out_whole() {
         tokio::spawn(async move {
             let text = format!("document {number}");
             let parsed =
-                collect(&sandbox, &pdf_with_pages(&[&text, "second page"]), PdfOptions::default()).await;
+                collect(&sandbox, &pdf_with_pages(&[&text, "second page"]), ParseOptions::default()).await;
             assert_eq!(parsed.unwrap().pages, [(1, text), (2, "second page".to_owned())]);
         })
     });

@@ -19,6 +19,8 @@ use crate::support::{in_both_modes, within_deadline};
 
 in_both_modes!(
     files_become_searchable_by_what_they_are_and_come_back_as_they_were,
+    files_of_every_kind_become_documents_of_the_type_that_they_show,
+    what_a_file_is_can_still_be_told_when_its_document_is_called_otherwise,
     an_uploaded_document_is_described_by_the_other_parts_wherever_they_stand,
     a_document_is_called_like_its_file_without_folders_and_tricks,
     a_form_that_is_wrong_is_refused_and_leaves_nothing,
@@ -110,11 +112,11 @@ async fn files_become_searchable_by_what_they_are_and_come_back_as_they_were(mod
         [&b"A text first. "[..], &"word ".repeat(50_000).into_bytes(), b"\r\nThe end."].concat();
     for (file_name, content_type, bytes, kind, media, found) in [
         ("notes.txt", "text/plain", &b"gr\xfcn is green"[..], "TXT", "text/plain", "grün is green"),
-        ("table.csv", "application/octet-stream", b"a,b\n1,2\n", "CSV", "text/csv", "a,b"),
-        ("table", "text/csv; charset=utf-8", b"a,b\n3,4\n", "CSV", "text/csv", "a,b"),
-        ("table.TSV", "text/plain", b"a\tb\n", "CSV", "text/csv", "a\tb"),
+        ("table.csv", "application/octet-stream", b"a,b\n1,2\n", "CSV", "text/csv", "a"),
+        ("table", "text/csv; charset=utf-8", b"a,b\n3,4\n", "CSV", "text/csv", "a"),
+        ("table.TSV", "text/plain", b"a\tb\n1\t2\n", "CSV", "text/tab-separated-values", "a"),
         ("called.txt", "text/plain", &pdf, "PDF", "application/pdf", "The first page."),
-        ("long.md", "", &binary_tail, "TXT", "text/plain", "A text first."),
+        ("long.md", "", &binary_tail, "TXT", "text/markdown", "A text first."),
     ] {
         let document = ingest(&ada, Form::default().typed_file(file_name, content_type, bytes)).await;
         assert_eq!((&document["type"], &document["name"]), (&json!(kind), &json!(file_name)));
@@ -140,6 +142,57 @@ async fn files_become_searchable_by_what_they_are_and_come_back_as_they_were(mod
     let (status, answer) = ada.get(&format!("/documents/{}/source", id(&inline))).await;
     assert_eq!((status, &answer["error"]["code"]), (StatusCode::NOT_FOUND, &json!("not_found")));
     assert!(answer["error"]["message"].as_str().expect("text").contains("no stored source"), "{answer:#}");
+}
+
+async fn files_of_every_kind_become_documents_of_the_type_that_they_show(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let page = b"<!DOCTYPE html><html><body><p>Words.</p></body></html>";
+    for (file_name, bytes, kind, media) in [
+        ("page.html", &page[..], "TXT", "text/html"),
+        ("read.md", b"# Title\n\nWords.", "TXT", "text/markdown"),
+        ("rows.jsonl", b"{\"a\": 1}\n{\"a\": 2}\n", "TXT", "application/x-ndjson"),
+        ("feed.xml", b"<?xml version=\"1.0\"?><rss/>", "TXT", "application/xml"),
+        ("book.epub", b"PK\x03\x04", "TXT", "application/epub+zip"),
+        ("letter.odt", b"PK\x03\x04", "TXT", "application/vnd.oasis.opendocument.text"),
+        ("table.ods", b"PK\x03\x04", "CSV", "application/vnd.oasis.opendocument.spreadsheet"),
+        ("old.xls", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "CSV", "application/vnd.ms-excel"),
+        ("talk.vtt", b"WEBVTT\n\n00:01.000 --> 00:02.000\nHi\n", "VIDEO", "text/vtt"),
+        ("talk", b"1\n00:00:01,000 --> 00:00:02,000\nHi\n", "VIDEO", "text/vtt"),
+        ("talk.sbv", b"0:00:01.000,0:00:02.000\nHi\n", "VIDEO", "text/plain"),
+    ] {
+        let document = data(upload(&ada, Form::default().file(file_name, bytes)).await);
+        assert_eq!((&document["type"], &document["name"]), (&json!(kind), &json!(file_name)));
+        let answer = send(ada.request(Method::GET, &format!("/documents/{}/source", id(&document)))).await;
+        assert_eq!(answer.headers()[CONTENT_TYPE], media, "{file_name}");
+    }
+    // A text can be what somebody wrote down of a video.
+    let spoken = ingest(&ada, Form::default().file("a.txt", b"Good evening.").text("type", "VIDEO")).await;
+    assert_eq!(spoken["type"], "VIDEO");
+    assert_eq!(chunks(&ada, id(&spoken)).await[0]["text"], "Good evening.");
+}
+
+async fn what_a_file_is_can_still_be_told_when_its_document_is_called_otherwise(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let form =
+        Form::default().file("folder/Über uns.md", b"# Ours\n\nWords of a page.").text("name", "About");
+    let document = ingest(&ada, form).await;
+    assert_eq!((&document["name"], &document["type"]), (&json!("About"), &json!("TXT")));
+    let first = &chunks(&ada, id(&document)).await[0];
+    assert_eq!(first["place"]["heading"], json!(["Ours"]), "it is read as Markdown: {first:#}");
+
+    let saved_as = async |document: &Value| {
+        let answer = send(ada.request(Method::GET, &format!("/documents/{}/source", id(document)))).await;
+        answer.headers()[CONTENT_DISPOSITION].to_str().expect("ASCII").to_owned()
+    };
+    assert_eq!(saved_as(&document).await, "attachment; filename=\"About.md\"; filename*=UTF-8''About.md");
+    let book =
+        data(upload(&ada, Form::default().file("x.EPUB", b"PK\x03\x04").text("name", "Tales 1.0")).await);
+    assert_eq!(
+        saved_as(&book).await,
+        "attachment; filename=\"Tales 1.0.epub\"; filename*=UTF-8''Tales%201.0.epub"
+    );
 }
 
 async fn an_uploaded_document_is_described_by_the_other_parts_wherever_they_stand(mode: Mode) {
@@ -180,7 +233,7 @@ async fn a_document_is_called_like_its_file_without_folders_and_tricks(mode: Mod
         ("u\u{308}ber.txt", "über.txt"),
         ("..", "upload"),
         ("", "upload"),
-        (&long, &long[..1_000]),
+        (&long, &long[1_004..]),
     ] {
         let document = data(upload(&ada, Form::default().file(file_name, b"text")).await);
         assert_eq!(document["name"], name, "{file_name:?}");
@@ -198,7 +251,11 @@ async fn a_form_that_is_wrong_is_refused_and_leaves_nothing(mode: Mode) {
         (file().file("b.txt", b"more"), &["file"]),
         (Form::default().file("empty.txt", b""), &["file"]),
         (file().text("type", "PDF"), &["type"]),
-        (file().text("type", "VIDEO"), &["type"]),
+        (file().text("type", "URL"), &["type"]),
+        (Form::default().file("a.html", b"<html>").text("type", "URL"), &["type"]),
+        (Form::default().file("a.csv", b"a,b").text("type", "VIDEO"), &["type"]),
+        (Form::default().file("a.xlsx", b"PK\x03\x04").text("type", "TXT"), &["type"]),
+        (Form::default().file("a.docx", b"PK\x03\x04").text("type", "CSV"), &["type"]),
         (file().text("type", "WORD"), &["type"]),
         (file().text("name", "A").text("name", "B"), &["name"]),
         (file().text("name", "a\0b"), &["name"]),
@@ -215,9 +272,15 @@ async fn a_form_that_is_wrong_is_refused_and_leaves_nothing(mode: Mode) {
         let refused = Refused::by(upload(&ada, form).await);
         assert_eq!(refused.paths(), named, "{shown}");
     }
+    let (_, answer) = upload(&ada, Form::default().file("a.png", b"\x89PNG\r\n\x1a\n")).await;
+    let message = answer["error"]["message"].as_str().expect("text");
+    for taken in ["PDF", "Markdown", "CSV", "XLSX", "DOCX", "EPUB", "VTT"] {
+        assert!(message.contains(taken), "{taken} is not offered: {message}");
+    }
     for (form, status, code) in [
         (Form::default().file("a.png", b"\x89PNG\r\n\x1a\n"), 415, "unsupported_media_type"),
         (Form::default().file("a.bin", b"a\0b"), 415, "unsupported_media_type"),
+        (Form::default().file("a.doc", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"), 415, "unsupported_media_type"),
         (file().text("description", &"d".repeat(3 << 20)), 413, "too_large"),
         (file().text("unheard-of", &"d".repeat(3 << 20)), 413, "too_large"),
         (file().part(&format!("name=\"{}\"", "n".repeat(6 << 20)), None, b""), 400, "malformed_form"),
@@ -298,6 +361,10 @@ async fn an_upload_that_is_sent_again_makes_one_document(mode: Mode) {
         Form::default().file("a.txt", b"another text").text("metadata", r#"{"a": 1, "b": 2}"#),
         Form::default().file("b.txt", b"the same text").text("metadata", r#"{"a": 1, "b": 2}"#),
         form().text("name", "another name"),
+        Form::default()
+            .file("a.md", b"the same text")
+            .text("metadata", r#"{"a": 1, "b": 2}"#)
+            .text("name", "a.txt"),
     ] {
         let ((status, answer), _) = send_with("key", other).await;
         assert_eq!(

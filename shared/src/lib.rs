@@ -8,6 +8,7 @@ pub mod config;
 pub mod db;
 pub mod egress;
 pub mod embed;
+pub mod format;
 pub mod health;
 pub mod ids;
 pub mod index;

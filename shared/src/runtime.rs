@@ -19,7 +19,7 @@ use crate::{
     compute::Compute,
     config::Settings,
     db::{self, Db, DbError, Location, migrate::MigrationError, singletons},
-    egress::{Egress, EgressError, EgressPolicy},
+    egress::{Egress, EgressError, EgressPolicy, SiteScope},
     index::{IndexError, LocalIndex, QdrantIndex, SearchIndex},
     jobs::{Doorbell, Jobs},
     limits::Limits,
@@ -141,6 +141,8 @@ pub struct Runtime {
     pub compute: Compute,
     /// The way out for everything that a user can steer.
     pub egress: Egress,
+    /// The way to the video site alone, through the operator's proxy when there is one.
+    pub video_egress: Egress,
     /// Held for as long as the process has the data directory for itself.
     _data_dir: Option<Arc<File>>,
 }
@@ -210,6 +212,12 @@ impl Runtime {
             search: Search::new(db.clone(), Arc::clone(&index)),
             egress: Egress::new(EgressPolicy {
                 allow: settings.egress_allow.clone(),
+                ..EgressPolicy::default()
+            })?,
+            video_egress: Egress::new(EgressPolicy {
+                allow: settings.egress_allow.clone(),
+                site: SiteScope::of(&settings.video.site),
+                proxy: settings.video.proxy.clone(),
                 ..EgressPolicy::default()
             })?,
             limits: Limits::new(settings.rate_limit, redis.clone()),

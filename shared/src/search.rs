@@ -15,7 +15,7 @@ use crate::{
     db::{self, Db, DbError},
     ids::{DocumentId, GenerationId, UserId},
     index::{Candidates, IndexError, IndexQuery, SearchIndex, lexical::Language, score::fuse_dbsf},
-    model::document::{ActiveDocument, Chunk},
+    model::document::{ActiveDocument, Chunk, DocumentType},
 };
 
 /// Users whose searchable documents are remembered.
@@ -52,6 +52,10 @@ pub struct SearchRequest {
 pub struct Passage {
     /// Its document's name.
     pub document_name: String,
+    /// The kind of its document's source.
+    pub document_type: DocumentType,
+    /// Where its document's source is; empty for inline content and uploads.
+    pub document_url: String,
     /// The passage.
     pub chunk: Chunk,
     /// How well it matches; comparable within one answer only.
@@ -148,6 +152,8 @@ impl Search {
                 };
                 passages.push(Passage {
                     document_name: document.name.clone(),
+                    document_type: document.r#type,
+                    document_url: document.url.clone(),
                     chunk,
                     score: *score,
                     lexical: lexical.get(key).copied(),

@@ -15,7 +15,7 @@ use crate::{
     index::{
         Candidates, Entry, IndexError, IndexQuery, IndexStatus, IndexWriter, LocalIndex, SearchIndex, Target,
     },
-    model::job::Claim,
+    model::{document::DocumentType, job::Claim},
 };
 
 /// Search as one process has it.
@@ -84,6 +84,7 @@ async fn a_passage_comes_with_everything_that_is_known_of_it() {
         assert_eq!(seen, [content[1], content[2]], "{}: the better one first", t.name);
         let (best, written) = (&found[0], &passages(document, &content)[1]);
         assert_eq!((&*best.document_name, best.chunk.document_id), ("Fruit", document), "{}", t.name);
+        assert_eq!((best.document_type, &*best.document_url), (DocumentType::Txt, ""), "{}", t.name);
         assert_eq!((best.chunk.ordinal, best.chunk.chunk_id), (1, written.chunk_id), "{}", t.name);
         assert_eq!((best.chunk.tokens, &best.chunk.place.0), (7, &written.place), "{}", t.name);
         assert_eq!((best.lexical, best.dense), (Some(best.score), None), "{}", t.name);

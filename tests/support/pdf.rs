@@ -17,6 +17,52 @@ pub(crate) fn pdf_with_pages(pages: &[&str]) -> Vec<u8> {
     pdf.finish()
 }
 
+/// A PDF of so many pages of running text with a title above and a page number below, as a report has them. No two pages
+/// say the same, and each line says where it is: "Line 3 of page 7 speaks of".
+pub(crate) fn long_pdf(pages: usize, lines: usize) -> Vec<u8> {
+    const WORDS: [&str; 11] = [
+        "harbour",
+        "lighthouse",
+        "keeper",
+        "storm",
+        "ferry",
+        "gull",
+        "pier",
+        "anchor",
+        "tide",
+        "compass",
+        "sail",
+    ];
+    let mut pdf = PdfBuilder::new();
+    pdf.title("The Harbour Report");
+    let font = pdf.add("<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>");
+    let resources = format!("<< /Font << /F1 {font} 0 R >> >>");
+    for page in 1..=pages {
+        let mut text = "The Harbour Report\n\n".to_owned();
+        for line in 1..=lines {
+            let word = |step: usize| WORDS[(page * 31 + line * 17 + step * (page + line)) % WORDS.len()];
+            let _infallible = writeln!(
+                text,
+                "Line {line} of page {page} speaks of the {} and the {}, and of a {} that the {} had left.",
+                word(1),
+                word(2),
+                word(3),
+                word(5)
+            );
+        }
+        let _infallible = write!(text, "\nPage {page} of {pages}");
+        pdf.add_page(&resources, &text_content(&text));
+    }
+    pdf.finish()
+}
+
+/// A PDF whose only page draws forms that each draw the next one ten times.
+pub(crate) fn fanning_out_pdf(depth: usize) -> Vec<u8> {
+    let mut pdf = PdfBuilder::new();
+    pdf.add_fanning_out_page(depth);
+    pdf.finish()
+}
+
 /// Builds a PDF object by object and writes a correct cross-reference table.
 pub(crate) struct PdfBuilder {
     objects: Vec<Vec<u8>>,
@@ -70,6 +116,20 @@ impl PdfBuilder {
     pub(crate) fn add_empty_page(&mut self) {
         let page = self.add(format!("<< /Type /Page /Parent {PAGES} 0 R /MediaBox [0 0 595 842] >>"));
         self.kids.push(page);
+    }
+
+    /// Adds a page of forms that each draw the next one ten times, `depth` levels deep.
+    pub(crate) fn add_fanning_out_page(&mut self, depth: usize) {
+        let entries = "/Type /XObject /Subtype /Form /BBox [0 0 595 842]";
+        let font = self.add("<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>");
+        let resources = format!("<< /Font << /F1 {font} 0 R >> >>");
+        let text = text_content("ha ha ha");
+        let mut form = self.add_stream(&format!("{entries} /Resources {resources}"), &text);
+        for _ in 0..depth {
+            let resources = format!("<< /XObject << /F {form} 0 R >> >>");
+            form = self.add_stream(&format!("{entries} /Resources {resources}"), &b"/F Do ".repeat(10));
+        }
+        self.add_page(&format!("<< /XObject << /F {form} 0 R >> >>"), b"/F Do");
     }
 
     /// Gives the document a title.

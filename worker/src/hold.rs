@@ -44,7 +44,8 @@ struct State {
 }
 
 impl ProgressReporter {
-    fn new() -> Self {
+    /// One that nobody listens to.
+    pub(crate) fn new() -> Self {
         let state =
             State { report: Report::default(), moved_at: Instant::now(), unwritten: false, generation: None };
         Self { state: Arc::new(Mutex::new(state)), stage_changed: Arc::new(Notify::new()) }

@@ -6,6 +6,8 @@ pub mod health;
 mod hold;
 mod ingest;
 pub mod loaders;
+pub mod ocr;
+pub mod preview;
 pub mod sandbox;
 mod splitter;
 mod sweeper;
@@ -21,11 +23,9 @@ use lectern_shared::{
 
 use crate::{
     ingest::Ingester,
+    loaders::{PdfEngine, PdfEngineError},
     sandbox::{Sandbox, SandboxConfig},
 };
-
-/// How long a parser may work on one file in all, as a multiple of its longest silence.
-const PARSER_PATIENCE: u32 = 60;
 
 /// Why the worker cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +33,9 @@ pub enum StartError {
     /// The program cannot find itself, which it must to run its parsers.
     #[error("the running program cannot be found: {0}")]
     NoBinary(io::Error),
+    /// What the settings say of PDFs cannot be done.
+    #[error(transparent)]
+    Pdf(#[from] PdfEngineError),
     /// The store failed.
     #[error(transparent)]
     Db(#[from] db::DbError),
@@ -41,13 +44,11 @@ pub enum StartError {
 /// Starts the worker in the background; it ends with `shutdown`.
 pub async fn start(runtime: &Runtime, shutdown: &Shutdown) -> Result<(), StartError> {
     let settings = &runtime.settings;
-    let mut config = SandboxConfig::for_this_binary().map_err(StartError::NoBinary)?;
-    config.memory_bytes = settings.limits.parser_memory;
-    config.page_wall = settings.limits.parser_timeout;
-    config.total_wall = settings.limits.parser_timeout.saturating_mul(PARSER_PATIENCE);
-    config.cpu_seconds = config.total_wall.as_secs().max(1);
-    config.max_parallel = settings.jobs.concurrency;
-    let ingester = Ingester::new(runtime.clone(), Sandbox::new(config));
+    let config =
+        SandboxConfig::within(&settings.limits, settings.jobs.concurrency).map_err(StartError::NoBinary)?;
+    let sandbox = Sandbox::new(config);
+    let pdf = PdfEngine::choose(&settings.pdf, &sandbox).await?;
+    let ingester = Ingester::new(runtime.clone(), sandbox, pdf);
     if matches!(settings.database, Location::Sqlite(_)) {
         // This process has the data directory for itself: whoever held a job before is gone.
         sweeper::release_all(runtime, Timestamp::from_micros(i64::MAX)).await?;

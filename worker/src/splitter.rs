@@ -13,6 +13,17 @@ const DEFAULT_TOKENS: usize = 400;
 /// Tokens that a passage repeats of the one before it, unless the document says otherwise.
 const DEFAULT_OVERLAP: usize = 60;
 
+/// What a text is made of, which decides how it is cut when its document does not say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// Sentences and paragraphs.
+    Prose,
+    /// Markdown: passages begin at headings where they can.
+    Markdown,
+    /// Rows, each of which says by itself what it is: nothing is gained by repeating one.
+    Rows,
+}
+
 /// A passage of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
@@ -38,16 +49,22 @@ impl ChunkSizer for Tokens {
 /// The first error of `each`, which ends the cutting.
 pub(crate) fn split<E>(
     text: &str,
+    shape: Shape,
     splitter: Option<&Splitter>,
     each: impl FnMut(Piece) -> Result<(), E>,
 ) -> Result<(), E> {
     let (kind, size, overlap) = match splitter {
+        None if shape == Shape::Rows => (SplitterType::Token, DEFAULT_TOKENS, 0),
         None => (SplitterType::Token, DEFAULT_TOKENS, DEFAULT_OVERLAP),
         Some(splitter) => (splitter.r#type, splitter.chunk_size as usize, splitter.chunk_overlap as usize),
     };
     let capacity = size.max(1);
     let overlap = overlap.min(capacity - 1);
     match kind {
+        SplitterType::Token if shape == Shape::Markdown => {
+            let splitter = MarkdownSplitter::new(config(capacity, overlap, Tokens));
+            splitter.chunk_char_indices(text).map(piece).try_for_each(each)
+        }
         SplitterType::Token => TextSplitter::new(config(capacity, overlap, Tokens))
             .chunk_char_indices(text)
             .map(piece)
@@ -82,12 +99,12 @@ mod tests {
     use super::*;
 
     fn splitter(r#type: SplitterType, chunk_size: u32, chunk_overlap: u32) -> Splitter {
-        Splitter { r#type, chunk_size, chunk_overlap }
+        Splitter { r#type, chunk_size, chunk_overlap, given: None }
     }
 
     fn all(text: &str, splitter: Option<&Splitter>) -> Vec<Piece> {
         let mut pieces = Vec::new();
-        split(text, splitter, |piece| {
+        split(text, Shape::Prose, splitter, |piece| {
             pieces.push(piece);
             Ok::<_, std::convert::Infallible>(())
         })
@@ -123,6 +140,34 @@ mod tests {
         }
         assert!(text[covered..].trim().is_empty());
         assert!(pieces.windows(2).any(|pair| pair[1].range.start < pair[0].range.end), "passages overlap");
+    }
+
+    #[test]
+    fn rows_are_packed_whole_and_not_repeated() {
+        let rows: Vec<_> = (0..200).map(|n| format!("name: person {n}\ncity: some town {n}")).collect();
+        let text = rows.join("\n\n");
+        let mut covered = 0;
+        split(&text, Shape::Rows, None, |piece| {
+            assert!(text[piece.range.clone()].starts_with("name: person"), "a row is torn");
+            assert!(piece.range.start >= covered, "a row is repeated");
+            covered = piece.range.end;
+            Ok::<_, std::convert::Infallible>(())
+        })
+        .unwrap();
+        assert_eq!(covered, text.len());
+    }
+
+    #[test]
+    fn passages_of_markdown_begin_at_its_headings() {
+        let section = |n: usize| format!("## Section {n}\n\n{}\n", "Words and more words. ".repeat(40));
+        let text = (0..6).map(section).collect::<String>();
+        let mut at_heading = 0;
+        split(&text, Shape::Markdown, None, |piece| {
+            at_heading += usize::from(text[piece.range].starts_with("## Section"));
+            Ok::<_, std::convert::Infallible>(())
+        })
+        .unwrap();
+        assert_eq!(at_heading, 6);
     }
 
     #[test]

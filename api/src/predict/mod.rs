@@ -4,6 +4,7 @@
 mod chat;
 pub mod cite;
 mod extractive;
+mod link;
 pub mod quote;
 mod retrieve;
 pub(crate) mod trace;

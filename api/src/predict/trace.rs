@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::{Composed, cite::Cited, retrieve::NumberedPassage, source_of};
+use super::{Composed, cite::Cited, link, retrieve::NumberedPassage, source_of};
 use crate::llm::{Usage, UsageSource};
 
 /// How an answer came about.
@@ -142,6 +142,10 @@ struct CitationView {
     /// Where the passage stands in the document.
     #[schema(value_type = PlaceView)]
     place: Place,
+    /// Where the passage can be opened: the document's address, at the page of a PDF (`#page=7`) or the moment of a video. Null for
+    /// documents that were uploaded, came as text, or were made of several addresses.
+    #[schema(required = true)]
+    url: Option<String>,
     /// The words that are quoted. When the answer quotes none: the passage's sentence that supports it best, or nothing.
     quote: String,
     /// The answer quotes these words, and they were found in the document's text.
@@ -261,6 +265,7 @@ impl CitationView {
             document_name: source.passage.document_name.clone(),
             chunk_id: chunk.chunk_id,
             place: chunk.place.0.clone(),
+            url: link::to(&source.passage),
             quote: cited.quote.clone(),
             verified: cited.verified,
         }
@@ -334,6 +339,7 @@ pub(crate) fn example() -> Value {
             "documentName": "report.pdf",
             "chunkId": "5f0b7a52-1c3e-5d84-9a6f-2b7c8d9e0f11",
             "place": place,
+            "url": "https://example.com/report.pdf#page=2",
             "quote": sentence,
             "verified": true,
         }],
@@ -366,7 +372,7 @@ pub(super) fn shortened(mut trace: Value, largest: usize) -> Value {
 mod tests {
     use std::collections::BTreeSet;
 
-    use lectern_shared::{db::Json, model::document::Chunk, search::Passage};
+    use lectern_shared::{db::Json, model::document::{Chunk, DocumentType}, search::Passage};
     use utoipa::{
         PartialSchema,
         openapi::{RefOr, Schema},
@@ -409,8 +415,15 @@ mod tests {
             place: Json(place()),
             text: "text".to_owned(),
         };
-        let passage =
-            Passage { document_name: "name".to_owned(), chunk, score: 1.0, lexical: None, dense: None };
+        let passage = Passage {
+            document_name: "name".to_owned(),
+            document_type: DocumentType::Txt,
+            document_url: String::new(),
+            chunk,
+            score: 1.0,
+            lexical: None,
+            dense: None,
+        };
         let mut described = keys(&Value::Object(NumberedPassage { n: 1, passage }.describe()));
         described.extend(["score".to_owned(), "text".to_owned()]);
         assert_eq!(described, properties::<RetrievedPassage>());

@@ -9,6 +9,7 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use ipnet::IpNet;
 use secrecy::SecretString;
+use url::Url;
 
 use crate::{
     blobs::BlobLocation, db::Location, index::QdrantConfig, limits::Rate, model::text_enum,
@@ -114,6 +115,9 @@ pub const SETTINGS: &[Setting] = settings! {
     "LECTERN_JOB_MAX_ATTEMPTS", "5", "attempts before a document is FAILED";
     "LECTERN_JOB_LEASE", "60s", "a worker that is silent for so long loses its job";
     "LECTERN_EGRESS_ALLOW", "none", "networks (CIDR, separated by commas) that user-steered requests may reach besides public ones";
+    "LECTERN_VIDEO_SITE", "https://www.youtube.com", "the site that captions of `VIDEO` documents come from";
+    "LECTERN_VIDEO_CLIENT", "built in", "what the video site is told that its player is, `NAME/VERSION` such as `ANDROID/20.10.38`, when it refuses the built-in ones";
+    "LECTERN_VIDEO_PROXY", "none", "`http://…` or `https://…` proxy for requests to the video site, as `http://user:password@host:port` when it asks for a password", secret;
     "LECTERN_MAX_BODY", "2MiB", "largest JSON body";
     "LECTERN_MAX_SOURCE", "100MiB", "largest source fetched";
     "LECTERN_MAX_PAGES", "5000", "pages ingested of one document, at most";
@@ -121,6 +125,9 @@ pub const SETTINGS: &[Setting] = settings! {
     "LECTERN_FETCH_TIMEOUT", "2m", "time to fetch one source";
     "LECTERN_PARSER_MEMORY", "2GiB", "address space of the process that parses a file";
     "LECTERN_PARSER_TIMEOUT", "30s", "a parser that is silent for so long is stopped";
+    "LECTERN_PDFIUM_LIB", "beside the program, then where the system has its libraries", "the pdfium library, or its folder: it reads PDFs better than the built-in engine, which reads them without it";
+    "LECTERN_OCR_COMMAND", "none", "a command that recognises the text of pages that are images: it is run for each one without a shell, gets a PNG by standard input or as the file that `{input}` stands for (`tesseract {input} stdout -l eng`), and writes the text to standard output; needs pdfium";
+    "LECTERN_OCR_TIMEOUT", "60s", "time for that command to recognise one page";
     "LECTERN_MAX_SECONDS", "120s", "time for one predict";
     "LECTERN_LOG", "info", "which log lines are written: `error`, `warn`, `info`, `debug`, or a filter such as `lectern=debug,sqlx=warn`";
     "LECTERN_LOG_FORMAT", "text", "`text` or `json`";
@@ -156,6 +163,37 @@ pub struct JobSettings {
     pub max_attempts: u32,
     /// How long a claim lasts without renewal.
     pub lease: Duration,
+}
+
+/// How the captions of videos are got.
+#[derive(Clone, Debug)]
+pub struct VideoSettings {
+    /// The site: a scheme and a host.
+    pub site: Url,
+    /// Name and version of the player that the site is asked as first; one of those built in when none.
+    pub client: Option<(String, String)>,
+    /// The operator's proxy for that site: an `http://` or `https://` URL.
+    pub proxy: Option<SecretString>,
+}
+
+/// How PDFs are read.
+#[derive(Clone, Debug, Default)]
+pub struct PdfSettings {
+    /// The pdfium library, or the folder that it is in.
+    pub pdfium: Option<PathBuf>,
+    /// What recognises text on pages that are images.
+    pub ocr: Option<OcrSettings>,
+}
+
+/// The operator's command for recognising text.
+#[derive(Clone, Debug)]
+pub struct OcrSettings {
+    /// The program and its arguments; at least one word.
+    pub command: Vec<String>,
+    /// Time for one page.
+    pub timeout: Duration,
+    /// All that the command gets of the environment, by name.
+    pub environment: Vec<(String, String)>,
 }
 
 /// What one predict may take.
@@ -210,8 +248,12 @@ pub struct Settings {
     pub jobs: JobSettings,
     /// Private networks that user-steered requests may reach.
     pub egress_allow: Vec<IpNet>,
+    /// Captions of videos.
+    pub video: VideoSettings,
     /// Sizes and times.
     pub limits: Limits,
+    /// PDFs.
+    pub pdf: PdfSettings,
     /// What one predict may take.
     pub predict: PredictLimits,
     /// Which log lines are written.
@@ -280,6 +322,11 @@ impl Settings {
                 )?,
             },
             egress_allow: source.parse("LECTERN_EGRESS_ALLOW", "", cidrs)?,
+            video: VideoSettings {
+                site: source.parse("LECTERN_VIDEO_SITE", "https://www.youtube.com", parse::site)?,
+                client: source.optional("LECTERN_VIDEO_CLIENT", parse::video_client)?,
+                proxy: source.secret("LECTERN_VIDEO_PROXY")?.map(parse::proxy).transpose()?,
+            },
             limits: Limits {
                 body_bytes: source.parse("LECTERN_MAX_BODY", "2MiB", size)?,
                 source_bytes: source.parse("LECTERN_MAX_SOURCE", "100MiB", size)?,
@@ -296,6 +343,10 @@ impl Settings {
                     "30s",
                     at_least(Duration::from_secs(1), duration),
                 )?,
+            },
+            pdf: PdfSettings {
+                pdfium: source.get("LECTERN_PDFIUM_LIB")?.map(|path| PathBuf::from(path.trim())),
+                ocr: parse::ocr(source)?,
             },
             predict: PredictLimits {
                 duration: source.parse(
@@ -364,6 +415,12 @@ mod tests {
             ("LECTERN_RATE_LIMIT", "fast", "200/s"),
             ("LECTERN_CORS_ORIGINS", "app.example.com", "https://app.example.com"),
             ("QDRANT_URL", "qdrant:6334", "http://"),
+            ("LECTERN_VIDEO_SITE", "www.example.com", "https://"),
+            ("LECTERN_VIDEO_SITE", "https://www.example.com/watch", "no path"),
+            ("LECTERN_OCR_COMMAND", "tesseract 'page", "quote"),
+            ("LECTERN_OCR_COMMAND", "''", "program"),
+            ("LECTERN_VIDEO_CLIENT", "ANDROID", "ANDROID/20.10.38"),
+            ("LECTERN_VIDEO_CLIENT", "ANDROID/20 10", "ANDROID/20.10.38"),
         ] {
             let error = load(&[(name, value)]).unwrap_err();
             assert_eq!(error.setting, name);
@@ -375,9 +432,11 @@ mod tests {
     fn a_wrong_secret_is_refused_without_being_shown() {
         let error = load(&[("LECTERN_SECRET_KEY", "tooshort")]).unwrap_err();
         assert!(!error.to_string().contains("tooshort"), "{error}");
-        for (name, url) in
-            [("DATABASE_URL", "mysql://root:hunter2@db/x"), ("REDIS_URL", "http://:hunter2@redis:6379")]
-        {
+        for (name, url) in [
+            ("DATABASE_URL", "mysql://root:hunter2@db/x"),
+            ("REDIS_URL", "http://:hunter2@redis:6379"),
+            ("LECTERN_VIDEO_PROXY", "socks5://me:hunter2@proxy:1080"),
+        ] {
             let error = load(&[(name, url)]).unwrap_err();
             assert_eq!(error.setting, name);
             assert!(!error.to_string().contains("hunter2"), "{error}");
@@ -412,6 +471,29 @@ mod tests {
         assert!(!format!("{settings:?}").contains("hunter2"));
         let error = load(&[("LECTERN_BLOBS", "s3://documents"), ("AWS_ACCESS_KEY_ID", "key")]).unwrap_err();
         assert_eq!(error.setting, "AWS_SECRET_ACCESS_KEY");
+    }
+
+    #[test]
+    fn the_proxy_of_the_video_site_may_have_a_password_which_is_never_shown() {
+        let settings = load(&[("LECTERN_VIDEO_PROXY", "http://me:hunter2@proxy:3128")]).unwrap();
+        assert!(settings.video.proxy.is_some());
+        assert!(!format!("{settings:?}").contains("hunter2"));
+    }
+
+    #[test]
+    fn a_recogniser_is_a_command_of_words_and_gets_little_of_the_environment() {
+        let settings = load(&[
+            ("LECTERN_OCR_COMMAND", "tesseract {input} stdout -l 'eng+deu'"),
+            ("PATH", "/usr/bin"),
+            ("OPENAI_API_KEY", "hunter2"),
+        ])
+        .unwrap();
+        let ocr = settings.pdf.ocr.unwrap();
+        assert_eq!(ocr.command, ["tesseract", "{input}", "stdout", "-l", "eng+deu"]);
+        assert_eq!(ocr.environment, [("PATH".to_owned(), "/usr/bin".to_owned())]);
+        assert_eq!(ocr.timeout, Duration::from_mins(1));
+        let error = load(&[("LECTERN_OCR_TIMEOUT", "soon")]).unwrap_err();
+        assert_eq!(error.setting, "LECTERN_OCR_TIMEOUT");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use ipnet::IpNet;
 use secrecy::{ExposeSecret, SecretString};
 use url::Url;
 
-use super::{ConfigError, Source};
+use super::{ConfigError, OcrSettings, Source};
 use crate::{
     blobs::{BlobLocation, S3Location},
     db::Location,
@@ -132,6 +132,55 @@ fn http_url(text: &str) -> Parsed<Url> {
         .ok()
         .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
         .ok_or_else(|| "must begin with http:// or https://, and name a host".to_owned())
+}
+
+/// The address of a whole site.
+pub(super) fn site(text: &str) -> Parsed<Url> {
+    let url = http_url(text)?;
+    let bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
+    if bare && url.username().is_empty() && url.password().is_none() {
+        Ok(url)
+    } else {
+        Err("must be a scheme and a host such as https://www.example.com, with no path behind it".to_owned())
+    }
+}
+
+/// `NAME/VERSION` of a player.
+pub(super) fn video_client(text: &str) -> Parsed<(String, String)> {
+    // They become headers and parts of a JSON object.
+    let is_word = |text: &str| {
+        (1..=64).contains(&text.len())
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+    };
+    match text.split_once('/') {
+        Some((name, version)) if is_word(name) && is_word(version) => {
+            Ok((name.to_owned(), version.to_owned()))
+        }
+        _ => Err("must be written NAME/VERSION, such as ANDROID/20.10.38".to_owned()),
+    }
+}
+
+/// What recognises text on images, if anything does.
+pub(super) fn ocr(source: &Source) -> Result<Option<OcrSettings>, ConfigError> {
+    let second = at_least(Duration::from_secs(1), duration);
+    let timeout = source.parse("LECTERN_OCR_TIMEOUT", "60s", second)?;
+    let command = source.optional("LECTERN_OCR_COMMAND", |text| {
+        let words = shlex::split(text).ok_or("has a quote that is not closed, or a backslash at its end")?;
+        match words.first() {
+            Some(program) if !program.is_empty() => Ok(words),
+            Some(_) | None => Err("must begin with the name of a program".to_owned()),
+        }
+    })?;
+    let environment = || source.passed_on(&["PATH", "HOME", "TESSDATA_PREFIX", "OMP_THREAD_LIMIT"]);
+    Ok(command.map(|command| OcrSettings { command, timeout, environment: environment() }))
+}
+
+/// A proxy's address; the message never repeats the value, which may hold a password.
+pub(super) fn proxy(url: SecretString) -> Result<SecretString, ConfigError> {
+    match http_url(url.expose_secret().trim()) {
+        Ok(_) => Ok(url),
+        Err(problem) => Err(ConfigError { setting: "LECTERN_VIDEO_PROXY".to_owned(), problem }),
+    }
 }
 
 /// Where Qdrant is, if it is used.

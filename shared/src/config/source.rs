@@ -117,6 +117,12 @@ impl Source {
         Ok(self.get(name)?.map(SecretString::from))
     }
 
+    /// Names that are no settings of ours and their values in the environment, for another program.
+    pub(super) fn passed_on(&self, names: &[&str]) -> Vec<(String, String)> {
+        let value = |name: &&str| self.environment.get_key_value(*name);
+        names.iter().filter_map(value).map(|(name, value)| (name.clone(), value.clone())).collect()
+    }
+
     /// The providers' keys that are set, by their usual names.
     pub(super) fn provider_keys(&self) -> Result<BTreeMap<String, SecretString>, ConfigError> {
         let mut keys = BTreeMap::new();

@@ -131,7 +131,8 @@ pub async fn list(db: &Db, user: UserId, before: DocumentId, limit: u32) -> Resu
 }
 
 const SELECT_SOURCE: &str =
-    "SELECT id, user_id, type, name, url, content, blob_key, splitter, from_page, to_page, authorization_sealed
+    "SELECT id, user_id, type, name, url, content, blob_key, source_name, source_mime, splitter, from_page, to_page,
+            authorization_sealed, metadata, source_state
      FROM documents WHERE id = $1 AND user_id = $2 AND deleted_at IS NULL";
 
 /// What an ingestion needs to know of a document; none when it was deleted.
@@ -338,7 +339,7 @@ pub async fn search_epoch(db: &Db, user: UserId) -> Result<i64> {
 /// All of a user's searchable documents.
 pub async fn active(db: &Db, user: UserId) -> Result<Vec<ActiveDocument>> {
     Ok(on!(db, |c| sqlx::query_as(
-        "SELECT id, name, active_generation, COALESCE(languages, '[]') AS languages FROM documents
+        "SELECT id, name, type, url, active_generation, COALESCE(languages, '[]') AS languages FROM documents
          WHERE user_id = $1 AND deleted_at IS NULL AND active_generation IS NOT NULL ORDER BY id"
     )
     .bind(user)

@@ -9,8 +9,8 @@ use crate::{
     db::{Db, Json, Result, Tx, documents, execute, on},
     ids::{ClaimId, DocumentId, GenerationId, JobId, UserId},
     model::{
-        document::SearchIndexInfo,
-        job::{Claim, IngestionError, JobKind, JobState, Progress, SourceInfo, Stage, Warning},
+        document::{SearchIndexInfo, SourceState},
+        job::{Claim, IngestionError, JobKind, JobState, Progress, Stage},
     },
 };
 
@@ -285,18 +285,9 @@ pub struct Publication<'a> {
     /// How many of its passages are in each language, by the language's number.
     pub languages: &'a [(u8, u64)],
     /// What was learnt of the source; none when it was left alone.
-    pub learnt: Option<Learnt<'a>>,
+    pub learnt: Option<&'a SourceState>,
     /// When the generation that it replaces may be purged.
     pub purge_old_at: Timestamp,
-}
-
-/// What an ingestion learnt of its source.
-#[derive(Debug, Clone, Copy)]
-pub struct Learnt<'a> {
-    /// What it is.
-    pub source: &'a SourceInfo,
-    /// What the ingestion went past.
-    pub warnings: &'a [Warning],
 }
 
 /// How publishing ended.
@@ -345,8 +336,8 @@ pub async fn publish(
     .bind(claim.id)
     .bind(claim.claim_id)
     .bind(now)
-    .bind(publication.learnt.map(|learnt| Json(learnt.source)))
-    .bind(publication.learnt.map(|learnt| Json(learnt.warnings)))
+    .bind(publication.learnt.map(|learnt| Json(&learnt.source)))
+    .bind(publication.learnt.map(|learnt| Json(&learnt.warnings)))
     .fetch_optional(c)
     })?;
     if ended.is_none() {
@@ -366,12 +357,15 @@ pub async fn publish(
     execute!(
         tx,
         sqlx::query(
-            "UPDATE documents SET active_generation = $2, search_index = $3, languages = $4 WHERE id = $1"
+            "UPDATE documents SET active_generation = $2, search_index = $3, languages = $4,
+                                  source_state = COALESCE($5, source_state)
+             WHERE id = $1"
         )
         .bind(claim.document_id)
         .bind(publication.generation)
         .bind(Json(publication.index))
         .bind(Json(publication.languages))
+        .bind(publication.learnt.map(Json))
     )?;
     tx.commit().await?;
     Ok(Published::Yes)

@@ -12,15 +12,15 @@ use super::{
     connect, documents,
     documents::NewDocument,
     generations,
-    jobs::{self, Learnt, Publication, Published},
+    jobs::{self, Publication, Published},
     migrate,
 };
 use crate::{
     clock::Timestamp,
     ids::{ChunkId, DocumentId, GenerationId, UserId},
     model::{
-        document::{DocumentType, PageRange, SearchIndexInfo},
-        job::{Claim, JobKind, SourceInfo},
+        document::{DocumentType, PageRange, SearchIndexInfo, SourceState},
+        job::{Claim, JobKind},
         place::Place,
     },
 };
@@ -239,7 +239,7 @@ pub(crate) async fn publish(db: &Db, claim: &Claim, generation: GenerationId, no
         generation,
         index: &ready(generation, 1),
         languages: &[],
-        learnt: Some(Learnt { source: &SourceInfo::default(), warnings: &[] }),
+        learnt: Some(&SourceState::default()),
         purge_old_at: now.plus(GRACE),
     };
     jobs::publish(db, claim, &publication, now).await.unwrap()

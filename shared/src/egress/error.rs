@@ -22,6 +22,12 @@ pub enum EgressError {
         /// As the URL names it.
         host: String,
     },
+    /// The host is not of the only site that may be asked.
+    #[error("{host} does not belong to the site that was to be asked")]
+    OtherSite {
+        /// As the URL names it.
+        host: String,
+    },
     /// The host's name could not be resolved.
     #[error("the name {host} could not be found")]
     Dns {
@@ -92,7 +98,7 @@ impl EgressError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::InvalidUrl { .. } => "invalid_url",
-            Self::RefusedAddress { .. } => "refused_address",
+            Self::RefusedAddress { .. } | Self::OtherSite { .. } => "refused_address",
             Self::Dns { .. } | Self::Connect { .. } => "unreachable",
             Self::Tls { .. } => "tls_failed",
             Self::Timeout { .. } => "timeout",
@@ -116,6 +122,7 @@ impl EgressError {
             | Self::Write { .. } => true,
             Self::InvalidUrl { .. }
             | Self::RefusedAddress { .. }
+            | Self::OtherSite { .. }
             | Self::Tls { .. }
             | Self::TooLarge { .. }
             | Self::TooManyRedirects { .. }

@@ -13,6 +13,10 @@
 //! - Bytes (after decompression), silence and total time are bounded, and memory does not grow with what is sent.
 //!
 //! Hosts that come from the operator's settings are trusted and use [`operator_client`].
+//!
+//! No proxy is used, because a proxy would resolve and connect in our place, past every check made here. The one
+//! exception is a client that is bound to a site which the operator named ([`EgressPolicy::site`]): it may be given the
+//! operator's proxy for that site, and asks for nothing else.
 
 mod address;
 mod body;
@@ -21,6 +25,7 @@ mod redirect;
 mod request;
 mod resolver;
 mod response;
+mod site;
 #[cfg(test)]
 mod tests;
 
@@ -28,6 +33,7 @@ use std::{sync::Arc, time::Duration};
 
 use ipnet::IpNet;
 use reqwest::header::{ACCEPT_ENCODING, HeaderValue};
+use secrecy::{ExposeSecret, SecretString};
 use tokio::time::{Instant, timeout_at};
 use url::{Host, Url};
 
@@ -37,6 +43,7 @@ pub use self::{
     error::{EgressError, is_refusal},
     request::{Limits, Request},
     response::Response,
+    site::SiteScope,
 };
 
 /// What this service calls itself unless a request says otherwise.
@@ -59,6 +66,12 @@ pub struct EgressPolicy {
     pub connect_timeout: Duration,
     /// Longest time for one DNS lookup.
     pub dns_timeout: Duration,
+    /// The only site that may be asked, by redirects too; any when none.
+    pub site: Option<SiteScope>,
+    /// The operator's own `http://` or `https://` proxy, perhaps with a user name and password, through which
+    /// everything is sent. It connects in our place, so that addresses are not judged any more: it is used together
+    /// with [`EgressPolicy::site`] only.
+    pub proxy: Option<SecretString>,
 }
 
 impl Default for EgressPolicy {
@@ -68,6 +81,8 @@ impl Default for EgressPolicy {
             max_redirects: 5,
             connect_timeout: Duration::from_secs(10),
             dns_timeout: Duration::from_secs(5),
+            site: None,
+            proxy: None,
         }
     }
 }
@@ -81,6 +96,8 @@ pub struct Egress {
 #[derive(Debug)]
 struct Inner {
     guard: Arc<AddressGuard>,
+    site: Option<SiteScope>,
+    proxied: bool,
     max_redirects: usize,
     connect_timeout: Duration,
     client: reqwest::Client,
@@ -90,28 +107,41 @@ impl Egress {
     /// Builds the client. It makes no connection.
     ///
     /// # Errors
-    /// [`EgressError::Setup`] when TLS cannot be set up, for example because the system has no root certificates.
+    /// [`EgressError::Setup`] when TLS cannot be set up, for example because the system has no root certificates, or when
+    /// there is a proxy that cannot be used.
     pub fn new(policy: EgressPolicy) -> Result<Self, EgressError> {
-        let EgressPolicy { allow, max_redirects, connect_timeout, dns_timeout } = policy;
+        let EgressPolicy { allow, max_redirects, connect_timeout, dns_timeout, site, proxy } = policy;
         let guard = Arc::new(AddressGuard::new(allow));
-        let client = client_builder(connect_timeout)
+        let builder = client_builder(connect_timeout)
             // Unpacking is done here (`body`), counted and with errors of its own.
             .no_gzip()
             .no_brotli()
             .no_deflate()
-            .no_zstd()
-            .dns_resolver(GuardedResolver::new(Arc::clone(&guard), dns_timeout))
-            .build()
-            .map_err(|error| EgressError::setup(&error))?;
-        Ok(Self { inner: Arc::new(Inner { guard, max_redirects, connect_timeout, client }) })
+            .no_zstd();
+        let proxied = proxy.is_some();
+        let builder = match proxy {
+            None => builder.dns_resolver(GuardedResolver::new(Arc::clone(&guard), dns_timeout)),
+            Some(_) if site.is_none() => {
+                let reason = "a proxy needs a site that requests through it are bound to".to_owned();
+                return Err(EgressError::Setup { reason });
+            }
+            // The only name that is resolved here is then the proxy's own, which is the operator's.
+            Some(proxy) => {
+                let refused =
+                    |_| EgressError::Setup { reason: "the proxy's address is not valid".to_owned() };
+                builder.proxy(reqwest::Proxy::all(proxy.expose_secret()).map_err(refused)?)
+            }
+        };
+        let client = builder.build().map_err(|error| EgressError::setup(&error))?;
+        Ok(Self { inner: Arc::new(Inner { guard, site, proxied, max_redirects, connect_timeout, client }) })
     }
 
-    /// Whether a request to `url` may be tried, as far as the URL alone tells: the scheme, no credentials in it, and
-    /// no address literal that is refused, however it was spelt (`Url` has already normalised `0x7f.1`). Names are
+    /// Whether a request to `url` may be tried, as far as the URL alone tells: the scheme, no credentials in it, a host of
+    /// the site when there is only one, and no address literal that is refused, however it was spelt (`Url` has already normalised `0x7f.1`). Names are
     /// judged when they are resolved, so a URL that passes here can still be refused by [`Egress::send`].
     ///
     /// # Errors
-    /// [`EgressError::InvalidUrl`] or [`EgressError::RefusedAddress`].
+    /// [`EgressError::InvalidUrl`], [`EgressError::OtherSite`] or [`EgressError::RefusedAddress`].
     pub fn check_url(&self, url: &Url) -> Result<(), EgressError> {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(EgressError::InvalidUrl { reason: "only http and https addresses can be fetched" });
@@ -120,6 +150,12 @@ impl Egress {
             return Err(EgressError::InvalidUrl {
                 reason: "a user name or password in a URL is not accepted; give it as authorization instead",
             });
+        }
+        if self.inner.site.as_ref().is_some_and(|site| !site.contains(url)) {
+            return Err(EgressError::OtherSite { host: error::host_of(url) });
+        }
+        if self.inner.proxied {
+            return Ok(());
         }
         let address = match url.host() {
             Some(Host::Domain(name)) if !name.is_empty() => return Ok(()),
@@ -190,7 +226,7 @@ impl Egress {
         }
     }
 
-    /// The same guarded client (no redirects, no proxy, no cookies, no decompression), for libraries that need a [`reqwest::Client`],
+    /// The same guarded client (no redirects, no proxy but that of the policy, no cookies, no decompression), for libraries that need a [`reqwest::Client`],
     /// such as model calls.
     ///
     /// Two things are then the caller's: **[`Egress::check_url`] on the base URL first**, because address literals

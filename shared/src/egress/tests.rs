@@ -1,6 +1,7 @@
 //! The client against real servers on loopback, which a policy opens explicitly.
 
 mod server;
+mod site;
 
 use std::{
     net::SocketAddr,

@@ -10,7 +10,11 @@ use crate::{
     clock::Timestamp,
     db::Json,
     ids::{ChunkId, DocumentId, GenerationId, UserId},
-    model::{job::Ingestion, place::Place, text_enum},
+    model::{
+        job::{Ingestion, SourceInfo, Warning},
+        place::Place,
+        text_enum,
+    },
 };
 
 text_enum! {
@@ -52,6 +56,41 @@ pub struct Splitter {
     pub chunk_size: u32,
     /// How much of one passage's end the next one repeats; less than the size.
     pub chunk_overlap: u32,
+    /// The name that the way of cutting was given by, where it is an old one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given: Option<String>,
+}
+
+/// The addresses that a document's `url` holds: several of a `URL` document, parted by commas, blanks or line breaks; one of
+/// any other. These part only where another address begins after them, so that an address may hold commas itself.
+pub fn addresses(r#type: DocumentType, url: &str) -> Vec<&str> {
+    const SEPARATORS: [char; 5] = [',', ' ', '\t', '\r', '\n'];
+    let url = url.trim();
+    if r#type != DocumentType::Url {
+        return vec![url];
+    }
+    let begins = |rest: &str| {
+        ["http://", "https://"]
+            .iter()
+            .any(|scheme| rest.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)))
+    };
+    let mut addresses = Vec::new();
+    let mut rest = url;
+    let mut from = 0;
+    while let Some(at) = rest.get(from..).and_then(|tail| tail.find(SEPARATORS)).map(|at| from + at) {
+        let (before, after) = rest.split_at(at);
+        let after = after.trim_start_matches(SEPARATORS);
+        if begins(after) {
+            addresses.push(before);
+            rest = after;
+            from = 0;
+        } else {
+            from = rest.len() - after.len();
+        }
+    }
+    // What ends a list is no part of its last address; alone, an address may end as it likes.
+    addresses.push(if addresses.is_empty() { rest } else { rest.trim_end_matches(SEPARATORS) });
+    addresses
 }
 
 /// Pages to ingest, counted from 1, both included.
@@ -174,6 +213,10 @@ pub struct Source {
     pub content: Option<String>,
     /// Where an upload is in the blob store.
     pub blob_key: Option<String>,
+    /// How an upload's file was called, without folders; none when it had no usable name.
+    pub source_name: Option<String>,
+    /// The media type of an upload, as it was told when it came.
+    pub source_mime: Option<String>,
     /// How to cut it.
     pub splitter: Option<Json<Splitter>>,
     /// First page to ingest.
@@ -182,6 +225,27 @@ pub struct Source {
     pub to_page: Option<i64>,
     /// [`SourceAuthorization`] as JSON, sealed.
     pub authorization_sealed: Option<Vec<u8>>,
+    /// The owner's own values; the language that is wanted of a video may be among them.
+    pub metadata: Option<Json<Map<String, Value>>>,
+    /// What was read the last time.
+    pub source_state: Option<Json<SourceState>>,
+}
+
+/// What was read of a source, and by what it is told whether it has changed since.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceState {
+    /// A hash of everything besides the source's bytes that the passages depend on.
+    pub settings: String,
+    /// The entity tag that the server gave it.
+    pub etag: Option<String>,
+    /// When the server says that it was last changed, as the server wrote it.
+    pub last_modified: Option<String>,
+    /// SHA-256 of its bytes, in hexadecimal; none when it cannot be compared.
+    pub sha256: Option<String>,
+    /// What was learnt of it.
+    pub source: SourceInfo,
+    /// What was gone past.
+    pub warnings: Vec<Warning>,
 }
 
 /// The file that a document was made of by an upload.
@@ -197,6 +261,10 @@ pub struct StoredFile {
     pub source_sha256: Vec<u8>,
     /// Its size in bytes.
     pub source_bytes: i64,
+    /// How it was called, without folders; none when it had no usable name.
+    pub source_name: Option<String>,
+    /// Its media type, as it was told when it came.
+    pub source_mime: Option<String>,
 }
 
 /// A passage of a document.
@@ -223,8 +291,42 @@ pub struct ActiveDocument {
     pub id: DocumentId,
     /// Its name.
     pub name: String,
+    /// The kind of source.
+    pub r#type: DocumentType,
+    /// Where the source is; empty for inline content and uploads.
+    pub url: String,
     /// The generation that answers for it.
     pub active_generation: GenerationId,
     /// How many of its passages are in each language, by the language's number.
     pub languages: Json<Vec<(u8, u64)>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_addresses_are_parted_where_another_one_begins() {
+        for (url, parted) in [
+            ("https://a.example/1", &["https://a.example/1"][..]),
+            ("https://a.example/1,https://b.example", &["https://a.example/1", "https://b.example"]),
+            (" https://a.example ,\r\n HTTP://b.example ", &["https://a.example", "HTTP://b.example"]),
+            ("https://a.example\nhttps://b.example", &["https://a.example", "https://b.example"]),
+            ("https://a.example,,https://b.example,", &["https://a.example", "https://b.example"]),
+            ("https://a.example/1,2,3", &["https://a.example/1,2,3"]),
+            ("https://a.example/1,", &["https://a.example/1,"]),
+            ("https://a.example/1,2, https://b.example/é,é", &["https://a.example/1,2", "https://b.example/é,é"]),
+            ("https://a.example/x?to=https://b.example", &["https://a.example/x?to=https://b.example"]),
+            ("https://a.example,ftp://b.example", &["https://a.example,ftp://b.example"]),
+            ("", &[""]),
+        ] {
+            assert_eq!(addresses(DocumentType::Url, url), parted, "{url:?}");
+        }
+    }
+
+    #[test]
+    fn documents_of_other_types_have_one_address() {
+        let url = "https://a.example/1,https://b.example";
+        assert_eq!(addresses(DocumentType::Pdf, url), [url]);
+    }
 }

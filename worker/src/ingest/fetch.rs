@@ -7,11 +7,14 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use lectern_shared::{
     blobs::BlobError,
     egress::{Limits, Request, Response},
-    model::document::{DocumentType, Source, SourceAuthorization},
+    model::document::{DocumentType, Source, SourceAuthorization, SourceState, addresses},
     runtime::Runtime,
     secrets::Place,
 };
-use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_DISPOSITION, HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE,
+    IF_NONE_MATCH,
+};
 use secrecy::ExposeSecret;
 use tokio::{
     fs::File,
@@ -31,40 +34,92 @@ const SILENCE: Duration = Duration::from_secs(20);
 /// Bytes that are taken from the blob store at a time.
 const PIECE: usize = 64 << 10;
 
-/// Gets a document's source.
-pub(super) async fn fetch(
+/// By what a source is known the next time.
+#[derive(Debug, Default)]
+pub(super) struct Validators {
+    pub(super) etag: Option<String>,
+    pub(super) last_modified: Option<String>,
+    pub(super) sha256: Option<String>,
+}
+
+/// What an address answered.
+pub(super) enum Got {
+    /// It has not changed.
+    NotModified,
+    /// Its bytes, and what they are known by, as far as the server says.
+    New { download: Box<Download>, validators: Validators },
+}
+
+/// Gets an upload.
+pub(super) async fn upload(
     runtime: &Runtime,
     source: &Source,
     progress: &ProgressReporter,
 ) -> Result<Fetched, Failure> {
-    if let Some(content) = &source.content {
-        return Ok(Fetched::Inline(content.clone()));
-    }
-    if let Some(key) = &source.blob_key {
-        let within = runtime.settings.limits.fetch_timeout;
-        let stored = timeout(within, stored(runtime, source, key, progress)).await;
-        return stored.unwrap_or_else(|_| Err(silent()));
-    }
-    let url = Url::parse(&source.url)
-        .map_err(|_| Failure::permanent("invalid_url", "The document's url is not a valid address."))?;
+    let Some(key) = &source.blob_key else {
+        return Err(Failure::Internal("the document is no upload".to_owned()));
+    };
+    let within = runtime.settings.limits.fetch_timeout;
+    let stored = timeout(within, stored(runtime, source, key, progress)).await;
+    stored.unwrap_or_else(|_| Err(silent()))
+}
+
+/// Gets what is at one of a document's addresses, unless it is what was read the last time.
+pub(super) async fn fetch(
+    runtime: &Runtime,
+    source: &Source,
+    url: Url,
+    known: Option<&SourceState>,
+    progress: &ProgressReporter,
+) -> Result<Got, Failure> {
     let limits = &runtime.settings.limits;
     let mut request = Request::get(
         url,
         Limits { max_bytes: limits.source_bytes, total_timeout: limits.fetch_timeout, idle_timeout: SILENCE },
     );
     request.portable_headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
-    request.headers = credentials(runtime, source)?;
+    if is_own_origin(source, &request.url) {
+        request.headers = credentials(runtime, source)?;
+    }
+    if let Some(known) = known {
+        for (name, value) in [(IF_NONE_MATCH, &known.etag), (IF_MODIFIED_SINCE, &known.last_modified)] {
+            if let Some(value) = value.as_ref().and_then(|value| HeaderValue::from_str(value).ok()) {
+                request.headers.insert(name, value);
+            }
+        }
+    }
+    let asked_whether_changed =
+        request.headers.contains_key(IF_NONE_MATCH) || request.headers.contains_key(IF_MODIFIED_SINCE);
     let response = runtime.egress.send(request).await?;
+    if response.status == 304 && asked_whether_changed {
+        return Ok(Got::NotModified);
+    }
     check_status(&response)?;
     let (content_type, charset, final_url) =
         (response.content_type(), response.charset(), response.final_url.clone());
+    let validators = Validators {
+        etag: response.etag().map(str::to_owned),
+        last_modified: response.last_modified().map(str::to_owned),
+        sha256: None,
+    };
+    let name = response.headers.get(CONTENT_DISPOSITION).and_then(|value| file_name(value.to_str().ok()?));
     let total =
         response.headers.get(reqwest::header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse().ok());
     let (file, bytes) = save(response, total, progress).await?;
-    Ok(Fetched::Download(Box::new(Download { file, bytes, content_type, charset, url: Some(final_url) })))
+    let download = Download { file, bytes, content_type, charset, url: Some(final_url), name };
+    Ok(Got::New { download: Box::new(download), validators })
 }
 
-/// Gets an upload.
+/// The file's name in a `Content-Disposition`.
+fn file_name(disposition: &str) -> Option<String> {
+    let value = disposition.split(';').skip(1).find_map(|parameter| {
+        let (name, value) = parameter.split_once('=')?;
+        name.trim().eq_ignore_ascii_case("filename").then_some(value)
+    })?;
+    let name = value.trim().trim_matches('"');
+    (!name.is_empty()).then(|| name.to_owned())
+}
+
 async fn stored(
     runtime: &Runtime,
     source: &Source,
@@ -99,7 +154,14 @@ async fn stored(
         DocumentType::Url | DocumentType::Video => None,
     };
     let content_type = content_type.map(str::to_owned);
-    Ok(Fetched::Download(Box::new(Download { file, bytes, content_type, charset: None, url: None })))
+    Ok(Fetched::Download(Box::new(Download {
+        file,
+        bytes,
+        content_type,
+        charset: None,
+        url: None,
+        name: None,
+    })))
 }
 
 fn silent() -> Failure {
@@ -171,6 +233,12 @@ fn check_status(response: &Response) -> Result<(), Failure> {
             format!("{host} answers with status {status} instead of the document. Check the url."),
         )),
     }
+}
+
+/// Whether an address is of the origin that the document's authorization is meant for: that of its first address.
+fn is_own_origin(source: &Source, url: &Url) -> bool {
+    let first = addresses(source.r#type, &source.url).into_iter().next();
+    first.and_then(|first| Url::parse(first).ok()).is_some_and(|first| first.origin() == url.origin())
 }
 
 /// The headers that open the source.

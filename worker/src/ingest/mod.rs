@@ -2,19 +2,22 @@
 
 mod failure;
 mod fetch;
+pub(crate) mod passages;
+mod read;
+mod video;
 
 use lectern_shared::{
     db::{
         self, Json,
         chunks::NewChunk,
         generations,
-        jobs::{Learnt, Publication, Published},
+        jobs::{Publication, Published},
     },
     embed::approximate_tokens,
     ids::{ChunkId, GenerationId},
     index::{Entry, IndexWriter, Target},
     model::{
-        document::{PageRange, SearchIndexInfo, Source},
+        document::{SearchIndexInfo, Source, SourceState},
         job::{Claim, Stage},
     },
     runtime::Runtime,
@@ -23,11 +26,14 @@ use lectern_shared::{
 
 pub(crate) use failure::Failure;
 
+use self::{
+    passages::Passage,
+    read::{Outcome, Reading},
+};
 use crate::{
     hold::ProgressReporter,
-    loaders::{self, Extracted, LoadContext},
+    loaders::{Extracted, PdfEngine},
     sandbox::Sandbox,
-    splitter::{self, Piece},
 };
 
 /// Runs ingestions. Cheap to clone.
@@ -35,6 +41,7 @@ use crate::{
 pub(crate) struct Ingester {
     runtime: Runtime,
     sandbox: Sandbox,
+    pdf: PdfEngine,
 }
 
 /// What was made of a document, ready to be written.
@@ -45,8 +52,8 @@ struct Prepared {
 }
 
 impl Ingester {
-    pub(crate) fn new(runtime: Runtime, sandbox: Sandbox) -> Self {
-        Self { runtime, sandbox }
+    pub(crate) fn new(runtime: Runtime, sandbox: Sandbox, pdf: PdfEngine) -> Self {
+        Self { runtime, sandbox, pdf }
     }
 
     /// Makes the claim's document searchable.
@@ -59,13 +66,25 @@ impl Ingester {
             // An index that is away is found out before the source is asked.
             runtime.index.ping().await?;
         }
-        if claim.from_stored
-            && let Some(former) = generations::active(&runtime.db, claim.user_id, claim.document_id).await?
-        {
-            return self.index_again(claim, &source, former, progress).await;
-        }
-        let extracted = self.extract(&source, progress).await?;
-        if extracted.text.trim().is_empty() {
+        let former = generations::active(&runtime.db, claim.user_id, claim.document_id).await?;
+        let known = source.source_state.as_ref().filter(|_| former.is_some()).map(|Json(state)| state);
+        let reading = Reading { runtime, sandbox: &self.sandbox, pdf: &self.pdf, source: &source, progress };
+        let outcome = match &former {
+            Some(_) if claim.from_stored => Outcome::Unchanged,
+            _ => reading.read(known).await?,
+        };
+        let (extracted, state) = match (outcome, former) {
+            (Outcome::Read(read), _) => *read,
+            (Outcome::Unchanged, Some(former)) => {
+                // What was learnt of it the last time holds still, and was forgotten when it was queued.
+                let learnt = known.filter(|_| !claim.from_stored);
+                return self.index_again(claim, &source, former, learnt, progress).await;
+            }
+            (Outcome::Unchanged, None) => {
+                return Err(Failure::Internal("a source that was never read is unchanged".to_owned()));
+            }
+        };
+        if extracted.text().trim().is_empty() {
             return Err(Failure::no_text("The source has no text. Check that it is the right file."));
         }
         let Prepared { extracted, chunks, content_hash } = split(&source, extracted, progress).await?;
@@ -85,8 +104,7 @@ impl Ingester {
             generation: writing.generation,
             indexed_at: runtime.clock.now().to_string(),
         };
-        let learnt = Learnt { source: &extracted.source, warnings: &extracted.warnings };
-        writing.publish(index, Some(learnt)).await
+        writing.publish(index, Some(&state)).await
     }
 
     /// Fills the index from the passages that are stored, in a generation of its own like any other.
@@ -95,6 +113,7 @@ impl Ingester {
         claim: &Claim,
         source: &Source,
         former: SearchIndexInfo,
+        learnt: Option<&SourceState>,
         progress: &ProgressReporter,
     ) -> Result<(), Failure> {
         let runtime = &self.runtime;
@@ -111,7 +130,7 @@ impl Ingester {
             indexed_at: runtime.clock.now().to_string(),
             ..former
         };
-        writing.publish(index, None).await
+        writing.publish(index, learnt).await
     }
 
     /// Removes what was added to the index after the claim was lost: an index that cannot refuse it may have taken it after the
@@ -123,20 +142,6 @@ impl Ingester {
         {
             tracing::warn!(%error, %generation, "an abandoned generation could not be removed yet");
         }
-    }
-
-    async fn extract(&self, source: &Source, progress: &ProgressReporter) -> Result<Extracted, Failure> {
-        progress.stage(Stage::Fetch);
-        let fetched = fetch::fetch(&self.runtime, source, progress).await?;
-        progress.stage(Stage::Parse);
-        let page = |number: Option<i64>| number.and_then(|number| u32::try_from(number).ok());
-        let context = LoadContext {
-            sandbox: &self.sandbox,
-            limits: &self.runtime.settings.limits,
-            pages: PageRange { from: page(source.from_page), to: page(source.to_page) },
-            progress,
-        };
-        loaders::load(source.r#type, fetched, &context).await
     }
 
     /// Begins a generation of `total` passages.
@@ -184,9 +189,7 @@ impl Writing<'_> {
         }
         db::chunks::insert(&mut tx, claim.user_id, claim.document_id, generation, batch).await?;
         tx.commit().await?;
-        // Its document's name is searched with every passage, but is no part of what can be quoted.
-        let name = &self.source.name;
-        let entry = |chunk: &NewChunk| Entry { text: format!("{name}\n{}", chunk.text), vector: None };
+        let entry = |chunk: &NewChunk| Entry { text: in_context(&self.source.name, chunk), vector: None };
         self.index.add(batch.iter().map(entry).collect()).await?;
         self.done += batch.len() as u64;
         self.progress.at(self.done, Some(self.total), "chunks");
@@ -194,7 +197,7 @@ impl Writing<'_> {
     }
 
     /// Checks that nothing is missing, and makes the generation the one that answers.
-    async fn publish(self, index: SearchIndexInfo, learnt: Option<Learnt<'_>>) -> Result<(), Failure> {
+    async fn publish(self, index: SearchIndexInfo, learnt: Option<&SourceState>) -> Result<(), Failure> {
         let Self { runtime, claim, generation, total, .. } = self;
         let indexed = self.index.finish().await?;
         let mut tx = runtime.db.begin().await?;
@@ -231,6 +234,17 @@ impl Writing<'_> {
     }
 }
 
+/// A passage under its document's name and the headings above it: they are searched with it, but are no part of what can be
+/// quoted. A heading that the passage begins with is not said twice.
+fn in_context(name: &str, chunk: &NewChunk) -> String {
+    let beginning = chunk.text.lines().next().unwrap_or_default();
+    let headings = chunk.place.heading.iter().flatten().map(String::as_str);
+    let mut lines = vec![name];
+    lines.extend(headings.filter(|heading| !beginning.contains(heading)));
+    lines.push(&chunk.text);
+    lines.join("\n")
+}
+
 /// Cuts the text into passages, off the async threads. The work ends with the job: it notices when nobody waits for it.
 async fn split(
     source: &Source,
@@ -243,15 +257,13 @@ async fn split(
     let waiting = std::sync::Arc::new(());
     let waiter = std::sync::Arc::downgrade(&waiting);
     let work = tokio::task::spawn_blocking(move || {
-        let total = extracted.text.len() as u64;
+        let total = extracted.text().len() as u64;
         let mut chunks = Vec::new();
-        splitter::split(&extracted.text, splitter.as_ref(), |Piece { range, char_range }| {
+        passages::cut(&extracted, splitter.as_ref(), |Passage { text, place, end }| {
             if waiter.strong_count() == 0 {
                 return Err(Failure::ClaimLost);
             }
-            let text = extracted.text.get(range.clone()).unwrap_or_default();
             let ordinal = u32::try_from(chunks.len()).unwrap_or(u32::MAX);
-            let place = extracted.place(char_range);
             // The place is part of what the id is made of, in the form in which it is stored.
             let place_json =
                 serde_json::to_string(&place).map_err(|error| Failure::Internal(error.to_string()))?;
@@ -263,10 +275,10 @@ async fn split(
                 place,
                 text: text.to_owned(),
             });
-            progress.at(range.end as u64, Some(total), "bytes");
+            progress.at(end as u64, Some(total), "bytes");
             Ok(())
         })?;
-        let content_hash = hex(&sha256(extracted.text.as_bytes()));
+        let content_hash = hex(&sha256(extracted.text().as_bytes()));
         Ok(Prepared { extracted, chunks, content_hash })
     });
     let prepared = work.await.map_err(|_| Failure::Panicked)?;

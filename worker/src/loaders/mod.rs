@@ -1,18 +1,28 @@
 //! Loaders: from a source's bytes to text with places. `ingest` calls [`load`]; a loader calls the sandbox for formats
 //! that a stranger can break, and nothing else.
 
+pub(crate) mod captions;
+pub(crate) mod charset;
+mod extracted;
+pub(crate) mod html;
+pub(crate) mod json;
+mod markdown;
+mod output;
+pub(crate) mod package;
+mod parts;
 pub mod pdf;
+pub mod pdf_engine;
 mod portable_document;
+pub(crate) mod table;
 mod text;
-
-use std::ops::Range;
+pub(crate) mod workbook;
 
 use lectern_shared::{
     config::Limits,
+    format::{Format, SNIFFED},
     model::{
         document::{DocumentType, PageRange},
-        job::{SourceInfo, Warning},
-        place::Place,
+        job::SourceInfo,
     },
 };
 use tokio::{
@@ -21,16 +31,29 @@ use tokio::{
 };
 use url::Url;
 
-use crate::{hold::ProgressReporter, ingest::Failure, sandbox::Sandbox};
+pub use self::pdf_engine::{PdfEngine, PdfEngineError};
+pub(crate) use self::{
+    extracted::Extracted,
+    html::{Track, TrackKind},
+    output::Output,
+};
+use self::text::Markdown;
+use crate::{
+    hold::ProgressReporter,
+    ingest::Failure,
+    sandbox::{Kind, ParseError, ParseOptions, Sandbox, Structure},
+};
 
-/// Bytes that are looked at to tell what a source is.
-const SNIFFED: usize = 1_024;
+/// Bytes of a web page beyond which it is not searched for captions.
+const LARGEST_PAGE: u64 = 8 << 20;
 
 /// A source as it was got.
 #[derive(Debug)]
 pub(crate) enum Fetched {
     /// Text that came with the document.
     Inline(String),
+    /// The captions of a video, as its site sent them.
+    Captions(String),
     /// What an address answered, or what was uploaded.
     Download(Box<Download>),
 }
@@ -48,6 +71,8 @@ pub(crate) struct Download {
     pub(crate) charset: Option<String>,
     /// Where redirects led; none for an upload.
     pub(crate) url: Option<Url>,
+    /// The file's name, as far as it is known.
+    pub(crate) name: Option<String>,
 }
 
 /// What a loader works with.
@@ -55,48 +80,21 @@ pub(crate) struct LoadContext<'a> {
     pub(crate) sandbox: &'a Sandbox,
     pub(crate) limits: &'a Limits,
     pub(crate) pages: PageRange,
+    pub(crate) pdf: &'a PdfEngine,
     pub(crate) progress: &'a ProgressReporter,
 }
 
-/// The text of a source, and where its parts stand.
-#[derive(Debug, Default)]
-pub(crate) struct Extracted {
-    /// The whole text.
-    pub(crate) text: String,
-    /// Where pages begin, ascending, for sources that have pages: offset in code points, page number.
-    pub(crate) page_starts: Vec<(u64, u32)>,
-    /// Pages read.
-    pub(crate) pages: Option<u32>,
-    /// What was learnt of the source.
-    pub(crate) source: SourceInfo,
-    /// What was gone past.
-    pub(crate) warnings: Vec<Warning>,
-}
-
-impl Extracted {
-    /// The place of a passage, from its range in code points.
-    pub(crate) fn place(&self, range: Range<u64>) -> Place {
-        let page_at = |offset: u64| {
-            let after = self.page_starts.partition_point(|(start, _)| *start <= offset);
-            after.checked_sub(1).and_then(|at| self.page_starts.get(at)).map(|(_, page)| *page)
-        };
-        Place {
-            page: page_at(range.start),
-            page_end: page_at(range.end.saturating_sub(1).max(range.start)),
-            char_start: range.start,
-            char_end: range.end,
-            ..Place::default()
+impl LoadContext<'_> {
+    /// What to read, as far as the document and the limits say.
+    fn options(&self) -> ParseOptions {
+        ParseOptions {
+            from_page: self.pages.from,
+            to_page: self.pages.to,
+            max_pages: self.limits.pages,
+            max_chars: self.limits.characters,
+            ..ParseOptions::default()
         }
     }
-}
-
-/// What the bytes are, whatever the document was called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Format {
-    Pdf,
-    Html,
-    Text,
-    Binary,
 }
 
 /// Reads a source with the loader for what it turns out to be.
@@ -105,52 +103,163 @@ pub(crate) async fn load(
     fetched: Fetched,
     context: &LoadContext<'_>,
 ) -> Result<Extracted, Failure> {
-    match fetched {
-        Fetched::Inline(content) => text::from_inline(content, context).await,
-        Fetched::Download(download) => {
-            let Download { mut file, bytes, content_type, charset, url } = *download;
-            let source = SourceInfo {
-                title: None,
-                canonical_url: url.map(without_credentials),
-                mime_type: content_type.clone(),
-                bytes: Some(bytes),
-            };
-            let mut head = vec![0; SNIFFED];
-            let length = read_up_to(&mut file, &mut head).await?;
-            head.truncate(length);
-            file.rewind().await?;
-            let format = match (r#type, sniff(&head, content_type.as_deref(), charset.as_deref())) {
-                // An empty or unrecognisable file under this name is a broken PDF, not something else.
-                (DocumentType::Pdf, Format::Binary) => Format::Pdf,
-                (DocumentType::Pdf, Format::Text | Format::Html) if head.is_empty() => Format::Pdf,
-                (_, format) => format,
-            };
-            let mut extracted = match format {
-                Format::Pdf => portable_document::load(file, context).await?,
-                Format::Text => text::load(file, bytes, charset, context).await?,
-                Format::Html => {
-                    return Err(unsupported(
-                        "The source is a web page. Web pages cannot be ingested yet; give a text or PDF file.",
-                    ));
-                }
-                Format::Binary => {
-                    return Err(unsupported(
-                        "The source is neither text nor a PDF file. Convert it to one of these.",
-                    ));
-                }
-            };
-            extracted.source = SourceInfo { title: extracted.source.title.take(), ..source };
-            Ok(extracted)
+    let mut extracted = match fetched {
+        Fetched::Inline(content) => inline(r#type, content, context).await?,
+        Fetched::Captions(captions) => transcript(captions, context).await?,
+        Fetched::Download(download) => downloaded(r#type, *download, context).await?,
+    };
+    if extracted.structure == Structure::Markdown {
+        extracted = tokio::task::spawn_blocking(|| {
+            for heading in markdown::headings(extracted.text()) {
+                extracted.mark(heading.at, heading.what);
+            }
+            extracted
+        })
+        .await
+        .map_err(|_| Failure::Panicked)?;
+    }
+    Ok(extracted)
+}
+
+async fn inline(
+    r#type: DocumentType,
+    content: String,
+    context: &LoadContext<'_>,
+) -> Result<Extracted, Failure> {
+    match r#type {
+        DocumentType::Csv => {
+            let options = ParseOptions { charset: Some("utf-8".to_owned()), ..context.options() };
+            parts::load(Kind::Table, content.as_bytes(), options, context).await
         }
+        DocumentType::Video => transcript(content, context).await,
+        DocumentType::Txt | DocumentType::Pdf | DocumentType::Url => text::from_inline(content, context).await,
     }
 }
 
-fn unsupported(message: &str) -> Failure {
-    Failure::permanent("unsupported_content_type", message)
+async fn downloaded(
+    r#type: DocumentType,
+    download: Download,
+    context: &LoadContext<'_>,
+) -> Result<Extracted, Failure> {
+    let Download { mut file, bytes, content_type, charset, url, name } = download;
+    let mut head = vec![0; SNIFFED];
+    let length = read_up_to(&mut file, &mut head).await?;
+    head.truncate(length);
+    file.rewind().await?;
+    let name = name.or_else(|| url.as_ref().and_then(last_segment));
+    let format = Format::detect(&head, name.as_deref(), content_type.as_deref(), charset.as_deref());
+    let options = ParseOptions {
+        charset: charset.clone(),
+        url: url.as_ref().map(ToString::to_string),
+        name,
+        ..context.options()
+    };
+    let mut extracted = match Reader::of(r#type, format, head.is_empty())? {
+        Reader::Pdf => portable_document::load(file, context).await?,
+        Reader::Parts(kind) => parts::load(kind, file, options, context).await?,
+        Reader::Text(markdown) => text::load(file, bytes, charset, markdown, context).await?,
+        Reader::Transcript => {
+            let (text, warnings) = text::read(file, bytes, charset, context.limits.characters).await?;
+            let mut extracted = transcript(text, context).await?;
+            extracted.warnings.extend(warnings);
+            extracted
+        }
+    };
+    let source = &mut extracted.source;
+    *source = SourceInfo {
+        title: source.title.take(),
+        canonical_url: source.canonical_url.take().or_else(|| url.map(without_credentials)),
+        mime_type: content_type,
+        bytes: Some(bytes),
+    };
+    Ok(extracted)
+}
+
+/// Captions, or what somebody wrote down by hand.
+async fn transcript(text: String, context: &LoadContext<'_>) -> Result<Extracted, Failure> {
+    let limit = context.limits.characters;
+    let work = tokio::task::spawn_blocking(move || {
+        let text = text::tidy(&text, limit)?;
+        let Some(cues) = captions::parse(&text) else { return Ok(Extracted::plain(text)) };
+        let captions::Transcript { text, marks, warnings, .. } = captions::transcript(cues);
+        let mut extracted = Extracted::default();
+        extracted.warnings = warnings;
+        extracted.push(&text, marks);
+        Ok(extracted)
+    });
+    work.await.map_err(|_| Failure::Panicked)?
+}
+
+/// The captions of the videos in a web page; none when it is something else than a page.
+pub(crate) async fn tracks_of_page(download: &mut Download) -> Result<Option<Vec<Track>>, Failure> {
+    let Download { file, bytes, content_type, charset, url, name } = download;
+    let mut head = vec![0; SNIFFED];
+    let length = read_up_to(file, &mut head).await?;
+    head.truncate(length);
+    file.rewind().await?;
+    let format = Format::detect(&head, name.as_deref(), content_type.as_deref(), charset.as_deref());
+    if format != Format::Html {
+        return Ok(None);
+    }
+    if *bytes > LARGEST_PAGE {
+        return Ok(Some(Vec::new()));
+    }
+    let mut raw = Vec::new();
+    file.read_to_end(&mut raw).await?;
+    file.rewind().await?;
+    let (url, charset) = (url.clone(), charset.clone());
+    let work = tokio::task::spawn_blocking(move || {
+        html::tracks(&charset::decode(&raw, charset.as_deref()).0, url.as_ref())
+    });
+    Ok(Some(work.await.map_err(|_| Failure::Panicked)?))
+}
+
+/// How bytes are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reader {
+    Pdf,
+    Parts(Kind),
+    Text(Markdown),
+    Transcript,
+}
+
+impl Reader {
+    /// By what they are, and among kinds of text by what the document was called.
+    fn of(r#type: DocumentType, format: Format, empty: bool) -> Result<Self, Failure> {
+        let text = match r#type {
+            DocumentType::Csv => Self::Parts(Kind::Table),
+            DocumentType::Video => Self::Transcript,
+            // An empty or unrecognisable file under this name is a broken PDF, not something else.
+            DocumentType::Pdf if empty => Self::Pdf,
+            DocumentType::Pdf | DocumentType::Txt | DocumentType::Url => Self::Text(Markdown::Perhaps),
+        };
+        Ok(match format {
+            Format::Pdf => Self::Pdf,
+            Format::Html => Self::Parts(Kind::Html),
+            Format::Table => Self::Parts(Kind::Table),
+            Format::Json if r#type == DocumentType::Video => Self::Transcript,
+            Format::Json => Self::Parts(Kind::Json),
+            Format::Captions => Self::Transcript,
+            Format::Workbook => Self::Parts(Kind::Workbook),
+            Format::Package | Format::LegacyOffice => Self::Parts(Kind::Package),
+            Format::Markdown if r#type != DocumentType::Csv => Self::Text(Markdown::Known),
+            Format::Markdown | Format::Text => text,
+            Format::Binary if r#type == DocumentType::Pdf => Self::Pdf,
+            Format::Binary => {
+                let what = "it is neither text nor one of the formats that are known".to_owned();
+                return Err(ParseError::Unsupported(what).into());
+            }
+        })
+    }
+}
+
+/// The last part of an address's path, which often is a file's name.
+fn last_segment(url: &Url) -> Option<String> {
+    url.path_segments()?.next_back().filter(|name| !name.is_empty()).map(str::to_owned)
 }
 
 /// The address without what only its owner should see.
-fn without_credentials(mut url: Url) -> String {
+pub(crate) fn without_credentials(mut url: Url) -> String {
     // Addresses without a host have no place for them, which is as well.
     let _ = url.set_username("");
     let _ = url.set_password(None);
@@ -170,71 +279,30 @@ async fn read_up_to(file: &mut File, buffer: &mut [u8]) -> std::io::Result<usize
     Ok(length)
 }
 
-/// How files begin that are neither text nor PDF.
-const MAGIC: &[&[u8]] = &[
-    b"\x89PNG",
-    b"\xff\xd8\xff",
-    b"GIF8",
-    b"PK\x03\x04",
-    b"\x1f\x8b",
-    b"\xd0\xcf\x11\xe0",
-    b"Rar!",
-    b"7z\xbc\xaf",
-];
-
-/// Tells a format by its first bytes; what the server called them decides only between kinds of text.
-fn sniff(head: &[u8], content_type: Option<&str>, charset: Option<&str>) -> Format {
-    if head.windows(5).any(|window| window == b"%PDF-") {
-        return Format::Pdf;
-    }
-    let named_wide = charset.is_some_and(|charset| charset.to_ascii_lowercase().starts_with("utf-16"));
-    let wide = named_wide || head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff");
-    if !wide && head.contains(&0) {
-        return Format::Binary;
-    }
-    if MAGIC.iter().any(|magic| head.starts_with(magic)) {
-        return Format::Binary;
-    }
-    let start = head.trim_ascii_start();
-    let begins = |tag: &[u8]| start.get(..tag.len()).is_some_and(|start| start.eq_ignore_ascii_case(tag));
-    let html_type = matches!(content_type, Some("text/html" | "application/xhtml+xml"));
-    if html_type || begins(b"<!doctype html") || begins(b"<html") {
-        return Format::Html;
-    }
-    Format::Text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_format_is_told_by_its_bytes_whatever_it_is_called() {
-        for (head, content_type, format) in [
-            (&b"%PDF-1.7\n"[..], Some("text/plain"), Format::Pdf),
-            (b"\n\njunk before %PDF-1.4", None, Format::Pdf),
-            (b"plain words", Some("application/octet-stream"), Format::Text),
-            (b"", Some("text/plain"), Format::Text),
-            (b"  <!DOCTYPE HTML><html>", Some("text/plain"), Format::Html),
-            (b"<p>fragment", Some("text/html"), Format::Html),
-            (b"\xff\xfeh\0i\0", None, Format::Text),
-            (b"\x89PNG\r\n\x1a\n\0\0", Some("application/pdf"), Format::Binary),
-            (b"a\0b", None, Format::Binary),
+    fn bytes_decide_how_a_source_is_read_and_the_type_among_kinds_of_text() {
+        use DocumentType::{Csv, Pdf, Txt, Url, Video};
+        for (r#type, format, empty, reader) in [
+            (Txt, Format::Pdf, false, Some(Reader::Pdf)),
+            (Pdf, Format::Binary, false, Some(Reader::Pdf)),
+            (Pdf, Format::Text, true, Some(Reader::Pdf)),
+            (Txt, Format::Binary, false, None),
+            (Csv, Format::Text, false, Some(Reader::Parts(Kind::Table))),
+            (Csv, Format::Markdown, false, Some(Reader::Parts(Kind::Table))),
+            (Csv, Format::Pdf, false, Some(Reader::Pdf)),
+            (Url, Format::Table, false, Some(Reader::Parts(Kind::Table))),
+            (Url, Format::Html, false, Some(Reader::Parts(Kind::Html))),
+            (Video, Format::Text, false, Some(Reader::Transcript)),
+            (Video, Format::Json, false, Some(Reader::Transcript)),
+            (Txt, Format::Captions, false, Some(Reader::Transcript)),
+            (Txt, Format::Text, false, Some(Reader::Text(Markdown::Perhaps))),
+            (Url, Format::Markdown, false, Some(Reader::Text(Markdown::Known))),
         ] {
-            assert_eq!(sniff(head, content_type, None), format, "{:?}", String::from_utf8_lossy(head));
+            assert_eq!(Reader::of(r#type, format, empty).ok(), reader, "{type:?} {format:?}");
         }
-    }
-
-    #[test]
-    fn a_passage_over_a_page_border_names_both_pages() {
-        let extracted = Extracted { page_starts: vec![(0, 3), (10, 4), (20, 5)], ..Extracted::default() };
-        let pages = |range| {
-            let place = extracted.place(range);
-            (place.page, place.page_end)
-        };
-        assert_eq!(pages(0..10), (Some(3), Some(3)));
-        assert_eq!(pages(5..11), (Some(3), Some(4)));
-        assert_eq!(pages(20..99), (Some(5), Some(5)));
-        assert_eq!(Extracted::default().place(0..5).page, None);
     }
 }

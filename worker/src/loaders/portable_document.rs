@@ -1,63 +1,184 @@
-//! PDF: pages come one by one from the parsing child and are joined to one text that remembers where each began.
+//! PDF: pages come one by one from the parsing child, lose what repeats on all of them, and are joined to one text that
+//! remembers where each began.
 
 use lectern_shared::model::job::{SourceInfo, Warning};
-use tokio::fs::File;
+use tokio::{fs::File, io::AsyncSeekExt};
 
 use super::{
     Extracted, LoadContext,
-    pdf::{PdfOptions, is_without_text},
+    pdf::{furniture, is_without_text, text},
 };
 use crate::{
     ingest::Failure,
-    sandbox::{Frame, Kind, ParseError, ParseRequest},
+    ocr::Recognition,
+    sandbox::{Crash, Frame, Kind, Mark, MarkKind, ParseError, ParseOptions, ParseRequest},
 };
 
 /// What stands between two pages.
 const PAGE_BREAK: &str = "\n\n";
+/// What stands between them within a sentence.
+const LINE_BREAK: &str = "\n";
 
-/// Reads the selected pages.
+/// Reads the selected pages. All of them are at hand before the first is put into the text: only then can be told what
+/// repeats. Their size is bounded by the limit of characters.
 pub(super) async fn load(file: File, context: &LoadContext<'_>) -> Result<Extracted, Failure> {
-    let options = PdfOptions {
-        from_page: context.pages.from,
-        to_page: context.pages.to,
-        max_pages: context.limits.pages,
-        max_chars: context.limits.characters,
-    };
-    let mut frames = context.sandbox.parse(ParseRequest { kind: Kind::Pdf, source: file, options }).await?;
+    let options = context.pdf.options(context.options());
+    if options.pdfium.is_none() {
+        return read(file, options, context).await;
+    }
+    let mut again = file.try_clone().await?;
+    match read(file, options.clone(), context).await {
+        Err(Failure::Document(error)) if error.code == ParseError::Crashed(Crash::Died).code() => {
+            tracing::info!("pdfium did not get through a file; the built-in engine reads it");
+            // Both share their place in the file.
+            again.rewind().await?;
+            read(again, ParseOptions { pdfium: None, images: false, ..options }, context).await
+        }
+        end => end,
+    }
+}
+
+async fn read(file: File, options: ParseOptions, context: &LoadContext<'_>) -> Result<Extracted, Failure> {
+    let mut recognition = Recognition::new(context.pdf.ocr());
+    let request = ParseRequest { kind: Kind::Pdf, source: file, options };
+    let mut frames = context.sandbox.parse(request).await?;
     let mut extracted = Extracted::default();
-    let (mut offset, mut letters, mut pages, mut selected) = (0_u64, 0_u64, 0_u32, None);
-    let mut unreadable = 0_u64;
+    let (mut letters, mut selected, mut unreadable) = (0_u64, None, 0_u64);
+    let mut pages = Vec::new();
     while let Some(frame) = frames.next().await? {
         match frame {
             Frame::Start { first, last, title, .. } => {
                 selected = Some(u64::from(last - first) + 1);
                 extracted.source = SourceInfo { title, ..SourceInfo::default() };
             }
+            Frame::Image { page, png } => recognition.image(page, png).await,
             Frame::Page { number, text, warning } => {
-                if pages > 0 {
-                    extracted.text.push_str(PAGE_BREAK);
-                    offset += PAGE_BREAK.len() as u64;
-                }
-                extracted.page_starts.push((offset, number));
+                let text = recognition.text(text);
                 letters += text.chars().filter(|c| !c.is_whitespace()).count() as u64;
-                offset += text.chars().count() as u64;
-                extracted.text.push_str(&text);
                 unreadable += u64::from(warning.is_some());
-                pages += 1;
-                context.progress.at(u64::from(pages), selected, "pages");
+                pages.push((number, text));
+                context.progress.at(pages.len() as u64, selected, "pages");
             }
+            Frame::Warning(warning) => extracted.warnings.push(warning),
+            // A PDF has pages instead, and the stream lets no others pass.
+            Frame::About(_) | Frame::Part(_) => {}
         }
     }
-    if is_without_text(letters, pages) {
+    let count = u32::try_from(pages.len()).unwrap_or(u32::MAX);
+    if is_without_text(letters, count) {
         return Err(ParseError::NoExtractableText.into());
     }
-    extracted.pages = Some(pages);
+    extracted.pages = Some(count);
+    extracted.warnings.extend(recognition.warnings());
     if unreadable > 0 {
         extracted.warnings.push(Warning {
             code: "unreadable_page".to_owned(),
-            message: "Some pages could not be read and were left out.".to_owned(),
+            message: "Some pages could not be read, or only in part; what is missing of them is not found."
+                .to_owned(),
             count: unreadable,
         });
     }
-    Ok(extracted)
+    tokio::task::spawn_blocking(move || {
+        furniture::remove(&mut pages);
+        join(pages, &mut extracted);
+        extracted
+    })
+    .await
+    .map_err(|_| Failure::Panicked)
+}
+
+/// Puts pages together. A word that is divided by the end of a page becomes whole: its second half is where the next page
+/// begins. A sentence that goes on is not parted by a blank line.
+fn join(pages: Vec<(u32, String)>, extracted: &mut Extracted) {
+    // The last text that is not put in yet, because its end depends on what comes.
+    let mut held = String::new();
+    // Pages without text before the next one that has some.
+    let mut begun = Vec::new();
+    for (number, text) in pages {
+        let mut text = text::join_divided_words(text.trim_matches('\n'));
+        begun.push(Mark { at: 0, what: MarkKind::Page(number) });
+        if text.is_empty() {
+            continue;
+        }
+        if text::is_divided(&held, &text) {
+            held.pop();
+            let (rest_of_word, rest) = text::first_word(&text);
+            let gap = if rest.is_empty() { "" } else { LINE_BREAK };
+            text = [rest_of_word, gap, rest].concat();
+        } else if goes_on(&held, &text) {
+            held.push_str(LINE_BREAK);
+        } else if !held.is_empty() {
+            held.push_str(PAGE_BREAK);
+        }
+        extracted.push(&held, []);
+        extracted.push("", begun.drain(..));
+        held = text;
+    }
+    extracted.push(&held, []);
+    extracted.push("", begun);
+}
+
+/// Whether a sentence goes on from one page to the next, as far as its letters tell.
+fn goes_on(upper: &str, lower: &str) -> bool {
+    upper.ends_with(|c: char| c.is_alphabetic() || matches!(c, ',' | ';' | '-' | '–'))
+        && lower.starts_with(char::is_lowercase)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn joined(pages: &[(u32, &str)]) -> Extracted {
+        let mut extracted = Extracted::default();
+        join(pages.iter().map(|(number, text)| (*number, (*text).to_owned())).collect(), &mut extracted);
+        extracted
+    }
+
+    /// The pages that a passage names.
+    fn pages_of(extracted: &Extracted, passage: &str) -> (Option<u32>, Option<u32>) {
+        let at = extracted.text().find(passage).unwrap();
+        let start = extracted.text()[..at].chars().count() as u64;
+        let place = extracted.place(start..start + passage.chars().count() as u64);
+        (place.page, place.page_end)
+    }
+
+    #[test]
+    fn a_word_divided_by_the_end_of_a_page_is_whole_and_on_both_pages() {
+        let extracted = joined(&[(7, "Grüße, and a syntacti-"), (8, "cally familiar\nname.")]);
+        assert_eq!(extracted.text(), "Grüße, and a syntactically\nfamiliar\nname.");
+        assert_eq!(pages_of(&extracted, "Grüße, and a"), (Some(7), Some(7)));
+        assert_eq!(pages_of(&extracted, "syntactically"), (Some(7), Some(8)));
+        assert_eq!(pages_of(&extracted, "familiar"), (Some(8), Some(8)));
+    }
+
+    #[test]
+    fn a_word_goes_on_behind_pages_without_text_and_over_several_pages() {
+        let extracted = joined(&[(1, "Donau-"), (2, ""), (3, "dampf-"), (4, "schiff fährt")]);
+        assert_eq!(extracted.text(), "Donaudampfschiff\nfährt");
+        assert_eq!(pages_of(&extracted, "Donaudampfschiff"), (Some(1), Some(4)));
+        assert_eq!(pages_of(&extracted, "dampf"), (Some(3), Some(3)));
+        assert_eq!(pages_of(&extracted, "fährt"), (Some(4), Some(4)));
+    }
+
+    #[test]
+    fn names_and_ranges_stay_apart_over_a_page_border_too() {
+        let extracted = joined(&[(1, "Jean-"), (2, "Paul in 2018-"), (3, "23")]);
+        assert_eq!(extracted.text(), "Jean-\n\nPaul in 2018-\n\n23");
+    }
+
+    #[test]
+    fn a_sentence_goes_on_without_a_paragraph_between_and_a_finished_one_does_not() {
+        assert_eq!(joined(&[(1, "It was the best"), (2, "of times.")]).text(), "It was the best\nof times.");
+        assert_eq!(joined(&[(1, "It was."), (2, "of times")]).text(), "It was.\n\nof times");
+        assert_eq!(joined(&[(1, "Chapter one"), (2, "It was")]).text(), "Chapter one\n\nIt was");
+    }
+
+    #[test]
+    fn every_page_names_itself_also_between_empty_ones() {
+        let extracted = joined(&[(1, ""), (2, "two"), (3, ""), (4, ""), (5, "Five"), (6, "")]);
+        assert_eq!(extracted.text(), "two\n\nFive");
+        assert_eq!(pages_of(&extracted, "two"), (Some(2), Some(2)));
+        assert_eq!(pages_of(&extracted, "Five"), (Some(5), Some(5)));
+        assert_eq!(pages_of(&extracted, "two\n\nFive"), (Some(2), Some(5)));
+    }
 }

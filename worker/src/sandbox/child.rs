@@ -10,10 +10,10 @@ use std::{
 };
 
 use super::{
-    Crash, Kind, ParseError,
+    Crash, Kind, ParseError, Stop,
     frame::{self, Message, Request},
 };
-use crate::loaders::pdf;
+use crate::loaders::{Output, html, json, package, pdf, table, workbook};
 
 /// Stack of the parsing thread in bytes: deep nesting that is honest fits, and one that is not ends this process only.
 const STACK: usize = 64 * 1024 * 1024;
@@ -62,22 +62,30 @@ fn read_request(input: &mut impl Read) -> io::Result<Request> {
 fn run(request: &Request, input: &mut impl Read, mut output: File) -> io::Result<()> {
     let mut bytes = Vec::new();
     input.read_to_end(&mut bytes)?;
+    let options = &request.options;
     let mut emit = |message: &Message| match frame::encode(message) {
-        Ok(bytes) => output.write_all(&bytes).map_err(pdf::Stop::Output),
-        Err(_) => Err(pdf::Stop::Document(ParseError::TooLarge { limit: request.options.max_chars })),
+        Ok(bytes) => output.write_all(&bytes).map_err(Stop::Output),
+        Err(_) => Err(ParseError::TooLarge { limit: options.max_chars }.into()),
     };
+    let mut frames = |frame| emit(&Message::Frame(frame));
+    let mut parts = Output::new(&mut frames, options.max_chars);
     let parsed = match request.kind {
-        Kind::Pdf => pdf::parse(bytes, &request.options, &mut |frame| emit(&Message::Frame(frame))),
+        Kind::Pdf => pdf::parse(bytes, options, &mut frames),
+        Kind::Html => html::parse(bytes, options, &mut parts),
+        Kind::Table => table::parse(bytes, options, &mut parts),
+        Kind::Workbook => workbook::parse(bytes, options, &mut parts),
+        Kind::Package => package::parse(bytes, options, &mut parts),
+        Kind::Json => json::parse(bytes, options, &mut parts),
     };
     let last_word = match parsed {
         Ok(()) => Message::Done,
-        Err(pdf::Stop::Document(error)) => Message::Failed(error),
-        Err(pdf::Stop::Panicked) => Message::Failed(ParseError::Crashed(Crash::Died)),
-        Err(pdf::Stop::Output(error)) => return Err(error),
+        Err(Stop::Document(error)) => Message::Failed(error),
+        Err(Stop::Panicked) => Message::Failed(ParseError::Crashed(Crash::Died)),
+        Err(Stop::Output(error)) => return Err(error),
     };
     match emit(&last_word) {
-        Ok(()) | Err(pdf::Stop::Document(_) | pdf::Stop::Panicked) => Ok(()),
-        Err(pdf::Stop::Output(error)) => Err(error),
+        Ok(()) | Err(Stop::Document(_) | Stop::Panicked) => Ok(()),
+        Err(Stop::Output(error)) => Err(error),
     }
 }
 

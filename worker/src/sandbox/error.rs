@@ -17,18 +17,35 @@ pub enum SandboxError {
     Request,
 }
 
+/// Why a parser in the child ends early.
+#[derive(Debug)]
+pub enum Stop {
+    /// The document cannot be parsed.
+    Document(ParseError),
+    /// The parser panicked where it cannot go on.
+    Panicked,
+    /// Nobody takes the frames any more.
+    Output(std::io::Error),
+}
+
+impl From<ParseError> for Stop {
+    fn from(error: ParseError) -> Self {
+        Self::Document(error)
+    }
+}
+
 /// The document cannot be parsed. `Display` is one plain sentence or two for the document's owner.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum ParseError {
     /// The file opens only with a password that we do not have.
-    #[error("The PDF is protected by a password. Remove the protection and add the document again.")]
+    #[error("The file is protected by a password. Remove the protection and add the document again.")]
     PasswordRequired,
     /// There are no bytes.
     #[error("The file is empty. Add the document again from a complete copy.")]
     Empty,
-    /// No PDF can be made out in the bytes, or it has no pages.
+    /// What the bytes seem to be cannot be made out in them, or has nothing in it.
     #[error(
-        "The file is damaged or is not a PDF. Open it in a PDF viewer, save it as a new PDF, and add the document again."
+        "The file is damaged, or is not what it seems to be. Open it in the program that it is made for, save it as a new file, and add the document again."
     )]
     Damaged,
     /// The selected range has more pages than are allowed.
@@ -43,7 +60,7 @@ pub enum ParseError {
     },
     /// The text is longer than is allowed.
     #[error(
-        "The document has more than {limit} characters of text. Set from_page and to_page to a smaller range, or split the document."
+        "The document has more than {limit} characters of text. Split it into several documents, or set from_page and to_page to fewer pages of a PDF."
     )]
     TooLarge {
         /// Characters (Unicode code points) allowed.
@@ -62,8 +79,11 @@ pub enum ParseError {
         "No text was found in the PDF: its pages are probably scanned images. Run text recognition (OCR) on it and add the result."
     )]
     NoExtractableText,
+    /// The format is one that is not read.
+    #[error("The file is of a kind that cannot be read: {0}.")]
+    Unsupported(String),
     /// The parser ended without finishing, or had to be stopped.
-    #[error("{0} Open the file in a PDF viewer, save it as a new PDF, and add the document again.")]
+    #[error("{0} Open it in the program that it is made for, save it as a new file, and add the document again.")]
     Crashed(Crash),
 }
 
@@ -71,13 +91,13 @@ pub enum ParseError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum Crash {
     /// It died: a signal, the memory or processor limit, a stack overflow.
-    #[error("The PDF could not be read: the parser stopped while working on it.")]
+    #[error("The file could not be read: the parser stopped while working on it.")]
     Died,
     /// It said nothing for too long, or took too long altogether.
-    #[error("The PDF could not be read: parsing it takes too long.")]
+    #[error("The file could not be read: parsing it takes too long.")]
     TooSlow,
     /// It sent more than it may, or something that is not a frame.
-    #[error("The PDF could not be read: the parser's output was not usable.")]
+    #[error("The file could not be read: the parser's output was not usable.")]
     BadOutput,
 }
 
@@ -91,6 +111,7 @@ impl ParseError {
             Self::TooLarge { .. } => "too_large",
             Self::InvalidPageRange { .. } => "invalid_page_range",
             Self::NoExtractableText => "no_extractable_text",
+            Self::Unsupported(_) => "unsupported_content_type",
             Self::Crashed(_) => "parser_crashed",
         }
     }

@@ -3,15 +3,133 @@
 //! Every message is a little-endian `u32` length and that many bytes of JSON. The reader trusts nothing: a length
 //! is checked before a byte is set aside for it, because the other end may be running a stranger's exploit.
 
+use lectern_shared::model::job::Warning;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::{Frame, Kind, ParseError};
-use crate::loaders::pdf::PdfOptions;
+use super::{Kind, ParseError, ParseOptions};
 
 /// The largest message either side accepts, in bytes of JSON. A page of text is a few kilobytes.
 pub(super) const MAX_MESSAGE: usize = 16 * 1024 * 1024;
 
 const PREFIX: usize = size_of::<u32>();
+
+/// A piece of a parsed document. Of a PDF they are one `Start` and then the selected pages in ascending order; of anything
+/// else at most one `About`, and then parts in the order of the source. Warnings may stand between parts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Frame {
+    /// What is about to come of a PDF.
+    Start {
+        /// Pages in the document.
+        pages_total: u32,
+        /// First page of the selected range, counted from 1.
+        first: u32,
+        /// Last page of the selected range, at most `pages_total`.
+        last: u32,
+        /// The title that the document gives itself, never blank.
+        title: Option<String>,
+    },
+    /// One page of a PDF.
+    Page {
+        /// The page's place in the source, counted from 1.
+        number: u32,
+        /// Its text in reading order, lines ended by `\n`; empty when it has none.
+        text: String,
+        /// A sentence on what could not be read of it.
+        warning: Option<String>,
+    },
+    /// A page of a PDF that is an image rather than text: right before its `Page`, and only when images were asked for.
+    Image {
+        /// The page's place in the source, counted from 1.
+        page: u32,
+        /// The page as a PNG.
+        #[serde(with = "in_base64")]
+        png: Vec<u8>,
+    },
+    /// What a source says of itself.
+    About(About),
+    /// The next piece of text.
+    Part(Part),
+    /// Something that was gone past.
+    Warning(Warning),
+}
+
+/// Bytes as a text that JSON can hold.
+mod in_base64 {
+    use base64::{Engine as _, engine::general_purpose::STANDARD};
+    use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
+
+    pub(super) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&STANDARD.encode(bytes))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+        STANDARD.decode(String::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
+}
+
+/// What a source says of itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct About {
+    /// Its title, never blank.
+    pub title: Option<String>,
+    /// The address that it calls its own.
+    pub canonical_url: Option<String>,
+    /// What its text is written in.
+    pub structure: Structure,
+    /// How many pages or slides it has, where it has any.
+    pub pages: Option<u32>,
+}
+
+/// What a text is written in.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Structure {
+    /// Nothing but lines and paragraphs.
+    #[default]
+    Plain,
+    /// Markdown, with headings.
+    Markdown,
+}
+
+/// A piece of text. Pieces are put together as they are: what stands between them belongs to one of them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Part {
+    /// The text, lines ended by `\n`.
+    pub text: String,
+    /// Where things begin in it, ascending.
+    pub marks: Vec<Mark>,
+}
+
+/// From here on, until the next one of its kind.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Mark {
+    /// Where, in code points; from the beginning of the part, or of the whole text once it is put together.
+    pub at: u64,
+    /// What begins.
+    pub what: MarkKind,
+}
+
+/// What begins at a mark.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum MarkKind {
+    /// A page or slide, counted from 1.
+    Page(u32),
+    /// A data row, counted from 1.
+    Row(u64),
+    /// A section.
+    Heading {
+        /// Its depth, from 1; it ends the sections of its own depth and deeper.
+        level: u8,
+        /// What it is called; a section without a name only ends others.
+        title: String,
+    },
+    /// Something that was said, in seconds.
+    Time {
+        /// When it begins.
+        start: f64,
+        /// When it ends.
+        end: f64,
+    },
+}
 
 /// What the parent tells the child before the document's bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,7 +137,7 @@ pub(super) struct Request {
     /// The format of the bytes that follow.
     pub(super) kind: Kind,
     /// What to read of them.
-    pub(super) options: PdfOptions,
+    pub(super) options: ParseOptions,
     /// Address space the child allows itself, in bytes.
     pub(super) memory_bytes: u64,
     /// Processor time the child allows itself, in seconds.
@@ -27,7 +145,7 @@ pub(super) struct Request {
 }
 
 /// What the child answers: frames, then exactly one `Failed` or `Done`. Silence instead of either is a crash.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) enum Message {
     /// A piece of the document.
     Frame(Frame),

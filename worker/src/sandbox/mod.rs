@@ -6,11 +6,12 @@
 mod child;
 mod error;
 mod frame;
+mod request;
 mod stream;
 
+use lectern_shared::config::Limits;
 use std::{ffi::OsStr, path::PathBuf, process::Stdio, sync::Arc, time::Duration};
 
-use serde::{Deserialize, Serialize};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
     process::{Child, ChildStdin, Command},
@@ -20,13 +21,17 @@ use tokio::{
 
 pub use self::{
     child::child_main,
-    error::{Crash, ParseError, SandboxError},
-    stream::PageStream,
+    error::{Crash, ParseError, SandboxError, Stop},
+    frame::{About, Frame, Mark, MarkKind, Part, Structure},
+    request::{Kind, ParseOptions, ParseRequest},
+    stream::FrameStream,
 };
-pub use crate::loaders::pdf::PdfOptions;
 
 /// The hidden subcommand under which the binary is a parsing child.
 const SUBCOMMAND: &str = "__parse";
+
+/// How long a parser may work on one file in all, as a multiple of its longest silence.
+const PATIENCE: u32 = 60;
 
 /// Bytes handed to the child at a time.
 const COPY_BUFFER: usize = 64 * 1024;
@@ -70,6 +75,19 @@ impl SandboxConfig {
         }
     }
 
+    /// The running binary within the service's limits, with so many children at once.
+    pub fn within(limits: &Limits, max_parallel: usize) -> std::io::Result<Self> {
+        let total_wall = limits.parser_timeout.saturating_mul(PATIENCE);
+        Ok(Self {
+            memory_bytes: limits.parser_memory,
+            page_wall: limits.parser_timeout,
+            total_wall,
+            cpu_seconds: total_wall.as_secs().max(1),
+            max_parallel,
+            ..Self::for_this_binary()?
+        })
+    }
+
     /// [`SandboxConfig::new`] with the running binary, which on Linux stays reachable when its file is replaced.
     pub fn for_this_binary() -> std::io::Result<Self> {
         let exe = if cfg!(target_os = "linux") {
@@ -79,49 +97,6 @@ impl SandboxConfig {
         };
         Ok(Self::new(exe))
     }
-}
-
-/// The format of a document's bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Kind {
-    /// Portable Document Format.
-    Pdf,
-}
-
-/// One document to parse.
-#[derive(Debug)]
-pub struct ParseRequest<R> {
-    /// The format of the bytes.
-    pub kind: Kind,
-    /// The bytes, read to their end.
-    pub source: R,
-    /// What to read of them.
-    pub options: PdfOptions,
-}
-
-/// A piece of a parsed document. A stream is one `Start` and then the selected pages in ascending order.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Frame {
-    /// What is about to come.
-    Start {
-        /// Pages in the document.
-        pages_total: u32,
-        /// First page of the selected range, counted from 1.
-        first: u32,
-        /// Last page of the selected range, at most `pages_total`.
-        last: u32,
-        /// The title that the document gives itself, never blank.
-        title: Option<String>,
-    },
-    /// One page.
-    Page {
-        /// The page's place in the source, counted from 1.
-        number: u32,
-        /// Its text in reading order, lines ended by `\n`; empty when it has none.
-        text: String,
-        /// A sentence on what could not be read of it.
-        warning: Option<String>,
-    },
 }
 
 /// Runs parses in child processes, a bounded number at once. Clones share the bound.
@@ -142,7 +117,7 @@ impl Sandbox {
     /// or the stream kills the child.
     ///
     /// The child is killed when the thread that called this ends, so call it on the runtime's own threads.
-    pub async fn parse<R>(&self, request: ParseRequest<R>) -> Result<PageStream, SandboxError>
+    pub async fn parse<R>(&self, request: ParseRequest<R>) -> Result<FrameStream, SandboxError>
     where
         R: AsyncRead + Unpin,
     {
@@ -180,12 +155,13 @@ impl Sandbox {
             return Err(SandboxError::Spawn(std::io::Error::other("a pipe to the child is missing")));
         };
         // Made before the bytes are sent: it drains stderr, on which a dying child could otherwise block.
-        let mut stream = PageStream::new(stream::Parts {
+        let mut stream = FrameStream::new(stream::Parts {
             child,
             stdout,
             stderr,
             permit,
             directory,
+            kind,
             options,
             deadline,
             page_wall: config.page_wall,

@@ -13,11 +13,10 @@ use tokio::{
 };
 
 use super::{
-    Crash, Frame, ParseError,
+    Crash, Frame, Kind, Mark, MarkKind, ParseError, ParseOptions,
     frame::{Inbox, Message},
     kill,
 };
-use crate::loaders::pdf::PdfOptions;
 
 /// Bytes of a child's stderr that are kept, the last ones.
 const STDERR_TAIL: usize = 2 * 1024;
@@ -35,7 +34,8 @@ pub(super) struct Parts {
     pub(super) stderr: ChildStderr,
     pub(super) permit: Option<OwnedSemaphorePermit>,
     pub(super) directory: TempDir,
-    pub(super) options: PdfOptions,
+    pub(super) kind: Kind,
+    pub(super) options: ParseOptions,
     pub(super) deadline: Instant,
     pub(super) page_wall: Duration,
     pub(super) max_output_bytes: u64,
@@ -43,7 +43,7 @@ pub(super) struct Parts {
 
 /// The frames of one parse, one after another as the child finds them. Dropping it kills the child.
 #[derive(Debug)]
-pub struct PageStream {
+pub struct FrameStream {
     /// `None` once the child has been seen out.
     running: Option<Running>,
     /// How the stream has ended, once it has.
@@ -68,7 +68,7 @@ struct Running {
     _permit: Option<OwnedSemaphorePermit>,
 }
 
-impl PageStream {
+impl FrameStream {
     pub(super) fn new(parts: Parts) -> Self {
         Self {
             running: Some(Running {
@@ -80,7 +80,7 @@ impl PageStream {
             }),
             outcome: None,
             inbox: Inbox::default(),
-            order: Order::new(&parts.options),
+            order: Order::new(parts.kind, &parts.options),
             page_wall: parts.page_wall,
             deadline: parts.deadline,
             silent_since: Instant::now(),
@@ -93,9 +93,11 @@ impl PageStream {
     /// dropped call loses nothing.
     pub async fn next(&mut self) -> Result<Option<Frame>, ParseError> {
         if let Some(handed_out) = self.handed_out.take() {
-            // The total is the child's time, not its reader's. Silence needs no such care: a child that is held up by
-            // a slow reader has bytes waiting.
-            self.deadline += handed_out.elapsed();
+            // Both limits are on the child's time, not on its reader's. A child that is held up by a slow reader has bytes
+            // waiting, but of a long message it may have sent the beginning only.
+            let held_up = handed_out.elapsed();
+            self.deadline += held_up;
+            self.silent_since += held_up;
         }
         let outcome = match &self.outcome {
             Some(outcome) => outcome.clone(),
@@ -122,9 +124,12 @@ impl PageStream {
         loop {
             let message = self.inbox.take::<Message>().map_err(|_| ParseError::Crashed(Crash::BadOutput))?;
             if let Some((message, size)) = message {
-                let size = u64::try_from(size).unwrap_or(u64::MAX);
-                self.output_left =
-                    self.output_left.checked_sub(size).ok_or(ParseError::Crashed(Crash::BadOutput))?;
+                // Images are not kept; there is one for each page at most, and none is larger than a message.
+                if !matches!(message, Message::Frame(Frame::Image { .. })) {
+                    let size = u64::try_from(size).unwrap_or(u64::MAX);
+                    self.output_left =
+                        self.output_left.checked_sub(size).ok_or(ParseError::Crashed(Crash::BadOutput))?;
+                }
                 return self.order.admit(message);
             }
             let Some(running) = &mut self.running else { return Ok(None) };
@@ -166,6 +171,10 @@ struct Order {
     max_pages: u32,
     max_chars: u64,
     chars: u64,
+    /// Whether images were asked for.
+    images: bool,
+    /// The page whose image came last.
+    image_of: Option<u32>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -173,49 +182,105 @@ enum Expected {
     Start,
     Page { next: u32, last: u32 },
     Done,
+    /// Anything that has no pages: what it says of itself, and then its parts.
+    Parts { about: bool },
 }
 
 impl Order {
-    fn new(options: &PdfOptions) -> Self {
+    fn new(kind: Kind, options: &ParseOptions) -> Self {
         Self {
-            expected: Expected::Start,
+            expected: if kind == Kind::Pdf { Expected::Start } else { Expected::Parts { about: false } },
             max_pages: options.max_pages,
             max_chars: options.max_chars,
             chars: 0,
+            images: options.images,
+            image_of: None,
         }
     }
 
     fn admit(&mut self, message: Message) -> Result<Option<Frame>, ParseError> {
-        let refused = Err(ParseError::Crashed(Crash::BadOutput));
-        match (message, self.expected) {
-            (Message::Failed(error), _) => Err(error),
-            (Message::Done, Expected::Done) => Ok(None),
-            (Message::Frame(frame), expected) => match (&frame, expected) {
-                (Frame::Start { pages_total, first, last, title }, Expected::Start)
-                    if (1..=*last).contains(first)
-                        && last <= pages_total
-                        && last - first < self.max_pages
-                        && !title.as_ref().is_some_and(|title| title.contains('\0')) =>
-                {
-                    self.expected = Expected::Page { next: *first, last: *last };
-                    Ok(Some(frame))
-                }
-                (Frame::Page { number, text, .. }, Expected::Page { next, last })
-                    if *number == next && !text.contains('\0') =>
-                {
-                    self.chars += u64::try_from(text.chars().count()).unwrap_or(u64::MAX);
-                    if self.chars > self.max_chars {
-                        return Err(ParseError::TooLarge { limit: self.max_chars });
-                    }
-                    self.expected =
-                        if next == last { Expected::Done } else { Expected::Page { next: next + 1, last } };
-                    Ok(Some(frame))
-                }
-                (Frame::Start { .. } | Frame::Page { .. }, _) => refused,
-            },
-            (Message::Done, Expected::Start | Expected::Page { .. }) => refused,
-        }
+        let frame = match (message, self.expected) {
+            (Message::Failed(error), _) => return Err(error),
+            (Message::Done, Expected::Done | Expected::Parts { .. }) => return Ok(None),
+            (Message::Done, Expected::Start | Expected::Page { .. }) => {
+                return Err(ParseError::Crashed(Crash::BadOutput));
+            }
+            (Message::Frame(frame), _) => frame,
+        };
+        self.expected = self.after(&frame)?.ok_or(ParseError::Crashed(Crash::BadOutput))?;
+        Ok(Some(frame))
     }
+
+    /// What is expected after `frame`; none when it is not what was expected.
+    fn after(&mut self, frame: &Frame) -> Result<Option<Expected>, ParseError> {
+        Ok(match (frame, self.expected) {
+            (Frame::Start { pages_total, first, last, title }, Expected::Start)
+                if (1..=*last).contains(first)
+                    && last <= pages_total
+                    && last - first < self.max_pages
+                    && is_clean(title.as_deref()) =>
+            {
+                Some(Expected::Page { next: *first, last: *last })
+            }
+            (Frame::Page { number, text, .. }, Expected::Page { next, last })
+                if *number == next && is_clean(Some(text)) =>
+            {
+                self.count(text)?;
+                Some(if next == last { Expected::Done } else { Expected::Page { next: next + 1, last } })
+            }
+            (Frame::Image { page, .. }, expected @ Expected::Page { next, .. })
+                if self.images && *page == next && self.image_of != Some(next) =>
+            {
+                self.image_of = Some(next);
+                Some(expected)
+            }
+            (Frame::About(about), Expected::Parts { about: false })
+                if is_clean(about.title.as_deref()) && is_clean(about.canonical_url.as_deref()) =>
+            {
+                Some(Expected::Parts { about: true })
+            }
+            (Frame::Part(part), Expected::Parts { about }) if is_clean(Some(&part.text)) => {
+                let length = self.count(&part.text)?;
+                are_in_order(&part.marks, length).then_some(Expected::Parts { about })
+            }
+            (Frame::Warning(warning), expected) if is_clean(Some(&warning.message)) => Some(expected),
+            (
+                Frame::Start { .. }
+                | Frame::Image { .. }
+                | Frame::Page { .. }
+                | Frame::About(_)
+                | Frame::Part(_)
+                | Frame::Warning(_),
+                _,
+            ) => None,
+        })
+    }
+
+    /// Counts a text's characters against the limit.
+    fn count(&mut self, text: &str) -> Result<u64, ParseError> {
+        let length = u64::try_from(text.chars().count()).unwrap_or(u64::MAX);
+        self.chars = self.chars.saturating_add(length);
+        if self.chars > self.max_chars {
+            return Err(ParseError::TooLarge { limit: self.max_chars });
+        }
+        Ok(length)
+    }
+}
+
+/// Without the one character that no store takes.
+fn is_clean(text: Option<&str>) -> bool {
+    !text.is_some_and(|text| text.contains('\0'))
+}
+
+/// Whether marks stand within a text of so many code points, one after another, and say something that can be shown.
+fn are_in_order(marks: &[Mark], length: u64) -> bool {
+    let sane = |mark: &Mark| match &mark.what {
+        MarkKind::Page(number) => *number > 0,
+        MarkKind::Row(number) => *number > 0,
+        MarkKind::Heading { level, title } => *level > 0 && is_clean(Some(title)),
+        MarkKind::Time { start, end } => start.is_finite() && end.is_finite(),
+    };
+    marks.iter().all(|mark| mark.at <= length && sane(mark)) && marks.is_sorted_by_key(|mark| mark.at)
 }
 
 /// The last bytes of a child's stderr. Everything is read, so that the child never blocks on it.
@@ -257,7 +322,10 @@ impl Drop for StderrTail {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{
+        super::{About, Part},
+        *,
+    };
 
     fn start(first: u32, last: u32) -> Message {
         Message::Frame(Frame::Start { pages_total: 9, first, last, title: None })
@@ -268,7 +336,7 @@ mod tests {
     }
 
     fn order(max_pages: u32, max_chars: u64) -> Order {
-        Order::new(&PdfOptions { max_pages, max_chars, ..PdfOptions::default() })
+        Order::new(Kind::Pdf, &ParseOptions { max_pages, max_chars, ..ParseOptions::default() })
     }
 
     fn code(answer: Result<Option<Frame>, ParseError>) -> &'static str {
@@ -314,10 +382,49 @@ mod tests {
     }
 
     #[test]
+    fn a_page_has_one_image_at_most_right_before_it_and_only_when_asked_for() {
+        let image = |page| Message::Frame(Frame::Image { page, png: vec![1, 2, 3] });
+        let options = ParseOptions { images: true, ..ParseOptions::default() };
+        let begun = || {
+            let mut order = Order::new(Kind::Pdf, &options);
+            order.admit(start(1, 2)).unwrap();
+            order
+        };
+        let mut order = begun();
+        assert!(order.admit(image(1)).unwrap().is_some());
+        assert!(order.admit(page(1, "")).unwrap().is_some());
+        assert!(order.admit(image(2)).unwrap().is_some());
+        assert_eq!(code(order.admit(image(2))), "parser_crashed");
+        assert_eq!(code(begun().admit(image(2))), "parser_crashed");
+        let mut unasked = Order::new(Kind::Pdf, &ParseOptions::default());
+        unasked.admit(start(1, 2)).unwrap();
+        assert_eq!(code(unasked.admit(image(1))), "parser_crashed");
+    }
+
+    #[test]
     fn text_with_nul_is_a_crash() {
         let mut order = order(10, 100);
         order.admit(start(1, 1)).unwrap();
         assert_eq!(code(order.admit(page(1, "a\0b"))), "parser_crashed");
+    }
+
+    #[test]
+    fn parts_are_admitted_without_pages_and_with_marks_inside_them_only() {
+        let part = |text: &str, at: &[u64]| {
+            let marks = at.iter().map(|at| Mark { at: *at, what: MarkKind::Row(at + 1) }).collect();
+            Message::Frame(Frame::Part(Part { text: text.to_owned(), marks }))
+        };
+        let order = || Order::new(Kind::Table, &ParseOptions { max_chars: 9, ..ParseOptions::default() });
+        let mut parts = order();
+        assert!(parts.admit(Message::Frame(Frame::About(About::default()))).unwrap().is_some());
+        assert!(parts.admit(part("äöü", &[0, 3])).unwrap().is_some());
+        assert_eq!(code(order().admit(part("äöü", &[4]))), "parser_crashed");
+        assert_eq!(code(order().admit(part("äöü", &[2, 1]))), "parser_crashed");
+        assert_eq!(code(order().admit(page(1, "a"))), "parser_crashed");
+        assert_eq!(code(parts.admit(part("seven c", &[]))), "too_large");
+        assert!(parts.admit(Message::Done).unwrap().is_none());
+        let again = parts.admit(Message::Frame(Frame::About(About::default())));
+        assert_eq!(code(again), "parser_crashed");
     }
 
     #[test]

@@ -2,31 +2,26 @@
 
 use std::borrow::Cow;
 
-use lectern_shared::model::document::{DocumentType, PageRange, SourceAuthorization, Splitter, SplitterType};
+use lectern_shared::model::document::{DocumentType, PageRange, SourceAuthorization, Splitter};
 use serde_json::{Map, Value, json};
-use url::Url;
 use utoipa::{
     PartialSchema, ToSchema,
     openapi::{ObjectBuilder, OneOfBuilder, RefOr, Schema, Type},
 };
 
+use super::{address, splitter};
 use crate::{
     extract::{Fields, FromFields},
     routes::{DESCRIPTION, NAME},
 };
 
-/// Longest address, in characters.
-const URL: usize = 8_000;
 /// Largest metadata, in bytes of JSON: it is shown in every list.
 const METADATA: usize = 16 * 1024;
-/// Passages of fewer characters or tokens say too little to be found.
-const SMALLEST_CHUNK: u32 = 20;
-const LARGEST_CHUNK: u32 = 20_000;
 /// Longest value that goes into a header, in characters.
 const CREDENTIAL: usize = 8_000;
 
 pub(super) const SOURCE_MISSING: &str = "is required, unless the text is given as content";
-pub(super) const NO_CONTENT: &str = "can be given for TXT and CSV; give a url for this type";
+pub(super) const NO_CONTENT: &str = "can be given for TXT, CSV and VIDEO; give a url for this type";
 pub(super) const PAGES_REVERSED: &str = "must not be before from_page";
 
 /// A new document: its type, its name, and either a url or content.
@@ -42,16 +37,17 @@ pub(super) struct NewDocument {
     /// Anything worth saying of it.
     #[schema(value_type = Option<String>, max_length = 10_000)]
     pub(super) description: String,
-    /// Where the source is: a public http or https address.
-    #[schema(value_type = Option<String>, max_length = 8_000)]
+    /// Where the source is: a public http or https address of at most 8,000 characters. For `URL`, up to 50 of them, separated by
+    /// commas, which become one document; a comma separates only where the next address begins after it.
+    #[schema(value_type = Option<String>, max_length = 20_000)]
     pub(super) url: String,
-    /// The text itself, for TXT and CSV, instead of a url.
+    /// The text itself, for TXT, CSV and VIDEO (captions, or a plain transcript), instead of a url.
     pub(super) content: Option<String>,
     /// Your own values, which searches filter on; at most 16 KiB.
     #[schema(value_type = Option<Object>)]
     pub(super) metadata: Option<Map<String, Value>>,
     /// How to cut the text into passages. Without it: 400 tokens, 60 of them repeated.
-    #[schema(value_type = Option<SplitterSchema>)]
+    #[schema(value_type = Option<splitter::SplitterSchema>)]
     pub(super) splitter: Option<Splitter>,
     /// PDF: the first page to ingest, counted from 1. Ignored for other types.
     #[schema(value_type = Option<PageSchema>)]
@@ -73,7 +69,10 @@ impl NewDocument {
 impl FromFields for NewDocument {
     fn from_fields(fields: &mut Fields<'_>) -> Self {
         let r#type = fields.choice("type", &DocumentType::choices()).unwrap_or(DocumentType::Txt);
-        let url = url(fields).unwrap_or_default();
+        let url = address::read(fields).unwrap_or_default();
+        for problem in address::problems(r#type, &url) {
+            fields.refuse("url", problem);
+        }
         let content = fields.optional_text("content", usize::MAX);
         let refused =
             ["url", "content"].iter().any(|name| fields.get(name).is_some_and(|value| !value.is_string()));
@@ -93,7 +92,7 @@ impl FromFields for NewDocument {
             url,
             content,
             metadata: metadata(fields),
-            splitter: splitter(fields),
+            splitter: splitter::read(fields),
             from_page: pages.from,
             to_page: pages.to,
             authorization: authorization(fields),
@@ -103,32 +102,11 @@ impl FromFields for NewDocument {
 
 /// Whether a document of this type may be given as text.
 pub(super) fn takes_content(r#type: DocumentType) -> bool {
-    matches!(r#type, DocumentType::Txt | DocumentType::Csv)
+    matches!(r#type, DocumentType::Txt | DocumentType::Csv | DocumentType::Video)
 }
 
 pub(super) fn description(fields: &mut Fields<'_>) -> String {
     fields.optional_text("description", DESCRIPTION).unwrap_or_default()
-}
-
-pub(super) fn url(fields: &mut Fields<'_>) -> Option<String> {
-    let url = fields.optional_text("url", URL)?.trim().to_owned();
-    if let Some(problem) = url_problem(&url).filter(|_| !url.is_empty()) {
-        fields.refuse("url", problem);
-    }
-    Some(url)
-}
-
-fn url_problem(url: &str) -> Option<&'static str> {
-    match Url::parse(url) {
-        Ok(parsed) if !matches!(parsed.scheme(), "http" | "https") => {
-            Some("must begin with http:// or https://")
-        }
-        Ok(parsed) if !parsed.username().is_empty() || parsed.password().is_some() => {
-            Some("must not hold credentials; give them as authorization")
-        }
-        Ok(_) => None,
-        Err(_) => Some("must be an address such as https://example.com/file.pdf"),
-    }
 }
 
 pub(super) fn metadata(fields: &mut Fields<'_>) -> Option<Map<String, Value>> {
@@ -153,27 +131,6 @@ pub(super) fn pages(r#type: DocumentType, fields: &mut Fields<'_>) -> PageRange 
 
 pub(super) fn are_reversed(pages: PageRange) -> bool {
     matches!((pages.from, pages.to), (Some(from), Some(to)) if from > to)
-}
-
-pub(super) fn splitter(fields: &mut Fields<'_>) -> Option<Splitter> {
-    fields.nested("splitter", read_splitter).flatten()
-}
-
-fn read_splitter(fields: &mut Fields<'_>) -> Option<Splitter> {
-    let r#type: Option<SplitterType> = fields.choice("type", &SplitterType::choices());
-    let token = r#type == Some(SplitterType::Token);
-    let (default_size, default_overlap) = if token { (400, 60) } else { (1_600, 240) };
-    let chunk_size = fields.count("chunk_size").unwrap_or(default_size);
-    if !(SMALLEST_CHUNK..=LARGEST_CHUNK).contains(&chunk_size) {
-        fields.refuse("chunk_size", format_args!("must be between {SMALLEST_CHUNK} and {LARGEST_CHUNK}"));
-    }
-    let none = fields.get("chunk_overlap").is_some_and(|value| value == 0 || value == "0");
-    let given = if none { Some(0) } else { fields.count("chunk_overlap") };
-    let chunk_overlap = given.unwrap_or(default_overlap.min(chunk_size / 4));
-    if chunk_overlap > chunk_size / 2 {
-        fields.refuse("chunk_overlap", "must be at most half of chunk_size");
-    }
-    Some(Splitter { r#type: r#type?, chunk_size, chunk_overlap })
 }
 
 pub(super) fn authorization(fields: &mut Fields<'_>) -> Option<SourceAuthorization> {
@@ -233,33 +190,6 @@ impl ToSchema for PageSchema {
     fn name() -> Cow<'static, str> {
         "PageNumber".into()
     }
-}
-
-/// How to cut a text into passages.
-#[derive(ToSchema)]
-#[schema(as = NewSplitter)]
-#[expect(dead_code, reason = "it is written down for the documentation only")]
-pub(super) struct SplitterSchema {
-    /// `recursive` and `character` cut at the largest semantic unit that fits, sizes in characters; `token` the same, sizes in
-    /// tokens; `markdown` along the structure of a Markdown text, sizes in characters.
-    r#type: SplitterTypeSchema,
-    /// The most that a passage holds. 400 for `token`, else 1600.
-    #[schema(minimum = 20, maximum = 20_000)]
-    chunk_size: Option<u32>,
-    /// How much of one passage's end the next one repeats: at most half of its size. 60 for `token`, else 240, and never more
-    /// than a quarter of the size.
-    chunk_overlap: Option<u32>,
-}
-
-/// A way to cut a text.
-#[derive(ToSchema)]
-#[schema(as = SplitterType, rename_all = "lowercase")]
-#[expect(dead_code, reason = "it is written down for the documentation only")]
-pub(super) enum SplitterTypeSchema {
-    Recursive,
-    Character,
-    Token,
-    Markdown,
 }
 
 /// What opens a source.

@@ -16,8 +16,11 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use super::{
-    body::{self, AuthorizationSchema, PageSchema, SplitterSchema},
-    seal, unknown, view,
+    address,
+    body::{self, AuthorizationSchema, PageSchema},
+    seal,
+    splitter::{self, SplitterSchema},
+    unknown, view,
     view::DocumentView,
 };
 use crate::{
@@ -52,10 +55,10 @@ pub(super) struct Change {
     /// Anything worth saying of it.
     #[schema(max_length = 10_000)]
     description: Option<String>,
-    /// Where the source is. It takes the place of the content, if there is one.
-    #[schema(max_length = 8_000)]
+    /// Where the source is; for `URL`, up to 50 addresses, separated by commas. It takes the place of the content, if there is one.
+    #[schema(max_length = 20_000)]
     url: Option<String>,
-    /// The text itself, for TXT and CSV. It takes the place of the url, if there is one.
+    /// The text itself, for TXT, CSV and VIDEO. It takes the place of the url, if there is one.
     #[schema(value_type = Option<String>)]
     content: Option<Option<String>>,
     /// Your own values, all of them: they take the place of the earlier ones.
@@ -82,10 +85,10 @@ impl FromFields for Change {
         let change = Self {
             name: fields.get("name").is_some().then(|| fields.text("name", NAME)),
             description: fields.given("description").then(|| body::description(fields)),
-            url: fields.given("url").then(|| body::url(fields).unwrap_or_default()),
+            url: fields.given("url").then(|| url(fields)),
             content: fields.given("content").then(|| fields.optional_text("content", usize::MAX)),
             metadata: fields.given("metadata").then(|| body::metadata(fields)),
-            splitter: fields.given("splitter").then(|| body::splitter(fields)),
+            splitter: fields.given("splitter").then(|| splitter::read(fields)),
             from_page: fields.given("from_page").then(|| fields.count("from_page")),
             to_page: fields.given("to_page").then(|| fields.count("to_page")),
             authorization: fields.given("authorization").then(|| body::authorization(fields)),
@@ -95,6 +98,18 @@ impl FromFields for Change {
         }
         change
     }
+}
+
+/// The new addresses. Which they may be depends on the document's type; what they can be of no type is said at once.
+fn url(fields: &mut Fields<'_>) -> String {
+    let url = address::read(fields).unwrap_or_default();
+    let several = address::problems(DocumentType::Url, &url);
+    if !address::problems(DocumentType::Txt, &url).is_empty() && !several.is_empty() {
+        for problem in several {
+            fields.refuse("url", problem);
+        }
+    }
+    url
 }
 
 impl Change {
@@ -207,7 +222,8 @@ async fn apply(
     if !(named_anew || source_changed || filters_changed || after.description != before.description) {
         return Ok(Work::Nothing);
     }
-    if named_anew || filters_changed {
+    // Citations show the name and lead to the url.
+    if named_anew || filters_changed || after.url != source.url {
         db::documents::bump_search_epoch(tx, user_id).await?;
     }
     db::documents::update(tx, &after, runtime.clock.now()).await?;
@@ -245,7 +261,13 @@ fn resulting_source<'a>(
         };
     }
     if let Some(url) = change.new_url() {
-        return Ok((url, None));
+        return match address::problems(source.r#type, url) {
+            problems if problems.is_empty() => Ok((url, None)),
+            problems => {
+                let wrong = |message| FieldError { path: "url".to_owned(), message };
+                Err(ApiError::invalid(problems.into_iter().map(wrong).collect()))
+            }
+        };
     }
     if let Some(content) = change.new_content() {
         if !body::takes_content(source.r#type) {

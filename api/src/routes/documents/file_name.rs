@@ -1,34 +1,38 @@
 //! Names of files, which come from strangers and go to strangers.
 
-use lectern_shared::model::document::DocumentType;
+use lectern_shared::format::extensions;
 use unicode_normalization::UnicodeNormalization;
 
 use crate::routes::NAME;
 
 /// The name of a document that is made of a file without a usable name.
-const NAMELESS: &str = "upload";
+pub(super) const NAMELESS: &str = "upload";
 
-/// How a document is called that is made of this file: without folders, and without characters that cannot be seen or that
-/// turn the others around.
-pub(super) fn document_name(file_name: &str) -> String {
+/// How a file is called: without folders, and without characters that cannot be seen or that turn the others around. None when
+/// nothing is left.
+pub(super) fn cleaned(file_name: &str) -> Option<String> {
     let name = file_name.rsplit(['/', '\\']).next().unwrap_or_default();
     let name: String = name.chars().filter(|c| !is_treacherous(*c)).nfc().collect();
-    let cut: String = name.trim().chars().take(NAME).collect();
-    match cut.trim() {
-        "" | "." | ".." => NAMELESS.to_owned(),
-        name => name.to_owned(),
+    match shortened(name.trim()).trim() {
+        "" | "." | ".." => None,
+        name => Some(name.to_owned()),
     }
+}
+
+/// At most as many characters as a name may have. What is cut is not its end, which tells what the file is.
+fn shortened(name: &str) -> String {
+    let length = name.chars().count();
+    if length <= NAME {
+        return name.to_owned();
+    }
+    let end = extension(name).map_or(0, |extension| extension.len() + 1);
+    name.chars().take(NAME - end).chain(name.chars().skip(length - end)).collect()
 }
 
 /// Control characters, and those that change the direction of text or break its line.
 fn is_treacherous(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
-}
-
-/// Whether a file of this name holds a table.
-pub(super) fn is_table(file_name: &str) -> bool {
-    extension(file_name).is_some_and(|extension| matches!(extension.as_str(), "csv" | "tsv"))
 }
 
 fn extension(name: &str) -> Option<String> {
@@ -39,23 +43,25 @@ fn extension(name: &str) -> Option<String> {
 }
 
 /// The `Content-Disposition` under which a document's file is saved (RFC 6266): with a name that old clients can read, and
-/// with the whole one.
-pub(super) fn disposition(name: &str, r#type: DocumentType) -> String {
-    let mut file_name: String = name
+/// with the whole one. It is the document's name, with the end that files of its media type have; `file_name` is how the file
+/// was called when it came.
+pub(super) fn disposition(name: &str, media_type: &str, file_name: Option<&str>) -> String {
+    let mut saved: String = name
         .chars()
         .filter(|c| !is_treacherous(*c))
         .map(|c| if matches!(c, '/' | '\\') { '_' } else { c })
         .collect();
-    let extension = extension(&file_name);
-    let missing = match (r#type, extension.as_deref()) {
-        (DocumentType::Pdf, Some("pdf")) | (DocumentType::Csv, Some("csv" | "tsv")) => None,
-        (DocumentType::Pdf, _) => Some(".pdf"),
-        (DocumentType::Csv, _) => Some(".csv"),
-        (DocumentType::Txt | DocumentType::Url | DocumentType::Video, extension) => {
-            extension.is_none().then_some(".txt")
+    let fitting = extensions(media_type);
+    let fits = |extension: &String| fitting.is_empty() || fitting.contains(&extension.as_str());
+    if !extension(&saved).is_some_and(|extension| fits(&extension)) {
+        let usual = fitting.first().copied().or((media_type == "text/plain").then_some("txt"));
+        let end = file_name.and_then(extension).filter(fits).or(usual.map(str::to_owned));
+        if let Some(end) = end {
+            saved.push('.');
+            saved.push_str(&end);
         }
-    };
-    file_name.push_str(missing.unwrap_or_default());
+    }
+    let file_name = saved;
     let plain = |c: char| {
         if c == ' ' || (c.is_ascii_graphic() && !matches!(c, '"' | '%' | '<' | '>')) { c } else { '_' }
     };
@@ -83,59 +89,52 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_document_is_called_like_its_file_without_folders_and_tricks() {
-        let long = "n".repeat(NAME + 50);
+    fn a_file_is_called_as_it_was_without_folders_and_tricks() {
+        let long = format!("{}.txt", "n".repeat(NAME + 50));
+        let cut = format!("{}.txt", "n".repeat(NAME - 4));
+        let endless = "n".repeat(NAME + 50);
         for (file_name, name) in [
-            ("report.pdf", "report.pdf"),
-            ("../../etc/passwd", "passwd"),
-            (r"C:\Users\ada\notes.txt", "notes.txt"),
-            ("evil\u{202e}fdp.exe", "evilfdp.exe"),
-            ("a\0b\r\nc\u{7f}.txt", "abc.txt"),
-            ("  spaced name .txt  ", "spaced name .txt"),
-            ("u\u{308}ber.txt", "über.txt"),
-            ("", NAMELESS),
-            ("..", NAMELESS),
-            ("folder/", NAMELESS),
-            ("\u{202e}\u{2066}", NAMELESS),
-            (&long, &long[..NAME]),
+            ("report.pdf", Some("report.pdf")),
+            ("../../etc/passwd", Some("passwd")),
+            (r"C:\Users\ada\notes.txt", Some("notes.txt")),
+            ("evil\u{202e}fdp.exe", Some("evilfdp.exe")),
+            ("a\0b\r\nc\u{7f}.txt", Some("abc.txt")),
+            ("  spaced name .txt  ", Some("spaced name .txt")),
+            ("u\u{308}ber.txt", Some("über.txt")),
+            ("", None),
+            ("..", None),
+            ("folder/", None),
+            ("\u{202e}\u{2066}", None),
+            (&long, Some(cut.as_str())),
+            (&endless, Some(&endless[..NAME])),
         ] {
-            assert_eq!(document_name(file_name), name, "{file_name:?}");
+            assert_eq!(cleaned(file_name).as_deref(), name, "{file_name:?}");
         }
     }
 
     #[test]
-    fn a_table_is_told_by_the_end_of_its_name() {
-        for (name, table) in [
-            ("a.csv", true),
-            ("A.TSV", true),
-            ("csv", false),
-            (".csv", false),
-            ("a.csv.txt", false),
-            ("a.", false),
+    fn a_file_is_saved_under_a_name_that_leads_nowhere_and_shows_what_it_is() {
+        let docx = "application/vnd.openxmlformats-officedocument.wordprocessingml.document";
+        for (name, media_type, file_name, saved) in [
+            ("Handbook", "application/pdf", Some("a.pdf"), "Handbook.pdf"),
+            ("a.PDF", "application/pdf", None, "a.PDF"),
+            ("called.txt", "application/pdf", Some("called.txt"), "called.txt.pdf"),
+            ("t.tab", "text/tab-separated-values", Some("t.tab"), "t.tab"),
+            ("t", "text/tab-separated-values", Some("t.tab"), "t.tab"),
+            ("t", "text/csv", None, "t.csv"),
+            ("Letter", docx, Some("x.DOCX"), "Letter.docx"),
+            ("Version 1.2", docx, Some("x.docx"), "Version 1.2.docx"),
+            ("read", "text/plain", Some("read.rst"), "read.rst"),
+            ("read", "text/plain", None, "read.txt"),
+            ("main.rs", "text/plain", None, "main.rs"),
+            ("sheet", "application/octet-stream", None, "sheet"),
         ] {
-            assert_eq!(is_table(name), table, "{name}");
+            let expected = format!("attachment; filename=\"{saved}\"; filename*=UTF-8''{}", encoded(saved));
+            assert_eq!(disposition(name, media_type, file_name), expected);
         }
-    }
-
-    #[test]
-    fn a_file_is_saved_under_a_name_that_leads_nowhere() {
-        for (name, r#type, saved) in [
-            (
-                "Handbook",
-                DocumentType::Pdf,
-                "attachment; filename=\"Handbook.pdf\"; filename*=UTF-8''Handbook.pdf",
-            ),
-            ("a.PDF", DocumentType::Pdf, "attachment; filename=\"a.PDF\"; filename*=UTF-8''a.PDF"),
-            ("t.tsv", DocumentType::Csv, "attachment; filename=\"t.tsv\"; filename*=UTF-8''t.tsv"),
-            ("t", DocumentType::Csv, "attachment; filename=\"t.csv\"; filename*=UTF-8''t.csv"),
-            ("read.md", DocumentType::Txt, "attachment; filename=\"read.md\"; filename*=UTF-8''read.md"),
-            (
-                "../ü \"100%\"\r\n",
-                DocumentType::Txt,
-                "attachment; filename=\".._\u{5f} _100__.txt\"; filename*=UTF-8''.._%C3%BC%20%22100%25%22.txt",
-            ),
-        ] {
-            assert_eq!(disposition(name, r#type), saved);
-        }
+        assert_eq!(
+            disposition("../ü \"100%\"\r\n", "text/plain", None),
+            "attachment; filename=\".._\u{5f} _100__.txt\"; filename*=UTF-8''.._%C3%BC%20%22100%25%22.txt",
+        );
     }
 }

@@ -1,11 +1,13 @@
 //! Documents and their ingestion.
 
+mod address;
 mod body;
 mod change;
 mod chunks;
 mod events;
 mod file_name;
 mod source;
+mod splitter;
 mod upload;
 mod view;
 

@@ -35,8 +35,8 @@ struct File(Vec<u8>);
 
 /// Get a document's file
 ///
-/// Gives back the bytes that the document was uploaded with. `ETag` is their SHA-256; with `If-None-Match`, the answer is 304
-/// when they are the same. A document that was not uploaded has no file.
+/// Gives back the bytes that the document was uploaded with, under the media type that was told when they came. `ETag` is their
+/// SHA-256; with `If-None-Match`, the answer is 304 when they are the same. A document that was not uploaded has no file.
 #[utoipa::path(
     get,
     path = "/documents/{id}/source",
@@ -47,11 +47,7 @@ struct File(Vec<u8>);
         (
             status = 200,
             description = "The file, as it was uploaded",
-            content(
-                (inline(File) = "application/pdf"),
-                (inline(File) = "text/csv"),
-                (inline(File) = "text/plain"),
-            ),
+            content((inline(File) = "*/*")),
             headers(
                 ("Content-Disposition" = String, description = "A name to save the file under"),
                 ("ETag" = String, description = "SHA-256 of the file, in hexadecimal"),
@@ -81,10 +77,12 @@ pub(super) async fn download(
         }
         error => failed(&error),
     })?;
+    let media_type = file.source_mime.as_deref().unwrap_or_else(|| media_type(file.r#type));
+    let disposition = file_name::disposition(&file.name, media_type, file.source_name.as_deref());
     let headers = [
-        (header::CONTENT_TYPE, HeaderValue::from_static(media_type(file.r#type))),
+        (header::CONTENT_TYPE, value(media_type.to_owned())?),
         (header::CONTENT_LENGTH, HeaderValue::from(file.source_bytes)),
-        (header::CONTENT_DISPOSITION, value(file_name::disposition(&file.name, file.r#type))?),
+        (header::CONTENT_DISPOSITION, value(disposition)?),
         (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
         (header::ETAG, etag),
     ];

@@ -281,7 +281,7 @@ impl From<Document> for DocumentView {
 }
 
 impl From<Splitter> for SplitterView {
-    fn from(Splitter { r#type, chunk_size, chunk_overlap }: Splitter) -> Self {
+    fn from(Splitter { r#type, chunk_size, chunk_overlap, .. }: Splitter) -> Self {
         Self { r#type, chunk_size, chunk_overlap }
     }
 }

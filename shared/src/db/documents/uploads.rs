@@ -18,6 +18,10 @@ pub struct File<'a> {
     pub bytes: u64,
     /// SHA-256 of it.
     pub sha256: &'a [u8; 32],
+    /// How it was called; none when it had no usable name.
+    pub name: Option<&'a str>,
+    /// Its media type, as it was told.
+    pub mime: &'a str,
 }
 
 /// Begins an upload: whatever is stored under the document's id is purged after `until`, unless [`complete`] comes before.
@@ -56,7 +60,8 @@ pub async fn complete(
         sqlx::query(
             "UPDATE documents SET type = $3, name = $4, description = $5, metadata = $6, splitter = $7,
                                   from_page = $8, to_page = $9, blob_key = $10, source_sha256 = $11,
-                                  source_bytes = $12, created_at = $13, updated_at = $13, deleted_at = NULL
+                                  source_bytes = $12, created_at = $13, updated_at = $13, deleted_at = NULL,
+                                  source_name = $14, source_mime = $15
              WHERE id = $1 AND user_id = $2 AND deleted_at > $13"
         )
         .bind(document.id)
@@ -72,6 +77,8 @@ pub async fn complete(
         .bind(file.sha256.as_slice())
         .bind(i64::try_from(file.bytes).unwrap_or(i64::MAX))
         .bind(now)
+        .bind(file.name)
+        .bind(file.mime)
     )?;
     Ok(rows == 1)
 }
@@ -90,7 +97,7 @@ pub async fn give_up(tx: &mut Tx, id: DocumentId, now: Timestamp) -> Result<()> 
 /// The file of one of a user's documents; none when there is no such document, or it was not uploaded.
 pub async fn find(db: &Db, user: UserId, id: DocumentId) -> Result<Option<StoredFile>> {
     Ok(on!(db, |c| sqlx::query_as(
-        "SELECT type, name, blob_key, source_sha256, source_bytes FROM documents
+        "SELECT type, name, blob_key, source_sha256, source_bytes, source_name, source_mime FROM documents
          WHERE id = $1 AND user_id = $2 AND deleted_at IS NULL AND blob_key IS NOT NULL"
     )
     .bind(id)

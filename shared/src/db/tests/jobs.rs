@@ -6,14 +6,17 @@ use crate::{
     clock::Timestamp,
     db::{
         Db, documents, generations,
-        jobs::{self, Depth, Learnt, Publication, Published, Report},
+        jobs::{self, Depth, Publication, Published, Report},
         testing::{
             ATTEMPTS, GRACE, LEASE, at, both, claim, claimed, commit, document, enqueue, finished_or_blocked,
             publish, published, ready, staged, user,
         },
     },
     ids::{DocumentId, GenerationId, UserId},
-    model::job::{Claim, Ingestion, IngestionError, JobKind, JobState, Progress, SourceInfo, Stage, Warning},
+    model::{
+        document::SourceState,
+        job::{Claim, Ingestion, IngestionError, JobKind, JobState, Progress, SourceInfo, Stage, Warning},
+    },
 };
 
 fn error(code: &str) -> IngestionError {
@@ -461,12 +464,13 @@ async fn publishing_makes_a_document_answer_and_ends_its_job() {
         let epoch = documents::search_epoch(&t.db, user).await.unwrap();
         let index = ready(generation, 2);
         let source = SourceInfo { title: Some("Title".to_owned()), bytes: Some(12), ..SourceInfo::default() };
-        let warnings = [Warning { code: "bad_page".to_owned(), message: "Page 3.".to_owned(), count: 1 }];
+        let warnings = vec![Warning { code: "bad_page".to_owned(), message: "Page 3.".to_owned(), count: 1 }];
+        let state = SourceState { etag: Some("\"1\"".to_owned()), source, warnings, ..SourceState::default() };
         let publication = Publication {
             generation,
             index: &index,
             languages: &[],
-            learnt: Some(Learnt { source: &source, warnings: &warnings }),
+            learnt: Some(&state),
             purge_old_at: at(9),
         };
         assert_eq!(
@@ -485,7 +489,14 @@ async fn publishing_makes_a_document_answer_and_ends_its_job() {
             "{}",
             t.name
         );
-        assert_eq!((job.source.unwrap().0, job.warnings.0), (source, warnings.to_vec()), "{}", t.name);
+        assert_eq!(
+            (&job.source.unwrap().0, &job.warnings.0),
+            (&state.source, &state.warnings),
+            "{}",
+            t.name
+        );
+        let kept = documents::source(&t.db, user, held.document_id).await.unwrap().unwrap().source_state;
+        assert_eq!(kept.unwrap().0, state, "{}", t.name);
         let active = documents::active(&t.db, user).await.unwrap();
         assert_eq!((active.len(), active[0].active_generation), (1, generation), "{}", t.name);
         assert!(documents::search_epoch(&t.db, user).await.unwrap() > epoch, "{}", t.name);

@@ -5,9 +5,15 @@
 //! is the clean-up of the text (`text`).
 
 mod direction;
+mod forms;
 mod fragment;
+pub(super) mod furniture;
 mod layout;
-mod text;
+mod pdfium;
+mod pdfium_image;
+pub(super) mod text;
+
+pub(super) use pdfium::UNUSABLE;
 
 use std::{
     collections::HashSet,
@@ -15,58 +21,26 @@ use std::{
 };
 
 use pdf_oxide::{PdfDocument, ReadingOrder, object::Object, optional_content};
-use serde::{Deserialize, Serialize};
 
-use crate::sandbox::{Frame, ParseError};
+use crate::sandbox::{Frame, ParseError, ParseOptions, Stop};
 
 /// The longest title that is kept, in characters.
 const MAX_TITLE: usize = 500;
-
-/// What to read of a PDF.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PdfOptions {
-    /// First page to read, counted from 1; the first one if absent.
-    pub from_page: Option<u32>,
-    /// Last page to read, inclusive; the last one if absent or beyond the end.
-    pub to_page: Option<u32>,
-    /// The most pages that may be selected.
-    pub max_pages: u32,
-    /// The most text that may come out, in characters (Unicode code points).
-    pub max_chars: u64,
-}
-
-impl Default for PdfOptions {
-    fn default() -> Self {
-        Self { from_page: None, to_page: None, max_pages: 5_000, max_chars: 20_000_000 }
-    }
-}
-
-/// Why a parse ends early.
-#[derive(Debug)]
-pub enum Stop {
-    /// The document cannot be parsed.
-    Document(ParseError),
-    /// The parser panicked where it cannot go on.
-    Panicked,
-    /// Nobody takes the frames any more.
-    Output(std::io::Error),
-}
-
-impl From<ParseError> for Stop {
-    fn from(error: ParseError) -> Self {
-        Self::Document(error)
-    }
-}
 
 /// Reads a PDF and hands out its frames as they are made. A page that cannot be read becomes an empty one with a
 /// warning, and the next one follows.
 pub fn parse(
     bytes: Vec<u8>,
-    options: &PdfOptions,
+    options: &ParseOptions,
     emit: &mut dyn FnMut(Frame) -> Result<(), Stop>,
 ) -> Result<(), Stop> {
     if bytes.is_empty() {
         return Err(ParseError::Empty.into());
+    }
+    if let Some(library) = &options.pdfium
+        && pdfium::parse(&bytes, library, options, emit)? == Reading::Whole
+    {
+        return Ok(());
     }
     let opened = catch_unwind(AssertUnwindSafe(|| open(bytes, options))).map_err(|_| Stop::Panicked)??;
     let Opened { document, pages_total, first, last } = opened;
@@ -74,11 +48,16 @@ pub fn parse(
     emit(Frame::Start { pages_total, first, last, title })?;
     let hidden = catch_unwind(AssertUnwindSafe(|| optional_content::compute_default_off_ocgs(&document)));
     let hidden = hidden.unwrap_or_default();
+    let mut forms = forms::Forms::default();
     let mut chars: u64 = 0;
     for number in first..=last {
-        let page = catch_unwind(AssertUnwindSafe(|| page_text(&document, number, &hidden)));
+        let page = catch_unwind(AssertUnwindSafe(|| {
+            let text = page_text(&document, number, &hidden)?;
+            Ok::<_, pdf_oxide::Error>((text, forms.are_too_many(&document, index_of(number))))
+        }));
         let (text, warning) = match page {
-            Ok(Ok(text)) => (text, None),
+            Ok(Ok((text, false))) => (text, None),
+            Ok(Ok((text, true))) => (text, Some(format!("Page {number} has more drawings in drawings than are read."))),
             Ok(Err(_)) | Err(_) => (String::new(), Some(format!("Page {number} could not be read."))),
         };
         chars += u64::try_from(text.chars().count()).unwrap_or(u64::MAX);
@@ -99,6 +78,15 @@ pub fn is_without_text(letters: u64, pages: u32) -> bool {
     letters == 0 || (pages >= 3 && letters < u64::from(pages) * 4)
 }
 
+/// How far an engine came with a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reading {
+    /// Every page was handed out.
+    Whole,
+    /// None was: another engine may try.
+    Untouched,
+}
+
 struct Opened {
     document: PdfDocument,
     pages_total: u32,
@@ -106,7 +94,7 @@ struct Opened {
     last: u32,
 }
 
-fn open(bytes: Vec<u8>, options: &PdfOptions) -> Result<Opened, ParseError> {
+fn open(bytes: Vec<u8>, options: &ParseOptions) -> Result<Opened, ParseError> {
     let document = PdfDocument::from_bytes(bytes).map_err(|error| match error {
         pdf_oxide::Error::EncryptedPdf => ParseError::PasswordRequired,
         _ => ParseError::Damaged,
@@ -123,7 +111,7 @@ fn open(bytes: Vec<u8>, options: &PdfOptions) -> Result<Opened, ParseError> {
 }
 
 /// The first and the last page to read.
-fn selection(options: &PdfOptions, pages_total: u32) -> Result<(u32, u32), ParseError> {
+fn selection(options: &ParseOptions, pages_total: u32) -> Result<(u32, u32), ParseError> {
     if pages_total == 0 {
         return Err(ParseError::Damaged);
     }
@@ -145,9 +133,19 @@ fn title(document: &PdfDocument) -> Option<String> {
     let information = document.resolve_object(document.trailer().as_dict()?.get("Info")?).ok()?;
     let title = document.resolve_object(information.as_dict()?.get("Title")?).ok()?;
     let title = title.as_string().map(optional_content::decode_pdf_text_string)?;
-    let title: String = text::clean(&title).split_whitespace().collect::<Vec<_>>().join(" ");
+    tidy_title(&title)
+}
+
+/// A title on one line, if it says anything.
+fn tidy_title(title: &str) -> Option<String> {
+    let title: String = text::clean(title).split_whitespace().collect::<Vec<_>>().join(" ");
     let title: String = title.chars().take(MAX_TITLE).collect();
     (!title.is_empty()).then_some(title)
+}
+
+/// Cleans what another program read from an image of a page.
+pub(crate) fn tidy(raw: &str) -> String {
+    text::clean(raw).trim().to_owned()
 }
 
 /// One page's text in reading order, cleaned.
@@ -156,7 +154,7 @@ fn page_text(
     number: u32,
     hidden: &HashSet<String>,
 ) -> Result<String, pdf_oxide::Error> {
-    let index = usize::try_from(number.saturating_sub(1)).unwrap_or(usize::MAX);
+    let index = index_of(number);
     let spans = if hidden.is_empty() {
         document.extract_spans(index)?
     } else {
@@ -184,6 +182,10 @@ fn page_text(
     Ok(text::clean(&raw))
 }
 
+fn index_of(number: u32) -> usize {
+    usize::try_from(number.saturating_sub(1)).unwrap_or(usize::MAX)
+}
+
 fn missing(number: u32) -> pdf_oxide::Error {
     pdf_oxide::Error::InvalidPdf(format!("page {number} is not a dictionary"))
 }
@@ -192,8 +194,8 @@ fn missing(number: u32) -> pdf_oxide::Error {
 mod tests {
     use super::*;
 
-    fn options(from_page: Option<u32>, to_page: Option<u32>) -> PdfOptions {
-        PdfOptions { from_page, to_page, max_pages: 10, ..PdfOptions::default() }
+    fn options(from_page: Option<u32>, to_page: Option<u32>) -> ParseOptions {
+        ParseOptions { from_page, to_page, max_pages: 10, ..ParseOptions::default() }
     }
 
     #[test]

@@ -5,10 +5,11 @@ use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfkc_quick};
 /// Makes a page's raw text fit to be stored, searched and quoted.
 ///
 /// Ligatures and presentation forms become letters (NFKC); NUL, control and other invisible characters go, `\n` and
-/// `\t` excepted; line ends are `\n`, without spaces before them; runs of spaces are one; at most one blank line stays between two lines; soft
-/// hyphens go; words divided at a line's end are joined.
+/// `\t` excepted; line ends are `\n`, without spaces before them; runs of spaces are one; at most one blank line stays
+/// between two lines; soft hyphens go, and those at a line's end become hyphens. Words divided at a line's end stay so:
+/// [`join_divided_words`] comes when headers and footers no longer stand between their halves.
 pub(super) fn clean(raw: &str) -> String {
-    join_divided_words(&tidy_lines(&normalise(&strip(raw))))
+    tidy_lines(&normalise(&strip(raw)))
 }
 
 fn strip(raw: &str) -> String {
@@ -22,9 +23,9 @@ fn strip(raw: &str) -> String {
             }
             '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}' => stripped.push('\n'),
             '\n' | '\t' => stripped.push(c),
-            // At a line's end it divides a word just as a hyphen does.
-            '\u{ad}' => {
-                if matches!(chars.peek(), Some('\n' | '\r')) {
+            // At a line's end it divides a word just as a hyphen does. U+0002 is pdfium's mark for one that does.
+            '\u{ad}' | '\u{2}' => {
+                if matches!(chars.peek(), None | Some('\n' | '\r')) {
                     stripped.push('-');
                 }
             }
@@ -96,25 +97,19 @@ fn tidy_lines(text: &str) -> String {
 
 /// Joins "syntacti-\ncally" into one word at the end of the upper line. Only letters before the hyphen and a small
 /// letter after it: ranges, codes and names with a hyphen of their own stay apart.
-fn join_divided_words(text: &str) -> String {
+pub(in crate::loaders) fn join_divided_words(text: &str) -> String {
     let mut joined = String::with_capacity(text.len());
     let mut lines = text.split('\n');
     joined.push_str(lines.next().unwrap_or_default());
     for line in lines {
-        let stem = joined.strip_suffix(['-', '\u{2010}']);
-        let divided = stem.is_some_and(|stem| stem.ends_with(char::is_alphabetic))
-            && line.trim_start().starts_with(char::is_lowercase);
-        if !divided {
+        if !is_divided(&joined, line) {
             joined.push('\n');
             joined.push_str(line);
             continue;
         }
         joined.pop();
-        let line = line.trim_start();
-        let word_end = line.find(char::is_whitespace).unwrap_or(line.len());
-        let (rest_of_word, rest) = line.split_at(word_end);
+        let (rest_of_word, rest) = first_word(line);
         joined.push_str(rest_of_word);
-        let rest = rest.trim_start();
         if !rest.is_empty() {
             joined.push('\n');
             joined.push_str(rest);
@@ -123,9 +118,27 @@ fn join_divided_words(text: &str) -> String {
     joined
 }
 
+/// Whether a word begins at the end of one text and goes on at the beginning of the other.
+pub(in crate::loaders) fn is_divided(upper: &str, lower: &str) -> bool {
+    let stem = upper.strip_suffix(['-', '\u{2010}']);
+    stem.is_some_and(|stem| stem.ends_with(char::is_alphabetic))
+        && lower.trim_start().starts_with(char::is_lowercase)
+}
+
+/// The first word of a text, and what comes after the white space behind it.
+pub(in crate::loaders) fn first_word(text: &str) -> (&str, &str) {
+    let text = text.trim_start();
+    let (word, rest) = text.split_at(text.find(char::is_whitespace).unwrap_or(text.len()));
+    (word, rest.trim_start())
+}
+
 #[cfg(test)]
 mod tests {
-    use super::clean;
+    use super::{clean, join_divided_words};
+
+    fn joined(text: &str) -> String {
+        join_divided_words(&clean(text))
+    }
 
     #[test]
     fn ligatures_become_letters() {
@@ -162,26 +175,32 @@ mod tests {
 
     #[test]
     fn a_word_divided_at_a_line_end_is_joined() {
-        assert_eq!(clean("given syntacti-\ncally familiar\nnames"), "given syntactically\nfamiliar\nnames");
-        assert_eq!(clean("a di-\nvided"), "a divided");
-        assert_eq!(clean("über\u{ad}\nsetzt"), "übersetzt");
+        assert_eq!(joined("given syntacti-\ncally familiar\nnames"), "given syntactically\nfamiliar\nnames");
+        assert_eq!(joined("a di-\nvided"), "a divided");
+        assert_eq!(joined("über\u{ad}\nsetzt"), "übersetzt");
     }
 
     #[test]
     fn a_word_divided_twice_is_joined_twice() {
-        assert_eq!(clean("Donau-\ndampf-\nschiff fährt"), "Donaudampfschiff\nfährt");
+        assert_eq!(joined("Donau-\ndampf-\nschiff fährt"), "Donaudampfschiff\nfährt");
     }
 
     #[test]
     fn codes_names_and_ranges_with_a_hyphen_stay_apart() {
         for apart in ["AD 2018-\n23 was", "Jean-\nPaul", "pages 5-\nto 7", "a dash -\nand more"] {
-            assert_eq!(clean(apart), apart);
+            assert_eq!(joined(apart), apart);
         }
     }
 
     #[test]
     fn a_paragraph_break_ends_a_word() {
-        assert_eq!(clean("so-\n\ncalled"), "so-\n\ncalled");
+        assert_eq!(joined("so-\n\ncalled"), "so-\n\ncalled");
+    }
+
+    #[test]
+    fn the_marks_of_division_that_engines_leave_are_hyphens_at_line_ends_only() {
+        assert_eq!(clean("syntacti\u{2}\r\ncally syn\u{2}tax"), "syntacti-\ncally syntax");
+        assert_eq!(clean("cut at the page's e\u{ad}"), "cut at the page's e-");
     }
 
     #[test]

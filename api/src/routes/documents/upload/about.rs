@@ -11,7 +11,10 @@ use super::{form::Part, kind::Told};
 use crate::{
     error::{ApiError, FieldError},
     extract::{Fields, FromFields, validate},
-    routes::{NAME, documents::body},
+    routes::{
+        NAME,
+        documents::{body, splitter},
+    },
 };
 
 /// Parts that are text.
@@ -75,13 +78,15 @@ impl Texts {
     pub(super) fn read(mut self, told: &Told) -> Result<About, ApiError> {
         match self.fields.get("type").and_then(Value::as_str).map(str::parse) {
             None => drop(self.fields.insert("type".to_owned(), json!(told.r#type))),
-            Some(Ok(given)) if !told.kind.can_be(given) => {
-                self.refuse("type", &format!("cannot be {given} for this file, which is {}", told.r#type));
+            Some(Ok(given)) => {
+                if let Some(problem) = told.unfit_for(given) {
+                    self.refuse("type", &problem);
+                }
             }
-            // What is no type at all is noticed below.
-            Some(Ok(_) | Err(_)) => {}
+            // It is noticed below.
+            Some(Err(_)) => {}
         }
-        self.fields.entry("name").or_insert_with(|| json!(told.document_name));
+        self.fields.entry("name").or_insert_with(|| json!(told.document_name()));
         let read = validate(&Value::Object(self.fields));
         let mut wrong = self.wrong;
         match read {
@@ -127,13 +132,13 @@ impl FromFields for About {
                 fields.refuse(name, "cannot be given together with a file");
             }
         }
-        let r#type = fields.choice("type", "TXT, PDF, CSV").unwrap_or(DocumentType::Txt);
+        let r#type = fields.choice("type", "TXT, PDF, CSV, VIDEO").unwrap_or(DocumentType::Txt);
         Self {
             r#type,
             name: fields.text("name", NAME),
             description: body::description(fields),
             metadata: body::metadata(fields),
-            splitter: body::splitter(fields),
+            splitter: splitter::read(fields),
             pages: body::pages(r#type, fields),
         }
     }
@@ -141,7 +146,7 @@ impl FromFields for About {
 
 impl About {
     /// What makes an upload the same one when it is sent again.
-    pub(super) fn identity(&self, file: &Stored) -> String {
+    pub(super) fn identity(&self, told: &Told, file: &Stored) -> String {
         let mut identity = json!({
             "type": self.r#type,
             "name": self.name,
@@ -150,6 +155,7 @@ impl About {
             "splitter": self.splitter,
             "pages": [self.pages.from, self.pages.to],
             "sha256": hex(&file.sha256),
+            "file": [told.file_name.as_deref(), Some(told.media_type)],
         });
         identity.sort_all_objects();
         identity.to_string()

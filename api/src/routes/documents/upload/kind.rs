@@ -1,82 +1,99 @@
-//! What an uploaded file is.
+//! What an uploaded file is, and what documents can be made of it.
 
-use lectern_shared::model::document::DocumentType;
+use axum::http::StatusCode;
+use lectern_shared::{format::Format, model::document::DocumentType};
 
-use crate::routes::documents::file_name;
-
-/// Bytes from the beginning that are looked at.
-pub(super) const SNIFFED: usize = 1_024;
-
-/// How files begin that are neither text nor PDF.
-const MAGIC: &[&[u8]] = &[
-    b"\x89PNG",
-    b"\xff\xd8\xff",
-    b"GIF8",
-    b"PK\x03\x04",
-    b"\x1f\x8b",
-    b"\xd0\xcf\x11\xe0",
-    b"Rar!",
-    b"7z\xbc\xaf",
-    b"\x28\xb5\x2f\xfd",
-    b"BZh",
-    b"\xfd7zXZ",
-    b"%!PS",
-];
-
-/// What the bytes of a file tell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    Pdf,
-    Text,
-}
-
-impl Kind {
-    /// Tells it by the first bytes of a file; none when it is neither.
-    pub(super) fn of(head: &[u8]) -> Option<Self> {
-        let head = head.get(..SNIFFED).unwrap_or(head);
-        if head.windows(5).any(|window| window == b"%PDF-") {
-            return Some(Self::Pdf);
-        }
-        let wide = head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff");
-        let binary = (!wide && head.contains(&0)) || MAGIC.iter().any(|magic| head.starts_with(magic));
-        (!binary).then_some(Self::Text)
-    }
-
-    /// Whether a document of this type can be made of it.
-    pub(super) fn can_be(self, r#type: DocumentType) -> bool {
-        match r#type {
-            DocumentType::Pdf => self == Self::Pdf,
-            DocumentType::Txt | DocumentType::Csv => self == Self::Text,
-            DocumentType::Url | DocumentType::Video => false,
-        }
-    }
-}
+use crate::{error::ApiError, routes::documents::file_name};
 
 /// What a file tells of the document that is made of it.
 pub(super) struct Told {
-    pub(super) kind: Kind,
+    format: Format,
     pub(super) r#type: DocumentType,
-    pub(super) document_name: String,
+    /// How the file is called, without folders; none when it has no usable name.
+    pub(super) file_name: Option<String>,
+    pub(super) media_type: &'static str,
 }
 
 impl Told {
-    /// Tells it by the first bytes of a file, its name, and what its sender calls it; none when it is neither PDF nor text.
-    pub(super) fn of(head: &[u8], name: &str, content_type: Option<&str>) -> Option<Self> {
-        let kind = Kind::of(head)?;
-        let document_name = file_name::document_name(name);
-        let r#type = match kind {
-            Kind::Pdf => DocumentType::Pdf,
-            Kind::Text if file_name::is_table(&document_name) || content_type == Some("text/csv") => {
-                DocumentType::Csv
-            }
-            Kind::Text => DocumentType::Txt,
-        };
-        Some(Self { kind, r#type, document_name })
+    /// Tells it by the first bytes of a file, its name, and what its sender calls it.
+    ///
+    /// # Errors
+    /// When no document can be made of it.
+    pub(super) fn of(head: &[u8], name: &str, content_type: Option<&str>) -> Result<Self, ApiError> {
+        let file_name = file_name::cleaned(name);
+        let name = file_name.as_deref();
+        let format = Format::detect(head, name, content_type, None);
+        let r#type = type_of(format).map_err(|message| {
+            ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message)
+        })?;
+        Ok(Self { format, r#type, media_type: format.media_type(name, content_type), file_name })
     }
 
     /// Of a file that is not there.
     pub(super) fn nothing() -> Self {
-        Self { kind: Kind::Text, r#type: DocumentType::Txt, document_name: file_name::document_name("") }
+        let format = Format::Text;
+        Self { format, r#type: DocumentType::Txt, file_name: None, media_type: format.media_type(None, None) }
+    }
+
+    /// How the document is called unless its owner says otherwise.
+    pub(super) fn document_name(&self) -> &str {
+        self.file_name.as_deref().unwrap_or(file_name::NAMELESS)
+    }
+
+    /// Why a document of this type cannot be made of it; none when one can.
+    pub(super) fn unfit_for(&self, r#type: DocumentType) -> Option<String> {
+        if r#type == DocumentType::Url {
+            let message = "cannot be URL for a file: a web page that was saved is TXT; one that is to be fetched is a \
+                           document with its url";
+            return Some(message.to_owned());
+        }
+        (!can_be(self.format, r#type))
+            .then(|| format!("cannot be {} for this file, which is {}", r#type, self.r#type))
+    }
+}
+
+/// The type of document that a file becomes, or why it becomes none.
+fn type_of(format: Format) -> Result<DocumentType, &'static str> {
+    match format {
+        Format::Pdf => Ok(DocumentType::Pdf),
+        Format::Table | Format::Workbook => Ok(DocumentType::Csv),
+        Format::Captions => Ok(DocumentType::Video),
+        Format::Html | Format::Markdown | Format::Json | Format::Text | Format::Package => {
+            Ok(DocumentType::Txt)
+        }
+        Format::LegacyOffice => Err(
+            "The file is of an old office program, or protected by a password. Save it without a password as .docx, \
+             .pptx, .xlsx or PDF.",
+        ),
+        Format::Binary => Err(
+            "The file is none that can be read: PDF; text, Markdown, HTML, XML and JSON; tables (CSV, TSV) and spreadsheets \
+             (XLSX, XLSM, XLSB, XLS, ODS); DOCX, PPTX, ODT and EPUB; captions (VTT, SRT, SBV, TTML). Convert it to one of \
+             these.",
+        ),
+    }
+}
+
+/// Whether a document of this type can be made of a file. Among kinds of text, its owner knows best.
+fn can_be(format: Format, r#type: DocumentType) -> bool {
+    match r#type {
+        DocumentType::Pdf => format == Format::Pdf,
+        DocumentType::Csv => {
+            matches!(format, Format::Table | Format::Workbook | Format::Text | Format::Markdown)
+        }
+        DocumentType::Video => {
+            matches!(format, Format::Captions | Format::Text | Format::Markdown | Format::Json)
+        }
+        DocumentType::Txt => match format {
+            Format::Text
+            | Format::Markdown
+            | Format::Html
+            | Format::Json
+            | Format::Table
+            | Format::Captions
+            | Format::Package => true,
+            Format::Pdf | Format::Workbook | Format::LegacyOffice | Format::Binary => false,
+        },
+        DocumentType::Url => false,
     }
 }
 
@@ -84,23 +101,65 @@ impl Told {
 mod tests {
     use super::*;
 
+    const ZIP: &[u8] = b"PK\x03\x04";
+    const OLE2: &[u8] = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1";
+
     #[test]
-    fn a_file_is_told_by_its_first_bytes() {
-        let late = [&vec![b' '; SNIFFED - 5][..], b"%PDF-1.4"].concat();
-        let too_late = [&vec![b' '; SNIFFED - 4][..], b"%PDF-1.4"].concat();
-        for (head, kind) in [
-            (&b"%PDF-1.7\n\0\x01"[..], Some(Kind::Pdf)),
-            (b"junk before %PDF-1.4", Some(Kind::Pdf)),
-            (&late, Some(Kind::Pdf)),
-            (&too_late, Some(Kind::Text)),
-            (b"plain words", Some(Kind::Text)),
-            (b"gr\xfcn", Some(Kind::Text)),
-            (b"\xff\xfeh\0i\0", Some(Kind::Text)),
-            (b"\x89PNG\r\n\x1a\n", None),
-            (b"PK\x03\x04 a spreadsheet", None),
-            (b"a\0b", None),
+    fn a_file_becomes_a_document_of_the_type_that_it_shows() {
+        for (head, name, content_type, r#type, media_type) in [
+            (&b"%PDF-1.7\n\0\x01"[..], "called.txt", "text/plain", DocumentType::Pdf, "application/pdf"),
+            (b"plain words", "notes", "", DocumentType::Txt, "text/plain"),
+            (b"a,b", "table.csv", "application/octet-stream", DocumentType::Csv, "text/csv"),
+            (b"a\tb", "table.TSV", "", DocumentType::Csv, "text/tab-separated-values"),
+            (b"a,b", "table", "text/csv", DocumentType::Csv, "text/csv"),
+            (b"# Title", "read.md", "", DocumentType::Txt, "text/markdown"),
+            (b"<!DOCTYPE html>", "page.html", "text/html", DocumentType::Txt, "text/html"),
+            (b"{}", "data.json", "", DocumentType::Txt, "application/json"),
+            (b"WEBVTT\n", "talk.vtt", "", DocumentType::Video, "text/vtt"),
+            (ZIP, "book.epub", "", DocumentType::Txt, "application/epub+zip"),
+            (ZIP, "table.ods", "", DocumentType::Csv, "application/vnd.oasis.opendocument.spreadsheet"),
+            (OLE2, "table.xls", "", DocumentType::Csv, "application/vnd.ms-excel"),
         ] {
-            assert_eq!(Kind::of(head), kind, "{:?}", String::from_utf8_lossy(head));
+            let told =
+                Told::of(head, name, Some(content_type)).unwrap_or_else(|error| panic!("{name}: {error:?}"));
+            assert_eq!((told.r#type, told.media_type), (r#type, media_type), "{name}");
+            assert_eq!(told.document_name(), name);
         }
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_refused_with_what_to_do() {
+        for (head, name, what) in [
+            (&b"\x89PNG\r\n\x1a\n"[..], "scan.png", "DOCX"),
+            (b"a\0b", "a.bin", "PDF"),
+            (OLE2, "letter.doc", ".docx"),
+            (OLE2, "letter.docx", "without a password"),
+        ] {
+            let error = Told::of(head, name, None).err().unwrap();
+            assert_eq!(error.status, StatusCode::UNSUPPORTED_MEDIA_TYPE);
+            assert!(error.message.contains(what), "{name}: {}", error.message);
+        }
+    }
+
+    #[test]
+    fn the_type_that_is_given_must_fit_the_file() {
+        use DocumentType::{Csv, Pdf, Txt, Url, Video};
+        for (head, name, fitting) in [
+            (&b"%PDF-1.7"[..], "a.pdf", &[Pdf][..]),
+            (b"words", "a.txt", &[Txt, Csv, Video]),
+            (b"a,b", "a.csv", &[Txt, Csv]),
+            (b"# Title", "a.md", &[Txt, Csv, Video]),
+            (b"{}", "a.json", &[Txt, Video]),
+            (b"<html>", "a.html", &[Txt]),
+            (b"WEBVTT", "a.vtt", &[Txt, Video]),
+            (ZIP, "a.docx", &[Txt]),
+            (ZIP, "a.xlsx", &[Csv]),
+        ] {
+            let told = Told::of(head, name, None).unwrap_or_else(|error| panic!("{name}: {error:?}"));
+            for r#type in [Txt, Pdf, Csv, Video, Url] {
+                assert_eq!(told.unfit_for(r#type).is_none(), fitting.contains(&r#type), "{name} as {type}");
+            }
+        }
+        assert!(Told::nothing().unfit_for(Url).is_some_and(|message| message.contains("url")));
     }
 }

@@ -17,6 +17,7 @@ use futures::{StreamExt, stream};
 use lectern_shared::{
     blobs::{BlobError, Stored},
     db::documents::{NewDocument as Row, uploads},
+    format::SNIFFED,
     ids::{DocumentId, UserId},
     model::document::DocumentType,
     runtime::Runtime,
@@ -29,11 +30,13 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use self::{
     about::{About, Texts},
     form::{Form, Part, late},
-    kind::{SNIFFED, Told},
+    kind::Told,
 };
 use super::{
-    body::{PageSchema, SplitterSchema},
-    queue_new, source, view,
+    body::PageSchema,
+    queue_new, source,
+    splitter::SplitterSchema,
+    view,
     view::DocumentView,
 };
 use crate::{
@@ -61,14 +64,16 @@ pub(super) fn router() -> OpenApiRouter<AppState> {
 #[schema(as = Upload)]
 #[expect(dead_code, reason = "it is written down for the documentation only")]
 struct UploadSchema {
-    /// The file: a PDF, a text or a table; at most 100 MiB unless the service is set otherwise.
+    /// The file: PDF; text, Markdown, HTML, XML or JSON; a table (CSV, TSV) or a spreadsheet (XLSX, XLSM, XLSB, XLS, ODS); DOCX,
+    /// PPTX, ODT or EPUB; captions (VTT, SRT, SBV, TTML). At most 100 MiB unless the service is set otherwise.
     #[schema(value_type = String, format = Binary)]
     file: Vec<u8>,
     /// How to call the document. Without it, it is called like the file.
     #[schema(min_length = 1, max_length = 1_000, pattern = r"\S", value_type = String, required = false)]
     name: Option<String>,
-    /// `PDF`, `TXT` or `CSV`, where it is not what the file shows: a PDF by its content; of texts, a CSV by the end of its name
-    /// (`.csv`, `.tsv`) or its content type.
+    /// `PDF`, `TXT`, `CSV` or `VIDEO`, where it is not what the file shows: `PDF` for a PDF, `CSV` for tables and spreadsheets,
+    /// `VIDEO` for captions, else `TXT`. It must fit the file: a text can be a table or the transcript of a video too. A web page
+    /// is `TXT`; `URL` is for pages that are to be fetched.
     #[schema(value_type = UploadTypeSchema, required = false)]
     r#type: Option<DocumentType>,
     /// Anything worth saying of it.
@@ -96,13 +101,15 @@ enum UploadTypeSchema {
     Pdf,
     Txt,
     Csv,
+    Video,
 }
 
 /// Upload a document
 ///
 /// Makes a document of a file, and queues it to be ingested, as creating one does. The file is sent as the part `file` of a
-/// form; the other parts may come before or after it, and those that are not known are ignored. With an `Idempotency-Key`, the
-/// same request is one with the same file, name and other parts.
+/// form; the other parts may come before or after it, and those that are not known are ignored. What the file is, is told by its
+/// bytes first, then by its name, then by the content type of its part; one that cannot be read is a 415. With an
+/// `Idempotency-Key`, the same request is one with the same file, name and other parts.
 #[utoipa::path(
     post,
     path = "/documents/upload",
@@ -125,9 +132,9 @@ async fn upload(State(runtime): State<Runtime>, caller: Caller, request: Request
     let path = request.uri().path().to_owned();
     let form = Form::of(request).await?;
     let reading = Box::pin(receive(&runtime, &caller, form));
-    let Received { file, reservation, about } =
+    let Received { file, reservation, told, about } =
         tokio::time::timeout(LONGEST, reading).await.map_err(|_| late())??;
-    let once = key.once(&caller, &path, about.identity(&file).as_bytes());
+    let once = key.once(&caller, &path, about.identity(&told, &file).as_bytes());
     if let Some(answer) = once.earlier(&runtime).await? {
         return Ok(answer);
     }
@@ -145,7 +152,13 @@ async fn upload(State(runtime): State<Runtime>, caller: Caller, request: Request
         pages: about.pages,
         authorization_sealed: None,
     };
-    let stored = uploads::File { key: &file.key, bytes: file.bytes, sha256: &file.sha256 };
+    let stored = uploads::File {
+        key: &file.key,
+        bytes: file.bytes,
+        sha256: &file.sha256,
+        name: told.file_name.as_deref(),
+        mime: told.media_type,
+    };
     let mut tx = runtime.db.begin().await?;
     if !uploads::complete(&mut tx, &document, &stored, runtime.jobs.now()).await? {
         return Err(late());
@@ -160,6 +173,7 @@ async fn upload(State(runtime): State<Runtime>, caller: Caller, request: Request
 struct Received {
     file: Stored,
     reservation: Reservation,
+    told: Told,
     about: About,
 }
 
@@ -179,7 +193,8 @@ async fn receive(runtime: &Runtime, caller: &Caller, mut form: Form) -> Result<R
     let Some(Uploaded { stored, reservation, told }) = file else {
         return Err(texts.without_file());
     };
-    Ok(Received { file: stored, reservation, about: texts.read(&told)? })
+    let about = texts.read(&told)?;
+    Ok(Received { file: stored, reservation, told, about })
 }
 
 /// A file that is in the blob store.
@@ -203,10 +218,7 @@ async fn store(runtime: &Runtime, user: UserId, mut part: Part<'_>) -> Result<Up
         let field = FieldError { path: "file".to_owned(), message: "must not be empty".to_owned() };
         return Err(ApiError::invalid(vec![field]));
     }
-    let told = Told::of(&head, &name, content_type.as_deref()).ok_or_else(|| {
-        let message = "The file is neither a PDF nor text. Convert it to one of these.";
-        ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message)
-    })?;
+    let told = Told::of(&head, &name, content_type.as_deref())?;
     let reservation = Reservation::new(runtime, user).await?;
     let rest = stream::try_unfold(part, |mut part| async {
         match part.chunk().await {

@@ -11,7 +11,13 @@ async fn begun(db: &Db, user: UserId) -> NewDocument<'static> {
 }
 
 async fn complete(db: &Db, document: &NewDocument<'_>, now: u64) -> bool {
-    let file = File { key: "the/key", bytes: 5_000_000_000, sha256: &[7; 32] };
+    let file = File {
+        key: "the/key",
+        bytes: 5_000_000_000,
+        sha256: &[7; 32],
+        name: Some("Über.pdf"),
+        mime: "application/pdf",
+    };
     commit!(db, |tx| uploads::complete(tx, document, &file, at(now)))
 }
 
@@ -42,7 +48,10 @@ async fn an_upload_is_no_document_until_it_is_completed() {
         );
         let source = documents::source(&t.db, owner, id).await.unwrap().unwrap();
         assert_eq!((source.blob_key.as_deref(), source.content), (Some("the/key"), None), "{}", t.name);
+        let called = (Some("Über.pdf"), Some("application/pdf"));
+        assert_eq!((source.source_name.as_deref(), source.source_mime.as_deref()), called, "{}", t.name);
         let file = uploads::find(&t.db, owner, id).await.unwrap().unwrap();
+        assert_eq!((file.source_name.as_deref(), file.source_mime.as_deref()), called, "{}", t.name);
         assert_eq!((&*file.blob_key, file.source_bytes), ("the/key", 5_000_000_000), "{}", t.name);
         assert_eq!(file.source_sha256, [7; 32], "{}", t.name);
         assert!(uploads::find(&t.db, other, id).await.unwrap().is_none(), "{}", t.name);

@@ -1,0 +1,92 @@
+//! How a text is to be cut, as documents say it: under the names of today, and under those that text splitters had in the service
+//! before this one.
+
+use lectern_shared::model::document::{Splitter, SplitterType};
+use utoipa::ToSchema;
+
+use crate::extract::Fields;
+
+/// Passages of fewer characters or tokens say too little to be found.
+const SMALLEST_CHUNK: u32 = 20;
+const LARGEST_CHUNK: u32 = 20_000;
+
+/// Old names, in lower case.
+const OLD_NAMES: [(&str, SplitterType); 5] = [
+    ("recursivecharactertextsplitter", SplitterType::Recursive),
+    ("recursive_character", SplitterType::Recursive),
+    ("charactertextsplitter", SplitterType::Character),
+    ("tokentextsplitter", SplitterType::Token),
+    ("markdowntextsplitter", SplitterType::Markdown),
+];
+
+pub(super) fn read(fields: &mut Fields<'_>) -> Option<Splitter> {
+    fields.nested("splitter", read_fields).flatten()
+}
+
+fn read_fields(fields: &mut Fields<'_>) -> Option<Splitter> {
+    let named = read_type(fields);
+    let token = named.as_ref().is_some_and(|(r#type, _)| *r#type == SplitterType::Token);
+    let (default_size, default_overlap) = if token { (400, 60) } else { (1_600, 240) };
+    let size = either(fields, "chunk_size", "chunkSize");
+    let chunk_size = fields.count(size).unwrap_or(default_size);
+    if !(SMALLEST_CHUNK..=LARGEST_CHUNK).contains(&chunk_size) {
+        fields.refuse(size, format_args!("must be between {SMALLEST_CHUNK} and {LARGEST_CHUNK}"));
+    }
+    let overlap = either(fields, "chunk_overlap", "chunkOverlap");
+    let none = fields.get(overlap).is_some_and(|value| value == 0 || value == "0");
+    let given = if none { Some(0) } else { fields.count(overlap) };
+    let chunk_overlap = given.unwrap_or(default_overlap.min(chunk_size / 4));
+    if chunk_overlap > chunk_size / 2 {
+        fields.refuse(overlap, format_args!("must be at most half of {size}"));
+    }
+    let (r#type, given) = named?;
+    Some(Splitter { r#type, chunk_size, chunk_overlap, given })
+}
+
+/// The way of cutting, and the name it was given by when that is an old one.
+fn read_type(fields: &mut Fields<'_>) -> Option<(SplitterType, Option<String>)> {
+    let name = fields.get("type").and_then(|value| value.as_str()).unwrap_or_default().trim();
+    let lower = name.to_ascii_lowercase();
+    if let Some((_, r#type)) = OLD_NAMES.iter().find(|(old, _)| *old == lower) {
+        return Some((*r#type, Some(name.to_owned())));
+    }
+    match lower.parse() {
+        Ok(r#type) => Some((r#type, None)),
+        Err(_) => fields.choice("type", &SplitterType::choices()).map(|r#type| (r#type, None)),
+    }
+}
+
+/// The name that a field has today, unless it is given by the old one alone.
+fn either(fields: &Fields<'_>, name: &'static str, old: &'static str) -> &'static str {
+    if fields.get(name).is_none() && fields.get(old).is_some() { old } else { name }
+}
+
+/// How to cut a text into passages.
+#[derive(ToSchema)]
+#[schema(as = NewSplitter)]
+#[expect(dead_code, reason = "it is written down for the documentation only")]
+pub(super) struct SplitterSchema {
+    /// `recursive` and `character` cut at the largest semantic unit that fits, sizes in characters; `token` the same, sizes in
+    /// tokens; `markdown` along the structure of a Markdown text, sizes in characters.
+    ///
+    /// The old names `RecursiveCharacterTextSplitter` (or `recursive_character`), `CharacterTextSplitter`, `TokenTextSplitter` and
+    /// `MarkdownTextSplitter`, with `chunkSize` and `chunkOverlap`, are read as these; `ingestion.warnings` then says so.
+    r#type: SplitterTypeSchema,
+    /// The most that a passage holds. 400 for `token`, else 1600.
+    #[schema(minimum = 20, maximum = 20_000)]
+    chunk_size: Option<u32>,
+    /// How much of one passage's end the next one repeats: at most half of its size. 60 for `token`, else 240, and never more
+    /// than a quarter of the size.
+    chunk_overlap: Option<u32>,
+}
+
+/// A way to cut a text.
+#[derive(ToSchema)]
+#[schema(as = SplitterType, rename_all = "lowercase")]
+#[expect(dead_code, reason = "it is written down for the documentation only")]
+pub(super) enum SplitterTypeSchema {
+    Recursive,
+    Character,
+    Token,
+    Markdown,
+}

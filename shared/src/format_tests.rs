@@ -1,0 +1,228 @@
+use super::*;
+
+/// A zip archive's files, stored as they are, without the directory at its end.
+fn zip(entries: &[(&str, &str)]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (name, content) in entries {
+        bytes.extend(b"PK\x03\x04\x14\0\0\0\0\0\0\0\0\0\0\0\0\0");
+        bytes.extend(u32::try_from(content.len()).unwrap().to_le_bytes());
+        bytes.extend(u32::try_from(content.len()).unwrap().to_le_bytes());
+        bytes.extend(u16::try_from(name.len()).unwrap().to_le_bytes());
+        bytes.extend([0, 0]);
+        bytes.extend(name.bytes());
+        bytes.extend(content.bytes());
+    }
+    bytes
+}
+
+fn wide(text: &str) -> Vec<u8> {
+    text.encode_utf16().flat_map(u16::to_le_bytes).collect()
+}
+
+/// What something is whose name and media type are perhaps not known, which is written as an empty text.
+fn of<'a>(head: &[u8], name: &'a str, content_type: &'a str) -> Format {
+    let given = |text: &'a str| Some(text).filter(|text| !text.is_empty());
+    Format::detect(head, given(name), given(content_type), None)
+}
+
+#[test]
+fn bytes_win_over_names_and_media_types() {
+    let late = [&vec![b' '; PDF_BEGINS_WITHIN - 5][..], b"%PDF-1.4"].concat();
+    let too_late = [&vec![b' '; PDF_BEGINS_WITHIN - 4][..], b"%PDF-1.4"].concat();
+    for (head, name, content_type, format) in [
+        (&b"%PDF-1.7\n\0\x01"[..], "notes.txt", "text/plain", Format::Pdf),
+        (b"junk before %PDF-1.4", "", "", Format::Pdf),
+        (&late, "", "", Format::Pdf),
+        (&too_late, "", "", Format::Text),
+        (b"plain words", "report.pdf", "application/pdf", Format::Text),
+        (b"gr\xfcn", "", "application/octet-stream", Format::Text),
+        (b"\x89PNG\r\n\x1a\n", "scan.pdf", "application/pdf", Format::Binary),
+        (b"\x1f\x8b\x08\0", "data.csv", "text/csv", Format::Binary),
+        (b"\xff\xfb\x90dsome sound", "notes.txt", "text/plain", Format::Binary),
+        (b"{\\rtf1\\ansi Words}", "notes.txt", "text/plain", Format::Binary),
+        (b"a\0b", "notes.txt", "text/plain", Format::Binary),
+        (b"MZ\x90\0\x03\0", "", "", Format::Binary),
+        (b"<!DOCTYPE html><p>404", "data.csv", "text/csv", Format::Html),
+        (b"WEBVTT\n\n00:01.000 --> 00:02.000\nHi", "talk.txt", "text/plain", Format::Captions),
+    ] {
+        assert_eq!(of(head, name, content_type), format, "{} {name}", String::from_utf8_lossy(head));
+    }
+}
+
+#[test]
+fn kinds_of_text_are_told_by_name_and_then_by_media_type() {
+    for (head, name, content_type, format) in [
+        ("a,b\n1,2\n", "", "", Format::Text),
+        ("a,b\n1,2\n", "Report.CSV", "application/vnd.ms-excel", Format::Table),
+        ("a,b\n1,2\n", "report.txt", "text/csv", Format::Table),
+        ("a\tb\n1\t2\n", "export.xls", "", Format::Table),
+        ("a\tb\n", "export.tab", "text/plain", Format::Table),
+        ("# Title\n", "", "", Format::Text),
+        ("# Title\n", "README.md", "text/plain", Format::Markdown),
+        ("# Title\n", "README.md", "text/html", Format::Markdown),
+        ("# Title\n", "", "text/markdown", Format::Markdown),
+        ("[1] See below.\n", "", "", Format::Text),
+        ("{\"a\": 1}", "", "", Format::Text),
+        ("{\"a\": 1}", "", "application/ld+json", Format::Json),
+        ("{\"a\": 1}\n{\"a\": 2}\n", "rows.jsonl", "application/octet-stream", Format::Json),
+        ("Not found", "rows.json", "application/json", Format::Text),
+        ("<p>Not found", "rows.json", "text/html", Format::Html),
+        ("", "rows.json", "", Format::Json),
+        ("0:00:01.000,0:00:02.000\nHi", "talk.sbv", "", Format::Captions),
+        ("words", "", "text/vtt", Format::Captions),
+        ("words", "", "text/html", Format::Html),
+        ("words", "page.htm", "", Format::Html),
+        ("words", "feed.xml", "text/html", Format::Text),
+        ("words", "", "", Format::Text),
+        ("words", ".md", "", Format::Markdown),
+        ("words", "md", "", Format::Text),
+        ("%PD", "", "", Format::Text),
+    ] {
+        assert_eq!(of(head.as_bytes(), name, content_type), format, "{head:?} {name} {content_type}");
+    }
+}
+
+#[test]
+fn pages_are_told_by_their_first_element_after_whatever_may_stand_before_it() {
+    for (head, content_type, format) in [
+        ("  <!DOCTYPE HTML PUBLIC \"-//W3C//DTD\">", "text/plain", Format::Html),
+        ("\u{feff}<!doctype html>", "", Format::Html),
+        ("<!-- saved from a site --><html lang=\"en\">", "", Format::Html),
+        ("<?xml version=\"1.0\"?>\n<!DOCTYPE html PUBLIC \"…\">", "", Format::Html),
+        (
+            "<?xml version=\"1.0\"?><html xmlns=\"http://www.w3.org/1999/xhtml\">",
+            "application/xml",
+            Format::Html,
+        ),
+        ("<HEAD><title>Old</title>", "", Format::Html),
+        ("<body>", "", Format::Html),
+        ("<header>", "", Format::Text),
+        ("<header>", "text/html", Format::Html),
+        ("<!-- a comment that does not end", "text/html", Format::Html),
+        ("<!-- a comment that does not end", "", Format::Text),
+        ("<!DOCTYPE article SYSTEM \"docbook.dtd\"><article>", "application/xml", Format::Text),
+        ("<?xml version=\"1.0\"?><rss version=\"2.0\">", "text/html", Format::Text),
+        ("<feed xmlns=\"http://www.w3.org/2005/Atom\">", "application/atom+xml", Format::Text),
+        ("<?xml version=\"1.0\"?><tt xmlns=\"http://www.w3.org/ns/ttml\">", "text/xml", Format::Captions),
+        ("<h1 align=\"center\">Project</h1>", "", Format::Text),
+    ] {
+        assert_eq!(of(head.as_bytes(), "", content_type), format, "{head} {content_type}");
+    }
+}
+
+#[test]
+fn captions_are_told_by_a_number_and_the_times_after_it() {
+    for (head, captions) in [
+        ("1\n00:00:01,000 --> 00:00:02,500\nHi", true),
+        ("\u{feff}1\r\n00:00:01,000 --> 00:00:02,500 X1:10 X2:20\r\nHi", true),
+        ("7\n\n0:01.5-->0:02\nHi", true),
+        ("WEBVTT", true),
+        ("WEBVTT - a title", true),
+        ("WEBVTTS are files", false),
+        ("1\nA --> B\n", false),
+        ("Words\n00:00:01,000 --> 00:00:02,500\n", false),
+        ("1\n", false),
+    ] {
+        assert_eq!(of(head.as_bytes(), "", "") == Format::Captions, captions, "{head:?}");
+    }
+}
+
+#[test]
+fn text_of_two_bytes_a_character_is_text_when_it_says_so() {
+    let marked = |text: &str| [b"\xff\xfe", &wide(text)[..]].concat();
+    assert_eq!(of(&marked("words"), "", ""), Format::Text);
+    assert_eq!(of(&marked("a,b"), "report.csv", ""), Format::Table);
+    assert_eq!(of(&marked("<!DOCTYPE html>"), "", ""), Format::Html);
+    assert_eq!(of(&wide("words"), "", ""), Format::Binary);
+    for charset in ["UTF-16LE", "utf-16", "UCS-2"] {
+        assert_eq!(Format::detect(&wide("words"), None, None, Some(charset)), Format::Text, "{charset}");
+    }
+    assert_eq!(Format::detect(&wide("words"), None, None, Some("utf-8")), Format::Binary);
+    assert_eq!(Format::detect(b"\x89PNG\0", None, None, Some("utf-16")), Format::Binary);
+}
+
+#[test]
+fn archives_are_told_by_what_is_in_them_before_they_are_by_name() {
+    let types = ("[Content_Types].xml", "<Types/>");
+    let sheet = zip(&[types, ("xl/workbook.xml", "<workbook/>")]);
+    let text = zip(&[types, ("_rels/.rels", ""), ("word/document.xml", "")]);
+    let book = zip(&[("mimetype", "application/epub+zip")]);
+    let open_sheet = zip(&[("mimetype", "application/vnd.oasis.opendocument.spreadsheet")]);
+    let open_text = zip(&[("mimetype", "application/vnd.oasis.opendocument.text")]);
+    let unknown = zip(&[types]);
+    let excel = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
+    for (head, name, content_type, format) in [
+        (&sheet[..], "text.docx", "", Format::Workbook),
+        (&text, "table.xlsx", excel, Format::Package),
+        (&zip(&[("ppt/presentation.xml", "")]), "", "", Format::Package),
+        (&book, "table.xlsx", "", Format::Package),
+        (&open_sheet, "", "", Format::Workbook),
+        (&open_text, "table.ods", "", Format::Package),
+        (&unknown, "", "", Format::Package),
+        (&unknown, "Table.XLSB", "", Format::Workbook),
+        (&unknown, "", excel, Format::Workbook),
+        (&unknown, "text.docx", excel, Format::Package),
+        (&unknown[..6], "table.xlsx", "", Format::Workbook),
+        (b"PK\x05\x06\0\0", "", "", Format::Package),
+    ] {
+        assert_eq!(of(head, name, content_type), format, "{name} {content_type}");
+    }
+}
+
+#[test]
+fn old_office_files_are_told_apart_by_what_is_in_them_and_by_name() {
+    let ole2 = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\0\0\0\0".to_vec();
+    let excel = "application/vnd.ms-excel";
+    for (head, name, content_type, format) in [
+        (ole2.clone(), "", "", Format::LegacyOffice),
+        (ole2.clone(), "letter.doc", excel, Format::LegacyOffice),
+        (ole2.clone(), "table.XLS", "", Format::Workbook),
+        (ole2.clone(), "", excel, Format::Workbook),
+        ([ole2, wide("Workbook\0")].concat(), "letter.doc", "", Format::Workbook),
+    ] {
+        assert_eq!(of(&head, name, content_type), format, "{name} {content_type}");
+    }
+}
+
+#[test]
+fn a_files_media_type_is_told_by_its_name_and_then_by_its_sender() {
+    let excel = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
+    for (format, name, content_type, media_type) in [
+        (Format::Pdf, "called.txt", "text/plain", "application/pdf"),
+        (Format::Text, "notes", "text/html", "text/plain"),
+        (Format::Text, "feed.xml", "", "application/xml"),
+        (Format::Table, "table.TSV", "text/plain", "text/tab-separated-values"),
+        (Format::Table, "table", "text/x-csv", "text/x-csv"),
+        (Format::Captions, "talk.srt", "text/plain", "application/x-subrip"),
+        (Format::Captions, "talk", "", "text/vtt"),
+        (Format::Workbook, "table", excel, excel),
+        (Format::Workbook, "table", "", "application/octet-stream"),
+        (Format::Package, "letter.zip", "", "application/zip"),
+        (Format::Package, "book.epub", "application/zip", "application/epub+zip"),
+        (Format::Binary, "scan.png", "image/png", "application/octet-stream"),
+    ] {
+        assert_eq!(format.media_type(Some(name), Some(content_type)), media_type, "{format:?} {name}");
+    }
+    assert_eq!(extensions("text/csv"), ["csv"]);
+    assert!(extensions("text/plain").is_empty());
+}
+
+#[test]
+fn the_media_type_that_a_format_is_given_leads_back_to_it() {
+    for (head, name, content_type) in [
+        ("a,b", "", "text/csv"),
+        ("a,b", "report.xls", ""),
+        ("# T", "", "text/x-markdown"),
+        ("{}", "", "application/json"),
+        ("{}", "", "application/ld+json"),
+        ("<p>", "", "text/html"),
+        ("words", "", "text/vtt"),
+        ("words", "talk.sbv", ""),
+        ("PK\u{3}\u{4}", "", "application/vnd.ms-excel.sheet.macroenabled.12"),
+        ("words", "notes.txt", "application/octet-stream"),
+    ] {
+        let format = of(head.as_bytes(), name, content_type);
+        let media_type = format.media_type(Some(name), Some(content_type));
+        assert_eq!(of(head.as_bytes(), name, media_type), format, "{head} {name} {content_type}");
+    }
+}

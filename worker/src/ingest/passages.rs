@@ -1,0 +1,105 @@
+//! From a text to its passages.
+
+use std::ops::Range;
+
+use lectern_shared::model::{document::Splitter, place::Place};
+
+use crate::{
+    loaders::Extracted,
+    sandbox::Structure,
+    splitter::{self, Piece, Shape},
+};
+
+/// A passage and where it stands.
+pub(crate) struct Passage<'a> {
+    /// What it says: exactly the slice of the text that its place names.
+    pub(crate) text: &'a str,
+    /// Where it stands in the source.
+    pub(crate) place: Place,
+    /// Where it ends, in bytes of the text.
+    pub(crate) end: usize,
+}
+
+/// Cuts a text and hands out its passages in order.
+///
+/// What a passage repeats of the one before ends at a heading: a sentence of the section above would otherwise be told of the
+/// section that follows.
+///
+/// # Errors
+/// The first error of `each`, which ends the cutting.
+pub(crate) fn cut<E>(
+    extracted: &Extracted,
+    splitter: Option<&Splitter>,
+    mut each: impl FnMut(Passage<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    let text = extracted.text();
+    let shape = match extracted.structure {
+        _ if extracted.has_rows() => Shape::Rows,
+        Structure::Markdown => Shape::Markdown,
+        Structure::Plain => Shape::Prose,
+    };
+    let mut said = 0;
+    splitter::split(text, shape, splitter, |Piece { range, char_range }| {
+        let (range, char_range) = match extracted.last_heading_in(char_range.start + 1..said + 1) {
+            Some(heading) if heading < char_range.end => without_start(text, range, char_range, heading),
+            _ => (range, char_range),
+        };
+        said = char_range.end;
+        let end = range.end;
+        let text = text.get(range).unwrap_or_default();
+        each(Passage { text, place: extracted.place(char_range), end })
+    })
+}
+
+/// A passage that begins at `from`, a code point within it.
+fn without_start(
+    text: &str,
+    range: Range<usize>,
+    char_range: Range<u64>,
+    from: u64,
+) -> (Range<usize>, Range<u64>) {
+    let skipped = usize::try_from(from - char_range.start).unwrap_or(0);
+    let piece = text.get(range.clone()).unwrap_or_default();
+    let bytes = piece.char_indices().nth(skipped).map_or(0, |(at, _)| at);
+    (range.start + bytes..range.end, from..char_range.end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sandbox::{Mark, MarkKind};
+
+    #[test]
+    fn a_passage_repeats_nothing_from_above_its_heading() {
+        let section = |n: usize| {
+            let title = format!("## Section {n}");
+            format!("{title}\n\n{}\n\n", format!("Grün is told in section {n} only. ").repeat(25))
+        };
+        let text: String = (0..8).map(section).collect();
+        let mut extracted = Extracted::default();
+        extracted.push(&text, []);
+        extracted.structure = Structure::Markdown;
+        for n in 0..8 {
+            let at = text.find(&format!("## Section {n}")).unwrap();
+            let at = text[..at].chars().count() as u64;
+            let title = format!("Section {n}");
+            let Mark { at, what } = Mark { at, what: MarkKind::Heading { level: 2, title } };
+            extracted.mark(at, what);
+        }
+        let characters: Vec<char> = text.chars().collect();
+        let mut passages = 0;
+        let Ok(()) = cut(&extracted, None, |Passage { text, place, .. }| {
+            let heading = &place.heading.unwrap()[0];
+            for n in 0..8 {
+                let told = text.contains(&format!("section {n} only"));
+                assert!(!told || *heading == format!("Section {n}"), "{heading}: {text}");
+            }
+            let at = |offset: u64| usize::try_from(offset).unwrap();
+            let slice: String = characters[at(place.char_start)..at(place.char_end)].iter().collect();
+            assert_eq!(text, slice);
+            passages += 1;
+            Ok::<_, std::convert::Infallible>(())
+        });
+        assert!(passages >= 8, "{passages}");
+    }
+}

@@ -1,0 +1,284 @@
+//! Spreadsheets: XLSX, XLSM, XLSB, XLS and ODS.
+//!
+//! Every sheet is a section of its own. Its rows are written like those of delimited text, and numbered as in [`table`](super::table):
+//! by what the spreadsheet program shows, less the row of the header.
+
+mod cell;
+
+use std::{collections::VecDeque, io::Cursor};
+
+use calamine::{
+    Data, Ods, OdsError, Range, Reader, SheetType, SheetVisible, Style, Xls, XlsError, Xlsb, XlsbError, Xlsx,
+    XlsxError,
+};
+use zip::ZipArchive;
+
+use super::{
+    Output,
+    table::{RowWriter, SAMPLE_BYTES, SAMPLE_ROWS, find_header},
+};
+use crate::sandbox::{ParseError, ParseOptions, Stop};
+
+/// How an OLE2 file begins: an old workbook, or an encrypted new one.
+const OLE2: &[u8] = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1";
+/// Most bytes that the tables of a workbook may unpack to. More of them have more text than is taken.
+const MAX_UNPACKED: u64 = 1 << 30;
+
+/// Reads a workbook, sheet by sheet.
+pub(crate) fn parse(bytes: Vec<u8>, options: &ParseOptions, output: &mut Output<'_>) -> Result<(), Stop> {
+    if bytes.is_empty() {
+        return Err(ParseError::Empty.into());
+    }
+    let source = Cursor::new(bytes.as_slice());
+    let mut book = Book { writer: RowWriter::new(output), several: false, hidden: 0, unreadable: 0 };
+    match container(source.clone(), options)? {
+        Container::Xlsx => book.xlsx(source)?,
+        Container::Xlsb => book.xlsb(source)?,
+        Container::Ods => book.ods(source, options)?,
+        Container::Xls => book.xls(source)?,
+    }
+    book.finish()
+}
+
+/// The formats, as far as they are read differently.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Container {
+    Xlsx,
+    Xlsb,
+    Ods,
+    Xls,
+}
+
+fn container(source: Cursor<&[u8]>, options: &ParseOptions) -> Result<Container, ParseError> {
+    if source.get_ref().starts_with(OLE2) {
+        // Encrypted workbooks of every newer kind look alike from outside.
+        let is_encrypted = cfb::CompoundFile::open(source).is_ok_and(|file| file.exists("/EncryptedPackage"));
+        return if is_encrypted { Err(ParseError::PasswordRequired) } else { Ok(Container::Xls) };
+    }
+    let mut archive = ZipArchive::new(source).map_err(|_| ParseError::Damaged)?;
+    let (mut unpacked, mut names) = (0_u64, Vec::new());
+    for number in 0..archive.len() {
+        let file = archive.by_index_raw(number).map_err(|_| ParseError::Damaged)?;
+        // Other programs than those of offices may write what they like, but not under the names that are asked for.
+        let Ok(name) = file.name() else { continue };
+        let name = name.trim_start_matches('/').to_ascii_lowercase();
+        if name.ends_with(".xml") || name.ends_with(".bin") {
+            unpacked = unpacked.saturating_add(file.size());
+        }
+        names.push(name);
+    }
+    if unpacked > MAX_UNPACKED {
+        return Err(ParseError::TooLarge { limit: options.max_chars });
+    }
+    let has = |wanted: &str| names.iter().any(|name| name == wanted);
+    Ok(if has("xl/workbook.bin") {
+        Container::Xlsb
+    } else if has("content.xml") {
+        Container::Ods
+    } else {
+        Container::Xlsx
+    })
+}
+
+/// A cell that has something in it, at its row and column, both counted from 0.
+struct Cell {
+    row: u64,
+    column: usize,
+    text: String,
+}
+
+impl Cell {
+    fn new((row, column): (u32, u32), text: String) -> Option<Self> {
+        let column = usize::try_from(column).ok()?;
+        (!text.trim().is_empty()).then_some(Self { row: u64::from(row), column, text })
+    }
+}
+
+/// A workbook on its way to text.
+struct Book<'a, 'o> {
+    writer: RowWriter<'a, 'o>,
+    /// Whether there is more than one sheet.
+    several: bool,
+    /// Sheets that are hidden from those who open the workbook.
+    hidden: u64,
+    /// Cells that hold something which the format does not know.
+    unreadable: u64,
+}
+
+impl Book<'_, '_> {
+    /// The names of the sheets that have cells, in their order.
+    fn sheets(&mut self, all: &[calamine::Sheet]) -> Vec<String> {
+        let sheets = || all.iter().filter(|sheet| sheet.typ == SheetType::WorkSheet);
+        self.several = sheets().count() > 1;
+        self.hidden = sheets().filter(|sheet| sheet.visible != SheetVisible::Visible).count() as u64;
+        sheets().map(|sheet| sheet.name.clone()).collect()
+    }
+
+    fn xlsx(&mut self, source: Cursor<&[u8]>) -> Result<(), Stop> {
+        let mut book = Xlsx::new(source).map_err(|_| ParseError::Damaged)?;
+        for name in self.sheets(&book.sheets_metadata().to_vec()) {
+            let mut cells = match book.worksheet_cells_reader(&name) {
+                Ok(cells) => cells,
+                // A chart that is called a sheet.
+                Err(XlsxError::NotAWorksheet(_)) => continue,
+                Err(_) => return Err(ParseError::Damaged.into()),
+            };
+            let mut unreadable = 0;
+            self.sheet(&name, || {
+                loop {
+                    match cells.next_cell_with_style_id() {
+                        Ok(None) => return Ok(None),
+                        Ok(Some((cell, style))) => {
+                            let code = cells.styles().get(style).and_then(number_format);
+                            let text = cell::text(cell.get_value(), code);
+                            if let Some(cell) = Cell::new(cell.get_position(), text) {
+                                return Ok(Some(cell));
+                            }
+                        }
+                        // The reader stands within the cell and goes on with the next one.
+                        Err(
+                            XlsxError::CellError(_)
+                            | XlsxError::CellTAttribute(_)
+                            | XlsxError::ParseFloat(_)
+                            | XlsxError::Unexpected(_)
+                            | XlsxError::UnexpectedNode(_)
+                            | XlsxError::Unrecognized { .. },
+                        ) => unreadable += 1,
+                        Err(_) => return Err(ParseError::Damaged.into()),
+                    }
+                }
+            })?;
+            self.unreadable += unreadable;
+        }
+        Ok(())
+    }
+
+    fn xlsb(&mut self, source: Cursor<&[u8]>) -> Result<(), Stop> {
+        let mut book = Xlsb::new(source).map_err(|error| match error {
+            XlsbError::Password => ParseError::PasswordRequired,
+            _ => ParseError::Damaged,
+        })?;
+        for name in self.sheets(&book.sheets_metadata().to_vec()) {
+            let mut cells = book.worksheet_cells_reader(&name).map_err(|_| ParseError::Damaged)?;
+            self.sheet(&name, || {
+                while let Some(cell) = cells.next_cell().map_err(|_| ParseError::Damaged)? {
+                    let text = cell::text(cell.get_value(), None);
+                    if let Some(cell) = Cell::new(cell.get_position(), text) {
+                        return Ok(Some(cell));
+                    }
+                }
+                Ok(None)
+            })?;
+        }
+        Ok(())
+    }
+
+    fn ods(&mut self, source: Cursor<&[u8]>, options: &ParseOptions) -> Result<(), Stop> {
+        let mut book: Ods<_> = Ods::new(source).map_err(|error| match error {
+            OdsError::Password => ParseError::PasswordRequired,
+            OdsError::CellLimitExceeded { .. } => ParseError::TooLarge { limit: options.max_chars },
+            _ => ParseError::Damaged,
+        })?;
+        for name in self.sheets(&book.sheets_metadata().to_vec()) {
+            let range = book.worksheet_range(&name).map_err(|_| ParseError::Damaged)?;
+            self.range(&name, &range)?;
+        }
+        Ok(())
+    }
+
+    fn xls(&mut self, source: Cursor<&[u8]>) -> Result<(), Stop> {
+        let mut book: Xls<_> = Xls::new(source).map_err(|error| match error {
+            XlsError::Password => ParseError::PasswordRequired,
+            _ => ParseError::Damaged,
+        })?;
+        for name in self.sheets(&book.sheets_metadata().to_vec()) {
+            let range = book.worksheet_range(&name).map_err(|_| ParseError::Damaged)?;
+            self.range(&name, &range)?;
+        }
+        Ok(())
+    }
+
+    /// Writes a sheet that is in memory as a whole.
+    fn range(&mut self, name: &str, range: &Range<Data>) -> Result<(), Stop> {
+        let (top, left) = range.start().unwrap_or_default();
+        let mut cells = range.used_cells().filter_map(|(row, column, value)| {
+            let row = u32::try_from(row).ok()?.checked_add(top)?;
+            let column = u32::try_from(column).ok()?.checked_add(left)?;
+            Cell::new((row, column), cell::text(value, None))
+        });
+        self.sheet(name, || Ok(cells.next()))
+    }
+
+    /// Writes a sheet, row by row, from cells that come in their order.
+    fn sheet(
+        &mut self,
+        name: &str,
+        mut next: impl FnMut() -> Result<Option<Cell>, Stop>,
+    ) -> Result<(), Stop> {
+        // Most readers must not be asked again once they have said that they are at the end.
+        let mut ended = false;
+        let mut next = || {
+            let cell = if ended { None } else { next()? };
+            ended = cell.is_none();
+            Ok::<_, Stop>(cell)
+        };
+        let (mut first, mut bytes) = (VecDeque::new(), 0);
+        let mut sample: Vec<(u64, Vec<String>)> = Vec::new();
+        while bytes < SAMPLE_BYTES
+            && let Some(cell) = next()?
+        {
+            bytes += cell.text.len();
+            if sample.last().is_none_or(|(row, _)| *row != cell.row) {
+                sample.push((cell.row, Vec::new()));
+            }
+            if let Some((_, row)) = sample.last_mut() {
+                row.resize(row.len().max(cell.column + 1), String::new());
+                if let Some(place) = row.get_mut(cell.column) {
+                    place.clone_from(&cell.text);
+                }
+            }
+            first.push_back(cell);
+            if sample.len() > SAMPLE_ROWS {
+                break;
+            }
+        }
+        if sample.len() > SAMPLE_ROWS {
+            sample.pop();
+        }
+        self.writer.title(name, self.several);
+        self.writer.table(find_header(&sample));
+        drop(sample);
+        let mut current = None;
+        while let Some(Cell { row, column, text }) = match first.pop_front() {
+            Some(cell) => Some(cell),
+            None => next()?,
+        } {
+            if current != Some(row) {
+                self.writer.row(row);
+                current = Some(row);
+            }
+            self.writer.field(column, &text)?;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<(), Stop> {
+        if self.hidden > 0 {
+            let message = "Some sheets are hidden in the workbook. They were read like the others.";
+            self.writer.warn("hidden_sheets", message, self.hidden)?;
+        }
+        if self.unreadable > 0 {
+            let message = "Some cells hold a value of an unknown kind and were left out.";
+            self.writer.warn("unreadable_cells", message, self.unreadable)?;
+        }
+        if self.writer.finish()? { Ok(()) } else { Err(ParseError::Empty.into()) }
+    }
+}
+
+/// How a style shows numbers.
+fn number_format(style: &Style) -> Option<&str> {
+    style.number_format.as_ref().map(|format| format.format_code.as_str())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,159 @@
+//! Small scripts in the place of a real recogniser.
+
+use std::{fs, os::unix::fs::PermissionsExt, path::Path, time::Duration};
+
+use tempfile::TempDir;
+
+use super::*;
+
+/// A script that is run as `script ARGUMENTS…`, with the usual places for programs.
+struct Script {
+    folder: TempDir,
+}
+
+impl Script {
+    fn new(body: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("recognise");
+        fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        Self { folder }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    fn ocr(&self, arguments: &[&str]) -> Ocr {
+        self.patient(arguments, Duration::from_secs(30))
+    }
+
+    fn patient(&self, arguments: &[&str], timeout: Duration) -> Ocr {
+        let mut command = vec![self.path("recognise")];
+        command.extend(arguments.iter().map(|word| (*word).to_owned()));
+        Ocr::new(OcrSettings { command, timeout, environment: environment() })
+    }
+}
+
+fn environment() -> Vec<(String, String)> {
+    vec![("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned())]
+}
+
+async fn read(ocr: &Ocr, image: &str) -> Result<String, OcrError> {
+    ocr.read(image.as_bytes().to_vec()).await
+}
+
+#[tokio::test]
+async fn the_image_comes_by_standard_input_and_its_text_by_standard_output() {
+    let script = Script::new("cat");
+    assert_eq!(
+        read(&script.ocr(&[]), "what the \u{fb01}le says \r\n\u{c}").await.unwrap(),
+        "what the file says"
+    );
+}
+
+#[tokio::test]
+async fn a_command_that_names_the_input_gets_a_file_that_is_gone_afterwards() {
+    let script = Script::new(r#"cat "$2"; printf ' of %s' "$2" >&1; printf %s "$2" > "$3""#);
+    let noted = script.path("noted");
+    let ocr = script.ocr(&["--image", "{input}", &noted]);
+    let said = read(&ocr, "an image").await.unwrap();
+    let file = fs::read_to_string(noted).unwrap();
+    assert_eq!(said, format!("an image of {file}"));
+    assert_eq!(Path::new(&file).extension(), Some("png".as_ref()));
+    assert!(!Path::new(&file).exists());
+}
+
+#[tokio::test]
+async fn nothing_of_the_services_environment_is_passed_on_but_what_is_named() {
+    let script = Script::new("env");
+    let said = read(&script.ocr(&[]), "").await.unwrap();
+    let mut names: Vec<_> = said.lines().filter_map(|line| Some(line.split_once('=')?.0)).collect();
+    names.retain(|name| !["PWD", "SHLVL", "_", "OLDPWD"].contains(name));
+    names.sort_unstable();
+    assert_eq!(names, ["OMP_THREAD_LIMIT", "PATH"]);
+}
+
+#[tokio::test]
+async fn a_command_that_fails_is_told_from_a_blank_page() {
+    let error = read(&Script::new("echo half a page; exit 3").ocr(&[]), "").await.unwrap_err();
+    assert!(matches!(error, OcrError::Failed(status) if status.code() == Some(3)));
+    assert_eq!(read(&Script::new("exit 0").ocr(&[]), "").await.unwrap(), "");
+}
+
+#[tokio::test]
+async fn a_command_that_reads_nothing_and_complains_a_lot_is_no_trouble() {
+    let script = Script::new("exec <&-; head -c 1000000 /dev/zero >&2; echo done");
+    assert_eq!(read(&script.ocr(&[]), &"x".repeat(1 << 20)).await.unwrap(), "done");
+}
+
+#[tokio::test]
+async fn a_command_that_says_too_much_is_cut_short() {
+    let error = read(&Script::new("yes text").ocr(&[]), "").await.unwrap_err();
+    assert!(matches!(error, OcrError::TooMuch));
+}
+
+#[tokio::test]
+async fn a_command_that_takes_too_long_ends_with_everything_that_it_started() {
+    let script = Script::new(r#"sleep 1000 & printf %s "$!" > "$1"; wait"#);
+    let noted = script.path("noted");
+    let error = read(&script.patient(&[&noted], Duration::from_secs(2)), "").await.unwrap_err();
+    assert!(matches!(error, OcrError::TooSlow));
+    let id: i32 = fs::read_to_string(noted).unwrap().parse().unwrap();
+    let grandchild = Pid::from_raw(id).unwrap();
+    // Killed at once; how soon somebody takes notice of it is the system's affair.
+    for _ in 0..1_000 {
+        let state = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+        if rustix::process::test_kill_process(grandchild).is_err() || state.contains(") Z ") {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("what the command started is still running");
+}
+
+#[tokio::test]
+async fn a_program_is_found_as_a_shell_would_find_it() {
+    let named = |name: &str| {
+        Ocr::new(OcrSettings {
+            command: vec![name.to_owned()],
+            timeout: Duration::from_secs(1),
+            environment: environment(),
+        })
+    };
+    assert!(named("sh").program().is_some_and(|path| path.is_absolute()));
+    assert_eq!(named("no-such-recogniser").program(), None);
+    assert_eq!(named("/etc/passwd").program(), None);
+    let error = read(&named("no-such-recogniser"), "").await.unwrap_err();
+    assert!(matches!(error, OcrError::Start(_)));
+}
+
+#[tokio::test]
+async fn recognised_text_takes_the_place_of_less_and_is_counted() {
+    let script = Script::new("cat");
+    let ocr = script.ocr(&[]);
+    let mut recognition = Recognition::new(Some(&ocr));
+    recognition.image(1, b"a page that was scanned".to_vec()).await;
+    assert_eq!(recognition.text("1".to_owned()), "a page that was scanned");
+    assert_eq!(recognition.text("a page of text".to_owned()), "a page of text");
+    recognition.image(3, b"l1ttle".to_vec()).await;
+    assert_eq!(recognition.text("little, but written".to_owned()), "little, but written");
+    let warnings = recognition.warnings();
+    assert_eq!(warnings.len(), 1);
+    assert_eq!((warnings[0].code.as_str(), warnings[0].count), ("ocr_pages", 1));
+}
+
+#[tokio::test]
+async fn a_command_that_keeps_failing_is_not_asked_for_ever() {
+    let script = Script::new(r#"echo asked >> "$1"; exit 1"#);
+    let noted = script.path("noted");
+    let ocr = script.ocr(&[&noted]);
+    let mut recognition = Recognition::new(Some(&ocr));
+    for page in 1..=20 {
+        recognition.image(page, Vec::new()).await;
+        assert_eq!(recognition.text(String::new()), "");
+    }
+    assert_eq!(fs::read_to_string(noted).unwrap().lines().count(), 5);
+    let warnings = recognition.warnings();
+    assert_eq!((warnings[0].code.as_str(), warnings[0].count), ("ocr_failed", 20));
+}

@@ -1,0 +1,102 @@
+//! How a file would be read and cut, without a service: for operators and for measuring.
+
+use std::path::Path;
+
+use lectern_shared::{
+    config::Settings,
+    embed::approximate_tokens,
+    model::{
+        document::{DocumentType, PageRange},
+        job::{SourceInfo, Warning},
+        place::Place,
+    },
+};
+use serde::Serialize;
+use tokio::fs::File;
+
+use crate::{
+    hold::ProgressReporter,
+    ingest::{Failure, passages},
+    loaders::{self, Download, Fetched, LoadContext, PdfEngine},
+    sandbox::{Sandbox, SandboxConfig},
+};
+
+/// What a file says, as the service would read it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Preview {
+    /// What was learnt of it.
+    pub source: SourceInfo,
+    /// Pages read, for files that have pages.
+    pub pages: Option<u32>,
+    /// What was gone past.
+    pub warnings: Vec<Warning>,
+    /// The text.
+    pub text: String,
+    /// The passages that it would be searched by.
+    pub passages: Vec<Passage>,
+}
+
+/// A passage.
+#[derive(Debug, Serialize)]
+pub struct Passage {
+    /// Where it stands.
+    pub place: Place,
+    /// Roughly how many tokens it has.
+    pub tokens: usize,
+    /// What it says.
+    pub text: String,
+}
+
+/// Reads a file as a document of this type would be read, in the same child process and within the same limits.
+///
+/// # Errors
+/// The code and the message that the document's owner would see.
+pub async fn read(path: &Path, r#type: DocumentType, settings: &Settings) -> Result<Preview, String> {
+    let limits = &settings.limits;
+    let told = |failure: Failure| {
+        let error = failure.into_error();
+        format!("{}: {}", error.code, error.message)
+    };
+    let file = File::open(path).await.map_err(|error| format!("{}: {error}", path.display()))?;
+    let bytes = file.metadata().await.map_err(|error| error.to_string())?.len();
+    let download = Download {
+        file,
+        bytes,
+        content_type: None,
+        charset: None,
+        url: None,
+        name: path.file_name().map(|name| name.to_string_lossy().into_owned()),
+    };
+    let config = SandboxConfig::within(limits, 1).map_err(|error| error.to_string())?;
+    let sandbox = Sandbox::new(config);
+    let pdf = PdfEngine::choose(&settings.pdf, &sandbox).await.map_err(|error| error.to_string())?;
+    let context = LoadContext {
+        sandbox: &sandbox,
+        limits,
+        pages: PageRange::default(),
+        pdf: &pdf,
+        progress: &ProgressReporter::new(),
+    };
+    let extracted =
+        loaders::load(r#type, Fetched::Download(Box::new(download)), &context).await.map_err(told)?;
+    let work = tokio::task::spawn_blocking(move || {
+        let mut passages = Vec::new();
+        let Ok(()) = passages::cut(&extracted, None, |passage| {
+            passages.push(Passage {
+                place: passage.place,
+                tokens: approximate_tokens(passage.text),
+                text: passage.text.to_owned(),
+            });
+            Ok::<_, std::convert::Infallible>(())
+        });
+        Preview {
+            source: extracted.source.clone(),
+            pages: extracted.pages,
+            warnings: extracted.warnings.clone(),
+            text: extracted.text().to_owned(),
+            passages,
+        }
+    });
+    work.await.map_err(|error| error.to_string())
+}

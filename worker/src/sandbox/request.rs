@@ -1,0 +1,72 @@
+//! What a parse is asked to do.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// How a document's bytes are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Kind {
+    /// Portable Document Format.
+    Pdf,
+    /// A web page.
+    Html,
+    /// Delimited text: CSV and its relatives.
+    Table,
+    /// A spreadsheet file: XLSX, XLSM, XLSB, XLS, ODS.
+    Workbook,
+    /// Another office document in a ZIP package, or in the container of older ones: DOCX, PPTX, ODT, ODP, EPUB.
+    Package,
+    /// JSON, or JSON Lines.
+    Json,
+}
+
+/// One document to parse.
+#[derive(Debug)]
+pub struct ParseRequest<R> {
+    /// How to read the bytes.
+    pub kind: Kind,
+    /// The bytes, read to their end.
+    pub source: R,
+    /// What to read of them.
+    pub options: ParseOptions,
+}
+
+/// What to read of a document, and what is known of it besides its bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ParseOptions {
+    /// PDF: first page to read, counted from 1; the first one if absent.
+    pub from_page: Option<u32>,
+    /// PDF: last page to read, inclusive; the last one if absent or beyond the end.
+    pub to_page: Option<u32>,
+    /// The most pages that may be selected.
+    pub max_pages: u32,
+    /// The most text that may come out, in characters (Unicode code points).
+    pub max_chars: u64,
+    /// The encoding that the server named.
+    pub charset: Option<String>,
+    /// Where it came from, for what its links are relative to.
+    pub url: Option<String>,
+    /// The file's name.
+    pub name: Option<String>,
+    /// PDF: the pdfium library; without one the built-in engine reads.
+    pub pdfium: Option<PathBuf>,
+    /// PDF: whether pages without text are handed out as images.
+    pub images: bool,
+}
+
+impl Default for ParseOptions {
+    fn default() -> Self {
+        Self {
+            from_page: None,
+            to_page: None,
+            max_pages: 5_000,
+            max_chars: 20_000_000,
+            charset: None,
+            url: None,
+            name: None,
+            pdfium: None,
+            images: false,
+        }
+    }
+}
