@@ -60,9 +60,8 @@ def outcome(out, err):
         warnings = ",".join(f"{w['code']}×{w['count']}" for w in preview["warnings"])
         pages = f"{preview['pages']} p., " if preview["pages"] else ""
         return preview, f"{pages}{len(preview['text'])} chars, {len(preview['passages'])} passages {warnings}"
-    last = err.decode(errors="replace").strip().splitlines()
-    said = re.search(r"(\w+): (.*)", re.sub(r"\x1b\[[0-9;]*m", "", last[-1].split("ERROR", 1)[-1])) if last else None
-    return None, said.group(1) if said else "?"
+    said = re.findall(r"\b([a-z_]+): [A-Z]", err.decode(errors="replace"))
+    return None, said[-1] if said else "?"
 
 
 def main():

@@ -31,6 +31,9 @@ const MIB: usize = 1024 * 1024;
 /// What a service may hold at its worst, in bytes: that of tests is a debug build, and holds several documents at once.
 const PEAK: u64 = 1_024 * MIB as u64;
 
+/// What endless bodies are made of.
+static RUN: [u8; 64 * 1024] = [b'x'; 64 * 1024];
+
 /// A source, how it is called, and the codes that it may end with.
 struct Case {
     r#type: &'static str,
@@ -121,14 +124,14 @@ async fn hostile_pdfs_fail_while_others_are_ingested(mode: Mode) {
         case("PDF", serve("nested-object", nested_object()), nothing_or_crash),
         case(
             "PDF",
-            serve("flate-bomb", flate_bomb("/FlateDecode", deflated_run(b' ', 1_024 * MIB))),
+            serve("flate-bomb", flate_bomb("/FlateDecode", &deflated_run(b' ', 1_024 * MIB))),
             nothing_or_crash,
         ),
         case(
             "PDF",
             serve(
                 "flate-bomb-in-bomb",
-                flate_bomb("[/FlateDecode /FlateDecode]", deflated_again(&deflated_run(b' ', 1_024 * MIB))),
+                flate_bomb("[/FlateDecode /FlateDecode]", &deflated_again(&deflated_run(b' ', 1_024 * MIB))),
             ),
             nothing_or_crash,
         ),
@@ -159,9 +162,9 @@ fn nested_object() -> Vec<u8> {
     pdf.finish()
 }
 
-fn flate_bomb(filter: &str, data: Vec<u8>) -> Vec<u8> {
+fn flate_bomb(filter: &str, data: &[u8]) -> Vec<u8> {
     let mut pdf = PdfBuilder::new();
-    let content = pdf.add_stream(&format!("/Filter {filter}"), &data);
+    let content = pdf.add_stream(&format!("/Filter {filter}"), data);
     pdf.add_page_with("<< >>", &format!("{content} 0 R"));
     pdf.finish()
 }
@@ -222,7 +225,7 @@ async fn hostile_servers_are_left_while_others_are_read(mode: Mode) {
     });
     let captions = serve_stream(&web, "/endless.vtt", "text/vtt", || {
         let head = Bytes::from_static(b"WEBVTT\n\n00:00.000 --> 00:09.000\n");
-        stream::iter([head]).chain(stream::repeat(Bytes::from_static(&[b'x'; 64 * 1024])))
+        stream::iter([head]).chain(stream::repeat(Bytes::from_static(&RUN)))
     });
     let cases = vec![
         case("TXT", bomb, &["too_large"]),
@@ -239,10 +242,9 @@ async fn hostile_servers_are_left_while_others_are_read(mode: Mode) {
 
 /// A body of so many bytes, which notes how many of them were asked for.
 fn run_of(bytes: usize, sent: Arc<AtomicU64>) -> impl Stream<Item = Bytes> + Send {
-    const PIECE: usize = 64 * 1024;
-    stream::iter(0..bytes / PIECE).map(move |_| {
-        sent.fetch_add(PIECE as u64, Ordering::Relaxed);
-        Bytes::from_static(&[b'x'; PIECE])
+    stream::iter(0..bytes / RUN.len()).map(move |_| {
+        sent.fetch_add(RUN.len() as u64, Ordering::Relaxed);
+        Bytes::from_static(&RUN)
     })
 }
 
@@ -277,7 +279,7 @@ async fn hostile_files_of_other_kinds_fail_while_others_are_ingested(mode: Mode)
     let (service, client, web) = start(mode, &settings).await;
     let line = serve_stream(&web, "/line.csv", "text/csv", || {
         // 100 MB without a line's end.
-        stream::iter(0..1_000).map(|_| Bytes::from_static(&[b'x'; 100_000]))
+        stream::iter(0..1_600).map(|_| Bytes::from_static(&RUN))
     });
     let document = "application/vnd.openxmlformats-officedocument.wordprocessingml.document";
     let workbook = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";

@@ -139,7 +139,11 @@ async fn what_cannot_be_ingested_fails_with_a_code_and_a_sentence_and_the_worker
         ("TXT", web.serve("/blank", "text/plain", " \n\t "), "no_extractable_text"),
         (
             "URL",
-            web.serve("/shell", "text/html", "<html><body><div id=root></div><script src=/app.js></script></body></html>"),
+            web.serve(
+                "/shell",
+                "text/html",
+                "<html><body><div id=root></div><script src=/app.js></script></body></html>",
+            ),
             "no_extractable_text",
         ),
         (

@@ -52,8 +52,11 @@ fn with(library: PathBuf) -> ParseOptions {
 }
 
 fn texts(frames: &[Frame]) -> Vec<&str> {
-    let text = |frame| if let &Frame::Page { ref text, .. } = frame { Some(text.as_str()) } else { None };
-    frames.iter().filter_map(text).collect()
+    let texts = frames.iter().filter_map(|frame| match frame {
+        Frame::Page { text, .. } => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect()
 }
 
 /// Pages that show nothing but a dark square.

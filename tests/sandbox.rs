@@ -81,7 +81,8 @@ async fn code_of(config: SandboxConfig, bytes: &[u8], options: ParseOptions) -> 
     let sandbox = Sandbox::new(config);
     let outcome = collect(&sandbox, bytes, options).await;
     let good =
-        collect(&Sandbox::new(self::config()), &pdf_with_pages(&["still here"]), ParseOptions::default()).await;
+        collect(&Sandbox::new(self::config()), &pdf_with_pages(&["still here"]), ParseOptions::default())
+            .await;
     assert_eq!(good.unwrap().text(), "still here");
     outcome.err().map(|error| error.code())
 }
@@ -339,7 +340,8 @@ async fn bytes_that_cannot_be_read_to_their_end_are_never_taken_for_the_whole_fi
 async fn a_parse_waits_for_a_place_and_gets_that_of_a_dropped_one() {
     let sandbox = Sandbox::new(SandboxConfig { max_parallel: 1, ..config() });
     let pdf = pdf_with_pages(&["patience"]);
-    let request = || ParseRequest { kind: Kind::Pdf, source: pdf.as_slice(), options: ParseOptions::default() };
+    let request =
+        || ParseRequest { kind: Kind::Pdf, source: pdf.as_slice(), options: ParseOptions::default() };
     let first = sandbox.parse(request()).await.unwrap();
     let mut second = Box::pin(sandbox.parse(request()));
     tokio::select! {

@@ -158,7 +158,10 @@ fn assert_under_headings(passages: &[Value]) {
         let text = passage["text"].as_str().expect("text");
         for n in (1..=8).filter(|n| text.contains(&format!("told in section {n} only"))) {
             let heading = &passage["place"]["heading"];
-            assert_eq!(*heading, json!(["Handbook", format!("Section {n}")]), "{text}");
+            // The first one may begin above the first section.
+            let above = text.starts_with("# Handbook");
+            let path = if above { json!(["Handbook"]) } else { json!(["Handbook", format!("Section {n}")]) };
+            assert_eq!(*heading, path, "{text}");
         }
     }
 }
@@ -258,7 +261,10 @@ async fn passages_of_a_pdf_name_the_pages_they_stand_on(mode: Mode) {
     let (_service, client) = signed_up(mode).await;
     let web = Web::start().await;
     let page = |n: usize| {
-        (0..25).map(|line| format!("Sentence {line} stands on page number {n} of it.\n")).collect::<String>()
+        (0..25)
+            .map(|line| format!("Sentence {line} stands on page number {n} of it."))
+            .collect::<Vec<_>>()
+            .join("\n")
     };
     let pages: Vec<String> = (1..=12).map(page).collect();
     let pages: Vec<&str> = pages.iter().map(String::as_str).collect();

@@ -6,7 +6,7 @@ use lectern_shared::{
     embed::approximate_tokens,
     model::document::{Splitter, SplitterType},
 };
-use text_splitter::{Characters, ChunkConfig, ChunkSizer, MarkdownSplitter, TextSplitter};
+use text_splitter::{ChunkConfig, ChunkSizer, MarkdownSplitter, TextSplitter};
 
 /// Tokens of a passage unless the document says otherwise.
 const DEFAULT_TOKENS: usize = 400;
@@ -33,12 +33,33 @@ pub(crate) struct Piece {
     pub(crate) char_range: Range<u64>,
 }
 
-struct Tokens;
+/// Bytes that are at least one token, blanks or not: a passage of megabytes of blanks is none either.
+const BYTES_PER_TOKEN: usize = 64;
+/// Bytes that are at least one character.
+const BYTES_PER_CHARACTER: usize = 4;
+
+/// Counts tokens. What is larger than a passage by its bytes alone is not looked through: a text without any boundary would
+/// be, as a whole, for each of its passages.
+struct Tokens {
+    capacity: usize,
+}
 
 impl ChunkSizer for Tokens {
     fn size(&self, chunk: &str) -> usize {
-        // Blanks are no tokens, but a passage of megabytes of them is none either.
-        approximate_tokens(chunk).max(chunk.len() / 64)
+        let least = chunk.len() / BYTES_PER_TOKEN;
+        if least > self.capacity { least } else { approximate_tokens(chunk).max(least) }
+    }
+}
+
+/// Counts characters, like [`Tokens`].
+struct Letters {
+    capacity: usize,
+}
+
+impl ChunkSizer for Letters {
+    fn size(&self, chunk: &str) -> usize {
+        let least = chunk.len() / BYTES_PER_CHARACTER;
+        if least > self.capacity { least } else { chunk.chars().count() }
     }
 }
 
@@ -62,19 +83,19 @@ pub(crate) fn split<E>(
     let overlap = overlap.min(capacity - 1);
     match kind {
         SplitterType::Token if shape == Shape::Markdown => {
-            let splitter = MarkdownSplitter::new(config(capacity, overlap, Tokens));
+            let splitter = MarkdownSplitter::new(config(capacity, overlap, Tokens { capacity }));
             splitter.chunk_char_indices(text).map(piece).try_for_each(each)
         }
-        SplitterType::Token => TextSplitter::new(config(capacity, overlap, Tokens))
+        SplitterType::Token => TextSplitter::new(config(capacity, overlap, Tokens { capacity }))
             .chunk_char_indices(text)
             .map(piece)
             .try_for_each(each),
         SplitterType::Recursive | SplitterType::Character => {
-            let splitter = TextSplitter::new(config(capacity, overlap, Characters));
+            let splitter = TextSplitter::new(config(capacity, overlap, Letters { capacity }));
             splitter.chunk_char_indices(text).map(piece).try_for_each(each)
         }
         SplitterType::Markdown => {
-            let splitter = MarkdownSplitter::new(config(capacity, overlap, Characters));
+            let splitter = MarkdownSplitter::new(config(capacity, overlap, Letters { capacity }));
             splitter.chunk_char_indices(text).map(piece).try_for_each(each)
         }
     }

@@ -372,7 +372,11 @@ pub(super) fn shortened(mut trace: Value, largest: usize) -> Value {
 mod tests {
     use std::collections::BTreeSet;
 
-    use lectern_shared::{db::Json, model::document::{Chunk, DocumentType}, search::Passage};
+    use lectern_shared::{
+        db::Json,
+        model::document::{Chunk, DocumentType},
+        search::Passage,
+    };
     use utoipa::{
         PartialSchema,
         openapi::{RefOr, Schema},

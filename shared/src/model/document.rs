@@ -315,7 +315,10 @@ mod tests {
             ("https://a.example,,https://b.example,", &["https://a.example", "https://b.example"]),
             ("https://a.example/1,2,3", &["https://a.example/1,2,3"]),
             ("https://a.example/1,", &["https://a.example/1,"]),
-            ("https://a.example/1,2, https://b.example/é,é", &["https://a.example/1,2", "https://b.example/é,é"]),
+            (
+                "https://a.example/1,2, https://b.example/é,é",
+                &["https://a.example/1,2", "https://b.example/é,é"],
+            ),
             ("https://a.example/x?to=https://b.example", &["https://a.example/x?to=https://b.example"]),
             ("https://a.example,ftp://b.example", &["https://a.example,ftp://b.example"]),
             ("", &[""]),

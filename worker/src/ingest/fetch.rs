@@ -7,7 +7,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use lectern_shared::{
     blobs::BlobError,
     egress::{Limits, Request, Response},
-    model::document::{DocumentType, Source, SourceAuthorization, SourceState, addresses},
+    model::document::{Source, SourceAuthorization, SourceState, addresses},
     runtime::Runtime,
     secrets::Place,
 };
@@ -147,20 +147,13 @@ async fn stored(
     }
     file.flush().await?;
     file.rewind().await?;
-    let content_type = match source.r#type {
-        DocumentType::Pdf => Some("application/pdf"),
-        DocumentType::Csv => Some("text/csv"),
-        DocumentType::Txt => Some("text/plain"),
-        DocumentType::Url | DocumentType::Video => None,
-    };
-    let content_type = content_type.map(str::to_owned);
     Ok(Fetched::Download(Box::new(Download {
         file,
         bytes,
-        content_type,
+        content_type: source.source_mime.clone(),
         charset: None,
         url: None,
-        name: None,
+        name: source.source_name.clone(),
     })))
 }
 

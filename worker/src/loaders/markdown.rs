@@ -54,7 +54,8 @@ pub(super) fn headings(text: &str) -> Vec<Mark> {
     for (event, range) in Parser::new_ext(text, Options::ENABLE_TABLES).into_offset_iter() {
         match event {
             Event::Start(Tag::Heading { .. }) => {
-                characters += text.get(bytes..range.start).map_or(0, |skipped| skipped.chars().count() as u64);
+                characters +=
+                    text.get(bytes..range.start).map_or(0, |skipped| skipped.chars().count() as u64);
                 bytes = range.start;
                 open = Some((characters, String::new()));
             }
@@ -101,7 +102,8 @@ mod tests {
                 other => panic!("{other:?}"),
             })
             .collect();
-        let second = text.chars().collect::<Vec<_>>().windows(6).position(|w| w == ['S', 'e', 'c', 'o', 'n', 'd']);
+        let second =
+            text.chars().collect::<Vec<_>>().windows(6).position(|w| w == ['S', 'e', 'c', 'o', 'n', 'd']);
         assert_eq!(
             found,
             [(6, 1, "The first one".to_owned()), (second.unwrap() as u64, 2, "Second".to_owned())]

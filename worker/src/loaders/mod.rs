@@ -32,12 +32,12 @@ use tokio::{
 use url::Url;
 
 pub use self::pdf_engine::{PdfEngine, PdfEngineError};
+use self::text::Markdown;
 pub(crate) use self::{
     extracted::Extracted,
     html::{Track, TrackKind},
     output::Output,
 };
-use self::text::Markdown;
 use crate::{
     hold::ProgressReporter,
     ingest::Failure,
@@ -132,7 +132,9 @@ async fn inline(
             parts::load(Kind::Table, content.as_bytes(), options, context).await
         }
         DocumentType::Video => transcript(content, context).await,
-        DocumentType::Txt | DocumentType::Pdf | DocumentType::Url => text::from_inline(content, context).await,
+        DocumentType::Txt | DocumentType::Pdf | DocumentType::Url => {
+            text::from_inline(content, context).await
+        }
     }
 }
 

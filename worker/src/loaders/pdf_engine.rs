@@ -36,7 +36,7 @@ pub enum PdfEngineError {
     NoLibrary(PathBuf),
     /// The named library is there and does not work.
     #[error(
-        "LECTERN_PDFIUM_LIB: {0} cannot be used: it must be a pdfium library of version 6611 or later for this machine; correct it, or unset it to read PDFs with the built-in engine"
+        "LECTERN_PDFIUM_LIB: {0} cannot be used: it must be a pdfium library of version 6611 or later for this machine, and LECTERN_PARSER_MEMORY at least 256MiB; correct that, or unset it to read PDFs with the built-in engine"
     )]
     UnusableLibrary(PathBuf),
     /// The recogniser is not there.

@@ -43,7 +43,8 @@ async fn read(file: File, options: ParseOptions, context: &LoadContext<'_>) -> R
     let request = ParseRequest { kind: Kind::Pdf, source: file, options };
     let mut frames = context.sandbox.parse(request).await?;
     let mut extracted = Extracted::default();
-    let (mut letters, mut selected, mut unreadable) = (0_u64, None, 0_u64);
+    let (mut letters, mut characters, mut unreadable) = (0_u64, 0_u64, 0_u64);
+    let mut selected = None;
     let mut pages = Vec::new();
     while let Some(frame) = frames.next().await? {
         match frame {
@@ -55,6 +56,12 @@ async fn read(file: File, options: ParseOptions, context: &LoadContext<'_>) -> R
             Frame::Page { number, text, warning } => {
                 let text = recognition.text(text);
                 letters += text.chars().filter(|c| !c.is_whitespace()).count() as u64;
+                // What was recognised does not count in the child.
+                characters += text.chars().count() as u64;
+                let limit = context.limits.characters;
+                if characters > limit {
+                    return Err(ParseError::TooLarge { limit }.into());
+                }
                 unreadable += u64::from(warning.is_some());
                 pages.push((number, text));
                 context.progress.at(pages.len() as u64, selected, "pages");

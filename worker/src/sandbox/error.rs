@@ -79,11 +79,18 @@ pub enum ParseError {
         "No text was found in the PDF: its pages are probably scanned images. Run text recognition (OCR) on it and add the result."
     )]
     NoExtractableText,
+    /// A web page whose text is put into it by scripts.
+    #[error(
+        "The page is made by scripts in the browser: it has no text of its own. Save it from a browser and upload it, or give the address of a version that needs no scripts."
+    )]
+    ScriptedPage,
     /// The format is one that is not read.
     #[error("The file is of a kind that cannot be read: {0}.")]
     Unsupported(String),
     /// The parser ended without finishing, or had to be stopped.
-    #[error("{0} Open it in the program that it is made for, save it as a new file, and add the document again.")]
+    #[error(
+        "{0} Open it in the program that it is made for, save it as a new file, and add the document again."
+    )]
     Crashed(Crash),
 }
 
@@ -110,7 +117,7 @@ impl ParseError {
             Self::TooManyPages { .. } => "too_many_pages",
             Self::TooLarge { .. } => "too_large",
             Self::InvalidPageRange { .. } => "invalid_page_range",
-            Self::NoExtractableText => "no_extractable_text",
+            Self::NoExtractableText | Self::ScriptedPage => "no_extractable_text",
             Self::Unsupported(_) => "unsupported_content_type",
             Self::Crashed(_) => "parser_crashed",
         }

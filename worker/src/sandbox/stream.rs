@@ -180,10 +180,15 @@ struct Order {
 #[derive(Debug, Clone, Copy)]
 enum Expected {
     Start,
-    Page { next: u32, last: u32 },
+    Page {
+        next: u32,
+        last: u32,
+    },
     Done,
     /// Anything that has no pages: what it says of itself, and then its parts.
-    Parts { about: bool },
+    Parts {
+        about: bool,
+    },
 }
 
 impl Order {

@@ -43,7 +43,8 @@ async fn a_document_is_read_as_it_was_written() {
     for t in &both().await {
         let user = user(&t.db, at(0)).await;
         let metadata = json!({"nul": "a\u{0}b", "number": 123, "deep": [null, {"ß": 1.5}]});
-        let splitter = Splitter { r#type: SplitterType::Token, chunk_size: 400, chunk_overlap: 60, given: None };
+        let splitter =
+            Splitter { r#type: SplitterType::Token, chunk_size: 400, chunk_overlap: 60, given: None };
         let new = NewDocument {
             id: DocumentId::generate(),
             user_id: user,
@@ -348,7 +349,8 @@ async fn a_changed_document_is_read_as_it_was_changed() {
         let (owner, other) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
         let id = document(&t.db, owner, "before", at(0)).await;
         let metadata = json!({"year": 2026});
-        let splitter = Splitter { r#type: SplitterType::Token, chunk_size: 400, chunk_overlap: 60, given: None };
+        let splitter =
+            Splitter { r#type: SplitterType::Token, chunk_size: 400, chunk_overlap: 60, given: None };
         let after = NewDocument {
             id,
             description: "about it",

@@ -465,7 +465,8 @@ async fn publishing_makes_a_document_answer_and_ends_its_job() {
         let index = ready(generation, 2);
         let source = SourceInfo { title: Some("Title".to_owned()), bytes: Some(12), ..SourceInfo::default() };
         let warnings = vec![Warning { code: "bad_page".to_owned(), message: "Page 3.".to_owned(), count: 1 }];
-        let state = SourceState { etag: Some("\"1\"".to_owned()), source, warnings, ..SourceState::default() };
+        let state =
+            SourceState { etag: Some("\"1\"".to_owned()), source, warnings, ..SourceState::default() };
         let publication = Publication {
             generation,
             index: &index,
@@ -489,12 +490,7 @@ async fn publishing_makes_a_document_answer_and_ends_its_job() {
             "{}",
             t.name
         );
-        assert_eq!(
-            (&job.source.unwrap().0, &job.warnings.0),
-            (&state.source, &state.warnings),
-            "{}",
-            t.name
-        );
+        assert_eq!((&job.source.unwrap().0, &job.warnings.0), (&state.source, &state.warnings), "{}", t.name);
         let kept = documents::source(&t.db, user, held.document_id).await.unwrap().unwrap().source_state;
         assert_eq!(kept.unwrap().0, state, "{}", t.name);
         let active = documents::active(&t.db, user).await.unwrap();

@@ -24,9 +24,10 @@ const MAX_JUDGED: usize = 3 << 20;
 const MAX_NODES: usize = 40_000;
 /// The most that the depths of all nodes of such a page are together: 25 for each, where articles have 10 to 20.
 const MAX_DEPTHS: usize = 25 * MAX_NODES;
-/// Signs to click on that stand inside what else is content.
-const SIGNS: &str = "a.headerlink, a.anchorjs-link, a.heading-link, .mw-editsection, td.linenos, .lineno, .linenumber, \
-                     .line-numbers-rows, td.gutter";
+/// What is taken out before the engines look: signs to click on inside of content, and what is read here if there is
+/// nothing else, since they take its tags for words.
+const PRUNED: &str = "noscript, a.headerlink, a.anchorjs-link, a.heading-link, .mw-editsection, td.linenos, .lineno, \
+                      .linenumber, .line-numbers-rows, td.gutter";
 
 /// The main content of a page as Markdown; empty if it has none. `page` is the tree of `html`.
 pub(super) fn main_content(html: &str, page: &Html) -> String {
@@ -39,7 +40,8 @@ pub(super) fn main_content(html: &str, page: &Html) -> String {
     let by_elements = by_elements(page);
     let by_elements_size = size(&by_elements);
     // Short pages lose their lists and tables in the engine, or keep their navigation.
-    if by_elements_size * 2 >= first_size && by_elements_size * 3 <= first_size * 4 {
+    let is_alike = by_elements_size * 2 >= first_size && by_elements_size * 3 <= first_size * 4;
+    if is_alike && first_size > 0 {
         return by_elements;
     }
     let second = if judged { by_readability(html).unwrap_or_default() } else { String::new() };
@@ -74,7 +76,7 @@ fn by_trafilatura(html: &str) -> Option<String> {
         .with_fallback(true)
         .with_exclude_comments(true)
         .with_html_date_mode(HtmlDateMode::Disabled)
-        .with_prune_selector(SIGNS);
+        .with_prune_selector(PRUNED);
     rendered(|| trafilatura::extract(html, &options).ok().map(|found| found.content_html))
 }
 

@@ -121,8 +121,7 @@ pub(super) fn push_space(line: &mut String) {
 pub(super) fn is_skipped(node: NodeRef<'_, Node>) -> bool {
     match node.value() {
         Node::Element(element) => role(element) == Role::Skipped,
-        Node::Text(_) => false,
-        Node::Document | Node::Fragment => false,
+        Node::Text(_) | Node::Document | Node::Fragment => false,
         Node::Doctype(_) | Node::Comment(_) | Node::ProcessingInstruction(_) => true,
     }
 }
@@ -192,11 +191,13 @@ pub(super) fn verbatim(root: NodeRef<'_, Node>) -> String {
                 Node::Element(element) if element.name() == "br" => text.push('\n'),
                 // Some highlighters put every line into a block of its own.
                 Node::Element(element)
-                    if node.id() != root.id() && enters && role(element) == Role::Block =>
+                    if node.id() != root.id()
+                        && enters
+                        && role(element) == Role::Block
+                        && !text.is_empty()
+                        && !text.ends_with('\n') =>
                 {
-                    if !text.is_empty() && !text.ends_with('\n') {
-                        text.push('\n');
-                    }
+                    text.push('\n');
                 }
                 _ => {}
             }

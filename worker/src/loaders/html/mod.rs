@@ -9,14 +9,16 @@ mod nesting;
 mod page;
 mod render;
 mod table;
+mod tags;
 #[cfg(test)]
 mod tests;
+mod track;
 
 use scraper::Html;
 use unicode_normalization::{UnicodeNormalization, is_nfc};
 use url::Url;
 
-pub(crate) use self::page::{Track, TrackKind};
+pub(crate) use self::track::{Track, TrackKind};
 use super::{Output, charset};
 use crate::sandbox::{About, ParseError, ParseOptions, Stop, Structure};
 
@@ -32,6 +34,7 @@ pub(crate) fn parse(bytes: Vec<u8>, options: &ParseOptions, output: &mut Output<
     }
     let html = decoded(&bytes, options, output)?;
     drop(bytes);
+    let html = tags::with_few_attributes(&html);
     let html = nesting::bounded(&html, false);
     let tree = Html::parse_document(&html);
     let url = options.url.as_deref().and_then(|url| Url::parse(url).ok());
@@ -42,9 +45,7 @@ pub(crate) fn parse(bytes: Vec<u8>, options: &ParseOptions, output: &mut Output<
     let is_scripted = page::is_scripted(&tree);
     if size == 0 || (is_scripted && size < SCRIPTED && page::asks_for_scripts(&text)) {
         if is_scripted {
-            let message = "The page is made by scripts in the browser: it has no text of its own. Save it from a browser, or \
-                           give the address of a version of it that needs no scripts.";
-            output.warn("scripted_page", message, 1)?;
+            return Err(ParseError::ScriptedPage.into());
         }
         return Ok(());
     }
@@ -53,15 +54,17 @@ pub(crate) fn parse(bytes: Vec<u8>, options: &ParseOptions, output: &mut Output<
 
 /// The text of a whole (X)HTML document as Markdown, without a search for its main content.
 pub(crate) fn markdown_of(html: &str) -> String {
-    let html = nesting::bounded(html, true);
+    let html = tags::with_few_attributes(html);
+    let html = nesting::bounded(&html, true);
     let tree = Html::parse_document(&html);
     normalized(render::markdown(tree.tree.root(), render::Scope::Everything))
 }
 
 /// The `<track>` elements of a page, in its order. `base` is where the page is, for addresses relative to it.
+///
+/// Takes time by the page's length whatever is in it, so that it needs no sandbox.
 pub(crate) fn tracks(html: &str, base: Option<&Url>) -> Vec<Track> {
-    let html = nesting::bounded(html, false);
-    page::tracks(&Html::parse_document(&html), base)
+    track::find(html, base)
 }
 
 /// The page's characters: by its byte order mark, else the encoding that its server names, else the one that it names

@@ -1,4 +1,4 @@
-//! What a page says of itself, and the captions of its videos.
+//! What a page says of itself.
 
 use ego_tree::iter::Edge;
 use scraper::{Html, Node, node::Element};
@@ -10,8 +10,6 @@ use super::element::{attribute, line_of, push_words};
 const MAX_TITLE: usize = 1000;
 /// Longest address that is kept, in bytes.
 const MAX_URL: usize = 4096;
-/// Most `<track>` elements of one page.
-const MAX_TRACKS: usize = 200;
 
 /// What a page says of itself.
 #[derive(Debug, Default)]
@@ -20,59 +18,6 @@ pub(super) struct SelfDescription {
     pub(super) title: Option<String>,
     /// The address that it calls its own.
     pub(super) canonical_url: Option<String>,
-}
-
-/// Captions, subtitles or another text that belongs to a video of a page: a `<track>` element.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Track {
-    /// Where it is, http or https.
-    pub(crate) url: Url,
-    /// What it is for.
-    pub(crate) kind: TrackKind,
-    /// Its language as a BCP 47 tag, as far as the page says so.
-    pub(crate) language: Option<String>,
-    /// What players call it.
-    pub(crate) label: Option<String>,
-    /// Whether players show it without being asked.
-    pub(crate) is_default: bool,
-}
-
-/// What a [`Track`] is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TrackKind {
-    /// Speech, for those who do not understand the language.
-    Subtitles,
-    /// Speech and sounds, for those who do not hear them.
-    Captions,
-    /// What is seen, for those who do not see it.
-    Descriptions,
-    /// Titles of chapters.
-    Chapters,
-    /// Something for scripts, or a kind that is not known.
-    Metadata,
-}
-
-/// The tracks of a page, in its order. `base` is where the page is, for addresses relative to it.
-pub(super) fn tracks(page: &Html, base: Option<&Url>) -> Vec<Track> {
-    let base = base_of(page, base);
-    let tracks = elements(page).filter(|element| element.name() == "track").filter_map(|element| {
-        let text = |name| attribute(element, name).map(tidy).filter(|text| !text.is_empty());
-        let kind = attribute(element, "kind").unwrap_or("subtitles").trim().to_ascii_lowercase();
-        Some(Track {
-            url: resolve(attribute(element, "src")?, base.as_ref())?,
-            kind: match kind.as_str() {
-                "subtitles" => TrackKind::Subtitles,
-                "captions" => TrackKind::Captions,
-                "descriptions" => TrackKind::Descriptions,
-                "chapters" => TrackKind::Chapters,
-                _ => TrackKind::Metadata,
-            },
-            language: text("srclang"),
-            label: text("label"),
-            is_default: attribute(element, "default").is_some(),
-        })
-    });
-    tracks.take(MAX_TRACKS).collect()
 }
 
 /// What a page says of itself. `url` is where it came from.
@@ -95,7 +40,7 @@ pub(super) fn describe(page: &Html, url: Option<&Url>) -> SelfDescription {
                     || attribute(element, "content").map(tidy).filter(|content| !content.is_empty());
                 match name.trim().to_ascii_lowercase().as_str() {
                     "og:url" => {
-                        og_url = og_url.or_else(|| resolve(attribute(element, "content")?, base.as_ref()))
+                        og_url = og_url.or_else(|| resolve(attribute(element, "content")?, base.as_ref()));
                     }
                     "og:title" => og_title = og_title.or_else(content),
                     "og:site_name" => og_site = og_site.or_else(content),
@@ -130,8 +75,8 @@ fn text_of_first(page: &Html, name: &str) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// One line of text, not too long.
-fn tidy(text: &str) -> String {
+/// One line of text, not too long for a title.
+pub(super) fn tidy(text: &str) -> String {
     let mut line = String::new();
     push_words(&mut line, text);
     let line: String = line.chars().take(MAX_TITLE).collect();
@@ -145,7 +90,8 @@ fn base_of(page: &Html, url: Option<&Url>) -> Option<Url> {
     base.and_then(|element| resolve(attribute(element, "href")?, url)).or_else(|| url.cloned())
 }
 
-fn resolve(reference: &str, base: Option<&Url>) -> Option<Url> {
+/// An address in a page, if a browser would fetch it and it holds no credentials.
+pub(super) fn resolve(reference: &str, base: Option<&Url>) -> Option<Url> {
     let reference = reference.trim();
     if reference.is_empty() || reference.len() > MAX_URL {
         return None;

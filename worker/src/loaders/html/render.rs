@@ -17,9 +17,10 @@ const MAX_HEADING: usize = 400;
 const MAX_CONTAINERS: usize = 8;
 
 /// What of a tree is rendered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Scope {
     /// All of it.
+    #[default]
     Everything,
     /// What is not navigation, a banner, or around the content otherwise.
     Content,
@@ -57,12 +58,6 @@ struct Renderer {
     lists: Vec<Option<u64>>,
     /// Whether the last block belongs to the list that is open.
     in_list: bool,
-}
-
-impl Default for Scope {
-    fn default() -> Self {
-        Self::Everything
-    }
 }
 
 #[derive(Debug)]
@@ -173,7 +168,7 @@ impl Renderer {
         match role(element) {
             Role::Apart => push_space(&mut self.line),
             Role::Block if self.heading.is_some() && heading_level(element).is_none() => {
-                push_space(&mut self.line)
+                push_space(&mut self.line);
             }
             Role::Inline if heading_level(element).is_none() => {}
             _ => {

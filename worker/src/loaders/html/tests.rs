@@ -37,13 +37,13 @@ fn read(page: &str) -> Read {
 }
 
 fn sentences(about: &str) -> String {
-    let mut text = String::new();
-    for number in ["first", "second", "third", "fourth"] {
-        text.push_str(&format!(
-            "The {number} thing to know of {about} is that it has been made by hand, in a small town, for many years. "
-        ));
-    }
-    text
+    ["first", "second", "third", "fourth"]
+        .map(|number| {
+            format!(
+                "The {number} thing to know of {about} is that it has been made by hand, in a small town, for many years. "
+            )
+        })
+        .concat()
 }
 
 #[test]
@@ -105,8 +105,8 @@ fn a_page_that_scripts_make_has_no_text_and_says_why() {
         "<div id=app>Please enable JavaScript to continue.</div><script src=a.js></script>",
         "<div id=app></div><script>start()</script>",
     ] {
-        let Read { text, warnings, .. } = read(page);
-        assert_eq!((text.as_str(), warnings), ("", vec!["scripted_page".to_owned()]), "{page}");
+        let end = read_with(page.as_bytes(), &ParseOptions::default());
+        assert!(matches!(end, Err(Stop::Document(ParseError::ScriptedPage))), "{page}");
     }
     let Read { text, warnings, .. } = read("<title>Nothing</title><img src=a.png>");
     assert!(text.is_empty() && warnings.is_empty());
@@ -176,10 +176,18 @@ fn deep_nesting_is_read_and_harms_nothing() {
 }
 
 #[test]
+fn a_tag_with_countless_attributes_is_read_and_harms_nothing() {
+    let attributes: String = (0..100_000).map(|n| ["a", &n.to_string(), "=1 "].concat()).collect();
+    let page = format!("<track src=/a.vtt><p {attributes}>text<track src=/b.vtt>");
+    assert_eq!(read(&page).text, "text");
+    assert_eq!(tracks(&page, Some(&Url::parse("https://example.org").unwrap())).len(), 2);
+}
+
+#[test]
 fn a_whole_chapter_is_read_with_everything_in_it() {
-    let chapter = r##"<?xml version="1.0" encoding="utf-8"?><html xmlns="http://www.w3.org/1999/xhtml"><head><title/></head>
+    let chapter = r#"<?xml version="1.0" encoding="utf-8"?><html xmlns="http://www.w3.org/1999/xhtml"><head><title/></head>
         <body><h2>Chapter <br/>One</h2><p>It was a <i>dark</i> night<a id="n1"/>.</p><script src="x.js"/>
-        <aside><p>A note.</p></aside><p># 5 of them</p></body></html>"##;
+        <aside><p>A note.</p></aside><p># 5 of them</p></body></html>"#;
     assert_eq!(markdown_of(chapter), "## Chapter One\n\nIt was a dark night.\n\nA note.\n\n\\# 5 of them");
 }
 
@@ -196,13 +204,7 @@ fn the_tracks_of_a_video_are_found() {
     assert_eq!(
         seen,
         [
-            (
-                "https://cdn.example.org/v/en.vtt",
-                TrackKind::Captions,
-                Some("en"),
-                Some("English"),
-                true
-            ),
+            ("https://cdn.example.org/v/en.vtt", TrackKind::Captions, Some("en"), Some("English"), true),
             ("https://cdn.example.org/de.vtt", TrackKind::Subtitles, Some("de"), None, false),
         ]
     );

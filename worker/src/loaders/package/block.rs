@@ -98,10 +98,8 @@ pub(super) fn write(blocks: &[Block], last: &mut Last, text: &mut String) {
                 write_lines(words, "", text);
             }
             Block::Item { depth, marker, text: words } if !words.is_empty() => {
-                // Deeper than one below the item before it, it would be taken for code.
-                let depth = (*depth).min(last.item.map_or(0, |above| above + 1)).min(MAX_INDENT);
                 last.part(block, text);
-                last.item = Some(depth);
+                let depth = last.descend(*depth);
                 let indent = " ".repeat(depth * INDENT);
                 text.push_str(&indent);
                 if !is_list_marker(marker) {
@@ -125,8 +123,9 @@ pub(super) fn write(blocks: &[Block], last: &mut Last, text: &mut String) {
 pub(super) struct Last {
     /// Whether there is anything yet.
     any: bool,
-    /// How deep the item is that it ends with.
-    item: Option<usize>,
+    /// The depths of the items that the next one may stand under, if it ends with a list. Depths that the source skips are not
+    /// shown: what is indented further than one step below the item before it, Markdown takes for code.
+    items: Vec<usize>,
 }
 
 impl Last {
@@ -137,12 +136,25 @@ impl Last {
 
     /// Parts the next block from what is there.
     fn part(&mut self, next: &Block, text: &mut String) {
-        let in_list = self.item.is_some() && next.is_item();
+        let in_list = !self.items.is_empty() && next.is_item();
         if self.any {
             text.push_str(if in_list { "\n" } else { "\n\n" });
         }
         self.any = true;
-        self.item = None;
+        if !next.is_item() {
+            self.items.clear();
+        }
+    }
+
+    /// How far an item is indented that its source puts at this depth.
+    fn descend(&mut self, depth: usize) -> usize {
+        while self.items.last().is_some_and(|above| *above > depth) {
+            self.items.pop();
+        }
+        if self.items.last() != Some(&depth) {
+            self.items.push(depth);
+        }
+        (self.items.len() - 1).min(MAX_INDENT)
     }
 }
 
@@ -190,14 +202,16 @@ fn laid_out(rows: &[Vec<Cell>]) -> bool {
 
 fn write_table(rows: &[Vec<Cell>], last: &mut Last, text: &mut String) {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0).min(MAX_COLUMNS);
-    let filled =
-        rows.iter().map(|row| cells(row, columns)).filter(|row| row.iter().any(|cell| !cell.is_empty()));
-    for (number, row) in filled.enumerate() {
+    let filled = rows.iter().map(|row| cells(row, columns)).filter(|row| !row.is_empty()).collect::<Vec<_>>();
+    // Columns at the end that no row uses only arrange the page.
+    let columns = filled.iter().map(Vec::len).max().unwrap_or(0);
+    for (number, row) in filled.iter().enumerate() {
         match number {
             0 => last.part(&Block::Table(Vec::new()), text),
             _ => text.push('\n'),
         }
-        write_row(row.iter().map(String::as_str), text);
+        let missing = std::iter::repeat_n("", columns - row.len());
+        write_row(row.iter().map(String::as_str).chain(missing), text);
         if number == 0 {
             text.push('\n');
             write_row(std::iter::repeat_n("---", columns), text);
@@ -217,7 +231,7 @@ fn write_row<'a>(cells: impl Iterator<Item = &'a str>, text: &mut String) {
     }
 }
 
-/// A row's cells, as many as the table has columns, each on one line.
+/// A row's cells up to the last that says something, each on one line; those beyond the last of `columns` are put into it.
 fn cells(row: &[Cell], columns: usize) -> Vec<String> {
     let mut cells = vec![String::new(); columns];
     for (number, cell) in row.iter().enumerate() {
@@ -228,6 +242,8 @@ fn cells(row: &[Cell], columns: usize) -> Vec<String> {
         }
         written.push_str(&words);
     }
+    let used = cells.iter().rposition(|cell| !cell.is_empty()).map_or(0, |last| last + 1);
+    cells.truncate(used);
     cells
 }
 
@@ -292,12 +308,17 @@ mod tests {
     fn lists_are_nested_and_numbered_as_markdown_wants_them() {
         let list = [
             paragraph("Intro"),
-            item(2, "-", "one"),
-            item(1, "1.", "deeper\nsecond line"),
+            item(1, "-", "one"),
+            item(5, "1.", "deeper\nsecond line"),
+            item(5, "2.", "beside it"),
             item(0, "(a)", "two"),
             paragraph("Outro"),
+            item(3, "-", "alone"),
         ];
-        assert_eq!(written(&list), "Intro\n\n- one\n    1. deeper\n      second line\n- (a) two\n\nOutro");
+        assert_eq!(
+            written(&list),
+            "Intro\n\n- one\n    1. deeper\n      second line\n    2. beside it\n- (a) two\n\nOutro\n\n- alone"
+        );
     }
 
     #[test]

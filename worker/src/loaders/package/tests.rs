@@ -209,7 +209,7 @@ fn slide(shapes: &str) -> String {
 }
 
 fn shape(placeholder: &str, paragraphs: &[&str]) -> String {
-    let paragraphs: String = paragraphs.iter().map(|text| format!("<a:p>{text}</a:p>")).collect();
+    let paragraphs = paragraphs.iter().map(|text| format!("<a:p>{text}</a:p>")).collect::<Vec<_>>().concat();
     format!("<p:sp><p:nvPr>{placeholder}</p:nvPr><p:txBody>{paragraphs}</p:txBody></p:sp>")
 }
 

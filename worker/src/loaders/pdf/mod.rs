@@ -57,7 +57,9 @@ pub fn parse(
         }));
         let (text, warning) = match page {
             Ok(Ok((text, false))) => (text, None),
-            Ok(Ok((text, true))) => (text, Some(format!("Page {number} has more drawings in drawings than are read."))),
+            Ok(Ok((text, true))) => {
+                (text, Some(format!("Page {number} has more drawings in drawings than are read.")))
+            }
             Ok(Err(_)) | Err(_) => (String::new(), Some(format!("Page {number} could not be read."))),
         };
         chars += u64::try_from(text.chars().count()).unwrap_or(u64::MAX);

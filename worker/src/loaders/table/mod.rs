@@ -9,7 +9,7 @@ mod header;
 mod prose;
 mod writer;
 
-use std::borrow::Cow;
+use std::{borrow::Cow, path::Path};
 
 use self::{
     dialect::{Detected, Dialect},
@@ -131,8 +131,8 @@ fn said_delimiter(text: &str) -> (Option<u8>, &str) {
 
 /// The tab, if the file is called so and has some.
 fn tab(text: &str, options: &ParseOptions) -> Option<u8> {
-    let name = options.name.as_deref()?.to_ascii_lowercase();
-    let is_called_so = name.ends_with(".tsv") || name.ends_with(".tab");
+    let extension = Path::new(options.name.as_deref()?).extension()?;
+    let is_called_so = ["tsv", "tab"].into_iter().any(|known| extension.eq_ignore_ascii_case(known));
     let first = text.lines().find(|line| !line.trim().is_empty())?;
     (is_called_so && first.contains('\t')).then_some(b'\t')
 }

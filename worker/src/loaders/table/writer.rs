@@ -102,11 +102,6 @@ impl<'a, 'o> RowWriter<'a, 'o> {
         };
     }
 
-    /// How many columns have names.
-    pub(crate) fn names(&self) -> usize {
-        self.names.len()
-    }
-
     /// A field of the current row; `column` counts from 0. Blank ones are left out.
     pub(crate) fn field(&mut self, column: usize, value: &str) -> Result<(), Stop> {
         match self.role {

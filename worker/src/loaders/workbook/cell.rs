@@ -128,7 +128,7 @@ mod tests {
             (Data::Bool(true), None, "TRUE"),
             (Data::Error(CellErrorType::Div0), None, "#DIV/0!"),
             (moment(45_413.0, ExcelDateTimeType::DateTime), None, "2024-05-01"),
-            (moment(45_413.5625, ExcelDateTimeType::DateTime), None, "2024-05-01T13:30:00"),
+            (moment(45_413.562_5, ExcelDateTimeType::DateTime), None, "2024-05-01T13:30:00"),
             (moment(0.75, ExcelDateTimeType::DateTime), None, "18:00:00"),
             (moment(1.5, ExcelDateTimeType::TimeDelta), None, "36:00:00"),
             (Data::DateTimeIso("2024-05-01".to_owned()), None, "2024-05-01"),

@@ -5,7 +5,7 @@
 
 mod cell;
 
-use std::{collections::VecDeque, io::Cursor};
+use std::{collections::VecDeque, io::Cursor, path::Path};
 
 use calamine::{
     Data, Ods, OdsError, Range, Reader, SheetType, SheetVisible, Style, Xls, XlsError, Xlsb, XlsbError, Xlsx,
@@ -21,21 +21,24 @@ use crate::sandbox::{ParseError, ParseOptions, Stop};
 
 /// How an OLE2 file begins: an old workbook, or an encrypted new one.
 const OLE2: &[u8] = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1";
-/// Most bytes that the tables of a workbook may unpack to. More of them have more text than is taken.
+/// Most bytes that the parts of a workbook may unpack to. More of them have more text than is taken.
 const MAX_UNPACKED: u64 = 1 << 30;
+/// Most bytes of those parts that are held in memory as a whole.
+const MAX_HELD: u64 = 256 << 20;
+/// These parts: the sheets of Open Document, and what the sheets of the others refer to. Sheets themselves are read cell by cell.
+const HELD: [&str; 5] = ["content.xml", "sharedstrings.xml", "sharedstrings.bin", "styles.xml", "styles.bin"];
 
 /// Reads a workbook, sheet by sheet.
 pub(crate) fn parse(bytes: Vec<u8>, options: &ParseOptions, output: &mut Output<'_>) -> Result<(), Stop> {
     if bytes.is_empty() {
         return Err(ParseError::Empty.into());
     }
-    let source = Cursor::new(bytes.as_slice());
     let mut book = Book { writer: RowWriter::new(output), several: false, hidden: 0, unreadable: 0 };
-    match container(source.clone(), options)? {
-        Container::Xlsx => book.xlsx(source)?,
-        Container::Xlsb => book.xlsb(source)?,
-        Container::Ods => book.ods(source, options)?,
-        Container::Xls => book.xls(source)?,
+    match container(&bytes, options)? {
+        Container::Xlsx => book.xlsx(Cursor::new(bytes))?,
+        Container::Xlsb => book.xlsb(Cursor::new(bytes))?,
+        Container::Ods => book.ods(Cursor::new(bytes), options)?,
+        Container::Xls => book.xls(Cursor::new(bytes))?,
     }
     book.finish()
 }
@@ -49,25 +52,29 @@ enum Container {
     Xls,
 }
 
-fn container(source: Cursor<&[u8]>, options: &ParseOptions) -> Result<Container, ParseError> {
-    if source.get_ref().starts_with(OLE2) {
+fn container(bytes: &[u8], options: &ParseOptions) -> Result<Container, ParseError> {
+    let source = Cursor::new(bytes);
+    if bytes.starts_with(OLE2) {
         // Encrypted workbooks of every newer kind look alike from outside.
         let is_encrypted = cfb::CompoundFile::open(source).is_ok_and(|file| file.exists("/EncryptedPackage"));
         return if is_encrypted { Err(ParseError::PasswordRequired) } else { Ok(Container::Xls) };
     }
     let mut archive = ZipArchive::new(source).map_err(|_| ParseError::Damaged)?;
-    let (mut unpacked, mut names) = (0_u64, Vec::new());
+    let (mut unpacked, mut held, mut names) = (0_u64, 0_u64, Vec::new());
     for number in 0..archive.len() {
         let file = archive.by_index_raw(number).map_err(|_| ParseError::Damaged)?;
-        // Other programs than those of offices may write what they like, but not under the names that are asked for.
+        // A name that cannot be read is none of those that are looked for.
         let Ok(name) = file.name() else { continue };
         let name = name.trim_start_matches('/').to_ascii_lowercase();
-        if name.ends_with(".xml") || name.ends_with(".bin") {
+        if Path::new(&name).extension().is_some_and(|extension| extension == "xml" || extension == "bin") {
             unpacked = unpacked.saturating_add(file.size());
+        }
+        if HELD.iter().any(|part| name.ends_with(part)) {
+            held = held.saturating_add(file.size());
         }
         names.push(name);
     }
-    if unpacked > MAX_UNPACKED {
+    if unpacked > MAX_UNPACKED || held > MAX_HELD {
         return Err(ParseError::TooLarge { limit: options.max_chars });
     }
     let has = |wanted: &str| names.iter().any(|name| name == wanted);
@@ -114,9 +121,9 @@ impl Book<'_, '_> {
         sheets().map(|sheet| sheet.name.clone()).collect()
     }
 
-    fn xlsx(&mut self, source: Cursor<&[u8]>) -> Result<(), Stop> {
+    fn xlsx(&mut self, source: Cursor<Vec<u8>>) -> Result<(), Stop> {
         let mut book = Xlsx::new(source).map_err(|_| ParseError::Damaged)?;
-        for name in self.sheets(&book.sheets_metadata().to_vec()) {
+        for name in self.sheets(book.sheets_metadata()) {
             let mut cells = match book.worksheet_cells_reader(&name) {
                 Ok(cells) => cells,
                 // A chart that is called a sheet.
@@ -153,12 +160,12 @@ impl Book<'_, '_> {
         Ok(())
     }
 
-    fn xlsb(&mut self, source: Cursor<&[u8]>) -> Result<(), Stop> {
+    fn xlsb(&mut self, source: Cursor<Vec<u8>>) -> Result<(), Stop> {
         let mut book = Xlsb::new(source).map_err(|error| match error {
             XlsbError::Password => ParseError::PasswordRequired,
             _ => ParseError::Damaged,
         })?;
-        for name in self.sheets(&book.sheets_metadata().to_vec()) {
+        for name in self.sheets(book.sheets_metadata()) {
             let mut cells = book.worksheet_cells_reader(&name).map_err(|_| ParseError::Damaged)?;
             self.sheet(&name, || {
                 while let Some(cell) = cells.next_cell().map_err(|_| ParseError::Damaged)? {
@@ -173,25 +180,25 @@ impl Book<'_, '_> {
         Ok(())
     }
 
-    fn ods(&mut self, source: Cursor<&[u8]>, options: &ParseOptions) -> Result<(), Stop> {
+    fn ods(&mut self, source: Cursor<Vec<u8>>, options: &ParseOptions) -> Result<(), Stop> {
         let mut book: Ods<_> = Ods::new(source).map_err(|error| match error {
             OdsError::Password => ParseError::PasswordRequired,
             OdsError::CellLimitExceeded { .. } => ParseError::TooLarge { limit: options.max_chars },
             _ => ParseError::Damaged,
         })?;
-        for name in self.sheets(&book.sheets_metadata().to_vec()) {
+        for name in self.sheets(book.sheets_metadata()) {
             let range = book.worksheet_range(&name).map_err(|_| ParseError::Damaged)?;
             self.range(&name, &range)?;
         }
         Ok(())
     }
 
-    fn xls(&mut self, source: Cursor<&[u8]>) -> Result<(), Stop> {
+    fn xls(&mut self, source: Cursor<Vec<u8>>) -> Result<(), Stop> {
         let mut book: Xls<_> = Xls::new(source).map_err(|error| match error {
             XlsError::Password => ParseError::PasswordRequired,
             _ => ParseError::Damaged,
         })?;
-        for name in self.sheets(&book.sheets_metadata().to_vec()) {
+        for name in self.sheets(book.sheets_metadata()) {
             let range = book.worksheet_range(&name).map_err(|_| ParseError::Damaged)?;
             self.range(&name, &range)?;
         }

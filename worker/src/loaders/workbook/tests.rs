@@ -1,3 +1,5 @@
+use std::fmt::Write as _;
+
 use std::io::Write;
 
 use zip::{ZipWriter, write::SimpleFileOptions};
@@ -61,10 +63,12 @@ fn archive(files: &[(&str, &str)]) -> Vec<u8> {
 fn xlsx(sheets: &[(&str, &str, &str)]) -> Vec<u8> {
     let (mut listed, mut related, mut parts) = (String::new(), String::new(), Vec::new());
     for (number, (name, state, rows)) in sheets.iter().enumerate() {
-        listed += &format!(
+        let _ = write!(
+            listed,
             r#"<sheet name="{name}" sheetId="{number}" state="{state}" r:id="rId{number}" xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"/>"#
         );
-        related += &format!(
+        let _ = write!(
+            related,
             r#"<Relationship Id="rId{number}" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/worksheet" Target="worksheets/sheet{number}.xml"/>"#
         );
         let sheet = format!(
@@ -98,11 +102,11 @@ fn xlsx(sheets: &[(&str, &str, &str)]) -> Vec<u8> {
 fn rows(rows: &[(u32, &[&str])]) -> String {
     let mut xml = String::new();
     for (number, cells) in rows {
-        xml += &format!(r#"<row r="{number}">"#);
+        let _ = write!(xml, r#"<row r="{number}">"#);
         for (column, value) in ('A'..='Z').zip(*cells).filter(|(_, value)| !value.is_empty()) {
-            xml += &match value.parse::<f64>() {
-                Ok(_) => format!(r#"<c r="{column}{number}"><v>{value}</v></c>"#),
-                Err(_) => format!(r#"<c r="{column}{number}" t="inlineStr"><is><t>{value}</t></is></c>"#),
+            let _ = match value.parse::<f64>() {
+                Ok(_) => write!(xml, r#"<c r="{column}{number}"><v>{value}</v></c>"#),
+                Err(_) => write!(xml, r#"<c r="{column}{number}" t="inlineStr"><is><t>{value}</t></is></c>"#),
             };
         }
         xml += "</row>";
@@ -202,4 +206,13 @@ fn encrypted_damaged_and_empty_workbooks_each_say_so() {
             other => panic!("{error:?}: {other:?}"),
         }
     }
+}
+
+#[test]
+fn a_workbook_that_unpacks_to_more_than_fits_is_too_large_before_it_is_unpacked() {
+    let mut bytes = xlsx(&[("Sheet", "visible", &rows(&[(1, &["a"]), (2, &["1"])]))]);
+    // The directory at the end of the archive says how large each part is; this one says it of the styles.
+    let name = bytes.windows(13).rposition(|window| window == b"xl/styles.xml").unwrap();
+    bytes[name - 22..name - 18].copy_from_slice(&(300_u32 << 20).to_le_bytes());
+    assert!(matches!(load(bytes), Err(Stop::Document(ParseError::TooLarge { .. }))));
 }

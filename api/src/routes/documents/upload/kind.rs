@@ -5,6 +5,9 @@ use lectern_shared::{format::Format, model::document::DocumentType};
 
 use crate::{error::ApiError, routes::documents::file_name};
 
+/// What a package is called that shows no more than that it is one.
+const ARCHIVE: &str = "application/zip";
+
 /// What a file tells of the document that is made of it.
 pub(super) struct Told {
     format: Format,
@@ -23,10 +26,13 @@ impl Told {
         let file_name = file_name::cleaned(name);
         let name = file_name.as_deref();
         let format = Format::detect(head, name, content_type, None);
-        let r#type = type_of(format).map_err(|message| {
+        let media_type = format.media_type(name, content_type);
+        // A package of which nothing says what it is.
+        let known = if media_type == ARCHIVE { Format::Binary } else { format };
+        let r#type = type_of(known).map_err(|message| {
             ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message)
         })?;
-        Ok(Self { format, r#type, media_type: format.media_type(name, content_type), file_name })
+        Ok(Self { format, r#type, file_name, media_type })
     }
 
     /// Of a file that is not there.

@@ -32,13 +32,7 @@ use self::{
     form::{Form, Part, late},
     kind::Told,
 };
-use super::{
-    body::PageSchema,
-    queue_new, source,
-    splitter::SplitterSchema,
-    view,
-    view::DocumentView,
-};
+use super::{body::PageSchema, queue_new, source, splitter::SplitterSchema, view, view::DocumentView};
 use crate::{
     auth::Caller,
     error::{ApiError, FieldError},
