@@ -337,3 +337,14 @@ fn escaped(text: &str) -> Vec<u8> {
     }
     bytes
 }
+
+/// A tool of scripts that measure: `TEST_PDF=/tmp/long.pdf TEST_PDF_PAGES=500 scripts/test.sh --test e2e -- --ignored
+/// --exact support::pdf::a_long_pdf_is_written_for_scripts`.
+#[test]
+#[ignore = "writes a file for scripts, at TEST_PDF, with TEST_PDF_PAGES pages"]
+fn a_long_pdf_is_written_for_scripts() {
+    let path = std::env::var_os("TEST_PDF").expect("TEST_PDF says where to");
+    let pages =
+        std::env::var("TEST_PDF_PAGES").map_or(500, |pages| pages.parse().expect("a number of pages"));
+    std::fs::write(path, long_pdf(pages, 45)).expect("the file can be written");
+}

@@ -6,7 +6,7 @@ use lectern_shared::{
     embed::approximate_tokens,
     model::document::{Splitter, SplitterType},
 };
-use text_splitter::{ChunkConfig, ChunkSizer, MarkdownSplitter, TextSplitter};
+use text_splitter::{ChunkCharIndex, ChunkConfig, ChunkSizer, MarkdownSplitter, TextSplitter};
 
 /// Tokens of a passage unless the document says otherwise.
 const DEFAULT_TOKENS: usize = 400;
@@ -33,6 +33,8 @@ pub(crate) struct Piece {
     pub(crate) char_range: Range<u64>,
 }
 
+/// A line of more bytes has too few boundaries, or none at all.
+const LONG_LINE: usize = 16 << 10;
 /// Bytes that are at least one token, blanks or not: a passage of megabytes of blanks is none either.
 const BYTES_PER_TOKEN: usize = 64;
 /// Bytes that are at least one character.
@@ -81,24 +83,79 @@ pub(crate) fn split<E>(
     };
     let capacity = size.max(1);
     let overlap = overlap.min(capacity - 1);
+    let along_structure = kind == SplitterType::Markdown || shape == Shape::Markdown;
     match kind {
-        SplitterType::Token if shape == Shape::Markdown => {
+        SplitterType::Token if along_structure => {
             let splitter = MarkdownSplitter::new(config(capacity, overlap, Tokens { capacity }));
-            splitter.chunk_char_indices(text).map(piece).try_for_each(each)
+            by_stretches(text, capacity, |text| splitter.chunk_char_indices(text), each)
         }
-        SplitterType::Token => TextSplitter::new(config(capacity, overlap, Tokens { capacity }))
-            .chunk_char_indices(text)
-            .map(piece)
-            .try_for_each(each),
+        SplitterType::Token => {
+            let splitter = TextSplitter::new(config(capacity, overlap, Tokens { capacity }));
+            by_stretches(text, capacity, |text| splitter.chunk_char_indices(text), each)
+        }
         SplitterType::Recursive | SplitterType::Character => {
             let splitter = TextSplitter::new(config(capacity, overlap, Letters { capacity }));
-            splitter.chunk_char_indices(text).map(piece).try_for_each(each)
+            by_stretches(text, capacity, |text| splitter.chunk_char_indices(text), each)
         }
         SplitterType::Markdown => {
             let splitter = MarkdownSplitter::new(config(capacity, overlap, Letters { capacity }));
-            splitter.chunk_char_indices(text).map(piece).try_for_each(each)
+            by_stretches(text, capacity, |text| splitter.chunk_char_indices(text), each)
         }
     }
+}
+
+/// Cuts each stretch of a text by itself.
+fn by_stretches<'t, I, E>(
+    text: &'t str,
+    capacity: usize,
+    cut: impl Fn(&'t str) -> I,
+    mut each: impl FnMut(Piece) -> Result<(), E>,
+) -> Result<(), E>
+where
+    I: Iterator<Item = ChunkCharIndex<'t>>,
+{
+    let mut characters = 0;
+    for stretch in stretches(text, LONG_LINE.max(capacity.saturating_mul(8))) {
+        let start = stretch.start;
+        let stretch = text.get(stretch).unwrap_or_default();
+        for chunk in cut(stretch) {
+            each(piece(&chunk, start, characters))?;
+        }
+        characters += stretch.chars().count() as u64;
+    }
+    Ok(())
+}
+
+/// The text in stretches that are cut by themselves: what lies between lines longer than `longest` bytes, and pieces of these
+/// lines. `text-splitter` takes time by the square of what has no boundary in it, such as a megabyte of minified JSON.
+fn stretches(text: &str, longest: usize) -> Vec<Range<usize>> {
+    let mut stretches = Vec::new();
+    let (mut begun, mut at) = (0, 0);
+    for line in text.split_inclusive('\n') {
+        let end = at + line.len();
+        if line.len() > longest {
+            if begun < at {
+                stretches.push(begun..at);
+            }
+            while end - at > longest {
+                let rest = text.get(at..end).unwrap_or_default();
+                let fits = rest.get(..rest.floor_char_boundary(longest)).unwrap_or(rest);
+                // Where a sentence ends, or else a word, as long as that leaves something.
+                let sentence = fits.rfind(". ").map(|dot| dot + 2);
+                let word = || fits.rfind(char::is_whitespace).map(|blank| blank + 1);
+                let length = sentence.or_else(word).filter(|length| text.is_char_boundary(at + length));
+                let length = length.filter(|length| *length > longest / 2).unwrap_or(fits.len()).max(1);
+                stretches.push(at..at + length);
+                at += length;
+            }
+            begun = at;
+        }
+        at = end;
+    }
+    if begun < text.len() {
+        stretches.push(begun..text.len());
+    }
+    stretches
 }
 
 fn config<S: ChunkSizer>(capacity: usize, overlap: usize, sizer: S) -> ChunkConfig<S> {
@@ -107,10 +164,12 @@ fn config<S: ChunkSizer>(capacity: usize, overlap: usize, sizer: S) -> ChunkConf
     config.unwrap_or_else(|_| ChunkConfig::new(capacity)).with_sizer(sizer)
 }
 
-fn piece(chunk: text_splitter::ChunkCharIndex<'_>) -> Piece {
-    let start = chunk.char_offset as u64;
+/// A passage of a stretch that begins at so many bytes and characters.
+fn piece(chunk: &ChunkCharIndex<'_>, bytes: usize, characters: u64) -> Piece {
+    let start = characters + chunk.char_offset as u64;
+    let from = bytes + chunk.byte_offset;
     Piece {
-        range: chunk.byte_offset..chunk.byte_offset + chunk.chunk.len(),
+        range: from..from + chunk.chunk.len(),
         char_range: start..start + chunk.chunk.chars().count() as u64,
     }
 }
@@ -161,6 +220,26 @@ mod tests {
         }
         assert!(text[covered..].trim().is_empty());
         assert!(pieces.windows(2).any(|pair| pair[1].range.start < pair[0].range.end), "passages overlap");
+    }
+
+    #[test]
+    fn a_line_without_end_is_cut_in_stretches_of_which_nothing_is_lost() {
+        let json = format!("{{{}}}", r#""käy":[1,"#.repeat(20_000));
+        let text = format!("First line.\n{json}\nLast line. {}", "Words of it. ".repeat(5_000));
+        let stretches = stretches(&text, LONG_LINE);
+        assert!(stretches.len() > 10);
+        assert!(stretches.windows(2).all(|pair| pair[0].end == pair[1].start));
+        assert_eq!((stretches[0].start, stretches.last().unwrap().end), (0, text.len()));
+        let characters: Vec<char> = text.chars().collect();
+        let mut covered = 0;
+        for piece in all(&text, None) {
+            assert!(text.get(covered..piece.range.start).is_none_or(|gap| gap.trim().is_empty()));
+            covered = piece.range.end;
+            let at = |offset: u64| usize::try_from(offset).unwrap();
+            let slice = &characters[at(piece.char_range.start)..at(piece.char_range.end)];
+            assert_eq!(text[piece.range], slice.iter().collect::<String>());
+        }
+        assert!(text[covered..].trim().is_empty());
     }
 
     #[test]

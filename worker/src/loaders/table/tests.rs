@@ -198,9 +198,9 @@ fn nothing_and_blanks_are_empty() {
 }
 
 #[test]
-fn the_same_bytes_give_the_same_text_in_a_process_that_may_have_no_threads() {
+fn the_same_bytes_give_the_same_text_on_every_thread() {
     let text = "name;price;remark\nsalt;1,20;white\nrice;3,40;\"long; dry\"\n";
     let first = load(text);
-    let threads_before = std::thread::spawn(move || load(text)).join().unwrap();
-    assert_eq!(first.text, threads_before.text);
+    let second = std::thread::spawn(move || load(text)).join().unwrap();
+    assert_eq!(first.text, second.text);
 }
