@@ -39,7 +39,7 @@ pub(crate) fn cut<E>(
         Structure::Plain => Shape::Prose,
     };
     let mut said = 0;
-    splitter::split(text, shape, splitter, |Piece { range, char_range }| {
+    let mut cut = |Piece { range, char_range }| {
         let (range, char_range) = match extracted.last_heading_in(char_range.start + 1..said + 1) {
             Some(heading) if heading < char_range.end => without_start(text, range, char_range, heading),
             _ => (range, char_range),
@@ -48,7 +48,18 @@ pub(crate) fn cut<E>(
         let end = range.end;
         let text = text.get(range).unwrap_or_default();
         each(Passage { text, place: extracted.place(char_range), end })
-    })
+    };
+    for (section, characters) in extracted.sections() {
+        let bytes = section.start;
+        let section = text.get(section).unwrap_or_default();
+        splitter::split(section, shape, splitter, |Piece { range, char_range }| {
+            cut(Piece {
+                range: bytes + range.start..bytes + range.end,
+                char_range: characters + char_range.start..characters + char_range.end,
+            })
+        })?;
+    }
+    Ok(())
 }
 
 /// A passage that begins at `from`, a code point within it.
@@ -68,6 +79,32 @@ fn without_start(
 mod tests {
     use super::*;
     use crate::sandbox::{Mark, MarkKind};
+
+    #[test]
+    fn no_passage_goes_from_one_sheet_to_the_next() {
+        let sheet = |title: &str| {
+            let mark = |at, what| Mark { at, what };
+            let heading = MarkKind::Heading { level: 1, title: title.to_owned() };
+            (format!("{title}: ä\n\n"), [mark(0, heading), mark(0, MarkKind::Row(1))])
+        };
+        let mut extracted = Extracted::default();
+        for title in ["Prices", "Stock"] {
+            let (text, marks) = sheet(title);
+            extracted.push(&text, marks);
+        }
+        let mut passages = Vec::new();
+        let Ok(()) = cut(&extracted, None, |Passage { text, place, end }| {
+            passages.push((text.to_owned(), place.heading.unwrap(), place.char_start, end));
+            Ok::<_, std::convert::Infallible>(())
+        });
+        assert_eq!(
+            passages,
+            [
+                ("Prices: ä".to_owned(), vec!["Prices".to_owned()], 0, 10),
+                ("Stock: ä".to_owned(), vec!["Stock".to_owned()], 11, 21)
+            ]
+        );
+    }
 
     #[test]
     fn a_passage_repeats_nothing_from_above_its_heading() {

@@ -33,6 +33,8 @@ pub(crate) struct Extracted {
     rows_at: Vec<(u64, u64)>,
     times_at: Vec<(u64, (f64, f64))>,
     headings_at: Vec<(u64, Heading)>,
+    /// Where something begins that has places of its own, such as a sheet: in code points and bytes.
+    sections_at: Vec<(u64, usize)>,
 }
 
 #[derive(Debug)]
@@ -65,14 +67,37 @@ impl Extracted {
         !self.rows_at.is_empty()
     }
 
-    /// Appends text whose marks count from its own beginning.
+    /// Appends text whose marks count from its own beginning. A section that it names begins anew: pages and rows may be
+    /// counted from 1 again.
     pub(crate) fn push(&mut self, text: &str, marks: impl IntoIterator<Item = Mark>) {
-        let base = self.length;
+        let (base, bytes) = (self.length, self.text.len());
         self.text.push_str(text);
         self.length += count(text);
+        // How far its marks have been gone through, in code points and bytes.
+        let (mut passed, mut within) = (0, 0);
         for Mark { at, what } in marks {
+            if matches!(what, MarkKind::Heading { .. }) {
+                let ahead = usize::try_from(at.saturating_sub(passed)).unwrap_or(usize::MAX);
+                let rest = text.get(within..).unwrap_or_default();
+                within += rest.char_indices().nth(ahead).map_or(rest.len(), |(ahead, _)| ahead);
+                passed = at;
+                self.sections_at.push((base + at, bytes + within));
+            }
             self.mark(base + at, what);
         }
+    }
+
+    /// The parts of the text that have places of their own, in bytes, and where they begin in code points; one at least.
+    pub(crate) fn sections(&self) -> Vec<(Range<usize>, u64)> {
+        let mut begun = (0, 0);
+        let mut sections = Vec::new();
+        for next in self.sections_at.iter().copied().chain([(self.length, self.text.len())]) {
+            if begun.1 < next.1 {
+                sections.push((begun.1..next.1, begun.0));
+            }
+            begun = next;
+        }
+        sections
     }
 
     /// Marks a place that is not before the last one of its kind.
@@ -101,8 +126,11 @@ impl Extracted {
         if !self.text.is_empty() {
             self.push("\n\n", []);
         }
-        let base = self.length;
+        let (base, bytes) = (self.length, self.text.len());
         self.mark(base, MarkKind::Heading { level: 1, title: title.to_owned() });
+        self.sections_at.push((base, bytes));
+        let within = other.sections_at.iter().filter(|(at, _)| *at > 0);
+        self.sections_at.extend(within.map(|(at, byte)| (base + at, bytes + byte)));
         self.text.push_str(&other.text);
         self.length += other.length;
         self.pages_at.extend(other.pages_at.iter().map(|(at, page)| (base + at, *page)));
@@ -254,5 +282,8 @@ mod tests {
         assert_eq!(whole.text(), "ä one\n\ntwo");
         assert_eq!(whole.place(3..4).heading.unwrap(), ["First", "Inside"]);
         assert_eq!(whole.place(7..8).heading.unwrap(), ["Second"]);
+        let sections: Vec<_> =
+            whole.sections().into_iter().map(|(range, at)| (&whole.text()[range], at)).collect();
+        assert_eq!(sections, [("ä ", 0), ("one\n\n", 2), ("two", 7)]);
     }
 }
