@@ -137,8 +137,9 @@ impl Egress {
     }
 
     /// Whether a request to `url` may be tried, as far as the URL alone tells: the scheme, no credentials in it, a host of
-    /// the site when there is only one, and no address literal that is refused, however it was spelt (`Url` has already normalised `0x7f.1`). Names are
-    /// judged when they are resolved, so a URL that passes here can still be refused by [`Egress::send`].
+    /// the site when there is only one, and no address literal that is refused, however it was spelt (`Url` has already
+    /// normalised `0x7f.1`). Names are judged when they are resolved, so a URL that passes here can still be refused by
+    /// [`Egress::send`].
     ///
     /// # Errors
     /// [`EgressError::InvalidUrl`], [`EgressError::OtherSite`] or [`EgressError::RefusedAddress`].
@@ -226,8 +227,8 @@ impl Egress {
         }
     }
 
-    /// The same guarded client (no redirects, no proxy but that of the policy, no cookies, no decompression), for libraries that need a [`reqwest::Client`],
-    /// such as model calls.
+    /// The same guarded client (no redirects, no proxy but that of the policy, no cookies, no decompression), for libraries
+    /// that need a [`reqwest::Client`], such as model calls.
     ///
     /// Two things are then the caller's: **[`Egress::check_url`] on the base URL first**, because address literals
     /// never reach the resolver that guards names, and limits on time and size, because the client itself bounds

@@ -52,14 +52,14 @@ pub(super) struct Reading<'a> {
 impl Reading<'_> {
     pub(super) async fn read(&self, known: Option<&SourceState>) -> Result<Outcome, Failure> {
         let Self { runtime, source, progress, .. } = *self;
-        let settings = self.settings();
+        let settings = self.settings().await?;
         let known = known.filter(|known| known.settings == settings);
         if known.is_some() && (source.content.is_some() || source.blob_key.is_some()) {
             // What they hold is part of the settings, or never changes.
             return Ok(Outcome::Unchanged);
         }
         progress.stage(Stage::Fetch);
-        let (validators, extracted) = if let Some(content) = &source.content {
+        let (validators, mut extracted) = if let Some(content) = &source.content {
             (Validators::default(), self.load(Fetched::Inline(content.clone())).await?)
         } else if source.blob_key.is_some() {
             (Validators::default(), self.load(fetch::upload(runtime, source, progress).await?).await?)
@@ -72,7 +72,6 @@ impl Reading<'_> {
                 several => (Validators::default(), self.several(several).await?),
             }
         };
-        let mut extracted = extracted;
         if let Some(given) = source.splitter.as_ref().and_then(|Json(splitter)| splitter.given.as_deref()) {
             extracted.warnings.push(Warning {
                 code: "legacy_splitter".to_owned(),
@@ -93,11 +92,14 @@ impl Reading<'_> {
     }
 
     /// Everything besides the bytes at an address that the passages depend on.
-    fn settings(&self) -> String {
+    async fn settings(&self) -> Result<String, Failure> {
         let Source { r#type, url, content, blob_key, splitter, from_page, to_page, .. } = self.source;
         let limits = &self.runtime.settings.limits;
         let language = (*r#type == DocumentType::Video).then(|| self.language());
-        let content = content.as_ref().map(|content| hex(&sha256(content.as_bytes())));
+        let content = match content {
+            Some(content) => Some(hash_text(content.clone()).await?.1),
+            None => None,
+        };
         let all = json!([
             READERS,
             r#type,
@@ -112,7 +114,7 @@ impl Reading<'_> {
             limits.pages,
             self.pdf.name()
         ]);
-        hex(&sha256(all.to_string().as_bytes()))
+        Ok(hex(&sha256(all.to_string().as_bytes())))
     }
 
     /// The language that is wanted of a video.
@@ -160,12 +162,7 @@ impl Reading<'_> {
         let captions = video::captions(self.runtime, id, wanted, self.progress).await?;
         let VideoCaptions { body, title, canonical_url, language, automatic, .. } = captions;
         let bytes = body.len() as u64;
-        let (body, hash) = tokio::task::spawn_blocking(move || {
-            let hash = hex(&sha256(body.as_bytes()));
-            (body, hash)
-        })
-        .await
-        .map_err(|_| Failure::Panicked)?;
+        let (body, hash) = hash_text(body).await?;
         if known.is_some_and(|known| known.sha256.as_ref() == Some(&hash)) {
             return Ok(None);
         }
@@ -226,6 +223,7 @@ impl Reading<'_> {
         let (mut read, mut bytes) = (0, 0);
         let mut failed = None;
         for address in addresses {
+            self.progress.stage(Stage::Fetch);
             match self.address(address, None).await {
                 Ok(found) => {
                     let Some((_, extracted)) = found else { continue };
@@ -280,6 +278,15 @@ impl Reading<'_> {
 /// The language of a tag without its region.
 fn base(tag: &str) -> String {
     tag.split(['-', '_']).next().unwrap_or_default().to_ascii_lowercase()
+}
+
+/// A text and its SHA-256 in hexadecimal.
+async fn hash_text(text: String) -> Result<(String, String), Failure> {
+    let work = tokio::task::spawn_blocking(move || {
+        let hash = hex(&sha256(text.as_bytes()));
+        (text, hash)
+    });
+    work.await.map_err(|_| Failure::Panicked)
 }
 
 /// SHA-256 of a file from its beginning, in hexadecimal; the file stands at its beginning again.

@@ -132,7 +132,7 @@ impl Run<'_> {
         for attempt in 0..2 {
             let url = self.watch_url(id);
             let answer = client.get(url, Some(constants::BROWSER), constants::MAX_PAGE).await?;
-            match answer.page()? {
+            match answer.page().await? {
                 Page::Watch(page) => return Ok(page),
                 Page::Captcha => return Err(VideoError::Blocked),
                 Page::Consent(Some(value)) if attempt == 0 => {
@@ -278,15 +278,17 @@ impl From<VideoError> for Refused {
 }
 
 impl Answer {
-    /// The page that it is.
-    fn page(&self) -> Result<Page, VideoError> {
+    /// The page that it is; looked through off the async threads, since it may have megabytes.
+    async fn page(self) -> Result<Page, VideoError> {
         match self.status {
             200..=299 => {}
             403 | 429 => return Err(VideoError::Blocked),
             404 | 410 => return Err(VideoError::Gone),
             status => return Err(VideoError::Failing { status }),
         }
-        let page = Page::read(&String::from_utf8_lossy(&self.body));
+        let body = self.body;
+        let read = tokio::task::spawn_blocking(move || Page::read(&String::from_utf8_lossy(&body)));
+        let page = read.await.map_err(|_| VideoError::NotUnderstood)?;
         let asks_for_consent = self.url.domain().is_some_and(|host| host.starts_with("consent."));
         match page {
             Page::Watch(_) if asks_for_consent => Ok(Page::Consent(None)),

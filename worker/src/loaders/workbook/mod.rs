@@ -181,23 +181,24 @@ impl Book<'_, '_> {
     }
 
     fn ods(&mut self, source: Cursor<Vec<u8>>, options: &ParseOptions) -> Result<(), Stop> {
-        let mut book: Ods<_> = Ods::new(source).map_err(|error| match error {
+        let book: Ods<_> = Ods::new(source).map_err(|error| match error {
             OdsError::Password => ParseError::PasswordRequired,
             OdsError::CellLimitExceeded { .. } => ParseError::TooLarge { limit: options.max_chars },
             _ => ParseError::Damaged,
         })?;
-        for name in self.sheets(book.sheets_metadata()) {
-            let range = book.worksheet_range(&name).map_err(|_| ParseError::Damaged)?;
-            self.range(&name, &range)?;
-        }
-        Ok(())
+        self.ranges(book)
     }
 
     fn xls(&mut self, source: Cursor<Vec<u8>>) -> Result<(), Stop> {
-        let mut book: Xls<_> = Xls::new(source).map_err(|error| match error {
+        let book: Xls<_> = Xls::new(source).map_err(|error| match error {
             XlsError::Password => ParseError::PasswordRequired,
             _ => ParseError::Damaged,
         })?;
+        self.ranges(book)
+    }
+
+    /// Writes the sheets of a format that can be read sheet by sheet only.
+    fn ranges(&mut self, mut book: impl Reader<Cursor<Vec<u8>>>) -> Result<(), Stop> {
         for name in self.sheets(book.sheets_metadata()) {
             let range = book.worksheet_range(&name).map_err(|_| ParseError::Damaged)?;
             self.range(&name, &range)?;
