@@ -258,7 +258,8 @@ async fn a_write_that_was_refused_is_not_tried_again() {
 async fn a_write_is_given_up_in_the_end() {
     let server = Scripted::start(&[Answer::Status(14, "starting")]).await;
     let failure = write(&server, Duration::from_millis(300)).await.unwrap_err();
-    assert_eq!(failure.kind, Kind::Busy(None));
+    // The last try may have been cut short by the end of the time for all of them.
+    assert!(matches!(failure.kind, Kind::Busy(None) | Kind::Slow), "{failure:?}");
     assert!(server.calls() > 2);
 }
 
