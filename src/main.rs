@@ -1,5 +1,8 @@
 //! `lectern`: the API and the worker in one process, with nothing else to install.
 
+mod model;
+mod reembed;
+
 use std::{
     io::{IsTerminal, Write},
     path::{Path, PathBuf},
@@ -18,6 +21,8 @@ use lectern_shared::{
 use lectern_worker::{preview, sandbox};
 use secrecy::SecretString;
 use tokio::io::{AsyncBufReadExt, BufReader};
+
+use model::ModelCommand;
 
 /// Documents, and agents that answer from them.
 #[derive(Parser)]
@@ -39,6 +44,14 @@ enum Command {
     /// Index every searchable document again from its stored passages, in the index that is set: after a change of
     /// `QDRANT_URL`, or when Qdrant lost its data. Nothing else of this installation may run meanwhile.
     Reindex,
+    /// Embed every document anew with the model that is set, from its stored passages: after a change of the model. On SQLite
+    /// the service must not be running.
+    Reembed,
+    /// Download models for embeddings. Needs no running service.
+    Model {
+        #[command(subcommand)]
+        command: ModelCommand,
+    },
     /// Show how a file would be read and cut into passages, as JSON. Needs no running service.
     Parse {
         /// The file.
@@ -94,6 +107,8 @@ fn main() -> ExitCode {
             tracing::info!(documents, "queued; they are indexed when the service runs");
             Ok(())
         }
+        Command::Reembed => reembed::run(settings).await,
+        Command::Model { command } => model::run(&settings.embedding, command).await,
         Command::Parse { file, r#type, text } => parse(&settings, &file, r#type, text).await,
         Command::Health => process::ask_health(settings.addr).await,
         Command::User { command } => user(settings, command).await,

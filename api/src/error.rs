@@ -5,7 +5,8 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use lectern_shared::{
-    compute::Stopped, db::DbError, limits::RetryAfter, search::SearchError, secrets::SecretError,
+    compute::Stopped, db::DbError, embed::EmbedError, limits::RetryAfter, search::SearchError,
+    secrets::SecretError,
 };
 use serde::Serialize;
 
@@ -115,6 +116,30 @@ impl From<SecretError> for ApiError {
     }
 }
 
+impl From<EmbedError> for ApiError {
+    fn from(error: EmbedError) -> Self {
+        let failed = |retry_after, message: &str| Self {
+            retry_after,
+            ..Self::new(StatusCode::SERVICE_UNAVAILABLE, "embedding_model_unavailable", message)
+        };
+        match error {
+            EmbedError::Away(_) => {
+                tracing::warn!(%error, "the embedding model is away");
+                let message =
+                    "The embedding model is away; try again shortly, or set `mode` to `lexical` or `hybrid`.";
+                failed(Some(1), message)
+            }
+            EmbedError::Refused(_) => {
+                tracing::error!(%error, "the embedding model cannot be used");
+                let message = "The embedding model cannot be used as the service is set up. Set `mode` to `lexical` \
+                               or `hybrid`, or leave it out.";
+                failed(None, message)
+            }
+            EmbedError::Stopped(error) => error.into(),
+        }
+    }
+}
+
 impl From<SearchError> for ApiError {
     fn from(error: SearchError) -> Self {
         match error {
@@ -123,6 +148,13 @@ impl From<SearchError> for ApiError {
                 tracing::error!(%error, "the index failed");
                 Self::unavailable()
             }
+            SearchError::NoModel => {
+                let message = "The service has no embedding model, so it cannot search by meaning. Set `mode` to \
+                               `lexical` or `hybrid`, or leave it out.";
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "no_embedding_model", message)
+            }
+            SearchError::Embed(error) => error.into(),
+            SearchError::Stopped(error) => error.into(),
         }
     }
 }

@@ -19,7 +19,7 @@ mod state;
 
 use axum::{Router, middleware};
 use lectern_shared::{
-    config::{ConfigError, Settings},
+    config::{ConfigError, EmbedderKind, Settings},
     process::Failure,
     runtime::Runtime,
     shutdown::Shutdown,
@@ -101,7 +101,9 @@ pub async fn bind(runtime: &Runtime) -> Result<TcpListener, String> {
 pub async fn run(runtime: Runtime, listener: TcpListener, shutdown: &Shutdown) -> Result<(), Failure> {
     let settings = &runtime.settings;
     tracing::info!(addr = %listener.local_addr()?, data = %settings.data_dir.display(), "listening");
-    tracing::warn!("no embedding model is in use: documents are found by words, not by meaning");
+    if settings.embedding.kind == EmbedderKind::None {
+        tracing::info!("LECTERN_EMBEDDER is none: documents are found by words, not by meaning");
+    }
     let (served, result) = oneshot::channel();
     let (app, stopping) = (router(runtime.clone()), shutdown.clone());
     let trusted = settings.trusted_proxies.as_slice().into();

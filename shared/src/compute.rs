@@ -18,8 +18,12 @@ pub struct Compute {
 impl Compute {
     /// As many pieces of work at once as there are cores.
     pub fn per_core() -> Self {
-        let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
-        Self { slots: Arc::new(Semaphore::new(cores)) }
+        Self::new(std::thread::available_parallelism().map_or(2, std::num::NonZero::get))
+    }
+
+    /// At most so many pieces of work at once, and at least one.
+    pub fn new(slots: usize) -> Self {
+        Self { slots: Arc::new(Semaphore::new(slots.max(1))) }
     }
 
     /// Runs `work` when a slot is free. The slot goes with the work: a caller that goes away does not let another piece

@@ -5,8 +5,8 @@ use std::{fmt::Display, time::Duration};
 use serde_json::{Value, json};
 
 use crate::{
-    config::EmbedderKind,
     db::{self, DbError},
+    embed::ModelState,
     redis::Redis,
     runtime::Runtime,
 };
@@ -46,15 +46,26 @@ pub async fn check(runtime: &Runtime) -> Health {
         probe("blobs", async { runtime.blobs.ping().await.map(|()| json!({"kind": runtime.blobs.kind()})) });
     let ((database, database_up), (queue, queue_up), (index, index_up), (blobs, blobs_up)) =
         tokio::join!(database, queue, index, blobs);
-    let embedder = match runtime.settings.embedder {
-        EmbedderKind::None => json!({"status": "off", "search": "lexical"}),
-        EmbedderKind::Auto => {
-            json!({"status": "none", "search": "lexical", "reason": "no embedding model is available"})
-        }
-    };
+    let embedder = embedder(&runtime.models.state());
     Health {
         ready: database_up && queue_up && index_up && blobs_up,
         parts: json!({"database": database, "queue": queue, "index": index, "blobs": blobs, "embedder": embedder}),
+    }
+}
+
+/// The service does its work without a model too, so none of this makes it unready.
+fn embedder(state: &ModelState) -> Value {
+    match state {
+        ModelState::Off => json!({"status": "off", "search": "lexical"}),
+        ModelState::Opening => json!({"status": "opening", "search": "lexical"}),
+        ModelState::Downloading(progress) => {
+            json!({"status": "downloading", "search": "lexical", "bytes": progress.bytes, "ofBytes": progress.total})
+        }
+        ModelState::Missing(reason) => json!({"status": "none", "search": "lexical", "reason": reason}),
+        ModelState::Ready(embedder, _) => {
+            let space = embedder.space();
+            json!({"status": "up", "search": "hybrid", "model": space.model, "dimensions": space.dimensions})
+        }
     }
 }
 

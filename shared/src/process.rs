@@ -70,14 +70,19 @@ fn load(config: Option<&Path>) -> Result<(Source, Settings), ConfigError> {
     Ok((source, settings))
 }
 
-/// Opens every part; none when the process was asked to stop before they were all there.
+/// Opens every part, and begins to get the embedding model; none when the process was asked to stop before all parts were
+/// there.
 pub async fn open(
     settings: Settings,
     role: Role,
     shutdown: &Shutdown,
 ) -> Result<Option<Runtime>, StartError> {
     tokio::select! {
-        started = Runtime::start(settings, role) => Ok(Some(started?)),
+        started = Runtime::start(settings, role) => {
+            let runtime = started?;
+            runtime.models.start(&runtime.clock, shutdown);
+            Ok(Some(runtime))
+        }
         // A server that does not answer must not keep the process from being stopped.
         () = shutdown.soft().cancelled() => Ok(None),
     }

@@ -18,8 +18,9 @@ use crate::{
     clock::Clock,
     compute::Compute,
     config::Settings,
-    db::{self, Db, DbError, Location, migrate::MigrationError, singletons},
+    db::{self, Db, DbError, Location, jobs::Again, migrate::MigrationError, singletons},
     egress::{Egress, EgressError, EgressPolicy, SiteScope},
+    embed::Models,
     index::{IndexError, LocalIndex, QdrantIndex, SearchIndex},
     jobs::{Doorbell, Jobs},
     limits::Limits,
@@ -135,7 +136,9 @@ pub struct Runtime {
     pub limits: Limits,
     /// The search index.
     pub index: Arc<dyn SearchIndex>,
-    /// Search over it.
+    /// The embedding models.
+    pub models: Models,
+    /// Search over the index, with the models.
     pub search: Search,
     /// Blocking work on behalf of requests.
     pub compute: Compute,
@@ -159,7 +162,7 @@ impl Runtime {
         let runtime = Self::open(settings, Role::Whole, Index::Anew).await?;
         let mut tx = runtime.db.begin().await?;
         singletons::set(&mut tx, INDEX, index_name(&runtime.settings)).await?;
-        let queued = db::jobs::enqueue_reindex(&mut tx, runtime.jobs.now()).await?;
+        let queued = db::jobs::enqueue_again(&mut tx, Again::All, runtime.jobs.now()).await?;
         tx.commit().await?;
         runtime.close().await;
         Ok(queued)
@@ -207,9 +210,11 @@ impl Runtime {
             tx.commit().await?;
             check_index(&settings, &db).await?;
         }
+        let models = Models::new(&settings.embedding);
         Ok(Self {
             clock: Clock::system(),
-            search: Search::new(db.clone(), Arc::clone(&index)),
+            search: Search::new(db.clone(), Arc::clone(&index), models.clone()),
+            models,
             egress: Egress::new(EgressPolicy {
                 allow: settings.egress_allow.clone(),
                 ..EgressPolicy::default()

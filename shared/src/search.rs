@@ -1,27 +1,59 @@
-//! Search: what a user asks, over the documents that are visible at that moment, with the passages filled in from the
-//! relational store. Whoever wants passages (the search endpoint, an agent's run) comes through here.
+//! Search: what a user asks, over the documents that are visible at that moment, by words and by meaning, with the passages
+//! filled in from the relational store. Whoever wants passages (the search endpoint, an agent's run) comes through here.
 
-use std::{
-    cmp::Reverse,
-    collections::{HashMap, HashSet},
-    num::NonZeroUsize,
-    sync::Arc,
-};
+mod active;
+mod alike;
+mod excerpt;
+mod filter;
+mod fuse;
+
+use std::{collections::HashMap, num::NonZeroUsize, sync::Arc};
 
 use lru::LruCache;
 use parking_lot::Mutex;
+use uuid::Uuid;
 
+use self::{
+    active::{ActiveSet, ActiveSets, Selection, Summary},
+    alike::Sketch,
+    fuse::{List, fuse},
+};
+pub use self::{
+    excerpt::{Excerpt, Part},
+    filter::{Condition, Filter},
+};
 use crate::{
+    compute::{Compute, Stopped},
     db::{self, Db, DbError},
-    ids::{DocumentId, GenerationId, UserId},
-    index::{Candidates, IndexError, IndexQuery, SearchIndex, lexical::Language, score::fuse_dbsf},
-    model::document::{ActiveDocument, Chunk, DocumentType},
+    embed::{EmbedError, Embedder, Models},
+    ids::{ChunkId, DocumentId, GenerationId, UserId},
+    index::{Candidate, IndexError, IndexQuery, SearchIndex, SpaceVector, lexical::Language},
+    model::{
+        document::{ActiveDocument, Chunk, DocumentType},
+        text_enum,
+    },
 };
 
-/// Users whose searchable documents are remembered.
-const CACHED_USERS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(1_023);
-/// Candidates fetched for each passage wanted: some turn out to be deleted since.
+/// Candidates of each kind that are fused, at least. Measured: anything between 50 and 200 is within the noise.
+const DEPTH: usize = 200;
+/// What words and meaning count. Measured: anything between 0.4 and 0.6 is within the noise.
+const WEIGHT: f32 = 0.5;
+/// Candidates fetched for each passage wanted: some turn out to be deleted since, or to say what another says.
 const DEPTH_FACTOR: usize = 3;
+/// Vectors of questions that are remembered.
+const CACHED_QUESTIONS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(1_023);
+
+text_enum! {
+    /// By what passages are found.
+    Mode {
+        /// By words and by meaning.
+        Hybrid => "hybrid",
+        /// By meaning only.
+        Dense => "dense",
+        /// By words only.
+        Lexical => "lexical",
+    }
+}
 
 /// Why a search failed.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +64,15 @@ pub enum SearchError {
     /// The relational store failed.
     #[error(transparent)]
     Db(#[from] DbError),
+    /// Search by meaning was asked for, and there is no model.
+    #[error("there is no embedding model")]
+    NoModel,
+    /// Search by meaning was asked for, and the model failed.
+    #[error(transparent)]
+    Embed(#[from] EmbedError),
+    /// A computation panicked, or the process is ending.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
 }
 
 /// A question.
@@ -43,6 +84,10 @@ pub struct SearchRequest {
     pub query: String,
     /// The documents that are searched; all of the user's when none.
     pub documents: Option<Vec<DocumentId>>,
+    /// What the documents' metadata must say.
+    pub filter: Filter,
+    /// By what passages are found.
+    pub mode: Mode,
     /// The most passages.
     pub limit: usize,
 }
@@ -58,141 +103,319 @@ pub struct Passage {
     pub document_url: String,
     /// The passage.
     pub chunk: Chunk,
+    /// The generation that it is of.
+    pub generation: GenerationId,
     /// How well it matches; comparable within one answer only.
     pub score: f32,
     /// How well it matches by words.
     pub lexical: Option<f32>,
     /// How well it matches by meaning.
     pub dense: Option<f32>,
+    /// Other passages that say the same and would have been found too.
+    pub also_in: Vec<(DocumentId, ChunkId)>,
 }
 
-/// One user's searchable documents at one epoch.
-type ActiveSet = Arc<Vec<ActiveDocument>>;
+/// A passage's generation and its number in it.
+type Key = (GenerationId, u32);
 
-/// Search over whatever index is in use. Cheap to clone.
+/// The vectors of questions, by embedding space.
+type Questions = LruCache<(Uuid, String), Vec<f32>>;
+
+/// Search over whatever index and models are in use. Cheap to clone.
 #[derive(Clone)]
 pub struct Search {
     db: Db,
     index: Arc<dyn SearchIndex>,
-    active: Arc<Mutex<LruCache<UserId, (i64, ActiveSet)>>>,
+    models: Models,
+    active: ActiveSets,
+    questions: Arc<Mutex<Questions>>,
+    compute: Compute,
+}
+
+/// A question as a model sees it.
+struct Asked {
+    embedder: Arc<dyn Embedder>,
+    vector: Vec<f32>,
+    /// Only passages in languages that the model knows count.
+    known_only: bool,
+}
+
+impl Asked {
+    /// Whether what the model says of a document counts.
+    fn is_about(&self, document: &ActiveDocument) -> bool {
+        document.embedding_space == Some(self.embedder.space().id)
+            && (!self.known_only || document.language().is_none_or(|language| self.embedder.knows(language)))
+    }
+}
+
+/// The lists that were found, and what they were found with.
+struct Found {
+    lexical: Vec<(Key, f32)>,
+    dense: Vec<(Asked, Vec<(Key, f32)>)>,
 }
 
 impl Search {
-    /// Search over `index`.
-    pub fn new(db: Db, index: Arc<dyn SearchIndex>) -> Self {
-        Self { db, index, active: Arc::new(Mutex::new(LruCache::new(CACHED_USERS))) }
+    /// Search over `index`, by meaning with `models`.
+    pub fn new(db: Db, index: Arc<dyn SearchIndex>, models: Models) -> Self {
+        Self {
+            active: ActiveSets::new(db.clone()),
+            db,
+            index,
+            models,
+            questions: Arc::new(Mutex::new(LruCache::new(CACHED_QUESTIONS))),
+            compute: Compute::per_core(),
+        }
     }
 
     /// The passages that answer best, best first.
+    ///
+    /// # Errors
+    /// [`SearchError::NoModel`] and [`SearchError::Embed`] only when the mode is [`Mode::Dense`]: a hybrid search goes on by
+    /// words.
     pub async fn search(&self, request: &SearchRequest) -> Result<Vec<Passage>, SearchError> {
-        let active = self.active_documents(request.user).await?;
-        let wanted: Option<HashSet<DocumentId>> =
-            request.documents.as_ref().map(|ids| ids.iter().copied().collect());
-        let visible: HashMap<GenerationId, &ActiveDocument> = active
-            .iter()
-            .filter(|document| wanted.as_ref().is_none_or(|wanted| wanted.contains(&document.id)))
-            .map(|document| (document.active_generation, document))
-            .collect();
-        if visible.is_empty() || request.limit == 0 {
+        let active = self.active.of(request.user).await?;
+        let documents = request.documents.as_deref();
+        let selection = active.select(&self.db, request.user, documents, &request.filter).await?;
+        if request.mode == Mode::Dense && self.models.current().is_none() {
+            return Err(SearchError::NoModel);
+        }
+        if selection.generations.is_empty() || request.limit == 0 {
             return Ok(Vec::new());
         }
-        // In the order of the documents, so that ties break alike every time.
-        let (generations, others) =
-            active.iter().map(|d| d.active_generation).partition(|g| visible.contains_key(g));
+        let (by_words, by_meaning) = match request.mode {
+            Mode::Lexical => (true, Vec::new()),
+            Mode::Dense => (false, self.ask(request, &selection.summary, false).await?),
+            Mode::Hybrid => (true, self.ask(request, &selection.summary, true).await?),
+        };
+        let mut found = self.find(request, &active, &selection, by_words, by_meaning).await?;
+        if request.mode == Mode::Hybrid && found.lexical.is_empty() && found.dense.is_empty() {
+            // A model that hardly knows the language is still better than nothing at all.
+            let by_meaning = self.ask(request, &selection.summary, false).await?;
+            if !by_meaning.is_empty() {
+                found = self.find(request, &active, &selection, false, by_meaning).await?;
+            }
+        }
+        self.fill_in(request, &active, &found).await
+    }
+
+    /// What a reader is given of passages that were found, best first, within a budget of tokens: the best of them, and as far
+    /// as there is room, what stands beside these in the same section. The best one comes even when it is larger than that.
+    pub async fn excerpts(
+        &self,
+        user: UserId,
+        passages: Vec<Passage>,
+        budget: i64,
+    ) -> Result<Vec<Excerpt>, SearchError> {
+        let mut left = budget;
+        let mut taken: Vec<(Passage, bool)> = Vec::new();
+        for passage in passages {
+            if !taken.is_empty() && passage.chunk.tokens > left {
+                break;
+            }
+            left -= passage.chunk.tokens;
+            taken.push((passage, true));
+        }
+        let beside: Vec<(usize, Key)> = taken
+            .iter()
+            .enumerate()
+            .flat_map(|(at, (passage, _))| {
+                let ordinal = u32::try_from(passage.chunk.ordinal).ok();
+                let places = ordinal.map(|o| [o.checked_add(1), o.checked_sub(1)]).unwrap_or_default();
+                places.into_iter().flatten().map(move |place| (at, (passage.generation, place)))
+            })
+            .collect();
+        let keys: Vec<Key> = beside.iter().map(|(_, key)| *key).collect();
+        let mut chunks: HashMap<Key, Chunk> =
+            if left > 0 { self.chunks(user, &keys).await? } else { HashMap::new() };
+        for (passage, _) in &taken {
+            chunks.remove(&(passage.generation, u32::try_from(passage.chunk.ordinal).unwrap_or(u32::MAX)));
+        }
+        for (at, key) in beside {
+            let Some((passage, _)) = taken.get(at) else { continue };
+            let fits = |chunk: &Chunk| {
+                chunk.tokens <= left && chunk.place.0.heading == passage.chunk.place.0.heading
+            };
+            if !chunks.get(&key).is_some_and(fits) {
+                continue;
+            }
+            let Some(chunk) = chunks.remove(&key) else { continue };
+            left -= chunk.tokens;
+            let neighbour = Passage {
+                chunk,
+                score: 0.0,
+                lexical: None,
+                dense: None,
+                also_in: Vec::new(),
+                ..passage.clone()
+            };
+            taken.push((neighbour, false));
+        }
+        Ok(excerpt::excerpts(taken))
+    }
+
+    /// Puts the question to the model of every embedding space that is searched. With `known_only` those are left out that do
+    /// not know its language: they rank at random, which would drag down what the words find.
+    async fn ask(
+        &self,
+        request: &SearchRequest,
+        summary: &Summary,
+        known_only: bool,
+    ) -> Result<Vec<Asked>, SearchError> {
+        let mut all = Vec::with_capacity(summary.spaces.len());
+        if summary.spaces.is_empty() {
+            return Ok(all);
+        }
+        let language = if known_only { Some(self.language(request, summary).await?) } else { None };
+        for space in &summary.spaces {
+            let Some(embedder) = self.models.of_space(&self.db, *space).await else { continue };
+            if language.is_some_and(|language| !embedder.knows(language)) {
+                continue;
+            }
+            let key = (*space, request.query.clone());
+            let known = self.questions.lock().get(&key).cloned();
+            let vector = match known {
+                Some(vector) => vector,
+                None => match embedder.embed_question(&request.query).await {
+                    Ok(vector) => {
+                        self.questions.lock().put(key, vector.clone());
+                        vector
+                    }
+                    Err(error) if request.mode == Mode::Dense => return Err(error.into()),
+                    Err(error) => {
+                        tracing::warn!(%error, "a question is searched by words only");
+                        continue;
+                    }
+                },
+            };
+            all.push(Asked { embedder, vector, known_only });
+        }
+        Ok(all)
+    }
+
+    /// The language of the question.
+    async fn language(&self, request: &SearchRequest, summary: &Summary) -> Result<Language, Stopped> {
+        let searched: Vec<Language> = summary.languages.iter().map(|(language, _)| *language).collect();
+        let question = request.query.clone();
+        self.compute.run(move || Language::of_question(&question, &searched)).await
+    }
+
+    async fn find(
+        &self,
+        request: &SearchRequest,
+        active: &ActiveSet,
+        selection: &Selection,
+        by_words: bool,
+        by_meaning: Vec<Asked>,
+    ) -> Result<Found, SearchError> {
+        let Selection { generations, others, summary } = selection;
+        let vector =
+            |asked: &Asked| SpaceVector { space: asked.embedder.space().id, vector: asked.vector.clone() };
         let candidates = self
             .index
             .search(IndexQuery {
                 user: request.user,
-                generations,
-                others,
-                languages: languages(visible.values().copied()),
-                text: request.query.clone(),
-                vectors: Vec::new(),
-                depth: request.limit.saturating_mul(DEPTH_FACTOR),
+                generations: generations.clone(),
+                others: others.clone(),
+                languages: summary.languages.iter().map(|(language, _)| *language).collect(),
+                // Without words nothing is looked up by them.
+                text: if by_words { request.query.clone() } else { String::new() },
+                vectors: by_meaning.iter().map(vector).collect(),
+                depth: request.limit.saturating_mul(DEPTH_FACTOR).max(DEPTH),
             })
             .await?;
-        self.fill_in(request, &visible, &candidates).await
+        let list = |from: &[Candidate], counts: &dyn Fn(&ActiveDocument) -> bool| -> Vec<(Key, f32)> {
+            let counts = |c: &&Candidate| active.document(c.generation).is_some_and(counts);
+            from.iter().filter(counts).map(|c| ((c.generation, c.ordinal), c.score)).collect()
+        };
+        let lexical = list(&candidates.lexical, &|_| true);
+        let dense = by_meaning
+            .into_iter()
+            .zip(&candidates.dense)
+            .map(|(asked, found)| {
+                let hits = list(found, &|document| asked.is_about(document));
+                (asked, hits)
+            })
+            .collect();
+        Ok(Found { lexical, dense })
     }
 
-    /// Fuses the lists and reads the passages; one that was deleted meanwhile makes room for the next best.
+    /// Fuses the lists and reads the passages; one that was deleted meanwhile, or that says what a better one says, makes room
+    /// for the next best.
     async fn fill_in(
         &self,
         request: &SearchRequest,
-        visible: &HashMap<GenerationId, &ActiveDocument>,
-        candidates: &Candidates,
+        active: &ActiveSet,
+        found: &Found,
     ) -> Result<Vec<Passage>, SearchError> {
-        let list = |from: &[crate::index::Candidate]| -> Vec<((GenerationId, u32), f32)> {
-            from.iter().map(|c| ((c.generation, c.ordinal), c.score)).collect()
-        };
-        let lexical = list(&candidates.lexical);
-        let dense: Vec<_> = candidates.dense.iter().map(|candidates| list(candidates)).collect();
-        let lists: Vec<_> =
-            std::iter::once(&lexical).chain(&dense).filter(|list| !list.is_empty()).cloned().collect();
-        let fused = match lists.as_slice() {
-            [] => return Ok(Vec::new()),
-            // A list alone keeps its own scores.
-            [only] => only.clone(),
-            several => fuse_dbsf(several, several.iter().map(Vec::len).sum()),
-        };
-        let lexical: HashMap<_, _> = lexical.into_iter().collect();
-        let dense: HashMap<_, _> = dense.into_iter().flatten().collect();
-        let mut passages = Vec::with_capacity(request.limit);
+        let fused = rank(found, active);
+        let lexical: HashMap<_, _> = found.lexical.iter().copied().collect();
+        let dense: HashMap<_, _> = found.dense.iter().flat_map(|(_, list)| list.iter().copied()).collect();
+        let mut passages: Vec<(Passage, Sketch)> = Vec::with_capacity(request.limit);
         for some in fused.chunks(request.limit) {
             let keys: Vec<_> = some.iter().map(|(key, _)| *key).collect();
-            let mut chunks: HashMap<_, _> = db::chunks::fetch(&self.db, request.user, &keys)
-                .await?
-                .into_iter()
-                .map(|(generation, chunk)| {
-                    ((generation, u32::try_from(chunk.ordinal).unwrap_or(u32::MAX)), chunk)
-                })
-                .collect();
+            let mut chunks = self.chunks(request.user, &keys).await?;
             for (key, score) in some {
-                let (Some(document), Some(chunk)) = (visible.get(&key.0), chunks.remove(key)) else {
+                let (Some(document), Some(chunk)) = (active.document(key.0), chunks.remove(key)) else {
                     continue;
                 };
-                passages.push(Passage {
+                let sketch = Sketch::of(&chunk.text);
+                if let Some((same, _)) = passages.iter_mut().find(|(_, known)| known.is_like(&sketch)) {
+                    same.also_in.push((chunk.document_id, chunk.chunk_id));
+                    continue;
+                }
+                let passage = Passage {
                     document_name: document.name.clone(),
                     document_type: document.r#type,
                     document_url: document.url.clone(),
                     chunk,
+                    generation: key.0,
                     score: *score,
                     lexical: lexical.get(key).copied(),
                     dense: dense.get(key).copied(),
-                });
+                    also_in: Vec::new(),
+                };
+                passages.push((passage, sketch));
                 if passages.len() == request.limit {
-                    return Ok(passages);
+                    return Ok(passages.into_iter().map(|(passage, _)| passage).collect());
                 }
             }
         }
-        Ok(passages)
+        Ok(passages.into_iter().map(|(passage, _)| passage).collect())
     }
 
-    /// The user's searchable documents. The epoch is read first: a change that comes later raises it, so an outdated set
-    /// is never kept under a current number.
-    async fn active_documents(&self, user: UserId) -> Result<ActiveSet, DbError> {
-        let epoch = db::documents::search_epoch(&self.db, user).await?;
-        if let Some((at, set)) = self.active.lock().get(&user)
-            && *at == epoch
-        {
-            return Ok(Arc::clone(set));
-        }
-        let set = Arc::new(db::documents::active(&self.db, user).await?);
-        self.active.lock().put(user, (epoch, Arc::clone(&set)));
-        Ok(set)
+    /// The stored passages of a user at these places.
+    async fn chunks(&self, user: UserId, keys: &[Key]) -> Result<HashMap<Key, Chunk>, DbError> {
+        let place = |ordinal| u32::try_from(ordinal).unwrap_or(u32::MAX);
+        let chunks = db::chunks::fetch(&self.db, user, keys).await?;
+        let at_place = |(generation, chunk): (_, Chunk)| ((generation, place(chunk.ordinal)), chunk);
+        Ok(chunks.into_iter().map(at_place).collect())
     }
 }
 
-/// The languages of these documents' passages, most frequent first.
-fn languages<'a>(documents: impl Iterator<Item = &'a ActiveDocument>) -> Vec<Language> {
-    let mut passages: HashMap<Language, u64> = HashMap::new();
-    for (code, count) in documents.flat_map(|document| &document.languages.0) {
-        if let Some(language) = Language::from_code(u32::from(*code)) {
-            *passages.entry(language).or_default() += count;
+/// One ranking of what was found.
+fn rank(found: &Found, active: &ActiveSet) -> Vec<(Key, f32)> {
+    let lexical = std::iter::once((None, &found.lexical));
+    let dense = found.dense.iter().map(|(asked, hits)| (Some(asked), hits));
+    let found: Vec<_> = lexical.chain(dense).filter(|(_, hits)| !hits.is_empty()).collect();
+    match found.as_slice() {
+        [] => Vec::new(),
+        // A list alone keeps its own scores.
+        [(_, only)] => (*only).clone(),
+        several => {
+            let list = |(asked, hits): &(Option<&Asked>, &Vec<_>)| List {
+                hits: (*hits).clone(),
+                weight: WEIGHT,
+                zero_beyond: asked.is_none(),
+            };
+            let lists: Vec<_> = several.iter().map(list).collect();
+            fuse(&lists, |(generation, _), number| match several.get(number) {
+                Some((Some(asked), _)) => {
+                    active.document(*generation).is_some_and(|document| asked.is_about(document))
+                }
+                Some((None, _)) | None => true,
+            })
         }
     }
-    let mut languages: Vec<_> = passages.into_iter().collect();
-    languages.sort_unstable_by_key(|(language, count)| (Reverse(*count), *language));
-    languages.into_iter().map(|(language, _)| language).collect()
 }
 
 #[cfg(test)]

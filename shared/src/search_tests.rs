@@ -4,13 +4,14 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 
-use super::{Passage, Search, SearchRequest};
+use super::{Condition, Filter, Mode, Passage, Search, SearchError, SearchRequest};
 use crate::{
     db::{
         Db, documents,
         jobs::{self, Published},
-        testing::{TestDb, at, both, claim, claimed, commit, enqueue, passages, publish, staged, user},
+        testing::{TestDb, at, both, claim, claimed, commit, enqueue, passages, publish, staged_in, user},
     },
+    embed::{EmbedError, Embedder, Models, testing::Synonyms},
     ids::{DocumentId, GenerationId, UserId},
     index::{
         Candidates, Entry, IndexError, IndexQuery, IndexStatus, IndexWriter, LocalIndex, SearchIndex, Target,
@@ -20,20 +21,37 @@ use crate::{
 
 /// Search as one process has it.
 fn search(db: &Db) -> Search {
-    Search::new(db.clone(), Arc::new(LocalIndex::new(db.clone(), 64 << 20)))
+    search_with(db, Models::none())
+}
+
+fn search_with(db: &Db, models: Models) -> Search {
+    Search::new(db.clone(), Arc::new(LocalIndex::new(db.clone(), 64 << 20)), models)
 }
 
 /// Writes a claim's generation to the store and to the index, as an ingestion does.
 async fn indexed(db: &Db, claim: &Claim, texts: &[&str]) -> GenerationId {
-    let generation = staged(db, claim, texts, at(0)).await;
+    indexed_with(db, claim, None, texts).await
+}
+
+async fn indexed_with(db: &Db, claim: &Claim, model: Option<&Synonyms>, texts: &[&str]) -> GenerationId {
+    let space = model.map(Embedder::space);
+    let generation = staged_in(db, claim, space, texts, at(0)).await;
     let index = LocalIndex::new(db.clone(), 0);
-    let mut writer = index.writer(Target { claim, generation, space: None }).unwrap();
-    writer
-        .add(texts.iter().map(|text| Entry { text: (*text).to_owned(), vector: None }).collect())
-        .await
-        .unwrap();
+    let space = space.map(|space| (space.id, space.dimensions));
+    let mut writer = index.writer(Target { claim, generation, space }).unwrap();
+    let entry =
+        |text: &&str| Entry { text: (*text).to_owned(), vector: model.map(|_| Synonyms::vector(text)) };
+    writer.add(texts.iter().map(entry).collect()).await.unwrap();
     assert_eq!(writer.finish().await.unwrap().entries, texts.len() as u64);
     generation
+}
+
+/// Adds a document whose passages have vectors of `model`.
+async fn embedded(db: &Db, user: UserId, model: &Synonyms, texts: &[&str]) -> DocumentId {
+    let held = claimed(db, user, "embedded", at(0)).await;
+    let generation = indexed_with(db, &held, Some(model), texts).await;
+    assert_eq!(publish(db, &held, generation, at(0)).await, Published::Yes);
+    held.document_id
 }
 
 async fn ingested(db: &Db, user: UserId, name: &str, texts: &[&str]) -> DocumentId {
@@ -48,7 +66,14 @@ async fn delete(db: &Db, user: UserId, document: DocumentId) {
 }
 
 fn request(user: UserId, query: &str) -> SearchRequest {
-    SearchRequest { user, query: query.to_owned(), documents: None, limit: 10 }
+    SearchRequest {
+        user,
+        query: query.to_owned(),
+        documents: None,
+        filter: Filter::default(),
+        mode: Mode::Hybrid,
+        limit: 10,
+    }
 }
 
 async fn answer(search: &Search, request: &SearchRequest) -> Vec<Passage> {
@@ -194,14 +219,15 @@ async fn nobody_finds_another_users_documents_even_by_name() {
 async fn no_more_passages_come_than_were_asked_for() {
     for t in &both().await {
         let (search, user) = start(t).await;
-        ingested(&t.db, user, "one", &["apple"; 8]).await;
+        let texts = ["a", "b", "c", "d", "e", "f", "g", "h"].map(|letter| format!("apple {letter}"));
+        ingested(&t.db, user, "one", &texts.each_ref().map(String::as_str)).await;
         for (limit, count) in [(0, 0), (1, 1), (5, 5), (8, 8), (50, 8)] {
             let found = answer(&search, &SearchRequest { limit, ..request(user, "apple") }).await;
             let ordinals: Vec<_> = found.iter().map(|passage| passage.chunk.ordinal).collect();
             assert_eq!(ordinals, (0..count).collect::<Vec<_>>(), "{}: equals in the source's order", t.name);
         }
         for nothing in ["pear", "", " \n", "!?"] {
-            assert!(texts(&search, user, nothing).await.is_empty(), "{} {nothing:?}", t.name);
+            assert!(self::texts(&search, user, nothing).await.is_empty(), "{} {nothing:?}", t.name);
         }
     }
 }
@@ -255,9 +281,139 @@ async fn a_document_that_is_deleted_during_a_search_makes_room_for_the_next_best
             user,
             document: best,
         };
-        let search = Search::new(t.db.clone(), Arc::new(index));
+        let search = Search::new(t.db.clone(), Arc::new(index), Models::none());
         let found = answer(&search, &SearchRequest { limit: 1, ..request(user, "apple") }).await;
         let names: Vec<_> = found.iter().map(|passage| &*passage.document_name).collect();
         assert_eq!(names, ["next"], "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn a_passage_is_found_by_what_it_means() {
+    for t in &both().await {
+        let model = Arc::new(Synonyms::new("one"));
+        let search = search_with(&t.db, Models::of(Arc::clone(&model) as Arc<dyn Embedder>));
+        let user = user(&t.db, at(0)).await;
+        let content = ["the automobile is red", "a physician earns a wage", "the car park is closed"];
+        embedded(&t.db, user, &model, &content).await;
+        let found = answer(&search, &request(user, "the car")).await;
+        let seen: Vec<_> = found.iter().map(|passage| &*passage.chunk.text).collect();
+        assert_eq!(seen[..2], [content[2], content[0]], "{}: by both before by one", t.name);
+        assert!(found[0].lexical.is_some() && found[0].dense.is_some(), "{}", t.name);
+        assert!(found[1].dense > found[2].dense, "{}", t.name);
+        let by = async |mode| {
+            let found = answer(&search, &SearchRequest { mode, ..request(user, "the car") }).await;
+            assert!(found.iter().all(|p| p.lexical.is_some() == (mode == Mode::Lexical)), "{}", t.name);
+            assert!(found.iter().all(|p| p.dense.is_some() == (mode == Mode::Dense)), "{}", t.name);
+            found.len()
+        };
+        assert_eq!((by(Mode::Lexical).await, by(Mode::Dense).await), (1, 3), "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn documents_of_several_models_and_of_none_are_searched_side_by_side() {
+    for t in &both().await {
+        let (now, former) = (Arc::new(Synonyms::new("now")), Synonyms::new("former"));
+        let search = search_with(&t.db, Models::of(Arc::clone(&now) as Arc<dyn Embedder>));
+        let user = user(&t.db, at(0)).await;
+        embedded(&t.db, user, &now, &["a puppy in the garden", "rain in the garden"]).await;
+        embedded(&t.db, user, &former, &["the dog of the neighbours", "a puppy elsewhere"]).await;
+        ingested(&t.db, user, "words", &["one more dog", "no animal"]).await;
+        let mut found = texts(&search, user, "dog").await;
+        assert!(found.iter().any(|text| text == "a puppy in the garden"), "{}: {found:?}", t.name);
+        // A vector of another space is never compared: the other puppy shares no word with the question.
+        assert!(!found.iter().any(|text| text == "a puppy elsewhere"), "{}: {found:?}", t.name);
+        found.truncate(3);
+        for by_words in ["the dog of the neighbours", "one more dog"] {
+            assert!(found.iter().any(|text| text == by_words), "{}: {found:?}", t.name);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_question_in_a_language_that_the_model_does_not_know_is_searched_by_words() {
+    for t in &both().await {
+        let model = Arc::new(Synonyms::new("one"));
+        let search = search_with(&t.db, Models::of(Arc::clone(&model) as Arc<dyn Embedder>));
+        let user = user(&t.db, at(0)).await;
+        let content = ["東京の天気は雨です", "大阪の食べ物", "an English text of the same document"];
+        embedded(&t.db, user, &model, &content).await;
+        let found = answer(&search, &request(user, "東京の天気")).await;
+        assert_eq!(found[0].chunk.text, content[0], "{}", t.name);
+        assert!(found.iter().all(|passage| passage.dense.is_none()), "{}", t.name);
+        let found = answer(&search, &request(user, "which English text is it")).await;
+        assert!(found.iter().any(|passage| passage.dense.is_some()), "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_fails_leaves_a_hybrid_search_its_words_and_ends_one_by_meaning() {
+    for t in &both().await {
+        let model = Arc::new(Synonyms::new("one"));
+        let search = search_with(&t.db, Models::of(Arc::clone(&model) as Arc<dyn Embedder>));
+        let user = user(&t.db, at(0)).await;
+        embedded(&t.db, user, &model, &["the car", "the automobile"]).await;
+        *model.fails.lock() = Some(|| EmbedError::Away("it sleeps".to_owned()));
+        assert_eq!(texts(&search, user, "car").await, ["the car"], "{}", t.name);
+        let dense = SearchRequest { mode: Mode::Dense, ..request(user, "car") };
+        let failure = search.search(&dense).await.unwrap_err();
+        assert!(matches!(failure, SearchError::Embed(EmbedError::Away(_))), "{}: {failure}", t.name);
+        *model.fails.lock() = None;
+        assert_eq!(answer(&search, &dense).await.len(), 2, "{}: a failure is not remembered", t.name);
+        let without = self::search(&t.db).search(&dense).await.unwrap_err();
+        assert!(matches!(without, SearchError::NoModel), "{}: {without}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn of_passages_that_say_the_same_the_best_is_shown_and_names_the_others() {
+    for t in &both().await {
+        let (search, user) = start(t).await;
+        let first = ingested(&t.db, user, "one", &["The apple is a fruit.", "A pear"]).await;
+        let copy = ingested(&t.db, user, "two", &["the apple  is a fruit", "The apple costs 2 euros."]).await;
+        let found = answer(&search, &request(user, "apple fruit")).await;
+        let seen: Vec<_> = found.iter().map(|p| (p.chunk.document_id, &*p.chunk.text)).collect();
+        assert_eq!(
+            seen,
+            [(first, "The apple is a fruit."), (copy, "The apple costs 2 euros.")],
+            "{}",
+            t.name
+        );
+        let copies: Vec<_> = found[0].also_in.iter().map(|(document, _)| *document).collect();
+        assert_eq!(copies, [copy], "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn a_filter_is_about_the_metadata_of_this_moment() {
+    for t in &both().await {
+        let (search, user) = start(t).await;
+        let document = ingested(&t.db, user, "one", &["apple one"]).await;
+        ingested(&t.db, user, "two", &["apple two"]).await;
+        let filter = |value: &str| SearchRequest {
+            filter: Filter {
+                conditions: vec![Condition { key: "team".to_owned(), any_of: vec![value.into()] }],
+            },
+            ..request(user, "apple")
+        };
+        let tag = async |team: &str| {
+            let metadata = serde_json::json!({"team": team}).to_string();
+            commit!(t.db, |tx| async {
+                documents::bump_search_epoch(tx, user).await?;
+                crate::db::execute!(
+                    tx,
+                    sqlx::query("UPDATE documents SET metadata = $2 WHERE id = $1")
+                        .bind(document)
+                        .bind(metadata.as_str())
+                )
+            });
+        };
+        assert!(answer(&search, &filter("legal")).await.is_empty(), "{}", t.name);
+        tag("legal").await;
+        assert_eq!(answer(&search, &filter("legal")).await[0].chunk.text, "apple one", "{}", t.name);
+        assert_eq!(answer(&search, &filter("legal")).await.len(), 1, "{}", t.name);
+        tag("sales").await;
+        assert!(answer(&search, &filter("legal")).await.is_empty(), "{}", t.name);
     }
 }

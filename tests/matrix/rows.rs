@@ -29,6 +29,7 @@ pub enum Body {
 }
 
 /// Every request, in an order in which a user can make all of them with things of their own.
+#[expect(clippy::too_many_lines, reason = "a table")]
 pub fn rows() -> Vec<Row> {
     use Body::{Form, Json, None};
     let llm = json!({ "model": "extractive", "provider": "extractive" });
@@ -116,6 +117,16 @@ pub fn rows() -> Vec<Row> {
         row("GET /agent-tools", None),
         row("GET /agent-tools?agentId=<agent>", None),
         row("GET /agent-tools/<agent-tool>", None),
+        // Searching
+        row(
+            "POST /search",
+            Json(json!({
+                "query": "When does the gate open?", "documentIds": ["<document>", "<upload>"], "agentId": "<agent>",
+                "filter": { "year": [2026, "2026", null], "open": true }, "limit": 5, "mode": "lexical",
+            })),
+        ),
+        row("POST /search", Json(json!({ "query": "gate", "documentIds": ["<upload>"] }))),
+        row("POST /search", Json(json!({ "query": "gate", "agentId": "<helper>" }))),
         // Asking
         row(
             "POST /agents/<helper>/predict",

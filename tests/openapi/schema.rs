@@ -69,6 +69,7 @@ impl<'a> Schemas<'a> {
                 "minLength" => length().is_none_or(|length| length >= count()),
                 "maxLength" => length().is_none_or(|length| length <= count()),
                 "minItems" => value.as_array().is_none_or(|items| items.len() >= count()),
+                "maxProperties" => value.as_object().is_none_or(|object| object.len() <= count()),
                 "maxItems" => value.as_array().is_none_or(|items| items.len() <= count()),
                 "oneOf" => branches().filter(|branch| self.fits(branch, value, closed)).count() == 1,
                 "anyOf" => branches().any(|branch| self.fits(branch, value, closed)),

@@ -6,6 +6,7 @@
 
 pub mod client;
 pub mod db;
+pub mod embeddings;
 pub mod forge;
 pub mod loopback;
 pub mod model;
@@ -17,6 +18,7 @@ pub mod redis;
 pub mod server;
 pub mod service;
 pub mod setup;
+pub mod tiny_model;
 pub mod web;
 
 use std::time::Duration;

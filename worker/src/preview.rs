@@ -4,7 +4,6 @@ use std::path::Path;
 
 use lectern_shared::{
     config::Settings,
-    embed::approximate_tokens,
     model::{
         document::{DocumentType, PageRange},
         job::{SourceInfo, Warning},
@@ -16,7 +15,7 @@ use tokio::fs::File;
 
 use crate::{
     hold::ProgressReporter,
-    ingest::{Failure, passages},
+    ingest::{Failure, Sizing, passages},
     loaders::{self, Download, Fetched, LoadContext, PdfEngine},
     sandbox::{Sandbox, SandboxConfig},
 };
@@ -80,12 +79,13 @@ pub async fn read(path: &Path, r#type: DocumentType, settings: &Settings) -> Res
     };
     let extracted =
         loaders::load(r#type, Fetched::Download(Box::new(download)), &context).await.map_err(told)?;
+    let sizing = Sizing::of(None, &settings.embedding);
     let work = tokio::task::spawn_blocking(move || {
         let mut passages = Vec::new();
-        let Ok(()) = passages::cut(&extracted, None, |passage| {
+        let Ok(()) = passages::cut(&extracted, None, &sizing, |passage| {
             passages.push(Passage {
                 place: passage.place,
-                tokens: approximate_tokens(passage.text),
+                tokens: sizing.count(passage.text),
                 text: passage.text.to_owned(),
             });
             Ok::<_, std::convert::Infallible>(())

@@ -2,11 +2,10 @@
 
 use std::ops::Range;
 
-use lectern_shared::{
-    embed::approximate_tokens,
-    model::document::{Splitter, SplitterType},
-};
+use lectern_shared::model::document::{Splitter, SplitterType};
 use text_splitter::{ChunkCharIndex, ChunkConfig, ChunkSizer, MarkdownSplitter, TextSplitter};
+
+use crate::ingest::Sizing;
 
 /// Tokens of a passage unless the document says otherwise.
 const DEFAULT_TOKENS: usize = 400;
@@ -42,31 +41,59 @@ const BYTES_PER_CHARACTER: usize = 4;
 
 /// Counts tokens. What is larger than a passage by its bytes alone is not looked through: a text without any boundary would
 /// be, as a whole, for each of its passages.
-struct Tokens {
+struct Tokens<'s> {
     capacity: usize,
+    sizing: &'s Sizing,
 }
 
-impl ChunkSizer for Tokens {
+impl ChunkSizer for Tokens<'_> {
     fn size(&self, chunk: &str) -> usize {
         let least = chunk.len() / BYTES_PER_TOKEN;
-        if least > self.capacity { least } else { approximate_tokens(chunk).max(least) }
+        if least > self.capacity { least } else { self.sizing.count(chunk).max(least) }
     }
 }
 
-/// Counts characters, like [`Tokens`].
-struct Letters {
+/// Counts characters, like [`Tokens`]: a passage of the `most` of them is as large as `capacity`. What has more tokens than the
+/// model takes in is too large as well; `capacity` is that number of tokens then. It must not be larger than `most`, because
+/// `text-splitter` takes for granted that nothing is larger than the number of its bytes.
+struct Letters<'s> {
+    most: usize,
     capacity: usize,
+    tokens: Option<&'s Sizing>,
 }
 
-impl ChunkSizer for Letters {
+impl<'s> Letters<'s> {
+    fn new(letters: usize, sizing: &'s Sizing) -> Self {
+        match sizing.most().filter(|most| *most < letters) {
+            Some(tokens) => Self { most: letters, capacity: tokens, tokens: Some(sizing) },
+            // So few characters never have too many tokens.
+            None => Self { most: letters, capacity: letters, tokens: None },
+        }
+    }
+
+    /// How large that many characters are.
+    fn of(&self, characters: usize) -> usize {
+        characters.saturating_mul(self.capacity).div_ceil(self.most)
+    }
+}
+
+impl ChunkSizer for Letters<'_> {
     fn size(&self, chunk: &str) -> usize {
-        let least = chunk.len() / BYTES_PER_CHARACTER;
-        if least > self.capacity { least } else { chunk.chars().count() }
+        let least = self.of(chunk.len() / BYTES_PER_CHARACTER);
+        if least > self.capacity {
+            return least;
+        }
+        let letters = self.of(chunk.chars().count());
+        match self.tokens {
+            Some(sizing) if letters <= self.capacity => letters.max(sizing.count(chunk)),
+            _ => letters,
+        }
     }
 }
 
 /// Cuts `text` and hands out the passages in order, as they are found; the same text and splitter always give the same
-/// ones. Each is cut at the largest semantic unit that fits, and trimmed of white space.
+/// ones. Each is cut at the largest semantic unit that fits, and trimmed of white space; none is larger than the embedding
+/// model takes in.
 ///
 /// # Errors
 /// The first error of `each`, which ends the cutting.
@@ -74,6 +101,7 @@ pub(crate) fn split<E>(
     text: &str,
     shape: Shape,
     splitter: Option<&Splitter>,
+    sizing: &Sizing,
     each: impl FnMut(Piece) -> Result<(), E>,
 ) -> Result<(), E> {
     let (kind, size, overlap) = match splitter {
@@ -81,24 +109,30 @@ pub(crate) fn split<E>(
         None => (SplitterType::Token, DEFAULT_TOKENS, DEFAULT_OVERLAP),
         Some(splitter) => (splitter.r#type, splitter.chunk_size as usize, splitter.chunk_overlap as usize),
     };
-    let capacity = size.max(1);
+    let bounded = match kind {
+        SplitterType::Token => sizing.most().map_or(size, |most| size.min(most)),
+        SplitterType::Recursive | SplitterType::Character | SplitterType::Markdown => size,
+    };
+    let capacity = bounded.max(1);
     let overlap = overlap.min(capacity - 1);
+    let letters = Letters::new(capacity, sizing);
+    let scaled = (letters.capacity, overlap * letters.capacity / capacity);
     let along_structure = kind == SplitterType::Markdown || shape == Shape::Markdown;
     match kind {
         SplitterType::Token if along_structure => {
-            let splitter = MarkdownSplitter::new(config(capacity, overlap, Tokens { capacity }));
+            let splitter = MarkdownSplitter::new(config(capacity, overlap, Tokens { capacity, sizing }));
             by_stretches(text, capacity, |text| splitter.chunk_char_indices(text), each)
         }
         SplitterType::Token => {
-            let splitter = TextSplitter::new(config(capacity, overlap, Tokens { capacity }));
+            let splitter = TextSplitter::new(config(capacity, overlap, Tokens { capacity, sizing }));
             by_stretches(text, capacity, |text| splitter.chunk_char_indices(text), each)
         }
         SplitterType::Recursive | SplitterType::Character => {
-            let splitter = TextSplitter::new(config(capacity, overlap, Letters { capacity }));
+            let splitter = TextSplitter::new(config(scaled.0, scaled.1, letters));
             by_stretches(text, capacity, |text| splitter.chunk_char_indices(text), each)
         }
         SplitterType::Markdown => {
-            let splitter = MarkdownSplitter::new(config(capacity, overlap, Letters { capacity }));
+            let splitter = MarkdownSplitter::new(config(scaled.0, scaled.1, letters));
             by_stretches(text, capacity, |text| splitter.chunk_char_indices(text), each)
         }
     }
@@ -184,7 +218,7 @@ mod tests {
 
     fn all(text: &str, splitter: Option<&Splitter>) -> Vec<Piece> {
         let mut pieces = Vec::new();
-        split(text, Shape::Prose, splitter, |piece| {
+        split(text, Shape::Prose, splitter, &Sizing::default(), |piece| {
             pieces.push(piece);
             Ok::<_, std::convert::Infallible>(())
         })
@@ -215,7 +249,7 @@ mod tests {
         let mut covered = 0;
         for piece in &pieces {
             assert!(piece.range.start <= covered || text[covered..piece.range.start].trim().is_empty());
-            assert!(approximate_tokens(&text[piece.range.clone()]) <= DEFAULT_TOKENS);
+            assert!(Sizing::default().count(&text[piece.range.clone()]) <= DEFAULT_TOKENS);
             covered = piece.range.end;
         }
         assert!(text[covered..].trim().is_empty());
@@ -247,7 +281,7 @@ mod tests {
         let rows: Vec<_> = (0..200).map(|n| format!("name: person {n}\ncity: some town {n}")).collect();
         let text = rows.join("\n\n");
         let mut covered = 0;
-        split(&text, Shape::Rows, None, |piece| {
+        split(&text, Shape::Rows, None, &Sizing::default(), |piece| {
             assert!(text[piece.range.clone()].starts_with("name: person"), "a row is torn");
             assert!(piece.range.start >= covered, "a row is repeated");
             covered = piece.range.end;
@@ -262,12 +296,37 @@ mod tests {
         let section = |n: usize| format!("## Section {n}\n\n{}\n", "Words and more words. ".repeat(40));
         let text = (0..6).map(section).collect::<String>();
         let mut at_heading = 0;
-        split(&text, Shape::Markdown, None, |piece| {
+        split(&text, Shape::Markdown, None, &Sizing::default(), |piece| {
             at_heading += usize::from(text[piece.range].starts_with("## Section"));
             Ok::<_, std::convert::Infallible>(())
         })
         .unwrap();
         assert_eq!(at_heading, 6);
+    }
+
+    #[test]
+    fn no_passage_has_more_tokens_than_the_model_takes_in_however_it_is_measured() {
+        let sentences: Vec<_> = (0..500).map(|n| format!("Sentence number {n} says something. ")).collect();
+        let text = sentences.concat();
+        let sizing = Sizing::limited(254);
+        for (kind, size) in [
+            (SplitterType::Token, 5_000),
+            (SplitterType::Character, 9_000),
+            (SplitterType::Recursive, 300),
+            (SplitterType::Markdown, 1_000_000),
+        ] {
+            let mut covered = 0;
+            split(&text, Shape::Prose, Some(&splitter(kind, size, 0)), &sizing, |piece| {
+                let passage = &text[piece.range.clone()];
+                assert!(sizing.count(passage) <= 220, "{kind}: {} tokens", sizing.count(passage));
+                assert!(passage.chars().count() <= size as usize, "{kind}");
+                assert!(text[covered..piece.range.start].trim().is_empty(), "{kind}: something is left out");
+                covered = piece.range.end;
+                Ok::<_, std::convert::Infallible>(())
+            })
+            .unwrap();
+            assert!(text[covered..].trim().is_empty(), "{kind}");
+        }
     }
 
     #[test]

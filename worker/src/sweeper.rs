@@ -8,8 +8,11 @@ use lectern_shared::{
     db::{
         self, DbError, chunks, documents,
         generations::{self, Purgeable},
-        idempotency, singletons, traces,
+        idempotency,
+        jobs::Again,
+        singletons, traces,
     },
+    embed::ModelState,
     ids::DocumentId,
     model::job::{IngestionError, JobState},
     runtime::Runtime,
@@ -24,6 +27,10 @@ use crate::jitter;
 const EVERY: Duration = Duration::from_secs(3);
 /// How often it is swept when there is nothing to do.
 const IDLE_EVERY: Duration = Duration::from_mins(1);
+/// How often documents without vectors are looked for, once there is a model.
+const EMBED_EVERY: Duration = Duration::from_mins(1);
+/// A document that has been without vectors for so long although there is a model was ingested by a process without one.
+const UNEMBEDDED_AFTER: Duration = Duration::from_mins(10);
 /// How often leftovers outside the database are looked for.
 const TIDY_EVERY: Duration = Duration::from_mins(5);
 /// An upload that nothing was added to for so long is given up.
@@ -61,6 +68,7 @@ pub(crate) fn start(runtime: Runtime, shutdown: &Shutdown) {
             clock_set: Instant::now(),
             swept: None,
             tidied: Instant::now(),
+            embedded: None,
         };
         let mut failing = false;
         loop {
@@ -91,6 +99,7 @@ struct Sweeper {
     clock_set: Instant,
     swept: Option<Instant>,
     tidied: Instant,
+    embedded: Option<Instant>,
 }
 
 impl Sweeper {
@@ -101,6 +110,8 @@ impl Sweeper {
             self.clock_set = Instant::now();
         }
         let now = runtime.jobs.now();
+        self.embed().await?;
+        let runtime = &self.runtime;
         let depth = db::jobs::depth(&runtime.db, now).await?;
         let generations = generations::purgeable(&runtime.db, now, BATCH).await?;
         let documents = documents::tombstones(&runtime.db, now, BATCH).await?;
@@ -141,6 +152,30 @@ impl Sweeper {
         }
         let waiting = usize::try_from(depth.due).unwrap_or(0);
         runtime.jobs.doorbell().ring(waiting.min(runtime.settings.jobs.concurrency));
+        Ok(())
+    }
+
+    /// Has documents embedded that were ingested before there was a model.
+    async fn embed(&mut self) -> Result<(), SweepError> {
+        let runtime = &self.runtime;
+        let ModelState::Ready(_, since) = runtime.models.state() else { return Ok(()) };
+        if self.embedded.is_some_and(|looked| looked.elapsed() < EMBED_EVERY) {
+            return Ok(());
+        }
+        let now = runtime.jobs.now();
+        let before = since.max(now.minus(UNEMBEDDED_AFTER));
+        if db::jobs::any_without_vectors(&runtime.db, before).await? {
+            if !self.hold_broom().await? {
+                return Ok(());
+            }
+            let mut tx = runtime.db.begin().await?;
+            let queued = db::jobs::enqueue_again(&mut tx, Again::WithoutVectors(before), now).await?;
+            tx.commit().await?;
+            tracing::info!(documents = queued, "documents without vectors are embedded from what is stored");
+            let ringing = usize::try_from(queued).unwrap_or(usize::MAX);
+            runtime.jobs.doorbell().ring(ringing.min(runtime.settings.jobs.concurrency));
+        }
+        self.embedded = Some(Instant::now());
         Ok(())
     }
 

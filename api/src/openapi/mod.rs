@@ -36,7 +36,7 @@ const AUTORIZATION: &str = "autorization";
 const API_TOKEN: &str = "apiToken";
 
 /// The groups of operations, in the order of the pages.
-const TAGS: [(&str, &str); 12] = [
+const TAGS: [(&str, &str); 13] = [
     ("Accounts", "Signing up, in and out, and the caller's own account."),
     ("API tokens", "Credentials for programs: they call agents, and do not expire until they are deleted."),
     ("Documents", "The sources that agents answer from, and their ingestion."),
@@ -46,6 +46,7 @@ const TAGS: [(&str, &str); 12] = [
     ("Agent tools", "Links: which tools an agent can use."),
     ("Tags", "Labels for agents."),
     ("Prompts", "Templates of what a model is told."),
+    ("Search", "Finding passages of documents."),
     ("Predict", "Asking an agent."),
     ("Traces", "How answers came about."),
     ("Service", "Whether the service lives and can do its work. No credentials are needed."),

@@ -14,7 +14,7 @@ use url::Url;
 use super::{
     Composed,
     cite::{Source, cite},
-    retrieve::NumberedPassage,
+    retrieve::NumberedSource,
     trace::{Step, Trace},
 };
 use crate::{
@@ -41,7 +41,7 @@ pub(super) async fn compose(
     agent: &Agent,
     provider: Provider,
     question: &str,
-    sources: &[NumberedPassage],
+    sources: &[NumberedSource],
     trace: &mut Trace,
 ) -> Result<Composed, ApiError> {
     let model = model(runtime, agent, provider)?;
@@ -67,10 +67,8 @@ pub(super) async fn compose(
     let cited = runtime
         .compute
         .run(move || {
-            let sources: Vec<_> = sources
-                .iter()
-                .map(|source| Source { n: source.n, text: &source.passage.chunk.text })
-                .collect();
+            let sources: Vec<_> =
+                sources.iter().map(|source| Source { n: source.n, text: &source.excerpt.text }).collect();
             cite(&text, &sources, &|claim, passage| best_sentence(claim, passage))
         })
         .await?;
@@ -83,18 +81,19 @@ pub(super) async fn compose(
     Ok(Composed { text: cited.text, finish_reason, citations: cited.citations, usage: Some(outcome.usage) })
 }
 
-fn instructions(sources: &[NumberedPassage]) -> String {
+fn instructions(sources: &[NumberedSource]) -> String {
     if sources.is_empty() {
         return NO_SOURCES.to_owned();
     }
     let mut text = INSTRUCTIONS.to_owned();
     for source in sources {
-        let passage = &source.passage;
-        let _ = write!(text, "\n\n[{}] {}", source.n, passage.document_name.replace('\n', " "));
-        if let Some(page) = passage.chunk.place.0.page {
+        let excerpt = &source.excerpt;
+        let first = excerpt.parts.first().map_or(excerpt.best(), |part| &part.passage);
+        let _ = write!(text, "\n\n[{}] {}", source.n, first.document_name.replace('\n', " "));
+        if let Some(page) = first.chunk.place.0.page {
             let _ = write!(text, ", page {page}");
         }
-        let _ = write!(text, "\n{}", passage.chunk.text);
+        let _ = write!(text, "\n{}", excerpt.text);
     }
     text
 }

@@ -5,12 +5,13 @@
 //! links are left alone: `[1]` is an index there, or a label.
 
 mod markdown;
+mod markers;
 
 use std::collections::{HashMap, HashSet};
-use std::fmt::Write as _;
 use std::ops::Range;
 
-use self::markdown::{code_spans, is_label};
+use self::markdown::code_spans;
+use self::markers::{Marker, Passages, markers, without_unknown};
 use super::quote::{QuotedSpan, is_unspaced, quoted_spans, verify_quote};
 
 /// A numbered passage that the model was given.
@@ -48,20 +49,12 @@ pub struct CitedAnswer {
 /// Finds the sentence of a passage that supports a claim best: `(claim, passage)` to bytes of the passage.
 pub type BestSentence<'a> = &'a dyn Fn(&str, &str) -> Option<Range<usize>>;
 
-/// The most digits of a marker: `[2024]` is a year.
-const MAX_DIGITS: usize = 3;
-const MAX_NUMBER: usize = 999;
-
-/// What stands between the numbers of a marker, and within a range of them.
-const SEPARATORS: [char; 4] = [',', ';', '，', '、'];
-const RANGE_SIGNS: [char; 2] = ['-', '–'];
-
-/// The most numbers that a range like `[1-3]` stands for.
-const MAX_RANGE: usize = 50;
-
 /// A quoted span counts from so many words, or so many characters (of scripts without blanks: half as many).
 const MIN_QUOTE_WORDS: usize = 3;
 const MIN_QUOTE_CHARACTERS: usize = 12;
+
+/// The most quotations for which one marker stands.
+const MAX_QUOTES: usize = 8;
 
 /// A longer span in quotation marks is no quotation: the model forgot the closing mark, or copies a whole document.
 const MAX_QUOTE_BYTES: usize = 10_000;
@@ -74,9 +67,6 @@ const MAX_CLAIM_BYTES: usize = 2_000;
 /// only checked for unknown numbers.
 const MAX_LOOKS: usize = 200;
 const MAX_PLACES: usize = 1_000;
-
-/// The most bytes that an answer gains when ranges like `[0-9]` are written out without their unknown numbers.
-const MAX_GROWTH: usize = 64 * 1024;
 
 /// Checks the markers of an answer against the passages.
 ///
@@ -92,72 +82,82 @@ pub fn cite(answer: &str, sources: &[Source<'_>], best_sentence: BestSentence<'_
     let markers = markers(answer, &is_code);
     let spans = quoted_spans(answer, &is_code);
     let ends = sentence_ends(answer, &spans, &markers);
-    let mut citations: Vec<Cited> = Vec::new();
-    let mut seen = HashSet::new();
-    // What has been looked up already: each wording has a number, which is cheaper to compare.
-    let mut wordings: HashMap<Wording, usize> = HashMap::new();
-    let mut looked_up = HashSet::new();
-    // Markers with nothing but blanks between them stand in one place, and cite for the same words.
-    let mut place_start = 0;
-    let mut previous_place_end = 0;
+    let mut looks = Looks::new(&passages, best_sentence);
     let mut places = 0;
-    let mut of_place: Option<(Wording, usize)> = None;
-    'markers: for (position, marker) in markers.iter().enumerate() {
-        let adjacent =
-            position > 0 && answer[markers[position - 1].bytes.end..marker.bytes.start].trim().is_empty();
-        if !adjacent {
-            place_start = marker.bytes.start;
-            previous_place_end = if position == 0 { 0 } else { markers[position - 1].bytes.end };
-            of_place = None;
+    let mut previous_end = 0;
+    // Markers with nothing but blanks between them stand in one place, and cite for the same words.
+    let is_adjacent = |one: &Marker, next: &Marker| answer[one.bytes.end..next.bytes.start].trim().is_empty();
+    for place in markers.chunk_by(is_adjacent) {
+        let (Some(first), Some(last)) = (place.first(), place.last()) else { continue };
+        let at = first.bytes.start;
+        let previous = std::mem::replace(&mut previous_end, last.bytes.end);
+        let numbers = passages.known(place.iter().flat_map(|marker| marker.numbers(answer)));
+        if numbers.is_empty() {
+            continue;
         }
-        for n in marker.numbers(answer) {
-            let Some(passage) = passages.get(n) else { continue };
-            if of_place.is_none() {
-                places += 1;
-                if places > MAX_PLACES {
-                    break 'markers;
-                }
-            }
-            let (wording, id) = of_place.get_or_insert_with(|| {
-                let sentence = sentence_before(answer, place_start, &ends);
-                let wording = quote_before(&spans, place_start, sentence.start, previous_place_end)
-                    .filter(|range| range.len() <= MAX_QUOTE_BYTES)
-                    .map(|range| without_markers(answer, range, &markers))
-                    .filter(|quote| is_long_enough(quote))
-                    .map_or_else(|| Wording::Claim(claim(answer, sentence, &markers)), Wording::Quote);
-                let next = wordings.len();
-                let id = *wordings.entry(wording.clone()).or_insert(next);
-                (wording, id)
-            });
-            if !looked_up.insert((*id, n)) {
-                continue;
-            }
-            if looked_up.len() > MAX_LOOKS {
-                break 'markers;
-            }
-            let cited = wording.look_up(n, passage, best_sentence);
-            if seen.insert((cited.n, cited.quote.clone())) {
-                citations.push(cited);
-            }
+        places += 1;
+        if places > MAX_PLACES {
+            break;
+        }
+        let sentence = sentence_before(answer, at, &ends);
+        let mut wordings: Vec<Wording> = quotes_before(&spans, at, sentence.start, previous)
+            .into_iter()
+            .filter_map(|range| Quote::read(answer, range, &markers))
+            .take(MAX_QUOTES)
+            .map(Wording::Quote)
+            .collect();
+        if wordings.is_empty() {
+            wordings.push(Wording::Claim(claim(answer, sentence, &markers)));
+        }
+        if !looks.add(wordings, &numbers) {
+            break;
         }
     }
-    CitedAnswer { text: without_unknown(answer, &markers, &passages), citations }
+    CitedAnswer { text: without_unknown(answer, &markers, &passages), citations: looks.citations }
 }
 
 /// What a marker stands for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Wording {
     /// Words in quotation marks.
-    Quote(String),
+    Quote(Quote),
     /// The model's own sentence, or the end of a long one.
     Claim(String),
+}
+
+/// Words in quotation marks.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Quote {
+    /// Without markers.
+    words: String,
+    /// As they stand there, when that is something else: what looks like a marker may be the source's own.
+    written: Option<String>,
+}
+
+impl Quote {
+    /// Reads what stands between quotation marks; none when it is no quotation by its length.
+    fn read(answer: &str, range: Range<usize>, markers: &[Marker]) -> Option<Self> {
+        if range.len() > MAX_QUOTE_BYTES {
+            return None;
+        }
+        let words = without_markers(answer, range.clone(), markers);
+        let written = answer[range].trim();
+        let written = (written != words).then(|| written.to_owned());
+        is_long_enough(&words).then_some(Self { words, written })
+    }
 }
 
 impl Wording {
     fn look_up(&self, n: usize, passage: &str, best_sentence: BestSentence<'_>) -> Cited {
         match self {
-            Self::Quote(quote) => {
-                let range = verify_quote(quote, passage);
+            Self::Quote(Quote { words, written }) => {
+                let (quote, range) = written
+                    .as_ref()
+                    .and_then(|written| Some((written, verify_quote(written, passage)?)))
+                    .map_or_else(
+                        || (words, verify_quote(words, passage)),
+                        |(quote, range)| (quote, Some(range)),
+                    );
                 Cited { n, quote: quote.clone(), verified: range.is_some(), range }
             }
             Self::Claim(claim) => {
@@ -170,133 +170,67 @@ impl Wording {
     }
 }
 
-/// The texts of the sources by the numbers that a marker can hold.
-struct Passages<'a>(Vec<Option<&'a str>>);
-
-impl<'a> Passages<'a> {
-    fn new(sources: &[Source<'a>]) -> Self {
-        let mut texts = vec![None; MAX_NUMBER + 1];
-        for source in sources {
-            if let Some(text) = texts.get_mut(source.n) {
-                text.get_or_insert(source.text);
-            }
-        }
-        Self(texts)
-    }
-
-    fn get(&self, n: usize) -> Option<&'a str> {
-        self.0.get(n).copied().flatten()
-    }
+/// What was looked up, and what it gave.
+struct Looks<'a> {
+    passages: &'a Passages<'a>,
+    best_sentence: BestSentence<'a>,
+    /// Each wording has a number, which is cheaper to compare.
+    wordings: HashMap<Wording, usize>,
+    found: HashMap<(usize, usize), Cited>,
+    shown: HashSet<(usize, String)>,
+    citations: Vec<Cited>,
 }
 
-/// `[1]`, `[1, 2]`, `[1-3]` or the same in full-width brackets.
-#[derive(Debug)]
-struct Marker {
-    bytes: Range<usize>,
-}
-
-impl Marker {
-    /// Read anew each time: a few bytes can stand for a thousand numbers.
-    fn numbers(&self, answer: &str) -> Vec<usize> {
-        numbers(answer[self.bytes.clone()].trim_matches(['[', ']', '【', '】'])).unwrap_or_default()
-    }
-}
-
-fn markers(answer: &str, is_code: &dyn Fn(usize) -> bool) -> Vec<Marker> {
-    let mut markers = Vec::new();
-    for (at, open) in answer.match_indices(['[', '【']) {
-        let close = if open == "[" { ']' } else { '】' };
-        let rest = &answer[at + open.len()..];
-        // Nothing longer than this can be a marker, whatever follows.
-        let Some((length, _)) = rest
-            .char_indices()
-            .take(200)
-            .find(|(_, end)| !may_stand_in_marker(*end))
-            .filter(|(_, end)| *end == close)
-        else {
-            continue;
-        };
-        let end = at + open.len() + length + close.len_utf8();
-        if numbers(&rest[..length]).is_none() || is_code(at) || answer[..at].ends_with('\\') {
-            continue;
-        }
-        if open == "[" && is_label(answer, at, end) {
-            continue;
-        }
-        markers.push(Marker { bytes: at..end });
-    }
-    markers
-}
-
-/// What [`numbers`] can read.
-fn may_stand_in_marker(character: char) -> bool {
-    character.is_ascii_digit()
-        || character.is_whitespace()
-        || SEPARATORS.contains(&character)
-        || RANGE_SIGNS.contains(&character)
-}
-
-/// The numbers between the brackets, each once; `None` if there is anything else.
-fn numbers(inner: &str) -> Option<Vec<usize>> {
-    let number = |text: &str| -> Option<usize> {
-        let text = text.trim();
-        let digits =
-            !text.is_empty() && text.len() <= MAX_DIGITS && text.bytes().all(|byte| byte.is_ascii_digit());
-        digits.then(|| text.parse().ok()).flatten()
-    };
-    let mut numbers = Vec::new();
-    let mut has = [false; MAX_NUMBER + 1];
-    for item in inner.split(SEPARATORS) {
-        let (first, last) = match item.split_once(RANGE_SIGNS) {
-            Some((first, last)) => (number(first)?, number(last)?),
-            None => (number(item)?, number(item)?),
-        };
-        if last < first || last - first >= MAX_RANGE {
-            return None;
-        }
-        for (n, has) in has.iter_mut().enumerate().take(last + 1).skip(first) {
-            if !std::mem::replace(has, true) {
-                numbers.push(n);
-            }
+impl<'a> Looks<'a> {
+    fn new(passages: &'a Passages<'a>, best_sentence: BestSentence<'a>) -> Self {
+        Self {
+            passages,
+            best_sentence,
+            wordings: HashMap::new(),
+            found: HashMap::new(),
+            shown: HashSet::new(),
+            citations: Vec::new(),
         }
     }
-    Some(numbers)
-}
 
-/// The answer without numbers that name no source, and without the blank before a marker that goes altogether.
-fn without_unknown(answer: &str, markers: &[Marker], passages: &Passages<'_>) -> String {
-    let mut text = String::with_capacity(answer.len());
-    let mut copied = 0;
-    for marker in markers {
-        let mut known = marker.numbers(answer);
-        let all = known.len();
-        known.retain(|n| passages.get(*n).is_some());
-        if known.len() == all {
-            continue;
-        }
-        text.push_str(&answer[copied..marker.bytes.start]);
-        copied = marker.bytes.end;
-        if known.is_empty() {
-            text.truncate(text.trim_end_matches([' ', '\t', '\u{A0}', '\u{202F}']).len());
-            if text.is_empty() || text.ends_with('\n') {
-                let rest = &answer[copied..];
-                copied += rest.len() - rest.trim_start_matches([' ', '\t']).len();
-            }
-        } else {
-            let (open, close) =
-                if answer[marker.bytes.start..].starts_with('[') { ('[', ']') } else { ('【', '】') };
-            text.push(open);
-            for (position, n) in known.iter().enumerate() {
-                if position > 0 && text.len() > copied + MAX_GROWTH {
-                    break;
+    /// Cites these passages for these wordings, of which each quotation belongs to the passages that hold it; one that none
+    /// of them holds to all of them. False when enough was looked up for one answer.
+    fn add(&mut self, wordings: Vec<Wording>, numbers: &[usize]) -> bool {
+        let mut ids = Vec::with_capacity(wordings.len());
+        let mut complete = true;
+        'wordings: for wording in wordings {
+            let next = self.wordings.len();
+            let id = *self.wordings.entry(wording.clone()).or_insert(next);
+            ids.push(id);
+            for n in numbers {
+                let Some(passage) = self.passages.get(*n) else { continue };
+                if self.found.contains_key(&(id, *n)) {
+                    continue;
                 }
-                let _ = write!(text, "{}{n}", if position == 0 { "" } else { ", " });
+                if self.found.len() == MAX_LOOKS {
+                    complete = false;
+                    break 'wordings;
+                }
+                self.found.insert((id, *n), wording.look_up(*n, passage, self.best_sentence));
             }
-            text.push(close);
         }
+        let is_verified = |id: usize, n: usize| self.found.get(&(id, n)).is_some_and(|cited| cited.verified);
+        let is_of_none: Vec<bool> =
+            ids.iter().map(|id| !numbers.iter().any(|n| is_verified(*id, *n))).collect();
+        for n in numbers {
+            let holds_none = !ids.iter().any(|id| is_verified(*id, *n));
+            for (position, (id, is_of_none)) in ids.iter().zip(&is_of_none).enumerate() {
+                let Some(cited) = self.found.get(&(*id, *n)) else { continue };
+                let is_last_resort = holds_none && position == 0;
+                if (cited.verified || *is_of_none || is_last_resort)
+                    && self.shown.insert((cited.n, cited.quote.clone()))
+                {
+                    self.citations.push(cited.clone());
+                }
+            }
+        }
+        complete
     }
-    text.push_str(&answer[copied..]);
-    text
 }
 
 /// Where sentences end, in order: after the closing sign, or at the line break. Quotations are not cut.
@@ -358,13 +292,13 @@ fn sentence_before(text: &str, at: usize, ends: &[usize]) -> Range<usize> {
     start..end.max(start)
 }
 
-/// The words last quoted before the marker at `at`, in its sentence, and after the marker before it, which quotes
-/// for itself. A marker inside the quotation marks cites what stands before it.
-fn quote_before(spans: &[QuotedSpan], at: usize, sentence: usize, previous: usize) -> Option<Range<usize>> {
-    let after = spans.partition_point(|span| span.outer.start < at);
-    let span = spans.get(after.checked_sub(1)?)?;
-    let of_this = span.outer.end > sentence && span.outer.start >= previous;
-    of_this.then(|| span.inner.start..span.inner.end.min(at))
+/// What is quoted before the marker at `at`, in its sentence, and not before the marker before it, which quotes for itself;
+/// the nearest first. A marker inside the quotation marks cites what stands before it.
+fn quotes_before(spans: &[QuotedSpan], at: usize, sentence: usize, previous: usize) -> Vec<Range<usize>> {
+    let before = &spans[..spans.partition_point(|span| span.outer.start < at)];
+    let is_of_this = |span: &&QuotedSpan| span.outer.end > sentence.max(previous);
+    let near = before.iter().rev().take_while(is_of_this);
+    near.map(|span| span.inner.start..span.inner.end.min(at)).collect()
 }
 
 /// A sentence as it is looked up: its end, if it is long, without markers.

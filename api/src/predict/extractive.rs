@@ -5,9 +5,10 @@ use std::fmt::Write;
 use lectern_shared::{
     compute::Compute,
     index::lexical::{best_sentence, covered_terms},
+    search::Passage,
 };
 
-use super::{Composed, cite::Cited, quote::verify_quote, retrieve::NumberedPassage};
+use super::{Composed, cite::Cited, quote::verify_quote, retrieve::NumberedSource};
 use crate::error::ApiError;
 
 /// Passages that are quoted.
@@ -21,14 +22,14 @@ const OF_BEST: f32 = 0.6;
 pub(super) async fn compose(
     compute: &Compute,
     question: String,
-    sources: Vec<NumberedPassage>,
+    sources: Vec<NumberedSource>,
 ) -> Result<Composed, ApiError> {
     Ok(compute.run(move || quote_best(&question, &sources)).await?)
 }
 
-fn quote_best(question: &str, sources: &[NumberedPassage]) -> Composed {
+fn quote_best(question: &str, sources: &[NumberedSource]) -> Composed {
     let covered: Vec<f32> =
-        sources.iter().map(|source| covered_terms(question, &source.passage.chunk.text)).collect();
+        sources.iter().map(|source| covered_terms(question, &source.excerpt.text)).collect();
     let best = covered.iter().copied().fold(0.0, f32::max);
     let needed = THRESHOLD.max(best * OF_BEST);
     let mut citations: Vec<Cited> = Vec::new();
@@ -37,7 +38,7 @@ fn quote_best(question: &str, sources: &[NumberedPassage]) -> Composed {
         if *covered < needed || citations.len() == QUOTED {
             continue;
         }
-        let passage = &source.passage.chunk.text;
+        let passage = &source.excerpt.text;
         let Some(range) = best_sentence(question, passage) else { continue };
         let quote =
             passage.get(range.clone()).unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
@@ -47,7 +48,8 @@ fn quote_best(question: &str, sources: &[NumberedPassage]) -> Composed {
         }
         let found = verify_quote(&quote, passage);
         // Writing to a string cannot fail.
-        let _ = write!(text, "\n\n“{quote}” [{}] ({})", source.n, origin(source));
+        let passage = source.excerpt.part(found.as_ref());
+        let _ = write!(text, "\n\n“{quote}” [{}] ({})", source.n, origin(passage));
         citations.push(Cited { n: source.n, verified: found.is_some(), range: found, quote });
     }
     if citations.is_empty() {
@@ -58,9 +60,9 @@ fn quote_best(question: &str, sources: &[NumberedPassage]) -> Composed {
 }
 
 /// The document's name and the place in it, for people.
-fn origin(source: &NumberedPassage) -> String {
-    let place = &source.passage.chunk.place.0;
-    let name = &source.passage.document_name;
+fn origin(passage: &Passage) -> String {
+    let place = &passage.chunk.place.0;
+    let name = &passage.document_name;
     match (place.page, place.page_end) {
         (Some(first), Some(last)) if first < last => format!("{name}, pages {first}–{last}"),
         (Some(page), _) => format!("{name}, page {page}"),

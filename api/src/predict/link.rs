@@ -14,7 +14,7 @@ const VIDEO_DOMAINS: [&str; 3] = ["youtube.com", "youtube-nocookie.com", "youtu.
 
 /// The address of a passage: of its page, of its moment, or of its document. None for what has no address, and where a document
 /// was made of several and nobody knows which one the passage is from.
-pub(super) fn to(passage: &Passage) -> Option<String> {
+pub(crate) fn to(passage: &Passage) -> Option<String> {
     to_place(passage.document_type, &passage.document_url, &passage.chunk.place.0)
 }
 

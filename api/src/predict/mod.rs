@@ -4,7 +4,7 @@
 mod chat;
 pub mod cite;
 mod extractive;
-mod link;
+pub(crate) mod link;
 pub mod quote;
 mod retrieve;
 pub(crate) mod trace;
@@ -20,7 +20,7 @@ use serde_json::Value;
 use crate::{
     error::ApiError,
     llm::{Provider, Usage},
-    predict::{cite::Cited, retrieve::NumberedPassage, trace::Trace},
+    predict::{cite::Cited, retrieve::NumberedSource, trace::Trace},
 };
 
 /// What an agent is asked.
@@ -109,6 +109,6 @@ async fn keep(runtime: &Runtime, agent: &Agent, question: &Question, body: &Valu
 }
 
 /// Where a citation's passage is among the sources.
-fn source_of<'a>(sources: &'a [NumberedPassage], cited: &Cited) -> Option<&'a NumberedPassage> {
+fn source_of<'a>(sources: &'a [NumberedSource], cited: &Cited) -> Option<&'a NumberedSource> {
     sources.iter().find(|source| source.n == cited.n)
 }

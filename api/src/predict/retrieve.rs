@@ -4,7 +4,7 @@ use lectern_shared::{
     db,
     model::agent::Agent,
     runtime::Runtime,
-    search::{Passage, SearchRequest},
+    search::{Excerpt, Filter, Mode, Part, Passage, SearchRequest},
 };
 use serde_json::{Value, json};
 
@@ -16,24 +16,29 @@ const PASSAGES: usize = 12;
 /// Tokens of all passages together.
 const BUDGET: i64 = 3_500;
 
-/// A passage and the number by which it is cited.
+/// An excerpt of a document and the number by which it is cited.
 #[derive(Clone, Debug)]
-pub(super) struct NumberedPassage {
+pub(super) struct NumberedSource {
     pub(super) n: usize,
-    pub(super) passage: Passage,
+    pub(super) excerpt: Excerpt,
 }
 
-impl NumberedPassage {
-    /// Where it comes from, as citations and traces show it.
-    pub(super) fn describe(&self) -> serde_json::Map<String, Value> {
-        let chunk = &self.passage.chunk;
-        let mut shown = serde_json::Map::new();
-        shown.insert("n".to_owned(), json!(self.n));
-        shown.insert("documentId".to_owned(), json!(chunk.document_id));
-        shown.insert("documentName".to_owned(), json!(self.passage.document_name));
-        shown.insert("chunkId".to_owned(), json!(chunk.chunk_id));
-        shown.insert("place".to_owned(), json!(chunk.place.0));
-        shown
+impl NumberedSource {
+    /// Its passages, as traces show them.
+    pub(super) fn describe(&self) -> Vec<Value> {
+        let shown = |part: &Part| {
+            let Passage { chunk, document_name, score, .. } = &part.passage;
+            json!({
+                "n": self.n,
+                "documentId": chunk.document_id,
+                "documentName": document_name,
+                "chunkId": chunk.chunk_id,
+                "place": chunk.place.0,
+                "score": part.found.then_some(score),
+                "text": chunk.text,
+            })
+        };
+        self.excerpt.parts.iter().map(shown).collect()
     }
 }
 
@@ -43,33 +48,21 @@ pub(super) async fn retrieve(
     agent: &Agent,
     question: &str,
     trace: &mut Trace,
-) -> Result<Vec<NumberedPassage>, ApiError> {
+) -> Result<Vec<NumberedSource>, ApiError> {
     let mut step = Step::begin("retrieval", "search_documents", json!(question));
     let documents = db::agents::linked_documents(&runtime.db, agent.user_id, agent.id).await?;
     let request = SearchRequest {
         user: agent.user_id,
         query: question.to_owned(),
         documents: Some(documents),
+        filter: Filter::default(),
+        mode: Mode::Hybrid,
         limit: PASSAGES,
     };
     let found = runtime.search.search(&request).await?;
-    let mut tokens = 0;
-    let within_budget = found.into_iter().take_while(|passage| {
-        tokens += passage.chunk.tokens;
-        // The best one counts even when it is larger than the budget.
-        tokens == passage.chunk.tokens || tokens <= BUDGET
-    });
-    let sources: Vec<_> =
-        within_budget.enumerate().map(|(at, passage)| NumberedPassage { n: at + 1, passage }).collect();
-    step.documents = sources
-        .iter()
-        .map(|source| {
-            let mut shown = source.describe();
-            shown.insert("score".to_owned(), json!(source.passage.score));
-            shown.insert("text".to_owned(), json!(source.passage.chunk.text));
-            Value::Object(shown)
-        })
-        .collect();
+    let excerpts = runtime.search.excerpts(agent.user_id, found, BUDGET).await?;
+    let sources: Vec<_> = (1..).zip(excerpts).map(|(n, excerpt)| NumberedSource { n, excerpt }).collect();
+    step.documents = sources.iter().flat_map(NumberedSource::describe).collect();
     step.end(trace);
     Ok(sources)
 }

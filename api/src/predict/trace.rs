@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::{Composed, cite::Cited, link, retrieve::NumberedPassage, source_of};
+use super::{Composed, cite::Cited, link, retrieve::NumberedSource, source_of};
 use crate::llm::{Usage, UsageSource};
 
 /// How an answer came about.
@@ -107,7 +107,7 @@ struct StepView {
 #[schema(rename_all = "camelCase")]
 #[allow(dead_code, reason = "describes what the retrieval notes in its step")]
 struct RetrievedPassage {
-    /// The number by which the answer cites it.
+    /// The number by which the answer cites it. Passages that stand side by side are read, and cited, as one.
     n: usize,
     /// Its document.
     document_id: String,
@@ -117,8 +117,9 @@ struct RetrievedPassage {
     chunk_id: String,
     /// Where it stands in its document.
     place: PlaceView,
-    /// How well it matches; comparable within one step only.
-    score: f32,
+    /// How well it matches; comparable within one step only. Null for a passage that was added because it stands beside one that
+    /// was found.
+    score: Option<f32>,
     /// Its text; left out of a trace that was cut to be kept.
     #[schema(required = false)]
     text: String,
@@ -239,7 +240,7 @@ impl Trace {
         Self { id, started: Instant::now(), steps: Vec::new() }
     }
 
-    pub(super) fn finish(self, agent: &Agent, composed: &Composed, sources: &[NumberedPassage]) -> Value {
+    pub(super) fn finish(self, agent: &Agent, composed: &Composed, sources: &[NumberedSource]) -> Value {
         let llm = &agent.llm.0;
         let none = UsageView { input_tokens: 0, output_tokens: 0, cost: None, source: "none" };
         let cited = |cited: &Cited| Some(CitationView::new(source_of(sources, cited)?, cited));
@@ -257,15 +258,16 @@ impl Trace {
 }
 
 impl CitationView {
-    fn new(source: &NumberedPassage, cited: &Cited) -> Self {
-        let chunk = &source.passage.chunk;
+    fn new(source: &NumberedSource, cited: &Cited) -> Self {
+        let passage = source.excerpt.part(cited.range.as_ref());
+        let chunk = &passage.chunk;
         Self {
             n: source.n,
             document_id: chunk.document_id,
-            document_name: source.passage.document_name.clone(),
+            document_name: passage.document_name.clone(),
             chunk_id: chunk.chunk_id,
             place: chunk.place.0.clone(),
-            url: link::to(&source.passage),
+            url: link::to(passage),
             quote: cited.quote.clone(),
             verified: cited.verified,
         }
@@ -374,8 +376,9 @@ mod tests {
 
     use lectern_shared::{
         db::Json,
+        ids::GenerationId,
         model::document::{Chunk, DocumentType},
-        search::Passage,
+        search::{Excerpt, Passage},
     };
     use utoipa::{
         PartialSchema,
@@ -424,13 +427,14 @@ mod tests {
             document_type: DocumentType::Txt,
             document_url: String::new(),
             chunk,
+            generation: GenerationId::generate(),
             score: 1.0,
             lexical: None,
             dense: None,
+            also_in: Vec::new(),
         };
-        let mut described = keys(&Value::Object(NumberedPassage { n: 1, passage }.describe()));
-        described.extend(["score".to_owned(), "text".to_owned()]);
-        assert_eq!(described, properties::<RetrievedPassage>());
+        let described = NumberedSource { n: 1, excerpt: Excerpt::of(passage) }.describe();
+        assert_eq!(keys(&described[0]), properties::<RetrievedPassage>());
     }
 
     #[test]

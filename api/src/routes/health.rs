@@ -31,8 +31,8 @@ struct LivenessView {
 struct ReadinessView {
     /// `ready`, or `not_ready` when a part that is needed is down.
     status: &'static str,
-    /// Each part by its name. `status` is `up`, `down`, or for the embedder `off` or `none`; what else is known of a part
-    /// stands beside it.
+    /// Each part by its name; `status` is `up` or `down`, and what else is known of the part stands beside it. Of the embedding
+    /// model it is `up`, `off` (none is wanted), `opening`, `downloading` or `none` (`reason` says why); the service is ready without it.
     #[schema(value_type = Object)]
     parts: Value,
 }
@@ -76,7 +76,7 @@ async fn live() -> Response {
                 "queue": {"kind": "in-process", "due": 0, "oldestDueSeconds": null, "waiting": 0, "running": 0, "dead": 0, "status": "up"},
                 "index": {"kind": "embedded", "status": "up"},
                 "blobs": {"kind": "folder", "status": "up"},
-                "embedder": {"status": "off", "search": "lexical"},
+                "embedder": {"status": "up", "search": "hybrid", "model": "sentence-transformers/all-MiniLM-L6-v2", "dimensions": 384},
             }}}),
         ),
         (status = 503, description = "A part that is needed is down; `data` is the state of all of them"),

@@ -10,6 +10,7 @@ mod documents;
 pub(crate) mod health;
 mod predict;
 mod prompts;
+mod search;
 mod tags;
 mod tools;
 mod traces;
@@ -32,6 +33,7 @@ pub(crate) fn v1() -> OpenApiRouter<AppState> {
         .merge(agent_documents::router())
         .merge(tags::router())
         .merge(prompts::router())
+        .merge(search::router())
         .merge(predict::router())
         .merge(tools::router())
         .merge(agent_tools::router())

@@ -2,6 +2,7 @@
 //! stops the start with a message that names it. Nothing else in the program reads the environment.
 
 mod cors;
+mod embedding;
 mod parse;
 mod source;
 
@@ -16,6 +17,7 @@ use crate::{
     secrets::MIN_SECRET_BYTES,
 };
 pub use cors::CorsOrigins;
+pub use embedding::{DEFAULT_MODEL, EmbedderKind, EmbeddingSettings};
 use parse::{Parsed, at_least, choice, cidrs, default_llm, duration, number, size};
 pub use source::Source;
 
@@ -38,16 +40,6 @@ text_enum! {
         Closed => "closed",
         /// The first account only.
         First => "first",
-    }
-}
-
-text_enum! {
-    /// Where vectors come from.
-    EmbedderKind {
-        /// Whatever can be had.
-        Auto => "auto",
-        /// Nowhere: search by words only.
-        None => "none",
     }
 }
 
@@ -108,7 +100,18 @@ pub const SETTINGS: &[Setting] = settings! {
     "LECTERN_TRACE_TTL", "30d", "how long traces are kept";
     "LECTERN_INDEX_CACHE", "512MiB", "memory of the embedded index";
     "LECTERN_INDEX_GRACE", "30s", "superseded and abandoned generations go after it";
-    "LECTERN_EMBEDDER", "auto", "`none` searches by words only; `auto` does the same until a model can be had";
+    "LECTERN_EMBEDDER", "auto", "where vectors come from: `local` (a model in the process), `openai-compatible` (a server), `none` (search by words only), or `auto`: `local`, and by words only until the model is there";
+    "LECTERN_EMBEDDING_MODEL", "sentence-transformers/all-MiniLM-L6-v2", "the model: `owner/name` or `owner/name@revision` on the hub, or what the server calls it";
+    "LECTERN_EMBEDDING_MODEL_DIR", "none: the cache, then the hub", "the folder of a local model's files, instead of a download";
+    "LECTERN_EMBEDDING_URL", "none", "the server of `openai-compatible`, such as `https://api.openai.com/v1`";
+    "LECTERN_EMBEDDING_API_KEY", "none", "that server's key", secret;
+    "LECTERN_EMBEDDING_DIMENSIONS", "what the server gives", "numbers in a vector that the server is asked for";
+    "LECTERN_EMBEDDING_MAX_TOKENS", "8191", "the most tokens of a text that the server is sent; a local model knows its own limit";
+    "LECTERN_EMBEDDING_LANGUAGES", "what a local model's vocabulary tells; all, of a server's", "languages that the model knows, such as `en,de`, or `all`: questions in others are found by words";
+    "LECTERN_EMBEDDING_THREADS", "the number of cores", "texts that a local model embeds at once";
+    "LECTERN_MODEL_HUB", "https://huggingface.co", "where local models are downloaded from";
+    "LECTERN_MODEL_CACHE", "`models` in the data directory", "where downloaded models are kept";
+    "HF_TOKEN", "none", "opens models of the hub that are not for everybody", secret;
     "LECTERN_DEFAULT_LLM", "extractive/extractive", "for agents created without `llm`: `provider/model`";
     "LECTERN_WORKER_CONCURRENCY", "the number of cores", "documents ingested at once";
     "LECTERN_JOB_TIMEOUT", "15m", "a job that makes no progress for so long is given up";
@@ -241,7 +244,7 @@ pub struct Settings {
     /// How long a superseded generation stays.
     pub index_grace: Duration,
     /// Where vectors come from.
-    pub embedder: EmbedderKind,
+    pub embedding: EmbeddingSettings,
     /// Provider and model of agents created without.
     pub default_llm: (String, String),
     /// Jobs.
@@ -290,6 +293,7 @@ impl Settings {
             redis: source.secret("REDIS_URL")?.map(parse::redis).transpose()?,
             qdrant: parse::qdrant(source)?,
             blobs: parse::blobs(source, &data_dir)?,
+            embedding: EmbeddingSettings::load(source, &data_dir, cores)?,
             data_dir,
             secret_key,
             secret_key_previous,
@@ -301,7 +305,6 @@ impl Settings {
             trace_ttl: source.parse("LECTERN_TRACE_TTL", "30d", duration)?,
             index_cache: source.parse("LECTERN_INDEX_CACHE", "512MiB", size)?,
             index_grace: source.parse("LECTERN_INDEX_GRACE", "30s", duration)?,
-            embedder: source.parse("LECTERN_EMBEDDER", "auto", choice)?,
             default_llm: source.parse("LECTERN_DEFAULT_LLM", "extractive/extractive", default_llm)?,
             jobs: JobSettings {
                 concurrency: source.parse(
@@ -415,6 +418,9 @@ mod tests {
             ("LECTERN_RATE_LIMIT", "fast", "200/s"),
             ("LECTERN_CORS_ORIGINS", "app.example.com", "https://app.example.com"),
             ("QDRANT_URL", "qdrant:6334", "http://"),
+            ("LECTERN_EMBEDDER", "gpu", "auto, local, openai-compatible, none"),
+            ("LECTERN_EMBEDDING_LANGUAGES", "en,xx", "en,de,zh"),
+            ("LECTERN_EMBEDDING_URL", "https://me@models.example.com", "user name"),
             ("LECTERN_VIDEO_SITE", "www.example.com", "https://"),
             ("LECTERN_VIDEO_SITE", "https://www.example.com/watch", "no path"),
             ("LECTERN_OCR_COMMAND", "tesseract 'page", "quote"),
@@ -426,6 +432,20 @@ mod tests {
             assert_eq!(error.setting, name);
             assert!(error.problem.contains(hint), "{error}");
         }
+    }
+
+    #[test]
+    fn a_server_for_embeddings_needs_its_address_and_the_name_of_a_model() {
+        let mut pairs = vec![("LECTERN_EMBEDDER", "openai-compatible")];
+        for (name, value) in [
+            ("LECTERN_EMBEDDING_URL", "https://models.example.com/v1"),
+            ("LECTERN_EMBEDDING_MODEL", "text-embedding-3-small"),
+        ] {
+            assert_eq!(load(&pairs).unwrap_err().setting, name);
+            pairs.push((name, value));
+        }
+        assert_eq!(load(&pairs).unwrap().embedding.model, "text-embedding-3-small");
+        assert_eq!(load(&[]).unwrap().embedding.model, DEFAULT_MODEL);
     }
 
     #[test]

@@ -127,7 +127,7 @@ pub(super) fn blobs(source: &Source, data_dir: &Path) -> Result<BlobLocation, Co
 }
 
 /// An `http://` or `https://` URL.
-fn http_url(text: &str) -> Parsed<Url> {
+pub(super) fn http_url(text: &str) -> Parsed<Url> {
     Url::parse(text)
         .ok()
         .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())

@@ -3,7 +3,10 @@
 
 pub mod uploads;
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
+use sqlx::QueryBuilder;
 
 use crate::{
     clock::Timestamp,
@@ -106,6 +109,26 @@ pub async fn ingestion(db: &Db, user: UserId, id: DocumentId) -> Result<Option<I
     .bind(id)
     .bind(user)
     .fetch_optional(c))?)
+}
+
+/// Whether all of these documents, which may repeat, are the user's.
+pub async fn has_all(db: &Db, user: UserId, ids: &[DocumentId]) -> Result<bool> {
+    let ids: BTreeSet<DocumentId> = ids.iter().copied().collect();
+    if ids.is_empty() {
+        return Ok(true);
+    }
+    let found: i64 = on!(db, |c| async {
+        let mut query =
+            QueryBuilder::new("SELECT COUNT(*) FROM documents WHERE deleted_at IS NULL AND user_id = ");
+        query.push_bind(user).push(" AND id IN (");
+        let mut listed = query.separated(", ");
+        for id in &ids {
+            listed.push_bind(*id);
+        }
+        query.push(")");
+        query.build_query_scalar().fetch_one(c).await
+    })?;
+    Ok(usize::try_from(found).is_ok_and(|found| found == ids.len()))
 }
 
 /// The inline content of one of a user's documents.
@@ -339,9 +362,23 @@ pub async fn search_epoch(db: &Db, user: UserId) -> Result<i64> {
 /// All of a user's searchable documents.
 pub async fn active(db: &Db, user: UserId) -> Result<Vec<ActiveDocument>> {
     Ok(on!(db, |c| sqlx::query_as(
-        "SELECT id, name, type, url, active_generation, COALESCE(languages, '[]') AS languages FROM documents
-         WHERE user_id = $1 AND deleted_at IS NULL AND active_generation IS NOT NULL ORDER BY id"
+        "SELECT d.id, d.name, d.type, d.url, d.active_generation, COALESCE(d.languages, '[]') AS languages,
+                g.embedding_space
+         FROM documents d JOIN generations g ON g.id = d.active_generation
+         WHERE d.user_id = $1 AND d.deleted_at IS NULL AND d.active_generation IS NOT NULL ORDER BY d.id"
     )
     .bind(user)
     .fetch_all(c))?)
+}
+
+/// The metadata of those of a user's searchable documents that have some.
+pub async fn active_metadata(db: &Db, user: UserId) -> Result<Vec<(DocumentId, Json<Map<String, Value>>)>> {
+    Ok(on!(db, |c| {
+        sqlx::query_as(
+        "SELECT id, metadata FROM documents
+         WHERE user_id = $1 AND deleted_at IS NULL AND active_generation IS NOT NULL AND metadata IS NOT NULL"
+    )
+    .bind(user)
+    .fetch_all(c)
+    })?)
 }

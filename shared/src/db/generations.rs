@@ -1,6 +1,8 @@
 //! Generations: complete, immutable ingestions of a document. One is active, at most; the others are being made, or wait
 //! to be purged.
 
+use uuid::Uuid;
+
 use crate::{
     clock::Timestamp,
     db::{Db, Json, Result, Tx, execute, on},
@@ -8,19 +10,28 @@ use crate::{
     model::{document::SearchIndexInfo, job::Claim},
 };
 
-/// Begins a generation under a claim. False when the claim is no longer held: nothing was written then.
-pub async fn begin(tx: &mut Tx, claim: &Claim, id: GenerationId, now: Timestamp) -> Result<bool> {
+/// Begins a generation under a claim, with vectors in `space` or without any. False when the claim is no longer held: nothing
+/// was written then.
+pub async fn begin(
+    tx: &mut Tx,
+    claim: &Claim,
+    id: GenerationId,
+    space: Option<Uuid>,
+    now: Timestamp,
+) -> Result<bool> {
     let rows = execute!(
         tx,
         sqlx::query(
-            "INSERT INTO generations (id, user_id, document_id, claim_id, state, chunks, created_at, removals)
-             SELECT $1, user_id, document_id, claim_id, 'staging', 0, $4, 0
+            "INSERT INTO generations
+                 (id, user_id, document_id, claim_id, state, embedding_space, chunks, created_at, removals)
+             SELECT $1, user_id, document_id, claim_id, 'staging', $5, 0, $4, 0
              FROM jobs WHERE id = $2 AND claim_id = $3 AND state = 'running'",
         )
         .bind(id)
         .bind(claim.id)
         .bind(claim.claim_id)
         .bind(now)
+        .bind(space)
     )?;
     Ok(rows == 1)
 }

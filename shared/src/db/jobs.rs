@@ -4,6 +4,8 @@
 
 use std::time::Duration;
 
+use uuid::Uuid;
+
 use crate::{
     clock::Timestamp,
     db::{Db, Json, Result, Tx, documents, execute, on},
@@ -80,24 +82,77 @@ pub async fn enqueue(
     })?))
 }
 
-/// Queues every searchable document of every user to be indexed again from its stored passages, except those that are
-/// queued or running already; how many there were. Each user's documents stand behind what the user adds from now on.
-pub async fn enqueue_reindex(tx: &mut Tx, now: Timestamp) -> Result<u64> {
-    Ok(execute!(
-        tx,
-        sqlx::query(
+/// Which searchable documents are indexed again from their stored passages.
+#[derive(Clone, Copy, Debug)]
+pub enum Again {
+    /// All of them.
+    All,
+    /// Those whose vectors are not of this embedding space, or that have none.
+    OutsideSpace(Uuid),
+    /// Those without vectors that were made before this, unless their last ingestion failed.
+    WithoutVectors(Timestamp),
+}
+
+macro_rules! enqueue_again {
+    ($which:literal) => {
+        concat!(
             "UPDATE jobs SET state = 'queued', from_stored = TRUE, attempts = 0, run_at = $1, queued_at = $1,
                              fair_at = $1 + $2 * place.number, started_at = NULL, finished_at = NULL, last_error = NULL,
                              stage = NULL, progress = NULL
              FROM (SELECT jobs.id AS job_id,
                           ROW_NUMBER() OVER (PARTITION BY documents.user_id ORDER BY documents.id) AS number
-                   FROM documents JOIN jobs ON jobs.document_id = documents.id
-                   WHERE documents.deleted_at IS NULL AND documents.active_generation IS NOT NULL) AS place
-             WHERE jobs.id = place.job_id AND jobs.state NOT IN ('queued', 'running')"
+                   FROM generations
+                   JOIN documents ON documents.id = generations.document_id
+                                 AND documents.active_generation = generations.id
+                   JOIN jobs ON jobs.document_id = documents.id
+                   WHERE generations.state = 'active' AND documents.deleted_at IS NULL AND ",
+            $which,
+            ") AS place WHERE jobs.id = place.job_id AND jobs.state NOT IN ('queued', 'running')"
         )
-        .bind(now)
-        .bind(i64::try_from(FAIR_STEP.as_micros()).unwrap_or(i64::MAX))
-    )?)
+    };
+}
+
+/// Queues searchable documents of every user to be indexed again from their stored passages, except those that are queued or
+/// running already; how many there were. Each user's documents stand behind what the user adds from now on.
+pub async fn enqueue_again(tx: &mut Tx, which: Again, now: Timestamp) -> Result<u64> {
+    let step = i64::try_from(FAIR_STEP.as_micros()).unwrap_or(i64::MAX);
+    match which {
+        Again::All => execute!(tx, sqlx::query(enqueue_again!("1 = 1")).bind(now).bind(step)),
+        Again::OutsideSpace(space) => execute!(
+            tx,
+            sqlx::query(enqueue_again!(
+                "(generations.embedding_space IS NULL OR generations.embedding_space <> $3)"
+            ))
+            .bind(now)
+            .bind(step)
+            .bind(space)
+        ),
+        Again::WithoutVectors(before) => execute!(
+            tx,
+            sqlx::query(enqueue_again!(
+                "generations.embedding_space IS NULL AND generations.created_at < $3 AND jobs.state = 'done'"
+            ))
+            .bind(now)
+            .bind(step)
+            .bind(before)
+        ),
+    }
+}
+
+/// Whether [`enqueue_again`] would find documents without vectors that were made before this.
+pub async fn any_without_vectors(db: &Db, before: Timestamp) -> Result<bool> {
+    let found: Option<Uuid> = on!(db, |c| {
+        sqlx::query_scalar(
+        "SELECT generations.id FROM generations
+         JOIN documents ON documents.id = generations.document_id AND documents.active_generation = generations.id
+         JOIN jobs ON jobs.document_id = documents.id
+         WHERE generations.state = 'active' AND generations.embedding_space IS NULL AND generations.created_at < $1
+           AND documents.deleted_at IS NULL AND jobs.state = 'done' LIMIT 1"
+    )
+    .bind(before)
+    .fetch_optional(c)
+    })?;
+    Ok(found.is_some())
 }
 
 /// Whether any job is due.

@@ -24,6 +24,7 @@ pub mod testing;
 mod tests;
 pub mod tools;
 pub mod traces;
+pub mod vectors;
 
 use sqlx::{PgConnection, PgPool, PgTransaction, SqliteConnection, SqlitePool, SqliteTransaction};
 

@@ -13,10 +13,11 @@ use super::{
     documents::NewDocument,
     generations,
     jobs::{self, Publication, Published},
-    migrate,
+    migrate, vectors,
 };
 use crate::{
     clock::Timestamp,
+    embed::Space,
     ids::{ChunkId, DocumentId, GenerationId, UserId},
     model::{
         document::{DocumentType, PageRange, SearchIndexInfo, SourceState},
@@ -210,8 +211,22 @@ pub(crate) fn passages(document: DocumentId, texts: &[&str]) -> Vec<NewChunk> {
 
 /// Begins a generation and fills it with passages.
 pub(crate) async fn staged(db: &Db, claim: &Claim, texts: &[&str], now: Timestamp) -> GenerationId {
+    staged_in(db, claim, None, texts, now).await
+}
+
+/// [`staged`], with vectors in an embedding space.
+pub(crate) async fn staged_in(
+    db: &Db,
+    claim: &Claim,
+    space: Option<&Space>,
+    texts: &[&str],
+    now: Timestamp,
+) -> GenerationId {
     let id = GenerationId::generate();
-    assert!(commit!(db, |tx| generations::begin(tx, claim, id, now)));
+    if let Some(space) = space {
+        commit!(db, |tx| vectors::record_space(tx, space, now));
+    }
+    assert!(commit!(db, |tx| generations::begin(tx, claim, id, space.map(|space| space.id), now)));
     for some in passages(claim.document_id, texts).chunks(chunks::BATCH) {
         commit!(db, |tx| chunks::insert(tx, claim.user_id, claim.document_id, id, some));
     }

@@ -1,71 +1,95 @@
-//! The model side of search. Vectors have their place in every segment of the index; which model makes them is decided by
-//! the settings. Sizes in tokens are counted here, so that passages fit whatever model is in use.
+//! The model side of search: which model turns texts into vectors, what its vectors may be compared with, and how its tokens
+//! are counted. `search` asks for the vectors of questions, the worker for those of passages; neither knows which model it is.
 
-/// Counts the tokens of a text roughly as the word-piece vocabularies of sentence encoders do, without having one: a
-/// short Latin word is one token, a longer one a token for every six letters, other alphabets a token for every three,
-/// Chinese, Japanese and Korean one a character, digits one for every three, everything else that is not blank one each.
-///
-/// Deterministic, linear, and the same on every machine; used when no model is loaded.
-pub fn approximate_tokens(text: &str) -> usize {
-    #[derive(Clone, Copy, PartialEq)]
-    enum Run {
-        None,
-        Latin,
-        Alphabet,
-        Digits,
-    }
-    let cost = |run: Run, length: usize| match run {
-        Run::None => 0,
-        Run::Latin => length.div_ceil(6),
-        Run::Alphabet | Run::Digits => length.div_ceil(3),
-    };
-    let (mut tokens, mut run, mut length) = (0, Run::None, 0_usize);
-    for c in text.chars() {
-        let kind = match c {
-            'a'..='z' | 'A'..='Z' | '\u{c0}'..='\u{24f}' => Run::Latin,
-            '0'..='9' => Run::Digits,
-            // Scripts written without blanks, in which a vocabulary has single characters.
-            '\u{2e80}'..='\u{9fff}'
-            | '\u{ac00}'..='\u{d7af}'
-            | '\u{f900}'..='\u{faff}'
-            | '\u{20000}'..='\u{3ffff}' => {
-                tokens += 1;
-                Run::None
-            }
-            c if c.is_alphanumeric() => Run::Alphabet,
-            c if c.is_whitespace() => Run::None,
-            _ => {
-                tokens += 1;
-                Run::None
-            }
-        };
-        if kind == run {
-            length += 1;
-        } else {
-            tokens += cost(run, length);
-            (run, length) = (kind, 1);
-        }
-    }
-    tokens + cost(run, length)
+mod hub;
+mod limited;
+mod local;
+mod models;
+mod openai;
+mod retry;
+#[cfg(test)]
+mod scripted;
+#[cfg(test)]
+pub(crate) mod testing;
+mod tokens;
+
+use std::fmt;
+
+use async_trait::async_trait;
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+pub use self::{
+    hub::{CachedModel, Hub, HubError, ModelId, Progress},
+    local::{LocalEmbedder, ModelError},
+    models::{ModelState, Models, OpenError},
+    openai::{OpenAiConfig, OpenAiEmbedder},
+    tokens::approximate_tokens,
+};
+use crate::{compute::Stopped, index::lexical::Language};
+
+/// Why a model could not embed.
+#[derive(Debug, thiserror::Error)]
+pub enum EmbedError {
+    /// It is away, too slow, or asked too often; the next try may succeed. In words for the operator, without secrets and
+    /// without what was embedded.
+    #[error("the embedding model failed: {0}")]
+    Away(String),
+    /// It will fail again until the operator changes something. In words for the operator.
+    #[error("the embedding model cannot be used: {0}")]
+    Refused(String),
+    /// A computation panicked, or the process is ending.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
 }
 
-#[cfg(test)]
-mod tests {
-    use super::approximate_tokens;
+/// Everything that decides what vectors mean: two vectors may be compared when their spaces are equal, and never otherwise.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Space {
+    /// Its id, made of the fingerprint: the same in every process.
+    pub id: Uuid,
+    /// What it is made of, one `key=value` a line: the kind of embedder, the model and its revision or the hash of its
+    /// weights, dimension, pooling, prefixes, the most tokens of a text.
+    pub fingerprint: String,
+    /// The model's name, as people know it.
+    pub model: String,
+    /// Numbers in a vector.
+    pub dimensions: usize,
+}
 
-    #[test]
-    fn words_numbers_marks_and_ideographs_are_counted_as_vocabularies_do() {
-        for (text, tokens) in [
-            ("", 0),
-            ("   \n ", 0),
-            ("The cat sat.", 4),
-            ("internationalization", 4),
-            ("1234", 2),
-            ("東京都", 3),
-            ("Привет", 2),
-            ("a-b", 3),
-        ] {
-            assert_eq!(approximate_tokens(text), tokens, "{text:?}");
+impl Space {
+    /// The space of a model. The dimension becomes part of the fingerprint.
+    pub fn new(model: impl Into<String>, dimensions: usize, facts: &[(&str, &dyn fmt::Display)]) -> Self {
+        let mut fingerprint = format!("dimensions={dimensions}");
+        for (key, value) in facts {
+            // One line a fact, whatever is in it.
+            let value = value.to_string().replace('\\', "\\\\").replace('\n', "\\n");
+            fingerprint.extend(["\n", key, "=", &value]);
         }
+        let hash: [u8; 32] = Sha256::digest(fingerprint.as_bytes()).into();
+        let id = Uuid::new_v5(&Uuid::NAMESPACE_OID, &hash);
+        Self { id, fingerprint, model: model.into(), dimensions }
     }
+
+    /// One of the facts that it is made of.
+    pub fn fact(&self, key: &str) -> Option<&str> {
+        self.fingerprint.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='))
+    }
+}
+
+/// A model that turns texts into vectors of unit length. Texts longer than its limit are cut at it.
+#[async_trait]
+pub trait Embedder: fmt::Debug + Send + Sync {
+    /// What its vectors mean.
+    fn space(&self) -> &Space;
+    /// The most tokens that a text may have, those that the model adds itself not counted.
+    fn max_tokens(&self) -> usize;
+    /// How many tokens a text has, those that the model adds itself not counted. Computes: never called on an async thread.
+    fn count_tokens(&self, text: &str) -> usize;
+    /// Whether its vectors of texts in this language mean something.
+    fn knows(&self, language: Language) -> bool;
+    /// A vector for each passage, in their order. An empty list gives an empty list.
+    async fn embed_passages(&self, texts: Vec<String>) -> Result<Vec<Vec<f32>>, EmbedError>;
+    /// The vector of a question.
+    async fn embed_question(&self, text: &str) -> Result<Vec<f32>, EmbedError>;
 }

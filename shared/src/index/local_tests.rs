@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::{
     Candidates, Entry, IndexError, IndexQuery, LocalIndex, SearchIndex, SpaceVector, Target,
-    segment::MAX_CHUNKS,
+    lexical::Language, segment::MAX_CHUNKS,
 };
 use crate::{
     db::{
@@ -299,5 +299,22 @@ async fn the_cache_shows_a_generation_to_its_owner_only() {
                 assert_eq!(seen, expected, "{} {stranger_first}", t.name);
             }
         }
+    }
+}
+
+#[tokio::test]
+async fn a_writer_tells_how_many_entries_are_in_segments_of_each_language() {
+    for t in &both().await {
+        let (index, claim) = new(t, LARGE).await;
+        let german = "Die Verträge wurden von beiden Parteien unterschrieben und sind für alle bindend.";
+        let english = "The contracts were signed by both of the parties, and they bind everybody involved.";
+        let mut texts = vec![english; MAX_CHUNKS];
+        texts.extend([german; 3]);
+        let generation = staged(&t.db, &claim, &[], at(0)).await;
+        let mut writer = index.writer(Target { claim: &claim, generation, space: None }).unwrap();
+        writer.add(words(&texts)).await.unwrap();
+        let indexed = writer.finish().await.unwrap();
+        let expected = [(Language::English, MAX_CHUNKS as u64), (Language::German, 3)];
+        assert_eq!(indexed.languages, expected, "{}", t.name);
     }
 }

@@ -5,11 +5,13 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sqlx::FromRow;
+use uuid::Uuid;
 
 use crate::{
     clock::Timestamp,
     db::Json,
     ids::{ChunkId, DocumentId, GenerationId, UserId},
+    index::lexical::Language,
     model::{
         job::{Ingestion, SourceInfo, Warning},
         place::Place,
@@ -299,6 +301,16 @@ pub struct ActiveDocument {
     pub active_generation: GenerationId,
     /// How many of its passages are in each language, by the language's number.
     pub languages: Json<Vec<(u8, u64)>>,
+    /// What the vectors of its passages mean; none when it has no vectors.
+    pub embedding_space: Option<Uuid>,
+}
+
+impl ActiveDocument {
+    /// The language that most of its passages are in, if that is known.
+    pub fn language(&self) -> Option<Language> {
+        let most = self.languages.0.iter().max_by_key(|(_, passages)| *passages)?;
+        Language::from_code(u32::from(most.0))
+    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,11 @@ mod failure;
 mod fetch;
 pub(crate) mod passages;
 mod read;
+mod sizing;
+mod vectors;
 mod video;
+
+use std::sync::Arc;
 
 use lectern_shared::{
     db::{
@@ -13,7 +17,7 @@ use lectern_shared::{
         generations,
         jobs::{Publication, Published},
     },
-    embed::approximate_tokens,
+    embed::Embedder,
     ids::{ChunkId, GenerationId},
     index::{Entry, IndexWriter, Target},
     model::{
@@ -24,11 +28,12 @@ use lectern_shared::{
     secrets::{hex, sha256},
 };
 
-pub(crate) use failure::Failure;
+pub(crate) use self::{failure::Failure, sizing::Sizing};
 
 use self::{
     passages::Passage,
     read::{Outcome, Reading},
+    vectors::Vectors,
 };
 use crate::{
     hold::ProgressReporter,
@@ -68,7 +73,16 @@ impl Ingester {
         }
         let former = generations::active(&runtime.db, claim.user_id, claim.document_id).await?;
         let known = source.source_state.as_ref().filter(|_| former.is_some()).map(|Json(state)| state);
-        let reading = Reading { runtime, sandbox: &self.sandbox, pdf: &self.pdf, source: &source, progress };
+        let embedder = runtime.models.settled().await;
+        let sizing = Sizing::of(embedder.clone(), &runtime.settings.embedding);
+        let reading = Reading {
+            runtime,
+            sandbox: &self.sandbox,
+            pdf: &self.pdf,
+            source: &source,
+            sizing: &sizing,
+            progress,
+        };
         let outcome = match &former {
             Some(_) if claim.from_stored => Outcome::Unchanged,
             _ => reading.read(known).await?,
@@ -87,9 +101,16 @@ impl Ingester {
         if extracted.text().trim().is_empty() {
             return Err(Failure::no_text("The source has no text. Check that it is the right file."));
         }
-        let Prepared { extracted, chunks, content_hash } = split(&source, extracted, progress).await?;
+        let Prepared { extracted, chunks, content_hash } =
+            split(&source, extracted, &sizing, progress).await?;
         let total = chunks.len() as u64;
-        let mut writing = self.begin(claim, &source, total, progress).await?;
+        let making = Making { runtime, claim, source: &source, embedder, sizing: &sizing, total, progress };
+        let generation = making.begin().await?;
+        let mut done = 0;
+        for batch in chunks.chunks(vectors::BATCH) {
+            done = making.embed(generation, batch, done).await?;
+        }
+        let mut writing = making.write(generation)?;
         for batch in chunks.chunks(db::chunks::BATCH) {
             writing.add(batch).await?;
         }
@@ -101,8 +122,8 @@ impl Ingester {
             embedding_model: None,
             dimensions: None,
             content_hash,
-            generation: writing.generation,
-            indexed_at: runtime.clock.now().to_string(),
+            generation,
+            indexed_at: String::new(),
         };
         writing.publish(index, Some(&state)).await
     }
@@ -117,20 +138,32 @@ impl Ingester {
         progress: &ProgressReporter,
     ) -> Result<(), Failure> {
         let runtime = &self.runtime;
-        let mut writing = self.begin(claim, source, former.chunks, progress).await?;
-        let mut next = 0;
-        loop {
+        let embedder = runtime.models.settled().await;
+        let sizing = Sizing::of(embedder.clone(), &runtime.settings.embedding);
+        let total = former.chunks;
+        let making = Making { runtime, claim, source, embedder, sizing: &sizing, total, progress };
+        let generation = making.begin().await?;
+        let stored = async |next| {
             let batch = db::chunks::stored(&runtime.db, claim.user_id, former.generation, next).await?;
-            let Some(last) = batch.last() else { break };
-            next = i64::from(last.ordinal) + 1;
-            writing.add(&batch).await?;
-        }
-        let index = SearchIndexInfo {
-            generation: writing.generation,
-            indexed_at: runtime.clock.now().to_string(),
-            ..former
+            let after = batch.last().map(|last| i64::from(last.ordinal) + 1);
+            Ok::<_, Failure>(after.map(|after| (batch, after)))
         };
-        writing.publish(index, learnt).await
+        if making.embedder.is_some() {
+            let (mut next, mut done) = (0, 0);
+            while let Some((batch, after)) = stored(next).await? {
+                for batch in batch.chunks(vectors::BATCH) {
+                    done = making.embed(generation, batch, done).await?;
+                }
+                next = after;
+            }
+        }
+        let mut writing = making.write(generation)?;
+        let mut next = 0;
+        while let Some((batch, after)) = stored(next).await? {
+            writing.add(&batch).await?;
+            next = after;
+        }
+        writing.publish(former, learnt).await
     }
 
     /// Removes what was added to the index after the claim was lost: an index that cannot refuse it may have taken it after the
@@ -143,62 +176,127 @@ impl Ingester {
             tracing::warn!(%error, %generation, "an abandoned generation could not be removed yet");
         }
     }
+}
 
-    /// Begins a generation of `total` passages.
-    async fn begin<'a>(
-        &'a self,
-        claim: &'a Claim,
-        source: &'a Source,
-        total: u64,
-        progress: &'a ProgressReporter,
-    ) -> Result<Writing<'a>, Failure> {
-        progress.stage(Stage::Index);
-        let runtime = &self.runtime;
+/// What a generation is made of and with.
+struct Making<'a> {
+    runtime: &'a Runtime,
+    claim: &'a Claim,
+    source: &'a Source,
+    embedder: Option<Arc<dyn Embedder>>,
+    sizing: &'a Sizing,
+    /// Passages in all.
+    total: u64,
+    progress: &'a ProgressReporter,
+}
+
+impl<'a> Making<'a> {
+    /// Begins a generation.
+    async fn begin(&self) -> Result<GenerationId, Failure> {
+        let Self { runtime, claim, progress, .. } = *self;
+        progress.stage(if self.embedder.is_some() { Stage::Embed } else { Stage::Index });
         let generation = GenerationId::generate();
+        let now = runtime.clock.now();
         let mut tx = runtime.db.begin().await?;
-        let begun = generations::begin(&mut tx, claim, generation, runtime.clock.now()).await?;
+        let space = self.embedder.as_ref().map(|embedder| embedder.space());
+        if let Some(space) = space {
+            db::vectors::record_space(&mut tx, space, now).await?;
+        }
+        let begun = generations::begin(&mut tx, claim, generation, space.map(|space| space.id), now).await?;
         tx.commit().await?;
         if !begun {
             return Err(Failure::ClaimLost);
         }
         progress.writes(generation);
-        let index = runtime.index.writer(Target { claim, generation, space: None })?;
-        Ok(Writing { runtime, claim, source, generation, index, done: 0, total, progress })
+        Ok(generation)
+    }
+
+    /// Has the vectors of at most [`vectors::BATCH`] passages made, if there is a model, after `done` others.
+    async fn embed(&self, generation: GenerationId, batch: &[NewChunk], done: u64) -> Result<u64, Failure> {
+        let Some(vectors) = self.vectors(generation) else { return Ok(done) };
+        vectors.make(self.embeddable(batch).await?).await?;
+        let done = done + batch.len() as u64;
+        self.progress.at(done, Some(self.total), "chunks");
+        Ok(done)
+    }
+
+    /// Begins to write the generation.
+    fn write(self, generation: GenerationId) -> Result<Writing<'a>, Failure> {
+        let Self { runtime, claim, progress, .. } = self;
+        progress.stage(Stage::Index);
+        let space = self.embedder.as_ref().map(|embedder| embedder.space());
+        let space = space.map(|space| (space.id, space.dimensions));
+        let index = runtime.index.writer(Target { claim, generation, space })?;
+        Ok(Writing { making: self, generation, index, done: 0 })
+    }
+
+    fn vectors(&self, generation: GenerationId) -> Option<Vectors<'_>> {
+        let Self { runtime, claim, .. } = *self;
+        Some(Vectors { runtime, claim, generation, embedder: self.embedder.as_ref()? })
+    }
+
+    /// What is embedded of passages: their text under as much of the header as there is room for.
+    async fn embeddable(&self, batch: &[NewChunk]) -> Result<Vec<String>, Failure> {
+        let (sizing, name, batch) = (self.sizing.clone(), self.source.name.clone(), batch.to_vec());
+        let texts = move || {
+            let text = |chunk: &NewChunk| {
+                let header = header(&name, chunk);
+                format!("{}\n{}", sizing.fit(&header), chunk.text)
+            };
+            batch.iter().map(text).collect()
+        };
+        self.runtime.compute.run(texts).await.map_err(|_| Failure::Panicked)
     }
 }
 
-/// A generation that is being made: passages and index entries, batch by batch, each fenced on the claim.
+/// A generation that is being written: passages and index entries, batch by batch, each fenced on the claim.
 struct Writing<'a> {
-    runtime: &'a Runtime,
-    claim: &'a Claim,
-    source: &'a Source,
+    making: Making<'a>,
     generation: GenerationId,
     index: Box<dyn IndexWriter + 'a>,
     done: u64,
-    total: u64,
-    progress: &'a ProgressReporter,
 }
 
 impl Writing<'_> {
     /// Adds at most [`db::chunks::BATCH`] passages.
     async fn add(&mut self, batch: &[NewChunk]) -> Result<(), Failure> {
-        let Self { runtime, claim, generation, .. } = *self;
+        let generation = self.generation;
+        let Making { runtime, claim, source, total, progress, .. } = self.making;
+        let vectors = match self.making.vectors(generation) {
+            Some(vectors) => {
+                let made = vectors.get(self.making.embeddable(batch).await?).await?;
+                made.into_iter().map(Some).collect()
+            }
+            None => vec![None; batch.len()],
+        };
         let mut tx = runtime.db.begin().await?;
         if !generations::may_write(&mut tx, claim, generation).await? {
             return Err(Failure::ClaimLost);
         }
         db::chunks::insert(&mut tx, claim.user_id, claim.document_id, generation, batch).await?;
         tx.commit().await?;
-        let entry = |chunk: &NewChunk| Entry { text: in_context(&self.source.name, chunk), vector: None };
-        self.index.add(batch.iter().map(entry).collect()).await?;
+        let entry = |(chunk, vector): (&NewChunk, Option<Vec<f32>>)| Entry {
+            text: format!("{}\n{}", header(&source.name, chunk), chunk.text),
+            vector,
+        };
+        self.index.add(batch.iter().zip(vectors).map(entry).collect()).await?;
         self.done += batch.len() as u64;
-        self.progress.at(self.done, Some(self.total), "chunks");
+        progress.at(self.done, Some(total), "chunks");
         Ok(())
     }
 
     /// Checks that nothing is missing, and makes the generation the one that answers.
     async fn publish(self, index: SearchIndexInfo, learnt: Option<&SourceState>) -> Result<(), Failure> {
-        let Self { runtime, claim, generation, total, .. } = self;
+        let generation = self.generation;
+        let Making { runtime, claim, total, ref embedder, .. } = self.making;
+        let space = embedder.as_ref().map(|embedder| embedder.space());
+        let index = SearchIndexInfo {
+            embedding_model: space.map(|space| space.model.clone()),
+            dimensions: space.and_then(|space| u32::try_from(space.dimensions).ok()),
+            generation,
+            indexed_at: runtime.clock.now().to_string(),
+            ..index
+        };
         let indexed = self.index.finish().await?;
         let mut tx = runtime.db.begin().await?;
         let stored = db::chunks::count(&mut tx, generation).await?;
@@ -222,6 +320,7 @@ impl Writing<'_> {
         match db::jobs::publish(&runtime.db, claim, &publication, runtime.jobs.now()).await? {
             Published::Yes => {
                 tracing::info!(chunks = index.chunks, pages = index.pages, "document searchable");
+                vectors::prune(runtime, claim, generation).await;
                 Ok(())
             }
             Published::Outdated => {
@@ -234,14 +333,13 @@ impl Writing<'_> {
     }
 }
 
-/// A passage under its document's name and the headings above it: they are searched with it, but are no part of what can be
-/// quoted. A heading that the passage begins with is not said twice.
-fn in_context(name: &str, chunk: &NewChunk) -> String {
+/// A passage's document's name and the headings above it: they are searched with it, but are no part of what can be quoted. A
+/// heading that the passage begins with is not said twice.
+fn header(name: &str, chunk: &NewChunk) -> String {
     let beginning = chunk.text.lines().next().unwrap_or_default();
     let headings = chunk.place.heading.iter().flatten().map(String::as_str);
     let mut lines = vec![name];
     lines.extend(headings.filter(|heading| !beginning.contains(heading)));
-    lines.push(&chunk.text);
     lines.join("\n")
 }
 
@@ -249,17 +347,18 @@ fn in_context(name: &str, chunk: &NewChunk) -> String {
 async fn split(
     source: &Source,
     extracted: Extracted,
+    sizing: &Sizing,
     progress: &ProgressReporter,
 ) -> Result<Prepared, Failure> {
     progress.stage(Stage::Split);
-    let (document, progress) = (source.id, progress.clone());
+    let (document, sizing, progress) = (source.id, sizing.clone(), progress.clone());
     let splitter = source.splitter.as_ref().map(|Json(splitter)| splitter.clone());
     let waiting = std::sync::Arc::new(());
     let waiter = std::sync::Arc::downgrade(&waiting);
     let work = tokio::task::spawn_blocking(move || {
         let total = extracted.text().len() as u64;
         let mut chunks = Vec::new();
-        passages::cut(&extracted, splitter.as_ref(), |Passage { text, place, end }| {
+        passages::cut(&extracted, splitter.as_ref(), &sizing, |Passage { text, place, end }| {
             if waiter.strong_count() == 0 {
                 return Err(Failure::ClaimLost);
             }
@@ -271,7 +370,7 @@ async fn split(
                 ordinal,
                 chunk_id: ChunkId::derive(document, ordinal, text, &place_json),
                 text_hash: sha256(text.as_bytes()),
-                tokens: u32::try_from(approximate_tokens(text)).unwrap_or(u32::MAX),
+                tokens: u32::try_from(sizing.count(text)).unwrap_or(u32::MAX),
                 place,
                 text: text.to_owned(),
             });

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use lectern_shared::model::{document::Splitter, place::Place};
 
+use super::Sizing;
 use crate::{
     loaders::Extracted,
     sandbox::Structure,
@@ -30,6 +31,7 @@ pub(crate) struct Passage<'a> {
 pub(crate) fn cut<E>(
     extracted: &Extracted,
     splitter: Option<&Splitter>,
+    sizing: &Sizing,
     mut each: impl FnMut(Passage<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
     let text = extracted.text();
@@ -52,7 +54,7 @@ pub(crate) fn cut<E>(
     for (section, characters) in extracted.sections() {
         let bytes = section.start;
         let section = text.get(section).unwrap_or_default();
-        splitter::split(section, shape, splitter, |Piece { range, char_range }| {
+        splitter::split(section, shape, splitter, sizing, |Piece { range, char_range }| {
             cut(Piece {
                 range: bytes + range.start..bytes + range.end,
                 char_range: characters + char_range.start..characters + char_range.end,
@@ -93,7 +95,7 @@ mod tests {
             extracted.push(&text, marks);
         }
         let mut passages = Vec::new();
-        let Ok(()) = cut(&extracted, None, |Passage { text, place, end }| {
+        let Ok(()) = cut(&extracted, None, &Sizing::default(), |Passage { text, place, end }| {
             passages.push((text.to_owned(), place.heading.unwrap(), place.char_start, end));
             Ok::<_, std::convert::Infallible>(())
         });
@@ -125,7 +127,7 @@ mod tests {
         }
         let characters: Vec<char> = text.chars().collect();
         let mut passages = 0;
-        let Ok(()) = cut(&extracted, None, |Passage { text, place, .. }| {
+        let Ok(()) = cut(&extracted, None, &Sizing::default(), |Passage { text, place, .. }| {
             let heading = &place.heading.unwrap()[0];
             for n in 0..8 {
                 let told = text.contains(&format!("section {n} only"));

@@ -17,7 +17,7 @@ use tokio::fs::File;
 use url::Url;
 
 use super::{
-    Failure,
+    Failure, Sizing,
     fetch::{self, Got, Validators},
     video::{self, VideoCaptions},
 };
@@ -46,6 +46,7 @@ pub(super) struct Reading<'a> {
     pub(super) sandbox: &'a Sandbox,
     pub(super) pdf: &'a PdfEngine,
     pub(super) source: &'a Source,
+    pub(super) sizing: &'a Sizing,
     pub(super) progress: &'a ProgressReporter,
 }
 
@@ -112,7 +113,8 @@ impl Reading<'_> {
             language,
             limits.characters,
             limits.pages,
-            self.pdf.name()
+            self.pdf.name(),
+            self.sizing.to_string()
         ]);
         Ok(hex(&sha256(all.to_string().as_bytes())))
     }

@@ -77,6 +77,45 @@ fn a_quotation_belongs_to_its_own_sentence_and_marker() {
 }
 
 #[test]
+fn every_quotation_that_a_marker_stands_for_is_looked_up() {
+    let of = |answer: &str| {
+        let seen = list(answer).into_iter().map(|(n, quote, verified)| (n, quote.len(), verified));
+        seen.collect::<Vec<_>>()
+    };
+    assert_eq!(
+        list("They say “profits grew tenfold” and “the sky is blue at noon” [1]."),
+        [(1, "the sky is blue at noon".to_owned(), true), (1, "profits grew tenfold".to_owned(), false)]
+    );
+    // Of several sources, each one is cited for what it holds.
+    assert_eq!(
+        of("“the sky is blue at noon” and “sea is deep and wide” [1, 2]."),
+        [(1, 23, true), (2, 20, true)]
+    );
+    assert_eq!(
+        of("“the sky is red at noon” and “Grass is blue.” [1][2]."),
+        [(1, 14, false), (1, 22, false), (2, 14, false), (2, 22, false)]
+    );
+    assert_eq!(of("“the sky is blue at noon” is “sky” for short [1]."), [(1, 23, true)]);
+    let many = (0..50).fold(String::new(), |text, k| text + &format!("“number {k} of many”, "));
+    assert_eq!(list(&format!("{many} all of it [1].")).len(), 8);
+}
+
+#[test]
+fn what_looks_like_a_marker_may_be_the_sources_own() {
+    let source = [Source { n: 1, text: "It was shown before [2] that moss grows." }];
+    for answer in ["“shown before [2] that moss grows” [1]", "“It was shown before [2] that moss”, [1]"]
+    {
+        let cited = cite(answer, &source, &first_sentence).citations;
+        assert!(
+            cited.iter().any(|cited| cited.verified && cited.quote.contains("[2]")),
+            "{answer}: {cited:?}"
+        );
+    }
+    let cited = cite("“shown before that moss grows” [1]", &source, &first_sentence).citations;
+    assert!(!cited[0].verified, "{cited:?}");
+}
+
+#[test]
 fn citations_come_in_order_of_first_use_and_only_once() {
     let numbers: Vec<usize> =
         list("a [2]. b [1]. c [2]. d [1, 2]. e [1-2].").iter().map(|cited| cited.0).collect();

@@ -169,6 +169,31 @@ async fn another_users_id_finds_and_changes_nothing() {
 }
 
 #[tokio::test]
+async fn a_user_has_all_of_some_documents_or_not() {
+    for t in &both().await {
+        let (ada, grace) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        let mut own = Vec::new();
+        for number in 0..5 {
+            own.push(document(&t.db, ada, &number.to_string(), at(0)).await);
+        }
+        let others = document(&t.db, grace, "hers", at(0)).await;
+        let has_all = async |ids: &[DocumentId]| documents::has_all(&t.db, ada, ids).await.unwrap();
+        assert!(has_all(&[]).await);
+        assert!(has_all(&own).await);
+        assert!(has_all(&[own[0], own[1], own[0]]).await);
+        assert!(has_all(&own.repeat(1_000)).await);
+        let many: Vec<_> = own.iter().copied().chain((0..1_000).map(|_| DocumentId::generate())).collect();
+        assert!(!has_all(&many).await);
+        assert!(!has_all(&[others]).await);
+        assert!(!has_all(&[own[0], DocumentId::generate()]).await);
+        assert!(!has_all(&[own[0], others, own[0]]).await);
+        assert!(delete(&t.db, ada, own[0], 1).await);
+        assert!(!has_all(&own).await, "what is deleted is nobody's");
+        assert!(has_all(&own[1..]).await);
+    }
+}
+
+#[tokio::test]
 async fn a_deleted_document_is_gone_for_every_reader_at_once() {
     for t in &both().await {
         let user = user(&t.db, at(0)).await;

@@ -49,7 +49,7 @@ async fn a_generation_begins_and_is_written_only_under_a_claim_that_is_held() {
             }
             assert!(!commit!(t.db, |tx| generations::may_write(tx, &held, generation)), "{on}");
             let late = GenerationId::generate();
-            assert!(!commit!(t.db, |tx| generations::begin(tx, &held, late, later)), "{on}");
+            assert!(!commit!(t.db, |tx| generations::begin(tx, &held, late, None, later)), "{on}");
             assert!(
                 !commit!(t.db, |tx| generations::may_write(tx, &held, late)),
                 "{on}: nothing was written"
@@ -67,7 +67,7 @@ async fn a_claim_that_nobody_gave_out_begins_nothing() {
         let generation = staged(&t.db, &held, &[], at(0)).await;
         let forged = Claim { claim_id: ClaimId::generate(), ..held.clone() };
         let new = GenerationId::generate();
-        assert!(!commit!(t.db, |tx| generations::begin(tx, &forged, new, at(0))), "{}", t.name);
+        assert!(!commit!(t.db, |tx| generations::begin(tx, &forged, new, None, at(0))), "{}", t.name);
         assert!(!commit!(t.db, |tx| generations::may_write(tx, &forged, generation)), "{}", t.name);
         assert!(!commit!(t.db, |tx| generations::may_write(tx, &held, new)), "{}", t.name);
     }

@@ -17,3 +17,4 @@ mod store;
 mod tags;
 mod tools;
 mod traces;
+mod vectors;

@@ -1,7 +1,8 @@
 //! Documents that are indexed again from their stored passages.
 
 use crate::db::{
-    chunks, documents, generations, jobs,
+    chunks, documents, generations,
+    jobs::{self, Again},
     testing::{at, both, claim, commit, document, enqueue, passages, published, user},
 };
 
@@ -18,9 +19,9 @@ async fn searchable_documents_are_queued_to_be_indexed_from_what_is_stored() {
         assert!(commit!(t.db, |tx| documents::delete(tx, grace, deleted, at(4), at(4))));
         document(&t.db, grace, "waiting", at(5)).await;
 
-        assert_eq!(commit!(t.db, |tx| jobs::enqueue_reindex(tx, at(1_000))), 4, "{}", t.name);
+        assert_eq!(commit!(t.db, |tx| jobs::enqueue_again(tx, Again::All, at(1_000))), 4, "{}", t.name);
         assert_eq!(
-            commit!(t.db, |tx| jobs::enqueue_reindex(tx, at(1_000))),
+            commit!(t.db, |tx| jobs::enqueue_again(tx, Again::All, at(1_000))),
             0,
             "{}: they wait already",
             t.name
@@ -49,7 +50,7 @@ async fn a_document_that_is_to_be_ingested_is_not_only_indexed() {
     for t in &both().await {
         let user = user(&t.db, at(0)).await;
         let (document, _) = published(&t.db, user, "one", &["a"], at(1)).await;
-        assert_eq!(commit!(t.db, |tx| jobs::enqueue_reindex(tx, at(2))), 1, "{}", t.name);
+        assert_eq!(commit!(t.db, |tx| jobs::enqueue_again(tx, Again::All, at(2))), 1, "{}", t.name);
         assert!(enqueue(&t.db, user, document, at(3)).await);
         assert!(!claim(&t.db, at(10)).await.unwrap().from_stored, "{}", t.name);
     }

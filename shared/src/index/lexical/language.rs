@@ -5,7 +5,7 @@ use whatlang::{Lang, Script};
 
 use super::{
     stop_words::{self, StopLanguages},
-    tokenize::{Mode, tokenize},
+    tokenize::{GramScript, Mode, tokenize},
 };
 
 /// The most bytes that detection looks at: more does not change its answer, only its time.
@@ -79,20 +79,73 @@ impl Language {
         Self::ALL.get(usize::try_from(code).ok()?).copied()
     }
 
+    /// The language of an ISO 639-1 code, `other` for all without rules of their own.
+    pub fn from_iso(code: &str) -> Option<Self> {
+        Some(match code {
+            "other" => Self::Other,
+            "ar" => Self::Arabic,
+            "da" => Self::Danish,
+            "nl" => Self::Dutch,
+            "en" => Self::English,
+            "fi" => Self::Finnish,
+            "fr" => Self::French,
+            "de" => Self::German,
+            "el" => Self::Greek,
+            "hu" => Self::Hungarian,
+            "it" => Self::Italian,
+            "no" | "nb" | "nn" => Self::Norwegian,
+            "pt" => Self::Portuguese,
+            "ro" => Self::Romanian,
+            "ru" => Self::Russian,
+            "es" => Self::Spanish,
+            "sv" => Self::Swedish,
+            "ta" => Self::Tamil,
+            "tr" => Self::Turkish,
+            "zh" => Self::Chinese,
+            "ja" => Self::Japanese,
+            "ko" => Self::Korean,
+            _ => return None,
+        })
+    }
+
     /// The language of a text.
     ///
     /// Trigram statistics are sure only of longer texts. A short Latin text is judged by its function
     /// words, and without any it counts as English: that stemmer mostly drops plurals, and it drops them from
     /// questions in the same way.
     pub fn detect(text: &str) -> Self {
+        Self::told(text, None).unwrap_or(Self::English)
+    }
+
+    /// The language of a question to texts in the `searched` languages, the most frequent first. Where the question does not
+    /// tell, it is asked in the language of most texts.
+    pub fn of_question(text: &str, searched: &[Self]) -> Self {
+        let usual = searched.first().copied();
+        // A Latin text tells that it is in none of the others.
+        let latin = usual.filter(|usual| !usual.is_written_in_another_script()).unwrap_or(Self::English);
+        if text.contains(char::is_alphabetic) {
+            Self::told(text, usual).unwrap_or(latin)
+        } else {
+            usual.unwrap_or(Self::Other)
+        }
+    }
+
+    /// The language of a text, unless it is a short Latin one without a function word. The `usual` one wins ties.
+    fn told(text: &str, usual: Option<Self>) -> Option<Self> {
         let sample = &text[..text.floor_char_boundary(SAMPLE_BYTES)];
-        let Some(info) = whatlang::detect(sample) else { return Self::Other };
-        if info.is_reliable() || info.script() != Script::Latin {
-            return Self::of(info.lang());
+        let Some(info) = whatlang::detect(sample) else { return Some(Self::Other) };
+        if info.script() != Script::Latin {
+            return Some(Self::of(info.lang()));
+        }
+        if let Some(other) = beside_latin(sample) {
+            return Some(other);
+        }
+        if info.is_reliable() {
+            return Some(Self::of(info.lang()));
         }
         let mut hits = stop_words::Votes::default();
         tokenize(sample, Mode::Query, &mut |token| hits.add(StopLanguages::of(token.text)));
-        hits.best(None, 1).unwrap_or(Self::English)
+        hits.best(usual, 1)
     }
 
     const fn of(lang: Lang) -> Self {
@@ -160,4 +213,31 @@ impl Language {
                 | Self::Korean
         )
     }
+}
+
+/// The language of the words in other scripts, when a text of mostly Latin letters has as many of them as Latin ones: names and
+/// terms are often left in Latin letters, and few of the other scripts' characters make a word.
+fn beside_latin(text: &str) -> Option<Language> {
+    if text.is_ascii() {
+        return None;
+    }
+    let is_latin =
+        |c: char| c.is_ascii_alphabetic() || matches!(c, '\u{c0}'..='\u{24f}' | '\u{1e00}'..='\u{1eff}');
+    // In halves of a word.
+    let (mut latin, mut other, mut before) = (0_u32, 0_u32, ' ');
+    for c in text.chars() {
+        if is_latin(c) {
+            latin += if is_latin(before) { 0 } else { 2 };
+        } else if GramScript::of(c).is_some() {
+            other += 1;
+        } else if c.is_alphabetic() {
+            other += if before.is_alphabetic() && !is_latin(before) { 0 } else { 2 };
+        }
+        before = c;
+    }
+    if other == 0 || other < latin {
+        return None;
+    }
+    let rest: String = text.chars().map(|c| if is_latin(c) { ' ' } else { c }).collect();
+    whatlang::detect(&rest).map(|info| Language::of(info.lang()))
 }

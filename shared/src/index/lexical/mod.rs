@@ -33,6 +33,7 @@ pub use self::{
     sentences::{MAX_SENTENCE_CHARS, sentences},
 };
 pub(crate) use self::{
+    stop_words::function_words,
     terms::Terms,
     tokenize::{Kind, Mode, tokenize},
 };
@@ -42,7 +43,10 @@ pub(crate) use self::{
 pub const ANALYSIS_VERSION: u16 = 1;
 
 /// How fast further occurrences of a term in a passage stop counting (BM25's k1).
-pub const K1: f32 = 1.2;
+///
+/// Chosen with [`B`] and [`AVG_LEN`] by nDCG@10 over twelve collections in seven languages, from 216 settings. The three are two in
+/// truth, since only k1·(1 − b) and k1·b / `AVG_LEN` count, and the best lie close together: these have the highest mean.
+pub const K1: f32 = 1.5;
 
 /// How much a passage's length discounts its terms, from 0 to 1 (BM25's b).
 pub const B: f32 = 0.75;

@@ -127,6 +127,12 @@ static WORDS: LazyLock<HashMap<String, StopLanguages>> = LazyLock::new(|| {
     words
 });
 
+/// The function words of a language, in lower case; none where there is no list.
+pub(crate) fn function_words(language: Language) -> impl Iterator<Item = &'static str> {
+    let lists = LISTS.iter().filter(move |(listed, _)| *listed == language);
+    lists.flat_map(|(_, list)| list.split_ascii_whitespace())
+}
+
 /// The languages in which a word is a function word: a bit for each list.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct StopLanguages(u16);

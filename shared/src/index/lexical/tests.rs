@@ -45,6 +45,90 @@ fn codes_numbers_and_identifiers_are_indexed_whole_and_in_parts() {
     assert_eq!(document("2024-01-15"), ["2024-01-15", "2024", "01", "15"]);
     assert_eq!(document("C++ and F#, 3 c# x"), ["c++", "c", "and", "f#", "f", "3", "c#", "c", "x"]);
     assert_eq!(document("U.S.A."), ["usa", "u", "s", "a"]);
+    assert_eq!(document("AB-12/7"), ["ab12/7", "ab12", "ab", "12", "7"]);
+    assert_eq!(
+        document("15/01/2024 at 10:30"),
+        ["15/01/2024", "15", "01", "2024", "at", "10:30", "10", "30"]
+    );
+    assert_eq!(document("§ 5 and §12, #123"), ["§5", "5", "and", "§12", "12", "#123", "123"]);
+    assert_eq!(document("std::sync::Arc"), ["stdsyncarc", "std", "sync", "arc"]);
+    assert_eq!(document("fe80::1 or ::1"), ["fe80:1", "fe80", "fe", "80", "1", "or", "1"]);
+    assert_eq!(
+        document("and/or note:this https://a.b"),
+        ["and", "or", "note", "this", "https", "ab", "a", "b"]
+    );
+}
+
+/// The texts in the order in which a search for the query would list them; those that it would not find are left out.
+fn ranked<'a>(query: &str, texts: &[&'a str]) -> Vec<&'a str> {
+    let all: Vec<_> = texts.iter().map(|text| document_terms(text, Language::English)).collect();
+    let weight =
+        |terms: &[(TermId, f32)], term| terms.iter().find(|(t, _)| *t == term).map(|(_, weight)| *weight);
+    let mut scored: Vec<(f32, &str)> = Vec::new();
+    for (own, text) in all.iter().zip(texts) {
+        let mut score = 0.0;
+        for (term, factor) in Query::new(query).sparse(&[Language::English]) {
+            let frequency = all.iter().filter(|terms| weight(terms, term).is_some()).count();
+            score += weight(own, term).unwrap_or(0.0) * factor * idf(all.len() as u64, frequency as u64);
+        }
+        if score > 0.0 {
+            scored.push((score, text));
+        }
+    }
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0));
+    scored.into_iter().map(|(_, text)| text).collect()
+}
+
+#[test]
+fn a_code_ranks_the_passage_that_has_it_whole_before_those_that_have_its_parts() {
+    // The query, the passage that has the code, and one that has all of its parts elsewhere, more often even.
+    for (query, whole, parts) in [
+        ("RFC-9110", "Semantics are in RFC-9110.", "This RFC has 9110 words. RFC 9110 rfc."),
+        ("rfc9110", "Semantics are in RFC 9110, or RFC-9110.", "An RFC. It has 9110 words."),
+        ("v1.2.3", "Fixed in v1.2.3 of it.", "In v 1.2.3 or v2 nothing changed since v."),
+        ("$4.2bn", "It cost $4.2bn last year.", "It cost 4.2 million, then 2 bn, 4.2 or bn."),
+        (
+            "max_retry_count",
+            "Set max_retry_count to three.",
+            "The count of a retry has a max: retry, count, max.",
+        ),
+        (
+            "maxRetryCount",
+            "Set maxRetryCount to three.",
+            "The count of a retry has a max: retry, count, max.",
+        ),
+        ("AB-12/7", "Order part AB-12/7 today.", "Part AB-12 comes in 7 sizes, AB-12/8 in 7 too."),
+        ("2001:db8::1", "The address is 2001:db8::1 here.", "In 2001 db 8 had 1 address; 1 of 8 in 2001."),
+        ("2024-01-15", "Due on 2024-01-15 at noon.", "In 2024 there are 01 and 15, and 15 of 2024."),
+        ("15/01/2024", "Due on 15/01/2024 at noon.", "In 2024 there are 01 and 15, and 15 of 2024."),
+        ("§ 5 BDSG", "See § 5 BDSG for it.", "The BDSG has 5 parts. BDSG, 5, BDSG."),
+        ("#4711", "Fixed by #4711 at last.", "It weighs 4711 grams, not 4711."),
+        ("C++", "Written in C++ by hand.", "Vitamin C, group C, and C again."),
+        ("std::sync::Arc", "Share it with std::sync::Arc then.", "An arc in sync with std: arc, sync."),
+    ] {
+        assert_eq!(ranked(query, &[parts, whole, "Nothing of that."]), [whole, parts], "{query}");
+    }
+}
+
+#[test]
+fn a_code_is_found_by_its_parts() {
+    for (query, text) in [
+        ("9110", "see RFC-9110"),
+        ("retry", "set max_retry_count"),
+        ("retry", "set maxRetryCount"),
+        ("AB-12", "part AB-12/7"),
+        ("AB12/7", "part AB-12/7"),
+        ("db8", "at 2001:db8::1"),
+        ("2001:DB8::1", "at 2001:db8::1"),
+        ("2024", "on 2024-01-15"),
+        ("2024", "on 15/01/2024"),
+        ("§5", "nach § 5 BDSG"),
+        ("4711", "see #4711"),
+        ("4.2", "cost $4.2bn"),
+        ("Arc", "use std::sync::Arc;"),
+    ] {
+        assert!(finds(query, text, Language::English), "{query} in {text}");
+    }
 }
 
 #[test]
@@ -209,6 +293,12 @@ fn languages_are_told_from_text_and_from_function_words() {
         ("这是一个中文句子。", Language::Chinese),
         ("이것은 한국어 문장입니다.", Language::Korean),
         ("Быстрая лиса прыгает через ленивую собаку и убегает в лес.", Language::Russian),
+        ("Internet2是什么", Language::Chinese),
+        ("Sky Movies和Sky Box office也包含什么可选音轨？", Language::Chinese),
+        ("FIFAとは何", Language::Japanese),
+        ("What does 北京 mean?", Language::English),
+        ("Who is 毛泽东?", Language::English),
+        ("Ποιος ίδρυσε την McKinsey & Company;", Language::Greek),
         ("", Language::Other),
         ("12345 !!", Language::Other),
     ] {
@@ -217,6 +307,20 @@ fn languages_are_told_from_text_and_from_function_words() {
     for language in Language::ALL {
         assert_eq!(Language::from_code(u32::from(language.code())), Some(language));
     }
+}
+
+#[test]
+fn a_question_that_does_not_tell_its_language_is_in_that_of_most_texts() {
+    let german = [Language::German, Language::English];
+    assert_eq!(Language::of_question("Kündigungsfrist Probezeit", &german), Language::German);
+    assert_eq!(Language::of_question("Kubernetes Cluster", &german), Language::German);
+    assert_eq!(Language::of_question("who is the owner of the house", &german), Language::English);
+    assert_eq!(Language::of_question("RFC-9110", &[Language::English]), Language::English);
+    assert_eq!(Language::of_question("9110", &german), Language::German);
+    assert_eq!(Language::of_question("Kubernetes", &[Language::Chinese]), Language::English);
+    assert_eq!(Language::of_question("东京在哪里", &german), Language::Chinese);
+    assert_eq!(Language::of_question("Kubernetes", &[]), Language::English);
+    assert_eq!(Language::of_question("", &[]), Language::Other);
 }
 
 #[test]

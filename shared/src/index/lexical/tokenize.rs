@@ -1,7 +1,7 @@
 //! Text cut into words, numbers, identifiers and bigrams.
 //!
 //! Words are runs of letters, digits and marks, as in Unicode's word boundaries (UAX #29), except for what
-//! those would lose: `RFC-9110`, `snake_case`, `CamelCase`, `v1.2.3` and `example.com` count as one *compound*,
+//! those would lose: `RFC-9110`, `snake_case`, `CamelCase`, `AB-12/7`, `v1.2.3` and `example.com` count as one *compound*,
 //! which is emitted whole (without its joiners, so that `e-mail` is `email`) and in its parts. Scripts
 //! that put no spaces between words, and Hangul, whose words carry particles, are cut into overlapping bigrams.
 
@@ -127,13 +127,14 @@ const fn joiner(c: char) -> Option<char> {
     Some(match c {
         '-' | '\u{2010}' => '-',
         '\'' | '\u{2019}' => '\'',
-        '.' | '_' | '&' | ',' => c,
+        '.' | '_' | '&' | ',' | '/' | ':' => c,
         _ => return None,
     })
 }
 
-const fn is_currency(c: char) -> bool {
-    matches!(c, '$' | '£' | '¥' | '¢' | '\u{20a0}'..='\u{20c0}')
+/// The signs that belong to the number after them: currencies, sections (`§ 5`), issues (`#123`).
+const fn is_number_sign(c: char) -> bool {
+    matches!(c, '$' | '£' | '¥' | '¢' | '\u{20a0}'..='\u{20c0}' | '§' | '#')
 }
 
 struct Tokenizer<'a, S> {
@@ -155,7 +156,10 @@ impl<S: FnMut(Token<'_>)> Tokenizer<'_, S> {
         let mut at = 0;
         while let Some(&byte) = bytes.get(at) {
             if byte.is_ascii() && !byte.is_ascii_alphanumeric() {
-                before = char::from(byte);
+                // A section sign stands apart from its number.
+                if before != '§' || byte != b' ' {
+                    before = char::from(byte);
+                }
                 at += 1;
                 continue;
             }
@@ -214,7 +218,7 @@ impl<S: FnMut(Token<'_>)> Tokenizer<'_, S> {
             }
         }
         self.unit += 1;
-        if is_currency(before) && chars.first().is_some_and(|c| c.is_numeric()) {
+        if is_number_sign(before) && chars.first().is_some_and(|c| c.is_numeric()) {
             chars.insert(0, before);
             self.emit(&chars, Kind::Whole);
             chars.remove(0);
@@ -293,7 +297,7 @@ impl<S: FnMut(Token<'_>)> Tokenizer<'_, S> {
         for at in 1..chars.len() {
             let separator = match (level, chars[at]) {
                 (0, '.' | ',') => !is_number(chars, at),
-                (0, '\'') | (1, '-' | '_' | '&') => true,
+                (0, '\'' | '/' | ':') | (1, '-' | '_' | '&') => true,
                 _ => false,
             };
             let change = level == 2 && is_change(chars, at, digits_split);
@@ -400,6 +404,7 @@ fn plain_word(bytes: &[u8], start: usize) -> Option<usize> {
         (Some(b'.' | b'\'' | b'&' | b'_'), next) => {
             next.is_none_or(|b| b.is_ascii() && !b.is_ascii_alphanumeric() && *b != b'_')
         }
+        (Some(b'/' | b':'), next) => next.is_none_or(|b| !b.is_ascii_digit() && *b != b':'),
         (Some(b'+' | b'#'), _) => false,
         _ => true,
     };
@@ -425,7 +430,17 @@ fn joined(text: &str, at: usize, c: char, last: Option<char>) -> Option<usize> {
         let word = rest.trim_start_matches('_');
         return word.starts_with(is_word_char).then(|| text.len() - word.len());
     }
-    let fits = is_word_char(next) && (kind != ',' || (last.is_numeric() && next.is_numeric()));
+    // `std::fmt`, and the zeros left out of an IPv6 address.
+    if kind == ':' && next == ':' {
+        return rest[1..].starts_with(is_word_char).then_some(after + 1);
+    }
+    let fits = is_word_char(next)
+        && match kind {
+            ',' => last.is_numeric() && next.is_numeric(),
+            // `12/7` and `10:30`, but not `and/or` and `note:this`.
+            '/' | ':' => last.is_numeric() || next.is_numeric(),
+            _ => true,
+        };
     fits.then_some(after)
 }
 

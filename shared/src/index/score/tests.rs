@@ -1,10 +1,16 @@
+use std::sync::Arc;
+
+use rand::{RngExt, SeedableRng, rngs::StdRng};
+use uuid::Uuid;
+
 use super::{
     super::{
-        lexical::{AVG_LEN, B, K1},
-        segment::SegmentBuilder,
+        lexical::{AVG_LEN, B, K1, Language, Query},
+        segment::{Block, Kind, Segment, SegmentBuilder, Source},
     },
     *,
 };
+use crate::ids::GenerationId;
 
 const SPACE: Uuid = Uuid::from_u128(1);
 
@@ -24,8 +30,38 @@ fn dense(first: u32, space: Uuid, rows: &[&[f32]]) -> Segment {
     Segment::from_bytes(builder.finish()).unwrap()
 }
 
-fn found(query: &str, segments: &[&Segment]) -> Vec<(usize, u32)> {
-    search_lexical(query, segments, 10).into_iter().map(|hit| (hit.segment, hit.ordinal)).collect()
+/// Each segment in a block of its own, its generation at the segment's place.
+fn selections(segments: &[&Segment]) -> Vec<Selection> {
+    let one = |(place, segment): (u32, &&Segment)| {
+        let source = Source::Segment(GenerationId::generate(), segment);
+        Selection::all(Arc::new(Block::merge(Kind::of(segment), &[source])), |_| place)
+    };
+    (0..).zip(segments).map(one).collect()
+}
+
+fn search_lexical(query: &str, segments: &[&Segment], limit: usize) -> Vec<Hit> {
+    let selections = selections(segments);
+    let mut search = LexicalSearch::new(query);
+    for selection in &selections {
+        search.count(selection);
+    }
+    let mut scorer = search.score(limit);
+    for selection in &selections {
+        scorer.add(selection);
+    }
+    scorer.finish()
+}
+
+fn search_dense(space: Uuid, vector: &[f32], segments: &[&Segment], limit: usize) -> Vec<Hit> {
+    let mut search = DenseSearch::new(space, vector.to_vec(), limit);
+    for selection in &selections(segments) {
+        search.add(selection, 0..selection.block().row_count());
+    }
+    search.finish()
+}
+
+fn found(query: &str, segments: &[&Segment]) -> Vec<(u32, u32)> {
+    search_lexical(query, segments, 10).into_iter().map(|hit| (hit.place, hit.ordinal)).collect()
 }
 
 /// BM25 as in the textbook, over words separated by spaces.
@@ -145,8 +181,8 @@ fn dense_search_is_exact_and_passes_over_other_spaces() {
     let hits = search_dense(SPACE, &[0.8, 0.6], &[&a, &other_space, &other_dimension, &lexical, &b], 3);
     let expected = [(0, 1, 0.96), (0, 0, 0.8), (4, 2, 0.6)];
     assert_eq!(hits.len(), 3);
-    for (hit, (segment, ordinal, score)) in hits.iter().zip(expected) {
-        assert_eq!((hit.segment, hit.ordinal), (segment, ordinal));
+    for (hit, (place, ordinal, score)) in hits.iter().zip(expected) {
+        assert_eq!((hit.place, hit.ordinal), (place, ordinal));
         assert!((hit.score - score).abs() < 1e-6);
     }
 }
@@ -163,40 +199,126 @@ fn the_dot_product_counts_every_number_of_a_row() {
     }
 }
 
-#[test]
-fn lists_are_fused_by_the_distribution_of_their_scores() {
-    let lexical = vec![("a", 12.0), ("b", 7.0), ("c", 5.0)];
-    let dense = vec![("b", 0.9), ("a", 0.3), ("d", 0.3)];
-    let fused = fuse_dbsf(&[lexical, dense], 10);
-    // By hand: means 8 and 0.5, sample deviations √13 and √0.12.
-    let scaled = |score: f32, mean: f32, deviation: f32| (score - mean) / (6.0 * deviation) + 0.5;
-    let b = scaled(7.0, 8.0, 13_f32.sqrt()) + scaled(0.9, 0.5, 0.12_f32.sqrt());
-    let a = scaled(12.0, 8.0, 13_f32.sqrt()) + scaled(0.3, 0.5, 0.12_f32.sqrt());
-    let keys: Vec<&str> = fused.iter().map(|(key, _)| *key).collect();
-    assert_eq!(keys, ["b", "a", "d", "c"]);
-    assert!((fused[0].1 - b).abs() < 1e-5 && (fused[1].1 - a).abs() < 1e-5);
+/// A block of many small parts.
+fn parts(random: &mut StdRng) -> Arc<Block> {
+    let mut segments = Vec::new();
+    let mut first = 0;
+    for _ in 0..400 {
+        let texts: Vec<String> = (0..random.random_range(1..5_u32))
+            .map(|_| {
+                let rare = random.random_range(0..300);
+                let half = if random.random_bool(0.5) { "often" } else { "" };
+                format!("always {half} word{rare}")
+            })
+            .collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        segments.push(segment(first, &texts));
+        first += u32::try_from(texts.len()).unwrap();
+    }
+    let kind = Kind::of(&segments[0]);
+    segments.retain(|segment| Kind::of(segment) == kind);
+    let generation = GenerationId::generate();
+    let sources: Vec<_> = segments.iter().map(|segment| Source::Segment(generation, segment)).collect();
+    Arc::new(Block::merge(kind, &sources))
 }
 
 #[test]
-fn lists_without_differences_do_not_divide_by_zero() {
-    assert_eq!(fuse_dbsf(&[vec![("a", 3.0)]], 5), [("a", 0.5)]);
-    assert_eq!(fuse_dbsf(&[vec![("b", 0.1), ("a", 0.1), ("c", 0.1)]], 2), [("b", 0.5), ("a", 0.5)]);
-    assert_eq!(fuse_dbsf(&[vec![("a", 1.0)], vec![("b", 1.0), ("a", 1.0)]], 5), [("a", 1.0), ("b", 0.5)]);
-    assert!(fuse_dbsf::<u8>(&[], 5).is_empty() && fuse_dbsf::<u8>(&[Vec::new()], 5).is_empty());
+fn of_a_block_exactly_what_is_selected_is_counted_and_scored() {
+    let mut random = StdRng::seed_from_u64(1);
+    let block = parts(&mut random);
+    for share in [0.0, 0.003, 0.05, 0.5, 0.97, 1.0] {
+        let mut places = vec![NOT_SEARCHED; block.parts().len()];
+        for place in &mut places {
+            if random.random_bool(share) {
+                *place = 0;
+            }
+        }
+        let selection = Selection::new(Arc::clone(&block), places.clone());
+        let rows: Vec<u32> = block
+            .parts()
+            .iter()
+            .zip(&places)
+            .filter(|(_, place)| **place == 0)
+            .flat_map(|(part, _)| part.rows())
+            .collect();
+        assert_eq!(selection.row_count() as usize, rows.len(), "{share}");
+        for word in ["always", "often", "word7", "word8", "never"] {
+            let term = Query::new(word).terms(block.kind().language())[0];
+            let (with, _) = block.postings(term);
+            let expected: Vec<u16> =
+                with.iter().copied().filter(|row| rows.binary_search(&u32::from(*row)).is_ok()).collect();
+            let mut seen = Vec::new();
+            selection.each_posting(term, |row, _| seen.push(row));
+            assert_eq!(seen, expected, "{share} {word}");
+            assert_eq!(selection.frequency(term), expected.len() as u64, "{share} {word}");
+        }
+        let some: Vec<u32> = selection.runs_in(100..333).flatten().collect();
+        let expected: Vec<u32> = rows.iter().copied().filter(|row| (100..333).contains(row)).collect();
+        assert_eq!(some, expected, "{share}");
+    }
 }
 
 #[test]
-fn scores_that_are_no_numbers_and_repeated_keys_are_passed_over() {
-    let fused =
-        fuse_dbsf(&[vec![("a", f32::NAN), ("b", 2.0), ("c", 1.0), ("c", 1.5), ("d", f32::INFINITY)]], 9);
-    let keys: Vec<&str> = fused.iter().map(|(key, _)| *key).collect();
-    assert_eq!(keys, ["b", "c"]);
-    assert!(fused.iter().all(|(_, score)| (0.0..=1.0).contains(score)));
+fn a_block_that_is_merged_again_holds_what_is_left_of_the_old_ones() {
+    let mut random = StdRng::seed_from_u64(2);
+    let (a, b) = (parts(&mut random), parts(&mut random));
+    let live = |block: &Block, random: &mut StdRng| -> Vec<bool> {
+        block.parts().iter().map(|_| random.random_bool(0.4)).collect()
+    };
+    for (live_a, live_b) in [
+        (live(&a, &mut random), live(&b, &mut random)),
+        (vec![true; a.parts().len()], live(&b, &mut random)),
+        (vec![false; a.parts().len()], vec![true; b.parts().len()]),
+    ] {
+        let merged = Block::merge(a.kind(), &[Source::Block(&a, &live_a), Source::Block(&b, &live_b)]);
+        let kept = [(&a, &live_a), (&b, &live_b)].map(|(block, live)| {
+            block
+                .parts()
+                .iter()
+                .zip(live)
+                .filter(|(_, live)| **live)
+                .map(|(part, _)| (part.rows(), part.first_ordinal))
+        });
+        let [of_a, of_b] = kept.map(Iterator::collect::<Vec<_>>);
+        assert_eq!(merged.parts().len(), of_a.len() + of_b.len());
+        for word in ["always", "often", "word7", "word8"] {
+            let term = Query::new(word).terms(a.kind().language())[0];
+            let mut expected = Vec::new();
+            let mut next = 0_u32;
+            for (block, parts) in [(&a, &of_a), (&b, &of_b)] {
+                let (rows, weights) = block.postings(term);
+                for (part, _) in parts {
+                    for (row, weight) in rows.iter().zip(weights) {
+                        if part.contains(&u32::from(*row)) {
+                            expected.push((next + u32::from(*row) - part.start, *weight));
+                        }
+                    }
+                    next += part.end - part.start;
+                }
+            }
+            let (rows, weights) = merged.postings(term);
+            let found: Vec<_> = rows.iter().map(|row| u32::from(*row)).zip(weights.iter().copied()).collect();
+            assert_eq!(found, expected, "{word}");
+        }
+    }
 }
 
 #[test]
-fn an_outlier_is_cut_to_the_range() {
-    let mut list = vec![(0, 1_000.0)];
-    list.extend((1..100).map(|key| (key, 1.0)));
-    assert_eq!(fuse_dbsf(&[list], 1), [(0, 1.0)]);
+fn a_row_has_the_same_product_whatever_rows_are_beside_it() {
+    let mut random = StdRng::seed_from_u64(4);
+    for dimension in [1, 3, 16, 31, 32, 100, 384] {
+        let rows: Vec<Vec<f32>> =
+            (0..11).map(|_| (0..dimension).map(|_| random.random_range(-1.0..1.0)).collect()).collect();
+        let vector = &rows[3];
+        let all: Vec<f32> = rows.iter().flatten().copied().collect();
+        let mut products = vec![0.0; rows.len()];
+        dot::products(pulp::Arch::new(), &all, vector, &mut products);
+        for (row, product) in rows.iter().zip(&products) {
+            let mut alone = [0.0];
+            dot::products(pulp::Arch::new(), row, vector, &mut alone);
+            assert_eq!(alone[0].to_bits(), product.to_bits(), "{dimension}");
+            let exact: f64 = row.iter().zip(vector).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
+            assert!((f64::from(*product) - exact).abs() < 1e-4, "{dimension}");
+        }
+    }
 }

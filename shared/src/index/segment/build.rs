@@ -163,6 +163,11 @@ impl SegmentBuilder {
 
     /// Writes the segment.
     pub fn finish(self) -> Vec<u8> {
+        self.finish_with_language().0
+    }
+
+    /// Writes the segment, and tells the language that its terms were made with.
+    pub fn finish_with_language(self) -> (Vec<u8>, Language) {
         let language = Language::detect(&self.sample);
         let postings = self.postings(language);
         let terms = postings.chunk_by(|a, b| a.0 == b.0).count();
@@ -201,7 +206,7 @@ impl SegmentBuilder {
         blob.resize(header.layout.dense as usize, 0);
         blob.extend_from_slice(&self.dense);
         header::seal(&mut blob);
-        blob
+        (blob, language)
     }
 
     /// Every term of every passage with its frequency, by term and passage.

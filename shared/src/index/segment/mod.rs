@@ -17,6 +17,7 @@
 //!
 //! Ordinals are local to the segment; a passage's ordinal in its generation is `first_ordinal` more.
 
+mod block;
 mod build;
 mod header;
 mod read;
@@ -24,6 +25,7 @@ mod read;
 mod tests;
 
 pub use self::{
+    block::{Block, Kind, MAX_ROWS, Part, Source},
     build::{BuildError, SegmentBuilder},
     read::{DenseView, Postings, Row, Segment, SegmentError},
 };

@@ -137,6 +137,14 @@ impl Segment {
         self.bounds(term).map(|(start, end)| self.slice(start, end))
     }
 
+    /// Every term and the passages that contain it, by ascending term.
+    pub fn all_postings(&self) -> impl Iterator<Item = (TermId, Postings<'_>)> {
+        self.terms().iter().zip(self.starts().array_windows()).map(|(term, [start, end])| {
+            let postings = self.slice(u32::from_le_bytes(*start), u32::from_le_bytes(*end));
+            (TermId(u64::from_le_bytes(*term)), postings)
+        })
+    }
+
     /// The vectors, if its passages were embedded.
     pub fn dense(&self) -> Option<DenseView<'_>> {
         (self.header.dimension > 0).then(|| DenseView {
@@ -217,6 +225,11 @@ impl<'a> DenseView<'a> {
         self.dimension
     }
 
+    /// All numbers, row by row.
+    pub fn numbers(self) -> impl ExactSizeIterator<Item = f32> + 'a {
+        self.rows.as_chunks().0.iter().map(|number| f32::from_le_bytes(*number))
+    }
+
     /// The rows, by local ordinal.
     pub fn rows(self) -> impl ExactSizeIterator<Item = Row<'a>> + 'a {
         self.rows.chunks_exact(self.dimension * 4).map(Row)
@@ -231,29 +244,5 @@ impl<'a> Row<'a> {
     /// Its numbers.
     pub fn iter(self) -> impl Iterator<Item = f32> + 'a {
         self.0.as_chunks().0.iter().map(|number| f32::from_le_bytes(*number))
-    }
-
-    /// The dot product with a vector of the same dimension.
-    ///
-    /// Sixteen independent sums, so that the compiler can use vector registers of any width; the order of
-    /// additions is fixed, so the result is the same on every machine.
-    pub fn dot(self, vector: &[f32]) -> f32 {
-        let (blocks, rest) = self.0.as_chunks::<64>();
-        let (vector_blocks, vector_rest) = vector.as_chunks::<16>();
-        let mut sums = [0.0_f32; 16];
-        for (block, factors) in blocks.iter().zip(vector_blocks) {
-            let (numbers, _) = block.as_chunks::<4>();
-            for ((sum, number), factor) in sums.iter_mut().zip(numbers).zip(factors) {
-                *sum += f32::from_le_bytes(*number) * factor;
-            }
-        }
-        let rest: f32 = rest
-            .as_chunks()
-            .0
-            .iter()
-            .zip(vector_rest)
-            .map(|(number, factor)| f32::from_le_bytes(*number) * factor)
-            .sum();
-        sums.iter().sum::<f32>() + rest
     }
 }

@@ -1,0 +1,161 @@
+//! The markers of an answer: `[1]`, `[1, 2]`, `[1-3]` or the same in full-width brackets.
+
+use std::fmt::Write as _;
+use std::ops::Range;
+
+use super::{Source, markdown::is_label};
+
+/// The most digits of a marker: `[2024]` is a year.
+const MAX_DIGITS: usize = 3;
+const MAX_NUMBER: usize = 999;
+
+/// What stands between the numbers of a marker, and within a range of them.
+const SEPARATORS: [char; 4] = [',', ';', '，', '、'];
+const RANGE_SIGNS: [char; 2] = ['-', '–'];
+
+/// The most numbers that a range like `[1-3]` stands for.
+const MAX_RANGE: usize = 50;
+
+/// The most bytes that an answer gains when ranges like `[0-9]` are written out without their unknown numbers.
+const MAX_GROWTH: usize = 64 * 1024;
+
+/// The texts of the sources by the numbers that a marker can hold.
+pub(super) struct Passages<'a>(Vec<Option<&'a str>>);
+
+impl<'a> Passages<'a> {
+    pub(super) fn new(sources: &[Source<'a>]) -> Self {
+        let mut texts = vec![None; MAX_NUMBER + 1];
+        for source in sources {
+            if let Some(text) = texts.get_mut(source.n) {
+                text.get_or_insert(source.text);
+            }
+        }
+        Self(texts)
+    }
+
+    pub(super) fn get(&self, n: usize) -> Option<&'a str> {
+        self.0.get(n).copied().flatten()
+    }
+
+    /// The numbers of passages, each once.
+    pub(super) fn known(&self, numbers: impl Iterator<Item = usize>) -> Vec<usize> {
+        let mut is_new = vec![true; MAX_NUMBER + 1];
+        let mut known = Vec::new();
+        for n in numbers.filter(|n| self.get(*n).is_some()) {
+            if is_new.get_mut(n).is_some_and(std::mem::take) {
+                known.push(n);
+            }
+        }
+        known
+    }
+}
+
+/// A marker in an answer.
+#[derive(Debug)]
+pub(super) struct Marker {
+    pub(super) bytes: Range<usize>,
+}
+
+impl Marker {
+    /// Read anew each time: a few bytes can stand for a thousand numbers.
+    pub(super) fn numbers(&self, answer: &str) -> Vec<usize> {
+        read_numbers(answer[self.bytes.clone()].trim_matches(['[', ']', '【', '】'])).unwrap_or_default()
+    }
+}
+
+pub(super) fn markers(answer: &str, is_code: &dyn Fn(usize) -> bool) -> Vec<Marker> {
+    let mut markers = Vec::new();
+    for (at, open) in answer.match_indices(['[', '【']) {
+        let close = if open == "[" { ']' } else { '】' };
+        let rest = &answer[at + open.len()..];
+        // Nothing longer than this can be a marker, whatever follows.
+        let Some((length, _)) = rest
+            .char_indices()
+            .take(200)
+            .find(|(_, end)| !may_stand_in_marker(*end))
+            .filter(|(_, end)| *end == close)
+        else {
+            continue;
+        };
+        let end = at + open.len() + length + close.len_utf8();
+        if read_numbers(&rest[..length]).is_none() || is_code(at) || answer[..at].ends_with('\\') {
+            continue;
+        }
+        if open == "[" && is_label(answer, at, end) {
+            continue;
+        }
+        markers.push(Marker { bytes: at..end });
+    }
+    markers
+}
+
+/// What [`read_numbers`] can read.
+fn may_stand_in_marker(character: char) -> bool {
+    character.is_ascii_digit()
+        || character.is_whitespace()
+        || SEPARATORS.contains(&character)
+        || RANGE_SIGNS.contains(&character)
+}
+
+/// The numbers between the brackets, each once; `None` if there is anything else.
+fn read_numbers(inner: &str) -> Option<Vec<usize>> {
+    let number = |text: &str| -> Option<usize> {
+        let text = text.trim();
+        let digits =
+            !text.is_empty() && text.len() <= MAX_DIGITS && text.bytes().all(|byte| byte.is_ascii_digit());
+        digits.then(|| text.parse().ok()).flatten()
+    };
+    let mut numbers = Vec::new();
+    let mut has = [false; MAX_NUMBER + 1];
+    for item in inner.split(SEPARATORS) {
+        let (first, last) = match item.split_once(RANGE_SIGNS) {
+            Some((first, last)) => (number(first)?, number(last)?),
+            None => (number(item)?, number(item)?),
+        };
+        if last < first || last - first >= MAX_RANGE {
+            return None;
+        }
+        for (n, has) in has.iter_mut().enumerate().take(last + 1).skip(first) {
+            if !std::mem::replace(has, true) {
+                numbers.push(n);
+            }
+        }
+    }
+    Some(numbers)
+}
+
+/// The answer without numbers that name no source, and without the blank before a marker that goes altogether.
+pub(super) fn without_unknown(answer: &str, markers: &[Marker], passages: &Passages<'_>) -> String {
+    let mut text = String::with_capacity(answer.len());
+    let mut copied = 0;
+    for marker in markers {
+        let mut known = marker.numbers(answer);
+        let all = known.len();
+        known.retain(|n| passages.get(*n).is_some());
+        if known.len() == all {
+            continue;
+        }
+        text.push_str(&answer[copied..marker.bytes.start]);
+        copied = marker.bytes.end;
+        if known.is_empty() {
+            text.truncate(text.trim_end_matches([' ', '\t', '\u{A0}', '\u{202F}']).len());
+            if text.is_empty() || text.ends_with('\n') {
+                let rest = &answer[copied..];
+                copied += rest.len() - rest.trim_start_matches([' ', '\t']).len();
+            }
+        } else {
+            let (open, close) =
+                if answer[marker.bytes.start..].starts_with('[') { ('[', ']') } else { ('【', '】') };
+            text.push(open);
+            for (position, n) in known.iter().enumerate() {
+                if position > 0 && text.len() > copied + MAX_GROWTH {
+                    break;
+                }
+                let _ = write!(text, "{}{n}", if position == 0 { "" } else { ", " });
+            }
+            text.push(close);
+        }
+    }
+    text.push_str(&answer[copied..]);
+    text
+}

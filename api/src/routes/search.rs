@@ -1,0 +1,199 @@
+//! Searching passages.
+
+mod body;
+
+use std::collections::HashSet;
+
+use axum::{
+    Json,
+    extract::State,
+    response::{IntoResponse, Response},
+};
+use lectern_shared::{
+    db,
+    ids::{ChunkId, DocumentId, UserId},
+    model::place::Place,
+    runtime::Runtime,
+    search::{Passage, SearchRequest},
+};
+use serde::Serialize;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use self::body::{Body, SearchBody};
+use crate::{
+    auth::Caller,
+    error::ApiError,
+    extract::Valid,
+    openapi::Data,
+    predict::{link, trace::PlaceView},
+    response::Answer,
+    state::AppState,
+};
+
+pub(crate) fn router() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new().routes(routes!(search))
+}
+
+/// A passage that was found.
+#[derive(Serialize, ToSchema)]
+#[schema(as = FoundPassage)]
+#[serde(rename_all = "camelCase")]
+struct PassageView {
+    /// Its document.
+    #[schema(value_type = String)]
+    document_id: DocumentId,
+    /// The document's name.
+    document_name: String,
+    /// The passage: the same however often the document is ingested, as long as the passage stays the same.
+    #[schema(value_type = String)]
+    chunk_id: ChunkId,
+    /// What it says: exactly the slice of the extracted text that its place names.
+    text: String,
+    /// How well it matches, by which the passages are ordered; comparable within one answer only.
+    score: f32,
+    /// Where it stands in its document.
+    #[schema(value_type = PlaceView)]
+    place: Place,
+    /// What each side of the search says of it.
+    scores: ScoresView,
+    /// Where the passage can be opened: the document's address, at the page of a PDF (`#page=7`) or the moment of a video. Null for
+    /// documents that were uploaded, came as text, or were made of several addresses.
+    #[schema(required = true)]
+    url: Option<String>,
+    /// Passages that say the same and would have been found too, such as those of a copy; they take no place of their own.
+    also_in: Vec<CopyView>,
+}
+
+/// A passage that says what another says.
+#[derive(Serialize, ToSchema)]
+#[schema(as = FoundPassageCopy)]
+#[serde(rename_all = "camelCase")]
+struct CopyView {
+    /// Its document.
+    #[schema(value_type = String)]
+    document_id: DocumentId,
+    /// The passage.
+    #[schema(value_type = String)]
+    chunk_id: ChunkId,
+}
+
+/// What each side of the search says of a passage; comparable within one answer only.
+#[derive(Serialize, ToSchema)]
+#[schema(as = FoundPassageScores)]
+struct ScoresView {
+    /// How near it is in meaning, as a cosine; null when it was not found by meaning.
+    #[schema(required = true)]
+    dense: Option<f32>,
+    /// How well it matches by words (BM25); null when it was not found by words.
+    #[schema(required = true)]
+    lexical: Option<f32>,
+}
+
+impl From<Passage> for PassageView {
+    fn from(passage: Passage) -> Self {
+        let url = link::to(&passage);
+        let Passage { document_name, chunk, score, lexical, dense, also_in, .. } = passage;
+        let copy = |(document_id, chunk_id)| CopyView { document_id, chunk_id };
+        Self {
+            document_id: chunk.document_id,
+            document_name,
+            chunk_id: chunk.chunk_id,
+            text: chunk.text,
+            score,
+            place: chunk.place.0,
+            scores: ScoresView { dense, lexical },
+            url,
+            also_in: also_in.into_iter().map(copy).collect(),
+        }
+    }
+}
+
+fn example() -> Value {
+    json!({
+        "documentId": "019a8f44-7d20-7b61-a0c5-2f8e6d914b37",
+        "documentName": "Handbook",
+        "chunkId": "6f1c2a6e-0d8e-5b0f-9a55-0c1f7f1d2b90",
+        "text": "Every new colleague has a mentor for the first three months.",
+        "score": 1.25,
+        "place": {"page": 3, "pageEnd": 3, "charStart": 1804, "charEnd": 1864},
+        "scores": {"dense": 0.625, "lexical": 7.5},
+        "url": "https://example.com/handbook.pdf#page=3",
+        "alsoIn": [],
+    })
+}
+
+/// Search passages
+///
+/// Finds the passages of your documents that match a question best, best first: by words (BM25), by meaning when the service has
+/// an embedding model, or by both. Only what is completely ingested is found, in its latest version; nothing is found any more
+/// of a document that was deleted. With both `documentIds` and `agentId`, only documents that are named and linked are searched.
+#[utoipa::path(
+    post,
+    path = "/search",
+    tag = "Search",
+    operation_id = "search",
+    request_body(content = SearchBody, example = json!({
+        "query": "Who helps new colleagues?",
+        "agentId": "019a8f41-9c33-7d21-b0aa-7e54d1c2b3f0",
+        "filter": {"department": "people", "year": [2025, 2026]},
+        "limit": 5,
+    })),
+    responses(
+        (
+            status = 200,
+            description = "The passages, best first",
+            body = inline(Data<Vec<PassageView>>),
+            example = json!({"success": true, "data": [example()]}),
+        ),
+        (
+            status = 503,
+            description = "A part of the service is away. With `mode` `dense` also: it has no embedding model \
+                           (`no_embedding_model`, which does not pass by itself), or the model is away \
+                           (`embedding_model_unavailable`); search by words meanwhile",
+        ),
+    ),
+)]
+async fn search(
+    State(runtime): State<Runtime>,
+    caller: Caller,
+    Valid(body): Valid<Body>,
+) -> Answer<Response> {
+    let documents = documents(&runtime, caller.id(), &body).await?;
+    let Body { query, filter, mode, limit, .. } = body;
+    let request = SearchRequest { user: caller.id(), query, documents, filter, mode, limit };
+    let passages = runtime.search.search(&request).await?;
+    let data = passages.into_iter().map(PassageView::from).collect::<Vec<_>>();
+    // Written as it is: by way of a JSON value, a score would get digits that it does not have.
+    Ok(Json(Data { success: true, data }).into_response())
+}
+
+/// The documents that the caller wants searched, in the order in which they are named; none for all.
+///
+/// # Errors
+/// Not found, for a document or an agent that is not the caller's.
+async fn documents(
+    runtime: &Runtime,
+    user: UserId,
+    body: &Body,
+) -> Result<Option<Vec<DocumentId>>, ApiError> {
+    let unknown = |noun| move || ApiError::not_found(noun);
+    let named = match &body.documents {
+        None => None,
+        Some(named) => {
+            let named = named.as_ref().map_err(|_| unknown("document")())?;
+            if !db::documents::has_all(&runtime.db, user, named).await? {
+                return Err(unknown("document")());
+            }
+            Some(named)
+        }
+    };
+    let Some(agent) = body.agent else { return Ok(named.cloned()) };
+    let agent = agent.map_err(|_| unknown("agent")())?;
+    let agent = db::agents::find(&runtime.db, user, agent).await?.ok_or_else(unknown("agent"))?;
+    let linked = db::agents::linked_documents(&runtime.db, user, agent.id).await?;
+    let Some(named) = named else { return Ok(Some(linked)) };
+    let linked: HashSet<DocumentId> = linked.into_iter().collect();
+    Ok(Some(named.iter().copied().filter(|id| linked.contains(id)).collect()))
+}

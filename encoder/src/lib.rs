@@ -1,0 +1,140 @@
+//! Sentence encoders of the BERT family: from the numbers of tokens to a vector of unit length, in safe Rust, with the vector
+//! instructions that the processor turns out to have.
+//!
+//! A crate of its own, because it is the one place where tests spend their time unless it is optimised; it knows nothing of
+//! texts, files' names or threads. `lectern_shared::embed::local` does, and is the only one that calls it.
+
+mod kernel;
+mod math;
+mod network;
+mod shape;
+#[cfg(test)]
+mod tests;
+mod weights;
+
+use std::{
+    fmt,
+    io::{Read, Seek},
+};
+
+use self::network::Network;
+pub use self::{
+    network::Scratch,
+    shape::{Activation, Family, Pooling, Shape},
+    weights::WeightsError,
+};
+
+/// The processor's instructions for which a network can be laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Instructions {
+    /// Registers of 512 bits (AVX-512).
+    Wide,
+    /// Registers of 256 bits (AVX2 with fused multiply-add), or of 128 bits but twice as many (NEON).
+    Narrow,
+    /// What every processor has.
+    Plain,
+}
+
+impl Instructions {
+    /// Those that this processor has, the fastest first.
+    pub fn available() -> Vec<Self> {
+        kernel::available().into_iter().map(|(instructions, _)| instructions).collect()
+    }
+}
+
+/// Why tokens could not be embedded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum TokensError {
+    /// There are none, or more than the model has positions.
+    #[error("a text of {0} tokens, where the model takes 1 to {1}")]
+    Count(usize, usize),
+    /// The model has no such token.
+    #[error("the model's vocabulary has {1} tokens, and none with the number {0}")]
+    Unknown(u32, usize),
+}
+
+/// A model, ready to embed. Immutable: any number of threads may use it at once, each with a [`Scratch`] of its own.
+pub struct Encoder {
+    layout: Layout,
+    shape: Shape,
+}
+
+/// Registers in which a row of a panel of 16 numbers fits.
+const NARROW: usize = if cfg!(target_arch = "aarch64") { 4 } else { 2 };
+
+/// The network, laid out for the instructions of this processor. The numbers are the height of a block, the width of a panel,
+/// the registers that a row of a panel takes, and how many panels a block is multiplied with at once: as many sums as there are
+/// registers, but for those that the factors need.
+enum Layout {
+    Wide(Network<12, 16, 1, 2>),
+    Narrow(Network<6, 16, NARROW, 1>),
+    Plain(Network<4, 4, 4, 1>),
+}
+
+impl fmt::Debug for Encoder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Encoder").field("shape", &self.shape).finish_non_exhaustive()
+    }
+}
+
+impl Encoder {
+    /// Reads the weights of a model (a `safetensors` file) and lays them out for this processor. Memory: what the model
+    /// holds as f32, and one matrix more while it reads.
+    ///
+    /// # Errors
+    /// The file is none, or does not hold a model of this shape.
+    pub fn load(file: &mut (impl Read + Seek), shape: &Shape) -> Result<Self, WeightsError> {
+        Self::load_for(Instructions::available()[0], file, shape)
+    }
+
+    /// The same for instructions that are not the best of this processor, to compare their results.
+    ///
+    /// # Errors
+    /// As [`Encoder::load`]. Instructions that this processor lacks are [`WeightsError::Instructions`].
+    pub fn load_for(
+        instructions: Instructions,
+        file: &mut (impl Read + Seek),
+        shape: &Shape,
+    ) -> Result<Self, WeightsError> {
+        let found = kernel::available().into_iter().find(|(available, _)| *available == instructions);
+        let (_, arch) = found.ok_or(WeightsError::Instructions)?;
+        let shape = *shape;
+        let layout = match instructions {
+            Instructions::Wide => Layout::Wide(Network::load(arch, file, &shape)?),
+            Instructions::Narrow => Layout::Narrow(Network::load(arch, file, &shape)?),
+            Instructions::Plain => Layout::Plain(Network::load(arch, file, &shape)?),
+        };
+        Ok(Self { layout, shape })
+    }
+
+    /// Its shape.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// The vector of a text, given its tokens with those that the model's tokenizer adds. Of unit length.
+    ///
+    /// Computes on this thread only, for some milliseconds. Memory grows with the tokens, not with their square.
+    ///
+    /// # Errors
+    /// The tokens are none, too many, or not the model's.
+    pub fn embed(
+        &self,
+        tokens: &[u32],
+        pooling: Pooling,
+        scratch: &mut Scratch,
+    ) -> Result<Vec<f32>, TokensError> {
+        let most = self.shape.max_tokens();
+        if tokens.is_empty() || tokens.len() > most {
+            return Err(TokensError::Count(tokens.len(), most));
+        }
+        if let Some(token) = tokens.iter().find(|token| **token as usize >= self.shape.vocabulary) {
+            return Err(TokensError::Unknown(*token, self.shape.vocabulary));
+        }
+        Ok(match &self.layout {
+            Layout::Wide(network) => network.embed(tokens, pooling, scratch),
+            Layout::Narrow(network) => network.embed(tokens, pooling, scratch),
+            Layout::Plain(network) => network.embed(tokens, pooling, scratch),
+        })
+    }
+}

@@ -1,0 +1,178 @@
+//! The layers of a model, laid out for blocks of `M` outputs and panels of `N` tokens (see `kernel`).
+
+use std::{
+    fmt,
+    io::{Read, Seek},
+};
+
+use pulp::Arch;
+
+use crate::{
+    Activation, Pooling, Shape,
+    kernel::{Attend, Attention, Finish, Linear, Norm, Normalize},
+    weights::{Tensors, WeightsError},
+};
+
+/// The memory of one computation, kept between texts so that it is not asked of the system for each.
+#[derive(Default)]
+pub struct Scratch {
+    states: Vec<f32>,
+    projected: Vec<f32>,
+    mixed: Vec<f32>,
+    inner: Vec<f32>,
+    attention: Attention,
+}
+
+impl fmt::Debug for Scratch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scratch").finish_non_exhaustive()
+    }
+}
+
+/// A model, laid out.
+pub(crate) struct Network<const M: usize, const N: usize, const C: usize, const P: usize> {
+    arch: Arch,
+    hidden: usize,
+    heads: usize,
+    inner: usize,
+    activation: Finish,
+    /// A row for each token of the vocabulary.
+    words: Vec<f32>,
+    /// A row for each position of a text; the kind of token is already added.
+    positions: Vec<f32>,
+    norm: Norm,
+    layers: Vec<Layer<M>>,
+}
+
+struct Layer<const M: usize> {
+    /// Queries, keys and values in one matrix.
+    projection: Linear<M>,
+    attended: Linear<M>,
+    attended_norm: Norm,
+    inner: Linear<M>,
+    outer: Linear<M>,
+    outer_norm: Norm,
+}
+
+impl<const M: usize, const N: usize, const C: usize, const P: usize> Network<M, N, C, P> {
+    /// Reads a model's weights and lays them out.
+    pub(crate) fn load(
+        arch: Arch,
+        file: &mut (impl Read + Seek),
+        shape: &Shape,
+    ) -> Result<Self, WeightsError> {
+        let mut tensors = Tensors::open(file, shape.family)?;
+        let (hidden, inner) = (shape.hidden, shape.inner);
+        if hidden == 0 || inner == 0 || shape.heads == 0 || !hidden.is_multiple_of(shape.heads) {
+            return Err(WeightsError::Shape(*shape));
+        }
+        let mut positions = tensors.matrix(&tensors.positions(), shape.positions, hidden)?;
+        positions.drain(..(shape.first_position * hidden).min(positions.len()));
+        if let Some(kinds) = tensors.kinds() {
+            let kinds = tensors.rows(&kinds, hidden)?;
+            for position in positions.chunks_exact_mut(hidden) {
+                position.iter_mut().zip(&kinds).for_each(|(number, kind)| *number += kind);
+            }
+        }
+        let words = tensors.matrix(&tensors.words(), shape.vocabulary, hidden)?;
+        let norm = tensors.norm(&tensors.first_norm(), hidden, shape.epsilon)?;
+        let mut layers = Vec::new();
+        for number in 0..shape.layers {
+            let names = tensors.layer(number);
+            layers.push(Layer {
+                projection: tensors.linear(&names.projections, hidden, hidden)?,
+                attended: tensors.linear(&[names.attended], hidden, hidden)?,
+                attended_norm: tensors.norm(&names.attended_norm, hidden, shape.epsilon)?,
+                inner: tensors.linear(&[names.inner], hidden, inner)?,
+                outer: tensors.linear(&[names.outer], inner, hidden)?,
+                outer_norm: tensors.norm(&names.outer_norm, hidden, shape.epsilon)?,
+            });
+        }
+        let activation = match shape.activation {
+            Activation::Gelu => Finish::Gelu,
+            Activation::GeluTanh => Finish::GeluTanh,
+            Activation::Relu => Finish::Relu,
+        };
+        Ok(Self { arch, hidden, heads: shape.heads, inner, activation, words, positions, norm, layers })
+    }
+
+    /// The vector of a text. The tokens are the model's, and no more than it has positions.
+    pub(crate) fn embed(&self, tokens: &[u32], pooling: Pooling, scratch: &mut Scratch) -> Vec<f32> {
+        let panels = tokens.len().div_ceil(N);
+        let hidden = self.hidden;
+        let states = panels_of::<N>(&mut scratch.states, panels * hidden);
+        let projected = panels_of::<N>(&mut scratch.projected, panels * 3 * hidden);
+        let mixed = panels_of::<N>(&mut scratch.mixed, panels * hidden);
+        let inner = panels_of::<N>(&mut scratch.inner, panels * self.inner);
+        self.look_up(tokens, states);
+        self.normalize(&self.norm, states);
+        let width = hidden / self.heads;
+        for layer in &self.layers {
+            layer.projection.apply::<N, C, P>(self.arch, states, projected, Finish::Store);
+            for head in 0..self.heads {
+                self.arch.dispatch(Attend::<M, N, C, P> {
+                    tokens: tokens.len(),
+                    projected,
+                    to: mixed,
+                    hidden,
+                    width,
+                    head,
+                    work: &mut scratch.attention,
+                });
+            }
+            layer.attended.apply::<N, C, P>(self.arch, mixed, states, Finish::Add);
+            self.normalize(&layer.attended_norm, states);
+            layer.inner.apply::<N, C, P>(self.arch, states, inner, self.activation);
+            layer.outer.apply::<N, C, P>(self.arch, inner, states, Finish::Add);
+            self.normalize(&layer.outer_norm, states);
+        }
+        pool(states, tokens.len(), hidden, pooling)
+    }
+
+    /// Writes what each token starts with; zeros for those that only fill up the last panel.
+    fn look_up(&self, tokens: &[u32], states: &mut [[f32; N]]) {
+        let hidden = self.hidden;
+        for (tokens, (number, panel)) in tokens.chunks(N).zip(states.chunks_exact_mut(hidden).enumerate()) {
+            panel.fill([0.0; N]);
+            for (lane, token) in tokens.iter().enumerate() {
+                let word = &self.words[*token as usize * hidden..][..hidden];
+                let position = &self.positions[(number * N + lane) * hidden..][..hidden];
+                for ((row, word), position) in panel.iter_mut().zip(word).zip(position) {
+                    row[lane] = word + position;
+                }
+            }
+        }
+    }
+
+    fn normalize(&self, norm: &Norm, states: &mut [[f32; N]]) {
+        self.arch.dispatch(Normalize { states, norm });
+    }
+}
+
+fn panels_of<const N: usize>(memory: &mut Vec<f32>, rows: usize) -> &mut [[f32; N]] {
+    memory.resize(rows * N, 0.0);
+    memory.as_chunks_mut().0
+}
+
+/// One vector of unit length from the states of all tokens.
+fn pool<const N: usize>(states: &[[f32; N]], tokens: usize, hidden: usize, pooling: Pooling) -> Vec<f32> {
+    let count = match pooling {
+        Pooling::Mean => tokens,
+        Pooling::FirstToken => 1,
+    };
+    // Their sum has the direction of their mean, and only that is left in the end.
+    let mut vector = vec![0.0_f32; hidden];
+    for (number, panel) in states.chunks_exact(hidden).enumerate().take(count.div_ceil(N)) {
+        let lanes = N.min(count - number * N);
+        for (sum, row) in vector.iter_mut().zip(panel) {
+            *sum += row[..lanes].iter().sum::<f32>();
+        }
+    }
+    let length = vector.iter().map(|number| f64::from(*number).powi(2)).sum::<f64>().sqrt();
+    let scale = 1.0 / length.max(1e-12);
+    #[expect(clippy::cast_possible_truncation, reason = "rounded to the nearest")]
+    for number in &mut vector {
+        *number = (f64::from(*number) * scale) as f32;
+    }
+    vector
+}

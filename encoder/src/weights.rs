@@ -1,0 +1,227 @@
+//! The weights of a model, as they are published: a `safetensors` file.
+
+use std::io::{self, Read, Seek, SeekFrom};
+
+use safetensors::{Dtype, tensor::Metadata};
+
+use crate::{
+    Family, Shape,
+    kernel::{Linear, Norm},
+};
+
+/// The longest list of tensors that is read, in bytes. Real ones have some hundred kilobytes.
+const MOST_HEADER: u64 = 16 << 20;
+
+/// Why a file of weights cannot be used. Names tensors and shapes, never numbers of the file.
+#[derive(Debug, thiserror::Error)]
+pub enum WeightsError {
+    /// It could not be read.
+    #[error("it could not be read: {0}")]
+    Read(#[from] io::Error),
+    /// It is no such file, or one that was cut off.
+    #[error("it is damaged or was not downloaded completely ({0})")]
+    Damaged(String),
+    /// A tensor that such a model must have is not there.
+    #[error("it lacks the tensor {0}: this is not the kind of model that its config.json says")]
+    Missing(String),
+    /// A tensor has another shape than the configuration says.
+    #[error("its tensor {name} has the shape {found:?} where config.json asks for {wanted:?}")]
+    Tensor {
+        /// The tensor.
+        name: String,
+        /// Its shape.
+        found: Vec<usize>,
+        /// What it should be.
+        wanted: Vec<usize>,
+    },
+    /// A tensor holds something other than f32, f16 or bf16.
+    #[error("its tensor {0} holds {1} numbers; weights in f32, f16 or bf16 are needed, not quantised ones")]
+    Numbers(String, String),
+    /// A tensor holds infinities or what is no number.
+    #[error("its tensor {0} holds numbers that are not finite")]
+    NotFinite(String),
+    /// The configuration makes no sense.
+    #[error("config.json describes no model: {0:?}")]
+    Shape(Shape),
+    /// The processor lacks the instructions asked for.
+    #[error("this processor lacks the instructions asked for")]
+    Instructions,
+}
+
+/// The tensors of an open file.
+pub(crate) struct Tensors<'a, F> {
+    file: &'a mut F,
+    list: Metadata,
+    /// Where the numbers begin, and how many bytes of them there are.
+    start: u64,
+    length: u64,
+    family: Family,
+    /// What is before the names that the published layers have.
+    prefix: &'static str,
+}
+
+/// The tensors of a layer, without `.weight` and `.bias`.
+pub(crate) struct LayerNames {
+    pub(crate) projections: [String; 3],
+    pub(crate) attended: String,
+    pub(crate) attended_norm: String,
+    pub(crate) inner: String,
+    pub(crate) outer: String,
+    pub(crate) outer_norm: String,
+}
+
+impl<'a, F: Read + Seek> Tensors<'a, F> {
+    /// Reads the list of tensors.
+    pub(crate) fn open(file: &'a mut F, family: Family) -> Result<Self, WeightsError> {
+        let size = file.seek(SeekFrom::End(0))?;
+        file.seek(SeekFrom::Start(0))?;
+        let mut header = [0; 8];
+        file.read_exact(&mut header).map_err(|_| WeightsError::Damaged("it is empty".to_owned()))?;
+        let header = u64::from_le_bytes(header);
+        let length = size.checked_sub(8).and_then(|rest| rest.checked_sub(header));
+        let (Some(length), true) = (length, header <= MOST_HEADER) else {
+            return Err(WeightsError::Damaged("it is no safetensors file".to_owned()));
+        };
+        let mut json = Vec::new();
+        (&mut *file).take(header).read_to_end(&mut json)?;
+        let list: Metadata =
+            serde_json::from_slice(&json).map_err(|error| WeightsError::Damaged(error.to_string()))?;
+        let prefixes = ["", "bert.", "roberta.", "distilbert.", "model."];
+        let prefix = prefixes
+            .into_iter()
+            .find(|prefix| list.info(&format!("{prefix}embeddings.word_embeddings.weight")).is_some())
+            .unwrap_or_default();
+        Ok(Self { file, list, start: 8 + header, length, family, prefix })
+    }
+
+    pub(crate) fn words(&self) -> String {
+        format!("{}embeddings.word_embeddings.weight", self.prefix)
+    }
+
+    pub(crate) fn positions(&self) -> String {
+        format!("{}embeddings.position_embeddings.weight", self.prefix)
+    }
+
+    /// The kinds of tokens, in families that tell them apart.
+    pub(crate) fn kinds(&self) -> Option<String> {
+        match self.family {
+            Family::Bert => Some(format!("{}embeddings.token_type_embeddings.weight", self.prefix)),
+            Family::DistilBert => None,
+        }
+    }
+
+    pub(crate) fn first_norm(&self) -> String {
+        format!("{}embeddings.LayerNorm", self.prefix)
+    }
+
+    pub(crate) fn layer(&self, number: usize) -> LayerNames {
+        let prefix = self.prefix;
+        match self.family {
+            Family::Bert => {
+                let name = |part: &str| format!("{prefix}encoder.layer.{number}.{part}");
+                LayerNames {
+                    projections: ["query", "key", "value"]
+                        .map(|part| name(&format!("attention.self.{part}"))),
+                    attended: name("attention.output.dense"),
+                    attended_norm: name("attention.output.LayerNorm"),
+                    inner: name("intermediate.dense"),
+                    outer: name("output.dense"),
+                    outer_norm: name("output.LayerNorm"),
+                }
+            }
+            Family::DistilBert => {
+                let name = |part: &str| format!("{prefix}transformer.layer.{number}.{part}");
+                LayerNames {
+                    projections: ["q_lin", "k_lin", "v_lin"].map(|part| name(&format!("attention.{part}"))),
+                    attended: name("attention.out_lin"),
+                    attended_norm: name("sa_layer_norm"),
+                    inner: name("ffn.lin1"),
+                    outer: name("ffn.lin2"),
+                    outer_norm: name("output_layer_norm"),
+                }
+            }
+        }
+    }
+
+    /// A matrix, row by row.
+    pub(crate) fn matrix(
+        &mut self,
+        name: &str,
+        rows: usize,
+        columns: usize,
+    ) -> Result<Vec<f32>, WeightsError> {
+        self.tensor(name, &[rows, columns])
+    }
+
+    /// A matrix of any number of rows, but at least one.
+    pub(crate) fn rows(&mut self, name: &str, columns: usize) -> Result<Vec<f32>, WeightsError> {
+        let rows = self.list.info(name).and_then(|info| info.shape.first().copied());
+        self.tensor(name, &[rows.unwrap_or(1).max(1), columns])
+    }
+
+    /// Matrices with their biases, the outputs of one after those of the other.
+    pub(crate) fn linear<const M: usize>(
+        &mut self,
+        names: &[String],
+        inputs: usize,
+        outputs: usize,
+    ) -> Result<Linear<M>, WeightsError> {
+        let mut linear = None;
+        for (number, name) in names.iter().enumerate() {
+            let weights = self.tensor(&format!("{name}.weight"), &[outputs, inputs])?;
+            let bias = self.tensor(&format!("{name}.bias"), &[outputs])?;
+            // Made only now: the file has been seen to hold as much.
+            let linear = linear.get_or_insert_with(|| Linear::zeroed(inputs, names.len() * outputs));
+            linear.set(number * outputs, &weights, &bias);
+        }
+        Ok(linear.unwrap_or_else(|| Linear::zeroed(inputs, 0)))
+    }
+
+    /// A normalisation. Older files call its scale `gamma` and its shift `beta`.
+    pub(crate) fn norm(&mut self, name: &str, width: usize, epsilon: f32) -> Result<Norm, WeightsError> {
+        let old = self.list.info(&format!("{name}.gamma")).is_some();
+        let [scale, shift] = if old { ["gamma", "beta"] } else { ["weight", "bias"] };
+        Ok(Norm {
+            scale: self.tensor(&format!("{name}.{scale}"), &[width])?,
+            shift: self.tensor(&format!("{name}.{shift}"), &[width])?,
+            epsilon,
+        })
+    }
+
+    fn tensor(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>, WeightsError> {
+        let info = self.list.info(name).ok_or_else(|| WeightsError::Missing(name.to_owned()))?;
+        if info.shape != shape {
+            let (name, found) = (name.to_owned(), info.shape.clone());
+            return Err(WeightsError::Tensor { name, found, wanted: shape.to_vec() });
+        }
+        let bytes_each = match info.dtype {
+            Dtype::F32 => 4,
+            Dtype::F16 | Dtype::BF16 => 2,
+            other => return Err(WeightsError::Numbers(name.to_owned(), format!("{other:?}"))),
+        };
+        let (from, to) = info.data_offsets;
+        let size = shape.iter().try_fold(bytes_each, |size: usize, side| size.checked_mul(*side));
+        // Nothing is reserved for numbers that the file does not hold.
+        if size.is_none() || to.checked_sub(from) != size || to as u64 > self.length {
+            return Err(WeightsError::Damaged(format!("the tensor {name} is not all there")));
+        }
+        let (dtype, size) = (info.dtype, to - from);
+        self.file.seek(SeekFrom::Start(self.start + from as u64))?;
+        let mut bytes = vec![0; size];
+        self.file.read_exact(&mut bytes)?;
+        let numbers: Vec<f32> = match dtype {
+            Dtype::F16 => pairs(&bytes).map(|pair| half::f16::from_le_bytes(pair).to_f32()).collect(),
+            Dtype::BF16 => pairs(&bytes).map(|pair| half::bf16::from_le_bytes(pair).to_f32()).collect(),
+            _ => bytes.as_chunks().0.iter().map(|four| f32::from_le_bytes(*four)).collect(),
+        };
+        // All of them are looked at, because that is faster than stopping at the first.
+        if !numbers.iter().fold(true, |finite, number| finite & number.is_finite()) {
+            return Err(WeightsError::NotFinite(name.to_owned()));
+        }
+        Ok(numbers)
+    }
+}
+
+fn pairs(bytes: &[u8]) -> impl Iterator<Item = [u8; 2]> {
+    bytes.as_chunks().0.iter().copied()
+}

@@ -1,0 +1,124 @@
+//! Settings of the embedding model.
+
+use std::path::{Path, PathBuf};
+
+use secrecy::SecretString;
+use url::Url;
+
+use super::{
+    ConfigError, Source,
+    parse::{self, Parsed, choice, number},
+};
+use crate::{index::lexical::Language, model::text_enum};
+
+text_enum! {
+    /// Where vectors come from.
+    EmbedderKind {
+        /// The local model when it can be had, else nowhere.
+        Auto => "auto",
+        /// A model in this process.
+        Local => "local",
+        /// A server that speaks OpenAI's protocol.
+        OpenAiCompatible => "openai-compatible",
+        /// Nowhere: search by words only.
+        None => "none",
+    }
+}
+
+/// The local model when none is named: small, quick, for English.
+pub const DEFAULT_MODEL: &str = "sentence-transformers/all-MiniLM-L6-v2";
+
+/// Where vectors come from, and how they are made.
+#[derive(Clone, Debug)]
+pub struct EmbeddingSettings {
+    /// The kind of model.
+    pub kind: EmbedderKind,
+    /// Its name: `owner/name` or `owner/name@revision` on the hub, or what the server calls it.
+    pub model: String,
+    /// The folder of a local model's files; the cache, then the hub, when none.
+    pub model_dir: Option<PathBuf>,
+    /// Where models are downloaded from.
+    pub hub: Url,
+    /// Opens models that are not for everybody.
+    pub hub_token: Option<SecretString>,
+    /// Where downloaded models are kept.
+    pub cache: PathBuf,
+    /// The server's address, such as `https://api.openai.com/v1`.
+    pub url: Option<Url>,
+    /// The server's key.
+    pub api_key: Option<SecretString>,
+    /// Numbers in a vector of the server's; as many as it gives when none.
+    pub dimensions: Option<usize>,
+    /// The most tokens of a text that the server is sent.
+    pub max_tokens: usize,
+    /// The languages that the model knows; what its vocabulary tells, or all of a server's, when none.
+    pub languages: Option<Vec<Language>>,
+    /// Texts that this process embeds at once.
+    pub threads: usize,
+}
+
+impl EmbeddingSettings {
+    /// Reads the settings of the embedding model.
+    ///
+    /// # Errors
+    /// The first one that is wrong, or missing.
+    pub(super) fn load(source: &Source, data_dir: &Path, cores: usize) -> Result<Self, ConfigError> {
+        let kind = source.parse("LECTERN_EMBEDDER", "auto", choice)?;
+        let url = source.optional("LECTERN_EMBEDDING_URL", server)?;
+        let model = source.get("LECTERN_EMBEDDING_MODEL")?.map(|name| name.trim().to_owned());
+        if kind == EmbedderKind::OpenAiCompatible {
+            let missing = |setting: &str, problem: &str| ConfigError {
+                setting: setting.to_owned(),
+                problem: format!("{problem} when LECTERN_EMBEDDER is openai-compatible"),
+            };
+            if url.is_none() {
+                let problem = "must be set to the server's address, such as https://api.openai.com/v1,";
+                return Err(missing("LECTERN_EMBEDDING_URL", problem));
+            }
+            if model.is_none() {
+                let problem = "must be set to the model's name, such as text-embedding-3-small,";
+                return Err(missing("LECTERN_EMBEDDING_MODEL", problem));
+            }
+        }
+        let model_dir = source.get("LECTERN_EMBEDDING_MODEL_DIR")?.map(|path| PathBuf::from(path.trim()));
+        // Whatever is in a folder is not the default model.
+        let folder = model_dir.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy());
+        let unnamed = || folder.map_or_else(|| DEFAULT_MODEL.to_owned(), std::borrow::Cow::into_owned);
+        Ok(Self {
+            kind,
+            model: model.filter(|name| !name.is_empty()).unwrap_or_else(unnamed),
+            model_dir,
+            hub: source.parse("LECTERN_MODEL_HUB", "https://huggingface.co", server)?,
+            hub_token: source.secret("HF_TOKEN")?,
+            cache: source
+                .get("LECTERN_MODEL_CACHE")?
+                .map_or_else(|| data_dir.join("models"), |path| PathBuf::from(path.trim())),
+            url,
+            api_key: source.secret("LECTERN_EMBEDDING_API_KEY")?,
+            dimensions: source.optional("LECTERN_EMBEDDING_DIMENSIONS", number(1, 65_536))?,
+            max_tokens: source.parse("LECTERN_EMBEDDING_MAX_TOKENS", "8191", number(64, 1_000_000))?,
+            languages: source.optional("LECTERN_EMBEDDING_LANGUAGES", languages)?,
+            threads: source.parse("LECTERN_EMBEDDING_THREADS", &cores.to_string(), number(1, 1_024))?,
+        })
+    }
+}
+
+fn server(text: &str) -> Parsed<Url> {
+    let url = parse::http_url(text)?;
+    if url.query().is_some() || url.fragment().is_some() || !url.username().is_empty() {
+        return Err("must be an address without a query, a fragment or a user name".to_owned());
+    }
+    Ok(url)
+}
+
+/// `en,de`, or `all`.
+fn languages(text: &str) -> Parsed<Vec<Language>> {
+    if text == "all" {
+        return Ok(Language::ALL.to_vec());
+    }
+    text.split(',')
+        .map(|code| Language::from_iso(code.trim()))
+        .collect::<Option<Vec<_>>>()
+        .filter(|languages| !languages.is_empty())
+        .ok_or_else(|| "must be all, or codes of languages such as en,de,zh".to_owned())
+}

@@ -1,0 +1,62 @@
+//! Reads a model's weights, and what identifies them.
+
+use std::{
+    fs::File,
+    io::{self, ErrorKind, Read as _, Seek as _},
+    path::Path,
+};
+
+use lectern_encoder::{Encoder, Shape};
+use sha2::{Digest as _, Sha256};
+
+use super::ModelError;
+
+/// The encoder, and the SHA-256 of the file in hexadecimal digits.
+pub(super) fn read(dir: &Path, shape: &Shape) -> Result<(Encoder, String), ModelError> {
+    let path = dir.join("model.safetensors");
+    let failed = |error| ModelError::Read { path: path.clone(), error };
+    let mut file = match File::open(&path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return Err(ModelError::Missing { path, hint: instead(dir).to_owned() });
+        }
+        opened => opened.map_err(failed)?,
+    };
+    let hash = hash(&mut file).map_err(failed)?;
+    file.rewind().map_err(failed)?;
+    let encoder =
+        Encoder::load(&mut file, shape).map_err(|error| ModelError::Weights { path: path.clone(), error })?;
+    Ok((encoder, hash))
+}
+
+/// What to do about missing weights, by what is there.
+fn instead(dir: &Path) -> &'static str {
+    let exists = |name: &str| dir.join(name).exists();
+    if exists("model.safetensors.index.json") {
+        "weights in several files are not read; choose a model that is published with one model.safetensors"
+    } else if exists("pytorch_model.bin") {
+        "weights in pytorch_model.bin are not read; choose a model that is published with model.safetensors, or convert it"
+    } else if exists("onnx") || exists("model.onnx") || exists("openvino") {
+        "only weights converted for another program are there; the published model.safetensors is needed"
+    } else {
+        "download the model's model.safetensors into the folder"
+    }
+}
+
+fn hash(file: &mut File) -> io::Result<String> {
+    let mut hasher = Sha256::new();
+    let mut piece = vec![0; 1 << 20];
+    loop {
+        match file.read(&mut piece) {
+            Ok(0) => return Ok(hex(&hasher.finalize())),
+            Ok(length) => hasher.update(&piece[..length]),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Hexadecimal digits.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect()
+}

@@ -1,0 +1,79 @@
+//! `lectern reembed`: the vectors of every document made anew by the model that is set, from the passages that are stored.
+
+use std::time::Duration;
+
+use lectern_shared::{
+    config::Settings,
+    db::{self, Location, jobs::Again},
+    embed::Space,
+    process::Failure,
+    runtime::{Role, Runtime},
+    shutdown::Shutdown,
+};
+
+/// How often it is looked how far the work is.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How often that is said.
+const SAY_EVERY: u32 = 5;
+
+/// Queues every document that the model that is set has not embedded, and waits until they are done. On SQLite this process does
+/// the work, and the service must not run; otherwise the workers do.
+///
+/// # Errors
+/// When no model is set or it cannot be had, and when another process has the data directory.
+pub(crate) async fn run(settings: Settings) -> Result<(), Failure> {
+    let shutdown = Shutdown::new();
+    shutdown.listen()?;
+    let alone = matches!(settings.database, Location::Sqlite(_));
+    let runtime = Runtime::start(settings, Role::Whole).await?;
+    let opened = tokio::select! {
+        opened = runtime.models.open(&runtime.clock) => opened?,
+        () = shutdown.soft().cancelled() => return Ok(()),
+    };
+    let embedder =
+        opened.ok_or("LECTERN_EMBEDDER is none: set the model that the documents are to be embedded by")?;
+    let space = embedder.space();
+    let now = runtime.jobs.now();
+    let mut tx = runtime.db.begin().await?;
+    let queued = db::jobs::enqueue_again(&mut tx, Again::OutsideSpace(space.id), now).await?;
+    tx.commit().await?;
+    tracing::info!(documents = queued, model = space.model, "queued to be embedded");
+    if alone {
+        lectern_worker::start(&runtime, &shutdown).await?;
+    }
+    runtime.jobs.doorbell().ring(runtime.settings.jobs.concurrency);
+    wait(&runtime, space, &shutdown).await?;
+    shutdown.begin();
+    shutdown.finished().await;
+    runtime.close().await;
+    Ok(())
+}
+
+/// Waits until nothing is left to do, and says how far it is.
+async fn wait(runtime: &Runtime, space: &Space, shutdown: &Shutdown) -> Result<(), Failure> {
+    for look in 0_u32.. {
+        let (done, left) = db::vectors::documents_in_space(&runtime.db, space).await?;
+        let depth = db::jobs::depth(&runtime.db, runtime.jobs.now()).await?;
+        if left == 0 {
+            tracing::info!(documents = done, "every document is embedded by this model");
+            return Ok(());
+        }
+        if depth.due + depth.waiting + depth.running == 0 {
+            return Err(format!(
+                "{left} documents could not be embedded: GET /api/v1/documents says why; the others are done ({done})"
+            )
+            .into());
+        }
+        if look % SAY_EVERY == 0 {
+            tracing::info!(done, left, "embedding");
+        }
+        tokio::select! {
+            () = tokio::time::sleep(LOOK_EVERY) => {}
+            () = shutdown.soft().cancelled() => {
+                tracing::info!(done, left, "stopped; what is queued is embedded when the service runs");
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
