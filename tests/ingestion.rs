@@ -113,7 +113,7 @@ async fn what_cannot_be_ingested_fails_with_a_code_and_a_sentence_and_the_worker
         .env("LECTERN_MAX_SOURCE", "5MiB")
         .env("LECTERN_JOB_MAX_ATTEMPTS", "2")
         .env("LECTERN_FETCH_TIMEOUT", "1s")
-        .env("LECTERN_PARSER_TIMEOUT", "2s")
+        .env("LECTERN_PARSER_TIMEOUT", "10s")
         .start()
         .await;
     let client = service.signed_up("ada@example.com").await;
