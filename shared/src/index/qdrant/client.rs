@@ -143,14 +143,19 @@ impl Client {
             };
         let mut pause = PAUSE;
         let mut tries = 0;
+        let mut before: Option<Failure> = None;
         loop {
-            let this = (Instant::now() + self.timeout).min(end);
+            let this = Instant::now() + self.timeout;
             // On the heap, since the library's futures are large.
-            let failure = match timeout_at(this, Box::pin(request())).await {
+            let failure = match timeout_at(this.min(end), Box::pin(request())).await {
                 Ok(Ok(answer)) => return Ok(answer),
                 Ok(Err(CallError::Failure(failure))) => failure,
                 Ok(Err(CallError::Qdrant(error))) => self.understand(what, &error),
-                Err(_) => self.slow(),
+                // A try that had not the whole time says less than the one before it.
+                Err(_) => match before.take().filter(|_| this > end) {
+                    Some(before) => return Err(before),
+                    None => self.slow(),
+                },
             };
             tries += 1;
             tracing::debug!(what, tries, kind = ?failure.kind, error = failure.text, "a call to Qdrant failed");
@@ -166,6 +171,7 @@ impl Client {
             if Instant::now() + wait >= end {
                 return Err(failure);
             }
+            before = Some(failure);
             sleep(wait).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
         }

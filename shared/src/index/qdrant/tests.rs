@@ -215,7 +215,7 @@ async fn nothing_secret_is_repeated_to_the_operator() {
         (14, "it is starting", "failed at a collection: it is starting"),
     ] {
         let server = Scripted::start(&[version, Answer::Status(code, message)]).await;
-        let text = refusal(&QdrantConfig { timeout: Duration::from_secs(1), ..config(server.port) }).await;
+        let text = refusal(&QdrantConfig { timeout: Duration::from_secs(3), ..config(server.port) }).await;
         assert!(text.contains(said), "{text}");
         assert!(!text.contains("metadata-of-the-server"), "{text}");
     }
@@ -258,8 +258,7 @@ async fn a_write_that_was_refused_is_not_tried_again() {
 async fn a_write_is_given_up_in_the_end() {
     let server = Scripted::start(&[Answer::Status(14, "starting")]).await;
     let failure = write(&server, Duration::from_millis(300)).await.unwrap_err();
-    // The last try may have been cut short by the end of the time for all of them.
-    assert!(matches!(failure.kind, Kind::Busy(None) | Kind::Slow), "{failure:?}");
+    assert_eq!(failure.kind, Kind::Busy(None), "also when the last try is cut short");
     assert!(server.calls() > 2);
 }
 
