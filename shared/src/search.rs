@@ -7,10 +7,11 @@ mod excerpt;
 mod filter;
 mod fuse;
 
-use std::{collections::HashMap, num::NonZeroUsize, sync::Arc};
+use std::{collections::HashMap, num::NonZeroUsize, sync::Arc, time::Duration};
 
 use lru::LruCache;
 use parking_lot::Mutex;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use self::{
@@ -40,6 +41,10 @@ const DEPTH: usize = 200;
 const WEIGHT: f32 = 0.5;
 /// Candidates fetched for each passage wanted: some turn out to be deleted since, or to say what another says.
 const DEPTH_FACTOR: usize = 3;
+/// How long a hybrid search waits for the vector of a question.
+const EMBEDDED_WITHIN: Duration = Duration::from_secs(3);
+/// How long such searches do without a model that did not answer in time.
+const SILENT_FOR: Duration = Duration::from_secs(5);
 /// Vectors of questions that are remembered.
 const CACHED_QUESTIONS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(1_023);
 
@@ -130,6 +135,8 @@ pub struct Search {
     active: ActiveSets,
     questions: Arc<Mutex<Questions>>,
     compute: Compute,
+    /// When a model that did not answer in time is asked again.
+    silent_until: Arc<Mutex<Option<Instant>>>,
 }
 
 /// A question as a model sees it.
@@ -164,6 +171,7 @@ impl Search {
             models,
             questions: Arc::new(Mutex::new(LruCache::new(CACHED_QUESTIONS))),
             compute: Compute::per_core(),
+            silent_until: Arc::default(),
         }
     }
 
@@ -275,7 +283,7 @@ impl Search {
             let known = self.questions.lock().get(&key).cloned();
             let vector = match known {
                 Some(vector) => vector,
-                None => match embedder.embed_question(&request.query).await {
+                None => match self.embed(&embedder, request).await {
                     Ok(vector) => {
                         self.questions.lock().put(key, vector.clone());
                         vector
@@ -290,6 +298,26 @@ impl Search {
             all.push(Asked { embedder, vector, known_only });
         }
         Ok(all)
+    }
+
+    /// The question's vector. A hybrid search, which can do without it, does not wait long, and not again for a while.
+    async fn embed(
+        &self,
+        embedder: &Arc<dyn Embedder>,
+        request: &SearchRequest,
+    ) -> Result<Vec<f32>, EmbedError> {
+        let embedding = embedder.embed_question(&request.query);
+        if request.mode == Mode::Dense {
+            return embedding.await;
+        }
+        let silent = || EmbedError::Away("it does not answer in time".to_owned());
+        if self.silent_until.lock().is_some_and(|until| Instant::now() < until) {
+            return Err(silent());
+        }
+        tokio::time::timeout(EMBEDDED_WITHIN, embedding).await.unwrap_or_else(|_| {
+            *self.silent_until.lock() = Some(Instant::now() + SILENT_FOR);
+            Err(silent())
+        })
     }
 
     /// The language of the question.

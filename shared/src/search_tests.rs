@@ -367,6 +367,20 @@ async fn a_model_that_fails_leaves_a_hybrid_search_its_words_and_ends_one_by_mea
 }
 
 #[tokio::test]
+async fn a_model_that_does_not_answer_is_not_waited_for_by_every_question() {
+    let t = &both().await[0];
+    let model = Arc::new(Synonyms::new("one"));
+    let search = search_with(&t.db, Models::of(Arc::clone(&model) as Arc<dyn Embedder>));
+    let user = user(&t.db, at(0)).await;
+    embedded(&t.db, user, &model, &["the car", "the automobile", "the cart"]).await;
+    *model.stalled.lock() = Some(0);
+    for question in ["the car", "a car", "the cart"] {
+        assert!(!texts(&search, user, question).await.is_empty(), "{question}: by words");
+    }
+    assert_eq!(*model.stalled.lock(), Some(1), "only the first has asked it");
+}
+
+#[tokio::test]
 async fn of_passages_that_say_the_same_the_best_is_shown_and_names_the_others() {
     for t in &both().await {
         let (search, user) = start(t).await;

@@ -10,7 +10,7 @@ use lectern_shared::{
         generations::{self, Purgeable},
         idempotency,
         jobs::Again,
-        singletons, traces,
+        singletons, traces, vectors,
     },
     embed::ModelState,
     ids::DocumentId,
@@ -258,6 +258,7 @@ async fn purge_generation(runtime: &Runtime, generation: &Purgeable) -> Result<(
 /// Forgets a deleted document of which nothing is left.
 async fn purge_document(runtime: &Runtime, document: DocumentId) -> Result<(), SweepError> {
     runtime.blobs.remove_document(document).await?;
+    vectors::remove(&runtime.db, document, None).await?;
     let mut tx = runtime.db.begin().await?;
     documents::drop_tombstone(&mut tx, document).await?;
     tx.commit().await?;

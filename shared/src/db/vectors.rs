@@ -172,19 +172,28 @@ pub async fn used(
     Ok(())
 }
 
-/// Removes at most [`BATCH`] vectors of a document that `generation` does not use; false when none are left.
-pub async fn prune_some(tx: &mut Tx, document: DocumentId, generation: GenerationId) -> Result<bool> {
+/// Removes the vectors of a document that `kept`, one of its generations, does not use; all of them without one. A transaction
+/// for each [`BATCH`], so that other writers get their turn.
+pub async fn remove(db: &Db, document: DocumentId, kept: Option<GenerationId>) -> Result<()> {
     let limit = i64::try_from(BATCH).unwrap_or(i64::MAX);
-    let rows = execute!(
-        tx,
-        sqlx::query(
-            "DELETE FROM vectors WHERE document_id = $1 AND (space_id, text_hash) IN (
-                 SELECT space_id, text_hash FROM vectors
-                 WHERE document_id = $1 AND generation_id <> $2 LIMIT $3)"
-        )
-        .bind(document)
-        .bind(generation)
-        .bind(limit)
-    )?;
-    Ok(rows == BATCH as u64)
+    // No generation has the nil id.
+    let kept = kept.unwrap_or_else(|| GenerationId::from(Uuid::nil()));
+    loop {
+        let mut tx = db.begin().await?;
+        let rows = execute!(
+            tx,
+            sqlx::query(
+                "DELETE FROM vectors WHERE document_id = $1 AND (space_id, text_hash) IN (
+                     SELECT space_id, text_hash FROM vectors
+                     WHERE document_id = $1 AND generation_id <> $2 LIMIT $3)"
+            )
+            .bind(document)
+            .bind(kept)
+            .bind(limit)
+        )?;
+        tx.commit().await?;
+        if rows < BATCH as u64 {
+            return Ok(());
+        }
+    }
 }

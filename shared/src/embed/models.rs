@@ -24,6 +24,8 @@ use crate::{
 /// The first pause before a model that could not be had is tried again; it doubles.
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
 const LONGEST_PAUSE: Duration = Duration::from_mins(10);
+/// How long a question waits for a model of earlier settings.
+const REOPENED_WITHIN: Duration = Duration::from_secs(2);
 /// How long a model of earlier settings that cannot be opened is not tried again.
 const FORGET_AFTER: Duration = Duration::from_mins(10);
 /// How long a document waits for a model that is being opened; without it, it is embedded later.
@@ -255,6 +257,19 @@ impl Models {
         if matches!(self.state(), ModelState::Opening) {
             return None;
         }
+        let (models, settings, db) = (self.clone(), settings.clone(), db.clone());
+        let opening = tokio::spawn(async move { models.reopened(&settings, &db, space).await });
+        // A server that does not answer must not keep the question; it is opened for the next one.
+        tokio::time::timeout(REOPENED_WITHIN, opening).await.ok()?.ok()?
+    }
+
+    /// Opens a model of earlier settings, unless that was just done.
+    async fn reopened(
+        &self,
+        settings: &EmbeddingSettings,
+        db: &Db,
+        space: Uuid,
+    ) -> Option<Arc<dyn Embedder>> {
         let _one_at_a_time = self.inner.opening.lock().await;
         if let Some(known) = self.earlier(space) {
             return known.embedder;

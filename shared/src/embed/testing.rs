@@ -22,6 +22,8 @@ pub(crate) struct Synonyms {
     space: Space,
     /// What it answers next instead of a vector.
     pub(crate) fails: Mutex<Option<fn() -> EmbedError>>,
+    /// How many questions it has been asked of those that it does not answer; it answers all while this is none.
+    pub(crate) stalled: Mutex<Option<usize>>,
 }
 
 impl Synonyms {
@@ -30,6 +32,7 @@ impl Synonyms {
         Self {
             space: Space::new(name, MEANINGS.len() + 1, &[("kind", &"test"), ("name", &name)]),
             fails: Mutex::default(),
+            stalled: Mutex::default(),
         }
     }
 
@@ -73,6 +76,10 @@ impl Embedder for Synonyms {
     }
 
     async fn embed_question(&self, text: &str) -> Result<Vec<f32>, EmbedError> {
+        let stalls = self.stalled.lock().as_mut().map(|asked| *asked += 1).is_some();
+        if stalls {
+            return std::future::pending().await;
+        }
         match &*self.fails.lock() {
             Some(error) => Err(error()),
             None => Ok(Self::vector(text)),

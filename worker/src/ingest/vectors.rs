@@ -115,18 +115,8 @@ impl Vectors<'_> {
 
 /// Removes what the document's earlier generations were embedded to. Nothing depends on it, so a failure is only noted.
 pub(super) async fn prune(runtime: &Runtime, claim: &Claim, generation: GenerationId) {
-    let some = async || {
-        let mut tx = runtime.db.begin().await?;
-        let more = vectors::prune_some(&mut tx, claim.document_id, generation).await?;
-        tx.commit().await?;
-        Ok::<_, lectern_shared::db::DbError>(more)
-    };
-    loop {
-        match some().await {
-            Ok(true) => {}
-            Ok(false) => return,
-            Err(error) => return tracing::warn!(%error, "old vectors of a document could not be removed yet"),
-        }
+    if let Err(error) = vectors::remove(&runtime.db, claim.document_id, Some(generation)).await {
+        tracing::warn!(%error, "old vectors of a document could not be removed yet");
     }
 }
 

@@ -66,11 +66,13 @@ async fn what_the_new_generation_does_not_use_is_pruned() {
         commit!(t.db, |tx| vectors::insert(tx, other, elsewhere, &here, &many));
         let new = GenerationId::generate();
         commit!(t.db, |tx| vectors::used(tx, document, new, &here, &[hash(1), hash(9)]));
-        assert!(!commit!(t.db, |tx| vectors::prune_some(tx, document, new)), "{}", t.name);
+        vectors::remove(&t.db, document, Some(new)).await.unwrap();
         let all = [hash(0), hash(1), hash(2)];
         let left = vectors::fetch(&t.db, owner, document, &here, &all).await.unwrap();
         assert_eq!(left.keys().copied().collect::<Vec<_>>(), [hash(1)], "{}", t.name);
         assert_eq!(vectors::fetch(&t.db, owner, other, &here, &all).await.unwrap().len(), 3, "{}", t.name);
+        vectors::remove(&t.db, other, None).await.unwrap();
+        assert!(vectors::fetch(&t.db, owner, other, &here, &all).await.unwrap().is_empty(), "{}", t.name);
     }
 }
 
