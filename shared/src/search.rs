@@ -161,6 +161,13 @@ struct Found {
     dense: Vec<(Asked, Vec<(Key, f32)>)>,
 }
 
+impl Found {
+    /// Whether no list has anything: a model may have been asked, and know none of the documents' languages.
+    fn is_empty(&self) -> bool {
+        self.lexical.is_empty() && self.dense.iter().all(|(_, hits)| hits.is_empty())
+    }
+}
+
 impl Search {
     /// Search over `index`, by meaning with `models`.
     pub fn new(db: Db, index: Arc<dyn SearchIndex>, models: Models) -> Self {
@@ -196,7 +203,7 @@ impl Search {
             Mode::Hybrid => (true, self.ask(request, &selection.summary, true).await?),
         };
         let mut found = self.find(request, &active, &selection, by_words, by_meaning).await?;
-        if request.mode == Mode::Hybrid && found.lexical.is_empty() && found.dense.is_empty() {
+        if request.mode == Mode::Hybrid && found.is_empty() {
             // A model that hardly knows the language is still better than nothing at all.
             let by_meaning = self.ask(request, &selection.summary, false).await?;
             if !by_meaning.is_empty() {
