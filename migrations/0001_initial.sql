@@ -268,11 +268,22 @@ CREATE TABLE traces (
     created_at BIGINT NOT NULL,
     expires_at BIGINT NOT NULL,
     complete BOOLEAN NOT NULL,
-    body TEXT NOT NULL
+    body TEXT NOT NULL,
+    record TEXT
 );
 CREATE INDEX traces_by_user ON traces (user_id, id);
 CREATE INDEX traces_by_agent ON traces (agent_id, id);
 CREATE INDEX traces_expiring ON traces (expires_at);
+
+-- Answers that callers let be given again: the trace of the run that is repeated. The key is a hash of all that it was made from.
+CREATE TABLE cached_answers (
+    user_id UUID NOT NULL REFERENCES users (id),
+    answer_key BYTEA NOT NULL,
+    trace_id UUID NOT NULL REFERENCES traces (id) ON DELETE CASCADE,
+    created_at BIGINT NOT NULL,
+    PRIMARY KEY (user_id, answer_key)
+);
+CREATE INDEX cached_answers_by_trace ON cached_answers (trace_id);
 
 -- What was asked is sealed with the answer: the hash of a request that holds a password tells the password.
 CREATE TABLE idempotency (

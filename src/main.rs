@@ -96,7 +96,7 @@ fn main() -> ExitCode {
     }
     let Cli { config, command } = Cli::parse();
     process::run(config.as_deref(), async |settings| match command.unwrap_or(Command::Serve) {
-        Command::Serve => serve(settings).await,
+        Command::Serve => Box::pin(serve(settings)).await,
         Command::Migrate => {
             Runtime::start(settings, Role::Whole).await?.close().await;
             tracing::info!("the schema is up to date");

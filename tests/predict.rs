@@ -1,5 +1,15 @@
 //! Asking an agent: cited answers, with and without a model.
 
+mod budgets;
+mod functions;
+mod memory;
+mod poison;
+mod prompts;
+mod react;
+mod replay;
+mod streams;
+mod tools;
+
 use serde_json::{Value, json};
 
 use crate::support::client::{Client, id};
@@ -148,7 +158,7 @@ async fn a_model_that_fails_is_a_gateway_error_without_its_secrets() {
     let service = Service::in_mode(Mode::Embedded).env("LECTERN_MAX_SECONDS", "2s").start().await;
     let client = service.signed_up("ada@example.com").await;
     let model = Model::start().await;
-    let agent = json!({"name": "guide", "type": "REACT", "llm": model.llm("m")});
+    let agent = json!({"name": "guide", "type": "CHATVENDOR", "llm": model.llm("m")});
     let agent = client.create_agent(&agent).await;
     let leak = json!({"error": {"message": format!("Incorrect API key provided: {API_KEY}")}});
     for (reply, status, code) in [

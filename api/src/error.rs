@@ -10,6 +10,8 @@ use lectern_shared::{
 };
 use serde::Serialize;
 
+use crate::llm::{ChatError, ChatErrorKind, ModelConfigError};
+
 /// A field of the request that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct FieldError {
@@ -113,6 +115,25 @@ impl From<SecretError> for ApiError {
     fn from(error: SecretError) -> Self {
         tracing::error!(%error, "a stored secret cannot be read");
         Self::internal()
+    }
+}
+
+impl From<ChatError> for ApiError {
+    fn from(error: ChatError) -> Self {
+        let status = StatusCode::from_u16(error.kind.http_status()).unwrap_or(StatusCode::BAD_GATEWAY);
+        let retry_after = match error.kind {
+            ChatErrorKind::RateLimited { retry_after } => {
+                Some(retry_after.map_or(1, |wait| wait.as_secs().max(1)))
+            }
+            _ => None,
+        };
+        Self { retry_after, ..Self::new(status, error.kind.code(), error.to_string()) }
+    }
+}
+
+impl From<ModelConfigError> for ApiError {
+    fn from(error: ModelConfigError) -> Self {
+        Self::new(StatusCode::BAD_GATEWAY, "provider_not_available", error.to_string())
     }
 }
 

@@ -308,6 +308,12 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// Everything that has none of these names, as it is.
+    pub(crate) fn others(&mut self, names: &[&str]) -> Map<String, Value> {
+        let others = self.map.iter().filter(|(name, _)| !names.contains(&name.as_str()));
+        others.map(|(name, value)| (name.clone(), value.clone())).collect()
+    }
+
     /// The id of something of the caller's.
     pub(crate) fn id<T: FromStr>(&mut self, name: &str) -> Option<T> {
         match self.get(name) {

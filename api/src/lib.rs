@@ -16,6 +16,7 @@ mod response;
 mod routes;
 mod server;
 mod state;
+mod tools;
 
 use axum::{Router, middleware};
 use lectern_shared::{

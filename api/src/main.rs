@@ -32,7 +32,7 @@ enum Command {
 fn main() -> ExitCode {
     let Cli { config, command } = Cli::parse();
     process::run(config.as_deref(), async |settings| match command.unwrap_or(Command::Serve) {
-        Command::Serve => serve(settings).await,
+        Command::Serve => Box::pin(serve(settings)).await,
         Command::Health => process::ask_health(settings.addr).await,
     })
 }

@@ -12,7 +12,10 @@ use lectern_shared::{
 use lru::LruCache;
 use parking_lot::Mutex;
 
-use crate::auth::{jwt::Jwt, password::Passwords, throttle::Throttle};
+use crate::{
+    auth::{jwt::Jwt, password::Passwords, throttle::Throttle},
+    tools::Toolbox,
+};
 
 /// Everything that a handler may take a part of. Cheap to clone.
 #[derive(Clone)]
@@ -21,6 +24,8 @@ pub(crate) struct AppState {
     pub(crate) jwt: Arc<Jwt>,
     pub(crate) passwords: Passwords,
     pub(crate) throttle: Throttle,
+    /// Opens agents' tools.
+    pub(crate) toolbox: Toolbox,
     /// When this process last noted the use of an API token.
     pub(crate) touched: Arc<Mutex<LruCache<ApiTokenId, Timestamp>>>,
 }
@@ -34,6 +39,7 @@ impl AppState {
             jwt: Arc::new(Jwt::new(&runtime.keyring, runtime.settings.jwt_ttl)),
             passwords: Passwords::new(),
             throttle: Throttle::new(runtime.limits.clone()),
+            toolbox: Toolbox::new(&runtime),
             touched: Arc::new(Mutex::new(LruCache::new(TOUCHED))),
             runtime,
         }
@@ -55,5 +61,11 @@ impl FromRef<AppState> for Db {
 impl FromRef<AppState> for Clock {
     fn from_ref(state: &AppState) -> Self {
         state.runtime.clock.clone()
+    }
+}
+
+impl FromRef<AppState> for Toolbox {
+    fn from_ref(state: &AppState) -> Self {
+        state.toolbox.clone()
     }
 }

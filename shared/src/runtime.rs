@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use secrecy::SecretString;
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -144,6 +145,8 @@ pub struct Runtime {
     pub compute: Compute,
     /// The way out for everything that a user can steer.
     pub egress: Egress,
+    /// The way to hosts that the operator's settings name, wherever they are. Never for an address that a user can steer.
+    pub operator_egress: Egress,
     /// The way to the video site alone, through the operator's proxy when there is one.
     pub video_egress: Egress,
     /// Held for as long as the process has the data directory for itself.
@@ -217,6 +220,10 @@ impl Runtime {
             models,
             egress: Egress::new(EgressPolicy {
                 allow: settings.egress_allow.clone(),
+                ..EgressPolicy::default()
+            })?,
+            operator_egress: Egress::new(EgressPolicy {
+                allow: vec![IpNet::from(Ipv4Net::default()), IpNet::from(Ipv6Net::default())],
                 ..EgressPolicy::default()
             })?,
             video_egress: Egress::new(EgressPolicy {

@@ -135,6 +135,7 @@ pub fn rows() -> Vec<Row> {
         row("GET /traces", None),
         row("GET /traces?agentId=<agent>", None),
         row("GET /traces/<trace>", None),
+        row("POST /traces/<trace>/replay", Json(json!({}))),
         // What ends things
         row("DELETE /agents/<agent>/sessions/<session>", None),
         row("DELETE /agent-documents/<agent-document>", None),

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
 use super::DEADLINE;
+use super::sse::{self, SseEvent};
 
 /// The password of accounts whose password does not matter.
 pub const PASSWORD: &str = "correct horse battery staple";
@@ -142,6 +143,25 @@ impl Client {
         let token = self.api_token.get_or_init(|| self.create_api_token()).await;
         let path = format!("/api/v1/agents/{agent_id}/predict");
         self.request_outside(Method::POST, &path).header("X_SERVICE_API_KEY", token).json(body)
+    }
+
+    /// Asks an agent with a body of the test's own, and reads the whole answer.
+    pub async fn ask(&self, agent_id: &str, body: &Value) -> (StatusCode, Value) {
+        envelope(send(self.predict_request(agent_id, body).await).await).await
+    }
+
+    /// Asks an agent, and reads the stream of the answer to its end.
+    pub async fn stream(&self, agent_id: &str, question: &str, with_events: bool) -> Vec<SseEvent> {
+        let body =
+            json!({ "input": { "input": question }, "has_streaming": true, "stream_events": with_events });
+        sse::events(send(self.predict_request(agent_id, &body).await).await).await
+    }
+
+    /// Creates a tool and links it to an agent.
+    pub async fn create_tool_for(&self, agent_id: &str, tool: &Value) -> Value {
+        let tool = self.create("/tools", tool).await;
+        self.create("/agent-tools", &json!({ "agentId": agent_id, "toolId": id(&tool) })).await;
+        tool
     }
 
     async fn create_api_token(&self) -> String {

@@ -18,6 +18,7 @@ pub mod redis;
 pub mod server;
 pub mod service;
 pub mod setup;
+pub mod sse;
 pub mod tiny_model;
 pub mod web;
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::Provider;
 
 /// A chat call that failed for good, after every try it was entitled to.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize, thiserror::Error)]
 #[error("The model provider {provider} {kind}.")]
 pub struct ChatError {
     /// The provider that was asked.
@@ -20,7 +20,7 @@ pub struct ChatError {
 }
 
 /// The class of a failed chat call.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize, thiserror::Error)]
 pub enum ChatErrorKind {
     /// The provider does not accept the credentials (401, 403).
     #[error("rejected the credentials (status {status})")]
@@ -50,9 +50,9 @@ pub enum ChatErrorKind {
     #[error("ended its answer before it was complete")]
     Truncated,
     /// The answer is not an event stream of JSON objects.
-    #[error("answered with something that is not a chat completion stream")]
+    #[error("answered with something that is not a stream of chat events")]
     Garbage,
-    /// The tool calls of the answer are larger than accepted.
+    /// The answer's tool calls, one of its events, or all of it together are larger than accepted.
     #[error("sent a larger answer than is accepted")]
     TooLarge,
     /// The stream ended in good order and held no choice at all.
@@ -105,7 +105,11 @@ impl ChatErrorKind {
     pub(super) const fn from_status(status: u16, retry_after: Option<Duration>) -> Self {
         match status {
             401 | 403 => Self::Unauthorized { status },
+            // The provider, or a gateway before it, gave up waiting.
+            408 => Self::Timeout,
             429 => Self::RateLimited { retry_after },
+            // Too early: for the provider to say when, not the request's fault.
+            425 => Self::Upstream { status: Some(status) },
             400..=499 => Self::BadRequest { status },
             _ => Self::Upstream { status: Some(status) },
         }

@@ -4,38 +4,48 @@
 //! outcome. Requests and outcomes speak of messages, tools and tool calls, never of a provider's protocol, so that a
 //! run is the same over every provider and over a scripted model in tests.
 
+mod answer;
 mod error;
-mod genai_client;
+mod http;
 mod provider;
+mod rejection;
 mod retry;
+mod sse;
 mod wire;
 
 #[cfg(test)]
 mod tests;
 
 use async_trait::async_trait;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use tokio::time::Instant;
 
+pub use self::answer::MAX_TEXT_BYTES;
 pub use self::error::{ChatError, ChatErrorKind, ModelConfigError};
-pub use self::genai_client::{DEFAULT_SILENCE, GenaiConfig, GenaiModel, IsRefusal, MAX_TEXT_BYTES};
+pub use self::http::{DEFAULT_SILENCE, HttpModel, ModelConfig};
 pub use self::provider::{Provider, UnknownProvider};
 
 /// Takes each piece of text while it arrives.
-pub type OnDelta<'a> = &'a mut (dyn FnMut(&str) + Send + 'a);
+#[async_trait]
+pub trait Deltas: Send {
+    /// Takes the next piece. Nothing more is read from the provider until this is done, so whoever is slow slows the
+    /// model down and nothing piles up.
+    async fn take(&mut self, delta: &str);
+}
 
 /// Something that answers a conversation.
 #[async_trait]
 pub trait ChatModel: Send + Sync {
     /// Asks the model and waits for its whole answer, at the latest until `deadline`.
     ///
-    /// `on_delta` gets each piece of text when it arrives, in order; together they are [`ChatOutcome::text`]. It is
-    /// never called for a try that is repeated. Dropping the future ends the request.
+    /// `deltas` gets each piece of text when it arrives, in order; together they are [`ChatOutcome::text`]. It gets nothing of
+    /// a try that is repeated. Dropping the future ends the request.
     async fn chat(
         &self,
         request: &ChatRequest,
         deadline: Instant,
-        on_delta: OnDelta<'_>,
+        deltas: &mut dyn Deltas,
     ) -> Result<ChatOutcome, ChatError>;
 }
 
@@ -76,7 +86,7 @@ pub struct ToolSpec {
 }
 
 /// A call that the model made.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
     /// Ties the observation to the call; unique within an answer.
     pub id: String,
@@ -84,6 +94,9 @@ pub struct ToolCall {
     pub name: String,
     /// The arguments as the model wrote them: meant to be a JSON object, not checked.
     pub arguments: String,
+    /// Opaque: what the provider wants to see again beside this call when it is sent back in a later request of the same
+    /// conversation. Some models reject the conversation without it.
+    pub signature: Option<String>,
 }
 
 impl ToolCall {
@@ -91,9 +104,18 @@ impl ToolCall {
     /// without parameters.
     pub fn parse_arguments(&self) -> Result<Value, serde_json::Error> {
         if self.arguments.trim().is_empty() {
-            return Ok(Value::Object(serde_json::Map::new()));
+            return Ok(Value::Object(Map::new()));
         }
         serde_json::from_str(&self.arguments)
+    }
+
+    /// The arguments as the JSON object that every provider requires where a call is sent back. What is no object is
+    /// put into one as text, so that the model sees again what it wrote.
+    fn arguments_object(&self) -> Map<String, Value> {
+        match self.parse_arguments() {
+            Ok(Value::Object(arguments)) => arguments,
+            _ => Map::from_iter([("arguments".to_owned(), Value::String(self.arguments.clone()))]),
+        }
     }
 }
 
@@ -108,10 +130,13 @@ pub struct ChatRequest {
     pub max_tokens: Option<u32>,
     /// The tools on offer; none are if empty.
     pub tools: Vec<ToolSpec>,
+    /// The answer ends before any of these texts. Sent to the provider, and cut off again by the caller: not every provider
+    /// keeps to it.
+    pub stop: Vec<String>,
 }
 
 /// What a model answered.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChatOutcome {
     /// The whole text; may be empty.
     pub text: String,
@@ -126,7 +151,7 @@ pub struct ChatOutcome {
 }
 
 /// Why an answer ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FinishReason {
     /// The model was done.
     Stop,
@@ -141,7 +166,7 @@ pub enum FinishReason {
 }
 
 /// Tokens spent on an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// Tokens read.
     pub input_tokens: u64,
@@ -152,7 +177,7 @@ pub struct Usage {
 }
 
 /// Where token counts come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum UsageSource {
     /// The provider reported them.
     Provider,

@@ -6,10 +6,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use genai::adapter::AdapterKind;
-
 /// A model provider, by the label that users write.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub enum Provider {
     /// OpenAI's chat completions.
     OpenAiChat,
@@ -33,14 +31,6 @@ pub enum Provider {
     OpenAiCompatible,
     /// No model: the answer is made of the best passages.
     Extractive,
-}
-
-/// How a provider is reached.
-pub(super) struct Route {
-    /// The adapter that builds requests and reads answers.
-    pub(super) adapter: AdapterKind,
-    /// Where requests go if the agent names no base URL.
-    pub(super) default_base: Option<&'static str>,
 }
 
 impl Provider {
@@ -76,21 +66,17 @@ impl Provider {
         }
     }
 
-    /// The route to the provider; `None` if this build cannot reach it (or, for `extractive`, need not).
-    pub(super) const fn route(self) -> Option<Route> {
-        let (adapter, default_base) = match self {
-            Self::OpenAiChat | Self::OpenAi => (AdapterKind::OpenAI, Some("https://api.openai.com/v1/")),
-            Self::Mistral => (AdapterKind::Mistral, Some("https://api.mistral.ai/v1/")),
-            Self::Groq => (AdapterKind::Groq, Some("https://api.groq.com/openai/v1/")),
-            Self::OpenAiCompatible => (AdapterKind::OpenAI, None),
-            Self::Anthropic
-            | Self::Gemini
-            | Self::Cohere
-            | Self::AzureOpenAi
-            | Self::Ollama
-            | Self::Extractive => return None,
-        };
-        Some(Route { adapter, default_base })
+    /// The provider's public address; none where every user or operator has one of their own.
+    pub(super) const fn default_base(self) -> Option<&'static str> {
+        match self {
+            Self::OpenAiChat | Self::OpenAi => Some("https://api.openai.com/v1"),
+            Self::Anthropic => Some("https://api.anthropic.com/v1"),
+            Self::Gemini => Some("https://generativelanguage.googleapis.com/v1beta"),
+            Self::Mistral => Some("https://api.mistral.ai/v1"),
+            Self::Groq => Some("https://api.groq.com/openai/v1"),
+            Self::Cohere => Some("https://api.cohere.com/v2"),
+            Self::AzureOpenAi | Self::Ollama | Self::OpenAiCompatible | Self::Extractive => None,
+        }
     }
 }
 

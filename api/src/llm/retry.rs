@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::DateTime;
 use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 
-use super::ChatErrorKind;
+use super::{ChatErrorKind, rejection::Setting};
 
 /// Requests that one call may send in all.
 pub(super) const MAX_ATTEMPTS: u32 = 3;
@@ -22,6 +22,8 @@ pub(super) struct Failure {
     pub(super) retry_after: Option<Duration>,
     /// The same request may work in a moment, and nothing of this try was passed on.
     pub(super) retryable: bool,
+    /// The request was rejected for a setting without which it may work.
+    pub(super) refused: Option<Setting>,
 }
 
 impl Failure {
@@ -31,15 +33,30 @@ impl Failure {
             kind,
             ChatErrorKind::RateLimited { .. }
                 | ChatErrorKind::Connect
-                | ChatErrorKind::Upstream { status: Some(500..=599) }
+                | ChatErrorKind::Upstream { status: Some(425 | 500..=599) }
         );
-        Self { kind, retry_after: None, retryable }
+        Self { kind, retry_after: None, retryable, refused: None }
     }
 
-    /// An HTTP answer whose status is no success.
-    pub(super) fn from_response(status: u16, headers: &HeaderMap) -> Self {
-        let retry_after = retry_after(headers);
-        Self { retry_after, ..Self::new(ChatErrorKind::from_status(status, retry_after)) }
+    /// An unsuccessful status, of a response or of an event that names one.
+    pub(super) const fn from_status(status: u16) -> Self {
+        let failure = Self::new(ChatErrorKind::from_status(status, None));
+        // 408 says that the provider gave up waiting, which is no deadline of ours.
+        Self { retryable: failure.retryable || status == 408, ..failure }
+    }
+
+    /// A wait of ours that ended; worth another try unless the deadline ended it.
+    pub(super) const fn timed_out(retryable: bool) -> Self {
+        Self { kind: ChatErrorKind::Timeout, retry_after: None, retryable, refused: None }
+    }
+
+    /// The same with the wait that the provider asked for.
+    pub(super) fn after(self, wait: Option<Duration>) -> Self {
+        let kind = match self.kind {
+            ChatErrorKind::RateLimited { .. } => ChatErrorKind::RateLimited { retry_after: wait },
+            kind => kind,
+        };
+        Self { kind, retry_after: wait, ..self }
     }
 
     /// The pause before the next try, when `attempts` requests have failed: what the provider asked for, if it asked,
@@ -53,7 +70,7 @@ impl Failure {
 
 /// The wait that an answer's headers ask for. A date is read against the answer's own `Date`, so that the two clocks
 /// need not agree.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     if let Some(millis) = text("retry-after-ms").and_then(|value| value.parse().ok()) {
         return Some(Duration::from_millis(millis));

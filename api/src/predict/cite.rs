@@ -1,8 +1,8 @@
 //! Citations: the `[n]` markers of an answer, checked against the passages that the model was given.
 //!
-//! Markers that name no passage are taken out of the answer; of the others, what they claim to quote is looked up in
-//! the passage itself, so that a reader can tell what the source says from what the model says it says. Code and
-//! links are left alone: `[1]` is an index there, or a label.
+//! What a marker claims to quote is looked up in the passage itself, so that a reader can tell what the source says from
+//! what the model says it says. Markers that name no passage count for nothing. Code and links are left alone: `[1]` is
+//! an index there, or a label.
 
 mod markdown;
 mod markers;
@@ -11,7 +11,11 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use self::markdown::code_spans;
-use self::markers::{Marker, Passages, markers, without_unknown};
+use self::markers::{Marker, Passages, markers};
+pub(super) use self::{
+    markdown::is_label,
+    markers::{MAX_MARKER_CHARACTERS, may_stand_in_marker, read_numbers, written_markers},
+};
 use super::quote::{QuotedSpan, is_unspaced, quoted_spans, verify_quote};
 
 /// A numbered passage that the model was given.
@@ -37,15 +41,6 @@ pub struct Cited {
     pub range: Option<Range<usize>>,
 }
 
-/// An answer whose every marker names a passage.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CitedAnswer {
-    /// The answer without unknown numbers, otherwise as the model wrote it.
-    pub text: String,
-    /// The citations by first use, unique by number and quote.
-    pub citations: Vec<Cited>,
-}
-
 /// Finds the sentence of a passage that supports a claim best: `(claim, passage)` to bytes of the passage.
 pub type BestSentence<'a> = &'a dyn Fn(&str, &str) -> Option<Range<usize>>;
 
@@ -63,16 +58,16 @@ const MAX_QUOTE_BYTES: usize = 10_000;
 const MAX_CLAIM_BYTES: usize = 2_000;
 
 /// The most citations that are worked out, and the most places in the answer at which they are: whatever a model
-/// writes when it runs in circles, or on a document's behalf, costs no more than this. The markers after that are
-/// only checked for unknown numbers.
+/// writes when it runs in circles, or on a document's behalf, costs no more than this. The markers after that
+/// cite nothing.
 const MAX_LOOKS: usize = 200;
 const MAX_PLACES: usize = 1_000;
 
-/// Checks the markers of an answer against the passages.
+/// Checks the markers of an answer against the passages. Gives the citations by first use, unique by number and quote.
 ///
 /// Takes time in proportion to the answer, and at most [`MAX_LOOKS`] looks into a passage: for answers of untrusted
 /// length this is work for a blocking thread.
-pub fn cite(answer: &str, sources: &[Source<'_>], best_sentence: BestSentence<'_>) -> CitedAnswer {
+pub fn cite(answer: &str, sources: &[Source<'_>], best_sentence: BestSentence<'_>) -> Vec<Cited> {
     let code = code_spans(answer);
     let is_code = |at: usize| {
         let after = code.partition_point(|span| span.start <= at);
@@ -113,7 +108,7 @@ pub fn cite(answer: &str, sources: &[Source<'_>], best_sentence: BestSentence<'_
             break;
         }
     }
-    CitedAnswer { text: without_unknown(answer, &markers, &passages), citations: looks.citations }
+    looks.citations
 }
 
 /// What a marker stands for.

@@ -5,10 +5,13 @@ use std::fmt::Write;
 use lectern_shared::{
     compute::Compute,
     index::lexical::{best_sentence, covered_terms},
-    search::Passage,
 };
 
-use super::{Composed, cite::Cited, quote::verify_quote, retrieve::NumberedSource};
+use super::{
+    cite::Cited,
+    quote::verify_quote,
+    sources::{FoundPart, Source},
+};
 use crate::error::ApiError;
 
 /// Passages that are quoted.
@@ -18,18 +21,28 @@ const THRESHOLD: f32 = 0.34;
 /// A passage that holds much less of the question than the best one adds nothing.
 const OF_BEST: f32 = 0.6;
 
+/// An answer that is made of quotations.
+pub(super) struct Composed {
+    /// The text.
+    pub(super) text: String,
+    /// Why it ended.
+    pub(super) finish_reason: &'static str,
+    /// What it quotes.
+    pub(super) citations: Vec<Cited>,
+}
+
 /// Composes an answer from the passages.
 pub(super) async fn compose(
     compute: &Compute,
     question: String,
-    sources: Vec<NumberedSource>,
+    sources: Vec<Source>,
 ) -> Result<Composed, ApiError> {
     Ok(compute.run(move || quote_best(&question, &sources)).await?)
 }
 
-fn quote_best(question: &str, sources: &[NumberedSource]) -> Composed {
+fn quote_best(question: &str, sources: &[Source]) -> Composed {
     let covered: Vec<f32> =
-        sources.iter().map(|source| covered_terms(question, &source.excerpt.text)).collect();
+        sources.iter().map(|source| covered_terms(question, &source.found.text)).collect();
     let best = covered.iter().copied().fold(0.0, f32::max);
     let needed = THRESHOLD.max(best * OF_BEST);
     let mut citations: Vec<Cited> = Vec::new();
@@ -38,7 +51,7 @@ fn quote_best(question: &str, sources: &[NumberedSource]) -> Composed {
         if *covered < needed || citations.len() == QUOTED {
             continue;
         }
-        let passage = &source.excerpt.text;
+        let passage = &source.found.text;
         let Some(range) = best_sentence(question, passage) else { continue };
         let quote =
             passage.get(range.clone()).unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
@@ -48,20 +61,20 @@ fn quote_best(question: &str, sources: &[NumberedSource]) -> Composed {
         }
         let found = verify_quote(&quote, passage);
         // Writing to a string cannot fail.
-        let passage = source.excerpt.part(found.as_ref());
-        let _ = write!(text, "\n\n“{quote}” [{}] ({})", source.n, origin(passage));
+        let origin = source.part(found.as_ref()).map(origin).unwrap_or_default();
+        let _ = write!(text, "\n\n“{quote}” [{}] ({origin})", source.n);
         citations.push(Cited { n: source.n, verified: found.is_some(), range: found, quote });
     }
     if citations.is_empty() {
         let text = "Nothing in the linked documents answers this question.".to_owned();
-        return Composed { text, finish_reason: "declined", citations, usage: None };
+        return Composed { text, finish_reason: "declined", citations };
     }
-    Composed { text, finish_reason: "extractive", citations, usage: None }
+    Composed { text, finish_reason: "extractive", citations }
 }
 
 /// The document's name and the place in it, for people.
-fn origin(passage: &Passage) -> String {
-    let place = &passage.chunk.place.0;
+fn origin(passage: &FoundPart) -> String {
+    let place = &passage.place;
     let name = &passage.document_name;
     match (place.page, place.page_end) {
         (Some(first), Some(last)) if first < last => format!("{name}, pages {first}–{last}"),

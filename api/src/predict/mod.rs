@@ -1,114 +1,278 @@
-//! One run of an agent: retrieve for the question → ask the model, or quote the passages → verify citations → keep the
-//! trace. The predict endpoint calls [`run`]; it calls the search, the model and the store.
+//! One run of an agent: retrieve for the question → loop with the model and its tools → verify citations → keep both turns and
+//! the trace. The predict endpoint calls [`start`] and reads the events; a run calls the search, the model, the tools and the
+//! store.
 
+mod cached;
 mod chat;
 pub mod cite;
+mod event;
 mod extractive;
+mod filter;
+mod instructions;
 pub(crate) mod link;
+mod markers;
+mod memory;
+mod nested;
+mod outside;
+mod prepare;
 pub mod quote;
-mod retrieve;
+mod react;
+mod react_text;
+mod redact;
+mod run;
+mod setup;
+mod sources;
+pub(crate) mod sse;
 pub(crate) mod trace;
 
+use std::{collections::VecDeque, time::Duration};
+
 use lectern_shared::{
-    db::{self, traces::StoredTrace},
-    ids::TraceId,
+    db::{self, Json, traces::StoredTrace},
     model::agent::Agent,
     runtime::Runtime,
 };
-use serde_json::Value;
+use serde_json::{Map, Value, json};
+use tokio::{sync::mpsc, task::AbortHandle, time::Instant};
 
-use crate::{
-    error::ApiError,
-    llm::{Provider, Usage},
-    predict::{cite::Cited, retrieve::NumberedSource, trace::Trace},
+pub(crate) use self::event::Event;
+use self::{
+    event::{Emitter, WAITING},
+    outside::{Live, Outside},
+    prepare::{Bounds, Checked},
+    run::{Done, Run},
+    setup::{RECORD_VERSION, Record, Setup},
 };
+use crate::{error::ApiError, tools::Toolbox};
 
 /// What an agent is asked.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Question {
     /// The question.
     pub(crate) text: String,
+    /// Values for the agent's prompt.
+    pub(crate) variables: Map<String, Value>,
     /// The conversation that it belongs to.
     pub(crate) session: Option<String>,
+    /// How old an answer may be that is given again.
+    pub(crate) cache_ttl: Duration,
 }
 
-/// What an agent answers.
-#[derive(Clone, Debug)]
-pub(crate) struct Answer {
-    /// The answer, with `[n]` where it cites.
-    pub(crate) text: String,
-    /// How it came about.
-    pub(crate) trace: Value,
+impl Question {
+    /// A question by itself.
+    pub(crate) fn new(text: String) -> Self {
+        Self { text, ..Self::default() }
+    }
 }
 
-/// An answer before it is written down.
-struct Composed {
-    text: String,
-    finish_reason: &'static str,
-    citations: Vec<Cited>,
-    usage: Option<Usage>,
+/// A run that goes on. It ends when this is dropped, wherever it is.
+pub(crate) struct Running {
+    events: mpsc::Receiver<Event>,
+    task: AbortHandle,
+    ended: bool,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Running {
+    /// The next event; none after the last one.
+    pub(crate) async fn next(&mut self) -> Option<Event> {
+        if self.ended {
+            return None;
+        }
+        let event = self.events.recv().await.unwrap_or_else(|| {
+            tracing::error!("a run ended without its last event");
+            Event::Failed(ApiError::internal())
+        });
+        self.ended = event.is_last();
+        Some(event)
+    }
+
+    /// Waits for the end, and passes over what happens before.
+    pub(crate) async fn finish(mut self) -> Result<(String, Value), ApiError> {
+        loop {
+            match self.next().await {
+                Some(Event::End { answer, trace }) => return Ok((answer, trace)),
+                Some(Event::Failed(error)) => return Err(error),
+                Some(_) => {}
+                None => return Err(ApiError::internal()),
+            }
+        }
+    }
+
+    fn spawn<F: Future<Output = ()> + Send + 'static>(run: impl FnOnce(mpsc::Sender<Event>) -> F) -> Self {
+        let (sender, events) = mpsc::channel(WAITING);
+        let task = tokio::spawn(run(sender)).abort_handle();
+        Self { events, task, ended: false }
+    }
 }
 
 /// Asks an agent.
-pub(crate) async fn run(runtime: &Runtime, agent: &Agent, question: &Question) -> Result<Answer, ApiError> {
-    let mut trace = Trace::begin(TraceId::generate());
-    let provider: Provider = agent.llm.0.provider.parse().map_err(|_| {
-        let message = "The agent's provider is not known to this version of the service.";
-        ApiError::new(axum::http::StatusCode::BAD_GATEWAY, "provider_not_available", message)
+///
+/// # Errors
+/// What is wrong with the question, or with the agent, as far as that is known before anything is asked. Everything later is
+/// an event.
+pub(crate) async fn start(
+    runtime: &Runtime,
+    toolbox: &Toolbox,
+    agent: Agent,
+    question: Question,
+) -> Result<Running, ApiError> {
+    let checked = prepare::check(runtime, agent.clone(), &question).await?;
+    let key = cached::key(runtime, &agent, &question).await?;
+    if let Some(key) = &key
+        && let Some(record) = cached::find(runtime, &agent, key, question.cache_ttl).await?
+    {
+        return Ok(repeat(runtime, record));
+    }
+    let (runtime, toolbox) = (runtime.clone(), toolbox.clone());
+    Ok(Running::spawn(move |events| async move {
+        let asked = Asked { agent, question, key };
+        let last = match drive(&runtime, &toolbox, checked, &asked, &events).await {
+            Ok(last) => last,
+            Err(error) => Event::Failed(error),
+        };
+        // Nobody may be listening any more.
+        let _ = events.send(last).await;
+    }))
+}
+
+/// Runs again what a record tells, without asking anything outside; the events are the same.
+fn repeat(runtime: &Runtime, record: Record) -> Running {
+    let compute = runtime.compute.clone();
+    Running::spawn(move |events| async move {
+        let Record { setup, entries, duration_ms, .. } = record;
+        let outside = Outside::Recorded(VecDeque::from(entries));
+        let run = Run::new(&setup, outside, compute, Emitter::new(Some(events.clone())));
+        let done = run.finish().await;
+        let trace = trace::trace(&setup, &done, duration_ms);
+        let _ = events.send(last(done, trace)).await;
+    })
+}
+
+/// Runs a stored trace again.
+///
+/// # Errors
+/// When there is no such trace, or it was cut to be kept.
+pub(crate) fn replay(
+    runtime: &Runtime,
+    trace: &StoredTrace,
+    record: Option<Json<Value>>,
+) -> Result<Running, ApiError> {
+    let refused = |why: &str| ApiError::conflict(why);
+    let record = record
+        .filter(|_| trace.complete)
+        .ok_or_else(|| refused("This trace was too large to be kept whole, so it cannot be run again."))?;
+    let record = read(record).ok_or_else(|| {
+        refused("This trace was recorded by another version of the service and cannot be repeated.")
     })?;
-    let sources = retrieve::retrieve(runtime, agent, &question.text, &mut trace).await?;
-    let composed = match provider {
-        Provider::Extractive => {
-            extractive::compose(&runtime.compute, question.text.clone(), sources.clone()).await?
-        }
-        Provider::OpenAiChat
-        | Provider::OpenAi
-        | Provider::Anthropic
-        | Provider::Gemini
-        | Provider::Mistral
-        | Provider::Groq
-        | Provider::Cohere
-        | Provider::AzureOpenAi
-        | Provider::Ollama
-        | Provider::OpenAiCompatible => {
-            chat::compose(runtime, agent, provider, &question.text, &sources, &mut trace).await?
-        }
-    };
-    let body = trace.finish(agent, &composed, &sources);
-    keep(runtime, agent, question, &body).await;
-    Ok(Answer { text: composed.text, trace: body })
+    Ok(repeat(runtime, record))
+}
+
+/// A stored record, if this version understands it.
+fn read(record: Json<Value>) -> Option<Record> {
+    let is_known = record.0.get("version").and_then(Value::as_u64) == Some(u64::from(RECORD_VERSION));
+    let read = is_known.then(|| serde_json::from_value::<Record>(record.0)).transpose();
+    read.inspect_err(|error| tracing::error!(%error, "the record of a trace cannot be read")).ok().flatten()
+}
+
+/// What was asked, for the store.
+struct Asked {
+    agent: Agent,
+    question: Question,
+    /// The answer may be given again to whoever asks what this stands for.
+    key: Option<[u8; 32]>,
+}
+
+async fn drive(
+    runtime: &Runtime,
+    toolbox: &Toolbox,
+    checked: Checked,
+    asked: &Asked,
+    events: &mpsc::Sender<Event>,
+) -> Result<Event, ApiError> {
+    let Asked { agent, question, .. } = asked;
+    let started = Instant::now();
+    let bounds = Bounds { limits: None, started, deadline: None, chain: vec![agent.id] };
+    let (setup, live) = prepare::prepare(runtime, toolbox, checked, question, bounds).await?;
+    let done = go(&setup, &live, events).await;
+    let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let body = trace::trace(&setup, &done, duration_ms);
+    keep(runtime, asked, &setup, &done, &body, duration_ms).await;
+    Ok(last(done, body))
+}
+
+async fn go(setup: &Setup, live: &Live, events: &mpsc::Sender<Event>) -> Done {
+    let emitter = Emitter::new(Some(events.clone()));
+    Run::new(setup, Outside::Live(live), live.runtime.compute.clone(), emitter).finish().await
+}
+
+fn last(done: Done, trace: Value) -> Event {
+    match done.outcome {
+        Ok(ended) => Event::End { answer: ended.answer, trace },
+        Err(error) => Event::Failed(error),
+    }
 }
 
 /// The largest trace that is kept whole, in bytes.
 const LARGEST_TRACE: usize = 1 << 20;
+/// The largest record, in bytes: what the trace says, and what it leaves out.
+const LARGEST_RECORD: usize = 2 << 20;
 
-/// Stores the trace. The answer is right without it, so a store that is away costs the record, not the answer.
-async fn keep(runtime: &Runtime, agent: &Agent, question: &Question, body: &Value) {
-    let Some(id) = body.get("id").and_then(Value::as_str).and_then(|id| id.parse::<TraceId>().ok()) else {
-        return;
-    };
-    let complete = body.to_string().len() <= LARGEST_TRACE;
+/// Stores the trace, and both turns if the session is remembered. The answer is right without it, so a store that is away costs
+/// the record, not the answer.
+async fn keep(runtime: &Runtime, asked: &Asked, setup: &Setup, done: &Done, body: &Value, duration_ms: u64) {
+    let Asked { agent, question, key } = asked;
+    let record =
+        Record { version: RECORD_VERSION, setup: setup.clone(), entries: done.entries.clone(), duration_ms };
+    let record = json!(record);
+    let complete = is_at_most(body, LARGEST_TRACE) && is_at_most(&record, LARGEST_RECORD);
     let kept = if complete { body.clone() } else { trace::shortened(body.clone(), LARGEST_TRACE) };
     let now = runtime.clock.now();
     let stored = StoredTrace {
-        id,
+        id: setup.trace,
         agent_id: agent.id,
         session: question.session.clone(),
         created_at: now,
         complete,
-        body: db::Json(kept),
+        body: Json(kept),
     };
+    let record = complete.then_some(Json(record));
     let written = async {
         let mut tx = runtime.db.begin().await?;
-        db::traces::insert(&mut tx, agent.user_id, &stored, now.plus(runtime.settings.trace_ttl)).await?;
+        let expires = now.plus(runtime.settings.trace_ttl);
+        db::traces::insert(&mut tx, agent.user_id, &stored, record.as_ref(), expires).await?;
+        if let Ok(ended) = &done.outcome {
+            if let Some(session) = question.session.as_ref().filter(|_| agent.has_memory) {
+                memory::remember(runtime, &mut tx, agent, session, &question.text, &ended.answer).await?;
+            }
+            if let Some(key) = key.as_ref().filter(|_| complete && cached::is_worth_it(ended.finish_reason)) {
+                db::cached_answers::put(&mut tx, agent.user_id, key, setup.trace, now).await?;
+            }
+        }
         tx.commit().await
     };
     if let Err(error) = written.await {
-        tracing::error!(%error, trace = %id, "the trace of an answer could not be kept");
+        tracing::error!(%error, trace = %setup.trace, "the trace of an answer could not be kept");
     }
 }
 
-/// Where a citation's passage is among the sources.
-fn source_of<'a>(sources: &'a [NumberedSource], cited: &Cited) -> Option<&'a NumberedSource> {
-    sources.iter().find(|source| source.n == cited.n)
+/// Whether a value has at most so many bytes as JSON.
+fn is_at_most(value: &Value, bytes: usize) -> bool {
+    struct Count(usize);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 = self.0.checked_sub(bytes.len()).ok_or(std::io::ErrorKind::FileTooLarge)?;
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    serde_json::to_writer(Count(bytes), value).is_ok()
 }

@@ -1,17 +1,19 @@
 //! What a run did, step by step, as its caller sees it and as it is kept.
 
-use std::time::{Duration, Instant};
-
 use lectern_shared::{
     ids::{ChunkId, DocumentId, TraceId},
-    model::{agent::Agent, place::Place},
+    model::place::Place,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::{Composed, cite::Cited, link, retrieve::NumberedSource, source_of};
-use crate::llm::{Usage, UsageSource};
+use super::{
+    cite::Cited,
+    run::Done,
+    setup::{Setup, Span, Spent},
+    sources::Source,
+};
 
 /// How an answer came about.
 #[derive(Serialize, ToSchema)]
@@ -23,9 +25,11 @@ pub(crate) struct TraceView {
     id: TraceId,
     /// The answer, with `[n]` where it cites.
     output: String,
-    /// Why the answer ended: `stop` (the model was done), `length` (it was cut at the model's limit), `extractive` (quoted
-    /// from the documents without a model), `declined` (nothing in the documents answers), or another word that later
-    /// versions explain.
+    /// Why the answer ended: `stop` (the model was done), `length` (it was cut at the model's limit), `max_iterations`,
+    /// `max_time`, `max_tokens`, `max_cost` (a limit of the run was reached; the answer is what there was), `unformatted` (a
+    /// REACT model did not keep to its format, and what it wrote is the answer), `return_direct` (a tool's result is the
+    /// answer), `extractive` (quoted from the documents without a model), `declined` (nothing in the documents answers), or
+    /// `error` (there is no answer; only in stored traces).
     #[schema(value_type = String)]
     finish_reason: &'static str,
     /// How long the run took, in milliseconds.
@@ -50,10 +54,10 @@ struct TraceLlm {
 }
 
 /// Tokens that were used.
-#[derive(Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Usage)]
 #[serde(rename_all = "camelCase")]
-struct UsageView {
+pub(super) struct UsageView {
     /// Tokens that the model read.
     input_tokens: u64,
     /// Tokens that the model wrote.
@@ -67,39 +71,39 @@ struct UsageView {
 }
 
 /// One step of a run.
-#[derive(Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = TraceStep)]
 #[serde(rename_all = "camelCase")]
-struct StepView {
+pub(super) struct StepView {
     /// `retrieval` (a search of the linked documents), `chat` (a question to the model) or `tool` (the call of a tool).
     #[schema(value_type = String)]
-    kind: &'static str,
+    pub(super) kind: &'static str,
     /// What was done: the search, the model or the tool by its name.
-    action: String,
+    pub(super) action: String,
     /// What it was given; null in a trace that was cut to be kept.
     #[schema(value_type = Value)]
-    input: Value,
+    pub(super) input: Value,
     /// What the model said around the step; null when it said nothing.
     #[schema(required = true)]
-    log: Option<String>,
+    pub(super) log: Option<String>,
     /// What came of it; null for a retrieval, whose result is in `documents`.
     #[schema(value_type = Value)]
-    observation: Value,
+    pub(super) observation: Value,
     /// When it began, in milliseconds from the beginning of the run.
-    started_ms: u64,
+    pub(super) started_ms: u64,
     /// How long it took, in milliseconds.
-    duration_ms: u64,
+    pub(super) duration_ms: u64,
     /// How often it was tried.
-    attempts: u32,
+    pub(super) attempts: u32,
     /// The model's tokens; null for steps without a model.
     #[schema(value_type = Option<UsageView>, required = true)]
-    usage: Option<UsageView>,
+    pub(super) usage: Option<UsageView>,
     /// Why it failed; null when it did not.
     #[schema(required = true)]
-    error: Option<String>,
+    pub(super) error: Option<String>,
     /// The passages that a retrieval found, best first.
     #[schema(value_type = Vec<RetrievedPassage>)]
-    documents: Vec<Value>,
+    pub(super) documents: Vec<Value>,
 }
 
 /// A passage that a retrieval found.
@@ -126,10 +130,10 @@ struct RetrievedPassage {
 }
 
 /// A source of the answer.
-#[derive(Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Citation)]
 #[serde(rename_all = "camelCase")]
-struct CitationView {
+pub(super) struct CitationView {
     /// The number in the answer's `[n]`.
     n: usize,
     /// The document.
@@ -185,107 +189,73 @@ pub(crate) struct PlaceView {
     char_end: u64,
 }
 
-/// The trace of a run that goes on.
-pub(super) struct Trace {
-    id: TraceId,
-    started: Instant,
-    steps: Vec<StepView>,
-}
-
-/// A step that goes on.
-pub(super) struct Step {
-    kind: &'static str,
-    action: String,
-    input: Value,
-    started: Instant,
-    pub(super) observation: Value,
-    pub(super) attempts: u32,
-    pub(super) usage: Option<Usage>,
-    pub(super) documents: Vec<Value>,
-}
-
-impl Step {
-    pub(super) fn begin(kind: &'static str, action: &str, input: Value) -> Self {
+impl StepView {
+    /// A step that has been made, and of which nothing else is known yet.
+    pub(super) fn new(kind: &'static str, action: &str, input: Value, span: Span) -> Self {
         Self {
             kind,
             action: action.to_owned(),
             input,
-            started: Instant::now(),
+            log: None,
             observation: Value::Null,
+            started_ms: span.started_ms,
+            duration_ms: span.duration_ms,
             attempts: 1,
             usage: None,
+            error: None,
             documents: Vec::new(),
         }
     }
-
-    pub(super) fn end(self, trace: &mut Trace) {
-        trace.steps.push(StepView {
-            kind: self.kind,
-            action: self.action,
-            input: self.input,
-            log: None,
-            observation: self.observation,
-            started_ms: milliseconds(self.started.duration_since(trace.started)),
-            duration_ms: milliseconds(self.started.elapsed()),
-            attempts: self.attempts,
-            usage: self.usage.map(UsageView::from),
-            error: None,
-            documents: self.documents,
-        });
-    }
 }
 
-impl Trace {
-    pub(super) fn begin(id: TraceId) -> Self {
-        Self { id, started: Instant::now(), steps: Vec::new() }
-    }
+/// The trace of a run that has ended, with the answer or without.
+pub(super) fn trace(setup: &Setup, done: &Done, duration_ms: u64) -> Value {
+    let (output, finish_reason, citations) = match &done.outcome {
+        Ok(ended) => (ended.answer.clone(), ended.finish_reason, ended.citations.clone()),
+        Err(_) => (String::new(), "error", Vec::new()),
+    };
+    json!(TraceView {
+        id: setup.trace,
+        output,
+        finish_reason,
+        duration_ms,
+        llm: TraceLlm { model: setup.model.clone(), provider: setup.provider.clone() },
+        usage: UsageView::of(&done.spent),
+        steps: done.steps.clone(),
+        citations,
+    })
+}
 
-    pub(super) fn finish(self, agent: &Agent, composed: &Composed, sources: &[NumberedSource]) -> Value {
-        let llm = &agent.llm.0;
-        let none = UsageView { input_tokens: 0, output_tokens: 0, cost: None, source: "none" };
-        let cited = |cited: &Cited| Some(CitationView::new(source_of(sources, cited)?, cited));
-        json!(TraceView {
-            id: self.id,
-            output: composed.text.clone(),
-            finish_reason: composed.finish_reason,
-            duration_ms: milliseconds(self.started.elapsed()),
-            llm: TraceLlm { model: llm.model.clone(), provider: llm.provider.clone() },
-            usage: composed.usage.map_or(none, UsageView::from),
-            steps: self.steps,
-            citations: composed.citations.iter().filter_map(cited).collect(),
+impl CitationView {
+    pub(super) fn new(source: &Source, cited: &Cited) -> Option<Self> {
+        let passage = source.part(cited.range.as_ref())?;
+        Some(Self {
+            n: source.n,
+            document_id: passage.document_id,
+            document_name: passage.document_name.clone(),
+            chunk_id: passage.chunk_id,
+            place: passage.place.clone(),
+            url: passage.url.clone(),
+            quote: cited.quote.clone(),
+            verified: cited.verified,
         })
     }
 }
 
-impl CitationView {
-    fn new(source: &NumberedSource, cited: &Cited) -> Self {
-        let passage = source.excerpt.part(cited.range.as_ref());
-        let chunk = &passage.chunk;
+impl UsageView {
+    pub(super) fn of(spent: &Spent) -> Self {
+        let source = match (spent.steps, spent.estimated) {
+            (0, _) => "none",
+            (_, true) => "estimated",
+            (_, false) => "provider",
+        };
         Self {
-            n: source.n,
-            document_id: chunk.document_id,
-            document_name: passage.document_name.clone(),
-            chunk_id: chunk.chunk_id,
-            place: chunk.place.0.clone(),
-            url: link::to(passage),
-            quote: cited.quote.clone(),
-            verified: cited.verified,
+            input_tokens: spent.input_tokens,
+            output_tokens: spent.output_tokens,
+            cost: spent.known_cost(),
+            source,
         }
     }
-}
-
-impl From<Usage> for UsageView {
-    fn from(usage: Usage) -> Self {
-        let source = match usage.source {
-            UsageSource::Provider => "provider",
-            UsageSource::Estimated => "estimated",
-        };
-        Self { input_tokens: usage.input_tokens, output_tokens: usage.output_tokens, cost: None, source }
-    }
-}
-
-fn milliseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// A trace, for the documentation.
@@ -374,18 +344,13 @@ pub(super) fn shortened(mut trace: Value, largest: usize) -> Value {
 mod tests {
     use std::collections::BTreeSet;
 
-    use lectern_shared::{
-        db::Json,
-        ids::GenerationId,
-        model::document::{Chunk, DocumentType},
-        search::{Excerpt, Passage},
-    };
     use utoipa::{
         PartialSchema,
         openapi::{RefOr, Schema},
     };
 
     use super::*;
+    use crate::predict::sources::{Found, Sources};
 
     fn properties<T: PartialSchema>() -> BTreeSet<String> {
         let RefOr::T(Schema::Object(schema)) = T::schema() else { panic!("no object") };
@@ -413,27 +378,10 @@ mod tests {
     #[test]
     fn what_writes_itself_is_described_with_the_fields_that_it_has() {
         assert_eq!(keys(&json!(place())), properties::<PlaceView>());
+        let mut sources = Sources::default();
         let document = DocumentId::generate();
-        let chunk = Chunk {
-            ordinal: 0,
-            chunk_id: ChunkId::derive(document, 0, "text", "{}"),
-            document_id: document,
-            tokens: 1,
-            place: Json(place()),
-            text: "text".to_owned(),
-        };
-        let passage = Passage {
-            document_name: "name".to_owned(),
-            document_type: DocumentType::Txt,
-            document_url: String::new(),
-            chunk,
-            generation: GenerationId::generate(),
-            score: 1.0,
-            lexical: None,
-            dense: None,
-            also_in: Vec::new(),
-        };
-        let described = NumberedSource { n: 1, excerpt: Excerpt::of(passage) }.describe();
+        let numbers = sources.add(vec![Found::whole(document, "name", place(), "text")]);
+        let described = sources.describe(&numbers);
         assert_eq!(keys(&described[0]), properties::<RetrievedPassage>());
     }
 

@@ -1,26 +1,32 @@
 //! Asking an agent.
 
+mod stream;
+
+use std::time::Duration;
+
 use axum::{
-    Json,
+    Extension, Json,
     extract::State,
     response::{IntoResponse, Response},
 };
-use lectern_shared::{db, ids::AgentId, runtime::Runtime};
+use lectern_shared::{db, ids::AgentId, runtime::Runtime, shutdown::Shutdown};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
+pub(super) use self::stream::{Format, streamed};
 use crate::{
     auth::TokenCaller,
     error::ApiError,
     extract::{Fields, FromFields, PathId, Valid},
     predict::{
-        self, Question,
+        self, Question, Running,
         trace::{self, TraceView},
     },
     response::Answer,
     state::AppState,
+    tools::Toolbox,
 };
 
 pub(crate) fn router() -> OpenApiRouter<AppState> {
@@ -31,19 +37,28 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
 const QUESTION: usize = 100_000;
 /// Longest session name, in characters.
 const SESSION: usize = 1_000;
+/// Longest time for which an answer is given again, in seconds: 30 days.
+const LONGEST_CACHE: f64 = 2_592_000.0;
 
 /// A question to an agent.
 #[derive(ToSchema)]
 struct Predict {
     /// What the agent is given.
     input: PredictInput,
-    /// Whether the answer is to be streamed. Streamed answers are not available yet: leave it out or send false.
+    /// Whether the answer is to be streamed as server-sent events.
     #[schema(required = false, default = false)]
-    #[expect(dead_code, reason = "true is refused when it is read")]
     has_streaming: bool,
-    /// The conversation that the question belongs to, by a name of your own.
+    /// With `has_streaming`: whether the stream tells by named events all that happens, instead of the answer alone.
+    #[schema(required = false, default = false)]
+    stream_events: bool,
+    /// The conversation that the question belongs to, by a name of your own. An agent with `hasMemory` is told what was said in
+    /// it before.
     #[schema(max_length = 1_000)]
     session: Option<String>,
+    /// How old an answer may be, in seconds, that is given again instead of asking: to the same question, by the same agent, from
+    /// the same documents. 0 (no old answer) when left out; not used with a session.
+    #[schema(value_type = Option<f64>, minimum = 0, maximum = 2_592_000)]
+    cache_ttl: Duration,
 }
 
 /// What an agent is given.
@@ -52,6 +67,10 @@ struct PredictInput {
     /// The message to the agent.
     #[schema(min_length = 1, max_length = 100_000, pattern = r"\S")]
     input: String,
+    /// Values of the variables of the agent's prompt, each by its name.
+    #[schema(value_type = Object)]
+    #[serde(flatten)]
+    variables: Map<String, Value>,
 }
 
 impl FromFields for Predict {
@@ -59,21 +78,27 @@ impl FromFields for Predict {
         if fields.get("input").is_none() {
             fields.refuse("input", "is required: an object such as {\"input\": \"your question\"}");
         }
-        let has_streaming = fields.boolean("has_streaming").unwrap_or(false);
-        if has_streaming {
-            fields.refuse("has_streaming", "streamed answers are not available yet; send false");
+        let session = fields.optional_text("session", SESSION);
+        // No path could name them, and so nothing could erase them.
+        if session.as_deref().is_some_and(|name| matches!(name, "" | "." | "..")) {
+            fields.refuse("session", "must be a name; leave it out for a question without a session");
         }
         Self {
             input: fields.nested("input", PredictInput::from_fields).unwrap_or_default(),
-            has_streaming,
-            session: fields.optional_text("session", SESSION),
+            has_streaming: fields.boolean("has_streaming").unwrap_or(false),
+            stream_events: fields.boolean("stream_events").unwrap_or(false),
+            session,
+            cache_ttl: Duration::from_secs_f64(
+                fields.number("cache_ttl", 0.0, LONGEST_CACHE).unwrap_or_default(),
+            ),
         }
     }
 }
 
 impl FromFields for PredictInput {
     fn from_fields(fields: &mut Fields<'_>) -> Self {
-        Self { input: fields.text("input", QUESTION) }
+        let input = fields.text("input", QUESTION);
+        Self { input, variables: fields.others(&["input"]) }
     }
 }
 
@@ -96,9 +121,14 @@ fn example() -> Value {
 
 /// Call an agent
 ///
-/// Searches the documents that are linked to the agent, asks its model, and answers with a text that cites its sources as
-/// `[n]`. `trace.citations` tells which documents the numbers stand for, and whether the words that the answer quotes were
-/// found in them. The trace is kept for a while, see `GET /traces`.
+/// Searches the documents that are linked to the agent, asks its model, which may call the agent's tools, and answers with a text
+/// that cites its sources as `[n]`. `trace.citations` tells which documents the numbers stand for, and whether the words that the
+/// answer quotes were found in them. The trace is kept for a while, see `GET /traces`.
+///
+/// With `has_streaming` the answer is a stream of server-sent events: each piece of it an unnamed event, then one whose data is
+/// `[END]`; before that, when the run fails, an event `error` with `code` and `message`. With `stream_events` too, the events are
+/// `start`, `retrieval`, `token` (`delta`), `tool_call`, `tool_result`, `citation`, and at last `end` (`answer`, `trace`) or
+/// `error`, each with JSON. What fails before the first piece, and within ten seconds, is answered as an ordinary error.
 ///
 /// Send an API token in `X_SERVICE_API_KEY` (or `X-Service-Api-Key`, which proxies let through), or any bearer token as on the
 /// other endpoints.
@@ -114,20 +144,43 @@ fn example() -> Value {
         example = json!({"input": {"input": "Who was the captain?"}, "has_streaming": false, "session": "support-4711"}),
     ),
     responses(
-        (status = 200, description = "The agent's answer", body = inline(Prediction), example = json!(example())),
+        (status = 200, description = "The agent's answer; with `has_streaming` as `text/event-stream`", body = inline(Prediction), example = json!(example())),
         (status = 502, description = "The agent's model refused the request, failed or answered with something unusable"),
         (status = 504, description = "The agent's model did not answer in time"),
     ),
 )]
 async fn run(
     State(runtime): State<Runtime>,
+    State(toolbox): State<Toolbox>,
     TokenCaller(user): TokenCaller,
+    shutdown: Option<Extension<Shutdown>>,
     PathId(id): PathId<AgentId>,
     Valid(body): Valid<Predict>,
 ) -> Answer<Response> {
     let agent =
         db::agents::find(&runtime.db, user.id, id).await?.ok_or_else(|| ApiError::not_found("agent"))?;
-    let question = Question { text: body.input.input, session: body.session };
-    let answer = predict::run(&runtime, &agent, &question).await?;
-    Ok(Json(Prediction { success: true, data: answer.text, trace: answer.trace }).into_response())
+    let format = Format::of(body.has_streaming, body.stream_events);
+    let question = Question {
+        text: body.input.input,
+        variables: body.input.variables,
+        session: body.session,
+        cache_ttl: body.cache_ttl,
+    };
+    let running = predict::start(&runtime, &toolbox, agent, question).await?;
+    answer(running, format, shutdown).await
+}
+
+/// A run's answer, whole or as it comes.
+pub(super) async fn answer(
+    running: Running,
+    format: Option<Format>,
+    shutdown: Option<Extension<Shutdown>>,
+) -> Answer<Response> {
+    match format {
+        Some(format) => streamed(running, format, shutdown.map(|Extension(shutdown)| shutdown)).await,
+        None => {
+            let (text, trace) = running.finish().await?;
+            Ok(Json(Prediction { success: true, data: text, trace }).into_response())
+        }
+    }
 }

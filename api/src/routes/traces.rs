@@ -1,11 +1,17 @@
 //! Records of what agents did.
 
-use axum::{extract::State, http::Uri};
+use axum::{
+    Extension, Json,
+    extract::State,
+    http::Uri,
+    response::{IntoResponse, Response},
+};
 use lectern_shared::{
     clock::Timestamp,
     db::{self, traces::StoredTrace},
     ids::{AgentId, TraceId},
     runtime::Runtime,
+    shutdown::Shutdown,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -15,15 +21,19 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use crate::{
     auth::Caller,
     error::ApiError,
-    extract::{PathId, queried_agent},
+    extract::{Fields, FromFields, PathId, Valid, queried_agent},
     openapi::Data,
-    predict::trace::{self, TraceView},
+    predict::{
+        self,
+        trace::{self, TraceView},
+    },
     response::{Answer, Paging, data, list_by},
+    routes::predict::{Format, streamed},
     state::AppState,
 };
 
 pub(crate) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(index)).routes(routes!(find))
+    OpenApiRouter::new().routes(routes!(index)).routes(routes!(find)).routes(routes!(replay))
 }
 
 /// Traces may have a megabyte each.
@@ -128,4 +138,81 @@ async fn index(State(runtime): State<Runtime>, caller: Caller, uri: Uri, paging:
 async fn find(State(runtime): State<Runtime>, caller: Caller, PathId(id): PathId<TraceId>) -> Answer {
     let trace = db::traces::find(&runtime.db, caller.id(), id, runtime.clock.now()).await?;
     Ok(data(StoredTraceView::from(trace.ok_or_else(|| ApiError::not_found("trace"))?)))
+}
+
+/// How a run is to be repeated.
+#[derive(ToSchema)]
+struct Replay {
+    /// Whether the answer is to be streamed, as predict does it.
+    #[schema(required = false, default = false)]
+    has_streaming: bool,
+    /// With `has_streaming`: whether the stream tells all that happens.
+    #[schema(required = false, default = false)]
+    stream_events: bool,
+}
+
+impl FromFields for Replay {
+    fn from_fields(fields: &mut Fields<'_>) -> Self {
+        Self {
+            has_streaming: fields.boolean("has_streaming").unwrap_or(false),
+            stream_events: fields.boolean("stream_events").unwrap_or(false),
+        }
+    }
+}
+
+/// What a repeated run answered.
+#[derive(Serialize, ToSchema)]
+struct Replayed {
+    /// True when the run was repeated.
+    success: bool,
+    /// The answer that it gives.
+    data: String,
+    /// How it came about.
+    #[schema(value_type = TraceView)]
+    trace: Value,
+    /// It is the same answer, with the same trace, as the first time. Another version of the service may read what the model
+    /// said in another way.
+    matches: bool,
+}
+
+fn replayed_example() -> Value {
+    let trace = trace::example();
+    json!({"success": true, "data": trace.get("output"), "trace": trace, "matches": true})
+}
+
+/// Replay a trace
+///
+/// Repeats a run from its record: what the documents, the model and the tools said then is taken from it, and nothing outside is
+/// asked. It gives the same answer and the same events. A run that failed fails in the same way.
+#[utoipa::path(
+    post,
+    path = "/traces/{id}/replay",
+    tag = "Traces",
+    operation_id = "replayTrace",
+    params(("id" = String, Path, description = "The trace's id")),
+    request_body(content = Replay, example = json!({"has_streaming": false})),
+    responses(
+        (status = 200, description = "What the run answers", body = inline(Replayed), example = json!(replayed_example())),
+        (status = 409, description = "The trace was too large to be kept whole, or another version of the service recorded it"),
+    ),
+)]
+async fn replay(
+    State(runtime): State<Runtime>,
+    caller: Caller,
+    shutdown: Option<Extension<Shutdown>>,
+    PathId(id): PathId<TraceId>,
+    Valid(body): Valid<Replay>,
+) -> Answer<Response> {
+    let found = db::traces::find_with_record(&runtime.db, caller.id(), id, runtime.clock.now()).await?;
+    let (stored, record) = found.ok_or_else(|| ApiError::not_found("trace"))?;
+    let before = stored.body.0.clone();
+    let running = predict::replay(&runtime, &stored, record)?;
+    match Format::of(body.has_streaming, body.stream_events) {
+        Some(format) => streamed(running, format, shutdown.map(|Extension(shutdown)| shutdown)).await,
+        None => {
+            let (data, trace) = running.finish().await?;
+            let matches = trace == before;
+            Ok(Json(Replayed { success: true, data, trace, matches }).into_response())
+        }
+    }
 }

@@ -4,6 +4,7 @@
 mod cors;
 mod embedding;
 mod parse;
+mod predict;
 mod source;
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
@@ -19,6 +20,7 @@ use crate::{
 pub use cors::CorsOrigins;
 pub use embedding::{DEFAULT_MODEL, EmbedderKind, EmbeddingSettings};
 use parse::{Parsed, at_least, choice, cidrs, default_llm, duration, number, size};
+pub use predict::{PredictSettings, Price};
 pub use source::Source;
 
 /// A setting that keeps the service from starting.
@@ -131,7 +133,12 @@ pub const SETTINGS: &[Setting] = settings! {
     "LECTERN_PDFIUM_LIB", "beside the program, then where the system has its libraries", "the pdfium library, or its folder: it reads PDFs better than the built-in engine, which reads them without it";
     "LECTERN_OCR_COMMAND", "none", "a command that recognises the text of pages that are images: it is run for each one without a shell, gets a PNG by standard input or as the file that `{input}` stands for (`tesseract {input} stdout -l eng`), and writes the text to standard output; needs pdfium";
     "LECTERN_OCR_TIMEOUT", "60s", "time for that command to recognise one page";
-    "LECTERN_MAX_SECONDS", "120s", "time for one predict";
+    "LECTERN_MAX_SECONDS", "120s", "time for one predict; like the next three, agents may lower it for themselves";
+    "LECTERN_MAX_STEPS", "15", "requests to the model in one predict";
+    "LECTERN_MAX_TOKENS", "none", "tokens, read and written by the model, of one predict";
+    "LECTERN_MAX_COST", "none", "what the model's tokens of one predict may cost, in the currency of LECTERN_PRICES";
+    "LECTERN_PRICES", "none", "what models cost, for a million tokens read and written: `provider/model=0.40:1.60`, separated by commas";
+    "OLLAMA_HOST", "none", "where the models of agents with the provider `ollama` run, such as `127.0.0.1:11434`; without it such agents need a `base_url`";
     "LECTERN_LOG", "info", "which log lines are written: `error`, `warn`, `info`, `debug`, or a filter such as `lectern=debug,sqlx=warn`";
     "LECTERN_LOG_FORMAT", "text", "`text` or `json`";
 };
@@ -199,13 +206,6 @@ pub struct OcrSettings {
     pub environment: Vec<(String, String)>,
 }
 
-/// What one predict may take.
-#[derive(Clone, Debug)]
-pub struct PredictLimits {
-    /// Time.
-    pub duration: Duration,
-}
-
 /// Everything that can be set.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -257,8 +257,8 @@ pub struct Settings {
     pub limits: Limits,
     /// PDFs.
     pub pdf: PdfSettings,
-    /// What one predict may take.
-    pub predict: PredictLimits,
+    /// What one predict may take, and what models cost.
+    pub predict: PredictSettings,
     /// Which log lines are written.
     pub log: String,
     /// How they look.
@@ -351,13 +351,7 @@ impl Settings {
                 pdfium: source.get("LECTERN_PDFIUM_LIB")?.map(|path| PathBuf::from(path.trim())),
                 ocr: parse::ocr(source)?,
             },
-            predict: PredictLimits {
-                duration: source.parse(
-                    "LECTERN_MAX_SECONDS",
-                    "120s",
-                    at_least(Duration::from_secs(1), duration),
-                )?,
-            },
+            predict: PredictSettings::load(source)?,
             log: source.get("LECTERN_LOG")?.unwrap_or_else(|| "info".to_owned()),
             log_format: source.parse("LECTERN_LOG_FORMAT", "text", choice)?,
             provider_keys: source.provider_keys()?,

@@ -4,7 +4,7 @@
 use crate::{
     clock::Timestamp,
     db::{Db, Result, Tx, accounts, documents, execute, on},
-    ids::{AgentDocumentId, AgentId, DocumentId, PromptId, UserId},
+    ids::{AgentDocumentId, AgentId, DocumentId, GenerationId, PromptId, UserId},
     model::agent::{Agent, AgentDocument},
 };
 
@@ -31,7 +31,8 @@ pub async fn insert(tx: &mut Tx, agent: &Agent) -> Result<()> {
 macro_rules! select_agent {
     ($where:literal) => {
         concat!(
-            "SELECT id, user_id, type, name, description, llm, llm_key_sealed, has_memory, prompt_id, created_at, updated_at,
+            "SELECT id, user_id, type, name, description, llm, llm_key_sealed, has_memory, prompt_id, version,
+                    created_at, updated_at,
                     (SELECT document_id FROM agent_documents WHERE agent_documents.agent_id = agents.id
                      ORDER BY agent_documents.id LIMIT 1) AS document_id
              FROM agents WHERE ",
@@ -226,6 +227,22 @@ pub async fn unlink(tx: &mut Tx, user: UserId, id: AgentDocumentId) -> Result<bo
 pub async fn linked_documents(db: &Db, user: UserId, agent: AgentId) -> Result<Vec<DocumentId>> {
     Ok(on!(db, |c| sqlx::query_scalar(
         "SELECT document_id FROM agent_documents WHERE agent_id = $1 AND user_id = $2 ORDER BY id"
+    )
+    .bind(agent)
+    .bind(user)
+    .fetch_all(c))?)
+}
+
+/// The documents linked to one of a user's agents, first linked first, and the generation that each is searched in.
+pub async fn linked_generations(
+    db: &Db,
+    user: UserId,
+    agent: AgentId,
+) -> Result<Vec<(DocumentId, Option<GenerationId>)>> {
+    Ok(on!(db, |c| sqlx::query_as(
+        "SELECT documents.id, documents.active_generation
+         FROM agent_documents JOIN documents ON documents.id = agent_documents.document_id
+         WHERE agent_documents.agent_id = $1 AND agent_documents.user_id = $2 ORDER BY agent_documents.id"
     )
     .bind(agent)
     .bind(user)

@@ -6,6 +6,7 @@
 
 pub mod accounts;
 pub mod agents;
+pub mod cached_answers;
 pub mod chunks;
 mod connect;
 pub mod documents;
@@ -14,6 +15,7 @@ pub mod idempotency;
 pub mod index_segments;
 pub mod jobs;
 mod json;
+pub mod memory;
 pub mod migrate;
 pub mod prompts;
 pub mod singletons;

@@ -109,6 +109,17 @@ pub async fn lock(tx: &mut Tx, user: UserId, id: ToolId) -> Result<Option<Tool>>
         .fetch_optional(c))?)
 }
 
+/// The tools linked to one of a user's agents, first linked first.
+pub async fn of_agent(db: &Db, user: UserId, agent: AgentId) -> Result<Vec<Tool>> {
+    Ok(on!(db, |c| sqlx::query_as(
+        "SELECT tools.* FROM agent_tools JOIN tools ON tools.id = agent_tools.tool_id
+         WHERE agent_tools.agent_id = $1 AND agent_tools.user_id = $2 ORDER BY agent_tools.id"
+    )
+    .bind(agent)
+    .bind(user)
+    .fetch_all(c))?)
+}
+
 /// At most `limit` of a user's tools older than `before`, newest first.
 pub async fn list(db: &Db, user: UserId, before: ToolId, limit: u32) -> Result<Vec<Tool>> {
     Ok(on!(db, |c| sqlx::query_as(

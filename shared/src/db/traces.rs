@@ -25,13 +25,19 @@ pub struct StoredTrace {
     pub body: Json<Value>,
 }
 
-/// Keeps a trace until `expires_at`.
-pub async fn insert(tx: &mut Tx, user: UserId, trace: &StoredTrace, expires_at: Timestamp) -> Result<()> {
+/// Keeps a trace until `expires_at`, and `record`, from which its run can be repeated.
+pub async fn insert(
+    tx: &mut Tx,
+    user: UserId,
+    trace: &StoredTrace,
+    record: Option<&Json<Value>>,
+    expires_at: Timestamp,
+) -> Result<()> {
     execute!(
         tx,
         sqlx::query(
-            "INSERT INTO traces (id, user_id, agent_id, session, created_at, expires_at, complete, body)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"
+            "INSERT INTO traces (id, user_id, agent_id, session, created_at, expires_at, complete, body, record)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)"
         )
         .bind(trace.id)
         .bind(user)
@@ -41,14 +47,39 @@ pub async fn insert(tx: &mut Tx, user: UserId, trace: &StoredTrace, expires_at: 
         .bind(expires_at)
         .bind(trace.complete)
         .bind(&trace.body)
+        .bind(record)
     )?;
     Ok(())
+}
+
+/// One of a user's traces that has not expired, and its record when it has one.
+pub async fn find_with_record(
+    db: &Db,
+    user: UserId,
+    id: TraceId,
+    now: Timestamp,
+) -> Result<Option<(StoredTrace, Option<Json<Value>>)>> {
+    #[derive(sqlx::FromRow)]
+    struct Row {
+        #[sqlx(flatten)]
+        trace: StoredTrace,
+        record: Option<Json<Value>>,
+    }
+    let found: Option<Row> = on!(db, |c| sqlx::query_as(
+        "SELECT * FROM traces WHERE id = $1 AND user_id = $2 AND expires_at > $3"
+    )
+    .bind(id)
+    .bind(user)
+    .bind(now)
+    .fetch_optional(c))?;
+    Ok(found.map(|row| (row.trace, row.record)))
 }
 
 /// One of a user's traces that has not expired.
 pub async fn find(db: &Db, user: UserId, id: TraceId, now: Timestamp) -> Result<Option<StoredTrace>> {
     Ok(on!(db, |c| sqlx::query_as(
-        "SELECT * FROM traces WHERE id = $1 AND user_id = $2 AND expires_at > $3"
+        "SELECT id, agent_id, session, created_at, complete, body FROM traces
+         WHERE id = $1 AND user_id = $2 AND expires_at > $3"
     )
     .bind(id)
     .bind(user)
@@ -66,7 +97,7 @@ pub async fn list(
     limit: u32,
 ) -> Result<Vec<StoredTrace>> {
     Ok(on!(db, |c| sqlx::query_as(
-        "SELECT * FROM traces
+        "SELECT id, agent_id, session, created_at, complete, body FROM traces
          WHERE user_id = $1 AND id < $2 AND ($3 IS NULL OR agent_id = $3) AND expires_at > $4
          ORDER BY id DESC LIMIT $5"
     )

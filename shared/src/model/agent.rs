@@ -21,7 +21,7 @@ text_enum! {
 }
 
 /// Which model an agent asks, and how. The key is kept apart, sealed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Llm {
     /// The model's name, sent to the provider as given.
     pub model: String,
@@ -33,9 +33,24 @@ pub struct Llm {
     /// The provider's sampling temperature.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// The most tokens that an answer may have.
+    /// The most tokens that the model may write in one step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u32>,
+    /// Tokens that the model has room for, read and written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_window: Option<u32>,
+    /// Requests to the model in one predict, when fewer than the service allows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_steps: Option<u32>,
+    /// Seconds for one predict, when fewer than the service allows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_seconds: Option<f64>,
+    /// Tokens of one predict, read and written, when fewer than the service allows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_total_tokens: Option<u32>,
+    /// What one predict may cost, when less than the service allows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_cost: Option<f64>,
 }
 
 /// An agent.
@@ -59,6 +74,8 @@ pub struct Agent {
     pub has_memory: bool,
     /// The prompt it uses.
     pub prompt_id: Option<PromptId>,
+    /// Raised by every change of it and of its links.
+    pub version: i64,
     /// When it was made.
     pub created_at: Timestamp,
     /// When its owner last changed it.

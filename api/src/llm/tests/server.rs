@@ -1,6 +1,9 @@
 //! A server on this machine that answers byte by byte what it is told to.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -15,15 +18,38 @@ pub(super) struct Seen {
     pub(super) body: Value,
 }
 
-/// What the server does with one connection: bytes to send, and whether it then stays silent instead of closing.
+impl Seen {
+    /// The method, path and query.
+    pub(super) fn target(&self) -> &str {
+        self.head.lines().next().and_then(|line| line.strip_suffix(" HTTP/1.1")).unwrap()
+    }
+
+    /// The header of this name; it is written in lower case.
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+    }
+}
+
+/// What the server does with one connection.
 pub(super) struct Reply {
-    pub(super) bytes: Vec<u8>,
-    pub(super) stall: bool,
+    bytes: Vec<u8>,
+    then: Then,
+}
+
+/// What follows the bytes.
+enum Then {
+    Close,
+    /// Silence.
+    Stall,
+    /// These, again and again, for as long as they are taken.
+    Repeat(Vec<u8>),
 }
 
 pub(super) struct Server {
     pub(super) base: Url,
     pub(super) seen: Arc<Mutex<Vec<Seen>>>,
+    /// Bytes that were sent in all.
+    pub(super) sent: Arc<AtomicUsize>,
 }
 
 impl Server {
@@ -33,6 +59,8 @@ impl Server {
         let base = Url::parse(&format!("http://{}/v1", listener.local_addr().unwrap())).unwrap();
         let seen = Arc::new(Mutex::new(Vec::new()));
         let log = Arc::clone(&seen);
+        let sent = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&sent);
         tokio::spawn(async move {
             let mut held = Vec::new();
             for reply in replies {
@@ -40,21 +68,32 @@ impl Server {
                 let request = read_request(&mut socket).await;
                 log.lock().push(request);
                 let _ = socket.write_all(&reply.bytes).await;
-                if reply.stall {
-                    held.push(socket);
-                } else {
-                    let _ = socket.shutdown().await;
+                match reply.then {
+                    Then::Close => {
+                        let _ = socket.shutdown().await;
+                    }
+                    Then::Stall => held.push(socket),
+                    Then::Repeat(bytes) => {
+                        while socket.write_all(&bytes).await.is_ok() {
+                            count.fetch_add(bytes.len(), Ordering::Relaxed);
+                        }
+                    }
                 }
             }
             while let Ok((socket, _)) = listener.accept().await {
                 drop(socket);
             }
         });
-        Self { base, seen }
+        Self { base, seen, sent }
     }
 
     pub(super) fn requests(&self) -> usize {
         self.seen.lock().len()
+    }
+
+    /// The request with this number, counted from nought.
+    pub(super) fn request(&self, number: usize) -> Seen {
+        self.seen.lock()[number].clone()
     }
 }
 
@@ -86,7 +125,7 @@ async fn read_request(socket: &mut TcpStream) -> Seen {
 pub(super) fn raw(status: &str, headers: &str, body: &str) -> Reply {
     let head =
         format!("HTTP/1.1 {status}\r\nConnection: close\r\n{headers}Content-Length: {}\r\n\r\n", body.len());
-    Reply { bytes: (head + body).into_bytes(), stall: false }
+    Reply { bytes: (head + body).into_bytes(), then: Then::Close }
 }
 
 pub(super) fn sse(body: &str) -> Reply {
@@ -96,5 +135,19 @@ pub(super) fn sse(body: &str) -> Reply {
 /// A stream that promises more than it sends.
 pub(super) fn cut(body: &str, stall: bool) -> Reply {
     let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 1000000\r\n\r\n";
-    Reply { bytes: format!("{head}{body}").into_bytes(), stall }
+    let then = if stall { Then::Stall } else { Then::Close };
+    Reply { bytes: format!("{head}{body}").into_bytes(), then }
+}
+
+/// A body without end.
+pub(super) fn endless(status: &str, beginning: &str, again: &str) -> Reply {
+    let head = format!("HTTP/1.1 {status}\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n");
+    // Large pieces, so that a test is not spent in writing.
+    let bytes = again.repeat((64 * 1024 / again.len()).max(1)).into_bytes();
+    Reply { bytes: (head + beginning).into_bytes(), then: Then::Repeat(bytes) }
+}
+
+/// Bytes, and then silence.
+pub(super) fn stalled(bytes: &str) -> Reply {
+    Reply { bytes: bytes.as_bytes().to_vec(), then: Then::Stall }
 }

@@ -102,7 +102,7 @@ impl<'a> Backticks<'a> {
 }
 
 /// Whether the brackets are a link's text, an image's, or the head of a link definition.
-pub(super) fn is_label(answer: &str, start: usize, end: usize) -> bool {
+pub(in crate::predict) fn is_label(answer: &str, start: usize, end: usize) -> bool {
     let rest = &answer[end..];
     if let Some(target) = rest.strip_prefix('(') {
         let target =

@@ -1,6 +1,5 @@
 //! The markers of an answer: `[1]`, `[1, 2]`, `[1-3]` or the same in full-width brackets.
 
-use std::fmt::Write as _;
 use std::ops::Range;
 
 use super::{Source, markdown::is_label};
@@ -16,8 +15,8 @@ const RANGE_SIGNS: [char; 2] = ['-', '–'];
 /// The most numbers that a range like `[1-3]` stands for.
 const MAX_RANGE: usize = 50;
 
-/// The most bytes that an answer gains when ranges like `[0-9]` are written out without their unknown numbers.
-const MAX_GROWTH: usize = 64 * 1024;
+/// Nothing longer than this can be a marker, whatever follows.
+pub(in crate::predict) const MAX_MARKER_CHARACTERS: usize = 200;
 
 /// The texts of the sources by the numbers that a marker can hold.
 pub(super) struct Passages<'a>(Vec<Option<&'a str>>);
@@ -68,10 +67,9 @@ pub(super) fn markers(answer: &str, is_code: &dyn Fn(usize) -> bool) -> Vec<Mark
     for (at, open) in answer.match_indices(['[', '【']) {
         let close = if open == "[" { ']' } else { '】' };
         let rest = &answer[at + open.len()..];
-        // Nothing longer than this can be a marker, whatever follows.
         let Some((length, _)) = rest
             .char_indices()
-            .take(200)
+            .take(MAX_MARKER_CHARACTERS)
             .find(|(_, end)| !may_stand_in_marker(*end))
             .filter(|(_, end)| *end == close)
         else {
@@ -89,8 +87,13 @@ pub(super) fn markers(answer: &str, is_code: &dyn Fn(usize) -> bool) -> Vec<Mark
     markers
 }
 
+/// What looks like a marker in any text, as it is written there.
+pub(in crate::predict) fn written_markers(text: &str) -> impl Iterator<Item = &str> {
+    markers(text, &|_| false).into_iter().map(|marker| &text[marker.bytes])
+}
+
 /// What [`read_numbers`] can read.
-fn may_stand_in_marker(character: char) -> bool {
+pub(in crate::predict) fn may_stand_in_marker(character: char) -> bool {
     character.is_ascii_digit()
         || character.is_whitespace()
         || SEPARATORS.contains(&character)
@@ -98,7 +101,7 @@ fn may_stand_in_marker(character: char) -> bool {
 }
 
 /// The numbers between the brackets, each once; `None` if there is anything else.
-fn read_numbers(inner: &str) -> Option<Vec<usize>> {
+pub(in crate::predict) fn read_numbers(inner: &str) -> Option<Vec<usize>> {
     let number = |text: &str| -> Option<usize> {
         let text = text.trim();
         let digits =
@@ -122,40 +125,4 @@ fn read_numbers(inner: &str) -> Option<Vec<usize>> {
         }
     }
     Some(numbers)
-}
-
-/// The answer without numbers that name no source, and without the blank before a marker that goes altogether.
-pub(super) fn without_unknown(answer: &str, markers: &[Marker], passages: &Passages<'_>) -> String {
-    let mut text = String::with_capacity(answer.len());
-    let mut copied = 0;
-    for marker in markers {
-        let mut known = marker.numbers(answer);
-        let all = known.len();
-        known.retain(|n| passages.get(*n).is_some());
-        if known.len() == all {
-            continue;
-        }
-        text.push_str(&answer[copied..marker.bytes.start]);
-        copied = marker.bytes.end;
-        if known.is_empty() {
-            text.truncate(text.trim_end_matches([' ', '\t', '\u{A0}', '\u{202F}']).len());
-            if text.is_empty() || text.ends_with('\n') {
-                let rest = &answer[copied..];
-                copied += rest.len() - rest.trim_start_matches([' ', '\t']).len();
-            }
-        } else {
-            let (open, close) =
-                if answer[marker.bytes.start..].starts_with('[') { ('[', ']') } else { ('【', '】') };
-            text.push(open);
-            for (position, n) in known.iter().enumerate() {
-                if position > 0 && text.len() > copied + MAX_GROWTH {
-                    break;
-                }
-                let _ = write!(text, "{}{n}", if position == 0 { "" } else { ", " });
-            }
-            text.push(close);
-        }
-    }
-    text.push_str(&answer[copied..]);
-    text
 }

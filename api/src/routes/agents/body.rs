@@ -47,9 +47,24 @@ struct LlmBody {
     /// The sampling temperature; the provider's own when left out.
     #[schema(minimum = 0, maximum = 2)]
     temperature: Option<f64>,
-    /// The most tokens that an answer may have.
+    /// The most tokens that the model may write in one step.
     #[schema(value_type = Option<CountSchema>)]
     max_tokens: Option<u32>,
+    /// Tokens that the model has room for, read and written. Fewer passages and remembered turns are sent to one with little room.
+    #[schema(value_type = Option<CountSchema>)]
+    context_window: Option<u32>,
+    /// Requests to the model in one predict. This and the following can only lower what the service allows.
+    #[schema(value_type = Option<CountSchema>)]
+    max_steps: Option<u32>,
+    /// Seconds that one predict may take.
+    #[schema(minimum = 0.1, maximum = 86_400)]
+    max_seconds: Option<f64>,
+    /// Tokens of one predict, read and written.
+    #[schema(value_type = Option<CountSchema>)]
+    max_total_tokens: Option<u32>,
+    /// What one predict may cost, in the currency of the service's prices. Models without a price cost nothing.
+    #[schema(minimum = 0, maximum = 1_000_000)]
+    max_cost: Option<f64>,
     /// A key of the provider for this agent alone, of printable ASCII characters; without one it is the service's. It is shown
     /// masked from then on.
     #[schema(max_length = 2_000)]
@@ -256,6 +271,11 @@ fn llm(fields: &mut Fields<'_>) -> NewLlm {
         base_url,
         temperature: fields.number("temperature", 0.0, 2.0),
         max_tokens: fields.count("max_tokens"),
+        context_window: fields.count("context_window"),
+        max_steps: fields.count("max_steps"),
+        max_seconds: fields.number("max_seconds", 0.1, 86_400.0),
+        max_total_tokens: fields.count("max_total_tokens"),
+        max_cost: fields.number("max_cost", 0.0, 1_000_000.0),
     };
     let key = fields.optional_text("api_key", TEXT).filter(|key| !key.trim().is_empty());
     if key.as_ref().is_some_and(|key| !key.chars().all(|c| c == MASKED || matches!(c, ' '..='~'))) {

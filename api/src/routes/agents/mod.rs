@@ -51,7 +51,7 @@ fn unknown() -> ApiError {
 
 fn default_llm(settings: &Settings) -> Llm {
     let (provider, model) = settings.default_llm.clone();
-    Llm { model, provider, base_url: None, temperature: None, max_tokens: None }
+    Llm { model, provider, ..Llm::default() }
 }
 
 /// Encrypts an agent's new key. A mask is none, unless it is that of the stored key, which is not new: the provider would be
@@ -119,6 +119,7 @@ async fn create(
         llm_key_sealed: key.map(|key| seal(&runtime, &id, &key)).transpose()?,
         has_memory: body.has_memory,
         prompt_id: None,
+        version: 1,
         created_at: now,
         updated_at: now,
         document_id: None,

@@ -4,7 +4,7 @@ use lectern_shared::{
     clock::Timestamp,
     ids::{AgentId, PromptId, UserId},
     model::{
-        agent::{Agent, AgentType, Llm},
+        agent::{Agent, AgentType},
         tag::Tag,
     },
     runtime::Runtime,
@@ -52,10 +52,30 @@ pub(super) struct LlmView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     temperature: Option<f64>,
-    /// The most tokens that an answer may have.
+    /// The most tokens that the model may write in one step.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     max_tokens: Option<u32>,
+    /// Tokens that the model has room for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    context_window: Option<u32>,
+    /// Requests to the model in one predict.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    max_steps: Option<u32>,
+    /// Seconds that one predict may take.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    max_seconds: Option<f64>,
+    /// Tokens of one predict, read and written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    max_total_tokens: Option<u32>,
+    /// What one predict may cost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    max_cost: Option<f64>,
     /// The agent's own key of the provider, masked.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -111,7 +131,7 @@ impl AgentView {
     /// When the stored key cannot be read.
     pub(super) fn new(runtime: &Runtime, agent: &Agent, tags: Vec<Tag>) -> Result<Self, ApiError> {
         let api_key = stored_mask(runtime, agent)?;
-        let Llm { model, provider, base_url, temperature, max_tokens } = agent.llm.0.clone();
+        let llm = agent.llm.0.clone();
         Ok(Self {
             id: agent.id,
             user_id: agent.user_id,
@@ -120,7 +140,19 @@ impl AgentView {
             description: agent.description.clone(),
             r#type: agent.r#type,
             tags: tags.into_iter().map(TagView::from).collect(),
-            llm: LlmView { model, provider, base_url, temperature, max_tokens, api_key },
+            llm: LlmView {
+                model: llm.model,
+                provider: llm.provider,
+                base_url: llm.base_url,
+                temperature: llm.temperature,
+                max_tokens: llm.max_tokens,
+                context_window: llm.context_window,
+                max_steps: llm.max_steps,
+                max_seconds: llm.max_seconds,
+                max_total_tokens: llm.max_total_tokens,
+                max_cost: llm.max_cost,
+                api_key,
+            },
             has_memory: agent.has_memory,
             prompt_id: agent.prompt_id,
             agent_memory: None,

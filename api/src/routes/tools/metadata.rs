@@ -1,19 +1,18 @@
-//! A tool's configuration: what each type needs, and which parts of it are secret.
+//! A tool's configuration: what each type needs, and how its secrets are shown.
 
 use axum::http::{HeaderName, HeaderValue};
 use lectern_shared::{
-    ids::{AgentId, ToolId},
-    model::tool::{SearchProvider, Tool, ToolType},
-    runtime::Runtime,
-    secrets::{Place, mask},
+    ids::AgentId,
+    model::tool::{SearchProvider, ToolType},
+    secrets::mask,
 };
-use secrecy::ExposeSecret;
 use serde_json::{Map, Value, json};
 use url::Url;
 
 use crate::{
     error::ApiError,
     extract::{Fields, FromFields, validate},
+    tools::secrets::visit_secrets,
 };
 
 /// Largest configuration, in bytes of JSON.
@@ -43,9 +42,6 @@ const OWN_HEADERS: [&str; 13] = [
     "transfer-encoding",
     "upgrade",
 ];
-
-/// What may lie open of a configuration, with null where a secret was, and its secrets, sealed.
-pub(super) type Sealed = (Map<String, Value>, Option<Vec<u8>>);
 
 /// A configuration that is right for its type.
 #[derive(Default)]
@@ -218,79 +214,6 @@ impl FromFields for Checked {
 /// Checks a configuration that was sent by itself.
 pub(super) fn check_alone(r#type: ToolType, metadata: &Map<String, Value>) -> Result<Metadata, ApiError> {
     validate::<Checked>(&json!({"type": r#type, "metadata": metadata})).map(|Checked(metadata)| metadata)
-}
-
-/// Whether the value under this key is secret.
-fn is_secret(key: &str) -> bool {
-    let key = key.to_ascii_lowercase();
-    // The id of an application is what the computation engine knows its callers by.
-    key == "app_id" || ["key", "token", "secret", "password"].iter().any(|end| key.ends_with(end))
-}
-
-/// Calls `visit` with every text and number that is secret, and its JSON pointer.
-fn visit_secrets(map: &mut Map<String, Value>, visit: &mut impl FnMut(&str, &mut Value)) {
-    fn walk(value: &mut Value, at: &str, secret: bool, visit: &mut impl FnMut(&str, &mut Value)) {
-        match value {
-            Value::Object(map) => {
-                for (key, value) in map {
-                    let at = format!("{at}/{}", key.replace('~', "~0").replace('/', "~1"));
-                    walk(value, &at, secret || is_secret(key) || key.eq_ignore_ascii_case("headers"), visit);
-                }
-            }
-            Value::Array(items) => {
-                for (number, value) in items.iter_mut().enumerate() {
-                    walk(value, &format!("{at}/{number}"), secret, visit);
-                }
-            }
-            Value::String(_) | Value::Number(_) if secret => visit(at, value),
-            Value::String(_) | Value::Number(_) | Value::Bool(_) | Value::Null => {}
-        }
-    }
-    let mut value = Value::Object(std::mem::take(map));
-    walk(&mut value, "", false, visit);
-    if let Value::Object(whole) = value {
-        *map = whole;
-    }
-}
-
-fn place(tool: &ToolId) -> Place<'_> {
-    Place { table: "tools", row: tool.as_uuid(), column: "metadata" }
-}
-
-/// Takes the secrets out of a configuration.
-pub(super) fn seal(
-    runtime: &Runtime,
-    tool: &ToolId,
-    mut metadata: Map<String, Value>,
-) -> Result<Sealed, ApiError> {
-    let mut secrets = Map::new();
-    visit_secrets(&mut metadata, &mut |at, value| drop(secrets.insert(at.to_owned(), value.take())));
-    if secrets.is_empty() {
-        return Ok((metadata, None));
-    }
-    let sealed = runtime.keyring.encrypt(place(tool), Value::Object(secrets).to_string().as_bytes())?;
-    Ok((metadata, Some(sealed)))
-}
-
-/// A stored configuration with its secrets.
-pub(super) fn reveal(runtime: &Runtime, tool: &Tool) -> Result<Map<String, Value>, ApiError> {
-    let mut whole = Value::Object(tool.metadata.0.clone());
-    if let Some(sealed) = &tool.metadata_sealed {
-        let text = runtime.keyring.decrypt_text(place(&tool.id), sealed)?;
-        let secrets: Map<String, Value> = serde_json::from_str(text.expose_secret()).map_err(|_| {
-            tracing::error!(tool = %tool.id, "the sealed configuration of a tool cannot be read");
-            ApiError::internal()
-        })?;
-        for (at, secret) in secrets {
-            if let Some(slot) = whole.pointer_mut(&at) {
-                *slot = secret;
-            }
-        }
-    }
-    match whole {
-        Value::Object(map) => Ok(map),
-        _ => Ok(Map::new()),
-    }
 }
 
 fn masked(secret: &Value) -> String {

@@ -27,6 +27,7 @@ use crate::{
     openapi::Data,
     response::{Answer, Paging, data, list_by},
     state::AppState,
+    tools::secrets,
 };
 
 /// Configurations may have 64 KiB each.
@@ -137,7 +138,7 @@ async fn create(
     let id = ToolId::generate();
     let mut tx = runtime.db.begin().await?;
     let calls_agent = called_agent(&mut tx, caller.id(), body.metadata.agent).await?;
-    let (open, sealed) = metadata::seal(&runtime, &id, body.metadata.all)?;
+    let (open, sealed) = secrets::seal(&runtime.keyring, &id, body.metadata.all)?;
     let now = runtime.clock.now();
     let tool = Tool {
         id,
@@ -272,7 +273,7 @@ async fn change(
     let mut tx = runtime.db.begin().await?;
     let mut tool = db::tools::lock(&mut tx, caller.id(), id).await?.ok_or_else(unknown)?;
     if let Some(mut changed) = body.metadata {
-        metadata::keep_masked(&mut changed, metadata::reveal(&runtime, &tool)?);
+        metadata::keep_masked(&mut changed, secrets::reveal(&runtime.keyring, &tool)?);
         let Metadata { all, agent } = metadata::check_alone(tool.r#type, &changed)?;
         tool.calls_agent = called_agent(&mut tx, caller.id(), agent).await?;
         if let Some(called) = tool.calls_agent
@@ -280,7 +281,7 @@ async fn change(
         {
             return Err(circle("metadata.agentId"));
         }
-        let (open, sealed) = metadata::seal(&runtime, &id, all)?;
+        let (open, sealed) = secrets::seal(&runtime.keyring, &id, all)?;
         (tool.metadata, tool.metadata_sealed) = (Json(open), sealed);
     }
     tool.name = body.name.unwrap_or(tool.name);

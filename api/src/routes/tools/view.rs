@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use super::metadata;
-use crate::error::ApiError;
+use crate::{error::ApiError, tools::secrets};
 
 /// A tool.
 #[derive(Serialize, ToSchema)]
@@ -53,7 +53,7 @@ impl ToolView {
             name: tool.name.clone(),
             r#type: tool.r#type,
             description: tool.description.clone(),
-            metadata: metadata::show(metadata::reveal(runtime, tool)?),
+            metadata: metadata::show(secrets::reveal(&runtime.keyring, tool)?),
             return_direct: tool.return_direct,
             created_at: tool.created_at,
             updated_at: tool.updated_at,

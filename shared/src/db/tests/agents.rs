@@ -24,6 +24,7 @@ fn new(user: UserId, name: &str, now: Timestamp) -> Agent {
         base_url: None,
         temperature: Some(0.25),
         max_tokens: Some(100),
+        ..Llm::default()
     };
     Agent {
         id: AgentId::generate(),
@@ -35,6 +36,7 @@ fn new(user: UserId, name: &str, now: Timestamp) -> Agent {
         llm_key_sealed: Some(b"\x00key".to_vec()),
         has_memory: true,
         prompt_id: None,
+        version: 1,
         created_at: now,
         updated_at: now,
         document_id: None,
@@ -287,7 +289,7 @@ async fn an_agent_takes_its_links_and_traces_with_it_and_nothing_else() {
                 complete: true,
                 body: Json(json!({})),
             };
-            commit!(t.db, |tx| traces::insert(tx, user, &trace, at(100)));
+            commit!(t.db, |tx| traces::insert(tx, user, &trace, None, at(100)));
             rows.push((link(&t.db, user, agent, document).await.unwrap(), trace.id));
         }
         assert!(commit!(t.db, |tx| agents::delete(tx, user, gone)), "{}", t.name);
@@ -330,6 +332,7 @@ async fn a_change_is_written_whole_and_raises_the_version() {
             let locked = commit!(t.db, |tx| agents::lock(tx, user, before.id)).unwrap();
             assert_eq!(Some(locked), agents::find(&t.db, user, before.id).await.unwrap(), "{}", t.name);
             commit!(t.db, |tx| agents::update(tx, &after));
+            let after = Agent { version: round, ..after };
             assert_eq!(agents::find(&t.db, user, before.id).await.unwrap(), Some(after), "{}", t.name);
             assert_eq!(version(&t.db, before.id).await, round, "{}", t.name);
         }

@@ -9,6 +9,7 @@ mod idempotency;
 mod index_segments;
 mod jobs;
 mod json;
+mod memory;
 mod migrate;
 mod prompts;
 mod reindex;

@@ -21,7 +21,7 @@ async fn trace(db: &Db, user: UserId, agent: AgentId, expires_at: u64) -> Stored
         complete: false,
         body: Json(json!({"output": "a\u{0}b", "steps": [1, 2.5, null]})),
     };
-    commit!(db, |tx| traces::insert(tx, user, &trace, at(expires_at)));
+    commit!(db, |tx| traces::insert(tx, user, &trace, None, at(expires_at)));
     trace
 }
 

@@ -1,0 +1,303 @@
+//! JSON Schema as Gemini takes it: a small part of OpenAPI's schema objects. One keyword beyond it makes Gemini reject the
+//! whole request, so what it has no word for is left out, and what it wants spelt otherwise is spelt so.
+
+use serde_json::{Map, Value, json};
+
+/// How deep schemas are followed; beneath, anything goes.
+const MAX_DEPTH: usize = 16;
+
+/// Schemas in one tool, references followed; beyond, anything goes.
+const MAX_NODES: usize = 2000;
+
+/// Bytes of all texts in one tool, references followed: a text that is referred to counts each time.
+const MAX_BYTES: usize = 256 * 1024;
+
+/// Keywords that stay as they are, if they are texts.
+const KEPT_TEXTS: [&str; 2] = ["title", "description"];
+
+/// The same if they are numbers.
+const KEPT_NUMBERS: [&str; 4] = ["minItems", "maxItems", "minimum", "maximum"];
+
+/// A tool's parameters; none if there is no parameter to describe.
+pub(super) fn reduced(schema: &Value) -> Option<Value> {
+    let mut reducer = Reducer { root: schema, nodes: 0, bytes: 0 };
+    let reduced = reducer.schema(schema, 0);
+    (reduced["type"] == "OBJECT" && reduced["properties"].is_object()).then_some(reduced)
+}
+
+struct Reducer<'a> {
+    root: &'a Value,
+    nodes: usize,
+    bytes: usize,
+}
+
+impl<'a> Reducer<'a> {
+    fn schema(&mut self, schema: &'a Value, depth: usize) -> Value {
+        self.nodes += 1;
+        let schema = self.resolved(schema);
+        let Some(fields) = schema.as_object().filter(|_| depth < MAX_DEPTH && self.nodes < MAX_NODES) else {
+            return json!({"type": "STRING"});
+        };
+        let mut out = Map::new();
+        for keyword in KEPT_TEXTS {
+            if let Some(text) = fields.get(keyword).and_then(Value::as_str)
+                && self.affords(text.len())
+            {
+                out.insert(keyword.to_owned(), json!(text));
+            }
+        }
+        for keyword in KEPT_NUMBERS {
+            if let Some(number) = fields.get(keyword).filter(|value| value.is_number()) {
+                out.insert(keyword.to_owned(), number.clone());
+            }
+        }
+        let mut nullable = fields.get("nullable") == Some(&Value::Bool(true));
+        let (types, null) = types(fields);
+        nullable |= null;
+        let choices = ["anyOf", "oneOf"].iter().find_map(|name| fields.get(*name)?.as_array());
+        if let Some(choices) = choices.filter(|_| types.len() != 1) {
+            nullable |= self.choice(choices, &mut out, depth);
+        } else if types.len() > 1 {
+            let any: Vec<Value> = types.iter().map(|name| plain(name)).collect();
+            out.insert("anyOf".to_owned(), Value::Array(any));
+        } else {
+            let name = types.first().copied().unwrap_or_else(|| implied(fields));
+            self.typed(name, fields, &mut out, depth);
+        }
+        if nullable {
+            out.insert("nullable".to_owned(), json!(true));
+        }
+        Value::Object(out)
+    }
+
+    /// The alternatives; whether null is one of them.
+    fn choice(&mut self, choices: &'a [Value], out: &mut Map<String, Value>, depth: usize) -> bool {
+        let is_null = |choice: &&Value| choice["type"] == "null";
+        let null = choices.iter().any(|choice| is_null(&choice));
+        let mut rest: Vec<Value> = choices
+            .iter()
+            .filter(|choice| !is_null(choice))
+            .map(|choice| self.schema(choice, depth + 1))
+            .collect();
+        match (rest.len(), rest.pop()) {
+            (1, Some(Value::Object(only))) => {
+                for (name, value) in only {
+                    out.entry(name).or_insert(value);
+                }
+            }
+            (_, Some(last)) => {
+                rest.push(last);
+                out.insert("anyOf".to_owned(), Value::Array(rest));
+            }
+            (_, None) => {
+                out.insert("type".to_owned(), json!("STRING"));
+            }
+        }
+        null
+    }
+
+    fn typed(
+        &mut self,
+        name: &str,
+        fields: &'a Map<String, Value>,
+        out: &mut Map<String, Value>,
+        depth: usize,
+    ) {
+        out.insert("type".to_owned(), json!(name.to_ascii_uppercase()));
+        let format = fields.get("format").and_then(Value::as_str).filter(|format| match name {
+            "string" => *format == "date-time",
+            "number" => matches!(*format, "float" | "double"),
+            "integer" => matches!(*format, "int32" | "int64"),
+            _ => false,
+        });
+        if let Some(format) = format {
+            out.insert("format".to_owned(), json!(format));
+        }
+        match name {
+            "object" => self.object(fields, out, depth),
+            "array" => {
+                let items = fields.get("items").or_else(|| fields.get("prefixItems"));
+                let items = match items {
+                    Some(Value::Array(places)) => places.first(),
+                    items => items,
+                };
+                let items = items.map_or_else(|| plain("string"), |items| self.schema(items, depth + 1));
+                out.insert("items".to_owned(), items);
+            }
+            _ => self.values(name, fields, out),
+        }
+    }
+
+    fn object(&mut self, fields: &'a Map<String, Value>, out: &mut Map<String, Value>, depth: usize) {
+        let mut properties = Map::new();
+        let mut required: Vec<&Value> = Vec::new();
+        // Parts of one object that stand apart belong together.
+        let parts: Vec<&'a Value> =
+            fields.get("allOf").and_then(Value::as_array).into_iter().flatten().collect();
+        let parts: Vec<&'a Map<String, Value>> =
+            parts.into_iter().filter_map(|part| self.resolved(part).as_object()).collect();
+        for part in std::iter::once(fields).chain(parts) {
+            for (name, property) in part.get("properties").and_then(Value::as_object).into_iter().flatten() {
+                if !properties.contains_key(name) && self.affords(name.len()) {
+                    properties.insert(name.clone(), self.schema(property, depth + 1));
+                }
+            }
+            required.extend(part.get("required").and_then(Value::as_array).into_iter().flatten());
+        }
+        required.retain(|name| name.as_str().is_some_and(|name| properties.contains_key(name)));
+        if !required.is_empty() {
+            out.insert("required".to_owned(), json!(required));
+        }
+        if !properties.is_empty() {
+            out.insert("properties".to_owned(), Value::Object(properties));
+        }
+    }
+
+    /// The values that are allowed. Only texts may be listed as such; others are told in the description.
+    fn values(&mut self, name: &str, fields: &Map<String, Value>, out: &mut Map<String, Value>) {
+        let allowed: Vec<&Value> = match (fields.get("enum").and_then(Value::as_array), fields.get("const")) {
+            (Some(values), _) => values.iter().filter(|value| !value.is_null() && *value != "").collect(),
+            (None, Some(value)) => vec![value],
+            (None, None) => return,
+        };
+        let list: Vec<String> = allowed.iter().map(ToString::to_string).collect();
+        if list.is_empty() || !self.affords(list.iter().map(String::len).sum()) {
+            return;
+        }
+        if name == "string" && allowed.iter().all(|value| value.is_string()) {
+            out.insert("format".to_owned(), json!("enum"));
+            out.insert("enum".to_owned(), json!(allowed));
+            return;
+        }
+        let told = out.get("description").and_then(Value::as_str);
+        let told = told.map(|text| format!("{text} ")).unwrap_or_default();
+        out.insert("description".to_owned(), json!(format!("{told}One of: {}.", list.join(", "))));
+    }
+
+    /// Whether there is room for so many bytes of text, which then count.
+    fn affords(&mut self, bytes: usize) -> bool {
+        let sum = self.bytes.saturating_add(bytes);
+        let room = sum <= MAX_BYTES;
+        if room {
+            self.bytes = sum;
+        }
+        room
+    }
+
+    /// What a schema refers to within the tool's own; itself if it refers to nothing.
+    fn resolved(&self, schema: &'a Value) -> &'a Value {
+        let mut schema = schema;
+        for _ in 0..MAX_DEPTH {
+            let target = schema["$ref"].as_str().and_then(|target| target.strip_prefix('#'));
+            let Some(found) = target.and_then(|pointer| self.root.pointer(pointer)) else { break };
+            schema = found;
+        }
+        schema
+    }
+}
+
+/// The types that are named, and whether null is one of them.
+fn types(fields: &Map<String, Value>) -> (Vec<&str>, bool) {
+    let named: Vec<&str> = match fields.get("type") {
+        Some(Value::String(name)) => vec![name],
+        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    };
+    let known = ["object", "array", "string", "number", "integer", "boolean"];
+    (named.iter().copied().filter(|name| known.contains(name)).collect(), named.contains(&"null"))
+}
+
+/// The type of a schema that names none.
+fn implied(fields: &Map<String, Value>) -> &'static str {
+    let has = |name| fields.contains_key(name);
+    if has("properties") || has("allOf") || has("additionalProperties") {
+        "object"
+    } else if has("items") || has("prefixItems") {
+        "array"
+    } else {
+        "string"
+    }
+}
+
+fn plain(name: &str) -> Value {
+    let mut schema = json!({"type": name.to_ascii_uppercase()});
+    if name == "array" {
+        schema["items"] = json!({"type": "STRING"});
+    }
+    schema
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::reduced;
+
+    #[test]
+    fn what_gemini_has_no_word_for_is_left_out() {
+        let schema = json!({
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "type": "object",
+            "additionalProperties": false,
+            "required": ["unit", "gone"],
+            "properties": {
+                "unit": {"type": "string", "enum": ["c", "f", ""], "default": "c", "pattern": "."},
+                "when": {"type": ["string", "null"], "format": "date-time"},
+                "mail": {"type": "string", "format": "email", "description": "Whom."},
+                "days": {"type": "integer", "format": "int32", "minimum": 1, "exclusiveMaximum": 9, "enum": [1, 2]},
+                "tags": {"type": "array", "uniqueItems": true, "maxItems": 3},
+                "place": {"$ref": "#/$defs/place"},
+                "either": {"oneOf": [{"type": "string"}, {"type": "number"}, {"type": "null"}]},
+                "maybe": {"anyOf": [{"$ref": "#/$defs/place"}, {"type": "null"}]},
+                "mixed": {"type": ["string", "integer"]},
+                "any": {},
+                "map": {"type": "object", "additionalProperties": {"type": "string"}},
+            },
+            "$defs": {"place": {"allOf": [{"$ref": "#/$defs/named"}], "properties": {"lat": {"type": "number"}}},
+                      "named": {"properties": {"name": {"type": "string"}}, "required": ["name"]}},
+        });
+        let place = json!({
+            "type": "OBJECT",
+            "properties": {"lat": {"type": "NUMBER"}, "name": {"type": "STRING"}},
+            "required": ["name"],
+        });
+        let mut maybe = place.clone();
+        maybe["nullable"] = json!(true);
+        let expected = json!({
+            "type": "OBJECT",
+            "required": ["unit"],
+            "properties": {
+                "unit": {"type": "STRING", "format": "enum", "enum": ["c", "f"]},
+                "when": {"type": "STRING", "format": "date-time", "nullable": true},
+                "mail": {"type": "STRING", "description": "Whom."},
+                "days": {"type": "INTEGER", "format": "int32", "minimum": 1, "description": "One of: 1, 2."},
+                "tags": {"type": "ARRAY", "maxItems": 3, "items": {"type": "STRING"}},
+                "place": place,
+                "either": {"anyOf": [{"type": "STRING"}, {"type": "NUMBER"}], "nullable": true},
+                "maybe": maybe,
+                "mixed": {"anyOf": [{"type": "STRING"}, {"type": "INTEGER"}]},
+                "any": {"type": "STRING"},
+                "map": {"type": "OBJECT"},
+            },
+        });
+        assert_eq!(reduced(&schema), Some(expected));
+    }
+
+    #[test]
+    fn a_tool_without_parameters_has_no_schema() {
+        for schema in [json!({}), json!({"type": "object", "properties": {}}), json!(null), json!(true)] {
+            assert_eq!(reduced(&schema), None, "{schema}");
+        }
+    }
+
+    #[test]
+    fn schemas_that_refer_to_themselves_come_to_an_end() {
+        let schema = json!({
+            "type": "object",
+            "description": "d".repeat(10_000),
+            "properties": {"a": {"$ref": "#"}, "b": {"$ref": "#"}, "c": {"$ref": "#/properties/c"}},
+        });
+        let size = reduced(&schema).unwrap().to_string().len();
+        assert!(size < 500_000, "{size}");
+    }
+}

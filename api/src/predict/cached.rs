@@ -1,0 +1,65 @@
+//! Answers that are given again. A caller says how old an answer may be; it is then the same run, repeated from its record,
+//! as long as the agent, its tools and prompt, its documents and the question are what they were.
+
+use std::time::Duration;
+
+use lectern_shared::{
+    db,
+    model::{agent::Agent, tool::ToolType},
+    runtime::Runtime,
+    secrets::sha256,
+};
+use serde_json::json;
+
+use super::{Question, read, setup::Record};
+use crate::error::ApiError;
+
+/// What an answer depends on, as a hash; none for one that must not be given again: of a session, or of an agent that asks
+/// others, whose documents are not its own.
+pub(super) async fn key(
+    runtime: &Runtime,
+    agent: &Agent,
+    question: &Question,
+) -> Result<Option<[u8; 32]>, ApiError> {
+    if question.cache_ttl.is_zero() || question.session.is_some() {
+        return Ok(None);
+    }
+    let tools = db::tools::of_agent(&runtime.db, agent.user_id, agent.id).await?;
+    if tools.iter().any(|tool| tool.r#type == ToolType::Agent) {
+        return Ok(None);
+    }
+    let documents = db::agents::linked_generations(&runtime.db, agent.user_id, agent.id).await?;
+    let limits = &runtime.settings.predict;
+    let parts = json!([
+        env!("CARGO_PKG_VERSION"),
+        agent.id,
+        // Raised by every change of the agent, its links, its prompt and its tools.
+        agent.version,
+        documents,
+        question.text,
+        question.variables,
+        [json!(limits.duration), json!(limits.steps), json!(limits.tokens), json!(limits.cost)],
+    ]);
+    Ok(Some(sha256(parts.to_string().as_bytes())))
+}
+
+/// The record of a run that answered this, not longer than `age` ago.
+pub(super) async fn find(
+    runtime: &Runtime,
+    agent: &Agent,
+    key: &[u8; 32],
+    age: Duration,
+) -> Result<Option<Record>, ApiError> {
+    let now = runtime.clock.now();
+    let since = now.minus(age);
+    let Some(trace) = db::cached_answers::find(&runtime.db, agent.user_id, key, since, now).await? else {
+        return Ok(None);
+    };
+    let found = db::traces::find_with_record(&runtime.db, agent.user_id, trace, now).await?;
+    Ok(found.and_then(|(_, record)| read(record?)))
+}
+
+/// Whether an answer that ended so is worth giving again: one that a limit cut short may be better next time.
+pub(super) fn is_worth_it(finish_reason: &str) -> bool {
+    matches!(finish_reason, "stop" | "return_direct" | "extractive" | "declined")
+}

@@ -1,0 +1,183 @@
+//! What happens in a run, as it happens. A run emits events into one channel; the JSON answer and both formats of streams
+//! are readers of that channel, so that they cannot differ.
+
+use async_trait::async_trait;
+use lectern_shared::ids::{AgentId, TraceId};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::filter::AnswerFilter;
+use crate::{error::ApiError, llm::Deltas};
+
+/// Events that wait for their reader. A reader that is slower than the model makes the run wait.
+pub(super) const WAITING: usize = 32;
+
+/// Something that happened.
+#[derive(Clone, Debug)]
+pub(crate) enum Event {
+    /// The run has begun.
+    Start {
+        /// Its trace.
+        trace: TraceId,
+        /// Its agent.
+        agent: AgentId,
+        /// The session, when one was named.
+        session: Option<String>,
+    },
+    /// Documents were searched before the model was asked.
+    Retrieval {
+        /// What was looked for.
+        query: String,
+        /// The passages that were found.
+        documents: Vec<Value>,
+    },
+    /// A piece of the answer.
+    Token {
+        /// The text.
+        delta: String,
+    },
+    /// The model calls a tool.
+    ToolCall {
+        /// Ties the result to it.
+        id: String,
+        /// The tool's name, as the model wrote it.
+        name: String,
+        /// What it gave the tool.
+        input: Value,
+    },
+    /// What came of a call.
+    ToolResult {
+        /// [`Event::ToolCall`]'s.
+        id: String,
+        /// The tool's name.
+        name: String,
+        /// What the model is told.
+        observation: String,
+        /// Whether the call failed.
+        failed: bool,
+    },
+    /// A source of the answer.
+    Citation(Value),
+    /// The run has failed. Nothing follows.
+    Failed(ApiError),
+    /// The run has ended. Nothing follows.
+    End {
+        /// The whole answer: all tokens.
+        answer: String,
+        /// How it came about.
+        trace: Value,
+    },
+}
+
+impl Event {
+    /// Its name in a stream of named events.
+    pub(crate) const fn name(&self) -> &'static str {
+        match self {
+            Self::Start { .. } => "start",
+            Self::Retrieval { .. } => "retrieval",
+            Self::Token { .. } => "token",
+            Self::ToolCall { .. } => "tool_call",
+            Self::ToolResult { .. } => "tool_result",
+            Self::Citation(_) => "citation",
+            Self::Failed(_) => "error",
+            Self::End { .. } => "end",
+        }
+    }
+
+    /// Its data in a stream of named events.
+    pub(crate) fn data(&self) -> Value {
+        match self {
+            Self::Start { trace, agent, session } => {
+                json!({"traceId": trace, "agentId": agent, "session": session})
+            }
+            Self::Retrieval { query, documents } => json!({"query": query, "documents": documents}),
+            Self::Token { delta } => json!({"delta": delta}),
+            Self::ToolCall { id, name, input } => json!({"id": id, "name": name, "input": input}),
+            Self::ToolResult { id, name, observation, failed } => {
+                json!({"id": id, "name": name, "observation": observation, "failed": failed})
+            }
+            Self::Citation(citation) => citation.clone(),
+            Self::Failed(error) => json!({"code": error.code, "message": error.message}),
+            Self::End { answer, trace } => json!({"answer": answer, "trace": trace}),
+        }
+    }
+
+    /// Whether nothing follows.
+    pub(crate) const fn is_last(&self) -> bool {
+        matches!(self, Self::Failed(_) | Self::End { .. })
+    }
+}
+
+/// Where a run's events go, and its answer with them: what passes here is the answer.
+pub(super) struct Emitter {
+    /// None where nobody listens, as in a run within a run.
+    events: Option<mpsc::Sender<Event>>,
+    filter: AnswerFilter,
+    answer: String,
+    /// The next text begins a paragraph.
+    new_turn: bool,
+}
+
+/// Between the texts of two turns.
+const BETWEEN_TURNS: &str = "\n\n";
+
+impl Emitter {
+    pub(super) fn new(events: Option<mpsc::Sender<Event>>) -> Self {
+        Self { events, filter: AnswerFilter::new(), answer: String::new(), new_turn: false }
+    }
+
+    /// Passes an event on. Whether anybody hears it is not the run's business: it is stopped from outside.
+    pub(super) async fn emit(&self, event: Event) {
+        if let Some(events) = &self.events {
+            let _ = events.send(event).await;
+        }
+    }
+
+    /// What the answer may cite and link to from now on.
+    pub(super) fn filter(&mut self) -> &mut AnswerFilter {
+        &mut self.filter
+    }
+
+    /// What follows is said in another turn of the model.
+    pub(super) fn begin_turn(&mut self) {
+        self.new_turn = true;
+    }
+
+    /// Adds to the answer.
+    pub(super) async fn text(&mut self, delta: &str) {
+        if delta.is_empty() {
+            return;
+        }
+        if std::mem::take(&mut self.new_turn) && !self.answer.is_empty() {
+            let between = self.filter.push(BETWEEN_TURNS);
+            self.pass(between).await;
+        }
+        let passed = self.filter.push(delta);
+        self.pass(passed).await;
+    }
+
+    /// The answer is complete.
+    pub(super) async fn end_text(&mut self) {
+        let rest = self.filter.finish();
+        self.pass(rest).await;
+    }
+
+    async fn pass(&mut self, delta: String) {
+        if !delta.is_empty() {
+            self.answer.push_str(&delta);
+            self.emit(Event::Token { delta }).await;
+        }
+    }
+
+    /// The answer so far.
+    pub(super) fn answer(&self) -> &str {
+        &self.answer
+    }
+}
+
+#[async_trait]
+impl Deltas for Emitter {
+    async fn take(&mut self, delta: &str) {
+        self.text(delta).await;
+    }
+}

@@ -1,0 +1,83 @@
+//! What a model writes, on its way to the reader: what passes here is the answer.
+//!
+//! The text comes in pieces, and what passes does not depend on how it was cut. Markers that name no source are taken
+//! out, and addresses on hosts that neither the question nor a source nor a tool named: text that a model was talked
+//! into writing must not make a reader's browser tell anything to anybody. Less than 2 KiB is ever held back.
+
+mod code;
+mod guard;
+mod known;
+mod markers;
+
+use self::{guard::Guard, known::Known, markers::MarkerFilter};
+
+/// Filters one answer.
+#[derive(Debug)]
+pub(super) struct AnswerFilter {
+    known: Known,
+    markers: MarkerFilter,
+    guard: Guard,
+    /// The last character was a carriage return, which has passed as a line feed.
+    after_return: bool,
+}
+
+impl AnswerFilter {
+    /// A filter that knows no source and no address.
+    pub(super) fn new() -> Self {
+        Self {
+            known: Known::default(),
+            markers: MarkerFilter::default(),
+            guard: Guard::new(),
+            after_return: false,
+        }
+    }
+
+    /// From now on the answer may cite this source.
+    pub(super) fn know_source(&mut self, n: usize) {
+        self.known.add_source(n);
+    }
+
+    /// From now on the answer may link to the hosts, and show the images, whose addresses are in this text: a source,
+    /// what a tool gave, or the question. Takes time in proportion to the text.
+    pub(super) fn know_text(&mut self, text: &str) {
+        self.known.add_text(text);
+    }
+
+    /// Takes what the model wrote next; returns what of the answer is certain by now.
+    pub(super) fn push(&mut self, delta: &str) -> String {
+        let mut text = String::with_capacity(delta.len());
+        for character in delta.chars() {
+            let is_second = std::mem::replace(&mut self.after_return, character == '\r') && character == '\n';
+            match character {
+                '\r' => text.push('\n'),
+                '\0' => {}
+                _ if is_second => {}
+                _ => text.push(character),
+            }
+        }
+        let mut cited = String::with_capacity(text.len());
+        self.markers.push(&self.known, &text, &mut cited);
+        let mut passed = String::with_capacity(cited.len());
+        self.guard.push(&self.known, &cited, &mut passed);
+        passed
+    }
+
+    /// The model has ended; returns the rest of the answer.
+    pub(super) fn finish(&mut self) -> String {
+        let mut cited = String::new();
+        self.markers.finish(&self.known, &mut cited);
+        let mut passed = String::new();
+        self.guard.push(&self.known, &cited, &mut passed);
+        self.guard.finish(&self.known, &mut passed);
+        passed
+    }
+}
+
+impl Default for AnswerFilter {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,271 @@
+//! Takes links, images and addresses out of an answer whose host nobody named.
+//!
+//! Every place at which an address can begin is looked at by itself: a link's destination, a tag, a definition, and any
+//! run of characters that reads as an address, wherever it stands. What was looked at and passes is not jumped over, so
+//! nothing hides inside of something else; where something is taken out, what stood around it never touches.
+
+mod address;
+mod html;
+mod inline;
+mod judge;
+
+pub(super) use self::judge::decode;
+use self::{address::Swallow, judge::is_invisible};
+use super::{code::CodeState, known::Known};
+
+/// The most bytes that are held back. The other filters hold back as many at most.
+const LIMIT: usize = 1024;
+
+/// What stands where a foreign address stood.
+const REMOVED: &str = "(link removed)";
+
+/// How strict an address is judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// It is fetched on a click: the host must be known.
+    Link,
+    /// It is fetched at once: the whole address must be known.
+    Image,
+}
+
+/// How a text that is looked at ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// More will come.
+    Open,
+    /// More will come, but no more is waited for.
+    Full,
+    /// It is complete.
+    Last,
+}
+
+/// What is to be done with the beginning of a text.
+#[derive(Debug)]
+enum Step {
+    /// Nothing, until one of these comes, or anything at all if there are none.
+    More(&'static [char]),
+    /// So many bytes pass.
+    Keep(usize),
+    /// So many bytes go.
+    Replace {
+        length: usize,
+        /// What comes instead of them, as it is.
+        with: &'static str,
+        /// What comes after that, and is looked at like anything else.
+        then: String,
+    },
+    /// One byte passes, and a blank after it, so that it does not belong to what follows.
+    Break,
+    /// An address begins that goes, to its end. So many bytes of it are seen to be its own.
+    Swallow(usize),
+}
+
+/// The guard of one answer.
+#[derive(Debug)]
+pub(super) struct Guard {
+    held: String,
+    /// Nothing changes before one of these comes.
+    wake: &'static [char],
+    swallow: Option<Swallow>,
+    /// What passed last.
+    last: char,
+    /// What passed before that.
+    last_but_one: char,
+    code: CodeState,
+    line: Line,
+    /// An image may have begun in this paragraph whose destination is still to come.
+    image_is_open: bool,
+    /// What the next `](` belongs to.
+    next_close: Option<Kind>,
+    /// Something is gone, and what follows must not touch what stood before it.
+    is_apart: bool,
+    looks_for: Target,
+}
+
+/// What of a line has passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Line {
+    /// Only what may stand before a definition.
+    Empty,
+    /// The head of a footnote, after which a definition may stand.
+    Footnote,
+    /// Something else.
+    Begun,
+}
+
+/// What a guard looks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Target {
+    /// Addresses and what holds them.
+    Everything,
+    /// Addresses by themselves.
+    Addresses,
+}
+
+impl Guard {
+    pub(super) const fn new() -> Self {
+        Self {
+            held: String::new(),
+            wake: &[],
+            swallow: None,
+            last: '\n',
+            last_but_one: '\n',
+            code: CodeState::new(),
+            line: Line::Empty,
+            image_is_open: false,
+            next_close: None,
+            is_apart: false,
+            looks_for: Target::Everything,
+        }
+    }
+
+    /// Whether an address in this text would be taken out.
+    fn finds_in(text: &str, known: &Known) -> bool {
+        let mut passed = String::with_capacity(text.len());
+        let mut guard = Self { looks_for: Target::Addresses, ..Self::new() };
+        guard.push(known, text, &mut passed);
+        guard.finish(known, &mut passed);
+        passed != text
+    }
+
+    pub(super) fn push(&mut self, known: &Known, text: &str, passed: &mut String) {
+        // One character after the other, so that it never matters how the text was cut.
+        for character in text.chars() {
+            let waits = !self.held.is_empty() && !self.wake.is_empty() && !self.wake.contains(&character);
+            self.held.push(character);
+            if !waits || self.held.len() >= LIMIT {
+                self.run(known, false, passed);
+            }
+        }
+    }
+
+    pub(super) fn finish(&mut self, known: &Known, passed: &mut String) {
+        self.run(known, true, passed);
+        if let Some(rest) = self.swallow.take().map(Swallow::finish) {
+            self.held = rest;
+            self.run(known, true, passed);
+        }
+    }
+
+    /// What is held back now.
+    #[cfg(test)]
+    pub(super) fn held_bytes(&self) -> usize {
+        self.held.len()
+    }
+
+    fn run(&mut self, known: &Known, is_last: bool, passed: &mut String) {
+        let mut held = std::mem::take(&mut self.held);
+        let mut at = 0;
+        while let Some(first) = held[at..].chars().next() {
+            if let Some(swallow) = &mut self.swallow {
+                at += first.len_utf8();
+                if let Some(rest) = swallow.feed(first) {
+                    self.swallow = None;
+                    held.replace_range(..at, &rest);
+                    at = 0;
+                }
+                continue;
+            }
+            let view = &held[at..];
+            let end = match (is_last, view.len() >= LIMIT) {
+                (true, _) => End::Last,
+                (false, true) => End::Full,
+                (false, false) => End::Open,
+            };
+            match self.step(view, end, known) {
+                Step::More(wake) if end == End::Open => {
+                    self.wake = wake;
+                    break;
+                }
+                // Nothing waits for what will not come.
+                Step::More(_) => {
+                    self.pass(&view[..first.len_utf8()], passed);
+                    at += first.len_utf8();
+                }
+                Step::Keep(length) => {
+                    self.pass(&view[..length], passed);
+                    at += length;
+                }
+                Step::Replace { length, with, then } => {
+                    self.is_apart = true;
+                    self.pass(with, passed);
+                    self.is_apart = true;
+                    held.replace_range(..at + length, &then);
+                    at = 0;
+                }
+                Step::Break => {
+                    self.pass(&view[..1], passed);
+                    self.pass(" ", passed);
+                    at += 1;
+                }
+                Step::Swallow(length) => {
+                    self.is_apart = true;
+                    self.pass(REMOVED, passed);
+                    self.swallow = Some(Swallow::new());
+                    at += length;
+                }
+            }
+        }
+        held.drain(..at);
+        self.held = held;
+    }
+
+    fn step(&mut self, view: &str, end: End, known: &Known) -> Step {
+        let Some(first) = view.chars().next() else { return Step::More(&[]) };
+        let holds = self.looks_for == Target::Everything;
+        match first {
+            '[' | '!' | ']' if holds => self.inline(view, end, known),
+            '<' if holds => html::tag(view, end, known, self.code.is_fenced()),
+            '&' | '\\' | '/' | 'a'..='z' | 'A'..='Z' => address::bare(view, end, self.last, known),
+            _ => Step::Keep(first.len_utf8()),
+        }
+    }
+
+    fn pass(&mut self, text: &str, passed: &mut String) {
+        for character in text.chars() {
+            if std::mem::take(&mut self.is_apart) && touches(self.last, character) {
+                self.pass_character(' ', passed);
+            }
+            self.pass_character(character, passed);
+        }
+    }
+
+    fn pass_character(&mut self, character: char, passed: &mut String) {
+        self.code.feed(character);
+        if character == '\n' {
+            self.line = Line::Empty;
+            if self.last == '\n' {
+                self.image_is_open = false;
+                self.next_close = None;
+            }
+        } else if self.line == Line::Footnote {
+            if character == ':' {
+                self.line = Line::Empty;
+            }
+        } else if !may_stand_before_definition(character) {
+            self.line = Line::Begun;
+        }
+        self.last_but_one = std::mem::replace(&mut self.last, character);
+        passed.push(character);
+    }
+}
+
+/// Whether two characters could become part of one address, tag or link, if they were put together.
+fn touches(before: char, after: char) -> bool {
+    let may_begin = before.is_alphanumeric()
+        || matches!(
+            before,
+            '!' | ']' | '<' | '/' | '\\' | ':' | '&' | '#' | ';' | '.' | '@' | '-' | '+' | '%' | '?' | '='
+        );
+    let may_go_on =
+        !after.is_whitespace() && !matches!(after, '.' | ',' | ';' | '!' | '?' | ')' | '*' | '_' | '"');
+    may_begin && may_go_on || before == '<' && !after.is_whitespace()
+}
+
+/// What a definition's line can begin with: the signs of lists, tasks and quotations.
+fn may_stand_before_definition(character: char) -> bool {
+    character.is_whitespace()
+        || character.is_ascii_digit()
+        || is_invisible(character)
+        || matches!(character, '>' | '*' | '+' | '-' | '.' | ')' | ':' | '[' | ']' | 'x' | 'X')
+}

@@ -1,0 +1,56 @@
+//! What an agent remembers of a session: whole turns, the last ones, as many as there is room for.
+
+use lectern_shared::{
+    db::{self, Tx, memory::Turn},
+    embed::approximate_tokens,
+    model::agent::Agent,
+    runtime::Runtime,
+};
+
+use super::markers;
+use crate::error::ApiError;
+
+/// Tokens of the turns that a model is told, at most.
+const TOKENS: i64 = 4_000;
+/// Turns of a session that are kept.
+const KEPT: u32 = 200;
+
+/// The turns of a session, oldest first, within the room that the model has for them.
+pub(super) async fn recall(
+    runtime: &Runtime,
+    agent: &Agent,
+    session: &str,
+) -> Result<Vec<(String, String)>, ApiError> {
+    let window = agent.llm.0.context_window.map(i64::from);
+    let mut room = window.map_or(TOKENS, |window| TOKENS.min(window / 4));
+    let turns = db::memory::latest(&runtime.db, agent.user_id, agent.id, session, KEPT).await?;
+    let mut recalled = Vec::new();
+    for turn in turns {
+        room -= turn.tokens;
+        if room < 0 {
+            break;
+        }
+        // Numbers of sources mean others in another turn.
+        recalled.push((turn.question, markers::without(&turn.answer)));
+    }
+    recalled.reverse();
+    Ok(recalled)
+}
+
+/// Adds a turn to a session.
+pub(super) async fn remember(
+    runtime: &Runtime,
+    tx: &mut Tx,
+    agent: &Agent,
+    session: &str,
+    question: &str,
+    answer: &str,
+) -> Result<(), db::DbError> {
+    let tokens = approximate_tokens(question) + approximate_tokens(answer);
+    let turn = Turn {
+        question: question.to_owned(),
+        answer: answer.to_owned(),
+        tokens: i64::try_from(tokens).unwrap_or(i64::MAX),
+    };
+    db::memory::add(tx, agent.user_id, agent.id, session, &turn, runtime.clock.now(), KEPT).await
+}

@@ -1,0 +1,305 @@
+//! Everything that a run asks of the world, and nothing else does: documents, the model, tools. A run that is repeated from its
+//! record gets the answers that are in it.
+
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use futures::{FutureExt, StreamExt, stream};
+use lectern_shared::{
+    ids::{AgentId, DocumentId, UserId},
+    runtime::Runtime,
+    search::{Filter, Mode, SearchRequest},
+};
+use serde_json::{Map, Value};
+use tokio::time::Instant;
+
+use super::{
+    nested,
+    redact::{RedactedStream, Redactor},
+    setup::{Called, Entry, Limits, Said, Span},
+    sources::Found,
+};
+use crate::{
+    error::ApiError,
+    llm::{ChatErrorKind, ChatModel, ChatOutcome, ChatRequest, Deltas},
+    tools::{Tool, Toolbox},
+};
+
+/// Passages of a search that are looked at.
+const PASSAGES: usize = 12;
+/// Tokens of the passages that a search by the model brings.
+const SEARCHED: i64 = 2_000;
+/// Tools that are called at once.
+const AT_ONCE: usize = 8;
+
+/// The world as it is now.
+pub(super) struct Live {
+    pub(super) runtime: Runtime,
+    pub(super) toolbox: Toolbox,
+    pub(super) user: UserId,
+    /// The documents of the agent.
+    pub(super) documents: Vec<DocumentId>,
+    /// None for an agent that has none.
+    pub(super) model: Option<Box<dyn ChatModel>>,
+    /// What each function of the setup is.
+    pub(super) callables: Vec<Callable>,
+    /// When the run ends at the latest.
+    pub(super) deadline: Instant,
+    /// When it began.
+    pub(super) started: Instant,
+    pub(super) redactor: Redactor,
+    /// The agents that asked each other, down to the one that runs.
+    pub(super) chain: Vec<AgentId>,
+}
+
+/// What stands behind a function.
+pub(super) enum Callable {
+    /// The linked documents.
+    Documents,
+    /// Another agent.
+    Agent {
+        /// Which.
+        agent: AgentId,
+        /// The longest that it may take.
+        timeout: Option<Duration>,
+    },
+    /// A tool, and which of its functions.
+    Tool(Arc<dyn Tool>, usize),
+}
+
+/// A call that is to be made.
+pub(super) struct Planned {
+    /// The place of the function in the setup.
+    pub(super) function: usize,
+    /// Its arguments.
+    pub(super) arguments: Map<String, Value>,
+}
+
+/// Where the answers come from.
+pub(super) enum Outside<'a> {
+    /// From the world.
+    Live(&'a Live),
+    /// From a record.
+    Recorded(VecDeque<Entry>),
+}
+
+/// The record ends before the run, or tells of something else: it is of another version of the service.
+fn unlike() -> ApiError {
+    ApiError::conflict("This trace was recorded by another version of the service and cannot be repeated.")
+}
+
+impl Outside<'_> {
+    /// Searches the documents for the question.
+    pub(super) async fn search(&mut self, query: &str, tokens: i64) -> Result<(Vec<Found>, Span), ApiError> {
+        match self {
+            Self::Live(live) => {
+                let began = Instant::now();
+                let found = live.search(query, tokens).await?;
+                Ok((found, live.span(began)))
+            }
+            Self::Recorded(entries) => match entries.pop_front() {
+                Some(Entry::Search { found, span }) => Ok((found, span)),
+                _ => Err(unlike()),
+            },
+        }
+    }
+
+    /// Asks the model. `hears` gets its text while it comes.
+    pub(super) async fn chat(
+        &mut self,
+        request: &ChatRequest,
+        hears: &mut dyn Deltas,
+    ) -> Result<(Said, Vec<u32>, Span), ApiError> {
+        match self {
+            Self::Live(live) => {
+                let began = Instant::now();
+                let redacted = live.redactor.stream();
+                let mut tee = Tee { to: hears, redacted, text: String::new(), pieces: Vec::new() };
+                let said = live.chat(request, &mut tee).await;
+                Ok((said, tee.pieces, live.span(began)))
+            }
+            Self::Recorded(entries) => match entries.pop_front() {
+                Some(Entry::Chat { said, pieces, span }) => {
+                    let mut rest = said.text();
+                    for piece in &pieces {
+                        let (delta, more) = rest.split_at_checked(*piece as usize).ok_or_else(unlike)?;
+                        hears.take(delta).await;
+                        rest = more;
+                    }
+                    Ok((said, pieces, span))
+                }
+                _ => Err(unlike()),
+            },
+        }
+    }
+
+    /// Calls functions, and waits for all of them.
+    pub(super) async fn call(
+        &mut self,
+        planned: Vec<Planned>,
+        left: Limits,
+    ) -> Result<Vec<Called>, ApiError> {
+        match self {
+            Self::Live(live) => Ok(live.call(planned, left).await),
+            Self::Recorded(entries) => match entries.pop_front() {
+                Some(Entry::Calls(called)) if called.len() == planned.len() => Ok(called),
+                _ => Err(unlike()),
+            },
+        }
+    }
+}
+
+impl Live {
+    fn span(&self, began: Instant) -> Span {
+        let milliseconds = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        Span {
+            started_ms: milliseconds(began.duration_since(self.started)),
+            duration_ms: milliseconds(began.elapsed()),
+        }
+    }
+
+    async fn search(&self, query: &str, tokens: i64) -> Result<Vec<Found>, ApiError> {
+        let request = SearchRequest {
+            user: self.user,
+            query: query.to_owned(),
+            documents: Some(self.documents.clone()),
+            filter: Filter::default(),
+            mode: Mode::Hybrid,
+            limit: PASSAGES,
+        };
+        let found = self.runtime.search.search(&request).await?;
+        let excerpts = self.runtime.search.excerpts(self.user, found, tokens).await?;
+        Ok(excerpts.iter().map(Found::from).collect())
+    }
+
+    async fn chat(&self, request: &ChatRequest, tee: &mut Tee<'_>) -> Said {
+        // A run with a model has one.
+        let Some(model) = &self.model else { return Said::TimeUp(String::new()) };
+        if Instant::now() >= self.deadline {
+            return Said::TimeUp(String::new());
+        }
+        let answered = model.chat(request, self.deadline, tee).await;
+        tee.finish().await;
+        let text = std::mem::take(&mut tee.text);
+        match answered {
+            Ok(mut outcome) => {
+                for call in &mut outcome.tool_calls {
+                    call.arguments = self.redactor.text(std::mem::take(&mut call.arguments));
+                }
+                Said::Whole(ChatOutcome { text, ..outcome })
+            }
+            Err(error) => {
+                let is_over = error.kind == ChatErrorKind::Timeout && Instant::now() >= self.deadline;
+                if is_over && !text.is_empty() { Said::TimeUp(text) } else { Said::Failed(error, text) }
+            }
+        }
+    }
+
+    /// Agents are asked one after the other, because they share what is left of the limits; everything else at once.
+    async fn call(&self, planned: Vec<Planned>, mut left: Limits) -> Vec<Called> {
+        let (mut agents, mut others) = (Vec::new(), Vec::new());
+        let total = planned.len();
+        for (at, planned) in planned.into_iter().enumerate() {
+            match self.callables.get(planned.function) {
+                Some(Callable::Agent { agent, timeout }) => {
+                    agents.push((at, *agent, *timeout, planned.arguments))
+                }
+                Some(callable) => others.push(self.call_one(at, callable, planned.arguments).boxed()),
+                None => {}
+            }
+        }
+        let mut called: Vec<Called> = std::iter::repeat_with(Called::default).take(total).collect();
+        let mut answers = stream::iter(others).buffer_unordered(AT_ONCE);
+        while let Some((at, answer)) = answers.next().await {
+            called[at] = answer;
+        }
+        for (at, agent, timeout, arguments) in agents {
+            let began = Instant::now();
+            let deadline = timeout.map_or(self.deadline, |timeout| self.deadline.min(began + timeout));
+            let mut answer = nested::ask(self, agent, &arguments, left, deadline).await;
+            answer.text = self.redactor.text(answer.text);
+            answer.span = self.span(began);
+            left = left.without(&answer.spent);
+            called[at] = answer;
+        }
+        called
+    }
+
+    async fn call_one(
+        &self,
+        at: usize,
+        callable: &Callable,
+        arguments: Map<String, Value>,
+    ) -> (usize, Called) {
+        let began = Instant::now();
+        let mut answer = match callable {
+            Callable::Documents => self.search_documents(&arguments).await,
+            Callable::Tool(tool, function) => {
+                // Whatever a tool does, a run never waits longer than it may.
+                match tokio::time::timeout_at(self.deadline, tool.call(*function, arguments, self.deadline))
+                    .await
+                {
+                    Ok(Ok(text)) => Called { text, ..Called::default() },
+                    Ok(Err(error)) => failed(error.to_string()),
+                    Err(_) => failed(crate::tools::ToolError::Timeout.to_string()),
+                }
+            }
+            Callable::Agent { .. } => failed("The tool cannot be used here.".to_owned()),
+        };
+        answer.text = self.redactor.text(answer.text);
+        answer.span = self.span(began);
+        (at, answer)
+    }
+
+    async fn search_documents(&self, arguments: &Map<String, Value>) -> Called {
+        let Some(query) =
+            arguments.get("query").and_then(Value::as_str).filter(|query| !query.trim().is_empty())
+        else {
+            return failed("The arguments are wrong: give `query`, the text to look for.".to_owned());
+        };
+        match tokio::time::timeout_at(self.deadline, self.search(query, SEARCHED)).await {
+            Ok(Ok(found)) => Called { found, ..Called::default() },
+            Ok(Err(error)) => {
+                tracing::warn!(code = error.code, "a search by an agent's model failed");
+                failed("The documents cannot be searched at the moment.".to_owned())
+            }
+            Err(_) => failed(crate::tools::ToolError::Timeout.to_string()),
+        }
+    }
+}
+
+/// What a call gave that failed.
+pub(super) fn failed(text: String) -> Called {
+    Called { text, failed: true, ..Called::default() }
+}
+
+/// Passes text on, without secrets, and remembers how it came.
+struct Tee<'a> {
+    to: &'a mut dyn Deltas,
+    redacted: RedactedStream<'a>,
+    text: String,
+    pieces: Vec<u32>,
+}
+
+impl Tee<'_> {
+    async fn pass(&mut self, piece: String) {
+        if !piece.is_empty() {
+            self.text.push_str(&piece);
+            self.pieces.push(u32::try_from(piece.len()).unwrap_or(u32::MAX));
+            self.to.take(&piece).await;
+        }
+    }
+
+    async fn finish(&mut self) {
+        let rest = self.redacted.finish();
+        self.pass(rest).await;
+    }
+}
+
+#[async_trait]
+impl Deltas for Tee<'_> {
+    async fn take(&mut self, delta: &str) {
+        let piece = self.redacted.push(delta);
+        self.pass(piece).await;
+    }
+}

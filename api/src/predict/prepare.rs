@@ -1,0 +1,410 @@
+//! Gets a run ready: what the agent is, what it remembers, what it may call, which model it asks.
+
+use std::{collections::HashSet, time::Duration};
+
+use axum::http::StatusCode;
+use futures::{FutureExt, future::join_all};
+use lectern_shared::{
+    config::PredictSettings,
+    db,
+    ids::{AgentId, TraceId, UserId},
+    model::{
+        agent::{Agent, AgentType, Llm},
+        tool::{Tool, ToolType},
+    },
+    prompt::{FormatError, Template},
+    runtime::Runtime,
+    secrets::hex,
+};
+use secrecy::SecretString;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use url::Url;
+
+use super::{
+    Question, instructions, memory,
+    outside::{Callable, Live},
+    redact::Redactor,
+    run::SEARCH,
+    setup::{Limits, Offered, Prompted, Setup, Style},
+};
+use crate::{
+    error::{ApiError, FieldError},
+    llm::{ChatModel, DEFAULT_SILENCE, HttpModel, ModelConfig, ModelConfigError, Provider},
+    routes::key_place,
+    tools::{Opened, Toolbox, naming},
+};
+
+/// Tokens of the passages that a model is given with the question.
+const PASSAGES: i64 = 3_500;
+/// Largest prompt of an agent, filled in, in bytes.
+const PROMPT: usize = 1 << 20;
+/// Values that every prompt can use.
+const OWN_VARIABLES: [&str; 5] = ["input", "chat_history", "tools", "tool_names", "agent_scratchpad"];
+
+/// What is known before anything is asked: all that can be wrong with the request or with the agent.
+pub(super) struct Checked {
+    agent: Agent,
+    style: Style,
+    model: Option<Box<dyn ChatModel>>,
+    template: Option<Template>,
+    redactor: Redactor,
+}
+
+/// Within what a run has to stay, and on whose behalf it runs.
+pub(super) struct Bounds {
+    /// The limits that the caller leaves it.
+    pub(super) limits: Option<Limits>,
+    /// When it began.
+    pub(super) started: Instant,
+    /// When it ends at the latest.
+    pub(super) deadline: Option<Instant>,
+    /// The agents that asked each other, down to this one.
+    pub(super) chain: Vec<AgentId>,
+}
+
+/// Checks what can be checked at once.
+///
+/// # Errors
+/// A variable of the prompt that has no value, or a model that cannot be asked.
+pub(super) async fn check(runtime: &Runtime, agent: Agent, question: &Question) -> Result<Checked, ApiError> {
+    let provider: Provider = agent.llm.0.provider.parse().map_err(|_| {
+        let message = "The agent's provider is not known to this version of the service.";
+        ApiError::new(StatusCode::BAD_GATEWAY, "provider_not_available", message)
+    })?;
+    if provider == Provider::Extractive {
+        let (style, redactor) = (Style::Extractive, Redactor::default());
+        return Ok(Checked { agent, style, model: None, template: None, redactor });
+    }
+    let style = match agent.r#type {
+        AgentType::ChatVendor => Style::ChatVendor,
+        AgentType::React => Style::React,
+    };
+    let mut redactor = Redactor::default();
+    let model = model(runtime, &agent, provider, &mut redactor)?;
+    let template = match agent.prompt_id {
+        None => None,
+        Some(id) => match db::prompts::find(&runtime.db, agent.user_id, id).await? {
+            None => None,
+            Some(prompt) => Some(Template::parse(&prompt.template).map_err(|error| {
+                tracing::error!(%error, prompt = %id, "a stored prompt cannot be read");
+                ApiError::internal()
+            })?),
+        },
+    };
+    if let Some(template) = &template {
+        let has = |name: &&str| OWN_VARIABLES.contains(name) || question.variables.contains_key(*name);
+        let missing: Vec<_> =
+            template.variables().into_iter().filter(|name| !has(name)).map(missing).collect();
+        if !missing.is_empty() {
+            return Err(ApiError::invalid(missing));
+        }
+    }
+    Ok(Checked { agent, style, model: Some(Box::new(model)), template, redactor })
+}
+
+fn missing(name: &str) -> FieldError {
+    FieldError {
+        path: format!("input.{name}"),
+        message: "is required: the agent's prompt uses it".to_owned(),
+    }
+}
+
+/// Gets everything else: what is remembered, and what can be called.
+pub(super) async fn prepare(
+    runtime: &Runtime,
+    toolbox: &Toolbox,
+    checked: Checked,
+    question: &Question,
+    bounds: Bounds,
+) -> Result<(Setup, Live), ApiError> {
+    let Checked { agent, style, model, template, mut redactor } = checked;
+    let settings = &runtime.settings.predict;
+    let llm = agent.llm.0.clone();
+    let own = |seconds: f64| bounds.started + Duration::from_secs_f64(seconds);
+    let deadline = [bounds.deadline, llm.max_seconds.map(own)]
+        .into_iter()
+        .flatten()
+        .fold(bounds.started + settings.duration, Instant::min);
+    let documents = db::agents::linked_documents(&runtime.db, agent.user_id, agent.id).await?;
+    let (functions, callables) = match style {
+        Style::Extractive => (Vec::new(), Vec::new()),
+        Style::ChatVendor | Style::React => {
+            functions(runtime, toolbox, &agent, !documents.is_empty(), deadline, &mut redactor).await?
+        }
+    };
+    let history = match &question.session {
+        Some(session) if agent.has_memory && style != Style::Extractive => {
+            memory::recall(runtime, &agent, session).await?
+        }
+        Some(_) | None => Vec::new(),
+    };
+    let prompt = template.map(|template| fill(&template, question, &functions, &history)).transpose()?;
+    let window = llm.context_window.map(i64::from);
+    let setup = Setup {
+        trace: TraceId::generate(),
+        agent: agent.id,
+        session: question.session.clone(),
+        style,
+        question: question.text.clone(),
+        prompt,
+        history,
+        functions,
+        has_documents: !documents.is_empty(),
+        passages: window.map_or(PASSAGES, |window| PASSAGES.min(window * 2 / 5)),
+        temperature: llm.temperature,
+        max_tokens: llm.max_tokens,
+        limits: limits(settings, &llm, bounds.limits),
+        price: settings.prices.get(&format!("{}/{}", llm.provider, llm.model)).copied(),
+        boundary: format!("-----{}-----", hex(&rand::random::<[u8; 8]>())),
+        provider: llm.provider,
+        model: llm.model,
+    };
+    let live = Live {
+        runtime: runtime.clone(),
+        toolbox: toolbox.clone(),
+        user: agent.user_id,
+        documents,
+        model,
+        callables,
+        deadline,
+        started: bounds.started,
+        redactor,
+        chain: bounds.chain,
+    };
+    Ok((setup, live))
+}
+
+/// The lowest of what the service, the agent and the caller allow.
+fn limits(settings: &PredictSettings, llm: &Llm, left: Option<Limits>) -> Limits {
+    fn lowest<T: PartialOrd>(limits: impl IntoIterator<Item = Option<T>>) -> Option<T> {
+        limits.into_iter().flatten().reduce(|one, other| if other < one { other } else { one })
+    }
+    let left = left.as_ref();
+    Limits {
+        steps: lowest([Some(settings.steps), llm.max_steps, left.map(|left| left.steps)])
+            .unwrap_or(settings.steps),
+        tokens: lowest([
+            settings.tokens,
+            llm.max_total_tokens.map(u64::from),
+            left.and_then(|left| left.tokens),
+        ]),
+        cost: lowest([settings.cost, llm.max_cost, left.and_then(|left| left.cost)]),
+    }
+}
+
+/// Puts the values into an agent's prompt.
+fn fill(
+    template: &Template,
+    question: &Question,
+    functions: &[Offered],
+    history: &[(String, String)],
+) -> Result<Prompted, ApiError> {
+    let uses = |name: &str| template.variables().contains(&name);
+    let value = |name: &str| -> Option<String> {
+        match name {
+            "input" => Some(question.text.clone()),
+            "chat_history" => Some(instructions::chat_history(history)),
+            "tools" => Some(instructions::tools(functions)),
+            "tool_names" => Some(instructions::names(functions)),
+            // What was thought and done so far is said in the conversation.
+            "agent_scratchpad" => Some(String::new()),
+            _ => question.variables.get(name).map(|value| match value {
+                Value::String(text) => text.clone(),
+                Value::Null => String::new(),
+                Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => value.to_string(),
+            }),
+        }
+    };
+    let text = template.format(value, PROMPT).map_err(|error| match error {
+        FormatError::Missing(name) => ApiError::invalid(vec![missing(&name)]),
+        FormatError::TooLong(limit) => ApiError::invalid(vec![FieldError {
+            path: "input".to_owned(),
+            message: format!("makes the agent's prompt longer than {limit} bytes"),
+        }]),
+    })?;
+    Ok(Prompted {
+        text,
+        tells_format: uses("tool_names") || uses("agent_scratchpad"),
+        holds_history: uses("chat_history"),
+    })
+}
+
+/// What the model may call, and what stands behind each function.
+async fn functions(
+    runtime: &Runtime,
+    toolbox: &Toolbox,
+    agent: &Agent,
+    has_documents: bool,
+    deadline: Instant,
+    redactor: &mut Redactor,
+) -> Result<(Vec<Offered>, Vec<Callable>), ApiError> {
+    let tools = db::tools::of_agent(&runtime.db, agent.user_id, agent.id).await?;
+    let mut opening = Vec::with_capacity(tools.len());
+    for tool in &tools {
+        opening.push(open(toolbox, tool, deadline).boxed());
+    }
+    let opened = join_all(opening).await;
+    let mut all = List::default();
+    if has_documents {
+        all.push(documents(), Callable::Documents);
+    }
+    for (tool, opened) in tools.iter().zip(opened) {
+        match opened {
+            None => {
+                let (offered, callable) = asks_agent(runtime, agent.user_id, tool).await?;
+                all.push(offered, callable);
+            }
+            Some(opened) => {
+                opened.secrets.into_iter().for_each(|secret| redactor.add(secret));
+                for (at, function) in opened.tool.functions().iter().enumerate() {
+                    let offered = Offered {
+                        name: function.spec.name.clone(),
+                        description: function.spec.description.clone(),
+                        parameters: function.spec.parameters.clone(),
+                        plain: function.plain.map(str::to_owned),
+                        return_direct: tool.return_direct,
+                        searches_documents: false,
+                    };
+                    all.push(offered, Callable::Tool(std::sync::Arc::clone(&opened.tool), at));
+                }
+            }
+        }
+    }
+    Ok((all.offered, all.callables))
+}
+
+/// Makes a tool ready. One that asks an agent needs nothing.
+async fn open(toolbox: &Toolbox, tool: &Tool, deadline: Instant) -> Option<Opened> {
+    if tool.r#type == ToolType::Agent { None } else { Some(toolbox.open(tool, deadline).await) }
+}
+
+/// Functions whose names are all different.
+#[derive(Default)]
+struct List {
+    offered: Vec<Offered>,
+    callables: Vec<Callable>,
+    names: HashSet<String>,
+}
+
+/// Functions that one request offers; providers take no more.
+const FUNCTIONS: usize = 128;
+/// Longest name of a function.
+const LONGEST_NAME: usize = 64;
+
+impl List {
+    fn push(&mut self, mut offered: Offered, callable: Callable) {
+        if self.offered.len() == FUNCTIONS {
+            tracing::warn!("an agent has more functions than a model takes; the last ones are left out");
+            return;
+        }
+        let mut number = 2;
+        while !self.names.insert(offered.name.to_ascii_lowercase()) {
+            let suffix = format!("_{number}");
+            let stem = offered.name.trim_end_matches(&format!("_{}", number - 1));
+            offered.name = format!("{}{suffix}", &stem[..stem.len().min(LONGEST_NAME - suffix.len())]);
+            number += 1;
+        }
+        self.offered.push(offered);
+        self.callables.push(callable);
+    }
+}
+
+/// The search of the linked documents.
+fn documents() -> Offered {
+    Offered {
+        name: SEARCH.to_owned(),
+        description: "Searches the user's documents for passages, by words and by meaning. Use it when the sources that \
+                      you were given do not hold what the question needs. The passages that it finds are numbered, and \
+                      cited by their numbers."
+            .to_owned(),
+        parameters: json!({
+            "type": "object",
+            "properties": {"query": {"type": "string", "description": "What to look for, as a question or as words."}},
+            "required": ["query"],
+        }),
+        plain: Some("query".to_owned()),
+        return_direct: false,
+        searches_documents: true,
+    }
+}
+
+/// A tool that asks another agent.
+async fn asks_agent(runtime: &Runtime, user: UserId, tool: &Tool) -> Result<(Offered, Callable), ApiError> {
+    let asked = match tool.calls_agent {
+        Some(id) => db::agents::find(&runtime.db, user, id).await?,
+        None => None,
+    };
+    let about = match (tool.description.trim(), &asked) {
+        ("", Some(agent)) => format!("Asks the agent {}. {}", agent.name, agent.description),
+        ("", None) => "Asks another agent.".to_owned(),
+        (description, _) => description.to_owned(),
+    };
+    let offered = Offered {
+        name: naming::function(tool),
+        description: about.trim().to_owned(),
+        parameters: json!({
+            "type": "object",
+            "properties": {"input": {"type": "string", "description": "The question, with all that is needed to understand it."}},
+            "required": ["input"],
+        }),
+        plain: Some("input".to_owned()),
+        return_direct: tool.return_direct,
+        searches_documents: false,
+    };
+    let seconds = tool.metadata.0.get("timeout").and_then(Value::as_f64).filter(|seconds| *seconds > 0.0);
+    // An id that no agent has answers, when it is asked, that there is none.
+    let agent = tool.calls_agent.unwrap_or_else(AgentId::generate);
+    Ok((offered, Callable::Agent { agent, timeout: seconds.map(Duration::from_secs_f64) }))
+}
+
+/// The agent's model.
+fn model(
+    runtime: &Runtime,
+    agent: &Agent,
+    provider: Provider,
+    redactor: &mut Redactor,
+) -> Result<HttpModel, ApiError> {
+    let llm = &agent.llm.0;
+    let own_url = llm.base_url.as_deref().map(Url::parse).transpose();
+    let own_url = own_url.map_err(|_| ApiError::from(ModelConfigError::BaseUrlInvalid))?;
+    let own_key = match &agent.llm_key_sealed {
+        None => None,
+        Some(sealed) => Some(runtime.keyring.decrypt_text(key_place(&agent.id), sealed)?),
+    };
+    // The operator's key goes to the provider's own address only, never to one that a user named; and only where the
+    // operator named the host may it be one of the private network.
+    let operator_host =
+        if provider == Provider::Ollama { runtime.settings.predict.ollama.clone() } else { None };
+    let (base_url, egress) = match (own_url, operator_host) {
+        (Some(url), _) => (Some(url), &runtime.egress),
+        (None, Some(host)) => (Some(host), &runtime.operator_egress),
+        (None, None) => (None, &runtime.egress),
+    };
+    let api_key = own_key.or_else(|| if base_url.is_none() { operator_key(runtime, provider) } else { None });
+    if let Some(key) = &api_key {
+        redactor.add(key.clone());
+    }
+    Ok(HttpModel::new(ModelConfig {
+        provider,
+        model: llm.model.clone(),
+        base_url,
+        api_key,
+        egress: egress.clone(),
+        silence: DEFAULT_SILENCE.min(runtime.settings.predict.duration),
+    })?)
+}
+
+fn operator_key(runtime: &Runtime, provider: Provider) -> Option<SecretString> {
+    let name = match provider {
+        Provider::OpenAiChat | Provider::OpenAi => "OPENAI_API_KEY",
+        Provider::Anthropic => "ANTHROPIC_API_KEY",
+        Provider::Gemini => "GEMINI_API_KEY",
+        Provider::Mistral => "MISTRAL_API_KEY",
+        Provider::Groq => "GROQ_API_KEY",
+        Provider::Cohere => "COHERE_API_KEY",
+        Provider::AzureOpenAi => "AZURE_OPENAI_API_KEY",
+        Provider::Ollama | Provider::OpenAiCompatible | Provider::Extractive => return None,
+    };
+    runtime.settings.provider_keys.get(name).cloned()
+}

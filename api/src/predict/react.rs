@@ -1,0 +1,158 @@
+//! Agents that think and act in text: `Thought:`, `Action:`, `Action Input:`, `Observation:`, `Final Answer:`. Only the final
+//! answer is for the user, and what it is can be known only when the model has ended: a later one replaces an earlier.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    chat::{conversation, show},
+    react_text::{self, Directive, FormatError},
+    run::{Asked, Run, Wanted},
+};
+use crate::{
+    error::ApiError,
+    llm::{ChatMessage, FinishReason},
+};
+
+/// Runs until there is a final answer; why that ended.
+pub(super) async fn answer(run: &mut Run<'_>, found: &[usize]) -> Result<&'static str, ApiError> {
+    let mut messages = conversation(run, found);
+    let mut shown = 0;
+    let mut was_wrong = false;
+    loop {
+        let mut request = run.request(&messages);
+        request.stop = react_text::STOP.map(str::to_owned).to_vec();
+        let appended = show(&messages[shown..]);
+        shown = messages.len() + 1;
+        let outcome = match run.ask(&request, appended, false).await? {
+            Asked::Over(reason) => return Ok(reason),
+            Asked::Said(outcome) => outcome,
+        };
+        let text = react_text::cut_at_stop(&outcome.text);
+        let observation = match react_text::parse(text) {
+            Ok(turn) => {
+                run.note(&turn.thought);
+                was_wrong = false;
+                match turn.directive {
+                    Directive::Finish(answer) => {
+                        run.emitter.text(&answer).await;
+                        return Ok(if outcome.finish_reason == FinishReason::Length {
+                            "length"
+                        } else {
+                            "stop"
+                        });
+                    }
+                    Directive::Call { tool, input } => match act(run, tool, input).await? {
+                        Acted::Answer(answer) => {
+                            run.emitter.text(&answer).await;
+                            return Ok("return_direct");
+                        }
+                        Acted::Observation(text) => text,
+                    },
+                }
+            }
+            // A model that does not keep to the format after it was told may still have answered.
+            Err(_) if was_wrong => {
+                run.emitter.text(&react_text::prose(text)).await;
+                return Ok("unformatted");
+            }
+            Err(error) => {
+                was_wrong = true;
+                run.note(error.code());
+                correction(error)
+            }
+        };
+        messages.push(ChatMessage::Assistant { text: text.trim_end().to_owned(), tool_calls: Vec::new() });
+        messages.push(ChatMessage::User(format!("Observation: {observation}")));
+    }
+}
+
+/// What can be shown of a turn that was cut off.
+pub(super) fn so_far(text: &str) -> String {
+    match react_text::parse(react_text::cut_at_stop(text)) {
+        Ok(turn) => match turn.directive {
+            Directive::Finish(answer) => answer,
+            Directive::Call { .. } => String::new(),
+        },
+        Err(_) => String::new(),
+    }
+}
+
+enum Acted {
+    Observation(String),
+    Answer(String),
+}
+
+async fn act(run: &mut Run<'_>, tool: String, input: String) -> Result<Acted, ApiError> {
+    let plan = run.function(&tool).and_then(|function| {
+        let offered = run.setup.functions.get(function).ok_or_else(String::new)?;
+        arguments(&input, &offered.parameters, offered.plain.as_deref())
+            .map(|arguments| (function, arguments))
+    });
+    let id = format!("action_{}", run.steps.len());
+    let wanted = Wanted { id, name: tool, shown: json!(input), plan };
+    let observed = run.call(vec![wanted]).await?.pop();
+    Ok(match observed {
+        Some(observed) => match observed.is_answer {
+            Some(answer) => Acted::Answer(answer),
+            None => Acted::Observation(observed.text),
+        },
+        None => Acted::Observation(String::new()),
+    })
+}
+
+/// What an action's input stands for: a JSON object with arguments of the function, or text for the one that takes text.
+fn arguments(input: &str, parameters: &Value, plain: Option<&str>) -> Result<Map<String, Value>, String> {
+    let known = |name: &String| parameters["properties"].get(name).is_some();
+    let object = match serde_json::from_str::<Value>(unfenced(input)) {
+        Ok(Value::Object(object)) => Some(object),
+        Ok(_) | Err(_) => None,
+    };
+    match (object, plain) {
+        (Some(object), None) => Ok(object),
+        (Some(object), Some(_)) if object.keys().any(known) => Ok(object),
+        (_, Some(plain)) => Ok(Map::from_iter([(plain.to_owned(), json!(input))])),
+        (None, None) if input.trim().is_empty() => Ok(Map::new()),
+        (None, None) => {
+            Err(format!("The Action Input is not a JSON object. Write one of this schema: {parameters}"))
+        }
+    }
+}
+
+/// What stands in a fence that is all there is.
+fn unfenced(input: &str) -> &str {
+    let inside = || {
+        let rest = input.trim().strip_prefix("```")?.strip_suffix("```")?;
+        let (_, body) = rest.split_once('\n')?;
+        Some(body)
+    };
+    inside().unwrap_or(input)
+}
+
+fn correction(error: FormatError) -> String {
+    error.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(input: &str, plain: Option<&str>) -> Result<Value, String> {
+        let parameters = json!({"type": "object", "properties": {"query": {}, "limit": {}}});
+        arguments(input, &parameters, plain).map(Value::Object)
+    }
+
+    #[test]
+    fn an_input_is_text_or_the_object_that_the_function_takes() {
+        for (input, plain, arguments) in [
+            ("tide tables", Some("query"), json!({"query": "tide tables"})),
+            ("{\"query\": \"a\", \"limit\": 2}", Some("query"), json!({"query": "a", "limit": 2})),
+            ("{\"a\": 1}", Some("query"), json!({"query": "{\"a\": 1}"})),
+            ("```json\n{\"query\": \"a\"}\n```", None, json!({"query": "a"})),
+            ("", None, json!({})),
+            ("[1]", Some("query"), json!({"query": "[1]"})),
+        ] {
+            assert_eq!(read(input, plain), Ok(arguments), "{input}");
+        }
+        assert!(read("tide tables", None).unwrap_err().contains("JSON object"));
+    }
+}

@@ -1,0 +1,97 @@
+//! Keeps secrets out of what a run sees and shows: a tool's server may send back the key that it was called with.
+
+use secrecy::{ExposeSecret, SecretString};
+
+/// Stands where a secret was.
+const MASK: &str = "•••";
+/// Shorter ones would mask half of every text.
+const SHORTEST: usize = 6;
+
+/// Everything that must not be seen.
+#[derive(Clone, Default)]
+pub(super) struct Redactor(Vec<SecretString>);
+
+impl Redactor {
+    pub(super) fn add(&mut self, secret: SecretString) {
+        if secret.expose_secret().trim().len() >= SHORTEST {
+            self.0.push(secret);
+            // What is part of another one would leave the rest of that one open.
+            self.0.sort_by_key(|secret| std::cmp::Reverse(secret.expose_secret().len()));
+        }
+    }
+
+    pub(super) fn text(&self, text: String) -> String {
+        self.0.iter().fold(text, |text, secret| {
+            let secret = secret.expose_secret().trim();
+            if text.contains(secret) { text.replace(secret, MASK) } else { text }
+        })
+    }
+
+    /// For a text that comes in pieces.
+    pub(super) fn stream(&self) -> RedactedStream<'_> {
+        RedactedStream { redactor: self, held: String::new() }
+    }
+}
+
+/// A text that comes in pieces, without its secrets.
+pub(super) struct RedactedStream<'a> {
+    redactor: &'a Redactor,
+    /// What may be the beginning of a secret.
+    held: String,
+}
+
+impl RedactedStream<'_> {
+    /// The next piece. What may be the beginning of a secret comes with a later one.
+    pub(super) fn push(&mut self, piece: &str) -> String {
+        if self.redactor.0.is_empty() {
+            return piece.to_owned();
+        }
+        self.held.push_str(piece);
+        let mut text = self.redactor.text(std::mem::take(&mut self.held));
+        let secrets = || self.redactor.0.iter().map(|secret| secret.expose_secret().trim());
+        let longest = secrets().map(str::len).max().unwrap_or(0);
+        let from = text.len().saturating_sub(longest);
+        let begins =
+            |at: &usize| text.get(*at..).is_some_and(|end| secrets().any(|secret| secret.starts_with(end)));
+        if let Some(at) = (from..text.len()).find(begins) {
+            self.held = text.split_off(at);
+        }
+        text
+    }
+
+    /// The rest, when nothing follows.
+    pub(super) fn finish(&mut self) -> String {
+        std::mem::take(&mut self.held)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn redactor() -> Redactor {
+        let mut redactor = Redactor::default();
+        for secret in ["sk-1234", "sk-1234567890", "abc"] {
+            redactor.add(SecretString::from(secret));
+        }
+        redactor
+    }
+
+    #[test]
+    fn a_secret_is_masked_wherever_it_stands_and_short_texts_are_none() {
+        let text = "a sk-1234: Bearer sk-1234567890, abc".to_owned();
+        assert_eq!(redactor().text(text), "a •••: Bearer •••, abc");
+    }
+
+    #[test]
+    fn a_secret_is_masked_however_the_text_is_cut() {
+        let (redactor, text) = (redactor(), "ask-1 sk-1234567890 sk-12ä sk-");
+        for cut in (0..=text.len()).filter(|cut| text.is_char_boundary(*cut)) {
+            let mut stream = redactor.stream();
+            let mut seen = stream.push(&text[..cut]);
+            seen.push_str(&stream.push(&text[cut..]));
+            seen.push_str(&stream.finish());
+            assert_eq!(seen, "ask-1 ••• sk-12ä sk-", "cut at {cut}");
+        }
+    }
+}

@@ -1,0 +1,458 @@
+//! The run itself. It asks the [`Outside`] for everything that is not decided here, so that the same run from a record takes
+//! the same course.
+
+use std::collections::{HashMap, VecDeque};
+
+use lectern_shared::{compute::Compute, index::lexical::best_sentence};
+use serde_json::{Map, Value, json};
+
+use super::{
+    chat, cite,
+    event::{Emitter, Event},
+    extractive,
+    outside::{Outside, Planned, failed},
+    react,
+    setup::{Called, Entry, Said, Setup, Span, Spent, Style},
+    sources::Sources,
+    trace::{CitationView, StepView, UsageView},
+};
+use crate::{
+    error::ApiError,
+    llm::{ChatError, ChatErrorKind, ChatMessage, ChatOutcome, ChatRequest, Deltas, Provider},
+};
+
+/// Longest observation that a model is given, in characters.
+const OBSERVATION: usize = 8_000;
+/// Tokens that every model can write.
+const SAFE_TO_ASK: u32 = 2_048;
+/// How often the same call is made.
+const SAME_CALL: u32 = 2;
+
+/// A run that goes on.
+pub(super) struct Run<'a> {
+    pub(super) setup: &'a Setup,
+    outside: Outside<'a>,
+    compute: Compute,
+    pub(super) emitter: Emitter,
+    pub(super) sources: Sources,
+    pub(super) steps: Vec<StepView>,
+    entries: Vec<Entry>,
+    pub(super) spent: Spent,
+    calls: HashMap<(usize, String), u32>,
+}
+
+/// How a run ended.
+pub(super) struct Ended {
+    /// The answer.
+    pub(super) answer: String,
+    /// Why it ended.
+    pub(super) finish_reason: &'static str,
+    /// What it cites.
+    pub(super) citations: Vec<CitationView>,
+}
+
+/// What is known of a run, however it ended.
+pub(super) struct Done {
+    /// How it ended.
+    pub(super) outcome: Result<Ended, ApiError>,
+    /// What was done.
+    pub(super) steps: Vec<StepView>,
+    /// What the outside answered.
+    pub(super) entries: Vec<Entry>,
+    /// What it took.
+    pub(super) spent: Spent,
+}
+
+/// What became of asking the model.
+pub(super) enum Asked {
+    /// It answered.
+    Said(ChatOutcome),
+    /// The run has to end here, and why.
+    Over(&'static str),
+}
+
+/// A call that the model wants.
+pub(super) struct Wanted {
+    /// Ties the observation to it.
+    pub(super) id: String,
+    /// The name, as the model wrote it.
+    pub(super) name: String,
+    /// What it gives, as traces and events show it.
+    pub(super) shown: Value,
+    /// The function and the arguments, or what the model did wrong.
+    pub(super) plan: Result<(usize, Map<String, Value>), String>,
+}
+
+/// What the model is told about a call.
+pub(super) struct Observed {
+    /// The text for the model.
+    pub(super) text: String,
+    /// The call succeeded, and its result is to be the answer: all of it.
+    pub(super) is_answer: Option<String>,
+}
+
+impl<'a> Run<'a> {
+    pub(super) fn new(setup: &'a Setup, outside: Outside<'a>, compute: Compute, emitter: Emitter) -> Self {
+        Self {
+            setup,
+            outside,
+            compute,
+            emitter,
+            sources: Sources::default(),
+            steps: Vec::new(),
+            entries: Vec::new(),
+            spent: Spent::default(),
+            calls: HashMap::new(),
+        }
+    }
+
+    /// Runs to the end. The last event is for the caller to emit.
+    pub(super) async fn finish(mut self) -> Done {
+        let Setup { trace, agent, session, .. } = self.setup;
+        self.emitter.emit(Event::Start { trace: *trace, agent: *agent, session: session.clone() }).await;
+        let outcome = self.answer().await;
+        Done { outcome, steps: self.steps, entries: self.entries, spent: self.spent }
+    }
+
+    async fn answer(&mut self) -> Result<Ended, ApiError> {
+        self.emitter.filter().know_text(&self.setup.question);
+        if let Some(prompt) = &self.setup.prompt {
+            self.emitter.filter().know_text(&prompt.text);
+        }
+        let found = self.retrieve().await?;
+        let finish_reason = match self.setup.style {
+            Style::Extractive => {
+                let sources = self.sources.all().to_vec();
+                let composed =
+                    extractive::compose(&self.compute, self.setup.question.clone(), sources).await?;
+                self.emitter.text(&composed.text).await;
+                self.emitter.end_text().await;
+                return Ok(self.ended(composed.finish_reason, &composed.citations).await);
+            }
+            Style::ChatVendor => chat::answer(self, &found).await?,
+            Style::React => react::answer(self, &found).await?,
+        };
+        self.emitter.end_text().await;
+        if self.emitter.answer().trim().is_empty() {
+            let limit = explain(finish_reason).ok_or_else(|| self.empty())?;
+            self.emitter.text(&limit).await;
+            self.emitter.end_text().await;
+        }
+        let (answer, sources) = (self.emitter.answer().to_owned(), self.sources.all().to_vec());
+        let cited = self
+            .compute
+            .run(move || {
+                let sources: Vec<_> = sources
+                    .iter()
+                    .map(|source| cite::Source { n: source.n, text: &source.found.text })
+                    .collect();
+                cite::cite(&answer, &sources, &|claim, passage| best_sentence(claim, passage))
+            })
+            .await?;
+        Ok(self.ended(finish_reason, &cited).await)
+    }
+
+    async fn ended(&mut self, finish_reason: &'static str, cited: &[cite::Cited]) -> Ended {
+        let citations: Vec<_> =
+            cited.iter().filter_map(|cited| CitationView::new(self.sources.get(cited.n)?, cited)).collect();
+        for citation in &citations {
+            self.emitter.emit(Event::Citation(json!(citation))).await;
+        }
+        Ended { answer: self.emitter.answer().to_owned(), finish_reason, citations }
+    }
+
+    /// Searches the documents for the question; the numbers of what was found.
+    async fn retrieve(&mut self) -> Result<Vec<usize>, ApiError> {
+        if !self.setup.has_documents {
+            return Ok(Vec::new());
+        }
+        let query = &self.setup.question;
+        let (found, span) = self.outside.search(query, self.setup.passages).await?;
+        self.entries.push(Entry::Search { found: found.clone(), span });
+        for source in &found {
+            self.emitter.filter().know_text(&source.text);
+        }
+        let numbers = self.sources.add(found);
+        self.know(&numbers);
+        let documents = self.sources.describe(&numbers);
+        self.emitter.emit(Event::Retrieval { query: query.clone(), documents: documents.clone() }).await;
+        self.steps.push(StepView { documents, ..StepView::new("retrieval", SEARCH, json!(query), span) });
+        Ok(numbers)
+    }
+
+    /// Sources with these numbers, and the addresses that belong to them, may stand in the answer.
+    fn know(&mut self, numbers: &[usize]) {
+        for n in numbers {
+            self.emitter.filter().know_source(*n);
+            if let Some(url) = self.sources.get(*n).and_then(|source| source.part(None)?.url.clone()) {
+                self.emitter.filter().know_text(&url);
+            }
+        }
+    }
+
+    /// The request that every step of the model begins with.
+    pub(super) fn request(&self, messages: &[ChatMessage]) -> ChatRequest {
+        // Providers refuse more than their models can write, and that is not known here.
+        let left = self.setup.limits.without(&self.spent).tokens.and_then(|left| u32::try_from(left).ok());
+        let asked = self.setup.max_tokens;
+        let left = left.filter(|left| *left < asked.unwrap_or(SAFE_TO_ASK));
+        ChatRequest {
+            messages: messages.to_vec(),
+            temperature: self.setup.temperature,
+            max_tokens: left.or(asked),
+            tools: Vec::new(),
+            stop: Vec::new(),
+        }
+    }
+
+    /// Asks the model. `appended` is what the request has that the last one had not. Its text becomes part of the answer at
+    /// once when `is_heard`.
+    pub(super) async fn ask(
+        &mut self,
+        request: &ChatRequest,
+        appended: Value,
+        is_heard: bool,
+    ) -> Result<Asked, ApiError> {
+        if let Some(limit) = self.setup.limits.reached(&self.spent) {
+            return Ok(Asked::Over(limit));
+        }
+        let (said, pieces, span) = if is_heard {
+            self.outside.chat(request, &mut self.emitter).await?
+        } else {
+            self.outside.chat(request, &mut Unheard).await?
+        };
+        self.entries.push(Entry::Chat { said: said.clone(), pieces, span });
+        let mut step = StepView::new("chat", &self.setup.model, appended, span);
+        let asked = match said {
+            Said::Whole(outcome) => {
+                let spent = self.spend(&outcome);
+                step.observation = observation(&outcome);
+                step.attempts = outcome.attempts;
+                step.usage = Some(UsageView::of(&spent));
+                Ok(Asked::Said(outcome))
+            }
+            Said::TimeUp(text) => {
+                step.observation = json!(text);
+                step.error = Some("The time was up.".to_owned());
+                self.spent.steps += 1;
+                if !is_heard {
+                    self.emitter.text(&react::so_far(&text)).await;
+                }
+                Ok(Asked::Over("max_time"))
+            }
+            Said::Failed(error, text) => {
+                step.observation = json!(text);
+                step.attempts = error.attempts;
+                step.error = Some(error.to_string());
+                Err(error.into())
+            }
+        };
+        self.steps.push(step);
+        asked
+    }
+
+    fn spend(&mut self, outcome: &ChatOutcome) -> Spent {
+        let usage = outcome.usage;
+        let spent = Spent {
+            steps: 1,
+            input_tokens: usage.input_tokens,
+            output_tokens: usage.output_tokens,
+            estimated: usage.source == crate::llm::UsageSource::Estimated,
+            cost: self.setup.price.map(|price| price.of(usage.input_tokens, usage.output_tokens)),
+            unpriced: self.setup.price.is_none(),
+        };
+        self.spent.add(&spent);
+        spent
+    }
+
+    /// What the model thought in the step that has just been made.
+    pub(super) fn note(&mut self, thought: &str) {
+        if let Some(step) = self.steps.last_mut().filter(|_| !thought.is_empty()) {
+            step.log = Some(thought.to_owned());
+        }
+    }
+
+    /// Makes the calls that a step of the model wants, and says what came of each.
+    pub(super) async fn call(&mut self, wanted: Vec<Wanted>) -> Result<Vec<Observed>, ApiError> {
+        for call in &wanted {
+            let (id, name) = (call.id.clone(), call.name.clone());
+            self.emitter.emit(Event::ToolCall { id, name, input: call.shown.clone() }).await;
+        }
+        let mut planned = Vec::new();
+        let mut is_planned = Vec::with_capacity(wanted.len());
+        for call in &wanted {
+            let refused = match &call.plan {
+                Err(problem) => Some(problem.clone()),
+                Ok((function, arguments)) => {
+                    let same = self.calls.entry((*function, json!(arguments).to_string())).or_default();
+                    *same += 1;
+                    (*same > SAME_CALL).then(|| {
+                        "This call was made before with the same input; use what it answered, or try something else."
+                            .to_owned()
+                    })
+                }
+            };
+            if refused.is_none()
+                && let Ok((function, arguments)) = &call.plan
+            {
+                planned.push(Planned { function: *function, arguments: arguments.clone() });
+            }
+            is_planned.push(refused);
+        }
+        let mut answers: VecDeque<Called> = VecDeque::new();
+        if !planned.is_empty() {
+            let left = self.setup.limits.without(&self.spent);
+            let called = self.outside.call(planned, left).await?;
+            self.entries.push(Entry::Calls(called.clone()));
+            answers.extend(called);
+        }
+        let mut observed = Vec::with_capacity(wanted.len());
+        for (call, refused) in wanted.into_iter().zip(is_planned) {
+            let called = match refused {
+                Some(problem) => failed(problem),
+                None => answers.pop_front().unwrap_or_default(),
+            };
+            observed.push(self.observe(call, called).await);
+        }
+        Ok(observed)
+    }
+
+    async fn observe(&mut self, call: Wanted, called: Called) -> Observed {
+        let Called { mut text, failed, found, spent, span } = called;
+        let offered = call.plan.as_ref().ok().and_then(|(function, _)| self.setup.functions.get(*function));
+        self.spent.add(&spent);
+        let mut documents = Vec::new();
+        if offered.is_some_and(|offered| offered.searches_documents) && !failed {
+            for source in &found {
+                self.emitter.filter().know_text(&source.text);
+            }
+            let numbers = self.sources.add(found);
+            self.know(&numbers);
+            documents = self.sources.describe(&numbers);
+            text = match numbers.as_slice() {
+                [] => "Nothing was found.".to_owned(),
+                numbers => self.sources.as_text(numbers),
+            };
+        }
+        self.emitter.filter().know_text(&text);
+        let for_model = shortened(&text);
+        self.emitter
+            .emit(Event::ToolResult {
+                id: call.id,
+                name: call.name.clone(),
+                observation: for_model.clone(),
+                failed,
+            })
+            .await;
+        let is_answer = offered.is_some_and(|offered| offered.return_direct) && !failed;
+        self.steps.push(StepView {
+            observation: json!(if is_answer { &text } else { &for_model }),
+            error: failed.then(|| for_model.clone()),
+            usage: (spent.steps > 0).then(|| UsageView::of(&spent)),
+            documents,
+            ..StepView::new("tool", &call.name, call.shown, span)
+        });
+        Observed { text: for_model, is_answer: is_answer.then_some(text) }
+    }
+
+    /// The function of this name, however it is spelt.
+    pub(super) fn function(&self, name: &str) -> Result<usize, String> {
+        let functions = &self.setup.functions;
+        let fold = |name: &str| -> String {
+            name.trim()
+                .chars()
+                .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' })
+                .collect()
+        };
+        let exact = functions.iter().position(|function| function.name == name);
+        let found =
+            exact.or_else(|| functions.iter().position(|function| fold(&function.name) == fold(name)));
+        found.ok_or_else(|| {
+            if functions.is_empty() {
+                "There are no tools. Answer without one.".to_owned()
+            } else {
+                let names = super::instructions::names(functions);
+                format!("There is no tool of this name. The tools are: {names}.")
+            }
+        })
+    }
+
+    /// The model has ended without a word.
+    fn empty(&self) -> ApiError {
+        let attempts =
+            self.steps.iter().rev().find(|step| step.kind == "chat").map_or(1, |step| step.attempts);
+        match self.setup.provider.parse::<Provider>() {
+            Ok(provider) => ChatError { provider, attempts, kind: ChatErrorKind::Empty }.into(),
+            Err(_) => ApiError::internal(),
+        }
+    }
+}
+
+/// What is answered when a limit left nothing else to say.
+fn explain(finish_reason: &str) -> Option<String> {
+    let limit = match finish_reason {
+        "max_iterations" => "its limit of steps",
+        "max_time" => "its limit of time",
+        "max_tokens" => "its limit of tokens",
+        "max_cost" => "its limit of cost",
+        _ => return None,
+    };
+    Some(format!("There is no answer: the agent reached {limit} before it had one."))
+}
+
+/// The name of the function that searches the linked documents.
+pub(super) const SEARCH: &str = "search_documents";
+
+/// What a model answered, as traces show it: its text, or with the calls that it made.
+fn observation(outcome: &ChatOutcome) -> Value {
+    if outcome.tool_calls.is_empty() {
+        return json!(outcome.text);
+    }
+    let calls: Vec<_> = outcome
+        .tool_calls
+        .iter()
+        .map(|call| json!({"id": call.id, "name": call.name, "arguments": call.arguments}))
+        .collect();
+    json!({"text": outcome.text, "toolCalls": calls})
+}
+
+/// A text that is short enough for a model, cut between words where there are any.
+fn shortened(text: &str) -> String {
+    let Some((end, _)) = text.char_indices().nth(OBSERVATION) else { return text.to_owned() };
+    let kept = &text[..end];
+    let boundary = kept.rfind(char::is_whitespace).filter(|at| end - at < 400).unwrap_or(end);
+    let left = text[boundary..].chars().count();
+    format!("{}\n[{left} more characters are left out]", text[..boundary].trim_end())
+}
+
+/// Text that is not part of the answer yet.
+struct Unheard;
+
+#[async_trait::async_trait]
+impl Deltas for Unheard {
+    async fn take(&mut self, _: &str) {}
+}
+
+/// A step of no length, for what is refused without being tried.
+impl Default for StepView {
+    fn default() -> Self {
+        Self::new("tool", "", Value::Null, Span::default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_observation_is_cut_between_words_and_says_so() {
+        assert_eq!(shortened("short"), "short");
+        let words = "word ".repeat(2_000);
+        let cut = shortened(&words);
+        assert!(cut.starts_with("word word") && cut.contains("word\n["), "{}", &cut[cut.len() - 80..]);
+        let kept = cut.split("\n[").next().unwrap().chars().count();
+        assert!(kept <= OBSERVATION && kept > OBSERVATION - 400);
+        let solid = "ä".repeat(9_000);
+        assert!(shortened(&solid).ends_with("ä\n[1000 more characters are left out]"));
+    }
+}

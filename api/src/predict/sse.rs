@@ -1,0 +1,52 @@
+//! The bytes of an answer's stream of server-sent events.
+//!
+//! A reader that follows the WHATWG rules takes one blank off each `data:`, joins the data lines of an event by line
+//! feeds, and drops an event without data. So every line of a text gets its own `data: `, and the joined data of the
+//! events is the text.
+
+use bytes::Bytes;
+use serde_json::Value;
+
+/// The event that ends a stream of tokens.
+pub(crate) const END: &[u8] = b"data: [END]\n\n";
+
+/// What the data of [`END`] is; no token has exactly this data.
+const END_DATA: &str = "[END]";
+
+/// A comment that keeps a quiet connection open. Readers skip it, wherever between two lines it stands: it holds no
+/// blank line, which is what would end an event.
+pub(crate) const KEEP_ALIVE: &[u8] = b":\n";
+
+/// The unnamed events whose data, joined, are exactly `text`; none for an empty text. A carriage return, which the
+/// format cannot carry, becomes a line feed.
+pub(crate) fn token(text: &str) -> Bytes {
+    let mut out = Vec::with_capacity(text.len() + 16);
+    if text == END_DATA {
+        let (first, rest) = text.split_at(1);
+        event(&mut out, first);
+        event(&mut out, rest);
+    } else if text.contains('\r') {
+        return token(&text.replace("\r\n", "\n").replace('\r', "\n"));
+    } else if !text.is_empty() {
+        event(&mut out, text);
+    }
+    Bytes::from(out)
+}
+
+fn event(out: &mut Vec<u8>, text: &str) {
+    for line in text.split('\n') {
+        out.extend_from_slice(b"data: ");
+        out.extend_from_slice(line.as_bytes());
+        out.push(b'\n');
+    }
+    out.push(b'\n');
+}
+
+/// A named event. `event` is a name of the service: a line feed in it would be a second line.
+pub(crate) fn named(event: &str, data: &Value) -> Bytes {
+    debug_assert!(!event.contains(['\r', '\n']), "the name of an event is one line");
+    Bytes::from(format!("event: {event}\ndata: {data}\n\n"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,245 @@
+//! How a tool asks its service: through the guarded client, within the tool's time, bounded, and with failures in
+//! words that say what a model or its user can do about them, and nothing of what the service wrote.
+
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use lectern_shared::{
+    compute::Compute,
+    egress::{Egress, EgressError, Limits, Request, Response},
+};
+use reqwest::{
+    Method,
+    header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
+};
+use serde::de::IgnoredAny;
+use serde_json::Value;
+use tokio::time::{Instant, timeout_at};
+use url::Url;
+
+use super::ToolError;
+
+/// Most bytes read of an answer.
+pub(super) const MOST_BYTES: u64 = 1024 * 1024;
+/// Most bytes read of the body of a failure.
+const FAILURE: usize = 64 * 1024;
+/// Bodies from this size on are parsed off the async threads.
+const LARGE: usize = 32 * 1024;
+
+/// A service that a tool asks.
+#[derive(Clone)]
+pub(super) struct Service {
+    egress: Egress,
+    compute: Compute,
+    /// How sentences call it: `The search service`.
+    subject: &'static str,
+    /// The longest time for one call.
+    timeout: Duration,
+}
+
+/// One question to a service.
+pub(super) struct Ask {
+    pub(super) method: Method,
+    pub(super) url: Url,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Option<Bytes>,
+    /// What the answer is wanted as.
+    pub(super) accept: &'static str,
+    /// Most bytes of the answer.
+    pub(super) most: u64,
+}
+
+impl Ask {
+    pub(super) fn new(method: Method, url: Url) -> Self {
+        Self {
+            method,
+            url,
+            headers: HeaderMap::new(),
+            body: None,
+            accept: "application/json",
+            most: MOST_BYTES,
+        }
+    }
+
+    pub(super) fn get(url: Url) -> Self {
+        Self::new(Method::GET, url)
+    }
+
+    pub(super) fn post(url: Url, body: &Value) -> Self {
+        let mut ask = Self::new(Method::POST, url);
+        ask.body = Some(body.to_string().into());
+        ask.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        ask
+    }
+
+    pub(super) fn header(mut self, name: &'static str, value: HeaderValue) -> Self {
+        self.headers.insert(HeaderName::from_static(name), value);
+        self
+    }
+}
+
+/// What a service answered, whole.
+pub(super) struct Answer {
+    pub(super) status: u16,
+    /// The media type without parameters, in lower case.
+    pub(super) content_type: Option<String>,
+    pub(super) body: Bytes,
+    /// Where it came from, after redirects.
+    pub(super) url: Url,
+}
+
+impl Answer {
+    /// The body as text, if it says that it is plain text.
+    pub(super) fn plain_text(&self) -> Option<String> {
+        let plain = self.content_type.as_deref().is_none_or(|kind| kind == "text/plain");
+        let text = String::from_utf8_lossy(&self.body);
+        let text = text.trim();
+        // A page without a type is still a page.
+        (plain && !text.is_empty() && !text.starts_with('<')).then(|| text.to_owned())
+    }
+}
+
+impl Service {
+    pub(super) fn new(egress: Egress, compute: Compute, subject: &'static str, timeout: Duration) -> Self {
+        Self { egress, compute, subject, timeout }
+    }
+
+    /// When a call that begins now ends at the latest.
+    pub(super) fn until(&self, deadline: Instant) -> Instant {
+        Instant::now().checked_add(self.timeout).map_or(deadline, |own| own.min(deadline))
+    }
+
+    /// Asks, and reads the whole answer, whatever its status.
+    pub(super) async fn send(&self, ask: Ask, until: Instant) -> Result<Answer, ToolError> {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(ToolError::Timeout);
+        }
+        let limits = Limits { max_bytes: ask.most, total_timeout: left, idle_timeout: left };
+        let mut request = Request::new(ask.method, ask.url, limits);
+        request.headers = ask.headers;
+        request.portable_headers.insert(ACCEPT, HeaderValue::from_static(ask.accept));
+        request.body = ask.body;
+        let exchange = async {
+            let response = self.egress.send(request).await?;
+            let (status, content_type) = (response.status, response.content_type());
+            let url = response.final_url.clone();
+            Ok(Answer { status, content_type, url, body: read(response).await? })
+        };
+        match timeout_at(until, exchange).await {
+            Ok(answer) => answer.map_err(|error| self.explain(&error)),
+            Err(_) => Err(ToolError::Timeout),
+        }
+    }
+
+    /// Without the host: a redirect or a document can name one that the tool's owner has never heard of.
+    fn explain(&self, error: &EgressError) -> ToolError {
+        let what = match error {
+            EgressError::Timeout { .. } => return ToolError::Timeout,
+            EgressError::InvalidUrl { .. } => "is at an address that cannot be asked",
+            EgressError::RefusedAddress { .. } | EgressError::OtherSite { .. } => {
+                "is not at a public internet address, and the operator has not opened it, so it was not asked"
+            }
+            EgressError::Dns { .. } => "could not be found under its name",
+            EgressError::Connect { .. } => "could not be reached",
+            EgressError::Tls { .. } => "could not be reached securely; its certificate may be invalid",
+            EgressError::TooLarge { .. } => "gave an answer that is too large",
+            EgressError::TooManyRedirects { .. } | EgressError::RefusedRedirect { .. } => {
+                "answered with a redirect that was not followed"
+            }
+            EgressError::Decode | EgressError::Protocol { .. } => "gave an answer that could not be read",
+            EgressError::Write { .. } | EgressError::Setup { .. } => "could not be asked",
+        };
+        self.failed(what)
+    }
+
+    /// A sentence about this service.
+    pub(super) fn failed(&self, what: &str) -> ToolError {
+        ToolError::Failed(format!("{} {what}.", self.subject))
+    }
+
+    /// The answer, if its status says that it is what was asked for.
+    pub(super) fn accept(&self, answer: Answer) -> Result<Answer, ToolError> {
+        let status = answer.status;
+        let what = match status {
+            200..=299 => return Ok(answer),
+            401 | 403 => "rejected the credentials of this tool".to_owned(),
+            402 | 432 | 433 => "wants its account to be paid or its plan's limit to be raised".to_owned(),
+            429 => "has been asked too often; try again later".to_owned(),
+            500..=599 => format!("failed (status {status}); try again later"),
+            _ => format!("refused the request (status {status})"),
+        };
+        Err(self.failed(&what))
+    }
+
+    /// That the service answered with something that its protocol does not know.
+    pub(super) fn garbage(&self) -> ToolError {
+        self.failed("answered with something that cannot be understood")
+    }
+
+    /// The body of a successful answer as JSON.
+    pub(super) async fn json(&self, answer: Answer) -> Result<Value, ToolError> {
+        let body = self.accept(answer)?.body;
+        parse(&self.compute, body).await.ok_or_else(|| self.garbage())
+    }
+
+    /// Where heavy work is done.
+    pub(super) fn compute(&self) -> &Compute {
+        &self.compute
+    }
+}
+
+/// The whole body of a success. Of a failure, the beginning, as far as it comes: what matters is that it is one.
+async fn read(mut response: Response) -> Result<Bytes, EgressError> {
+    if (200..300).contains(&response.status) {
+        return response.bytes().await;
+    }
+    let mut body = BytesMut::new();
+    while body.len() < FAILURE {
+        match response.chunk().await {
+            Ok(Some(chunk)) => body.extend_from_slice(&chunk),
+            Err(error @ EgressError::Timeout { .. }) => return Err(error),
+            Ok(None) | Err(_) => break,
+        }
+    }
+    body.truncate(FAILURE);
+    Ok(body.freeze())
+}
+
+/// A body as JSON, if it is.
+pub(super) async fn parse(compute: &Compute, body: Bytes) -> Option<Value> {
+    if body.len() < LARGE {
+        return serde_json::from_slice(&body).ok();
+    }
+    compute.run(move || serde_json::from_slice(&body).ok()).await.ok().flatten()
+}
+
+/// A body as JSON without white space, if it is JSON; numbers stay as they are written.
+pub(super) async fn compact(compute: &Compute, body: Bytes) -> Option<String> {
+    let work = move || {
+        let text = std::str::from_utf8(&body).ok()?;
+        serde_json::from_str::<IgnoredAny>(text).ok()?;
+        let (mut quoted, mut escaped) = (false, false);
+        let kept = text.chars().filter(|c| {
+            let keep = quoted || !c.is_ascii_whitespace();
+            match c {
+                '"' if !escaped => quoted = !quoted,
+                _ => {}
+            }
+            escaped = *c == '\\' && !escaped;
+            keep
+        });
+        Some(kept.collect())
+    };
+    compute.run(work).await.ok().flatten()
+}
+
+/// `path`, which begins with `/`, behind the path of `base`.
+pub(super) fn join(base: &Url, path: &str) -> Url {
+    let mut url = base.clone();
+    url.set_query(None);
+    url.set_fragment(None);
+    let whole = format!("{}{path}", base.path().trim_end_matches('/'));
+    url.set_path(&whole);
+    url
+}

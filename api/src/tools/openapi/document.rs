@@ -1,0 +1,83 @@
+//! An OpenAPI document, read and walked as plain JSON: the same code for Swagger 2.0 and OpenAPI 3.0 and 3.1.
+
+use serde_json::{Map, Value};
+
+use super::{super::encode, yaml};
+
+/// References that lead to each other, at most.
+const HOPS: usize = 16;
+/// What can separate values in a JSON text: more than this, and the document would take too much memory.
+const SEPARATORS: usize = 400_000;
+
+/// Which dialect a document is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Version {
+    /// Swagger 2.0.
+    Two,
+    /// OpenAPI 3.0 and 3.1, which differ in schemas only.
+    Three,
+}
+
+pub(super) struct Document {
+    root: Value,
+    pub(super) version: Version,
+}
+
+impl Document {
+    /// Reads JSON or YAML. What is wrong comes as a part of a sentence, without anything of the text.
+    pub(super) fn read(bytes: &[u8]) -> Result<Self, &'static str> {
+        let unreadable = "is neither JSON nor YAML, or is too complex";
+        let text = std::str::from_utf8(bytes).map_err(|_| unreadable)?.trim_start_matches('\u{feff}');
+        let separators = text.bytes().filter(|byte| b",:[{".contains(byte)).count();
+        if separators > SEPARATORS {
+            return Err(unreadable);
+        }
+        let json = text.trim_start().starts_with('{').then(|| serde_json::from_str(text).ok()).flatten();
+        let root: Value = json.or_else(|| yaml::read(text)).ok_or(unreadable)?;
+        let starts = |name: &str, versions: [&str; 2]| match &root[name] {
+            Value::String(version) => versions.iter().any(|known| version.starts_with(known)),
+            Value::Number(version) => versions.iter().any(|known| version.to_string().starts_with(known)),
+            _ => false,
+        };
+        let version = if starts("swagger", ["2.", "2"]) {
+            Version::Two
+        } else if starts("openapi", ["3.", "3"]) {
+            Version::Three
+        } else {
+            return Err("is no OpenAPI document of version 2.0, 3.0 or 3.1");
+        };
+        Ok(Self { root, version })
+    }
+
+    pub(super) fn root(&self) -> &Value {
+        &self.root
+    }
+
+    /// The value itself, or the one that it refers to, in this document.
+    pub(super) fn follow<'a>(&'a self, value: &'a Value) -> Option<&'a Value> {
+        let mut value = value;
+        for _ in 0..HOPS {
+            match reference(value) {
+                None => return Some(value),
+                Some(reference) => value = self.at(reference)?,
+            }
+        }
+        None
+    }
+
+    /// What a reference means, if it stays in this document.
+    pub(super) fn at(&self, reference: &str) -> Option<&Value> {
+        let pointer = reference.strip_prefix('#')?;
+        self.root.pointer(pointer).or_else(|| self.root.pointer(&encode::decode(pointer)))
+    }
+
+    /// The paths, with what is common to their operations.
+    pub(super) fn paths(&self) -> impl Iterator<Item = (&str, &Map<String, Value>)> {
+        let paths = self.root["paths"].as_object().into_iter().flatten();
+        paths.filter_map(|(path, item)| Some((path.as_str(), self.follow(item)?.as_object()?)))
+    }
+}
+
+pub(super) fn reference(value: &Value) -> Option<&str> {
+    value.get("$ref")?.as_str()
+}

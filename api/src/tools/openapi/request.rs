@@ -1,0 +1,192 @@
+//! The request of an operation, made from what a model gives.
+
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use serde_json::{Map, Value};
+use url::{Url, form_urlencoded};
+
+use super::{
+    super::{
+        ToolError,
+        arguments::{Mistakes, Types},
+        encode::{component, decode},
+        http::{Ask, join},
+    },
+    operation::{Body, Operation, Parameter, Place, Style},
+};
+
+/// Longest address, in bytes.
+const ADDRESS: usize = 16 * 1024;
+
+/// Makes the request.
+///
+/// # Errors
+/// [`ToolError::Arguments`] for arguments that are not what the operation takes.
+pub(super) fn build(
+    operation: &Operation,
+    schema: &Value,
+    server: &Url,
+    own: &HeaderMap,
+    arguments: &Map<String, Value>,
+) -> Result<Ask, ToolError> {
+    check(schema, arguments)?;
+    let mut path = operation.path.clone();
+    let mut query = Vec::new();
+    let mut headers = HeaderMap::new();
+    for parameter in &operation.parameters {
+        let value = arguments.get(parameter.place.group()).and_then(|group| group.get(&parameter.name));
+        let value = value.filter(|value| !value.is_null());
+        match (parameter.place, value) {
+            (Place::Path, value) => fill(&mut path, parameter, value)?,
+            (_, None) => {}
+            (Place::Query, Some(value)) => query.extend(pairs(parameter, value)),
+            (Place::Header, Some(value)) => {
+                let (Ok(name), Ok(text)) = (
+                    HeaderName::from_bytes(parameter.name.trim().as_bytes()),
+                    HeaderValue::from_str(&joined(parameter.style, value, str::to_owned)),
+                ) else {
+                    return Err(wrong(parameter, "must be plain text in one line"));
+                };
+                headers.insert(name, text);
+            }
+        }
+    }
+    if has_dots(&path) {
+        return Err(ToolError::Arguments("the values in `path` must not be `.` or `..`.".to_owned()));
+    }
+    let mut url = join(server, &path);
+    if !query.is_empty() {
+        url.set_query(Some(&query.join("&")));
+    }
+    if url.as_str().len() > ADDRESS {
+        return Err(ToolError::Arguments("`path` and `query` are too long.".to_owned()));
+    }
+    let mut ask = Ask::new(operation.method.clone(), url);
+    if let Some(body) = &operation.body
+        && let Some(value) = arguments.get("body").filter(|value| !value.is_null())
+    {
+        ask.body = Some(write(body, value)?.into());
+        if let Ok(kind) = HeaderValue::from_str(&body.media_type) {
+            headers.insert(CONTENT_TYPE, kind);
+        }
+    }
+    // The owner's win over whatever a model gives.
+    for (name, value) in own {
+        headers.insert(name, value.clone());
+    }
+    ask.headers = headers;
+    ask.accept = "application/json, text/*;q=0.9, */*;q=0.5";
+    Ok(ask)
+}
+
+fn check(schema: &Value, arguments: &Map<String, Value>) -> Result<(), ToolError> {
+    let mut mistakes = Mistakes::default();
+    mistakes.object("", schema, arguments, Types::Exact);
+    for (name, group) in arguments {
+        if let Value::Object(group) = group {
+            let is_body = name == "body";
+            let types = if is_body { Types::Exact } else { Types::AsText };
+            mistakes.object(&format!("{name}."), &schema["properties"][name], group, types);
+        }
+    }
+    mistakes.end()
+}
+
+fn wrong(parameter: &Parameter, what: &str) -> ToolError {
+    ToolError::Arguments(format!("`{}.{}` {what}.", parameter.place.group(), parameter.name))
+}
+
+fn fill(path: &mut String, parameter: &Parameter, value: Option<&Value>) -> Result<(), ToolError> {
+    let hole = format!("{{{}}}", parameter.name);
+    if !path.contains(&hole) {
+        return Ok(());
+    }
+    let text = value.map(|value| joined(parameter.style, value, component)).unwrap_or_default();
+    if text.is_empty() {
+        return Err(wrong(parameter, "must not be empty"));
+    }
+    *path = path.replace(&hole, &text);
+    Ok(())
+}
+
+/// Whether a part of the path would be taken for a step up or none at all.
+fn has_dots(path: &str) -> bool {
+    path.split(['/', '\\']).any(|segment| matches!(decode(segment).as_str(), "." | ".."))
+}
+
+/// A single value as text; what is none, as JSON.
+fn word(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    }
+}
+
+/// A value in one text, each of its words encoded, and what separates them not.
+fn joined(style: Style, value: &Value, encode: impl Fn(&str) -> String) -> String {
+    let (with, pairs) = match style {
+        Style::Joined { with, pairs } => (with, pairs),
+        Style::Json => return encode(&value.to_string()),
+        Style::Repeated | Style::Deep => (',', false),
+    };
+    let words: Vec<_> = match value {
+        Value::Array(items) => items.iter().map(|item| encode(&word(item))).collect(),
+        Value::Object(members) if pairs => {
+            members.iter().map(|(name, value)| format!("{}={}", encode(name), encode(&word(value)))).collect()
+        }
+        Value::Object(members) => {
+            members.iter().flat_map(|(name, value)| [encode(name), encode(&word(value))]).collect()
+        }
+        one => vec![encode(&word(one))],
+    };
+    // A space has no place in an address.
+    let with = if with == ',' { ",".to_owned() } else { encode(with.encode_utf8(&mut [0; 4])) };
+    words.join(&with)
+}
+
+/// The pairs of a query that a value makes.
+fn pairs(parameter: &Parameter, value: &Value) -> Vec<String> {
+    let name = component(&parameter.name);
+    let pair = |value: &Value| format!("{name}={}", component(&word(value)));
+    match (parameter.style, value) {
+        (_, Value::Array(items)) if items.is_empty() => Vec::new(),
+        (Style::Json | Style::Joined { .. }, value) => {
+            vec![format!("{name}={}", joined(parameter.style, value, component))]
+        }
+        (Style::Repeated | Style::Deep, Value::Array(items)) => items.iter().map(pair).collect(),
+        (Style::Repeated, Value::Object(members)) => members
+            .iter()
+            .map(|(member, value)| format!("{}={}", component(member), component(&word(value))))
+            .collect(),
+        (Style::Deep, Value::Object(members)) => members
+            .iter()
+            .map(|(member, value)| format!("{name}[{}]={}", component(member), component(&word(value))))
+            .collect(),
+        (Style::Repeated | Style::Deep, one) => vec![pair(one)],
+    }
+}
+
+fn write(body: &Body, value: &Value) -> Result<String, ToolError> {
+    let Some(styles) = &body.form else { return Ok(value.to_string()) };
+    let Value::Object(fields) = value else {
+        return Err(ToolError::Arguments("`body` must be an object.".to_owned()));
+    };
+    let mut form = form_urlencoded::Serializer::new(String::new());
+    for (name, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
+        let style =
+            styles.iter().find(|(known, _)| known == name).map_or(Style::Repeated, |(_, style)| *style);
+        match (style, value) {
+            (Style::Joined { with, .. }, Value::Array(items)) => {
+                let words: Vec<_> = items.iter().map(word).collect();
+                form.append_pair(name, &words.join(with.encode_utf8(&mut [0; 4])));
+            }
+            (_, Value::Array(items)) => {
+                for item in items {
+                    form.append_pair(name, &word(item));
+                }
+            }
+            (_, one) => drop(form.append_pair(name, &word(one))),
+        }
+    }
+    Ok(form.finish())
+}

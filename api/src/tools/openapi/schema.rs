@@ -1,0 +1,208 @@
+//! Schemas for models: references resolved, cycles and depths cut, and only what says how a value has to look. What the
+//! three dialects write differently comes out as JSON Schema.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    super::text,
+    document::{Document, reference},
+};
+
+/// Deepest schema within schemas.
+const DEEPEST: usize = 12;
+/// What the schemas of one operation may cost.
+const OPERATION: usize = 600;
+/// Bytes of text that cost as much as a value.
+const BYTES: usize = 32;
+/// Longest description within a schema, in characters.
+const DESCRIPTION: usize = 400;
+
+/// Keywords whose values are taken as they are.
+const PLAIN: [&str; 19] = [
+    "type",
+    "format",
+    "pattern",
+    "enum",
+    "const",
+    "default",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+    "uniqueItems",
+    "minProperties",
+    "maxProperties",
+    "contentEncoding",
+];
+
+/// Copies schemas within a budget: a document can refer to one schema so often that written out it is endless.
+pub(super) struct Schemas<'a> {
+    document: &'a Document,
+    left: usize,
+}
+
+impl<'a> Schemas<'a> {
+    pub(super) fn new(document: &'a Document) -> Self {
+        Self { document, left: 0 }
+    }
+
+    /// Begins with another operation.
+    pub(super) fn next_operation(&mut self) {
+        self.left = OPERATION;
+    }
+
+    /// The schema as a model is told it; an empty one, which takes anything, where the budget is used up.
+    pub(super) fn copy(&mut self, schema: &'a Value) -> Value {
+        self.schema(schema, DEEPEST, &mut Vec::new())
+    }
+
+    /// The same for what is described in place, as 2.0 does with parameters: `required` says something else there.
+    pub(super) fn copy_object(&mut self, schema: &'a Map<String, Value>) -> Value {
+        let mut copy = self.object(schema, DEEPEST, &mut Vec::new());
+        copy.remove("required");
+        Value::Object(copy)
+    }
+
+    fn pay(&mut self, cost: usize) -> bool {
+        let paid = cost <= self.left;
+        // What is too dear for the rest is the last thing that is tried: the end is the same in every run.
+        self.left = if paid { self.left - cost } else { 0 };
+        paid
+    }
+
+    fn schema(&mut self, schema: &'a Value, depth: usize, trail: &mut Vec<&'a str>) -> Value {
+        let Value::Object(map) = schema else { return json!({}) };
+        if depth == 0 || !self.pay(1) {
+            return json!({});
+        }
+        let Some(target) = reference(schema) else { return Value::Object(self.object(map, depth, trail)) };
+        if trail.contains(&target) {
+            return json!({"description": "As the value that this one is in."});
+        }
+        let Some(found) = self.document.at(target) else { return json!({}) };
+        trail.push(target);
+        let mut copy = self.schema(found, depth - 1, trail);
+        trail.pop();
+        // In 3.1 a reference can say more than what it refers to.
+        if let (Some(description), Value::Object(copy)) = (description(map), &mut copy) {
+            copy.insert("description".to_owned(), description);
+        }
+        copy
+    }
+
+    fn object(
+        &mut self,
+        map: &'a Map<String, Value>,
+        depth: usize,
+        trail: &mut Vec<&'a str>,
+    ) -> Map<String, Value> {
+        let mut copy = Map::new();
+        for keyword in PLAIN {
+            if let Some(value) = map.get(keyword)
+                && self.pay(cost(value, OPERATION))
+            {
+                copy.insert(keyword.to_owned(), value.clone());
+            }
+        }
+        if let Some(description) = description(map)
+            && self.pay(cost(&description, OPERATION))
+        {
+            copy.insert("description".to_owned(), description);
+        }
+        same_dialect(map, &mut copy);
+        let mut hidden = Vec::new();
+        if let Some(properties) = map.get("properties").and_then(Value::as_object) {
+            let mut copies = Map::new();
+            for (name, schema) in properties {
+                let read_only = self.document.follow(schema).is_some_and(|schema| schema["readOnly"] == true);
+                if read_only || !self.pay(1 + name.len() / BYTES) {
+                    hidden.push(name.as_str());
+                    continue;
+                }
+                copies.insert(name.clone(), self.schema(schema, depth - 1, trail));
+            }
+            copy.insert("properties".to_owned(), Value::Object(copies));
+        }
+        if let Some(required) = map.get("required").and_then(Value::as_array) {
+            let names =
+                required.iter().filter(|name| name.as_str().is_some_and(|name| !hidden.contains(&name)));
+            let names: Vec<_> = names.cloned().collect();
+            if !names.is_empty() && self.pay(cost(&Value::Array(names.clone()), OPERATION)) {
+                copy.insert("required".to_owned(), names.into());
+            }
+        }
+        for keyword in ["items", "additionalProperties"] {
+            match map.get(keyword) {
+                Some(Value::Bool(yes)) => drop(copy.insert(keyword.to_owned(), (*yes).into())),
+                Some(schema @ Value::Object(_)) => {
+                    copy.insert(keyword.to_owned(), self.schema(schema, depth - 1, trail));
+                }
+                _ => {}
+            }
+        }
+        for keyword in ["allOf", "anyOf", "oneOf", "prefixItems"] {
+            if let Some(schemas) = map.get(keyword).and_then(Value::as_array)
+                && !schemas.is_empty()
+            {
+                let copies: Vec<_> = schemas.iter().map(|one| self.schema(one, depth - 1, trail)).collect();
+                copy.insert(keyword.to_owned(), copies.into());
+            }
+        }
+        copy
+    }
+}
+
+fn description(map: &Map<String, Value>) -> Option<Value> {
+    let text = text::line(map.get("description")?.as_str()?, DESCRIPTION);
+    (!text.is_empty()).then(|| text.into())
+}
+
+/// What 2.0 and 3.0 write in ways of their own, as 3.1 has it.
+fn same_dialect(map: &Map<String, Value>, copy: &mut Map<String, Value>) {
+    let nullable = ["nullable", "x-nullable"].iter().any(|name| map.get(*name) == Some(&Value::Bool(true)));
+    if nullable && let Some(Value::String(one)) = copy.get("type") {
+        let both = json!([one, "null"]);
+        copy.insert("type".to_owned(), both);
+        if let Some(Value::Array(choices)) = copy.get_mut("enum")
+            && !choices.contains(&Value::Null)
+        {
+            choices.push(Value::Null);
+        }
+    }
+    for (exclusive, bound) in [("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")] {
+        if let Some(Value::Bool(yes)) = copy.get(exclusive) {
+            let yes = *yes;
+            copy.remove(exclusive);
+            if yes && let Some(number) = copy.remove(bound) {
+                copy.insert(exclusive.to_owned(), number);
+            }
+        }
+    }
+}
+
+/// What a value costs, counted until it is more than `most`.
+fn cost(value: &Value, most: usize) -> usize {
+    let mut sum: usize = 0;
+    let mut open = vec![value];
+    while let Some(value) = open.pop() {
+        sum += 1;
+        match value {
+            Value::String(text) => sum += text.len() / BYTES,
+            Value::Array(items) if sum <= most => open.extend(items),
+            Value::Object(map) if sum <= most => {
+                sum += map.keys().map(|name| name.len() / BYTES).sum::<usize>();
+                open.extend(map.values());
+            }
+            _ => {}
+        }
+        if sum > most {
+            break;
+        }
+    }
+    sum
+}

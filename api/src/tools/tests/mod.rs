@@ -1,0 +1,14 @@
+//! The tools against servers on loopback that speak the protocols of their services.
+
+mod arguments;
+mod automation;
+mod compute_alpha;
+mod failures;
+mod guard;
+mod model_host;
+mod naming;
+mod openapi;
+mod opening;
+mod pets;
+mod search;
+mod support;

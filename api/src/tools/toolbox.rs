@@ -1,0 +1,177 @@
+//! Makes stored tools ready to be called.
+
+use std::{sync::Arc, time::Duration};
+
+use lectern_shared::{
+    compute::Compute,
+    egress::Egress,
+    model::tool::{Tool as Stored, ToolType},
+    runtime::Runtime,
+    secrets::Keyring,
+};
+use reqwest::header::HeaderValue;
+use secrecy::SecretString;
+use serde_json::{Map, Value};
+use tokio::time::Instant;
+use url::Url;
+
+use super::{
+    Tool, ToolError,
+    automation::Automation,
+    cache::Cache,
+    compute_alpha::ComputeAlpha,
+    http::Service,
+    model_host::{Cancels, ModelHost},
+    openapi::OpenApi,
+    search::Search,
+    secrets,
+    unusable::Unusable,
+};
+
+/// The longest time for a call, unless the configuration says otherwise.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// The longest that it may say.
+const LONGEST: f64 = 120.0;
+
+/// Opens tools. Cheap to clone; clones share what was learnt from outside.
+#[derive(Clone)]
+pub(crate) struct Toolbox {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    keyring: Arc<Keyring>,
+    egress: Egress,
+    compute: Compute,
+    plans: Cache<super::openapi::Plan>,
+    actions: Cache<super::automation::Actions>,
+    cancels: Cancels,
+}
+
+/// A tool that can be called.
+#[derive(Clone)]
+pub(crate) struct Opened {
+    /// The tool.
+    pub(crate) tool: Arc<dyn Tool>,
+    /// Every secret of its configuration, in each spelling in which it can turn up in an address or a JSON text, the
+    /// longest first. None may be seen in what the tool answers or a model writes.
+    pub(crate) secrets: Vec<SecretString>,
+}
+
+impl Toolbox {
+    /// A toolbox that asks services in the runtime's name.
+    pub(crate) fn new(runtime: &Runtime) -> Self {
+        Self::with(Arc::clone(&runtime.keyring), runtime.egress.clone(), runtime.compute.clone())
+    }
+
+    pub(super) fn with(keyring: Arc<Keyring>, egress: Egress, compute: Compute) -> Self {
+        let (plans, actions) = (Cache::new(), Cache::new());
+        Self {
+            inner: Arc::new(Inner { keyring, egress, compute, plans, actions, cancels: Cancels::default() }),
+        }
+    }
+
+    /// Makes a tool ready, and asks its service what it offers where that has to be known, at the latest until `deadline`.
+    ///
+    /// It does not fail: a tool that cannot be used has one function, which says why. So has an AGENT tool, which a run
+    /// answers itself.
+    pub(crate) async fn open(&self, tool: &Stored, deadline: Instant) -> Opened {
+        let metadata = match secrets::reveal(&self.inner.keyring, tool) {
+            Ok(metadata) => metadata,
+            Err(error) => {
+                tracing::error!(%error, tool = %tool.id, "the secrets of a tool cannot be read");
+                let error =
+                    failed("The configuration of this tool cannot be read; its owner must set it again.");
+                return Opened { tool: Arc::new(Unusable::new(tool, error)), secrets: Vec::new() };
+            }
+        };
+        let opened = self.inner.open(tool, &Configuration(&metadata), deadline).await;
+        let opened = opened.unwrap_or_else(|error| Arc::new(Unusable::new(tool, error)));
+        Opened { tool: opened, secrets: secrets::values(metadata) }
+    }
+}
+
+impl Inner {
+    async fn open(
+        &self,
+        tool: &Stored,
+        configuration: &Configuration<'_>,
+        deadline: Instant,
+    ) -> Result<Arc<dyn Tool>, ToolError> {
+        let service = |subject| {
+            Service::new(self.egress.clone(), self.compute.clone(), subject, configuration.timeout())
+        };
+        Ok(match tool.r#type {
+            ToolType::Search => Arc::new(Search::new(tool, configuration, service("The search service"))?),
+            ToolType::ComputeAlpha => {
+                Arc::new(ComputeAlpha::new(tool, configuration, service("The computation service"))?)
+            }
+            ToolType::ModelHost => {
+                let service = service("The model host");
+                Arc::new(ModelHost::new(tool, configuration, service, self.cancels.clone())?)
+            }
+            ToolType::AutomationNla => {
+                let service = service("The automation service");
+                Arc::new(Automation::open(tool, configuration, service, &self.actions, deadline).await?)
+            }
+            ToolType::OpenApi => {
+                Arc::new(OpenApi::open(tool, configuration, service("The API"), &self.plans, deadline).await?)
+            }
+            ToolType::Agent => {
+                return Err(failed("This tool asks another agent, which is not possible here."));
+            }
+        })
+    }
+}
+
+pub(super) fn failed(sentence: &str) -> ToolError {
+    ToolError::Failed(sentence.to_owned())
+}
+
+/// A tool's configuration, secrets included. It was checked when it was stored; what is not as it should be counts as
+/// absent.
+pub(super) struct Configuration<'a>(pub(super) &'a Map<String, Value>);
+
+impl Configuration<'_> {
+    /// A text that is not blank.
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
+        self.0.get(name)?.as_str().map(str::trim).filter(|text| !text.is_empty())
+    }
+
+    /// A whole number of at least 1, as a number or as digits.
+    pub(super) fn count(&self, name: &str) -> Option<usize> {
+        let value = self.0.get(name)?;
+        let number = value.as_u64().or_else(|| value.as_str()?.trim().parse().ok())?;
+        usize::try_from(number).ok().filter(|number| *number > 0)
+    }
+
+    /// An address.
+    pub(super) fn url(&self, name: &str) -> Option<Url> {
+        self.text(name)?.parse().ok()
+    }
+
+    /// The configured host, or else the vendor's own.
+    pub(super) fn base(&self, vendor: &str) -> Result<Url, ToolError> {
+        match self.url("base_url") {
+            Some(base) => Ok(base),
+            None => vendor.parse().map_err(|_| failed("The address of this tool cannot be used.")),
+        }
+    }
+
+    /// A key, as the value of a header, behind `scheme`.
+    pub(super) fn key(&self, name: &str, scheme: &str) -> Result<HeaderValue, ToolError> {
+        let key = self.text(name).ok_or_else(|| ToolError::Failed(format!("This tool has no `{name}`.")))?;
+        let mut value = HeaderValue::from_str(&format!("{scheme}{key}")).map_err(|_| {
+            ToolError::Failed(format!("The `{name}` of this tool cannot be sent in a header."))
+        })?;
+        value.set_sensitive(true);
+        Ok(value)
+    }
+
+    fn timeout(&self) -> Duration {
+        let seconds = self.0.get("timeout").and_then(Value::as_f64);
+        seconds.map_or(TIMEOUT, |seconds| {
+            Duration::try_from_secs_f64(seconds.clamp(0.0, LONGEST)).unwrap_or(TIMEOUT)
+        })
+    }
+}
