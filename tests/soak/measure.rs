@@ -90,7 +90,7 @@ async fn a_page_of_a_list_is_measured() {
     }
 }
 
-fn print(mode: &str, what: &str, mut times: Vec<Duration>) {
+pub(super) fn print(mode: &str, what: &str, mut times: Vec<Duration>) {
     times.sort_unstable();
     let at = |share: usize| times[(times.len() - 1) * share / 100].as_secs_f64() * 1e3;
     eprintln!("{mode}: {what}: p50 {:.1} ms, p95 {:.1} ms, p99 {:.1} ms", at(50), at(95), at(99));

@@ -4,6 +4,7 @@
 mod backlog;
 mod measure;
 mod outages;
+mod predict;
 mod workers;
 
 use std::collections::BTreeMap;

@@ -30,7 +30,8 @@ pub use self::provider::{Provider, UnknownProvider};
 #[async_trait]
 pub trait Deltas: Send {
     /// Takes the next piece. Nothing more is read from the provider until this is done, so whoever is slow slows the
-    /// model down and nothing piles up.
+    /// model down and nothing piles up. How long it takes is not bounded here: a piece that was dropped half-way would be
+    /// heard by some and not by others.
     async fn take(&mut self, delta: &str);
 }
 

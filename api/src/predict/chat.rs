@@ -37,7 +37,7 @@ pub(super) async fn answer(run: &mut Run<'_>, found: &[usize]) -> Result<&'stati
         };
         if outcome.tool_calls.is_empty() {
             return Ok(match outcome.finish_reason {
-                FinishReason::Length => "length",
+                FinishReason::Length => run.length_reason(),
                 FinishReason::Stop
                 | FinishReason::ToolCalls
                 | FinishReason::ContentFilter
@@ -48,7 +48,7 @@ pub(super) async fn answer(run: &mut Run<'_>, found: &[usize]) -> Result<&'stati
         let observed = run.call(wanted).await?;
         if let Some(answer) = observed.iter().find_map(|observed| observed.is_answer.as_ref()) {
             run.emitter.begin_turn();
-            run.emitter.text(answer).await;
+            run.emitter.verbatim(answer).await;
             return Ok("return_direct");
         }
         let results: Vec<_> = outcome

@@ -1,16 +1,21 @@
 //! What happens in a run, as it happens. A run emits events into one channel; the JSON answer and both formats of streams
 //! are readers of that channel, so that they cannot differ.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use lectern_shared::ids::{AgentId, TraceId};
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, time::timeout};
 
 use super::filter::AnswerFilter;
 use crate::{error::ApiError, llm::Deltas};
 
 /// Events that wait for their reader. A reader that is slower than the model makes the run wait.
 pub(super) const WAITING: usize = 32;
+
+/// How long a reader may take for one event.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Something that happened.
 #[derive(Clone, Debug)]
@@ -116,6 +121,8 @@ pub(super) struct Emitter {
     answer: String,
     /// The next text begins a paragraph.
     new_turn: bool,
+    /// Something was said, whether it has passed yet or not.
+    has_text: bool,
 }
 
 /// Between the texts of two turns.
@@ -123,13 +130,17 @@ const BETWEEN_TURNS: &str = "\n\n";
 
 impl Emitter {
     pub(super) fn new(events: Option<mpsc::Sender<Event>>) -> Self {
-        Self { events, filter: AnswerFilter::new(), answer: String::new(), new_turn: false }
+        Self { events, filter: AnswerFilter::new(), answer: String::new(), new_turn: false, has_text: false }
     }
 
-    /// Passes an event on. Whether anybody hears it is not the run's business: it is stopped from outside.
-    pub(super) async fn emit(&self, event: Event) {
-        if let Some(events) = &self.events {
-            let _ = events.send(event).await;
+    /// Passes an event on. A reader that takes none for too long has none from then on: a run does not outlive its limits because
+    /// of it.
+    pub(super) async fn emit(&mut self, event: Event) {
+        if let Some(events) = &self.events
+            && timeout(PATIENCE, events.send(event)).await.is_err()
+        {
+            tracing::warn!("the events of a run are not read; going on without a reader");
+            self.events = None;
         }
     }
 
@@ -148,12 +159,25 @@ impl Emitter {
         if delta.is_empty() {
             return;
         }
-        if std::mem::take(&mut self.new_turn) && !self.answer.is_empty() {
+        self.separate().await;
+        self.has_text = true;
+        let passed = self.filter.push(delta);
+        self.pass(passed).await;
+    }
+
+    /// Adds a text to the answer whose brackets are no markers.
+    pub(super) async fn verbatim(&mut self, text: &str) {
+        self.separate().await;
+        self.has_text = true;
+        let passed = self.filter.push_verbatim(text);
+        self.pass(passed).await;
+    }
+
+    async fn separate(&mut self) {
+        if std::mem::take(&mut self.new_turn) && self.has_text {
             let between = self.filter.push(BETWEEN_TURNS);
             self.pass(between).await;
         }
-        let passed = self.filter.push(delta);
-        self.pass(passed).await;
     }
 
     /// The answer is complete.

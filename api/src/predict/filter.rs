@@ -43,8 +43,42 @@ impl AnswerFilter {
         self.known.add_text(text);
     }
 
+    /// The same for what a tool answered to `arguments`: whatever is in those was the model's own, and does not become known
+    /// because a tool repeats it.
+    pub(super) fn know_result(&mut self, text: &str, arguments: &str) {
+        let mut theirs = Known::default();
+        theirs.add_text(text);
+        let mut own = Known::default();
+        own.add_text(arguments);
+        theirs.remove(&own);
+        self.known.add(theirs);
+    }
+
     /// Takes what the model wrote next; returns what of the answer is certain by now.
     pub(super) fn push(&mut self, delta: &str) -> String {
+        let text = self.lines(delta);
+        let mut cited = String::with_capacity(text.len());
+        self.markers.push(&self.known, &text, &mut cited);
+        self.guarded(&cited)
+    }
+
+    /// The same for a text whose brackets are its own, as those of a tool's result are.
+    pub(super) fn push_verbatim(&mut self, text: &str) -> String {
+        let mut cited = String::with_capacity(text.len());
+        self.markers.finish(&self.known, &mut cited);
+        let text = self.lines(text);
+        cited.push_str(&text);
+        self.guarded(&cited)
+    }
+
+    fn guarded(&mut self, cited: &str) -> String {
+        let mut passed = String::with_capacity(cited.len());
+        self.guard.push(&self.known, cited, &mut passed);
+        passed
+    }
+
+    /// With line feeds alone between lines.
+    fn lines(&mut self, delta: &str) -> String {
         let mut text = String::with_capacity(delta.len());
         for character in delta.chars() {
             let is_second = std::mem::replace(&mut self.after_return, character == '\r') && character == '\n';
@@ -55,11 +89,7 @@ impl AnswerFilter {
                 _ => text.push(character),
             }
         }
-        let mut cited = String::with_capacity(text.len());
-        self.markers.push(&self.known, &text, &mut cited);
-        let mut passed = String::with_capacity(cited.len());
-        self.guard.push(&self.known, &cited, &mut passed);
-        passed
+        text
     }
 
     /// The model has ended; returns the rest of the answer.

@@ -1,9 +1,10 @@
 //! What a model is told: the agent's own prompt, the rules of citing, the sources, and for agents that answer in text the
 //! format of thoughts and actions.
 //!
-//! What comes from documents and tools may hold anything, also sentences that look like instructions. It stands between two
-//! lines with a word that nobody outside knows, and the model is told that nothing between them is an instruction. That does
-//! not make it impossible for a model to obey; what an answer may hold is decided by the filter behind it.
+//! What comes from documents and tools may hold anything, also sentences that look like instructions. The sources that are found
+//! first stand between two lines with a word that nobody outside knows, what tools say comes in messages of its own, and the
+//! model is told that none of it is an instruction. That does not make it impossible for a model to obey; what an answer may
+//! hold is decided by the filter behind it.
 
 use std::fmt::Write;
 
@@ -19,6 +20,10 @@ the sources do not hold the answer, say so, and cite nothing.";
 
 const NO_SOURCES: &str = "\
 No source was found for the user's question. Say so if the question needs one; cite nothing.";
+
+const NOT_YET: &str = "\
+No source was found for the user's question so far; search_documents may find one. Cite what it finds by its number in square \
+brackets, such as [1]. If there is none and the question needs one, say so, and cite nothing.";
 
 const NO_DOCUMENTS: &str = "Answer the user's question. There are no sources; cite nothing.";
 
@@ -46,6 +51,7 @@ pub(super) fn system(setup: &Setup, sources: &Sources, found: &[usize]) -> Strin
     }
     paragraph(match (setup.has_documents, found.is_empty()) {
         (true, false) => CITING,
+        (true, true) if setup.functions.iter().any(|function| function.searches_documents) => NOT_YET,
         (true, true) => NO_SOURCES,
         // What to do is said by the agent's own prompt.
         (false, _) if setup.prompt.is_some() => "",

@@ -8,9 +8,12 @@ pub(super) fn without(text: &str) -> String {
         let (before, bracket) = rest.split_at(open);
         plain.push_str(before);
         let inside = &bracket[1..];
-        let is_number = |c: char| c.is_ascii_digit() || matches!(c, ',' | ' ' | '-' | '–');
-        let end = inside.find(|c: char| !is_number(c)).filter(|end| inside[*end..].starts_with(']'));
-        match end.filter(|end| inside.starts_with(|c: char| c.is_ascii_digit()) && *end <= 40) {
+        let may_stand = |c: char| c.is_ascii_digit() || matches!(c, ',' | ' ' | '-' | '–');
+        let end = inside.find(|c: char| !may_stand(c)).filter(|end| inside[*end..].starts_with(']'));
+        // What stands after these is a list of numbers, or an index, and no marker.
+        let is_value = plain.trim_end().ends_with([':', '=', '(', '[', '{', ',']) || inside.starts_with('0');
+        let is_number = inside.starts_with(|c: char| c.is_ascii_digit());
+        match end.filter(|end| is_number && !is_value && *end <= 40) {
             Some(end) => {
                 plain.truncate(plain.trim_end_matches(' ').len());
                 rest = &inside[end + 1..];
@@ -34,6 +37,7 @@ mod tests {
         for (text, plain) in [
             ("It left in spring [1]. It came back [2, 3].", "It left in spring. It came back."),
             ("[4-6] a[i] [x](y) [", " a[i] [x](y) ["),
+            ("{\"ids\": [1, 2], \"a\": [[3]]} x = [4]", "{\"ids\": [1, 2], \"a\": [[3]]} x = [4]"),
             ("none", "none"),
         ] {
             assert_eq!(without(text), plain);

@@ -41,7 +41,7 @@ use self::{
     outside::{Live, Outside},
     prepare::{Bounds, Checked},
     run::{Done, Run},
-    setup::{RECORD_VERSION, Record, Setup},
+    setup::{Entry, RECORD_VERSION, Record, Setup},
 };
 use crate::{error::ApiError, tools::Toolbox};
 
@@ -166,7 +166,7 @@ pub(crate) fn replay(
     let refused = |why: &str| ApiError::conflict(why);
     let record = record
         .filter(|_| trace.complete)
-        .ok_or_else(|| refused("This trace was too large to be kept whole, so it cannot be run again."))?;
+        .ok_or_else(|| refused("This trace has no whole record, since it was too large or failed early, so it cannot be run again."))?;
     let record = read(record).ok_or_else(|| {
         refused("This trace was recorded by another version of the service and cannot be repeated.")
     })?;
@@ -241,7 +241,9 @@ async fn keep(runtime: &Runtime, asked: &Asked, setup: &Setup, done: &Done, body
         complete,
         body: Json(kept),
     };
-    let record = complete.then_some(Json(record));
+    // What failed before the model was asked cannot be told from what was recorded.
+    let is_repeatable = done.outcome.is_ok() || matches!(done.entries.last(), Some(Entry::Chat { .. }));
+    let record = (complete && is_repeatable).then_some(Json(record));
     let written = async {
         let mut tx = runtime.db.begin().await?;
         let expires = now.plus(runtime.settings.trace_ttl);

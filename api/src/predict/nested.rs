@@ -46,10 +46,21 @@ pub(super) fn ask<'a>(
         }
         match run(live, agent, input, left, deadline).await {
             Ok(called) => called,
-            Err(error) => failed(format!("The agent could not answer. {}", error.message)),
+            Err(error) => failed(why(&error)),
         }
     }
     .boxed()
+}
+
+fn why(error: &ApiError) -> String {
+    if error.fields.is_empty() {
+        return format!("The agent could not answer. {}", error.message);
+    }
+    let missing: Vec<_> = error.fields.iter().map(|field| field.path.as_str()).collect();
+    format!(
+        "The agent could not answer: its prompt needs {}, which another agent cannot give.",
+        missing.join(", ")
+    )
 }
 
 async fn run(
@@ -71,10 +82,9 @@ async fn run(
     let run = Run::new(&setup, Outside::Live(&inner), runtime.compute.clone(), Emitter::new(None));
     let done = run.finish().await;
     Ok(match done.outcome {
+        Ok(ended) if ended.is_unanswered => Called { spent: done.spent, ..failed(ended.answer) },
         // Its numbers are not those of the run that asks.
         Ok(ended) => Called { text: markers::without(&ended.answer), spent: done.spent, ..Called::default() },
-        Err(error) => {
-            Called { spent: done.spent, ..failed(format!("The agent could not answer. {}", error.message)) }
-        }
+        Err(error) => Called { spent: done.spent, ..failed(why(&error)) },
     })
 }

@@ -104,10 +104,11 @@ impl Outside<'_> {
         }
     }
 
-    /// Asks the model. `hears` gets its text while it comes.
+    /// Asks the model, for the first time or again. `hears` gets its text while it comes.
     pub(super) async fn chat(
         &mut self,
         request: &ChatRequest,
+        is_first: bool,
         hears: &mut dyn Deltas,
     ) -> Result<(Said, Vec<u32>, Span), ApiError> {
         match self {
@@ -115,7 +116,7 @@ impl Outside<'_> {
                 let began = Instant::now();
                 let redacted = live.redactor.stream();
                 let mut tee = Tee { to: hears, redacted, text: String::new(), pieces: Vec::new() };
-                let said = live.chat(request, &mut tee).await;
+                let said = live.chat(request, is_first, &mut tee).await;
                 Ok((said, tee.pieces, live.span(began)))
             }
             Self::Recorded(entries) => match entries.pop_front() {
@@ -172,7 +173,7 @@ impl Live {
         Ok(excerpts.iter().map(Found::from).collect())
     }
 
-    async fn chat(&self, request: &ChatRequest, tee: &mut Tee<'_>) -> Said {
+    async fn chat(&self, request: &ChatRequest, is_first: bool, tee: &mut Tee<'_>) -> Said {
         // A run with a model has one.
         let Some(model) = &self.model else { return Said::TimeUp(String::new()) };
         if Instant::now() >= self.deadline {
@@ -190,7 +191,12 @@ impl Live {
             }
             Err(error) => {
                 let is_over = error.kind == ChatErrorKind::Timeout && Instant::now() >= self.deadline;
-                if is_over && !text.is_empty() { Said::TimeUp(text) } else { Said::Failed(error, text) }
+                // A provider that never said anything is the failure; a run that has got somewhere ends with what it has.
+                if is_over && !(is_first && text.is_empty()) {
+                    Said::TimeUp(text)
+                } else {
+                    Said::Failed(error, text)
+                }
             }
         }
     }
@@ -202,7 +208,7 @@ impl Live {
         for (at, planned) in planned.into_iter().enumerate() {
             match self.callables.get(planned.function) {
                 Some(Callable::Agent { agent, timeout }) => {
-                    agents.push((at, *agent, *timeout, planned.arguments))
+                    agents.push((at, *agent, *timeout, planned.arguments));
                 }
                 Some(callable) => others.push(self.call_one(at, callable, planned.arguments).boxed()),
                 None => {}

@@ -147,6 +147,7 @@ pub(super) async fn prepare(
         session: question.session.clone(),
         style,
         question: question.text.clone(),
+        is_nested: bounds.chain.len() > 1,
         prompt,
         history,
         functions,
@@ -374,14 +375,27 @@ fn model(
     };
     // The operator's key goes to the provider's own address only, never to one that a user named; and only where the
     // operator named the host may it be one of the private network.
-    let operator_host =
-        if provider == Provider::Ollama { runtime.settings.predict.ollama.clone() } else { None };
+    let settings = &runtime.settings.predict;
+    let operator_host = match provider {
+        Provider::Ollama => settings.ollama.clone(),
+        Provider::AzureOpenAi => settings.azure.clone(),
+        Provider::OpenAiChat
+        | Provider::OpenAi
+        | Provider::Anthropic
+        | Provider::Gemini
+        | Provider::Mistral
+        | Provider::Groq
+        | Provider::Cohere
+        | Provider::OpenAiCompatible
+        | Provider::Extractive => None,
+    };
+    let is_users = own_url.is_some();
     let (base_url, egress) = match (own_url, operator_host) {
         (Some(url), _) => (Some(url), &runtime.egress),
         (None, Some(host)) => (Some(host), &runtime.operator_egress),
         (None, None) => (None, &runtime.egress),
     };
-    let api_key = own_key.or_else(|| if base_url.is_none() { operator_key(runtime, provider) } else { None });
+    let api_key = own_key.or_else(|| if is_users { None } else { operator_key(runtime, provider) });
     if let Some(key) = &api_key {
         redactor.add(key.clone());
     }

@@ -13,6 +13,10 @@ use crate::{
     llm::{ChatMessage, FinishReason},
 };
 
+/// What is said to an action that was cut off.
+const CUT: &str =
+    "What you wrote was cut off before the Action Input was complete. Write it again, and shorter.";
+
 /// Runs until there is a final answer; why that ended.
 pub(super) async fn answer(run: &mut Run<'_>, found: &[usize]) -> Result<&'static str, ApiError> {
     let mut messages = conversation(run, found);
@@ -28,6 +32,7 @@ pub(super) async fn answer(run: &mut Run<'_>, found: &[usize]) -> Result<&'stati
             Asked::Said(outcome) => outcome,
         };
         let text = react_text::cut_at_stop(&outcome.text);
+        let is_cut = outcome.finish_reason == FinishReason::Length;
         let observation = match react_text::parse(text) {
             Ok(turn) => {
                 run.note(&turn.thought);
@@ -35,15 +40,13 @@ pub(super) async fn answer(run: &mut Run<'_>, found: &[usize]) -> Result<&'stati
                 match turn.directive {
                     Directive::Finish(answer) => {
                         run.emitter.text(&answer).await;
-                        return Ok(if outcome.finish_reason == FinishReason::Length {
-                            "length"
-                        } else {
-                            "stop"
-                        });
+                        return Ok(if is_cut { run.length_reason() } else { "stop" });
                     }
+                    // Half an input is another input.
+                    Directive::Call { .. } if is_cut => CUT.to_owned(),
                     Directive::Call { tool, input } => match act(run, tool, input).await? {
                         Acted::Answer(answer) => {
-                            run.emitter.text(&answer).await;
+                            run.emitter.verbatim(&answer).await;
                             return Ok("return_direct");
                         }
                         Acted::Observation(text) => text,

@@ -13,7 +13,10 @@ pub(super) struct Redactor(Vec<SecretString>);
 
 impl Redactor {
     pub(super) fn add(&mut self, secret: SecretString) {
-        if secret.expose_secret().trim().len() >= SHORTEST {
+        let text = secret.expose_secret().trim();
+        // Headers that are no secrets are configured among those that are.
+        let is_media_type = ["application/", "text/", "*/*"].iter().any(|start| text.starts_with(start));
+        if text.len() >= SHORTEST && !is_media_type {
             self.0.push(secret);
             // What is part of another one would leave the rest of that one open.
             self.0.sort_by_key(|secret| std::cmp::Reverse(secret.expose_secret().len()));
@@ -47,21 +50,33 @@ impl RedactedStream<'_> {
             return piece.to_owned();
         }
         self.held.push_str(piece);
-        let mut text = self.redactor.text(std::mem::take(&mut self.held));
+        let text = std::mem::take(&mut self.held);
         let secrets = || self.redactor.0.iter().map(|secret| secret.expose_secret().trim());
-        let longest = secrets().map(str::len).max().unwrap_or(0);
-        let from = text.len().saturating_sub(longest);
-        let begins =
-            |at: &usize| text.get(*at..).is_some_and(|end| secrets().any(|secret| secret.starts_with(end)));
-        if let Some(at) = (from..text.len()).find(begins) {
-            self.held = text.split_off(at);
+        let mut passed = String::with_capacity(text.len());
+        let mut rest = text.as_str();
+        while let Some(first) = rest.chars().next() {
+            // A longer secret may begin with a shorter one, so that what may still become one is waited for.
+            if secrets().any(|secret| secret.len() > rest.len() && secret.starts_with(rest)) {
+                rest.clone_into(&mut self.held);
+                break;
+            }
+            match secrets().find(|secret| rest.starts_with(secret)) {
+                Some(secret) => {
+                    passed.push_str(MASK);
+                    rest = &rest[secret.len()..];
+                }
+                None => {
+                    passed.push(first);
+                    rest = &rest[first.len_utf8()..];
+                }
+            }
         }
-        text
+        passed
     }
 
     /// The rest, when nothing follows.
     pub(super) fn finish(&mut self) -> String {
-        std::mem::take(&mut self.held)
+        self.redactor.text(std::mem::take(&mut self.held))
     }
 }
 

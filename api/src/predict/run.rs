@@ -18,7 +18,9 @@ use super::{
 };
 use crate::{
     error::ApiError,
-    llm::{ChatError, ChatErrorKind, ChatMessage, ChatOutcome, ChatRequest, Deltas, Provider},
+    llm::{
+        ChatError, ChatErrorKind, ChatMessage, ChatOutcome, ChatRequest, Deltas, Provider, Usage, UsageSource,
+    },
 };
 
 /// Longest observation that a model is given, in characters.
@@ -39,6 +41,8 @@ pub(super) struct Run<'a> {
     entries: Vec<Entry>,
     pub(super) spent: Spent,
     calls: HashMap<(usize, String), u32>,
+    /// The model was given fewer tokens than its agent asks for, since no more were left.
+    is_short: bool,
 }
 
 /// How a run ended.
@@ -49,6 +53,8 @@ pub(super) struct Ended {
     pub(super) finish_reason: &'static str,
     /// What it cites.
     pub(super) citations: Vec<CitationView>,
+    /// The answer says only that there is none.
+    pub(super) is_unanswered: bool,
 }
 
 /// What is known of a run, however it ended.
@@ -103,6 +109,7 @@ impl<'a> Run<'a> {
             entries: Vec::new(),
             spent: Spent::default(),
             calls: HashMap::new(),
+            is_short: false,
         }
     }
 
@@ -115,7 +122,14 @@ impl<'a> Run<'a> {
     }
 
     async fn answer(&mut self) -> Result<Ended, ApiError> {
-        self.emitter.filter().know_text(&self.setup.question);
+        // What another agent's model asks is not a user's word.
+        if !self.setup.is_nested {
+            self.emitter.filter().know_text(&self.setup.question);
+        }
+        for (question, answer) in &self.setup.history {
+            self.emitter.filter().know_text(question);
+            self.emitter.filter().know_text(answer);
+        }
         if let Some(prompt) = &self.setup.prompt {
             self.emitter.filter().know_text(&prompt.text);
         }
@@ -137,6 +151,7 @@ impl<'a> Run<'a> {
             let limit = explain(finish_reason).ok_or_else(|| self.empty())?;
             self.emitter.text(&limit).await;
             self.emitter.end_text().await;
+            return Ok(Ended { is_unanswered: true, ..self.ended(finish_reason, &[]).await });
         }
         let (answer, sources) = (self.emitter.answer().to_owned(), self.sources.all().to_vec());
         let cited = self
@@ -158,7 +173,7 @@ impl<'a> Run<'a> {
         for citation in &citations {
             self.emitter.emit(Event::Citation(json!(citation))).await;
         }
-        Ended { answer: self.emitter.answer().to_owned(), finish_reason, citations }
+        Ended { answer: self.emitter.answer().to_owned(), finish_reason, citations, is_unanswered: false }
     }
 
     /// Searches the documents for the question; the numbers of what was found.
@@ -191,11 +206,12 @@ impl<'a> Run<'a> {
     }
 
     /// The request that every step of the model begins with.
-    pub(super) fn request(&self, messages: &[ChatMessage]) -> ChatRequest {
+    pub(super) fn request(&mut self, messages: &[ChatMessage]) -> ChatRequest {
         // Providers refuse more than their models can write, and that is not known here.
         let left = self.setup.limits.without(&self.spent).tokens.and_then(|left| u32::try_from(left).ok());
         let asked = self.setup.max_tokens;
         let left = left.filter(|left| *left < asked.unwrap_or(SAFE_TO_ASK));
+        self.is_short = left.is_some();
         ChatRequest {
             messages: messages.to_vec(),
             temperature: self.setup.temperature,
@@ -213,28 +229,30 @@ impl<'a> Run<'a> {
         appended: Value,
         is_heard: bool,
     ) -> Result<Asked, ApiError> {
-        if let Some(limit) = self.setup.limits.reached(&self.spent) {
+        if let Some(limit) = self.setup.limits.reached(&self.spent, self.setup.price.is_some()) {
             return Ok(Asked::Over(limit));
         }
+        let is_first = self.spent.steps == 0;
         let (said, pieces, span) = if is_heard {
-            self.outside.chat(request, &mut self.emitter).await?
+            self.outside.chat(request, is_first, &mut self.emitter).await?
         } else {
-            self.outside.chat(request, &mut Unheard).await?
+            self.outside.chat(request, is_first, &mut Unheard).await?
         };
         self.entries.push(Entry::Chat { said: said.clone(), pieces, span });
         let mut step = StepView::new("chat", &self.setup.model, appended, span);
         let asked = match said {
             Said::Whole(outcome) => {
-                let spent = self.spend(&outcome);
+                let spent = self.spend(outcome.usage);
                 step.observation = observation(&outcome);
                 step.attempts = outcome.attempts;
                 step.usage = Some(UsageView::of(&spent));
                 Ok(Asked::Said(outcome))
             }
             Said::TimeUp(text) => {
+                let spent = self.spend(Usage::estimate(request, &text, &[]));
                 step.observation = json!(text);
                 step.error = Some("The time was up.".to_owned());
-                self.spent.steps += 1;
+                step.usage = Some(UsageView::of(&spent));
                 if !is_heard {
                     self.emitter.text(&react::so_far(&text)).await;
                 }
@@ -251,13 +269,17 @@ impl<'a> Run<'a> {
         asked
     }
 
-    fn spend(&mut self, outcome: &ChatOutcome) -> Spent {
-        let usage = outcome.usage;
+    /// Why an answer ended that the model had no more tokens for.
+    pub(super) const fn length_reason(&self) -> &'static str {
+        if self.is_short { "max_tokens" } else { "length" }
+    }
+
+    fn spend(&mut self, usage: Usage) -> Spent {
         let spent = Spent {
             steps: 1,
             input_tokens: usage.input_tokens,
             output_tokens: usage.output_tokens,
-            estimated: usage.source == crate::llm::UsageSource::Estimated,
+            estimated: usage.source == UsageSource::Estimated,
             cost: self.setup.price.map(|price| price.of(usage.input_tokens, usage.output_tokens)),
             unpriced: self.setup.price.is_none(),
         };
@@ -334,7 +356,9 @@ impl<'a> Run<'a> {
                 numbers => self.sources.as_text(numbers),
             };
         }
-        self.emitter.filter().know_text(&text);
+        if !failed && documents.is_empty() {
+            self.emitter.filter().know_result(&text, &call.shown.to_string());
+        }
         let for_model = shortened(&text);
         self.emitter
             .emit(Event::ToolResult {

@@ -39,6 +39,8 @@ pub(super) struct Setup {
     pub(super) model: String,
     /// What was asked.
     pub(super) question: String,
+    /// Another agent asks, and not a user.
+    pub(super) is_nested: bool,
     /// The agent's own prompt, filled in.
     pub(super) prompt: Option<Prompted>,
     /// Turns that are remembered, oldest first.
@@ -148,13 +150,13 @@ impl Limits {
     }
 
     /// Why nothing more may be asked; none while it may.
-    pub(super) fn reached(self, spent: &Spent) -> Option<&'static str> {
+    pub(super) fn reached(self, spent: &Spent, has_price: bool) -> Option<&'static str> {
         let left = self.without(spent);
         if left.steps == 0 {
             Some("max_iterations")
         } else if left.tokens == Some(0) {
             Some("max_tokens")
-        } else if left.cost.is_some_and(|cost| cost <= 0.0) && spent.steps > 0 {
+        } else if has_price && left.cost.is_some_and(|cost| cost <= 0.0) {
             Some("max_cost")
         } else {
             None

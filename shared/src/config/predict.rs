@@ -6,7 +6,7 @@ use url::Url;
 
 use super::{
     ConfigError, Source,
-    parse::{Parsed, at_least, duration, number},
+    parse::{Parsed, at_least, duration, http_url, number},
 };
 
 /// What one predict may take, and what it costs.
@@ -24,6 +24,8 @@ pub struct PredictSettings {
     pub prices: BTreeMap<String, Price>,
     /// Where models of `ollama` run, for agents that name no address.
     pub ollama: Option<Url>,
+    /// The operator's resource of `azure-openai`, for agents that name none.
+    pub azure: Option<Url>,
 }
 
 /// What a model's tokens cost.
@@ -56,6 +58,7 @@ impl PredictSettings {
             cost: source.optional("LECTERN_MAX_COST", amount)?,
             prices: source.parse("LECTERN_PRICES", "", prices)?,
             ollama: source.optional("OLLAMA_HOST", ollama)?,
+            azure: source.optional("AZURE_OPENAI_ENDPOINT", http_url)?,
         })
     }
 }

@@ -170,12 +170,6 @@ impl EgressError {
     }
 }
 
-/// Whether an error, met in the cause chain of a request that was made with [`super::Egress::guarded_client`], is the
-/// guard's refusal of an address.
-pub fn is_refusal(cause: &(dyn StdError + 'static)) -> bool {
-    matches!(cause.downcast_ref(), Some(ResolveError::Refused))
-}
-
 /// The host as the URL names it, for messages.
 pub(super) fn host_of(url: &Url) -> String {
     url.host_str().unwrap_or_default().to_owned()

@@ -40,7 +40,7 @@ use url::{Host, Url};
 use self::{address::AddressGuard, redirect::Hop, resolver::GuardedResolver};
 pub use self::{
     address::parse_allow_list,
-    error::{EgressError, is_refusal},
+    error::EgressError,
     request::{Limits, Request},
     response::Response,
     site::SiteScope,
@@ -225,16 +225,6 @@ impl Egress {
             Ok(Err(error)) => Err(EgressError::from_send(host, &error)),
             Err(_) => Err(EgressError::Timeout { host }),
         }
-    }
-
-    /// The same guarded client (no redirects, no proxy but that of the policy, no cookies, no decompression), for libraries
-    /// that need a [`reqwest::Client`], such as model calls.
-    ///
-    /// Two things are then the caller's: **[`Egress::check_url`] on the base URL first**, because address literals
-    /// never reach the resolver that guards names, and limits on time and size, because the client itself bounds
-    /// only connecting.
-    pub fn guarded_client(&self) -> reqwest::Client {
-        self.inner.client.clone()
     }
 }
 

@@ -136,8 +136,6 @@ async fn a_name_that_resolves_to_a_private_address_is_refused_before_any_connect
     let by_name = base.replace("127.0.0.1", "LocalHost");
     let host = refused(egress("10.0.0.0/8").send(Request::get(url(&by_name), ROOMY)).await);
     assert_eq!(host, "localhost");
-    let error = egress("").guarded_client().get(&by_name).send().await.unwrap_err();
-    assert_eq!(EgressError::from_send("localhost".into(), &error).code(), "refused_address");
     assert!(seen.lock().is_empty());
 
     let opened = egress("127.0.0.0/8, ::1").send(Request::get(url(&by_name), ROOMY)).await.unwrap();
@@ -457,8 +455,7 @@ async fn the_operators_client_reaches_private_hosts_and_follows_no_redirect() {
     let seen = serve(listener, |_| redirect(302, "/elsewhere"));
     let client = operator_client(Duration::from_secs(10), Duration::from_secs(10)).unwrap();
     assert_eq!(client.get(&base).send().await.unwrap().status(), 302);
-    assert_eq!(egress("127.0.0.1").guarded_client().get(&base).send().await.unwrap().status(), 302);
-    assert_eq!(seen.lock().len(), 2);
+    assert_eq!(seen.lock().len(), 1);
 }
 
 #[tokio::test]

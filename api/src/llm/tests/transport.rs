@@ -253,19 +253,3 @@ async fn a_model_that_cannot_work_is_refused_when_it_is_set_up() {
     let provider = Provider::Extractive;
     assert_eq!(refusal(server.of(provider, "m")), ModelConfigError::ProviderNotAvailable { provider });
 }
-
-#[tokio::test]
-async fn a_listener_that_takes_nothing_does_not_outlast_the_deadline() {
-    struct Stuck;
-    #[async_trait]
-    impl Deltas for Stuck {
-        async fn take(&mut self, _: &str) {
-            std::future::pending::<()>().await;
-        }
-    }
-    let server = Server::start(vec![hello()]).await;
-    let model = HttpModel::new(server.config("m")).unwrap();
-    let deadline = Instant::now() + Duration::from_millis(200);
-    let error = model.chat(&question(), deadline, &mut Stuck).await.unwrap_err();
-    assert_eq!((error.kind, error.attempts), (ChatErrorKind::Timeout, 1));
-}

@@ -55,6 +55,30 @@ impl Known {
         self.addresses.contains(url.as_str())
     }
 
+    /// Forgets what these know too.
+    pub(super) fn remove(&mut self, others: &Self) {
+        self.hosts.retain(|host| !others.hosts.contains(host));
+        self.addresses.retain(|address| !others.addresses.contains(address));
+        self.markers.retain(|marker| !others.markers.contains(marker));
+    }
+
+    /// Adds what these know, as far as there is room.
+    pub(super) fn add(&mut self, others: Self) {
+        let room = |most: usize, has: usize| most.saturating_sub(has);
+        self.sources.extend(others.sources);
+        self.hosts.extend(others.hosts.into_iter().take(room(MAX_HOSTS, self.hosts.len())));
+        self.markers.extend(others.markers.into_iter().take(room(MAX_MARKERS, self.markers.len())));
+        for address in others.addresses {
+            let bytes = address.len();
+            if self.addresses.len() < MAX_ADDRESSES
+                && self.address_bytes + bytes <= MAX_ADDRESS_BYTES
+                && self.addresses.insert(address)
+            {
+                self.address_bytes += bytes;
+            }
+        }
+    }
+
     pub(super) fn add_text(&mut self, text: &str) {
         for written in written_markers(text) {
             if self.markers.len() < MAX_MARKERS {

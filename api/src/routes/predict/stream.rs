@@ -9,7 +9,7 @@ use axum::{
 };
 use futures::stream;
 use lectern_shared::shutdown::Shutdown;
-use tokio::time::{Instant, sleep, sleep_until, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::{
     error::ApiError,
@@ -107,6 +107,7 @@ struct Reader {
 
 impl Reader {
     async fn next(&mut self) -> Option<Bytes> {
+        let quiet_since = Instant::now();
         while !self.ended {
             let event = tokio::select! {
                 biased;
@@ -120,7 +121,7 @@ impl Reader {
                         Some(_) => Event::Failed(stopping()),
                     }
                 }
-                () = sleep(KEEP_ALIVE) => return Some(Bytes::from_static(sse::KEEP_ALIVE)),
+                () = sleep_until(quiet_since + KEEP_ALIVE) => return Some(Bytes::from_static(sse::KEEP_ALIVE)),
             };
             self.ended = event.is_last();
             if let Some(bytes) = self.format.write(&event) {
