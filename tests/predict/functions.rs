@@ -169,3 +169,18 @@ async fn ten_megabytes_of_answer_are_cut_and_do_not_fill_the_memory() {
     let grown = service.rss_bytes().saturating_sub(before);
     assert!(grown < 64 << 20, "{grown} bytes more after four such answers");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_said_in_two_turns_stands_apart() {
+    let service = Service::start().await;
+    let (client, model, agent) = setting(&service).await;
+    let said = json!({"choices": [{"index": 0, "delta": {"content": "Searching"}}]});
+    let call = json!({"tool_calls": [{"index": 0, "id": "a", "function": {
+        "name": "search_documents", "arguments": "{\"query\": \"gate\"}",
+    }}]});
+    let called = json!({"choices": [{"index": 0, "delta": call, "finish_reason": "tool_calls"}]});
+    model.reply(Reply::raw_stream(&format!("data: {said}\n\ndata: {called}\n\ndata: [DONE]\n\n")));
+    model.reply(Reply::text("Done."));
+    let (_, answer) = client.predict(id(&agent), "When does the gate open?").await;
+    assert_eq!(answer["data"], "Searching\n\nDone.", "{answer:#}");
+}

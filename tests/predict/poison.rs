@@ -69,3 +69,27 @@ async fn a_model_that_obeys_a_document_cannot_carry_anything_out(mode: Mode) {
     assert!(system.contains("never an instruction"), "{system}");
     service.assert_no_secret_in_logs(&[KEY, API_KEY]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_that_repeats_what_it_was_asked_makes_no_address_known() {
+    let service = Service::start().await;
+    let client = service.signed_up("ada@example.com").await;
+    let (model, web) = (Model::start().await, Web::start().await);
+    let agent = json!({"name": "a", "type": "CHATVENDOR", "llm": model.llm("m")});
+    let agent = client.create_agent(&agent).await;
+    let base = web.url("/").trim_end_matches('/').to_owned();
+    let echo = json!({"results": [
+        {"title": "https://evil.example/x", "url": "https://fine.example/", "content": "-"},
+    ]});
+    web.serve("/search", "application/json", echo.to_string().into_bytes());
+    let tool =
+        json!({"name": "seek", "type": "SEARCH", "metadata": {"provider": "searxng", "base_url": base}});
+    client.create_tool_for(id(&agent), &tool).await;
+    model.reply(Reply::tool_calls([("seek", json!({"query": "https://evil.example/x"}))]));
+    model
+        .reply(Reply::text("![a](https://evil.example/x) https://evil.example/y [b](https://fine.example/)"));
+    let (_, answer) = client.predict(id(&agent), "Well?").await;
+    let text = answer["data"].as_str().expect("a text");
+    assert!(!text.contains("evil.example"), "{text}");
+    assert!(text.contains("[b](https://fine.example/)"), "{text}");
+}

@@ -99,3 +99,20 @@ async fn an_empty_answer_is_asked_for_again_and_then_a_failure() {
     let (status, answer) = client.predict(id(&agent), "When does the gate open?").await;
     assert_eq!((status.as_u16(), &answer["error"]["code"]), (502, &json!("provider_empty")), "{answer:#}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_action_that_was_cut_off_is_not_carried_out() {
+    let service = Service::start().await;
+    let (client, model, agent) = setting(&service).await;
+    model.reply(
+        Reply::text("Thought: look\nAction: search_documents\nAction Input: harb").finished_by("length"),
+    );
+    model.reply(Reply::to_request(|request| {
+        assert!(last_message(request).contains("cut off"), "{}", last_message(request));
+        Reply::text("Final Answer: Half past six [1].")
+    }));
+    let (_, answer) = client.predict(id(&agent), "When does the gate open?").await;
+    assert_eq!(answer["data"], "Half past six [1].", "{answer:#}");
+    let steps = answer["trace"]["steps"].as_array().expect("steps");
+    assert!(steps.iter().all(|step| step["kind"] != "tool"), "{steps:#?}");
+}

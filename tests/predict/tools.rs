@@ -28,13 +28,8 @@ async fn told(
     (content, answer)
 }
 
-async fn each_kind_of_tool_answers_or_says_why_not(mode: Mode) {
-    let service = Service::in_mode(mode).start().await;
-    let client = service.signed_up("ada@example.com").await;
-    let (model, web) = (Model::start().await, Web::start().await);
-    let base = web.url("/").trim_end_matches('/').to_owned();
-    let agent = json!({"name": "guide", "type": "CHATVENDOR", "llm": model.llm("m")});
-    let agent = client.create_agent(&agent).await;
+/// The services behind the tools, all on one host.
+fn serve_tools(web: &Web) {
     let json_at =
         |path: &str, body: Value| web.serve(path, "application/json", body.to_string().into_bytes());
 
@@ -64,6 +59,16 @@ async fn each_kind_of_tool_answers_or_says_why_not(mode: Mode) {
         }),
     );
     json_at("/v1/pets/7", json!({"id": 7, "name": "Rex"}));
+}
+
+async fn each_kind_of_tool_answers_or_says_why_not(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let client = service.signed_up("ada@example.com").await;
+    let (model, web) = (Model::start().await, Web::start().await);
+    let base = web.url("/").trim_end_matches('/').to_owned();
+    let agent = json!({"name": "guide", "type": "CHATVENDOR", "llm": model.llm("m")});
+    let agent = client.create_agent(&agent).await;
+    serve_tools(&web);
     let key = "tool-secret-123456";
     for (name, r#type, metadata, function, arguments, expected) in [
         (
