@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use super::{Condition, Filter, Mode, Passage, Search, SearchError, SearchRequest};
 use crate::{
     db::{
-        Db, documents,
+        Db, documents, execute,
         jobs::{self, Published},
         testing::{TestDb, at, both, claim, claimed, commit, enqueue, passages, publish, staged_in, user},
     },
@@ -15,6 +15,7 @@ use crate::{
     ids::{DocumentId, GenerationId, UserId},
     index::{
         Candidates, Entry, IndexError, IndexQuery, IndexStatus, IndexWriter, LocalIndex, SearchIndex, Target,
+        lexical::Language,
     },
     model::{document::DocumentType, job::Claim},
 };
@@ -344,6 +345,27 @@ async fn a_question_in_a_language_that_the_model_does_not_know_is_searched_by_wo
         assert!(found.iter().all(|passage| passage.dense.is_none()), "{}", t.name);
         let found = answer(&search, &request(user, "which English text is it")).await;
         assert!(found.iter().any(|passage| passage.dense.is_some()), "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_does_not_know_the_documents_language_answers_when_the_words_find_nothing() {
+    for t in &both().await {
+        let model = Arc::new(Synonyms::new("one"));
+        let search = search_with(&t.db, Models::of(Arc::clone(&model) as Arc<dyn Embedder>));
+        let user = user(&t.db, at(0)).await;
+        let document = embedded(&t.db, user, &model, &["automobile", "physician"]).await;
+        commit!(t.db, |tx| async {
+            execute!(
+                tx,
+                sqlx::query("UPDATE documents SET languages = $2 WHERE id = $1")
+                    .bind(document)
+                    .bind(format!("[[{},2]]", Language::French.code()))
+            )
+        });
+        let found = answer(&search, &request(user, "where is the car")).await;
+        assert_eq!(found[0].chunk.text, "automobile", "{}", t.name);
+        assert!(found[0].dense.is_some(), "{}", t.name);
     }
 }
 

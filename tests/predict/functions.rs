@@ -184,3 +184,22 @@ async fn what_is_said_in_two_turns_stands_apart() {
     let (_, answer) = client.predict(id(&agent), "When does the gate open?").await;
     assert_eq!(answer["data"], "Searching\n\nDone.", "{answer:#}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_the_provider_could_not_read_is_asked_for_again_once() {
+    let service = Service::start().await;
+    let (client, model, agent) = setting(&service).await;
+    model.reply(Reply::text("").finished_by("malformed_function_call"));
+    model.reply(Reply::to_request(|request| {
+        let last = request["messages"].as_array().and_then(|all| all.last()).expect("a message");
+        assert!(last["content"].as_str().is_some_and(|text| text.contains("Answer again")), "{last}");
+        Reply::text("Half past six [1].")
+    }));
+    let (_, answer) = client.predict(id(&agent), "When does the gate open?").await;
+    assert_eq!(answer["data"], "Half past six [1].", "{answer:#}");
+    for _ in 0..2 {
+        model.reply(Reply::text("").finished_by("malformed_function_call"));
+    }
+    let (status, answer) = client.predict(id(&agent), "When does the gate open?").await;
+    assert_eq!((status.as_u16(), &answer["error"]["code"]), (502, &json!("provider_empty")), "{answer:#}");
+}

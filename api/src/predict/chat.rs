@@ -11,10 +11,14 @@ use crate::{
     llm::{ChatMessage, FinishReason, ToolCall, ToolSpec},
 };
 
+/// What is said to a model whose call its provider could not read: it ends without a word and for no usual reason.
+const LOST: &str = "Nothing of your last answer arrived: if it was a function call, its form was not valid. Answer again.";
+
 /// Runs until the model has answered; why that ended.
 pub(super) async fn answer(run: &mut Run<'_>, found: &[usize]) -> Result<&'static str, ApiError> {
     let mut messages = conversation(run, found);
     let mut shown = 0;
+    let mut was_lost = false;
     let tools: Vec<ToolSpec> = run
         .setup
         .functions
@@ -35,6 +39,13 @@ pub(super) async fn answer(run: &mut Run<'_>, found: &[usize]) -> Result<&'stati
             Asked::Over(reason) => return Ok(reason),
             Asked::Said(outcome) => outcome,
         };
+        let is_lost = outcome.finish_reason == FinishReason::Other && outcome.text.trim().is_empty();
+        if outcome.tool_calls.is_empty() && is_lost && !std::mem::replace(&mut was_lost, true) {
+            messages.push(ChatMessage::User(LOST.to_owned()));
+            // Nothing of the model's stands before it.
+            shown -= 1;
+            continue;
+        }
         if outcome.tool_calls.is_empty() {
             return Ok(match outcome.finish_reason {
                 FinishReason::Length => run.length_reason(),

@@ -202,6 +202,16 @@ async fn drive(
     let done = go(&setup, &live, events).await;
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let body = trace::trace(&setup, &done, duration_ms);
+    tracing::info!(
+        agent = %agent.id,
+        trace = %setup.trace,
+        ended = body.get("finishReason").and_then(Value::as_str).unwrap_or_default(),
+        steps = done.spent.steps,
+        input_tokens = done.spent.input_tokens,
+        output_tokens = done.spent.output_tokens,
+        duration_ms,
+        "an agent was asked"
+    );
     keep(runtime, asked, &setup, &done, &body, duration_ms).await;
     Ok(last(done, body))
 }
