@@ -74,7 +74,7 @@ impl ApiError {
         Self { retry_after: Some(wait.seconds()), ..Self::new(StatusCode::TOO_MANY_REQUESTS, code, message) }
     }
 
-    fn unavailable() -> Self {
+    pub(crate) fn unavailable() -> Self {
         let message = "A part of the service is away; try again shortly.";
         Self { retry_after: Some(1), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message) }
     }

@@ -203,3 +203,49 @@ async fn a_call_that_the_provider_could_not_read_is_asked_for_again_once() {
     let (status, answer) = client.predict(id(&agent), "When does the gate open?").await;
     assert_eq!((status.as_u16(), &answer["error"]["code"]), (502, &json!("provider_empty")), "{answer:#}");
 }
+
+/// A turn of one call that is written so, with this finish reason and this usage.
+fn raw_call(name: &str, arguments: &str, finish_reason: &str, usage: &Value) -> Reply {
+    let call =
+        json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": name, "arguments": arguments}}]});
+    let choice = json!({"index": 0, "delta": call, "finish_reason": finish_reason});
+    let chunk = json!({"choices": [choice], "usage": usage});
+    Reply::raw_stream(&format!("data: {chunk}\n\ndata: [DONE]\n\n"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_that_are_too_deep_or_cut_off_are_not_made_and_can_be_read_again() {
+    let service = Service::start().await;
+    let (client, model, agent) = setting(&service).await;
+    let deep = format!("{{\"query\":{}{}}}", "[".repeat(120), "]".repeat(120));
+    let counts = json!({"prompt_tokens": u64::MAX, "completion_tokens": u64::MAX});
+    for (arguments, finish_reason, problem) in
+        [(deep.as_str(), "tool_calls", "JSON object"), ("{\"query\":\"gate\"}", "length", "cut off")]
+    {
+        model.reply(raw_call("search_documents", arguments, finish_reason, &counts));
+        model.reply(Reply::to_request(move |request| {
+            let told = results(request);
+            assert!(told[0].1.contains(problem), "{told:?}");
+            Reply::text("Enough.")
+        }));
+        let (status, answer) = client.predict(id(&agent), "When does the gate open?").await;
+        assert_eq!((status.as_u16(), &answer["data"]), (200, &json!("Enough.")), "{answer:#}");
+        let stored = client.read(&format!("/traces/{}", id(&answer["trace"]))).await;
+        assert_eq!(stored["trace"], answer["trace"]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_last_turn_without_a_word_is_no_answer() {
+    let service = Service::start().await;
+    let (client, model, agent) = setting(&service).await;
+    let said = json!({"choices": [{"index": 0, "delta": {"content": "Let me check."}}]});
+    let call = json!({"tool_calls": [{"index": 0, "id": "a", "function": {
+        "name": "search_documents", "arguments": "{\"query\": \"gate\"}",
+    }}]});
+    let called = json!({"choices": [{"index": 0, "delta": call, "finish_reason": "tool_calls"}]});
+    model.reply(Reply::raw_stream(&format!("data: {said}\n\ndata: {called}\n\ndata: [DONE]\n\n")));
+    model.reply(Reply::text(""));
+    let (status, answer) = client.predict(id(&agent), "When does the gate open?").await;
+    assert_eq!((status.as_u16(), &answer["error"]["code"]), (502, &json!("provider_empty")), "{answer:#}");
+}

@@ -118,3 +118,19 @@ async fn an_answer_is_given_again_only_while_nothing_has_changed() {
     assert_eq!(ask(json!({})).await["data"], "Green, answer 5.", "the document is another");
     assert_eq!(ask(json!({})).await["data"], "Green, answer 5.");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_for_which_something_failed_is_not_given_again() {
+    let service = Service::start().await;
+    let client = service.signed_up("ada@example.com").await;
+    let model = Model::start().await;
+    let agent = json!({"name": "guide", "type": "CHATVENDOR", "llm": model.llm("m")});
+    let agent = client.create_agent(&agent).await;
+    for number in 1..=2 {
+        model.reply(Reply::tool_calls([("no_such_tool", json!({}))]));
+        model.reply(Reply::text(&format!("I could not look, {number}.")));
+        let body = json!({"input": {"input": "Well?"}, "cache_ttl": 3600});
+        let (_, answer) = client.ask(id(&agent), &body).await;
+        assert_eq!(answer["data"], format!("I could not look, {number}."));
+    }
+}

@@ -21,6 +21,12 @@ async fn a_run_is_repeated_from_its_record_without_asking_anybody(mode: Mode) {
             json!({"name": "Gate", "type": "TXT", "content": "The harbour gate opens at half past six."});
         let document = client.ingest(&document).await;
         client.link(id(&agent), id(&document)).await;
+        // Many passages: each has a score that must be read as it was written.
+        for number in 0..9 {
+            let content = format!("{} When it opens, gate {number} rings.", "Word. ".repeat(number));
+            let other = json!({"name": format!("{number}"), "type": "TXT", "content": content});
+            client.link(id(&agent), id(&client.ingest(&other).await)).await;
+        }
         if r#type == "REACT" {
             model.reply(Reply::text("Thought: look\nAction: search_documents\nAction Input: gate"));
             model.reply(Reply::text("Final Answer: It \"opens at half past six\" [1]."));

@@ -216,3 +216,26 @@ async fn agents_ask_agents_within_the_same_limits(mode: Mode) {
     };
     assert!(text.contains("There is no such agent"), "{text}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn brackets_in_a_tools_own_answer_cite_nothing_and_stay() {
+    let service = Service::start().await;
+    let client = service.signed_up("ada@example.com").await;
+    let (model, web) = (Model::start().await, Web::start().await);
+    let agent = json!({"name": "guide", "type": "CHATVENDOR", "llm": model.llm("m")});
+    let agent = client.create_agent(&agent).await;
+    let document =
+        json!({"name": "Gate", "type": "TXT", "content": "The harbour gate opens at half past six."});
+    client.link(id(&agent), id(&client.ingest(&document).await)).await;
+    let result = "{\"ids\": [1, 77], \"a\": \"The harbour gate opens\" [1]}";
+    web.serve("/api/v1/llm-api", "text/plain", result.as_bytes().to_vec());
+    let base = web.url("/").trim_end_matches('/').to_owned();
+    let metadata = json!({"app_id": "app-12345678", "base_url": base});
+    let tool =
+        json!({"name": "compute", "type": "COMPUTE_ALPHA", "returnDirect": true, "metadata": metadata});
+    client.create_tool_for(id(&agent), &tool).await;
+    model.reply(Reply::tool_calls([("compute", json!({"input": "ids"}))]));
+    let (_, answer) = client.predict(id(&agent), "When does the gate open?").await;
+    assert_eq!(answer["data"], result, "{answer:#}");
+    assert_eq!(answer["trace"]["citations"], json!([]), "{answer:#}");
+}

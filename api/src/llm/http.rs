@@ -157,6 +157,9 @@ impl HttpModel {
                 if !delta.is_empty() {
                     // Not bounded by the deadline: a piece that was dropped half-way would be heard and not told.
                     deltas.take(delta).await;
+                    if Instant::now() >= deadline && answer.halt.is_none() {
+                        return End::Failed(Failure::timed_out(false));
+                    }
                 }
                 match answer.halt {
                     None => {}

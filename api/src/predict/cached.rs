@@ -11,7 +11,7 @@ use lectern_shared::{
 };
 use serde_json::json;
 
-use super::{Question, read, setup::Record};
+use super::{Question, read, run::Ended, setup::Record, trace::StepView};
 use crate::error::ApiError;
 
 /// What an answer depends on, as a hash; none for one that must not be given again: of a session, or of an agent that asks
@@ -59,7 +59,8 @@ pub(super) async fn find(
     Ok(found.and_then(|(_, record)| read(record?)))
 }
 
-/// Whether an answer that ended so is worth giving again: one that a limit cut short may be better next time.
-pub(super) fn is_worth_it(finish_reason: &str) -> bool {
-    matches!(finish_reason, "stop" | "return_direct" | "extractive" | "declined")
+/// Whether an answer is worth giving again: one that a limit cut short, or for which something failed, may be better next time.
+pub(super) fn is_worth_it(ended: &Ended, steps: &[StepView]) -> bool {
+    matches!(ended.finish_reason, "stop" | "return_direct" | "extractive" | "declined")
+        && steps.iter().all(|step| step.error.is_none())
 }

@@ -11,8 +11,16 @@ use crate::{
     llm::{ChatMessage, FinishReason, ToolCall, ToolSpec},
 };
 
+/// Deepest arguments of a call, in objects and arrays within each other.
+const DEEPEST: usize = 32;
+
+/// What is said to a call that was cut off: what is there of it may be another one.
+const CUT: &str =
+    "Your answer was cut off before the calls were complete. Make them again, with less in them.";
+
 /// What is said to a model whose call its provider could not read: it ends without a word and for no usual reason.
-const LOST: &str = "Nothing of your last answer arrived: if it was a function call, its form was not valid. Answer again.";
+const LOST: &str =
+    "Nothing of your last answer arrived: if it was a function call, its form was not valid. Answer again.";
 
 /// Runs until the model has answered; why that ended.
 pub(super) async fn answer(run: &mut Run<'_>, found: &[usize]) -> Result<&'static str, ApiError> {
@@ -47,6 +55,9 @@ pub(super) async fn answer(run: &mut Run<'_>, found: &[usize]) -> Result<&'stati
             continue;
         }
         if outcome.tool_calls.is_empty() {
+            if outcome.text.trim().is_empty() {
+                return Err(run.empty());
+            }
             return Ok(match outcome.finish_reason {
                 FinishReason::Length => run.length_reason(),
                 FinishReason::Stop
@@ -55,7 +66,8 @@ pub(super) async fn answer(run: &mut Run<'_>, found: &[usize]) -> Result<&'stati
                 | FinishReason::Other => "stop",
             });
         }
-        let wanted = outcome.tool_calls.iter().map(|call| want(run, call)).collect();
+        let is_cut = outcome.finish_reason == FinishReason::Length;
+        let wanted = outcome.tool_calls.iter().map(|call| want(run, call, is_cut)).collect();
         let observed = run.call(wanted).await?;
         if let Some(answer) = observed.iter().find_map(|observed| observed.is_answer.as_ref()) {
             run.emitter.begin_turn();
@@ -106,12 +118,15 @@ pub(super) fn show(messages: &[ChatMessage]) -> Value {
         .collect()
 }
 
-fn want(run: &Run<'_>, call: &ToolCall) -> Wanted {
+fn want(run: &Run<'_>, call: &ToolCall, is_cut: bool) -> Wanted {
     let arguments = call.parse_arguments();
-    let shown = arguments.as_ref().map_or_else(|_| json!(call.arguments), Clone::clone);
+    // What is deeper can be written and not be read again.
+    let arguments = arguments.ok().filter(|arguments| !is_deeper(arguments, DEEPEST));
+    let shown = arguments.clone().unwrap_or_else(|| json!(call.arguments));
     let plan = run.function(&call.name).and_then(|function| match arguments {
-        Ok(Value::Object(arguments)) => Ok((function, arguments)),
-        Ok(_) | Err(_) => {
+        _ if is_cut => Err(CUT.to_owned()),
+        Some(Value::Object(arguments)) => Ok((function, arguments)),
+        Some(_) | None => {
             let schema = run.setup.functions.get(function).map(|offered| offered.parameters.to_string());
             let schema = schema.unwrap_or_default();
             Err(format!(
@@ -120,4 +135,14 @@ fn want(run: &Run<'_>, call: &ToolCall) -> Wanted {
         }
     });
     Wanted { id: call.id.clone(), name: call.name.clone(), shown, plan }
+}
+
+/// Whether anything lies deeper than so many objects and arrays within each other.
+fn is_deeper(value: &Value, levels: usize) -> bool {
+    match (value, levels) {
+        (Value::Array(_) | Value::Object(_), 0) => true,
+        (Value::Array(items), _) => items.iter().any(|item| is_deeper(item, levels - 1)),
+        (Value::Object(map), _) => map.values().any(|item| is_deeper(item, levels - 1)),
+        _ => false,
+    }
 }

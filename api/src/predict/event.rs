@@ -123,6 +123,10 @@ pub(super) struct Emitter {
     new_turn: bool,
     /// Something was said, whether it has passed yet or not.
     has_text: bool,
+    /// Where a text begins whose brackets are no markers.
+    verbatim_from: Option<usize>,
+    /// The reader took no event for too long.
+    is_unread: bool,
 }
 
 /// Between the texts of two turns.
@@ -130,7 +134,15 @@ const BETWEEN_TURNS: &str = "\n\n";
 
 impl Emitter {
     pub(super) fn new(events: Option<mpsc::Sender<Event>>) -> Self {
-        Self { events, filter: AnswerFilter::new(), answer: String::new(), new_turn: false, has_text: false }
+        Self {
+            events,
+            filter: AnswerFilter::new(),
+            answer: String::new(),
+            new_turn: false,
+            has_text: false,
+            verbatim_from: None,
+            is_unread: false,
+        }
     }
 
     /// Passes an event on. A reader that takes none for too long has none from then on: a run does not outlive its limits because
@@ -141,7 +153,13 @@ impl Emitter {
         {
             tracing::warn!("the events of a run are not read; going on without a reader");
             self.events = None;
+            self.is_unread = true;
         }
+    }
+
+    /// Whether events were lost because their reader took none for too long.
+    pub(super) const fn is_unread(&self) -> bool {
+        self.is_unread
     }
 
     /// What the answer may cite and link to from now on.
@@ -169,6 +187,7 @@ impl Emitter {
     pub(super) async fn verbatim(&mut self, text: &str) {
         self.separate().await;
         self.has_text = true;
+        self.verbatim_from.get_or_insert(self.answer.len());
         let passed = self.filter.push_verbatim(text);
         self.pass(passed).await;
     }
@@ -196,6 +215,11 @@ impl Emitter {
     /// The answer so far.
     pub(super) fn answer(&self) -> &str {
         &self.answer
+    }
+
+    /// The part of it in which numbers in brackets are markers.
+    pub(super) fn citing(&self) -> &str {
+        self.verbatim_from.and_then(|end| self.answer.get(..end)).unwrap_or(&self.answer)
     }
 }
 

@@ -15,6 +15,8 @@ use self::{guard::Guard, known::Known, markers::MarkerFilter};
 #[derive(Debug)]
 pub(super) struct AnswerFilter {
     known: Known,
+    /// What the model has given to tools.
+    said: Known,
     markers: MarkerFilter,
     guard: Guard,
     /// The last character was a carriage return, which has passed as a line feed.
@@ -26,6 +28,7 @@ impl AnswerFilter {
     pub(super) fn new() -> Self {
         Self {
             known: Known::default(),
+            said: Known::default(),
             markers: MarkerFilter::default(),
             guard: Guard::new(),
             after_return: false,
@@ -43,14 +46,16 @@ impl AnswerFilter {
         self.known.add_text(text);
     }
 
-    /// The same for what a tool answered to `arguments`: whatever is in those was the model's own, and does not become known
-    /// because a tool repeats it.
-    pub(super) fn know_result(&mut self, text: &str, arguments: &str) {
+    /// What the model gave a tool. It does not become known because a tool repeats it, now or later.
+    pub(super) fn know_said(&mut self, text: &str) {
+        self.said.add_text(text);
+    }
+
+    /// The same as [`AnswerFilter::know_text`] for what a tool answered, but for what the model itself has said.
+    pub(super) fn know_result(&mut self, text: &str) {
         let mut theirs = Known::default();
         theirs.add_text(text);
-        let mut own = Known::default();
-        own.add_text(arguments);
-        theirs.remove(&own);
+        theirs.remove(&self.said);
         self.known.add(theirs);
     }
 

@@ -22,19 +22,11 @@ pub(super) async fn recall(
     session: &str,
 ) -> Result<Vec<(String, String)>, ApiError> {
     let window = agent.llm.0.context_window.map(i64::from);
-    let mut room = window.map_or(TOKENS, |window| TOKENS.min(window / 4));
-    let turns = db::memory::latest(&runtime.db, agent.user_id, agent.id, session, KEPT).await?;
-    let mut recalled = Vec::new();
-    for turn in turns {
-        room -= turn.tokens;
-        if room < 0 {
-            break;
-        }
-        // Numbers of sources mean others in another turn.
-        recalled.push((turn.question, markers::without(&turn.answer)));
-    }
-    recalled.reverse();
-    Ok(recalled)
+    let room = window.map_or(TOKENS, |window| TOKENS.min(window / 4));
+    let turns = db::memory::latest(&runtime.db, agent.user_id, agent.id, session, room).await?;
+    // Numbers of sources mean others in another turn.
+    let told = |turn: Turn| (turn.question, markers::without(&turn.answer));
+    Ok(turns.into_iter().rev().map(told).collect())
 }
 
 /// Adds a turn to a session.

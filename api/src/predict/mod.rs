@@ -27,13 +27,18 @@ pub(crate) mod trace;
 
 use std::{collections::VecDeque, time::Duration};
 
+use axum::http::StatusCode;
 use lectern_shared::{
     db::{self, Json, traces::StoredTrace},
     model::agent::Agent,
     runtime::Runtime,
 };
 use serde_json::{Map, Value, json};
-use tokio::{sync::mpsc, task::AbortHandle, time::Instant};
+use tokio::{
+    sync::mpsc,
+    task::AbortHandle,
+    time::{Instant, timeout},
+};
 
 pub(crate) use self::event::Event;
 use self::{
@@ -202,10 +207,11 @@ async fn drive(
     let done = go(&setup, &live, events).await;
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let body = trace::trace(&setup, &done, duration_ms);
+    let ended = done.outcome.as_ref().map_or("error", |ended| ended.finish_reason);
     tracing::info!(
         agent = %agent.id,
         trace = %setup.trace,
-        ended = body.get("finishReason").and_then(Value::as_str).unwrap_or_default(),
+        ended,
         steps = done.spent.steps,
         input_tokens = done.spent.input_tokens,
         output_tokens = done.spent.output_tokens,
@@ -221,13 +227,22 @@ async fn go(setup: &Setup, live: &Live, events: &mpsc::Sender<Event>) -> Done {
     Run::new(setup, Outside::Live(live), live.runtime.compute.clone(), emitter).finish().await
 }
 
+fn unread() -> ApiError {
+    let message =
+        "The stream was not read for too long, and a part of it is lost; the trace has the whole answer.";
+    ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "stream_not_read", message)
+}
+
 fn last(done: Done, trace: Value) -> Event {
     match done.outcome {
+        Ok(_) if done.is_unread => Event::Failed(unread()),
         Ok(ended) => Event::End { answer: ended.answer, trace },
         Err(error) => Event::Failed(error),
     }
 }
 
+/// How long an answer waits for its trace to be stored.
+const KEEPING: Duration = Duration::from_secs(10);
 /// The largest trace that is kept whole, in bytes.
 const LARGEST_TRACE: usize = 1 << 20;
 /// The largest record, in bytes: what the trace says, and what it leaves out.
@@ -259,17 +274,22 @@ async fn keep(runtime: &Runtime, asked: &Asked, setup: &Setup, done: &Done, body
         let expires = now.plus(runtime.settings.trace_ttl);
         db::traces::insert(&mut tx, agent.user_id, &stored, record.as_ref(), expires).await?;
         if let Ok(ended) = &done.outcome {
-            if let Some(session) = question.session.as_ref().filter(|_| agent.has_memory) {
+            let is_turn = agent.has_memory && !ended.is_unanswered;
+            if let Some(session) = question.session.as_ref().filter(|_| is_turn) {
                 memory::remember(runtime, &mut tx, agent, session, &question.text, &ended.answer).await?;
             }
-            if let Some(key) = key.as_ref().filter(|_| complete && cached::is_worth_it(ended.finish_reason)) {
+            if let Some(key) = key.as_ref().filter(|_| complete && cached::is_worth_it(ended, &done.steps)) {
                 db::cached_answers::put(&mut tx, agent.user_id, key, setup.trace, now).await?;
             }
         }
         tx.commit().await
     };
-    if let Err(error) = written.await {
-        tracing::error!(%error, trace = %setup.trace, "the trace of an answer could not be kept");
+    match timeout(KEEPING, written).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => {
+            tracing::error!(%error, trace = %setup.trace, "the trace of an answer could not be kept");
+        }
+        Err(_) => tracing::error!(trace = %setup.trace, "the trace of an answer could not be kept in time"),
     }
 }
 

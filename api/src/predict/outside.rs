@@ -11,7 +11,7 @@ use lectern_shared::{
     search::{Filter, Mode, SearchRequest},
 };
 use serde_json::{Map, Value};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use super::{
     nested,
@@ -94,7 +94,8 @@ impl Outside<'_> {
         match self {
             Self::Live(live) => {
                 let began = Instant::now();
-                let found = live.search(query, tokens).await?;
+                let found = timeout_at(live.deadline, live.search(query, tokens)).await;
+                let found = found.map_err(|_| ApiError::unavailable())??;
                 Ok((found, live.span(began)))
             }
             Self::Recorded(entries) => match entries.pop_front() {
@@ -175,17 +176,18 @@ impl Live {
 
     async fn chat(&self, request: &ChatRequest, is_first: bool, tee: &mut Tee<'_>) -> Said {
         // A run with a model has one.
-        let Some(model) = &self.model else { return Said::TimeUp(String::new()) };
-        if Instant::now() >= self.deadline {
-            return Said::TimeUp(String::new());
-        }
+        let Some(model) = self.model.as_ref().filter(|_| Instant::now() < self.deadline) else {
+            return Said::TimeUp { text: String::new(), was_asked: false };
+        };
         let answered = model.chat(request, self.deadline, tee).await;
         tee.finish().await;
         let text = std::mem::take(&mut tee.text);
         match answered {
             Ok(mut outcome) => {
                 for call in &mut outcome.tool_calls {
-                    call.arguments = self.redactor.text(std::mem::take(&mut call.arguments));
+                    for text in [&mut call.id, &mut call.name, &mut call.arguments] {
+                        *text = self.redactor.text(std::mem::take(text));
+                    }
                 }
                 Said::Whole(ChatOutcome { text, ..outcome })
             }
@@ -193,7 +195,7 @@ impl Live {
                 let is_over = error.kind == ChatErrorKind::Timeout && Instant::now() >= self.deadline;
                 // A provider that never said anything is the failure; a run that has got somewhere ends with what it has.
                 if is_over && !(is_first && text.is_empty()) {
-                    Said::TimeUp(text)
+                    Said::TimeUp { text, was_asked: true }
                 } else {
                     Said::Failed(error, text)
                 }
@@ -242,9 +244,7 @@ impl Live {
             Callable::Documents => self.search_documents(&arguments).await,
             Callable::Tool(tool, function) => {
                 // Whatever a tool does, a run never waits longer than it may.
-                match tokio::time::timeout_at(self.deadline, tool.call(*function, arguments, self.deadline))
-                    .await
-                {
+                match timeout_at(self.deadline, tool.call(*function, arguments, self.deadline)).await {
                     Ok(Ok(text)) => Called { text, ..Called::default() },
                     Ok(Err(error)) => failed(error.to_string()),
                     Err(_) => failed(crate::tools::ToolError::Timeout.to_string()),
@@ -263,7 +263,7 @@ impl Live {
         else {
             return failed("The arguments are wrong: give `query`, the text to look for.".to_owned());
         };
-        match tokio::time::timeout_at(self.deadline, self.search(query, SEARCHED)).await {
+        match timeout_at(self.deadline, self.search(query, SEARCHED)).await {
             Ok(Ok(found)) => Called { found, ..Called::default() },
             Ok(Err(error)) => {
                 tracing::warn!(code = error.code, "a search by an agent's model failed");

@@ -3,7 +3,7 @@
 use std::{collections::HashSet, time::Duration};
 
 use axum::http::StatusCode;
-use futures::{FutureExt, future::join_all};
+use futures::{FutureExt, StreamExt, stream};
 use lectern_shared::{
     config::PredictSettings,
     db,
@@ -242,10 +242,10 @@ async fn functions(
 ) -> Result<(Vec<Offered>, Vec<Callable>), ApiError> {
     let tools = db::tools::of_agent(&runtime.db, agent.user_id, agent.id).await?;
     let mut opening = Vec::with_capacity(tools.len());
-    for tool in &tools {
+    for tool in tools.iter().take(TOOLS) {
         opening.push(open(toolbox, tool, deadline).boxed());
     }
-    let opened = join_all(opening).await;
+    let opened: Vec<_> = stream::iter(opening).buffered(OPENED_AT_ONCE).collect().await;
     let mut all = List::default();
     if has_documents {
         all.push(documents(), Callable::Documents);
@@ -272,6 +272,14 @@ async fn functions(
             }
         }
     }
+    // A server may write into its own description what it was asked with.
+    for offered in &mut all.offered {
+        offered.description = redactor.text(std::mem::take(&mut offered.description));
+        let parameters = offered.parameters.to_string();
+        if let Ok(redacted) = serde_json::from_str(&redactor.text(parameters)) {
+            offered.parameters = redacted;
+        }
+    }
     Ok((all.offered, all.callables))
 }
 
@@ -288,6 +296,9 @@ struct List {
     names: HashSet<String>,
 }
 
+/// Tools of an agent that are made ready, and how many at once.
+const TOOLS: usize = 64;
+const OPENED_AT_ONCE: usize = 8;
 /// Functions that one request offers; providers take no more.
 const FUNCTIONS: usize = 128;
 /// Longest name of a function.

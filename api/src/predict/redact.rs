@@ -7,7 +7,10 @@ const MASK: &str = "•••";
 /// Shorter ones would mask half of every text.
 const SHORTEST: usize = 6;
 
-/// Everything that must not be seen.
+/// More are not looked for: a tool may have thousands of headers.
+const MOST: usize = 1_000;
+
+/// Everything that must not be seen, the longest first.
 #[derive(Clone, Default)]
 pub(super) struct Redactor(Vec<SecretString>);
 
@@ -17,9 +20,12 @@ impl Redactor {
         // Headers that are no secrets are configured among those that are.
         let is_media_type = ["application/", "text/", "*/*"].iter().any(|start| text.starts_with(start));
         if text.len() >= SHORTEST && !is_media_type {
-            self.0.push(secret);
             // What is part of another one would leave the rest of that one open.
-            self.0.sort_by_key(|secret| std::cmp::Reverse(secret.expose_secret().len()));
+            let at = self.0.partition_point(|other| other.expose_secret().trim().len() > text.len());
+            if self.0.get(at).map(ExposeSecret::expose_secret) != Some(secret.expose_secret()) {
+                self.0.insert(at, secret);
+                self.0.truncate(MOST);
+            }
         }
     }
 
@@ -54,7 +60,16 @@ impl RedactedStream<'_> {
         let secrets = || self.redactor.0.iter().map(|secret| secret.expose_secret().trim());
         let mut passed = String::with_capacity(text.len());
         let mut rest = text.as_str();
+        let mut begins = [false; 256];
+        for byte in secrets().filter_map(|secret| secret.bytes().next()) {
+            begins[usize::from(byte)] = true;
+        }
         while let Some(first) = rest.chars().next() {
+            if rest.bytes().next().is_some_and(|byte| !begins[usize::from(byte)]) {
+                passed.push(first);
+                rest = &rest[first.len_utf8()..];
+                continue;
+            }
             // A longer secret may begin with a shorter one, so that what may still become one is waited for.
             if secrets().any(|secret| secret.len() > rest.len() && secret.starts_with(rest)) {
                 rest.clone_into(&mut self.held);

@@ -10,6 +10,7 @@ use super::{
     chat, cite,
     event::{Emitter, Event},
     extractive,
+    filter::AnswerFilter,
     outside::{Outside, Planned, failed},
     react,
     setup::{Called, Entry, Said, Setup, Span, Spent, Style},
@@ -26,7 +27,7 @@ use crate::{
 /// Longest observation that a model is given, in characters.
 const OBSERVATION: usize = 8_000;
 /// Tokens that every model can write.
-const SAFE_TO_ASK: u32 = 2_048;
+const SAFE_TO_ASK: u32 = 4_096;
 /// How often the same call is made.
 const SAME_CALL: u32 = 2;
 
@@ -67,6 +68,8 @@ pub(super) struct Done {
     pub(super) entries: Vec<Entry>,
     /// What it took.
     pub(super) spent: Spent,
+    /// Its reader was too slow to hear all of it.
+    pub(super) is_unread: bool,
 }
 
 /// What became of asking the model.
@@ -118,7 +121,8 @@ impl<'a> Run<'a> {
         let Setup { trace, agent, session, .. } = self.setup;
         self.emitter.emit(Event::Start { trace: *trace, agent: *agent, session: session.clone() }).await;
         let outcome = self.answer().await;
-        Done { outcome, steps: self.steps, entries: self.entries, spent: self.spent }
+        let is_unread = self.emitter.is_unread();
+        Done { outcome, steps: self.steps, entries: self.entries, spent: self.spent, is_unread }
     }
 
     async fn answer(&mut self) -> Result<Ended, ApiError> {
@@ -153,7 +157,7 @@ impl<'a> Run<'a> {
             self.emitter.end_text().await;
             return Ok(Ended { is_unanswered: true, ..self.ended(finish_reason, &[]).await });
         }
-        let (answer, sources) = (self.emitter.answer().to_owned(), self.sources.all().to_vec());
+        let (answer, sources) = (self.emitter.citing().to_owned(), self.sources.all().to_vec());
         let cited = self
             .compute
             .run(move || {
@@ -248,11 +252,13 @@ impl<'a> Run<'a> {
                 step.usage = Some(UsageView::of(&spent));
                 Ok(Asked::Said(outcome))
             }
-            Said::TimeUp(text) => {
-                let spent = self.spend(Usage::estimate(request, &text, &[]));
+            Said::TimeUp { text, was_asked } => {
                 step.observation = json!(text);
                 step.error = Some("The time was up.".to_owned());
-                step.usage = Some(UsageView::of(&spent));
+                if was_asked {
+                    let spent = self.spend(Usage::estimate(request, &text, &[]));
+                    step.usage = Some(UsageView::of(&spent));
+                }
                 if !is_heard {
                     self.emitter.text(&react::so_far(&text)).await;
                 }
@@ -297,6 +303,10 @@ impl<'a> Run<'a> {
     /// Makes the calls that a step of the model wants, and says what came of each.
     pub(super) async fn call(&mut self, wanted: Vec<Wanted>) -> Result<Vec<Observed>, ApiError> {
         for call in &wanted {
+            self.emitter.filter().know_said(&call.shown.to_string());
+            if let Ok((_, arguments)) = &call.plan {
+                arguments.values().for_each(|value| know_said(self.emitter.filter(), value));
+            }
             let (id, name) = (call.id.clone(), call.name.clone());
             self.emitter.emit(Event::ToolCall { id, name, input: call.shown.clone() }).await;
         }
@@ -357,7 +367,7 @@ impl<'a> Run<'a> {
             };
         }
         if !failed && documents.is_empty() {
-            self.emitter.filter().know_result(&text, &call.shown.to_string());
+            self.emitter.filter().know_result(&text);
         }
         let for_model = shortened(&text);
         self.emitter
@@ -402,7 +412,7 @@ impl<'a> Run<'a> {
     }
 
     /// The model has ended without a word.
-    fn empty(&self) -> ApiError {
+    pub(super) fn empty(&self) -> ApiError {
         let attempts =
             self.steps.iter().rev().find(|step| step.kind == "chat").map_or(1, |step| step.attempts);
         match self.setup.provider.parse::<Provider>() {
@@ -438,6 +448,19 @@ fn observation(outcome: &ChatOutcome) -> Value {
         .map(|call| json!({"id": call.id, "name": call.name, "arguments": call.arguments}))
         .collect();
     json!({"text": outcome.text, "toolCalls": calls})
+}
+
+/// What a model gives a tool, as the tool reads it.
+fn know_said(filter: &mut AnswerFilter, value: &Value) {
+    match value {
+        Value::String(text) => filter.know_said(text),
+        Value::Array(items) => items.iter().for_each(|item| know_said(filter, item)),
+        Value::Object(map) => map.iter().for_each(|(name, value)| {
+            filter.know_said(name);
+            know_said(filter, value);
+        }),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }
 
 /// A text that is short enough for a model, cut between words where there are any.

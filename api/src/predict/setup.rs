@@ -122,9 +122,10 @@ pub(super) struct Spent {
 impl Spent {
     /// Adds what was spent elsewhere.
     pub(super) fn add(&mut self, more: &Self) {
-        self.steps += more.steps;
-        self.input_tokens += more.input_tokens;
-        self.output_tokens += more.output_tokens;
+        // A provider may report any number.
+        self.steps = self.steps.saturating_add(more.steps);
+        self.input_tokens = self.input_tokens.saturating_add(more.input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(more.output_tokens);
         self.estimated |= more.estimated;
         self.unpriced |= more.unpriced;
         if let Some(cost) = more.cost {
@@ -141,7 +142,7 @@ impl Spent {
 impl Limits {
     /// What is left of them.
     pub(super) fn without(self, spent: &Spent) -> Self {
-        let tokens = spent.input_tokens + spent.output_tokens;
+        let tokens = spent.input_tokens.saturating_add(spent.output_tokens);
         Self {
             steps: self.steps.saturating_sub(spent.steps),
             tokens: self.tokens.map(|most| most.saturating_sub(tokens)),
@@ -201,8 +202,13 @@ pub(super) enum Entry {
 pub(super) enum Said {
     /// Its answer.
     Whole(ChatOutcome),
-    /// What it had said when the time was up.
-    TimeUp(String),
+    /// The time was up.
+    TimeUp {
+        /// What it had said.
+        text: String,
+        /// It was asked at all.
+        was_asked: bool,
+    },
     /// Why there is none, and what it had said before.
     Failed(ChatError, String),
 }
@@ -212,7 +218,7 @@ impl Said {
     pub(super) fn text(&self) -> &str {
         match self {
             Self::Whole(outcome) => &outcome.text,
-            Self::TimeUp(text) | Self::Failed(_, text) => text,
+            Self::TimeUp { text, .. } | Self::Failed(_, text) => text,
         }
     }
 }

@@ -318,6 +318,9 @@ pub(crate) fn example() -> Value {
     })
 }
 
+/// Longest name of a step in a trace that was cut, in bytes.
+const LONGEST_ACTION: usize = 200;
+
 /// A trace of at most `largest` bytes: first without the texts of the passages, then without what the model said and was
 /// asked, which the answer itself still holds.
 pub(super) fn shortened(mut trace: Value, largest: usize) -> Value {
@@ -333,9 +336,21 @@ pub(super) fn shortened(mut trace: Value, largest: usize) -> Value {
     });
     if trace.to_string().len() > largest {
         steps(&mut trace, |step| {
-            step.insert("observation".to_owned(), Value::Null);
-            step.insert("input".to_owned(), Value::Null);
+            for name in ["observation", "input", "log", "error"] {
+                step.insert(name.to_owned(), Value::Null);
+            }
+            if let Some(Value::String(action)) = step.get_mut("action") {
+                action.truncate(action.floor_char_boundary(LONGEST_ACTION));
+            }
         });
+        if let Some(Value::String(output)) = trace.get_mut("output") {
+            output.truncate(output.floor_char_boundary(largest / 2));
+        }
+    }
+    if trace.to_string().len() > largest
+        && let Some(Value::Array(citations)) = trace.get_mut("citations")
+    {
+        citations.clear();
     }
     trace
 }

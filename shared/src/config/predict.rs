@@ -9,6 +9,9 @@ use super::{
     parse::{Parsed, at_least, duration, http_url, number},
 };
 
+/// Longest time for one predict that can be set.
+const LONGEST: Duration = Duration::from_hours(24);
+
 /// What one predict may take, and what it costs.
 #[derive(Clone, Debug)]
 pub struct PredictSettings {
@@ -48,11 +51,12 @@ impl Price {
 impl PredictSettings {
     pub(super) fn load(source: &Source) -> Result<Self, ConfigError> {
         Ok(Self {
-            duration: source.parse(
-                "LECTERN_MAX_SECONDS",
-                "120s",
-                at_least(Duration::from_secs(1), duration),
-            )?,
+            duration: source.parse("LECTERN_MAX_SECONDS", "120s", |text| {
+                match at_least(Duration::from_secs(1), duration)(text)? {
+                    time if time <= LONGEST => Ok(time),
+                    _ => Err("must be at most 1d".to_owned()),
+                }
+            })?,
             steps: source.parse("LECTERN_MAX_STEPS", "15", number(1, 1_000))?,
             tokens: source.optional("LECTERN_MAX_TOKENS", number(1, u64::MAX))?,
             cost: source.optional("LECTERN_MAX_COST", amount)?,

@@ -19,17 +19,21 @@ pub struct Turn {
     pub tokens: i64,
 }
 
-/// The last `limit` turns of a session, newest first.
-pub async fn latest(db: &Db, user: UserId, agent: AgentId, session: &str, limit: u32) -> Result<Vec<Turn>> {
-    Ok(on!(db, |c| sqlx::query_as(
-        "SELECT question, answer, tokens FROM agent_memory
-         WHERE agent_id = $1 AND session = $2 AND user_id = $3 ORDER BY id DESC LIMIT $4"
+/// The last turns of a session that have at most so many tokens together, newest first.
+pub async fn latest(db: &Db, user: UserId, agent: AgentId, session: &str, tokens: i64) -> Result<Vec<Turn>> {
+    Ok(on!(db, |c| {
+        sqlx::query_as(
+        "SELECT question, answer, tokens FROM
+             (SELECT id, question, answer, tokens, SUM(tokens) OVER (ORDER BY id DESC) AS total FROM agent_memory
+              WHERE agent_id = $1 AND session = $2 AND user_id = $3) AS turns
+         WHERE total <= $4 ORDER BY id DESC"
     )
     .bind(agent)
     .bind(session)
     .bind(user)
-    .bind(i64::from(limit))
-    .fetch_all(c))?)
+    .bind(tokens)
+    .fetch_all(c)
+    })?)
 }
 
 /// Adds a turn to a session, and forgets all of it but the last `keep` turns.

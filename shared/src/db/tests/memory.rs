@@ -35,11 +35,12 @@ async fn a_session_keeps_its_last_turns_and_no_other_sessions() {
         }
         say(&t.db, owner, a, "S", 6).await;
         say(&t.db, owner, b, "s", 7).await;
-        let latest = async |user, agent, session, limit| {
-            memory::latest(&t.db, user, agent, session, limit).await.unwrap()
+        let latest = async |user, agent, session, tokens| {
+            memory::latest(&t.db, user, agent, session, tokens).await.unwrap()
         };
-        assert_eq!(latest(owner, a, "s", 10).await, [turn(5), turn(4), turn(3)], "{}", t.name);
-        assert_eq!(latest(owner, a, "s", 1).await, [turn(5)], "{}", t.name);
+        assert_eq!(latest(owner, a, "s", 12).await, [turn(5), turn(4), turn(3)], "{}", t.name);
+        assert_eq!(latest(owner, a, "s", 11).await, [turn(5), turn(4)], "{}", t.name);
+        assert!(latest(owner, a, "s", 4).await.is_empty(), "{}", t.name);
         assert_eq!(latest(owner, b, "s", 10).await, [turn(7)], "{}", t.name);
         assert!(latest(other, a, "s", 10).await.is_empty(), "{}", t.name);
     }
