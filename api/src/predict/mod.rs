@@ -39,6 +39,7 @@ use tokio::{
     task::AbortHandle,
     time::{Instant, timeout},
 };
+use tracing::Instrument;
 
 pub(crate) use self::event::Event;
 use self::{
@@ -111,7 +112,8 @@ impl Running {
 
     fn spawn<F: Future<Output = ()> + Send + 'static>(run: impl FnOnce(mpsc::Sender<Event>) -> F) -> Self {
         let (sender, events) = mpsc::channel(WAITING);
-        let task = tokio::spawn(run(sender)).abort_handle();
+        // What it logs belongs to the request that asked.
+        let task = tokio::spawn(run(sender).in_current_span()).abort_handle();
         Self { events, task, ended: false }
     }
 }

@@ -88,8 +88,12 @@ fn numbers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f32>, D::Er
 
         fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<f32>, A::Error> {
             let mut numbers = Vec::with_capacity(list.size_hint().unwrap_or(PLAUSIBLE).min(PLAUSIBLE));
-            while let Some(number) = list.next_element()? {
-                numbers.push(number);
+            while let Some(number) = list.next_element::<f64>()? {
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    reason = "what is too large becomes infinite, and is refused"
+                )]
+                numbers.push(number as f32);
             }
             numbers.shrink_to_fit();
             Ok(numbers)
