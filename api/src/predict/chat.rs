@@ -8,6 +8,7 @@ use super::{
 };
 use crate::{
     error::ApiError,
+    extract::is_deeper,
     llm::{ChatMessage, FinishReason, ToolCall, ToolSpec},
 };
 
@@ -135,14 +136,4 @@ fn want(run: &Run<'_>, call: &ToolCall, is_cut: bool) -> Wanted {
         }
     });
     Wanted { id: call.id.clone(), name: call.name.clone(), shown, plan }
-}
-
-/// Whether anything lies deeper than so many objects and arrays within each other.
-fn is_deeper(value: &Value, levels: usize) -> bool {
-    match (value, levels) {
-        (Value::Array(_) | Value::Object(_), 0) => true,
-        (Value::Array(items), _) => items.iter().any(|item| is_deeper(item, levels - 1)),
-        (Value::Object(map), _) => map.values().any(|item| is_deeper(item, levels - 1)),
-        _ => false,
-    }
 }

@@ -13,6 +13,7 @@ pub(crate) mod link;
 mod markers;
 mod memory;
 mod nested;
+mod observation;
 mod outside;
 mod prepare;
 pub mod quote;

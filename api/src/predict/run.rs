@@ -10,10 +10,10 @@ use super::{
     chat, cite,
     event::{Emitter, Event},
     extractive,
-    filter::AnswerFilter,
+    observation::{know_said, shortened, shown},
     outside::{Outside, Planned, failed},
     react,
-    setup::{Called, Entry, Said, Setup, Span, Spent, Style},
+    setup::{Called, Entry, Said, Setup, Spent, Style},
     sources::Sources,
     trace::{CitationView, StepView, UsageView},
 };
@@ -24,8 +24,6 @@ use crate::{
     },
 };
 
-/// Longest observation that a model is given, in characters.
-const OBSERVATION: usize = 8_000;
 /// Tokens that every model can write.
 const SAFE_TO_ASK: u32 = 4_096;
 /// How often the same call is made.
@@ -247,7 +245,7 @@ impl<'a> Run<'a> {
         let asked = match said {
             Said::Whole(outcome) => {
                 let spent = self.spend(outcome.usage);
-                step.observation = observation(&outcome);
+                step.observation = shown(&outcome);
                 step.attempts = outcome.attempts;
                 step.usage = Some(UsageView::of(&spent));
                 Ok(Asked::Said(outcome))
@@ -437,69 +435,10 @@ fn explain(finish_reason: &str) -> Option<String> {
 /// The name of the function that searches the linked documents.
 pub(super) const SEARCH: &str = "search_documents";
 
-/// What a model answered, as traces show it: its text, or with the calls that it made.
-fn observation(outcome: &ChatOutcome) -> Value {
-    if outcome.tool_calls.is_empty() {
-        return json!(outcome.text);
-    }
-    let calls: Vec<_> = outcome
-        .tool_calls
-        .iter()
-        .map(|call| json!({"id": call.id, "name": call.name, "arguments": call.arguments}))
-        .collect();
-    json!({"text": outcome.text, "toolCalls": calls})
-}
-
-/// What a model gives a tool, as the tool reads it.
-fn know_said(filter: &mut AnswerFilter, value: &Value) {
-    match value {
-        Value::String(text) => filter.know_said(text),
-        Value::Array(items) => items.iter().for_each(|item| know_said(filter, item)),
-        Value::Object(map) => map.iter().for_each(|(name, value)| {
-            filter.know_said(name);
-            know_said(filter, value);
-        }),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
-}
-
-/// A text that is short enough for a model, cut between words where there are any.
-fn shortened(text: &str) -> String {
-    let Some((end, _)) = text.char_indices().nth(OBSERVATION) else { return text.to_owned() };
-    let kept = &text[..end];
-    let boundary = kept.rfind(char::is_whitespace).filter(|at| end - at < 400).unwrap_or(end);
-    let left = text[boundary..].chars().count();
-    format!("{}\n[{left} more characters are left out]", text[..boundary].trim_end())
-}
-
 /// Text that is not part of the answer yet.
 struct Unheard;
 
 #[async_trait::async_trait]
 impl Deltas for Unheard {
     async fn take(&mut self, _: &str) {}
-}
-
-/// A step of no length, for what is refused without being tried.
-impl Default for StepView {
-    fn default() -> Self {
-        Self::new("tool", "", Value::Null, Span::default())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_long_observation_is_cut_between_words_and_says_so() {
-        assert_eq!(shortened("short"), "short");
-        let words = "word ".repeat(2_000);
-        let cut = shortened(&words);
-        assert!(cut.starts_with("word word") && cut.contains("word\n["), "{}", &cut[cut.len() - 80..]);
-        let kept = cut.split("\n[").next().unwrap().chars().count();
-        assert!(kept <= OBSERVATION && kept > OBSERVATION - 400);
-        let solid = "ä".repeat(9_000);
-        assert!(shortened(&solid).ends_with("ä\n[1000 more characters are left out]"));
-    }
 }

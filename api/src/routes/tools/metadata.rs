@@ -11,7 +11,7 @@ use url::Url;
 
 use crate::{
     error::ApiError,
-    extract::{Fields, FromFields, validate},
+    extract::{Fields, FromFields, is_deeper, validate},
     tools::secrets::visit_secrets,
 };
 
@@ -190,15 +190,7 @@ fn address(fields: &mut Fields<'_>, name: &str) -> Option<Url> {
 
 /// Whether anything lies deeper than so many levels.
 fn depth(map: &Map<String, Value>, levels: usize) -> bool {
-    fn deeper(value: &Value, levels: usize) -> bool {
-        match (value, levels) {
-            (Value::Object(_) | Value::Array(_), 0) => true,
-            (Value::Object(map), _) => map.values().any(|value| deeper(value, levels - 1)),
-            (Value::Array(items), _) => items.iter().any(|value| deeper(value, levels - 1)),
-            _ => false,
-        }
-    }
-    map.values().any(|value| deeper(value, levels))
+    map.values().any(|value| is_deeper(value, levels))
 }
 
 /// A change of the configuration alone, held against a type.
