@@ -153,6 +153,7 @@ CREATE TABLE jobs (
     source TEXT,
     last_error TEXT,
     from_stored BOOLEAN NOT NULL,
+    trace_parent TEXT,
     queued_at BIGINT NOT NULL,
     started_at BIGINT,
     finished_at BIGINT,

@@ -15,7 +15,7 @@ use lectern_shared::{
     config::Settings,
     model::document::DocumentType,
     process::{self, Failure},
-    runtime::{Role, Runtime},
+    runtime::{Role, Runtime, StartError},
     shutdown::Shutdown,
 };
 use lectern_worker::{preview, sandbox};
@@ -65,7 +65,7 @@ enum Command {
     },
     /// Ask the running service whether it is ready.
     Health,
-    /// Manage accounts. On SQLite the service must not be running.
+    /// Manage accounts.
     User {
         #[command(subcommand)]
         command: UserCommand,
@@ -134,7 +134,11 @@ async fn parse(settings: &Settings, file: &Path, r#type: DocumentType, text: boo
 }
 
 async fn user(settings: Settings, command: UserCommand) -> Result<(), Failure> {
-    let runtime = Runtime::start(settings, Role::Whole).await?;
+    let runtime = match Runtime::start(settings.clone(), Role::Whole).await {
+        // Beside the running service.
+        Err(StartError::InUse(_)) => Runtime::start(settings, Role::Command).await,
+        end => end,
+    }?;
     if std::io::stdin().is_terminal() {
         tracing::info!("type the password, then Enter");
     }

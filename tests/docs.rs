@@ -1,7 +1,8 @@
 //! What the documentation and the deployment files say is what the program does.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
+use std::path::{Path, PathBuf};
 
 use lectern_shared::config::{SETTINGS, Setting, Source};
 
@@ -11,6 +12,9 @@ const OPERATIONS: &str = include_str!("../docs/operations.md");
 const COMPOSE: &str = include_str!("../docker-compose.yml");
 const ENV_EXAMPLE: &str = include_str!("../.env.example");
 const CI: &str = include_str!("../.github/workflows/ci.yml");
+const DOCKERFILE: &str = include_str!("../Dockerfile");
+const DOCKERIGNORE: &str = include_str!("../.dockerignore");
+const CARGO: &str = include_str!("../Cargo.toml");
 
 fn row(setting: &Setting) -> String {
     format!("| `{}` | {} | {} |", setting.name, setting.default, setting.meaning)
@@ -23,6 +27,70 @@ fn example_names() -> BTreeSet<&'static str> {
         name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_' || byte.is_ascii_digit())
     };
     ENV_EXAMPLE.lines().filter_map(name).filter(is_name).collect()
+}
+
+/// The documents that readers come to: those in the root folder, and all in docs/.
+fn documents() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let docs = std::fs::read_dir(root.join("docs")).expect("the folder docs");
+    let docs = docs.map(|entry| entry.expect("an entry of docs").path());
+    let mut found: Vec<_> = docs.filter(|path| path.extension().is_some_and(|ext| ext == "md")).collect();
+    found.extend(["README.md", "CONTRIBUTING.md"].map(|name| root.join(name)));
+    found.sort();
+    found
+}
+
+/// A document without its blocks of code.
+fn prose(path: &Path) -> String {
+    let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    // Every second part stands between two fences.
+    text.split("\n```").step_by(2).collect::<Vec<_>>().join("\n")
+}
+
+/// Where the links of a document lead.
+fn links(prose: &str) -> Vec<&str> {
+    let targets = prose.split("](").skip(1);
+    targets.map(|rest| rest.split([')', ' ', '\n']).next().unwrap_or_default()).collect()
+}
+
+/// The anchors that a site of repositories gives the headings of a document.
+fn anchors(prose: &str) -> BTreeSet<String> {
+    let mut times = BTreeMap::<String, usize>::new();
+    let mut found = BTreeSet::new();
+    let titles = prose.lines().filter(|line| line.starts_with('#'));
+    for title in titles.filter_map(|line| line.trim_start_matches('#').strip_prefix(' ')) {
+        let kept = title.trim().to_lowercase();
+        let kept: String = kept.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c)).collect();
+        let anchor = kept.replace(' ', "-");
+        let before = times.entry(anchor.clone()).or_default();
+        found.insert(if *before == 0 { anchor } else { format!("{anchor}-{before}") });
+        *before += 1;
+    }
+    found
+}
+
+#[test]
+fn every_relative_link_leads_to_a_file_and_every_anchor_to_a_heading() {
+    let mut wrong = Vec::new();
+    let mut looked_at = 0;
+    for document in documents() {
+        let text = prose(&document);
+        for link in links(&text).into_iter().filter(|link| !link.contains("://")) {
+            looked_at += 1;
+            let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let target = match path {
+                "" => document.clone(),
+                path => document.with_file_name(path),
+            };
+            let is_there =
+                target.exists() && (anchor.is_empty() || anchors(&prose(&target)).contains(anchor));
+            if !is_there {
+                wrong.push(format!("{}: {link}", document.display()));
+            }
+        }
+    }
+    assert!(looked_at > 40, "only {looked_at} links were found");
+    assert!(wrong.is_empty(), "these links lead nowhere:\n{}", wrong.join("\n"));
 }
 
 #[test]
@@ -79,4 +147,38 @@ fn ci_tests_with_the_qdrant_that_compose_runs() {
         rest.split(|c: char| c.is_whitespace() || c == '-').next()
     };
     assert_eq!(version(CI), version(COMPOSE));
+}
+
+#[test]
+fn ci_tests_with_the_servers_that_compose_runs() {
+    for server in ["postgres", "redis"] {
+        let image = format!("image: {server}:");
+        let version = |text: &'static str| {
+            let (_, rest) = text.split_once(&image).unwrap_or_else(|| panic!("an image of {server}"));
+            rest.lines().next()
+        };
+        assert_eq!(version(CI), version(COMPOSE));
+    }
+}
+
+#[test]
+fn the_image_is_built_from_every_crate() {
+    let (_, members) = CARGO.split_once("members = [").expect("the workspace has members");
+    let (members, _) = members.split_once(']').expect("the end of the members");
+    let members = members.split('"').skip(1).step_by(2);
+    for folder in members.chain(["migrations", "src"]) {
+        assert!(
+            DOCKERIGNORE.lines().any(|line| line == format!("!{folder}")),
+            ".dockerignore keeps {folder} from the build"
+        );
+        assert!(
+            DOCKERFILE.lines().any(|line| line == format!("COPY {folder} {folder}")),
+            "the Dockerfile does not copy {folder}"
+        );
+        let touched = DOCKERFILE.lines().find(|line| line.trim_start().starts_with("find "));
+        assert!(
+            touched.is_some_and(|line| line.split(' ').any(|word| word == folder)),
+            "the Dockerfile leaves {folder} with the times of its checkout"
+        );
+    }
 }

@@ -6,18 +6,20 @@ use axum::{
     Json,
     body::Body,
     extract::{MatchedPath, Request, State},
-    http::{HeaderName, HeaderValue, StatusCode, header},
+    http::{HeaderName, HeaderValue, Method, StatusCode, header},
     middleware::Next,
     response::{IntoResponse, Response},
 };
 use futures::FutureExt;
+use lectern_shared::{runtime::Runtime, telemetry};
 use serde_json::json;
-use tracing::Instrument;
+use tracing::{Instrument, Span, field};
 use uuid::Uuid;
 
-use crate::{error::ApiError, leftover::Leftover, state::AppState};
+use crate::{error::ApiError, leftover::Leftover};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
 
 /// Longest caller-made request id that is taken over.
 const LONGEST_ID: usize = 128;
@@ -33,13 +35,15 @@ fn request_id(request: &Request) -> String {
 }
 
 /// Gives the request an id, answers errors and panics in the one form, and writes one log line.
-pub(crate) async fn observe(State(_): State<AppState>, request: Request, next: Next) -> Response {
+pub(crate) async fn observe(State(runtime): State<Runtime>, request: Request, next: Next) -> Response {
     let id = request_id(&request);
     let method = request.method().clone();
     // The pattern, not the path: paths hold ids.
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let started = Instant::now();
+    let in_flight = runtime.metrics.request_began();
     let span = tracing::info_span!("request", id);
+    let exported = exported(&request, route.as_deref(), &id);
     let (parts, body) = request.into_parts();
     let leftover = Leftover::new(body);
     let request = Request::from_parts(parts, Body::new(leftover.clone()));
@@ -58,8 +62,15 @@ pub(crate) async fn observe(State(_): State<AppState>, request: Request, next: N
             }
         }
         let status = response.status().as_u16();
-        let milliseconds = started.elapsed().as_secs_f64() * 1000.0;
+        let took = started.elapsed();
+        let milliseconds = took.as_secs_f64() * 1000.0;
         let route = route.as_deref().unwrap_or("unknown");
+        drop(in_flight);
+        runtime.metrics.request(known(&method), route, status, took);
+        Span::current().record("http.response.status_code", status);
+        if status >= 500 {
+            Span::current().record("otel.status_code", "ERROR");
+        }
         match status {
             500.. => tracing::error!(%method, route, status, milliseconds, "request"),
             _ => tracing::info!(%method, route, status, milliseconds, "request"),
@@ -69,7 +80,33 @@ pub(crate) async fn observe(State(_): State<AppState>, request: Request, next: N
         }
         response
     };
-    answer.instrument(span).await
+    answer.instrument(exported).instrument(span).await
+}
+
+/// The method, if it is one that a path can have: others are whatever callers make up.
+fn known(method: &Method) -> &'static str {
+    const KNOWN: [&str; 7] = ["GET", "POST", "PATCH", "DELETE", "HEAD", "OPTIONS", "PUT"];
+    KNOWN.into_iter().find(|known| *known == method.as_str()).unwrap_or("OTHER")
+}
+
+/// The span that is exported, in the caller's trace if it sends one.
+fn exported(request: &Request, route: Option<&str>, id: &str) -> Span {
+    let method = known(request.method());
+    let span = tracing::info_span!(
+        target: telemetry::SPANS,
+        "request",
+        otel.name = format!("{method} {}", route.unwrap_or_default()).trim_end(),
+        otel.kind = "server",
+        otel.status_code = field::Empty,
+        http.request.method = method,
+        http.route = route,
+        http.response.status_code = field::Empty,
+        lectern.request.id = id,
+    );
+    if let Some(parent) = request.headers().get(TRACE_PARENT).and_then(|value| value.to_str().ok()) {
+        telemetry::follow(&span, parent);
+    }
+    span
 }
 
 fn error_response(error: &ApiError, request_id: &str) -> Response {

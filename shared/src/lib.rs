@@ -14,6 +14,7 @@ pub mod ids;
 pub mod index;
 pub mod jobs;
 pub mod limits;
+pub mod metrics;
 pub mod model;
 pub mod process;
 pub mod prompt;

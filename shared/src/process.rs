@@ -45,16 +45,20 @@ fn start<F: Future<Output = Result<(), Failure>>>(
         Ok(loaded) => loaded,
         Err(error) => {
             // Logging is not set up yet; the message must be seen all the same.
-            telemetry::init("info", LogFormat::Text)?;
+            telemetry::init("info", LogFormat::Text, None)?.finish();
             return Err(error.into());
         }
     };
-    telemetry::init(&settings.log, settings.log_format)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let telemetry = {
+        let _inside = runtime.enter();
+        telemetry::init(&settings.log, settings.log_format, Some(&settings.tracing))?
+    };
     for name in source.unknown() {
         tracing::warn!(name, "this variable is no setting of this version; is it misspelt?");
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let end = runtime.block_on(work(settings));
+    telemetry.finish();
     // Blocking work that nobody waits for any more (a name that does not resolve, say) must not keep the process.
     runtime.shutdown_timeout(EXIT_WITHIN);
     end

@@ -25,6 +25,7 @@ use crate::{
     index::{IndexError, LocalIndex, QdrantIndex, SearchIndex},
     jobs::{Doorbell, Jobs},
     limits::Limits,
+    metrics::{MeteredIndex, Metrics},
     redis::Redis,
     search::Search,
     secrets::{Keyring, Place, SecretError, hex},
@@ -42,6 +43,9 @@ pub enum Role {
     Whole,
     /// One of several processes.
     Part,
+    /// A command of the operator's on an installation that is there already, whose service may be running meanwhile: it changes
+    /// no schema and makes nothing new.
+    Command,
 }
 
 /// Why the service cannot start.
@@ -60,6 +64,14 @@ pub enum StartError {
         "the data directory {0} is in use by another process: stop it, or set LECTERN_DATA_DIR to another directory"
     )]
     InUse(String),
+    /// A command looks for an installation where none is.
+    #[error("there is no database at {0}: set LECTERN_DATA_DIR or DATABASE_URL to those of the service")]
+    Nothing(String),
+    /// A command of one version finds the schema of another.
+    #[error(
+        "the database's schema is not this program's: use the program of the version that runs, or bring the schema up to date with `lectern migrate`"
+    )]
+    OtherSchema,
     /// Without the secret nothing that is encrypted could be read.
     #[error("LECTERN_SECRET_KEY must be set when DATABASE_URL is, so that every process has the same key")]
     SecretMissing,
@@ -141,6 +153,8 @@ pub struct Runtime {
     pub models: Models,
     /// Search over the index, with the models.
     pub search: Search,
+    /// What is counted and timed.
+    pub metrics: Arc<Metrics>,
     /// Blocking work on behalf of requests.
     pub compute: Compute,
     /// The way out for everything that a user can steer.
@@ -175,12 +189,27 @@ impl Runtime {
         let data_dir = match (&settings.database, role) {
             (Location::Sqlite(_), Role::Part) => return Err(StartError::SqliteInParts),
             (Location::Sqlite(_), Role::Whole) => Some(Arc::new(lock_data_dir(&settings.data_dir)?)),
+            (Location::Sqlite(file), Role::Command) => {
+                if !file.exists() {
+                    return Err(StartError::Nothing(file.display().to_string()));
+                }
+                match lock_data_dir(&settings.data_dir) {
+                    Ok(lock) => Some(Arc::new(lock)),
+                    // The service runs. SQLite lets another process write beside it.
+                    Err(StartError::InUse(_)) => None,
+                    Err(error) => return Err(error),
+                }
+            }
             (Location::Postgres(_), _) => None,
         };
         crate::tls::install();
         let database = || db::connect(&settings.database);
         let db = patiently("the database", database, DbError::is_connection_failure).await?;
-        db::migrate::run(&db).await?;
+        match role {
+            Role::Whole | Role::Part => db::migrate::run(&db).await?,
+            Role::Command if db::migrate::is_current(&db).await? => {}
+            Role::Command => return Err(StartError::OtherSchema),
+        }
         let keyring = Arc::new(open_keyring(&settings, &db).await?);
         let instance = instance_id(&db).await?;
         let blobs = Blobs::open(&settings.blobs).await?;
@@ -198,12 +227,15 @@ impl Runtime {
         let doorbell = redis.clone().map_or_else(Doorbell::local, Doorbell::redis);
         let jobs = Jobs::new(db.clone(), Clock::system(), settings.jobs.clone(), doorbell);
         jobs.follow_database_clock().await?;
+        let clock = Clock::system();
+        let metrics = Arc::new(Metrics::new(clock.now()));
+        let metered = Arc::clone(&metrics);
         let index: Arc<dyn SearchIndex> = match &settings.qdrant {
-            None => Arc::new(LocalIndex::new(db.clone(), settings.index_cache)),
+            None => Arc::new(MeteredIndex::new(LocalIndex::new(db.clone(), settings.index_cache), metered)),
             Some(config) => {
                 let open = || QdrantIndex::open(config, &instance, index_known);
                 let away = |error: &IndexError| matches!(error, IndexError::Engine(_));
-                Arc::new(patiently("Qdrant", open, away).await?)
+                Arc::new(MeteredIndex::new(patiently("Qdrant", open, away).await?, metered))
             }
         };
         if index_is == Index::AsBefore {
@@ -215,9 +247,10 @@ impl Runtime {
         }
         let models = Models::new(&settings.embedding);
         Ok(Self {
-            clock: Clock::system(),
-            search: Search::new(db.clone(), Arc::clone(&index), models.clone()),
+            clock,
+            search: Search::new(db.clone(), Arc::clone(&index), models.clone(), Arc::clone(&metrics)),
             models,
+            metrics,
             egress: Egress::new(EgressPolicy {
                 allow: settings.egress_allow.clone(),
                 ..EgressPolicy::default()

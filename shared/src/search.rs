@@ -29,6 +29,7 @@ use crate::{
     embed::{EmbedError, Embedder, Models},
     ids::{ChunkId, DocumentId, GenerationId, UserId},
     index::{Candidate, IndexError, IndexQuery, SearchIndex, SpaceVector, lexical::Language},
+    metrics::{Metrics, Purpose},
     model::{
         document::{ActiveDocument, Chunk, DocumentType},
         text_enum,
@@ -134,6 +135,7 @@ pub struct Search {
     models: Models,
     active: ActiveSets,
     questions: Arc<Mutex<Questions>>,
+    metrics: Arc<Metrics>,
     compute: Compute,
     /// When a model that did not answer in time is asked again.
     silent_until: Arc<Mutex<Option<Instant>>>,
@@ -170,12 +172,13 @@ impl Found {
 
 impl Search {
     /// Search over `index`, by meaning with `models`.
-    pub fn new(db: Db, index: Arc<dyn SearchIndex>, models: Models) -> Self {
+    pub fn new(db: Db, index: Arc<dyn SearchIndex>, models: Models, metrics: Arc<Metrics>) -> Self {
         Self {
             active: ActiveSets::new(db.clone()),
             db,
             index,
             models,
+            metrics,
             questions: Arc::new(Mutex::new(LruCache::new(CACHED_QUESTIONS))),
             compute: Compute::per_core(),
             silent_until: Arc::default(),
@@ -313,7 +316,12 @@ impl Search {
         embedder: &Arc<dyn Embedder>,
         request: &SearchRequest,
     ) -> Result<Vec<f32>, EmbedError> {
-        let embedding = embedder.embed_question(&request.query);
+        let embedding = async {
+            let began = Instant::now();
+            let embedded = embedder.embed_question(&request.query).await;
+            self.metrics.embedded(Purpose::Question, 1, embedded.is_ok(), began.elapsed());
+            embedded
+        };
         if request.mode == Mode::Dense {
             return embedding.await;
         }

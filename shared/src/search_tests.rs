@@ -26,7 +26,7 @@ fn search(db: &Db) -> Search {
 }
 
 fn search_with(db: &Db, models: Models) -> Search {
-    Search::new(db.clone(), Arc::new(LocalIndex::new(db.clone(), 64 << 20)), models)
+    Search::new(db.clone(), Arc::new(LocalIndex::new(db.clone(), 64 << 20)), models, Arc::default())
 }
 
 /// Writes a claim's generation to the store and to the index, as an ingestion does.
@@ -282,7 +282,7 @@ async fn a_document_that_is_deleted_during_a_search_makes_room_for_the_next_best
             user,
             document: best,
         };
-        let search = Search::new(t.db.clone(), Arc::new(index), Models::none());
+        let search = Search::new(t.db.clone(), Arc::new(index), Models::none(), Arc::default());
         let found = answer(&search, &SearchRequest { limit: 1, ..request(user, "apple") }).await;
         let names: Vec<_> = found.iter().map(|passage| &*passage.document_name).collect();
         assert_eq!(names, ["next"], "{}", t.name);

@@ -1,17 +1,20 @@
 //! Doorbell → claim → run → finish. apalis drives it: it hears the rings, bounds how many are answered at once, and waits
 //! for them when the service stops.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use apalis::prelude::{Data, WorkerBuilder, WorkerBuilderExt, WorkerError};
 use lectern_shared::{
     db::DbError,
     jobs::{Jobs, Ring},
+    metrics::{Attempt, Metrics},
     model::job::{Claim, IngestionError, JobKind, JobState},
     runtime::Runtime,
     shutdown::Shutdown,
+    telemetry,
 };
-use tracing::Instrument;
+use tokio::time::Instant;
+use tracing::{Instrument, Span};
 
 use crate::{
     hold::{Hold, Lost},
@@ -30,6 +33,7 @@ const OUTAGE_PATIENCE: Duration = Duration::from_hours(6);
 struct Consumer {
     name: String,
     jobs: Jobs,
+    metrics: Arc<Metrics>,
     ingester: Ingester,
     shutdown: Shutdown,
 }
@@ -39,6 +43,7 @@ pub(crate) fn start(runtime: &Runtime, ingester: Ingester, shutdown: &Shutdown) 
     let consumer = Consumer {
         name: format!("worker-{}", uuid::Uuid::now_v7()),
         jobs: runtime.jobs.clone(),
+        metrics: Arc::clone(&runtime.metrics),
         ingester,
         shutdown: shutdown.clone(),
     };
@@ -97,7 +102,22 @@ impl Consumer {
                         document = %claim.document_id,
                         attempt = claim.attempts
                     );
-                    self.run(claim).instrument(span).await;
+                    let exported = tracing::info_span!(
+                        target: telemetry::SPANS,
+                        "job",
+                        otel.name = %claim.kind,
+                        otel.kind = "consumer",
+                        otel.status_code = tracing::field::Empty,
+                        lectern.job.id = %claim.id,
+                        lectern.document.id = %claim.document_id,
+                        lectern.job.attempt = claim.attempts,
+                        lectern.job.outcome = tracing::field::Empty,
+                        error.type = tracing::field::Empty,
+                    );
+                    if let Some(parent) = &claim.trace_parent {
+                        telemetry::follow(&exported, parent);
+                    }
+                    self.run(claim).instrument(exported).instrument(span).await;
                 }
                 Ok(None) => return,
                 Err(error) => {
@@ -118,40 +138,55 @@ impl Consumer {
 
     async fn run(&self, claim: Claim) {
         tracing::info!(kind = %claim.kind, "job started");
-        let hold = Hold::take(self.jobs.clone(), claim.clone());
+        let began = Instant::now();
+        let hold = Hold::take(self.jobs.clone(), claim.clone(), Arc::clone(&self.metrics));
         let ended = self.work(&claim, &hold).await;
         let generation = hold.progress().generation();
         let mut outage = false;
         let settled = match ended {
             Ended::Done => {
                 tracing::info!("job done");
-                Ok(())
+                Ok(Attempt::Done)
             }
             Ended::ClaimLost => {
                 tracing::info!("job given up: the claim is no longer held");
                 self.ingester.discard(&claim, generation).await;
-                Ok(())
+                Ok(Attempt::Lost)
             }
             Ended::Stopping => {
                 tracing::info!("job handed back: the service is stopping");
-                self.jobs.hand_back(&claim).await
+                self.jobs.hand_back(&claim).await.map(|()| Attempt::HandedBack)
             }
             Ended::Failed(Failure::Outage(cause)) if self.may_wait(&claim) => {
                 tracing::warn!(cause, "job put back: a part of the service is away");
                 outage = true;
-                self.put_back(&claim, &hold).await
+                self.put_back(&claim, &hold).await.map(|()| Attempt::Postponed)
             }
             Ended::Failed(failure) => {
                 let error = failure.into_error();
                 let report = hold.report();
-                self.jobs.fail(&claim, &error, &report).await.map(|state| log_failure(&error, state))
+                Span::current().record("error.type", error.code.as_str());
+                self.jobs.fail(&claim, &error, &report).await.map(|state| {
+                    log_failure(&error, state);
+                    match state {
+                        Some(JobState::Dead) => Attempt::Dead,
+                        Some(_) => Attempt::Retried,
+                        None => Attempt::Lost,
+                    }
+                })
             }
         };
         drop(hold);
-        if let Err(error) = settled {
+        let attempt = settled.unwrap_or_else(|error| {
             // The lease will run out, and the sweeper takes the job back.
             tracing::warn!(%error, "the end of the job could not be recorded");
-        }
+            Attempt::Lost
+        });
+        self.metrics.attempt(attempt, began.elapsed());
+        let is_ok = attempt == Attempt::Done;
+        Span::current()
+            .record("lectern.job.outcome", attempt.as_str())
+            .record("otel.status_code", if is_ok { "OK" } else { "ERROR" });
         if outage {
             // The next job would fare no better.
             self.pause().await;

@@ -1,4 +1,5 @@
-//! A worker that runs by itself answers on an address of its own whether it lives and is ready, and nothing else.
+//! A worker that runs by itself answers on an address of its own whether it lives and is ready, and what it has
+//! counted.
 
 use std::{convert::Infallible, io, time::Duration};
 
@@ -6,7 +7,7 @@ use hyper::{
     Method, Request, Response, StatusCode, body::Incoming, header, server::conn::http1, service::service_fn,
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
-use lectern_shared::{health, runtime::Runtime, shutdown::Shutdown};
+use lectern_shared::{health, metrics, runtime::Runtime, shutdown::Shutdown};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -61,6 +62,9 @@ pub fn serve(runtime: Runtime, listener: TcpListener, shutdown: &Shutdown) -> io
 }
 
 async fn answer(runtime: Runtime, request: Request<Incoming>) -> Result<Response<String>, Infallible> {
+    if (request.method(), request.uri().path()) == (&Method::GET, "/metrics") {
+        return Ok(metrics_of(&runtime, request.headers()).await);
+    }
     let (status, body) = match (request.method(), request.uri().path()) {
         (&Method::GET, "/health/live") => (StatusCode::OK, success(&json!({"status": "live"}))),
         (&Method::GET, "/health/ready") => {
@@ -73,16 +77,32 @@ async fn answer(runtime: Runtime, request: Request<Incoming>) -> Result<Response
                 (StatusCode::SERVICE_UNAVAILABLE, body)
             }
         }
-        (_, "/health/live" | "/health/ready") => {
+        (_, "/health/live" | "/health/ready" | "/metrics") => {
             let body = failure("method_not_allowed", "Only GET is answered here.", &Value::Null);
             (StatusCode::METHOD_NOT_ALLOWED, body)
         }
         _ => (StatusCode::NOT_FOUND, failure("not_found", "There is nothing here.", &Value::Null)),
     };
-    let mut response = Response::new(body.to_string());
+    Ok(response(status, "application/json", body.to_string()))
+}
+
+async fn metrics_of(runtime: &Runtime, headers: &header::HeaderMap) -> Response<String> {
+    let authorization = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    if metrics::may_read(runtime.settings.metrics_token.as_ref(), authorization) {
+        return response(StatusCode::OK, metrics::CONTENT_TYPE, runtime.metrics.text(runtime).await);
+    }
+    let message = "Send the service's metrics token as `Authorization: Bearer …`.";
+    let body = failure("unauthorized", message, &Value::Null).to_string();
+    let mut refusal = response(StatusCode::UNAUTHORIZED, "application/json", body);
+    refusal.headers_mut().insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static("Bearer"));
+    refusal
+}
+
+fn response(status: StatusCode, content_type: &'static str, body: String) -> Response<String> {
+    let mut response = Response::new(body);
     *response.status_mut() = status;
-    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
-    Ok(response)
+    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(content_type));
+    response
 }
 
 fn success(data: &Value) -> Value {

@@ -6,7 +6,9 @@ use lectern_shared::{
     db::jobs::Report,
     ids::GenerationId,
     jobs::Jobs,
+    metrics::Metrics,
     model::job::{Claim, Progress, Stage},
+    telemetry,
 };
 use parking_lot::Mutex;
 use tokio::{
@@ -14,6 +16,7 @@ use tokio::{
     task::JoinHandle,
     time::Instant,
 };
+use tracing::Span;
 
 /// Progress is written at most this often.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
@@ -34,28 +37,67 @@ pub(crate) enum Lost {
 pub(crate) struct ProgressReporter {
     state: Arc<Mutex<State>>,
     stage_changed: Arc<Notify>,
+    metrics: Arc<Metrics>,
+    span: Span,
 }
 
 struct State {
     report: Report,
+    running: Option<RunningStage>,
     moved_at: Instant,
     unwritten: bool,
     generation: Option<GenerationId>,
 }
 
+/// A stage that goes on; told when it ends.
+struct RunningStage {
+    stage: Stage,
+    began: Instant,
+    metrics: Arc<Metrics>,
+    /// Ends with the stage.
+    _span: Span,
+}
+
+impl Drop for RunningStage {
+    fn drop(&mut self) {
+        self.metrics.stage(self.stage, self.began.elapsed());
+    }
+}
+
 impl ProgressReporter {
-    /// One that nobody listens to.
-    pub(crate) fn new() -> Self {
-        let state =
-            State { report: Report::default(), moved_at: Instant::now(), unwritten: false, generation: None };
-        Self { state: Arc::new(Mutex::new(state)), stage_changed: Arc::new(Notify::new()) }
+    /// One that nobody listens to. Stages are part of the current span.
+    pub(crate) fn new(metrics: Arc<Metrics>) -> Self {
+        let state = State {
+            report: Report::default(),
+            running: None,
+            moved_at: Instant::now(),
+            unwritten: false,
+            generation: None,
+        };
+        Self {
+            state: Arc::new(Mutex::new(state)),
+            stage_changed: Arc::new(Notify::new()),
+            metrics,
+            span: Span::current(),
+        }
     }
 
     /// A new stage begins; written at once.
     pub(crate) fn stage(&self, stage: Stage) {
         let mut state = self.state.lock();
+        let began = Instant::now();
+        // A source of several addresses is in the same stage several times.
+        if state.running.as_ref().is_none_or(|running| running.stage != stage) {
+            // The one before ends first.
+            state.running = None;
+            let name = stage.as_str().to_ascii_lowercase();
+            let span =
+                tracing::info_span!(target: telemetry::SPANS, parent: &self.span, "stage", otel.name = name);
+            state.running =
+                Some(RunningStage { stage, began, metrics: Arc::clone(&self.metrics), _span: span });
+        }
         state.report = Report { stage: Some(stage), progress: None };
-        state.moved_at = Instant::now();
+        state.moved_at = began;
         state.unwritten = true;
         drop(state);
         self.stage_changed.notify_one();
@@ -89,8 +131,8 @@ pub(crate) struct Hold {
 
 impl Hold {
     /// Begins to renew `claim`.
-    pub(crate) fn take(jobs: Jobs, claim: Claim) -> Self {
-        let progress = ProgressReporter::new();
+    pub(crate) fn take(jobs: Jobs, claim: Claim, metrics: Arc<Metrics>) -> Self {
+        let progress = ProgressReporter::new(metrics);
         let (tell, lost) = watch::channel(None);
         let renewal = tokio::spawn(renew(jobs, claim, progress.clone(), tell));
         Self { progress, lost, renewal }
@@ -118,6 +160,7 @@ impl Hold {
 
 impl Drop for Hold {
     fn drop(&mut self) {
+        self.progress.state.lock().running = None;
         self.renewal.abort();
     }
 }

@@ -1,6 +1,6 @@
 //! How a file would be read and cut, without a service: for operators and for measuring.
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
 use lectern_shared::{
     config::Settings,
@@ -75,7 +75,7 @@ pub async fn read(path: &Path, r#type: DocumentType, settings: &Settings) -> Res
         limits,
         pages: PageRange::default(),
         pdf: &pdf,
-        progress: &ProgressReporter::new(),
+        progress: &ProgressReporter::new(Arc::default()),
     };
     let extracted =
         loaders::load(r#type, Fetched::Download(Box::new(download)), &context).await.map_err(told)?;

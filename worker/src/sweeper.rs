@@ -213,6 +213,7 @@ pub(crate) async fn release_all(runtime: &Runtime, before: Timestamp) -> Result<
     let mut tx = runtime.db.begin().await?;
     let expired = db::jobs::expire_leases(&mut tx, before, runtime.jobs.now(), &error).await?;
     tx.commit().await?;
+    runtime.metrics.leases_expired(expired.len() as u64);
     for job in &expired {
         tracing::warn!(job = %job.id, attempts = job.attempts, state = %job.state, "a job's worker went away");
     }

@@ -12,6 +12,7 @@ mod instructions;
 pub(crate) mod link;
 mod markers;
 mod memory;
+mod meter;
 mod nested;
 mod observation;
 mod outside;
@@ -140,7 +141,8 @@ pub(crate) async fn start(
     let (runtime, toolbox) = (runtime.clone(), toolbox.clone());
     Ok(Running::spawn(move |events| async move {
         let asked = Asked { agent, question, key };
-        let last = match drive(&runtime, &toolbox, checked, &asked, &events).await {
+        let driven = drive(&runtime, &toolbox, checked, &asked, &events);
+        let last = match driven.instrument(meter::run_span(asked.agent.id)).await {
             Ok(last) => last,
             Err(error) => Event::Failed(error),
         };
@@ -210,7 +212,8 @@ async fn drive(
     let done = go(&setup, &live, events).await;
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let body = trace::trace(&setup, &done, duration_ms);
-    let ended = done.outcome.as_ref().map_or("error", |ended| ended.finish_reason);
+    let ended = meter::ran(&setup, &done);
+    runtime.metrics.predicted(ended, started.elapsed());
     tracing::info!(
         agent = %agent.id,
         trace = %setup.trace,

@@ -5,11 +5,12 @@ use futures::{FutureExt, future::BoxFuture};
 use lectern_shared::{db, ids::AgentId};
 use serde_json::{Map, Value};
 use tokio::time::Instant;
+use tracing::Instrument;
 
 use super::{
     Question,
     event::Emitter,
-    markers,
+    markers, meter,
     outside::{Live, Outside, failed},
     prepare::{self, Bounds},
     run::Run,
@@ -80,7 +81,12 @@ async fn run(
     let bounds = Bounds { limits: Some(left), started: Instant::now(), deadline: Some(deadline), chain };
     let (setup, inner) = prepare::prepare(runtime, &live.toolbox, checked, &question, bounds).await?;
     let run = Run::new(&setup, Outside::Live(&inner), runtime.compute.clone(), Emitter::new(None));
-    let done = run.finish().await;
+    let done = async {
+        let done = run.finish().await;
+        meter::ran(&setup, &done);
+        done
+    };
+    let done = done.instrument(meter::run_span(setup.agent)).await;
     Ok(match done.outcome {
         Ok(ended) if ended.is_unanswered => Called { spent: done.spent, ..failed(ended.answer) },
         // Its numbers are not those of the run that asks.

@@ -7,13 +7,16 @@ use async_trait::async_trait;
 use futures::{FutureExt, StreamExt, stream};
 use lectern_shared::{
     ids::{AgentId, DocumentId, UserId},
+    model::tool::ToolType,
     runtime::Runtime,
     search::{Filter, Mode, SearchRequest},
 };
 use serde_json::{Map, Value};
 use tokio::time::{Instant, timeout_at};
+use tracing::Instrument;
 
 use super::{
+    meter::{self, Asking, Meter},
     nested,
     redact::{RedactedStream, Redactor},
     setup::{Called, Entry, Limits, Said, Span},
@@ -39,6 +42,7 @@ pub(super) struct Live {
     pub(super) user: UserId,
     /// The documents of the agent.
     pub(super) documents: Vec<DocumentId>,
+    pub(super) meter: Meter,
     /// None for an agent that has none.
     pub(super) model: Option<Box<dyn ChatModel>>,
     /// What each function of the setup is.
@@ -63,8 +67,15 @@ pub(super) enum Callable {
         /// The longest that it may take.
         timeout: Option<Duration>,
     },
-    /// A tool, and which of its functions.
-    Tool(Arc<dyn Tool>, usize),
+    /// A tool.
+    Tool {
+        /// Which.
+        tool: Arc<dyn Tool>,
+        /// Which of its functions.
+        function: usize,
+        /// Its type.
+        r#type: ToolType,
+    },
 }
 
 /// A call that is to be made.
@@ -116,7 +127,8 @@ impl Outside<'_> {
             Self::Live(live) => {
                 let began = Instant::now();
                 let redacted = live.redactor.stream();
-                let mut tee = Tee { to: hears, redacted, text: String::new(), pieces: Vec::new() };
+                let mut tee =
+                    Tee { to: hears, asking: None, redacted, text: String::new(), pieces: Vec::new() };
                 let said = live.chat(request, is_first, &mut tee).await;
                 Ok((said, tee.pieces, live.span(began)))
             }
@@ -169,17 +181,28 @@ impl Live {
             mode: Mode::Hybrid,
             limit: PASSAGES,
         };
-        let found = self.runtime.search.search(&request).await?;
-        let excerpts = self.runtime.search.excerpts(self.user, found, tokens).await?;
+        let span = meter::search_span();
+        let searched = async {
+            let found = self.runtime.search.search(&request).await?;
+            self.runtime.search.excerpts(self.user, found, tokens).await
+        };
+        let excerpts = searched.instrument(span.clone()).await?;
+        span.record("lectern.passages", excerpts.len());
         Ok(excerpts.iter().map(Found::from).collect())
     }
 
-    async fn chat(&self, request: &ChatRequest, is_first: bool, tee: &mut Tee<'_>) -> Said {
+    async fn chat<'a>(&'a self, request: &ChatRequest, is_first: bool, tee: &mut Tee<'a>) -> Said {
         // A run with a model has one.
         let Some(model) = self.model.as_ref().filter(|_| Instant::now() < self.deadline) else {
             return Said::TimeUp { text: String::new(), was_asked: false };
         };
-        let answered = model.chat(request, self.deadline, tee).await;
+        let asking = self.meter.asks(request);
+        let span = asking.span();
+        tee.asking = Some(asking);
+        let answered = model.chat(request, self.deadline, tee).instrument(span).await;
+        if let Some(asking) = tee.asking.take() {
+            asking.ended(&answered);
+        }
         tee.finish().await;
         let text = std::mem::take(&mut tee.text);
         match answered {
@@ -224,7 +247,10 @@ impl Live {
         for (at, agent, timeout, arguments) in agents {
             let began = Instant::now();
             let deadline = timeout.map_or(self.deadline, |timeout| self.deadline.min(began + timeout));
-            let mut answer = nested::ask(self, agent, &arguments, left, deadline).await;
+            let calling = self.meter.calls(ToolType::Agent, "agent");
+            let asking = nested::ask(self, agent, &arguments, left, deadline).instrument(calling.span());
+            let mut answer = asking.await;
+            calling.ended(answer.failed);
             answer.text = self.redactor.text(answer.text);
             answer.span = self.span(began);
             left = left.without(&answer.spent);
@@ -242,13 +268,18 @@ impl Live {
         let began = Instant::now();
         let mut answer = match callable {
             Callable::Documents => self.search_documents(&arguments).await,
-            Callable::Tool(tool, function) => {
+            Callable::Tool { tool, function, r#type } => {
+                let name = tool.functions().get(*function).map_or("", |function| &function.spec.name);
+                let calling = self.meter.calls(*r#type, name);
+                let call = tool.call(*function, arguments, self.deadline).instrument(calling.span());
                 // Whatever a tool does, a run never waits longer than it may.
-                match timeout_at(self.deadline, tool.call(*function, arguments, self.deadline)).await {
+                let answer = match timeout_at(self.deadline, call).await {
                     Ok(Ok(text)) => Called { text, ..Called::default() },
                     Ok(Err(error)) => failed(error.to_string()),
                     Err(_) => failed(crate::tools::ToolError::Timeout.to_string()),
-                }
+                };
+                calling.ended(answer.failed);
+                answer
             }
             Callable::Agent { .. } => failed("The tool cannot be used here.".to_owned()),
         };
@@ -282,6 +313,8 @@ pub(super) fn failed(text: String) -> Called {
 /// Passes text on, without secrets, and remembers how it came.
 struct Tee<'a> {
     to: &'a mut dyn Deltas,
+    /// The request that is answered.
+    asking: Option<Asking<'a>>,
     redacted: RedactedStream<'a>,
     text: String,
     pieces: Vec<u32>,
@@ -305,6 +338,9 @@ impl Tee<'_> {
 #[async_trait]
 impl Deltas for Tee<'_> {
     async fn take(&mut self, delta: &str) {
+        if let Some(asking) = &mut self.asking {
+            asking.hears();
+        }
         let piece = self.redacted.push(delta);
         self.pass(piece).await;
     }

@@ -23,6 +23,7 @@ use url::Url;
 
 use super::{
     Question, instructions, memory,
+    meter::Meter,
     outside::{Callable, Live},
     redact::Redactor,
     run::SEARCH,
@@ -45,6 +46,7 @@ const OWN_VARIABLES: [&str; 5] = ["input", "chat_history", "tools", "tool_names"
 /// What is known before anything is asked: all that can be wrong with the request or with the agent.
 pub(super) struct Checked {
     agent: Agent,
+    provider: Provider,
     style: Style,
     model: Option<Box<dyn ChatModel>>,
     template: Option<Template>,
@@ -74,7 +76,7 @@ pub(super) async fn check(runtime: &Runtime, agent: Agent, question: &Question) 
     })?;
     if provider == Provider::Extractive {
         let (style, redactor) = (Style::Extractive, Redactor::default());
-        return Ok(Checked { agent, style, model: None, template: None, redactor });
+        return Ok(Checked { agent, provider, style, model: None, template: None, redactor });
     }
     let style = match agent.r#type {
         AgentType::ChatVendor => Style::ChatVendor,
@@ -100,7 +102,7 @@ pub(super) async fn check(runtime: &Runtime, agent: Agent, question: &Question) 
             return Err(ApiError::invalid(missing));
         }
     }
-    Ok(Checked { agent, style, model: Some(Box::new(model)), template, redactor })
+    Ok(Checked { agent, provider, style, model: Some(Box::new(model)), template, redactor })
 }
 
 fn missing(name: &str) -> FieldError {
@@ -118,7 +120,7 @@ pub(super) async fn prepare(
     question: &Question,
     bounds: Bounds,
 ) -> Result<(Setup, Live), ApiError> {
-    let Checked { agent, style, model, template, mut redactor } = checked;
+    let Checked { agent, provider, style, model, template, mut redactor } = checked;
     let settings = &runtime.settings.predict;
     let llm = agent.llm.0.clone();
     let own = |seconds: f64| bounds.started + Duration::from_secs_f64(seconds);
@@ -166,6 +168,7 @@ pub(super) async fn prepare(
         toolbox: toolbox.clone(),
         user: agent.user_id,
         documents,
+        meter: Meter::new(std::sync::Arc::clone(&runtime.metrics), provider, &setup),
         model,
         callables,
         deadline,
@@ -267,7 +270,8 @@ async fn functions(
                         return_direct: tool.return_direct,
                         searches_documents: false,
                     };
-                    all.push(offered, Callable::Tool(std::sync::Arc::clone(&opened.tool), at));
+                    let (tool, r#type) = (std::sync::Arc::clone(&opened.tool), tool.r#type);
+                    all.push(offered, Callable::Tool { tool, function: at, r#type });
                 }
             }
         }

@@ -1,11 +1,15 @@
-//! Whether the service lives, and whether it can do its work.
+//! Whether the service lives, whether it can do its work, and what it has counted.
 
 use axum::{
     extract::State,
-    http::StatusCode,
+    http::{HeaderMap, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use lectern_shared::{health, runtime::Runtime};
+use lectern_shared::{
+    health,
+    metrics::{self, CONTENT_TYPE},
+    runtime::Runtime,
+};
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -14,7 +18,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use crate::{error::ApiError, openapi::Data, response::data, state::AppState};
 
 pub(crate) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(live)).routes(routes!(ready))
+    OpenApiRouter::new().routes(routes!(live)).routes(routes!(ready)).routes(routes!(read_metrics))
 }
 
 /// A process that answers.
@@ -94,4 +98,34 @@ async fn ready(State(runtime): State<Runtime>) -> Response {
     );
     let shown = json!(ReadinessView { status: "not_ready", parts: health.parts });
     ApiError { data: Some(Box::new(shown)), ..error }.into_response()
+}
+
+/// What this process has counted and timed
+///
+/// The metrics of Prometheus, in its text format. Where the operator has set `LECTERN_METRICS_TOKEN`, that is the bearer token
+/// to send; an account's is none.
+#[utoipa::path(
+    get,
+    path = "/metrics",
+    tag = "Service",
+    operation_id = "getMetrics",
+    security(()),
+    responses(
+        (
+            status = 200,
+            description = "The metrics",
+            body = String,
+            content_type = "application/openmetrics-text",
+            example = "# TYPE lectern_jobs gauge\nlectern_jobs{state=\"due\"} 0\n",
+        ),
+        (status = 401, description = "A token is set, and it was not sent"),
+    ),
+)]
+async fn read_metrics(State(runtime): State<Runtime>, headers: HeaderMap) -> Response {
+    let authorization = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    if !metrics::may_read(runtime.settings.metrics_token.as_ref(), authorization) {
+        let message = "Send the service's metrics token as `Authorization: Bearer …`.";
+        return ApiError::new(StatusCode::UNAUTHORIZED, "unauthorized", message).into_response();
+    }
+    ([(header::CONTENT_TYPE, CONTENT_TYPE)], runtime.metrics.text(&runtime).await).into_response()
 }

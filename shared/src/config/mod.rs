@@ -6,6 +6,7 @@ mod embedding;
 mod parse;
 mod predict;
 mod source;
+mod tracing;
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -22,6 +23,7 @@ pub use embedding::{DEFAULT_MODEL, EmbedderKind, EmbeddingSettings};
 use parse::{Parsed, at_least, choice, cidrs, default_llm, duration, number, size};
 pub use predict::{PredictSettings, Price};
 pub use source::Source;
+pub use tracing::TracingSettings;
 
 /// A setting that keeps the service from starting.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -79,7 +81,7 @@ macro_rules! settings {
 /// Every setting there is.
 pub const SETTINGS: &[Setting] = settings! {
     "LECTERN_ADDR", "127.0.0.1:8080", "where the API listens";
-    "LECTERN_WORKER_ADDR", "none", "where `lectern-worker` answers `/health/live` and `/health/ready`";
+    "LECTERN_WORKER_ADDR", "none", "where `lectern-worker` answers `/health/live`, `/health/ready` and `/metrics`";
     "LECTERN_DATA_DIR", "./data", "embedded database, blobs, keys";
     "DATABASE_URL", "SQLite in the data directory", "or `postgres://…`", secret;
     "REDIS_URL", "none: the queue's doorbell is in the process", "or `redis://…`, `rediss://…`: the doorbell, rate limits and sign-in counters of several processes", secret;
@@ -142,6 +144,11 @@ pub const SETTINGS: &[Setting] = settings! {
     "AZURE_OPENAI_ENDPOINT", "none", "the Azure resource, such as `https://my-resource.openai.azure.com`, of agents with the provider `azure-openai` that have no `base_url`; `AZURE_OPENAI_API_KEY` is its key";
     "LECTERN_LOG", "info", "which log lines are written: `error`, `warn`, `info`, `debug`, or a filter such as `lectern=debug,sqlx=warn`";
     "LECTERN_LOG_FORMAT", "text", "`text` or `json`";
+    "LECTERN_METRICS_TOKEN", "none: whoever reaches the address reads them", "what `/metrics` asks for as `Authorization: Bearer …`", secret;
+    "OTEL_EXPORTER_OTLP_ENDPOINT", "none: no traces", "where spans are sent by OTLP over HTTP, such as `http://collector:4318`";
+    "OTEL_EXPORTER_OTLP_HEADERS", "none", "headers that the collector asks for: `name=value`, separated by commas", secret;
+    "OTEL_SERVICE_NAME", "the program's name", "what the spans' service is called";
+    "OTEL_TRACES_SAMPLER_ARG", "1", "share of the traces that is sent, 0 to 1; a caller's `traceparent` decides for its own";
 };
 
 /// Who may call the outside, and how much.
@@ -260,6 +267,10 @@ pub struct Settings {
     pub pdf: PdfSettings,
     /// What one predict may take, and what models cost.
     pub predict: PredictSettings,
+    /// What `/metrics` asks for.
+    pub metrics_token: Option<SecretString>,
+    /// Where spans are sent.
+    pub tracing: TracingSettings,
     /// Which log lines are written.
     pub log: String,
     /// How they look.
@@ -353,6 +364,8 @@ impl Settings {
                 ocr: parse::ocr(source)?,
             },
             predict: PredictSettings::load(source)?,
+            metrics_token: source.secret("LECTERN_METRICS_TOKEN")?,
+            tracing: TracingSettings::load(source)?,
             log: source.get("LECTERN_LOG")?.unwrap_or_else(|| "info".to_owned()),
             log_format: source.parse("LECTERN_LOG_FORMAT", "text", choice)?,
             provider_keys: source.provider_keys()?,

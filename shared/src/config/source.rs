@@ -82,7 +82,7 @@ impl Source {
         self.environment
             .keys()
             .map(String::as_str)
-            .filter(|name| (name.starts_with("LECTERN_") || LATER.contains(name)) && !is_setting(name))
+            .filter(|name| name.starts_with("LECTERN_") && !is_setting(name))
             .collect()
     }
 
@@ -134,9 +134,6 @@ impl Source {
         Ok(keys)
     }
 }
-
-/// Settings of parts that this version does not have.
-const LATER: &[&str] = &["OTEL_EXPORTER_OTLP_ENDPOINT"];
 
 const PROVIDER_KEYS: &[&str] = &[
     "OPENAI_API_KEY",

@@ -67,6 +67,7 @@ pub async fn enqueue(
              warnings = '[]',
              queued_at = excluded.queued_at,
              from_stored = excluded.from_stored,
+             trace_parent = NULL,
              started_at = CASE WHEN jobs.state = 'running' THEN jobs.started_at END,
              finished_at = NULL
          RETURNING id"
@@ -80,6 +81,12 @@ pub async fn enqueue(
     .bind(fair_at)
     .fetch_one(c)
     })?))
+}
+
+/// Notes the span from which a job was queued, as W3C's `traceparent`.
+pub async fn set_trace_parent(tx: &mut Tx, job: JobId, parent: &str) -> Result<()> {
+    execute!(tx, sqlx::query("UPDATE jobs SET trace_parent = $2 WHERE id = $1").bind(job).bind(parent))?;
+    Ok(())
 }
 
 /// Which searchable documents are indexed again from their stored passages.
@@ -96,7 +103,7 @@ pub enum Again {
 macro_rules! enqueue_again {
     ($which:literal) => {
         concat!(
-            "UPDATE jobs SET state = 'queued', from_stored = TRUE, attempts = 0, run_at = $1, queued_at = $1,
+            "UPDATE jobs SET state = 'queued', from_stored = TRUE, trace_parent = NULL, attempts = 0, run_at = $1, queued_at = $1,
                              fair_at = $1 + $2 * place.number, started_at = NULL, finished_at = NULL, last_error = NULL,
                              stage = NULL, progress = NULL
              FROM (SELECT jobs.id AS job_id,
@@ -177,7 +184,7 @@ macro_rules! claim_next {
             // Repeated, because without them the row that another claimer took meanwhile is taken again.
             ") AND state = 'queued' AND run_at <= $1
              RETURNING id, kind, user_id, document_id, claim_id, claimed_revision, attempts, max_attempts, queued_at,
-                       from_stored"
+                       from_stored, trace_parent"
         )
     };
 }

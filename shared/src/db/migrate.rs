@@ -7,7 +7,7 @@ use sqlx::{
     migrate::{MigrateError, Migration, MigrationType, Migrator},
 };
 
-use super::{Db, DbError};
+use super::{Db, DbError, on};
 
 /// The statements of one version of the schema, for both drivers.
 struct Step {
@@ -31,6 +31,23 @@ pub enum MigrationError {
     /// A migration left rows that point nowhere.
     #[error("the schema was migrated, but {0} rows point to rows that do not exist")]
     DanglingRows(usize),
+}
+
+/// Whether the schema is the one that this program works with. An empty database has none.
+pub async fn is_current(db: &Db) -> super::Result<bool> {
+    let table = match db {
+        Db::Postgres(_) => {
+            "SELECT CAST(COUNT(*) AS BIGINT) FROM pg_tables WHERE tablename = '_sqlx_migrations'"
+        }
+        Db::Sqlite { .. } => "SELECT COUNT(*) FROM sqlite_master WHERE name = '_sqlx_migrations'",
+    };
+    let tables: i64 = on!(db, |c| sqlx::query_scalar(table).fetch_one(c))?;
+    if tables == 0 {
+        return Ok(false);
+    }
+    let version: Option<i64> =
+        on!(db, |c| sqlx::query_scalar("SELECT MAX(version) FROM _sqlx_migrations").fetch_one(c))?;
+    Ok(version == STEPS.last().map(|step| step.version))
 }
 
 /// Brings the schema up to date. On PostgreSQL several processes may call this at once, and one does the work; a SQLite file

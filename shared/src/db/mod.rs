@@ -161,6 +161,24 @@ impl Db {
         }
     }
 
+    /// The pools of connections, as they are now.
+    pub fn pools(&self) -> Vec<PoolState> {
+        fn state<DB: sqlx::Database>(name: &'static str, pool: &sqlx::Pool<DB>) -> PoolState {
+            let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+            let open = i64::from(pool.size());
+            PoolState {
+                name,
+                open,
+                idle: count(pool.num_idle()).min(open),
+                max: i64::from(pool.options().get_max_connections()),
+            }
+        }
+        match self {
+            Self::Postgres(pool) => vec![state("main", pool)],
+            Self::Sqlite { readers, writer } => vec![state("readers", readers), state("writer", writer)],
+        }
+    }
+
     /// Closes every connection; on SQLite this also folds the write-ahead log into the file.
     pub async fn close(&self) {
         match self {
@@ -171,6 +189,19 @@ impl Db {
             }
         }
     }
+}
+
+/// How many connections a pool has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolState {
+    /// `main`, or on SQLite `readers` and `writer`.
+    pub name: &'static str,
+    /// Connections.
+    pub open: i64,
+    /// Those of them that nobody uses.
+    pub idle: i64,
+    /// The most that there can be.
+    pub max: i64,
 }
 
 /// A transaction. Dropped without [`Tx::commit`] it is rolled back.

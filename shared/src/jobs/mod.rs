@@ -19,6 +19,7 @@ use crate::{
     db::{self, Db, Tx, jobs::Report},
     ids::{DocumentId, UserId},
     model::job::{Claim, IngestionError, JobKind, JobState},
+    telemetry,
 };
 
 /// The first pause before an attempt is repeated; each further one is twice as long.
@@ -71,7 +72,12 @@ impl Jobs {
     /// Queues a document for ingestion; false when there is no such document. Ring the doorbell after the commit.
     pub async fn enqueue_ingest(&self, tx: &mut Tx, user: UserId, document: DocumentId) -> db::Result<bool> {
         let attempts = self.settings.max_attempts;
-        Ok(db::jobs::enqueue(tx, user, document, JobKind::Ingest, attempts, self.now()).await?.is_some())
+        let job = db::jobs::enqueue(tx, user, document, JobKind::Ingest, attempts, self.now()).await?;
+        if let (Some(job), Some(parent)) = (job, telemetry::trace_parent()) {
+            // Whoever works on it goes on with the trace of who asked for it.
+            db::jobs::set_trace_parent(tx, job, &parent).await?;
+        }
+        Ok(job.is_some())
     }
 
     /// Takes the next due job, if there is one.

@@ -145,4 +145,6 @@ pub struct Claim {
     pub queued_at: Timestamp,
     /// Only the index is made again, from the passages that are stored; the source is left alone.
     pub from_stored: bool,
+    /// The span from which it was queued, as W3C's `traceparent`.
+    pub trace_parent: Option<String>,
 }

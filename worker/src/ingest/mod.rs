@@ -88,7 +88,11 @@ impl Ingester {
             _ => reading.read(known).await?,
         };
         let (extracted, state) = match (outcome, former) {
-            (Outcome::Read(read), _) => *read,
+            (Outcome::Read(read), _) => {
+                let (extracted, _) = &*read;
+                runtime.metrics.read(source.r#type, extracted.source.bytes.unwrap_or(0));
+                *read
+            }
             (Outcome::Unchanged, Some(former)) => {
                 // What was learnt of it the last time holds still, and was forgotten when it was queued.
                 let learnt = known.filter(|_| !claim.from_stored);
@@ -288,7 +292,7 @@ impl Writing<'_> {
     /// Checks that nothing is missing, and makes the generation the one that answers.
     async fn publish(self, index: SearchIndexInfo, learnt: Option<&SourceState>) -> Result<(), Failure> {
         let generation = self.generation;
-        let Making { runtime, claim, total, ref embedder, .. } = self.making;
+        let Making { runtime, claim, source, total, ref embedder, .. } = self.making;
         let space = embedder.as_ref().map(|embedder| embedder.space());
         let index = SearchIndexInfo {
             embedding_model: space.map(|space| space.model.clone()),
@@ -320,6 +324,7 @@ impl Writing<'_> {
         match db::jobs::publish(&runtime.db, claim, &publication, runtime.jobs.now()).await? {
             Published::Yes => {
                 tracing::info!(chunks = index.chunks, pages = index.pages, "document searchable");
+                runtime.metrics.published(source.r#type, index.pages.map_or(0, u64::from), index.chunks);
                 vectors::prune(runtime, claim, generation).await;
                 Ok(())
             }

@@ -10,10 +10,12 @@ use lectern_shared::{
     },
     embed::{EmbedError, Embedder},
     ids::GenerationId,
+    metrics::Purpose,
     model::job::Claim,
     runtime::Runtime,
     secrets::sha256,
 };
+use tokio::time::Instant;
 
 use super::Failure;
 
@@ -96,7 +98,10 @@ impl Vectors<'_> {
         if missing.is_empty() {
             return Ok(Vec::new());
         }
-        let made = embedder.embed_passages(texts).await?;
+        let (began, count) = (Instant::now(), texts.len());
+        let made = embedder.embed_passages(texts).await;
+        runtime.metrics.embedded(Purpose::Passages, count, made.is_ok(), began.elapsed());
+        let made = made?;
         if made.len() != missing.len() || made.iter().any(|v| v.len() != embedder.space().dimensions) {
             return Err(Failure::Internal(
                 "the embedding model gave other vectors than it should".to_owned(),

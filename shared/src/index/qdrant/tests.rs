@@ -276,6 +276,7 @@ fn claim() -> Claim {
         max_attempts: 5,
         queued_at: Timestamp::from_micros(0),
         from_stored: false,
+        trace_parent: None,
     }
 }
 

@@ -1,0 +1,67 @@
+//! The labels of the metrics. Each has few values, which the program decides.
+
+use prometheus_client::encoding::EncodeLabelSet;
+
+use crate::model::text_enum;
+
+text_enum! {
+    /// How an attempt at a job ended.
+    Attempt {
+        /// The document is searchable, or needs nothing more.
+        Done => "done",
+        /// It failed, and is tried again.
+        Retried => "retried",
+        /// It failed for good.
+        Dead => "dead",
+        /// The claim was lost: the job was cancelled, or another worker has it.
+        Lost => "lost",
+        /// The service stops; the attempt does not count.
+        HandedBack => "handed_back",
+        /// A part of the service is away; the attempt does not count.
+        Postponed => "postponed",
+    }
+}
+
+text_enum! {
+    /// What a text is embedded for.
+    Purpose {
+        /// To be searched for.
+        Question => "question",
+        /// To be found.
+        Passages => "passages",
+    }
+}
+
+/// The word for how something ended.
+pub(super) fn outcome(is_ok: bool) -> &'static str {
+    if is_ok { "ok" } else { "error" }
+}
+
+macro_rules! labels {
+    ($($name:ident { $($label:ident: $type:ty),+ })+) => {
+        $(
+            #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+            pub(super) struct $name { $(pub(super) $label: $type),+ }
+        )+
+    };
+}
+
+labels! {
+    // The pattern of the path, of which there are as many as operations.
+    Route { method: &'static str, route: String }
+    ByRequest { method: &'static str, route: String, status: u16 }
+    State { state: &'static str }
+    Outcome { outcome: &'static str }
+    Staged { stage: String }
+    SourceType { r#type: &'static str }
+    Purposed { purpose: &'static str }
+    PurposedOutcome { purpose: &'static str, outcome: &'static str }
+    ByIndexOperation { operation: &'static str, outcome: &'static str }
+    Provider { provider: &'static str }
+    ByModelCall { provider: &'static str, outcome: &'static str }
+    Direction { provider: &'static str, direction: &'static str }
+    ByTool { r#type: &'static str, outcome: &'static str }
+    FinishReason { finish_reason: &'static str }
+    ByPool { pool: &'static str }
+    ByConnection { pool: &'static str, state: &'static str }
+}

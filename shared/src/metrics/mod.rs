@@ -1,0 +1,358 @@
+//! What a process counts and times, as Prometheus reads it. Every part that does something an operator asks about tells it
+//! here; what only the database knows (how many jobs wait) is asked when somebody reads. A label never has a value that users
+//! can make up: no id, no name, no path.
+
+mod index;
+mod labels;
+mod process;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    sync::{Arc, atomic::AtomicU64},
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+use prometheus_client::{
+    encoding::{EncodeLabelSet, text},
+    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram, info::Info},
+    registry::{Registry, Unit},
+};
+use secrecy::{ExposeSecret, SecretString};
+
+pub(crate) use self::index::MeteredIndex;
+pub use self::labels::{Attempt, Purpose};
+use self::labels::{
+    ByConnection, ByIndexOperation, ByModelCall, ByPool, ByRequest, ByTool, Direction, FinishReason, Outcome,
+    Provider, Purposed, PurposedOutcome, Route, SourceType, Staged, State,
+};
+use crate::{
+    clock::Timestamp,
+    db,
+    embed::ModelState,
+    model::{document::DocumentType, job::Stage, tool::ToolType},
+    runtime::Runtime,
+    secrets::sha256,
+};
+
+/// The content type of [`Metrics::text`]: OpenMetrics, which Prometheus and everything that reads its format understands.
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// The longest that a reader waits for what the database knows; then it is left out.
+const DATABASE_WITHIN: Duration = Duration::from_secs(2);
+
+/// Seconds, for what somebody waits for.
+const QUICK: [f64; 14] = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0];
+/// Seconds, for what is done in the background or elsewhere.
+const SLOW: [f64; 14] = [0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1_800.0];
+
+fn quick() -> Histogram {
+    Histogram::new(QUICK)
+}
+
+fn slow() -> Histogram {
+    Histogram::new(SLOW)
+}
+
+/// No label at all; in a family, so that it can be absent.
+type Whole = Vec<(String, String)>;
+type Histograms<L> = Family<L, Histogram, fn() -> Histogram>;
+
+/// The metrics of a process. One for each [`Runtime`].
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    requests: Family<ByRequest, Counter>,
+    request_seconds: Histograms<Route>,
+    requests_in_flight: Gauge,
+    jobs: Family<State, Gauge>,
+    oldest_due: Family<Whole, Gauge<f64, AtomicU64>>,
+    attempts: Family<Outcome, Counter>,
+    attempt_seconds: Histograms<Outcome>,
+    lease_expiries: Counter,
+    stage_seconds: Histograms<Staged>,
+    documents: Family<SourceType, Counter>,
+    pages: Family<SourceType, Counter>,
+    chunks: Family<SourceType, Counter>,
+    source_bytes: Family<SourceType, Counter>,
+    embedding_seconds: Histograms<PurposedOutcome>,
+    texts: Family<Purposed, Counter>,
+    index_seconds: Histograms<ByIndexOperation>,
+    model_seconds: Histograms<ByModelCall>,
+    first_token_seconds: Histograms<Provider>,
+    tokens: Family<Direction, Counter>,
+    cost: Family<Provider, Counter<f64, AtomicU64>>,
+    tool_seconds: Histograms<ByTool>,
+    predict_seconds: Histograms<FinishReason>,
+    connections: Family<ByConnection, Gauge>,
+    connections_max: Family<ByPool, Gauge>,
+    embedder_ready: Family<Whole, Gauge>,
+    process: Mutex<process::Process>,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new(Timestamp::from_micros(0))
+    }
+}
+
+impl Metrics {
+    /// Nothing counted yet, in a process that began at `started`.
+    pub fn new(started: Timestamp) -> Self {
+        let mut registry = Registry::default();
+        let process = process::Process::register(registry.sub_registry_with_prefix("process"), started);
+        let mut add = Registrar { registry: registry.sub_registry_with_prefix("lectern") };
+        let version = [("version", env!("CARGO_PKG_VERSION"))];
+        add.registry.register("build", "The program's version", Info::new(version));
+        let metrics = Self {
+            requests: add.family("http_requests", "HTTP requests that were answered"),
+            request_seconds: add.seconds(
+                "http_request_duration",
+                "Time until the head of an HTTP answer; a stream may go on long after it",
+                quick,
+            ),
+            requests_in_flight: add.one("http_requests_in_flight", "HTTP requests without the head of an answer yet"),
+            jobs: add.family("jobs", "Jobs in the queue of the whole installation; the same from every process"),
+            oldest_due: add.family_in(
+                "jobs_oldest_due",
+                "How long the oldest job that is due waits for a worker; 0 when none is; the same from every process",
+                Unit::Seconds,
+            ),
+            attempts: add.family("job_attempts", "Attempts at jobs that ended in this process"),
+            attempt_seconds: add.seconds("job_duration", "Time of one attempt at a job", slow),
+            lease_expiries: add.one(
+                "job_lease_expiries",
+                "Jobs that were taken from workers which went silent, as this process's housekeeping found",
+            ),
+            stage_seconds: add.seconds("ingestion_stage_duration", "Time in one stage of an ingestion", slow),
+            documents: add.family("ingestion_documents", "Documents made searchable"),
+            pages: add.family("ingestion_pages", "Pages of documents made searchable"),
+            chunks: add.family("ingestion_chunks", "Passages of documents made searchable"),
+            source_bytes: add.family_in("ingestion_source", "Size of sources that were read", Unit::Bytes),
+            embedding_seconds: add.seconds("embedding_duration", "Time of one call of the embedding model", quick),
+            texts: add.family("embedding_texts", "Texts that the embedding model was given"),
+            index_seconds: add.seconds("index_duration", "Time of one operation of the search index", quick),
+            model_seconds: add.seconds(
+                "model_request_duration",
+                "Time of one request to a chat model, repeated tries included",
+                slow,
+            ),
+            first_token_seconds: add.seconds(
+                "model_time_to_first_token",
+                "Time until the first piece of a chat model's answer",
+                slow,
+            ),
+            tokens: add.family("model_tokens", "Tokens that chat models read and wrote"),
+            cost: add.family("model_cost", "What chat models cost, in the currency of LECTERN_PRICES"),
+            tool_seconds: add.seconds("tool_call_duration", "Time of one call of an agent's tool", slow),
+            predict_seconds: add.seconds("predict_duration", "Time of one run of an agent", slow),
+            connections: add.family("database_connections", "Open connections to the database"),
+            connections_max: add.family("database_connections_max", "The most connections that a pool opens"),
+            embedder_ready: add.family("embedder_ready", "1 when the embedding model is there, else 0; absent when none is wanted"),
+            process: Mutex::new(process),
+            registry: Registry::default(),
+        };
+        Self { registry, ..metrics }
+    }
+
+    /// An HTTP request came; it is in flight until the answer is told.
+    pub fn request_began(&self) -> InFlight {
+        self.requests_in_flight.inc();
+        InFlight(self.requests_in_flight.clone())
+    }
+
+    /// An HTTP request was answered. `route` is the pattern of a path, never a path.
+    pub fn request(&self, method: &'static str, route: &str, status: u16, took: Duration) {
+        let by = ByRequest { method, route: route.to_owned(), status };
+        self.requests.get_or_create(&by).inc();
+        let ByRequest { route, .. } = by;
+        self.request_seconds.get_or_create(&Route { method, route }).observe(took.as_secs_f64());
+    }
+
+    /// An attempt at a job ended.
+    pub fn attempt(&self, outcome: Attempt, took: Duration) {
+        let outcome = Outcome { outcome: outcome.as_str() };
+        self.attempts.get_or_create(&outcome).inc();
+        self.attempt_seconds.get_or_create(&outcome).observe(took.as_secs_f64());
+    }
+
+    /// Jobs were taken from workers that went silent.
+    pub fn leases_expired(&self, jobs: u64) {
+        self.lease_expiries.inc_by(jobs);
+    }
+
+    /// A stage of an ingestion ended.
+    pub fn stage(&self, stage: Stage, took: Duration) {
+        let stage = Staged { stage: stage.as_str().to_ascii_lowercase() };
+        self.stage_seconds.get_or_create(&stage).observe(took.as_secs_f64());
+    }
+
+    /// A source was read.
+    pub fn read(&self, r#type: DocumentType, bytes: u64) {
+        self.source_bytes.get_or_create(&SourceType { r#type: r#type.as_str() }).inc_by(bytes);
+    }
+
+    /// A document was made searchable.
+    pub fn published(&self, r#type: DocumentType, pages: u64, chunks: u64) {
+        let of = SourceType { r#type: r#type.as_str() };
+        self.documents.get_or_create(&of).inc();
+        self.pages.get_or_create(&of).inc_by(pages);
+        self.chunks.get_or_create(&of).inc_by(chunks);
+    }
+
+    /// The embedding model was asked for the vectors of `texts` texts.
+    pub fn embedded(&self, purpose: Purpose, texts: usize, is_ok: bool, took: Duration) {
+        let purpose = purpose.as_str();
+        self.texts.get_or_create(&Purposed { purpose }).inc_by(texts as u64);
+        let labels = PurposedOutcome { purpose, outcome: labels::outcome(is_ok) };
+        self.embedding_seconds.get_or_create(&labels).observe(took.as_secs_f64());
+    }
+
+    /// A chat model was asked. `outcome` is `ok` or the kind of failure.
+    pub fn model_asked(&self, provider: &'static str, outcome: &'static str, took: Duration) {
+        self.model_seconds.get_or_create(&ByModelCall { provider, outcome }).observe(took.as_secs_f64());
+    }
+
+    /// A chat model's answer began.
+    pub fn model_began(&self, provider: &'static str, after: Duration) {
+        self.first_token_seconds.get_or_create(&Provider { provider }).observe(after.as_secs_f64());
+    }
+
+    /// What a chat model read and wrote, and what that cost where the price is known.
+    pub fn model_used(&self, provider: &'static str, input: u64, output: u64, cost: Option<f64>) {
+        self.tokens.get_or_create(&Direction { provider, direction: "input" }).inc_by(input);
+        self.tokens.get_or_create(&Direction { provider, direction: "output" }).inc_by(output);
+        if let Some(cost) = cost.filter(|cost| *cost > 0.0) {
+            self.cost.get_or_create(&Provider { provider }).inc_by(cost);
+        }
+    }
+
+    /// A tool was called.
+    pub fn tool(&self, r#type: ToolType, is_ok: bool, took: Duration) {
+        let labels = ByTool { r#type: r#type.as_str(), outcome: labels::outcome(is_ok) };
+        self.tool_seconds.get_or_create(&labels).observe(took.as_secs_f64());
+    }
+
+    /// A run of an agent ended.
+    pub fn predicted(&self, finish_reason: &'static str, took: Duration) {
+        self.predict_seconds.get_or_create(&FinishReason { finish_reason }).observe(took.as_secs_f64());
+    }
+
+    /// Everything, as Prometheus reads it ([`CONTENT_TYPE`]). What the database knows is left out while it does not answer.
+    pub async fn text(&self, runtime: &Runtime) -> String {
+        self.ask_queue(runtime).await;
+        for pool in runtime.db.pools() {
+            let set = |state, value| {
+                self.connections.get_or_create(&ByConnection { pool: pool.name, state }).set(value);
+            };
+            set("idle", pool.idle);
+            set("used", pool.open - pool.idle);
+            self.connections_max.get_or_create(&ByPool { pool: pool.name }).set(pool.max);
+        }
+        match runtime.models.state() {
+            ModelState::Off => {
+                self.embedder_ready.clear();
+            }
+            state => {
+                let is_ready = matches!(state, ModelState::Ready(..));
+                self.embedder_ready.get_or_create(&Vec::new()).set(i64::from(is_ready));
+            }
+        }
+        let metrics = Arc::clone(&runtime.metrics);
+        // The system's files about the process are read, and there may be thousands of series.
+        let written = runtime.compute.run(move || {
+            metrics.process.lock().read();
+            let mut written = String::new();
+            // A string takes all that is written.
+            let _ = text::encode(&mut written, &metrics.registry);
+            written
+        });
+        written.await.unwrap_or_default()
+    }
+
+    async fn ask_queue(&self, runtime: &Runtime) {
+        let now = runtime.jobs.now();
+        let depth = tokio::time::timeout(DATABASE_WITHIN, db::jobs::depth(&runtime.db, now)).await;
+        // Absent is better than old.
+        self.jobs.clear();
+        self.oldest_due.clear();
+        let Ok(Ok(depth)) = depth else { return };
+        let counts = [
+            ("due", depth.due),
+            ("waiting", depth.waiting),
+            ("running", depth.running),
+            ("dead", depth.dead),
+        ];
+        for (state, count) in counts {
+            self.jobs.get_or_create(&State { state }).set(count);
+        }
+        let oldest = depth.oldest_due.map_or(Duration::ZERO, |due| now.since(due));
+        self.oldest_due.get_or_create(&Vec::new()).set(oldest.as_secs_f64());
+    }
+}
+
+/// Whether whoever sent this `Authorization` may read metrics; everybody may where no token is set.
+pub fn may_read(token: Option<&SecretString>, authorization: Option<&str>) -> bool {
+    let Some(token) = token else { return true };
+    let given = authorization.and_then(|value| value.split_once(' '));
+    given.is_some_and(|(scheme, given)| {
+        // Hashes are compared, so that the time tells nothing of the token.
+        scheme.eq_ignore_ascii_case("bearer")
+            && sha256(given.trim().as_bytes()) == sha256(token.expose_secret().as_bytes())
+    })
+}
+
+/// An HTTP request that has no answer yet.
+#[derive(Debug)]
+pub struct InFlight(Gauge);
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+/// Registers metrics, and gives them back.
+struct Registrar<'a> {
+    registry: &'a mut Registry,
+}
+
+impl Registrar<'_> {
+    fn one<M: prometheus_client::registry::Metric + Clone + Default>(&mut self, name: &str, help: &str) -> M {
+        let metric = M::default();
+        self.registry.register(name, help, metric.clone());
+        metric
+    }
+
+    fn family<L, M>(&mut self, name: &str, help: &str) -> Family<L, M>
+    where
+        L: Clone + std::hash::Hash + Eq,
+        M: Default,
+        Family<L, M>: prometheus_client::registry::Metric,
+    {
+        let family = Family::<L, M>::default();
+        self.registry.register(name, help, family.clone());
+        family
+    }
+
+    fn family_in<L, M>(&mut self, name: &str, help: &str, unit: Unit) -> Family<L, M>
+    where
+        L: Clone + std::hash::Hash + Eq,
+        M: Default,
+        Family<L, M>: prometheus_client::registry::Metric,
+    {
+        let family = Family::<L, M>::default();
+        self.registry.register_with_unit(name, help, unit, family.clone());
+        family
+    }
+
+    fn seconds<L>(&mut self, name: &str, help: &str, buckets: fn() -> Histogram) -> Histograms<L>
+    where
+        L: Clone + std::hash::Hash + Eq + EncodeLabelSet + std::fmt::Debug + Send + Sync + 'static,
+    {
+        let family = Histograms::<L>::new_with_constructor(buckets);
+        self.registry.register_with_unit(name, help, Unit::Seconds, family.clone());
+        family
+    }
+}
