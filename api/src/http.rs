@@ -13,7 +13,7 @@ use axum::{
 use futures::FutureExt;
 use lectern_shared::{runtime::Runtime, telemetry};
 use serde_json::json;
-use tracing::{Instrument, Span, field};
+use tracing::{Instrument, Span};
 use uuid::Uuid;
 
 use crate::{error::ApiError, leftover::Leftover};
@@ -42,8 +42,7 @@ pub(crate) async fn observe(State(runtime): State<Runtime>, request: Request, ne
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let started = Instant::now();
     let in_flight = runtime.metrics.request_began();
-    let span = tracing::info_span!("request", id);
-    let exported = exported(&request, route.as_deref(), &id);
+    let span = span(&request, route.as_deref(), &id);
     let (parts, body) = request.into_parts();
     let leftover = Leftover::new(body);
     let request = Request::from_parts(parts, Body::new(leftover.clone()));
@@ -67,9 +66,9 @@ pub(crate) async fn observe(State(runtime): State<Runtime>, request: Request, ne
         let route = route.as_deref().unwrap_or("unknown");
         drop(in_flight);
         runtime.metrics.request(known(&method), route, status, took);
-        Span::current().record("http.response.status_code", status);
+        telemetry::note(&Span::current(), "http.response.status_code", i64::from(status));
         if status >= 500 {
-            Span::current().record("otel.status_code", "ERROR");
+            telemetry::note_failure(&Span::current());
         }
         match status {
             500.. => tracing::error!(%method, route, status, milliseconds, "request"),
@@ -80,7 +79,7 @@ pub(crate) async fn observe(State(runtime): State<Runtime>, request: Request, ne
         }
         response
     };
-    answer.instrument(exported).instrument(span).await
+    answer.instrument(span).await
 }
 
 /// The method, if it is one that a path can have: others are whatever callers make up.
@@ -89,22 +88,21 @@ fn known(method: &Method) -> &'static str {
     KNOWN.into_iter().find(|known| *known == method.as_str()).unwrap_or("OTHER")
 }
 
-/// The span that is exported, in the caller's trace if it sends one.
-fn exported(request: &Request, route: Option<&str>, id: &str) -> Span {
+/// The span of a request, in the caller's trace if it sends one.
+fn span(request: &Request, route: Option<&str>, id: &str) -> Span {
+    if !telemetry::is_exporting() {
+        return tracing::info_span!("request", id);
+    }
     let method = known(request.method());
-    let span = tracing::info_span!(
-        target: telemetry::SPANS,
-        "request",
-        otel.name = format!("{method} {}", route.unwrap_or_default()).trim_end(),
-        otel.kind = "server",
-        otel.status_code = field::Empty,
-        http.request.method = method,
-        http.route = route,
-        http.response.status_code = field::Empty,
-        lectern.request.id = id,
-    );
+    let name = route.map_or_else(|| method.to_owned(), |route| format!("{method} {route}"));
+    let span = tracing::info_span!("request", id, otel.kind = "server", otel.name = name);
     if let Some(parent) = request.headers().get(TRACE_PARENT).and_then(|value| value.to_str().ok()) {
         telemetry::follow(&span, parent);
+    }
+    telemetry::note(&span, "lectern.request.id", id.to_owned());
+    telemetry::note(&span, "http.request.method", method);
+    if let Some(route) = route {
+        telemetry::note(&span, "http.route", route.to_owned());
     }
     span
 }

@@ -16,7 +16,7 @@ const BOUNDARY: &str = "----the-parts-of-a-form";
 /// that name, see [`Things`].
 pub struct Row {
     pub method: Method,
-    /// The path below `/api/v1`, or that of a health check, and the query.
+    /// The path below `/api/v1`, or that of a question about the service, and the query.
     pub target: &'static str,
     pub body: Body,
 }
@@ -37,6 +37,7 @@ pub fn rows() -> Vec<Row> {
     vec![
         row("GET /health/live", None),
         row("GET /health/ready", None),
+        row("GET /metrics", None),
         row("POST /auth/sign-up", Json(json!({ "email": "<new-email>", "password": PASSWORD }))),
         row("POST /auth/sign-in", Json(json!({ "email": "<email>", "password": PASSWORD }))),
         row("GET /users/me", None),
@@ -179,10 +180,15 @@ impl Row {
         NOUNS.into_iter().filter(|noun| text.contains(&format!("<{noun}>"))).collect()
     }
 
+    /// Whether it is about the service, not about anybody's things.
+    pub fn is_outside(&self) -> bool {
+        self.target.starts_with("/health") || self.target == "/metrics"
+    }
+
     /// The path and the query, with the ids of these things.
     pub fn target_with(&self, things: &Things) -> String {
         let target = things.fill(self.target);
-        if target.starts_with("/health") { target } else { format!("/api/v1{target}") }
+        if self.is_outside() { target } else { format!("/api/v1{target}") }
     }
 
     /// The JSON body with the ids of these things, if it has one.

@@ -5,6 +5,7 @@
 #![allow(dead_code, reason = "a toolbox: which of its tools are in use changes with the tests")]
 
 pub mod client;
+pub mod collector;
 pub mod db;
 pub mod embeddings;
 pub mod forge;

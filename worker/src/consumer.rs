@@ -96,28 +96,8 @@ impl Consumer {
         while !self.shutdown.soft().is_cancelled() {
             match self.jobs.claim(&self.name).await {
                 Ok(Some(claim)) => {
-                    let span = tracing::info_span!(
-                        "job",
-                        id = %claim.id,
-                        document = %claim.document_id,
-                        attempt = claim.attempts
-                    );
-                    let exported = tracing::info_span!(
-                        target: telemetry::SPANS,
-                        "job",
-                        otel.name = %claim.kind,
-                        otel.kind = "consumer",
-                        otel.status_code = tracing::field::Empty,
-                        lectern.job.id = %claim.id,
-                        lectern.document.id = %claim.document_id,
-                        lectern.job.attempt = claim.attempts,
-                        lectern.job.outcome = tracing::field::Empty,
-                        error.type = tracing::field::Empty,
-                    );
-                    if let Some(parent) = &claim.trace_parent {
-                        telemetry::follow(&exported, parent);
-                    }
-                    self.run(claim).instrument(exported).instrument(span).await;
+                    let span = span(&claim);
+                    self.run(claim).instrument(span).await;
                 }
                 Ok(None) => return,
                 Err(error) => {
@@ -165,7 +145,7 @@ impl Consumer {
             Ended::Failed(failure) => {
                 let error = failure.into_error();
                 let report = hold.report();
-                Span::current().record("error.type", error.code.as_str());
+                telemetry::note(&Span::current(), "error.type", error.code.clone());
                 self.jobs.fail(&claim, &error, &report).await.map(|state| {
                     log_failure(&error, state);
                     match state {
@@ -183,10 +163,10 @@ impl Consumer {
             Attempt::Lost
         });
         self.metrics.attempt(attempt, began.elapsed());
-        let is_ok = attempt == Attempt::Done;
-        Span::current()
-            .record("lectern.job.outcome", attempt.as_str())
-            .record("otel.status_code", if is_ok { "OK" } else { "ERROR" });
+        telemetry::note(&Span::current(), "lectern.job.outcome", attempt.as_str());
+        if attempt != Attempt::Done {
+            telemetry::note_failure(&Span::current());
+        }
         if outage {
             // The next job would fare no better.
             self.pause().await;
@@ -248,6 +228,21 @@ impl Consumer {
         let _ = task.await;
         ended
     }
+}
+
+/// The span of an attempt, in the trace of whoever queued the job.
+fn span(claim: &Claim) -> Span {
+    let Claim { id, document_id: document, attempts: attempt, kind, .. } = claim;
+    if !telemetry::is_exporting() {
+        return tracing::info_span!("job", %id, %document, attempt);
+    }
+    let span = tracing::info_span!("job", %id, %document, attempt, otel.kind = "consumer", otel.name = %kind);
+    if let Some(parent) = &claim.trace_parent {
+        telemetry::follow(&span, parent);
+    }
+    telemetry::note(&span, "lectern.job.id", id.to_string());
+    telemetry::note(&span, "lectern.document.id", document.to_string());
+    span
 }
 
 fn log_failure(error: &IngestionError, state: Option<JobState>) {

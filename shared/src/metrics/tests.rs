@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use super::*;
 
@@ -8,8 +8,12 @@ fn shown(metrics: &Metrics) -> String {
     text
 }
 
-#[test]
-fn what_is_told_is_shown_under_the_documented_names() {
+const DASHBOARD: &str = include_str!("../../../docs/grafana/lectern.json");
+const ALERTS: &str = include_str!("../../../docs/grafana/alerts.yml");
+const OPERATIONS: &str = include_str!("../../../docs/operations.md");
+
+/// Metrics that have been told one thing of each kind.
+fn told() -> Metrics {
     let metrics = Metrics::new(Timestamp::from_micros(1_700_000_000_500_000));
     metrics.request("GET", "/api/v1/documents/{id}", 200, Duration::from_millis(3));
     metrics.attempt(Attempt::Done, Duration::from_secs(2));
@@ -23,6 +27,22 @@ fn what_is_told_is_shown_under_the_documented_names() {
     metrics.model_used("openai", 412, 24, Some(0.25));
     metrics.tool(ToolType::Search, false, Duration::from_millis(90));
     metrics.predicted("stop", Duration::from_secs(3));
+    for state in ["due", "waiting", "running", "dead"] {
+        metrics.jobs.get_or_create(&State { state }).set(1);
+    }
+    metrics.oldest_due.get_or_create(&Vec::new()).set(1.0);
+    metrics.embedder_ready.get_or_create(&Vec::new()).set(1);
+    let (pool, state) = ("main", "used");
+    metrics.connections.get_or_create(&ByConnection { pool, state }).set(1);
+    metrics.connections_max.get_or_create(&ByPool { pool }).set(20);
+    let labels = ByIndexOperation { operation: "search", outcome: "ok" };
+    metrics.index_seconds.get_or_create(&labels).observe(0.001);
+    metrics
+}
+
+#[test]
+fn what_is_told_is_shown_under_the_documented_names() {
+    let metrics = told();
     let text = shown(&metrics);
     for line in [
         r#"lectern_http_requests_total{method="GET",route="/api/v1/documents/{id}",status="200"} 1"#,
@@ -85,4 +105,33 @@ fn what_the_system_knows_of_the_process_is_read_anew_each_time() {
     let before = value("process_cpu_seconds_total");
     metrics.process.lock().read();
     assert!(value("process_cpu_seconds_total") >= before);
+}
+
+/// Every word of a text that looks like the name of a metric.
+fn names_in(text: &str) -> BTreeSet<&str> {
+    text.split(|c: char| !(c.is_ascii_lowercase() || c == '_'))
+        .filter(|word| word.starts_with("lectern_") || word.starts_with("process_"))
+        .map(|word| word.trim_end_matches('_'))
+        .collect()
+}
+
+#[test]
+fn the_dashboard_the_alerts_and_the_manual_name_metrics_that_there_are() {
+    let text = shown(&told());
+    let known: BTreeSet<_> = text
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(|line| line.split(['{', ' ']).next())
+        .collect();
+    for (file, text) in [("the dashboard", DASHBOARD), ("the alerts", ALERTS)] {
+        let names = names_in(text);
+        assert!(names.len() > 5, "so little proves nothing: {names:?}");
+        let unknown: Vec<_> = names.difference(&known).collect();
+        assert!(unknown.is_empty(), "{file} asks for {unknown:?}, known are {known:?}");
+    }
+    serde_json::from_str::<serde_json::Value>(DASHBOARD).unwrap();
+    let (_, manual) = OPERATIONS.split_once("\n## Metrics\n").unwrap();
+    for name in names_in(manual.split("\n## ").next().unwrap()) {
+        assert!(known.iter().any(|known| known.starts_with(name)), "the manual tells of {name}");
+    }
 }

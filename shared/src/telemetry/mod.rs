@@ -1,6 +1,6 @@
 //! What the service tells of itself while it works: log lines on standard error, as text or as one JSON object a line, and, when
-//! a collector is set, spans by OTLP. Both are made by `tracing`: spans whose target is [`SPANS`] are exported and are not in the
-//! log; everything else is in the log and is not exported.
+//! a collector is set, spans by OTLP. Both are made by `tracing`. Every span of the service is exported; those whose target is
+//! [`SPANS`] are not in the log. Log lines are not exported.
 
 mod otlp;
 #[cfg(test)]
@@ -8,20 +8,26 @@ mod tests;
 
 use std::{collections::HashMap, io::IsTerminal};
 
-use opentelemetry::{propagation::TextMapPropagator, trace::TraceContextExt};
-use opentelemetry_sdk::propagation::TraceContextPropagator;
-use tracing::{Span, level_filters::LevelFilter};
+use opentelemetry::{
+    Value,
+    propagation::TextMapPropagator,
+    trace::{Status, TraceContextExt},
+};
+use opentelemetry_sdk::{propagation::TraceContextPropagator, trace::SdkTracer};
+use tracing::{Metadata, Span, level_filters::LevelFilter};
 use tracing_opentelemetry::OpenTelemetrySpanExt;
 use tracing_subscriber::{
-    EnvFilter, Layer, Registry, filter::Targets, fmt, layer::SubscriberExt, util::SubscriberInitExt,
+    EnvFilter, Layer, Registry, filter::FilterFn, fmt, layer::SubscriberExt, registry::LookupSpan,
+    util::SubscriberInitExt,
 };
 
 use self::otlp::Exporter;
 use crate::config::{ConfigError, LogFormat, TracingSettings};
 
-/// The target of spans that are exported: `tracing::info_span!(target: telemetry::SPANS, "name", …)`. Their fields are
-/// OpenTelemetry's attributes. They hold ids, counts and names that the program gives; never a question, an answer, a text, an
-/// address or anything that a user wrote, except the names of models and tools.
+/// The target of spans that are exported and not in the log: `tracing::info_span!(target: telemetry::SPANS, "name", …)`. Their
+/// fields are OpenTelemetry's attributes. They hold ids, counts and names that the program gives; never a question, an answer, a
+/// text, an address or anything that a user wrote, except the names of models and tools. What is spawned below such a span loses the
+/// span of the log: only spans of the log are carried to other tasks.
 pub const SPANS: &str = "lectern_spans";
 
 /// The header of a caller's span, as W3C defines it.
@@ -65,21 +71,47 @@ pub fn init(
         tracing::error!(place, "panicked");
     }));
     let lines = fmt::layer().with_writer(std::io::stderr);
-    let lines: Box<dyn Layer<Registry> + Send + Sync> = match format {
+    // As many layers as there are: one that is not there would count as one that wants every span.
+    let mut layers: Vec<Box<dyn Layer<Registry> + Send + Sync>> = vec![match format {
         LogFormat::Text => Box::new(lines.with_ansi(std::io::stderr().is_terminal()).with_filter(filter)),
         LogFormat::Json => {
             Box::new(lines.json().with_current_span(true).with_span_list(false).with_filter(filter))
         }
-    };
+    }];
     let exporter = tracing.map(Exporter::new).transpose()?.flatten();
-    let spans = exporter.as_ref().map(|exporter| {
-        let layer = tracing_opentelemetry::layer().with_tracer(exporter.tracer());
-        let layer = layer.with_location(false).with_threads(false).with_tracked_inactivity(false);
-        layer.with_filter(Targets::new().with_target(SPANS, LevelFilter::INFO))
-    });
+    if let Some(exporter) = &exporter {
+        layers.push(Box::new(exports(exporter.tracer())));
+    }
     // A second subscriber is refused: in tests, which share a process, the first one stays.
-    let _ = tracing_subscriber::registry().with(lines).with(spans).try_init();
+    let _ = tracing_subscriber::registry().with(layers).try_init();
     Ok(Telemetry(exporter))
+}
+
+/// The layer that exports spans of the service, and nothing else.
+fn exports<S>(tracer: SdkTracer) -> impl Layer<S>
+where
+    S: tracing::Subscriber + for<'a> LookupSpan<'a>,
+{
+    let is_ours = |metadata: &Metadata<'_>| metadata.is_span() && metadata.target().starts_with("lectern");
+    let layer = tracing_opentelemetry::layer().with_tracer(tracer);
+    let layer = layer.with_location(false).with_threads(false).with_tracked_inactivity(false);
+    layer.with_filter(FilterFn::new(is_ours).with_max_level_hint(LevelFilter::INFO))
+}
+
+/// Whether spans are exported. Fields of the log's spans that are for the collector alone are left out otherwise.
+pub fn is_exporting() -> bool {
+    tracing::span_enabled!(target: SPANS, tracing::Level::INFO)
+}
+
+/// Notes an attribute of an exported span. It is not in the log.
+pub fn note(span: &Span, key: &'static str, value: impl Into<Value>) {
+    span.set_attribute(key, value);
+}
+
+/// Notes that what a span stands for has failed.
+pub fn note_failure(span: &Span) {
+    // What went wrong is in the log.
+    span.set_status(Status::error(""));
 }
 
 /// The span that goes on here, as W3C's `traceparent`; none when no spans are exported.
@@ -93,7 +125,7 @@ pub fn trace_parent() -> Option<String> {
 
 /// Makes `span` a part of the trace that a `traceparent` names. One that makes no sense is passed over.
 pub fn follow(span: &Span, trace_parent: &str) {
-    if span.is_disabled() {
+    if !is_exporting() {
         return;
     }
     let carrier = HashMap::from([(TRACE_PARENT.to_owned(), trace_parent.to_owned())]);

@@ -6,9 +6,7 @@ use super::*;
 fn exporting() -> impl tracing::Subscriber {
     use opentelemetry::trace::TracerProvider;
     let provider = opentelemetry_sdk::trace::SdkTracerProvider::builder().build();
-    let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer("test"));
-    tracing_subscriber::registry()
-        .with(layer.with_filter(Targets::new().with_target(SPANS, LevelFilter::INFO)))
+    tracing_subscriber::registry().with(exports(provider.tracer("test")))
 }
 
 const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
@@ -37,10 +35,12 @@ fn a_parent_that_makes_no_sense_begins_a_new_trace() {
 }
 
 #[test]
-fn spans_of_the_log_are_not_exported() {
+fn only_the_service_s_own_spans_are_exported() {
     with_default(exporting(), || {
-        assert_eq!(tracing::info_span!("job").in_scope(trace_parent), None);
+        assert_eq!(tracing::info_span!(target: "hyper", "connection").in_scope(trace_parent), None);
+        assert!(is_exporting());
     });
+    assert!(!is_exporting());
 }
 
 #[test]

@@ -90,7 +90,8 @@ impl Ingester {
         let (extracted, state) = match (outcome, former) {
             (Outcome::Read(read), _) => {
                 let (extracted, _) = &*read;
-                runtime.metrics.read(source.r#type, extracted.source.bytes.unwrap_or(0));
+                let bytes = extracted.source.bytes.unwrap_or(extracted.text().len() as u64);
+                runtime.metrics.read(source.r#type, bytes);
                 *read
             }
             (Outcome::Unchanged, Some(former)) => {
