@@ -31,12 +31,13 @@ COPY encoder encoder
 COPY shared shared
 COPY api api
 COPY worker worker
+COPY load load
 COPY src src
 # Cargo goes by the times of files, and another checkout's may be older than what is cached: they are all new here. The
 # cache is gone after this step, so the programs are copied out of it in the same one.
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/lectern/target,sharing=locked \
-    find api encoder migrations shared src worker -type f -exec touch {} + \
+    find api encoder load migrations shared src worker -type f -exec touch {} + \
     && cargo build --release --locked --bins \
     && mkdir /programs \
     && cp target/release/lectern target/release/lectern-api target/release/lectern-worker /programs/

@@ -1,0 +1,53 @@
+//! The command line.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::{
+    mix::{self, MixArgs},
+    out::note,
+    table::{self, TableArgs},
+};
+
+/// Puts a running Lectern under load, and measures it.
+#[derive(Parser)]
+#[command(name = "lectern-load", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Mix(MixArgs),
+    Table(TableArgs),
+}
+
+/// Runs the command; 0 when all was well, 1 when not, 2 when the command line is wrong.
+pub(crate) fn main() -> ExitCode {
+    let Cli { command } = Cli::parse();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            note(&format!("cannot start: {error}"));
+            return ExitCode::FAILURE;
+        }
+    };
+    let outcome: Result<bool, String> = runtime.block_on(async {
+        match command {
+            Command::Mix(args) => mix::run(args).await.map_err(|error| error.to_string()),
+            Command::Table(args) => table::run(args).await.map(|()| true).map_err(|error| error.to_string()),
+        }
+    });
+    // What is still under way must not keep the program.
+    runtime.shutdown_background();
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            note(&error);
+            ExitCode::FAILURE
+        }
+    }
+}

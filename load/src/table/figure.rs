@@ -1,0 +1,156 @@
+//! What is measured, and the table that shows it.
+
+use std::fmt::Write as _;
+
+/// A line of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Figure {
+    Size,
+    StartEmpty,
+    StartExisting,
+    Idle,
+    IdleWithModel,
+    Client,
+    PostAlone,
+    PostBusy,
+    List,
+    SearchLexical,
+    SearchHybrid,
+    Predict,
+    IngestLexical,
+    IngestDense,
+    Pdf,
+}
+
+impl Figure {
+    /// All of them, in the order of the table.
+    const ALL: [Self; 15] = [
+        Self::PostAlone,
+        Self::PostBusy,
+        Self::List,
+        Self::SearchLexical,
+        Self::SearchHybrid,
+        Self::Predict,
+        Self::IngestLexical,
+        Self::IngestDense,
+        Self::Pdf,
+        Self::Idle,
+        Self::IdleWithModel,
+        Self::StartEmpty,
+        Self::StartExisting,
+        Self::Size,
+        Self::Client,
+    ];
+
+    /// What it is called, and the goal.
+    fn text(self) -> (&'static str, &'static str) {
+        match self {
+            Self::PostAlone => ("POST /documents, nothing else going on, p50 / p95", "≤ 5 ms p50"),
+            Self::PostBusy => ("POST /documents while the ones before are ingested, p50 / p95", "–"),
+            Self::List => ("GET /documents?limit=50, p50 / p95", "≤ 2 ms p50"),
+            Self::SearchLexical => ("POST /search by words, p50 / p95", "≤ 5 ms p50"),
+            Self::SearchHybrid => ("POST /search by words and meaning, p50 / p95", "≤ 5 ms p50"),
+            Self::Predict => ("predict, without the model's own time, p50 / p95", "≤ 5 ms p50"),
+            Self::IngestLexical => ("ingestion of small TXT, by words", "≥ 200 documents/s"),
+            Self::IngestDense => ("ingestion of small TXT, by words and meaning", "–"),
+            Self::Pdf => ("ingestion of PDF", "–"),
+            Self::Idle => ("idle memory without a model", "< 100 MB"),
+            Self::IdleWithModel => ("idle memory with the model", "< 100 MB"),
+            Self::StartEmpty => ("start until ready, nothing there yet", "< 1 s"),
+            Self::StartExisting => ("start until ready, again", "< 1 s"),
+            Self::Size => ("size of the programs", "< 60 MB"),
+            Self::Client => ("of each time above, the client's share (GET /health/live), p50", "–"),
+        }
+    }
+}
+
+/// What was measured of one mode.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Column {
+    /// `embedded` or `cluster`.
+    pub(super) title: &'static str,
+    values: Vec<(Figure, String)>,
+    /// What has to be known besides.
+    pub(super) notes: Vec<String>,
+}
+
+impl Column {
+    /// Nothing yet.
+    pub(super) fn new(title: &'static str) -> Self {
+        Self { title, ..Self::default() }
+    }
+
+    /// Adds a figure.
+    pub(super) fn add(&mut self, figure: Figure, value: String) {
+        self.values.push((figure, value));
+    }
+
+    fn value(&self, figure: Figure) -> &str {
+        self.values.iter().find(|(known, _)| *known == figure).map_or("not measured", |(_, value)| value)
+    }
+}
+
+/// The table and what is said below it, as Markdown. `facts` are lines about the machine and the run.
+pub(super) fn markdown(columns: &[Column], facts: &[String]) -> String {
+    let mut text = "| | goal |".to_owned();
+    // Writing to a string cannot fail.
+    for column in columns {
+        let _ = write!(text, " {} |", column.title);
+    }
+    let _ = writeln!(text, "\n|---|---|{}", "---|".repeat(columns.len()));
+    for figure in Figure::ALL {
+        let (title, goal) = figure.text();
+        let _ = write!(text, "| {title} | {goal} |");
+        for column in columns {
+            let _ = write!(text, " {} |", column.value(figure));
+        }
+        text.push('\n');
+    }
+    text.push('\n');
+    for fact in facts {
+        let _ = writeln!(text, "- {fact}");
+    }
+    for column in columns {
+        for note in &column.notes {
+            let _ = writeln!(text, "- {}: {note}", column.title);
+        }
+    }
+    text
+}
+
+/// `file` with `table` between its two markers; none when it has not both of them, in this order.
+pub(super) fn between_markers(file: &str, table: &str) -> Option<String> {
+    const BEGIN: &str = "<!-- table -->\n";
+    const END: &str = "<!-- /table -->";
+    let (before, rest) = file.split_once(BEGIN)?;
+    let (_, after) = rest.split_once(END)?;
+    Some(format!("{before}{BEGIN}\n{}\n\n{END}{after}", table.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_has_every_figure_once_and_says_what_was_not_measured() {
+        let mut column = Column::new("embedded");
+        column.add(Figure::List, "1.0 / 2.0 ms".to_owned());
+        column.notes.push("a note".to_owned());
+        let text = markdown(&[column, Column::new("cluster")], &["a fact".to_owned()]);
+        let rows: Vec<&str> = text.lines().filter(|line| line.starts_with('|')).collect();
+        assert_eq!(rows.len(), 2 + Figure::ALL.len());
+        assert!(rows.iter().all(|row| row.matches('|').count() == 5), "{text}");
+        assert!(text.contains("| ≤ 2 ms p50 | 1.0 / 2.0 ms | not measured |"), "{text}");
+        assert!(text.ends_with("- a fact\n- embedded: a note\n"), "{text}");
+    }
+
+    #[test]
+    fn only_what_is_between_the_markers_is_replaced() {
+        let file = "# Title\n<!-- table -->\nold\n<!-- /table -->\nEnd\n";
+        let new = between_markers(file, "new\n").unwrap();
+        assert_eq!(new, "# Title\n<!-- table -->\n\nnew\n\n<!-- /table -->\nEnd\n");
+        assert_eq!(between_markers(&new, "new").unwrap(), new);
+        assert_eq!(between_markers("<!-- /table -->\n<!-- table -->\n", "new"), None);
+        assert_eq!(between_markers("# Title\n", "new"), None);
+    }
+}

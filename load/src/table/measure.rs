@@ -1,0 +1,267 @@
+//! Requests one after the other, and documents as fast as they go.
+
+use std::{sync::Arc, time::Duration};
+
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use reqwest::Method;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::TableError;
+use crate::{
+    api::{Api, Problem, envelope, id_of},
+    facts::{Library, flattened},
+    random::Random,
+    stats::{Latency, rate},
+};
+
+/// Requests of each kind before those that are timed.
+const WARM_UP: u64 = 50;
+/// Clients that add documents at once.
+pub(super) const CLIENTS: usize = 8;
+/// About what a small document has, in bytes.
+const SMALL: usize = 600;
+/// The longest that documents may take to become searchable.
+const PATIENCE: Duration = Duration::from_mins(15);
+/// How often the service is asked whether it has finished.
+const POLL: Duration = Duration::from_millis(20);
+/// Pages of each PDF.
+pub(super) const PAGES: usize = 50;
+
+/// A service, an account there, and the documents that it has.
+pub(super) struct Bench {
+    pub(super) api: Api,
+    library: Library,
+    ids: Vec<String>,
+}
+
+impl Bench {
+    /// A new account.
+    pub(super) async fn new(api: &Api) -> Result<Self, TableError> {
+        let api = api.sign_up("table@example.com", "correct horse battery staple").await?;
+        Ok(Self { api, library: Library::new("Table", 1), ids: Vec::new() })
+    }
+
+    /// How many small documents there are.
+    pub(super) fn documents(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// GET /health/live: what every time holds of the client itself.
+    pub(super) async fn client(&self, requests: u64) -> Result<Latency, TableError> {
+        timed(requests, async |_| {
+            let began = Instant::now();
+            envelope(self.api.request(Method::GET, "/health/live")).await?;
+            Ok(began.elapsed())
+        })
+        .await
+    }
+
+    /// POST /documents one after the other. With `alone`, the one before has been ingested each time.
+    pub(super) async fn post(&mut self, requests: u64, alone: bool) -> Result<Latency, TableError> {
+        let mut ids = Vec::new();
+        let from = self.ids.len() as u64;
+        let latency = timed(requests, async |number| {
+            let body = self.body(from + number);
+            let began = Instant::now();
+            let document = self.api.post("/documents", &body).await?;
+            let time = began.elapsed();
+            ids.push(id_of(&document)?);
+            if alone {
+                self.until_idle().await?;
+            }
+            Ok(time)
+        })
+        .await?;
+        self.ids.extend(ids);
+        self.until_idle().await?;
+        Ok(latency)
+    }
+
+    /// Adds small documents until there are so many.
+    pub(super) async fn fill(&mut self, until: u64) -> Result<(), TableError> {
+        let there = self.ids.len() as u64;
+        if there < until {
+            self.ingest(until - there).await?;
+        }
+        Ok(())
+    }
+
+    /// Adds small documents by several clients at once; how many became searchable in a second.
+    pub(super) async fn ingest(&mut self, count: u64) -> Result<f64, TableError> {
+        let api = &self.api;
+        let from = self.ids.len() as u64;
+        // Written before the clock runs.
+        let bodies: Vec<Value> = (from..from + count).map(|number| self.body(number)).collect();
+        let began = Instant::now();
+        let posts = bodies.iter().map(|body| async move { id_of(&api.post("/documents", body).await?) });
+        let ids: Vec<String> = stream::iter(posts).buffered(CLIENTS).try_collect().await?;
+        self.until_idle().await?;
+        let lasted = began.elapsed();
+        self.ids.extend(ids);
+        self.all_searchable().await?;
+        Ok(rate(count, lasted))
+    }
+
+    /// Uploads PDFs by several clients at once; how many pages became searchable in a second.
+    pub(super) async fn ingest_pdfs(&self, count: u64) -> Result<f64, TableError> {
+        let first = 1_000_000;
+        let files: Vec<(String, Vec<u8>)> = (first..first + count)
+            .map(|number| {
+                (format!("{}.pdf", self.library.name(number)), self.library.pdf_of_pages(number, PAGES))
+            })
+            .collect();
+        let none = json!({});
+        let none = &none;
+        let began = Instant::now();
+        let uploads = files.iter().map(|(name, file)| async move {
+            id_of(&self.api.upload(name, "application/pdf", file, none).await?)
+        });
+        let ids: Vec<String> = stream::iter(uploads).buffered(CLIENTS).try_collect().await?;
+        self.until_idle().await?;
+        let lasted = began.elapsed();
+        for id in &ids {
+            let document = self.api.get(&format!("/documents/{id}")).await?;
+            searchable(&document)?;
+        }
+        Ok(rate(count * PAGES as u64, lasted))
+    }
+
+    /// GET of a page of 50 documents.
+    pub(super) async fn list(&self, requests: u64) -> Result<Latency, TableError> {
+        timed(requests, async |_| {
+            let began = Instant::now();
+            let page = self.api.get("/documents?limit=50").await?;
+            let time = began.elapsed();
+            match page.as_array().map(Vec::len) {
+                Some(50) => Ok(time),
+                other => Err(Problem::new("not_an_answer", format!("a page of {other:?} documents"))),
+            }
+        })
+        .await
+    }
+
+    /// POST /search for a fact of any document, which has to be found.
+    pub(super) async fn search(&self, requests: u64, mode: &str) -> Result<Latency, TableError> {
+        let mut random = Random::new(2);
+        timed(requests, async |_| {
+            let number = self.any(&mut random);
+            let fact = self.library.fact(number, random.next());
+            let body = json!({"query": fact.question, "mode": mode});
+            let began = Instant::now();
+            let passages = self.api.post("/search", &body).await?;
+            let time = began.elapsed();
+            let says = |passage: &Value| {
+                passage["text"].as_str().is_some_and(|text| flattened(text).contains(&fact.sentence))
+            };
+            if passages.as_array().is_some_and(|passages| passages.iter().any(says)) {
+                return Ok(time);
+            }
+            Err(Problem::new("fact_not_found", fact.question))
+        })
+        .await
+    }
+
+    /// An agent that asks the model at `base_url` and is linked to every document.
+    pub(super) async fn agent(&self, base_url: &str) -> Result<String, TableError> {
+        let llm = json!({"provider": "openai-compatible", "model": "load", "base_url": base_url, "api_key": "none"});
+        let agent = json!({"name": "Table", "type": "CHATVENDOR", "llm": llm});
+        let agent = id_of(&self.api.post("/agents", &agent).await?)?;
+        let agent = Arc::new(agent);
+        let links = self.ids.iter().map(|document| {
+            let body = json!({"agentId": *agent, "documentId": document});
+            async move { self.api.post("/agent-documents", &body).await }
+        });
+        let _: Vec<Value> = stream::iter(links).buffer_unordered(CLIENTS).try_collect().await?;
+        Ok(agent.to_string())
+    }
+
+    /// POST /agents/{id}/predict with a question that a document answers.
+    pub(super) async fn predict(&self, agent: &str, requests: u64) -> Result<Latency, TableError> {
+        let mut random = Random::new(3);
+        let path = format!("/agents/{agent}/predict");
+        timed(requests, async |_| {
+            let number = self.any(&mut random);
+            let fact = self.library.fact(number, random.next());
+            let body = json!({"input": {"input": fact.question}});
+            let began = Instant::now();
+            let answer = self.api.call(Method::POST, &path, Some(&body)).await?;
+            let time = began.elapsed();
+            match &answer["trace"]["finishReason"] {
+                Value::String(reason) if reason == "stop" => Ok(time),
+                other => Err(Problem::new("not_an_answer", format!("a predict ended with {other}"))),
+            }
+        })
+        .await
+    }
+
+    /// The same model, asked without the service, until its answer's end.
+    pub(super) async fn model(&self, model: &Api, requests: u64) -> Result<Latency, TableError> {
+        let body =
+            json!({"model": "load", "stream": true, "messages": [{"role": "user", "content": "When?"}]});
+        timed(requests, async |_| {
+            let began = Instant::now();
+            model.stream(&body).await?;
+            Ok(began.elapsed())
+        })
+        .await
+    }
+
+    fn body(&self, number: u64) -> Value {
+        let content = self.library.text_of_size(number, SMALL);
+        json!({"name": self.library.name(number), "type": "TXT", "content": content})
+    }
+
+    fn any(&self, random: &mut Random) -> u64 {
+        random.below(self.ids.len()) as u64
+    }
+
+    /// Waits until no job is left.
+    async fn until_idle(&self) -> Result<(), Problem> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let (_, health) = self.api.health().await?;
+            let queue = &health["data"]["parts"]["queue"];
+            if ["due", "waiting", "running"].iter().all(|state| queue[*state] == 0) {
+                return Ok(());
+            }
+            if Instant::now() > deadline {
+                return Err(Problem::new("stuck", format!("after {PATIENCE:?} the queue is {queue}")));
+            }
+            tokio::time::sleep(POLL).await;
+        }
+    }
+
+    /// Every document was ingested, and not only taken off the queue.
+    async fn all_searchable(&self) -> Result<(), Problem> {
+        let documents = self.api.get("/documents").await?;
+        let documents = documents.as_array().map_or(&[] as &[Value], Vec::as_slice);
+        if documents.len() < self.ids.len() {
+            return Err(Problem::new("lost", format!("{} of {} documents", documents.len(), self.ids.len())));
+        }
+        documents.iter().try_for_each(searchable)
+    }
+}
+
+fn searchable(document: &Value) -> Result<(), Problem> {
+    let ingestion = &document["ingestion"];
+    if ingestion["status"] == "SUCCEEDED" {
+        return Ok(());
+    }
+    Err(Problem::new("not_searchable", format!("{}: {ingestion}", document["name"])))
+}
+
+/// Times requests one after the other, after some that are not counted. Each says how long it took.
+async fn timed(
+    requests: u64,
+    mut act: impl AsyncFnMut(u64) -> Result<Duration, Problem>,
+) -> Result<Latency, TableError> {
+    let mut latency = Latency::new();
+    for number in 0..WARM_UP + requests {
+        let time = act(number).await?;
+        if number >= WARM_UP {
+            latency.add(time);
+        }
+    }
+    Ok(latency)
+}

