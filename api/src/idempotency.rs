@@ -13,7 +13,7 @@ use lectern_shared::{
     db::{self, Tx},
     ids::UserId,
     runtime::Runtime,
-    secrets::{Place, sha256},
+    secrets::{Place, idempotency_row, sha256},
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -135,9 +135,8 @@ struct Keyed {
 }
 
 impl Keyed {
-    /// What names the row in its ciphertext: an answer cannot be moved to another user or key.
     fn row(&self) -> Uuid {
-        Uuid::new_v5(self.user.as_uuid(), self.key.as_bytes())
+        idempotency_row(self.user, &self.key)
     }
 
     /// Encrypts an answer together with the hash of what was asked, which could tell a password that was in it.
@@ -159,7 +158,7 @@ impl Keyed {
 }
 
 fn place(row: &Uuid) -> Place<'_> {
-    Place { table: "idempotency", row, column: "answer" }
+    Place::idempotent_answer(row)
 }
 
 impl Once {

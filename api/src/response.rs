@@ -7,7 +7,7 @@ use axum::{
     http::{HeaderValue, header, request::Parts},
     response::{IntoResponse, Response},
 };
-use futures::{Stream, StreamExt, stream};
+use futures::{Stream, stream};
 use serde::Serialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -25,7 +25,7 @@ pub(crate) fn data(data: impl Serialize) -> Response {
     Json(json!({"success": true, "data": data})).into_response()
 }
 
-/// Rows that a list without a limit reads at a time, unless they are large.
+/// Rows that a list reads at a time, unless they are large.
 pub(crate) const PAGE: u32 = 200;
 
 /// How a caller wants a list: all of it, or page by page.
@@ -63,8 +63,8 @@ impl<S: Sync> FromRequestParts<S> for Paging {
 /// A row of a list: what is shown, and the id by which lists are ordered.
 pub(crate) type Row = (Uuid, Value);
 
-/// Answers with a list, newest first. `fetch` reads at most so many rows older than an id. Without a limit every row is
-/// sent, read page by page while the client takes them.
+/// Answers with a list, newest first. `fetch` reads at most so many rows older than an id. Rows are sent page by page while the
+/// client takes them, however many they are.
 pub(crate) async fn list<F, R>(paging: Paging, fetch: F) -> Answer
 where
     F: FnMut(Uuid, u32) -> R + Send + 'static,
@@ -73,67 +73,200 @@ where
     list_by(PAGE, paging, fetch).await
 }
 
-/// [`list`], reading `page` rows at a time.
-pub(crate) async fn list_by<F, R>(page: u32, paging: Paging, mut fetch: F) -> Answer
+/// [`list`], reading no more than `page` rows at a time, and one.
+pub(crate) async fn list_by<F, R>(page: u32, paging: Paging, fetch: F) -> Answer
 where
     F: FnMut(Uuid, u32) -> R + Send + 'static,
     R: Future<Output = Result<Vec<Row>, ApiError>> + Send + 'static,
 {
-    let start = paging.cursor.unwrap_or(Uuid::max());
-    if let Some(limit) = paging.limit {
-        let mut rows = fetch(start, limit + 1).await?;
-        let more = rows.len() > limit as usize;
-        rows.truncate(limit as usize);
-        let next = rows.last().filter(|_| more).map(|(id, _)| *id);
-        let shown: Vec<Value> = rows.into_iter().map(|(_, value)| value).collect();
-        let mut body = json!({"success": true, "data": shown});
-        if let (Some(next), Some(body)) = (next, body.as_object_mut()) {
-            body.insert("nextCursor".to_owned(), json!(next));
-        }
-        return Ok(Json(body).into_response());
-    }
+    let before = paging.cursor.unwrap_or(Uuid::max());
+    let mut rest = Rest { fetch, page, before, left: paging.limit };
     // The first page is read before the answer begins, so that a store which is away is an ordinary error.
-    let first = fetch(start, page).await?;
-    let body = Body::from_stream(stream_rows(page, first, fetch));
-    let mut response = body.into_response();
+    let first = rest.next().await?;
+    let mut response = match first.then {
+        // All of it is there.
+        Then::End(_) => Body::from(text(first, true)),
+        Then::More => Body::from_stream(stream_pages(first, rest)),
+    }
+    .into_response();
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     Ok(response)
 }
 
-fn stream_rows<F, R>(
-    page: u32,
-    first: Vec<Row>,
+/// What is still to be read of a list.
+struct Rest<F> {
     fetch: F,
-) -> impl Stream<Item = Result<Bytes, std::io::Error>> + Send
+    page: u32,
+    /// The last row that was read.
+    before: Uuid,
+    /// Rows that may still be sent, if there is a limit.
+    left: Option<u32>,
+}
+
+/// Some rows of a list.
+struct Page {
+    rows: Vec<Row>,
+    then: Then,
+}
+
+/// What follows a page.
+enum Then {
+    /// Perhaps more rows.
+    More,
+    /// The end of the answer, and the cursor of the next one when there is more than the limit.
+    End(Option<Uuid>),
+}
+
+impl<F, R> Rest<F>
 where
     F: FnMut(Uuid, u32) -> R + Send + 'static,
     R: Future<Output = Result<Vec<Row>, ApiError>> + Send + 'static,
 {
-    let pages = stream::unfold(Some((first, fetch)), move |state| async move {
-        let (rows, mut fetch) = state?;
-        let last = (rows.len() == page as usize).then(|| rows.last().map(|(id, _)| *id)).flatten();
-        let next = match last {
-            None => None,
-            Some(before) => match fetch(before, page).await {
-                Ok(rows) => Some((rows, fetch)),
+    async fn next(&mut self) -> Result<Page, ApiError> {
+        // One row more than may be sent tells that there are more.
+        let asked = match self.left {
+            Some(left) if left <= self.page => left + 1,
+            Some(_) | None => self.page,
+        };
+        let mut rows = (self.fetch)(self.before, asked).await?;
+        let is_all = rows.len() < asked as usize;
+        if let Some(left) = self.left {
+            rows.truncate(left as usize);
+        }
+        self.before = rows.last().map_or(self.before, |(id, _)| *id);
+        let then = match self.left {
+            _ if is_all => Then::End(None),
+            Some(left) if left <= self.page => Then::End(Some(self.before)),
+            Some(_) | None => Then::More,
+        };
+        self.left = self.left.map(|left| left.saturating_sub(self.page));
+        Ok(Page { rows, then })
+    }
+}
+
+fn stream_pages<F, R>(first: Page, rest: Rest<F>) -> impl Stream<Item = Result<Bytes, std::io::Error>> + Send
+where
+    F: FnMut(Uuid, u32) -> R + Send + 'static,
+    R: Future<Output = Result<Vec<Row>, ApiError>> + Send + 'static,
+{
+    stream::unfold(Some((Some(first), rest)), |state| async {
+        let (first, mut rest) = state?;
+        let begins = first.is_some();
+        let page = match first {
+            Some(first) => first,
+            None => match rest.next().await {
+                Ok(page) => page,
                 // The client sees a body that ends early, which no JSON reader takes for a whole one.
                 Err(error) => return Some((Err(std::io::Error::other(error.code)), None)),
             },
         };
-        Some((Ok(rows), next))
-    });
-    let mut empty = true;
-    let body = pages.map(move |rows| {
-        let mut text = String::new();
-        for (_, row) in rows? {
-            if !std::mem::take(&mut empty) {
-                text.push(',');
-            }
-            text.push_str(&row.to_string());
+        let goes_on = matches!(page.then, Then::More).then_some((None, rest));
+        Some((Ok(text(page, begins)), goes_on))
+    })
+}
+
+/// A page's part of the answer. One that does not begin it follows rows.
+fn text(Page { rows, then }: Page, begins: bool) -> Bytes {
+    let mut text = String::new();
+    if begins {
+        text.push_str("{\"success\":true,\"data\":[");
+    }
+    for (at, (_, row)) in rows.into_iter().enumerate() {
+        if !begins || at > 0 {
+            text.push(',');
         }
-        Ok(Bytes::from(text))
-    });
-    let head = stream::once(async { Ok(Bytes::from_static(b"{\"success\":true,\"data\":[")) });
-    let tail = stream::once(async { Ok(Bytes::from_static(b"]}")) });
-    head.chain(body).chain(tail)
+        text.push_str(&row.to_string());
+    }
+    match then {
+        Then::More => {}
+        Then::End(None) => text.push_str("]}"),
+        Then::End(Some(next)) => {
+            text.push_str("],\"nextCursor\":\"");
+            text.push_str(&next.to_string());
+            text.push_str("\"}");
+        }
+    }
+    Bytes::from(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    };
+
+    use super::*;
+
+    /// The body of a list of so many rows, and the most rows that were read at a time.
+    async fn body(page: u32, rows: u32, limit: Option<u32>, cursor: Option<u32>) -> (String, u32) {
+        let most = Arc::new(AtomicU32::new(0));
+        let seen = Arc::clone(&most);
+        let fetch = move |before: Uuid, limit: u32| {
+            seen.fetch_max(limit, Ordering::Relaxed);
+            let older = (1..=rows).rev().filter(move |id| Uuid::from_u128((*id).into()) < before);
+            let row = |id: u32| (Uuid::from_u128(id.into()), json!({"row": id}));
+            let found = older.take(limit as usize).map(row).collect();
+            async { Ok(found) }
+        };
+        let cursor = cursor.map(|id| Uuid::from_u128(id.into()));
+        let response = list_by(page, Paging { limit, cursor }, fetch).await.unwrap();
+        assert_eq!(response.headers()[header::CONTENT_TYPE], "application/json");
+        let bytes = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+        (String::from_utf8(bytes.to_vec()).unwrap(), most.load(Ordering::Relaxed))
+    }
+
+    /// What the answer is to be, however it is read.
+    fn expected(rows: u32, limit: Option<u32>, cursor: Option<u32>) -> String {
+        let older = (1..=rows).rev().filter(|id| cursor.is_none_or(|cursor| *id < cursor));
+        let mut shown: Vec<u32> = older.collect();
+        let limit = limit.map_or(usize::MAX, |limit| limit as usize);
+        let more = shown.len() > limit;
+        shown.truncate(limit);
+        let data: Vec<_> = shown.iter().map(|id| json!({"row": id})).collect();
+        let mut body = json!({"success": true, "data": data});
+        if more {
+            body["nextCursor"] = json!(shown.last().map(|id| Uuid::from_u128((*id).into())));
+        }
+        body.to_string()
+    }
+
+    #[tokio::test]
+    async fn a_list_is_the_same_however_many_rows_are_read_at_a_time() {
+        for page in [1, 2, 3, 10, 200] {
+            for rows in [0, 1, 2, 3, 4, 6, 9, 10, 11, 40] {
+                for limit in
+                    [None, Some(1), Some(2), Some(3), Some(4), Some(9), Some(10), Some(40), Some(200)]
+                {
+                    for cursor in [None, Some(1), Some(4), Some(1_000)] {
+                        let (body, most) = body(page, rows, limit, cursor).await;
+                        let what = format!("{rows} rows, {page} at a time, {limit:?} after {cursor:?}");
+                        assert_eq!(body, expected(rows, limit, cursor), "{what}");
+                        assert!(most <= page + 1, "{what}: {most} were read at a time");
+                    }
+                }
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn what_fails_later_ends_the_body_and_what_fails_at_once_is_an_error() {
+        for (fails_at, limit) in [(2, None), (2, Some(9)), (1, None), (1, Some(9))] {
+            let mut reads = 0;
+            let fetch = move |_: Uuid, limit: u32| {
+                reads += 1;
+                let rows = (0..limit).map(|id| (Uuid::from_u128(id.into()), json!(id))).collect();
+                let end = if reads < fails_at { Ok(rows) } else { Err(ApiError::unavailable()) };
+                async { end }
+            };
+            let answer = list_by(3, Paging { limit, cursor: None }, fetch).await;
+            match answer {
+                Err(_) => assert_eq!(fails_at, 1),
+                Ok(response) => {
+                    assert_eq!(fails_at, 2);
+                    assert!(axum::body::to_bytes(response.into_body(), usize::MAX).await.is_err());
+                }
+            }
+        }
+    }
 }

@@ -6,6 +6,9 @@
 use std::fmt;
 use std::str::FromStr;
 
+use lectern_shared::config::PredictSettings;
+use url::Url;
+
 /// A model provider, by the label that users write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub enum Provider {
@@ -66,8 +69,25 @@ impl Provider {
         }
     }
 
+    /// The host of this provider that the operator has named, for agents that name none.
+    pub(crate) fn operator_host(self, settings: &PredictSettings) -> Option<&Url> {
+        match self {
+            Self::Ollama => settings.ollama.as_ref(),
+            Self::AzureOpenAi => settings.azure.as_ref(),
+            Self::OpenAiChat
+            | Self::OpenAi
+            | Self::Anthropic
+            | Self::Gemini
+            | Self::Mistral
+            | Self::Groq
+            | Self::Cohere
+            | Self::OpenAiCompatible
+            | Self::Extractive => None,
+        }
+    }
+
     /// The provider's public address; none where every user or operator has one of their own.
-    pub(super) const fn default_base(self) -> Option<&'static str> {
+    pub(crate) const fn default_base(self) -> Option<&'static str> {
         match self {
             Self::OpenAiChat | Self::OpenAi => Some("https://api.openai.com/v1"),
             Self::Anthropic => Some("https://api.anthropic.com/v1"),

@@ -391,19 +391,7 @@ fn model(
     // The operator's key goes to the provider's own address only, never to one that a user named; and only where the
     // operator named the host may it be one of the private network.
     let settings = &runtime.settings.predict;
-    let operator_host = match provider {
-        Provider::Ollama => settings.ollama.clone(),
-        Provider::AzureOpenAi => settings.azure.clone(),
-        Provider::OpenAiChat
-        | Provider::OpenAi
-        | Provider::Anthropic
-        | Provider::Gemini
-        | Provider::Mistral
-        | Provider::Groq
-        | Provider::Cohere
-        | Provider::OpenAiCompatible
-        | Provider::Extractive => None,
-    };
+    let operator_host = provider.operator_host(settings).cloned();
     let is_users = own_url.is_some();
     let (base_url, egress) = match (own_url, operator_host) {
         (Some(url), _) => (Some(url), &runtime.egress),

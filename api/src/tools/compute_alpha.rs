@@ -15,6 +15,8 @@ use super::{
 };
 use crate::llm::ToolSpec;
 
+/// The vendor's own address.
+pub(super) const VENDOR: &str = "https://www.wolframalpha.com";
 /// Longest answer that is asked for, in characters: a little less than a model is given of it.
 const ANSWER: &str = "7500";
 /// Longest input, in characters.
@@ -52,7 +54,7 @@ impl ComputeAlpha {
         Ok(Self {
             functions: [Function { spec, plain: Some("input") }],
             service,
-            base: configuration.base("https://www.wolframalpha.com")?,
+            base: configuration.base(VENDOR)?,
             app_id: app_id.into(),
         })
     }

@@ -17,6 +17,9 @@ use super::{
 };
 use crate::llm::ToolSpec;
 
+/// The vendor's own address.
+pub(super) const VENDOR: &str = "https://api.replicate.com";
+
 pub(super) struct ModelHost {
     functions: [Function; 1],
     host: Host,
@@ -44,7 +47,7 @@ impl ModelHost {
         });
         let spec =
             ToolSpec { name: naming::function(tool), description: naming::describe(tool, does), parameters };
-        let base = configuration.base("https://api.replicate.com")?;
+        let base = configuration.base(VENDOR)?;
         let host = Host::new(service, base, configuration.key("api_key", "Bearer ")?, cancels);
         Ok(Self { functions: [Function { spec, plain: Some("prompt") }], host, start, defaults })
     }

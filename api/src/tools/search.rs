@@ -41,21 +41,17 @@ impl Search {
     ) -> Result<Self, ToolError> {
         let provider = configuration.text("provider").and_then(|name| name.parse().ok());
         let provider = provider.ok_or_else(|| failed("This tool names no search provider that is known."))?;
-        let (base, key) = match provider {
-            SearchProvider::Searxng => {
+        let base = match vendor(provider) {
+            Some(vendor) => configuration.base(vendor)?,
+            None => {
                 let base = configuration.url("base_url");
-                (base.ok_or_else(|| failed("This tool has no `base_url`, which searxng needs."))?, None)
+                base.ok_or_else(|| failed("This tool has no `base_url`, which searxng needs."))?
             }
-            SearchProvider::Brave => {
-                (configuration.base("https://api.search.brave.com")?, Some(configuration.key("api_key", "")?))
-            }
-            SearchProvider::Tavily => (
-                configuration.base("https://api.tavily.com")?,
-                Some(configuration.key("api_key", "Bearer ")?),
-            ),
-            SearchProvider::Serper => {
-                (configuration.base("https://google.serper.dev")?, Some(configuration.key("api_key", "")?))
-            }
+        };
+        let key = match provider {
+            SearchProvider::Searxng => None,
+            SearchProvider::Brave | SearchProvider::Serper => Some(configuration.key("api_key", "")?),
+            SearchProvider::Tavily => Some(configuration.key("api_key", "Bearer ")?),
         };
         let does = "Searches the web. Gives the title, address and a snippet of each of the first results.";
         let spec = ToolSpec {
@@ -96,6 +92,16 @@ impl Search {
             Some(key) => ask.header(header, key.clone()),
             None => ask,
         }
+    }
+}
+
+/// The vendor's own address; none where everybody has one of their own.
+pub(super) fn vendor(provider: SearchProvider) -> Option<&'static str> {
+    match provider {
+        SearchProvider::Searxng => None,
+        SearchProvider::Brave => Some("https://api.search.brave.com"),
+        SearchProvider::Tavily => Some("https://api.tavily.com"),
+        SearchProvider::Serper => Some("https://google.serper.dev"),
     }
 }
 

@@ -69,7 +69,7 @@ pub(crate) fn visit_secrets(map: &mut Map<String, Value>, visit: &mut impl FnMut
 }
 
 fn place(tool: &ToolId) -> Place<'_> {
-    Place { table: "tools", row: tool.as_uuid(), column: "metadata" }
+    Place::tool_metadata(tool.as_uuid())
 }
 
 /// Takes the secrets out of a configuration.

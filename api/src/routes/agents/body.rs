@@ -41,7 +41,8 @@ struct LlmBody {
     /// The provider. `openai-compatible` needs `base_url`; `extractive` needs no model at all: it quotes the documents.
     #[schema(value_type = ProviderSchema)]
     provider: String,
-    /// Where the provider is, when it is not at its usual place: an http or https address without credentials.
+    /// Where the provider is, when it is not at its usual place: an http or https address without credentials. `azure-openai`
+    /// and `ollama` need it where the operator has not set theirs.
     #[schema(max_length = 2_000)]
     base_url: Option<String>,
     /// The sampling temperature; the provider's own when left out.
@@ -199,7 +200,8 @@ pub(super) struct AgentChange {
     /// Anything you want to say of it; null empties it.
     #[schema(max_length = 10_000)]
     description: Option<String>,
-    /// The whole new model. What it leaves out is not taken from the old one; an `api_key` that comes back masked stays as it is.
+    /// The whole new model. What it leaves out is not taken from the old one; an `api_key` that comes back masked stays as it is,
+    /// for the same provider and host.
     #[schema(nullable = false)]
     llm: Option<LlmBody>,
     /// Whether it remembers the turns of a session.

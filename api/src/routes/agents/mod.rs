@@ -1,5 +1,6 @@
 //! Agents.
 
+mod address;
 mod body;
 mod view;
 
@@ -108,6 +109,7 @@ async fn create(
     let id = AgentId::generate();
     let NewLlm { llm, key } =
         body.llm.unwrap_or_else(|| NewLlm { llm: default_llm(&runtime.settings), key: None });
+    address::check(&runtime.settings.predict, &llm)?;
     let now = runtime.clock.now();
     let mut agent = Agent {
         id,
@@ -194,7 +196,7 @@ async fn find(State(runtime): State<Runtime>, caller: Caller, PathId(id): PathId
 /// Change an agent
 ///
 /// Changes what is given and leaves the rest as it is. `llm` and `tags` are replaced as a whole; an `api_key` that comes back
-/// masked stays as it is.
+/// masked stays as it is, unless it would then go to another provider or host: that needs the key itself.
 #[utoipa::path(
     patch,
     path = "/agents/{id}",
@@ -229,12 +231,17 @@ async fn change(
     agent.r#type = change.r#type.unwrap_or(agent.r#type);
     agent.has_memory = change.has_memory.unwrap_or(agent.has_memory);
     if let Some(NewLlm { llm, key }) = change.llm {
-        agent.llm = Json(llm);
+        let predict = &runtime.settings.predict;
+        address::check(predict, &llm)?;
         agent.llm_key_sealed = match key {
             None => None,
-            Some(key) if view::is_mask(&runtime, &before, &key)? => before.llm_key_sealed.clone(),
+            Some(key) if view::is_mask(&runtime, &before, &key)? => {
+                address::check_kept_key(predict, &before.llm.0, &llm)?;
+                before.llm_key_sealed.clone()
+            }
             Some(key) => Some(seal(&runtime, &id, &key)?),
         };
+        agent.llm = Json(llm);
     }
     if let Some(prompt) = change.prompt {
         agent.prompt_id = match prompt {

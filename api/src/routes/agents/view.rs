@@ -22,7 +22,7 @@ use crate::{
 
 /// Where an agent's provider key is sealed.
 pub(crate) fn key_place(id: &AgentId) -> Place<'_> {
-    Place { table: "agents", row: id.as_uuid(), column: "llm_key" }
+    Place::agent_key(id.as_uuid())
 }
 
 fn stored_mask(runtime: &Runtime, agent: &Agent) -> Result<Option<String>, ApiError> {

@@ -5,7 +5,7 @@ use lectern_shared::{
     db::{self, Json, Tx, documents::NewDocument as Row},
     ids::DocumentId,
     model::{
-        document::{Document, DocumentType, PageRange, Source, SourceAuthorization, Splitter},
+        document::{Document, DocumentType, PageRange, Source, SourceAuthorization, Splitter, addresses},
         job::JobState,
     },
     runtime::Runtime,
@@ -13,6 +13,7 @@ use lectern_shared::{
 };
 use secrecy::ExposeSecret;
 use serde_json::{Map, Value, json};
+use url::Url;
 use utoipa::ToSchema;
 
 use super::{
@@ -125,7 +126,8 @@ impl Change {
 /// Change a document
 ///
 /// Changes what is given and leaves the rest as it is. `type` cannot be changed, and neither can the source of an uploaded
-/// document. A new `url` takes the place of the content, and new `content` the place of the url.
+/// document. A new `url` takes the place of the content, and new `content` the place of the url. A `url` at another host than
+/// the one that `authorization` was given for needs that anew, or null.
 ///
 /// A change of `name`, `url`, `content`, `from_page`, `to_page`, `splitter` or `authorization` queues the document to be
 /// ingested again, if it really is one; until that has succeeded, searches find it as it was. `metadata` and `description`
@@ -196,6 +198,9 @@ async fn apply(
         }
         Some(_) | None => None,
     };
+    if change.authorization.is_none() && source.authorization_sealed.is_some() {
+        check_kept(source, url)?;
+    }
     let after = Row {
         id,
         user_id,
@@ -240,6 +245,22 @@ async fn apply(
     }
     db::documents::from_stored(tx, id, &before.ingestion.warnings.0).await?;
     Ok(Work::Index)
+}
+
+/// Refuses to keep an authorization that would then be sent somewhere else: whoever may change the document could have it sent to
+/// a host of their own, and read what is never shown.
+fn check_kept(source: &Source, url: &str) -> Result<(), ApiError> {
+    // It is for the origin of the first address.
+    let origin = |addresses_of: &str| {
+        let first = addresses(source.r#type, addresses_of).into_iter().next()?;
+        Url::parse(first).ok().map(|first| first.origin())
+    };
+    let after = origin(url);
+    if after.is_none() || after == origin(&source.url) {
+        return Ok(());
+    }
+    let message = "was given for another host than that of the new url; send it again, or null to do without";
+    Err(invalid("authorization", message))
 }
 
 fn invalid(path: &str, message: &str) -> ApiError {
@@ -309,7 +330,7 @@ fn is_same(
 ) -> Result<bool, ApiError> {
     let Some(sealed) = &source.authorization_sealed else { return Ok(given.is_none()) };
     let Some(given) = given else { return Ok(false) };
-    let place = Place { table: "documents", row: source.id.as_uuid(), column: "authorization" };
+    let place = Place::document_authorization(source.id.as_uuid());
     let known = runtime.keyring.decrypt_text(place, sealed)?;
     Ok(serde_json::from_str(known.expose_secret()).is_ok_and(|known: Value| known == json!(given)))
 }

@@ -22,6 +22,7 @@ use lectern_shared::{
 use serde_json::json;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
+pub(super) use self::view::{ErrorView, ProgressView, WarningView};
 use self::{
     body::NewDocument,
     view::{DocumentView, WithContent},
@@ -75,8 +76,7 @@ async fn queue_new(
 /// What opens a document's source, as it is stored.
 fn seal(runtime: &Runtime, id: DocumentId, authorization: &SourceAuthorization) -> Result<Vec<u8>, ApiError> {
     let json = serde_json::to_vec(authorization).map_err(|_| ApiError::internal())?;
-    let place = Place { table: "documents", row: id.as_uuid(), column: "authorization" };
-    Ok(runtime.keyring.encrypt(place, &json)?)
+    Ok(runtime.keyring.encrypt(Place::document_authorization(id.as_uuid()), &json)?)
 }
 
 /// Create a document

@@ -183,7 +183,7 @@ impl Status {
 /// How far a stage is.
 #[derive(PartialEq, Serialize, ToSchema)]
 #[schema(as = IngestionProgress)]
-struct ProgressView {
+pub(in crate::routes) struct ProgressView {
     /// Units done.
     done: u64,
     /// Units in all, once that is known.
@@ -196,7 +196,7 @@ struct ProgressView {
 /// Why an ingestion failed.
 #[derive(PartialEq, Serialize, ToSchema)]
 #[schema(as = IngestionError)]
-struct ErrorView {
+pub(in crate::routes) struct ErrorView {
     /// A fixed word, such as `not_found` or `no_extractable_text`.
     code: String,
     /// A sentence for people.
@@ -208,7 +208,7 @@ struct ErrorView {
 /// Something that an ingestion went past.
 #[derive(PartialEq, Serialize, ToSchema)]
 #[schema(as = IngestionWarning)]
-struct WarningView {
+pub(in crate::routes) struct WarningView {
     /// A fixed word.
     code: String,
     /// A sentence for people.

@@ -10,9 +10,9 @@ use serde_json::{Map, Value, json};
 use url::Url;
 
 use crate::{
-    error::ApiError,
+    error::{ApiError, FieldError},
     extract::{Fields, FromFields, is_deeper, validate},
-    tools::secrets::visit_secrets,
+    tools::{destination::Destination, secrets::visit_secrets},
 };
 
 /// Largest configuration, in bytes of JSON.
@@ -71,8 +71,7 @@ pub(super) fn read(fields: &mut Fields<'_>, r#type: ToolType) -> Metadata {
     let mut masks = Vec::new();
     visit_secrets(&mut all, &mut |at, value| {
         if value.as_str().is_some_and(is_mask) {
-            let path = at.strip_prefix('/').unwrap_or(at).replace('/', ".");
-            masks.push(path.replace("~1", "/").replace("~0", "~"));
+            masks.push(path(at));
         }
     });
     let agent = fields.nested("metadata", |fields| {
@@ -85,6 +84,12 @@ pub(super) fn read(fields: &mut Fields<'_>, r#type: ToolType) -> Metadata {
         check(fields, r#type)
     });
     Metadata { all, agent: agent.flatten() }
+}
+
+/// A JSON pointer as paths of fields are written.
+fn path(pointer: &str) -> String {
+    let path = pointer.strip_prefix('/').unwrap_or(pointer).replace('/', ".");
+    path.replace("~1", "/").replace("~0", "~")
 }
 
 /// What a type needs, for a message.
@@ -223,14 +228,35 @@ pub(super) fn show(mut metadata: Map<String, Value>) -> Map<String, Value> {
     metadata
 }
 
-/// Puts the stored secrets back where a changed configuration has their masks: it was read, changed and sent back.
-pub(super) fn keep_masked(changed: &mut Map<String, Value>, stored: Map<String, Value>) {
-    let stored = Value::Object(stored);
+/// Puts the stored secrets back where a changed configuration has their masks: it was read, changed and sent back. The paths
+/// of those.
+pub(super) fn keep_masked(changed: &mut Map<String, Value>, stored: &Map<String, Value>) -> Vec<String> {
+    let mut kept = Vec::new();
+    let stored = Value::Object(stored.clone());
     visit_secrets(changed, &mut |at, value| {
         if let Some(secret) = stored.pointer(at).filter(|secret| value.as_str() == Some(&masked(secret))) {
             *value = secret.clone();
+            kept.push(format!("metadata.{}", path(at)));
         }
     });
+    kept
+}
+
+/// Refuses to keep secrets that would then be sent somewhere else: whoever may change the tool could have them sent to a host of
+/// their own, and read what is never shown.
+pub(super) fn check_kept(
+    r#type: ToolType,
+    stored: &Map<String, Value>,
+    changed: &Map<String, Value>,
+    kept: Vec<String>,
+) -> Result<(), ApiError> {
+    if kept.is_empty() || Destination::of(r#type, stored) == Destination::of(r#type, changed) {
+        return Ok(());
+    }
+    let message =
+        "is the mask of a secret that was given for another provider or host; send the secret itself";
+    let refuse = |path| FieldError { path, message: message.to_owned() };
+    Err(ApiError::invalid(kept.into_iter().map(refuse).collect()))
 }
 
 #[cfg(test)]
@@ -367,6 +393,24 @@ mod tests {
     }
 
     #[test]
+    fn what_is_kept_by_its_mask_goes_nowhere_else() {
+        let stored =
+            map(json!({"openApiUrl": "https://a.example/o.json", "headers": {"X-Key": "k-0123456789ab"}}));
+        let refused = |changed: Value, kept: &[&str]| {
+            let kept = kept.iter().map(|path| (*path).to_owned()).collect();
+            match check_kept(ToolType::OpenApi, &stored, &map(changed), kept) {
+                Ok(()) => Vec::new(),
+                Err(error) => error.fields.into_iter().map(|field| field.path).collect(),
+            }
+        };
+        let elsewhere = json!({"openApiUrl": "https://b.example/o.json"});
+        assert_eq!(refused(elsewhere.clone(), &["metadata.headers.X-Key"]), ["metadata.headers.X-Key"]);
+        assert!(refused(elsewhere, &[]).is_empty(), "nothing is kept");
+        let same = json!({"openApiUrl": "https://a.example/new.json"});
+        assert!(refused(same, &["metadata.headers.X-Key"]).is_empty());
+    }
+
+    #[test]
     fn a_mask_that_comes_back_keeps_its_secret_and_no_other() {
         let stored = map(
             json!({"api_key": "sk-0123456789abcdef", "other_key": "ab-0123456789abcdef", "n": {"a/b_key": "short"}}),
@@ -374,7 +418,7 @@ mod tests {
         let mut changed = show(stored.clone());
         changed.insert("other_key".to_owned(), json!("new"));
         changed.insert("third_key".to_owned(), json!("sk-…cdef"));
-        keep_masked(&mut changed, stored);
+        assert_eq!(keep_masked(&mut changed, &stored), ["metadata.api_key", "metadata.n.a/b_key"]);
         let expected = json!({
             "api_key": "sk-0123456789abcdef", "other_key": "new", "n": {"a/b_key": "short"}, "third_key": "sk-…cdef",
         });

@@ -216,7 +216,7 @@ struct ToolChange {
     /// A new description; null empties it.
     #[schema(value_type = Option<String>, max_length = 10_000)]
     description: Option<String>,
-    /// The whole new configuration. A secret that comes back masked stays as it is.
+    /// The whole new configuration. A secret that comes back masked stays as it is, for the same provider and host.
     #[schema(value_type = Option<Object>, nullable = false)]
     metadata: Option<Map<String, Value>>,
     /// Whether its result is the agent's answer.
@@ -249,7 +249,8 @@ impl FromFields for Change {
 /// Change a tool
 ///
 /// Changes the fields that are sent. `metadata` is replaced as a whole and checked as on create; a secret that comes back
-/// masked, at the place where it was, is kept. The type of a tool does not change.
+/// masked, at the place where it was, is kept, unless it would then go to another provider or host: that needs the secret
+/// itself. The type of a tool does not change.
 #[utoipa::path(
     patch,
     path = "/tools/{id}",
@@ -271,25 +272,33 @@ async fn change(
     Valid(body): Valid<Change>,
 ) -> Answer {
     let mut tx = runtime.db.begin().await?;
-    let mut tool = db::tools::lock(&mut tx, caller.id(), id).await?.ok_or_else(unknown)?;
+    let before = db::tools::lock(&mut tx, caller.id(), id).await?.ok_or_else(unknown)?;
+    let mut tool = before.clone();
     if let Some(mut changed) = body.metadata {
-        metadata::keep_masked(&mut changed, secrets::reveal(&runtime.keyring, &tool)?);
+        let stored = secrets::reveal(&runtime.keyring, &tool)?;
+        let kept = metadata::keep_masked(&mut changed, &stored);
         let Metadata { all, agent } = metadata::check_alone(tool.r#type, &changed)?;
+        metadata::check_kept(tool.r#type, &stored, &all, kept)?;
         tool.calls_agent = called_agent(&mut tx, caller.id(), agent).await?;
         if let Some(called) = tool.calls_agent
             && db::tools::would_circle(&mut tx, caller.id(), id, called).await?
         {
             return Err(circle("metadata.agentId"));
         }
-        let (open, sealed) = secrets::seal(&runtime.keyring, &id, all)?;
-        (tool.metadata, tool.metadata_sealed) = (Json(open), sealed);
+        // Sealed once more it would not be what it was.
+        if all != stored {
+            let (open, sealed) = secrets::seal(&runtime.keyring, &id, all)?;
+            (tool.metadata, tool.metadata_sealed) = (Json(open), sealed);
+        }
     }
     tool.name = body.name.unwrap_or(tool.name);
     tool.description = body.description.unwrap_or(tool.description);
     tool.return_direct = body.return_direct.unwrap_or(tool.return_direct);
-    tool.updated_at = runtime.clock.now();
-    db::tools::update(&mut tx, &tool).await?;
-    tx.commit().await?;
+    if tool != before {
+        tool.updated_at = runtime.clock.now();
+        db::tools::update(&mut tx, &tool).await?;
+        tx.commit().await?;
+    }
     Ok(data(ToolView::new(&runtime, &tool)?))
 }
 

@@ -40,6 +40,7 @@ use crate::{
     openapi::Data,
     response::Answer,
     state::AppState,
+    upload_slots::UploadSlots,
 };
 
 /// The longest that an upload may take.
@@ -114,17 +115,31 @@ enum UploadTypeSchema {
         content_type = "multipart/form-data",
         example = json!({"file": "(the file)", "name": "Handbook", "metadata": "{\"department\": \"people\"}"}),
     ),
-    responses((
-        status = 200,
-        description = "The new document",
-        body = inline(Data<DocumentView>),
-        example = json!({"success": true, "data": uploaded_example()}),
-    )),
+    responses(
+        (
+            status = 200,
+            description = "The new document",
+            body = inline(Data<DocumentView>),
+            example = json!({"success": true, "data": uploaded_example()}),
+        ),
+        (
+            status = 503,
+            description = "A part of the service is away, or too many uploads are going on (`too_many_uploads`). `Retry-After` \
+                           says when to try again.",
+        ),
+    ),
 )]
-async fn upload(State(runtime): State<Runtime>, caller: Caller, request: Request) -> Answer {
+async fn upload(
+    State(runtime): State<Runtime>,
+    State(slots): State<UploadSlots>,
+    caller: Caller,
+    request: Request,
+) -> Answer {
     let key = IdempotencyKey::of(request.headers())?;
     let path = request.uri().path().to_owned();
     let form = Form::of(request).await?;
+    // Nothing of the form is read before its turn, so that its sender waits too. Held until the document is made.
+    let _slot = slots.take(caller.id()).await?;
     let reading = Box::pin(receive(&runtime, &caller, form));
     let Received { file, reservation, told, about } =
         tokio::time::timeout(LONGEST, reading).await.map_err(|_| late())??;

@@ -1,0 +1,135 @@
+//! Where an agent's model is asked, as far as that can be told when the agent is saved.
+
+use lectern_shared::{config::PredictSettings, model::agent::Llm};
+use url::{Origin, Url};
+
+use crate::{
+    error::{ApiError, FieldError},
+    llm::Provider,
+};
+
+/// The scheme, host and port that requests to a model go to; none where no model is asked, or nothing names an address.
+fn origin(settings: &PredictSettings, provider: Provider, base_url: Option<&str>) -> Option<Origin> {
+    let own = match base_url {
+        Some(own) => Url::parse(own).ok(),
+        None => match provider.operator_host(settings) {
+            Some(host) => Some(host.clone()),
+            None => Url::parse(provider.default_base()?).ok(),
+        },
+    };
+    own.map(|url| url.origin())
+}
+
+fn refuse(path: &str, message: String) -> ApiError {
+    ApiError::invalid(vec![FieldError { path: path.to_owned(), message }])
+}
+
+/// Refuses a model that nobody could ask: its provider has no address of its own, and neither the agent nor the operator names
+/// one.
+pub(super) fn check(settings: &PredictSettings, llm: &Llm) -> Result<(), ApiError> {
+    let setting = match llm.provider.parse() {
+        Ok(provider @ (Provider::AzureOpenAi | Provider::Ollama))
+            if llm.base_url.is_none() && provider.operator_host(settings).is_none() =>
+        {
+            if provider == Provider::Ollama { "OLLAMA_HOST" } else { "AZURE_OPENAI_ENDPOINT" }
+        }
+        Ok(_) | Err(_) => return Ok(()),
+    };
+    let message = format!("is required for {}: the operator has not set {setting}", llm.provider);
+    Err(refuse("llm.base_url", message))
+}
+
+/// Refuses to keep a key that would then be sent somewhere else: whoever may change the agent could have it sent to a host of
+/// their own, and read what is never shown.
+pub(super) fn check_kept_key(settings: &PredictSettings, before: &Llm, after: &Llm) -> Result<(), ApiError> {
+    let place = |llm: &Llm| {
+        let provider = llm.provider.parse().ok()?;
+        Some((provider, origin(settings, provider, llm.base_url.as_deref())))
+    };
+    if place(before) == place(after) {
+        return Ok(());
+    }
+    let message =
+        "is the mask of a key that was given for another provider or host; send the key itself, or none";
+    Err(refuse("llm.api_key", message.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeMap, time::Duration};
+
+    use super::*;
+
+    fn settings(ollama: Option<&str>, azure: Option<&str>) -> PredictSettings {
+        let url = |text: Option<&str>| text.map(|text| text.parse().unwrap());
+        PredictSettings {
+            duration: Duration::from_secs(1),
+            steps: 1,
+            tokens: None,
+            cost: None,
+            prices: BTreeMap::new(),
+            ollama: url(ollama),
+            azure: url(azure),
+        }
+    }
+
+    fn llm(provider: &str, base_url: Option<&str>) -> Llm {
+        let base_url = base_url.map(str::to_owned);
+        Llm { model: "m".to_owned(), provider: provider.to_owned(), base_url, ..Llm::default() }
+    }
+
+    #[test]
+    fn a_kept_key_goes_nowhere_else() {
+        let settings = settings(None, Some("https://mine.openai.azure.com"));
+        let same = |before: &Llm, after: &Llm| check_kept_key(&settings, before, after).is_ok();
+        let own = llm("openai-compatible", Some("https://models.example/v1"));
+        for after in [
+            llm("openai-compatible", Some("https://models.example/v1")),
+            llm("openai-compatible", Some("https://models.example:443/v2?region=eu")),
+            llm("openai-compatible", Some("HTTPS://MODELS.example")),
+        ] {
+            assert!(same(&own, &after), "{after:?}");
+        }
+        for after in [
+            llm("openai-compatible", Some("http://models.example/v1")),
+            llm("openai-compatible", Some("https://models.example:8443/v1")),
+            llm("openai-compatible", Some("https://models.example.evil.example/v1")),
+            llm("openai-compatible", Some("https://evil.example/v1?models.example")),
+            llm("openai", Some("https://models.example/v1")),
+            llm("openai", None),
+            llm("extractive", None),
+        ] {
+            let refused = check_kept_key(&settings, &own, &after).unwrap_err();
+            assert_eq!(refused.fields[0].path, "llm.api_key", "{after:?}");
+            assert!(!same(&after, &own), "{after:?}");
+        }
+    }
+
+    #[test]
+    fn an_address_that_is_the_usual_one_may_be_written_or_left_out() {
+        let settings = settings(Some("http://127.0.0.1:11434"), Some("https://mine.openai.azure.com"));
+        for (provider, usual, other) in [
+            ("groq", "https://api.groq.com/openai/v1", "https://api.openai.com/v1"),
+            ("azure-openai", "https://mine.openai.azure.com/openai/v1", "https://yours.openai.azure.com"),
+            ("ollama", "http://127.0.0.1:11434/v1", "http://127.0.0.1:11435/v1"),
+        ] {
+            let kept =
+                |url| check_kept_key(&settings, &llm(provider, None), &llm(provider, Some(url))).is_ok();
+            assert!(kept(usual) && !kept(other), "{provider}");
+        }
+    }
+
+    #[test]
+    fn a_provider_without_an_address_needs_one_unless_the_operator_names_it() {
+        let (none, both) = (settings(None, None), settings(Some("http://box:1"), Some("https://a.example")));
+        for provider in ["azure-openai", "ollama"] {
+            let refused = check(&none, &llm(provider, None)).unwrap_err();
+            assert_eq!(refused.fields[0].path, "llm.base_url", "{provider}");
+            assert!(check(&both, &llm(provider, None)).is_ok(), "{provider}");
+            assert!(check(&none, &llm(provider, Some("https://b.example"))).is_ok(), "{provider}");
+        }
+        for provider in ["openai", "extractive", "gemini"] {
+            assert!(check(&none, &llm(provider, None)).is_ok(), "{provider}");
+        }
+    }
+}

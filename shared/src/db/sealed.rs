@@ -1,0 +1,141 @@
+//! What is stored encrypted, in every table: for the operator who changes the key. Nothing else of a row is read or written, so
+//! that no time of a change rises. These statements are not bound to an owner.
+
+use uuid::Uuid;
+
+use crate::{
+    db::{Db, Result, Tx, execute, on},
+    ids::UserId,
+    secrets::Place,
+};
+
+/// A column of ciphertexts in a table whose rows have an id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Column {
+    /// The values of API tokens.
+    ApiToken,
+    /// What opens the sources of documents.
+    DocumentAuthorization,
+    /// Agents' own keys of their providers.
+    AgentKey,
+    /// The secrets of tools' configurations.
+    ToolMetadata,
+}
+
+impl Column {
+    /// Every one of them.
+    pub const ALL: [Self; 4] =
+        [Self::ApiToken, Self::DocumentAuthorization, Self::AgentKey, Self::ToolMetadata];
+
+    /// What the ciphertext of a row is bound to.
+    pub const fn place(self, row: &Uuid) -> Place<'_> {
+        match self {
+            Self::ApiToken => Place::api_token(row),
+            Self::DocumentAuthorization => Place::document_authorization(row),
+            Self::AgentKey => Place::agent_key(row),
+            Self::ToolMetadata => Place::tool_metadata(row),
+        }
+    }
+}
+
+/// The ciphertext of a row.
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct Sealed {
+    /// The row's id.
+    pub id: Uuid,
+    /// The ciphertext.
+    pub sealed: Vec<u8>,
+}
+
+macro_rules! outdated {
+    ($table:literal, $column:literal) => {
+        concat!(
+            "SELECT id, ",
+            $column,
+            " AS sealed FROM ",
+            $table,
+            " WHERE id > $1 AND (length(",
+            $column,
+            // SQLite takes no part of nothing.
+            ") = 0 OR substr(",
+            $column,
+            ", 1, length($2)) <> $2) ORDER BY id LIMIT $3"
+        )
+    };
+}
+
+/// At most `limit` ciphertexts of a column that do not begin with `head`, of rows behind `after`, in the order of their ids.
+pub async fn outdated(db: &Db, column: Column, head: &[u8], after: Uuid, limit: u32) -> Result<Vec<Sealed>> {
+    let statement = match column {
+        Column::ApiToken => outdated!("api_tokens", "token_sealed"),
+        Column::DocumentAuthorization => outdated!("documents", "authorization_sealed"),
+        Column::AgentKey => outdated!("agents", "llm_key_sealed"),
+        Column::ToolMetadata => outdated!("tools", "metadata_sealed"),
+    };
+    Ok(on!(db, |c| sqlx::query_as(statement).bind(after).bind(head).bind(i64::from(limit)).fetch_all(c))?)
+}
+
+macro_rules! replace {
+    ($table:literal, $column:literal) => {
+        concat!("UPDATE ", $table, " SET ", $column, " = $3 WHERE id = $1 AND ", $column, " = $2")
+    };
+}
+
+/// Writes `anew` in place of a ciphertext; false when it is not that any more, because it was written or deleted meanwhile.
+pub async fn replace(tx: &mut Tx, column: Column, old: &Sealed, anew: &[u8]) -> Result<bool> {
+    let statement = match column {
+        Column::ApiToken => replace!("api_tokens", "token_sealed"),
+        Column::DocumentAuthorization => replace!("documents", "authorization_sealed"),
+        Column::AgentKey => replace!("agents", "llm_key_sealed"),
+        Column::ToolMetadata => replace!("tools", "metadata_sealed"),
+    };
+    let rows = execute!(tx, sqlx::query(statement).bind(old.id).bind(old.sealed.as_slice()).bind(anew))?;
+    Ok(rows == 1)
+}
+
+/// An answer that is kept.
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct SealedAnswer {
+    /// Whom it was given.
+    pub user_id: UserId,
+    /// The key of the request.
+    pub request_key: String,
+    /// The ciphertext.
+    pub sealed: Vec<u8>,
+}
+
+/// [`outdated`] of kept answers, in the order of their users and keys.
+pub async fn outdated_answers(
+    db: &Db,
+    head: &[u8],
+    (user, key): (UserId, &str),
+    limit: u32,
+) -> Result<Vec<SealedAnswer>> {
+    Ok(on!(db, |c| sqlx::query_as(
+        "SELECT user_id, request_key, answer_sealed AS sealed FROM idempotency
+         WHERE (user_id > $1 OR (user_id = $1 AND request_key > $2))
+           AND (length(answer_sealed) = 0 OR substr(answer_sealed, 1, length($3)) <> $3)
+         ORDER BY user_id, request_key LIMIT $4"
+    )
+    .bind(user)
+    .bind(key)
+    .bind(head)
+    .bind(i64::from(limit))
+    .fetch_all(c))?)
+}
+
+/// [`replace`] of a kept answer.
+pub async fn replace_answer(tx: &mut Tx, old: &SealedAnswer, anew: &[u8]) -> Result<bool> {
+    let rows = execute!(
+        tx,
+        sqlx::query(
+            "UPDATE idempotency SET answer_sealed = $4
+             WHERE user_id = $1 AND request_key = $2 AND answer_sealed = $3"
+        )
+        .bind(old.user_id)
+        .bind(old.request_key.as_str())
+        .bind(old.sealed.as_slice())
+        .bind(anew)
+    )?;
+    Ok(rows == 1)
+}

@@ -1,0 +1,120 @@
+//! What is stored encrypted, over all tables.
+
+use uuid::Uuid;
+
+use super::{agents as agent_tests, tools as tool_tests};
+use crate::{
+    db::{
+        Db, accounts, agents, documents, idempotency, on,
+        sealed::{self, Column, Sealed},
+        testing::{at, both, commit, plain, user},
+        tools,
+    },
+    ids::{ApiTokenId, UserId},
+    model::{agent::Agent, tool::Tool, user::ApiToken},
+};
+
+/// Adds a row with this ciphertext, and one without any where a column may be empty; the id of the first.
+async fn add(db: &Db, user: UserId, column: Column, value: &[u8]) -> Uuid {
+    match column {
+        Column::ApiToken => {
+            let token = ApiToken {
+                id: ApiTokenId::generate(),
+                user_id: user,
+                description: String::new(),
+                token_sealed: value.to_vec(),
+                created_at: at(0),
+                last_used_at: None,
+            };
+            let hash = token.id.as_uuid().as_bytes();
+            commit!(db, |tx| accounts::insert_token(tx, &token, hash));
+            *token.id.as_uuid()
+        }
+        Column::DocumentAuthorization => {
+            let (open, closed) = (plain(user, "open"), plain(user, "closed"));
+            let closed = documents::NewDocument { authorization_sealed: Some(value), ..closed };
+            commit!(db, |tx| documents::insert(tx, &open, at(0)));
+            commit!(db, |tx| documents::insert(tx, &closed, at(0)));
+            *closed.id.as_uuid()
+        }
+        Column::AgentKey => {
+            let keyless = Agent { llm_key_sealed: None, ..agent_tests::new(user, "keyless", at(0)) };
+            let agent =
+                Agent { llm_key_sealed: Some(value.to_vec()), ..agent_tests::new(user, "with", at(0)) };
+            commit!(db, |tx| agents::insert(tx, &keyless));
+            commit!(db, |tx| agents::insert(tx, &agent));
+            *agent.id.as_uuid()
+        }
+        Column::ToolMetadata => {
+            let open = Tool { metadata_sealed: None, ..tool_tests::new(user, at(0)) };
+            let tool = Tool { metadata_sealed: Some(value.to_vec()), ..tool_tests::new(user, at(0)) };
+            commit!(db, |tx| tools::insert(tx, &open));
+            commit!(db, |tx| tools::insert(tx, &tool));
+            *tool.id.as_uuid()
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_begins_otherwise_is_found_page_by_page_and_replaced_if_it_is_still_so() {
+    const HEAD: &[u8] = b"\x01new!";
+    for t in &both().await {
+        let user = user(&t.db, at(0)).await;
+        for column in Column::ALL {
+            let what = format!("{} {column:?}", t.name);
+            let mut old = Vec::new();
+            for value in [&b"\x01old!\x00\xff"[..], b"\x01new!\x00\xff", b"\x01ne", b""] {
+                let id = add(&t.db, user, column, value).await;
+                if !value.starts_with(HEAD) {
+                    old.push(Sealed { id, sealed: value.to_vec() });
+                }
+            }
+            let found =
+                async |after, limit| sealed::outdated(&t.db, column, HEAD, after, limit).await.unwrap();
+            assert_eq!(found(Uuid::nil(), 100).await, old, "{what}");
+            assert_eq!(found(old[0].id, 100).await, old[1..], "{what}");
+            assert_eq!(found(old[2].id, 100).await, [], "{what}");
+            assert_eq!(found(Uuid::nil(), 2).await, old[..2], "{what}");
+
+            let other = Sealed { sealed: b"other".to_vec(), ..old[0].clone() };
+            assert!(!commit!(t.db, |tx| sealed::replace(tx, column, &other, b"\x01new!x")), "{what}");
+            assert!(commit!(t.db, |tx| sealed::replace(tx, column, &old[0], b"\x01new!x")), "{what}");
+            assert!(!commit!(t.db, |tx| sealed::replace(tx, column, &old[0], b"\x01new!y")), "{what}");
+            assert_eq!(found(Uuid::nil(), 100).await, old[1..], "{what}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn kept_answers_are_found_and_replaced_likewise() {
+    const HEAD: &[u8] = b"\x01new!";
+    for t in &both().await {
+        let (ada, grace) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        for (user, key, value) in [
+            (ada, "a", &b"\x01old!1"[..]),
+            (ada, "b", b"\x01new!2"),
+            (ada, "c", b"\x01old!3"),
+            (grace, "a", b"\x01old!4"),
+        ] {
+            assert!(
+                commit!(t.db, |tx| idempotency::insert(tx, user, key, value, at(0), at(9))),
+                "{}",
+                t.name
+            );
+        }
+        let found = async |after, limit| sealed::outdated_answers(&t.db, HEAD, after, limit).await.unwrap();
+        let all = found((UserId::from(Uuid::nil()), ""), 100).await;
+        let keys: Vec<_> = all.iter().map(|one| (one.user_id, one.request_key.as_str())).collect();
+        assert_eq!(keys, [(ada, "a"), (ada, "c"), (grace, "a")], "{}", t.name);
+        assert_eq!(found((ada, "a"), 1).await, all[1..2], "{}", t.name);
+        assert_eq!(found((ada, "c"), 9).await, all[2..], "{}", t.name);
+
+        assert!(commit!(t.db, |tx| sealed::replace_answer(tx, &all[0], b"\x01new!5")), "{}", t.name);
+        assert!(!commit!(t.db, |tx| sealed::replace_answer(tx, &all[0], b"\x01new!6")), "{}", t.name);
+        let kept = idempotency::find(&t.db, ada, "a", at(1)).await.unwrap();
+        assert_eq!(kept.as_deref(), Some(&b"\x01new!5"[..]), "{}", t.name);
+        let others: i64 =
+            on!(t.db, |c| sqlx::query_scalar("SELECT COUNT(*) FROM idempotency").fetch_one(c)).unwrap();
+        assert_eq!(others, 4, "{}", t.name);
+    }
+}
