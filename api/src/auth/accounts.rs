@@ -126,6 +126,23 @@ pub async fn set_password(
     Ok(change.await?)
 }
 
+/// Makes an account an admin from the shell, or takes that away. It counts from the account's next request on.
+///
+/// # Errors
+/// When there is no such account.
+pub async fn set_admin(runtime: &Runtime, email: &str, admin: bool) -> Result<UserId, AccountError> {
+    let change = async {
+        let unknown = || ApiError::not_found("account");
+        let user =
+            db::accounts::find_by_email(&runtime.db, &email_key(email)).await?.ok_or_else(unknown)?.user;
+        let mut tx = runtime.db.begin().await?;
+        db::accounts::set_admin(&mut tx, user.id, admin).await?.ok_or_else(unknown)?;
+        tx.commit().await?;
+        Ok::<_, ApiError>(user.id)
+    };
+    Ok(change.await?)
+}
+
 fn check(email: &str, password: &SecretString) -> Result<(), AccountError> {
     email_problem(email)
         .or_else(|| password_problem(password))

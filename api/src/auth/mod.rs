@@ -28,6 +28,16 @@ pub(crate) struct Caller(pub(crate) User);
 #[derive(Clone, Debug)]
 pub(crate) struct TokenCaller(pub(crate) User);
 
+/// A [`Caller`] who may use the operator's endpoints. Looked up anew for each request, so that whoever loses it has lost it.
+#[derive(Clone, Debug)]
+pub(crate) struct Admin(pub(crate) User);
+
+impl Admin {
+    pub(crate) fn id(&self) -> UserId {
+        self.0.id
+    }
+}
+
 impl Caller {
     pub(crate) fn id(&self) -> UserId {
         self.0.id
@@ -52,6 +62,18 @@ where
     }
 }
 
+impl<S: Send + Sync> FromRequestParts<S> for Admin
+where
+    AppState: FromRef<S>,
+{
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let Caller(user) = Caller::from_request_parts(parts, state).await?;
+        if user.is_admin { Ok(Self(user)) } else { Err(ApiError::forbidden(NO_ADMIN)) }
+    }
+}
+
 impl<S: Send + Sync> FromRequestParts<S> for TokenCaller
 where
     AppState: FromRef<S>,
@@ -72,6 +94,7 @@ where
 const MISSING: &str =
     "Send the header `Authorization: Bearer <token>`, with a token from /auth/sign-in or an API token.";
 const MISSING_TOKEN: &str = "Send the header `X_SERVICE_API_KEY` with the value of an API token.";
+const NO_ADMIN: &str = "This is for admins. Your account is none.";
 const INVALID: &str = "The credentials are not valid, or not valid any more. Sign in again.";
 
 /// The credential behind `Bearer`, in either spelling of the header: a proxy may use the other one for itself.

@@ -45,7 +45,7 @@ fn generate() -> String {
 }
 
 fn place(id: &ApiTokenId) -> Place<'_> {
-    Place { table: "api_tokens", row: id.as_uuid(), column: "token" }
+    Place::api_token(id.as_uuid())
 }
 
 /// Makes a token for `user`.

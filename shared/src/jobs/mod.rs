@@ -4,6 +4,7 @@
 
 mod doorbell;
 mod local;
+pub mod operator;
 mod redis;
 
 use std::{sync::Arc, time::Duration};

@@ -1,0 +1,238 @@
+//! Many jobs at once, after an outage for instance.
+
+use axum::extract::State;
+use lectern_shared::{
+    db::operator_jobs::{Action, Filter},
+    model::job::Standing,
+    runtime::Runtime,
+};
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::jobs::{BAD_CODE, Code, named, note};
+use crate::{
+    auth::Admin,
+    extract::{Fields, FromFields, Valid},
+    openapi::Data,
+    response::{Answer, data},
+    state::AppState,
+};
+
+pub(super) fn router() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new().routes(routes!(retry)).routes(routes!(discard))
+}
+
+/// Longest e-mail or id, in characters.
+const USER: usize = 320;
+/// Longest code, in characters.
+const CODE: usize = 100;
+
+/// Which jobs are to be retried: those that meet everything that is set.
+#[derive(ToSchema)]
+#[schema(as = JobsToRetry)]
+struct ToRetry {
+    /// How they stand.
+    #[schema(value_type = RetriedState)]
+    state: Option<Standing>,
+    /// Only those of this user, by e-mail or id.
+    #[schema(required = false, max_length = 320)]
+    user: Option<String>,
+    /// Only those whose last attempt failed with this code, such as `embedder_failed`.
+    #[schema(required = false, pattern = "^[a-z0-9_]{1,100}$")]
+    code: Option<String>,
+}
+
+/// How jobs stand that can be retried.
+#[derive(ToSchema)]
+#[schema(as = RetriedJobState)]
+#[serde(rename_all = "lowercase")]
+#[expect(dead_code, reason = "it describes the JSON; the values are read one by one")]
+enum RetriedState {
+    Dead,
+    Waiting,
+    Cancelled,
+}
+
+/// Which jobs are to be discarded: those that meet everything that is set.
+#[derive(ToSchema)]
+#[schema(as = JobsToDiscard)]
+struct ToDiscard {
+    /// How they stand; `queued` is `due` and `waiting`.
+    #[schema(value_type = DiscardedState)]
+    state: Option<Standing>,
+    /// Only those of this user, by e-mail or id.
+    #[schema(required = false, max_length = 320)]
+    user: Option<String>,
+    /// Only those whose last attempt failed with this code, such as `embedder_failed`.
+    #[schema(required = false, pattern = "^[a-z0-9_]{1,100}$")]
+    code: Option<String>,
+}
+
+/// How jobs stand that can be discarded.
+#[derive(ToSchema)]
+#[schema(as = DiscardedJobState)]
+#[serde(rename_all = "lowercase")]
+#[expect(dead_code, reason = "it describes the JSON; the values are read one by one")]
+enum DiscardedState {
+    Dead,
+    Queued,
+    Due,
+    Waiting,
+    Running,
+}
+
+impl FromFields for ToRetry {
+    fn from_fields(fields: &mut Fields<'_>) -> Self {
+        Self {
+            state: state(fields, Action::Retry),
+            user: fields.optional_text("user", USER),
+            code: code(fields),
+        }
+    }
+}
+
+impl FromFields for ToDiscard {
+    fn from_fields(fields: &mut Fields<'_>) -> Self {
+        Self {
+            state: state(fields, Action::Discard),
+            user: fields.optional_text("user", USER),
+            code: code(fields),
+        }
+    }
+}
+
+/// How the jobs stand. It has to be said, so that a forgotten filter is not all that there are.
+fn state(fields: &mut Fields<'_>, action: Action) -> Option<Standing> {
+    let choices = action.choices();
+    let state = fields.choice("state", &choices)?;
+    if !action.standings().contains(&state) {
+        fields.refuse("state", format_args!("must be one of {choices}"));
+    }
+    Some(state)
+}
+
+fn code(fields: &mut Fields<'_>) -> Option<String> {
+    let code = fields.optional_text("code", CODE)?;
+    match code.parse() {
+        Ok(Code(code)) => Some(code),
+        Err(()) => {
+            fields.refuse("code", BAD_CODE);
+            None
+        }
+    }
+}
+
+/// How many jobs were changed.
+#[derive(Serialize, ToSchema)]
+#[schema(as = JobsChanged)]
+struct ChangedView {
+    /// Their number.
+    jobs: usize,
+}
+
+/// Retry many jobs
+///
+/// Makes all jobs due at once that meet the filter, as `POST /admin/jobs/{id}/retry` does one: after an outage, those that died
+/// of it. When the answer does not come to its end, send the same again: what was done is done.
+#[utoipa::path(
+    post,
+    path = "/admin/jobs/retry",
+    tag = "Operation",
+    operation_id = "retryJobs",
+    request_body(content = ToRetry, example = json!({"state": "dead", "code": "embedder_failed"})),
+    responses((
+        status = 200,
+        description = "How many are due now",
+        body = inline(Data<ChangedView>),
+        example = json!({"success": true, "data": {"jobs": 17}}),
+    )),
+)]
+async fn retry(State(runtime): State<Runtime>, admin: Admin, Valid(body): Valid<ToRetry>) -> Answer {
+    let user = named(&runtime, body.user.as_deref()).await?;
+    change(
+        &runtime,
+        &admin,
+        Action::Retry,
+        Filter { standing: body.state, user, document: None, code: body.code },
+    )
+    .await
+}
+
+/// Discard many jobs
+///
+/// Stops all jobs that meet the filter, as `POST /admin/jobs/{id}/discard` does one. When the answer does not come to its end,
+/// send the same again: what was done is done.
+#[utoipa::path(
+    post,
+    path = "/admin/jobs/discard",
+    tag = "Operation",
+    operation_id = "discardJobs",
+    request_body(content = ToDiscard, example = json!({"state": "dead", "user": "ada@example.com"})),
+    responses((
+        status = 200,
+        description = "How many are cancelled now",
+        body = inline(Data<ChangedView>),
+        example = json!({"success": true, "data": {"jobs": 17}}),
+    )),
+)]
+async fn discard(State(runtime): State<Runtime>, admin: Admin, Valid(body): Valid<ToDiscard>) -> Answer {
+    let user = named(&runtime, body.user.as_deref()).await?;
+    change(
+        &runtime,
+        &admin,
+        Action::Discard,
+        Filter { standing: body.state, user, document: None, code: body.code },
+    )
+    .await
+}
+
+async fn change(runtime: &Runtime, admin: &Admin, action: Action, filter: Filter) -> Answer {
+    let (mut jobs, mut after) = (0, None);
+    loop {
+        let batch = runtime.jobs.change_next(action, &filter, after).await?;
+        jobs += batch.jobs.len();
+        for job in batch.jobs {
+            note(admin, action, job);
+        }
+        after = batch.next;
+        if after.is_none() {
+            return Ok(data(ChangedView { jobs }));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::{error::ApiError, extract::validate};
+
+    fn wrong<T>(read: Result<T, ApiError>) -> Vec<String> {
+        read.map_or_else(|error| error.fields.into_iter().map(|field| field.path).collect(), |_| Vec::new())
+    }
+
+    #[test]
+    fn a_filter_says_how_the_jobs_stand() {
+        let retry = |body: Value| wrong(validate::<ToRetry>(&body));
+        let discard = |body: Value| wrong(validate::<ToDiscard>(&body));
+        assert_eq!(retry(json!({})), ["state"]);
+        assert_eq!(discard(json!({"user": "ada@example.com"})), ["state"]);
+        for state in ["dead", "waiting", "cancelled"] {
+            assert_eq!(retry(json!({"state": state, "user": null})), [""; 0], "{state}");
+        }
+        for state in ["queued", "due", "running", "done", "lost"] {
+            assert_eq!(retry(json!({"state": state})), ["state"], "{state}");
+        }
+        for state in ["dead", "queued", "due", "waiting", "running"] {
+            assert_eq!(discard(json!({"state": state, "code": "not_found"})), [""; 0], "{state}");
+        }
+        for state in ["done", "cancelled"] {
+            assert_eq!(discard(json!({"state": state})), ["state"], "{state}");
+        }
+        for code in ["", "Not found", "a%", &"x".repeat(101)] {
+            assert_eq!(retry(json!({"state": "dead", "code": code})), ["code"], "{code}");
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! Jobs, one by one.
+
+use std::str::FromStr;
+
+use axum::{
+    Json,
+    extract::{FromRequestParts, State},
+    http::{StatusCode, request::Parts},
+    response::IntoResponse,
+};
+use lectern_shared::{
+    db::operator_jobs::{self, Action, Filter, Outcome, Position},
+    ids::{JobId, UserId},
+    model::job::Standing,
+    runtime::Runtime,
+};
+use serde_json::json;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::view::{self, JobView};
+use crate::{
+    auth::Admin,
+    error::{ApiError, FieldError},
+    extract::{PathId, parameter},
+    openapi::Data,
+    response::{Answer, data},
+    state::AppState,
+};
+
+pub(super) fn router() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new()
+        .routes(routes!(index))
+        .routes(routes!(find))
+        .routes(routes!(retry))
+        .routes(routes!(discard))
+}
+
+/// Jobs that are listed without a limit.
+const LIMIT: u32 = 50;
+
+/// What is asked of the list. The user is only named yet.
+struct Query {
+    filter: Filter,
+    user: Option<String>,
+    limit: u32,
+    after: Option<Position>,
+}
+
+impl<S: Sync> FromRequestParts<S> for Query {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        let mut wrong = Vec::new();
+        let query = Self {
+            filter: Filter {
+                standing: parse(parts, "state", &mut wrong, || {
+                    format!("must be one of {}", Standing::choices())
+                }),
+                user: None,
+                document: parse(parts, "document", &mut wrong, || "must be the id of a document".to_owned()),
+                code: parse(parts, "code", &mut wrong, || BAD_CODE.to_owned()).map(|Code(code)| code),
+            },
+            user: parameter(&parts.uri, "user"),
+            limit: parse(parts, "limit", &mut wrong, || "must be a number between 1 and 200".to_owned())
+                .map_or(LIMIT, |Limit(limit)| limit),
+            after: parse(parts, "cursor", &mut wrong, || {
+                "must be the nextCursor of an earlier answer".to_owned()
+            }),
+        };
+        if wrong.is_empty() { Ok(query) } else { Err(ApiError::invalid(wrong)) }
+    }
+}
+
+fn parse<T: FromStr>(
+    parts: &Parts,
+    name: &str,
+    wrong: &mut Vec<FieldError>,
+    problem: impl FnOnce() -> String,
+) -> Option<T> {
+    let parsed = parameter(&parts.uri, name)?.parse().ok();
+    if parsed.is_none() {
+        wrong.push(FieldError { path: name.to_owned(), message: problem() });
+    }
+    parsed
+}
+
+/// How many to give.
+struct Limit(u32);
+
+impl FromStr for Limit {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        text.parse().ok().filter(|limit| (1..=operator_jobs::BATCH).contains(limit)).map(Self).ok_or(())
+    }
+}
+
+/// The code of an error.
+pub(super) struct Code(pub(super) String);
+
+pub(super) const BAD_CODE: &str = "must be a code of small letters, digits and `_`, such as not_found";
+
+impl FromStr for Code {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let good = (1..=100).contains(&text.len())
+            && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
+        if good { Ok(Self(text.to_owned())) } else { Err(()) }
+    }
+}
+
+fn unknown() -> ApiError {
+    let message = "There is no such job, or its document was deleted.";
+    ApiError::new(StatusCode::NOT_FOUND, "not_found", message)
+}
+
+/// List jobs
+///
+/// Shows the jobs of all users. Those that are `queued`, `due` or `waiting` come in the order in which workers take them; those
+/// that are `running` with the longest running first; those that are `dead` or `cancelled` with the last that ended first; and
+/// without a state, or with `done`, those of the newest documents come first.
+#[utoipa::path(
+    get,
+    path = "/admin/jobs",
+    tag = "Operation",
+    operation_id = "listJobs",
+    params(
+        ("state" = Option<String>, Query, description = "Only jobs that stand so: `queued` (`due` or `waiting`), `due`, `waiting`, `running`, `dead`, `done` or `cancelled`"),
+        ("user" = Option<String>, Query, description = "Only the jobs of this user, by e-mail or id"),
+        ("document" = Option<String>, Query, description = "Only the job of this document, by its id"),
+        ("code" = Option<String>, Query, description = "Only jobs whose last attempt failed with this code, such as `embedder_failed`"),
+        ("limit" = Option<u32>, Query, description = "How many to give; 50 without it", minimum = 1, maximum = 200),
+    ),
+    responses((
+        status = 200,
+        description = "The jobs",
+        body = inline(Data<Vec<JobView>>),
+        example = json!({"success": true, "data": [view::example()]}),
+    )),
+)]
+async fn index(State(runtime): State<Runtime>, _: Admin, query: Query) -> Answer {
+    let Query { mut filter, user, limit, after } = query;
+    filter.user = named(&runtime, user.as_deref()).await?;
+    let now = runtime.jobs.now();
+    let page = operator_jobs::list(&runtime.db, &filter, after, limit, now).await?;
+    let jobs: Vec<JobView> = page.jobs.into_iter().map(|job| JobView::new(job, now)).collect();
+    let mut body = json!({"success": true, "data": jobs});
+    if let (Some(next), Some(body)) = (page.next, body.as_object_mut()) {
+        body.insert("nextCursor".to_owned(), next.to_string().into());
+    }
+    Ok(Json(body).into_response())
+}
+
+/// The account of this e-mail or id, if one is named.
+pub(super) async fn named(runtime: &Runtime, user: Option<&str>) -> Result<Option<UserId>, ApiError> {
+    let Some(user) = user else { return Ok(None) };
+    // What holds a NUL is no text to PostgreSQL, and nobody's name.
+    let found =
+        if user.contains('\0') { None } else { operator_jobs::find_account(&runtime.db, user).await? };
+    let message = || "is the e-mail or the id of no account".to_owned();
+    let unknown = || ApiError::invalid(vec![FieldError { path: "user".to_owned(), message: message() }]);
+    found.map(Some).ok_or_else(unknown)
+}
+
+/// Get a job
+///
+/// Shows one job.
+#[utoipa::path(
+    get,
+    path = "/admin/jobs/{id}",
+    tag = "Operation",
+    operation_id = "getJob",
+    params(("id" = String, Path, description = "The job's id")),
+    responses((
+        status = 200,
+        description = "The job",
+        body = inline(Data<JobView>),
+        example = json!({"success": true, "data": view::example()}),
+    )),
+)]
+async fn find(State(runtime): State<Runtime>, _: Admin, PathId(id): PathId<JobId>) -> Answer {
+    show(&runtime, id).await
+}
+
+async fn show(runtime: &Runtime, id: JobId) -> Answer {
+    let job = operator_jobs::find(&runtime.db, id).await?.ok_or_else(unknown)?;
+    Ok(data(JobView::new(job, runtime.jobs.now())))
+}
+
+/// Retry a job
+///
+/// Makes a job due at once, with all its attempts before it, as when the document's owner asks for an ingestion. One that was to
+/// make the index again from stored passages still does, unless it had ended well. One that is due already stays as it is. Until
+/// it has succeeded, searches find the document as it was.
+#[utoipa::path(
+    post,
+    path = "/admin/jobs/{id}/retry",
+    tag = "Operation",
+    operation_id = "retryJob",
+    params(("id" = String, Path, description = "The job's id")),
+    responses(
+        (
+            status = 200,
+            description = "The job as it is now",
+            body = inline(Data<JobView>),
+            example = json!({"success": true, "data": view::due_example()}),
+        ),
+        (status = 409, description = "A worker holds the job"),
+    ),
+)]
+async fn retry(State(runtime): State<Runtime>, admin: Admin, PathId(id): PathId<JobId>) -> Answer {
+    change(&runtime, &admin, Action::Retry, id).await
+}
+
+/// Discard a job
+///
+/// Stops a job, be it queued or running, and lays a dead one aside, as when the document's owner stops the ingestion: it is
+/// `cancelled` then. The document stays, and what can be searched of it. A job that has ended stays as it is.
+#[utoipa::path(
+    post,
+    path = "/admin/jobs/{id}/discard",
+    tag = "Operation",
+    operation_id = "discardJob",
+    params(("id" = String, Path, description = "The job's id")),
+    responses((
+        status = 200,
+        description = "The job as it is now",
+        body = inline(Data<JobView>),
+        example = json!({"success": true, "data": view::cancelled_example()}),
+    )),
+)]
+async fn discard(State(runtime): State<Runtime>, admin: Admin, PathId(id): PathId<JobId>) -> Answer {
+    change(&runtime, &admin, Action::Discard, id).await
+}
+
+async fn change(runtime: &Runtime, admin: &Admin, action: Action, id: JobId) -> Answer {
+    match runtime.jobs.change(action, id).await?.ok_or_else(unknown)? {
+        Outcome::Running => {
+            return Err(ApiError::conflict(
+                "A worker holds this job. Discard it first, or wait until it ends.",
+            ));
+        }
+        Outcome::Changed => note(admin, action, id),
+        Outcome::Unchanged => {}
+    }
+    show(runtime, id).await
+}
+
+/// Leaves a line of what an admin did.
+pub(super) fn note(admin: &Admin, action: Action, job: JobId) {
+    let admin = admin.id();
+    match action {
+        Action::Retry => tracing::info!(%admin, %job, "an admin retried a job"),
+        Action::Discard => tracing::info!(%admin, %job, "an admin discarded a job"),
+    }
+}

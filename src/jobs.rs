@@ -1,0 +1,338 @@
+//! `lectern jobs`: the jobs of all users, for the operator. Beside the running service, or without it.
+
+use std::{collections::BTreeSet, fmt::Write as _, io::Write as _, time::Duration};
+
+use clap::{Args, Subcommand};
+use lectern_api::JobView;
+use lectern_shared::{
+    clock::Timestamp,
+    config::Settings,
+    db::{
+        Json, Location,
+        operator_jobs::{self, Action, Filter, Outcome},
+    },
+    ids::{DocumentId, JobId, UserId},
+    model::job::{JobRecord, Standing},
+    process::Failure,
+    runtime::{Role, Runtime},
+};
+use tokio::time::Instant;
+
+/// The most jobs that are listed at once.
+const LONGEST_LIST: i64 = 10_000;
+
+#[derive(Subcommand)]
+pub(crate) enum JobsCommand {
+    /// Show jobs. Queued ones come in the order in which workers take them, running ones with the longest running first, dead and
+    /// cancelled ones with the last that ended first, all others with the newest documents' first.
+    List {
+        /// Only jobs that stand so: queued (due or waiting), due, waiting, running, dead, done or cancelled.
+        #[arg(long, value_parser = standing)]
+        state: Option<Standing>,
+        /// Only the jobs of this user, by e-mail or id.
+        #[arg(long)]
+        user: Option<String>,
+        /// Only jobs whose last attempt failed with this code, such as `embedder_failed`.
+        #[arg(long)]
+        code: Option<String>,
+        /// Only the job of this document.
+        #[arg(long)]
+        document: Option<DocumentId>,
+        /// The most jobs to show.
+        #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=LONGEST_LIST))]
+        limit: u32,
+        /// As a JSON array, for programs.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show all that is known of a job.
+    Show {
+        /// Its id.
+        id: JobId,
+        /// As JSON, for programs.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Have jobs tried again, at once and with all their attempts before them.
+    Retry {
+        #[command(flatten)]
+        which: Which,
+        /// All that stand so: dead, waiting or cancelled.
+        #[arg(long, value_parser = standing, group = "all")]
+        state: Option<Standing>,
+    },
+    /// Stop jobs, be they queued or running, and lay dead ones aside. Documents stay, and what can be searched of them.
+    Discard {
+        #[command(flatten)]
+        which: Which,
+        /// All that stand so: dead, queued (due or waiting), due, waiting or running.
+        #[arg(long, value_parser = standing, group = "all")]
+        state: Option<Standing>,
+    },
+}
+
+/// Which jobs are meant.
+#[derive(Args)]
+pub(crate) struct Which {
+    /// Their ids.
+    #[arg(required_unless_present = "all", conflicts_with_all = ["all", "user", "code"])]
+    ids: Vec<JobId>,
+    /// All that have failed for good.
+    #[arg(long, group = "all")]
+    dead: bool,
+    /// Of all, those of this user, by e-mail or id.
+    #[arg(long)]
+    user: Option<String>,
+    /// Of all, those whose last attempt failed with this code, such as `embedder_failed`.
+    #[arg(long)]
+    code: Option<String>,
+}
+
+fn standing(text: &str) -> Result<Standing, String> {
+    text.parse().map_err(|_| format!("it must be one of {}", Standing::choices()))
+}
+
+/// # Errors
+/// When a job or an account is not there, or a job cannot be changed.
+pub(crate) async fn run(settings: Settings, command: JobsCommand) -> Result<(), Failure> {
+    // Refused before anything is opened.
+    let all = match &command {
+        JobsCommand::Retry { which, state } => which.standing(*state, Action::Retry)?,
+        JobsCommand::Discard { which, state } => which.standing(*state, Action::Discard)?,
+        JobsCommand::List { .. } | JobsCommand::Show { .. } => None,
+    };
+    let runtime = Runtime::start(settings, Role::Command).await?;
+    let done = match command {
+        JobsCommand::List { state, user, code, document, limit, json } => {
+            let user = named(&runtime, user.as_deref()).await?;
+            list(&runtime, Filter { standing: state, user, document, code }, limit, json).await
+        }
+        JobsCommand::Show { id, json } => show(&runtime, id, json).await,
+        JobsCommand::Retry { which, .. } => change(&runtime, Action::Retry, which, all).await,
+        JobsCommand::Discard { which, .. } => change(&runtime, Action::Discard, which, all).await,
+    };
+    runtime.close().await;
+    done
+}
+
+impl Which {
+    /// How all the jobs stand that are meant; none when they are named.
+    fn standing(&self, state: Option<Standing>, action: Action) -> Result<Option<Standing>, Failure> {
+        match if self.dead { Some(Standing::Dead) } else { state } {
+            Some(standing) if !action.standings().contains(&standing) => {
+                Err(format!("--state must be one of {}; name jobs that stand otherwise", action.choices())
+                    .into())
+            }
+            standing => Ok(standing),
+        }
+    }
+}
+
+/// The account of this e-mail or id, if one is named.
+async fn named(runtime: &Runtime, user: Option<&str>) -> Result<Option<UserId>, Failure> {
+    let Some(user) = user else { return Ok(None) };
+    let found = operator_jobs::find_account(&runtime.db, user).await?;
+    found.map(Some).ok_or_else(|| format!("{user} is the e-mail or the id of no account").into())
+}
+
+// --- showing ---------------------------------------------------------------------------------------------------------
+
+async fn list(runtime: &Runtime, filter: Filter, limit: u32, json: bool) -> Result<(), Failure> {
+    let mut jobs = Vec::new();
+    let (mut left, mut after) = (limit, None);
+    let now = runtime.jobs.now();
+    loop {
+        let count = left.min(operator_jobs::BATCH);
+        let page = operator_jobs::list(&runtime.db, &filter, after, count, now).await?;
+        jobs.extend(page.jobs);
+        (left, after) = (left - count, page.next);
+        if left == 0 || after.is_none() {
+            break;
+        }
+    }
+    if json {
+        let jobs: Vec<JobView> = jobs.into_iter().map(|job| JobView::new(job, now)).collect();
+        say(&serde_json::to_string_pretty(&jobs)?)?;
+    } else if jobs.is_empty() {
+        tracing::info!("there are no such jobs");
+    } else {
+        say(&table(&jobs, now))?;
+    }
+    if after.is_some() {
+        tracing::info!(limit, "there are more; --limit shows more of them");
+    }
+    Ok(())
+}
+
+fn table(jobs: &[JobRecord], now: Timestamp) -> String {
+    let head = ["ID", "STATE", "ATTEMPTS", "KIND", "USER", "DOCUMENT", "AGE", "ERROR"].map(str::to_owned);
+    let row = |job: &JobRecord| {
+        let error = job.last_error.as_ref().map_or("-", |Json(error)| &error.code);
+        [
+            job.id.to_string(),
+            job.standing(now).to_string(),
+            format!("{}/{}", job.attempts, job.max_attempts),
+            job.kind.to_string(),
+            plain(&job.user_email),
+            job.document_id.to_string(),
+            age(job, now),
+            plain(error),
+        ]
+    };
+    let rows: Vec<_> = [head].into_iter().chain(jobs.iter().map(row)).collect();
+    let widths: [usize; 8] = std::array::from_fn(|column| {
+        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+    });
+    let line = |row: &[String; 8]| {
+        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// For how long a job has stood as it does: since it was due, begun, or ended. One that waits has been queued for so long.
+fn age(job: &JobRecord, now: Timestamp) -> String {
+    let since = match job.standing(now) {
+        Standing::Due => Some(job.run_at),
+        Standing::Running => job.started_at,
+        Standing::Dead | Standing::Done | Standing::Cancelled => job.finished_at,
+        Standing::Queued | Standing::Waiting => None,
+    };
+    rounded(now.since(since.unwrap_or(job.queued_at)))
+}
+
+/// A time in its largest unit.
+fn rounded(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3_600 => format!("{}m", seconds / 60),
+        3_600..86_400 => format!("{}h", seconds / 3_600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+async fn show(runtime: &Runtime, id: JobId, json: bool) -> Result<(), Failure> {
+    let job = operator_jobs::find(&runtime.db, id).await?.ok_or_else(|| format!("{id}: {UNKNOWN}"))?;
+    let now = runtime.jobs.now();
+    let view = serde_json::to_value(JobView::new(job, now))?;
+    if json {
+        return say(&serde_json::to_string_pretty(&view)?);
+    }
+    let fields = view.as_object().into_iter().flatten();
+    let width = fields.clone().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let mut out = String::new();
+    for (name, value) in fields {
+        let value = value.as_str().map_or_else(|| value.to_string(), plain);
+        writeln!(out, "{name:width$}  {value}")?;
+    }
+    say(out.trim_end())
+}
+
+/// Text for a terminal: what would steer it is taken out.
+fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+/// Writes the command's own output, which log lines never mix with.
+fn say(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    match writeln!(out, "{text}").and_then(|()| out.flush()) {
+        // Whoever reads has seen enough, `head` for instance.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        end => Ok(end?),
+    }
+}
+
+// --- changing --------------------------------------------------------------------------------------------------------
+
+const UNKNOWN: &str = "there is no such job, or its document was deleted";
+
+async fn change(
+    runtime: &Runtime,
+    action: Action,
+    which: Which,
+    all: Option<Standing>,
+) -> Result<(), Failure> {
+    let Which { ids, user, code, .. } = which;
+    match all {
+        Some(standing) => {
+            let user = named(runtime, user.as_deref()).await?;
+            change_all(runtime, action, &Filter { standing: Some(standing), user, document: None, code })
+                .await
+        }
+        None => change_named(runtime, action, ids).await,
+    }
+}
+
+async fn change_named(runtime: &Runtime, action: Action, ids: Vec<JobId>) -> Result<(), Failure> {
+    let ids: BTreeSet<JobId> = ids.into_iter().collect();
+    let mut failed = 0;
+    for id in &ids {
+        let outcome = runtime.jobs.change(action, *id).await?;
+        let (good, what) = match (outcome, action) {
+            (Some(Outcome::Changed), Action::Retry) => (true, "due"),
+            (Some(Outcome::Changed), Action::Discard) => (true, "cancelled"),
+            (Some(Outcome::Unchanged), Action::Retry) => (true, "due already"),
+            (Some(Outcome::Unchanged), Action::Discard) => (true, "ended already"),
+            (Some(Outcome::Running), _) => {
+                (false, "a worker holds it; discard it first, or wait until it ends")
+            }
+            (None, _) => (false, UNKNOWN),
+        };
+        if good {
+            say(&format!("{id}  {what}"))?;
+        } else {
+            failed += 1;
+            tracing::error!("{id}: {what}");
+        }
+    }
+    if failed == 0 { Ok(()) } else { Err(format!("{failed} of {} jobs stay as they are", ids.len()).into()) }
+}
+
+async fn change_all(runtime: &Runtime, action: Action, filter: &Filter) -> Result<(), Failure> {
+    // SQLite has no queue of writers, so a process that takes the next turn at once would keep the service from writing.
+    let takes_turns = matches!(runtime.settings.database, Location::Sqlite(_));
+    let (mut jobs, mut after) = (0, None);
+    loop {
+        let began = Instant::now();
+        let batch = runtime.jobs.change_next(action, filter, after).await?;
+        jobs += batch.jobs.len();
+        after = batch.next;
+        if after.is_none() {
+            break;
+        }
+        if takes_turns {
+            tokio::time::sleep(began.elapsed()).await;
+        }
+    }
+    say(&match action {
+        Action::Retry => format!("due: {jobs}"),
+        Action::Discard => format!("cancelled: {jobs}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_shown_in_its_largest_unit() {
+        for (seconds, shown) in [
+            (0, "0s"),
+            (59, "59s"),
+            (60, "1m"),
+            (3_599, "59m"),
+            (7_200, "2h"),
+            (86_399, "23h"),
+            (200_000, "2d"),
+        ] {
+            assert_eq!(rounded(Duration::from_secs(seconds)), shown);
+        }
+    }
+
+    #[test]
+    fn nothing_that_is_shown_can_steer_a_terminal() {
+        assert_eq!(plain("a\u{1b}[31mb\r\nc"), "a\u{fffd}[31mb\u{fffd}\u{fffd}c");
+    }
+}
