@@ -161,8 +161,9 @@ CREATE TABLE jobs (
 );
 CREATE INDEX jobs_queued ON jobs (fair_at, id) WHERE state = 'queued';
 CREATE INDEX jobs_running ON jobs (lease_until) WHERE state = 'running';
-CREATE INDEX jobs_dead ON jobs (id) WHERE state = 'dead';
-CREATE INDEX jobs_by_user ON jobs (user_id);
+CREATE INDEX jobs_dead ON jobs (finished_at, id) WHERE state = 'dead';
+CREATE INDEX jobs_cancelled ON jobs (finished_at, id) WHERE state = 'cancelled';
+CREATE INDEX jobs_by_user ON jobs (user_id, id);
 
 CREATE TABLE prompts (
     id UUID NOT NULL PRIMARY KEY,

@@ -1,7 +1,11 @@
 //! `lectern`: the API and the worker in one process, with nothing else to install.
 
+mod backup;
+mod doctor;
+mod jobs;
 mod model;
 mod reembed;
+mod reencrypt;
 
 use std::{
     io::{IsTerminal, Write},
@@ -22,6 +26,9 @@ use lectern_worker::{preview, sandbox};
 use secrecy::SecretString;
 use tokio::io::{AsyncBufReadExt, BufReader};
 
+use backup::{BackupArgs, RestoreArgs};
+use doctor::DoctorArgs;
+use jobs::JobsCommand;
 use model::ModelCommand;
 
 /// Documents, and agents that answer from them.
@@ -47,6 +54,16 @@ enum Command {
     /// Embed every document anew with the model that is set, from its stored passages: after a change of the model. On SQLite
     /// the service must not be running.
     Reembed,
+    /// Encrypt under `LECTERN_SECRET_KEY` what is still under `LECTERN_SECRET_KEY_PREVIOUS`, so that the latter can be unset.
+    /// The service may run meanwhile, every process of it with the new key.
+    Reencrypt,
+    /// Copy the database, the uploaded files and the key into a new folder, while the service runs. Only over SQLite.
+    Backup(BackupArgs),
+    /// Make an installation of a backup, in a data directory that is empty.
+    Restore(RestoreArgs),
+    /// Look at the database, the key, the queue, the index, the blobs and the model: what is wrong, and what to do. Works while
+    /// the service runs, and when it cannot start.
+    Doctor(DoctorArgs),
     /// Download models for embeddings. Needs no running service.
     Model {
         #[command(subcommand)]
@@ -65,6 +82,11 @@ enum Command {
     },
     /// Ask the running service whether it is ready.
     Health,
+    /// See the jobs of all users, and have them tried again or stopped. The service may be running.
+    Jobs {
+        #[command(subcommand)]
+        command: JobsCommand,
+    },
     /// Manage accounts.
     User {
         #[command(subcommand)]
@@ -81,6 +103,14 @@ enum UserCommand {
         /// May use the operator's endpoints.
         #[arg(long)]
         admin: bool,
+    },
+    /// Make an account an admin, who may use the operator's endpoints. It counts from the account's next request on.
+    Admin {
+        /// The account's e-mail.
+        email: String,
+        /// Make it an ordinary account again.
+        #[arg(long)]
+        revoke: bool,
     },
     /// Set an account's password, read from standard input; every earlier sign-in ends.
     Passwd {
@@ -108,9 +138,14 @@ fn main() -> ExitCode {
             Ok(())
         }
         Command::Reembed => reembed::run(settings).await,
+        Command::Reencrypt => reencrypt::run(settings).await,
+        Command::Backup(args) => backup::make(&settings, &args).await,
+        Command::Restore(args) => backup::restore(&settings, &args).await,
+        Command::Doctor(args) => doctor::run(settings, args).await,
         Command::Model { command } => model::run(&settings.embedding, command).await,
         Command::Parse { file, r#type, text } => parse(&settings, &file, r#type, text).await,
         Command::Health => process::ask_health(settings.addr).await,
+        Command::Jobs { command } => jobs::run(settings, command).await,
         Command::User { command } => user(settings, command).await,
     })
 }
@@ -139,17 +174,24 @@ async fn user(settings: Settings, command: UserCommand) -> Result<(), Failure> {
         Err(StartError::InUse(_)) => Runtime::start(settings, Role::Command).await,
         end => end,
     }?;
+    let id = match command {
+        UserCommand::Add { email, admin } => {
+            accounts::add(&runtime, &email, password().await?, admin).await?
+        }
+        UserCommand::Admin { email, revoke } => accounts::set_admin(&runtime, &email, !revoke).await?,
+        UserCommand::Passwd { email } => accounts::set_password(&runtime, &email, password().await?).await?,
+    };
+    runtime.close().await;
+    tracing::info!(user = %id, "done");
+    Ok(())
+}
+
+/// The first line of standard input.
+async fn password() -> Result<SecretString, Failure> {
     if std::io::stdin().is_terminal() {
         tracing::info!("type the password, then Enter");
     }
     let mut line = String::new();
     BufReader::new(tokio::io::stdin()).read_line(&mut line).await?;
-    let password = SecretString::from(line.trim_end_matches(['\r', '\n']));
-    let id = match command {
-        UserCommand::Add { email, admin } => accounts::add(&runtime, &email, password, admin).await?,
-        UserCommand::Passwd { email } => accounts::set_password(&runtime, &email, password).await?,
-    };
-    runtime.close().await;
-    tracing::info!(user = %id, "done");
-    Ok(())
+    Ok(SecretString::from(line.trim_end_matches(['\r', '\n'])))
 }

@@ -448,14 +448,15 @@ async fn a_password_set_from_the_shell_ends_earlier_sign_ins(mode: Mode) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_shell_refuses_to_work_on_the_data_of_a_running_service() {
+async fn the_shell_sets_a_password_beside_the_running_service() {
     let service = Service::start().await;
     let ada = service.signed_up("ada@example.com").await;
-    let refused = lectern(&["user", "passwd", "ada@example.com"], PASSWORD, service.data_dir(), &[]).await;
-    assert!(!refused.status.success(), "{refused:?}");
-    let directory = service.data_dir().to_str().expect("a path of plain text");
-    assert!(said(&refused).contains(directory), "the message names no directory: {}", said(&refused));
-    ada.read("/users/me").await;
+    let new = "another battery staple";
+    let done = lectern(&["user", "passwd", "ada@example.com"], new, service.data_dir(), &[]).await;
+    assert!(done.status.success(), "{}", said(&done));
+    let (status, _) = ada.get("/users/me").await;
+    assert_eq!(status, StatusCode::UNAUTHORIZED, "every earlier sign-in has ended");
+    service.client().sign_in("ada@example.com", new).await.read("/users/me").await;
 }
 
 /// The key of these services: without one, a command could make one of its own.

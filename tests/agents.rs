@@ -1,6 +1,6 @@
 //! Agents: what of them can be set and changed, their prompt, their tags, and their links to documents.
 
-mod changes;
+pub mod changes;
 mod links;
 mod tags;
 
@@ -46,7 +46,7 @@ fn unknown((status, mut answer): (StatusCode, Value)) -> Value {
 }
 
 /// The object with some fields replaced.
-fn with(base: &Value, changes: &Value) -> Value {
+pub fn with(base: &Value, changes: &Value) -> Value {
     let mut whole = base.clone();
     for (name, value) in changes.as_object().expect("an object") {
         whole[name] = value.clone();

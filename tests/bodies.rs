@@ -437,6 +437,8 @@ async fn every_wrong_field_of_an_agent_is_named() {
         (json!("openai/any"), "llm"),
         (json!({ "provider": "openai-compatible", "model": "any" }), "llm.base_url"),
         (json!({ "provider": "openai-compatible", "model": "any", "base_url": null }), "llm.base_url"),
+        (json!({ "provider": "ollama", "model": "any" }), "llm.base_url"),
+        (json!({ "provider": "azure-openai", "model": "any", "api_key": "key" }), "llm.base_url"),
         (json!({ "provider": "openai", "model": "any", "base_url": "nowhere" }), "llm.base_url"),
         (json!({ "provider": "openai", "model": "any", "base_url": "http://a:b@c/" }), "llm.base_url"),
         (json!({ "provider": "OpenAI", "model": "any" }), "llm.provider"),
@@ -449,6 +451,51 @@ async fn every_wrong_field_of_an_agent_is_named() {
         assert_eq!(refused(body.clone()).await.paths(), [named], "{body}");
     }
     assert_eq!(ada.read("/agents").await, json!([]), "what is refused is not made");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_that_changes_nothing_leaves_the_time_alone() {
+    let service = Service::start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let template = json!({ "name": "p", "template": "{input}", "input_variables": ["input"] });
+    let mut made = vec![("/users/me".to_owned(), ada.read("/users/me").await)];
+    for (path, body) in [
+        ("/agents", json!({ "name": "Clerk", "type": "REACT", "description": "d" })),
+        (
+            "/tools",
+            json!({ "name": "web", "type": "SEARCH", "metadata": { "provider": "brave", "api_key": "0123456789abcdef" } }),
+        ),
+        ("/tags", json!({ "name": "urgent", "color": "#D73A4A" })),
+        ("/prompts", template),
+        ("/documents", json!({ "name": "Note", "type": "TXT", "content": "The gate opens at nine." })),
+    ] {
+        let one = ada.create(path, &body).await;
+        made.push((format!("{path}/{}", id(&one)), one));
+    }
+    for (path, before) in made {
+        let fields = [
+            "name",
+            "color",
+            "template",
+            "input_variables",
+            "description",
+            "metadata",
+            "returnDirect",
+            "llm",
+        ];
+        let mut same = json!({});
+        for name in fields.into_iter().filter(|name| before.get(name).is_some()) {
+            same[name] = before[name].clone();
+        }
+        for change in [json!({}), same] {
+            let (status, answer) = ada.patch(&path, &change).await;
+            assert_eq!(status, StatusCode::OK, "{path} {change}: {answer:#}");
+            assert_eq!(answer["data"]["updatedAt"], before["updatedAt"], "{path} {change}");
+            assert_eq!(ada.read(&path).await["updatedAt"], before["updatedAt"], "{path} {change}");
+        }
+        let renamed = ada.patch(&path, &json!({ "name": "renamed" })).await.1["data"].take();
+        assert!(before["updatedAt"].as_str() < renamed["updatedAt"].as_str(), "{path}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -602,7 +649,7 @@ impl Refused {
     }
 
     /// What is said of one field.
-    fn message(&self, path: &str) -> &str {
+    pub fn message(&self, path: &str) -> &str {
         let said = self.0.iter().find(|(named, _)| named == path);
         let (_, message) = said.unwrap_or_else(|| panic!("{path} is not named: {self:?}"));
         message

@@ -22,7 +22,7 @@ in_both_modes!(
 
 /// Changes a document, waits until it is ingested, and returns it. Fails when it was queued and should not have been, or the
 /// other way round.
-async fn change(client: &Client, before: &Value, change: &Value, queued: bool) -> Value {
+pub async fn change(client: &Client, before: &Value, change: &Value, queued: bool) -> Value {
     let path = format!("/documents/{}", id(before));
     let answer = data(client.patch(&path, change).await);
     let before = &before["ingestion"]["queuedAt"];

@@ -71,6 +71,26 @@ async fn a_wrong_setting_stops_the_start_and_is_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_default_model_that_nobody_could_ask_stops_the_start() {
+    for (default, setting) in
+        [("ollama/llama3.2", "OLLAMA_HOST"), ("azure-openai/mine", "AZURE_OPENAI_ENDPOINT")]
+    {
+        let setup = || Service::in_mode(Mode::Embedded).env("LECTERN_DEFAULT_LLM", default);
+        let refusal = setup().start_refused().await;
+        assert_ne!(refusal.status.code(), Some(0));
+        assert!(
+            refusal.log.contains("LECTERN_DEFAULT_LLM") && refusal.log.contains(setting),
+            "{}",
+            refusal.log
+        );
+        let service = setup().env(setting, "http://127.0.0.1:11434").start().await;
+        let ada = service.signed_up("ada@example.com").await;
+        let agent = ada.create_agent(&serde_json::json!({ "name": "Clerk", "type": "REACT" })).await;
+        assert_eq!(agent["llm"]["provider"], default.split('/').next().expect("a provider"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn two_services_run_beside_each_other() {
     let (one, other) = tokio::join!(Service::start(), Service::start());
     assert_ne!(one.base_url(), other.base_url());

@@ -13,10 +13,13 @@
 )]
 
 mod accounts;
+mod admin;
 mod agents;
+mod backup;
 mod bodies;
 mod crashes;
 mod docs;
+mod doctor;
 mod documents;
 mod embedding;
 mod events;
@@ -28,7 +31,9 @@ mod ingestion;
 mod interface;
 mod limits;
 mod lists;
+mod load;
 mod local_model;
+mod masks;
 mod matrix;
 mod metrics;
 mod mixes;
@@ -38,6 +43,7 @@ mod predict;
 mod prompts;
 mod qdrant;
 mod reindex;
+mod rotation;
 mod sandbox;
 mod search;
 mod shapes;
@@ -48,5 +54,6 @@ mod support;
 mod tags;
 mod tenancy;
 mod tools;
+mod upgrade;
 mod upload;
 mod video;

@@ -83,11 +83,7 @@ impl<'a> Operation<'a> {
     }
 
     fn without_body(&self, client: &Client, query: &str) -> RequestBuilder {
-        let path = format!("{}{query}", self.path_of_nothing());
-        match path.strip_prefix("/api/v1") {
-            Some(path) => client.request(self.method.clone(), path),
-            None => client.request_outside(self.method.clone(), &path),
-        }
+        client.request_anywhere(self.method.clone(), &format!("{}{query}", self.path_of_nothing()))
     }
 
     /// Sends a request, and fails when the answer is not one that the document tells of.

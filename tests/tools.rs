@@ -294,9 +294,11 @@ async fn no_stored_secret_can_be_read_in_the_database(mode: Mode) {
         )
         .await;
     // Kept by their masks, and sealed once more.
+    let mut metadata = made["metadata"].clone();
+    metadata["operations"] = json!(["list"]);
     let (status, changed) =
-        client.patch(&format!("/tools/{}", id(&made)), &json!({"metadata": made["metadata"]})).await;
-    assert_eq!((status, &changed["data"]["metadata"]), (StatusCode::OK, &made["metadata"]));
+        client.patch(&format!("/tools/{}", id(&made)), &json!({"metadata": metadata})).await;
+    assert_eq!((status, &changed["data"]["metadata"]), (StatusCode::OK, &metadata));
 
     let stored = match service.sibling().environment().get("DATABASE_URL") {
         Some(url) => rows_of_tools(url.to_str().expect("text")).await,

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use futures::stream;
+use futures::{StreamExt, stream};
 use reqwest::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -27,6 +27,7 @@ in_both_modes!(
     a_file_that_is_too_large_is_refused_and_leaves_nothing,
     an_upload_that_is_sent_again_makes_one_document,
     an_upload_that_breaks_off_leaves_nothing,
+    uploads_of_one_user_wait_for_each_other_and_keep_nobody_else_waiting,
     the_file_of_an_uploaded_document_cannot_be_exchanged_and_goes_with_it,
     another_users_file_does_not_exist
 );
@@ -439,4 +440,43 @@ async fn another_users_file_does_not_exist(mode: Mode) {
     assert_eq!(status, StatusCode::UNAUTHORIZED);
     let (status, _) = upload(&ada.with_token("nonsense"), Form::default().file("a.txt", b"the text")).await;
     assert_eq!(status, StatusCode::UNAUTHORIZED);
+}
+
+/// An upload that has begun, and ends when it is told to.
+async fn begun(
+    service: &Service,
+    client: &Client,
+) -> (tokio::sync::oneshot::Sender<()>, tokio::task::JoinHandle<Value>) {
+    let (finish, finished) = tokio::sync::oneshot::channel();
+    let head = part_head("name=\"file\"; filename=\"slow.txt\"", Some("text/plain"));
+    let head = [head.into_bytes(), b"words ".repeat(20_000)].concat();
+    let end = async move {
+        let _ = finished.await;
+        format!("\r\n--{BOUNDARY}--\r\n").into_bytes()
+    };
+    let body = stream::once(async { head }).chain(stream::once(end)).map(Ok::<_, std::io::Error>);
+    let request = request(client).body(reqwest::Body::wrap_stream(body));
+    let before = blobs(service);
+    let sent = tokio::spawn(async move { data(envelope(send(request).await).await) });
+    wait_for_blobs(service, before + 1).await;
+    (finish, sent)
+}
+
+async fn uploads_of_one_user_wait_for_each_other_and_keep_nobody_else_waiting(mode: Mode) {
+    let service = Service::in_mode(mode).env("LECTERN_MAX_UPLOADS", "2").start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let grace = service.signed_up("grace@example.com").await;
+    let (finish, slow) = begun(&service, &ada).await;
+    let second = tokio::spawn({
+        let ada = ada.clone();
+        async move { data(upload(&ada, Form::default().file("second.txt", b"text")).await) }
+    });
+    let hers = data(upload(&grace, Form::default().file("hers.txt", b"text")).await);
+    assert_eq!(hers["name"], "hers.txt");
+    assert!(!second.is_finished(), "one of two turns is a user's own");
+    finish.send(()).expect("the upload goes on");
+    for (sent, name) in [(slow, "slow.txt"), (second, "second.txt")] {
+        let document = within_deadline(name, sent).await.expect("no panic");
+        assert_eq!(document["name"], name);
+    }
 }

@@ -17,6 +17,7 @@ mod routes;
 mod server;
 mod state;
 mod tools;
+mod upload_slots;
 
 use axum::{Router, middleware};
 use lectern_shared::{
@@ -29,7 +30,7 @@ use tokio::{net::TcpListener, sync::oneshot};
 use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
-pub use crate::auth::accounts;
+pub use crate::{auth::accounts, routes::admin::JobView};
 use crate::{cors::Cors, llm::Provider, state::AppState};
 
 /// Checks the settings that only the API understands.
@@ -42,6 +43,12 @@ pub fn check_settings(settings: &Settings) -> Result<(), ConfigError> {
         Ok(Provider::OpenAiCompatible) => {
             "openai-compatible needs a base_url, which only an agent of its own can have".to_owned()
         }
+        Ok(provider @ (Provider::Ollama | Provider::AzureOpenAi))
+            if provider.operator_host(&settings.predict).is_none() =>
+        {
+            let setting = if provider == Provider::Ollama { "OLLAMA_HOST" } else { "AZURE_OPENAI_ENDPOINT" };
+            format!("{provider} needs {setting}")
+        }
         Ok(_) => return Ok(()),
         Err(error) => error.to_string(),
     };
@@ -52,6 +59,7 @@ pub fn check_settings(settings: &Settings) -> Result<(), ConfigError> {
 fn operations() -> (Router<AppState>, OpenApi) {
     let (router, mut document) = OpenApiRouter::with_openapi(openapi::base())
         .nest("/api/v1", routes::v1())
+        .merge(routes::admin::router())
         .merge(routes::health::router())
         .split_for_parts();
     openapi::finish(&mut document);

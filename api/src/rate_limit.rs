@@ -12,9 +12,9 @@ use lectern_shared::limits::Key;
 
 use crate::{auth::throttle::carried, error::ApiError, state::AppState};
 
-const LIMITED: &str = "/api/v1";
+const LIMITED: [&str; 2] = ["/api/v1", "/admin"];
 
-/// Passes requests on, but answers 429 to those under `/api/v1` that are too many. A refused one counts for nothing.
+/// Passes requests on, but answers 429 to those under `/api/v1` and `/admin` that are too many. A refused one counts for nothing.
 pub(crate) async fn limit(
     State(state): State<AppState>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
@@ -40,7 +40,9 @@ pub(crate) async fn limit(
 }
 
 fn is_limited(path: &str) -> bool {
-    path.strip_prefix(LIMITED).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    LIMITED.iter().any(|limited| {
+        path.strip_prefix(limited).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    })
 }
 
 #[cfg(test)]
@@ -48,11 +50,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_under_the_version_is_limited_and_nothing_else() {
-        for path in ["/api/v1", "/api/v1/", "/api/v1/agents", "/api/v1/no/such/path"] {
+    fn everything_that_takes_credentials_is_limited_and_nothing_else() {
+        for path in ["/api/v1", "/api/v1/", "/api/v1/agents", "/api/v1/no/such/path", "/admin/jobs"] {
             assert!(is_limited(path), "{path}");
         }
-        for path in ["/", "/health/live", "/health/ready", "/api/v10", "/api"] {
+        for path in ["/", "/health/live", "/health/ready", "/api/v10", "/api", "/administration"] {
             assert!(!is_limited(path), "{path}");
         }
     }

@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use crate::{
     auth::{jwt::Jwt, password::Passwords, throttle::Throttle},
     tools::Toolbox,
+    upload_slots::UploadSlots,
 };
 
 /// Everything that a handler may take a part of. Cheap to clone.
@@ -26,6 +27,8 @@ pub(crate) struct AppState {
     pub(crate) throttle: Throttle,
     /// Opens agents' tools.
     pub(crate) toolbox: Toolbox,
+    /// The turns of uploads.
+    pub(crate) uploads: UploadSlots,
     /// When this process last noted the use of an API token.
     pub(crate) touched: Arc<Mutex<LruCache<ApiTokenId, Timestamp>>>,
 }
@@ -40,6 +43,7 @@ impl AppState {
             passwords: Passwords::new(),
             throttle: Throttle::new(runtime.limits.clone()),
             toolbox: Toolbox::new(&runtime),
+            uploads: UploadSlots::new(runtime.settings.limits.uploads),
             touched: Arc::new(Mutex::new(LruCache::new(TOUCHED))),
             runtime,
         }
@@ -61,6 +65,12 @@ impl FromRef<AppState> for Db {
 impl FromRef<AppState> for Clock {
     fn from_ref(state: &AppState) -> Self {
         state.runtime.clock.clone()
+    }
+}
+
+impl FromRef<AppState> for UploadSlots {
+    fn from_ref(state: &AppState) -> Self {
+        state.uploads.clone()
     }
 }
 

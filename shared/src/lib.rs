@@ -1,11 +1,13 @@
 //! What the API and the worker both need, and no HTTP framework: settings, the relational store, the queue, the search
 //! index, secrets, and the way out.
 
+pub mod backup;
 pub mod blobs;
 pub mod clock;
 pub mod compute;
 pub mod config;
 pub mod db;
+pub mod doctor;
 pub mod egress;
 pub mod embed;
 pub mod format;
@@ -19,6 +21,7 @@ pub mod model;
 pub mod process;
 pub mod prompt;
 pub mod redis;
+pub mod reencrypt;
 pub mod runtime;
 pub mod search;
 pub mod secrets;

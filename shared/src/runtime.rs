@@ -4,7 +4,7 @@ use std::{
     fs::File,
     io,
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
-    path::Path,
+    path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
@@ -28,7 +28,7 @@ use crate::{
     metrics::{MeteredIndex, Metrics},
     redis::Redis,
     search::Search,
-    secrets::{Keyring, Place, SecretError, hex},
+    secrets::{CANARY, Keyring, Place, SecretError, hex, unhex},
 };
 
 /// How long a start waits for the servers that it needs: they may be starting too.
@@ -80,6 +80,11 @@ pub enum StartError {
         "LECTERN_SECRET_KEY is not the key of this database: set the right one, or give the old one as LECTERN_SECRET_KEY_PREVIOUS"
     )]
     WrongSecret,
+    /// The file with the secret is gone, and the database was filled under it.
+    #[error(
+        "{0} is gone, and this database was filled under the key in it: put it back from a backup, or set LECTERN_SECRET_KEY to what it held"
+    )]
+    SecretLost(String),
     /// The secret cannot be used.
     #[error("LECTERN_SECRET_KEY: {0}")]
     Secret(#[from] SecretError),
@@ -286,7 +291,9 @@ impl Runtime {
 }
 
 /// The name under which it is recorded where the documents are indexed.
-const INDEX: &str = "index";
+pub(crate) const INDEX: &str = "index";
+/// The name under which the mark of the blob store is recorded.
+pub(crate) const BLOBS: &str = "blobs";
 
 /// Which index is opened.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -298,7 +305,7 @@ enum Index {
 }
 
 /// Where the search index is, for the operator and for the record.
-fn index_name(settings: &Settings) -> &'static str {
+pub(crate) fn index_name(settings: &Settings) -> &'static str {
     if settings.qdrant.is_some() { "Qdrant" } else { "the database" }
 }
 
@@ -338,7 +345,7 @@ async fn take_blobs(
     db: &Db,
     instance: &str,
 ) -> Result<(), StartError> {
-    const NAME: &str = "blobs";
+    const NAME: &str = BLOBS;
     let elsewhere = |mark: String| StartError::BlobsElsewhere { place: location.to_string(), mark };
     // In this order: what the database knows of was written to the store before.
     let known = singletons::get(db, NAME).await?;
@@ -387,65 +394,77 @@ async fn open_keyring(settings: &Settings, db: &Db) -> Result<Keyring, StartErro
     let secret = match (&settings.secret_key, &settings.database) {
         (Some(secret), _) => secret.clone(),
         (None, Location::Postgres(_)) => return Err(StartError::SecretMissing),
-        (None, Location::Sqlite(_)) => secret_from_file(&settings.data_dir).map_err(|source| {
-            StartError::DataDir { path: settings.data_dir.display().to_string(), source }
-        })?,
+        (None, Location::Sqlite(_)) => {
+            let fail = |source| StartError::DataDir { path: settings.data_dir.display().to_string(), source };
+            match stored_secret(&settings.data_dir).map_err(fail)? {
+                Some(secret) => secret,
+                // A fresh key would only hide what is wrong.
+                None if singletons::get(db, CANARY).await?.is_some() => {
+                    return Err(StartError::SecretLost(
+                        secret_file(&settings.data_dir).display().to_string(),
+                    ));
+                }
+                None => fresh_secret(&settings.data_dir).map_err(fail)?,
+            }
+        }
     };
     let keyring = Keyring::new(&secret, settings.secret_key_previous.as_ref())?;
     check_canary(&keyring, db).await?;
     Ok(keyring)
 }
 
-fn secret_from_file(data_dir: &Path) -> io::Result<SecretString> {
-    let path = data_dir.join("secret.key");
-    match std::fs::read_to_string(&path) {
-        Ok(secret) => return Ok(SecretString::from(secret.trim())),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(error),
+/// Where the secret of an embedded installation is, unless the settings have it.
+pub(crate) fn secret_file(data_dir: &Path) -> PathBuf {
+    data_dir.join("secret.key")
+}
+
+/// The secret of an embedded installation; none when there is no file.
+pub(crate) fn stored_secret(data_dir: &Path) -> io::Result<Option<SecretString>> {
+    match std::fs::read_to_string(secret_file(data_dir)) {
+        Ok(secret) => Ok(Some(SecretString::from(secret.trim()))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
     }
+}
+
+fn fresh_secret(data_dir: &Path) -> io::Result<SecretString> {
     let secret = hex(&rand::random::<[u8; 32]>());
     // Written aside and renamed, so that a crash leaves no half of a key.
     let fresh = data_dir.join("secret.key.new");
     let mut file = File::options().create(true).truncate(true).write(true).mode(0o600).open(&fresh)?;
     io::Write::write_all(&mut file, secret.as_bytes())?;
     file.sync_all()?;
-    std::fs::rename(&fresh, &path)?;
+    std::fs::rename(&fresh, secret_file(data_dir))?;
     File::open(data_dir)?.sync_all()?;
     Ok(SecretString::from(secret))
 }
 
-/// A known text that only the right key can read.
 async fn check_canary(keyring: &Keyring, db: &Db) -> Result<(), StartError> {
-    const NAME: &str = "canary";
-    let place = Place { table: "singletons", row: &Uuid::nil(), column: "value" };
-    let sealed = hex(&keyring.encrypt(place, NAME.as_bytes())?);
+    let sealed = hex(&keyring.encrypt(Place::canary(), CANARY.as_bytes())?);
     let mut tx = db.begin().await?;
-    let first = singletons::claim(&mut tx, NAME, &sealed).await?;
+    let first = singletons::claim(&mut tx, CANARY, &sealed).await?;
     tx.commit().await?;
     if first {
         return Ok(());
     }
-    let stored =
-        singletons::get(db, NAME).await?.and_then(|text| unhex(&text)).ok_or(StartError::WrongSecret)?;
-    match keyring.decrypt(place, &stored) {
-        Ok(_) => Ok(()),
-        Err(SecretError::UnknownKey | SecretError::Damaged | SecretError::TooShort) => {
-            Err(StartError::WrongSecret)
-        }
-    }
+    let stored = singletons::get(db, CANARY).await?.ok_or(StartError::WrongSecret)?;
+    if opens_canary(keyring, &stored) { Ok(()) } else { Err(StartError::WrongSecret) }
 }
+
+/// Whether these keys are those of the database with this canary.
+pub(crate) fn opens_canary(keyring: &Keyring, stored: &str) -> bool {
+    unhex(stored).is_some_and(|sealed| keyring.decrypt(Place::canary(), &sealed).is_ok())
+}
+
+/// The name under which the installation's own id is recorded.
+pub(crate) const INSTANCE: &str = "instance";
 
 /// The installation's own id, made at the first start; what is stored outside the database carries it.
 async fn instance_id(db: &Db) -> Result<String, DbError> {
-    const NAME: &str = "instance";
+    const NAME: &str = INSTANCE;
     let fresh = Uuid::now_v7().to_string();
     let mut tx = db.begin().await?;
     let first = singletons::claim(&mut tx, NAME, &fresh).await?;
     tx.commit().await?;
     if first { Ok(fresh) } else { Ok(singletons::get(db, NAME).await?.unwrap_or(fresh)) }
-}
-
-fn unhex(text: &str) -> Option<Vec<u8>> {
-    let (pairs, []) = text.as_bytes().as_chunks::<2>() else { return None };
-    pairs.iter().map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
 }

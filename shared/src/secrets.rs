@@ -8,6 +8,9 @@ use chacha20poly1305::{
 use hkdf::Hkdf;
 use secrecy::{ExposeSecret, SecretSlice, SecretString};
 use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use crate::ids::UserId;
 
 /// The shortest `LECTERN_SECRET_KEY` accepted, in bytes.
 pub const MIN_SECRET_BYTES: usize = 32;
@@ -15,6 +18,12 @@ pub const MIN_SECRET_BYTES: usize = 32;
 const FORMAT: u8 = 1;
 const KEY_ID_BYTES: usize = 4;
 const NONCE_BYTES: usize = 24;
+
+/// Bytes of the head of a ciphertext, which says under which key it is: the format and the key's id.
+pub const HEAD_BYTES: usize = 1 + KEY_ID_BYTES;
+
+/// The name, and the text, of a singleton that is kept encrypted so that a wrong key is noticed at the start.
+pub const CANARY: &str = "canary";
 
 /// Why a secret could not be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -34,14 +43,45 @@ pub enum SecretError {
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
     /// The table.
-    pub table: &'a str,
+    pub table: &'static str,
     /// The row's primary key.
-    pub row: &'a uuid::Uuid,
+    pub row: &'a Uuid,
     /// The column.
-    pub column: &'a str,
+    pub column: &'static str,
 }
 
-impl Place<'_> {
+impl<'a> Place<'a> {
+    /// The value of an API token.
+    pub const fn api_token(row: &'a Uuid) -> Self {
+        Self { table: "api_tokens", row, column: "token" }
+    }
+
+    /// What opens a document's source.
+    pub const fn document_authorization(row: &'a Uuid) -> Self {
+        Self { table: "documents", row, column: "authorization" }
+    }
+
+    /// An agent's own key of its provider.
+    pub const fn agent_key(row: &'a Uuid) -> Self {
+        Self { table: "agents", row, column: "llm_key" }
+    }
+
+    /// The secrets of a tool's configuration.
+    pub const fn tool_metadata(row: &'a Uuid) -> Self {
+        Self { table: "tools", row, column: "metadata" }
+    }
+
+    /// An answer that is kept under an `Idempotency-Key`, by its [`idempotency_row`].
+    pub const fn idempotent_answer(row: &'a Uuid) -> Self {
+        Self { table: "idempotency", row, column: "answer" }
+    }
+
+    /// The [canary](CANARY).
+    pub const fn canary() -> Self {
+        const NONE: &Uuid = &Uuid::nil();
+        Self { table: "singletons", row: NONE, column: "value" }
+    }
+
     fn associated_data(&self) -> Vec<u8> {
         let mut data = Vec::with_capacity(self.table.len() + self.column.len() + 18);
         data.extend_from_slice(self.table.as_bytes());
@@ -99,6 +139,24 @@ impl Keyring {
         Ok(Self { current: Key::derive(current)?, previous: previous.map(Key::derive).transpose()? })
     }
 
+    /// Whether ciphertexts of another key than the current one can be read too.
+    pub fn has_previous(&self) -> bool {
+        self.previous.is_some()
+    }
+
+    /// What every ciphertext under the current key begins with.
+    pub fn head(&self) -> [u8; HEAD_BYTES] {
+        let mut head = [FORMAT; HEAD_BYTES];
+        head[1..].copy_from_slice(&self.current.id);
+        head
+    }
+
+    /// What was encrypted for `place` under any configured key, encrypted under the current one.
+    pub fn encrypt_anew(&self, place: Place<'_>, sealed: &[u8]) -> Result<Vec<u8>, SecretError> {
+        let plain = SecretSlice::from(self.decrypt(place, sealed)?);
+        self.encrypt(place, plain.expose_secret())
+    }
+
     /// Encrypts `plain` for `place`: format, key id, nonce, then the sealed text (XChaCha20-Poly1305).
     pub fn encrypt(&self, place: Place<'_>, plain: &[u8]) -> Result<Vec<u8>, SecretError> {
         let nonce: [u8; NONCE_BYTES] = rand::random();
@@ -107,9 +165,8 @@ impl Keyring {
             .cipher
             .encrypt(&XNonce::from(nonce), Payload { msg: plain, aad: &place.associated_data() })
             .map_err(|_| SecretError::Damaged)?;
-        let mut out = Vec::with_capacity(1 + KEY_ID_BYTES + NONCE_BYTES + sealed.len());
-        out.push(FORMAT);
-        out.extend_from_slice(&self.current.id);
+        let mut out = Vec::with_capacity(HEAD_BYTES + NONCE_BYTES + sealed.len());
+        out.extend_from_slice(&self.head());
         out.extend_from_slice(&nonce);
         out.extend_from_slice(&sealed);
         Ok(out)
@@ -136,6 +193,16 @@ impl Keyring {
     pub fn decrypt_text(&self, place: Place<'_>, sealed: &[u8]) -> Result<SecretString, SecretError> {
         let plain = self.decrypt(place, sealed)?;
         String::from_utf8(plain).map(SecretString::from).map_err(|_| SecretError::Damaged)
+    }
+
+    /// The id that everything encrypted under the current key carries in its second to fifth byte.
+    pub fn current_id(&self) -> [u8; KEY_ID_BYTES] {
+        self.current.id
+    }
+
+    /// The id of the previous key, when one is set.
+    pub fn previous_id(&self) -> Option<[u8; KEY_ID_BYTES]> {
+        self.previous.as_ref().map(|key| key.id)
     }
 
     /// The key that signs JSON web tokens.
@@ -180,6 +247,23 @@ pub fn hex(bytes: &[u8]) -> String {
     })
 }
 
+/// Bytes from their hexadecimal digits, if it is that.
+pub fn unhex(text: &str) -> Option<Vec<u8>> {
+    let (pairs, []) = text.as_bytes().as_chunks::<2>() else { return None };
+    let byte = |pair: &[u8; 2]| {
+        // A sign would be taken for a digit.
+        let digits =
+            std::str::from_utf8(pair).ok().filter(|pair| pair.bytes().all(|b| b.is_ascii_hexdigit()))?;
+        u8::from_str_radix(digits, 16).ok()
+    };
+    pairs.iter().map(byte).collect()
+}
+
+/// What names the row of a kept answer in its ciphertext, so that it cannot be moved to another user or key.
+pub fn idempotency_row(user: UserId, key: &str) -> Uuid {
+    Uuid::new_v5(user.as_uuid(), key.as_bytes())
+}
+
 /// A secret as it may be shown: its first three and last four characters, or dots alone when it is short.
 pub fn mask(secret: &str) -> String {
     let count = secret.chars().count();
@@ -193,15 +277,13 @@ pub fn mask(secret: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use uuid::Uuid;
-
     use super::*;
 
     fn secret(text: &str) -> SecretString {
         SecretString::from(text.repeat(8))
     }
 
-    fn place<'a>(row: &'a Uuid, column: &'a str) -> Place<'a> {
+    fn place<'a>(row: &'a Uuid, column: &'static str) -> Place<'a> {
         Place { table: "things", row, column }
     }
 
@@ -231,6 +313,30 @@ mod tests {
         let later = Keyring::new(&secret("other"), None).unwrap();
         assert_eq!(later.decrypt(place(&row, "token"), &old), Err(SecretError::UnknownKey));
         assert_eq!(rotated.jwt_keys().count(), 2);
+    }
+
+    #[test]
+    fn what_is_encrypted_anew_needs_the_old_key_no_more() {
+        let row = Uuid::now_v7();
+        let old = Keyring::new(&secret("first"), None).unwrap();
+        let both = Keyring::new(&secret("other"), Some(&secret("first"))).unwrap();
+        let later = Keyring::new(&secret("other"), None).unwrap();
+        let sealed = old.encrypt(place(&row, "token"), b"hello").unwrap();
+        assert!(sealed.starts_with(&old.head()) && !sealed.starts_with(&both.head()));
+        let anew = both.encrypt_anew(place(&row, "token"), &sealed).unwrap();
+        assert!(anew.starts_with(&both.head()));
+        assert_eq!(later.decrypt(place(&row, "token"), &anew).unwrap(), b"hello");
+        assert_eq!(both.encrypt_anew(place(&row, "other"), &sealed), Err(SecretError::Damaged));
+        assert_eq!(later.encrypt_anew(place(&row, "token"), &sealed), Err(SecretError::UnknownKey));
+        assert!(both.has_previous() && !later.has_previous());
+    }
+
+    #[test]
+    fn digits_are_read_back_as_bytes() {
+        assert_eq!(unhex(&hex(b"\x00\x7f\xff")).unwrap(), b"\x00\x7f\xff");
+        for text in ["0", "0g", "é", "+1"] {
+            assert_eq!(unhex(text), None, "{text}");
+        }
     }
 
     #[test]

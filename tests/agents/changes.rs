@@ -129,7 +129,7 @@ async fn a_model_is_replaced_whole_and_checked_as_a_new_one(mode: Mode) {
 }
 
 /// The key that the model was sent, when it was asked last.
-async fn key_sent(ada: &Client, model: &Model, agent: &Value) -> Option<String> {
+pub async fn key_sent(ada: &Client, model: &Model, agent: &Value) -> Option<String> {
     model.reply(Reply::text("Well."));
     let (status, answer) = ada.predict(id(agent), "Anything?").await;
     assert_eq!(status, StatusCode::OK, "{answer:#}");

@@ -16,7 +16,7 @@ const BOUNDARY: &str = "----the-parts-of-a-form";
 /// that name, see [`Things`].
 pub struct Row {
     pub method: Method,
-    /// The path below `/api/v1`, or that of a question about the service, and the query.
+    /// The path below `/api/v1`, or that of a question about the service or of the operator, and the query.
     pub target: &'static str,
     pub body: Body,
 }
@@ -137,6 +137,20 @@ pub fn rows() -> Vec<Row> {
         row("GET /traces?agentId=<agent>", None),
         row("GET /traces/<trace>", None),
         row("POST /traces/<trace>/replay", Json(json!({}))),
+        // What the operator does
+        row("GET /admin/jobs", None),
+        row("GET /admin/jobs?state=dead&user=<email>&code=not_found&limit=20", None),
+        row("GET /admin/jobs/<job>", None),
+        row("POST /admin/jobs/<job>/discard", None),
+        row("POST /admin/jobs/<job>/retry", None),
+        row(
+            "POST /admin/jobs/retry",
+            Json(json!({ "state": "dead", "user": "<email>", "code": "not_found" })),
+        ),
+        row(
+            "POST /admin/jobs/discard",
+            Json(json!({ "state": "dead", "user": "<email>", "code": "not_found" })),
+        ),
         // What ends things
         row("DELETE /agents/<agent>/sessions/<session>", None),
         row("DELETE /agent-documents/<agent-document>", None),
@@ -188,7 +202,12 @@ impl Row {
     /// The path and the query, with the ids of these things.
     pub fn target_with(&self, things: &Things) -> String {
         let target = things.fill(self.target);
-        if self.is_outside() { target } else { format!("/api/v1{target}") }
+        if self.is_outside() || self.is_for_admins() { target } else { format!("/api/v1{target}") }
+    }
+
+    /// Whether only admins may make the request.
+    pub fn is_for_admins(&self) -> bool {
+        self.target.starts_with("/admin/")
     }
 
     /// The JSON body with the ids of these things, if it has one.
@@ -224,13 +243,14 @@ fn form(parts: &[(&str, &str)]) -> String {
 
 /// What has an id. A `helper` is an agent that nothing is linked to but what an `AGENT` tool of the other asks; an `upload` is
 /// a document with a stored file.
-pub const NOUNS: [&str; 12] = [
+pub const NOUNS: [&str; 13] = [
     "agent",
     "agent-document",
     "agent-tool",
     "api-token",
     "document",
     "helper",
+    "job",
     "prompt",
     "second-tag",
     "tag",
@@ -272,6 +292,7 @@ impl Things {
             ("agent", agent),
             ("helper", helper),
             ("document", document),
+            ("job", job_of(owner, &upload).await),
             ("upload", upload),
             ("tool", tool),
             // By a name that is the user's choice, so that another's is no secret.
@@ -309,6 +330,16 @@ impl Things {
             Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
         }
     }
+}
+
+/// The id of a document's job, which admins alone can know; anything, for the others.
+async fn job_of(owner: &Client, document: &str) -> String {
+    if owner.user()["isAdmin"] != true {
+        return Uuid::now_v7().to_string();
+    }
+    let path = format!("/admin/jobs?document={document}");
+    let jobs = owner.request_anywhere(Method::GET, &path);
+    id(&data(envelope(send(jobs).await).await)[0]).to_owned()
 }
 
 /// Uploads a text and waits until it is ingested.

@@ -35,6 +35,11 @@ async fn another_users_ids_are_unknown_wherever_they_stand(mode: Mode) {
                 let request = row.request(&grace, things).header(header, &credential);
                 envelope(send(request).await).await
             };
+            if row.is_for_admins() {
+                let (status, refusal) = ask(&hers).await;
+                assert_eq!(status, StatusCode::FORBIDDEN, "{name} by somebody who is no admin: {refusal:#}");
+                continue;
+            }
             for noun in row.nouns() {
                 let (status, refusal) = ask(&own.with(noun, hers.id(noun))).await;
                 let about = format!("{name} with the {noun} of another user, by {header}: {refusal:#}");
@@ -90,7 +95,9 @@ fn ways(operation: &Operation, sign_in: &str, api_token: &str) -> Vec<(&'static 
 /// Everything that a user can see, by the request that shows it.
 async fn everything(user: &Client, things: &Things) -> BTreeMap<String, Value> {
     let mut all = BTreeMap::new();
-    let shows = |row: &Row| row.method == Method::GET && !row.is_outside();
+    let is_admin = user.user()["isAdmin"] == true;
+    let shows =
+        |row: &Row| row.method == Method::GET && !row.is_outside() && (is_admin || !row.is_for_admins());
     for row in rows().into_iter().filter(shows) {
         let request = row.request(user, things).bearer_auth(user.token());
         let (status, _, mut answer) = answer(request).await;

@@ -78,7 +78,12 @@ impl Client {
 
     /// A request to a path below `/api/v1`, with the bearer token if there is one: for what the methods below do not do.
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        let request = self.request_outside(method, &format!("/api/v1{path}"));
+        self.request_anywhere(method, &format!("/api/v1{path}"))
+    }
+
+    /// A request to any path of the service, with the bearer token if there is one.
+    pub fn request_anywhere(&self, method: Method, path: &str) -> RequestBuilder {
+        let request = self.request_outside(method, path);
         match &self.token {
             Some(token) => request.header(AUTHORIZATION, format!("Bearer {token}")),
             None => request,

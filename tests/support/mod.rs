@@ -6,6 +6,7 @@
 
 pub mod client;
 pub mod collector;
+pub mod command;
 pub mod db;
 pub mod embeddings;
 pub mod forge;

@@ -205,11 +205,7 @@ impl Sweeper {
 
 /// Takes the jobs whose lease ran out before `before` from their workers.
 pub(crate) async fn release_all(runtime: &Runtime, before: Timestamp) -> Result<(), DbError> {
-    let error = IngestionError {
-        code: "interrupted".to_owned(),
-        message: "The worker that was ingesting this document stopped before it was done.".to_owned(),
-        retryable: true,
-    };
+    let error = IngestionError::interrupted();
     let mut tx = runtime.db.begin().await?;
     let expired = db::jobs::expire_leases(&mut tx, before, runtime.jobs.now(), &error).await?;
     tx.commit().await?;

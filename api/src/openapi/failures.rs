@@ -79,6 +79,8 @@ shared! {
         "The body cannot be read.";
     UNAUTHORIZED = "401" "Unauthorized" "unauthorized" "The credentials are not valid, or not valid any more. Sign in again.":
         "There are no valid credentials.";
+    FORBIDDEN = "403" "Forbidden" "forbidden" "This is for admins. Your account is none.":
+        "The account is no admin's.";
     NOT_FOUND = "404" "NotFound" "not_found" "There is no such agent.":
         "An id in the request is not known, or is somebody else's.";
     TOO_SLOW = "408" "TooSlow" "timeout" "The body came too slowly.":

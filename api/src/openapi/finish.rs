@@ -16,8 +16,10 @@ use super::failures::{self, Shared};
 /// The schemas of the components, by name.
 type Schemas = BTreeMap<String, RefOr<Schema>>;
 
-/// What is outside of this is neither limited nor needs the stores.
+/// What is outside of this and of [`ADMIN`] is neither limited nor needs the stores.
 const VERSION: &str = "/api/v1/";
+/// What is for admins only.
+const ADMIN: &str = "/admin/";
 
 /// Adds to each operation what all of its kind have.
 pub(crate) fn finish(document: &mut OpenApi) {
@@ -59,21 +61,23 @@ fn finish_operation(path: &str, operation: &mut Operation, schemas: &Schemas) {
     let query = || parameters(operation).filter(|parameter| parameter.parameter_in == ParameterIn::Query);
     let has_query = query().next().is_some();
     let query_has_ids = query().any(|parameter| is_id(&parameter.name));
-    let in_version = path.starts_with(VERSION);
+    let for_admins = path.starts_with(ADMIN);
+    let limited = for_admins || path.starts_with(VERSION);
     let has_body = body.is_some();
     let idempotent = parameters(operation).any(|parameter| parameter.name == IDEMPOTENCY_KEY);
-    let can_give: [(bool, Shared); 11] = [
+    let can_give: [(bool, Shared); 12] = [
         (has_body, failures::MALFORMED),
         (!public, failures::UNAUTHORIZED),
+        (for_admins, failures::FORBIDDEN),
         (path.contains('{') || query_has_ids || body_has_ids, failures::NOT_FOUND),
         (has_body, failures::TOO_SLOW),
         (idempotent, failures::CONFLICT),
         (has_body, failures::TOO_LARGE),
         (has_body, failures::UNSUPPORTED),
         (has_body || has_query, failures::INVALID),
-        (in_version, failures::TOO_MANY),
+        (limited, failures::TOO_MANY),
         (true, failures::INTERNAL),
-        (in_version, failures::UNAVAILABLE),
+        (limited, failures::UNAVAILABLE),
     ];
     let responses = &mut operation.responses.responses;
     for (_, failure) in can_give.into_iter().filter(|(can, _)| *can) {

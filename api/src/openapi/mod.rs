@@ -36,7 +36,7 @@ const AUTORIZATION: &str = "autorization";
 const API_TOKEN: &str = "apiToken";
 
 /// The groups of operations, in the order of the pages.
-const TAGS: [(&str, &str); 13] = [
+const TAGS: [(&str, &str); 14] = [
     ("Accounts", "Signing up, in and out, and the caller's own account."),
     ("API tokens", "Credentials for programs: they call agents, and do not expire until they are deleted."),
     ("Documents", "The sources that agents answer from, and their ingestion."),
@@ -49,6 +49,7 @@ const TAGS: [(&str, &str); 13] = [
     ("Search", "Finding passages of documents."),
     ("Predict", "Asking an agent."),
     ("Traces", "How answers came about."),
+    ("Operation", "What the operator sees and does, for accounts that are admins."),
     ("Service", "Whether the service lives and can do its work. No credentials are needed."),
 ];
 

@@ -1,5 +1,6 @@
 //! The endpoints, one file a noun: its router, bodies and handlers. A handler extracts, calls, responds.
 
+pub(crate) mod admin;
 mod agent_documents;
 mod agent_tools;
 mod agents;

@@ -3,7 +3,7 @@
 use std::{
     io,
     path::{Path, PathBuf},
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use bytes::Bytes;
@@ -14,8 +14,8 @@ use tokio::{
     runtime::Handle,
 };
 
-use super::{BlobError, BlobReader, MARKER, Meter, read_marker};
-use crate::ids::DocumentId;
+use super::{BlobError, BlobReader, LISTED, Listed, MARKER, Meter, read_marker};
+use crate::{clock::Timestamp, ids::DocumentId};
 
 /// Where files are until they are whole.
 const INCOMING: &str = "incoming";
@@ -28,7 +28,11 @@ pub(super) struct Folder {
 impl Folder {
     pub(super) async fn open(root: &Path) -> Result<Self, BlobError> {
         fs::create_dir_all(root.join(INCOMING)).await?;
-        Ok(Self { root: root.to_owned() })
+        Ok(Self::at(root))
+    }
+
+    pub(super) fn at(root: &Path) -> Self {
+        Self { root: root.to_owned() }
     }
 
     pub(super) fn place(&self) -> String {
@@ -107,6 +111,58 @@ impl Folder {
         }
     }
 
+    pub(super) async fn size(&self, document: DocumentId, name: &str) -> Result<Option<u64>, BlobError> {
+        match fs::metadata(self.folder(document).join(name)).await {
+            Ok(there) => Ok(there.is_file().then_some(there.len())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    pub(super) async fn remove(&self, document: DocumentId, name: &str) -> Result<(), BlobError> {
+        let folder = self.folder(document);
+        match fs::remove_file(folder.join(name)).await {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
+            Ok(()) | Err(_) => {}
+        }
+        // It stays while there are others.
+        let _ = fs::remove_dir(&folder).await;
+        Ok(())
+    }
+
+    pub(super) async fn list<E: From<BlobError>>(
+        &self,
+        mut visit: impl AsyncFnMut(Vec<Listed>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut found = Vec::new();
+        let mut shards = entries(&self.root).await?;
+        while let Some((_, shard)) = next(&mut shards).await? {
+            let mut folders = entries(&shard).await?;
+            while let Some((id, folder)) = next(&mut folders).await? {
+                let Ok(document) = id.parse::<DocumentId>() else { continue };
+                let mut files = entries(&folder).await?;
+                while let Some((name, path)) = next(&mut files).await? {
+                    // It may have been removed since it was listed.
+                    let Ok(there) = fs::metadata(&path).await else { continue };
+                    if !there.is_file() {
+                        continue;
+                    }
+                    let modified = there.modified().ok().map_or(0, micros);
+                    found.push(Listed {
+                        key: format!("{document}/{name}"),
+                        document,
+                        bytes: there.len(),
+                        modified: Timestamp::from_micros(modified),
+                    });
+                    if found.len() == LISTED {
+                        visit(std::mem::take(&mut found)).await?;
+                    }
+                }
+            }
+        }
+        if found.is_empty() { Ok(()) } else { visit(found).await }
+    }
+
     pub(super) async fn remove_document(&self, document: DocumentId) -> Result<(), BlobError> {
         match fs::remove_dir_all(self.folder(document)).await {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),
@@ -132,6 +188,29 @@ impl Folder {
         let (_, shard) = id.split_at(id.len() - 2);
         self.root.join(shard).join(&id)
     }
+}
+
+/// What is in a folder; nothing when it is none, or gone by now.
+async fn entries(folder: &Path) -> Result<Option<fs::ReadDir>, BlobError> {
+    match fs::read_dir(folder).await {
+        Ok(entries) => Ok(Some(entries)),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn next(entries: &mut Option<fs::ReadDir>) -> Result<Option<(String, PathBuf)>, BlobError> {
+    let Some(entries) = entries else { return Ok(None) };
+    let entry = entries.next_entry().await?;
+    Ok(entry.map(|entry| (entry.file_name().to_string_lossy().into_owned(), entry.path())))
+}
+
+/// Microseconds since 1970.
+fn micros(time: SystemTime) -> i64 {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
 }
 
 async fn forget(entry: &fs::DirEntry, older_than: Duration) -> io::Result<()> {

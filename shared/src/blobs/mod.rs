@@ -15,7 +15,7 @@ mod s3;
 mod tests;
 mod upload;
 
-use std::{fmt, io, sync::Arc, time::Duration};
+use std::{fmt, io, path::Path, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures::Stream;
@@ -24,11 +24,13 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 pub use self::location::{BlobLocation, S3Location};
 use self::{folder::Folder, s3::Bucket};
-use crate::ids::DocumentId;
+use crate::{clock::Timestamp, ids::DocumentId};
 
 /// What a store is marked with, and how many bytes of it are read: a marker is an id, whatever else is there.
 const MARKER: &str = "instance";
 const MARKER_BYTES: u64 = 1024;
+/// The most blobs that a listing shows at once.
+pub const LISTED: usize = 500;
 
 /// Why a blob could not be kept or read. None carries a key, a signature or an address with a query.
 #[derive(Debug, thiserror::Error)]
@@ -69,6 +71,19 @@ pub struct Stored {
     pub sha256: [u8; 32],
 }
 
+/// A blob that a listing found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// Where it is.
+    pub key: String,
+    /// The document whose it is.
+    pub document: DocumentId,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// When it was stored, by the clock of the place.
+    pub modified: Timestamp,
+}
+
 /// The bytes of a blob, as they come. An error in the middle never looks like the end.
 pub type BlobReader = Box<dyn AsyncRead + Send + Unpin>;
 
@@ -96,6 +111,11 @@ impl Blobs {
             BlobLocation::S3(s3) => Store::S3(Arc::new(Bucket::open(s3, &s3::Patience::default())?)),
         };
         Ok(Self { store })
+    }
+
+    /// A folder that is only read, such as a copy: nothing is made in it.
+    pub fn peruse(folder: &Path) -> Self {
+        Self { store: Store::Folder(Arc::new(Folder::at(folder))) }
     }
 
     /// What kind of store it is: `folder` or `s3`.
@@ -154,16 +174,73 @@ impl Blobs {
         limit: u64,
     ) -> Result<Stored, BlobError> {
         let name = uuid::Uuid::now_v7().simple().to_string();
+        self.put_at(document, &name, body, limit).await
+    }
+
+    /// Stores a stream of bytes under a key that another store gave out, as [`Blobs::put`] does. What was there is replaced.
+    ///
+    /// # Errors
+    /// As [`Blobs::put`]; [`BlobError::NotFound`] when `key` is no key.
+    pub async fn put_as<E: Into<io::Error>>(
+        &self,
+        key: &str,
+        body: impl Stream<Item = Result<Bytes, E>> + Unpin,
+        limit: u64,
+    ) -> Result<Stored, BlobError> {
+        let (document, name) = parse_key(key).ok_or(BlobError::NotFound)?;
+        self.put_at(document, name, body, limit).await
+    }
+
+    async fn put_at<E: Into<io::Error>>(
+        &self,
+        document: DocumentId,
+        name: &str,
+        body: impl Stream<Item = Result<Bytes, E>> + Unpin,
+        limit: u64,
+    ) -> Result<Stored, BlobError> {
         let mut meter = Meter { bytes: 0, hash: Sha256::new(), limit };
         match &self.store {
-            Store::Folder(folder) => folder.put(document, &name, body, &mut meter).await?,
-            Store::S3(bucket) => bucket.put(document, &name, body, &mut meter).await?,
+            Store::Folder(folder) => folder.put(document, name, body, &mut meter).await?,
+            Store::S3(bucket) => bucket.put(document, name, body, &mut meter).await?,
         }
         Ok(Stored {
             key: format!("{document}/{name}"),
             bytes: meter.bytes,
             sha256: meter.hash.finalize().into(),
         })
+    }
+
+    /// The size of a blob in bytes; none when there is no such blob.
+    pub async fn size(&self, key: &str) -> Result<Option<u64>, BlobError> {
+        let Some((document, name)) = parse_key(key) else { return Ok(None) };
+        match &self.store {
+            Store::Folder(folder) => folder.size(document, name).await,
+            Store::S3(bucket) => bucket.size(document, name).await,
+        }
+    }
+
+    /// Goes through all blobs, in no order, and shows them to `visit` some at a time ([`LISTED`] at most). What is stored or removed
+    /// meanwhile may be among them or not.
+    ///
+    /// # Errors
+    /// Those of the store, and what `visit` fails with.
+    pub async fn list<E: From<BlobError>>(
+        &self,
+        visit: impl AsyncFnMut(Vec<Listed>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        match &self.store {
+            Store::Folder(folder) => folder.list(visit).await,
+            Store::S3(bucket) => bucket.list(visit).await,
+        }
+    }
+
+    /// Removes one blob; that there is none is fine.
+    pub async fn remove(&self, key: &str) -> Result<(), BlobError> {
+        let Some((document, name)) = parse_key(key) else { return Ok(()) };
+        match &self.store {
+            Store::Folder(folder) => folder.remove(document, name).await,
+            Store::S3(bucket) => bucket.remove(document, name).await,
+        }
     }
 
     /// Opens a blob for reading.

@@ -17,8 +17,8 @@ use secrecy::ExposeSecret;
 use tokio_util::io::StreamReader;
 use url::Url;
 
-use super::{BlobError, BlobReader, MARKER, Meter, S3Location, read_marker, upload::Upload};
-use crate::{egress, ids::DocumentId};
+use super::{BlobError, BlobReader, LISTED, Listed, MARKER, Meter, S3Location, read_marker, upload::Upload};
+use crate::{clock::Timestamp, egress, ids::DocumentId};
 
 /// How long the store may take.
 #[derive(Clone, Debug)]
@@ -158,6 +158,47 @@ impl Bucket {
 
     pub(super) async fn get(&self, document: DocumentId, name: &str) -> Result<BlobReader, BlobError> {
         self.open_object(&self.folder(document).join(name)).await
+    }
+
+    pub(super) async fn size(&self, document: DocumentId, name: &str) -> Result<Option<u64>, BlobError> {
+        let head = self.store.head(&self.folder(document).join(name)).await;
+        match head.map_err(|error| self.error(&error)) {
+            Ok(object) => Ok(Some(object.size)),
+            Err(BlobError::NotFound) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(super) async fn remove(&self, document: DocumentId, name: &str) -> Result<(), BlobError> {
+        let removed = self.store.delete(&self.folder(document).join(name)).await;
+        match removed.map_err(|error| self.error(&error)) {
+            Ok(()) | Err(BlobError::NotFound) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(super) async fn list<E: From<BlobError>>(
+        &self,
+        mut visit: impl AsyncFnMut(Vec<Listed>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let folder = self.prefix.clone().join("documents");
+        let mut objects = self.store.list(Some(&folder));
+        let mut found = Vec::new();
+        while let Some(object) = objects.try_next().await.map_err(|error| self.error(&error))? {
+            let mut parts = object.location.parts().skip(folder.parts().count());
+            let (Some(id), Some(name), None) = (parts.next(), parts.next(), parts.next()) else { continue };
+            let Ok(document) = id.as_ref().parse::<DocumentId>() else { continue };
+            found.push(Listed {
+                key: format!("{document}/{}", name.as_ref()),
+                document,
+                bytes: object.size,
+                modified: Timestamp::from_micros(object.last_modified.timestamp_micros()),
+            });
+            if found.len() == LISTED {
+                visit(std::mem::take(&mut found)).await?;
+            }
+        }
+        if found.is_empty() { Ok(()) } else { visit(found).await }
     }
 
     pub(super) async fn remove_document(&self, document: DocumentId) -> Result<(), BlobError> {

@@ -127,6 +127,7 @@ pub const SETTINGS: &[Setting] = settings! {
     "LECTERN_VIDEO_PROXY", "none", "`http://…` or `https://…` proxy for requests to the video site, as `http://user:password@host:port` when it asks for a password", secret;
     "LECTERN_MAX_BODY", "2MiB", "largest JSON body";
     "LECTERN_MAX_SOURCE", "100MiB", "largest source fetched";
+    "LECTERN_MAX_UPLOADS", "32", "files that an API takes at once, at most half of them of one user; further uploads wait 20 s for their turn, then get a 503";
     "LECTERN_MAX_PAGES", "5000", "pages ingested of one document, at most";
     "LECTERN_MAX_CHARACTERS", "20000000", "characters ingested of one document, at most";
     "LECTERN_FETCH_TIMEOUT", "2m", "time to fetch one source";
@@ -158,6 +159,8 @@ pub struct Limits {
     pub body_bytes: u64,
     /// Largest fetched source, in bytes.
     pub source_bytes: u64,
+    /// Uploads that go on at once in a process.
+    pub uploads: usize,
     /// Most pages of a document.
     pub pages: u32,
     /// Most characters of a document.
@@ -345,6 +348,7 @@ impl Settings {
             limits: Limits {
                 body_bytes: source.parse("LECTERN_MAX_BODY", "2MiB", size)?,
                 source_bytes: source.parse("LECTERN_MAX_SOURCE", "100MiB", size)?,
+                uploads: source.parse("LECTERN_MAX_UPLOADS", "32", number(1, 4_000))?,
                 pages: source.parse("LECTERN_MAX_PAGES", "5000", number(1, 1_000_000))?,
                 characters: source.parse("LECTERN_MAX_CHARACTERS", "20000000", number(1, u64::MAX))?,
                 fetch_timeout: source.parse(

@@ -1,5 +1,7 @@
 //! Accounts and API tokens.
 
+use std::fmt;
+
 use crate::{
     clock::Timestamp,
     db::{Db, Result, Tx, documents, execute, on},
@@ -8,7 +10,6 @@ use crate::{
 };
 
 /// A new account's row.
-#[derive(Debug)]
 pub struct NewUser<'a> {
     /// Its id.
     pub id: UserId,
@@ -22,6 +23,13 @@ pub struct NewUser<'a> {
     pub password_hash: &'a str,
     /// May use the operator's endpoints.
     pub is_admin: bool,
+}
+
+/// Without the password's hash.
+impl fmt::Debug for NewUser<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NewUser").field("id", &self.id).finish_non_exhaustive()
+    }
 }
 
 /// Adds an account. [`DbError::Duplicate`](crate::db::DbError::Duplicate) when the e-mail is taken.
@@ -45,13 +53,20 @@ pub async fn insert(tx: &mut Tx, user: &NewUser<'_>, now: Timestamp) -> Result<U
 }
 
 /// An active account and its password's hash.
-#[derive(Debug, sqlx::FromRow)]
+#[derive(sqlx::FromRow)]
 pub struct Credentials {
     /// The account.
     #[sqlx(flatten)]
     pub user: User,
     /// The password's hash, in PHC form.
     pub password_hash: String,
+}
+
+/// Without the password's hash.
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Credentials").field("user", &self.user).finish_non_exhaustive()
+    }
 }
 
 /// The active account with this folded e-mail.
@@ -87,7 +102,8 @@ pub async fn update(
         "UPDATE users SET name = COALESCE($2, name),
                           password_hash = COALESCE($3, password_hash),
                           token_version = token_version + CASE WHEN $3 IS NULL THEN 0 ELSE 1 END,
-                          updated_at = $4
+                          updated_at = CASE WHEN $3 IS NULL AND COALESCE($2, name) = name THEN updated_at
+                                            ELSE $4 END
          WHERE id = $1 AND deleted_at IS NULL RETURNING *"
     )
     .bind(id)
@@ -95,6 +111,16 @@ pub async fn update(
     .bind(password_hash)
     .bind(now)
     .fetch_optional(c))?)
+}
+
+/// Makes an account one that may use the operator's endpoints, or takes that away; none when there is no such account.
+pub async fn set_admin(tx: &mut Tx, id: UserId, is_admin: bool) -> Result<Option<User>> {
+    Ok(on!(tx, |c| {
+        sqlx::query_as("UPDATE users SET is_admin = $2 WHERE id = $1 AND deleted_at IS NULL RETURNING *")
+            .bind(id)
+            .bind(is_admin)
+            .fetch_optional(c)
+    })?)
 }
 
 /// Deletes an account and everything that it owns. The row stays, empty of what tells who it was, until nothing points to

@@ -1,6 +1,10 @@
 //! Opening the store.
 
-use std::{path::PathBuf, str::FromStr, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    str::FromStr,
+    time::Duration,
+};
 
 use secrecy::{ExposeSecret, SecretString};
 use sqlx::{
@@ -27,15 +31,46 @@ const BUSY: Duration = Duration::from_secs(10);
 const POSTGRES_CONNECTIONS: u32 = 20;
 const SQLITE_READERS: u32 = 8;
 
+/// How long one statement may take in the service, and of a command that looks through everything.
+const SERVICE_STATEMENT: &str = "60s";
+const COMMAND_STATEMENT: &str = "15min";
+
 /// Opens the store. Nothing is migrated.
 pub async fn connect(location: &Location) -> Result<Db> {
+    open(location, true, SERVICE_STATEMENT).await
+}
+
+/// Opens the store that is there already, for a command of the operator's that may ask long questions. Nothing is made and
+/// nothing is migrated.
+pub async fn attend(location: &Location) -> Result<Db> {
+    open(location, false, COMMAND_STATEMENT).await
+}
+
+/// Opens a SQLite file that nobody writes to, such as a copy, and leaves it as it is: nothing can be written through this, and no
+/// file appears beside it.
+pub async fn peruse(path: &Path) -> Result<Db> {
+    let options = SqliteConnectOptions::new()
+        .filename(path)
+        .read_only(true)
+        .immutable(true)
+        .pragma("temp_store", "MEMORY")
+        .disable_statement_logging();
+    let readers = SqlitePoolOptions::new().max_connections(2).acquire_timeout(ACQUIRE).connect_with(options);
+    let readers = readers.await?;
+    Ok(Db::Sqlite { writer: readers.clone(), readers })
+}
+
+async fn open(location: &Location, make: bool, statement_timeout: &str) -> Result<Db> {
     match location {
         Location::Postgres(url) => {
             let options = PgConnectOptions::from_str(url.expose_secret())
                 .map_err(|_| DbError::Unreadable("DATABASE_URL is not a PostgreSQL URL".to_owned()))?
                 .application_name("lectern")
                 // A statement or a transaction that hangs gives its locks back.
-                .options([("statement_timeout", "60s"), ("idle_in_transaction_session_timeout", "60s")])
+                .options([
+                    ("statement_timeout", statement_timeout),
+                    ("idle_in_transaction_session_timeout", "60s"),
+                ])
                 .disable_statement_logging();
             let pool = PgPoolOptions::new()
                 .max_connections(POSTGRES_CONNECTIONS)
@@ -47,7 +82,7 @@ pub async fn connect(location: &Location) -> Result<Db> {
         Location::Sqlite(path) => {
             let options = SqliteConnectOptions::new()
                 .filename(path)
-                .create_if_missing(true)
+                .create_if_missing(make)
                 .journal_mode(SqliteJournalMode::Wal)
                 // A document that was accepted is still there after a power cut.
                 .synchronous(SqliteSynchronous::Full)

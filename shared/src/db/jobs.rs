@@ -18,7 +18,7 @@ use crate::{
 
 /// How far apart one user's queued jobs stand in the order of claims, so that one user's thousands do not keep another's
 /// one waiting.
-const FAIR_STEP: Duration = Duration::from_secs(1);
+pub(super) const FAIR_STEP: Duration = Duration::from_secs(1);
 
 /// Queues a user's document: a new job, or its old one again. A job that is running goes on, and is queued again when it
 /// ends, because the document's revision has risen. None when there is no such document.

@@ -33,16 +33,52 @@ pub enum MigrationError {
     DanglingRows(usize),
 }
 
+/// How a database's schema stands to this program's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// There is none: the database is empty.
+    Empty,
+    /// It is this program's.
+    Current,
+    /// It is of this earlier version.
+    Older(i64),
+    /// It is of this later version.
+    Newer(i64),
+    /// This step was applied in another form than this program has, or not to its end.
+    Altered(i64),
+}
+
+/// The version of the schema that this program works with.
+pub fn version() -> i64 {
+    STEPS.last().map_or(0, |step| step.version)
+}
+
+/// How the schema stands to this program's.
+pub async fn standing(db: &Db) -> super::Result<Standing> {
+    if !has_history(db).await? {
+        return Ok(Standing::Empty);
+    }
+    let applied: Vec<(i64, bool, Vec<u8>)> = on!(db, |c| sqlx::query_as(
+        "SELECT version, success, checksum FROM _sqlx_migrations ORDER BY version"
+    )
+    .fetch_all(c))?;
+    for (version, success, checksum) in &applied {
+        let ours = migrations().into_iter().find(|step| step.version == *version);
+        if !success || ours.is_some_and(|step| *step.checksum != **checksum) {
+            return Ok(Standing::Altered(*version));
+        }
+    }
+    Ok(match applied.last() {
+        None => Standing::Empty,
+        Some((applied, ..)) if *applied < version() => Standing::Older(*applied),
+        Some((applied, ..)) if *applied > version() => Standing::Newer(*applied),
+        Some(_) => Standing::Current,
+    })
+}
+
 /// Whether the schema is the one that this program works with. An empty database has none.
 pub async fn is_current(db: &Db) -> super::Result<bool> {
-    let table = match db {
-        Db::Postgres(_) => {
-            "SELECT CAST(COUNT(*) AS BIGINT) FROM pg_tables WHERE tablename = '_sqlx_migrations'"
-        }
-        Db::Sqlite { .. } => "SELECT COUNT(*) FROM sqlite_master WHERE name = '_sqlx_migrations'",
-    };
-    let tables: i64 = on!(db, |c| sqlx::query_scalar(table).fetch_one(c))?;
-    if tables == 0 {
+    if !has_history(db).await? {
         return Ok(false);
     }
     let version: Option<i64> =
@@ -50,22 +86,34 @@ pub async fn is_current(db: &Db) -> super::Result<bool> {
     Ok(version == STEPS.last().map(|step| step.version))
 }
 
+async fn has_history(db: &Db) -> super::Result<bool> {
+    let table = match db {
+        Db::Postgres(_) => {
+            "SELECT CAST(COUNT(*) AS BIGINT) FROM pg_tables WHERE tablename = '_sqlx_migrations'"
+        }
+        Db::Sqlite { .. } => "SELECT COUNT(*) FROM sqlite_master WHERE name = '_sqlx_migrations'",
+    };
+    let tables: i64 = on!(db, |c| sqlx::query_scalar(table).fetch_one(c))?;
+    Ok(tables > 0)
+}
+
+fn migrations() -> Vec<Migration> {
+    let migration = |step: &Step| {
+        Migration::new(
+            step.version,
+            Cow::Borrowed(step.description),
+            MigrationType::Simple,
+            step.sql.into_sql_str(),
+            false,
+        )
+    };
+    STEPS.iter().map(migration).collect()
+}
+
 /// Brings the schema up to date. On PostgreSQL several processes may call this at once, and one does the work; a SQLite file
 /// has one process, which the lock on the data directory ensures.
 pub async fn run(db: &Db) -> Result<(), MigrationError> {
-    let steps = STEPS
-        .iter()
-        .map(|step| {
-            Migration::new(
-                step.version,
-                Cow::Borrowed(step.description),
-                MigrationType::Simple,
-                step.sql.into_sql_str(),
-                false,
-            )
-        })
-        .collect();
-    let migrator = Migrator::with_migrations(steps);
+    let migrator = Migrator::with_migrations(migrations());
     match db {
         Db::Postgres(pool) => {
             let mut connection = pool.acquire().await.map_err(DbError::from)?;

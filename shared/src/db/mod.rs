@@ -7,8 +7,10 @@
 pub mod accounts;
 pub mod agents;
 pub mod cached_answers;
+pub mod checkup;
 pub mod chunks;
 mod connect;
+pub mod copy;
 pub mod documents;
 pub mod generations;
 pub mod idempotency;
@@ -17,7 +19,9 @@ pub mod jobs;
 mod json;
 pub mod memory;
 pub mod migrate;
+pub mod operator_jobs;
 pub mod prompts;
+pub mod sealed;
 pub mod singletons;
 pub mod tags;
 #[cfg(test)]
@@ -30,7 +34,7 @@ pub mod vectors;
 
 use sqlx::{PgConnection, PgPool, PgTransaction, SqliteConnection, SqlitePool, SqliteTransaction};
 
-pub use connect::{Location, connect};
+pub use connect::{Location, attend, connect, peruse};
 pub use json::Json;
 
 use crate::clock::Timestamp;

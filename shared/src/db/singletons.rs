@@ -39,6 +39,18 @@ pub async fn set(tx: &mut Tx, name: &str, value: &str) -> Result<()> {
     Ok(())
 }
 
+/// Stores `value` under `name` if `old` is there; false when it is not, and nothing is changed.
+pub async fn replace(tx: &mut Tx, name: &str, old: &str, value: &str) -> Result<bool> {
+    let rows = execute!(
+        tx,
+        sqlx::query("UPDATE singletons SET value = $3 WHERE name = $1 AND value = $2")
+            .bind(name)
+            .bind(old)
+            .bind(value)
+    )?;
+    Ok(rows == 1)
+}
+
 /// Takes or extends the lease `name` for `owner`; false while somebody else holds it.
 pub async fn hold_lease(
     tx: &mut Tx,

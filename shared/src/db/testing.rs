@@ -48,6 +48,14 @@ impl TestDb {
     pub(crate) async fn reopen(&self) -> Db {
         connect(&self.location).await.unwrap()
     }
+
+    /// The file of a SQLite store.
+    pub(crate) fn file(&self) -> &std::path::Path {
+        match &self.location {
+            Location::Sqlite(file) => file,
+            Location::Postgres(_) => panic!("it is no file"),
+        }
+    }
 }
 
 /// Where a store lives, removed with this value.

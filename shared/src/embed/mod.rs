@@ -22,7 +22,7 @@ use uuid::Uuid;
 pub use self::{
     hub::{CachedModel, Hub, HubError, ModelId, Progress},
     local::{LocalEmbedder, ModelError},
-    models::{ModelState, Models, OpenError},
+    models::{ModelState, Models, OpenError, altered, at_hand},
     openai::{OpenAiConfig, OpenAiEmbedder},
     tokens::approximate_tokens,
 };

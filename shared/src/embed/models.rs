@@ -213,10 +213,7 @@ impl Models {
                 let folder = match &settings.model_dir {
                     Some(folder) => folder.clone(),
                     None => {
-                        let model: ModelId = settings
-                            .model
-                            .parse()
-                            .map_err(|error: HubError| OpenError::Name(error.to_string()))?;
+                        let model = named(settings)?;
                         let hub = hub(settings)?;
                         match hub.cached(&model)? {
                             Some(folder) => folder,
@@ -335,6 +332,48 @@ async fn reopen(
     };
     // The same name may stand for other weights by now.
     if embedder.space().id == space { Ok(Some(embedder)) } else { Err(elsewhere()) }
+}
+
+/// The model that is set, if it can be had here and now: nothing is downloaded. None when it would have to be, or when none is
+/// wanted.
+///
+/// # Errors
+/// Why it cannot be used.
+pub async fn at_hand(settings: &EmbeddingSettings) -> Result<Option<Arc<dyn Embedder>>, OpenError> {
+    match settings.kind {
+        EmbedderKind::None => Ok(None),
+        EmbedderKind::OpenAiCompatible => {
+            let config = server(settings, settings.model.clone(), settings.dimensions)?;
+            Ok(Some(Arc::new(OpenAiEmbedder::connect(config).await?)))
+        }
+        EmbedderKind::Auto | EmbedderKind::Local => {
+            let folder = match &settings.model_dir {
+                Some(folder) => Some(folder.clone()),
+                None => hub(settings)?.cached(&named(settings)?)?,
+            };
+            match folder {
+                Some(folder) => local(settings, folder, settings.model.clone()).await.map(Some),
+                None => Ok(None),
+            }
+        }
+    }
+}
+
+/// The files of the downloaded model that are not what they were when they came. Reads all of them, off the async threads.
+///
+/// # Errors
+/// When they cannot be read.
+pub async fn altered(settings: &EmbeddingSettings) -> Result<Vec<String>, OpenError> {
+    if settings.model_dir.is_some() || !matches!(settings.kind, EmbedderKind::Auto | EmbedderKind::Local) {
+        return Ok(Vec::new());
+    }
+    let (hub, model) = (hub(settings)?, named(settings)?);
+    let looked = tokio::task::spawn_blocking(move || hub.altered(&model)).await;
+    Ok(looked.map_err(|_| EmbedError::Stopped(crate::compute::Stopped))??)
+}
+
+fn named(settings: &EmbeddingSettings) -> Result<ModelId, OpenError> {
+    settings.model.parse().map_err(|error: HubError| OpenError::Name(error.to_string()))
 }
 
 fn hub(settings: &EmbeddingSettings) -> Result<Hub, HubError> {

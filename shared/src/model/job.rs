@@ -7,7 +7,7 @@ use crate::{
     clock::Timestamp,
     db::Json,
     ids::{ClaimId, DocumentId, JobId, UserId},
-    model::text_enum,
+    model::{document::DocumentType, text_enum},
 };
 
 text_enum! {
@@ -70,6 +70,17 @@ pub struct IngestionError {
     pub message: String,
     /// Trying again can help.
     pub retryable: bool,
+}
+
+impl IngestionError {
+    /// What is told of a document whose worker went away.
+    pub fn interrupted() -> Self {
+        Self {
+            code: "interrupted".to_owned(),
+            message: "The worker that was ingesting this document stopped before it was done.".to_owned(),
+            retryable: true,
+        }
+    }
 }
 
 /// Something an ingestion went past.
@@ -147,4 +158,97 @@ pub struct Claim {
     pub from_stored: bool,
     /// The span from which it was queued, as W3C's `traceparent`.
     pub trace_parent: Option<String>,
+}
+
+text_enum! {
+    /// Where a job stands, as its operator asks: of the queued ones it matters whether their time has come.
+    Standing {
+        /// Due or waiting. Asked for, and never shown.
+        Queued => "queued",
+        /// A worker could take it now.
+        Due => "due",
+        /// It waits for a later moment, mostly for its next attempt.
+        Waiting => "waiting",
+        /// A worker holds it.
+        Running => "running",
+        /// Ended badly; it is not tried again by itself.
+        Dead => "dead",
+        /// Ended well.
+        Done => "done",
+        /// Its owner or the operator stopped it.
+        Cancelled => "cancelled",
+    }
+}
+
+impl Standing {
+    /// Where a job stands that is in this state, and is or was to run at `run_at`. Never [`Queued`](Self::Queued).
+    pub fn of(state: JobState, run_at: Timestamp, now: Timestamp) -> Self {
+        match state {
+            JobState::Queued if run_at <= now => Self::Due,
+            JobState::Queued => Self::Waiting,
+            JobState::Running => Self::Running,
+            JobState::Dead => Self::Dead,
+            JobState::Done => Self::Done,
+            JobState::Cancelled => Self::Cancelled,
+        }
+    }
+
+    /// Whether whoever asks for jobs that stand so asks for one that stands like `other`.
+    pub fn covers(self, other: Self) -> bool {
+        self == other || (self == Self::Queued && matches!(other, Self::Due | Self::Waiting))
+    }
+}
+
+/// A job as the operator sees it. Of what its owner wrote nothing is in it but the e-mail, and the host that an error names.
+#[derive(Clone, Debug, FromRow)]
+pub struct JobRecord {
+    /// Its id.
+    pub id: JobId,
+    /// What it does.
+    pub kind: JobKind,
+    /// Whose it is.
+    pub user_id: UserId,
+    /// Its owner's e-mail, as written.
+    pub user_email: String,
+    /// The document it is about.
+    pub document_id: DocumentId,
+    /// The kind of that document's source.
+    pub document_type: DocumentType,
+    /// Its state.
+    pub state: JobState,
+    /// What it is, or was last, doing.
+    pub stage: Option<Stage>,
+    /// How far that is.
+    pub progress: Option<Json<Progress>>,
+    /// How often a worker took it up since it was queued.
+    pub attempts: i64,
+    /// Attempts allowed.
+    pub max_attempts: i64,
+    /// When it was queued.
+    pub queued_at: Timestamp,
+    /// From when on a worker may, or might, take it.
+    pub run_at: Timestamp,
+    /// Its place in the order in which workers take jobs.
+    pub fair_at: Timestamp,
+    /// When the last attempt began.
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    pub finished_at: Option<Timestamp>,
+    /// Until when the worker that holds it may be silent.
+    pub lease_until: Option<Timestamp>,
+    /// The worker that holds it, or held it last.
+    pub worker: Option<String>,
+    /// Why the last attempt failed.
+    pub last_error: Option<Json<IngestionError>>,
+    /// What it went past.
+    pub warnings: Json<Vec<Warning>>,
+    /// Only the index is made again, from the passages that are stored.
+    pub from_stored: bool,
+}
+
+impl JobRecord {
+    /// Where it stands.
+    pub fn standing(&self, now: Timestamp) -> Standing {
+        Standing::of(self.state, self.run_at, now)
+    }
 }

@@ -43,7 +43,7 @@ text_enum! {
 }
 
 /// A tool.
-#[derive(Clone, Debug, FromRow)]
+#[derive(Clone, Debug, PartialEq, FromRow)]
 pub struct Tool {
     /// Its id.
     pub id: ToolId,

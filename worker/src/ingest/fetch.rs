@@ -238,7 +238,7 @@ fn is_own_origin(source: &Source, url: &Url) -> bool {
 fn credentials(runtime: &Runtime, source: &Source) -> Result<HeaderMap, Failure> {
     let mut headers = HeaderMap::new();
     let Some(sealed) = &source.authorization_sealed else { return Ok(headers) };
-    let place = Place { table: "documents", row: source.id.as_uuid(), column: "authorization" };
+    let place = Place::document_authorization(source.id.as_uuid());
     let json = runtime
         .keyring
         .decrypt_text(place, sealed)

@@ -1,6 +1,7 @@
 //! What every store must do, on a folder and on S3; what only one of them can do wrong is in files of their own.
 
 mod folder;
+mod listing;
 mod s3;
 mod server;
 

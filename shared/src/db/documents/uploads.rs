@@ -48,7 +48,7 @@ pub async fn reserve(
     Ok(())
 }
 
-/// Makes a document of an upload. It is not queued: see [`crate::jobs::enqueue`]. False when the upload's time is over.
+/// Makes a document of an upload, created when that began: lists go by ids, and the id is of that time. It is not queued: see [`crate::jobs::enqueue`]. False when the upload's time is over.
 pub async fn complete(
     tx: &mut Tx,
     document: &NewDocument<'_>,
@@ -60,7 +60,7 @@ pub async fn complete(
         sqlx::query(
             "UPDATE documents SET type = $3, name = $4, description = $5, metadata = $6, splitter = $7,
                                   from_page = $8, to_page = $9, blob_key = $10, source_sha256 = $11,
-                                  source_bytes = $12, created_at = $13, updated_at = $13, deleted_at = NULL,
+                                  source_bytes = $12, updated_at = $13, deleted_at = NULL,
                                   source_name = $14, source_mime = $15
              WHERE id = $1 AND user_id = $2 AND deleted_at > $13"
         )

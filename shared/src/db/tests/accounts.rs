@@ -90,18 +90,20 @@ async fn an_e_mail_signs_up_once() {
 async fn a_new_password_ends_sessions_and_a_new_name_does_not() {
     for t in &both().await {
         let (id, other) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
-        for (name, password, expected) in [
-            (None, None, ("someone", "hash", 0)),
-            (Some("new name"), None, ("new name", "hash", 0)),
-            (None, Some("new hash"), ("new name", "new hash", 1)),
-            (Some("newest"), Some("newest hash"), ("newest", "newest hash", 2)),
+        for (name, password, now, changed_at, expected) in [
+            (None, None, 6, 0, ("someone", "hash", 0)),
+            (Some("someone"), None, 7, 0, ("someone", "hash", 0)),
+            (Some("new name"), None, 8, 8, ("new name", "hash", 0)),
+            (Some("new name"), None, 9, 8, ("new name", "hash", 0)),
+            (None, Some("new hash"), 10, 10, ("new name", "new hash", 1)),
+            (Some("newest"), Some("newest hash"), 11, 11, ("newest", "newest hash", 2)),
         ] {
-            let updated = commit!(t.db, |tx| accounts::update(tx, id, name, password, at(9))).unwrap();
+            let updated = commit!(t.db, |tx| accounts::update(tx, id, name, password, at(now))).unwrap();
             let stored = accounts::find_credentials(&t.db, id).await.unwrap().unwrap();
             let seen = (&*stored.user.name, &*stored.password_hash, stored.user.token_version);
             assert_eq!(seen, expected, "{}", t.name);
             assert_eq!(format!("{updated:?}"), format!("{:?}", stored.user), "{}", t.name);
-            assert_eq!((updated.created_at, updated.updated_at), (at(0), at(9)), "{}", t.name);
+            assert_eq!((updated.created_at, updated.updated_at), (at(0), at(changed_at)), "{}", t.name);
         }
         commit!(t.db, |tx| accounts::end_sessions(tx, id));
         assert_eq!(accounts::find(&t.db, id).await.unwrap().unwrap().token_version, 3, "{}", t.name);
@@ -208,5 +210,21 @@ async fn a_deleted_account_is_gone_with_all_it_owns_and_no_other_account_is_touc
             is_admin: false,
         };
         commit!(t.db, |tx| accounts::insert(tx, &again, at(5)));
+    }
+}
+
+#[tokio::test]
+async fn an_account_becomes_an_admin_and_an_ordinary_one_again() {
+    for t in &both().await {
+        let (ada, grace) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        let is_admin = async |id| accounts::find(&t.db, id).await.unwrap().unwrap().is_admin;
+        assert!(commit!(t.db, |tx| accounts::set_admin(tx, ada, true)).unwrap().is_admin, "{}", t.name);
+        assert_eq!((is_admin(ada).await, is_admin(grace).await), (true, false), "{}", t.name);
+        assert!(!commit!(t.db, |tx| accounts::set_admin(tx, ada, false)).unwrap().is_admin, "{}", t.name);
+        assert!(!is_admin(ada).await, "{}", t.name);
+        commit!(t.db, |tx| accounts::delete(tx, grace, at(1)));
+        for nobody in [grace, UserId::generate()] {
+            assert!(commit!(t.db, |tx| accounts::set_admin(tx, nobody, true)).is_none(), "{}", t.name);
+        }
     }
 }

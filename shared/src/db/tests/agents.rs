@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-fn new(user: UserId, name: &str, now: Timestamp) -> Agent {
+pub(super) fn new(user: UserId, name: &str, now: Timestamp) -> Agent {
     let llm = Llm {
         model: "m".to_owned(),
         provider: "p".to_owned(),

@@ -2,6 +2,7 @@
 
 mod accounts;
 mod agents;
+mod checkup;
 mod chunks;
 mod documents;
 mod generations;
@@ -11,8 +12,10 @@ mod jobs;
 mod json;
 mod memory;
 mod migrate;
+mod operator_jobs;
 mod prompts;
 mod reindex;
+mod sealed;
 mod singletons;
 mod store;
 mod tags;

@@ -42,6 +42,23 @@ async fn of_many_who_claim_at_once_one_wins_and_its_value_stays() {
 }
 
 #[tokio::test]
+async fn a_fact_is_replaced_only_if_it_is_the_one_that_was_read() {
+    for t in &both().await {
+        commit!(t.db, |tx| singletons::claim(tx, "fact", "old"));
+        for (name, old, value, replaced, then) in [
+            ("fact", "other", "new", false, "old"),
+            ("another", "old", "new", false, "old"),
+            ("fact", "old", "new", true, "new"),
+            ("fact", "old", "newer", false, "new"),
+        ] {
+            assert_eq!(commit!(t.db, |tx| singletons::replace(tx, name, old, value)), replaced, "{}", t.name);
+            assert_eq!(singletons::get(&t.db, "fact").await.unwrap().as_deref(), Some(then), "{}", t.name);
+        }
+        assert_eq!(singletons::get(&t.db, "another").await.unwrap(), None, "{}", t.name);
+    }
+}
+
+#[tokio::test]
 async fn a_fact_that_was_rolled_back_can_be_claimed_again() {
     for t in &both().await {
         let mut tx = t.db.begin().await.unwrap();

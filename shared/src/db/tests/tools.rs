@@ -13,7 +13,7 @@ use crate::{
     model::tool::{AgentTool, Tool, ToolType},
 };
 
-fn new(user: UserId, now: Timestamp) -> Tool {
+pub(super) fn new(user: UserId, now: Timestamp) -> Tool {
     Tool {
         id: ToolId::generate(),
         user_id: user,

@@ -2,7 +2,8 @@
 //! complete.
 
 use std::{
-    fs, io,
+    fs,
+    io::{self, Read as _},
     path::{Path, PathBuf},
 };
 
@@ -10,11 +11,14 @@ use serde::{Deserialize, Serialize};
 use tokio::io::AsyncWriteExt;
 
 use super::download::{PARTIAL, sync_folder};
+use crate::secrets::{Hasher, hex};
 
 const MANIFEST: &str = "manifest.json";
 const LOCK: &str = ".lock";
 /// Far more than a manifest has, in bytes.
 const MAX_MANIFEST: u64 = 1024 * 1024;
+/// Bytes that are hashed at a time.
+const PIECE: usize = 256 << 10;
 /// The form of manifests that this version writes and reads.
 const FORMAT: u32 = 1;
 
@@ -72,6 +76,19 @@ impl Manifest {
         drop(file);
         tokio::fs::rename(&aside, folder.join(MANIFEST)).await?;
         sync_folder(folder).await
+    }
+}
+
+/// SHA-256 of a file, in hexadecimal digits.
+pub(super) fn sha256(path: &Path) -> io::Result<String> {
+    let mut file = fs::File::open(path)?;
+    let mut hasher = Hasher::default();
+    let mut piece = vec![0; PIECE];
+    loop {
+        match file.read(&mut piece)? {
+            0 => return Ok(hex(&hasher.finish())),
+            read => hasher.update(piece.get(..read).unwrap_or_default()),
+        }
     }
 }
 

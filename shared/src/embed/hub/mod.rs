@@ -110,6 +110,22 @@ impl Hub {
         Ok(manifest.is_some_and(|manifest| manifest.is_whole(&folder)).then_some(folder))
     }
 
+    /// The files of the copy in the cache whose contents are not what was checked when they came; none also when there is no copy.
+    /// Reads all of them, and blocks.
+    pub fn altered(&self, model: &ModelId) -> Result<Vec<String>, HubError> {
+        let folder = self.folder(model);
+        let Some(manifest) = self.manifest(model)? else { return Ok(Vec::new()) };
+        let mut altered = Vec::new();
+        for file in manifest.files {
+            let hash =
+                copy::sha256(&folder.join(&file.path)).map_err(|error| HubError::disk(&folder, error))?;
+            if hash != file.sha256 {
+                altered.push(file.path);
+            }
+        }
+        Ok(altered)
+    }
+
     /// What was pulled as this model, whatever became of its files since.
     fn manifest(&self, model: &ModelId) -> Result<Option<Manifest>, HubError> {
         let folder = self.folder(model);

@@ -11,6 +11,7 @@
 
 mod client;
 mod collections;
+mod inspect;
 mod points;
 mod search;
 #[cfg(test)]

@@ -86,6 +86,11 @@ pub(super) fn of_generation(user: UserId, generation: GenerationId) -> Filter {
     Filter::must([of_user(user), Condition::matches(field::GENERATION, generation.to_string())])
 }
 
+/// All of these generations, whoever's they are: for the operator alone.
+pub(super) fn of_any(generations: &[GenerationId]) -> Filter {
+    Filter::must([any_of(generations)])
+}
+
 /// All that a user has of these generations.
 pub(super) fn among(user: UserId, generations: &[GenerationId]) -> Filter {
     Filter::must([of_user(user), any_of(generations)])
