@@ -28,14 +28,14 @@ pub(crate) struct DoctorArgs {
 ///
 /// # Errors
 /// When anything found is an error.
-pub(crate) async fn run(settings: Settings, args: DoctorArgs) -> Result<(), Failure> {
-    let DoctorArgs { repair, deep, json } = args;
+pub(crate) async fn run(settings: &Settings, args: &DoctorArgs) -> Result<(), Failure> {
+    let DoctorArgs { repair, deep, json } = *args;
     let mended = if repair {
-        Some(Box::pin(doctor::examine(&settings, Options { deep, repair: true })).await)
+        Some(Box::pin(doctor::examine(settings, Options { deep, repair: true })).await)
     } else {
         None
     };
-    let report = Box::pin(doctor::examine(&settings, Options { deep, repair: false })).await;
+    let report = Box::pin(doctor::examine(settings, Options { deep, repair: false })).await;
     let text = if json { in_json(mended.as_ref(), &report)? } else { in_words(mended.as_ref(), &report)? };
     std::io::stdout().write_all(text.as_bytes())?;
     match report.count(Severity::Error) {

@@ -139,9 +139,9 @@ fn main() -> ExitCode {
         }
         Command::Reembed => reembed::run(settings).await,
         Command::Reencrypt => reencrypt::run(settings).await,
-        Command::Backup(args) => backup::make(&settings, &args).await,
-        Command::Restore(args) => backup::restore(&settings, &args).await,
-        Command::Doctor(args) => doctor::run(settings, args).await,
+        Command::Backup(args) => Box::pin(backup::make(&settings, &args)).await,
+        Command::Restore(args) => Box::pin(backup::restore(&settings, &args)).await,
+        Command::Doctor(args) => doctor::run(&settings, &args).await,
         Command::Model { command } => model::run(&settings.embedding, command).await,
         Command::Parse { file, r#type, text } => parse(&settings, &file, r#type, text).await,
         Command::Health => process::ask_health(settings.addr).await,

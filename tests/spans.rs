@@ -1,5 +1,6 @@
 //! Traces: what a collector gets to see, and what it does not.
 
+use lectern_shared::secrets::hex;
 use reqwest::{Method, StatusCode};
 use serde_json::json;
 
@@ -42,8 +43,7 @@ async fn a_document_is_one_trace_from_the_request_to_its_publication(mode: Mode)
     let request = collector
         .wait_for("the request", |span| span.attribute("lectern.request.id") == Some("from-the-caller"))
         .await;
-    let trace: String = request.trace.iter().map(|byte| format!("{byte:02x}")).collect();
-    assert_eq!(trace, "0af7651916cd43dd8448eb211c80319c", "the caller's own trace goes on");
+    assert_eq!(hex(&request.trace), "0af7651916cd43dd8448eb211c80319c", "the caller's own trace goes on");
     assert_eq!(request.name, "POST /api/v1/documents");
     assert_eq!(request.attribute("http.response.status_code"), Some("200"));
     assert_eq!((&job.trace, &job.parent), (&request.trace, &request.id), "{job:?}");

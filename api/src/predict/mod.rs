@@ -276,7 +276,11 @@ async fn keep(runtime: &Runtime, asked: &Asked, setup: &Setup, done: &Done, body
     let is_repeatable = done.outcome.is_ok() || matches!(done.entries.last(), Some(Entry::Chat { .. }));
     let record = (complete && is_repeatable).then_some(Json(record));
     let written = async {
-        let mut tx = runtime.db.begin().await?;
+        // A turn of a conversation is kept like any other thing of a user's; a trace alone is not worth waiting for the disk.
+        let mut tx = match &question.session {
+            Some(_) if agent.has_memory => runtime.db.begin().await?,
+            Some(_) | None => runtime.db.begin_relaxed().await?,
+        };
         let expires = now.plus(runtime.settings.trace_ttl);
         db::traces::insert(&mut tx, agent.user_id, &stored, record.as_ref(), expires).await?;
         if let Ok(ended) = &done.outcome {

@@ -1,11 +1,12 @@
 //! Files and folders that are on the disk when a call returns, and that nobody else may read.
 
-use std::{os::unix::fs::DirBuilderExt as _, path::Path};
-
-use tokio::{
-    fs::{self, File, OpenOptions},
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
+use std::{
+    io::{self, Read as _, Write as _},
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    path::Path,
 };
+
+use tokio::fs::{self, File};
 
 use super::{BackupError, manifest::Stored};
 use crate::secrets::{Hasher, hex};
@@ -18,63 +19,68 @@ const PIECE: usize = 256 << 10;
 /// Makes a folder, and those above it.
 pub(super) async fn make_folder(path: &Path) -> Result<(), BackupError> {
     let folder = path.to_owned();
-    let make = move || std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
-    let made = tokio::task::spawn_blocking(make).await.map_err(std::io::Error::other);
-    made.and_then(|made| made).map_err(BackupError::io(path))
+    off_thread(path, move || std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)).await
 }
 
 /// Writes a new file.
-pub(super) async fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<(), BackupError> {
-    let written = async {
-        let mut file = OpenOptions::new().create_new(true).write(true).mode(mode).open(path).await?;
-        file.write_all(bytes).await?;
-        file.sync_all().await
+pub(super) async fn write(path: &Path, bytes: Vec<u8>) -> Result<(), BackupError> {
+    let target = path.to_owned();
+    let write = move || {
+        let mut options = std::fs::OpenOptions::new();
+        let mut file = options.create_new(true).write(true).mode(PRIVATE).open(target)?;
+        file.write_all(&bytes)?;
+        file.sync_all()
     };
-    written.await.map_err(BackupError::io(path))
+    off_thread(path, write).await
 }
 
 /// Copies a file to a new one; what was copied.
 pub(super) async fn copy(from: &Path, to: &Path) -> Result<Stored, BackupError> {
-    let mut source = File::open(from).await.map_err(BackupError::io(from))?;
-    let written = async {
-        let mut target = OpenOptions::new().create_new(true).write(true).mode(PRIVATE).open(to).await?;
-        let (mut hasher, mut bytes) = (Hasher::default(), 0);
-        let mut piece = vec![0; PIECE];
-        loop {
-            let read = source.read(&mut piece).await?;
-            if read == 0 {
-                break;
-            }
-            let some = piece.get(..read).unwrap_or_default();
-            target.write_all(some).await?;
-            hasher.update(some);
-            bytes += read as u64;
-        }
-        target.sync_all().await?;
-        Ok(Stored { bytes, sha256: hex(&hasher.finish()) })
+    let (source, target) = (from.to_owned(), to.to_owned());
+    let mut source = off_thread(from, move || std::fs::File::open(source)).await?;
+    let copy = move || {
+        let mut options = std::fs::OpenOptions::new();
+        let mut target = options.create_new(true).write(true).mode(PRIVATE).open(target)?;
+        let stored = pass(&mut source, |some| target.write_all(some))?;
+        target.sync_all()?;
+        Ok(stored)
     };
-    written.await.map_err(BackupError::io(to))
+    off_thread(to, copy).await
 }
 
 /// What a file is; none when there is no such file.
 pub(super) async fn read(path: &Path) -> Result<Option<Stored>, BackupError> {
-    let mut file = match File::open(path).await {
-        Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(BackupError::io(path)(error)),
+    let file = path.to_owned();
+    let read = move || match std::fs::File::open(file) {
+        Ok(mut file) => pass(&mut file, |_| Ok(())).map(Some),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
     };
+    off_thread(path, read).await
+}
+
+/// Reads a file to its end, and shows it to `take` piece by piece. Blocks.
+fn pass(source: &mut std::fs::File, mut take: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<Stored> {
     let (mut hasher, mut bytes) = (Hasher::default(), 0);
     let mut piece = vec![0; PIECE];
     loop {
-        match file.read(&mut piece).await.map_err(BackupError::io(path))? {
-            0 => break,
-            read => {
-                hasher.update(piece.get(..read).unwrap_or_default());
-                bytes += read as u64;
-            }
+        let read = source.read(&mut piece)?;
+        if read == 0 {
+            return Ok(Stored { bytes, sha256: hex(&hasher.finish()) });
         }
+        let some = piece.get(..read).unwrap_or_default();
+        take(some)?;
+        hasher.update(some);
+        bytes += read as u64;
     }
-    Ok(Some(Stored { bytes, sha256: hex(&hasher.finish()) }))
+}
+
+async fn off_thread<T: Send + 'static>(
+    path: &Path,
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> Result<T, BackupError> {
+    let done = tokio::task::spawn_blocking(work).await.map_err(io::Error::other);
+    done.and_then(|done| done).map_err(BackupError::io(path))
 }
 
 /// Puts a file, or what a folder holds by name, on the disk.

@@ -99,6 +99,6 @@ impl Manifest {
         let path = folder.join(MANIFEST);
         let text = serde_json::to_vec_pretty(self)
             .map_err(|error| BackupError::Io { path: path.display().to_string(), source: error.into() })?;
-        files::write(&path, &text, files::PRIVATE).await
+        files::write(&path, text).await
     }
 }

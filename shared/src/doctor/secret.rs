@@ -88,7 +88,7 @@ async fn sealed(look: &Look<'_>, keyring: &Keyring, report: &mut Report) -> Resu
         report.add(error("key_missing", what).todo(todo));
     } else if old > 0 {
         let what = format!(
-            "the key is right; {old} of {} secrets need LECTERN_SECRET_KEY_PREVIOUS still",
+            "the key is right; {old} of {} secrets need LECTERN_SECRET_KEY_PREVIOUS still: `lectern reencrypt` ends that",
             found.total
         );
         report.ok(Part::Secret, what);

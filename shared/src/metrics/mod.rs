@@ -36,7 +36,7 @@ use crate::{
     secrets::sha256,
 };
 
-/// The content type of [`Metrics::text`]: OpenMetrics, which Prometheus and everything that reads its format understands.
+/// The content type of [`Metrics::text`]: `OpenMetrics`, which Prometheus and everything that reads its format understands.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// The longest that a reader waits for what the database knows; then it is left out.

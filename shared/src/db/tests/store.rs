@@ -58,3 +58,17 @@ async fn only_a_store_that_several_processes_share_has_a_clock() {
         assert!(first <= second, "{}", t.name);
     }
 }
+
+#[tokio::test]
+async fn a_relaxed_transaction_is_all_or_nothing_like_any_other() {
+    for t in &both().await {
+        let mut tx = t.db.begin_relaxed().await.unwrap();
+        assert!(singletons::claim(&mut tx, "dropped", "value").await.unwrap(), "{}", t.name);
+        drop(tx);
+        let mut tx = t.db.begin_relaxed().await.unwrap();
+        assert!(singletons::claim(&mut tx, "kept", "value").await.unwrap(), "{}", t.name);
+        tx.commit().await.unwrap();
+        assert_eq!(singletons::get(&t.db, "dropped").await.unwrap(), None, "{}", t.name);
+        assert_eq!(singletons::get(&t.db, "kept").await.unwrap().as_deref(), Some("value"), "{}", t.name);
+    }
+}

@@ -42,7 +42,7 @@ async fn an_upload_is_no_document_until_it_is_completed() {
         let found = documents::find(&t.db, owner, id).await.unwrap().unwrap();
         assert_eq!(
             (&*found.name, found.r#type, found.created_at),
-            ("upload", DocumentType::Pdf, at(3)),
+            ("upload", DocumentType::Pdf, at(0)),
             "{}",
             t.name
         );
