@@ -20,6 +20,9 @@ use tracing::Span;
 
 /// Progress is written at most this often.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
+/// How long a new stage goes on before it is written: most documents are small, and through with all stages by then, and each
+/// write is one that waits for the disk.
+const STAGE_AFTER: Duration = Duration::from_millis(200);
 /// A claim that could not be renewed is given up so long before somebody else may take the job.
 const MARGIN: Duration = Duration::from_secs(1);
 
@@ -82,7 +85,7 @@ impl ProgressReporter {
         }
     }
 
-    /// A new stage begins; written at once.
+    /// A new stage begins; written soon.
     pub(crate) fn stage(&self, stage: Stage) {
         let mut state = self.state.lock();
         let began = Instant::now();
@@ -200,7 +203,7 @@ async fn renew(jobs: Jobs, claim: Claim, progress: ProgressReporter, tell: watch
         }
         tokio::select! {
             () = tokio::time::sleep(REPORT_EVERY) => {}
-            () = progress.stage_changed.notified() => {}
+            () = progress.stage_changed.notified() => tokio::time::sleep(STAGE_AFTER).await,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The OpenAPI document, and pages to browse it. They need no credentials, and load nothing from anywhere else.
 
-use std::{borrow::Cow, sync::Arc};
+use std::sync::Arc;
 
 use axum::{
     Router,
@@ -12,7 +12,6 @@ use axum::{
 };
 use lectern_shared::secrets::{hex, sha256};
 use utoipa::openapi::OpenApi;
-use utoipa_swagger_ui::Config;
 
 use crate::{error::ApiError, http::unknown_path, response::Answer, state::AppState};
 
@@ -22,8 +21,20 @@ const POLICY: HeaderValue = HeaderValue::from_static(
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 );
 
-/// What the pages need of Swagger UI. All else of it (source maps, other builds, a sign-in that is not ours) is not served.
-const VENDORED: [&str; 3] = ["swagger-ui.css", "swagger-ui-bundle.js", "favicon-32x32.png"];
+/// A file of Swagger UI, which the build script takes out of its archive.
+macro_rules! vendored {
+    ($name:literal, $content_type:literal) => {
+        ($name, $content_type, include_bytes!(concat!(env!("OUT_DIR"), "/", $name)))
+    };
+}
+
+/// What the pages need of Swagger UI, by name and content type. All else of it (source maps, other builds, a sign-in that is not
+/// ours) is not served.
+const VENDORED: [(&str, &str, &[u8]); 3] = [
+    vendored!("swagger-ui.css", "text/css; charset=utf-8"),
+    vendored!("swagger-ui-bundle.js", "text/javascript; charset=utf-8"),
+    vendored!("favicon-32x32.png", "image/png"),
+];
 
 /// The paths of the document and the pages. They are for readers of the interface and no part of it.
 #[expect(clippy::disallowed_methods, reason = "the document does not describe itself and its pages")]
@@ -62,19 +73,10 @@ impl Pages {
             ("index.html", File::new("text/html; charset=utf-8", page)),
             ("start.js", File::new("text/javascript; charset=utf-8", script)),
         ];
-        let config = Arc::new(Config::default());
-        for name in VENDORED {
-            match utoipa_swagger_ui::serve(name, Arc::clone(&config)) {
-                Ok(Some(file)) => {
-                    let bytes = match file.bytes {
-                        Cow::Borrowed(bytes) => Bytes::from_static(bytes),
-                        Cow::Owned(bytes) => Bytes::from(bytes),
-                    };
-                    files.push((name, File::new(&file.content_type, bytes)));
-                }
-                Ok(None) | Err(_) => tracing::error!(name, "a file of /docs is missing"),
-            }
-        }
+        let vendored = |(name, content_type, bytes): (&'static str, &str, &'static [u8])| {
+            (name, File::new(content_type, Bytes::from_static(bytes)))
+        };
+        files.extend(VENDORED.map(vendored));
         Self(files)
     }
 
