@@ -14,7 +14,6 @@ use zip::ZipArchive;
 
 const SERVED: [&str; 3] = ["swagger-ui.css", "swagger-ui-bundle.js", "favicon-32x32.png"];
 
-#[expect(clippy::print_stdout, reason = "cargo listens to what a build script prints")]
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=build.rs");
     let folder = env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR")?;
