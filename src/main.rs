@@ -146,7 +146,7 @@ fn main() -> ExitCode {
         Command::Parse { file, r#type, text } => parse(&settings, &file, r#type, text).await,
         Command::Health => process::ask_health(settings.addr).await,
         Command::Jobs { command } => jobs::run(settings, command).await,
-        Command::User { command } => user(settings, command).await,
+        Command::User { command } => Box::pin(user(settings, command)).await,
     })
 }
 
