@@ -1,5 +1,5 @@
-//! Takes out of the archive of Swagger UI what `/docs` serves. All else in it (source maps, other builds) would make each program
-//! ten megabytes larger.
+//! Takes out of the archive of Swagger UI what `/docs` serves. All else in it (source maps, other builds) would make the
+//! programs with the interface ten megabytes larger.
 
 use std::{
     env,

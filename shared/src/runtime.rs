@@ -19,7 +19,12 @@ use crate::{
     clock::Clock,
     compute::Compute,
     config::Settings,
-    db::{self, Db, DbError, Location, jobs::Again, migrate::MigrationError, singletons},
+    db::{
+        self, Db, DbError, Location,
+        jobs::Again,
+        migrate::{MigrationError, Standing},
+        singletons,
+    },
     egress::{Egress, EgressError, EgressPolicy, SiteScope},
     embed::Models,
     index::{IndexError, LocalIndex, QdrantIndex, SearchIndex},
@@ -212,7 +217,7 @@ impl Runtime {
         let db = patiently("the database", database, DbError::is_connection_failure).await?;
         match role {
             Role::Whole | Role::Part => db::migrate::run(&db).await?,
-            Role::Command if db::migrate::is_current(&db).await? => {}
+            Role::Command if db::migrate::standing(&db).await? == Standing::Current => {}
             Role::Command => return Err(StartError::OtherSchema),
         }
         let keyring = Arc::new(open_keyring(&settings, &db).await?);

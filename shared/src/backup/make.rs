@@ -17,7 +17,12 @@ use crate::{
     blobs::{BlobError, BlobLocation, Blobs, Listed},
     clock::Clock,
     config::Settings,
-    db::{self, Db, Location, checkup, checkup::Upload, migrate, singletons},
+    db::{
+        self, Db, Location,
+        checkup::{self, Upload},
+        migrate::{self, Standing},
+        singletons,
+    },
     ids::DocumentId,
     runtime,
 };
@@ -107,7 +112,7 @@ impl Copying<'_> {
     /// was not there the last time.
     async fn run(&self, missing: &mut BTreeSet<DocumentId>) -> Result<Option<(Files, String)>, BackupError> {
         let Self { settings, snapshot, source, target } = *self;
-        if !migrate::is_current(snapshot).await? {
+        if migrate::standing(snapshot).await? != Standing::Current {
             return Err(BackupError::OtherSchema);
         }
         let known = singletons::get(snapshot, runtime::BLOBS).await?;

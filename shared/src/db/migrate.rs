@@ -76,16 +76,6 @@ pub async fn standing(db: &Db) -> super::Result<Standing> {
     })
 }
 
-/// Whether the schema is the one that this program works with. An empty database has none.
-pub async fn is_current(db: &Db) -> super::Result<bool> {
-    if !has_history(db).await? {
-        return Ok(false);
-    }
-    let version: Option<i64> =
-        on!(db, |c| sqlx::query_scalar("SELECT MAX(version) FROM _sqlx_migrations").fetch_one(c))?;
-    Ok(version == STEPS.last().map(|step| step.version))
-}
-
 async fn has_history(db: &Db) -> super::Result<bool> {
     let table = match db {
         Db::Postgres(_) => {
