@@ -9,7 +9,6 @@ use axum::{
 };
 use futures::{Stream, stream};
 use serde::Serialize;
-use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::{
@@ -22,7 +21,12 @@ pub(crate) type Answer<T = Response> = Result<T, ApiError>;
 
 /// `{"success": true, "data": …}`.
 pub(crate) fn data(data: impl Serialize) -> Response {
-    Json(json!({"success": true, "data": data})).into_response()
+    #[derive(Serialize)]
+    struct Envelope<T> {
+        success: bool,
+        data: T,
+    }
+    Json(Envelope { success: true, data }).into_response()
 }
 
 /// Rows that a list reads at a time, unless they are large.
@@ -60,24 +64,26 @@ impl<S: Sync> FromRequestParts<S> for Paging {
     }
 }
 
-/// A row of a list: what is shown, and the id by which lists are ordered.
-pub(crate) type Row = (Uuid, Value);
+/// A row of a list: the id by which lists are ordered, and what is shown.
+pub(crate) type Row<T> = (Uuid, T);
 
 /// Answers with a list, newest first. `fetch` reads at most so many rows older than an id. Rows are sent page by page while the
 /// client takes them, however many they are.
-pub(crate) async fn list<F, R>(paging: Paging, fetch: F) -> Answer
+pub(crate) async fn list<F, R, T>(paging: Paging, fetch: F) -> Answer
 where
     F: FnMut(Uuid, u32) -> R + Send + 'static,
-    R: Future<Output = Result<Vec<Row>, ApiError>> + Send + 'static,
+    R: Future<Output = Result<Vec<Row<T>>, ApiError>> + Send + 'static,
+    T: Serialize + Send + 'static,
 {
     list_by(PAGE, paging, fetch).await
 }
 
 /// [`list`], reading no more than `page` rows at a time, and one.
-pub(crate) async fn list_by<F, R>(page: u32, paging: Paging, fetch: F) -> Answer
+pub(crate) async fn list_by<F, R, T>(page: u32, paging: Paging, fetch: F) -> Answer
 where
     F: FnMut(Uuid, u32) -> R + Send + 'static,
-    R: Future<Output = Result<Vec<Row>, ApiError>> + Send + 'static,
+    R: Future<Output = Result<Vec<Row<T>>, ApiError>> + Send + 'static,
+    T: Serialize + Send + 'static,
 {
     let before = paging.cursor.unwrap_or(Uuid::max());
     let mut rest = Rest { fetch, page, before, left: paging.limit };
@@ -85,7 +91,7 @@ where
     let first = rest.next().await?;
     let mut response = match first.then {
         // All of it is there.
-        Then::End(_) => Body::from(text(first, true)),
+        Then::End(_) => Body::from(text(first, true)?),
         Then::More => Body::from_stream(stream_pages(first, rest)),
     }
     .into_response();
@@ -104,8 +110,8 @@ struct Rest<F> {
 }
 
 /// Some rows of a list.
-struct Page {
-    rows: Vec<Row>,
+struct Page<T> {
+    rows: Vec<Row<T>>,
     then: Then,
 }
 
@@ -117,12 +123,13 @@ enum Then {
     End(Option<Uuid>),
 }
 
-impl<F, R> Rest<F>
+impl<F, R, T> Rest<F>
 where
     F: FnMut(Uuid, u32) -> R + Send + 'static,
-    R: Future<Output = Result<Vec<Row>, ApiError>> + Send + 'static,
+    R: Future<Output = Result<Vec<Row<T>>, ApiError>> + Send + 'static,
+    T: Serialize + Send + 'static,
 {
-    async fn next(&mut self) -> Result<Page, ApiError> {
+    async fn next(&mut self) -> Result<Page<T>, ApiError> {
         // One row more than may be sent tells that there are more.
         let asked = match self.left {
             Some(left) if left <= self.page => left + 1,
@@ -144,49 +151,56 @@ where
     }
 }
 
-fn stream_pages<F, R>(first: Page, rest: Rest<F>) -> impl Stream<Item = Result<Bytes, std::io::Error>> + Send
+fn stream_pages<F, R, T>(
+    first: Page<T>,
+    rest: Rest<F>,
+) -> impl Stream<Item = Result<Bytes, std::io::Error>> + Send
 where
     F: FnMut(Uuid, u32) -> R + Send + 'static,
-    R: Future<Output = Result<Vec<Row>, ApiError>> + Send + 'static,
+    R: Future<Output = Result<Vec<Row<T>>, ApiError>> + Send + 'static,
+    T: Serialize + Send + 'static,
 {
-    stream::unfold(Some((Some(first), rest)), |state| async {
+    // The client sees a body that ends early, which no JSON reader takes for a whole one.
+    let broken = |error: ApiError| std::io::Error::other(error.code);
+    stream::unfold(Some((Some(first), rest)), move |state| async move {
         let (first, mut rest) = state?;
         let begins = first.is_some();
         let page = match first {
             Some(first) => first,
             None => match rest.next().await {
                 Ok(page) => page,
-                // The client sees a body that ends early, which no JSON reader takes for a whole one.
-                Err(error) => return Some((Err(std::io::Error::other(error.code)), None)),
+                Err(error) => return Some((Err(broken(error)), None)),
             },
         };
         let goes_on = matches!(page.then, Then::More).then_some((None, rest));
-        Some((Ok(text(page, begins)), goes_on))
+        match text(page, begins) {
+            Ok(text) => Some((Ok(text), goes_on)),
+            Err(error) => Some((Err(broken(error)), None)),
+        }
     })
 }
 
 /// A page's part of the answer. One that does not begin it follows rows.
-fn text(Page { rows, then }: Page, begins: bool) -> Bytes {
-    let mut text = String::new();
+fn text<T: Serialize>(Page { rows, then }: Page<T>, begins: bool) -> Result<Bytes, ApiError> {
+    let mut text = Vec::new();
     if begins {
-        text.push_str("{\"success\":true,\"data\":[");
+        text.extend_from_slice(b"{\"success\":true,\"data\":[");
     }
-    for (at, (_, row)) in rows.into_iter().enumerate() {
+    for (at, (id, row)) in rows.iter().enumerate() {
         if !begins || at > 0 {
-            text.push(',');
+            text.push(b',');
         }
-        text.push_str(&row.to_string());
+        serde_json::to_writer(&mut text, row).map_err(|error| {
+            tracing::error!(%error, %id, "a row of a list cannot be shown");
+            ApiError::internal()
+        })?;
     }
     match then {
         Then::More => {}
-        Then::End(None) => text.push_str("]}"),
-        Then::End(Some(next)) => {
-            text.push_str("],\"nextCursor\":\"");
-            text.push_str(&next.to_string());
-            text.push_str("\"}");
-        }
+        Then::End(None) => text.extend_from_slice(b"]}"),
+        Then::End(Some(next)) => text.extend_from_slice(format!("],\"nextCursor\":\"{next}\"}}").as_bytes()),
     }
-    Bytes::from(text)
+    Ok(text.into())
 }
 
 #[cfg(test)]
@@ -195,6 +209,8 @@ mod tests {
         Arc,
         atomic::{AtomicU32, Ordering},
     };
+
+    use serde_json::json;
 
     use super::*;
 

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Serialize, Serializer};
 
 /// A moment, to the microsecond. Stored as a `BIGINT` of microseconds since 1970 (UTC), which both databases sort
@@ -56,7 +56,7 @@ impl Timestamp {
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let time = DateTime::<Utc>::from_timestamp_micros(self.0).unwrap_or_default();
-        write!(f, "{}", time.format("%Y-%m-%dT%H:%M:%S%.6f+00:00"))
+        f.write_str(&time.to_rfc3339_opts(SecondsFormat::Micros, false))
     }
 }
 

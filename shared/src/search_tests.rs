@@ -9,7 +9,9 @@ use crate::{
     db::{
         Db, documents, execute,
         jobs::{self, Published},
-        testing::{TestDb, at, both, claim, claimed, commit, enqueue, passages, publish, staged_in, user},
+        testing::{
+            TestDb, at, both, claim, claimed, commit, enqueue, passages, plain, publish, staged_in, user,
+        },
     },
     embed::{EmbedError, Embedder, Models, testing::Synonyms},
     ids::{DocumentId, GenerationId, UserId},
@@ -174,6 +176,49 @@ async fn a_deleted_document_is_found_by_no_process_that_asks_afterwards() {
             assert_eq!(texts(process, user, "apple").await, ["another apple"], "{}", t.name);
             assert!(among(process, user, &[document], "apple").await.is_empty(), "{}", t.name);
         }
+    }
+}
+
+#[tokio::test]
+async fn what_has_changed_since_the_last_search_counts_and_all_else_is_as_it_was() {
+    for t in &both().await {
+        let (search, user) = start(t).await;
+        let renamed = ingested(&t.db, user, "one", &["apple one"]).await;
+        let again = ingested(&t.db, user, "two", &["apple two"]).await;
+        let gone = ingested(&t.db, user, "three", &["apple three"]).await;
+        ingested(&t.db, user, "four", &["apple four"]).await;
+        let found = async || {
+            let passages = answer(&search, &request(user, "apple")).await;
+            let mut found: Vec<_> =
+                passages.into_iter().map(|found| (found.document_name, found.chunk.text)).collect();
+            found.sort();
+            found
+        };
+        assert_eq!(found().await.len(), 4, "{}", t.name);
+
+        let named = documents::NewDocument { id: renamed, ..plain(user, "one, renamed") };
+        commit!(t.db, |tx| async {
+            documents::bump_search_epoch(tx, user).await?;
+            documents::update(tx, &named, at(5)).await
+        });
+        delete(&t.db, user, gone).await;
+        assert!(enqueue(&t.db, user, again, at(5)).await, "{}", t.name);
+        let held = claim(&t.db, at(5)).await.unwrap();
+        let generation = indexed(&t.db, &held, &["apple two, again"]).await;
+        assert_eq!(publish(&t.db, &held, generation, at(5)).await, Published::Yes, "{}", t.name);
+        ingested(&t.db, user, "five", &["apple five"]).await;
+        let expected = [
+            ("five", "apple five"),
+            ("four", "apple four"),
+            ("one, renamed", "apple one"),
+            ("two", "apple two, again"),
+        ];
+        assert_eq!(
+            found().await,
+            expected.map(|(name, text)| (name.to_owned(), text.to_owned())),
+            "{}",
+            t.name
+        );
     }
 }
 

@@ -165,7 +165,7 @@ async fn index(State(runtime): State<Runtime>, caller: Caller, uri: Uri, paging:
         let (db, user) = (runtime.db.clone(), caller.id());
         async move {
             let links = db::tools::list_links(&db, user, agent, before.into(), limit).await?;
-            Ok(links.iter().map(|link| (*link.id.as_uuid(), json!(AgentToolView::from(link)))).collect())
+            Ok(links.iter().map(|link| (*link.id.as_uuid(), AgentToolView::from(link))).collect())
         }
     })
     .await

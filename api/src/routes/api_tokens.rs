@@ -148,7 +148,7 @@ async fn index(State(runtime): State<Runtime>, caller: Caller, paging: Paging) -
             let tokens = db::accounts::list_tokens(&runtime.db, owner.id, before.into(), limit).await?;
             let row = |token: &ApiToken| {
                 let view = ApiTokenView::new(&runtime.keyring, token, &owner)?;
-                Ok((*token.id.as_uuid(), json!(view)))
+                Ok((*token.id.as_uuid(), view))
             };
             tokens.iter().map(row).collect()
         }

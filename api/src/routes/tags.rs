@@ -179,7 +179,7 @@ async fn index(State(runtime): State<Runtime>, caller: Caller, paging: Paging) -
         let (db, user) = (runtime.db.clone(), caller.id());
         async move {
             let tags = db::tags::list(&db, user, before.into(), limit).await?;
-            Ok(tags.into_iter().map(|tag| (*tag.id.as_uuid(), json!(TagView::from(tag)))).collect())
+            Ok(tags.into_iter().map(|tag| (*tag.id.as_uuid(), TagView::from(tag))).collect())
         }
     })
     .await

@@ -112,7 +112,7 @@ async fn index(State(runtime): State<Runtime>, caller: Caller, uri: Uri, paging:
         async move {
             let now = runtime.clock.now();
             let traces = db::traces::list(&runtime.db, user, agent, now, before.into(), limit).await?;
-            let row = |trace: StoredTrace| (*trace.id.as_uuid(), json!(StoredTraceView::from(trace)));
+            let row = |trace: StoredTrace| (*trace.id.as_uuid(), StoredTraceView::from(trace));
             Ok(traces.into_iter().map(row).collect())
         }
     })

@@ -1,9 +1,11 @@
 //! Agents and their links. Answers may be kept by their agent's version, so whatever changes what an agent answers from
 //! raises it.
 
+use uuid::Uuid;
+
 use crate::{
     clock::Timestamp,
-    db::{Db, Result, Tx, accounts, documents, execute, on},
+    db::{Db, Result, Tx, accounts, documents, execute, from_hex, on},
     ids::{AgentDocumentId, AgentId, DocumentId, GenerationId, PromptId, UserId},
     model::agent::{Agent, AgentDocument},
 };
@@ -225,12 +227,31 @@ pub async fn unlink(tx: &mut Tx, user: UserId, id: AgentDocumentId) -> Result<bo
 
 /// The documents linked to one of a user's agents, first linked first.
 pub async fn linked_documents(db: &Db, user: UserId, agent: AgentId) -> Result<Vec<DocumentId>> {
-    Ok(on!(db, |c| sqlx::query_scalar(
-        "SELECT document_id FROM agent_documents WHERE agent_id = $1 AND user_id = $2 ORDER BY id"
-    )
-    .bind(agent)
-    .bind(user)
-    .fetch_all(c))?)
+    // In one row: an agent may have thousands, every question asks for them, and a row each takes most of its time.
+    match db {
+        Db::Postgres(pool) => {
+            let ids: Option<Vec<Uuid>> = sqlx::query_scalar(
+                "SELECT array_agg(document_id ORDER BY id) FROM agent_documents WHERE agent_id = $1 AND user_id = $2",
+            )
+            .bind(agent)
+            .bind(user)
+            .fetch_one(pool)
+            .await?;
+            Ok(ids.unwrap_or_default().into_iter().map(DocumentId::from).collect())
+        }
+        Db::Sqlite { readers, .. } => {
+            let ids: Option<String> = sqlx::query_scalar(
+                "SELECT group_concat(hex(document_id), '' ORDER BY id) FROM agent_documents
+                 WHERE agent_id = $1 AND user_id = $2",
+            )
+            .bind(agent)
+            .bind(user)
+            .fetch_one(readers)
+            .await?;
+            let ids = ids.unwrap_or_default();
+            (0..ids.len()).step_by(32).map(|at| Ok(from_hex(ids.get(at..at + 32))?.into())).collect()
+        }
+    }
 }
 
 /// The documents linked to one of a user's agents, first linked first, and the generation that each is searched in.

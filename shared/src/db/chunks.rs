@@ -61,8 +61,8 @@ pub async fn insert(
 }
 
 /// How many passages a generation has.
-pub async fn count(tx: &mut Tx, generation: GenerationId) -> Result<i64> {
-    Ok(on!(tx, |c| sqlx::query_scalar("SELECT COUNT(*) FROM chunks WHERE generation_id = $1")
+pub async fn count(db: &Db, generation: GenerationId) -> Result<i64> {
+    Ok(on!(db, |c| sqlx::query_scalar("SELECT COUNT(*) FROM chunks WHERE generation_id = $1")
         .bind(generation)
         .fetch_one(c))?)
 }

@@ -8,7 +8,7 @@ use std::{
 
 use secrecy::{ExposeSecret, SecretString};
 use sqlx::{
-    ConnectOptions,
+    ConnectOptions, Connection as _,
     postgres::{PgConnectOptions, PgPoolOptions},
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
@@ -29,7 +29,11 @@ const ACQUIRE: Duration = Duration::from_secs(10);
 /// How long SQLite waits for another process that holds the file (a backup, a shell).
 const BUSY: Duration = Duration::from_secs(10);
 const POSTGRES_CONNECTIONS: u32 = 20;
+/// A connection that was used so recently is taken for a living one.
+const UNTESTED: Duration = Duration::from_secs(1);
 const SQLITE_READERS: u32 = 8;
+/// Rows that SQLite's thread may be ahead of who reads them: each time that it waits costs more than the rows.
+const ROWS_AHEAD: usize = 1_000;
 
 /// How long one statement may take in the service, and of a command that looks through everything.
 const SERVICE_STATEMENT: &str = "60s";
@@ -75,6 +79,16 @@ async fn open(location: &Location, make: bool, statement_timeout: &str) -> Resul
             let pool = PgPoolOptions::new()
                 .max_connections(POSTGRES_CONNECTIONS)
                 .acquire_timeout(ACQUIRE)
+                // A ping before every statement would double the way to the server and back.
+                .test_before_acquire(false)
+                .before_acquire(|connection, about| {
+                    Box::pin(async move {
+                        if about.idle_for > UNTESTED {
+                            connection.ping().await?;
+                        }
+                        Ok(true)
+                    })
+                })
                 .connect_with(options)
                 .await?;
             Ok(Db::Postgres(pool))
@@ -90,6 +104,7 @@ async fn open(location: &Location, make: bool, statement_timeout: &str) -> Resul
                 .busy_timeout(BUSY)
                 .pragma("cache_size", "-8192")
                 .pragma("temp_store", "MEMORY")
+                .row_buffer_size(ROWS_AHEAD)
                 .disable_statement_logging();
             let writer = SqlitePoolOptions::new()
                 .max_connections(1)
@@ -98,11 +113,13 @@ async fn open(location: &Location, make: bool, statement_timeout: &str) -> Resul
                 .max_lifetime(None)
                 // Writers queue here; a burst of uploads must wait, not fail.
                 .acquire_timeout(ACQUIRE * 3)
+                .test_before_acquire(false)
                 .connect_with(options.clone())
                 .await?;
             let readers = SqlitePoolOptions::new()
                 .max_connections(SQLITE_READERS)
                 .acquire_timeout(ACQUIRE)
+                .test_before_acquire(false)
                 .connect_with(options.pragma("query_only", "ON"))
                 .await?;
             Ok(Db::Sqlite { readers, writer })

@@ -7,11 +7,12 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 use sqlx::QueryBuilder;
+use uuid::Uuid;
 
 use crate::{
     clock::Timestamp,
-    db::{Db, Json, Result, Tx, accounts, execute, on},
-    ids::{DocumentId, UserId},
+    db::{Db, DbError, Json, Result, Tx, accounts, execute, from_hex, on},
+    ids::{DocumentId, GenerationId, UserId},
     model::{
         document::{ActiveDocument, Document, DocumentType, PageRange, Source, Splitter},
         job::{Ingestion, Warning},
@@ -359,16 +360,91 @@ pub async fn search_epoch(db: &Db, user: UserId) -> Result<i64> {
         .fetch_one(c))?)
 }
 
-/// All of a user's searchable documents.
+/// All of a user's searchable documents, by their ids.
 pub async fn active(db: &Db, user: UserId) -> Result<Vec<ActiveDocument>> {
-    Ok(on!(db, |c| sqlx::query_as(
-        "SELECT d.id, d.name, d.type, d.url, d.active_generation, COALESCE(d.languages, '[]') AS languages,
-                g.embedding_space
-         FROM documents d JOIN generations g ON g.id = d.active_generation
-         WHERE d.user_id = $1 AND d.deleted_at IS NULL AND d.active_generation IS NOT NULL ORDER BY d.id"
-    )
-    .bind(user)
-    .fetch_all(c))?)
+    active_where(db, user, None).await
+}
+
+/// Those of a user's searchable documents that are named, by their ids.
+pub async fn active_among(db: &Db, user: UserId, named: &[DocumentId]) -> Result<Vec<ActiveDocument>> {
+    if named.is_empty() { Ok(Vec::new()) } else { active_where(db, user, Some(named)).await }
+}
+
+async fn active_where(db: &Db, user: UserId, named: Option<&[DocumentId]>) -> Result<Vec<ActiveDocument>> {
+    Ok(on!(db, |c| async {
+        let mut query = QueryBuilder::new(
+            "SELECT d.id, d.name, d.type, d.url, d.active_generation, d.updated_at,
+                    COALESCE(d.languages, '[]') AS languages, g.embedding_space
+             FROM documents d JOIN generations g ON g.id = d.active_generation
+             WHERE d.deleted_at IS NULL AND d.active_generation IS NOT NULL AND d.user_id = ",
+        );
+        query.push_bind(user);
+        if let Some(named) = named {
+            query.push(" AND d.id IN (");
+            let mut list = query.separated(", ");
+            for id in named {
+                list.push_bind(id);
+            }
+            query.push(")");
+        }
+        query.push(" ORDER BY d.id").build_query_as().fetch_all(c).await
+    })?)
+}
+
+/// What a searchable document is at the moment: with another generation or time it is another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ActiveVersion {
+    /// The document.
+    pub id: DocumentId,
+    /// The generation that answers for it.
+    pub generation: GenerationId,
+    /// When its owner last changed it.
+    pub updated_at: Timestamp,
+}
+
+/// Which documents of a user's are searchable, by their ids.
+pub async fn active_versions(db: &Db, user: UserId) -> Result<Vec<ActiveVersion>> {
+    // In one row: there may be many thousands, of which few have changed, and a row each takes most of the time.
+    match db {
+        Db::Postgres(pool) => {
+            type Columns = (Option<Vec<Uuid>>, Option<Vec<Uuid>>, Option<Vec<i64>>);
+            let (ids, generations, times): Columns = sqlx::query_as(
+                "SELECT array_agg(id ORDER BY id), array_agg(active_generation ORDER BY id),
+                        array_agg(updated_at ORDER BY id)
+                 FROM documents WHERE user_id = $1 AND deleted_at IS NULL AND active_generation IS NOT NULL",
+            )
+            .bind(user)
+            .fetch_one(pool)
+            .await?;
+            let version = |((id, generation), time): ((Uuid, Uuid), i64)| ActiveVersion {
+                id: id.into(),
+                generation: generation.into(),
+                updated_at: Timestamp::from_micros(time),
+            };
+            let ids = ids.unwrap_or_default().into_iter().zip(generations.unwrap_or_default());
+            Ok(ids.zip(times.unwrap_or_default()).map(version).collect())
+        }
+        Db::Sqlite { readers, .. } => {
+            let row: Option<String> = sqlx::query_scalar(
+                "SELECT group_concat(hex(id) || hex(active_generation) || printf('%016x', updated_at), '' ORDER BY id)
+                 FROM documents WHERE user_id = $1 AND deleted_at IS NULL AND active_generation IS NOT NULL",
+            )
+            .bind(user)
+            .fetch_one(readers)
+            .await?;
+            let row = row.unwrap_or_default();
+            let version = |at: usize| {
+                let time = row.get(at + 64..at + 80).and_then(|hex| i64::from_str_radix(hex, 16).ok());
+                let time = time.ok_or_else(|| DbError::Unreadable("a time".to_owned()))?;
+                Ok(ActiveVersion {
+                    id: from_hex(row.get(at..at + 32))?.into(),
+                    generation: from_hex(row.get(at + 32..at + 64))?.into(),
+                    updated_at: Timestamp::from_micros(time),
+                })
+            };
+            (0..row.len()).step_by(80).map(version).collect()
+        }
+    }
 }
 
 /// The metadata of those of a user's searchable documents that have some.

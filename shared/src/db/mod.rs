@@ -33,6 +33,7 @@ pub mod traces;
 pub mod vectors;
 
 use sqlx::{PgConnection, PgPool, PgTransaction, SqliteConnection, SqlitePool, SqliteTransaction};
+use uuid::Uuid;
 
 pub use connect::{Location, attend, connect, peruse};
 pub use json::Json;
@@ -113,6 +114,11 @@ impl DbError {
 /// A result of the store.
 pub type Result<T> = std::result::Result<T, DbError>;
 
+/// Reads an id that SQLite's `hex()` wrote.
+fn from_hex(hex: Option<&str>) -> Result<Uuid> {
+    hex.and_then(|hex| Uuid::try_parse(hex).ok()).ok_or_else(|| DbError::Unreadable("an id".to_owned()))
+}
+
 /// A handle to the store. Cheap to clone.
 #[derive(Clone, Debug)]
 pub enum Db {
@@ -140,18 +146,24 @@ impl Db {
     pub async fn begin(&self) -> Result<Tx> {
         match self {
             Self::Postgres(pool) => Ok(Tx::Postgres(pool.begin().await?)),
-            Self::Sqlite { writer, .. } => Ok(Tx::Sqlite(writer.begin_with("BEGIN IMMEDIATE").await?)),
+            Self::Sqlite { writer, .. } => {
+                // What is a property of each transaction is one of the connection here, so every transaction sets it.
+                Ok(Tx::Sqlite(writer.begin_with("PRAGMA synchronous = FULL; BEGIN IMMEDIATE").await?))
+            }
         }
     }
 
-    /// Starts a transaction like [`Db::begin`] for what may be lost in a crash of the database's server: on PostgreSQL its commit does
-    /// not wait for the disk, and the last half second of such commits goes when the server goes. Nothing is ever half there.
+    /// Starts a transaction like [`Db::begin`] for what may be lost in a crash of the machine, or of the database's server: its commit
+    /// does not wait for the disk, and the last moments of such commits go when the machine goes. Nothing is ever half there: the
+    /// log has an order, so that whatever is committed by a transaction of [`Db::begin`] takes everything before it to the disk.
     pub async fn begin_relaxed(&self) -> Result<Tx> {
         match self {
             Self::Postgres(pool) => {
                 Ok(Tx::Postgres(pool.begin_with("BEGIN; SET LOCAL synchronous_commit = off").await?))
             }
-            Self::Sqlite { .. } => self.begin().await,
+            Self::Sqlite { writer, .. } => {
+                Ok(Tx::Sqlite(writer.begin_with("PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE").await?))
+            }
         }
     }
 

@@ -178,8 +178,18 @@ pub async fn remove(db: &Db, document: DocumentId, kept: Option<GenerationId>) -
     let limit = i64::try_from(BATCH).unwrap_or(i64::MAX);
     // No generation has the nil id.
     let kept = kept.unwrap_or_else(|| GenerationId::from(Uuid::nil()));
-    loop {
-        let mut tx = db.begin().await?;
+    // A glance first: there hardly ever are any, and writers must not wait for nothing.
+    let mut any = on!(db, |c| {
+        sqlx::query_scalar::<_, i64>(
+            "SELECT CAST(1 AS BIGINT) FROM vectors WHERE document_id = $1 AND generation_id <> $2 LIMIT 1",
+        )
+        .bind(document)
+        .bind(kept)
+        .fetch_optional(c)
+    })?
+    .is_some();
+    while any {
+        let mut tx = db.begin_relaxed().await?;
         let rows = execute!(
             tx,
             sqlx::query(
@@ -192,8 +202,7 @@ pub async fn remove(db: &Db, document: DocumentId, kept: Option<GenerationId>) -
             .bind(limit)
         )?;
         tx.commit().await?;
-        if rows < BATCH as u64 {
-            return Ok(());
-        }
+        any = rows >= BATCH as u64;
     }
+    Ok(())
 }

@@ -87,7 +87,8 @@ impl Jobs {
         if !db::jobs::any_due(&self.db, self.now()).await? {
             return Ok(None);
         }
-        let mut tx = self.db.begin().await?;
+        // A claim that a crash takes back was never used for anything that stayed.
+        let mut tx = self.db.begin_relaxed().await?;
         // Only now, since that may have taken a while and the lease is counted from here.
         let now = self.now();
         let claim = db::jobs::claim(&mut tx, worker, now, self.lease_end(now)).await?;
@@ -97,7 +98,7 @@ impl Jobs {
 
     /// Extends a claim and notes how far it is; false when it is no longer held.
     pub async fn renew(&self, claim: &Claim, report: &Report) -> db::Result<bool> {
-        let mut tx = self.db.begin().await?;
+        let mut tx = self.db.begin_relaxed().await?;
         let held = db::jobs::renew(&mut tx, claim, self.lease_end(self.now()), report).await?;
         tx.commit().await?;
         Ok(held)

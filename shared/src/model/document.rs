@@ -299,6 +299,8 @@ pub struct ActiveDocument {
     pub url: String,
     /// The generation that answers for it.
     pub active_generation: GenerationId,
+    /// When its owner last changed it.
+    pub updated_at: Timestamp,
     /// How many of its passages are in each language, by the language's number.
     pub languages: Json<Vec<(u8, u64)>>,
     /// What the vectors of its passages mean; none when it has no vectors.

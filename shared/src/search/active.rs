@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use super::Filter;
 use crate::{
-    db::{self, Db, DbError},
+    db::{self, Db, DbError, documents::ActiveVersion},
     ids::{DocumentId, GenerationId, UserId},
     index::lexical::Language,
     model::document::ActiveDocument,
@@ -24,11 +24,14 @@ use crate::{
 /// Users whose searchable documents are remembered.
 const CACHED_USERS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(1_023);
 
+/// The most changed documents that are named in a statement; when more have changed, all are read.
+const READ_SINGLY: usize = 200;
+
 type Metadata = HashMap<DocumentId, Map<String, Value>>;
 
 /// One user's searchable documents at one epoch.
 pub(super) struct ActiveSet {
-    documents: Vec<ActiveDocument>,
+    documents: Vec<Arc<ActiveDocument>>,
     /// The place of each generation's document.
     places: HashMap<GenerationId, usize>,
     whole: Summary,
@@ -79,15 +82,25 @@ pub(super) struct Selection {
 }
 
 impl ActiveSet {
-    fn new(documents: Vec<ActiveDocument>) -> Self {
+    fn new(documents: Vec<Arc<ActiveDocument>>) -> Self {
         let places = documents.iter().enumerate().map(|(at, d)| (d.active_generation, at)).collect();
-        let whole = Summary::of(documents.iter());
+        let whole = Summary::of(documents.iter().map(Arc::as_ref));
         Self { documents, places, whole, metadata: OnceCell::new() }
     }
 
     /// The document that a generation answers for.
     pub(super) fn document(&self, generation: GenerationId) -> Option<&ActiveDocument> {
+        self.at(generation).map(Arc::as_ref)
+    }
+
+    fn at(&self, generation: GenerationId) -> Option<&Arc<ActiveDocument>> {
         self.documents.get(*self.places.get(&generation)?)
+    }
+
+    /// The document, if it still is what it was when this set was read.
+    fn unchanged(&self, version: &ActiveVersion) -> Option<&Arc<ActiveDocument>> {
+        self.at(version.generation)
+            .filter(|known| known.id == version.id && known.updated_at == version.updated_at)
     }
 
     /// Those of the documents that are named, all when none are, and that meet the filter.
@@ -109,7 +122,8 @@ impl ActiveSet {
                 && metadata.is_none_or(|metadata| filter.meets(metadata.get(&document.id)))
         };
         // In the order of the documents, so that ties break alike every time.
-        let (meant, others): (Vec<_>, Vec<_>) = self.documents.iter().partition(|d| is_meant(d));
+        let (meant, others): (Vec<&ActiveDocument>, Vec<&ActiveDocument>) =
+            self.documents.iter().map(Arc::as_ref).partition(|d| is_meant(d));
         Ok(Selection {
             generations: meant.iter().map(|d| d.active_generation).collect(),
             others: others.iter().map(|d| d.active_generation).collect(),
@@ -146,13 +160,39 @@ impl ActiveSets {
     /// is never kept under a current number.
     pub(super) async fn of(&self, user: UserId) -> Result<Arc<ActiveSet>, DbError> {
         let epoch = db::documents::search_epoch(&self.db, user).await?;
-        if let Some((at, set)) = self.sets.lock().get(&user)
-            && *at == epoch
-        {
-            return Ok(Arc::clone(set));
-        }
-        let set = Arc::new(ActiveSet::new(db::documents::active(&self.db, user).await?));
+        let former = self.sets.lock().get(&user).map(|(at, set)| (*at, Arc::clone(set)));
+        let documents = match former {
+            Some((at, set)) if at == epoch => return Ok(set),
+            Some((_, former)) => self.again(user, &former).await?,
+            None => self.all(user).await?,
+        };
+        let set = Arc::new(ActiveSet::new(documents));
         self.sets.lock().put(user, (epoch, Arc::clone(&set)));
         Ok(set)
+    }
+
+    async fn all(&self, user: UserId) -> Result<Vec<Arc<ActiveDocument>>, DbError> {
+        Ok(db::documents::active(&self.db, user).await?.into_iter().map(Arc::new).collect())
+    }
+
+    /// Reads what has changed since: while documents are ingested that is one of thousands at a time.
+    async fn again(&self, user: UserId, former: &ActiveSet) -> Result<Vec<Arc<ActiveDocument>>, DbError> {
+        let versions = db::documents::active_versions(&self.db, user).await?;
+        let changed: Vec<DocumentId> = versions
+            .iter()
+            .filter(|version| former.unchanged(version).is_none())
+            .map(|version| version.id)
+            .collect();
+        if changed.len() > READ_SINGLY {
+            return self.all(user).await;
+        }
+        let read = db::documents::active_among(&self.db, user, &changed).await?;
+        let mut read: HashMap<_, _> = read.into_iter().map(|document| (document.id, document)).collect();
+        let now = |version: &ActiveVersion| {
+            let unchanged = former.unchanged(version).map(Arc::clone);
+            // One that is gone meanwhile has raised the epoch again.
+            unchanged.or_else(|| read.remove(&version.id).map(Arc::new))
+        };
+        Ok(versions.iter().filter_map(now).collect())
     }
 }

@@ -39,7 +39,7 @@ impl Vectors<'_> {
         let reused: Vec<TextHash> = known.keys().copied().collect();
         if !reused.is_empty() {
             let Self { runtime, claim, generation, embedder } = *self;
-            let mut tx = runtime.db.begin().await?;
+            let mut tx = runtime.db.begin_relaxed().await?;
             if !generations::may_write(&mut tx, claim, generation).await? {
                 return Err(Failure::ClaimLost);
             }
@@ -108,7 +108,7 @@ impl Vectors<'_> {
             ));
         }
         let made: Vec<_> = missing.into_iter().zip(made).collect();
-        let mut tx = runtime.db.begin().await?;
+        let mut tx = runtime.db.begin_relaxed().await?;
         if !generations::may_write(&mut tx, claim, generation).await? {
             return Err(Failure::ClaimLost);
         }

@@ -16,7 +16,6 @@ use lectern_shared::{
     runtime::Runtime,
 };
 use secrecy::{ExposeSecret, SecretString};
-use serde_json::json;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use self::{
@@ -163,7 +162,7 @@ async fn index(State(runtime): State<Runtime>, caller: Caller, paging: Paging) -
             let mut tags = db::tags::of_agents(&runtime.db, user, &ids).await?;
             let row = |agent: &Agent| {
                 let tags = tags.remove(&agent.id).unwrap_or_default();
-                Ok((*agent.id.as_uuid(), json!(AgentLinkedView::new(&runtime, agent, tags)?)))
+                Ok((*agent.id.as_uuid(), AgentLinkedView::new(&runtime, agent, tags)?))
             };
             agents.iter().map(row).collect()
         }

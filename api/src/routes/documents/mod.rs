@@ -19,7 +19,6 @@ use lectern_shared::{
     runtime::Runtime,
     secrets::Place,
 };
-use serde_json::json;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub(super) use self::view::{ErrorView, ProgressView, WarningView};
@@ -158,7 +157,7 @@ async fn index(State(runtime): State<Runtime>, caller: Caller, paging: Paging) -
         let (db, user) = (runtime.db.clone(), caller.id());
         async move {
             let documents = db::documents::list(&db, user, before.into(), limit).await?;
-            let row = |document: Document| (*document.id.as_uuid(), json!(DocumentView::from(document)));
+            let row = |document: Document| (*document.id.as_uuid(), DocumentView::from(document));
             Ok(documents.into_iter().map(row).collect())
         }
     })

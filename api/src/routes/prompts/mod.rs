@@ -139,7 +139,7 @@ async fn index(State(runtime): State<Runtime>, caller: Caller, paging: Paging) -
         let (db, user) = (runtime.db.clone(), caller.id());
         async move {
             let prompts = db::prompts::list(&db, user, before.into(), limit).await?;
-            let row = |prompt: Prompt| (*prompt.id.as_uuid(), json!(PromptView::from(prompt)));
+            let row = |prompt: Prompt| (*prompt.id.as_uuid(), PromptView::from(prompt));
             Ok(prompts.into_iter().map(row).collect())
         }
     })

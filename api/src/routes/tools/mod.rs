@@ -10,7 +10,7 @@ use lectern_shared::{
     model::tool::{Tool, ToolType},
     runtime::Runtime,
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -178,7 +178,7 @@ async fn index(State(runtime): State<Runtime>, caller: Caller, paging: Paging) -
         let (runtime, user) = (runtime.clone(), caller.id());
         async move {
             let tools = db::tools::list(&runtime.db, user, before.into(), limit).await?;
-            tools.iter().map(|tool| Ok((*tool.id.as_uuid(), json!(ToolView::new(&runtime, tool)?)))).collect()
+            tools.iter().map(|tool| Ok((*tool.id.as_uuid(), ToolView::new(&runtime, tool)?))).collect()
         }
     })
     .await

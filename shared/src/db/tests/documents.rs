@@ -336,6 +336,43 @@ async fn only_documents_that_answer_are_active() {
     }
 }
 
+#[tokio::test]
+async fn what_is_active_can_be_told_at_a_glance_and_read_singly() {
+    for t in &both().await {
+        let (user, other) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        assert!(documents::active_versions(&t.db, user).await.unwrap().is_empty(), "{}", t.name);
+        let (first, _) = published(&t.db, user, "first", &["text"], at(0)).await;
+        let (second, _) = published(&t.db, user, "second", &["text"], at(3)).await;
+        let (gone, _) = published(&t.db, user, "gone", &["text"], at(0)).await;
+        let (others, _) = published(&t.db, other, "another's", &["text"], at(0)).await;
+        claimed(&t.db, user, "not yet", at(0)).await;
+        delete(&t.db, user, gone, 2).await;
+
+        let active = documents::active(&t.db, user).await.unwrap();
+        let versions = documents::active_versions(&t.db, user).await.unwrap();
+        let expected: Vec<_> = active
+            .iter()
+            .map(|document| documents::ActiveVersion {
+                id: document.id,
+                generation: document.active_generation,
+                updated_at: document.updated_at,
+            })
+            .collect();
+        assert_eq!(versions, expected, "{}", t.name);
+        assert_eq!(
+            versions.iter().map(|version| version.id).collect::<Vec<_>>(),
+            [first, second],
+            "{}",
+            t.name
+        );
+
+        let named = [second, gone, others, DocumentId::generate()];
+        let named = documents::active_among(&t.db, user, &named).await.unwrap();
+        assert_eq!(named.iter().map(|document| document.id).collect::<Vec<_>>(), [second], "{}", t.name);
+        assert!(documents::active_among(&t.db, user, &[]).await.unwrap().is_empty(), "{}", t.name);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_document_that_is_deleted_while_it_is_linked_keeps_no_link() {
     for t in &both().await {

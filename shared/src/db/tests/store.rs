@@ -1,7 +1,7 @@
 //! The store itself: transactions and connections.
 
 use crate::db::{
-    singletons,
+    Tx, singletons,
     testing::{at, both, commit, user},
 };
 
@@ -70,5 +70,29 @@ async fn a_relaxed_transaction_is_all_or_nothing_like_any_other() {
         tx.commit().await.unwrap();
         assert_eq!(singletons::get(&t.db, "dropped").await.unwrap(), None, "{}", t.name);
         assert_eq!(singletons::get(&t.db, "kept").await.unwrap().as_deref(), Some("value"), "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn only_a_relaxed_commit_does_not_wait_for_the_disk_whatever_came_before_it() {
+    const FULL: i64 = 2;
+    const NORMAL: i64 = 1;
+    for t in &both().await {
+        for is_relaxed in [false, true, false] {
+            let mut tx = if is_relaxed { t.db.begin_relaxed().await } else { t.db.begin().await }.unwrap();
+            match &mut tx {
+                Tx::Sqlite(c) => {
+                    let mode: i64 =
+                        sqlx::query_scalar("PRAGMA synchronous").fetch_one(&mut **c).await.unwrap();
+                    assert_eq!(mode, if is_relaxed { NORMAL } else { FULL });
+                }
+                Tx::Postgres(c) => {
+                    let mode: String =
+                        sqlx::query_scalar("SHOW synchronous_commit").fetch_one(&mut **c).await.unwrap();
+                    // Of any other transaction it is the server's, which need not wait in tests.
+                    assert!(!is_relaxed || mode == "off", "{mode}");
+                }
+            }
+        }
     }
 }

@@ -52,7 +52,8 @@ impl<'a> Writer<'a> {
         let full = self.builder.replace(next).ok_or(Stopped)?;
         let (data, language) = self.index.inner.compute.run(move || full.finish_with_language()).await?;
         let Target { claim, generation, .. } = self.target;
-        let mut tx = self.index.inner.db.begin().await?;
+        // It is nothing until its generation is published, which takes it to the disk.
+        let mut tx = self.index.inner.db.begin_relaxed().await?;
         if !db::generations::may_write(&mut tx, claim, generation).await? {
             return Err(IndexError::ClaimLost);
         }
