@@ -15,8 +15,9 @@ use super::{
     points::{TEXT, field},
 };
 
-/// The oldest server that does what is needed here.
-const OLDEST: (u64, u64) = (1, 18);
+/// The oldest server that does what is needed here. 1.18.0 can hide a living point from filtered searches while it optimizes
+/// (<https://github.com/qdrant/qdrant/pull/9116>).
+const OLDEST: (u64, u64, u64) = (1, 18, 1);
 /// Where a collection says whose it is.
 const INSTANCE: &str = "lectern_instance";
 /// Links of a vector to others of its user; none across users (`m` is 0), since every search is of one user.
@@ -62,15 +63,18 @@ pub(super) async fn version(client: &Client) -> Result<String, Failure> {
 
 /// Refuses a server that is too old.
 pub(super) fn check_version(version: &str) -> Result<(), Failure> {
-    let mut numbers = version.split('.').map(|part| part.parse::<u64>().ok());
-    let (major, minor) = (numbers.next().flatten(), numbers.next().flatten());
-    match major.zip(minor) {
+    // Of a patch such as `0-dev` the number counts.
+    let mut numbers =
+        version.split('.').map(|part| part.split('-').next().and_then(|number| number.parse::<u64>().ok()));
+    let mut next = || numbers.next().flatten();
+    let numbers = next().zip(next()).map(|(major, minor)| (major, minor, next().unwrap_or(0)));
+    match numbers {
         Some(numbers) if numbers >= OLDEST => Ok(()),
         _ => {
-            let (major, minor) = OLDEST;
+            let (major, minor, patch) = OLDEST;
             let version: String = version.chars().filter(|c| !c.is_control()).take(40).collect();
             Err(Failure::refused(format!(
-                "Qdrant {version:?} cannot be used: install version {major}.{minor} or a later one"
+                "Qdrant {version:?} cannot be used: install version {major}.{minor}.{patch} or a later one"
             )))
         }
     }
@@ -231,12 +235,12 @@ mod tests {
 
     #[test]
     fn a_server_that_is_too_old_is_refused_with_what_to_install() {
-        for good in ["1.18.0", "1.18.3", "1.19.0-dev", "1.20", "2.0.0"] {
+        for good in ["1.18.1", "1.18.3", "1.19.0-dev", "1.20", "2.0.0"] {
             assert!(check_version(good).is_ok(), "{good}");
         }
-        for bad in ["1.17.9", "0.19.0", "1", "", "nonsense", "1.x.3"] {
+        for bad in ["1.17.9", "1.18.0", "1.18", "0.19.0", "1", "", "nonsense", "1.x.3"] {
             let failure = check_version(bad).unwrap_err();
-            assert!(format!("{failure:?}").contains("1.18"), "{failure:?}");
+            assert!(format!("{failure:?}").contains("1.18.1"), "{failure:?}");
         }
     }
 

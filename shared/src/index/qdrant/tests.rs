@@ -225,7 +225,7 @@ async fn nothing_secret_is_repeated_to_the_operator() {
 async fn a_server_that_is_too_old_is_refused() {
     let server = Scripted::start(&[Answer::Version("1.17.1")]).await;
     let text = refusal(&config(server.port)).await;
-    assert!(text.contains("\"1.17.1\" cannot be used: install version 1.18"), "{text}");
+    assert!(text.contains("\"1.17.1\" cannot be used: install version 1.18.1"), "{text}");
 }
 
 /// Asks a scripted server something as if it were a write.
