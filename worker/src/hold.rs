@@ -21,7 +21,7 @@ use tracing::Span;
 /// Progress is written at most this often.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
 /// How long a new stage goes on before it is written: most documents are small, and through with all stages by then, and each
-/// write takes the database's one writer from the others.
+/// write is a commit that other jobs wait behind on SQLite.
 const STAGE_AFTER: Duration = Duration::from_millis(200);
 /// A claim that could not be renewed is given up so long before somebody else may take the job.
 const MARGIN: Duration = Duration::from_secs(1);

@@ -32,7 +32,8 @@ const POSTGRES_CONNECTIONS: u32 = 20;
 /// A connection that was used so recently is taken for a living one.
 const UNTESTED: Duration = Duration::from_secs(1);
 const SQLITE_READERS: u32 = 8;
-/// Rows that SQLite's thread may be ahead of who reads them: each time that it waits costs more than the rows.
+/// Rows that SQLite's thread may be ahead of who reads them: each time that it waits costs more than the rows. It takes no more
+/// memory, since whatever is read is collected anyway.
 const ROWS_AHEAD: usize = 1_000;
 
 /// How long one statement may take in the service, and of a command that looks through everything.

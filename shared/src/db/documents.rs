@@ -391,7 +391,8 @@ async fn active_where(db: &Db, user: UserId, named: Option<&[DocumentId]>) -> Re
     })?)
 }
 
-/// What a searchable document is at the moment: with another generation or time it is another.
+/// What a searchable document is at the moment. With another generation or time something that is shown of it has changed, and with
+/// the same ones nothing has: [`update`] sets the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ActiveVersion {
     /// The document.

@@ -1,5 +1,6 @@
 //! Documents.
 
+mod active;
 mod uploads;
 
 use std::time::Duration;
@@ -296,80 +297,6 @@ async fn a_document_that_lives_is_not_dropped() {
         commit!(t.db, |tx| documents::drop_tombstone(tx, id));
         let found = documents::find(&t.db, user, id).await.unwrap();
         assert_eq!(found.map(|d| d.ingestion.state), Some(JobState::Queued), "{}", t.name);
-    }
-}
-
-#[tokio::test]
-async fn only_documents_that_answer_are_active() {
-    for t in &both().await {
-        let (user, other) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
-        let (first, generation) = published(&t.db, user, "first", &["text"], at(0)).await;
-        published(&t.db, other, "another's", &["text"], at(0)).await;
-        let epoch = documents::search_epoch(&t.db, user).await.unwrap();
-
-        let held = claimed(&t.db, user, "second", at(0)).await;
-        let second = staged(&t.db, &held, &["text"], at(0)).await;
-        let active = documents::active(&t.db, user).await.unwrap();
-        assert_eq!(
-            active.iter().map(|d| d.active_generation).collect::<Vec<_>>(),
-            [generation],
-            "{}",
-            t.name
-        );
-        assert_eq!((active[0].id, &*active[0].name), (first, "first"), "{}", t.name);
-        assert_eq!(
-            documents::search_epoch(&t.db, user).await.unwrap(),
-            epoch,
-            "{}: nothing to see yet",
-            t.name
-        );
-
-        crate::db::testing::publish(&t.db, &held, second, at(1)).await;
-        let active = documents::active(&t.db, user).await.unwrap();
-        let generations: Vec<_> = active.iter().map(|d| d.active_generation).collect();
-        assert_eq!(generations, [generation, second], "{}", t.name);
-        let published = documents::search_epoch(&t.db, user).await.unwrap();
-        assert!(published > epoch, "{}", t.name);
-        delete(&t.db, user, first, 2).await;
-        assert!(documents::search_epoch(&t.db, user).await.unwrap() > published, "{}", t.name);
-        assert_eq!(documents::active(&t.db, user).await.unwrap().len(), 1, "{}", t.name);
-    }
-}
-
-#[tokio::test]
-async fn what_is_active_can_be_told_at_a_glance_and_read_singly() {
-    for t in &both().await {
-        let (user, other) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
-        assert!(documents::active_versions(&t.db, user).await.unwrap().is_empty(), "{}", t.name);
-        let (first, _) = published(&t.db, user, "first", &["text"], at(0)).await;
-        let (second, _) = published(&t.db, user, "second", &["text"], at(3)).await;
-        let (gone, _) = published(&t.db, user, "gone", &["text"], at(0)).await;
-        let (others, _) = published(&t.db, other, "another's", &["text"], at(0)).await;
-        claimed(&t.db, user, "not yet", at(0)).await;
-        delete(&t.db, user, gone, 2).await;
-
-        let active = documents::active(&t.db, user).await.unwrap();
-        let versions = documents::active_versions(&t.db, user).await.unwrap();
-        let expected: Vec<_> = active
-            .iter()
-            .map(|document| documents::ActiveVersion {
-                id: document.id,
-                generation: document.active_generation,
-                updated_at: document.updated_at,
-            })
-            .collect();
-        assert_eq!(versions, expected, "{}", t.name);
-        assert_eq!(
-            versions.iter().map(|version| version.id).collect::<Vec<_>>(),
-            [first, second],
-            "{}",
-            t.name
-        );
-
-        let named = [second, gone, others, DocumentId::generate()];
-        let named = documents::active_among(&t.db, user, &named).await.unwrap();
-        assert_eq!(named.iter().map(|document| document.id).collect::<Vec<_>>(), [second], "{}", t.name);
-        assert!(documents::active_among(&t.db, user, &[]).await.unwrap().is_empty(), "{}", t.name);
     }
 }
 
