@@ -89,6 +89,10 @@ impl IntoResponse for ApiError {
     }
 }
 
+/// What is told when a commit's answer was lost and the database is away.
+const OUTCOME_UNKNOWN: &str = "The database went away while this was stored, so it may or may not have been done. Look before you \
+                               try again, or send it again with the same Idempotency-Key.";
+
 impl From<DbError> for ApiError {
     fn from(error: DbError) -> Self {
         match error {
@@ -96,6 +100,10 @@ impl From<DbError> for ApiError {
             DbError::Failed(_) => {
                 tracing::error!(%error, "the database failed");
                 Self::unavailable()
+            }
+            DbError::CommitUnknown(_) => {
+                tracing::error!(%error, "the outcome of a commit is not known");
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "outcome_unknown", OUTCOME_UNKNOWN)
             }
             DbError::Unreadable(_) => {
                 tracing::error!(%error, "a stored value cannot be read");

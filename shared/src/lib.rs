@@ -1,6 +1,7 @@
 //! What the API and the worker both need, and no HTTP framework: settings, the relational store, the queue, the search
 //! index, secrets, and the way out.
 
+pub mod audit;
 pub mod backup;
 pub mod blobs;
 pub mod clock;

@@ -1,6 +1,6 @@
 //! Search, over both engines and the embedded index.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 
@@ -8,6 +8,7 @@ use super::{Condition, Filter, Mode, Passage, Search, SearchError, SearchRequest
 use crate::{
     db::{
         Db, documents, execute,
+        generations::RetiredGeneration,
         jobs::{self, Published},
         testing::{
             TestDb, at, both, claim, claimed, commit, enqueue, passages, plain, publish, staged_in, user,
@@ -16,8 +17,8 @@ use crate::{
     embed::{EmbedError, Embedder, Models, testing::Synonyms},
     ids::{DocumentId, GenerationId, UserId},
     index::{
-        Candidates, Entry, IndexError, IndexQuery, IndexStatus, IndexWriter, LocalIndex, SearchIndex, Target,
-        lexical::Language,
+        Candidates, Entry, ExpectedEntries, IndexError, IndexQuery, IndexStatus, IndexWriter, LocalIndex,
+        Mismatch, SearchIndex, Target, lexical::Language,
     },
     model::{document::DocumentType, job::Claim},
 };
@@ -298,12 +299,19 @@ impl SearchIndex for Interrupted {
         Ok(candidates)
     }
 
-    async fn remove(&self, user: UserId, generation: GenerationId) -> Result<(), IndexError> {
-        self.inner.remove(user, generation).await
+    async fn remove(&self, retired: RetiredGeneration) -> Result<(), IndexError> {
+        self.inner.remove(retired).await
     }
 
     async fn count(&self, user: UserId, generation: GenerationId) -> Result<u64, IndexError> {
         self.inner.count(user, generation).await
+    }
+
+    async fn mismatched(
+        &self,
+        expected: &[ExpectedEntries],
+    ) -> Result<BTreeMap<GenerationId, Mismatch>, IndexError> {
+        self.inner.mismatched(expected).await
     }
 
     fn straggle(&self) -> Option<Duration> {

@@ -2,6 +2,7 @@
 //! them, and prints what it measured.
 
 mod backlog;
+mod crowd;
 mod measure;
 mod outages;
 mod predict;

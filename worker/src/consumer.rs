@@ -130,7 +130,9 @@ impl Consumer {
             }
             Ended::ClaimLost => {
                 tracing::info!("job given up: the claim is no longer held");
-                self.ingester.discard(&claim, generation).await;
+                if let Some(generation) = generation {
+                    self.ingester.discard(&claim, generation).await;
+                }
                 Ok(Attempt::Lost)
             }
             Ended::Stopping => {

@@ -1,4 +1,5 @@
-//! One worker's hold on a job: renewed while it works, told how far it is, and noticed when it is lost.
+//! One worker's hold on a job: renewed while it works, told how far it is, and noticed when it is lost. It ends where publication
+//! begins, which ends the claim itself: only the store can say then what became of the job.
 
 use std::{sync::Arc, time::Duration};
 
@@ -50,6 +51,8 @@ struct State {
     moved_at: Instant,
     unwritten: bool,
     generation: Option<GenerationId>,
+    /// The claim is about to be ended by the work itself, so that nobody is told that it is lost.
+    publishing: bool,
 }
 
 /// A stage that goes on; told when it ends.
@@ -76,6 +79,7 @@ impl ProgressReporter {
             moved_at: Instant::now(),
             unwritten: false,
             generation: None,
+            publishing: false,
         };
         Self {
             state: Arc::new(Mutex::new(state)),
@@ -116,12 +120,28 @@ impl ProgressReporter {
         self.state.lock().generation
     }
 
+    /// From now on the claim is not renewed any more, and whatever a renewal that is under way finds out says nothing.
+    pub(crate) fn publishing(&self) {
+        self.state.lock().publishing = true;
+        self.stage_changed.notify_one();
+    }
+
     /// The stage is so far; written within a second.
     pub(crate) fn at(&self, done: u64, total: Option<u64>, unit: &str) {
         let mut state = self.state.lock();
         state.report.progress = Some(Progress { done, total, unit: unit.to_owned() });
         state.moved_at = Instant::now();
         state.unwritten = true;
+    }
+}
+
+impl ProgressReporter {
+    /// Tells that the work must stop, unless it publishes: then it is the work that ends the claim.
+    fn lose(&self, tell: &watch::Sender<Option<Lost>>, reason: Lost) {
+        let state = self.state.lock();
+        if !state.publishing {
+            let _ = tell.send(Some(reason));
+        }
     }
 }
 
@@ -146,12 +166,12 @@ impl Hold {
         self.progress.clone()
     }
 
-    /// Waits until the work must stop.
+    /// Waits until the work must stop; for ever once it publishes.
     pub(crate) async fn lost(&self) -> Lost {
         let mut lost = self.lost.clone();
-        match lost.wait_for(Option::is_some).await {
-            Ok(reason) => reason.unwrap_or(Lost::Claim),
-            Err(_) => Lost::Claim,
+        match lost.wait_for(Option::is_some).await.map(|reason| *reason) {
+            Ok(Some(reason)) => reason,
+            Ok(None) | Err(_) => std::future::pending().await,
         }
     }
 
@@ -175,10 +195,13 @@ async fn renew(jobs: Jobs, claim: Claim, progress: ProgressReporter, tell: watch
     loop {
         let (report, moved_at, unwritten) = {
             let mut state = progress.state.lock();
+            if state.publishing {
+                return;
+            }
             (state.report.clone(), state.moved_at, std::mem::take(&mut state.unwritten))
         };
         if moved_at.elapsed() > patience {
-            let _ = tell.send(Some(Lost::Progress));
+            progress.lose(&tell, Lost::Progress);
             return;
         }
         if unwritten || renewed_at.elapsed() > lease / 3 {
@@ -187,7 +210,7 @@ async fn renew(jobs: Jobs, claim: Claim, progress: ProgressReporter, tell: watch
             match tokio::time::timeout(lease / 3, jobs.renew(&claim, &report)).await {
                 Ok(Ok(true)) => renewed_at = began,
                 Ok(Ok(false)) => {
-                    let _ = tell.send(Some(Lost::Claim));
+                    progress.lose(&tell, Lost::Claim);
                     return;
                 }
                 Ok(Err(error)) => {
@@ -197,7 +220,7 @@ async fn renew(jobs: Jobs, claim: Claim, progress: ProgressReporter, tell: watch
                 Err(_) => progress.state.lock().unwritten = true,
             }
             if renewed_at.elapsed() + MARGIN > lease {
-                let _ = tell.send(Some(Lost::Claim));
+                progress.lose(&tell, Lost::Claim);
                 return;
             }
         }

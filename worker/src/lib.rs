@@ -9,6 +9,7 @@ pub mod loaders;
 pub mod ocr;
 pub mod preview;
 pub mod sandbox;
+mod scrubber;
 mod splitter;
 mod sweeper;
 

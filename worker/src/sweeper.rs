@@ -22,7 +22,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::jitter;
+use crate::{jitter, scrubber::Scrubber};
 
 const EVERY: Duration = Duration::from_secs(3);
 /// How often it is swept when there is nothing to do.
@@ -69,6 +69,7 @@ pub(crate) fn start(runtime: Runtime, shutdown: &Shutdown) {
             swept: None,
             tidied: Instant::now(),
             embedded: None,
+            scrubber: Scrubber::new(),
         };
         let mut failing = false;
         loop {
@@ -100,6 +101,7 @@ struct Sweeper {
     swept: Option<Instant>,
     tidied: Instant,
     embedded: Option<Instant>,
+    scrubber: Scrubber,
 }
 
 impl Sweeper {
@@ -118,12 +120,20 @@ impl Sweeper {
         let idle =
             depth.due + depth.waiting + depth.running == 0 && generations.is_empty() && documents.is_empty();
         // A service that does nothing leaves the disk alone.
-        if idle && self.swept.is_some_and(|swept| swept.elapsed() < IDLE_EVERY) {
+        let rests = idle && self.swept.is_some_and(|swept| swept.elapsed() < IDLE_EVERY);
+        if rests && !self.scrubber.is_due() {
             return Ok(());
         }
         if !self.hold_broom().await? {
             return Ok(());
         }
+        if self.scrubber.is_due() {
+            self.scrubber.step(&self.runtime).await?;
+        }
+        if rests {
+            return Ok(());
+        }
+        let runtime = &self.runtime;
         self.swept = Some(Instant::now());
         release_all(runtime, now).await?;
         let mut tx = runtime.db.begin().await?;
@@ -142,7 +152,7 @@ impl Sweeper {
             }
             // One that cannot be removed does not keep the others.
             if let Err(error) = purge_generation(runtime, generation).await {
-                tracing::warn!(%error, generation = %generation.id, "a generation could not be purged yet");
+                tracing::warn!(%error, generation = %generation.retired.id(), "a generation could not be purged yet");
             }
         }
         for document in documents {
@@ -221,17 +231,17 @@ pub(crate) async fn release_all(runtime: &Runtime, before: Timestamp) -> Result<
 /// cannot refuse the late entries of a writer that was given up is cleared once more when none can come any longer; only then
 /// is the generation forgotten.
 async fn purge_generation(runtime: &Runtime, generation: &Purgeable) -> Result<(), SweepError> {
-    let Purgeable { id, user_id, document_id, removals } = *generation;
-    runtime.index.remove(user_id, id).await?;
+    let Purgeable { retired, document_id, removals } = *generation;
+    runtime.index.remove(retired).await?;
     if let Some(straggle) = runtime.index.straggle() {
         if removals == 0 {
             let again_at = runtime.jobs.now().plus(runtime.settings.jobs.lease + straggle);
             let mut tx = runtime.db.begin().await?;
-            generations::remove_again(&mut tx, id, again_at).await?;
+            generations::remove_again(&mut tx, retired, again_at).await?;
             tx.commit().await?;
             return Ok(());
         }
-        let left = runtime.index.count(user_id, id).await?;
+        let left = runtime.index.count(retired.user_id(), retired.id()).await?;
         if left > 0 {
             return Err(SweepError::Left(left));
         }
@@ -239,12 +249,12 @@ async fn purge_generation(runtime: &Runtime, generation: &Purgeable) -> Result<(
     loop {
         let mut tx = runtime.db.begin().await?;
         // Of a time when the index was in the database.
-        db::index_segments::delete(&mut tx, id).await?;
-        let more = chunks::purge_some(&mut tx, id).await?;
-        let gone = !more && generations::delete(&mut tx, id).await?;
+        db::index_segments::delete(&mut tx, retired).await?;
+        let more = chunks::purge_some(&mut tx, retired).await?;
+        let gone = !more && generations::delete(&mut tx, retired).await?;
         tx.commit().await?;
         if gone {
-            tracing::debug!(generation = %id, document = %document_id, "generation purged");
+            tracing::debug!(generation = %retired.id(), document = %document_id, "generation purged");
         }
         if !more {
             return Ok(());

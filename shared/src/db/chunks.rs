@@ -3,7 +3,7 @@
 use sqlx::QueryBuilder;
 
 use crate::{
-    db::{Db, DbError, Json, Result, Tx, execute, on},
+    db::{Db, DbError, Json, Result, Tx, execute, generations::RetiredGeneration, on},
     ids::{ChunkId, DocumentId, GenerationId, UserId},
     model::{document::Chunk, place::Place},
 };
@@ -164,7 +164,7 @@ impl TryFrom<StoredRow> for NewChunk {
 }
 
 /// Removes at most [`BATCH`] passages of a generation; false when none are left.
-pub async fn purge_some(tx: &mut Tx, generation: GenerationId) -> Result<bool> {
+pub async fn purge_some(tx: &mut Tx, retired: RetiredGeneration) -> Result<bool> {
     let limit = i64::try_from(BATCH).unwrap_or(i64::MAX);
     let rows = execute!(
         tx,
@@ -172,7 +172,7 @@ pub async fn purge_some(tx: &mut Tx, generation: GenerationId) -> Result<bool> {
             "DELETE FROM chunks WHERE generation_id = $1 AND ordinal IN (
                  SELECT ordinal FROM chunks WHERE generation_id = $1 ORDER BY ordinal LIMIT $2)",
         )
-        .bind(generation)
+        .bind(retired.id())
         .bind(limit)
     )?;
     Ok(rows == BATCH as u64)

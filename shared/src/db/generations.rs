@@ -1,5 +1,5 @@
 //! Generations: complete, immutable ingestions of a document. One is active, at most; the others are being made, or wait
-//! to be purged.
+//! to be purged. What destroys anything of one asks for a [`RetiredGeneration`].
 
 use uuid::Uuid;
 
@@ -65,13 +65,39 @@ pub async fn active(db: &Db, user: UserId, document: DocumentId) -> Result<Optio
     Ok(index.map(|Json(index)| index))
 }
 
-/// A generation that can be removed.
+/// Proof that a generation does not answer and never will again, so that whatever is kept of it may be destroyed. Only the
+/// functions of this file make one, of what the store said: no document names it, its state is one from which none leads back, and
+/// one without a row cannot be published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, sqlx::FromRow)]
+pub struct RetiredGeneration {
+    id: GenerationId,
+    user_id: UserId,
+}
+
+impl RetiredGeneration {
+    /// The generation.
+    pub fn id(&self) -> GenerationId {
+        self.id
+    }
+
+    /// Its owner.
+    pub fn user_id(&self) -> UserId {
+        self.user_id
+    }
+
+    /// What a test of an index without rows says of itself.
+    #[cfg(test)]
+    pub(crate) fn assumed(user_id: UserId, id: GenerationId) -> Self {
+        Self { id, user_id }
+    }
+}
+
+/// A generation whose time to be removed has come.
 #[derive(Debug, Clone, Copy, sqlx::FromRow)]
 pub struct Purgeable {
     /// The generation.
-    pub id: GenerationId,
-    /// Its owner.
-    pub user_id: UserId,
+    #[sqlx(flatten)]
+    pub retired: RetiredGeneration,
     /// Its document.
     pub document_id: DocumentId,
     /// How often its entries were removed from the index already.
@@ -92,40 +118,76 @@ pub async fn abandon(tx: &mut Tx, purge_at: Timestamp) -> Result<u64> {
     )
 }
 
+/// Gives up the generation that was being written under a claim, for good, so that it may be removed at once. None when it
+/// answers, or answered until a moment ago: then it was published, whatever its writer believes.
+pub async fn give_up(
+    tx: &mut Tx,
+    claim: &Claim,
+    id: GenerationId,
+    purge_at: Timestamp,
+) -> Result<Option<RetiredGeneration>> {
+    execute!(
+        tx,
+        sqlx::query(
+            "UPDATE generations SET state = 'removing', purge_at = $3
+             WHERE id = $1 AND claim_id = $2 AND state = 'staging'"
+        )
+        .bind(id)
+        .bind(claim.claim_id)
+        .bind(purge_at)
+    )?;
+    // Asked after the update, which waits for whoever is about to publish it.
+    let answers: bool = on!(tx, |c| {
+        sqlx::query_scalar(
+        "SELECT (EXISTS (SELECT 1 FROM generations WHERE id = $1 AND state <> 'removing')
+              OR EXISTS (SELECT 1 FROM documents WHERE id = $2 AND active_generation = $1 AND deleted_at IS NULL))"
+    )
+    .bind(id)
+    .bind(claim.document_id)
+    .fetch_one(c)
+    })?;
+    Ok((!answers).then_some(RetiredGeneration { id, user_id: claim.user_id }))
+}
+
 /// Generations whose time has come, oldest first.
 pub async fn purgeable(db: &Db, now: Timestamp, limit: u32) -> Result<Vec<Purgeable>> {
-    Ok(on!(db, |c| sqlx::query_as(
+    Ok(on!(db, |c| {
+        sqlx::query_as(
         "SELECT id, user_id, document_id, removals FROM generations
-         WHERE purge_at IS NOT NULL AND purge_at <= $1 AND state <> 'active' ORDER BY purge_at LIMIT $2"
+         WHERE purge_at IS NOT NULL AND purge_at <= $1 AND state IN ('superseded', 'removing')
+           AND NOT EXISTS (SELECT 1 FROM documents WHERE documents.id = generations.document_id
+                             AND documents.active_generation = generations.id AND documents.deleted_at IS NULL)
+         ORDER BY purge_at LIMIT $2"
     )
     .bind(now)
     .bind(i64::from(limit))
-    .fetch_all(c))?)
+    .fetch_all(c)
+    })?)
 }
 
 /// Notes that a generation's entries were removed from the index, and that they are to be removed once more at `again_at`,
 /// because a writer that was given up may still have added some.
-pub async fn remove_again(tx: &mut Tx, id: GenerationId, again_at: Timestamp) -> Result<()> {
+pub async fn remove_again(tx: &mut Tx, retired: RetiredGeneration, again_at: Timestamp) -> Result<()> {
     execute!(
         tx,
         sqlx::query(
             "UPDATE generations SET removals = removals + 1, purge_at = $2 WHERE id = $1 AND state <> 'active'"
         )
-        .bind(id)
+        .bind(retired.id)
         .bind(again_at)
     )?;
     Ok(())
 }
 
 /// Forgets a generation whose index entries are gone. False while it still has chunks: somebody else is removing them.
-pub async fn delete(tx: &mut Tx, id: GenerationId) -> Result<bool> {
+pub async fn delete(tx: &mut Tx, retired: RetiredGeneration) -> Result<bool> {
     let rows = execute!(
         tx,
         sqlx::query(
             "DELETE FROM generations WHERE id = $1 AND state <> 'active'
                AND NOT EXISTS (SELECT 1 FROM chunks WHERE chunks.generation_id = generations.id)"
         )
-        .bind(id)
+        .bind(retired.id)
     )?;
     Ok(rows == 1)
 }

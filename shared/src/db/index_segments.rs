@@ -3,7 +3,7 @@
 use sqlx::QueryBuilder;
 
 use crate::{
-    db::{Db, Result, Tx, execute, on},
+    db::{Db, Result, Tx, execute, generations::RetiredGeneration, on},
     ids::{GenerationId, UserId},
 };
 
@@ -93,7 +93,7 @@ pub async fn fetch(db: &Db, user: UserId, generations: &[GenerationId]) -> Resul
 }
 
 /// Removes every blob of a generation.
-pub async fn delete(tx: &mut Tx, generation: GenerationId) -> Result<()> {
-    execute!(tx, sqlx::query("DELETE FROM index_segments WHERE generation_id = $1").bind(generation))?;
+pub async fn delete(tx: &mut Tx, retired: RetiredGeneration) -> Result<()> {
+    execute!(tx, sqlx::query("DELETE FROM index_segments WHERE generation_id = $1").bind(retired.id()))?;
     Ok(())
 }

@@ -410,12 +410,21 @@ pub async fn publish(
     )
     .bind(claim.document_id)
     .bind(publication.purge_old_at))?;
-    execute!(
+    let activated = execute!(
         tx,
-        sqlx::query("UPDATE generations SET state = 'active', chunks = $2 WHERE id = $1")
-            .bind(publication.generation)
-            .bind(i64::try_from(publication.index.chunks).unwrap_or(i64::MAX))
+        sqlx::query(
+            "UPDATE generations SET state = 'active', chunks = $2
+             WHERE id = $1 AND state = 'staging' AND claim_id = $3 AND document_id = $4"
+        )
+        .bind(publication.generation)
+        .bind(i64::try_from(publication.index.chunks).unwrap_or(i64::MAX))
+        .bind(claim.claim_id)
+        .bind(claim.document_id)
     )?;
+    if activated != 1 {
+        // It was given up meanwhile, and what is kept of it may be gone.
+        return Ok(Published::ClaimLost);
+    }
     execute!(
         tx,
         sqlx::query(

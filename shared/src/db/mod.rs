@@ -9,6 +9,7 @@ pub mod agents;
 pub mod cached_answers;
 pub mod checkup;
 pub mod chunks;
+mod commit;
 mod connect;
 pub mod copy;
 pub mod documents;
@@ -32,9 +33,10 @@ pub mod tools;
 pub mod traces;
 pub mod vectors;
 
-use sqlx::{PgConnection, PgPool, PgTransaction, SqliteConnection, SqlitePool, SqliteTransaction};
+use sqlx::{PgConnection, PgPool, SqliteConnection, SqlitePool, SqliteTransaction};
 use uuid::Uuid;
 
+pub use commit::PgWrite;
 pub use connect::{Location, attend, connect, peruse};
 pub use json::Json;
 
@@ -82,6 +84,9 @@ pub enum DbError {
     /// The store is away, locked, or refused the statement.
     #[error("the database failed: {0}")]
     Failed(#[source] sqlx::Error),
+    /// The connection broke while a transaction was committed, and whether it took place could not be found out.
+    #[error("the database went away while something was committed: {0}")]
+    CommitUnknown(#[source] sqlx::Error),
     /// What is stored cannot be read: a newer version wrote it, or it is damaged.
     #[error("a stored value cannot be read: {0}")]
     Unreadable(String),
@@ -101,7 +106,7 @@ impl DbError {
     /// Whether the store could not be reached: it is not there, does not answer, or is only starting or stopping.
     pub fn is_connection_failure(&self) -> bool {
         match self {
-            Self::Failed(sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut) => true,
+            Self::Failed(sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut) | Self::CommitUnknown(_) => true,
             // 57P: cannot connect now, shutting down; 08: connection lost; 53300: too many connections.
             Self::Failed(sqlx::Error::Database(error)) => error
                 .code()
@@ -145,7 +150,7 @@ impl Db {
     /// and lock later, all but one fail under load.
     pub async fn begin(&self) -> Result<Tx> {
         match self {
-            Self::Postgres(pool) => Ok(Tx::Postgres(pool.begin().await?)),
+            Self::Postgres(pool) => Ok(Tx::Postgres(PgWrite::promising(pool).await?)),
             Self::Sqlite { writer, .. } => {
                 // What is a property of each transaction is one of the connection here, so every transaction sets it.
                 Ok(Tx::Sqlite(writer.begin_with("PRAGMA synchronous = FULL; BEGIN IMMEDIATE").await?))
@@ -158,9 +163,7 @@ impl Db {
     /// log has an order, so that whatever is committed by a transaction of [`Db::begin`] takes everything before it to the disk.
     pub async fn begin_relaxed(&self) -> Result<Tx> {
         match self {
-            Self::Postgres(pool) => {
-                Ok(Tx::Postgres(pool.begin_with("BEGIN; SET LOCAL synchronous_commit = off").await?))
-            }
+            Self::Postgres(pool) => Ok(Tx::Postgres(PgWrite::relaxed(pool).await?)),
             Self::Sqlite { writer, .. } => {
                 Ok(Tx::Sqlite(writer.begin_with("PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE").await?))
             }
@@ -235,7 +238,7 @@ pub struct PoolState {
 #[derive(Debug)]
 pub enum Tx {
     /// PostgreSQL.
-    Postgres(PgTransaction<'static>),
+    Postgres(PgWrite),
     /// SQLite.
     Sqlite(SqliteTransaction<'static>),
 }
@@ -248,7 +251,11 @@ impl Tx {
         }
     }
 
-    /// Makes everything that was done in this transaction visible and durable.
+    /// Makes everything that was done in this transaction visible and durable. When the answer to that is lost, the store is asked
+    /// what became of it.
+    ///
+    /// # Errors
+    /// [`DbError::CommitUnknown`] when that could not be found out; after any other error nothing was done.
     pub async fn commit(self) -> Result<()> {
         match self {
             Self::Postgres(tx) => tx.commit().await?,

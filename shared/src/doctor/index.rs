@@ -1,25 +1,18 @@
 //! The search index, and the generations and passages that it is made of.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use uuid::Uuid;
-
 use super::{
-    Finding, Look, Part, Report, Severity, Tally, Trouble,
-    blobs::Store,
-    documents,
-    documents::{Damage, Holdings, damage, expected, is_under_way},
-    leftovers, mend,
+    Finding, Look, Part, Report, Severity, Tally, Trouble, blobs::Store, documents, leftovers, mend,
     mend::Mending,
 };
 use crate::{
+    audit::{self, Audited, Damage, is_under_way},
     compute::Compute,
     db::{
         checkup::{self, Answering},
         singletons,
     },
     ids::GenerationId,
-    index::{QdrantIndex, segment::Segment},
+    index::{LocalIndex, Mismatch, QdrantIndex, SearchIndex, segment::Segment},
     runtime,
 };
 
@@ -28,7 +21,7 @@ const REPAIR: &str = "run `lectern doctor --repair`";
 /// Where entries are looked for.
 enum Entries {
     /// In the database.
-    Embedded,
+    Embedded(Box<LocalIndex>),
     /// In Qdrant.
     Qdrant(Box<QdrantIndex>),
     /// It cannot be asked.
@@ -83,7 +76,8 @@ async fn open(look: &Look<'_>, report: &mut Report) -> Result<(Entries, bool), T
         return Ok((Entries::Away, false));
     }
     let (Some(config), Some(instance)) = (&look.settings.qdrant, &look.instance) else {
-        return Ok((Entries::Embedded, true));
+        // It only counts, so it keeps nothing in memory.
+        return Ok((Entries::Embedded(Box::new(LocalIndex::new(look.db.clone(), 0))), true));
     };
     let index = match QdrantIndex::look(config, instance).await {
         Ok(index) => index,
@@ -122,14 +116,16 @@ async fn examine(
 ) -> Result<(), Trouble> {
     found.looked_at += page.len() as u64;
     let generations: Vec<GenerationId> = page.iter().map(|document| document.generation).collect();
-    let holdings = Holdings {
-        passages: checkup::passages(look.db, &generations).await?,
-        incomplete: incomplete(look, entries, &page).await?,
-    };
     let embedded = checkup::embedded(look.db, &generations).await?;
     let mut mending = Mending::default();
-    for document in page {
-        let Some(damage) = damage(&document, &holdings) else {
+    for audited in audit::compare(look.db, entries.index(), page).await? {
+        let chunks = audited.expected();
+        let Audited { document, damage } = audited;
+        let damage = match damage {
+            None if !entries.decodes(look, &document).await? => Some(Damage::Entries(Mismatch::Missing)),
+            known => known,
+        };
+        let Some(damage) = damage else {
             if document.embedding_space.is_some() && !embedded.contains_key(&document.generation) {
                 found.vectors.add(document.id);
             }
@@ -140,13 +136,12 @@ async fn examine(
             continue;
         }
         match damage {
-            Damage::Entries => {
+            Damage::Entries(_) => {
                 found.entries.add(document.id);
                 mending.index.push(document);
             }
             Damage::Row => {
                 found.rows.add(document.id);
-                let chunks = expected(&document);
                 mending.rows.push((document, chunks));
             }
             Damage::Passages { left } => match mend::has_source(&document, store).await {
@@ -169,71 +164,23 @@ async fn examine(
     Ok(())
 }
 
-/// Those of the documents' generations of which the index does not hold everything.
-async fn incomplete(
-    look: &Look<'_>,
-    entries: &Entries,
-    page: &[Answering],
-) -> Result<Option<Vec<GenerationId>>, Trouble> {
-    match entries {
-        Entries::Away => Ok(None),
-        Entries::Embedded => {
-            let generations: Vec<GenerationId> = page.iter().map(|document| document.generation).collect();
-            let indexed = checkup::indexed(look.db, &generations).await?;
-            let mut incomplete = Vec::new();
-            for document in page {
-                let held = indexed.get(&document.generation).copied().unwrap_or(0);
-                if held != expected(document) || (look.options.deep && !decodes(look, document).await?) {
-                    incomplete.push(document.generation);
-                }
-            }
-            Ok(Some(incomplete))
-        }
-        Entries::Qdrant(index) => {
-            let wanted: Vec<_> =
-                page.iter().map(|document| (document.generation, expected(document))).collect();
-            let mut incomplete = halve(index, None, &wanted).await?;
-            let mut spaces: BTreeMap<Uuid, Vec<(GenerationId, i64)>> = BTreeMap::new();
-            for document in page {
-                if let Some(space) = document.embedding_space {
-                    spaces.entry(space).or_default().push((document.generation, expected(document)));
-                }
-            }
-            for (space, wanted) in spaces {
-                incomplete.extend(halve(index, Some(space), &wanted).await?);
-            }
-            Ok(Some(incomplete.into_iter().collect()))
+impl Entries {
+    /// The index, if it can be asked.
+    fn index(&self) -> Option<&dyn SearchIndex> {
+        match self {
+            Self::Embedded(index) => Some(&**index),
+            Self::Qdrant(index) => Some(&**index),
+            Self::Away => None,
         }
     }
-}
 
-/// Those of the generations of which a collection does not hold as many entries as it should. All are counted together, and by
-/// halves only where that is not the right number.
-async fn halve(
-    index: &QdrantIndex,
-    space: Option<Uuid>,
-    wanted: &[(GenerationId, i64)],
-) -> Result<BTreeSet<GenerationId>, Trouble> {
-    let mut incomplete = BTreeSet::new();
-    let mut left = vec![wanted];
-    while let Some(some) = left.pop() {
-        let sum: i64 = some.iter().map(|(_, chunks)| chunks).sum();
-        if some.is_empty() || sum == 0 {
-            continue;
-        }
-        let generations: Vec<GenerationId> = some.iter().map(|(generation, _)| *generation).collect();
-        let held = index.entries(space, &generations).await?;
-        if i64::try_from(held) == Ok(sum) {
-            continue;
-        }
-        if held == 0 || some.len() == 1 {
-            incomplete.extend(generations);
-        } else {
-            let (first, second) = some.split_at(some.len() / 2);
-            left.extend([first, second]);
+    /// Whether what is held of a document can be read; asked of the embedded index alone, and only by a deep look.
+    async fn decodes(&self, look: &Look<'_>, document: &Answering) -> Result<bool, Trouble> {
+        match self {
+            Self::Embedded(_) if look.options.deep => decodes(look, document).await,
+            Self::Embedded(_) | Self::Qdrant(_) | Self::Away => Ok(true),
         }
     }
-    Ok(incomplete)
 }
 
 /// Whether every part of the embedded index of a document can be read, and has the vectors that it should have. One is in memory at

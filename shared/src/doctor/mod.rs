@@ -5,7 +5,6 @@
 
 mod blobs;
 mod database;
-mod documents;
 mod index;
 mod leftovers;
 mod mend;

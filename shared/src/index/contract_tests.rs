@@ -15,6 +15,7 @@ use super::{
 use crate::{
     db::{
         Db,
+        generations::RetiredGeneration,
         testing::{TestDb, at, both, claimed, staged, user},
     },
     ids::{GenerationId, UserId},
@@ -402,7 +403,7 @@ async fn all_of_a_generation_is_removed_and_nothing_else() {
         let counted = b.count(claim.user_id, kept).await;
         assert_eq!(b.count(claim.user_id, gone).await, counted, "{}", b.name);
         for _ in 0..2 {
-            b.index.remove(claim.user_id, gone).await.unwrap();
+            b.index.remove(RetiredGeneration::assumed(claim.user_id, gone)).await.unwrap();
             assert_eq!(b.count(claim.user_id, gone).await, 0, "{}", b.name);
             assert_eq!(b.count(claim.user_id, kept).await, counted, "{}", b.name);
             assert_eq!(b.count(stranger.user_id, theirs).await, counted, "{}", b.name);
@@ -414,7 +415,7 @@ async fn all_of_a_generation_is_removed_and_nothing_else() {
             assert_eq!(sorted(names(&candidates.lexical)), [(kept, 0), (kept, 1)], "{}", b.name);
             assert_eq!(names(&candidates.dense[0]), [(kept, 0), (kept, 1)], "{}", b.name);
         }
-        b.index.remove(claim.user_id, GenerationId::generate()).await.unwrap();
+        b.index.remove(RetiredGeneration::assumed(claim.user_id, GenerationId::generate())).await.unwrap();
     }
 }
 

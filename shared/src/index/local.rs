@@ -13,7 +13,7 @@ mod scan;
 mod tests;
 mod writer;
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 
@@ -24,11 +24,12 @@ use self::{
     writer::Writer,
 };
 use super::{
-    Candidate, Candidates, IndexError, IndexQuery, IndexStatus, IndexWriter, SearchIndex, Target, score::Hit,
+    Candidate, Candidates, ExpectedEntries, IndexError, IndexQuery, IndexStatus, IndexWriter, Mismatch,
+    SearchIndex, Target, score::Hit,
 };
 use crate::{
     compute::Compute,
-    db::{Db, index_segments},
+    db::{Db, checkup, generations::RetiredGeneration, index_segments},
     ids::{GenerationId, UserId},
 };
 
@@ -152,17 +153,32 @@ impl SearchIndex for LocalIndex {
         Ok(Candidates { lexical: named(hits.lexical), dense: hits.dense.into_iter().map(named).collect() })
     }
 
-    async fn remove(&self, user: UserId, generation: GenerationId) -> Result<(), IndexError> {
+    async fn remove(&self, retired: RetiredGeneration) -> Result<(), IndexError> {
         let mut tx = self.inner.db.begin().await?;
-        index_segments::delete(&mut tx, generation).await?;
+        index_segments::delete(&mut tx, retired).await?;
         tx.commit().await?;
-        self.inner.cache.remove(user, generation);
+        self.inner.cache.remove(retired.user_id(), retired.id());
         Ok(())
     }
 
     async fn count(&self, _: UserId, generation: GenerationId) -> Result<u64, IndexError> {
         let count = index_segments::count(&self.inner.db, generation).await?;
         Ok(u64::try_from(count).unwrap_or(0))
+    }
+
+    /// A segment holds its passages' words and vectors together, so they are counted together.
+    async fn mismatched(
+        &self,
+        expected: &[ExpectedEntries],
+    ) -> Result<BTreeMap<GenerationId, Mismatch>, IndexError> {
+        let generations: Vec<_> = expected.iter().map(|expected| expected.generation).collect();
+        let held = checkup::indexed(&self.inner.db, &generations).await?;
+        let mismatch = |expected: &ExpectedEntries| {
+            let held = held.get(&expected.generation).copied().unwrap_or(0);
+            let mismatch = Mismatch::of(u64::try_from(held).unwrap_or(0), expected.entries)?;
+            Some((expected.generation, mismatch))
+        };
+        Ok(expected.iter().filter_map(mismatch).collect())
     }
 
     /// Segments are written in the transaction that checks the claim.

@@ -9,7 +9,9 @@ use super::{
 };
 use crate::{
     db::{
-        Db, execute, generations, index_segments, jobs,
+        Db, execute,
+        generations::{self, RetiredGeneration},
+        index_segments, jobs,
         testing::{TestDb, at, both, claimed, commit, staged, user},
     },
     ids::{GenerationId, UserId},
@@ -210,10 +212,10 @@ async fn a_generation_that_is_removed_is_not_found_any_more_and_others_are() {
             let user = claim.user_id;
             assert_eq!(found(&index, user, &[gone, kept], "apple").await.len(), 2, "{}", t.name);
             for _ in 0..2 {
-                index.remove(user, gone).await.unwrap();
+                index.remove(RetiredGeneration::assumed(user, gone)).await.unwrap();
                 assert_eq!(found(&index, user, &[gone, kept], "apple").await, [(kept, 0)], "{}", t.name);
             }
-            index.remove(user, GenerationId::generate()).await.unwrap();
+            index.remove(RetiredGeneration::assumed(user, GenerationId::generate())).await.unwrap();
             assert_eq!(index_segments::count(&t.db, gone).await.unwrap(), 0, "{}", t.name);
         }
     }

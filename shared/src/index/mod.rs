@@ -11,7 +11,7 @@ mod qdrant;
 pub mod score;
 pub mod segment;
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use async_trait::async_trait;
 use uuid::Uuid;
@@ -22,7 +22,7 @@ pub use qdrant::{QdrantConfig, QdrantIndex};
 use self::lexical::Language;
 use crate::{
     compute::Stopped,
-    db::DbError,
+    db::{DbError, generations::RetiredGeneration},
     ids::{GenerationId, UserId},
     model::job::Claim,
 };
@@ -146,6 +146,37 @@ pub struct IndexStatus {
     pub version: Option<String>,
 }
 
+/// How many entries there should be of a generation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExpectedEntries {
+    /// The generation.
+    pub generation: GenerationId,
+    /// Its passages.
+    pub entries: u64,
+    /// The embedding space in which each of them has a vector; none when they have no vectors.
+    pub space: Option<Uuid>,
+}
+
+/// How the entries of a generation are not as many as there should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mismatch {
+    /// Some are missing, or all.
+    Missing,
+    /// There are more.
+    Excess,
+}
+
+impl Mismatch {
+    /// What `held` entries are where `expected` should be; none when that is right.
+    fn of(held: u64, expected: u64) -> Option<Self> {
+        match held.cmp(&expected) {
+            std::cmp::Ordering::Less => Some(Self::Missing),
+            std::cmp::Ordering::Equal => None,
+            std::cmp::Ordering::Greater => Some(Self::Excess),
+        }
+    }
+}
+
 /// A search index.
 #[async_trait]
 pub trait SearchIndex: Send + Sync {
@@ -153,10 +184,15 @@ pub trait SearchIndex: Send + Sync {
     fn writer<'a>(&'a self, target: Target<'a>) -> Result<Box<dyn IndexWriter + 'a>, IndexError>;
     /// What matches best in the generations that the query names.
     async fn search(&self, query: IndexQuery) -> Result<Candidates, IndexError>;
-    /// Removes everything of a user's generation; nothing happens when there is nothing.
-    async fn remove(&self, user: UserId, generation: GenerationId) -> Result<(), IndexError>;
+    /// Removes everything of a generation that will never answer again; nothing happens when there is nothing.
+    async fn remove(&self, retired: RetiredGeneration) -> Result<(), IndexError>;
     /// How many entries it holds of a user's generation, of all kinds, counted exactly.
     async fn count(&self, user: UserId, generation: GenerationId) -> Result<u64, IndexError>;
+    /// Those of these generations of which it does not hold as many entries as it should, whoever's they are; counted exactly.
+    async fn mismatched(
+        &self,
+        expected: &[ExpectedEntries],
+    ) -> Result<BTreeMap<GenerationId, Mismatch>, IndexError>;
     /// How long after its claim was lost a writer's last entries may still arrive. None when the index itself refuses them.
     fn straggle(&self) -> Option<Duration>;
     /// Whether it can answer.

@@ -1,15 +1,17 @@
 //! The search index, timed.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use tokio::time::Instant;
 
 use super::{Metrics, labels};
 use crate::{
+    db::generations::RetiredGeneration,
     ids::{GenerationId, UserId},
     index::{
-        Candidates, Entry, IndexError, IndexQuery, IndexStatus, IndexWriter, Indexed, SearchIndex, Target,
+        Candidates, Entry, ExpectedEntries, IndexError, IndexQuery, IndexStatus, IndexWriter, Indexed,
+        Mismatch, SearchIndex, Target,
     },
 };
 
@@ -51,12 +53,19 @@ impl<I: SearchIndex> SearchIndex for MeteredIndex<I> {
         self.metrics.timed("search", self.inner.search(query)).await
     }
 
-    async fn remove(&self, user: UserId, generation: GenerationId) -> Result<(), IndexError> {
-        self.metrics.timed("remove", self.inner.remove(user, generation)).await
+    async fn remove(&self, retired: RetiredGeneration) -> Result<(), IndexError> {
+        self.metrics.timed("remove", self.inner.remove(retired)).await
     }
 
     async fn count(&self, user: UserId, generation: GenerationId) -> Result<u64, IndexError> {
         self.metrics.timed("count", self.inner.count(user, generation)).await
+    }
+
+    async fn mismatched(
+        &self,
+        expected: &[ExpectedEntries],
+    ) -> Result<BTreeMap<GenerationId, Mismatch>, IndexError> {
+        self.metrics.timed("count", self.inner.mismatched(expected)).await
     }
 
     fn straggle(&self) -> Option<Duration> {

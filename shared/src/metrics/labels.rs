@@ -32,6 +32,18 @@ text_enum! {
     }
 }
 
+text_enum! {
+    /// How what is held of a searchable document is not what was published.
+    MismatchKind {
+        /// The index holds fewer entries.
+        Missing => "missing",
+        /// The index holds more.
+        Excess => "excess",
+        /// The store does not hold all passages, or not the row of their generation.
+        Passages => "passages",
+    }
+}
+
 /// The word for how something ended.
 pub(super) fn outcome(is_ok: bool) -> &'static str {
     if is_ok { "ok" } else { "error" }
@@ -62,6 +74,7 @@ labels! {
     Direction { provider: &'static str, direction: &'static str }
     ByTool { r#type: &'static str, outcome: &'static str }
     FinishReason { finish_reason: &'static str }
+    Kind { kind: &'static str }
     ByPool { pool: &'static str }
     ByConnection { pool: &'static str, state: &'static str }
 }

@@ -22,10 +22,10 @@ use prometheus_client::{
 use secrecy::{ExposeSecret, SecretString};
 
 pub(crate) use self::index::MeteredIndex;
-pub use self::labels::{Attempt, Purpose};
+pub use self::labels::{Attempt, MismatchKind, Purpose};
 use self::labels::{
-    ByConnection, ByIndexOperation, ByModelCall, ByPool, ByRequest, ByTool, Direction, FinishReason, Outcome,
-    Provider, Purposed, PurposedOutcome, Route, SourceType, Staged, State,
+    ByConnection, ByIndexOperation, ByModelCall, ByPool, ByRequest, ByTool, Direction, FinishReason, Kind,
+    Outcome, Provider, Purposed, PurposedOutcome, Route, SourceType, Staged, State,
 };
 use crate::{
     clock::Timestamp,
@@ -79,6 +79,7 @@ pub struct Metrics {
     embedding_seconds: Histograms<PurposedOutcome>,
     texts: Family<Purposed, Counter>,
     index_seconds: Histograms<ByIndexOperation>,
+    index_mismatch: Family<Kind, Gauge>,
     model_seconds: Histograms<ByModelCall>,
     first_token_seconds: Histograms<Provider>,
     tokens: Family<Direction, Counter>,
@@ -133,6 +134,10 @@ impl Metrics {
             embedding_seconds: add.seconds("embedding_duration", "Time of one call of the embedding model", quick),
             texts: add.family("embedding_texts", "Texts that the embedding model was given"),
             index_seconds: add.seconds("index_duration", "Time of one operation of the search index", quick),
+            index_mismatch: add.family(
+                "index_mismatch",
+                "Searchable documents of which the last look through all found something else than was published; from the process that sweeps",
+            ),
             model_seconds: add.seconds(
                 "model_request_duration",
                 "Time of one request to a chat model, repeated tries included",
@@ -207,6 +212,12 @@ impl Metrics {
         self.texts.get_or_create(&Purposed { purpose }).inc_by(texts as u64);
         let labels = PurposedOutcome { purpose, outcome: labels::outcome(is_ok) };
         self.embedding_seconds.get_or_create(&labels).observe(took.as_secs_f64());
+    }
+
+    /// So many searchable documents have this mismatch.
+    pub fn mismatched(&self, kind: MismatchKind, documents: u64) {
+        let documents = i64::try_from(documents).unwrap_or(i64::MAX);
+        self.index_mismatch.get_or_create(&Kind { kind: kind.as_str() }).set(documents);
     }
 
     /// A chat model was asked. `outcome` is `ok` or the kind of failure.

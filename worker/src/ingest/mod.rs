@@ -19,7 +19,7 @@ use lectern_shared::{
     },
     embed::Embedder,
     ids::{ChunkId, GenerationId},
-    index::{Entry, IndexWriter, Target},
+    index::{Entry, IndexError, IndexWriter, Target},
     model::{
         document::{SearchIndexInfo, Source, SourceState},
         job::{Claim, Stage},
@@ -172,14 +172,30 @@ impl Ingester {
     }
 
     /// Removes what was added to the index after the claim was lost: an index that cannot refuse it may have taken it after the
-    /// sweeper looked for the last time. Nothing depends on it, so a failure is only noted.
-    pub(crate) async fn discard(&self, claim: &Claim, generation: Option<GenerationId>) {
-        let index = &self.runtime.index;
-        if let Some(generation) = generation.filter(|_| index.straggle().is_some())
-            && let Err(error) = index.remove(claim.user_id, generation).await
-        {
-            tracing::warn!(%error, %generation, "an abandoned generation could not be removed yet");
+    /// sweeper looked for the last time. The store decides whether it may go. Nothing depends on it, so a failure is only noted.
+    pub(crate) async fn discard(&self, claim: &Claim, generation: GenerationId) {
+        if self.runtime.index.straggle().is_none() {
+            return;
         }
+        match self.remove_abandoned(claim, generation).await {
+            Ok(true) => {}
+            Ok(false) => tracing::info!(%generation, "the generation was published after all, and is kept"),
+            Err(error) => {
+                tracing::warn!(%error, %generation, "an abandoned generation could not be removed yet")
+            }
+        }
+    }
+
+    /// Gives a generation up and removes it from the index; false when it answers, and is left alone.
+    async fn remove_abandoned(&self, claim: &Claim, generation: GenerationId) -> Result<bool, IndexError> {
+        let Runtime { db, index, jobs, settings, .. } = &self.runtime;
+        let purge_at = jobs.now().plus(settings.index_grace);
+        let mut tx = db.begin().await?;
+        let retired = generations::give_up(&mut tx, claim, generation, purge_at).await?;
+        tx.commit().await?;
+        let Some(retired) = retired else { return Ok(false) };
+        index.remove(retired).await?;
+        Ok(true)
     }
 }
 
@@ -295,7 +311,7 @@ impl Writing<'_> {
     /// Checks that nothing is missing, and makes the generation the one that answers.
     async fn publish(self, index: SearchIndexInfo, learnt: Option<&SourceState>) -> Result<(), Failure> {
         let generation = self.generation;
-        let Making { runtime, claim, source, total, ref embedder, .. } = self.making;
+        let Making { runtime, claim, source, total, progress, ref embedder, .. } = self.making;
         let space = embedder.as_ref().map(|embedder| embedder.space());
         let index = SearchIndexInfo {
             embedding_model: space.map(|space| space.model.clone()),
@@ -322,6 +338,8 @@ impl Writing<'_> {
             learnt,
             purge_old_at: runtime.jobs.now().plus(runtime.settings.index_grace),
         };
+        // From here on what the store says of the publication decides, and nobody else's view of the claim.
+        progress.publishing();
         match db::jobs::publish(&runtime.db, claim, &publication, runtime.jobs.now()).await? {
             Published::Yes => {
                 tracing::info!(chunks = index.chunks, pages = index.pages, "document searchable");

@@ -197,7 +197,7 @@ async fn a_deleted_account_is_gone_with_all_it_owns_and_no_other_account_is_touc
         assert!(!may_write, "{}: the running job was cancelled", t.name);
         assert!(!enqueue(&t.db, gone, document, at(4)).await, "{}: nothing more is queued", t.name);
         let purgeable: Vec<_> = generations::purgeable(&t.db, at(3), 10).await.unwrap();
-        assert_eq!(purgeable.iter().map(|p| p.id).collect::<Vec<_>>(), [generation], "{}", t.name);
+        assert_eq!(purgeable.iter().map(|p| p.retired.id()).collect::<Vec<_>>(), [generation], "{}", t.name);
 
         assert_eq!(documents::active(&t.db, kept).await.unwrap().len(), 1, "{}", t.name);
         assert!(documents::find(&t.db, kept, other).await.unwrap().is_some(), "{}", t.name);

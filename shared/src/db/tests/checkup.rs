@@ -150,7 +150,7 @@ async fn a_document_that_is_withdrawn_does_not_answer_and_its_remains_are_purged
             let found = documents::find(&t.db, owner, document).await.unwrap().unwrap();
             assert!(found.search_index.is_none(), "{}", t.name);
             let purgeable = generations::purgeable(&t.db, at(2), 9).await.unwrap();
-            assert!(purgeable.iter().any(|purgeable| purgeable.id == generation), "{}", t.name);
+            assert!(purgeable.iter().any(|purgeable| purgeable.retired.id() == generation), "{}", t.name);
         }
     }
 }

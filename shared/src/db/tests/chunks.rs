@@ -4,6 +4,7 @@ use crate::{
     db::{
         chunks::{self, BATCH},
         documents,
+        generations::RetiredGeneration,
         testing::{at, both, claim, claimed, commit, enqueue, passages, publish, published, staged, user},
     },
     ids::GenerationId,
@@ -99,7 +100,12 @@ async fn a_generation_is_purged_in_batches_and_no_other_is_touched() {
         let count = async |generation| chunks::count(&t.db, generation).await.unwrap();
         assert_eq!((count(gone).await, count(kept).await), (450, 1), "{}", t.name);
         for (more, left) in [(true, 250), (true, 50), (false, 0), (false, 0)] {
-            assert_eq!(commit!(t.db, |tx| chunks::purge_some(tx, gone)), more, "{}", t.name);
+            assert_eq!(
+                commit!(t.db, |tx| chunks::purge_some(tx, RetiredGeneration::assumed(user, gone))),
+                more,
+                "{}",
+                t.name
+            );
             assert_eq!(count(gone).await, left, "{}", t.name);
         }
         assert_eq!(count(kept).await, 1, "{}", t.name);

@@ -11,7 +11,7 @@ use crate::{
     db::{
         Db, agents, chunks, documents,
         documents::NewDocument,
-        generations,
+        generations::{self, RetiredGeneration},
         jobs::{self, Report},
         testing::{
             at, both, claim, claimed, commit, document, enqueue, finished_or_blocked, plain, published,
@@ -254,13 +254,14 @@ async fn a_tombstone_stays_until_the_last_of_its_generations_is_gone() {
         let early = generations::purgeable(&t.db, at(40).minus(Duration::from_micros(1)), 10).await.unwrap();
         assert!(early.is_empty(), "{}", t.name);
         let mut purgeable: Vec<GenerationId> =
-            generations::purgeable(&t.db, at(40), 10).await.unwrap().iter().map(|g| g.id).collect();
+            generations::purgeable(&t.db, at(40), 10).await.unwrap().iter().map(|g| g.retired.id()).collect();
         purgeable.sort();
         assert_eq!(purgeable, [active, staging], "{}", t.name);
         for generation in purgeable {
             assert!(documents::tombstones(&t.db, at(100), 10).await.unwrap().is_empty(), "{}", t.name);
-            while commit!(t.db, |tx| chunks::purge_some(tx, generation)) {}
-            commit!(t.db, |tx| generations::delete(tx, generation));
+            let retired = RetiredGeneration::assumed(user, generation);
+            while commit!(t.db, |tx| chunks::purge_some(tx, retired)) {}
+            commit!(t.db, |tx| generations::delete(tx, retired));
         }
         assert_eq!(documents::tombstones(&t.db, at(100), 10).await.unwrap(), [id], "{}", t.name);
         commit!(t.db, |tx| documents::drop_tombstone(tx, id));

@@ -2,8 +2,9 @@
 
 use crate::{
     db::{
-        chunks, documents, generations,
-        jobs::{self, Report},
+        chunks, documents,
+        generations::{self, RetiredGeneration},
+        jobs::{self, Published, Report},
         testing::{LEASE, at, both, claim, claimed, commit, document, enqueue, publish, staged, user},
     },
     ids::{ClaimId, GenerationId},
@@ -93,7 +94,7 @@ async fn only_generations_whose_claim_is_not_current_are_abandoned() {
         assert_eq!(commit!(t.db, |tx| generations::abandon(tx, at(60))), 0, "{}: once", t.name);
         assert!(generations::purgeable(&t.db, at(49), 10).await.unwrap().is_empty(), "{}", t.name);
         let purgeable = generations::purgeable(&t.db, at(50), 10).await.unwrap();
-        assert_eq!(purgeable.iter().map(|g| g.id).collect::<Vec<_>>(), [given_up], "{}", t.name);
+        assert_eq!(purgeable.iter().map(|g| g.retired.id()).collect::<Vec<_>>(), [given_up], "{}", t.name);
         assert!(commit!(t.db, |tx| generations::may_write(tx, &slow, old)), "{}", t.name);
 
         // The job's next claim does not save what was begun under the one before.
@@ -103,7 +104,12 @@ async fn only_generations_whose_claim_is_not_current_are_abandoned() {
         let new = staged(&t.db, &second, &[], at(1)).await;
         assert_eq!(commit!(t.db, |tx| generations::abandon(tx, at(70))), 1, "{}", t.name);
         let purgeable = generations::purgeable(&t.db, at(70), 10).await.unwrap();
-        assert_eq!(purgeable.iter().map(|g| g.id).collect::<Vec<_>>(), [given_up, old], "{}", t.name);
+        assert_eq!(
+            purgeable.iter().map(|g| g.retired.id()).collect::<Vec<_>>(),
+            [given_up, old],
+            "{}",
+            t.name
+        );
         assert!(commit!(t.db, |tx| generations::may_write(tx, &second, new)), "{}", t.name);
     }
 }
@@ -119,11 +125,16 @@ async fn what_can_be_purged_comes_oldest_first_and_is_forgotten_when_it_is_gone(
             commit!(t.db, |tx| documents::delete(tx, user, held.document_id, at(0), at(purge_at)));
         }
         let purgeable = async |now, limit| -> Vec<GenerationId> {
-            generations::purgeable(&t.db, at(now), limit).await.unwrap().iter().map(|g| g.id).collect()
+            generations::purgeable(&t.db, at(now), limit)
+                .await
+                .unwrap()
+                .iter()
+                .map(|g| g.retired.id())
+                .collect()
         };
         assert_eq!(purgeable(25, 9).await, [ids[1], ids[2]], "{}", t.name);
         assert_eq!(purgeable(99, 2).await, [ids[1], ids[2]], "{}", t.name);
-        commit!(t.db, |tx| generations::delete(tx, ids[1]));
+        commit!(t.db, |tx| generations::delete(tx, RetiredGeneration::assumed(user, ids[1])));
         assert_eq!(purgeable(99, 9).await, [ids[2], ids[0]], "{}", t.name);
     }
 }
@@ -139,7 +150,11 @@ async fn a_generation_that_must_be_removed_again_waits_for_its_time() {
             generations::purgeable(&t.db, at(now), 9).await.unwrap().iter().map(|g| g.removals).collect()
         };
         assert_eq!(removals(10).await, [0], "{}", t.name);
-        commit!(t.db, |tx| generations::remove_again(tx, generation, at(80)));
+        commit!(t.db, |tx| generations::remove_again(
+            tx,
+            RetiredGeneration::assumed(user, generation),
+            at(80)
+        ));
         assert!(removals(79).await.is_empty(), "{}", t.name);
         assert_eq!(removals(80).await, [1], "{}", t.name);
     }
@@ -150,14 +165,14 @@ async fn the_generation_that_answers_is_not_forgotten() {
     for t in &both().await {
         let user = user(&t.db, at(0)).await;
         let (document, active) = crate::db::testing::published(&t.db, user, "one", &[], at(0)).await;
-        commit!(t.db, |tx| generations::delete(tx, active));
+        commit!(t.db, |tx| generations::delete(tx, RetiredGeneration::assumed(user, active)));
         // It is still there to be superseded.
         enqueue(&t.db, user, document, at(1)).await;
         let held = claim(&t.db, at(1)).await.unwrap();
         let new = staged(&t.db, &held, &[], at(1)).await;
         publish(&t.db, &held, new, at(1)).await;
         let purgeable = generations::purgeable(&t.db, at(1_000), 10).await.unwrap();
-        assert_eq!(purgeable.iter().map(|g| g.id).collect::<Vec<_>>(), [active], "{}", t.name);
+        assert_eq!(purgeable.iter().map(|g| g.retired.id()).collect::<Vec<_>>(), [active], "{}", t.name);
     }
 }
 
@@ -181,10 +196,70 @@ async fn a_generation_is_not_forgotten_while_it_has_passages() {
         let held = claimed(&t.db, user, "one", at(0)).await;
         let generation = staged(&t.db, &held, &["text"], at(0)).await;
         commit!(t.db, |tx| documents::delete(tx, user, held.document_id, at(1), at(2)));
-        assert!(!commit!(t.db, |tx| generations::delete(tx, generation)), "{}", t.name);
+        let retired = RetiredGeneration::assumed(user, generation);
+        assert!(!commit!(t.db, |tx| generations::delete(tx, retired)), "{}", t.name);
         assert_eq!(generations::purgeable(&t.db, at(2), 9).await.unwrap().len(), 1, "{}", t.name);
-        while commit!(t.db, |tx| chunks::purge_some(tx, generation)) {}
-        assert!(commit!(t.db, |tx| generations::delete(tx, generation)), "{}", t.name);
+        while commit!(t.db, |tx| chunks::purge_some(tx, retired)) {}
+        assert!(commit!(t.db, |tx| generations::delete(tx, retired)), "{}", t.name);
         assert!(generations::purgeable(&t.db, at(2), 9).await.unwrap().is_empty(), "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn nobody_gives_up_what_was_published() {
+    for t in &both().await {
+        let user = user(&t.db, at(0)).await;
+        let held = claimed(&t.db, user, "one", at(0)).await;
+        let generation = staged(&t.db, &held, &["text"], at(0)).await;
+        assert_eq!(publish(&t.db, &held, generation, at(1)).await, Published::Yes, "{}", t.name);
+        // Its worker has not heard of it, and finds its claim gone.
+        let proof = commit!(t.db, |tx| generations::give_up(tx, &held, generation, at(1)));
+        assert_eq!(proof, None, "{}", t.name);
+        let active = generations::active(&t.db, user, held.document_id).await.unwrap().unwrap();
+        assert_eq!(active.generation, generation, "{}", t.name);
+        assert!(generations::purgeable(&t.db, at(1_000), 9).await.unwrap().is_empty(), "{}", t.name);
+
+        // Not even while searches that began before may still read it.
+        enqueue(&t.db, user, held.document_id, at(2)).await;
+        let second = claim(&t.db, at(2)).await.unwrap();
+        let new = staged(&t.db, &second, &["text"], at(2)).await;
+        publish(&t.db, &second, new, at(3)).await;
+        let proof = commit!(t.db, |tx| generations::give_up(tx, &held, generation, at(3)));
+        assert_eq!(proof, None, "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn what_was_given_up_is_never_published() {
+    for t in &both().await {
+        let user = user(&t.db, at(0)).await;
+        let held = claimed(&t.db, user, "one", at(0)).await;
+        let generation = staged(&t.db, &held, &["text"], at(0)).await;
+        let proof = commit!(t.db, |tx| generations::give_up(tx, &held, generation, at(5)));
+        let proof = proof.expect(t.name);
+        assert_eq!((proof.user_id(), proof.id()), (user, generation), "{}", t.name);
+        assert_eq!(publish(&t.db, &held, generation, at(6)).await, Published::ClaimLost, "{}", t.name);
+        assert!(generations::active(&t.db, user, held.document_id).await.unwrap().is_none(), "{}", t.name);
+        assert!(claim(&t.db, at(7)).await.is_none(), "{}: its claim is as it was", t.name);
+        // The sweeper may have been quicker, and even through with it.
+        for _ in 0..2 {
+            let again = commit!(t.db, |tx| generations::give_up(tx, &held, generation, at(8)));
+            assert_eq!(again, Some(proof), "{}", t.name);
+            commit!(t.db, |tx| chunks::purge_some(tx, proof));
+            commit!(t.db, |tx| generations::delete(tx, proof));
+        }
+    }
+}
+
+#[tokio::test]
+async fn nobody_gives_up_what_another_claim_writes() {
+    for t in &both().await {
+        let user = user(&t.db, at(0)).await;
+        let held = claimed(&t.db, user, "one", at(0)).await;
+        let generation = staged(&t.db, &held, &["text"], at(0)).await;
+        let stranger = Claim { claim_id: ClaimId::generate(), ..held.clone() };
+        let proof = commit!(t.db, |tx| generations::give_up(tx, &stranger, generation, at(1)));
+        assert_eq!(proof, None, "{}", t.name);
+        assert_eq!(publish(&t.db, &held, generation, at(2)).await, Published::Yes, "{}", t.name);
     }
 }

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 
 use crate::{
     db::{
-        DbError, index_segments,
+        DbError,
+        generations::RetiredGeneration,
+        index_segments,
         testing::{at, both, commit, user},
     },
     ids::GenerationId,
@@ -37,7 +39,7 @@ async fn blobs_are_read_in_order_by_their_owner_until_they_are_removed() {
         let again = index_segments::insert(&mut tx, owner, a, 0, 1, b"again").await;
         assert!(matches!(again, Err(DbError::Duplicate)), "{}: {again:?}", t.name);
         drop(tx);
-        commit!(t.db, |tx| index_segments::delete(tx, a));
+        commit!(t.db, |tx| index_segments::delete(tx, RetiredGeneration::assumed(owner, a)));
         assert_eq!(index_segments::count(&t.db, a).await.unwrap(), 0, "{}", t.name);
         assert_eq!(index_segments::count(&t.db, b).await.unwrap(), 1, "{}", t.name);
     }

@@ -153,7 +153,7 @@ async fn an_outdated_generation_leaves_the_one_that_answers() {
         // Nobody holds its claim, so it is given up.
         assert_eq!(commit!(t.db, |tx| generations::abandon(tx, at(4))), 1, "{}", t.name);
         let purgeable = generations::purgeable(&t.db, at(1_000), 10).await.unwrap();
-        assert_eq!(purgeable.iter().map(|g| g.id).collect::<Vec<_>>(), [outdated], "{}", t.name);
+        assert_eq!(purgeable.iter().map(|g| g.retired.id()).collect::<Vec<_>>(), [outdated], "{}", t.name);
     }
 }
 
@@ -520,8 +520,13 @@ async fn the_generation_that_is_replaced_can_be_purged_after_its_grace() {
         let early = generations::purgeable(&t.db, end.minus(Duration::from_micros(1)), 10).await.unwrap();
         assert!(early.is_empty(), "{}", t.name);
         let purgeable = generations::purgeable(&t.db, end, 10).await.unwrap();
-        assert_eq!(purgeable.iter().map(|g| g.id).collect::<Vec<_>>(), [old], "{}", t.name);
-        assert_eq!((purgeable[0].user_id, purgeable[0].document_id), (user, document), "{}", t.name);
+        assert_eq!(purgeable.iter().map(|g| g.retired.id()).collect::<Vec<_>>(), [old], "{}", t.name);
+        assert_eq!(
+            (purgeable[0].retired.user_id(), purgeable[0].document_id),
+            (user, document),
+            "{}",
+            t.name
+        );
     }
 }
 

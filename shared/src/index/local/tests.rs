@@ -16,7 +16,9 @@ use super::{Cache, Inner, LocalIndex};
 use crate::{
     compute::Compute,
     db::{
-        Db, index_segments,
+        Db,
+        generations::RetiredGeneration,
+        index_segments,
         testing::{TestDb, at, both, claimed, staged, user},
     },
     ids::{GenerationId, UserId},
@@ -340,7 +342,7 @@ async fn documents_that_come_one_by_one_are_merged_and_stay_within_the_cache() {
     // Of what is gone nothing is kept, of what is left everything.
     let (gone, left) = generations.split_at(100);
     for generation in gone {
-        index_of_all.remove(user, *generation).await.unwrap();
+        index_of_all.remove(RetiredGeneration::assumed(user, *generation)).await.unwrap();
     }
     assert_found_is_exact(&index_of_all, &query(&generations), "after removals").await;
     let before = index_of_all.cached_bytes();
@@ -350,7 +352,7 @@ async fn documents_that_come_one_by_one_are_merged_and_stay_within_the_cache() {
     assert_found_is_exact(&index_of_all, &query(&all), "after one more").await;
     assert!(index_of_all.cached_bytes() < before, "blocks that are mostly gone are made smaller");
     for generation in generations.iter().chain([&more]) {
-        index_of_all.remove(user, *generation).await.unwrap();
+        index_of_all.remove(RetiredGeneration::assumed(user, *generation)).await.unwrap();
     }
     assert_eq!(index_of_all.cached_bytes(), 0);
 }
@@ -406,7 +408,7 @@ async fn generations_that_replace_one_another_are_each_found_as_long_as_they_are
         for n in 0..60 {
             let new = add(&t.db, &index, &claim, space, entries(n)).await;
             let old = std::mem::replace(&mut visible.lock()[n % 12], new);
-            index.remove(user, old).await.unwrap();
+            index.remove(RetiredGeneration::assumed(user, old)).await.unwrap();
             removed.push(old);
         }
         over.store(true, Ordering::Relaxed);

@@ -1,5 +1,7 @@
 //! Looking at the collections for the operator, over all users, without changing anything.
 
+use std::collections::BTreeMap;
+
 use uuid::Uuid;
 
 use super::{
@@ -9,7 +11,11 @@ use super::{
     collections::{Names, Spaces},
     points,
 };
-use crate::{compute::Compute, ids::GenerationId, index::IndexError};
+use crate::{
+    compute::Compute,
+    ids::GenerationId,
+    index::{ExpectedEntries, IndexError, Mismatch},
+};
 
 impl QdrantIndex {
     /// Connects, and makes nothing: collections may be missing (see [`Self::missing`]).
@@ -44,13 +50,55 @@ impl QdrantIndex {
 
     /// How many passages the collection of words, or that of an embedding space, holds of these generations together, whoever's they
     /// are; counted exactly. None are in a collection that does not exist.
-    pub async fn entries(
-        &self,
-        space: Option<Uuid>,
-        generations: &[GenerationId],
-    ) -> Result<u64, IndexError> {
+    async fn entries(&self, space: Option<Uuid>, generations: &[GenerationId]) -> Result<u64, IndexError> {
         let names = &self.inner.names;
         let collection = space.map_or_else(|| names.lexical.clone(), |space| names.dense(space));
         Ok(self.inner.count(&collection, points::of_any(generations)).await?)
     }
+}
+
+/// Those of the generations of which a collection does not hold as many points as it should.
+pub(super) async fn mismatched(
+    index: &QdrantIndex,
+    expected: &[ExpectedEntries],
+) -> Result<BTreeMap<GenerationId, Mismatch>, IndexError> {
+    let mut spaces: BTreeMap<Option<Uuid>, Vec<ExpectedEntries>> = BTreeMap::new();
+    for expected in expected {
+        spaces.entry(None).or_default().push(*expected);
+        if expected.space.is_some() {
+            spaces.entry(expected.space).or_default().push(*expected);
+        }
+    }
+    let mut found = BTreeMap::new();
+    for (space, expected) in spaces {
+        halve(index, space, &expected, &mut found).await?;
+    }
+    Ok(found)
+}
+
+/// Counts all of them together, and by halves only where that is not the right number.
+async fn halve(
+    index: &QdrantIndex,
+    space: Option<Uuid>,
+    expected: &[ExpectedEntries],
+    found: &mut BTreeMap<GenerationId, Mismatch>,
+) -> Result<(), IndexError> {
+    let mut left = vec![expected];
+    while let Some(some) = left.pop() {
+        if some.is_empty() {
+            continue;
+        }
+        let generations: Vec<GenerationId> = some.iter().map(|expected| expected.generation).collect();
+        let held = index.entries(space, &generations).await?;
+        let Some(mismatch) = Mismatch::of(held, some.iter().map(|expected| expected.entries).sum()) else {
+            continue;
+        };
+        if held == 0 || some.len() == 1 {
+            found.extend(generations.into_iter().map(|generation| (generation, mismatch)));
+        } else {
+            let (first, second) = some.split_at(some.len() / 2);
+            left.extend([first, second]);
+        }
+    }
+    Ok(())
 }

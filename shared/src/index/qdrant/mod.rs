@@ -20,7 +20,7 @@ pub(super) mod testing;
 mod tests;
 mod writer;
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use futures::future::{try_join, try_join_all};
@@ -37,9 +37,13 @@ use self::{
     collections::{Content, Names, Spaces},
     writer::Writer,
 };
-use super::{Candidates, IndexError, IndexQuery, IndexStatus, IndexWriter, SearchIndex, Target};
+use super::{
+    Candidates, ExpectedEntries, IndexError, IndexQuery, IndexStatus, IndexWriter, Mismatch, SearchIndex,
+    Target,
+};
 use crate::{
     compute::Compute,
+    db::generations::RetiredGeneration,
     ids::{GenerationId, UserId},
 };
 
@@ -193,11 +197,11 @@ impl SearchIndex for QdrantIndex {
         Ok(search::search(&self.inner, query).await?)
     }
 
-    async fn remove(&self, user: UserId, generation: GenerationId) -> Result<(), IndexError> {
+    async fn remove(&self, retired: RetiredGeneration) -> Result<(), IndexError> {
         // Another process may have made one since.
         let collections = collections::list(&self.inner.client, &self.inner.names).await?;
-        let removals =
-            collections.iter().map(|name| self.inner.remove(name, points::of_generation(user, generation)));
+        let points = || points::of_generation(retired.user_id(), retired.id());
+        let removals = collections.iter().map(|name| self.inner.remove(name, points()));
         try_join_all(removals).await?;
         Ok(())
     }
@@ -207,6 +211,13 @@ impl SearchIndex for QdrantIndex {
         let counts =
             collections.iter().map(|name| self.inner.count(name, points::of_generation(user, generation)));
         Ok(try_join_all(counts).await?.into_iter().sum())
+    }
+
+    async fn mismatched(
+        &self,
+        expected: &[ExpectedEntries],
+    ) -> Result<BTreeMap<GenerationId, Mismatch>, IndexError> {
+        inspect::mismatched(self, expected).await
     }
 
     /// Twice the longest write: what a writer has given up, the server may still be doing.

@@ -420,7 +420,7 @@ async fn collections_that_somebody_deleted_are_missed() {
     for error in [search, ping, written] {
         assert!(error.to_string().contains("is gone"), "{error}");
     }
-    t.index.remove(claim.user_id, generation).await.unwrap();
+    t.index.remove(RetiredGeneration::assumed(claim.user_id, generation)).await.unwrap();
     assert_eq!(t.index.count(claim.user_id, generation).await.unwrap(), 0);
     // No start makes an empty one in place of what was searched, unless it is told to.
     let start = QdrantIndex::open_as(&t.config, &t.instance, &t.prefix, true).await.unwrap_err();

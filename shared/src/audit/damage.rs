@@ -5,14 +5,15 @@ use std::collections::HashMap;
 use crate::{
     db::checkup::Answering,
     ids::GenerationId,
+    index::Mismatch,
     model::{document::SearchIndexInfo, job::JobState},
 };
 
 /// What is wrong with a document, the worst of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Damage {
-    /// Only its index entries, or some: its passages are whole.
-    Entries,
+pub enum Damage {
+    /// Only its index entries: its passages are whole.
+    Entries(Mismatch),
     /// The row of its generation; its passages are whole.
     Row,
     /// Some of its passages, or all; `left` are there.
@@ -26,8 +27,8 @@ pub(super) enum Damage {
 pub(super) struct Holdings {
     /// Passages that are stored.
     pub(super) passages: HashMap<GenerationId, i64>,
-    /// Generations of which the index does not hold all; none when it could not be asked.
-    pub(super) incomplete: Option<Vec<GenerationId>>,
+    /// Generations of which the index does not hold what it should; empty when it could not be asked.
+    pub(super) entries: HashMap<GenerationId, Mismatch>,
 }
 
 /// How many passages a document should have: as its generation's row says, or what was told of it when that is gone.
@@ -49,16 +50,15 @@ pub(super) fn damage(document: &Answering, holdings: &Holdings) -> Option<Damage
     if document.state.as_deref() != Some("active") {
         return Some(Damage::Row);
     }
-    let incomplete = holdings.incomplete.as_ref().is_some_and(|all| all.contains(&document.generation));
-    incomplete.then_some(Damage::Entries)
+    holdings.entries.get(&document.generation).copied().map(Damage::Entries)
 }
 
 /// Whether what is queued already will mend it.
-pub(super) fn is_under_way(document: &Answering, damage: Damage) -> bool {
+pub fn is_under_way(document: &Answering, damage: Damage) -> bool {
     let has_job = matches!(document.job, Some(JobState::Queued | JobState::Running));
     has_job
         && match damage {
-            Damage::Entries => true,
+            Damage::Entries(_) => true,
             // Its row can be made again at once.
             Damage::Row => false,
             Damage::Passages { .. } => document.source_forgotten && document.from_stored == Some(false),
@@ -95,7 +95,7 @@ mod tests {
     fn holding(document: &Answering, passages: i64, incomplete: bool) -> Holdings {
         Holdings {
             passages: HashMap::from([(document.generation, passages)]),
-            incomplete: Some(if incomplete { vec![document.generation] } else { Vec::new() }),
+            entries: incomplete.then_some((document.generation, Mismatch::Missing)).into_iter().collect(),
         }
     }
 
@@ -103,7 +103,7 @@ mod tests {
     fn the_worst_of_what_is_missing_decides() {
         let whole = document(Some("active"), Some(3));
         assert_eq!(damage(&whole, &holding(&whole, 3, false)), None);
-        assert_eq!(damage(&whole, &holding(&whole, 3, true)), Some(Damage::Entries));
+        assert_eq!(damage(&whole, &holding(&whole, 3, true)), Some(Damage::Entries(Mismatch::Missing)));
         assert_eq!(damage(&whole, &holding(&whole, 2, true)), Some(Damage::Passages { left: 2 }));
         let rowless = document(None, None);
         assert_eq!(damage(&rowless, &holding(&rowless, 3, true)), Some(Damage::Row));
@@ -117,13 +117,13 @@ mod tests {
         let mut document = document(Some("active"), Some(3));
         document.job = Some(JobState::Queued);
         document.from_stored = Some(true);
-        assert!(is_under_way(&document, Damage::Entries));
+        assert!(is_under_way(&document, Damage::Entries(Mismatch::Missing)));
         assert!(!is_under_way(&document, Damage::Passages { left: 0 }));
         document.from_stored = Some(false);
         assert!(!is_under_way(&document, Damage::Passages { left: 0 }), "an unchanged source is not read");
         document.source_forgotten = true;
         assert!(is_under_way(&document, Damage::Passages { left: 0 }));
         document.job = Some(JobState::Dead);
-        assert!(!is_under_way(&document, Damage::Entries));
+        assert!(!is_under_way(&document, Damage::Entries(Mismatch::Missing)));
     }
 }

@@ -1,0 +1,158 @@
+//! Looks through everything that is searchable, slowly and all the time: whether the index holds what was published. What it does not is
+//! named, and indexed again from the stored passages at once.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use lectern_shared::{
+    audit::{self, Damage, is_under_way},
+    db::checkup::{self, Answering},
+    ids::{DocumentId, GenerationId},
+    index::{IndexError, Mismatch},
+    metrics::MismatchKind,
+    model::job::JobState,
+    runtime::Runtime,
+};
+use tokio::time::Instant;
+
+/// The pause between two looks through everything.
+const ROUND_EVERY: Duration = Duration::from_mins(10);
+
+/// A look through everything, a page at a time.
+pub(crate) struct Scrubber {
+    /// The last document that was looked at.
+    after: DocumentId,
+    /// When the next page may be looked at.
+    due: Instant,
+    /// What this look found so far, and what the one before it found.
+    found: Mismatches,
+    found_before: Mismatches,
+}
+
+/// How many documents have which mismatch.
+#[derive(Clone, Copy, Default)]
+struct Mismatches {
+    missing: u64,
+    excess: u64,
+    passages: u64,
+}
+
+/// A document that something is wrong with, and nothing is under way for.
+struct Suspect {
+    document: Answering,
+    damage: Damage,
+}
+
+impl Scrubber {
+    pub(crate) fn new() -> Self {
+        Self {
+            after: checkup::beginning(),
+            due: Instant::now(),
+            found: Mismatches::default(),
+            found_before: Mismatches::default(),
+        }
+    }
+
+    /// Whether there is anything to look at now.
+    pub(crate) fn is_due(&self) -> bool {
+        Instant::now() >= self.due
+    }
+
+    /// Looks at the next page. One process at a time does.
+    pub(crate) async fn step(&mut self, runtime: &Runtime) -> Result<(), IndexError> {
+        let page = checkup::answering(&runtime.db, self.after).await?;
+        let Some(last) = page.last().map(|document| document.id) else {
+            self.end_round(runtime);
+            return Ok(());
+        };
+        let mut suspects = suspects(runtime, page).await?;
+        if !suspects.is_empty() {
+            // What was replaced or deleted between the two questions only seemed to be wrong.
+            let page = checkup::answering(&runtime.db, self.after).await?;
+            let still: BTreeSet<GenerationId> = self::suspects(runtime, page)
+                .await?
+                .iter()
+                .map(|suspect| suspect.document.generation)
+                .collect();
+            suspects.retain(|suspect| still.contains(&suspect.document.generation));
+            self.heal(runtime, &suspects).await?;
+        }
+        self.after = last;
+        Ok(())
+    }
+
+    /// Everything was looked at; what was mended meanwhile counts no more.
+    fn end_round(&mut self, runtime: &Runtime) {
+        let found = std::mem::take(&mut self.found);
+        found.tell(runtime);
+        *self = Self { found_before: found, ..Self::new() };
+        self.due += ROUND_EVERY;
+    }
+
+    /// Names what is wrong, and queues what its stored passages mend.
+    async fn heal(&mut self, runtime: &Runtime, suspects: &[Suspect]) -> Result<(), IndexError> {
+        let mut again = Vec::new();
+        for Suspect { document, damage } in suspects {
+            let (document_id, generation) = (document.id, document.generation);
+            let mismatch = match damage {
+                Damage::Entries(mismatch) => *mismatch,
+                // These need a source, or a decision; the doctor has both.
+                Damage::Row | Damage::Passages { .. } => {
+                    self.found.passages += 1;
+                    tracing::error!(document = %document_id, %generation, "what is stored of a document is damaged: run `lectern doctor`");
+                    continue;
+                }
+            };
+            match mismatch {
+                Mismatch::Missing => self.found.missing += 1,
+                Mismatch::Excess => self.found.excess += 1,
+            }
+            tracing::error!(document = %document_id, %generation, ?mismatch, "the index does not hold what was published of a document");
+            // One that could not be indexed again is left to the operator, not tried for ever.
+            let gave_up = document.job == Some(JobState::Dead) && document.from_stored == Some(true);
+            if !gave_up {
+                again.push(document_id);
+            }
+        }
+        self.found.max(self.found_before).tell(runtime);
+        if again.is_empty() {
+            return Ok(());
+        }
+        let mut tx = runtime.db.begin().await?;
+        let queued = checkup::index_again(&mut tx, &again, runtime.jobs.now()).await?;
+        tx.commit().await?;
+        tracing::warn!(documents = queued, "documents are indexed again from their stored passages");
+        let ringing = usize::try_from(queued).unwrap_or(usize::MAX);
+        runtime.jobs.doorbell().ring(ringing.min(runtime.settings.jobs.concurrency));
+        Ok(())
+    }
+}
+
+/// Those of a page that something is wrong with, and nothing is under way for.
+async fn suspects(runtime: &Runtime, page: Vec<Answering>) -> Result<Vec<Suspect>, IndexError> {
+    let audited = audit::compare(&runtime.db, Some(&*runtime.index), page).await?;
+    let suspect = |audited: audit::Audited| {
+        let damage = audited.damage.filter(|damage| !is_under_way(&audited.document, *damage))?;
+        Some(Suspect { document: audited.document, damage })
+    };
+    Ok(audited.into_iter().filter_map(suspect).collect())
+}
+
+impl Mismatches {
+    fn max(self, other: Self) -> Self {
+        Self {
+            missing: self.missing.max(other.missing),
+            excess: self.excess.max(other.excess),
+            passages: self.passages.max(other.passages),
+        }
+    }
+
+    fn tell(self, runtime: &Runtime) {
+        for (kind, documents) in [
+            (MismatchKind::Missing, self.missing),
+            (MismatchKind::Excess, self.excess),
+            (MismatchKind::Passages, self.passages),
+        ] {
+            runtime.metrics.mismatched(kind, documents);
+        }
+    }
+}
