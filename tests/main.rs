@@ -15,6 +15,7 @@
 mod accounts;
 mod admin;
 mod agents;
+mod attacks;
 mod backup;
 mod bodies;
 mod crashes;

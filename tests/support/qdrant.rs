@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use qdrant_client::Qdrant;
-use qdrant_client::qdrant::CountPointsBuilder;
+use qdrant_client::qdrant::{CountPointsBuilder, DeletePointsBuilder, Filter};
 
 use super::service::Service;
 use super::setup::Setup;
@@ -49,6 +49,15 @@ impl QdrantServer {
             points += client.count(request).await.expect("it counts").result.map_or(0, |result| result.count);
         }
         points
+    }
+
+    /// Removes every point of this service, and leaves the collections.
+    pub async fn remove_points(&self, service: &Service) {
+        let client = self.client();
+        for collection in self.collections(&client, service.data_dir()).await {
+            let request = DeletePointsBuilder::new(collection).points(Filter::default()).wait(true);
+            client.delete_points(request).await.expect("points can be removed");
+        }
     }
 
     /// Removes everything of this service.

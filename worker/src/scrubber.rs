@@ -16,6 +16,8 @@ use tokio::time::Instant;
 
 /// The pause between two looks through everything.
 const ROUND_EVERY: Duration = Duration::from_mins(10);
+/// The same after one that found something: whether it was mended is to be seen soon.
+const ROUND_AGAIN: Duration = Duration::from_mins(1);
 
 /// A look through everything, a page at a time.
 pub(crate) struct Scrubber {
@@ -84,8 +86,9 @@ impl Scrubber {
     fn end_round(&mut self, runtime: &Runtime) {
         let found = std::mem::take(&mut self.found);
         found.tell(runtime);
+        let was_sound = found.missing + found.excess + found.passages == 0;
         *self = Self { found_before: found, ..Self::new() };
-        self.due += ROUND_EVERY;
+        self.due += if was_sound { ROUND_EVERY } else { ROUND_AGAIN };
     }
 
     /// Names what is wrong, and queues what its stored passages mend.

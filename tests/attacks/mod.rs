@@ -1,0 +1,5 @@
+//! Attacks and faults that succeeded once, tried again: what is quick enough for every change. The heavy ones are run by
+//! `scripts/attack.sh`; docs/security.md lists them all.
+
+mod commits;
+mod scrubbing;
