@@ -7,6 +7,11 @@
 # Workers killed at random, servers stopped and emptied under load, a backlog of 20,000 documents, and how quick the queue is:
 # without a name all of them, which takes about a quarter of an hour.
 #
+#   LECTERN_SOAK_ROUNDS=20 scripts/soak.sh crowd
+#
+# One of them, twenty times: 300 documents on a machine that is too busy, with workers killed at random; what was published is
+# compared with the index passage by passage, over the embedded index and, with TEST_QDRANT_URL, over Qdrant.
+#
 #   scripts/soak.sh mix embedded|cluster [arguments of lectern-load mix]
 #
 # Ten minutes of documents, searches and questions at set rates against a release build, every answer checked; no error, no
