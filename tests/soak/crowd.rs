@@ -23,8 +23,10 @@ const PASSAGES: usize = 50;
 const WORKERS: usize = 3;
 /// Threads that do nothing but work beside the service.
 const BUSY_LOOPS: usize = 4;
-/// A worker is killed about so often.
-const KILL_EVERY_MS: u64 = 4_000;
+/// A worker is killed whenever so many documents were posted,
+const KILL_EVERY: usize = 30;
+/// and then after this, or up to twice of it.
+const KILL_PAUSE_MS: u64 = 4_000;
 /// What the scrubber says when something published is not in the index. It would mend it, and hide what this looks for.
 const MISSED: &str = "the index does not hold what was published";
 
@@ -66,19 +68,21 @@ async fn crowd(round: usize, qdrant: Option<&QdrantServer>) {
     let mut service = setup.start().await;
     let client = service.signed_up("ada@example.com").await;
     let busy = Busy::begin(BUSY_LOOPS);
-    let mut documents = Vec::new();
+    let (mut documents, mut kills) = (Vec::new(), 0);
     for number in 0..DOCUMENTS {
         let content = text(&format!("document {number}"), SENTENCES);
         let splitter = json!({"type": "recursive", "chunk_size": 100, "chunk_overlap": 0});
         let body = json!({"name": "crowd", "type": "TXT", "content": content, "splitter": splitter});
         documents.push(id(&client.create_document(&body).await).to_owned());
+        if number % KILL_EVERY == KILL_EVERY - 1 {
+            kill_any(&mut service).await;
+            kills += 1;
+        }
     }
-    let mut kills = 0;
     while !is_idle(&client).await {
-        tokio::time::sleep(Duration::from_millis(below(KILL_EVERY_MS * 2))).await;
-        let worker = usize::try_from(below(WORKERS as u64)).expect("a small number");
-        service.kill_worker(worker);
-        service.start_worker(worker).await;
+        // What is killed at once again has no time to publish anything.
+        tokio::time::sleep(Duration::from_millis(KILL_PAUSE_MS + below(KILL_PAUSE_MS))).await;
+        kill_any(&mut service).await;
         kills += 1;
     }
     drop(busy);
@@ -114,6 +118,13 @@ async fn crowd(round: usize, qdrant: Option<&QdrantServer>) {
         patiently("what nobody reads to be removed from Qdrant", points).await;
         qdrant.forget(&service).await;
     }
+}
+
+/// Kills one of the workers and starts it again.
+async fn kill_any(service: &mut Service) {
+    let worker = usize::try_from(below(WORKERS as u64)).expect("a small number");
+    service.kill_worker(worker);
+    service.start_worker(worker).await;
 }
 
 /// Whether a search finds each passage of a document that succeeded.
