@@ -155,7 +155,7 @@ async fn serve(settings: Settings) -> Result<(), Failure> {
     let shutdown = Shutdown::new();
     shutdown.listen()?;
     let Some(runtime) = process::open(settings, Role::Whole, &shutdown).await? else { return Ok(()) };
-    let listener = lectern_api::bind(&runtime).await?;
+    let listener = lectern_api::bind(&runtime)?;
     lectern_worker::start(&runtime, &shutdown).await?;
     lectern_api::run(runtime, listener, &shutdown).await
 }

@@ -1,7 +1,7 @@
 //! Who a client is, by its address. Behind a proxy every connection comes from the proxy, which says in `X-Forwarded-For`
 //! from whom it had the request; anybody can send such a header, so only a proxy that the operator named is believed.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use axum::http::{HeaderMap, HeaderName};
 use ipnet::IpNet;
@@ -11,8 +11,7 @@ const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 /// The address of the client: of the connection's other end, or, when that is a trusted proxy, the last one in the header that
 /// is not. Each proxy adds the address it saw at the end, so that what a client made up stands before it.
 pub(crate) fn client(peer: SocketAddr, headers: &HeaderMap, trusted: &[IpNet]) -> SocketAddr {
-    let is_trusted = |ip: IpAddr| trusted.iter().any(|network| network.contains(&ip.to_canonical()));
-    if !is_trusted(peer.ip()) {
+    if !is_trusted(peer.ip(), trusted) {
         return peer;
     }
     let mut client = peer;
@@ -22,11 +21,24 @@ pub(crate) fn client(peer: SocketAddr, headers: &HeaderMap, trusted: &[IpNet]) -
         // Something that is no address is of nobody whom a proxy saw.
         let Some(ip) = address(entry.trim()) else { break };
         client = SocketAddr::new(ip, 0);
-        if !is_trusted(ip) {
+        if !is_trusted(ip, trusted) {
             break;
         }
     }
     client
+}
+
+/// Whether it is the address of a trusted proxy.
+pub(crate) fn is_trusted(ip: IpAddr, trusted: &[IpNet]) -> bool {
+    trusted.iter().any(|network| network.contains(&ip.to_canonical()))
+}
+
+/// What is counted as one client: an address; of IPv6 the network of 64 bits, of which one subscriber has all addresses.
+pub(crate) fn network(ip: IpAddr) -> IpAddr {
+    match ip.to_canonical() {
+        IpAddr::V4(ip) => ip.into(),
+        IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() >> 64 << 64).into(),
+    }
 }
 
 /// An address, with a port or without.
@@ -77,5 +89,14 @@ mod tests {
         assert_eq!(client_of("10.0.0.1", &["unknown"]), "10.0.0.1");
         assert_eq!(client_of("10.0.0.1", &["198.51.100.1, unknown, 10.0.0.2"]), "10.0.0.2");
         assert_eq!(client_of("10.0.0.1", &["10.0.0.3, 10.0.0.2"]), "10.0.0.3");
+    }
+
+    #[test]
+    fn one_client_is_one_address_or_one_network_of_ipv6() {
+        let same = |one: &str, other: &str| network(one.parse().unwrap()) == network(other.parse().unwrap());
+        assert!(same("2001:db8:0:1::1", "2001:db8:0:1:ffff::2"));
+        assert!(same("::ffff:192.0.2.1", "192.0.2.1"));
+        assert!(!same("2001:db8:0:1::1", "2001:db8:0:2::1"));
+        assert!(!same("192.0.2.1", "192.0.2.2"));
     }
 }

@@ -12,6 +12,13 @@ use serde::Serialize;
 
 use crate::llm::{ChatError, ChatErrorKind, ModelConfigError};
 
+/// Wrong fields that are named, at most: nobody reads more, and an answer must not be larger than what it answers.
+pub(crate) const NAMED_ERRORS: usize = 100;
+/// Bytes that are shown of a wrong field's path, which callers make up.
+const LONGEST_PATH: usize = 200;
+/// Bytes that are shown of what would be right, which can repeat something of the request.
+const LONGEST_MESSAGE: usize = 2_000;
+
 /// A field of the request that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct FieldError {
@@ -19,6 +26,20 @@ pub(crate) struct FieldError {
     pub(crate) path: String,
     /// What would be right.
     pub(crate) message: String,
+}
+
+impl FieldError {
+    /// Both are cut where they are too long.
+    pub(crate) fn new(path: &str, message: &str) -> Self {
+        Self { path: beginning(path, LONGEST_PATH), message: beginning(message, LONGEST_MESSAGE) }
+    }
+}
+
+fn beginning(text: &str, most: usize) -> String {
+    if text.len() <= most {
+        return text.to_owned();
+    }
+    format!("{}…", &text[..text.floor_char_boundary(most)])
 }
 
 /// Why a request was not answered with success.
@@ -60,8 +81,14 @@ impl ApiError {
         Self::new(StatusCode::CONFLICT, "conflict", message)
     }
 
+    /// Names the first [`NAMED_ERRORS`] of the fields.
     pub(crate) fn invalid(fields: Vec<FieldError>) -> Self {
-        let message = "Some fields are not valid; see `fields`.";
+        let message = match fields.len() {
+            0..NAMED_ERRORS => "Some fields are not valid; see `fields`.",
+            _ => "Many fields are not valid; see `fields`, which names 100 of them.",
+        };
+        let named = fields.into_iter().take(NAMED_ERRORS);
+        let fields = named.map(|field| FieldError::new(&field.path, &field.message)).collect();
         Self { fields, ..Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_fields", message) }
     }
 

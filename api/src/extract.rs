@@ -1,25 +1,22 @@
 //! What handlers take from a request. A handler never sees an invalid id or body.
 
-use std::{fmt::Display, str::FromStr, time::Duration};
+use std::{fmt::Display, str::FromStr};
 
 use axum::{
     RequestPartsExt,
-    body::Body,
     extract::{FromRef, FromRequest, FromRequestParts, Path, Request},
-    http::{HeaderMap, StatusCode, Uri, header, request::Parts},
+    http::{StatusCode, Uri, request::Parts},
 };
-use futures::StreamExt;
 use lectern_shared::{
     db::{Db, agents},
     ids::AgentId,
-    runtime::Runtime,
 };
 use serde_json::{Map, Value};
-use tokio::time::{error::Elapsed, timeout};
 
 use crate::{
     auth::Caller,
-    error::{ApiError, FieldError},
+    body::{Bodies, Sender},
+    error::{ApiError, FieldError, NAMED_ERRORS},
 };
 
 /// The id in the path. Text that cannot be one is an unknown id.
@@ -56,31 +53,25 @@ pub(crate) async fn queried_agent(db: &Db, caller: &Caller, uri: &Uri) -> Result
 
 /// A body that can be read from JSON fields.
 pub(crate) trait FromFields: Sized {
+    /// Who sends it. What a stranger may send is read before any credential is looked at, so it has to be small.
+    const SENDER: Sender = Sender::Known;
+
     /// Reads the fields. What is wrong is noted in `fields`; the value is used only when nothing is.
     fn from_fields(fields: &mut Fields<'_>) -> Self;
 }
-
-/// Longest silence while a body is sent.
-pub(crate) const BODY_SILENCE: Duration = Duration::from_secs(20);
-
-/// The longest that a JSON body may take in all. Nobody has to be known to send one, and each holds a connection.
-const BODY_WITHIN: Duration = Duration::from_mins(2);
-
-/// Wrong fields that are named, at most.
-const NAMED_ERRORS: usize = 100;
 
 /// A valid JSON body.
 pub(crate) struct Valid<T>(pub(crate) T);
 
 impl<T: FromFields, S: Send + Sync> FromRequest<S> for Valid<T>
 where
-    Runtime: FromRef<S>,
+    Bodies: FromRef<S>,
 {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        let body = read_json(request, Runtime::from_ref(state).settings.limits.body_bytes).await?;
-        validate(&body).map(Self)
+        let body = Bodies::from_ref(state).read(request, T::SENDER).await?;
+        validate(&body.value).map(Self)
     }
 }
 
@@ -94,52 +85,6 @@ pub(crate) fn validate<T: FromFields>(body: &Value) -> Result<T, ApiError> {
     };
     let value = T::from_fields(&mut Fields { map, path: String::new(), errors: &mut errors });
     if errors.is_empty() { Ok(value) } else { Err(ApiError::invalid(errors)) }
-}
-
-fn is_json(headers: &HeaderMap) -> bool {
-    let Some(value) = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()) else {
-        return false;
-    };
-    let kind = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"))
-}
-
-/// The JSON body of a request, of at most `limit` bytes.
-pub(crate) async fn read_json(request: Request, limit: u64) -> Result<Value, ApiError> {
-    if !is_json(request.headers()) {
-        let message = "Send the body as JSON, with Content-Type: application/json.";
-        return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message));
-    }
-    let bytes = read_all(request.into_body(), limit, BODY_WITHIN).await?;
-    serde_json::from_slice(&bytes).map_err(|error| {
-        ApiError::malformed(format!(
-            "The body is not valid JSON (line {}, column {}).",
-            error.line(),
-            error.column()
-        ))
-    })
-}
-
-/// Reads a body of at most `limit` bytes, within this time.
-async fn read_all(body: Body, limit: u64, within: Duration) -> Result<Vec<u8>, ApiError> {
-    let read = async {
-        let mut bytes = Vec::new();
-        let mut body = body.into_data_stream();
-        while let Some(part) = timeout(BODY_SILENCE, body.next()).await? {
-            let Ok(part) = part else {
-                return Ok(Err(ApiError::malformed("The body ended before it was complete.")));
-            };
-            if (bytes.len() + part.len()) as u64 > limit {
-                let message = format!("The body may have at most {limit} bytes.");
-                return Ok(Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)));
-            }
-            bytes.extend_from_slice(&part);
-        }
-        Ok(Ok(bytes))
-    };
-    let late =
-        |_: Elapsed| ApiError::new(StatusCode::REQUEST_TIMEOUT, "timeout", "The body came too slowly.");
-    timeout(within, read).await.and_then(|read| read).map_err(late)?
 }
 
 /// NUL cannot be stored, and nobody means it.
@@ -158,19 +103,16 @@ fn find_nul(value: &Value, path: &mut String, errors: &mut Vec<FieldError>) {
     }
     match value {
         Value::String(text) if text.contains('\0') => {
-            errors.push(FieldError {
-                path: path.clone(),
-                message: "must not contain the character U+0000".to_owned(),
-            });
+            errors.push(FieldError::new(path, "must not contain the character U+0000"));
         }
         Value::Array(items) => {
             items.iter().enumerate().for_each(|(at, item)| within(&at.to_string(), item, errors));
         }
         Value::Object(map) => {
             for (key, item) in map {
-                if key.contains('\0') {
-                    let message = "no key may contain the character U+0000".to_owned();
-                    errors.push(FieldError { path: key.replace('\0', "\u{fffd}"), message });
+                if key.contains('\0') && errors.len() < NAMED_ERRORS {
+                    let path = key.replace('\0', "\u{fffd}");
+                    errors.push(FieldError::new(&path, "no key may contain the character U+0000"));
                 }
                 within(key, item, errors);
             }
@@ -188,17 +130,22 @@ pub(crate) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Notes that a field is wrong.
+    /// Notes that a field is wrong, unless as many as are named are already.
     pub(crate) fn refuse(&mut self, name: &str, message: impl Display) {
-        let path = if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) };
-        self.errors.push(FieldError { path, message: message.to_string() });
+        if self.errors.len() >= NAMED_ERRORS {
+            return;
+        }
+        let message = message.to_string();
+        self.errors.push(match self.path.as_str() {
+            "" => FieldError::new(name, &message),
+            path => FieldError::new(&format!("{path}.{name}"), &message),
+        });
     }
 
     /// Notes every field that is none of these.
     pub(crate) fn only(&mut self, names: &[&str]) {
-        let unknown: Vec<&'a String> =
-            self.map.keys().filter(|name| !names.contains(&name.as_str())).collect();
-        for name in unknown {
+        let unknown = self.map.keys().filter(|name| !names.contains(&name.as_str()));
+        for name in unknown.take(NAMED_ERRORS) {
             self.refuse(name, format_args!("cannot be set; these can: {}", names.join(", ")));
         }
     }
@@ -358,24 +305,43 @@ pub(crate) fn is_deeper(value: &Value, levels: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use futures::stream;
+    use serde_json::json;
 
     use super::*;
 
-    #[tokio::test]
-    async fn a_body_that_never_ends_is_given_up_although_it_is_never_silent() {
-        let byte_by_byte = stream::unfold((), async |()| {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-            Some((Ok::<_, std::io::Error>(" "), ()))
-        });
-        let read = read_all(Body::from_stream(byte_by_byte), u64::MAX, Duration::from_millis(50)).await;
-        assert_eq!(read.unwrap_err().status, StatusCode::REQUEST_TIMEOUT);
+    /// What takes only a name.
+    #[derive(Debug)]
+    struct Named;
+
+    impl FromFields for Named {
+        fn from_fields(fields: &mut Fields<'_>) -> Self {
+            fields.only(&["name"]);
+            fields.nested("name", |fields| fields.only(&[]));
+            Self
+        }
     }
 
-    #[tokio::test]
-    async fn a_body_is_read_up_to_its_limit() {
-        let read = async |limit| read_all(Body::from("12345"), limit, BODY_WITHIN).await;
-        assert_eq!(read(5).await.unwrap(), b"12345");
-        assert_eq!(read(4).await.unwrap_err().status, StatusCode::PAYLOAD_TOO_LARGE);
+    #[test]
+    fn of_many_wrong_fields_a_hundred_are_named() {
+        let many = |name: &dyn Fn(usize) -> String| {
+            Value::Object((0..100_000).map(|number| (name(number), json!(number))).collect())
+        };
+        let (unknown, nul) = (many(&|number| number.to_string()), many(&|number| format!("\0{number}")));
+        let texts = json!({"name": {"texts": vec!["\0"; 100_000]}});
+        for body in [json!({"name": unknown.clone()}), unknown, nul, texts] {
+            let error = validate::<Named>(&body).unwrap_err();
+            assert_eq!((error.status.as_u16(), error.fields.len()), (422, 100));
+            assert!(error.message.contains("100"), "{}", error.message);
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_very_long_is_not_repeated_whole() {
+        let long = "ä".repeat(500_000);
+        for body in [json!({long.clone(): 1}), json!({"name": {long.clone(): 1}}), json!({long: "\0"})] {
+            let error = validate::<Named>(&body).unwrap_err();
+            let longest = error.fields.iter().map(|field| field.path.len()).max().unwrap();
+            assert!((100..1_000).contains(&longest), "{longest}");
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::{
     body::Bytes,
-    extract::{FromRequest, FromRequestParts, Request},
+    extract::{FromRef, FromRequest, FromRequestParts, Request},
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
@@ -21,8 +21,9 @@ use uuid::Uuid;
 
 use crate::{
     auth::Caller,
+    body::{Bodies, Sender},
     error::{ApiError, FieldError},
-    extract::{FromFields, read_json, validate},
+    extract::{FromFields, validate},
     openapi::Data,
     response::Answer,
     state::AppState,
@@ -45,7 +46,7 @@ pub(crate) struct Create<T> {
     pub(crate) once: Once,
 }
 
-impl<T: FromFields> FromRequest<AppState> for Create<T> {
+impl<T: FromFields + Send> FromRequest<AppState> for Create<T> {
     type Rejection = Refusal;
 
     async fn from_request(request: Request, state: &AppState) -> Result<Self, Refusal> {
@@ -55,12 +56,15 @@ impl<T: FromFields> FromRequest<AppState> for Create<T> {
         let key = IdempotencyKey::of(&parts.headers)?;
         let path = parts.uri.path().to_owned();
         let request = Request::from_parts(parts, body);
-        let body = read_json(request, state.runtime.settings.limits.body_bytes).await?;
-        let content = if key.0.is_some() { canonical(&body) } else { String::new() };
+        let sent = Bodies::from_ref(state).read(request, Sender::Known).await?;
+        let content = if key.0.is_some() { canonical(&sent.value) } else { String::new() };
         let once = key.once(&caller, &path, content.as_bytes());
+        let body = validate(&sent.value);
+        // The database may take its time, for which the memory of the whole body is not held.
+        drop((sent, content));
         match once.earlier(&state.runtime).await? {
             Some(answer) => Err(Refusal::Earlier(answer)),
-            None => Ok(Self { body: validate(&body)?, once }),
+            None => Ok(Self { body: body?, once }),
         }
     }
 }

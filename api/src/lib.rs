@@ -1,6 +1,7 @@
 //! The API: answers requests over the relational store and the search index, and queues the work that outlives them.
 
 mod auth;
+mod body;
 mod client_address;
 mod cors;
 mod error;
@@ -15,6 +16,7 @@ mod rate_limit;
 mod response;
 mod routes;
 mod server;
+mod shares;
 mod state;
 mod tools;
 mod upload_slots;
@@ -31,7 +33,7 @@ use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
 pub use crate::{auth::accounts, routes::admin::JobView};
-use crate::{cors::Cors, llm::Provider, state::AppState};
+use crate::{cors::Cors, llm::Provider, server::Terms, state::AppState};
 
 /// Checks the settings that only the API understands.
 ///
@@ -96,10 +98,9 @@ pub fn router(runtime: Runtime) -> Router {
 ///
 /// # Errors
 /// When the address cannot be listened on.
-pub async fn bind(runtime: &Runtime) -> Result<TcpListener, String> {
+pub fn bind(runtime: &Runtime) -> Result<TcpListener, String> {
     let addr = runtime.settings.addr;
-    let listener = TcpListener::bind(addr).await;
-    listener.map_err(|error| format!("LECTERN_ADDR: {addr} cannot be listened on: {error}"))
+    server::bind(addr).map_err(|error| format!("LECTERN_ADDR: {addr} cannot be listened on: {error}"))
 }
 
 /// Answers requests on `listener` until the shutdown begins, then until those in hand are answered and everything else of
@@ -109,16 +110,17 @@ pub async fn bind(runtime: &Runtime) -> Result<TcpListener, String> {
 /// When the server fails.
 pub async fn run(runtime: Runtime, listener: TcpListener, shutdown: &Shutdown) -> Result<(), Failure> {
     let settings = &runtime.settings;
-    tracing::info!(addr = %listener.local_addr()?, data = %settings.data_dir.display(), "listening");
+    let terms = Terms::of(settings);
+    let (addr, data, connections) = (listener.local_addr()?, settings.data_dir.display(), terms.all);
+    tracing::info!(%addr, %data, connections, "listening");
     if settings.embedding.kind == EmbedderKind::None {
         tracing::info!("LECTERN_EMBEDDER is none: documents are found by words, not by meaning");
     }
     let (served, result) = oneshot::channel();
     let (app, stopping) = (router(runtime.clone()), shutdown.clone());
-    let trusted = settings.trusted_proxies.as_slice().into();
     // Tracked like everything else, so that a request which never ends cannot keep the service from stopping.
     shutdown.spawn(async move {
-        let end = server::serve(app, listener, trusted, &stopping).await;
+        let end = server::serve(app, listener, terms, &stopping).await;
         // A server that ended by itself has failed; nothing is left to do.
         stopping.begin();
         let _ = served.send(end);

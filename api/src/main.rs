@@ -42,6 +42,6 @@ async fn serve(settings: Settings) -> Result<(), Failure> {
     let shutdown = Shutdown::new();
     shutdown.listen()?;
     let Some(runtime) = process::open(settings, Role::Part, &shutdown).await? else { return Ok(()) };
-    let listener = lectern_api::bind(&runtime).await?;
+    let listener = lectern_api::bind(&runtime)?;
     lectern_api::run(runtime, listener, &shutdown).await
 }

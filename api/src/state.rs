@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 
 use crate::{
     auth::{jwt::Jwt, password::Passwords, throttle::Throttle},
+    body::Bodies,
     tools::Toolbox,
     upload_slots::UploadSlots,
 };
@@ -27,6 +28,8 @@ pub(crate) struct AppState {
     pub(crate) throttle: Throttle,
     /// Opens agents' tools.
     pub(crate) toolbox: Toolbox,
+    /// The memory for bodies.
+    pub(crate) bodies: Bodies,
     /// The turns of uploads.
     pub(crate) uploads: UploadSlots,
     /// When this process last noted the use of an API token.
@@ -43,6 +46,7 @@ impl AppState {
             passwords: Passwords::new(),
             throttle: Throttle::new(runtime.limits.clone()),
             toolbox: Toolbox::new(&runtime),
+            bodies: Bodies::new(&runtime.settings.limits),
             uploads: UploadSlots::new(runtime.settings.limits.uploads),
             touched: Arc::new(Mutex::new(LruCache::new(TOUCHED))),
             runtime,
@@ -65,6 +69,12 @@ impl FromRef<AppState> for Db {
 impl FromRef<AppState> for Clock {
     fn from_ref(state: &AppState) -> Self {
         state.runtime.clock.clone()
+    }
+}
+
+impl FromRef<AppState> for Bodies {
+    fn from_ref(state: &AppState) -> Self {
+        state.bodies.clone()
     }
 }
 

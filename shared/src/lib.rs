@@ -19,6 +19,7 @@ pub mod jobs;
 pub mod limits;
 pub mod metrics;
 pub mod model;
+pub mod open_files;
 pub mod process;
 pub mod prompt;
 pub mod redis;

@@ -9,7 +9,7 @@ use std::{
 
 use crate::{
     config::{ConfigError, LogFormat, Settings, Source},
-    egress,
+    egress, open_files,
     runtime::{Role, Runtime, StartError},
     shutdown::Shutdown,
     telemetry,
@@ -57,6 +57,7 @@ fn start<F: Future<Output = Result<(), Failure>>>(
     for name in source.unknown() {
         tracing::warn!(name, "this variable is no setting of this version; is it misspelt?");
     }
+    open_files::raise_limit();
     let end = runtime.block_on(work(settings));
     telemetry.finish();
     // Blocking work that nobody waits for any more (a name that does not resolve, say) must not keep the process.

@@ -3,3 +3,4 @@
 
 mod commits;
 mod scrubbing;
+mod server;

@@ -57,6 +57,8 @@ pub struct Setup {
     mode: Mode,
     workers: usize,
     env: BTreeMap<String, OsString>,
+    /// How many files a process may have open when it starts, if not as many as the test.
+    open_files: Option<u64>,
     makes_database: bool,
     database: Option<Arc<Database>>,
     data_dir: Arc<TempDir>,
@@ -70,6 +72,7 @@ impl Setup {
             mode,
             workers,
             env: BTreeMap::new(),
+            open_files: None,
             makes_database: mode != Mode::Embedded,
             database: None,
             data_dir: Arc::new(data_dir),
@@ -135,6 +138,12 @@ impl Setup {
         self
     }
 
+    /// Lets every process start with this soft limit of open files.
+    pub fn open_files(mut self, soft: u64) -> Self {
+        self.open_files = Some(soft);
+        self
+    }
+
     /// Starts the service and waits until it is ready: the API answers so, and every worker has said that it works.
     pub async fn start(self) -> Service {
         let mut service = Service::spawn(self).await;
@@ -173,7 +182,14 @@ impl Setup {
 
     /// The command that runs one of the programs with these settings.
     pub(super) fn command(&self, program: Program) -> Command {
-        let mut command = dying_with_this_thread(program.path());
+        let mut command = match self.open_files {
+            None => dying_with_this_thread(program.path()),
+            Some(soft) => {
+                let mut shell = dying_with_this_thread("sh");
+                shell.args(["-c", "ulimit -Sn \"$0\" && exec \"$1\"", &soft.to_string(), program.path()]);
+                shell
+            }
+        };
         command.env_clear().envs(&self.env).current_dir(self.data_dir.path());
         command
     }

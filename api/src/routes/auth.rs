@@ -23,6 +23,7 @@ use crate::{
         Caller,
         accounts::{self, NewAccount, Origin, email_problem, password_problem},
     },
+    body::Sender,
     error::ApiError,
     extract::{Fields, FromFields, Valid},
     openapi::Data,
@@ -49,6 +50,8 @@ struct SignUp {
 }
 
 impl FromFields for SignUp {
+    const SENDER: Sender = Sender::Stranger;
+
     fn from_fields(fields: &mut Fields<'_>) -> Self {
         let email = fields.text("email", 254);
         if let Some(problem) = email_problem(&email).filter(|_| fields.get("email").is_some()) {
@@ -74,6 +77,8 @@ struct SignIn {
 }
 
 impl FromFields for SignIn {
+    const SENDER: Sender = Sender::Stranger;
+
     fn from_fields(fields: &mut Fields<'_>) -> Self {
         Self {
             email: fields.text("email", 1_000),

@@ -126,6 +126,8 @@ pub const SETTINGS: &[Setting] = settings! {
     "LECTERN_VIDEO_CLIENT", "built in", "what the video site is told that its player is, `NAME/VERSION` such as `ANDROID/20.10.38`, when it refuses the built-in ones";
     "LECTERN_VIDEO_PROXY", "none", "`http://…` or `https://…` proxy for requests to the video site, as `http://user:password@host:port` when it asks for a password", secret;
     "LECTERN_MAX_BODY", "2MiB", "largest JSON body";
+    "LECTERN_BODY_MEMORY", "64MiB", "memory of an API for JSON bodies that are just arriving, an eighth of it for sign-ins and sign-ups; beyond it those that are slowest or from where the most comes get a 503";
+    "LECTERN_MAX_CONNECTIONS", "256", "connections of one address to an API, of IPv6 of one network of 64 bits; further ones are closed. Trusted proxies have as many as they like";
     "LECTERN_MAX_SOURCE", "100MiB", "largest source fetched";
     "LECTERN_MAX_UPLOADS", "32", "files that an API takes at once, at most half of them of one user; further uploads wait 20 s for their turn, then get a 503";
     "LECTERN_MAX_PAGES", "5000", "pages ingested of one document, at most";
@@ -157,6 +159,10 @@ pub const SETTINGS: &[Setting] = settings! {
 pub struct Limits {
     /// Largest JSON body, in bytes.
     pub body_bytes: u64,
+    /// Memory for JSON bodies that are arriving, in bytes.
+    pub body_memory: u64,
+    /// Connections that one address may have.
+    pub connections: usize,
     /// Largest fetched source, in bytes.
     pub source_bytes: u64,
     /// Uploads that go on at once in a process.
@@ -347,6 +353,8 @@ impl Settings {
             },
             limits: Limits {
                 body_bytes: source.parse("LECTERN_MAX_BODY", "2MiB", size)?,
+                body_memory: source.parse("LECTERN_BODY_MEMORY", "64MiB", at_least(1 << 20, size))?,
+                connections: source.parse("LECTERN_MAX_CONNECTIONS", "256", number(1, 1_000_000))?,
                 source_bytes: source.parse("LECTERN_MAX_SOURCE", "100MiB", size)?,
                 uploads: source.parse("LECTERN_MAX_UPLOADS", "32", number(1, 4_000))?,
                 pages: source.parse("LECTERN_MAX_PAGES", "5000", number(1, 1_000_000))?,

@@ -16,7 +16,7 @@ use axum::{
 use futures::StreamExt;
 use tokio::time::timeout;
 
-use crate::{error::ApiError, extract::BODY_SILENCE};
+use crate::{body::BODY_SILENCE, error::ApiError};
 
 /// Bytes that may come without being part of a part's content, or before the reader has got any of that: the headers of a part,
 /// for instance. The reader of forms gathers them without an end.

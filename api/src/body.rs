@@ -1,0 +1,277 @@
+//! JSON bodies, read into memory of which there is only so much: what has arrived of all of them together is bounded, and what
+//! strangers send has a small part for itself.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use axum::{
+    body::{Body, HttpBody},
+    extract::{ConnectInfo, Request},
+    http::{HeaderMap, StatusCode, header},
+};
+use futures::StreamExt;
+use lectern_shared::config::Limits;
+use serde_json::Value;
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::{error::Elapsed, timeout},
+};
+
+use crate::{
+    client_address::network,
+    error::ApiError,
+    shares::{Bounds, Share, Shares},
+};
+
+/// Longest silence while a body is sent.
+pub(crate) const BODY_SILENCE: Duration = Duration::from_secs(20);
+/// The longest that a JSON body may take in all: each holds a connection.
+const BODY_WITHIN: Duration = Duration::from_mins(2);
+/// Far more than a sign-up with the longest name and password has.
+const OF_STRANGERS: u64 = 16 << 10;
+/// The share of the memory that is for what strangers send: enough for hundreds of them at once, and too little to keep those
+/// who are known from sending.
+const STRANGERS_PART: u64 = 8;
+/// A body that is not all there after this time gives way when there is no more memory. Others are there long before.
+const STALE: Duration = Duration::from_secs(5);
+/// Memory is taken in blocks, which fit where one of them was before: nothing is left between them when they are given back.
+const BLOCK: usize = 16 << 10;
+/// The first blocks of a body are smaller, so that one that has hardly begun has hardly any memory.
+const SMALLEST_BLOCK: usize = 1 << 10;
+/// Larger bodies are parsed a few at a time: as values, they can be forty times as large.
+const LARGE: usize = 64 << 10;
+/// How many of those.
+const LARGE_AT_ONCE: usize = 2;
+/// When a body that found no memory may be sent again, in seconds.
+const AGAIN: u64 = 1;
+
+/// Whose body is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sender {
+    /// Somebody whose credentials were checked.
+    Known,
+    /// Anybody.
+    Stranger,
+}
+
+/// The memory for bodies. Cheap to clone; clones share it.
+#[derive(Clone)]
+pub(crate) struct Bodies {
+    limit: u64,
+    known: Shares,
+    strangers: Shares,
+    parsing: Arc<Semaphore>,
+}
+
+/// A body that was read. It counts until this is dropped.
+pub(crate) struct Json {
+    pub(crate) value: Value,
+    _turn: Option<OwnedSemaphorePermit>,
+    _share: Share,
+}
+
+impl Bodies {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        // The largest body that is allowed must be possible, whatever is set.
+        let room = |memory: u64, body: u64| {
+            let whole = usize::try_from(memory.max(body)).unwrap_or(usize::MAX).saturating_add(BLOCK);
+            Shares::new(Bounds { whole, of_one: usize::MAX, stale: Some(STALE) })
+        };
+        let strangers = limits.body_memory / STRANGERS_PART;
+        Self {
+            limit: limits.body_bytes,
+            known: room(limits.body_memory - strangers, limits.body_bytes),
+            strangers: room(strangers, OF_STRANGERS),
+            parsing: Arc::new(Semaphore::new(LARGE_AT_ONCE)),
+        }
+    }
+
+    /// The JSON body of a request.
+    ///
+    /// # Errors
+    /// When it is none, too large or too slow, or when there is no memory for it.
+    pub(crate) async fn read(&self, request: Request, sender: Sender) -> Result<Json, ApiError> {
+        if !is_json(request.headers()) {
+            let message = "Send the body as JSON, with Content-Type: application/json.";
+            return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message));
+        }
+        let (shares, limit) = match sender {
+            Sender::Known => (&self.known, self.limit),
+            Sender::Stranger => (&self.strangers, self.limit.min(OF_STRANGERS)),
+        };
+        let client = request.extensions().get::<ConnectInfo<SocketAddr>>();
+        let share = shares.begin(client.map(|ConnectInfo(client)| network(client.ip())));
+        let gathered = gather(request.into_body(), limit, BODY_WITHIN, &share).await?;
+        let turn = match gathered.length {
+            0..=LARGE => None,
+            _ => Some(Arc::clone(&self.parsing).acquire_owned().await.map_err(|_| ApiError::internal())?),
+        };
+        let value = serde_json::from_slice(&gathered.whole()).map_err(|error| {
+            ApiError::malformed(format!(
+                "The body is not valid JSON (line {}, column {}).",
+                error.line(),
+                error.column()
+            ))
+        })?;
+        Ok(Json { value, _turn: turn, _share: share })
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let Some(value) = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()) else {
+        return false;
+    };
+    let kind = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"))
+}
+
+/// Reads a body of at most `limit` bytes, within this time, as long as its share is not given to others.
+async fn gather(body: Body, limit: u64, within: Duration, share: &Share) -> Result<Gathered, ApiError> {
+    // One that says so itself is not read at all.
+    if body.size_hint().lower() > limit {
+        return Err(too_large(limit));
+    }
+    let read = async {
+        let mut gathered = Gathered::default();
+        let mut body = body.into_data_stream();
+        while let Some(part) = timeout(BODY_SILENCE, body.next()).await? {
+            let Ok(part) = part else {
+                return Ok(Err(ApiError::malformed("The body ended before it was complete.")));
+            };
+            if (gathered.length + part.len()) as u64 > limit {
+                return Ok(Err(too_large(limit)));
+            }
+            if !gathered.add(&part, share) {
+                return Ok(Err(no_memory()));
+            }
+        }
+        Ok(Ok(gathered))
+    };
+    let late =
+        |_: Elapsed| ApiError::new(StatusCode::REQUEST_TIMEOUT, "timeout", "The body came too slowly.");
+    tokio::select! {
+        biased;
+        () = share.given_up() => Err(no_memory()),
+        read = timeout(within, read) => read.and_then(|read| read).map_err(late)?,
+    }
+}
+
+fn too_large(limit: u64) -> ApiError {
+    let message = format!("The body may have at most {limit} bytes.");
+    ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
+}
+
+fn no_memory() -> ApiError {
+    let message = "The service is being sent more at this moment than it has memory for; try again shortly.";
+    let error = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "too_many_bodies", message);
+    ApiError { retry_after: Some(AGAIN), ..error }
+}
+
+/// What has arrived of a body.
+#[derive(Default)]
+struct Gathered {
+    blocks: Vec<Vec<u8>>,
+    length: usize,
+}
+
+impl Gathered {
+    /// Adds a part, in memory of this share; not, when there is none left.
+    fn add(&mut self, mut part: &[u8], share: &Share) -> bool {
+        while !part.is_empty() {
+            match self.blocks.last_mut() {
+                Some(block) if block.len() < block.capacity() => {
+                    let (now, later) = part.split_at(part.len().min(block.capacity() - block.len()));
+                    block.extend_from_slice(now);
+                    self.length += now.len();
+                    part = later;
+                }
+                Some(_) | None => {
+                    let size = self.length.max(part.len()).clamp(SMALLEST_BLOCK, BLOCK);
+                    if share.grow(size).is_err() {
+                        return false;
+                    }
+                    self.blocks.push(Vec::with_capacity(size));
+                }
+            }
+        }
+        true
+    }
+
+    fn whole(mut self) -> Vec<u8> {
+        match self.blocks.len() {
+            0 | 1 => self.blocks.pop().unwrap_or_default(),
+            _ => self.blocks.concat(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Bytes;
+    use futures::stream;
+
+    use super::*;
+
+    fn share(whole: usize, stale: Duration) -> (Shares, Share) {
+        let shares = Shares::new(Bounds { whole, of_one: usize::MAX, stale: Some(stale) });
+        let share = shares.begin(Some([192, 0, 2, 1].into()));
+        (shares, share)
+    }
+
+    /// A body of this much that is never complete.
+    fn unfinished(length: usize) -> Body {
+        let beginning = stream::iter([Ok::<_, std::io::Error>(Bytes::from(vec![b' '; length]))]);
+        Body::from_stream(beginning.chain(stream::pending()))
+    }
+
+    #[tokio::test]
+    async fn a_body_that_never_ends_is_given_up_although_it_is_never_silent() {
+        let byte_by_byte = stream::unfold((), async |()| {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            Some((Ok::<_, std::io::Error>(" "), ()))
+        });
+        let (_all, share) = share(usize::MAX, STALE);
+        let body = Body::from_stream(byte_by_byte);
+        let read = gather(body, u64::MAX, Duration::from_millis(50), &share).await;
+        assert_eq!(read.err().unwrap().status, StatusCode::REQUEST_TIMEOUT);
+    }
+
+    #[tokio::test]
+    async fn a_body_is_read_up_to_its_limit() {
+        let (_all, share) = share(usize::MAX, STALE);
+        let read = async |limit| gather(Body::from("12345"), limit, BODY_WITHIN, &share).await;
+        assert_eq!(read(5).await.ok().unwrap().whole(), b"12345");
+        assert_eq!(read(4).await.err().unwrap().status, StatusCode::PAYLOAD_TOO_LARGE);
+    }
+
+    #[tokio::test]
+    async fn a_body_of_many_parts_is_read_as_it_was_sent() {
+        let parts: Vec<Vec<u8>> = (1..=200).map(|length: u8| vec![length; 3 * usize::from(length)]).collect();
+        let sent = parts.concat();
+        let (_all, share) = share(usize::MAX, STALE);
+        let body = Body::from_stream(stream::iter(parts.into_iter().map(Ok::<_, std::io::Error>)));
+        let gathered = gather(body, u64::MAX, BODY_WITHIN, &share).await.ok().unwrap();
+        let memory: usize = gathered.blocks.iter().map(Vec::capacity).sum();
+        assert!(memory < sent.len() + BLOCK, "{memory} bytes of memory for {}", sent.len());
+        assert_eq!(gathered.whole(), sent);
+    }
+
+    #[tokio::test]
+    async fn a_body_for_which_there_is_no_memory_is_refused_until_another_gives_way() {
+        let (shares, first) = share(100 << 10, Duration::ZERO);
+        let mut holding = Box::pin(gather(unfinished(64 << 10), u64::MAX, BODY_WITHIN, &first));
+        assert!(futures::poll!(&mut holding).is_pending());
+
+        let refused =
+            gather(Body::from(vec![b' '; 200 << 10]), u64::MAX, BODY_WITHIN, &shares.begin(None)).await;
+        let refused = refused.err().unwrap();
+        assert_eq!(
+            (refused.status.as_u16(), refused.code, refused.retry_after),
+            (503, "too_many_bodies", Some(1))
+        );
+        let first = holding.await.err().unwrap();
+        assert_eq!((first.status.as_u16(), first.code), (503, "too_many_bodies"), "it gave way");
+
+        let read = gather(Body::from(vec![b' '; 64 << 10]), u64::MAX, BODY_WITHIN, &shares.begin(None)).await;
+        assert_eq!(read.ok().unwrap().length, 64 << 10);
+    }
+}

@@ -1,0 +1,151 @@
+//! The server by itself, with times that a test can wait for.
+
+use std::{net::Ipv4Addr, sync::Arc, time::Duration};
+
+use axum::{body::Bytes, extract::Request};
+use futures::stream;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    sync::Notify,
+};
+
+use super::*;
+
+const SOON: Duration = Duration::from_millis(300);
+const DEADLINE: Duration = Duration::from_secs(30);
+
+fn terms() -> Terms {
+    Terms { trusted: Arc::default(), of_one: 10, all: 100, headers_within: DEADLINE, read_within: DEADLINE }
+}
+
+/// Tells when it is dropped.
+struct Told(Arc<Notify>);
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        self.0.notify_one();
+    }
+}
+
+struct Server {
+    addr: SocketAddr,
+    /// Told when an endless answer is given up.
+    over: Arc<Notify>,
+    shutdown: Shutdown,
+}
+
+impl Server {
+    /// Answers `/endless` without an end, and everything else with `here`.
+    fn start(terms: Terms) -> Self {
+        let (shutdown, over) = (Shutdown::new(), Arc::<Notify>::default());
+        let listener = bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+        let addr = listener.local_addr().unwrap();
+        let (stopping, told) = (shutdown.clone(), Arc::clone(&over));
+        let app = Router::new().fallback(async move |request: Request| match request.uri().path() {
+            "/endless" => {
+                let body = stream::unfold(Told(told), async |told| {
+                    Some((Ok::<_, io::Error>(Bytes::from_static(&[b'x'; 16 << 10])), told))
+                });
+                Body::from_stream(body)
+            }
+            _ => Body::from("here"),
+        });
+        tokio::spawn(async move { serve(app, listener, terms, &stopping).await });
+        Self { addr, over, shutdown }
+    }
+
+    async fn sent(&self, request: &str) -> TcpStream {
+        let mut client = TcpStream::connect(self.addr).await.unwrap();
+        // A connection that is not wanted may be closed before.
+        let _ = client.write_all(request.as_bytes()).await;
+        client
+    }
+
+    /// Whether a request of an ordinary client is answered.
+    async fn answers(&self) -> bool {
+        let mut client = self.sent("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await;
+        let mut answer = String::new();
+        let read = tokio::time::timeout(DEADLINE, client.read_to_string(&mut answer)).await.unwrap();
+        read.is_ok() && answer.ends_with("here")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.shutdown.begin();
+    }
+}
+
+/// Everything up to the end of the connection, which has to come.
+async fn to_the_end(client: &mut TcpStream) -> Vec<u8> {
+    let mut read = Vec::new();
+    // A reset is an end too.
+    let _ = tokio::time::timeout(DEADLINE, client.read_to_end(&mut read)).await.expect("the connection ends");
+    read
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_loses_its_connection() {
+    let server = Server::start(Terms { read_within: SOON, ..terms() });
+    let client = server.sent("GET /endless HTTP/1.1\r\nHost: x\r\n\r\n").await;
+    tokio::time::timeout(DEADLINE, server.over.notified()).await.expect("the answer is given up");
+    assert!(server.answers().await);
+    drop(client);
+}
+
+#[tokio::test]
+async fn a_connection_without_a_whole_request_ends_before_the_first_and_after_it() {
+    let server = Server::start(Terms { headers_within: SOON, ..terms() });
+    assert_eq!(to_the_end(&mut server.sent("").await).await, b"");
+    assert_eq!(to_the_end(&mut server.sent("GET / HTTP/1.1\r\nHost").await).await, b"");
+    let answer = to_the_end(&mut server.sent("GET / HTTP/1.1\r\nHost: x\r\n\r\n").await).await;
+    assert!(answer.ends_with(b"here"), "{}", String::from_utf8_lossy(&answer));
+}
+
+#[tokio::test]
+async fn headers_that_are_too_large_are_refused() {
+    let server = Server::start(terms());
+    let request = format!("GET / HTTP/1.1\r\nHost: x\r\nX-Large: {}\r\n\r\n", "x".repeat(INPUT));
+    let answer = to_the_end(&mut server.sent(&request).await).await;
+    assert!(answer.starts_with(b"HTTP/1.1 431 "), "{}", String::from_utf8_lossy(&answer));
+}
+
+#[tokio::test]
+async fn one_address_has_only_so_many_connections() {
+    let server = Server::start(Terms { of_one: 3, ..terms() });
+    let mut held = Vec::new();
+    for _ in 0..3 {
+        held.push(server.sent("").await);
+    }
+    assert!(!server.answers().await, "a fourth one");
+    drop(held);
+    while !server.answers().await {}
+}
+
+#[tokio::test]
+async fn a_trusted_proxy_has_any_number_of_connections() {
+    let trusted = Arc::new(["127.0.0.0/8".parse().unwrap()]);
+    let server = Server::start(Terms { of_one: 3, trusted, ..terms() });
+    let mut held = Vec::new();
+    for _ in 0..20 {
+        held.push(server.sent("").await);
+    }
+    assert!(server.answers().await);
+}
+
+#[tokio::test]
+async fn when_there_are_as_many_connections_as_there_may_be_those_of_whoever_has_most_give_way() {
+    let server = Server::start(Terms { all: 5, ..terms() });
+    let mut held = Vec::new();
+    for _ in 0..5 {
+        held.push(server.sent("").await);
+    }
+    assert!(!server.answers().await, "one more of the same client");
+
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
+    let mut other = socket.connect(server.addr).await.unwrap();
+    other.write_all(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await.unwrap();
+    assert!(to_the_end(&mut other).await.ends_with(b"here"));
+    assert_eq!(to_the_end(&mut held[0]).await, b"", "the oldest one had to go");
+}
