@@ -20,7 +20,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::{
-    auth::Caller,
+    auth::{Caller, in_force::over},
     body::{Bodies, Sender},
     error::{ApiError, FieldError},
     extract::{FromFields, validate},
@@ -121,16 +121,21 @@ impl IdempotencyKey {
 
     /// Joins the key with what makes the request the same one: its path and its content.
     pub(crate) fn once(self, caller: &Caller, path: &str, content: &[u8]) -> Once {
-        Once(self.0.map(|key| {
+        let user = caller.id();
+        let keyed = self.0.map(|key| {
             // No path has a line break in it.
             let hash = sha256(&[path.as_bytes(), b"\n", content].concat());
-            Keyed { user: caller.id(), key, hash }
-        }))
+            Keyed { user, key, hash }
+        });
+        Once { user, keyed }
     }
 }
 
 /// A creating request that is to be answered once.
-pub(crate) struct Once(Option<Keyed>);
+pub(crate) struct Once {
+    user: UserId,
+    keyed: Option<Keyed>,
+}
 
 struct Keyed {
     user: UserId,
@@ -171,7 +176,7 @@ impl Once {
     /// # Errors
     /// A conflict when the key was used for another request.
     pub(crate) async fn earlier(&self, runtime: &Runtime) -> Result<Option<Response>, ApiError> {
-        let Some(keyed) = &self.0 else { return Ok(None) };
+        let Some(keyed) = &self.keyed else { return Ok(None) };
         let stored = db::idempotency::find(&runtime.db, keyed.user, &keyed.key, runtime.jobs.now()).await?;
         let Some(sealed) = stored else { return Ok(None) };
         let mut response = json_response(keyed.open(runtime, &sealed)?);
@@ -180,13 +185,13 @@ impl Once {
     }
 
     /// Commits what was created and answers with `view`. When the same request was quicker on another connection, nothing is
-    /// created and its answer is given.
+    /// created and its answer is given; nothing is created either for an account that was deleted meanwhile.
     pub(crate) async fn commit(self, runtime: &Runtime, mut tx: Tx, view: &impl Serialize) -> Answer {
         let body = serde_json::to_vec(&Data { success: true, data: view }).map_err(|error| {
             tracing::error!(%error, "an answer cannot be written as JSON");
             ApiError::internal()
         })?;
-        if let Some(keyed) = &self.0 {
+        if let Some(keyed) = &self.keyed {
             let (sealed, now) = (keyed.seal(runtime, &body)?, runtime.jobs.now());
             let expires_at = now.plus(KEPT);
             if !db::idempotency::insert(&mut tx, keyed.user, &keyed.key, &sealed, now, expires_at).await? {
@@ -196,6 +201,10 @@ impl Once {
                 return earlier
                     .ok_or_else(|| ApiError::conflict("The same request is being answered; try again."));
             }
+        }
+        // At last: what was added points to the account, so that it cannot go any more before this ends.
+        if !db::accounts::is_active(&mut tx, self.user).await? {
+            return Err(over());
         }
         tx.commit().await?;
         Ok(json_response(body))

@@ -82,6 +82,7 @@ pub fn router(runtime: Runtime) -> Router {
         .merge(routes::docs::router(&document))
         .fallback(http::unknown_path)
         .method_not_allowed_fallback(http::method_not_allowed)
+        .layer(middleware::from_fn_with_state(state.clone(), auth::in_force::guard))
         .layer(middleware::from_fn_with_state(state.clone(), rate_limit::limit));
     // The last one added is the first to see a request, and sees the refusals of the others.
     if cors.is_some() {

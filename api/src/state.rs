@@ -13,7 +13,7 @@ use lru::LruCache;
 use parking_lot::Mutex;
 
 use crate::{
-    auth::{jwt::Jwt, password::Passwords, throttle::Throttle},
+    auth::{in_force::InForce, jwt::Jwt, password::Passwords, throttle::Throttle},
     body::Bodies,
     tools::Toolbox,
     upload_slots::UploadSlots,
@@ -26,6 +26,8 @@ pub(crate) struct AppState {
     pub(crate) jwt: Arc<Jwt>,
     pub(crate) passwords: Passwords,
     pub(crate) throttle: Throttle,
+    /// By what answers that go on for long were opened.
+    pub(crate) in_force: InForce,
     /// Opens agents' tools.
     pub(crate) toolbox: Toolbox,
     /// The memory for bodies.
@@ -45,6 +47,7 @@ impl AppState {
             jwt: Arc::new(Jwt::new(&runtime.keyring, runtime.settings.jwt_ttl)),
             passwords: Passwords::new(),
             throttle: Throttle::new(runtime.limits.clone()),
+            in_force: InForce::new(runtime.db.clone(), runtime.clock.clone()),
             toolbox: Toolbox::new(&runtime),
             bodies: Bodies::new(&runtime.settings.limits),
             uploads: UploadSlots::new(runtime.settings.limits.uploads),

@@ -30,3 +30,4 @@ pub mod secrets;
 pub mod shutdown;
 pub mod telemetry;
 pub mod tls;
+pub mod turns;

@@ -96,6 +96,7 @@ struct Key {
     id: [u8; KEY_ID_BYTES],
     cipher: XChaCha20Poly1305,
     jwt: SecretSlice<u8>,
+    fingerprint: SecretSlice<u8>,
 }
 
 impl Key {
@@ -105,16 +106,22 @@ impl Key {
             return Err(SecretError::TooShort);
         }
         let hkdf = Hkdf::<Sha256>::new(Some(b"lectern"), secret);
-        let (mut id, mut cipher, mut jwt) = ([0; KEY_ID_BYTES], [0; 32], [0; 32]);
+        let (mut id, mut cipher, mut jwt, mut fingerprint) = ([0; KEY_ID_BYTES], [0; 32], [0; 32], [0; 32]);
         for (label, out) in [
             (&b"key id v1"[..], &mut id[..]),
             (&b"encryption at rest v1"[..], &mut cipher[..]),
             (&b"json web token v1"[..], &mut jwt[..]),
+            (&b"fingerprint v1"[..], &mut fingerprint[..]),
         ] {
             // HKDF refuses only outputs of more than 8 KiB.
             hkdf.expand(label, out).map_err(|_| SecretError::TooShort)?;
         }
-        Ok(Self { id, cipher: XChaCha20Poly1305::new(&cipher.into()), jwt: SecretSlice::from(jwt.to_vec()) })
+        Ok(Self {
+            id,
+            cipher: XChaCha20Poly1305::new(&cipher.into()),
+            jwt: SecretSlice::from(jwt.to_vec()),
+            fingerprint: SecretSlice::from(fingerprint.to_vec()),
+        })
     }
 }
 
@@ -213,6 +220,13 @@ impl Keyring {
     /// The keys under which JSON web tokens are accepted: the one that signs first.
     pub fn jwt_keys(&self) -> impl Iterator<Item = &[u8]> {
         std::iter::once(&self.current).chain(&self.previous).map(|key| key.jwt.expose_secret())
+    }
+
+    /// A hash that only this key makes (HMAC-SHA-256): for what could be guessed from a hash without a key, such as an address. Under
+    /// another key it is another one.
+    pub fn fingerprint(&self, bytes: &[u8]) -> [u8; 32] {
+        // HKDF's first step is the HMAC of its input under its salt.
+        Hkdf::<Sha256>::extract(Some(self.current.fingerprint.expose_secret()), bytes).0.into()
     }
 }
 
@@ -329,6 +343,16 @@ mod tests {
         assert_eq!(both.encrypt_anew(place(&row, "other"), &sealed), Err(SecretError::Damaged));
         assert_eq!(later.encrypt_anew(place(&row, "token"), &sealed), Err(SecretError::UnknownKey));
         assert!(both.has_previous() && !later.has_previous());
+    }
+
+    #[test]
+    fn a_fingerprint_is_of_its_bytes_and_its_key() {
+        let ring = |text| Keyring::new(&secret(text), None).unwrap();
+        let print = ring("first").fingerprint(b"192.0.2.1");
+        assert_eq!(ring("first").fingerprint(b"192.0.2.1"), print);
+        assert_ne!(ring("first").fingerprint(b"192.0.2.2"), print);
+        assert_ne!(ring("other").fingerprint(b"192.0.2.1"), print);
+        assert_ne!(sha256(b"192.0.2.1"), print);
     }
 
     #[test]

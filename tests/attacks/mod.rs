@@ -2,5 +2,6 @@
 //! `scripts/attack.sh`; docs/security.md lists them all.
 
 mod commits;
+mod guess;
 mod scrubbing;
 mod server;

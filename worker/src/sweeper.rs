@@ -6,14 +6,17 @@ use std::time::Duration;
 use lectern_shared::{
     clock::Timestamp,
     db::{
-        self, DbError, chunks, documents,
+        self, DbError,
+        accounts::leftovers,
+        chunks, documents,
         generations::{self, Purgeable},
         idempotency,
         jobs::Again,
+        known_addresses::{self, KNOWN_FOR},
         singletons, traces, vectors,
     },
     embed::ModelState,
-    ids::DocumentId,
+    ids::{DocumentId, UserId},
     model::job::{IngestionError, JobState},
     runtime::Runtime,
     shutdown::Shutdown,
@@ -41,6 +44,9 @@ const PATIENCE: Duration = Duration::from_mins(5);
 /// How long one process keeps the broom without saying so again.
 const LEASE: Duration = Duration::from_secs(15);
 const LEASE_NAME: &str = "sweeper";
+/// How long the row of a deleted account stays at least: longer than any request that had begun before goes on. Until it is gone, what
+/// such a request adds is looked for.
+const DELETED_FOR: Duration = Duration::from_hours(24);
 /// What one sweep takes on; the rest waits for the next.
 const BATCH: u32 = 100;
 
@@ -70,6 +76,7 @@ pub(crate) fn start(runtime: Runtime, shutdown: &Shutdown) {
             tidied: Instant::now(),
             embedded: None,
             scrubber: Scrubber::new(),
+            looked_through: UserId::from(Uuid::nil()),
         };
         let mut failing = false;
         loop {
@@ -102,6 +109,8 @@ struct Sweeper {
     tidied: Instant,
     embedded: Option<Instant>,
     scrubber: Scrubber,
+    /// The deleted account that was looked through last.
+    looked_through: UserId,
 }
 
 impl Sweeper {
@@ -162,6 +171,7 @@ impl Sweeper {
         }
         let waiting = usize::try_from(depth.due).unwrap_or(0);
         runtime.jobs.doorbell().ring(waiting.min(runtime.settings.jobs.concurrency));
+        self.look_through_accounts(now).await?;
         Ok(())
     }
 
@@ -198,14 +208,36 @@ impl Sweeper {
         Ok(mine)
     }
 
-    /// Forgets traces and kept answers whose time is over.
+    /// Removes what was added to deleted accounts by requests that had begun before, some accounts in each sweep, all in turn.
+    async fn look_through_accounts(&mut self, now: Timestamp) -> Result<(), DbError> {
+        let runtime = &self.runtime;
+        let accounts = leftovers::deleted(&runtime.db, self.looked_through, BATCH).await?;
+        if accounts.is_empty() {
+            self.looked_through = UserId::from(Uuid::nil());
+        }
+        for account in accounts {
+            // Before it is tried: one that cannot be purged does not keep the others for ever.
+            self.looked_through = account;
+            let mut tx = runtime.db.begin().await?;
+            let gone = leftovers::purge(&mut tx, account, now, now.minus(DELETED_FOR)).await?;
+            tx.commit().await?;
+            if gone {
+                tracing::info!(%account, "nothing is left of a deleted account");
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets traces, kept answers and known addresses whose time is over.
     async fn expire(&self) -> Result<(), DbError> {
         while !self.soft.is_cancelled() {
             let mut tx = self.runtime.db.begin().await?;
             let traces = traces::expire(&mut tx, self.runtime.clock.now(), BATCH).await?;
             let answers = idempotency::expire(&mut tx, self.runtime.jobs.now(), BATCH).await?;
+            let unknown = self.runtime.clock.now().minus(KNOWN_FOR);
+            let addresses = known_addresses::expire(&mut tx, unknown, BATCH).await?;
             tx.commit().await?;
-            if traces.max(answers) < u64::from(BATCH) {
+            if traces.max(answers).max(addresses) < u64::from(BATCH) {
                 break;
             }
         }

@@ -1,5 +1,7 @@
 //! Making accounts, for the sign-up endpoint and for the shell.
 
+use std::net::{IpAddr, Ipv4Addr};
+
 use lectern_shared::{
     config::SignUp,
     db::{self, DbError, singletons},
@@ -36,14 +38,17 @@ pub(crate) struct NewAccount {
 
 /// Who asks for the account.
 pub(crate) enum Origin {
-    /// Anyone who reaches the service; the settings decide.
-    SignUp,
+    /// Anyone who reaches the service, from this address; the settings decide.
+    SignUp(IpAddr),
     /// The operator.
     Operator {
         /// Make an admin.
         admin: bool,
     },
 }
+
+/// Where the operator's shell is, and nobody else who waits for a turn in its process.
+const SHELL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 /// Makes an account. The first one of an installation is an admin.
 pub(crate) async fn create(
@@ -54,21 +59,25 @@ pub(crate) async fn create(
 ) -> Result<User, ApiError> {
     let closed = || ApiError::forbidden("This service takes no sign-ups. Ask its operator for an account.");
     let policy = runtime.settings.sign_up;
-    if let Origin::SignUp = origin {
+    if let Origin::SignUp(_) = origin {
         let taken = policy == SignUp::First && singletons::get(&runtime.db, FIRST).await?.is_some();
         // Said before the password is hashed, which is the expensive part.
         if policy == SignUp::Closed || taken {
             return Err(closed());
         }
     }
-    let password_hash = passwords.hash(account.password).await?;
+    let address = match origin {
+        Origin::SignUp(address) => address,
+        Origin::Operator { .. } => SHELL,
+    };
+    let password_hash = passwords.turn(address).await?.hash(account.password).await?;
     let email = account.email.trim();
     let local_part = email.split('@').next().unwrap_or(email);
     let mut tx = runtime.db.begin().await?;
     let first = singletons::claim(&mut tx, FIRST, "taken").await?;
     let is_admin = match origin {
-        Origin::SignUp if !first && policy == SignUp::First => return Err(closed()),
-        Origin::SignUp => first,
+        Origin::SignUp(_) if !first && policy == SignUp::First => return Err(closed()),
+        Origin::SignUp(_) => first,
         Origin::Operator { admin } => admin || first,
     };
     let user = db::accounts::NewUser {
@@ -117,7 +126,7 @@ pub async fn set_password(
     let change = async {
         let found = db::accounts::find_by_email(&runtime.db, &email_key(email)).await?;
         let user = found.ok_or_else(|| ApiError::not_found("account"))?.user;
-        let hash = Passwords::new().hash(password).await?;
+        let hash = Passwords::new().turn(SHELL).await?.hash(password).await?;
         let mut tx = runtime.db.begin().await?;
         db::accounts::update(&mut tx, user.id, None, Some(&hash), runtime.clock.now()).await?;
         tx.commit().await?;

@@ -1,17 +1,20 @@
 //! Who is asking. Handlers take a [`Caller`] before anything of the body is read.
 
 pub mod accounts;
+pub(crate) mod in_force;
 pub(crate) mod jwt;
 pub(crate) mod password;
+pub(crate) mod sign_in;
 pub(crate) mod throttle;
 pub(crate) mod token;
 
 use axum::{
     extract::{FromRef, FromRequestParts},
-    http::{HeaderMap, HeaderName, header, request::Parts},
+    http::{Extensions, HeaderMap, HeaderName, header, request::Parts},
 };
 use lectern_shared::{db, ids::UserId, model::user::User};
 
+use self::in_force::{Credential, Opened};
 use crate::{error::ApiError, state::AppState};
 
 /// The spelling that the interface was published with.
@@ -56,7 +59,7 @@ where
             return Ok(known.clone());
         }
         let credential = bearer(&parts.headers)?.ok_or_else(|| ApiError::unauthorized(MISSING))?;
-        let caller = Self(authenticate(&AppState::from_ref(state), credential).await?);
+        let caller = Self(authenticate(&AppState::from_ref(state), credential, &parts.extensions).await?);
         parts.extensions.insert(caller.clone());
         Ok(caller)
     }
@@ -87,7 +90,7 @@ where
             Some(Err(_)) => return Err(ApiError::unauthorized(INVALID)),
             None => bearer(&parts.headers)?.ok_or_else(|| ApiError::unauthorized(MISSING_TOKEN))?,
         };
-        authenticate(&AppState::from_ref(state), credential).await.map(Self)
+        authenticate(&AppState::from_ref(state), credential, &parts.extensions).await.map(Self)
     }
 }
 
@@ -118,12 +121,23 @@ fn bearer(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
     }
 }
 
-async fn authenticate(state: &AppState, credential: &str) -> Result<User, ApiError> {
-    let invalid = || ApiError::unauthorized(INVALID);
-    if credential.starts_with(token::PREFIX) {
-        return token::authenticate(state, credential).await?.ok_or_else(invalid);
+/// Whose credential it is. What it was is noted in `extensions`, for answers that outlast it.
+async fn authenticate(state: &AppState, credential: &str, extensions: &Extensions) -> Result<User, ApiError> {
+    let (user, credential) =
+        recognise(state, credential).await?.ok_or_else(|| ApiError::unauthorized(INVALID))?;
+    if let Some(opened) = extensions.get::<Opened>() {
+        opened.note(credential);
     }
-    let claims = state.jwt.verify(credential, state.runtime.clock.now()).ok_or_else(invalid)?;
-    let user = db::accounts::find(&state.runtime.db, claims.sub).await?.ok_or_else(invalid)?;
-    if user.token_version == claims.ver { Ok(user) } else { Err(invalid()) }
+    Ok(user)
+}
+
+async fn recognise(state: &AppState, credential: &str) -> Result<Option<(User, Credential)>, ApiError> {
+    if credential.starts_with(token::PREFIX) {
+        let found = token::authenticate(state, credential).await?;
+        return Ok(found.map(|(id, user)| (user, Credential::Token(id))));
+    }
+    let Some(claims) = state.jwt.verify(credential, state.runtime.clock.now()) else { return Ok(None) };
+    let user = db::accounts::find(&state.runtime.db, claims.sub).await?;
+    let credential = Credential::SignIn { user: claims.sub, version: claims.ver, ends_at: claims.exp };
+    Ok(user.filter(|user| user.token_version == claims.ver).map(|user| (user, credential)))
 }

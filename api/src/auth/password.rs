@@ -1,22 +1,39 @@
-//! Passwords: argon2id, off the async threads, a bounded number at once.
+//! Passwords: argon2id, off the async threads, a bounded number at once, and in turns that are fair between addresses.
 
-use std::sync::LazyLock;
+use std::{net::IpAddr, num::NonZero, sync::LazyLock, thread::available_parallelism, time::Duration};
 
 use argon2::{
     Argon2,
     password_hash::{PasswordHasher, PasswordVerifier, phc::PasswordHash},
 };
-use lectern_shared::compute::Compute;
+use axum::http::StatusCode;
+use lectern_shared::{
+    limits::Key,
+    turns::{Bounds, NoTurn, Turn, Turns},
+};
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::error::ApiError;
+
+/// Passwords of one address at once, where there are cores for more. Below the ten failures after which it has to wait, so that no
+/// attempt of its own that is still looked at makes it wait; and a part of the cores, so that it does not fill them all.
+const OF_ONE_ADDRESS: usize = 2;
+/// How many more of one address may wait: a few seconds' worth.
+const WAITING: usize = 64;
+/// How long one waits for its turn at most: less than clients and proxies wait for an answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// When one that did not get its turn may try again, in seconds.
+const AGAIN: u64 = 5;
 
 /// Hashes and verifies. The parameters are those of the crate: argon2id, 19 MiB, two passes, one lane, which is the
 /// current OWASP minimum.
 #[derive(Clone)]
 pub(crate) struct Passwords {
-    compute: Compute,
+    turns: Turns<Key>,
 }
+
+/// One address's turn to have one password looked at.
+pub(crate) struct PasswordTurn(Turn);
 
 /// What a password of nobody is compared with, so that an unknown account takes as long as a known one.
 static NOBODY: LazyLock<String> = LazyLock::new(|| hash(b"nobody's password").unwrap_or_default());
@@ -33,45 +50,89 @@ impl Passwords {
     pub(crate) fn new() -> Self {
         // Ready before the first unknown account asks, or that one would take longer.
         std::thread::spawn(|| LazyLock::force(&NOBODY));
-        Self { compute: Compute::per_core() }
+        let at_once = available_parallelism().map_or(2, NonZero::get);
+        let of_one = at_once.div_ceil(2).min(OF_ONE_ADDRESS);
+        Self { turns: Turns::new(Bounds { at_once, of_one, waiting: WAITING, patience: PATIENCE }) }
     }
 
+    /// Waits until it is the turn of an address.
+    ///
+    /// # Errors
+    /// 429 when too many of its own wait already, and 503 when it takes too long.
+    pub(crate) async fn turn(&self, address: IpAddr) -> Result<PasswordTurn, ApiError> {
+        let turn = self.turns.take(Key::address(address)).await;
+        turn.map(PasswordTurn).map_err(|problem| {
+            let (status, code, message) = match problem {
+                NoTurn::QueueFull => {
+                    let message = "Too many sign-ins from your address at once. Wait before you try again.";
+                    (StatusCode::TOO_MANY_REQUESTS, "too_many_attempts", message)
+                }
+                NoTurn::Late => {
+                    let message = "Too many sign-ins are going on at this moment; try again shortly.";
+                    (StatusCode::SERVICE_UNAVAILABLE, "too_many_sign_ins", message)
+                }
+            };
+            ApiError { retry_after: Some(AGAIN), ..ApiError::new(status, code, message) }
+        })
+    }
+}
+
+impl PasswordTurn {
     /// The password's hash, in PHC form.
-    pub(crate) async fn hash(&self, password: SecretString) -> Result<String, ApiError> {
-        self.compute.run(move || hash(password.expose_secret().as_bytes())).await?.map_err(|error| {
+    pub(crate) async fn hash(self, password: SecretString) -> Result<String, ApiError> {
+        self.0.run(move || hash(password.expose_secret().as_bytes())).await?.map_err(|error| {
             tracing::error!(%error, "a password could not be hashed");
             ApiError::internal()
         })
     }
 
     /// Whether the password fits; false without a hash, after as much work.
-    pub(crate) async fn verify(
-        &self,
-        password: SecretString,
-        hash: Option<String>,
-    ) -> Result<bool, ApiError> {
-        Ok(self
-            .compute
-            .run(move || {
-                let known = hash.is_some();
-                let fits = matches(password.expose_secret().as_bytes(), hash.as_deref().unwrap_or(&NOBODY));
-                known && fits
-            })
-            .await?)
+    pub(crate) async fn verify(self, password: SecretString, hash: Option<String>) -> Result<bool, ApiError> {
+        let work = move || {
+            let known = hash.is_some();
+            let fits = matches(password.expose_secret().as_bytes(), hash.as_deref().unwrap_or(&NOBODY));
+            known && fits
+        };
+        Ok(self.0.run(work).await?)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use super::*;
+
+    const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
     #[tokio::test]
     async fn a_password_fits_its_own_hash_only() {
         let passwords = Passwords::new();
-        let hash = passwords.hash(SecretString::from("correct horse")).await.unwrap();
+        let turn = async || passwords.turn(HERE).await.ok().unwrap();
+        let hash = turn().await.hash(SecretString::from("correct horse")).await.unwrap();
         assert!(hash.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{hash}");
-        assert!(passwords.verify(SecretString::from("correct horse"), Some(hash.clone())).await.unwrap());
-        assert!(!passwords.verify(SecretString::from("wrong horse"), Some(hash)).await.unwrap());
-        assert!(!passwords.verify(SecretString::from("nobody's password"), None).await.unwrap());
+        let fits = async |password: &str, hash: Option<&String>| {
+            turn().await.verify(SecretString::from(password), hash.cloned()).await.unwrap()
+        };
+        assert!(fits("correct horse", Some(&hash)).await);
+        assert!(!fits("wrong horse", Some(&hash)).await);
+        assert!(!fits("nobody's password", None).await);
+    }
+
+    #[tokio::test]
+    async fn an_address_that_floods_the_queue_is_refused_with_a_time_and_others_are_served() {
+        let passwords = Passwords::new();
+        let mut flood: Vec<_> = (0..500).map(|_| Box::pin(passwords.turn(HERE))).collect();
+        let mut refused = Vec::new();
+        for turn in &mut flood {
+            if let std::task::Poll::Ready(Err(error)) = futures::poll!(turn) {
+                refused.push((error.status.as_u16(), error.retry_after));
+            }
+        }
+        assert!(refused.len() > 400, "{}", refused.len());
+        assert!(refused.iter().all(|refusal| *refusal == (429, Some(AGAIN))), "{refused:?}");
+        let elsewhere = passwords.turn(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)));
+        drop(flood);
+        assert!(elsewhere.await.is_ok());
     }
 }

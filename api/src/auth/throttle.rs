@@ -1,18 +1,16 @@
-//! Failed sign-ins are counted, per account and per address. And what requests are counted by: the credentials that they
+//! Attempts to sign in are counted, per account and per address. And what requests are counted by: the credentials that they
 //! carry, whether or not those are good for anything.
-
-use std::net::IpAddr;
 
 use axum::http::HeaderMap;
 use lectern_shared::{
     clock::Timestamp,
-    limits::{Attempt, Key, Limits, RetryAfter},
+    limits::{Attempt, Guess, Limits, RetryAfter},
 };
 
 use super::{TOKEN_HEADERS, bearer};
 use crate::error::ApiError;
 
-/// Counts failed sign-ins.
+/// Counts attempts to sign in.
 #[derive(Clone)]
 pub(crate) struct Throttle(Limits);
 
@@ -21,18 +19,12 @@ impl Throttle {
         Self(limits)
     }
 
-    /// Begins an attempt. It counts against the account at once, so that many at a time do not slip through together, and
-    /// against the address when it fails.
+    /// Begins an attempt. It counts at once, so that many at a time do not slip through together.
     ///
     /// # Errors
-    /// 429 when there were too many failures for the account or the address.
-    pub(crate) async fn begin(
-        &self,
-        account: &str,
-        address: Option<IpAddr>,
-        now: Timestamp,
-    ) -> Result<Attempt, ApiError> {
-        self.0.begin(Key::account(account), address.map(Key::address), now).await.map_err(refusal)
+    /// 429 when there were too many failures.
+    pub(crate) async fn begin(&self, guess: Guess, now: Timestamp) -> Result<Attempt, ApiError> {
+        self.0.begin(guess, now).await.map_err(refusal)
     }
 }
 

@@ -74,8 +74,11 @@ pub(crate) fn reveal(keyring: &Keyring, token: &ApiToken) -> Result<SecretString
     keyring.decrypt_text(place(&token.id), &token.token_sealed)
 }
 
-/// Who holds a token; none when it was never given out or is deleted.
-pub(crate) async fn authenticate(state: &AppState, value: &str) -> Result<Option<User>, DbError> {
+/// Which token this is and who holds it; none when it was never given out or is deleted.
+pub(crate) async fn authenticate(
+    state: &AppState,
+    value: &str,
+) -> Result<Option<(ApiTokenId, User)>, DbError> {
     let runtime = &state.runtime;
     let Some(owner) = db::accounts::find_token_owner(&runtime.db, &sha256(value.as_bytes())).await? else {
         return Ok(None);
@@ -97,7 +100,7 @@ pub(crate) async fn authenticate(state: &AppState, value: &str) -> Result<Option
             }
         });
     }
-    Ok(Some(owner.user))
+    Ok(Some((owner.token_id, owner.user)))
 }
 
 #[cfg(test)]

@@ -3,11 +3,7 @@
 use std::net::SocketAddr;
 
 use axum::extract::{ConnectInfo, State};
-use lectern_shared::{
-    db,
-    model::user::{User, email_key},
-    runtime::Runtime,
-};
+use lectern_shared::{db, model::user::User, runtime::Runtime};
 use secrecy::SecretString;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -22,6 +18,7 @@ use crate::{
     auth::{
         Caller,
         accounts::{self, NewAccount, Origin, email_problem, password_problem},
+        sign_in,
     },
     body::Sender,
     error::ApiError,
@@ -131,9 +128,15 @@ fn example() -> Value {
         (status = 409, description = "There is an account with this e-mail already"),
     ),
 )]
-async fn sign_up(State(state): State<AppState>, Valid(body): Valid<SignUp>) -> Answer {
+async fn sign_up(
+    State(state): State<AppState>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    Valid(body): Valid<SignUp>,
+) -> Answer {
     let account = NewAccount { email: body.email, name: body.name, password: body.password };
-    let user = accounts::create(&state.runtime, &state.passwords, account, Origin::SignUp).await?;
+    let origin = Origin::SignUp(peer.ip());
+    let user = accounts::create(&state.runtime, &state.passwords, account, origin).await?;
+    sign_in::signed_up(&state.runtime, &user, peer.ip()).await;
     session(&state, &user)
 }
 
@@ -141,7 +144,8 @@ async fn sign_up(State(state): State<AppState>, Valid(body): Valid<SignUp>) -> A
 ///
 /// Exchanges an e-mail address and a password for a bearer token. A wrong password and an unknown e-mail get the same answer.
 /// After 10 failures within 10 minutes, for one account or from one network address, further attempts are refused until
-/// `Retry-After` has passed.
+/// `Retry-After` has passed. What others fail at does not count where the account was signed in to within the last 30 days: there
+/// it has 10 failures of its own.
 #[utoipa::path(
     post,
     path = "/auth/sign-in",
@@ -167,21 +171,8 @@ async fn sign_in(
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     Valid(body): Valid<SignIn>,
 ) -> Answer {
-    let key = email_key(&body.email);
-    let attempt = state.throttle.begin(&key, Some(peer.ip()), state.runtime.clock.now()).await?;
-    let found = db::accounts::find_by_email(&state.runtime.db, &key).await?;
-    let hash = found.as_ref().map(|credentials| credentials.password_hash.clone());
-    let fits = state.passwords.verify(body.password, hash).await?;
-    match found.filter(|_| fits) {
-        Some(credentials) => {
-            attempt.succeeded().wait().await;
-            session(&state, &credentials.user)
-        }
-        None => {
-            attempt.failed().wait().await;
-            Err(ApiError::unauthorized("The e-mail or the password is wrong."))
-        }
-    }
+    let user = sign_in::sign_in(&state, &body.email, body.password, peer.ip()).await?;
+    session(&state, &user)
 }
 
 /// Sign out

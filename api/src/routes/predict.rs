@@ -17,7 +17,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub(super) use self::stream::{Format, streamed};
 use crate::{
-    auth::TokenCaller,
+    auth::{TokenCaller, in_force::Opened},
     error::ApiError,
     extract::{Fields, FromFields, PathId, Valid},
     predict::{
@@ -154,6 +154,7 @@ async fn run(
     State(toolbox): State<Toolbox>,
     TokenCaller(user): TokenCaller,
     shutdown: Option<Extension<Shutdown>>,
+    Extension(opened): Extension<Opened>,
     PathId(id): PathId<AgentId>,
     Valid(body): Valid<Predict>,
 ) -> Answer<Response> {
@@ -167,7 +168,7 @@ async fn run(
         cache_ttl: body.cache_ttl,
     };
     let running = predict::start(&runtime, &toolbox, agent, question).await?;
-    answer(running, format, shutdown).await
+    opened.while_in_force(answer(running, format, shutdown)).await
 }
 
 /// A run's answer, whole or as it comes.

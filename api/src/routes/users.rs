@@ -1,7 +1,15 @@
 //! The caller's own account.
 
-use axum::extract::State;
-use lectern_shared::{clock::Timestamp, db, ids::UserId, model::user::User};
+use std::net::SocketAddr;
+
+use axum::extract::{ConnectInfo, State};
+use lectern_shared::{
+    clock::Timestamp,
+    db,
+    ids::UserId,
+    limits::{Guess, Key},
+    model::user::User,
+};
 use secrecy::SecretString;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -170,16 +178,18 @@ async fn check_password(
     caller: &Caller,
     password: SecretString,
     path: &str,
+    peer: SocketAddr,
 ) -> Result<(), ApiError> {
-    let key = format!("password of {}", caller.id());
-    let attempt = state.throttle.begin(&key, None, state.runtime.clock.now()).await?;
+    let turn = state.passwords.turn(peer.ip()).await?;
+    let guess = Guess::at(Key::account(&format!("password of {}", caller.id())));
+    let attempt = state.throttle.begin(guess, state.runtime.clock.now()).await?;
     let stored = db::accounts::find_credentials(&state.runtime.db, caller.id()).await?;
     let hash = stored.map(|credentials| credentials.password_hash);
-    if state.passwords.verify(password, hash).await? {
+    if turn.verify(password, hash).await? {
         attempt.succeeded().wait().await;
         return Ok(());
     }
-    attempt.failed().wait().await;
+    attempt.failed();
     let message = "is not the account's password".to_owned();
     Err(ApiError::invalid(vec![FieldError { path: path.to_owned(), message }]))
 }
@@ -201,11 +211,16 @@ async fn check_password(
         example = json!({"success": true, "data": example()}),
     )),
 )]
-async fn change(State(state): State<AppState>, caller: Caller, Valid(body): Valid<Change>) -> Answer {
+async fn change(
+    State(state): State<AppState>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    caller: Caller,
+    Valid(body): Valid<Change>,
+) -> Answer {
     let mut hash = None;
     if let (Some(new), Some(current)) = (body.password, body.current_password) {
-        check_password(&state, &caller, current, "currentPassword").await?;
-        hash = Some(state.passwords.hash(new).await?);
+        check_password(&state, &caller, current, "currentPassword", peer).await?;
+        hash = Some(state.passwords.turn(peer.ip()).await?.hash(new).await?);
     }
     let mut tx = state.runtime.db.begin().await?;
     let name = body.name.as_deref().map(str::trim);
@@ -248,8 +263,13 @@ impl FromFields for Removal {
         example = json!({"success": true, "data": null}),
     )),
 )]
-async fn remove(State(state): State<AppState>, caller: Caller, Valid(body): Valid<Removal>) -> Answer {
-    check_password(&state, &caller, body.password, "password").await?;
+async fn remove(
+    State(state): State<AppState>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    caller: Caller,
+    Valid(body): Valid<Removal>,
+) -> Answer {
+    check_password(&state, &caller, body.password, "password", peer).await?;
     let mut tx = state.runtime.db.begin().await?;
     db::accounts::delete(&mut tx, caller.id(), state.runtime.jobs.now()).await?;
     tx.commit().await?;

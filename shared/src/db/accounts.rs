@@ -1,6 +1,10 @@
 //! Accounts and API tokens.
 
+pub mod leftovers;
+
 use std::fmt;
+
+use sqlx::QueryBuilder;
 
 use crate::{
     clock::Timestamp,
@@ -76,6 +80,42 @@ pub async fn find_by_email(db: &Db, email_key: &str) -> Result<Option<Credential
         .fetch_optional(c))?)
 }
 
+/// What decides about a sign-in.
+#[derive(sqlx::FromRow)]
+pub struct SignIn {
+    /// The account, and what its password has to fit.
+    #[sqlx(flatten)]
+    pub credentials: Credentials,
+    /// When the account was last noted to have been signed in to from there.
+    pub seen_there_at: Option<Timestamp>,
+}
+
+/// The active account with this folded e-mail, and whether it was signed in to from an address with this hash before. One question
+/// for both: a second one would take its time for accounts alone that exist.
+pub async fn find_for_sign_in(db: &Db, email_key: &str, address_hash: &[u8]) -> Result<Option<SignIn>> {
+    Ok(on!(db, |c| sqlx::query_as(
+        "SELECT users.*, (SELECT seen_at FROM known_addresses
+                          WHERE user_id = users.id AND address_hash = $2) AS seen_there_at
+         FROM users WHERE email_key = $1 AND deleted_at IS NULL"
+    )
+    .bind(email_key)
+    .bind(address_hash)
+    .fetch_optional(c))?)
+}
+
+/// Those of these accounts that are active, each with its token version.
+pub async fn token_versions(db: &Db, ids: &[UserId]) -> Result<Vec<(UserId, i64)>> {
+    Ok(on!(db, |c| async {
+        let mut query =
+            QueryBuilder::new("SELECT id, token_version FROM users WHERE deleted_at IS NULL AND id IN (");
+        let mut listed = query.separated(", ");
+        for id in ids {
+            listed.push_bind(*id);
+        }
+        query.push(")").build_query_as().fetch_all(c).await
+    })?)
+}
+
 /// The active account with this id, and its password's hash.
 pub async fn find_credentials(db: &Db, id: UserId) -> Result<Option<Credentials>> {
     Ok(on!(db, |c| sqlx::query_as("SELECT * FROM users WHERE id = $1 AND deleted_at IS NULL")
@@ -124,7 +164,8 @@ pub async fn set_admin(tx: &mut Tx, id: UserId, is_admin: bool) -> Result<Option
 }
 
 /// Deletes an account and everything that it owns. The row stays, empty of what tells who it was, until nothing points to
-/// it; its e-mail can sign up again. Documents become tombstones, whose generations may be purged from `now` on.
+/// it; its e-mail can sign up again. Documents become tombstones, whose generations may be purged from `now` on. What a request
+/// adds that had begun before is for [`leftovers::purge`].
 pub async fn delete(tx: &mut Tx, id: UserId, now: Timestamp) -> Result<()> {
     execute!(
         tx,
@@ -139,14 +180,18 @@ pub async fn delete(tx: &mut Tx, id: UserId, now: Timestamp) -> Result<()> {
         .bind(format!("deleted {id}"))
     )?;
     documents::delete_all(tx, id, now).await?;
-    // Links, memory and traces go with the agents.
-    execute!(tx, sqlx::query("DELETE FROM agents WHERE user_id = $1").bind(id))?;
-    execute!(tx, sqlx::query("DELETE FROM tools WHERE user_id = $1").bind(id))?;
-    execute!(tx, sqlx::query("DELETE FROM tags WHERE user_id = $1").bind(id))?;
-    execute!(tx, sqlx::query("DELETE FROM prompts WHERE user_id = $1").bind(id))?;
-    execute!(tx, sqlx::query("DELETE FROM api_tokens WHERE user_id = $1").bind(id))?;
-    execute!(tx, sqlx::query("DELETE FROM idempotency WHERE user_id = $1").bind(id))?;
-    Ok(())
+    leftovers::remove_owned(tx, id).await
+}
+
+/// Whether an account is active, within a transaction. Asked after something was added that points to the account, it is so until
+/// the transaction ends: either its deletion waits for this transaction and takes with it what was added, or this one has waited.
+pub async fn is_active(tx: &mut Tx, id: UserId) -> Result<bool> {
+    let found: Option<i64> = on!(tx, |c| {
+        sqlx::query_scalar("SELECT token_version FROM users WHERE id = $1 AND deleted_at IS NULL")
+            .bind(id)
+            .fetch_optional(c)
+    })?;
+    Ok(found.is_some())
 }
 
 /// Makes changes to what a user owns wait for each other until this transaction ends: nothing goes while it is joined to
@@ -221,6 +266,21 @@ pub async fn find_token_owner(db: &Db, token_hash: &[u8]) -> Result<Option<Token
     )
     .bind(token_hash)
     .fetch_optional(c))?)
+}
+
+/// Those of these API tokens that open something: they are there, and their owners are active.
+pub async fn tokens_in_force(db: &Db, ids: &[ApiTokenId]) -> Result<Vec<ApiTokenId>> {
+    Ok(on!(db, |c| async {
+        let mut query = QueryBuilder::new(
+            "SELECT api_tokens.id FROM api_tokens JOIN users ON users.id = api_tokens.user_id
+             WHERE users.deleted_at IS NULL AND api_tokens.id IN (",
+        );
+        let mut listed = query.separated(", ");
+        for id in ids {
+            listed.push_bind(*id);
+        }
+        query.push(")").build_query_scalar().fetch_all(c).await
+    })?)
 }
 
 /// Notes that an API token was used.

@@ -16,8 +16,14 @@ struct Step {
     sql: &'static str,
 }
 
-const STEPS: &[Step] =
-    &[Step { version: 1, description: "initial", sql: include_str!("../../../migrations/0001_initial.sql") }];
+const STEPS: &[Step] = &[
+    Step { version: 1, description: "initial", sql: include_str!("../../../migrations/0001_initial.sql") },
+    Step {
+        version: 2,
+        description: "known addresses",
+        sql: include_str!("../../../migrations/0002_known_addresses.sql"),
+    },
+];
 
 /// Why the schema could not be brought up to date.
 #[derive(Debug, thiserror::Error)]

@@ -18,6 +18,7 @@ pub mod idempotency;
 pub mod index_segments;
 pub mod jobs;
 mod json;
+pub mod known_addresses;
 pub mod memory;
 pub mod migrate;
 pub mod operator_jobs;

@@ -5,12 +5,13 @@ use std::{collections::VecDeque, num::NonZeroUsize, time::Duration};
 use lru::LruCache;
 use parking_lot::Mutex;
 
-use super::{AttemptId, FailureRule, Key, Rate, RetryAfter};
+use super::{AttemptId, FailureRule, Guess, Key, Rate, RetryAfter};
 use crate::clock::Timestamp;
 
 /// Keys that are remembered of each kind; those not met for longest are forgotten first.
 const REMEMBERED: NonZeroUsize = NonZeroUsize::MIN.saturating_add(49_999);
 
+#[derive(Clone)]
 struct Failure {
     at: Timestamp,
     id: AttemptId,
@@ -54,46 +55,72 @@ impl Local {
         Ok(())
     }
 
-    /// Counts an attempt against the account, unless the account or the address must wait.
+    /// Counts a guess for each of its keys, unless one that may refuse it must wait.
     pub(super) fn begin(
         &self,
         rule: FailureRule,
-        account: Key,
-        address: Option<Key>,
+        guess: &Guess,
         id: AttemptId,
         now: Timestamp,
     ) -> Result<(), RetryAfter> {
         let mut failures = self.failures.lock();
         let mut wait = Duration::ZERO;
-        for key in std::iter::once(&account).chain(&address) {
+        for key in guess.keys().iter().take(guess.refusing()) {
             let Some(counted) = failures.get_mut(key) else { continue };
-            counted.retain(|failure| failure.at > now.minus(rule.within));
+            forget(rule, counted, now);
             // Of more than are allowed, as many must be forgotten as there are too many.
             if let Some(last) = counted.len().checked_sub(rule.failures).and_then(|at| counted.get(at)) {
                 wait = wait.max(last.at.plus(rule.within).since(now).min(rule.within));
             }
         }
         RetryAfter::unless_zero(wait)?;
-        failures.get_or_insert_mut(account, VecDeque::new).push_back(Failure { at: now, id });
+        count(&mut failures, rule, guess, &Failure { at: now, id });
         Ok(())
     }
 
-    /// Counts a failure.
-    pub(super) fn failed(&self, key: Key, id: AttemptId, at: Timestamp) {
-        self.failures.lock().get_or_insert_mut(key, VecDeque::new).push_back(Failure { at, id });
+    /// Counts a failure for each of its keys.
+    pub(super) fn failed(&self, rule: FailureRule, guess: &Guess, id: AttemptId, at: Timestamp) {
+        count(&mut self.failures.lock(), rule, guess, &Failure { at, id });
     }
 
-    /// Forgives the account.
-    pub(super) fn succeeded(&self, account: &Key) {
-        self.failures.lock().pop(account);
+    /// Takes a guess back, and forgives its own key.
+    pub(super) fn succeeded(&self, guess: &Guess, id: AttemptId) {
+        if let Some(own) = guess.keys().first() {
+            self.failures.lock().pop(own);
+        }
+        self.undecided(guess, id);
     }
 
-    /// Takes an attempt back.
-    pub(super) fn undecided(&self, account: &Key, id: AttemptId) {
-        if let Some(counted) = self.failures.lock().get_mut(account) {
+    /// Takes a guess back.
+    pub(super) fn undecided(&self, guess: &Guess, id: AttemptId) {
+        let mut failures = self.failures.lock();
+        for key in guess.keys() {
+            let Some(counted) = failures.get_mut(key) else { continue };
             counted.retain(|failure| failure.id != id);
+            if counted.is_empty() {
+                failures.pop(key);
+            }
         }
     }
+}
+
+fn count(
+    failures: &mut LruCache<Key, VecDeque<Failure>>,
+    rule: FailureRule,
+    guess: &Guess,
+    failure: &Failure,
+) {
+    for key in guess.keys() {
+        let counted = failures.get_or_insert_mut(*key, VecDeque::new);
+        // Here too: a key that refuses nobody is looked at nowhere else.
+        forget(rule, counted, failure.at);
+        counted.push_back(failure.clone());
+    }
+}
+
+/// Forgets what is long ago.
+fn forget(rule: FailureRule, counted: &mut VecDeque<Failure>, now: Timestamp) {
+    counted.retain(|failure| failure.at > now.minus(rule.within));
 }
 
 #[cfg(test)]
@@ -130,32 +157,52 @@ mod tests {
         assert_eq!(local.admit(rate, &[ada()], earlier), Err(RetryAfter(Duration::from_secs(1))));
     }
 
+    fn guess() -> Guess {
+        Guess::at(ada())
+    }
+
     #[test]
     fn failures_are_forgotten_one_by_one_after_ten_minutes() {
         let local = Local::default();
         let minute = |minute: u32| NOW.plus(Duration::from_mins(1) * minute);
         for failure in 0..9 {
-            local.begin(RULE, ada(), None, failure, minute(0)).unwrap();
+            local.begin(RULE, &guess(), failure, minute(0)).unwrap();
         }
-        local.begin(RULE, ada(), None, 9, minute(4)).unwrap();
+        local.begin(RULE, &guess(), 9, minute(4)).unwrap();
         let six = RetryAfter(Duration::from_mins(6));
-        assert_eq!(local.begin(RULE, ada(), None, 10, minute(4)), Err(six));
+        assert_eq!(local.begin(RULE, &guess(), 10, minute(4)), Err(six));
         for failure in 0..9 {
-            local.begin(RULE, ada(), None, 10 + failure, minute(10)).unwrap();
+            local.begin(RULE, &guess(), 10 + failure, minute(10)).unwrap();
         }
         let four = RetryAfter(Duration::from_mins(4));
-        assert_eq!(local.begin(RULE, ada(), None, 20, minute(10)), Err(four));
+        assert_eq!(local.begin(RULE, &guess(), 20, minute(10)), Err(four));
     }
 
     #[test]
     fn with_more_failures_than_allowed_the_wait_lasts_until_enough_are_forgotten() {
-        let (local, address) = (Local::default(), Key::account("stands for an address"));
+        let local = Local::default();
         let minute = |minute: u32| NOW.plus(Duration::from_mins(1) * minute);
-        // Twelve at once were under way when the tenth failed.
+        // Ten were let in elsewhere, and two more by an owner's own address.
         for failure in 0..12 {
-            local.failed(address, failure, minute(if failure < 2 { 0 } else { 3 }));
+            local.failed(RULE, &guess(), failure, minute(if failure < 2 { 0 } else { 3 }));
         }
-        let refused = local.begin(RULE, ada(), Some(address), 12, minute(3));
+        let refused = local.begin(RULE, &guess(), 12, minute(3));
         assert_eq!(refused, Err(RetryAfter(Duration::from_mins(10))));
+    }
+
+    #[test]
+    fn keys_that_count_nothing_any_more_take_no_room() {
+        let local = Local::default();
+        let guess = Guess::from_known(ada(), Key::account("stands for an address"));
+        local.begin(RULE, &guess, 0, NOW).unwrap();
+        local.begin(RULE, &guess, 1, NOW).unwrap();
+        assert_eq!(local.failures.lock().len(), 3);
+        local.undecided(&guess, 0);
+        local.succeeded(&guess, 1);
+        assert_eq!(local.failures.lock().len(), 0);
+        for failure in 0..1_000_u32 {
+            local.failed(RULE, &guess, 2, NOW.plus(Duration::from_mins(1) * failure));
+        }
+        assert!(local.failures.lock().iter().all(|(_, counted)| counted.len() <= RULE.failures));
     }
 }

@@ -1,6 +1,7 @@
 //! How often one may ask, and how often one may guess a password. Counted in this process, or, when several share the work, in
 //! Redis; while that is away each process counts by itself, and no request fails for it.
 
+mod attempt;
 mod local;
 mod rate;
 mod redis;
@@ -14,15 +15,18 @@ use std::{
 };
 
 use sha2::{Digest, Sha256};
-use tokio::{runtime::Handle, task::JoinHandle};
 
-use self::{local::Local, redis::Shared};
+use self::{
+    attempt::{AttemptId, Counted, Decision, Place},
+    local::Local,
+    redis::Shared,
+};
 use crate::{clock::Timestamp, redis::Redis};
 
-pub use self::rate::{Rate, parse_rate};
-
-/// Tells one attempt from another; random.
-type AttemptId = u64;
+pub use self::{
+    attempt::{Attempt, Guess, Settled},
+    rate::{Rate, parse_rate},
+};
 
 /// What is counted for. A hash: it has the same size whatever a caller sends, and what leaves the process shows no token,
 /// name or address.
@@ -51,6 +55,16 @@ impl Key {
             IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64),
         };
         Self::new("address", &network.octets())
+    }
+
+    /// An account and an address together.
+    pub fn pair(account: Self, address: Self) -> Self {
+        Self::new("pair", &[account.0, address.0].concat())
+    }
+
+    /// The hash itself.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
     }
 }
 
@@ -127,158 +141,45 @@ impl Limits {
         self.0.local.admit(rate, keys, now)
     }
 
-    /// Begins an attempt to sign in. It counts against the account at once, so that many at a time do not slip through
-    /// together, and against the address when it fails.
+    /// Begins a guess at a password. It counts at once, so that many at a time do not slip through together, and is taken back
+    /// when it turns out to be right, or to be none.
     ///
     /// # Errors
-    /// How long to wait, when there were too many failures for the account or the address.
-    pub async fn begin(
-        &self,
-        account: Key,
-        address: Option<Key>,
-        now: Timestamp,
-    ) -> Result<Attempt, RetryAfter> {
+    /// How long to wait, when there were too many failures; it does not count then.
+    pub async fn begin(&self, guess: Guess, now: Timestamp) -> Result<Attempt, RetryAfter> {
         let id = rand::random();
+        let attempt = |place| Attempt::new(Arc::clone(&self.0), Counted { guess, id, at: now, place });
         if let Some(shared) = &self.0.shared
-            && let Some(decision) = shared.begin(self.0.rule, account, address, id).await
+            && let Some(decision) = shared.begin(self.0.rule, &guess, id).await
         {
-            return decision.map(|()| self.attempt(account, address, id, now, Place::Shared));
+            return decision.map(|()| attempt(Place::Shared));
         }
-        self.0.local.begin(self.0.rule, account, address, id, now)?;
-        Ok(self.attempt(account, address, id, now, Place::Local))
-    }
-
-    fn attempt(
-        &self,
-        account: Key,
-        address: Option<Key>,
-        id: AttemptId,
-        at: Timestamp,
-        place: Place,
-    ) -> Attempt {
-        let counted = Counted { account, address, id, at, place };
-        Attempt { limits: Arc::clone(&self.0), counted, decided: false }
+        self.0.local.begin(self.0.rule, &guess, id, now)?;
+        Ok(attempt(Place::Local))
     }
 }
 
 impl Inner {
     /// What of a decision is counted in this process.
-    fn settle_here(&self, counted: Counted, decision: Decision) {
-        let Counted { account, address, id, at, place } = counted;
+    fn settle_here(&self, counted: &Counted, decision: Decision) {
+        let Counted { guess, id, at, place } = counted;
         match (decision, place) {
-            (Decision::Succeeded, _) => self.local.succeeded(&account),
-            (Decision::Failed, Place::Local) => {
-                if let Some(address) = address {
-                    self.local.failed(address, id, at);
-                }
-            }
-            (Decision::Undecided, Place::Local) => self.local.undecided(&account, id),
-            (Decision::Failed | Decision::Undecided, Place::Shared) => {}
+            (Decision::Succeeded, _) => self.local.succeeded(guess, *id),
+            (Decision::Undecided, _) => self.local.undecided(guess, *id),
+            (Decision::Failed, Place::Local) => {}
+            // Noted here too, lest Redis's going away be a fresh start.
+            (Decision::Failed, Place::Shared) => self.local.failed(self.rule, guess, *id, *at),
         }
     }
 
-    /// Whether something of a decision is counted in Redis.
-    fn settles_there(&self, counted: Counted, decision: Decision) -> bool {
-        self.shared.is_some()
-            && match decision {
-                Decision::Succeeded => true,
-                Decision::Failed => counted.place == Place::Shared && counted.address.is_some(),
-                Decision::Undecided => counted.place == Place::Shared,
-            }
-    }
-
-    async fn settle_there(&self, counted: Counted, decision: Decision) {
+    /// What of a decision is counted in Redis, even if the attempt was counted here: an answer that came too late may have counted
+    /// it there as well.
+    async fn settle_there(&self, counted: &Counted, decision: Decision) {
         let Some(shared) = &self.shared else { return };
-        let Counted { account, address, id, at, .. } = counted;
-        match (decision, address) {
-            (Decision::Succeeded, _) => shared.succeeded(account).await,
-            (Decision::Undecided, _) => shared.undecided(account, id).await,
-            (Decision::Failed, None) => {}
-            (Decision::Failed, Some(address)) => {
-                if shared.failed(self.rule, address, id).await.is_none() {
-                    // What Redis cannot count any more is counted here, lest its going away be a fresh start.
-                    self.local.failed(account, id, at);
-                    self.local.failed(address, id, at);
-                }
-            }
-        }
-    }
-}
-
-/// Where an attempt was counted, and so is decided.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
-    Local,
-    Shared,
-}
-
-#[derive(Clone, Copy)]
-struct Counted {
-    account: Key,
-    address: Option<Key>,
-    id: AttemptId,
-    at: Timestamp,
-    place: Place,
-}
-
-#[derive(Clone, Copy)]
-enum Decision {
-    Failed,
-    Succeeded,
-    Undecided,
-}
-
-/// An attempt that is not decided yet. Dropped without a decision, it was none.
-#[must_use = "an attempt that is dropped was none"]
-pub struct Attempt {
-    limits: Arc<Inner>,
-    counted: Counted,
-    decided: bool,
-}
-
-impl Attempt {
-    /// The password was wrong.
-    pub fn failed(mut self) -> Settled {
-        self.settle(Decision::Failed)
-    }
-
-    /// The password was right: the account's earlier failures are forgiven, wherever they were counted.
-    pub fn succeeded(mut self) -> Settled {
-        self.settle(Decision::Succeeded)
-    }
-
-    fn settle(&mut self, decision: Decision) -> Settled {
-        self.decided = true;
-        let (limits, counted) = (Arc::clone(&self.limits), self.counted);
-        limits.settle_here(counted, decision);
-        if !limits.settles_there(counted, decision) {
-            return Settled(None);
-        }
-        // In a task of its own: a client that goes away takes nothing back. Without a runtime the process is ending.
-        let runtime = Handle::try_current().ok();
-        Settled(
-            runtime.map(|runtime| runtime.spawn(async move { limits.settle_there(counted, decision).await })),
-        )
-    }
-}
-
-impl Drop for Attempt {
-    fn drop(&mut self) {
-        if !self.decided {
-            self.settle(Decision::Undecided);
-        }
-    }
-}
-
-/// A decision on its way to where it is counted. It arrives whether or not anybody waits for it.
-pub struct Settled(Option<JoinHandle<()>>);
-
-impl Settled {
-    /// Waits until every later attempt sees the decision, or Redis turns out to be away.
-    pub async fn wait(self) {
-        if let Some(task) = self.0 {
-            // It fails only when the runtime ends.
-            let _ = task.await;
+        match decision {
+            Decision::Succeeded => shared.succeeded(&counted.guess, counted.id).await,
+            Decision::Undecided => shared.undecided(&counted.guess, counted.id).await,
+            Decision::Failed => {}
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use ::redis::{ErrorKind, RedisError, Script};
 use parking_lot::Mutex;
 
-use super::{AttemptId, FailureRule, Key, Rate, RetryAfter};
+use super::{AttemptId, FailureRule, Guess, Key, Rate, RetryAfter};
 use crate::{redis::Redis, secrets::hex};
 
 /// The longest that a request waits for Redis.
@@ -33,16 +33,16 @@ for i, key in ipairs(KEYS) do
 end
 return 0";
 
-/// Counts an attempt against the first key, unless one of the keys must wait. Returns the microseconds to wait.
+/// Counts a guess for every key, unless one of the first so many must wait. Returns the microseconds to wait.
 const BEGIN: &str = r"
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
-local within, most = tonumber(ARGV[1]), tonumber(ARGV[2])
+local within, most, refusing = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[4])
 local wait = 0
-for _, key in ipairs(KEYS) do
+for i, key in ipairs(KEYS) do
     redis.call('ZREMRANGEBYSCORE', key, '-inf', string.format('%.0f', now - within))
     local count = redis.call('ZCARD', key)
-    if count >= most then
+    if i <= refusing and count >= most then
         local last = redis.call('ZRANGE', key, count - most, count - most, 'WITHSCORES')
         wait = math.max(wait, math.min(last[2] + within - now, within))
     end
@@ -50,16 +50,21 @@ end
 if wait > 0 then
     return wait
 end
-redis.call('ZADD', KEYS[1], string.format('%.0f', now), ARGV[3])
-redis.call('PEXPIRE', KEYS[1], string.format('%.0f', math.ceil(within / 1000)))
+for _, key in ipairs(KEYS) do
+    redis.call('ZADD', key, string.format('%.0f', now), ARGV[3])
+    redis.call('PEXPIRE', key, string.format('%.0f', math.ceil(within / 1000)))
+end
 return 0";
 
-/// Counts a failure.
-const FAILED: &str = r"
-local time = redis.call('TIME')
-local now = time[1] * 1000000 + time[2]
-redis.call('ZADD', KEYS[1], string.format('%.0f', now), ARGV[2])
-redis.call('PEXPIRE', KEYS[1], string.format('%.0f', math.ceil(ARGV[1] / 1000)))";
+/// Takes a guess back, and forgives the first so many keys.
+const TAKE_BACK: &str = r"
+for i, key in ipairs(KEYS) do
+    if i <= tonumber(ARGV[2]) then
+        redis.call('DEL', key)
+    else
+        redis.call('ZREM', key, ARGV[1])
+    end
+end";
 
 /// The counters of an installation. Every question is answered by none when Redis does not answer in time.
 pub(super) struct Shared {
@@ -68,7 +73,7 @@ pub(super) struct Shared {
     breaker: Breaker,
     admit: Script,
     begin: Script,
-    failed: Script,
+    take_back: Script,
 }
 
 impl Shared {
@@ -80,7 +85,7 @@ impl Shared {
             breaker: Breaker(Mutex::new(State::Asked)),
             admit: Script::new(ADMIT),
             begin: Script::new(BEGIN),
-            failed: Script::new(FAILED),
+            take_back: Script::new(TAKE_BACK),
         }
     }
 
@@ -101,44 +106,40 @@ impl Shared {
     pub(super) async fn begin(
         &self,
         rule: FailureRule,
-        account: Key,
-        address: Option<Key>,
+        guess: &Guess,
         id: AttemptId,
     ) -> Option<Result<(), RetryAfter>> {
         let wait = self.ask(async {
             let mut call = self.begin.prepare_invoke();
-            for key in std::iter::once(&account).chain(&address) {
+            for key in guess.keys() {
                 call.key(self.name("sign-in", key));
             }
-            call.arg(rule.within_micros()).arg(rule.failures).arg(id);
+            call.arg(rule.within_micros()).arg(rule.failures).arg(id).arg(guess.refusing());
             call.invoke_async::<u64>(&mut self.redis.connection()).await
         });
         wait.await.map(|micros| RetryAfter::unless_zero(Duration::from_micros(micros)))
     }
 
-    /// As [`super::local::Local::failed`].
-    pub(super) async fn failed(&self, rule: FailureRule, key: Key, id: AttemptId) -> Option<()> {
-        let counted = self.ask(async {
-            let mut call = self.failed.prepare_invoke();
-            call.key(self.name("sign-in", &key)).arg(rule.within_micros()).arg(id);
-            call.invoke_async(&mut self.redis.connection()).await
-        });
-        counted.await
-    }
-
     /// As [`super::local::Local::succeeded`], if Redis is there.
-    pub(super) async fn succeeded(&self, account: Key) {
-        let name = self.name("sign-in", &account);
-        self.ask(async { ::redis::cmd("DEL").arg(name).exec_async(&mut self.redis.connection()).await })
-            .await;
+    pub(super) async fn succeeded(&self, guess: &Guess, id: AttemptId) {
+        self.take_back(guess, id, 1).await;
     }
 
     /// As [`super::local::Local::undecided`], if Redis is there.
-    pub(super) async fn undecided(&self, account: Key, id: AttemptId) {
-        let name = self.name("sign-in", &account);
-        let member =
-            async { ::redis::cmd("ZREM").arg(name).arg(id).exec_async(&mut self.redis.connection()).await };
-        self.ask(member).await;
+    pub(super) async fn undecided(&self, guess: &Guess, id: AttemptId) {
+        self.take_back(guess, id, 0).await;
+    }
+
+    async fn take_back(&self, guess: &Guess, id: AttemptId, forgiven: usize) {
+        self.ask(async {
+            let mut call = self.take_back.prepare_invoke();
+            for key in guess.keys() {
+                call.key(self.name("sign-in", key));
+            }
+            call.arg(id).arg(forgiven);
+            call.invoke_async::<()>(&mut self.redis.connection()).await
+        })
+        .await;
     }
 
     fn name(&self, kind: &str, key: &Key) -> String {

@@ -80,8 +80,27 @@ async fn until<F: Future<Output = bool>>(what: &str, mut condition: impl FnMut()
     }
 }
 
-async fn fail(limits: &Limits, account: Key, address: Option<Key>) {
-    limits.begin(account, address, now()).await.unwrap().failed().wait().await;
+/// From anywhere.
+fn at(name: &str) -> Guess {
+    Guess::at(account(name))
+}
+
+/// From an address where nobody has signed in to the account.
+fn from(name: &str, text: &str) -> Guess {
+    Guess::from_stranger(account(name), address(text))
+}
+
+/// From an address where its owner has signed in.
+fn from_home(name: &str, text: &str) -> Guess {
+    Guess::from_known(account(name), address(text))
+}
+
+async fn fail(limits: &Limits, guess: Guess) {
+    limits.begin(guess, now()).await.unwrap().failed();
+}
+
+async fn may_try(limits: &Limits, guess: Guess) -> bool {
+    limits.begin(guess, now()).await.is_ok()
 }
 
 // --- requests --------------------------------------------------------------------------------------------------------
@@ -181,31 +200,51 @@ fn a_wait_is_told_in_whole_seconds_and_never_as_none() {
 async fn after_ten_failures_an_account_must_wait_and_a_success_clears_it() {
     for (place, limits) in everywhere_for_sign_ins() {
         for _ in 0..9 {
-            fail(&limits, account("ada"), None).await;
+            fail(&limits, at("ada")).await;
         }
-        limits.begin(account("ada"), None, now()).await.unwrap().succeeded().wait().await;
+        limits.begin(at("ada"), now()).await.unwrap().succeeded().wait().await;
         for _ in 0..10 {
-            fail(&limits, account("ada"), None).await;
+            fail(&limits, at("ada")).await;
         }
-        let wait = limits.begin(account("ada"), None, now()).await.err().unwrap().seconds();
+        let wait = limits.begin(at("ada"), now()).await.err().unwrap().seconds();
         assert!((1..=600).contains(&wait), "{wait} s {place}");
-        let _ = limits.begin(account("bob"), None, now()).await.unwrap();
+        assert!(may_try(&limits, at("bob")).await, "{place}");
     }
+}
+
+/// Begins fifty guesses at once, and leaves them undecided.
+async fn undecided(limits: &Limits, guess: impl Fn(usize) -> Guess) -> Vec<Attempt> {
+    let mut guesses = JoinSet::new();
+    for number in 0..50 {
+        let (limits, guess) = (limits.clone(), guess(number));
+        guesses.spawn(async move { limits.begin(guess, now()).await.ok() });
+    }
+    guesses.join_all().await.into_iter().flatten().collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn many_guesses_at_once_do_not_slip_through_together() {
     for (place, limits) in everywhere_for_sign_ins() {
-        let mut guesses = JoinSet::new();
-        for _ in 0..50 {
-            let limits = limits.clone();
-            guesses.spawn(async move { limits.begin(account("ada"), None, now()).await.ok() });
-        }
-        let undecided: Vec<_> = guesses.join_all().await.into_iter().flatten().collect();
-        assert_eq!(undecided.len(), 10, "{place}");
+        let let_in = undecided(&limits, |_| at("ada")).await;
+        assert_eq!(let_in.len(), 10, "{place}");
         // None of them was decided, so none of them counts.
-        drop(undecided);
-        until(place, async || limits.begin(account("ada"), None, now()).await.is_ok()).await;
+        drop(let_in);
+        until(place, async || may_try(&limits, at("ada")).await).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_guesses_at_many_accounts_at_once_do_not_slip_past_their_address() {
+    for (place, limits) in everywhere_for_sign_ins() {
+        let let_in =
+            undecided(&limits, |number| from(&format!("account {number}"), &format!("2001:db8::{number}")))
+                .await;
+        assert_eq!(let_in.len(), 10, "{place}");
+        for attempt in let_in {
+            attempt.failed();
+        }
+        assert!(!may_try(&limits, from("another", "2001:db8::ffff")).await, "{place}");
+        assert!(may_try(&limits, from("another", "2001:db8:1::1")).await, "{place}");
     }
 }
 
@@ -213,17 +252,56 @@ async fn many_guesses_at_once_do_not_slip_through_together() {
 async fn an_address_is_blocked_by_failures_only_and_an_ipv6_network_counts_as_one() {
     for (place, limits) in everywhere_for_sign_ins() {
         for person in 0..30 {
-            let from = Some(address("192.0.2.1"));
-            let attempt = limits.begin(account(&format!("person {person}")), from, now()).await.unwrap();
-            attempt.succeeded().wait().await;
+            let guess = from(&format!("person {person}"), "192.0.2.1");
+            limits.begin(guess, now()).await.unwrap().succeeded().wait().await;
         }
         for guess in 0..10 {
-            let from = Some(address(&format!("2001:db8:1:2::{guess}")));
-            fail(&limits, account(&format!("account {guess}")), from).await;
+            fail(&limits, from(&format!("account {guess}"), &format!("2001:db8:1:2::{guess}"))).await;
         }
-        let neighbour = Some(address("2001:db8:1:2:ffff::1"));
-        assert!(limits.begin(account("another"), neighbour, now()).await.is_err(), "{place}");
-        let _ = limits.begin(account("another"), Some(address("2001:db8:1:3::1")), now()).await.unwrap();
+        assert!(!may_try(&limits, from("another", "2001:db8:1:2:ffff::1")).await, "{place}");
+        assert!(may_try(&limits, from("another", "2001:db8:1:3::1")).await, "{place}");
+    }
+}
+
+#[tokio::test]
+async fn a_success_of_ones_own_does_not_clear_the_failures_of_its_address() {
+    for (place, limits) in everywhere_for_sign_ins() {
+        for guess in 0..10 {
+            fail(&limits, from(&format!("account {guess}"), "192.0.2.1")).await;
+            if guess < 9 {
+                let own = limits.begin(from("mallory", "192.0.2.1"), now()).await.unwrap();
+                own.succeeded().wait().await;
+            }
+        }
+        assert!(!may_try(&limits, from("another", "192.0.2.1")).await, "{place}");
+    }
+}
+
+#[tokio::test]
+async fn the_guesses_of_strangers_do_not_keep_an_owner_out_who_is_at_home() {
+    for (place, limits) in everywhere_for_sign_ins() {
+        for stranger in 0..10 {
+            fail(&limits, from("ada", &format!("198.51.100.{stranger}"))).await;
+        }
+        assert!(!may_try(&limits, from("ada", "203.0.113.1")).await, "a stranger has to wait {place}");
+        let home = limits.begin(from_home("ada", "192.0.2.1"), now()).await.unwrap();
+        home.succeeded().wait().await;
+        assert!(
+            !may_try(&limits, from("ada", "203.0.113.1")).await,
+            "the owner's success gives strangers no further guesses {place}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn guesses_from_the_owners_own_address_have_an_end_too_and_count_for_the_account() {
+    for (place, limits) in everywhere_for_sign_ins() {
+        for _ in 0..10 {
+            fail(&limits, from_home("ada", "192.0.2.1")).await;
+        }
+        assert!(!may_try(&limits, from_home("ada", "192.0.2.1")).await, "{place}");
+        assert!(!may_try(&limits, from("ada", "203.0.113.1")).await, "{place}");
+        assert!(may_try(&limits, from_home("ada", "192.0.2.2")).await, "another of the owner's {place}");
     }
 }
 
@@ -231,15 +309,15 @@ async fn an_address_is_blocked_by_failures_only_and_an_ipv6_network_counts_as_on
 async fn failures_are_forgotten_with_time() {
     let rule = FailureRule { within: Duration::from_millis(300), ..FailureRule::SIGN_IN };
     for (place, limits) in everywhere("off", rule) {
-        until(place, async || match limits.begin(account("ada"), None, now()).await {
+        until(place, async || match limits.begin(at("ada"), now()).await {
             Ok(attempt) => {
-                attempt.failed().wait().await;
+                attempt.failed();
                 false
             }
             Err(_) => true,
         })
         .await;
-        until(place, async || limits.begin(account("ada"), None, now()).await.is_ok()).await;
+        until(place, async || may_try(&limits, at("ada")).await).await;
     }
 }
 
@@ -315,11 +393,11 @@ async fn processes_count_together_over_redis() {
     one.admit(&[account("ada")], now()).await.unwrap();
     assert!(other.admit(&[account("ada")], now()).await.is_err());
     for _ in 0..5 {
-        fail(&one, account("ada"), None).await;
-        fail(&other, account("ada"), None).await;
+        fail(&one, at("ada")).await;
+        fail(&other, at("ada")).await;
     }
-    assert!(one.begin(account("ada"), None, now()).await.is_err());
-    assert!(other.begin(account("ada"), None, now()).await.is_err());
+    assert!(!may_try(&one, at("ada")).await);
+    assert!(!may_try(&other, at("ada")).await);
 }
 
 #[tokio::test]
@@ -328,13 +406,12 @@ async fn what_is_in_redis_is_hashed_belongs_to_the_installation_and_expires() {
     let redis = redis(&url);
     let shared = Some(patient(redis.clone()));
     let limits = Limits::counted_in(shared, parse_rate(SLOW).unwrap(), FailureRule::SIGN_IN);
-    let from = address("192.0.2.77");
-    limits.admit(&[Key::credential("lec_secret"), from], now()).await.unwrap();
-    fail(&limits, account("ada@example.com"), Some(from)).await;
+    limits.admit(&[Key::credential("lec_secret"), address("192.0.2.77")], now()).await.unwrap();
+    fail(&limits, from_home("ada@example.com", "192.0.2.77")).await;
     let pattern = format!("{}:*", redis.prefix());
     let keys: Vec<String> =
         ::redis::cmd("KEYS").arg(pattern).query_async(&mut redis.connection()).await.unwrap();
-    assert_eq!(keys.len(), 4, "{keys:?}");
+    assert_eq!(keys.len(), 5, "{keys:?}");
     for key in keys {
         let digits = key.rsplit(':').next().unwrap();
         assert!(digits.len() == 64 && digits.bytes().all(|byte| byte.is_ascii_hexdigit()), "{key}");
@@ -372,18 +449,20 @@ async fn decisions_go_on_when_redis_goes_away_and_return_to_it_when_it_is_back()
         };
         until("Redis to be used", || is_shared(fresh())).await;
 
-        let undecided = limits.begin(account("grace"), Some(address("192.0.2.9")), now()).await.unwrap();
+        let undecided = limits.begin(from("grace", "192.0.2.9"), now()).await.unwrap();
         way.set(trouble);
         for request in 1..=5 {
             assert_eq!(limits.admit(&[account("bob")], now()).await, Ok(()), "{request}");
         }
         assert!(limits.admit(&[account("bob")], now()).await.is_err(), "the process counts by itself");
-        undecided.failed().wait().await;
+        undecided.failed();
         for _ in 0..9 {
-            fail(&limits, account("grace"), None).await;
+            fail(&limits, at("grace")).await;
         }
-        let blocked = limits.begin(account("grace"), None, now()).await;
-        assert!(blocked.is_err(), "a failure that Redis cannot count any more counts in the process");
+        assert!(
+            !may_try(&limits, at("grace")).await,
+            "a failure that Redis cannot count any more counts in the process"
+        );
 
         way.set(State::Open);
         until("Redis to be used again", || is_shared(fresh())).await;
@@ -402,7 +481,7 @@ async fn a_redis_that_was_never_there_fails_nothing() {
     }
     assert!(limits.admit(&[account("ada")], now()).await.is_err());
     for _ in 0..10 {
-        fail(&limits, account("ada"), None).await;
+        fail(&limits, at("ada")).await;
     }
-    assert!(limits.begin(account("ada"), None, now()).await.is_err());
+    assert!(!may_try(&limits, at("ada")).await);
 }

@@ -23,7 +23,15 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{unknown, view::IngestionView};
-use crate::{auth::Caller, extract::PathId, response::Answer};
+use crate::{
+    auth::{
+        Caller,
+        in_force::{LastWords, over},
+    },
+    extract::PathId,
+    predict::sse,
+    response::Answer,
+};
 
 /// How often the database is asked.
 const EVERY: Duration = Duration::from_millis(500);
@@ -34,8 +42,8 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 ///
 /// Streams how the ingestion of a document goes, as server-sent events: an event `ingestion` with the document's `ingestion` as
 /// JSON, at once and whenever it changes. The stream ends after the one whose status is `SUCCEEDED`, `FAILED` or `CANCELLED`.
-/// When the document is deleted, it ends with an event `deleted`, and when the service cannot go on, with an event `error`
-/// (`code`, `message`) or, when it is stopped, without one: connect again.
+/// When the document is deleted, it ends with an event `deleted`, and when the service cannot go on or your credential has ended,
+/// with an event `error` (`code`, `message`) or, when the service is stopped, without one: connect again.
 #[utoipa::path(
     get,
     path = "/documents/{id}/events",
@@ -67,7 +75,10 @@ pub(super) async fn follow(
         }
     };
     let events = events.map(Ok::<_, Infallible>).take_until(Box::pin(stopped));
-    Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response())
+    let over = over();
+    let last = sse::named("error", &json!({"code": over.code, "message": over.message}));
+    let stream = Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE));
+    Ok((Extension(LastWords(last)), stream).into_response())
 }
 
 struct Follower {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use axum::{
+    Extension,
     body::{Body, Bytes},
     http::{StatusCode, header},
     response::{IntoResponse, Response},
@@ -12,6 +13,7 @@ use lectern_shared::shutdown::Shutdown;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::{
+    auth::in_force::{LastWords, over},
     error::ApiError,
     predict::{Event, Running, sse},
     response::Answer,
@@ -87,13 +89,15 @@ pub(crate) async fn streamed(
         };
         Some((Ok::<_, std::convert::Infallible>(bytes?), (None, reader)))
     });
+    let over = Event::Failed(over());
+    let last_words = format.write(&over).map(|bytes| Extension(LastWords(bytes)));
     let headers = [
         (header::CONTENT_TYPE, "text/event-stream"),
         (header::CACHE_CONTROL, "no-cache, no-transform"),
         // Proxies that gather answers before they pass them on are asked not to.
         (header::HeaderName::from_static("x-accel-buffering"), "no"),
     ];
-    Ok((headers, Body::from_stream(body)).into_response())
+    Ok((headers, last_words, Body::from_stream(body)).into_response())
 }
 
 struct Reader {

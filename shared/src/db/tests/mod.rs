@@ -10,6 +10,7 @@ mod idempotency;
 mod index_segments;
 mod jobs;
 mod json;
+mod leftovers;
 mod memory;
 mod migrate;
 mod operator_jobs;
