@@ -5,8 +5,8 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use lectern_shared::{
-    compute::Stopped, db::DbError, embed::EmbedError, limits::RetryAfter, search::SearchError,
-    secrets::SecretError,
+    compute::Stopped, db::DbError, db::storage::OverQuota, embed::EmbedError, limits::RetryAfter,
+    search::SearchError, secrets::SecretError,
 };
 use serde::Serialize;
 
@@ -101,6 +101,12 @@ impl ApiError {
         Self { retry_after: Some(wait.seconds()), ..Self::new(StatusCode::TOO_MANY_REQUESTS, code, message) }
     }
 
+    pub(crate) fn storage_full() -> Self {
+        let message =
+            "The service has no room left to store this. What is stored can be read, searched and deleted.";
+        Self::new(StatusCode::INSUFFICIENT_STORAGE, "storage_full", message)
+    }
+
     pub(crate) fn unavailable() -> Self {
         let message = "A part of the service is away; try again shortly.";
         Self { retry_after: Some(1), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message) }
@@ -124,6 +130,10 @@ impl From<DbError> for ApiError {
     fn from(error: DbError) -> Self {
         match error {
             DbError::Duplicate => Self::conflict("This exists already."),
+            DbError::Full(_) => {
+                tracing::warn!(%error, "refused: the database has no room");
+                Self::storage_full()
+            }
             DbError::Failed(_) => {
                 tracing::error!(%error, "the database failed");
                 Self::unavailable()
@@ -137,6 +147,12 @@ impl From<DbError> for ApiError {
                 Self::internal()
             }
         }
+    }
+}
+
+impl From<OverQuota> for ApiError {
+    fn from(over: OverQuota) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "quota_exceeded", format!("{over}."))
     }
 }
 

@@ -1,9 +1,12 @@
 //! Whether the service can do its work, part by part. The API and a worker that runs by itself answer alike.
 
+mod writes;
+
 use std::{fmt::Display, time::Duration};
 
 use serde_json::{Value, json};
 
+pub(crate) use self::writes::WriteProbe;
 use crate::{
     db::{self, DbError},
     embed::ModelState,
@@ -26,12 +29,17 @@ pub struct Health {
 /// Asks every part, all at once; takes three seconds at most.
 pub async fn check(runtime: &Runtime) -> Health {
     let database = probe("database", async {
-        runtime.db.ping().await?;
+        let (read, written) = tokio::join!(runtime.db.ping(), runtime.writes.check(runtime));
+        read?;
         let kind = match runtime.db {
             db::Db::Postgres(_) => "postgresql",
             db::Db::Sqlite { .. } => "sqlite",
         };
-        Ok::<_, DbError>(json!({"kind": kind}))
+        Ok::<_, DbError>(match written {
+            Ok(()) => json!({"kind": kind}),
+            // What is stored can be read, so this is said of it.
+            Err(reason) => json!({"kind": kind, "status": "down", "reason": reason}),
+        })
     });
     let queue = probe("queue", queue(runtime));
     let index = probe("index", async {
@@ -76,7 +84,8 @@ async fn probe<E: Display>(part: &str, answer: impl Future<Output = Result<Value
             if let Some(shown) = shown.as_object_mut() {
                 shown.entry("status").or_insert(json!("up"));
             }
-            return (shown, true);
+            let is_up = shown["status"] == "up";
+            return (shown, is_up);
         }
         Ok(Err(error)) => error.to_string(),
         Err(_) => "no answer in time".to_owned(),

@@ -7,6 +7,7 @@ pub mod blobs;
 pub mod clock;
 pub mod compute;
 pub mod config;
+pub(crate) mod data_dir;
 pub mod db;
 pub mod doctor;
 pub mod egress;

@@ -3,7 +3,7 @@
 use std::{
     fs::File,
     io,
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -19,6 +19,7 @@ use crate::{
     clock::Clock,
     compute::Compute,
     config::Settings,
+    data_dir,
     db::{
         self, Db, DbError, Location,
         jobs::Again,
@@ -27,6 +28,7 @@ use crate::{
     },
     egress::{Egress, EgressError, EgressPolicy, SiteScope},
     embed::Models,
+    health::WriteProbe,
     index::{IndexError, LocalIndex, QdrantIndex, SearchIndex},
     jobs::{Doorbell, Jobs},
     limits::Limits,
@@ -62,6 +64,16 @@ pub enum StartError {
         /// The directory.
         path: String,
         /// Why.
+        source: io::Error,
+    },
+    /// Others on the machine could read the data directory.
+    #[error(
+        "the data directory {path} is open to other users of this machine, and that cannot be changed ({source}): as its owner, run `chmod -R go= {path}`, or set LECTERN_DATA_DIR to a new folder in it or elsewhere, which the service makes for itself"
+    )]
+    DataDirOpen {
+        /// The directory.
+        path: String,
+        /// Why it stays open.
         source: io::Error,
     },
     /// Another process works on the same data directory.
@@ -163,6 +175,8 @@ pub struct Runtime {
     pub models: Models,
     /// Search over the index, with the models.
     pub search: Search,
+    /// Whether the store can be written.
+    pub(crate) writes: Arc<WriteProbe>,
     /// What is counted and timed.
     pub metrics: Arc<Metrics>,
     /// Blocking work on behalf of requests.
@@ -198,12 +212,16 @@ impl Runtime {
     async fn open(settings: Settings, role: Role, index_is: Index) -> Result<Self, StartError> {
         let data_dir = match (&settings.database, role) {
             (Location::Sqlite(_), Role::Part) => return Err(StartError::SqliteInParts),
-            (Location::Sqlite(_), Role::Whole) => Some(Arc::new(lock_data_dir(&settings.data_dir)?)),
+            (Location::Sqlite(_), Role::Whole) => {
+                let lock = data_dir::lock(&settings.data_dir)?;
+                data_dir::close_to_others(&settings.data_dir)?;
+                Some(Arc::new(lock))
+            }
             (Location::Sqlite(file), Role::Command) => {
                 if !file.exists() {
                     return Err(StartError::Nothing(file.display().to_string()));
                 }
-                match lock_data_dir(&settings.data_dir) {
+                match data_dir::lock(&settings.data_dir) {
                     Ok(lock) => Some(Arc::new(lock)),
                     // The service runs. SQLite lets another process write beside it.
                     Err(StartError::InUse(_)) => None,
@@ -215,6 +233,9 @@ impl Runtime {
         crate::tls::install();
         let database = || db::connect(&settings.database);
         let db = patiently("the database", database, DbError::is_connection_failure).await?;
+        if role == Role::Whole {
+            db.keep_reserve().await;
+        }
         match role {
             Role::Whole | Role::Part => db::migrate::run(&db).await?,
             Role::Command if db::migrate::standing(&db).await? == Standing::Current => {}
@@ -250,7 +271,7 @@ impl Runtime {
         };
         if index_is == Index::AsBefore {
             // Only now: an address that was wrong at the first start must not be held against the right one.
-            let mut tx = db.begin().await?;
+            let mut tx = db.begin_essential().await?;
             singletons::claim(&mut tx, INDEX, index_name(&settings)).await?;
             tx.commit().await?;
             check_index(&settings, &db).await?;
@@ -278,6 +299,7 @@ impl Runtime {
             limits: Limits::new(settings.rate_limit, redis.clone()),
             settings: Arc::new(settings),
             compute: Compute::per_core(),
+            writes: Arc::new(WriteProbe::new()),
             db,
             keyring,
             blobs,
@@ -370,27 +392,12 @@ async fn take_blobs(
     if !mark.starts_with(instance) {
         return Err(BlobError::Foreign(location.to_string()).into());
     }
-    let mut tx = db.begin().await?;
+    let mut tx = db.begin_essential().await?;
     singletons::claim(&mut tx, NAME, &mark).await?;
     tx.commit().await?;
     match singletons::get(db, NAME).await? {
         Some(other) if other != mark => Err(elsewhere(other)),
         Some(_) | None => Ok(()),
-    }
-}
-
-/// Makes the data directory and takes it for this process alone: a second process on its SQLite file would take the first
-/// one's jobs for abandoned.
-fn lock_data_dir(path: &Path) -> Result<File, StartError> {
-    let fail = |source| StartError::DataDir { path: path.display().to_string(), source };
-    // What is in it is nobody else's business on this machine.
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(fail)?;
-    let lock =
-        File::options().create(true).truncate(false).write(true).open(path.join("lock")).map_err(fail)?;
-    match lock.try_lock() {
-        Ok(()) => Ok(lock),
-        Err(std::fs::TryLockError::WouldBlock) => Err(StartError::InUse(path.display().to_string())),
-        Err(std::fs::TryLockError::Error(error)) => Err(fail(error)),
     }
 }
 
@@ -446,7 +453,7 @@ fn fresh_secret(data_dir: &Path) -> io::Result<SecretString> {
 
 async fn check_canary(keyring: &Keyring, db: &Db) -> Result<(), StartError> {
     let sealed = hex(&keyring.encrypt(Place::canary(), CANARY.as_bytes())?);
-    let mut tx = db.begin().await?;
+    let mut tx = db.begin_essential().await?;
     let first = singletons::claim(&mut tx, CANARY, &sealed).await?;
     tx.commit().await?;
     if first {
@@ -468,7 +475,7 @@ pub(crate) const INSTANCE: &str = "instance";
 async fn instance_id(db: &Db) -> Result<String, DbError> {
     const NAME: &str = INSTANCE;
     let fresh = Uuid::now_v7().to_string();
-    let mut tx = db.begin().await?;
+    let mut tx = db.begin_essential().await?;
     let first = singletons::claim(&mut tx, NAME, &fresh).await?;
     tx.commit().await?;
     if first { Ok(fresh) } else { Ok(singletons::get(db, NAME).await?.unwrap_or(fresh)) }

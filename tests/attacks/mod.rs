@@ -2,6 +2,7 @@
 //! `scripts/attack.sh`; docs/security.md lists them all.
 
 mod commits;
+mod disk;
 mod guess;
 mod scrubbing;
 mod server;

@@ -2,8 +2,8 @@
 
 use std::process::{Command, ExitStatus};
 
-use reqwest::Method;
 use reqwest::header::CONTENT_TYPE;
+use reqwest::{Method, StatusCode};
 use serde_json::Value;
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, SqliteConnection};
 
@@ -83,6 +83,11 @@ pub async fn meddle(mode: Mode, setup: &Setup, statement: &str) -> u64 {
 
 /// Uploads a file, and returns the document as the service does.
 pub async fn upload(client: &Client, name: &str, bytes: &[u8]) -> Value {
+    data(try_upload(client, name, bytes).await)
+}
+
+/// Uploads a file that may be refused: the status and the whole envelope.
+pub async fn try_upload(client: &Client, name: &str, bytes: &[u8]) -> (StatusCode, Value) {
     const BOUNDARY: &str = "----a-boundary-of-these-tests";
     let mut form = format!(
         "--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"file\"; filename=\"{name}\"\r\nContent-Type: text/plain\r\n\r\n"
@@ -92,7 +97,7 @@ pub async fn upload(client: &Client, name: &str, bytes: &[u8]) -> Value {
     form.extend_from_slice(format!("\r\n--{BOUNDARY}--\r\n").as_bytes());
     let kind = format!("multipart/form-data; boundary={BOUNDARY}");
     let request = client.request(Method::POST, "/documents/upload").header(CONTENT_TYPE, kind).body(form);
-    data(envelope(send(request).await).await)
+    envelope(send(request).await).await
 }
 
 /// The file of an uploaded document, as it comes back.

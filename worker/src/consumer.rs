@@ -142,7 +142,7 @@ impl Consumer {
             Ended::Failed(Failure::Outage(cause)) if self.may_wait(&claim) => {
                 tracing::warn!(cause, "job put back: a part of the service is away");
                 outage = true;
-                self.put_back(&claim, &hold).await.map(|()| Attempt::Postponed)
+                self.put_back(&claim).await.map(|()| Attempt::Postponed)
             }
             Ended::Failed(failure) => {
                 let error = failure.into_error();
@@ -179,19 +179,16 @@ impl Consumer {
         self.jobs.now().since(claim.queued_at) < OUTAGE_PATIENCE
     }
 
-    /// Puts a job back that an outage stopped, uncounted. The store may be what is away, so it is tried for as long as the
-    /// claim is held.
-    async fn put_back(&self, claim: &Claim, hold: &Hold) -> Result<(), DbError> {
+    /// Puts a job back that an outage stopped, uncounted. The store may be what is away or full, so it is tried until it can be
+    /// told, and past the end of the lease: whoever has the job by then keeps it.
+    async fn put_back(&self, claim: &Claim) -> Result<(), DbError> {
         let error = Failure::Outage(String::new()).into_error();
         loop {
             let failed = match self.jobs.postpone(claim, &error).await {
                 Ok(()) => return Ok(()),
                 Err(failed) => failed,
             };
-            tokio::select! {
-                () = self.pause() => {}
-                _ = hold.lost() => return Err(failed),
-            }
+            self.pause().await;
             if self.shutdown.soft().is_cancelled() {
                 return Err(failed);
             }

@@ -47,6 +47,8 @@ const LEASE_NAME: &str = "sweeper";
 /// How long the row of a deleted account stays at least: longer than any request that had begun before goes on. Until it is gone, what
 /// such a request adds is looked for.
 const DELETED_FOR: Duration = Duration::from_hours(24);
+/// How long workers have, after a store could be written again, to give back what they hold: they try every two seconds or so.
+const GIVING_BACK: Duration = Duration::from_secs(6);
 /// What one sweep takes on; the rest waits for the next.
 const BATCH: u32 = 100;
 
@@ -77,6 +79,7 @@ pub(crate) fn start(runtime: Runtime, shutdown: &Shutdown) {
             embedded: None,
             scrubber: Scrubber::new(),
             looked_through: UserId::from(Uuid::nil()),
+            failed: None,
         };
         let mut failing = false;
         loop {
@@ -90,6 +93,9 @@ pub(crate) fn start(runtime: Runtime, shutdown: &Shutdown) {
                 Ok(Err(error)) => Some(error.to_string()),
                 Err(_) => Some("it took too long".to_owned()),
             };
+            if problem.is_some() {
+                sweeper.failed = Some(Instant::now());
+            }
             // One line for an outage, not one for every try.
             if let Some(problem) = problem.as_ref().filter(|_| !failing) {
                 tracing::warn!(problem, "housekeeping failed; trying again");
@@ -111,6 +117,8 @@ struct Sweeper {
     scrubber: Scrubber,
     /// The deleted account that was looked through last.
     looked_through: UserId,
+    /// When a sweep failed last.
+    failed: Option<Instant>,
 }
 
 impl Sweeper {
@@ -121,7 +129,10 @@ impl Sweeper {
             self.clock_set = Instant::now();
         }
         let now = runtime.jobs.now();
-        self.embed().await?;
+        // While there is no room, nothing is looked for that would take more.
+        if runtime.db.regain_room().await.is_ok() {
+            self.embed().await?;
+        }
         let runtime = &self.runtime;
         let depth = db::jobs::depth(&runtime.db, now).await?;
         let generations = generations::purgeable(&runtime.db, now, BATCH).await?;
@@ -144,8 +155,11 @@ impl Sweeper {
         }
         let runtime = &self.runtime;
         self.swept = Some(Instant::now());
-        release_all(runtime, now).await?;
-        let mut tx = runtime.db.begin().await?;
+        // A store that could not be written kept workers from renewing their claims and from giving jobs back. They come first.
+        if self.failed.is_none_or(|failed| failed.elapsed() > GIVING_BACK) {
+            release_all(runtime, now).await?;
+        }
+        let mut tx = runtime.db.begin_essential().await?;
         generations::abandon(&mut tx, now.plus(runtime.settings.index_grace)).await?;
         tx.commit().await?;
         self.expire().await?;
@@ -202,7 +216,7 @@ impl Sweeper {
     /// Whether this process is the one that sweeps, for a while from now.
     async fn hold_broom(&self) -> Result<bool, DbError> {
         let now = self.runtime.jobs.now();
-        let mut tx = self.runtime.db.begin().await?;
+        let mut tx = self.runtime.db.begin_essential().await?;
         let mine = singletons::hold_lease(&mut tx, LEASE_NAME, self.me, now, now.plus(LEASE)).await?;
         tx.commit().await?;
         Ok(mine)
@@ -231,7 +245,7 @@ impl Sweeper {
     /// Forgets traces, kept answers and known addresses whose time is over.
     async fn expire(&self) -> Result<(), DbError> {
         while !self.soft.is_cancelled() {
-            let mut tx = self.runtime.db.begin().await?;
+            let mut tx = self.runtime.db.begin_essential().await?;
             let traces = traces::expire(&mut tx, self.runtime.clock.now(), BATCH).await?;
             let answers = idempotency::expire(&mut tx, self.runtime.jobs.now(), BATCH).await?;
             let unknown = self.runtime.clock.now().minus(KNOWN_FOR);
@@ -248,7 +262,7 @@ impl Sweeper {
 /// Takes the jobs whose lease ran out before `before` from their workers.
 pub(crate) async fn release_all(runtime: &Runtime, before: Timestamp) -> Result<(), DbError> {
     let error = IngestionError::interrupted();
-    let mut tx = runtime.db.begin().await?;
+    let mut tx = runtime.db.begin_essential().await?;
     let expired = db::jobs::expire_leases(&mut tx, before, runtime.jobs.now(), &error).await?;
     tx.commit().await?;
     runtime.metrics.leases_expired(expired.len() as u64);
@@ -268,7 +282,7 @@ async fn purge_generation(runtime: &Runtime, generation: &Purgeable) -> Result<(
     if let Some(straggle) = runtime.index.straggle() {
         if removals == 0 {
             let again_at = runtime.jobs.now().plus(runtime.settings.jobs.lease + straggle);
-            let mut tx = runtime.db.begin().await?;
+            let mut tx = runtime.db.begin_essential().await?;
             generations::remove_again(&mut tx, retired, again_at).await?;
             tx.commit().await?;
             return Ok(());
@@ -279,7 +293,7 @@ async fn purge_generation(runtime: &Runtime, generation: &Purgeable) -> Result<(
         }
     }
     loop {
-        let mut tx = runtime.db.begin().await?;
+        let mut tx = runtime.db.begin_essential().await?;
         // Of a time when the index was in the database.
         db::index_segments::delete(&mut tx, retired).await?;
         let more = chunks::purge_some(&mut tx, retired).await?;
@@ -298,7 +312,7 @@ async fn purge_generation(runtime: &Runtime, generation: &Purgeable) -> Result<(
 async fn purge_document(runtime: &Runtime, document: DocumentId) -> Result<(), SweepError> {
     runtime.blobs.remove_document(document).await?;
     vectors::remove(&runtime.db, document, None).await?;
-    let mut tx = runtime.db.begin().await?;
+    let mut tx = runtime.db.begin_essential().await?;
     documents::drop_tombstone(&mut tx, document).await?;
     tx.commit().await?;
     tracing::info!(%document, "document purged");

@@ -97,6 +97,8 @@ shared! {
         "Too many requests. `Retry-After` says when to try again.";
     INTERNAL = "500" "Internal" "internal" "Something failed inside the service. The request id finds it in the log.":
         "Something failed inside the service.";
+    FULL = "507" "StorageFull" "storage_full" "The service has no room left to store this. What is stored can be read, searched and deleted.":
+        "The service has no room to store this. Deleting works.";
     UNAVAILABLE = "503" "Unavailable" "unavailable" "A part of the service is away; try again shortly.":
         "A part of the service is away. `Retry-After` says when to try again.";
 }

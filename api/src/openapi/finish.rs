@@ -65,7 +65,7 @@ fn finish_operation(path: &str, operation: &mut Operation, schemas: &Schemas) {
     let limited = for_admins || path.starts_with(VERSION);
     let has_body = body.is_some();
     let idempotent = parameters(operation).any(|parameter| parameter.name == IDEMPOTENCY_KEY);
-    let can_give: [(bool, Shared); 12] = [
+    let can_give: [(bool, Shared); 13] = [
         (has_body, failures::MALFORMED),
         (!public, failures::UNAUTHORIZED),
         (for_admins, failures::FORBIDDEN),
@@ -77,6 +77,7 @@ fn finish_operation(path: &str, operation: &mut Operation, schemas: &Schemas) {
         (has_body || has_query, failures::INVALID),
         (limited, failures::TOO_MANY),
         (true, failures::INTERNAL),
+        (limited && (has_body || id.starts_with("ingest")), failures::FULL),
         (limited, failures::UNAVAILABLE),
     ];
     let responses = &mut operation.responses.responses;

@@ -234,7 +234,7 @@ async fn remove(
     caller: Caller,
     PathId(id): PathId<AgentDocumentId>,
 ) -> Answer {
-    let mut tx = runtime.db.begin().await?;
+    let mut tx = runtime.db.begin_essential().await?;
     if !db::agents::unlink(&mut tx, caller.id(), id).await? {
         return Err(unknown());
     }

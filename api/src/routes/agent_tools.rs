@@ -209,7 +209,7 @@ async fn find(State(runtime): State<Runtime>, caller: Caller, PathId(id): PathId
     )),
 )]
 async fn remove(State(runtime): State<Runtime>, caller: Caller, PathId(id): PathId<AgentToolId>) -> Answer {
-    let mut tx = runtime.db.begin().await?;
+    let mut tx = runtime.db.begin_essential().await?;
     if !db::tools::unlink(&mut tx, caller.id(), id).await? {
         return Err(unknown());
     }

@@ -195,7 +195,7 @@ async fn find(State(runtime): State<Runtime>, caller: Caller, PathId(id): PathId
     )),
 )]
 async fn remove(State(runtime): State<Runtime>, caller: Caller, PathId(id): PathId<ApiTokenId>) -> Answer {
-    let mut tx = runtime.db.begin().await?;
+    let mut tx = runtime.db.begin_essential().await?;
     let token = db::accounts::delete_token(&mut tx, caller.id(), id).await?;
     let token = token.ok_or_else(|| ApiError::not_found("API token"))?;
     let view = ApiTokenView::new(&runtime.keyring, &token, &caller.0)?;

@@ -192,7 +192,7 @@ async fn sign_in(
     )),
 )]
 async fn sign_out(State(runtime): State<Runtime>, caller: Caller) -> Answer {
-    let mut tx = runtime.db.begin().await?;
+    let mut tx = runtime.db.begin_essential().await?;
     db::accounts::end_sessions(&mut tx, caller.id()).await?;
     tx.commit().await?;
     Ok(data(Nothing))

@@ -270,7 +270,7 @@ async fn remove(
     Valid(body): Valid<Removal>,
 ) -> Answer {
     check_password(&state, &caller, body.password, "password", peer).await?;
-    let mut tx = state.runtime.db.begin().await?;
+    let mut tx = state.runtime.db.begin_essential().await?;
     db::accounts::delete(&mut tx, caller.id(), state.runtime.jobs.now()).await?;
     tx.commit().await?;
     tracing::info!(user = %caller.id(), "account deleted");

@@ -129,6 +129,7 @@ pub const SETTINGS: &[Setting] = settings! {
     "LECTERN_BODY_MEMORY", "64MiB", "memory of an API for JSON bodies that are just arriving, an eighth of it for sign-ins and sign-ups; beyond it those that are slowest or from where the most comes get a 503";
     "LECTERN_MAX_CONNECTIONS", "256", "connections of one address to an API, of IPv6 of one network of 64 bits; further ones are closed. Trusted proxies have as many as they like";
     "LECTERN_MAX_SOURCE", "100MiB", "largest source fetched";
+    "LECTERN_MAX_STORAGE", "none", "what one user may store: files, texts, and the passages made of them, such as `10GiB`";
     "LECTERN_MAX_UPLOADS", "32", "files that an API takes at once, at most half of them of one user; further uploads wait 20 s for their turn, then get a 503";
     "LECTERN_MAX_PAGES", "5000", "pages ingested of one document, at most";
     "LECTERN_MAX_CHARACTERS", "20000000", "characters ingested of one document, at most";
@@ -165,6 +166,8 @@ pub struct Limits {
     pub connections: usize,
     /// Largest fetched source, in bytes.
     pub source_bytes: u64,
+    /// What one user may store, in bytes.
+    pub storage_bytes: Option<u64>,
     /// Uploads that go on at once in a process.
     pub uploads: usize,
     /// Most pages of a document.
@@ -356,6 +359,7 @@ impl Settings {
                 body_memory: source.parse("LECTERN_BODY_MEMORY", "64MiB", at_least(1 << 20, size))?,
                 connections: source.parse("LECTERN_MAX_CONNECTIONS", "256", number(1, 1_000_000))?,
                 source_bytes: source.parse("LECTERN_MAX_SOURCE", "100MiB", size)?,
+                storage_bytes: source.optional("LECTERN_MAX_STORAGE", size)?,
                 uploads: source.parse("LECTERN_MAX_UPLOADS", "32", number(1, 4_000))?,
                 pages: source.parse("LECTERN_MAX_PAGES", "5000", number(1, 1_000_000))?,
                 characters: source.parse("LECTERN_MAX_CHARACTERS", "20000000", number(1, u64::MAX))?,

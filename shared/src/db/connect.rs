@@ -3,6 +3,7 @@
 use std::{
     path::{Path, PathBuf},
     str::FromStr,
+    sync::Arc,
     time::Duration,
 };
 
@@ -13,7 +14,7 @@ use sqlx::{
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 
-use super::{Db, DbError, Result};
+use super::{Db, DbError, Result, room::Room};
 
 /// Where the store is.
 #[derive(Clone, Debug)]
@@ -62,10 +63,20 @@ pub async fn peruse(path: &Path) -> Result<Db> {
         .disable_statement_logging();
     let readers = SqlitePoolOptions::new().max_connections(2).acquire_timeout(ACQUIRE).connect_with(options);
     let readers = readers.await?;
-    Ok(Db::Sqlite { writer: readers.clone(), readers })
+    Ok(Db::Sqlite { writer: readers.clone(), readers, room: Arc::new(Room::beside(path)) })
 }
 
 async fn open(location: &Location, make: bool, statement_timeout: &str) -> Result<Db> {
+    match (open_once(location, make, statement_timeout).await, location) {
+        // After a crash SQLite writes before it reads.
+        (Err(DbError::Full(_)), Location::Sqlite(path)) if Room::beside(path).give_back() => {
+            open_once(location, make, statement_timeout).await
+        }
+        (opened, _) => opened,
+    }
+}
+
+async fn open_once(location: &Location, make: bool, statement_timeout: &str) -> Result<Db> {
     match location {
         Location::Postgres(url) => {
             let options = PgConnectOptions::from_str(url.expose_secret())
@@ -87,7 +98,7 @@ async fn open(location: &Location, make: bool, statement_timeout: &str) -> Resul
                         if about.idle_for > UNTESTED {
                             connection.ping().await?;
                         }
-                        Ok(true)
+                        Ok(!connection.is_in_transaction())
                     })
                 })
                 .connect_with(options)
@@ -107,6 +118,8 @@ async fn open(location: &Location, make: bool, statement_timeout: &str) -> Resul
                 .pragma("temp_store", "MEMORY")
                 .row_buffer_size(ROWS_AHEAD)
                 .disable_statement_logging();
+            let room = Arc::new(Room::beside(path));
+            let watched = Arc::clone(&room);
             let writer = SqlitePoolOptions::new()
                 .max_connections(1)
                 .min_connections(1)
@@ -115,15 +128,27 @@ async fn open(location: &Location, make: bool, statement_timeout: &str) -> Resul
                 // Writers queue here; a burst of uploads must wait, not fail.
                 .acquire_timeout(ACQUIRE * 3)
                 .test_before_acquire(false)
+                // SQLite ends a transaction by itself when the disk is full or fails. Then nothing is there to be rolled back, which
+                // the driver takes for a transaction that goes on: no further one would ever begin on this connection.
+                .before_acquire(move |connection, _| {
+                    let is_usable = !connection.is_in_transaction();
+                    if !is_usable {
+                        watched.doubt();
+                    }
+                    Box::pin(async move { Ok(is_usable) })
+                })
                 .connect_with(options.clone())
                 .await?;
             let readers = SqlitePoolOptions::new()
                 .max_connections(SQLITE_READERS)
+                // With one that stays, a writer that is thrown away is never the last one, which would take the log with it: on a full
+                // disk it could not be made anew.
+                .min_connections(1)
                 .acquire_timeout(ACQUIRE)
                 .test_before_acquire(false)
                 .connect_with(options.pragma("query_only", "ON"))
                 .await?;
-            Ok(Db::Sqlite { readers, writer })
+            Ok(Db::Sqlite { readers, writer, room })
         }
     }
 }

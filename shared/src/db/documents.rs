@@ -50,8 +50,8 @@ pub struct NewDocument<'a> {
 pub async fn insert(tx: &mut Tx, document: &NewDocument<'_>, now: Timestamp) -> Result<()> {
     execute!(tx, sqlx::query(
         "INSERT INTO documents (id, user_id, type, name, description, url, metadata, splitter, from_page, to_page,
-                                authorization_sealed, revision, created_at, updated_at, content)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, $12, $12, $13)"
+                                authorization_sealed, revision, created_at, updated_at, content, stored_bytes)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, $12, $12, $13, $14)"
     )
     .bind(document.id)
     .bind(document.user_id)
@@ -65,8 +65,14 @@ pub async fn insert(tx: &mut Tx, document: &NewDocument<'_>, now: Timestamp) -> 
     .bind(document.pages.to.map(i64::from))
     .bind(document.authorization_sealed)
     .bind(now)
-    .bind(document.content))?;
+    .bind(document.content)
+    .bind(inline_bytes(document)))?;
     Ok(())
+}
+
+/// The bytes that a document's own row stores.
+fn inline_bytes(document: &NewDocument<'_>) -> i64 {
+    i64::try_from(document.content.map_or(0, str::len)).unwrap_or(i64::MAX)
 }
 
 macro_rules! select_document {
@@ -176,7 +182,8 @@ pub async fn update(tx: &mut Tx, document: &NewDocument<'_>, now: Timestamp) -> 
         tx,
         sqlx::query(
             "UPDATE documents SET name = $3, description = $4, url = $5, content = $6, metadata = $7, splitter = $8,
-                                  from_page = $9, to_page = $10, authorization_sealed = $11, updated_at = $12
+                                  from_page = $9, to_page = $10, authorization_sealed = $11, updated_at = $12,
+                                  stored_bytes = COALESCE(source_bytes, 0) + $13
              WHERE id = $1 AND user_id = $2 AND deleted_at IS NULL"
         )
         .bind(document.id)
@@ -191,6 +198,7 @@ pub async fn update(tx: &mut Tx, document: &NewDocument<'_>, now: Timestamp) -> 
         .bind(document.pages.to.map(i64::from))
         .bind(document.authorization_sealed)
         .bind(now)
+        .bind(inline_bytes(document))
     )?;
     Ok(rows == 1)
 }

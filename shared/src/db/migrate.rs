@@ -23,6 +23,7 @@ const STEPS: &[Step] = &[
         description: "known addresses",
         sql: include_str!("../../../migrations/0002_known_addresses.sql"),
     },
+    Step { version: 3, description: "storage", sql: include_str!("../../../migrations/0003_storage.sql") },
 ];
 
 /// Why the schema could not be brought up to date.

@@ -23,8 +23,10 @@ pub mod memory;
 pub mod migrate;
 pub mod operator_jobs;
 pub mod prompts;
+mod room;
 pub mod sealed;
 pub mod singletons;
+pub mod storage;
 pub mod tags;
 #[cfg(test)]
 pub mod testing;
@@ -34,12 +36,15 @@ pub mod tools;
 pub mod traces;
 pub mod vectors;
 
+use std::sync::Arc;
+
 use sqlx::{PgConnection, PgPool, SqliteConnection, SqlitePool, SqliteTransaction};
 use uuid::Uuid;
 
 pub use commit::PgWrite;
 pub use connect::{Location, attend, connect, peruse};
 pub use json::Json;
+pub use room::Room;
 
 use crate::clock::Timestamp;
 
@@ -82,6 +87,9 @@ pub enum DbError {
     /// A unique column already holds this value.
     #[error("a row with this value exists already")]
     Duplicate,
+    /// There is no room for it.
+    #[error("the database has no room left: {0}")]
+    Full(String),
     /// The store is away, locked, or refused the statement.
     #[error("the database failed: {0}")]
     Failed(#[source] sqlx::Error),
@@ -93,10 +101,18 @@ pub enum DbError {
     Unreadable(String),
 }
 
+/// PostgreSQL's disk_full; SQLite's FULL and IOERR_SHMSIZE.
+const NO_ROOM: [&str; 3] = ["53100", "13", "4874"];
+/// Codes of SQLite from this one on belong to the errors of its disk, by their last eight bits.
+const SQLITE_IOERR: i32 = 10;
+
 impl From<sqlx::Error> for DbError {
     fn from(error: sqlx::Error) -> Self {
         match &error {
             sqlx::Error::Database(e) if e.is_unique_violation() => Self::Duplicate,
+            sqlx::Error::Database(e) if e.code().is_some_and(|code| NO_ROOM.contains(&code.as_ref())) => {
+                Self::Full(error.to_string())
+            }
             sqlx::Error::ColumnDecode { source, .. } => Self::Unreadable(source.to_string()),
             _ => Self::Failed(error),
         }
@@ -112,7 +128,22 @@ impl DbError {
             Self::Failed(sqlx::Error::Database(error)) => error
                 .code()
                 .is_some_and(|code| code.starts_with("57P") || code.starts_with("08") || code == "53300"),
-            Self::Failed(_) | Self::Duplicate | Self::Unreadable(_) => false,
+            Self::Failed(_) | Self::Full(_) | Self::Duplicate | Self::Unreadable(_) => false,
+        }
+    }
+
+    /// Whether it is the store that cannot do its work now, whatever it is asked: nothing is wrong with that.
+    pub fn is_outage(&self) -> bool {
+        let is_of_the_disk = |code: &str| code.parse().is_ok_and(|code: i32| code & 0xff == SQLITE_IOERR);
+        match self {
+            // A disk's quota that is used up is one of SQLite's errors of the disk.
+            Self::Failed(sqlx::Error::Database(error))
+                if error.try_downcast_ref::<sqlx::sqlite::SqliteError>().is_some() =>
+            {
+                error.code().is_some_and(|code| is_of_the_disk(&code))
+            }
+            Self::Full(_) => true,
+            Self::Failed(_) | Self::Duplicate | Self::Unreadable(_) => self.is_connection_failure(),
         }
     }
 }
@@ -136,6 +167,8 @@ pub enum Db {
         readers: SqlitePool,
         /// The one connection that writes.
         writer: SqlitePool,
+        /// The room on its disk.
+        room: Arc<Room>,
     },
 }
 
@@ -149,7 +182,44 @@ impl Db {
 
     /// Starts a transaction that may write. On SQLite it takes the write lock at once: of transactions that read first
     /// and lock later, all but one fail under load.
+    ///
+    /// # Errors
+    /// [`DbError::Full`] at once while the disk of a SQLite store has only room for [`Db::begin_essential`].
     pub async fn begin(&self) -> Result<Tx> {
+        if let Self::Sqlite { room, .. } = self {
+            room.check().await?;
+        }
+        self.start().await
+    }
+
+    /// Starts a transaction like [`Db::begin`] for what must work on a full disk too: what frees room, and what keeps the jobs in
+    /// order until there is some. SQLite has a reserve for it; PostgreSQL's room is its operator's.
+    pub async fn begin_essential(&self) -> Result<Tx> {
+        if let Self::Sqlite { room, .. } = self {
+            room.make().await;
+        }
+        self.start().await
+    }
+
+    /// Starts a transaction like [`Db::begin`] for what may be lost in a crash of the machine, or of the database's server: its commit
+    /// does not wait for the disk, and the last moments of such commits go when the machine goes. Nothing is ever half there: the
+    /// log has an order, so that whatever is committed by a transaction of [`Db::begin`] takes everything before it to the disk.
+    pub async fn begin_relaxed(&self) -> Result<Tx> {
+        if let Self::Sqlite { room, .. } = self {
+            room.check().await?;
+        }
+        self.start_relaxed().await
+    }
+
+    /// Starts a transaction that is one of [`Db::begin_essential`] and of [`Db::begin_relaxed`].
+    pub async fn begin_essential_relaxed(&self) -> Result<Tx> {
+        if let Self::Sqlite { room, .. } = self {
+            room.make().await;
+        }
+        self.start_relaxed().await
+    }
+
+    async fn start(&self) -> Result<Tx> {
         match self {
             Self::Postgres(pool) => Ok(Tx::Postgres(PgWrite::promising(pool).await?)),
             Self::Sqlite { writer, .. } => {
@@ -159,15 +229,38 @@ impl Db {
         }
     }
 
-    /// Starts a transaction like [`Db::begin`] for what may be lost in a crash of the machine, or of the database's server: its commit
-    /// does not wait for the disk, and the last moments of such commits go when the machine goes. Nothing is ever half there: the
-    /// log has an order, so that whatever is committed by a transaction of [`Db::begin`] takes everything before it to the disk.
-    pub async fn begin_relaxed(&self) -> Result<Tx> {
+    async fn start_relaxed(&self) -> Result<Tx> {
         match self {
             Self::Postgres(pool) => Ok(Tx::Postgres(PgWrite::relaxed(pool).await?)),
             Self::Sqlite { writer, .. } => {
                 Ok(Tx::Sqlite(writer.begin_with("PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE").await?))
             }
+        }
+    }
+
+    /// Keeps room for [`Db::begin_essential`] from now on, in a file beside that of SQLite.
+    pub async fn keep_reserve(&self) {
+        if let Self::Sqlite { room, .. } = self {
+            room.keep_reserve().await;
+        }
+    }
+
+    /// Whether there may be no room to write.
+    pub fn is_room_doubtful(&self) -> bool {
+        match self {
+            Self::Postgres(_) => false,
+            Self::Sqlite { room, .. } => room.is_doubtful(),
+        }
+    }
+
+    /// Gives back what can be of the room that the store itself takes, when there may be none.
+    ///
+    /// # Errors
+    /// [`DbError::Full`] when there is none after it either.
+    pub async fn regain_room(&self) -> Result<()> {
+        match self {
+            Self::Postgres(_) => Ok(()),
+            Self::Sqlite { room, writer, .. } => room.regain(writer).await,
         }
     }
 
@@ -206,7 +299,7 @@ impl Db {
         }
         match self {
             Self::Postgres(pool) => vec![state("main", pool)],
-            Self::Sqlite { readers, writer } => vec![state("readers", readers), state("writer", writer)],
+            Self::Sqlite { readers, writer, .. } => vec![state("readers", readers), state("writer", writer)],
         }
     }
 
@@ -214,7 +307,7 @@ impl Db {
     pub async fn close(&self) {
         match self {
             Self::Postgres(pool) => pool.close().await,
-            Self::Sqlite { readers, writer } => {
+            Self::Sqlite { readers, writer, .. } => {
                 readers.close().await;
                 writer.close().await;
             }

@@ -189,7 +189,7 @@ pub async fn remove(db: &Db, document: DocumentId, kept: Option<GenerationId>) -
     })?
     .is_some();
     while any {
-        let mut tx = db.begin_relaxed().await?;
+        let mut tx = db.begin_essential_relaxed().await?;
         let rows = execute!(
             tx,
             sqlx::query(

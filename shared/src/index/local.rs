@@ -154,7 +154,7 @@ impl SearchIndex for LocalIndex {
     }
 
     async fn remove(&self, retired: RetiredGeneration) -> Result<(), IndexError> {
-        let mut tx = self.inner.db.begin().await?;
+        let mut tx = self.inner.db.begin_essential().await?;
         index_segments::delete(&mut tx, retired).await?;
         tx.commit().await?;
         self.inner.cache.remove(retired.user_id(), retired.id());

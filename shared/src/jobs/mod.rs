@@ -98,7 +98,8 @@ impl Jobs {
 
     /// Extends a claim and notes how far it is; false when it is no longer held.
     pub async fn renew(&self, claim: &Claim, report: &Report) -> db::Result<bool> {
-        let mut tx = self.db.begin_relaxed().await?;
+        // A full disk must not take claims from workers: the attempts would count.
+        let mut tx = self.db.begin_essential_relaxed().await?;
         let held = db::jobs::renew(&mut tx, claim, self.lease_end(self.now()), report).await?;
         tx.commit().await?;
         Ok(held)
@@ -106,7 +107,7 @@ impl Jobs {
 
     /// Gives a job back as if it had not been taken.
     pub async fn hand_back(&self, claim: &Claim) -> db::Result<()> {
-        let mut tx = self.db.begin().await?;
+        let mut tx = self.db.begin_essential().await?;
         let was_held = db::jobs::hand_back(&mut tx, claim, self.now()).await?;
         tx.commit().await?;
         if was_held {
@@ -119,7 +120,7 @@ impl Jobs {
     /// after a short pause.
     pub async fn postpone(&self, claim: &Claim, reason: &IngestionError) -> db::Result<()> {
         let now = self.now();
-        let mut tx = self.db.begin().await?;
+        let mut tx = self.db.begin_essential().await?;
         db::jobs::postpone(
             &mut tx,
             claim,
@@ -141,7 +142,7 @@ impl Jobs {
         let now = self.now();
         let again = error.retryable && claim.attempts < claim.max_attempts;
         let retry_at = again.then(|| now.plus(backoff(claim.attempts)));
-        let mut tx = self.db.begin().await?;
+        let mut tx = self.db.begin_essential().await?;
         let state = db::jobs::fail(&mut tx, claim, error, retry_at, report, now).await?;
         tx.commit().await?;
         Ok(state)

@@ -1,5 +1,7 @@
 //! Why an ingestion failed, and how that is told.
 
+use std::io;
+
 use lectern_shared::{db::DbError, egress::EgressError, index::IndexError, model::job::IngestionError};
 
 use crate::sandbox::{ParseError, SandboxError};
@@ -88,11 +90,7 @@ impl From<IndexError> for Failure {
 /// The store's own trouble is nothing that the document's owner can mend.
 impl From<DbError> for Failure {
     fn from(error: DbError) -> Self {
-        if error.is_connection_failure() {
-            Self::Outage(error.to_string())
-        } else {
-            Self::Internal(error.to_string())
-        }
+        if error.is_outage() { Self::Outage(error.to_string()) } else { Self::Internal(error.to_string()) }
     }
 }
 
@@ -108,8 +106,11 @@ impl From<SandboxError> for Failure {
     }
 }
 
-impl From<std::io::Error> for Failure {
-    fn from(error: std::io::Error) -> Self {
-        Self::Internal(error.to_string())
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Outage(error.to_string()),
+            _ => Self::Internal(error.to_string()),
+        }
     }
 }

@@ -110,7 +110,7 @@ impl Ingester {
             split(&source, extracted, &sizing, progress).await?;
         let total = chunks.len() as u64;
         let making = Making { runtime, claim, source: &source, embedder, sizing: &sizing, total, progress };
-        let generation = making.begin().await?;
+        let generation = making.begin(Size::of(&chunks, making.embedder.as_deref())).await?;
         let mut done = 0;
         for batch in chunks.chunks(vectors::BATCH) {
             done = making.embed(generation, batch, done).await?;
@@ -147,7 +147,7 @@ impl Ingester {
         let sizing = Sizing::of(embedder.clone(), &runtime.settings.embedding);
         let total = former.chunks;
         let making = Making { runtime, claim, source, embedder, sizing: &sizing, total, progress };
-        let generation = making.begin().await?;
+        let generation = making.begin(Size::As(former.generation)).await?;
         let stored = async |next| {
             let batch = db::chunks::stored(&runtime.db, claim.user_id, former.generation, next).await?;
             let after = batch.last().map(|last| i64::from(last.ordinal) + 1);
@@ -190,12 +190,28 @@ impl Ingester {
     async fn remove_abandoned(&self, claim: &Claim, generation: GenerationId) -> Result<bool, IndexError> {
         let Runtime { db, index, jobs, settings, .. } = &self.runtime;
         let purge_at = jobs.now().plus(settings.index_grace);
-        let mut tx = db.begin().await?;
+        let mut tx = db.begin_essential().await?;
         let retired = generations::give_up(&mut tx, claim, generation, purge_at).await?;
         tx.commit().await?;
         let Some(retired) = retired else { return Ok(false) };
         index.remove(retired).await?;
         Ok(true)
+    }
+}
+
+/// What a generation takes of its owner's storage.
+#[derive(Clone, Copy)]
+enum Size {
+    Bytes(u64),
+    /// As much as the one whose passages it has. It is made at the operator's wish, so no quota is in its way.
+    As(GenerationId),
+}
+
+impl Size {
+    /// Of passages and their vectors.
+    fn of(chunks: &[NewChunk], embedder: Option<&dyn Embedder>) -> Self {
+        let vector = embedder.map_or(0, |embedder| embedder.space().dimensions * size_of::<f32>());
+        Self::Bytes(chunks.iter().map(|chunk| (chunk.text.len() + vector) as u64).sum())
     }
 }
 
@@ -212,8 +228,8 @@ struct Making<'a> {
 }
 
 impl<'a> Making<'a> {
-    /// Begins a generation.
-    async fn begin(&self) -> Result<GenerationId, Failure> {
+    /// Begins a generation, if its owner may store so much.
+    async fn begin(&self, size: Size) -> Result<GenerationId, Failure> {
         let Self { runtime, claim, progress, .. } = *self;
         progress.stage(if self.embedder.is_some() { Stage::Embed } else { Stage::Index });
         let generation = GenerationId::generate();
@@ -221,11 +237,21 @@ impl<'a> Making<'a> {
         // Nothing counts before it is published. But what is written elsewhere can be removed only as long as this is known.
         let elsewhere = runtime.index.straggle().is_some();
         let mut tx = if elsewhere { runtime.db.begin().await? } else { runtime.db.begin_relaxed().await? };
+        // In the order of locks: the user first.
+        if let Size::Bytes(bytes) = size {
+            let (allowed, instead_of) = (runtime.settings.limits.storage_bytes, Some(claim.document_id));
+            let admitted = db::storage::admit(&mut tx, claim.user_id, bytes, instead_of, allowed).await?;
+            admitted.map_err(|over| Failure::permanent("quota_exceeded", format!("{over}.")))?;
+        }
         let space = self.embedder.as_ref().map(|embedder| embedder.space());
         if let Some(space) = space {
             db::vectors::record_space(&mut tx, space, now).await?;
         }
         let begun = generations::begin(&mut tx, claim, generation, space.map(|space| space.id), now).await?;
+        match size {
+            Size::Bytes(bytes) => db::storage::note(&mut tx, generation, bytes).await?,
+            Size::As(former) => db::storage::note_as(&mut tx, generation, former).await?,
+        }
         tx.commit().await?;
         if !begun {
             return Err(Failure::ClaimLost);

@@ -278,7 +278,7 @@ async fn change(
     )),
 )]
 async fn remove(State(runtime): State<Runtime>, caller: Caller, PathId(id): PathId<AgentId>) -> Answer {
-    let mut tx = runtime.db.begin().await?;
+    let mut tx = runtime.db.begin_essential().await?;
     if !db::agents::delete(&mut tx, caller.id(), id).await? {
         return Err(unknown());
     }
@@ -337,7 +337,7 @@ async fn erase_session(
     caller: Caller,
     PathSession { agent, session }: PathSession,
 ) -> Answer {
-    let mut tx = runtime.db.begin().await?;
+    let mut tx = runtime.db.begin_essential().await?;
     if !db::agents::erase_session(&mut tx, caller.id(), agent, &session).await? {
         return Err(unknown());
     }

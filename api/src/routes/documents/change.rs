@@ -17,7 +17,7 @@ use url::Url;
 use utoipa::ToSchema;
 
 use super::{
-    address,
+    address, admit,
     body::{self, AuthorizationSchema, PageSchema},
     seal,
     splitter::{self, SplitterSchema},
@@ -231,6 +231,9 @@ async fn apply(
     if named_anew || filters_changed || after.url != source.url {
         db::documents::bump_search_epoch(tx, user_id).await?;
     }
+    let bytes = |content: Option<&str>| content.map_or(0, str::len) as u64;
+    let more = bytes(after.content).saturating_sub(bytes(source.content.as_deref()));
+    admit(runtime, tx, user_id, more).await?;
     db::documents::update(tx, &after, runtime.clock.now()).await?;
     if !(named_anew || source_changed) {
         return Ok(Work::Nothing);

@@ -14,7 +14,7 @@ mod view;
 use axum::extract::State;
 use lectern_shared::{
     db::{self, Tx, documents::NewDocument as Row},
-    ids::DocumentId,
+    ids::{DocumentId, UserId},
     model::document::{Document, SourceAuthorization},
     runtime::Runtime,
     secrets::Place,
@@ -55,6 +55,12 @@ fn unknown() -> ApiError {
 
 async fn load(runtime: &Runtime, caller: &Caller, id: DocumentId) -> Result<Document, ApiError> {
     db::documents::find(&runtime.db, caller.id(), id).await?.ok_or_else(unknown)
+}
+
+/// Refuses what a user may not store besides what is stored already.
+async fn admit(runtime: &Runtime, tx: &mut Tx, user: UserId, more: u64) -> Result<(), ApiError> {
+    let allowed = runtime.settings.limits.storage_bytes;
+    Ok(db::storage::admit(tx, user, more, None, allowed).await??)
 }
 
 /// Queues a document that was made in this transaction, and reads it.
@@ -130,6 +136,7 @@ async fn create(
         authorization_sealed: authorization_sealed.as_deref(),
     };
     let mut tx = runtime.db.begin().await?;
+    admit(&runtime, &mut tx, caller.id(), body.content.as_ref().map_or(0, String::len) as u64).await?;
     db::documents::insert(&mut tx, &document, runtime.clock.now()).await?;
     let view = queue_new(&runtime, &mut tx, &caller, id).await?;
     let answer = once.commit(&runtime, tx, &view).await?;
@@ -205,7 +212,7 @@ async fn find(State(runtime): State<Runtime>, caller: Caller, PathId(id): PathId
 )]
 async fn remove(State(runtime): State<Runtime>, caller: Caller, PathId(id): PathId<DocumentId>) -> Answer {
     let now = runtime.jobs.now();
-    let mut tx = runtime.db.begin().await?;
+    let mut tx = runtime.db.begin_essential().await?;
     if !db::documents::lock(&mut tx, caller.id(), id).await? {
         return Err(unknown());
     }
@@ -265,7 +272,7 @@ async fn ingest(State(runtime): State<Runtime>, caller: Caller, PathId(id): Path
     )),
 )]
 async fn cancel(State(runtime): State<Runtime>, caller: Caller, PathId(id): PathId<DocumentId>) -> Answer {
-    let mut tx = runtime.db.begin().await?;
+    let mut tx = runtime.db.begin_essential().await?;
     db::jobs::cancel(&mut tx, caller.id(), id, runtime.jobs.now()).await?;
     // What is another user's cannot be told apart from what does not exist: nothing was stopped, and nothing is found.
     let document = db::documents::find_in(&mut tx, caller.id(), id).await?.ok_or_else(unknown)?;

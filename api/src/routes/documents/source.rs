@@ -123,6 +123,12 @@ fn pieces(reader: BlobReader) -> impl Stream<Item = io::Result<Bytes>> {
 
 /// What a request is answered when the blob store fails.
 pub(super) fn failed(error: &BlobError) -> ApiError {
+    if let BlobError::Io(error) = error
+        && matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+    {
+        tracing::warn!(%error, "refused: the blob store has no room");
+        return ApiError::storage_full();
+    }
     tracing::error!(%error, "the blob store failed");
     let message = "A part of the service is away; try again shortly.";
     ApiError {

@@ -231,7 +231,7 @@ fn changed_example() -> Value {
     )),
 )]
 async fn remove(State(runtime): State<Runtime>, caller: Caller, PathId(id): PathId<PromptId>) -> Answer {
-    let mut tx = runtime.db.begin().await?;
+    let mut tx = runtime.db.begin_essential().await?;
     if !db::prompts::delete(&mut tx, caller.id(), id).await? {
         return Err(unknown());
     }

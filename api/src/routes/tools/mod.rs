@@ -325,7 +325,7 @@ pub(super) fn circle(path: &str) -> ApiError {
     )),
 )]
 async fn remove(State(runtime): State<Runtime>, caller: Caller, PathId(id): PathId<ToolId>) -> Answer {
-    let mut tx = runtime.db.begin().await?;
+    let mut tx = runtime.db.begin_essential().await?;
     if !db::tools::delete(&mut tx, caller.id(), id).await? {
         return Err(unknown());
     }

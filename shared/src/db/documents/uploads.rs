@@ -60,7 +60,7 @@ pub async fn complete(
         sqlx::query(
             "UPDATE documents SET type = $3, name = $4, description = $5, metadata = $6, splitter = $7,
                                   from_page = $8, to_page = $9, blob_key = $10, source_sha256 = $11,
-                                  source_bytes = $12, updated_at = $13, deleted_at = NULL,
+                                  source_bytes = $12, stored_bytes = $12, updated_at = $13, deleted_at = NULL,
                                   source_name = $14, source_mime = $15
              WHERE id = $1 AND user_id = $2 AND deleted_at > $13"
         )

@@ -16,7 +16,10 @@ use bytes::BytesMut;
 use futures::{StreamExt, stream};
 use lectern_shared::{
     blobs::{BlobError, Stored},
-    db::documents::{NewDocument as Row, uploads},
+    db::{
+        documents::{NewDocument as Row, uploads},
+        storage::{self, Left},
+    },
     format::SNIFFED,
     ids::{DocumentId, UserId},
     model::document::DocumentType,
@@ -32,7 +35,7 @@ use self::{
     form::{Form, Part, late},
     kind::Told,
 };
-use super::{body::PageSchema, queue_new, source, splitter::SplitterSchema, view, view::DocumentView};
+use super::{admit, body::PageSchema, queue_new, source, splitter::SplitterSchema, view, view::DocumentView};
 use crate::{
     auth::Caller,
     error::{ApiError, FieldError},
@@ -169,6 +172,8 @@ async fn upload(
         mime: told.media_type,
     };
     let mut tx = runtime.db.begin().await?;
+    // Others of the user's may have come meanwhile.
+    admit(&runtime, &mut tx, caller.id(), file.bytes).await?;
     if !uploads::complete(&mut tx, &document, &stored, runtime.jobs.now()).await? {
         return Err(late());
     }
@@ -228,7 +233,7 @@ async fn store(runtime: &Runtime, user: UserId, mut part: Part<'_>) -> Result<Up
         return Err(ApiError::invalid(vec![field]));
     }
     let told = Told::of(&head, &name, content_type.as_deref())?;
-    let reservation = Reservation::new(runtime, user).await?;
+    let (reservation, left) = Reservation::new(runtime, user).await?;
     let rest = stream::try_unfold(part, |mut part| async {
         match part.chunk().await {
             Ok(chunk) => Ok(chunk.map(|chunk| (chunk, part))),
@@ -237,7 +242,12 @@ async fn store(runtime: &Runtime, user: UserId, mut part: Part<'_>) -> Result<Up
     });
     let whole = stream::iter([Ok::<Bytes, io::Error>(head.freeze())]).chain(rest);
     let limit = runtime.settings.limits.source_bytes;
-    let stored = runtime.blobs.put(reservation.id, pin!(whole), limit).await.map_err(explain)?;
+    let allowed = left.map_or(limit, |left| left.bytes.min(limit));
+    let stored =
+        runtime.blobs.put(reservation.id, pin!(whole), allowed).await.map_err(|error| match left {
+            Some(left) if allowed < limit && matches!(error, BlobError::TooLarge { .. }) => left.over.into(),
+            Some(_) | None => explain(error),
+        })?;
     Ok(Uploaded { stored, reservation, told })
 }
 
@@ -275,13 +285,15 @@ struct Reservation {
 }
 
 impl Reservation {
-    async fn new(runtime: &Runtime, user: UserId) -> Result<Self, ApiError> {
+    /// Begins one, and tells how much the user may still store.
+    async fn new(runtime: &Runtime, user: UserId) -> Result<(Self, Option<Left>), ApiError> {
         let id = DocumentId::generate();
         let now = runtime.jobs.now();
         let mut tx = runtime.db.begin().await?;
+        let left = storage::left(&mut tx, user, runtime.settings.limits.storage_bytes).await??;
         uploads::reserve(&mut tx, user, id, now, now.plus(RESERVED)).await?;
         tx.commit().await?;
-        Ok(Self { runtime: runtime.clone(), id })
+        Ok((Self { runtime: runtime.clone(), id }, left))
     }
 }
 
@@ -289,7 +301,7 @@ impl Drop for Reservation {
     fn drop(&mut self) {
         let (runtime, id) = (self.runtime.clone(), self.id);
         let give_up = async move {
-            let mut tx = runtime.db.begin().await?;
+            let mut tx = runtime.db.begin_essential().await?;
             uploads::give_up(&mut tx, id, runtime.jobs.now()).await?;
             tx.commit().await
         };

@@ -1,0 +1,217 @@
+//! Room on the disk of a SQLite store. A database cannot delete anything without writing first, so a full disk would keep what
+//! fills it. Beside the file lies therefore another one, the reserve, which holds nothing but room: what must work on a full
+//! disk ([`Db::begin_essential`](super::Db::begin_essential)) finds it given back, and everything else waits until the reserve
+//! is whole again.
+//!
+//! Nothing here is asked while all is well: a store is in doubt only after a transaction broke off, or once its reserve is used.
+
+use std::{
+    fs::{self, File},
+    io::{self, Write},
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+use rand::Rng;
+use rustix::{fs::FallocateFlags, io::Errno};
+use sqlx::SqlitePool;
+use tokio::{sync::Mutex, time::Instant};
+
+use super::{DbError, Result};
+
+/// The name of the reserve.
+const RESERVE: &str = "reserve";
+/// What the reserve holds: enough to delete an account of some 20,000 documents in one transaction, which rewrites a page of
+/// 4 KiB for every few rows, and far more than the log has between two checkpoints (4 MiB). After a full disk it may be less:
+/// what is deleted leaves room in the database's file, which does not shrink, and to use that some room is needed beside it.
+const RESERVED: [u64; 3] = [32 << 20, 16 << 20, 8 << 20];
+/// A disk that has no room for so much is full: an ordinary transaction may write as much to the log.
+const NEEDED: u64 = 4 << 20;
+/// How long an answer to whether there is room again holds. Writes go on so soon after there is.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// What is written at once where the file system cannot set room aside.
+const PIECE: usize = 1 << 16;
+
+/// What is known of the room beside a database's file.
+#[derive(Debug)]
+pub struct Room {
+    folder: PathBuf,
+    /// Whether a reserve is kept: by the service, not by commands and tests.
+    kept: AtomicBool,
+    /// Whether there may be no room: the last transaction broke off, or the reserve is in use.
+    doubtful: AtomicBool,
+    /// When it was last found that there is none. Held while it is looked, so that one looks and the others wait.
+    none_at: Mutex<Option<Instant>>,
+}
+
+impl Room {
+    pub(super) fn beside(file: &Path) -> Self {
+        Self {
+            folder: file.parent().unwrap_or(Path::new(".")).to_owned(),
+            kept: AtomicBool::new(false),
+            doubtful: AtomicBool::new(false),
+            none_at: Mutex::new(None),
+        }
+    }
+
+    /// Gives the reserve back, if there is one, before the store is open.
+    pub(super) fn give_back(&self) -> bool {
+        fs::remove_file(self.folder.join(RESERVE)).is_ok()
+    }
+
+    /// Keeps a reserve from now on. On a disk that is full already there may be none until there is room.
+    pub(super) async fn keep_reserve(&self) {
+        self.kept.store(true, Ordering::Release);
+        self.doubt();
+        let folder = self.folder.clone();
+        // One that had to be smaller is made anew, as large as it should be.
+        let _ = blocking(move || {
+            let reserve = folder.join(RESERVE);
+            let is_whole = fs::metadata(&reserve)?.len() >= RESERVED[0];
+            if is_whole { Ok(()) } else { fs::remove_file(reserve) }
+        })
+        .await;
+        let _ = self.check().await;
+    }
+
+    /// Has it looked before the next ordinary transaction whether there is room.
+    pub(super) fn doubt(&self) {
+        self.doubtful.store(true, Ordering::Release);
+    }
+
+    /// Whether there may be no room.
+    pub(super) fn is_doubtful(&self) -> bool {
+        self.doubtful.load(Ordering::Acquire)
+    }
+
+    /// Lets an ordinary transaction pass when there is room for it.
+    pub(super) async fn check(&self) -> Result<()> {
+        if !self.is_doubtful() {
+            return Ok(());
+        }
+        let mut none_at = self.none_at.lock().await;
+        if !self.is_doubtful() {
+            return Ok(());
+        }
+        if none_at.is_none_or(|at| at.elapsed() > LOOK_EVERY) {
+            let (folder, kept) = (self.folder.clone(), self.kept.load(Ordering::Acquire));
+            match blocking(move || try_room(&folder, kept)).await {
+                Ok(()) => {
+                    if none_at.take().is_some() {
+                        tracing::info!("there is room on the disk again");
+                    }
+                    self.doubtful.store(false, Ordering::Release);
+                    return Ok(());
+                }
+                Err(error) => {
+                    if none_at.is_none() {
+                        tracing::error!(
+                            %error, folder = %self.folder.display(),
+                            "the disk is full: only what frees room is written until there is some"
+                        );
+                    }
+                    *none_at = Some(Instant::now());
+                }
+            }
+        }
+        Err(DbError::Full(format!("there is no room in {}", self.folder.display())))
+    }
+
+    /// Makes room for what must be written on a full disk too: gives the reserve back if there is no other.
+    pub(super) async fn make(&self) {
+        if !self.kept.load(Ordering::Acquire) {
+            return;
+        }
+        let _one_at_a_time = self.none_at.lock().await;
+        let (folder, doubtful) = (self.folder.clone(), self.is_doubtful());
+        let given = blocking(move || {
+            let reserve = folder.join(RESERVE);
+            if !doubtful && free(&folder)? >= NEEDED || try_file(&folder, NEEDED).is_ok() || !reserve.exists()
+            {
+                return Ok(false);
+            }
+            fs::remove_file(reserve).map(|()| true)
+        });
+        // What follows finds out for itself whether it can be written.
+        if let Ok(true) = given.await {
+            self.doubt();
+            tracing::warn!("the disk is full: the reserve is given back to what frees room");
+        }
+    }
+
+    /// Gives the log's room back to the disk when that is full: what was deleted there leaves room in the database's file, and
+    /// the log, written anew for it, may hold as much as the reserve did.
+    pub(super) async fn regain(&self, writer: &SqlitePool) -> Result<()> {
+        if !self.is_doubtful() {
+            return Ok(());
+        }
+        let folded: sqlx::Result<(i64, i64, i64)> =
+            sqlx::query_as("PRAGMA wal_checkpoint(TRUNCATE)").fetch_one(writer).await;
+        if let Err(error) = folded {
+            tracing::debug!(%error, "the log could not be folded into the database's file");
+        }
+        self.check().await
+    }
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
+    tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
+}
+
+fn free(folder: &Path) -> io::Result<u64> {
+    let there = rustix::fs::statvfs(folder)?;
+    Ok(there.f_bavail.saturating_mul(there.f_frsize))
+}
+
+/// Whether there is room beside a whole reserve, which is made when it is not there.
+fn try_room(folder: &Path, with_reserve: bool) -> io::Result<()> {
+    let reserve = folder.join(RESERVE);
+    if !with_reserve || reserve.exists() {
+        return try_file(folder, NEEDED);
+    }
+    let mut tried = Ok(());
+    for size in RESERVED {
+        tried = make_file(&reserve, size);
+        if tried.is_ok() {
+            tried = try_file(folder, NEEDED);
+            if tried.is_ok() {
+                break;
+            }
+            fs::remove_file(&reserve)?;
+        }
+    }
+    tried
+}
+
+/// Whether a file of so many bytes can be made. Only that tells: what a file system calls free leaves quotas out.
+fn try_file(folder: &Path, bytes: u64) -> io::Result<()> {
+    let trial = folder.join("reserve.trial");
+    make_file(&trial, bytes)?;
+    fs::remove_file(trial)
+}
+
+/// Makes a file that takes so much room, or none.
+fn make_file(path: &Path, bytes: u64) -> io::Result<()> {
+    let file = File::create(path)?;
+    let made = match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, bytes) {
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => write(file, bytes),
+        set_aside => set_aside.map_err(io::Error::from),
+    };
+    if made.is_err() {
+        fs::remove_file(path)?;
+    }
+    made
+}
+
+/// Writes what no file system can store in less room.
+fn write(mut file: File, bytes: u64) -> io::Result<()> {
+    let (mut piece, mut left) = (vec![0; PIECE], bytes);
+    while left > 0 {
+        rand::rng().fill_bytes(&mut piece);
+        let size = usize::try_from(left).unwrap_or(PIECE).min(PIECE);
+        file.write_all(piece.get(..size).unwrap_or_default())?;
+        left -= size as u64;
+    }
+    file.sync_all()
+}

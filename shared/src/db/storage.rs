@@ -1,0 +1,107 @@
+//! How much each user stores, and may store: uploaded files, inline content, and passages with their vectors. What was deleted
+//! counts until it is purged, so that nobody fills a disk by deleting.
+
+use uuid::Uuid;
+
+use crate::{
+    db::{Result, Tx, accounts, execute, on},
+    ids::{DocumentId, GenerationId, UserId},
+};
+
+/// What a user may store is used up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "You store {used} bytes and may store {allowed} (files, texts, and the passages made of them), so there is no room for this. \
+     Delete documents, or ask the operator for more"
+)]
+pub struct OverQuota {
+    /// Bytes that are stored.
+    pub used: u64,
+    /// Bytes that may be stored.
+    pub allowed: u64,
+}
+
+/// What is stored for a user, in bytes, apart from the generations of one document.
+async fn used(tx: &mut Tx, user: UserId, without: Option<DocumentId>) -> Result<u64> {
+    let bytes: i64 = on!(tx, |c| sqlx::query_scalar(
+        "SELECT CAST(COALESCE((SELECT SUM(stored_bytes) FROM documents WHERE user_id = $1), 0)
+                   + COALESCE((SELECT SUM(stored_bytes) FROM generations
+                               WHERE user_id = $1 AND document_id <> $2), 0) AS BIGINT)"
+    )
+    .bind(user)
+    .bind(without.map_or(Uuid::nil(), |document| *document.as_uuid()))
+    .fetch_one(c))?;
+    Ok(u64::try_from(bytes).unwrap_or(0))
+}
+
+/// What a user may still store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Left {
+    /// So many bytes, at least one.
+    pub bytes: u64,
+    /// What whoever stores more is told.
+    pub over: OverQuota,
+}
+
+/// What a user may still store; none when nothing is set. The user's changes wait for each other from here to the
+/// end of the transaction, so that two of them never use the same room.
+///
+/// # Errors
+/// [`OverQuota`] within, when there is none left.
+pub async fn left(
+    tx: &mut Tx,
+    user: UserId,
+    allowed: Option<u64>,
+) -> Result<std::result::Result<Option<Left>, OverQuota>> {
+    let Some(allowed) = allowed else { return Ok(Ok(None)) };
+    accounts::lock(tx, user).await?;
+    let used = used(tx, user, None).await?;
+    let over = OverQuota { used, allowed };
+    let bytes = allowed.saturating_sub(used);
+    Ok(if bytes == 0 { Err(over) } else { Ok(Some(Left { bytes, over })) })
+}
+
+/// Whether a user may store `more` bytes, which the transaction then does. The passages of a document take the place of those
+/// that it has: give it as `instead_of`.
+///
+/// # Errors
+/// [`OverQuota`] within, when they may not.
+pub async fn admit(
+    tx: &mut Tx,
+    user: UserId,
+    more: u64,
+    instead_of: Option<DocumentId>,
+    allowed: Option<u64>,
+) -> Result<std::result::Result<(), OverQuota>> {
+    let Some(allowed) = allowed.filter(|_| more > 0) else { return Ok(Ok(())) };
+    accounts::lock(tx, user).await?;
+    let used = used(tx, user, instead_of).await?;
+    let fits = used.checked_add(more).is_some_and(|total| total <= allowed);
+    Ok(if fits { Ok(()) } else { Err(OverQuota { used, allowed }) })
+}
+
+/// Notes how many bytes a generation that was just begun is going to have.
+pub async fn note(tx: &mut Tx, generation: GenerationId, bytes: u64) -> Result<()> {
+    execute!(
+        tx,
+        sqlx::query("UPDATE generations SET stored_bytes = $2 WHERE id = $1")
+            .bind(generation)
+            .bind(i64::try_from(bytes).unwrap_or(i64::MAX))
+    )?;
+    Ok(())
+}
+
+/// Notes that a generation which was just begun is going to have the passages of another.
+pub async fn note_as(tx: &mut Tx, generation: GenerationId, former: GenerationId) -> Result<()> {
+    execute!(
+        tx,
+        sqlx::query(
+            "UPDATE generations SET stored_bytes =
+                 COALESCE((SELECT f.stored_bytes FROM generations f WHERE f.id = $2), 0)
+             WHERE id = $1"
+        )
+        .bind(generation)
+        .bind(former)
+    )?;
+    Ok(())
+}

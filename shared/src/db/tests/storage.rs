@@ -1,0 +1,132 @@
+//! What users may store.
+
+use crate::{
+    db::{
+        Db, Result, chunks, documents,
+        documents::{
+            NewDocument,
+            uploads::{self, File},
+        },
+        generations, storage,
+        storage::OverQuota,
+        testing::{at, both, claimed, commit, document, plain, staged, user},
+    },
+    ids::UserId,
+    model::document::DocumentType,
+};
+
+/// What is stored for a user: told by a quota of one byte, which any storage is over.
+async fn used(db: &Db, user: UserId) -> u64 {
+    match commit!(db, |tx| storage::left(tx, user, Some(1))) {
+        Ok(left) => {
+            assert_eq!(left.map(|left| left.bytes), Some(1));
+            0
+        }
+        Err(over) => over.used,
+    }
+}
+
+#[tokio::test]
+async fn files_texts_and_passages_count_until_they_are_purged() {
+    for t in &both().await {
+        let (owner, other) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        assert_eq!(used(&t.db, owner).await, 0, "{}", t.name);
+        let claim = claimed(&t.db, owner, "text", at(0)).await;
+        assert_eq!(used(&t.db, owner).await, 7, "{}: content", t.name);
+        let text = NewDocument { id: claim.document_id, content: Some("más"), ..plain(owner, "text") };
+        commit!(t.db, |tx| documents::update(tx, &text, at(1)));
+        assert_eq!(used(&t.db, owner).await, 4, "{}: bytes, not characters", t.name);
+
+        let file = NewDocument { content: None, r#type: DocumentType::Pdf, ..plain(owner, "file") };
+        commit!(t.db, |tx| uploads::reserve(tx, owner, file.id, at(1), at(50)));
+        let stored = File { key: "key", bytes: 100, sha256: &[7; 32], name: None, mime: "application/pdf" };
+        assert!(commit!(t.db, |tx| uploads::complete(tx, &file, &stored, at(2))), "{}", t.name);
+        assert_eq!(used(&t.db, owner).await, 104, "{}", t.name);
+
+        let generation = staged(&t.db, &claim, &["one"], at(2)).await;
+        commit!(t.db, |tx| storage::note(tx, generation, 1_000));
+        assert_eq!(used(&t.db, owner).await, 1_104, "{}", t.name);
+        let again = staged(&t.db, &claim, &["one"], at(2)).await;
+        commit!(t.db, |tx| storage::note_as(tx, again, generation));
+        assert_eq!(used(&t.db, owner).await, 2_104, "{}", t.name);
+        assert_eq!(used(&t.db, other).await, 0, "{}: each user has a quota alone", t.name);
+
+        commit!(t.db, |tx| documents::delete(tx, owner, claim.document_id, at(3), at(3)));
+        commit!(t.db, |tx| documents::delete(tx, owner, file.id, at(3), at(3)));
+        assert_eq!(used(&t.db, owner).await, 2_104, "{}: it takes room as before", t.name);
+        for generation in [generation, again] {
+            commit!(t.db, |tx| chunks::purge_some(tx, generation));
+            commit!(t.db, |tx| generations::delete(tx, generation));
+        }
+        for id in [claim.document_id, file.id] {
+            commit!(t.db, |tx| documents::drop_tombstone(tx, id));
+        }
+        assert_eq!(used(&t.db, owner).await, 0, "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn a_quota_is_used_to_the_last_byte_and_no_further() {
+    for t in &both().await {
+        let owner = user(&t.db, at(0)).await;
+        document(&t.db, owner, "text", at(0)).await;
+        for (more, fits) in [(3, true), (4, false), (u64::MAX, false), (0, true)] {
+            let admitted = commit!(t.db, |tx| storage::admit(tx, owner, more, None, Some(10)));
+            let expected = if fits { Ok(()) } else { Err(OverQuota { used: 7, allowed: 10 }) };
+            assert_eq!(admitted, expected, "{}: {more}", t.name);
+        }
+        let left = commit!(t.db, |tx| storage::left(tx, owner, Some(10)));
+        assert_eq!(left.unwrap().map(|left| left.bytes), Some(3), "{}", t.name);
+        assert!(commit!(t.db, |tx| storage::left(tx, owner, Some(7))).is_err(), "{}", t.name);
+        assert_eq!(commit!(t.db, |tx| storage::admit(tx, owner, u64::MAX, None, None)), Ok(()), "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn the_passages_of_a_document_take_the_place_of_those_that_it_has() {
+    for t in &both().await {
+        let owner = user(&t.db, at(0)).await;
+        let claim = claimed(&t.db, owner, "text", at(0)).await;
+        let generation = staged(&t.db, &claim, &["one"], at(1)).await;
+        commit!(t.db, |tx| storage::note(tx, generation, 90));
+        let document = Some(claim.document_id);
+        assert_eq!(
+            commit!(t.db, |tx| storage::admit(tx, owner, 93, document, Some(100))),
+            Ok(()),
+            "{}",
+            t.name
+        );
+        assert!(
+            commit!(t.db, |tx| storage::admit(tx, owner, 94, document, Some(100))).is_err(),
+            "{}",
+            t.name
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn of_many_that_come_at_once_only_those_are_stored_that_fit() {
+    for t in &both().await {
+        let owner = user(&t.db, at(0)).await;
+        let tasks: Vec<_> = (0..12)
+            .map(|_| {
+                let db = t.db.clone();
+                tokio::spawn(async move {
+                    let mut tx = db.begin().await?;
+                    let admitted = storage::admit(&mut tx, owner, 7, None, Some(30)).await?;
+                    if admitted.is_ok() {
+                        documents::insert(&mut tx, &plain(owner, "text"), at(0)).await?;
+                    }
+                    tx.commit().await?;
+                    Result::Ok(admitted.is_ok())
+                })
+            })
+            .collect();
+        let mut stored = 0;
+        for task in tasks {
+            stored += u64::from(task.await.unwrap().unwrap());
+        }
+        assert_eq!(stored, 4, "{}", t.name);
+        assert_eq!(used(&t.db, owner).await, 28, "{}", t.name);
+    }
+}
