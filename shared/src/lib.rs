@@ -4,6 +4,7 @@
 pub mod audit;
 pub mod backup;
 pub mod blobs;
+pub mod cache_budget;
 pub mod clock;
 pub mod compute;
 pub mod config;

@@ -16,6 +16,7 @@ use uuid::Uuid;
 
 use crate::{
     blobs::{BlobError, BlobLocation, Blobs},
+    cache_budget::CacheBudget,
     clock::Clock,
     compute::Compute,
     config::Settings,
@@ -261,8 +262,9 @@ impl Runtime {
         let clock = Clock::system();
         let metrics = Arc::new(Metrics::new(clock.now()));
         let metered = Arc::clone(&metrics);
+        let budget = CacheBudget::new(settings.index_cache);
         let index: Arc<dyn SearchIndex> = match &settings.qdrant {
-            None => Arc::new(MeteredIndex::new(LocalIndex::new(db.clone(), settings.index_cache), metered)),
+            None => Arc::new(MeteredIndex::new(LocalIndex::within(db.clone(), budget.clone()), metered)),
             Some(config) => {
                 let open = || QdrantIndex::open(config, &instance, index_known);
                 let away = |error: &IndexError| matches!(error, IndexError::Engine(_));
@@ -279,7 +281,13 @@ impl Runtime {
         let models = Models::new(&settings.embedding);
         Ok(Self {
             clock,
-            search: Search::new(db.clone(), Arc::clone(&index), models.clone(), Arc::clone(&metrics)),
+            search: Search::new(
+                db.clone(),
+                Arc::clone(&index),
+                models.clone(),
+                Arc::clone(&metrics),
+                &budget,
+            ),
             models,
             metrics,
             egress: Egress::new(EgressPolicy {

@@ -6,6 +6,8 @@ mod alike;
 mod excerpt;
 mod filter;
 mod fuse;
+mod metadata;
+mod remembered;
 
 use std::{collections::HashMap, num::NonZeroUsize, sync::Arc, time::Duration};
 
@@ -18,14 +20,16 @@ use self::{
     active::{ActiveSet, ActiveSets, Selection, Summary},
     alike::Sketch,
     fuse::{List, fuse},
+    metadata::Metadatas,
 };
 pub use self::{
     excerpt::{Excerpt, Part},
     filter::{Condition, Filter},
 };
 use crate::{
+    cache_budget::CacheBudget,
     compute::{Compute, Stopped},
-    db::{self, Db, DbError},
+    db::{self, Db, DbError, chunks::Fetched},
     embed::{EmbedError, Embedder, Models},
     ids::{ChunkId, DocumentId, GenerationId, UserId},
     index::{Candidate, IndexError, IndexQuery, SearchIndex, SpaceVector, lexical::Language},
@@ -134,6 +138,7 @@ pub struct Search {
     index: Arc<dyn SearchIndex>,
     models: Models,
     active: ActiveSets,
+    metadata: Metadatas,
     questions: Arc<Mutex<Questions>>,
     metrics: Arc<Metrics>,
     compute: Compute,
@@ -171,10 +176,17 @@ impl Found {
 }
 
 impl Search {
-    /// Search over `index`, by meaning with `models`.
-    pub fn new(db: Db, index: Arc<dyn SearchIndex>, models: Models, metrics: Arc<Metrics>) -> Self {
+    /// Search over `index`, by meaning with `models`; what it remembers counts against `budget`.
+    pub fn new(
+        db: Db,
+        index: Arc<dyn SearchIndex>,
+        models: Models,
+        metrics: Arc<Metrics>,
+        budget: &CacheBudget,
+    ) -> Self {
         Self {
-            active: ActiveSets::new(db.clone()),
+            active: ActiveSets::new(db.clone(), budget),
+            metadata: Metadatas::new(db.clone(), budget),
             db,
             index,
             models,
@@ -193,7 +205,7 @@ impl Search {
     pub async fn search(&self, request: &SearchRequest) -> Result<Vec<Passage>, SearchError> {
         let active = self.active.of(request.user).await?;
         let documents = request.documents.as_deref();
-        let selection = active.select(&self.db, request.user, documents, &request.filter).await?;
+        let selection = active.select(&self.metadata, request.user, documents, &request.filter).await?;
         if request.mode == Mode::Dense && self.models.current().is_none() {
             return Err(SearchError::NoModel);
         }
@@ -243,7 +255,7 @@ impl Search {
             })
             .collect();
         let keys: Vec<Key> = beside.iter().map(|(_, key)| *key).collect();
-        let mut chunks: HashMap<Key, Chunk> =
+        let mut chunks: HashMap<Key, Fetched> =
             if left > 0 { self.chunks(user, &keys).await? } else { HashMap::new() };
         for (passage, _) in &taken {
             chunks.remove(&(passage.generation, u32::try_from(passage.chunk.ordinal).unwrap_or(u32::MAX)));
@@ -253,10 +265,10 @@ impl Search {
             let fits = |chunk: &Chunk| {
                 chunk.tokens <= left && chunk.place.0.heading == passage.chunk.place.0.heading
             };
-            if !chunks.get(&key).is_some_and(fits) {
+            if !chunks.get(&key).is_some_and(|found| fits(&found.chunk)) {
                 continue;
             }
-            let Some(chunk) = chunks.remove(&key) else { continue };
+            let Some(Fetched { chunk, .. }) = chunks.remove(&key) else { continue };
             left -= chunk.tokens;
             let neighbour = Passage {
                 chunk,
@@ -398,18 +410,16 @@ impl Search {
             let keys: Vec<_> = some.iter().map(|(key, _)| *key).collect();
             let mut chunks = self.chunks(request.user, &keys).await?;
             for (key, score) in some {
-                let (Some(document), Some(chunk)) = (active.document(key.0), chunks.remove(key)) else {
-                    continue;
-                };
+                let Some(Fetched { name, r#type, url, chunk, .. }) = chunks.remove(key) else { continue };
                 let sketch = Sketch::of(&chunk.text);
                 if let Some((same, _)) = passages.iter_mut().find(|(_, known)| known.is_like(&sketch)) {
                     same.also_in.push((chunk.document_id, chunk.chunk_id));
                     continue;
                 }
                 let passage = Passage {
-                    document_name: document.name.clone(),
-                    document_type: document.r#type,
-                    document_url: document.url.clone(),
+                    document_name: name,
+                    document_type: r#type,
+                    document_url: url,
                     chunk,
                     generation: key.0,
                     score: *score,
@@ -427,11 +437,11 @@ impl Search {
     }
 
     /// The stored passages of a user at these places.
-    async fn chunks(&self, user: UserId, keys: &[Key]) -> Result<HashMap<Key, Chunk>, DbError> {
+    async fn chunks(&self, user: UserId, keys: &[Key]) -> Result<HashMap<Key, Fetched>, DbError> {
         let place = |ordinal| u32::try_from(ordinal).unwrap_or(u32::MAX);
-        let chunks = db::chunks::fetch(&self.db, user, keys).await?;
-        let at_place = |(generation, chunk): (_, Chunk)| ((generation, place(chunk.ordinal)), chunk);
-        Ok(chunks.into_iter().map(at_place).collect())
+        let found = db::chunks::fetch(&self.db, user, keys).await?;
+        let at_place = |found: Fetched| ((found.generation_id, place(found.chunk.ordinal)), found);
+        Ok(found.into_iter().map(at_place).collect())
     }
 }
 

@@ -3,9 +3,11 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use serde_json::{Value, json};
 
 use super::{Condition, Filter, Mode, Passage, Search, SearchError, SearchRequest};
 use crate::{
+    cache_budget::CacheBudget,
     db::{
         Db, documents, execute,
         generations::RetiredGeneration,
@@ -29,7 +31,12 @@ fn search(db: &Db) -> Search {
 }
 
 fn search_with(db: &Db, models: Models) -> Search {
-    Search::new(db.clone(), Arc::new(LocalIndex::new(db.clone(), 64 << 20)), models, Arc::default())
+    search_within(db, models, &CacheBudget::new(64 << 20))
+}
+
+fn search_within(db: &Db, models: Models, budget: &CacheBudget) -> Search {
+    let index = Arc::new(LocalIndex::within(db.clone(), budget.clone()));
+    Search::new(db.clone(), index, models, Arc::default(), budget)
 }
 
 /// Writes a claim's generation to the store and to the index, as an ingestion does.
@@ -335,7 +342,8 @@ async fn a_document_that_is_deleted_during_a_search_makes_room_for_the_next_best
             user,
             document: best,
         };
-        let search = Search::new(t.db.clone(), Arc::new(index), Models::none(), Arc::default());
+        let budget = CacheBudget::new(64 << 20);
+        let search = Search::new(t.db.clone(), Arc::new(index), Models::none(), Arc::default(), &budget);
         let found = answer(&search, &SearchRequest { limit: 1, ..request(user, "apple") }).await;
         let names: Vec<_> = found.iter().map(|passage| &*passage.document_name).collect();
         assert_eq!(names, ["next"], "{}", t.name);
@@ -474,6 +482,115 @@ async fn of_passages_that_say_the_same_the_best_is_shown_and_names_the_others() 
     }
 }
 
+/// Gives a document metadata; with `unseen` behind the back of whoever remembers what it was.
+async fn describe(db: &Db, user: UserId, document: DocumentId, metadata: &Value, unseen: bool) {
+    let metadata = metadata.to_string();
+    commit!(db, |tx| async {
+        if !unseen {
+            documents::bump_search_epoch(tx, user).await?;
+        }
+        execute!(
+            tx,
+            sqlx::query("UPDATE documents SET metadata = $2 WHERE id = $1").bind(document).bind(&*metadata)
+        )
+    });
+}
+
+/// What is found of the user's documents about apples whose metadata says this of `team`, in alphabetical order.
+async fn of_team(
+    search: &Search,
+    user: UserId,
+    documents: Option<&[DocumentId]>,
+    team: &Value,
+) -> Vec<String> {
+    let condition = Condition { key: "team".to_owned(), any_of: vec![team.clone()] };
+    let filter = Filter { conditions: vec![condition] };
+    let documents = documents.map(<[_]>::to_vec);
+    let request = SearchRequest { filter, documents, ..request(user, "apple") };
+    let mut texts: Vec<_> =
+        answer(search, &request).await.into_iter().map(|passage| passage.chunk.text).collect();
+    texts.sort();
+    texts
+}
+
+/// Documents about apples of three teams and of none, with so many bytes of metadata each.
+async fn teams(db: &Db, user: UserId, bytes: usize) -> Vec<DocumentId> {
+    let mut all = Vec::new();
+    for (name, team) in [("a", json!("legal")), ("b", json!(["sales", "legal"])), ("c", json!("sales"))] {
+        let document = ingested(db, user, name, &[&format!("apple {name}")]).await;
+        let metadata = json!({"before": "x".repeat(bytes / 2), "team": team, "after": "x".repeat(bytes / 2)});
+        describe(db, user, document, &metadata, false).await;
+        all.push(document);
+    }
+    all.push(ingested(db, user, "d", &["apple d"]).await);
+    all
+}
+
+#[tokio::test]
+async fn metadata_that_is_too_large_to_be_remembered_is_filtered_all_the_same() {
+    for t in &both().await {
+        // Of one user 2 KiB are remembered.
+        let budget = CacheBudget::new(64 << 10);
+        let search = search_within(&t.db, Models::none(), &budget);
+        let user = user(&t.db, at(0)).await;
+        let all = teams(&t.db, user, 1 << 10).await;
+        assert_eq!(texts(&search, user, "apple").await.len(), 4, "{}", t.name);
+        let before = budget.taken();
+        for _ in 0..2 {
+            let of = async |team: &Value| of_team(&search, user, None, team).await;
+            assert_eq!(of(&json!("legal")).await, ["apple a", "apple b"], "{}", t.name);
+            assert_eq!(of(&json!("sales")).await, ["apple b", "apple c"], "{}", t.name);
+            assert_eq!(of(&Value::Null).await, ["apple d"], "{}", t.name);
+            let named = Some(&[all[3], all[1], all[2]][..]);
+            assert_eq!(of_team(&search, user, named, &json!("legal")).await, ["apple b"], "{}", t.name);
+            assert_eq!(of_team(&search, user, named, &Value::Null).await, ["apple d"], "{}", t.name);
+        }
+        assert!(budget.taken() - before < 100, "{}: only that it is too much is remembered", t.name);
+        // Nor is what is not remembered known to be old.
+        describe(&t.db, user, all[0], &json!({"team": "sales"}), true).await;
+        let now = of_team(&search, user, None, &json!("sales")).await;
+        assert_eq!(now, ["apple a", "apple b", "apple c"], "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn one_users_large_metadata_does_not_drive_out_what_is_remembered_of_others() {
+    for t in &both().await {
+        let budget = CacheBudget::new(64 << 10);
+        let search = search_within(&t.db, Models::none(), &budget);
+        let (ordinary, large) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        let documents = teams(&t.db, ordinary, 100).await;
+        teams(&t.db, large, 8 << 10).await;
+        let before = budget.taken();
+        assert_eq!(of_team(&search, ordinary, None, &json!("legal")).await.len(), 2, "{}", t.name);
+        assert!(budget.taken() > before + 300, "{}: the metadata counts, and the list of documents", t.name);
+        for _ in 0..3 {
+            assert_eq!(of_team(&search, large, None, &json!("legal")).await.len(), 2, "{}", t.name);
+        }
+        // What is changed without a sign is not seen: it is still remembered.
+        describe(&t.db, ordinary, documents[0], &json!({}), true).await;
+        assert_eq!(of_team(&search, ordinary, None, &json!("legal")).await.len(), 2, "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn what_is_remembered_of_all_users_together_is_bounded_and_leaves_the_index_the_less_room() {
+    for t in &both().await {
+        let budget = CacheBudget::new(32 << 10);
+        let index = Arc::new(LocalIndex::within(t.db.clone(), budget.clone()));
+        let models = Models::none();
+        let search = Search::new(t.db.clone(), Arc::clone(&index) as _, models, Arc::default(), &budget);
+        for _ in 0..12 {
+            let user = user(&t.db, at(0)).await;
+            teams(&t.db, user, 200).await;
+            assert_eq!(of_team(&search, user, None, &json!("legal")).await.len(), 2, "{}", t.name);
+            assert!(budget.taken() <= budget.for_lists(), "{}: {}", t.name, budget.taken());
+            assert!(index.cached_bytes() + budget.taken() <= 32 << 10, "{}", t.name);
+        }
+        assert!(budget.taken() > 0, "{}", t.name);
+    }
+}
+
 #[tokio::test]
 async fn a_filter_is_about_the_metadata_of_this_moment() {
     for t in &both().await {
@@ -486,18 +603,7 @@ async fn a_filter_is_about_the_metadata_of_this_moment() {
             },
             ..request(user, "apple")
         };
-        let tag = async |team: &str| {
-            let metadata = serde_json::json!({"team": team}).to_string();
-            commit!(t.db, |tx| async {
-                documents::bump_search_epoch(tx, user).await?;
-                crate::db::execute!(
-                    tx,
-                    sqlx::query("UPDATE documents SET metadata = $2 WHERE id = $1")
-                        .bind(document)
-                        .bind(metadata.as_str())
-                )
-            });
-        };
+        let tag = async |team: &str| describe(&t.db, user, document, &json!({"team": team}), false).await;
         assert!(answer(&search, &filter("legal")).await.is_empty(), "{}", t.name);
         tag("legal").await;
         assert_eq!(answer(&search, &filter("legal")).await[0].chunk.text, "apple one", "{}", t.name);

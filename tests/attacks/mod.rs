@@ -4,5 +4,6 @@
 mod commits;
 mod disk;
 mod guess;
+mod memory;
 mod scrubbing;
 mod server;

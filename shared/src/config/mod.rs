@@ -102,7 +102,7 @@ pub const SETTINGS: &[Setting] = settings! {
     "LECTERN_TRUSTED_PROXIES", "none", "networks (CIDR, separated by commas) of proxies whose `X-Forwarded-For` names the client that is limited";
     "LECTERN_CORS_ORIGINS", "none", "origins (separated by commas, such as `https://app.example.com`) whose pages browsers let call the API, or `*` for all";
     "LECTERN_TRACE_TTL", "30d", "how long traces are kept";
-    "LECTERN_INDEX_CACHE", "512MiB", "memory of the embedded index";
+    "LECTERN_INDEX_CACHE", "512MiB", "memory of the embedded index; a quarter of it at most, with Qdrant too, for the lists of searchable documents and their metadata";
     "LECTERN_INDEX_GRACE", "30s", "superseded and abandoned generations go after it";
     "LECTERN_EMBEDDER", "auto", "where vectors come from: `local` (a model in the process), `openai-compatible` (a server), `none` (search by words only), or `auto`: `local`, and by words only until the model is there";
     "LECTERN_EMBEDDING_MODEL", "sentence-transformers/all-MiniLM-L6-v2", "the model: `owner/name` or `owner/name@revision` on the hub, or what the server calls it";
@@ -259,7 +259,7 @@ pub struct Settings {
     pub cors_origins: CorsOrigins,
     /// How long traces are kept.
     pub trace_ttl: Duration,
-    /// Memory of the embedded index, in bytes.
+    /// Memory of the embedded index and of the lists of what can be searched, in bytes.
     pub index_cache: u64,
     /// How long a superseded generation stays.
     pub index_grace: Duration,

@@ -5,7 +5,10 @@ use sqlx::QueryBuilder;
 use crate::{
     db::{Db, DbError, Json, Result, Tx, execute, generations::RetiredGeneration, on},
     ids::{ChunkId, DocumentId, GenerationId, UserId},
-    model::{document::Chunk, place::Place},
+    model::{
+        document::{Chunk, DocumentType},
+        place::Place,
+    },
 };
 
 /// The most rows that one transaction adds or removes, so that other writers get their turn.
@@ -67,27 +70,32 @@ pub async fn count(db: &Db, generation: GenerationId) -> Result<i64> {
         .fetch_one(c))?)
 }
 
-#[derive(sqlx::FromRow)]
-struct Row {
-    generation_id: GenerationId,
+/// A passage, and what is shown of the document that it is of.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct Fetched {
+    /// The generation that it is of.
+    pub generation_id: GenerationId,
+    /// Its document's name.
+    pub name: String,
+    /// The kind of its document's source.
+    pub r#type: DocumentType,
+    /// Where its document's source is; empty for inline content and uploads.
+    pub url: String,
+    /// The passage.
     #[sqlx(flatten)]
-    chunk: Chunk,
+    pub chunk: Chunk,
 }
 
 /// The passages at these places of these generations, in no order. Those of deleted documents, and of documents that are
 /// not `user`'s, are left out.
-pub async fn fetch(
-    db: &Db,
-    user: UserId,
-    keys: &[(GenerationId, u32)],
-) -> Result<Vec<(GenerationId, Chunk)>> {
+pub async fn fetch(db: &Db, user: UserId, keys: &[(GenerationId, u32)]) -> Result<Vec<Fetched>> {
     if keys.is_empty() {
         return Ok(Vec::new());
     }
-    let rows: Vec<Row> = on!(db, |c| async {
+    Ok(on!(db, |c| async {
         let mut query = QueryBuilder::new(
             "SELECT chunks.generation_id, chunks.ordinal, chunks.chunk_id, chunks.document_id, chunks.tokens, chunks.place,
-                    chunks.text
+                    chunks.text, documents.name, documents.type, documents.url
              FROM chunks JOIN documents ON documents.id = chunks.document_id AND documents.deleted_at IS NULL
              WHERE chunks.user_id = ",
         );
@@ -99,8 +107,7 @@ pub async fn fetch(
         }
         query.push(")");
         query.build_query_as().fetch_all(c).await
-    })?;
-    Ok(rows.into_iter().map(|row| (row.generation_id, row.chunk)).collect())
+    })?)
 }
 
 /// At most `limit` passages of a user's document from `from` on, in the order of the source; those of its active

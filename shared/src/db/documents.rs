@@ -1,6 +1,7 @@
 //! Documents. A document that was deleted is a tombstone until its generations are purged; nothing here but
 //! [`tombstones`], [`drop_tombstone`] and [`uploads`] sees it.
 
+pub mod metadata;
 pub mod uploads;
 
 use std::collections::BTreeSet;
@@ -381,8 +382,7 @@ pub async fn active_among(db: &Db, user: UserId, named: &[DocumentId]) -> Result
 async fn active_where(db: &Db, user: UserId, named: Option<&[DocumentId]>) -> Result<Vec<ActiveDocument>> {
     Ok(on!(db, |c| async {
         let mut query = QueryBuilder::new(
-            "SELECT d.id, d.name, d.type, d.url, d.active_generation, d.updated_at,
-                    COALESCE(d.languages, '[]') AS languages, g.embedding_space
+            "SELECT d.id, d.active_generation, d.updated_at, COALESCE(d.languages, '[]') AS languages, g.embedding_space
              FROM documents d JOIN generations g ON g.id = d.active_generation
              WHERE d.deleted_at IS NULL AND d.active_generation IS NOT NULL AND d.user_id = ",
         );
@@ -454,16 +454,4 @@ pub async fn active_versions(db: &Db, user: UserId) -> Result<Vec<ActiveVersion>
             (0..row.len()).step_by(80).map(version).collect()
         }
     }
-}
-
-/// The metadata of those of a user's searchable documents that have some.
-pub async fn active_metadata(db: &Db, user: UserId) -> Result<Vec<(DocumentId, Json<Map<String, Value>>)>> {
-    Ok(on!(db, |c| {
-        sqlx::query_as(
-        "SELECT id, metadata FROM documents
-         WHERE user_id = $1 AND deleted_at IS NULL AND active_generation IS NOT NULL AND metadata IS NOT NULL"
-    )
-    .bind(user)
-    .fetch_all(c)
-    })?)
 }

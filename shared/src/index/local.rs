@@ -28,6 +28,7 @@ use super::{
     SearchIndex, Target, score::Hit,
 };
 use crate::{
+    cache_budget::CacheBudget,
     compute::Compute,
     db::{Db, checkup, generations::RetiredGeneration, index_segments},
     ids::{GenerationId, UserId},
@@ -59,10 +60,15 @@ enum Look {
 impl LocalIndex {
     /// An index over `db` that caches at most `cache_bytes`.
     pub fn new(db: Db, cache_bytes: u64) -> Self {
+        Self::within(db, CacheBudget::new(cache_bytes))
+    }
+
+    /// An index over `db` that caches as much as others leave of a budget.
+    pub fn within(db: Db, budget: CacheBudget) -> Self {
         Self {
             inner: Arc::new(Inner {
                 db,
-                cache: Cache::new(cache_bytes),
+                cache: Cache::new(budget),
                 compute: Compute::per_core(),
                 threads: std::thread::available_parallelism().map_or(2, std::num::NonZero::get),
                 read: tokio::sync::Mutex::new(()),
@@ -143,6 +149,10 @@ impl SearchIndex for LocalIndex {
         let IndexQuery { user, generations, text, vectors, depth, .. } = query;
         let generations: Arc<[GenerationId]> = generations.into();
         let hits = self.hits(user, Arc::clone(&generations), Question { text, vectors, depth }).await?;
+        if self.inner.cache.is_over() {
+            let inner = Arc::clone(&self.inner);
+            self.inner.compute.run(move || inner.cache.make_room()).await?;
+        }
         let named = |hits: Vec<Hit>| -> Vec<Candidate> {
             let named = |hit: Hit| {
                 let generation = *generations.get(usize::try_from(hit.place).ok()?)?;

@@ -286,23 +286,17 @@ pub struct Chunk {
     pub text: String,
 }
 
-/// A document that can be searched now.
+/// A document that can be searched now. A process remembers all of a user's, so nothing of it is as long as the user likes.
 #[derive(Clone, Debug, FromRow)]
 pub struct ActiveDocument {
     /// The document.
     pub id: DocumentId,
-    /// Its name.
-    pub name: String,
-    /// The kind of source.
-    pub r#type: DocumentType,
-    /// Where the source is; empty for inline content and uploads.
-    pub url: String,
     /// The generation that answers for it.
     pub active_generation: GenerationId,
     /// When its owner last changed it.
     pub updated_at: Timestamp,
     /// How many of its passages are in each language, by the language's number.
-    pub languages: Json<Vec<(u8, u64)>>,
+    pub languages: Json<Box<[(u8, u64)]>>,
     /// What the vectors of its passages mean; none when it has no vectors.
     pub embedding_space: Option<Uuid>,
 }

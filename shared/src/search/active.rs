@@ -3,40 +3,40 @@
 use std::{
     cmp::Reverse,
     collections::{HashMap, HashSet},
-    num::NonZeroUsize,
     sync::Arc,
 };
 
-use lru::LruCache;
 use parking_lot::Mutex;
-use serde_json::{Map, Value};
-use tokio::sync::OnceCell;
 use uuid::Uuid;
 
-use super::Filter;
+use super::{Filter, SearchError, metadata::Metadatas, remembered::Remembered};
 use crate::{
+    cache_budget::CacheBudget,
     db::{self, Db, DbError, documents::ActiveVersion},
     ids::{DocumentId, GenerationId, UserId},
     index::lexical::Language,
     model::document::ActiveDocument,
 };
 
-/// Users whose searchable documents are remembered.
-const CACHED_USERS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(1_023);
+/// Searchable documents take one of so many parts of what all lists may take.
+const PART: u64 = 2;
+/// Those of one user take one of so many parts of that: with the default, about 150,000 documents. The passages of so many do not fit
+/// into the index's cache either.
+const SHARE: u64 = 2;
+/// What the allocator keeps of each piece of memory, and the two counters of an [`Arc`], in bytes.
+const OVERHEAD: usize = 16;
 
 /// The most changed documents that are named in a statement; when more have changed, all are read.
 const READ_SINGLY: usize = 200;
 
-type Metadata = HashMap<DocumentId, Map<String, Value>>;
-
 /// One user's searchable documents at one epoch.
 pub(super) struct ActiveSet {
+    epoch: i64,
+    /// By their ids.
     documents: Vec<Arc<ActiveDocument>>,
     /// The place of each generation's document.
     places: HashMap<GenerationId, usize>,
     whole: Summary,
-    /// Read when a search first asks for it: most never do.
-    metadata: OnceCell<Metadata>,
 }
 
 /// What is known of the passages of some documents together.
@@ -82,10 +82,37 @@ pub(super) struct Selection {
 }
 
 impl ActiveSet {
-    fn new(documents: Vec<Arc<ActiveDocument>>) -> Self {
+    fn new(epoch: i64, documents: Vec<Arc<ActiveDocument>>) -> Self {
         let places = documents.iter().enumerate().map(|(at, d)| (d.active_generation, at)).collect();
         let whole = Summary::of(documents.iter().map(Arc::as_ref));
-        Self { documents, places, whole, metadata: OnceCell::new() }
+        Self { epoch, documents, places, whole }
+    }
+
+    /// The epoch at which it was read.
+    pub(super) const fn epoch(&self) -> i64 {
+        self.epoch
+    }
+
+    /// How many documents there are.
+    pub(super) const fn len(&self) -> usize {
+        self.documents.len()
+    }
+
+    /// The document at a place; they are in the order of their ids.
+    pub(super) fn id(&self, place: usize) -> Option<DocumentId> {
+        self.documents.get(place).map(|document| document.id)
+    }
+
+    /// The bytes that it takes.
+    fn bytes(&self) -> u64 {
+        let document = |document: &Arc<ActiveDocument>| {
+            let languages = size_of_val::<[_]>(&document.languages.0);
+            size_of::<ActiveDocument>() + 2 * OVERHEAD + languages + OVERHEAD
+        };
+        let documents = self.documents.iter().map(document).sum::<usize>();
+        // Of the map's places seven in eight can be taken, and each has a byte of its own.
+        let places = self.places.capacity() * 8 / 7 * (size_of::<(GenerationId, usize)>() + 1);
+        (documents + self.documents.capacity() * size_of::<Arc<ActiveDocument>>() + places) as u64
     }
 
     /// The document that a generation answers for.
@@ -105,69 +132,63 @@ impl ActiveSet {
 
     /// Those of the documents that are named, all when none are, and that meet the filter.
     pub(super) async fn select(
-        &self,
-        db: &Db,
+        self: &Arc<Self>,
+        metadata: &Metadatas,
         user: UserId,
         named: Option<&[DocumentId]>,
         filter: &Filter,
-    ) -> Result<Selection, DbError> {
+    ) -> Result<Selection, SearchError> {
         if named.is_none() && filter.is_empty() {
             let generations = self.documents.iter().map(|d| d.active_generation).collect();
             return Ok(Selection { generations, others: Vec::new(), summary: self.whole.clone() });
         }
         let named: Option<HashSet<DocumentId>> = named.map(|ids| ids.iter().copied().collect());
-        let metadata = if filter.is_empty() { None } else { Some(self.metadata(db, user).await?) };
-        let is_meant = |document: &ActiveDocument| {
-            named.as_ref().is_none_or(|named| named.contains(&document.id))
-                && metadata.is_none_or(|metadata| filter.meets(metadata.get(&document.id)))
+        let is_named =
+            |document: &ActiveDocument| named.as_ref().is_none_or(|named| named.contains(&document.id));
+        let meant: Vec<bool> = if filter.is_empty() {
+            self.documents.iter().map(|document| is_named(document)).collect()
+        } else {
+            let places = self.documents.iter().enumerate().filter(|(_, document)| is_named(document));
+            let places = places.map(|(place, _)| place).collect();
+            metadata.met(user, self, places, filter).await?
         };
         // In the order of the documents, so that ties break alike every time.
-        let (meant, others): (Vec<&ActiveDocument>, Vec<&ActiveDocument>) =
-            self.documents.iter().map(Arc::as_ref).partition(|d| is_meant(d));
+        let of = |wanted: bool| {
+            let each = self.documents.iter().zip(&meant).filter(move |(_, meant)| **meant == wanted);
+            each.map(|(document, _)| document.as_ref())
+        };
         Ok(Selection {
-            generations: meant.iter().map(|d| d.active_generation).collect(),
-            others: others.iter().map(|d| d.active_generation).collect(),
-            summary: Summary::of(meant.into_iter()),
+            generations: of(true).map(|d| d.active_generation).collect(),
+            others: of(false).map(|d| d.active_generation).collect(),
+            summary: Summary::of(of(true)),
         })
     }
-
-    /// A change that comes after the set was read raised the epoch, so that this set is not used any more.
-    async fn metadata(&self, db: &Db, user: UserId) -> Result<&Metadata, DbError> {
-        let read = async || {
-            let rows = db::documents::active_metadata(db, user).await?;
-            Ok(rows.into_iter().map(|(id, metadata)| (id, metadata.0)).collect())
-        };
-        self.metadata.get_or_try_init(read).await
-    }
 }
-
-/// Each with the epoch at which it was read.
-type Sets = LruCache<UserId, (i64, Arc<ActiveSet>)>;
 
 /// The sets of the users who searched last. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct ActiveSets {
     db: Db,
-    sets: Arc<Mutex<Sets>>,
+    sets: Arc<Mutex<Remembered<ActiveSet>>>,
 }
 
 impl ActiveSets {
-    pub(super) fn new(db: Db) -> Self {
-        Self { db, sets: Arc::new(Mutex::new(LruCache::new(CACHED_USERS))) }
+    pub(super) fn new(db: Db, budget: &CacheBudget) -> Self {
+        Self { db, sets: Arc::new(Mutex::new(Remembered::new(budget, budget.for_lists() / PART, SHARE))) }
     }
 
     /// The user's searchable documents. The epoch is read first: a change that comes later raises it, so an outdated set
     /// is never kept under a current number.
     pub(super) async fn of(&self, user: UserId) -> Result<Arc<ActiveSet>, DbError> {
         let epoch = db::documents::search_epoch(&self.db, user).await?;
-        let former = self.sets.lock().get(&user).map(|(at, set)| (*at, Arc::clone(set)));
+        let former = self.sets.lock().get(user);
         let documents = match former {
             Some((at, set)) if at == epoch => return Ok(set),
             Some((_, former)) => self.again(user, &former).await?,
             None => self.all(user).await?,
         };
-        let set = Arc::new(ActiveSet::new(documents));
-        self.sets.lock().put(user, (epoch, Arc::clone(&set)));
+        let set = Arc::new(ActiveSet::new(epoch, documents));
+        self.sets.lock().put(user, epoch, Arc::clone(&set), set.bytes());
         Ok(set)
     }
 

@@ -1,8 +1,9 @@
 //! Which documents a search is about, told by their metadata.
 
-use std::cmp::Ordering;
+use std::{cmp::Ordering, fmt};
 
-use serde_json::{Map, Number, Value};
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::{Number, Value};
 
 /// Metadata conditions, all of which a document must meet.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -26,16 +27,94 @@ impl Filter {
         self.conditions.is_empty()
     }
 
-    /// Whether a document with this metadata meets it.
-    pub fn meets(&self, metadata: Option<&Map<String, Value>>) -> bool {
-        self.conditions.iter().all(|condition| {
-            let value = metadata.and_then(|metadata| metadata.get(&condition.key)).unwrap_or(&Value::Null);
-            let is_wanted = |value: &Value| condition.any_of.iter().any(|wanted| equal(value, wanted));
-            match value {
-                Value::Array(values) => values.iter().any(is_wanted),
-                value => is_wanted(value),
+    /// Whether a document with this metadata, an object in JSON, meets it.
+    ///
+    /// # Errors
+    /// When it is not that.
+    pub fn meets(&self, metadata: Option<&str>) -> serde_json::Result<bool> {
+        let conditions = &*self.conditions;
+        let Some(metadata) = metadata else { return Ok(conditions.iter().all(Condition::meets_none)) };
+        let mut reader = serde_json::Deserializer::from_str(metadata);
+        let met = Met { conditions }.deserialize(&mut reader)?;
+        reader.end()?;
+        Ok(met)
+    }
+}
+
+impl Condition {
+    fn meets(&self, value: &Value) -> bool {
+        let is_wanted = |value: &Value| self.any_of.iter().any(|wanted| equal(value, wanted));
+        match value {
+            Value::Array(values) => values.iter().any(is_wanted),
+            value => is_wanted(value),
+        }
+    }
+
+    fn meets_none(&self) -> bool {
+        self.meets(&Value::Null)
+    }
+}
+
+/// Reads an object of which only the values are kept, one at a time, that a condition is about.
+struct Met<'a> {
+    conditions: &'a [Condition],
+}
+
+impl<'de> DeserializeSeed<'de> for Met<'_> {
+    type Value = bool;
+
+    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<bool, D::Error> {
+        reader.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Met<'_> {
+    type Value = bool;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<bool, A::Error> {
+        let Self { conditions } = self;
+        let mut met: Vec<Option<bool>> = vec![None; conditions.len()];
+        while let Some(about) = object.next_key_seed(About { conditions })? {
+            let Some(key) = about else {
+                object.next_value::<IgnoredAny>()?;
+                continue;
+            };
+            let value: Value = object.next_value()?;
+            for (condition, met) in conditions.iter().zip(&mut met).filter(|(c, _)| c.key == key) {
+                *met = Some(condition.meets(&value));
             }
-        })
+        }
+        let mut all = conditions.iter().zip(met);
+        Ok(all.all(|(condition, met)| met.unwrap_or_else(|| condition.meets_none())))
+    }
+}
+
+/// Reads a key: the one of the conditions that it is, if it is one.
+struct About<'a> {
+    conditions: &'a [Condition],
+}
+
+impl<'a, 'de> DeserializeSeed<'de> for About<'a> {
+    type Value = Option<&'a str>;
+
+    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Self::Value, D::Error> {
+        reader.deserialize_str(self)
+    }
+}
+
+impl<'a> Visitor<'_> for About<'a> {
+    type Value = Option<&'a str>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a key")
+    }
+
+    fn visit_str<E>(self, key: &str) -> Result<Self::Value, E> {
+        Ok(self.conditions.iter().find(|condition| condition.key == key).map(|condition| &*condition.key))
     }
 }
 
@@ -63,11 +142,16 @@ mod tests {
     use super::*;
 
     fn meets(metadata: &Value, conditions: &Value) -> bool {
+        let metadata = metadata.is_object().then(|| metadata.to_string());
+        filter(conditions).meets(metadata.as_deref()).unwrap()
+    }
+
+    fn filter(conditions: &Value) -> Filter {
         let conditions = conditions.as_object().unwrap().iter().map(|(key, wanted)| Condition {
             key: key.clone(),
             any_of: wanted.as_array().cloned().unwrap_or_else(|| vec![wanted.clone()]),
         });
-        Filter { conditions: conditions.collect() }.meets(metadata.as_object())
+        Filter { conditions: conditions.collect() }
     }
 
     #[test]
@@ -102,5 +186,36 @@ mod tests {
         let metadata = json!({"id": 9_007_199_254_740_993_u64});
         assert!(!meets(&metadata, &json!({"id": 9_007_199_254_740_992_u64})));
         assert!(meets(&metadata, &json!({"id": 9_007_199_254_740_993_u64})));
+    }
+
+    #[test]
+    fn keys_and_values_are_what_their_json_stands_for() {
+        for (metadata, conditions, expected) in [
+            (r#"{"\u0061\"b": "\u00e9\n"}"#, json!({"a\"b": "é\n"}), true),
+            (r#"{"": 1}"#, json!({"": 1}), true),
+            // A value inside another one is not the document's own.
+            (
+                r#"{"nested": {"team": "legal"}, "list": [{"team": "legal"}]}"#,
+                json!({"team": "legal"}),
+                false,
+            ),
+            (r#"{"nested": {"team": "legal"}, "list": [{"team": "legal"}]}"#, json!({"team": null}), true),
+            // Of a key that is there twice the last value counts.
+            (r#"{"team": "sales", "team": "legal"}"#, json!({"team": "legal"}), true),
+            (r#"{"team": "legal", "team": "sales"}"#, json!({"team": "legal"}), false),
+        ] {
+            assert_eq!(
+                filter(&conditions).meets(Some(metadata)).unwrap(),
+                expected,
+                "{metadata} {conditions}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_object_cannot_be_judged() {
+        for metadata in ["", "[]", "1", "null", "{", r#"{"a": 1} {"#, r#"{"a" 1}"#, r#"{"a": }"#] {
+            assert!(filter(&json!({"b": null})).meets(Some(metadata)).is_err(), "{metadata}");
+        }
     }
 }

@@ -8,6 +8,7 @@ use crate::{
         testing::{at, both, claim, claimed, commit, enqueue, passages, publish, published, staged, user},
     },
     ids::GenerationId,
+    model::document::DocumentType,
 };
 
 #[tokio::test]
@@ -73,11 +74,13 @@ async fn passages_are_fetched_by_generation_and_number_for_their_owner_until_the
         let keys = [(b, 1), (a, 0), (a, 2), (theirs, 0), (a, 3), (GenerationId::generate(), 0)];
         let fetch = async |user| -> Vec<String> {
             let fetched = chunks::fetch(&t.db, user, &keys).await.unwrap();
-            for (generation, chunk) in &fetched {
-                let ordinal = u32::try_from(chunk.ordinal).unwrap();
-                assert!(keys.contains(&(*generation, ordinal)), "{}", t.name);
+            for found in &fetched {
+                let ordinal = u32::try_from(found.chunk.ordinal).unwrap();
+                assert!(keys.contains(&(found.generation_id, ordinal)), "{}", t.name);
+                assert!(found.chunk.text.starts_with(&found.name), "{}: its document's name", t.name);
+                assert_eq!((found.r#type, &*found.url), (DocumentType::Txt, ""), "{}", t.name);
             }
-            let mut texts: Vec<_> = fetched.into_iter().map(|(_, chunk)| chunk.text).collect();
+            let mut texts: Vec<_> = fetched.into_iter().map(|found| found.chunk.text).collect();
             texts.sort();
             texts
         };

@@ -1,6 +1,7 @@
 //! Documents.
 
 mod active;
+mod metadata;
 mod uploads;
 
 use std::time::Duration;

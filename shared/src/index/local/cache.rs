@@ -15,6 +15,7 @@ use super::{
     hash::ById,
 };
 use crate::{
+    cache_budget::CacheBudget,
     ids::{GenerationId, UserId},
     index::segment::Block,
 };
@@ -23,8 +24,8 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Cache {
     state: RwLock<State>,
-    /// The most bytes.
-    capacity: u64,
+    /// What the most bytes are told by: others take of it too.
+    budget: CacheBudget,
     /// Counts what happens, to tell what was used last.
     clock: AtomicU64,
 }
@@ -54,14 +55,24 @@ impl Drop for Reading<'_> {
 }
 
 impl Cache {
-    /// An empty cache of at most so many bytes.
-    pub(super) fn new(capacity: u64) -> Self {
-        Self { state: RwLock::default(), capacity, clock: AtomicU64::new(0) }
+    /// An empty cache of at most what is left of a budget.
+    pub(super) fn new(budget: CacheBudget) -> Self {
+        Self { state: RwLock::default(), budget, clock: AtomicU64::new(0) }
     }
 
-    /// The most bytes.
-    pub(super) const fn capacity(&self) -> u64 {
-        self.capacity
+    /// The most bytes now.
+    pub(super) fn capacity(&self) -> u64 {
+        self.budget.for_index()
+    }
+
+    /// Whether others have taken of the budget since what is here was inserted.
+    pub(super) fn is_over(&self) -> bool {
+        self.bytes() > self.capacity()
+    }
+
+    /// Forgets what was searched least recently, as far as it is more than may be here.
+    pub(super) fn make_room(&self) {
+        self.state.write().evict(self.capacity());
     }
 
     /// The bytes that are taken.
@@ -101,7 +112,7 @@ impl Cache {
             generations.iter().copied().filter(|g| !state.removed.contains(&(user, *g))).collect();
         state.arenas.entry(user).or_default();
         state.change(user, |arena| arena.insert(&wanted, blocks, now));
-        state.evict(self.capacity);
+        state.evict(self.capacity());
     }
 
     /// Forgets a generation.

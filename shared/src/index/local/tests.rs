@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use super::{Cache, Inner, LocalIndex};
 use crate::{
+    cache_budget::CacheBudget,
     compute::Compute,
     db::{
         Db,
@@ -37,7 +38,7 @@ const SPACES: [(Uuid, usize); 2] = [(Uuid::from_u128(1), 19), (Uuid::from_u128(2
 fn index(db: &Db, capacity: u64, threads: usize) -> LocalIndex {
     let inner = Inner {
         db: db.clone(),
-        cache: Cache::new(capacity),
+        cache: Cache::new(CacheBudget::new(capacity)),
         compute: Compute::per_core(),
         threads,
         read: tokio::sync::Mutex::new(()),

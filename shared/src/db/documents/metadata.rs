@@ -1,0 +1,65 @@
+//! Metadata of searchable documents, as JSON text: together it can be more than should be in memory at once.
+
+use futures::TryStreamExt;
+use sqlx::{QueryBuilder, Row};
+
+use crate::{
+    db::{Db, Result, on},
+    ids::{DocumentId, UserId},
+};
+
+/// How many of a user's searchable documents have metadata, and how many bytes it has together.
+pub async fn size(db: &Db, user: UserId) -> Result<(u64, u64)> {
+    let (count, bytes): (i64, i64) = on!(db, |c| {
+        sqlx::query_as(
+            "SELECT COUNT(*), CAST(COALESCE(SUM(octet_length(metadata)), 0) AS BIGINT) FROM documents
+             WHERE user_id = $1 AND deleted_at IS NULL AND active_generation IS NOT NULL AND metadata IS NOT NULL",
+        )
+        .bind(user)
+        .fetch_one(c)
+    })?;
+    Ok((u64::try_from(count).unwrap_or(0), u64::try_from(bytes).unwrap_or(0)))
+}
+
+/// Gives the metadata of those of a user's searchable documents that have some to `take`, by their ids, until it refuses one.
+pub async fn each(
+    db: &Db,
+    user: UserId,
+    mut take: impl FnMut(DocumentId, &str) -> bool + Send,
+) -> Result<()> {
+    on!(db, |c| async {
+        let mut rows = sqlx::query(
+            "SELECT id, metadata FROM documents
+             WHERE user_id = $1 AND deleted_at IS NULL AND active_generation IS NOT NULL AND metadata IS NOT NULL
+             ORDER BY id",
+        )
+        .bind(user)
+        .fetch(c);
+        while let Some(row) = rows.try_next().await? {
+            if !take(row.try_get(0)?, row.try_get(1)?) {
+                break;
+            }
+        }
+        Ok::<(), sqlx::Error>(())
+    })?;
+    Ok(())
+}
+
+/// The metadata of those of these documents that are the user's and searchable, and have some; in no order.
+pub async fn of(db: &Db, user: UserId, documents: &[DocumentId]) -> Result<Vec<(DocumentId, String)>> {
+    if documents.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(on!(db, |c| async {
+        let mut query = QueryBuilder::new(
+            "SELECT id, metadata FROM documents
+             WHERE deleted_at IS NULL AND active_generation IS NOT NULL AND metadata IS NOT NULL AND user_id = ",
+        );
+        query.push_bind(user).push(" AND id IN (");
+        let mut list = query.separated(", ");
+        for id in documents {
+            list.push_bind(id);
+        }
+        query.push(")").build_query_as().fetch_all(c).await
+    })?)
+}

@@ -1,0 +1,65 @@
+//! Metadata as it is stored.
+
+use std::collections::BTreeMap;
+
+use super::delete;
+use crate::{
+    db::{
+        documents::{self, metadata},
+        execute,
+        testing::{TestDb, at, both, claimed, commit, published, user},
+    },
+    ids::DocumentId,
+};
+
+async fn describe(t: &TestDb, document: DocumentId, metadata: &str) {
+    commit!(t.db, |tx| async {
+        execute!(
+            tx,
+            sqlx::query("UPDATE documents SET metadata = $2 WHERE id = $1").bind(document).bind(metadata)
+        )
+    });
+}
+
+#[tokio::test]
+async fn only_metadata_of_the_owners_searchable_documents_is_read() {
+    for t in &both().await {
+        let (owner, other) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        assert_eq!(metadata::size(&t.db, owner).await.unwrap(), (0, 0), "{}", t.name);
+        let (first, _) = published(&t.db, owner, "first", &["text"], at(0)).await;
+        let (second, _) = published(&t.db, owner, "second", &["text"], at(0)).await;
+        let (bare, _) = published(&t.db, owner, "bare", &["text"], at(0)).await;
+        let (gone, _) = published(&t.db, owner, "gone", &["text"], at(0)).await;
+        let (theirs, _) = published(&t.db, other, "theirs", &["text"], at(0)).await;
+        let waiting = claimed(&t.db, owner, "not yet", at(0)).await.document_id;
+        // Of more bytes than characters.
+        let (a, b) = (r#"{"a":1}"#, r#"{"größe":"über"}"#);
+        for (document, text) in [(first, a), (second, b), (gone, a), (theirs, a), (waiting, a)] {
+            describe(t, document, text).await;
+        }
+        delete(&t.db, owner, gone, 2).await;
+
+        let size = (2, (a.len() + b.len()) as u64);
+        assert_eq!(metadata::size(&t.db, owner).await.unwrap(), size, "{}", t.name);
+        let mut seen = Vec::new();
+        let all = metadata::each(&t.db, owner, |id, text| {
+            seen.push((id, text.to_owned()));
+            true
+        });
+        all.await.unwrap();
+        assert_eq!(seen, [(first, a.to_owned()), (second, b.to_owned())], "{}: by their ids", t.name);
+        let mut taken = 0;
+        let one = metadata::each(&t.db, owner, |_, _| {
+            taken += 1;
+            false
+        });
+        one.await.unwrap();
+        assert_eq!(taken, 1, "{}: no more than is wanted", t.name);
+        assert_eq!(documents::active(&t.db, owner).await.unwrap().len(), 3, "{}: nothing hangs", t.name);
+
+        let named = [second, gone, theirs, waiting, bare, first, DocumentId::generate()];
+        let of: BTreeMap<_, _> = metadata::of(&t.db, owner, &named).await.unwrap().into_iter().collect();
+        assert_eq!(of, BTreeMap::from([(first, a.to_owned()), (second, b.to_owned())]), "{}", t.name);
+        assert!(metadata::of(&t.db, owner, &[]).await.unwrap().is_empty(), "{}", t.name);
+    }
+}
