@@ -4,6 +4,7 @@
 mod commits;
 mod disk;
 mod guess;
+mod html;
 mod memory;
 mod scrubbing;
 mod server;

@@ -3,6 +3,7 @@
 
 mod backlog;
 mod crowd;
+mod faults;
 mod measure;
 mod outages;
 mod predict;

@@ -16,7 +16,10 @@ fn warnings(logs: &str) -> usize {
 }
 
 /// Runs `trouble` while documents are posted, and returns what was posted.
-async fn under_load(client: &Client, trouble: impl AsyncFnOnce()) -> (super::Accepted, Vec<String>) {
+pub(super) async fn under_load(
+    client: &Client,
+    trouble: impl AsyncFnOnce(),
+) -> (super::Accepted, Vec<String>) {
     let (stop, stopped) = tokio::sync::watch::channel(false);
     let poster = tokio::spawn(post_steadily(client.clone(), Duration::from_millis(40), stopped));
     tokio::time::sleep(Duration::from_secs(2)).await;

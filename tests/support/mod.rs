@@ -17,6 +17,7 @@ pub mod process;
 pub mod proxy;
 pub mod qdrant;
 pub mod redis;
+pub mod s3;
 pub mod server;
 pub mod service;
 pub mod setup;

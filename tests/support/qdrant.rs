@@ -5,6 +5,7 @@ use std::path::Path;
 use qdrant_client::Qdrant;
 use qdrant_client::qdrant::{CountPointsBuilder, DeletePointsBuilder, Filter};
 
+use super::proxy::Proxy;
 use super::service::Service;
 use super::setup::Setup;
 
@@ -29,6 +30,11 @@ impl QdrantServer {
     /// Its address, `http://host:6334`.
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// A proxy in front of it, and the address by way of that.
+    pub async fn behind_a_proxy(&self) -> (Proxy, String) {
+        Proxy::in_front_of(&self.url, 6334).await
     }
 
     /// Lets a service use it, by way of `url`.

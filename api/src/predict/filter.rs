@@ -1,12 +1,13 @@
 //! What a model writes, on its way to the reader: what passes here is the answer.
 //!
 //! The text comes in pieces, and what passes does not depend on how it was cut. Markers that name no source are taken
-//! out, and addresses on hosts that neither the question nor a source nor a tool named: text that a model was talked
-//! into writing must not make a reader's browser tell anything to anybody. Less than 2 KiB is ever held back.
+//! out, addresses on hosts that neither the question nor a source nor a tool named, and images and tags besides: text that a model
+//! was talked into writing must not make a reader's browser tell anything to anybody. Less than 2 KiB is ever held back.
 
 mod code;
 mod guard;
 mod known;
+mod markdown;
 mod markers;
 
 use self::{guard::Guard, known::Known, markers::MarkerFilter};
@@ -40,10 +41,21 @@ impl AnswerFilter {
         self.known.add_source(n);
     }
 
-    /// From now on the answer may link to the hosts, and show the images, whose addresses are in this text: a source,
-    /// what a tool gave, or the question. Takes time in proportion to the text.
+    /// From now on the answer may link to the hosts whose addresses are in this text: a source, or what a tool gave. Takes
+    /// time in proportion to the text.
     pub(super) fn know_text(&mut self, text: &str) {
         self.known.add_text(text);
+    }
+
+    /// The same for what a person wrote, the question or the agent's prompt. Images on the hosts that it names may be shown too,
+    /// if a text holds their very addresses.
+    pub(super) fn know_asked(&mut self, text: &str) {
+        self.known.add_asked(text);
+    }
+
+    /// The same for images on a host that the operator named.
+    pub(super) fn know_image_host(&mut self, host: &str) {
+        self.known.add_image_host(host);
     }
 
     /// What the model gave a tool. It does not become known because a tool repeats it, now or later.

@@ -141,7 +141,9 @@ pub(super) async fn prepare(
         }
         Some(_) | None => Vec::new(),
     };
-    let prompt = template.map(|template| fill(&template, question, &functions, &history)).transpose()?;
+    let is_nested = bounds.chain.len() > 1;
+    let prompt =
+        template.map(|template| fill(&template, question, is_nested, &functions, &history)).transpose()?;
     let window = llm.context_window.map(i64::from);
     let setup = Setup {
         trace: TraceId::generate(),
@@ -149,7 +151,7 @@ pub(super) async fn prepare(
         session: question.session.clone(),
         style,
         question: question.text.clone(),
-        is_nested: bounds.chain.len() > 1,
+        is_nested,
         prompt,
         history,
         functions,
@@ -159,6 +161,7 @@ pub(super) async fn prepare(
         max_tokens: llm.max_tokens,
         limits: limits(settings, &llm, bounds.limits),
         price: settings.prices.get(&format!("{}/{}", llm.provider, llm.model)).copied(),
+        image_hosts: settings.image_hosts.clone(),
         boundary: format!("-----{}-----", hex(&rand::random::<[u8; 8]>())),
         provider: llm.provider,
         model: llm.model,
@@ -201,6 +204,7 @@ fn limits(settings: &PredictSettings, llm: &Llm, left: Option<Limits>) -> Limits
 fn fill(
     template: &Template,
     question: &Question,
+    is_nested: bool,
     functions: &[Offered],
     history: &[(String, String)],
 ) -> Result<Prompted, ApiError> {
@@ -220,15 +224,22 @@ fn fill(
             }),
         }
     };
-    let text = template.format(value, PROMPT).map_err(|error| match error {
+    let refused = |error: FormatError| match error {
         FormatError::Missing(name) => ApiError::invalid(vec![missing(&name)]),
         FormatError::TooLong(limit) => ApiError::invalid(vec![FieldError {
             path: "input".to_owned(),
             message: format!("makes the agent's prompt longer than {limit} bytes"),
         }]),
-    })?;
+    };
+    // Another agent's model, earlier answers and descriptions of tools are nobody's word.
+    let own = |name: &str| match name {
+        "input" if is_nested => Some(String::new()),
+        "chat_history" | "tools" | "tool_names" => Some(String::new()),
+        _ => value(name),
+    };
     Ok(Prompted {
-        text,
+        text: template.format(&value, PROMPT).map_err(refused)?,
+        own: template.format(&own, PROMPT).map_err(refused)?,
         tells_format: uses("tool_names") || uses("agent_scratchpad"),
         holds_history: uses("chat_history"),
     })

@@ -124,16 +124,20 @@ impl<'a> Run<'a> {
     }
 
     async fn answer(&mut self) -> Result<Ended, ApiError> {
+        for host in &self.setup.image_hosts {
+            self.emitter.filter().know_image_host(host);
+        }
         // What another agent's model asks is not a user's word.
         if !self.setup.is_nested {
-            self.emitter.filter().know_text(&self.setup.question);
+            self.emitter.filter().know_asked(&self.setup.question);
         }
         for (question, answer) in &self.setup.history {
-            self.emitter.filter().know_text(question);
+            self.emitter.filter().know_asked(question);
             self.emitter.filter().know_text(answer);
         }
         if let Some(prompt) = &self.setup.prompt {
             self.emitter.filter().know_text(&prompt.text);
+            self.emitter.filter().know_asked(&prompt.own);
         }
         let found = self.retrieve().await?;
         let finish_reason = match self.setup.style {

@@ -59,6 +59,9 @@ pub(super) struct Setup {
     pub(super) limits: Limits,
     /// What the model's tokens cost.
     pub(super) price: Option<Price>,
+    /// Hosts whose images the operator lets answers show. Records of 0.1 have none.
+    #[serde(default)]
+    pub(super) image_hosts: Vec<String>,
     /// Stands around what is not the user's own, so that nothing in it can end it.
     pub(super) boundary: String,
 }
@@ -68,6 +71,9 @@ pub(super) struct Setup {
 pub(super) struct Prompted {
     /// Its text, filled in.
     pub(super) text: String,
+    /// The same without what a model or a tool's description put into it. Records of 0.1 have none.
+    #[serde(default)]
+    pub(super) own: String,
     /// It tells the format of thoughts and actions itself.
     pub(super) tells_format: bool,
     /// It holds the remembered turns.

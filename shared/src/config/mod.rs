@@ -144,6 +144,7 @@ pub const SETTINGS: &[Setting] = settings! {
     "LECTERN_MAX_TOKENS", "none", "tokens, read and written by the model, of one predict";
     "LECTERN_MAX_COST", "none", "what the model's tokens of one predict may cost, in the currency of LECTERN_PRICES";
     "LECTERN_PRICES", "none", "what models cost, for a million tokens read and written: `provider/model=0.40:1.60`, separated by commas";
+    "LECTERN_IMAGE_HOSTS", "none", "hosts (separated by commas, such as `images.example.com`) whose images answers may show, besides those that the question or the agent's prompt names";
     "OLLAMA_HOST", "none", "where the models of agents with the provider `ollama` run, such as `127.0.0.1:11434`; without it such agents need a `base_url`";
     "AZURE_OPENAI_ENDPOINT", "none", "the Azure resource, such as `https://my-resource.openai.azure.com`, of agents with the provider `azure-openai` that have no `base_url`; `AZURE_OPENAI_API_KEY` is its key";
     "LECTERN_LOG", "info", "which log lines are written: `error`, `warn`, `info`, `debug`, or a filter such as `lectern=debug,sqlx=warn`";

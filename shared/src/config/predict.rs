@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use url::Url;
+use url::{Host, Url};
 
 use super::{
     ConfigError, Source,
@@ -29,6 +29,8 @@ pub struct PredictSettings {
     pub ollama: Option<Url>,
     /// The operator's resource of `azure-openai`, for agents that name none.
     pub azure: Option<Url>,
+    /// Hosts whose images answers may show.
+    pub image_hosts: Vec<String>,
 }
 
 /// What a model's tokens cost.
@@ -63,8 +65,22 @@ impl PredictSettings {
             prices: source.parse("LECTERN_PRICES", "", prices)?,
             ollama: source.optional("OLLAMA_HOST", ollama)?,
             azure: source.optional("AZURE_OPENAI_ENDPOINT", http_url)?,
+            image_hosts: source.parse("LECTERN_IMAGE_HOSTS", "", hosts)?,
         })
     }
+}
+
+/// Names of hosts, separated by commas, as browsers write them.
+fn hosts(text: &str) -> Parsed<Vec<String>> {
+    let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
+    names
+        .map(|name| match Host::parse(name) {
+            Ok(host) => Ok(host.to_string().trim_end_matches('.').to_owned()),
+            Err(_) => Err(format!(
+                "must be names such as images.example.com, separated by commas; {name:?} is none"
+            )),
+        })
+        .collect()
 }
 
 fn amount(text: &str) -> Parsed<f64> {
@@ -119,6 +135,16 @@ mod tests {
         assert_eq!(prices["openai-compatible/a/b:c=d"], Price { input: 0.1, output: 0.25 });
         assert_eq!(prices.len(), 3);
         assert!((prices["openai/gpt-4.1"].of(1_000, 500) - 0.006).abs() < 1e-12);
+    }
+
+    #[test]
+    fn hosts_of_images_are_kept_as_browsers_write_them() {
+        assert_eq!(hosts(""), Ok(Vec::new()));
+        let names = hosts("Images.Example.com., bücher.example,[::1]").unwrap();
+        assert_eq!(names, ["images.example.com", "xn--bcher-kva.example", "[::1]"]);
+        for wrong in ["https://a.example", "a.example/x", "a.example:80", "a b"] {
+            assert!(hosts(wrong).unwrap_err().contains("images.example.com"), "{wrong}");
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::{
 use sqlx::{PgConnection, PgPool, PgTransaction};
 use tokio::time::{Instant, sleep};
 
-use super::{DbError, Result};
+use super::{DbError, Result, silence};
 
 /// For how long the outcome is asked for.
 const ASK_FOR: Duration = Duration::from_secs(10);
@@ -30,12 +30,13 @@ pub struct PgWrite {
 impl PgWrite {
     /// A transaction whose commit is a promise: its outcome is always found out.
     pub(super) async fn promising(pool: &PgPool) -> Result<Self> {
-        Ok(Self { tx: pool.begin().await?, asks: Some(pool.clone()) })
+        Ok(Self { tx: silence::answered(pool.begin()).await?, asks: Some(pool.clone()) })
     }
 
     /// A transaction whose commit may be lost without harm, and does not wait for the disk.
     pub(super) async fn relaxed(pool: &PgPool) -> Result<Self> {
-        Ok(Self { tx: pool.begin_with("BEGIN; SET LOCAL synchronous_commit = off").await?, asks: None })
+        let begun = pool.begin_with("BEGIN; SET LOCAL synchronous_commit = off");
+        Ok(Self { tx: silence::answered(begun).await?, asks: None })
     }
 
     /// Commits.
@@ -46,14 +47,12 @@ impl PgWrite {
     pub(super) async fn commit(self) -> Result<()> {
         let Self { mut tx, asks } = self;
         let Some(pool) = asks else {
-            return Ok(tx.commit().await?);
+            return Ok(silence::answered(tx.commit()).await?);
         };
         // None of a transaction that only read.
-        let (id, backend): (Option<String>, i32) =
-            sqlx::query_as("SELECT CAST(pg_current_xact_id_if_assigned() AS TEXT), pg_backend_pid()")
-                .fetch_one(&mut *tx)
-                .await?;
-        match (tx.commit().await, id) {
+        let about = sqlx::query_as("SELECT CAST(pg_current_xact_id_if_assigned() AS TEXT), pg_backend_pid()");
+        let (id, backend): (Option<String>, i32) = silence::answered(about.fetch_one(&mut *tx)).await?;
+        match (silence::answered(tx.commit()).await, id) {
             (Ok(()), _) => Ok(()),
             (Err(error), None) => Err(error.into()),
             (Err(error), Some(id)) => ask(&pool, &id, backend, error).await,

@@ -9,12 +9,12 @@ use std::{
 
 use secrecy::{ExposeSecret, SecretString};
 use sqlx::{
-    ConnectOptions, Connection as _,
+    ConnectOptions,
     postgres::{PgConnectOptions, PgPoolOptions},
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 
-use super::{Db, DbError, Result, room::Room};
+use super::{Db, DbError, Result, room::Room, silence};
 
 /// Where the store is.
 #[derive(Clone, Debug)]
@@ -30,16 +30,14 @@ const ACQUIRE: Duration = Duration::from_secs(10);
 /// How long SQLite waits for another process that holds the file (a backup, a shell).
 const BUSY: Duration = Duration::from_secs(10);
 const POSTGRES_CONNECTIONS: u32 = 20;
-/// A connection that was used so recently is taken for a living one.
-const UNTESTED: Duration = Duration::from_secs(1);
 const SQLITE_READERS: u32 = 8;
 /// Rows that SQLite's thread may be ahead of who reads them: each time that it waits costs more than the rows. It takes no more
 /// memory, since whatever is read is collected anyway.
 const ROWS_AHEAD: usize = 1_000;
 
 /// How long one statement may take in the service, and of a command that looks through everything.
-const SERVICE_STATEMENT: &str = "60s";
-const COMMAND_STATEMENT: &str = "15min";
+const SERVICE_STATEMENT: Duration = Duration::from_secs(60);
+const COMMAND_STATEMENT: Duration = Duration::from_mins(15);
 
 /// Opens the store. Nothing is migrated.
 pub async fn connect(location: &Location) -> Result<Db> {
@@ -66,7 +64,7 @@ pub async fn peruse(path: &Path) -> Result<Db> {
     Ok(Db::Sqlite { writer: readers.clone(), readers, room: Arc::new(Room::beside(path)) })
 }
 
-async fn open(location: &Location, make: bool, statement_timeout: &str) -> Result<Db> {
+async fn open(location: &Location, make: bool, statement_timeout: Duration) -> Result<Db> {
     match (open_once(location, make, statement_timeout).await, location) {
         // After a crash SQLite writes before it reads.
         (Err(DbError::Full(_)), Location::Sqlite(path)) if Room::beside(path).give_back() => {
@@ -76,15 +74,17 @@ async fn open(location: &Location, make: bool, statement_timeout: &str) -> Resul
     }
 }
 
-async fn open_once(location: &Location, make: bool, statement_timeout: &str) -> Result<Db> {
+async fn open_once(location: &Location, make: bool, statement_timeout: Duration) -> Result<Db> {
     match location {
         Location::Postgres(url) => {
+            silence::allow(statement_timeout);
+            let statement_timeout = format!("{}s", statement_timeout.as_secs());
             let options = PgConnectOptions::from_str(url.expose_secret())
                 .map_err(|_| DbError::Unreadable("DATABASE_URL is not a PostgreSQL URL".to_owned()))?
                 .application_name("lectern")
                 // A statement or a transaction that hangs gives its locks back.
                 .options([
-                    ("statement_timeout", statement_timeout),
+                    ("statement_timeout", statement_timeout.as_str()),
                     ("idle_in_transaction_session_timeout", "60s"),
                 ])
                 .disable_statement_logging();
@@ -95,12 +95,10 @@ async fn open_once(location: &Location, make: bool, statement_timeout: &str) -> 
                 .test_before_acquire(false)
                 .before_acquire(|connection, about| {
                     Box::pin(async move {
-                        if about.idle_for > UNTESTED {
-                            connection.ping().await?;
-                        }
-                        Ok(!connection.is_in_transaction())
+                        Ok(silence::is_alive(connection, about).await? && !connection.is_in_transaction())
                     })
                 })
+                .after_release(|_, about| Box::pin(async move { Ok(silence::may_return(about)) }))
                 .connect_with(options)
                 .await?;
             Ok(Db::Postgres(pool))

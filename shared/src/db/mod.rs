@@ -25,6 +25,7 @@ pub mod operator_jobs;
 pub mod prompts;
 mod room;
 pub mod sealed;
+mod silence;
 pub mod singletons;
 pub mod storage;
 pub mod tags;
@@ -62,7 +63,7 @@ pub(crate) enum On<P, S> {
 macro_rules! on {
     ($db:expr, |$c:ident| $body:expr) => {
         match $db.on() {
-            $crate::db::On::Postgres($c) => $body.await,
+            $crate::db::On::Postgres($c) => $crate::db::silence::answered($body).await,
             $crate::db::On::Sqlite($c) => $body.await,
         }
     };
@@ -73,7 +74,9 @@ pub(crate) use on;
 macro_rules! execute {
     ($db:expr, $query:expr) => {
         match $db.on() {
-            $crate::db::On::Postgres(c) => $query.execute(c).await.map(|done| done.rows_affected()),
+            $crate::db::On::Postgres(c) => {
+                $crate::db::silence::answered($query.execute(c)).await.map(|done| done.rows_affected())
+            }
             $crate::db::On::Sqlite(c) => $query.execute(c).await.map(|done| done.rows_affected()),
         }
         .map_err($crate::db::DbError::from)

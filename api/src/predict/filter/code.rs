@@ -1,4 +1,5 @@
-//! What is code in a text of which only the beginning is known.
+//! What reads as code in a text of which only the beginning is known. It decides whether `[9]` may be a program's own, and on
+//! nothing that could do harm: for that there is [`super::markdown`].
 
 /// Where a text stands, by what has been seen of it: a run of backticks opens code until the same run or a blank line
 /// comes; a line that begins with three backticks or tildes opens a block until such a line closes it.
@@ -11,6 +12,8 @@ pub(super) struct CodeState {
     run: Option<Run>,
     /// The line holds nothing but this run, and blanks.
     closing: Option<Run>,
+    /// The block has begun in this line.
+    is_opening: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +34,7 @@ const FENCE_LENGTH: usize = 3;
 
 impl CodeState {
     pub(super) const fn new() -> Self {
-        Self { mode: Mode::Text, line_is_blank: true, run: None, closing: None }
+        Self { mode: Mode::Text, line_is_blank: true, run: None, closing: None, is_opening: false }
     }
 
     /// Goes past the next character; whether it stands in code.
@@ -58,6 +61,7 @@ impl CodeState {
                     self.mode = Mode::Text;
                 }
                 self.closing = None;
+                self.is_opening = false;
                 self.line_is_blank = true;
             }
             '`' | '~' => {
@@ -74,15 +78,18 @@ impl CodeState {
         self.mode != Mode::Text
     }
 
-    /// Whether the text stands in a fenced block.
-    pub(super) const fn is_fenced(&self) -> bool {
-        matches!(self.mode, Mode::Fence(_))
-    }
-
     fn end_run(&mut self, run: Run) {
         match self.mode {
+            // What follows a fence of backticks in its line has none.
+            Mode::Fence(opened) if self.is_opening && opened.sign == '`' && run.sign == '`' => {
+                let is_closed = opened.length == run.length;
+                self.mode = if is_closed { Mode::Text } else { Mode::Span(opened.length) };
+            }
             Mode::Fence(_) => self.closing = run.begins_line.then_some(run),
-            Mode::Text if run.begins_line && run.length >= FENCE_LENGTH => self.mode = Mode::Fence(run),
+            Mode::Text if run.begins_line && run.length >= FENCE_LENGTH => {
+                self.mode = Mode::Fence(run);
+                self.is_opening = true;
+            }
             Mode::Text if run.sign == '`' => self.mode = Mode::Span(run.length),
             Mode::Span(length) if run.sign == '`' && run.length == length => self.mode = Mode::Text,
             Mode::Text | Mode::Span(_) => {}

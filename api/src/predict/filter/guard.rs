@@ -1,4 +1,4 @@
-//! Takes links, images and addresses out of an answer whose host nobody named.
+//! Takes links, images and addresses out of an answer whose host nobody named, and tags wherever they could be read as such.
 //!
 //! Every place at which an address can begin is looked at by itself: a link's destination, a tag, a definition, and any
 //! run of characters that reads as an address, wherever it stands. What was looked at and passes is not jumped over, so
@@ -11,7 +11,10 @@ mod judge;
 
 pub(super) use self::judge::decode;
 use self::{address::Swallow, judge::is_invisible};
-use super::{code::CodeState, known::Known};
+use super::{
+    known::Known,
+    markdown::{Markdown, Span},
+};
 
 /// The most bytes that are held back. The other filters hold back as many at most.
 const LIMIT: usize = 1024;
@@ -24,7 +27,7 @@ const REMOVED: &str = "(link removed)";
 enum Kind {
     /// It is fetched on a click: the host must be known.
     Link,
-    /// It is fetched at once: the whole address must be known.
+    /// It is fetched at once: the whole address must be known, and a person must have named its host.
     Image,
 }
 
@@ -56,6 +59,8 @@ enum Step {
     },
     /// One byte passes, and a blank after it, so that it does not belong to what follows.
     Break,
+    /// So many bytes are code, whatever comes after them.
+    Code(usize),
     /// An address begins that goes, to its end. So many bytes of it are seen to be its own.
     Swallow(usize),
 }
@@ -71,12 +76,12 @@ pub(super) struct Guard {
     last: char,
     /// What passed before that.
     last_but_one: char,
-    code: CodeState,
+    markdown: Markdown,
+    /// So many bytes of what is held are code.
+    code: usize,
+    /// What passed last takes its meaning from what follows.
+    escapes: bool,
     line: Line,
-    /// An image may have begun in this paragraph whose destination is still to come.
-    image_is_open: bool,
-    /// What the next `](` belongs to.
-    next_close: Option<Kind>,
     /// Something is gone, and what follows must not touch what stood before it.
     is_apart: bool,
     looks_for: Target,
@@ -110,10 +115,10 @@ impl Guard {
             swallow: None,
             last: '\n',
             last_but_one: '\n',
-            code: CodeState::new(),
+            markdown: Markdown::new(),
+            code: 0,
+            escapes: false,
             line: Line::Empty,
-            image_is_open: false,
-            next_close: None,
             is_apart: false,
             looks_for: Target::Everything,
         }
@@ -157,17 +162,21 @@ impl Guard {
         let mut held = std::mem::take(&mut self.held);
         let mut at = 0;
         while let Some(first) = held[at..].chars().next() {
+            let is_code = self.code > 0;
             if let Some(swallow) = &mut self.swallow {
-                at += first.len_utf8();
-                if let Some(rest) = swallow.feed(first) {
+                let rest = swallow.feed(first);
+                at += self.go_past(first.len_utf8());
+                if let Some(rest) = rest {
                     self.swallow = None;
                     held.replace_range(..at, &rest);
                     at = 0;
+                    self.code += if is_code { rest.len() } else { 0 };
                 }
                 continue;
             }
-            let view = &held[at..];
-            let end = match (is_last, view.len() >= LIMIT) {
+            // What ends code is never a part of what is looked at within.
+            let view = if is_code { &held[at..at + self.code] } else { &held[at..] };
+            let end = match (is_last || is_code, view.len() >= LIMIT) {
                 (true, _) => End::Last,
                 (false, true) => End::Full,
                 (false, false) => End::Open,
@@ -180,29 +189,32 @@ impl Guard {
                 // Nothing waits for what will not come.
                 Step::More(_) => {
                     self.pass(&view[..first.len_utf8()], passed);
-                    at += first.len_utf8();
+                    at += self.go_past(first.len_utf8());
                 }
                 Step::Keep(length) => {
                     self.pass(&view[..length], passed);
-                    at += length;
+                    at += self.go_past(length);
                 }
                 Step::Replace { length, with, then } => {
                     self.is_apart = true;
                     self.pass(with, passed);
                     self.is_apart = true;
+                    self.go_past(length);
+                    self.code += if is_code { then.len() } else { 0 };
                     held.replace_range(..at + length, &then);
                     at = 0;
                 }
                 Step::Break => {
                     self.pass(&view[..1], passed);
                     self.pass(" ", passed);
-                    at += 1;
+                    at += self.go_past(1);
                 }
+                Step::Code(length) => self.code = length,
                 Step::Swallow(length) => {
                     self.is_apart = true;
                     self.pass(REMOVED, passed);
                     self.swallow = Some(Swallow::new());
-                    at += length;
+                    at += self.go_past(length);
                 }
             }
         }
@@ -210,14 +222,47 @@ impl Guard {
         self.held = held;
     }
 
+    /// So many bytes are dealt with.
+    fn go_past(&mut self, length: usize) -> usize {
+        self.code = self.code.saturating_sub(length);
+        length
+    }
+
     fn step(&mut self, view: &str, end: End, known: &Known) -> Step {
         let Some(first) = view.chars().next() else { return Step::More(&[]) };
         let holds = self.looks_for == Target::Everything;
         match first {
             '[' | '!' | ']' if holds => self.inline(view, end, known),
-            '<' if holds => html::tag(view, end, known, self.code.is_fenced()),
+            '<' if holds => self.tag(view, end, known),
             '&' | '\\' | '/' | 'a'..='z' | 'A'..='Z' => address::bare(view, end, self.last, known),
             _ => Step::Keep(first.len_utf8()),
+        }
+    }
+
+    fn tag(&mut self, view: &str, end: End, known: &Known) -> Step {
+        match html::may_begin(view, end) {
+            None => Step::More(&[]),
+            Some(false) => Step::Keep(1),
+            Some(true) if self.is_code() => Step::Keep(1),
+            Some(true) => self
+                .unless_code(view, end)
+                .unwrap_or_else(|| html::tag(view, end, self.last, self.escapes && !self.is_apart, known)),
+        }
+    }
+
+    /// Whether what comes next is code for every reader.
+    fn is_code(&self) -> bool {
+        self.code > 0 || self.markdown.is_fenced()
+    }
+
+    /// What is to be done with a text if it is code in its line, or may become that.
+    fn unless_code(&mut self, view: &str, end: End) -> Option<Step> {
+        match self.markdown.span(view, end == End::Open) {
+            Span::Is(length) => Some(Step::Code(length)),
+            // Whether backticks have ended shows in what follows them.
+            Span::Open if view.ends_with('`') => Some(Step::More(&[])),
+            Span::Open => Some(Step::More(&['`', '\n'])),
+            Span::No => None,
         }
     }
 
@@ -231,13 +276,12 @@ impl Guard {
     }
 
     fn pass_character(&mut self, character: char, passed: &mut String) {
-        self.code.feed(character);
+        if self.looks_for == Target::Everything {
+            self.markdown.feed(character);
+        }
+        self.escapes = character == '\\' && !self.escapes;
         if character == '\n' {
             self.line = Line::Empty;
-            if self.last == '\n' {
-                self.image_is_open = false;
-                self.next_close = None;
-            }
         } else if self.line == Line::Footnote {
             if character == ':' {
                 self.line = Line::Empty;
@@ -259,7 +303,9 @@ fn touches(before: char, after: char) -> bool {
         );
     let may_go_on =
         !after.is_whitespace() && !matches!(after, '.' | ',' | ';' | '!' | '?' | ')' | '*' | '_' | '"');
-    may_begin && may_go_on || before == '<' && !after.is_whitespace()
+    may_begin && may_go_on
+        || before == '<' && !after.is_whitespace()
+        || before == after && matches!(before, '`' | '~')
 }
 
 /// What a definition's line can begin with: the signs of lists, tasks and quotations.

@@ -26,6 +26,8 @@ const MAX_TRIMMED: usize = 6;
 pub(super) struct Known {
     sources: HashSet<usize>,
     hosts: HashSet<String>,
+    /// Those of them that a person named: who asks, who wrote the agent's prompt, or the operator.
+    asked: HashSet<String>,
     addresses: HashSet<String>,
     address_bytes: usize,
     markers: HashSet<String>,
@@ -50,9 +52,26 @@ impl Known {
         url.host_str().is_some_and(|host| self.hosts.contains(host.trim_end_matches('.')))
     }
 
-    /// Whether a text holds this address.
-    pub(super) fn has_address(&self, url: &Url) -> bool {
+    /// Whether the image at this address may be shown: a text holds the address, and a person has named its host. Of a list of
+    /// addresses in a document, which of them are fetched could tell anything.
+    pub(super) fn may_show(&self, url: &Url) -> bool {
         self.addresses.contains(url.as_str())
+            && url.host_str().is_some_and(|host| self.asked.contains(host.trim_end_matches('.')))
+    }
+
+    /// A host that a person named, whose images may be shown.
+    pub(super) fn add_image_host(&mut self, host: &str) {
+        if self.asked.len() < MAX_HOSTS {
+            self.asked.insert(host.to_owned());
+        }
+    }
+
+    /// What a person wrote.
+    pub(super) fn add_asked(&mut self, text: &str) {
+        let mut theirs = Self::default();
+        theirs.add_text(text);
+        theirs.hosts.iter().for_each(|host| self.add_image_host(host));
+        self.add(theirs);
     }
 
     /// Forgets what these know too.

@@ -1,17 +1,19 @@
 //! What passes, and what does not, however it is cut.
 
 mod attacks;
+mod code;
 
 use super::AnswerFilter;
 
-/// Sources 1 and 2; one host that a source names, with one image.
+/// Sources 1 and 2; a host that the question names, with one image; and one that only a source names, with an image too.
 fn filter() -> AnswerFilter {
     let mut filter = AnswerFilter::new();
     filter.know_source(1);
     filter.know_source(2);
+    filter.know_asked("What does listed.example show?");
     filter.know_text(
         "See https://listed.example/page?a=1&amp;b=2, ![logo](https://listed.example/logo.png) and \
-         http://other.example. It was shown before [7].",
+         http://other.example, https://other.example/7.png. It was shown before [7].",
     );
     filter
 }
@@ -68,6 +70,10 @@ fn plain_text_passes_at_once() {
         "\n- a\n- b",
         "`co",
         "de`.",
+        "\n```html\n",
+        "<div>\n<p>",
+        "Vec<T>",
+        "\n```\n",
     ] {
         assert_eq!(filter.push(piece), piece);
     }
@@ -81,21 +87,24 @@ fn what_is_no_marker_and_no_foreign_address_stays_as_it_is() {
         "Blue [1], sea [1, 2]【2】.",
         "a  b\t\n\n  c \u{A0}",
         "in [2024], [a], [1a], [], [-1], [1-",
-        "[a](/b) [c](d.html#e) [f](?g) [h](<i j>) [k](l \"m\") [n]()",
+        "[a](/b) [c](d.html#e) [f](?g) [h](i%20j) [k](l \"m\") [n]()",
         "[a](https://listed.example) [b](HTTPS://LISTED.example:8443/x?y#z \"t\") <https://listed.example/x>",
         "https://listed.example, (http://other.example). **https://listed.example**; \"https://listed.example/x\"",
-        "![logo](https://listed.example/logo.png) <img src=\"https://listed.example/logo.png\" alt='x'>",
-        "<a href=\"https://listed.example/page\" title=\"T\">x</a> <br> <b>x</b> <!-- y --> Vec<String> a <b> c",
-        "[a]: https://listed.example/logo.png\n[b]: /own \"title\"\n\n![x][a] [y][b]",
+        "![logo](https://listed.example/logo.png) `Vec<String>` HashMap<String, u8> a < b <T: Clone>",
+        "[a]: https://listed.example/logo.png\n[b]: /own \"title\"\n\n[x][a] [y][b]",
         "mailto:somebody@anywhere.example and <somebody@anywhere.example>",
         "// a comment\n//another\nlet x = y / 2; // z\n\\[ x = y \\] \\(z\\) C:\\Users\\x a//b.html https: http:",
-        "if (a < b && c > d) { x[i](y); } !important ![1] and wow![2]",
+        "if (a < b && c > d) { x[i](y); } !important, wow!",
         "data: a JSON text, {data:{x:1}}, file: x, javascript: a language, www. is a prefix, h ht http",
         "AT&T &amp; &lt;b&gt; &#65; & &x \\* \\\\ 1/2 //",
         "```html\n<script src=\"app.js\"></script>\n<link href='a.css'>\n```\n",
         "“it was shown before [7]”",
         "A note[^1].\n\n[^1]: It is in https://listed.example/x.\n\n- [ ] [a](b) [Note]: x",
         "[![logo](https://listed.example/logo.png)](https://listed.example/x)",
+        "1. So:\n   ```html\n   <b>x</b>\n\n   <script>y</script>\n   ```\n2. `a[0] <b>`, ``<`>``\n",
+        "| type | of |\n|---|---|\n| `Vec<T>` | `![x][y]` |\n",
+        "~~~~ js\n```\n<b>\n~~~\n<i>\n~~~~\n",
+        "```rust\nlet x: Vec<u8> = vec![1]; // <!-- -->\n```\n",
     ] {
         assert_eq!(assert_cuts_do_not_matter(text), text);
     }
@@ -163,9 +172,12 @@ fn foreign_links_become_their_text() {
         ("at www.evil.example, or", "at (link removed), or"),
         ("<https://evil.example/x> y", "(link removed) y"),
         ("a <img src=\"https://evil.example/x\"> b", "a  b"),
-        ("<a href='https://evil.example'>text</a>", "text</a>"),
+        ("<a href='https://evil.example'>text</a>", "text"),
         ("[a]: https://evil.example/x\nnext", "\nnext"),
-        ("[a]: https://listed.example/x\nnext", "a: https://listed.example/x\nnext"),
+        ("[a]: https://listed.example/x\nnext", "[a]: https://listed.example/x\nnext"),
+        ("![A](https://other.example/7.png)", "A"),
+        ("[A](https://other.example/7.png)", "[A](https://other.example/7.png)"),
+        ("[h](<i j> \"t\")", "[h](i%20j \"t\")"),
         ("`curl https://evil.example`", "`curl (link removed)`"),
         ("[https://evil.example](https://listed.example)", "[(link removed)](https://listed.example)"),
         ("[a](https://listed.example/?to=https://evil.example)", "a"),
@@ -175,6 +187,56 @@ fn foreign_links_become_their_text() {
     ] {
         assert_eq!(assert_cuts_do_not_matter(answer), cleaned, "{answer}");
     }
+}
+
+#[test]
+fn tags_outside_of_code_go_or_are_made_harmless() {
+    for (answer, cleaned) in [
+        ("<script>alert(1)</script>", "alert(1)"),
+        ("a<br>b <BR/>c", "a b  c"),
+        ("<p align='left'>So <strong>it</strong> is.</p>", "So it is."),
+        ("a Vec<T> of <T> and List<a>", "a Vec< T> of < T> and List< a>"),
+        ("if a <b and c> d", "if a  d"),
+        ("if a <n and c> d", "if a < n and c> d"),
+        ("\\<T> and \\<div>, \\\\<T>", "\\<T> and \\< div>, \\\\< T>"),
+        ("<!-- <b> --> <?php ?> <![CDATA[x]]> </>", "< !--  --> < ?php ?> < ! [CDATA[x]]> </>"),
+        ("    <pre>\n", "    \n"),
+        ("x `<T>", "x `< T>"),
+        ("x `\n\n<T>`", "x `\n\n< T>`"),
+        ("`` <T> `", "`` < T> `"),
+        ("\\`<T>`", "\\`< T>`"),
+        ("> ```\n> <T>\n<T>", "> ```\n> < T>\n< T>"),
+        ("- ```\n  <T>\n<T>", "- ```\n  <T>\n< T>"),
+        ("```\n<T>\n```\n<T>", "```\n<T>\n```\n< T>"),
+        ("``` a`b\n<T>\n```\n", "``` a`b\n< T>\n```\n"),
+        ("``\n<T>\n``\n", "``\n< T>\n``\n"),
+        ("```\n<T>\n    ```\n<T>\n ```\n<T>", "```\n<T>\n    ```\n<T>\n ```\n< T>"),
+        (
+            "![x][r] ![r] ![r][]\n\n[r]: https://other.example/7.png",
+            "! [x][r] ! [r] ! [r][]\n\n[r]: https://other.example/7.png",
+        ),
+    ] {
+        assert_eq!(assert_cuts_do_not_matter(answer), cleaned, "{answer}");
+    }
+}
+
+#[test]
+fn images_show_only_what_a_person_has_named() {
+    let digits = "![](https://evil.example/1.png)![](https://evil.example/7.png)";
+    let mut filter = AnswerFilter::new();
+    filter.know_text("https://evil.example/1.png https://evil.example/7.png");
+    filter.know_result("evil.example");
+    assert_eq!(filter.push(digits) + &filter.finish(), "");
+    for named in ["Show me evil.example!", "https://evil.example/"] {
+        let mut filter = AnswerFilter::new();
+        filter.know_text("https://evil.example/1.png https://evil.example/7.png");
+        filter.know_asked(named);
+        assert_eq!(filter.push(digits) + &filter.finish(), digits);
+    }
+    let mut filter = AnswerFilter::new();
+    filter.know_text("https://evil.example/1.png");
+    filter.know_image_host("evil.example");
+    assert_eq!(filter.push(digits) + &filter.finish(), "![](https://evil.example/1.png)");
 }
 
 #[test]
@@ -189,7 +251,7 @@ fn long_addresses_stream_on_or_go_to_their_end() {
     }
     assert_eq!(passed(&format!("https://evil.example/{path}. End")), "(link removed). End");
     assert_eq!(passed(&format!("[x](https://evil.example/{path}) end")), "[x] ((link removed)) end");
-    assert!(!passed(&format!("![x](https://listed.example/{path}) end")).contains("]("));
+    assert!(!passed(&format!("![x](https://listed.example/{path}) end")).contains("!["));
     assert_eq!(passed(&format!("https://{} end", "e".repeat(5_000))), "(link removed) end");
 }
 
@@ -197,7 +259,7 @@ fn long_addresses_stream_on_or_go_to_their_end() {
 fn what_is_said_later_may_be_linked_later() {
     let mut filter = AnswerFilter::new();
     assert_eq!(filter.push("https://new.example/x\n"), "(link removed)\n");
-    filter.know_text(r#"{"url":"https:\/\/new.example\/a.png","name":"bare.example.org"}"#);
+    filter.know_asked(r#"{"url":"https:\/\/new.example\/a.png","name":"bare.example.org"}"#);
     let text = "https://new.example/x ![a](https://new.example/a.png) https://bare.example.org/\n";
     assert_eq!(filter.push(text), text);
 }

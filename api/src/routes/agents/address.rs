@@ -70,6 +70,7 @@ mod tests {
             prices: BTreeMap::new(),
             ollama: url(ollama),
             azure: url(azure),
+            image_hosts: Vec::new(),
         }
     }
 

@@ -1,42 +1,88 @@
-//! Tags, as a browser reads them.
+//! Tags. Outside of code none passes.
 
-use super::{
-    End, Guard, Kind, REMOVED, Step,
-    judge::{decode, may_pass},
-};
+use super::{End, Kind, REMOVED, Step, judge::may_pass};
 use crate::predict::filter::known::Known;
 
-/// Elements that act by themselves, or change what the others mean.
-const ACTIVE: [&str; 12] = [
-    "script", "style", "base", "meta", "link", "iframe", "frame", "frameset", "object", "embed", "form",
+/// What texts are made up with in HTML: such a tag goes. Any other may be meant as it is written, like the `<T>` of a list's type,
+/// and stays, made harmless.
+const ELEMENTS: [&str; 76] = [
+    "a",
+    "abbr",
     "applet",
-];
-
-/// Attributes whose value is fetched.
-const ADDRESSES: [&str; 19] = [
-    "src",
-    "href",
-    "xlink:href",
-    "data",
-    "poster",
-    "background",
-    "action",
-    "formaction",
-    "longdesc",
-    "manifest",
-    "codebase",
-    "classid",
-    "profile",
-    "usemap",
-    "lowsrc",
-    "dynsrc",
-    "icon",
-    "ping",
+    "area",
+    "audio",
+    "b",
+    "base",
+    "big",
+    "blockquote",
+    "body",
+    "br",
+    "button",
+    "center",
     "code",
+    "dd",
+    "del",
+    "details",
+    "div",
+    "dl",
+    "dt",
+    "em",
+    "embed",
+    "figcaption",
+    "figure",
+    "font",
+    "form",
+    "frame",
+    "frameset",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "head",
+    "hr",
+    "html",
+    "i",
+    "iframe",
+    "image",
+    "img",
+    "input",
+    "ins",
+    "kbd",
+    "li",
+    "link",
+    "mark",
+    "meta",
+    "object",
+    "ol",
+    "p",
+    "picture",
+    "pre",
+    "script",
+    "section",
+    "small",
+    "source",
+    "span",
+    "strike",
+    "strong",
+    "style",
+    "sub",
+    "summary",
+    "sup",
+    "svg",
+    "table",
+    "tbody",
+    "td",
+    "th",
+    "thead",
+    "tr",
+    "u",
+    "ul",
+    "use",
+    "var",
+    "video",
 ];
-
-/// Attributes that hold several addresses.
-const ADDRESS_LISTS: [&str; 2] = ["srcset", "imagesrcset"];
 
 /// A tag with more attributes is none.
 const MAX_ATTRIBUTES: usize = 64;
@@ -45,8 +91,8 @@ const MAX_ATTRIBUTES: usize = 64;
 enum Tag {
     Is {
         name: String,
-        /// Names in small letters; values as they are written.
-        attributes: Vec<(String, String)>,
+        /// One of its attributes has a value.
+        has_values: bool,
         /// After the closing sign.
         end: usize,
     },
@@ -56,67 +102,79 @@ enum Tag {
     None,
 }
 
-/// Looks at a text that begins with `<`.
-pub(super) fn tag(view: &str, end: End, known: &Known, is_fenced: bool) -> Step {
+/// Whether a text that begins with `<` could be a tag, a comment or the like. None while that depends on what follows.
+pub(super) fn may_begin(view: &str, end: End) -> Option<bool> {
+    match view[1..].chars().next() {
+        None if end == End::Open => None,
+        next => Some(next.is_some_and(|next| next.is_ascii_alphabetic() || matches!(next, '/' | '!' | '?'))),
+    }
+}
+
+/// Looks at a text that begins with `<`, outside of code. An escaped sign begins nothing in Markdown, but for a browser.
+pub(super) fn tag(view: &str, end: End, last: char, is_escaped: bool, known: &Known) -> Step {
     match view[1..].chars().next() {
         None if end == End::Open => return Step::More(&[]),
+        Some('/') => return closing(view, end),
+        Some('!' | '?') => return Step::Break,
         Some(letter) if letter.is_ascii_alphabetic() => {}
         _ => return Step::Keep(1),
     }
     match read(view) {
         Tag::Open if end == End::Open => Step::More(&['>', '\n']),
-        // Nothing that a browser could take for more than a sign.
-        Tag::Open if end == End::Last && !view.contains(['=', ':', '/', '&', '\\']) => Step::Keep(1),
         Tag::Open | Tag::None => Step::Break,
-        Tag::Is { name, attributes, end } => {
-            if name.contains(':') && is_autolink(&view[1..end - 1]) {
-                if may_pass(&view[1..end - 1], Kind::Link, known) {
+        Tag::Is { name, has_values, end } => {
+            let inner = &view[1..end - 1];
+            if name.contains(':') && is_autolink(inner) {
+                if may_pass(inner, Kind::Link, known) {
                     return Step::Keep(1);
                 }
                 return Step::Replace { length: end, with: REMOVED, then: String::new() };
             }
-            if is_harmless(&name, &attributes, known, is_fenced) {
-                return Step::Keep(1);
+            let is_known = ELEMENTS.contains(&name.as_str());
+            // `List<a>` is no link, and `x<i>y` nothing that leans; and what is escaped is to be seen.
+            let is_meant = !is_escaped && !(name.len() == 1 && last.is_alphanumeric());
+            if is_known && (is_meant || has_values) {
+                let with = if name == "br" { " " } else { "" };
+                return Step::Replace { length: end, with, then: String::new() };
             }
+            let is_none = is_escaped && !is_known || !is_name(inner);
+            if is_none && !has_values { Step::Keep(1) } else { Step::Break }
+        }
+    }
+}
+
+/// Looks at a text that begins with `</`.
+fn closing(view: &str, end: End) -> Step {
+    match view[2..].chars().next() {
+        None if end == End::Open => return Step::More(&[]),
+        Some(letter) if letter.is_ascii_alphabetic() => {}
+        Some('!' | '?' | '/') => return Step::Break,
+        _ => return Step::Keep(1),
+    }
+    match read(view) {
+        Tag::Open if end == End::Open => Step::More(&['>', '\n']),
+        Tag::Is { has_values: false, end, .. } => {
             Step::Replace { length: end, with: "", then: String::new() }
         }
+        Tag::Open | Tag::None | Tag::Is { .. } => Step::Break,
     }
 }
 
+/// Whether this begins as Markdown wants a tag to: with a name that nothing else follows at once.
+fn is_name(inner: &str) -> bool {
+    let rest =
+        inner.trim_start_matches(|character: char| character.is_ascii_alphanumeric() || character == '-');
+    rest.chars().next().is_none_or(|next| next.is_whitespace() || next.is_control() || next == '/')
+}
+
+/// Whether this is an address between angle brackets, and can be nothing else.
 fn is_autolink(inner: &str) -> bool {
-    inner.split_once(':').is_some_and(|(scheme, _)| {
+    inner.split_once(':').is_some_and(|(scheme, rest)| {
         scheme.len() >= 2
             && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'))
-    })
-}
-
-fn is_harmless(name: &str, attributes: &[(String, String)], known: &Known, is_fenced: bool) -> bool {
-    if ACTIVE.contains(&name) && !is_fenced {
-        return false;
-    }
-    attributes.iter().all(|(attribute, value)| {
-        let attribute = attribute.as_str();
-        let is_clicked = attribute == "href" && matches!(name, "a" | "area") || attribute == "cite";
-        if is_clicked {
-            return may_pass(value, Kind::Link, known);
-        }
-        if ADDRESSES.contains(&attribute) {
-            return may_pass(value, Kind::Image, known);
-        }
-        if ADDRESS_LISTS.contains(&attribute) {
-            let mut parts = value.split(|character: char| character.is_whitespace() || character == ',');
-            return parts.all(|part| may_pass(part, Kind::Image, known));
-        }
-        let read = decode(value);
-        if Guard::finds_in(value, known) || Guard::finds_in(&read, known) {
-            return false;
-        }
-        if attribute == "style" {
-            let style = read.to_ascii_lowercase();
-            return !["url", "image", "import", "src", "\\", "//"].iter().any(|part| style.contains(part))
-                && !value.contains('\\');
-        }
-        is_fenced || !(attribute.starts_with("on") || matches!(attribute, "srcdoc" | "http-equiv"))
+            && !rest.contains(|character: char| {
+                character.is_whitespace() || character.is_control() || character == '<'
+            })
     })
 }
 
@@ -135,12 +193,13 @@ fn read(view: &str) -> Tag {
 fn read_to(view: &str) -> Tag {
     let is_blank = |character: char| character.is_ascii_whitespace();
     let ends_name = |character: char| is_blank(character) || matches!(character, '/' | '>');
-    let mut at = 1;
+    let mut at = 1 + usize::from(view[1..].starts_with('/'));
     let name = &view[at..];
     let Some(length) = name.find(ends_name) else { return Tag::Open };
     let name = name[..length].to_ascii_lowercase();
     at += length;
-    let mut attributes = Vec::new();
+    let mut has_values = false;
+    let mut attributes = 0;
     loop {
         let rest = &view[at..];
         at += rest.len() - rest.trim_start_matches(|character| is_blank(character) || character == '/').len();
@@ -149,7 +208,7 @@ fn read_to(view: &str) -> Tag {
             return Tag::Open;
         }
         if rest.starts_with('>') {
-            return Tag::Is { name, attributes, end: at + 1 };
+            return Tag::Is { name, has_values, end: at + 1 };
         }
         // An equals sign may begin a name.
         let Some(length) = rest
@@ -159,33 +218,31 @@ fn read_to(view: &str) -> Tag {
         else {
             return Tag::Open;
         };
-        if attributes.len() == MAX_ATTRIBUTES {
+        if attributes == MAX_ATTRIBUTES {
             return Tag::None;
         }
-        let attribute = rest[..length].to_ascii_lowercase();
+        attributes += 1;
         at += length;
         let rest = view[at..].trim_start_matches(is_blank);
         let Some(rest) = rest.strip_prefix('=') else {
             if rest.is_empty() {
                 return Tag::Open;
             }
-            attributes.push((attribute, String::new()));
             continue;
         };
+        has_values = true;
         let rest = rest.trim_start_matches(is_blank);
         at = view.len() - rest.len();
-        let (value, length) = match rest.chars().next() {
+        at += match rest.chars().next() {
             None => return Tag::Open,
             Some(quote @ ('"' | '\'')) => match rest[1..].find(quote) {
                 None => return Tag::Open,
-                Some(length) => (&rest[1..=length], length + 2),
+                Some(length) => length + 2,
             },
             Some(_) => match rest.find(|character| is_blank(character) || character == '>') {
                 None => return Tag::Open,
-                Some(length) => (&rest[..length], length),
+                Some(length) => length,
             },
         };
-        attributes.push((attribute, value.to_owned()));
-        at += length;
     }
 }

@@ -29,48 +29,80 @@ impl Guard {
         let is_open = end == End::Open;
         match view.as_bytes() {
             [b'!' | b']'] | [b'!', b'['] if is_open => Step::More(&[]),
-            // Some programs show what these hold, which is no text.
-            [b'!', b'[', b'[', ..] => Step::Break,
-            [b']', b'(', ..] => self.close(view, end, known),
-            [b'!', b'[', ..] => self.bracket(view, 1, end, known),
+            [b'!', b'[', ..] if self.is_code() => Step::Keep(1),
+            [b'!', b'[', ..] => self.unless_code(view, end).unwrap_or_else(|| Self::image(view, end, known)),
+            [b']', b'(', ..] => Self::close(view, end, known),
             // Mathematics is written like this; a link is not.
             [b'[', ..] if self.last == '\\' && self.last_but_one != '\\' => Step::Keep(1),
-            [b'[', ..] => self.bracket(view, 0, end, known),
+            [b'[', ..] => self.link(view, end, known),
             _ => Step::Keep(1),
         }
     }
 
-    /// Looks at brackets that may begin a link or a definition, or, after one byte, an image.
-    fn bracket(&mut self, view: &str, from: usize, end: End, known: &Known) -> Step {
+    /// Looks at what may be an image. It passes only if nobody can read it as any other than the one that was looked at; in
+    /// particular, none passes that names a definition.
+    fn image(view: &str, end: End, known: &Known) -> Step {
         let is_open = end == End::Open;
-        let kind = if from == 1 { Kind::Image } else { Kind::Link };
-        let opening = from + 1;
-        let close = match brackets(&view[from..]) {
-            Brackets::Close(close) => from + close,
+        let close = match brackets(&view[1..]) {
+            Brackets::Close(close) => 1 + close,
             Brackets::Open if is_open => return Step::More(&[']', '\n']),
-            Brackets::Open | Brackets::None => {
-                self.image_is_open |= kind == Kind::Image;
-                return Step::Keep(opening);
-            }
+            Brackets::Open | Brackets::None => return Step::Break,
         };
-        let inner = &view[opening..close];
-        let is_simple = !inner.contains(['[', ']', '\\', '`', '<', '&']);
+        let inner = &view[2..close];
+        if view.len() == close + 1 && is_open {
+            return Step::More(&[]);
+        }
+        if !view[close + 1..].starts_with('(') {
+            return Step::Break;
+        }
+        match destination(&view[close + 1..]) {
+            Destination::Open if is_open => Step::More(&[')', '\n']),
+            Destination::Is { written, end } if !may_pass(written, Kind::Image, known) => {
+                Step::Replace { length: close + 1 + end, with: "", then: inner.to_owned() }
+            }
+            Destination::Is { written, end } => {
+                let end = close + 1 + end;
+                let is_plain = |byte: u8| {
+                    byte.is_ascii_alphanumeric() || b"-._~:/?#@!$+,;=%&".contains(&byte) && byte != b'\\'
+                };
+                let is_alone = view[close + 1..end] == format!("({written})");
+                let is_text = !inner.contains(['[', ']', '\\', '`', '<', '&', '$', '\n', '!']);
+                if is_alone && is_text && written.bytes().all(is_plain) && !Self::finds_in(inner, known) {
+                    Step::Keep(end)
+                } else {
+                    Step::Break
+                }
+            }
+            Destination::Open | Destination::None => Step::Break,
+        }
+    }
+
+    /// Looks at brackets that may begin a link or a definition.
+    fn link(&mut self, view: &str, end: End, known: &Known) -> Step {
+        let is_open = end == End::Open;
+        let close = match brackets(view) {
+            Brackets::Close(close) => close,
+            Brackets::Open if is_open => return Step::More(&[']', '\n']),
+            Brackets::Open | Brackets::None => return Step::Keep(1),
+        };
+        let inner = &view[1..close];
         match view[close + 1..].chars().next() {
             None if is_open => return Step::More(&[]),
             Some('(') => match destination(&view[close + 1..]) {
                 Destination::Open if is_open => return Step::More(&[')', '\n']),
-                Destination::Is { written, end } if !may_pass(written, kind, known) => {
+                Destination::Is { written, end } if !may_pass(written, Kind::Link, known) => {
                     return Step::Replace { length: close + 1 + end, with: "", then: inner.to_owned() };
                 }
-                Destination::Is { .. } | Destination::Open | Destination::None => {
-                    if is_simple {
-                        self.next_close = Some(kind);
-                    } else {
-                        self.image_is_open |= kind == Kind::Image;
-                    }
+                // Outside of a link the brackets would be a tag's.
+                Destination::Is { written, end } if !self.is_code() && is_angled(&view[close + 1..]) => {
+                    let rest = &view[close + 1..close + 1 + end];
+                    let title = rest.split_once('>').map_or("", |(_, title)| title);
+                    let then = format!("[{inner}]({}{title}", without_angles(written));
+                    return Step::Replace { length: close + 1 + end, with: "", then };
                 }
+                Destination::Is { .. } | Destination::Open | Destination::None => {}
             },
-            Some(':') if kind == Kind::Link && self.line == Line::Empty => {
+            Some(':') if self.line == Line::Empty => {
                 let Some(note) = inner.strip_prefix('^') else {
                     return definition(view, close + 2, inner, end, known);
                 };
@@ -82,13 +114,13 @@ impl Guard {
                 self.line = Line::Footnote;
                 return Step::Keep(close + 1);
             }
-            _ => self.image_is_open |= kind == Kind::Image && !is_simple,
+            _ => {}
         }
-        Step::Keep(opening)
+        Step::Keep(1)
     }
 
     /// Looks at `](`, wherever its beginning may be.
-    fn close(&mut self, view: &str, end: End, known: &Known) -> Step {
+    fn close(view: &str, end: End, known: &Known) -> Step {
         let at = 2 + view[2..].len() - view[2..].trim_start().len();
         let rest = &view[at..];
         let length = if let Some(angled) = rest.strip_prefix('<') {
@@ -96,18 +128,34 @@ impl Guard {
         } else {
             run_length(rest)
         };
-        let (written, is_whole) = match length {
+        let written = match length {
             None if end == End::Open => return Step::More(&[' ', '\t', '\n', ')', '>']),
-            None => (rest, false),
-            Some(length) => (&rest[..length], true),
+            // Of a long address, the host is known by now.
+            None => rest,
+            Some(length) => &rest[..length],
         };
-        let kind =
-            self.next_close.take().unwrap_or(if self.image_is_open { Kind::Image } else { Kind::Link });
         let written = written.strip_prefix('<').unwrap_or(written);
-        // Of a long address, the host is known by now; that of an image must be known to its end.
-        let is_decided = is_whole || kind == Kind::Link || end == End::Last;
-        if is_decided && may_pass(written, kind, known) { Step::Keep(2) } else { Step::Break }
+        if may_pass(written, Kind::Link, known) { Step::Keep(2) } else { Step::Break }
     }
+}
+
+/// Whether the destination of a link stands between angle brackets.
+fn is_angled(view: &str) -> bool {
+    view[1..].trim_start().starts_with('<')
+}
+
+/// A destination that stood between angle brackets, as it is written without.
+fn without_angles(written: &str) -> String {
+    let mut bare = String::with_capacity(written.len());
+    for character in written.chars() {
+        match character {
+            '(' => bare.push_str("%28"),
+            ')' => bare.push_str("%29"),
+            ' ' | '\t' | '\n' => bare.push_str("%20"),
+            _ => bare.push(character),
+        }
+    }
+    bare
 }
 
 /// Looks at a definition whose destination begins at `at` or after the blanks there.
@@ -126,12 +174,9 @@ fn definition(view: &str, at: usize, label: &str, end: End, known: &Known) -> St
     }
     let length = length.unwrap_or(rest.len());
     let written = rest[..length].trim_start_matches('<').trim_end_matches('>');
-    // An image may refer to it, before or after.
-    if is_whole && may_pass(written, Kind::Image, known) {
-        return Step::Keep(1);
-    }
+    // Only links refer to it: no image passes that does.
     if may_pass(written, Kind::Link, known) {
-        return Step::Replace { length: at, with: "", then: format!("{label}:") };
+        return Step::Keep(1);
     }
     if is_whole {
         return Step::Replace { length: start + length, with: "", then: String::new() };

@@ -177,7 +177,7 @@ fn is_fine_as_read(text: &str, kind: Kind, known: &Known) -> bool {
         known.has_host(url)
             && url.username().is_empty()
             && url.password().is_none()
-            && (kind == Kind::Link || known.has_address(url))
+            && (kind == Kind::Link || known.may_show(url))
             && !Guard::finds_in(url.as_str(), known)
     };
     match scheme(text) {

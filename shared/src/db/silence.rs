@@ -1,0 +1,86 @@
+//! Connections to PostgreSQL whose other end is gone without a word: what is sent seems to arrive, and nothing comes back. The
+//! driver would wait for ever, and its pool would keep the place.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::{Duration, Instant},
+};
+
+use parking_lot::Mutex;
+use sqlx::{Connection as _, PgConnection, pool::PoolConnectionMetadata};
+use tokio::time::timeout;
+
+/// A connection that was used so recently is taken for a living one.
+const UNTESTED: Duration = Duration::from_secs(1);
+/// How long a connection may take to show that it lives.
+const ALIVE: Duration = Duration::from_secs(3);
+/// The server ends a statement that takes too long; this is for its word of that to come.
+const ON_ITS_WAY: Duration = Duration::from_secs(15);
+/// For so long after a silence no connection is kept that was open then.
+const DOUBT: Duration = Duration::from_mins(2);
+
+/// When a connection was last found silent. One for the process, as its store is.
+static SILENT: Mutex<Option<Instant>> = Mutex::new(None);
+/// The longest that a statement may take, in milliseconds.
+static LONGEST: AtomicU64 = AtomicU64::new(0);
+
+/// From now on statements may take so long, as the server is told too.
+pub(super) fn allow(statement: Duration) {
+    let longest = u64::try_from((statement + ON_ITS_WAY).as_millis()).unwrap_or(u64::MAX);
+    LONGEST.fetch_max(longest, Ordering::Relaxed);
+}
+
+/// Waits for the server's answer, but not for ever.
+pub(crate) async fn answered<T, E: From<sqlx::Error>>(
+    work: impl Future<Output = Result<T, E>>,
+) -> Result<T, E> {
+    match LONGEST.load(Ordering::Relaxed) {
+        0 => work.await,
+        longest => match timeout(Duration::from_millis(longest), work).await {
+            Ok(answer) => answer,
+            Err(_) => {
+                note();
+                Err(silent().into())
+            }
+        },
+    }
+}
+
+/// Whether an idle connection can be used.
+pub(super) async fn is_alive(
+    connection: &mut PgConnection,
+    about: PoolConnectionMetadata,
+) -> Result<bool, sqlx::Error> {
+    if about.idle_for <= UNTESTED {
+        return Ok(true);
+    }
+    // Others are gone with the one that was found so, and asking each of them would take as long.
+    if is_doubtful(Instant::now().checked_sub(about.idle_for)) {
+        return Ok(false);
+    }
+    if let Ok(answer) = timeout(ALIVE, connection.ping()).await {
+        return answer.map(|()| true);
+    }
+    note();
+    Err(silent())
+}
+
+/// Whether a connection that is given back goes back into the pool, which asks it first whether it lives, and waits for that
+/// without end.
+pub(super) fn may_return(about: PoolConnectionMetadata) -> bool {
+    let is_recent = SILENT.lock().is_some_and(|silent| silent.elapsed() < DOUBT);
+    !(is_recent && is_doubtful(Instant::now().checked_sub(about.age)))
+}
+
+/// Whether a connection was last known to live before the last silence.
+fn is_doubtful(alive_at: Option<Instant>) -> bool {
+    SILENT.lock().is_some_and(|silent| alive_at.is_none_or(|alive_at| alive_at < silent))
+}
+
+fn note() {
+    *SILENT.lock() = Some(Instant::now());
+}
+
+fn silent() -> sqlx::Error {
+    sqlx::Error::Io(std::io::Error::new(std::io::ErrorKind::TimedOut, "the database does not answer"))
+}
