@@ -5,9 +5,10 @@ use std::{fmt::Write as _, io::Write as _};
 use clap::Args;
 use lectern_shared::{
     config::Settings,
-    doctor::{self, Finding, Options, Report, Severity},
+    doctor::{self, Finding, Options, Part, Report, Severity},
     process::Failure,
 };
+use lectern_worker::sandbox::{Sandbox, SandboxConfig, SandboxError};
 use serde_json::json;
 
 /// How to look.
@@ -35,13 +36,35 @@ pub(crate) async fn run(settings: &Settings, args: &DoctorArgs) -> Result<(), Fa
     } else {
         None
     };
-    let report = Box::pin(doctor::examine(settings, Options { deep, repair: false })).await;
+    let mut report = Box::pin(doctor::examine(settings, Options { deep, repair: false })).await;
+    report.findings.push(sandbox().await);
     let text = if json { in_json(mended.as_ref(), &report)? } else { in_words(mended.as_ref(), &report)? };
     std::io::stdout().write_all(text.as_bytes())?;
     match report.count(Severity::Error) {
         0 => Ok(()),
         1 => Err("1 thing is wrong".into()),
         errors => Err(format!("{errors} things are wrong").into()),
+    }
+}
+
+/// What a parser can reach on this machine: one is started, and tries.
+async fn sandbox() -> Finding {
+    let finding = |severity, code, what| Finding::new(Part::Sandbox, severity, code, what);
+    let tried = match SandboxConfig::for_this_binary() {
+        Ok(config) => Sandbox::new(config).try_walls().await,
+        Err(error) => Err(SandboxError::Spawn(error)),
+    };
+    match tried {
+        Ok(walls) if walls.are_whole() => finding(Severity::Ok, "ok", walls.to_string()),
+        Ok(walls) => {
+            let code = if walls.reached.is_empty() { "walls_missing" } else { "walls_open" };
+            let todo = "run the workers on Linux 5.13 or later with Landlock (`landlock` in the boot parameter `lsm=`), in a container whose seccomp profile allows it";
+            finding(Severity::Warning, code, walls.to_string()).todo(todo)
+        }
+        Err(error) => {
+            let todo = "see why the program cannot be started by itself: nothing is parsed without that";
+            finding(Severity::Error, "untried", error.to_string()).todo(todo)
+        }
     }
 }
 

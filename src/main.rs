@@ -124,6 +124,7 @@ fn main() -> ExitCode {
     if sandbox::is_child() {
         return sandbox::child_main();
     }
+    process::shield();
     let Cli { config, command } = Cli::parse();
     process::run(config.as_deref(), async |settings| match command.unwrap_or(Command::Serve) {
         Command::Serve => Box::pin(serve(settings)).await,

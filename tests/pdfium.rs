@@ -165,6 +165,8 @@ async fn the_named_library_is_tried_and_taken_and_a_missing_recogniser_stops_the
         command: vec!["no-such-recogniser".to_owned()],
         timeout: Duration::from_secs(1),
         environment: Vec::new(),
+        hidden: Vec::new(),
+        network: false,
     };
     let settings = PdfSettings { pdfium: Some(library), ocr: Some(ocr) };
     let error = PdfEngine::choose(&settings, &sandbox()).await.unwrap_err();

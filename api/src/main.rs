@@ -30,6 +30,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    process::shield();
     let Cli { config, command } = Cli::parse();
     process::run(config.as_deref(), async |settings| match command.unwrap_or(Command::Serve) {
         Command::Serve => Box::pin(serve(settings)).await,

@@ -23,6 +23,28 @@ const HEALTH_WITHIN: Duration = Duration::from_secs(5);
 /// Anything that ends a program, in words for the operator.
 pub type Failure = Box<dyn std::error::Error>;
 
+/// Closes this process to others of its account, which could else read its memory and the secrets in its environment; what
+/// it starts gains no rights by being started. It is the first thing that a program with secrets does. To a process of
+/// root it stays open. A crash leaves no memory on the disk any more.
+pub fn shield() {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+        // Nothing is logged yet; `open` says what is missing.
+        let _said_later = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+        let _said_later = rustix::thread::set_no_new_privs(true);
+    }
+}
+
+/// Whether [`shield`] has worked.
+fn is_shielded() -> bool {
+    #[cfg(target_os = "linux")]
+    return rustix::process::dumpable_behavior()
+        .is_ok_and(|behavior| behavior == rustix::process::DumpableBehavior::NotDumpable);
+    #[cfg(not(target_os = "linux"))]
+    false
+}
+
 /// Reads the settings, the TOML file `config` among them, begins to log, and runs `work`. A failure is logged.
 pub fn run<F: Future<Output = Result<(), Failure>>>(
     config: Option<&Path>,
@@ -82,6 +104,11 @@ pub async fn open(
     role: Role,
     shutdown: &Shutdown,
 ) -> Result<Option<Runtime>, StartError> {
+    if !is_shielded() {
+        tracing::warn!(
+            "other programs of this account can read the memory of this one: the system has no way to prevent it"
+        );
+    }
     tokio::select! {
         started = Runtime::start(settings, role) => {
             let runtime = started?;

@@ -6,5 +6,6 @@ mod disk;
 mod guess;
 mod html;
 mod memory;
+mod sandbox;
 mod scrubbing;
 mod server;

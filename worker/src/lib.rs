@@ -48,6 +48,7 @@ pub async fn start(runtime: &Runtime, shutdown: &Shutdown) -> Result<(), StartEr
     let config =
         SandboxConfig::within(&settings.limits, settings.jobs.concurrency).map_err(StartError::NoBinary)?;
     let sandbox = Sandbox::new(config);
+    tell_of_walls(&sandbox).await;
     let pdf = PdfEngine::choose(&settings.pdf, &sandbox).await?;
     let ingester = Ingester::new(runtime.clone(), sandbox, pdf);
     if matches!(settings.database, Location::Sqlite(_)) {
@@ -57,6 +58,15 @@ pub async fn start(runtime: &Runtime, shutdown: &Shutdown) -> Result<(), StartEr
     consumer::start(runtime, ingester, shutdown);
     sweeper::start(runtime.clone(), shutdown);
     Ok(())
+}
+
+/// Says in the log what stands around parsers, and what does not.
+async fn tell_of_walls(sandbox: &Sandbox) {
+    match sandbox.try_walls().await {
+        Ok(walls) if walls.are_whole() => tracing::info!(%walls, "sandbox"),
+        Ok(walls) => tracing::warn!(%walls, "sandbox; see \"What parsers can reach\" in docs/operations.md"),
+        Err(error) => tracing::warn!(%error, "the sandbox could not be tried"),
+    }
 }
 
 /// `base` shortened or lengthened by up to a fifth at random, so that processes started together do not act together.

@@ -35,6 +35,7 @@ fn main() -> ExitCode {
     if sandbox::is_child() {
         return sandbox::child_main();
     }
+    process::shield();
     let Cli { config, command } = Cli::parse();
     process::run(config.as_deref(), async |settings| match command.unwrap_or(Command::Work) {
         Command::Work => work(settings).await,

@@ -1,7 +1,8 @@
 //! Text recognition for pages that are images: the operator's command is run once for each page.
 //!
 //! The command is trusted, the image is not: it was drawn from a stranger's file. So the command runs for a bounded time,
-//! in a folder of its own, without the service's environment, and what it says is bounded too.
+//! in a folder of its own, without the service's environment, and what it says is bounded too. Walls keep from it what the
+//! service holds, and the network.
 
 use std::{
     io,
@@ -16,10 +17,15 @@ use tempfile::TempDir;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
     process::{Child, Command},
+    runtime::Handle,
+    sync::oneshot,
     time::timeout,
 };
 
-use crate::loaders::pdf;
+use crate::{
+    loaders::pdf,
+    sandbox::confine::{self, Grant},
+};
 
 /// What stands for the image's file in the command.
 const INPUT: &str = "{input}";
@@ -77,7 +83,7 @@ impl Ocr {
 
     /// The text on one page, cleaned like any other page's. Dropping the future ends the command.
     pub async fn read(&self, png: Vec<u8>) -> Result<String, OcrError> {
-        let OcrSettings { command, timeout: patience, environment } = &self.settings;
+        let OcrSettings { command, timeout: patience, environment, hidden, network } = &self.settings;
         let by_file = command.iter().any(|word| word.contains(INPUT));
         let (folder, file, png) = tokio::task::spawn_blocking(move || prepare(png, by_file))
             .await
@@ -86,7 +92,8 @@ impl Ocr {
         let input = file.to_string_lossy();
         let mut words = command.iter().map(|word| word.replace(INPUT, &input));
         let program = self.program().ok_or_else(|| OcrError::Start(io::ErrorKind::NotFound.into()))?;
-        let mut child = Command::new(program)
+        let mut command = Command::new(program);
+        command
             .args(words.by_ref().skip(1))
             .env_clear()
             // Pages are recognised next to each other already; threads of one that wait for each other cost more than
@@ -99,10 +106,9 @@ impl Ocr {
             .stderr(Stdio::piped())
             // So that what it started ends with it.
             .process_group(0)
-            .kill_on_drop(true)
-            .spawn()
-            .map(Group)
-            .map_err(OcrError::Start)?;
+            .kill_on_drop(true);
+        let grant = Grant { hidden: hidden.clone(), folder: folder.path().to_owned(), network: *network };
+        let mut child = start(command, grant).await.map_err(OcrError::Start)?;
         let said = timeout(*patience, converse(&mut child.0, png)).await.map_err(|_| OcrError::TooSlow)??;
         drop(child);
         tokio::task::spawn_blocking(move || {
@@ -112,6 +118,20 @@ impl Ocr {
         .await
         .map_err(|error| OcrError::Pipe(error.into()))
     }
+}
+
+/// Starts the command behind walls. They are put around a thread, whose children inherit them, so it is one that does
+/// nothing else and ends.
+async fn start(mut command: Command, grant: Grant) -> io::Result<Group> {
+    let (sender, receiver) = oneshot::channel();
+    let runtime = Handle::current();
+    std::thread::Builder::new().name("recognise".into()).spawn(move || {
+        let _inside = runtime.enter();
+        let started = confine::wall_in_thread(&grant).and_then(|_| command.spawn()).map(Group);
+        // When nobody waits any more, dropping it ends the command.
+        let _unheard = sender.send(started);
+    })?;
+    receiver.await.map_err(io::Error::other)?
 }
 
 /// A command that runs, with whatever it started. They end when this is dropped.

@@ -1,10 +1,11 @@
 //! Small scripts in the place of a real recogniser.
 
-use std::{fs, os::unix::fs::PermissionsExt, path::Path, time::Duration};
+use std::{fs, io::Write as _, os::unix::fs::PermissionsExt, path::Path, time::Duration};
 
 use tempfile::TempDir;
 
 use super::*;
+use crate::sandbox::Wall;
 
 /// A script that is run as `script ARGUMENTS…`, with the usual places for programs.
 struct Script {
@@ -31,8 +32,13 @@ impl Script {
     fn patient(&self, arguments: &[&str], timeout: Duration) -> Ocr {
         let mut command = vec![self.path("recognise")];
         command.extend(arguments.iter().map(|word| (*word).to_owned()));
-        Ocr::new(OcrSettings { command, timeout, environment: environment() })
+        Ocr::new(OcrSettings { command, timeout, ..settings() })
     }
+}
+
+fn settings() -> OcrSettings {
+    let (command, environment) = (Vec::new(), environment());
+    OcrSettings { command, timeout: Duration::from_secs(30), environment, hidden: Vec::new(), network: false }
 }
 
 fn environment() -> Vec<(String, String)> {
@@ -118,7 +124,7 @@ async fn a_program_is_found_as_a_shell_would_find_it() {
         Ocr::new(OcrSettings {
             command: vec![name.to_owned()],
             timeout: Duration::from_secs(1),
-            environment: environment(),
+            ..settings()
         })
     };
     assert!(named("sh").program().is_some_and(|path| path.is_absolute()));
@@ -156,4 +162,77 @@ async fn a_command_that_keeps_failing_is_not_asked_for_ever() {
     assert_eq!(fs::read_to_string(noted).unwrap().lines().count(), 5);
     let warnings = recognition.warnings();
     assert_eq!((warnings[0].code.as_str(), warnings[0].count), ("ocr_failed", 20));
+}
+
+/// Whether the system has this wall; where it has not, that is said.
+fn has(wall: Wall) -> bool {
+    let grant = Grant { hidden: Vec::new(), folder: std::env::temp_dir(), network: true };
+    let missing = std::thread::spawn(move || confine::wall_in_thread(&grant)).join().unwrap().unwrap();
+    if missing.contains(&wall) {
+        let text =
+            format!("\n!!! the kernel lacks {wall}: what it keeps from OCR commands was NOT tried !!!\n\n");
+        let _ = std::io::stderr().write_all(text.as_bytes());
+    }
+    !missing.contains(&wall)
+}
+
+#[tokio::test]
+async fn a_command_reads_everything_but_what_is_hidden_from_it() {
+    if !has(Wall::Landlock) {
+        return;
+    }
+    let script = Script::new(r#"for file; do cat "$file" || echo refused; done"#);
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| {
+        let path = folder.path().join(name).join("file");
+        fs::create_dir(path.parent().unwrap()).unwrap();
+        fs::write(&path, format!("what is in {name}\n")).unwrap();
+        path
+    };
+    let (secret, open) = (file("secret"), file("open"));
+    let link = folder.path().join("link");
+    std::os::unix::fs::symlink(secret.parent().unwrap(), &link).unwrap();
+    let words = [&open, &secret, &link.join("file")].map(|path| path.to_str().unwrap());
+    let mut ocr = script.ocr(&words);
+    assert_eq!(
+        read(&ocr, "").await.unwrap(),
+        "what is in open\nwhat is in secret\nwhat is in secret",
+        "nothing is hidden yet"
+    );
+    ocr.settings.hidden = vec![secret.parent().unwrap().to_owned()];
+    assert_eq!(read(&ocr, "").await.unwrap(), "what is in open\nrefused\nrefused");
+    ocr.settings.hidden = vec![secret, folder.path().join("not there")];
+    assert_eq!(read(&ocr, "").await.unwrap(), "what is in open\nrefused\nrefused");
+}
+
+#[tokio::test]
+async fn a_commands_own_folder_may_lie_in_what_is_hidden_from_it() {
+    let mut ocr = Script::new(r#"cat "$1""#).ocr(&["{input}"]);
+    ocr.settings.hidden = vec![std::env::temp_dir()];
+    ocr.settings.command = ["/bin/cat", "{input}"].map(str::to_owned).to_vec();
+    assert_eq!(read(&ocr, "an image").await.unwrap(), "an image");
+}
+
+#[tokio::test]
+async fn a_command_cannot_read_the_environment_of_the_service() {
+    if !has(Wall::Landlock) {
+        return;
+    }
+    let script = Script::new("cat /proc/$PPID/environ > /dev/null && echo read || echo refused");
+    assert_eq!(read(&script.ocr(&[]), "").await.unwrap(), "refused");
+}
+
+#[tokio::test]
+async fn a_command_has_no_network_unless_the_operator_says_so() {
+    if !has(Wall::Seccomp) {
+        return;
+    }
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let connect =
+        format!("exec bash -c 'exec 3<>/dev/tcp/127.0.0.1/{port} && echo connected || echo refused'");
+    let mut ocr = Script::new(&connect).ocr(&[]);
+    assert_eq!(read(&ocr, "").await.unwrap(), "refused");
+    ocr.settings.network = true;
+    assert_eq!(read(&ocr, "").await.unwrap(), "connected");
 }

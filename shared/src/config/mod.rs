@@ -138,6 +138,7 @@ pub const SETTINGS: &[Setting] = settings! {
     "LECTERN_PARSER_TIMEOUT", "30s", "a parser that is silent for so long is stopped";
     "LECTERN_PDFIUM_LIB", "beside the program, then where the system has its libraries", "the pdfium library, or its folder: it reads PDFs better than the built-in engine, which reads them without it";
     "LECTERN_OCR_COMMAND", "none", "a command that recognises the text of pages that are images: it is run for each one without a shell, gets a PNG by standard input or as the file that `{input}` stands for (`tesseract {input} stdout -l eng`), and writes the text to standard output; needs pdfium";
+    "LECTERN_OCR_NETWORK", "off", "`on` lets that command use the network, if it asks a server for the text; what the service keeps is hidden from it in any case";
     "LECTERN_OCR_TIMEOUT", "60s", "time for that command to recognise one page";
     "LECTERN_MAX_SECONDS", "120s", "time for one predict; like the next three, agents may lower it for themselves";
     "LECTERN_MAX_STEPS", "15", "requests to the model in one predict";
@@ -225,6 +226,10 @@ pub struct OcrSettings {
     pub timeout: Duration,
     /// All that the command gets of the environment, by name.
     pub environment: Vec<(String, String)>,
+    /// What the command must not read: the folders of the service, and the files that it has secrets from.
+    pub hidden: Vec<PathBuf>,
+    /// Whether it may use the network.
+    pub network: bool,
 }
 
 /// Everything that can be set.
@@ -311,6 +316,7 @@ impl Settings {
         {
             parse::secret_length(name, key.as_ref(), MIN_SECRET_BYTES)?;
         }
+        let ocr = parse::ocr(source, &data_dir)?;
         Ok(Self {
             addr: source.parse("LECTERN_ADDR", "127.0.0.1:8080", parse::address)?,
             worker_addr: source.optional("LECTERN_WORKER_ADDR", parse::address)?,
@@ -378,7 +384,7 @@ impl Settings {
             },
             pdf: PdfSettings {
                 pdfium: source.get("LECTERN_PDFIUM_LIB")?.map(|path| PathBuf::from(path.trim())),
-                ocr: parse::ocr(source)?,
+                ocr,
             },
             predict: PredictSettings::load(source)?,
             metrics_token: source.secret("LECTERN_METRICS_TOKEN")?,
@@ -537,8 +543,27 @@ mod tests {
         assert_eq!(ocr.command, ["tesseract", "{input}", "stdout", "-l", "eng+deu"]);
         assert_eq!(ocr.environment, [("PATH".to_owned(), "/usr/bin".to_owned())]);
         assert_eq!(ocr.timeout, Duration::from_mins(1));
-        let error = load(&[("LECTERN_OCR_TIMEOUT", "soon")]).unwrap_err();
-        assert_eq!(error.setting, "LECTERN_OCR_TIMEOUT");
+        assert!(!ocr.network);
+        for (name, value) in [("LECTERN_OCR_TIMEOUT", "soon"), ("LECTERN_OCR_NETWORK", "perhaps")] {
+            assert_eq!(load(&[(name, value)]).unwrap_err().setting, name);
+        }
+    }
+
+    #[test]
+    fn a_recogniser_must_not_read_what_the_service_keeps_nor_where_its_secrets_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, key) = (folder.path().join("lectern.toml"), folder.path().join("key"));
+        std::fs::write(&key, "k".repeat(40)).unwrap();
+        std::fs::write(&file, "LECTERN_OCR_COMMAND = \"tesseract\"\nLECTERN_OCR_NETWORK = \"on\"").unwrap();
+        let source = Source::from_pairs(&[
+            ("LECTERN_DATA_DIR", "/srv/lectern"),
+            ("LECTERN_BLOBS", "file:///srv/files"),
+            ("LECTERN_SECRET_KEY_FILE", key.to_str().unwrap()),
+        ]);
+        let ocr = Settings::load(&source.with_file(&file).unwrap()).unwrap().pdf.ocr.unwrap();
+        let expected = [PathBuf::from("/srv/lectern"), PathBuf::from("/srv/files"), file, key];
+        assert_eq!(ocr.hidden, expected);
+        assert!(ocr.network);
     }
 
     #[test]

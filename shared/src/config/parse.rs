@@ -161,7 +161,7 @@ pub(super) fn video_client(text: &str) -> Parsed<(String, String)> {
 }
 
 /// What recognises text on images, if anything does.
-pub(super) fn ocr(source: &Source) -> Result<Option<OcrSettings>, ConfigError> {
+pub(super) fn ocr(source: &Source, data_dir: &Path) -> Result<Option<OcrSettings>, ConfigError> {
     let second = at_least(Duration::from_secs(1), duration);
     let timeout = source.parse("LECTERN_OCR_TIMEOUT", "60s", second)?;
     let command = source.optional("LECTERN_OCR_COMMAND", |text| {
@@ -171,8 +171,22 @@ pub(super) fn ocr(source: &Source) -> Result<Option<OcrSettings>, ConfigError> {
             Some(_) | None => Err("must begin with the name of a program".to_owned()),
         }
     })?;
+    let network = source.parse("LECTERN_OCR_NETWORK", "off", switch)?;
     let environment = || source.passed_on(&["PATH", "HOME", "TESSDATA_PREFIX", "OMP_THREAD_LIMIT"]);
-    Ok(command.map(|command| OcrSettings { command, timeout, environment: environment() }))
+    let mut hidden = vec![data_dir.to_owned()];
+    if let BlobLocation::Folder(folder) = blobs(source, data_dir)? {
+        hidden.push(folder);
+    }
+    hidden.extend(source.files());
+    Ok(command.map(|command| OcrSettings { command, timeout, environment: environment(), hidden, network }))
+}
+
+fn switch(text: &str) -> Parsed<bool> {
+    match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err("must be `on` or `off`".to_owned()),
+    }
 }
 
 /// A proxy's address; the message never repeats the value, which may hold a password.

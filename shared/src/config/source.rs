@@ -1,6 +1,9 @@
 //! Where settings come from.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use secrecy::SecretString;
 
@@ -11,6 +14,7 @@ use super::{ConfigError, SETTINGS};
 pub struct Source {
     environment: BTreeMap<String, String>,
     file: BTreeMap<String, String>,
+    path: Option<PathBuf>,
 }
 
 impl std::fmt::Debug for Source {
@@ -42,14 +46,14 @@ impl Source {
                 Err(_) => {}
             }
         }
-        Ok(Self { environment, file: BTreeMap::new() })
+        Ok(Self { environment, ..Self::default() })
     }
 
     /// The given names and values instead of an environment.
     pub fn from_pairs(pairs: &[(&str, &str)]) -> Self {
         let environment =
             pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        Self { environment, file: BTreeMap::new() }
+        Self { environment, ..Self::default() }
     }
 
     /// Adds a TOML file of `NAME = value` lines. A name that is no setting is refused: a misspelt one would otherwise be
@@ -74,6 +78,7 @@ impl Source {
             };
             self.file.insert(name, value);
         }
+        self.path = Some(path.to_owned());
         Ok(self)
     }
 
@@ -121,6 +126,14 @@ impl Source {
     pub(super) fn passed_on(&self, names: &[&str]) -> Vec<(String, String)> {
         let value = |name: &&str| self.environment.get_key_value(*name);
         names.iter().filter_map(value).map(|(name, value)| (name.clone(), value.clone())).collect()
+    }
+
+    /// The files that settings come from: the TOML file, and those that hold one secret each.
+    pub(super) fn files(&self) -> Vec<PathBuf> {
+        let named = [&self.environment, &self.file].into_iter().flatten();
+        let named =
+            named.filter(|(name, path)| name.ends_with("_FILE") && is_setting(name) && !path.is_empty());
+        self.path.iter().cloned().chain(named.map(|(_, path)| PathBuf::from(path))).collect()
     }
 
     /// The providers' keys that are set, by their usual names.

@@ -52,6 +52,8 @@ pub enum Part {
     Blobs,
     /// The embedding model.
     Model,
+    /// What parsers can reach.
+    Sandbox,
 }
 
 impl Display for Part {
@@ -63,6 +65,7 @@ impl Display for Part {
             Self::Index => "index",
             Self::Blobs => "blobs",
             Self::Model => "model",
+            Self::Sandbox => "sandbox",
         })
     }
 }
@@ -107,7 +110,8 @@ pub struct Finding {
 }
 
 impl Finding {
-    fn new(part: Part, severity: Severity, code: &'static str, what: impl Into<String>) -> Self {
+    /// One without details.
+    pub fn new(part: Part, severity: Severity, code: &'static str, what: impl Into<String>) -> Self {
         Self {
             part,
             severity,
@@ -121,7 +125,9 @@ impl Finding {
         }
     }
 
-    fn todo(mut self, todo: impl Into<String>) -> Self {
+    /// The same, with what to do about it.
+    #[must_use]
+    pub fn todo(mut self, todo: impl Into<String>) -> Self {
         self.todo = Some(todo.into());
         self
     }

@@ -1,4 +1,4 @@
-//! The child's side: takes its limits, reads the document from stdin and writes frames to a private descriptor.
+//! The child's side: puts up its walls, reads the document from stdin and writes frames to a private descriptor.
 //!
 //! Everything here is synchronous and runs before any runtime, setting or log exists in the process.
 
@@ -11,30 +11,23 @@ use std::{
 
 use super::{
     Crash, Kind, ParseError, Stop,
+    confine::{self, Bounds},
     frame::{self, Message, Request},
 };
 use crate::loaders::{Output, html, json, package, pdf, table, workbook};
-
-/// Stack of the parsing thread in bytes: deep nesting that is honest fits, and one that is not ends this process only.
-const STACK: usize = 64 * 1024 * 1024;
-
-/// Descriptors a parser needs: the three standard ones, the private one and room for the start of a thread.
-const DESCRIPTORS: u64 = 16;
 
 /// Runs one parse for the parent at the other end of stdin and stdout. The exit code is for logs only: the parent
 /// goes by the frames.
 pub fn child_main() -> ExitCode {
     std::panic::set_hook(Box::new(report_panic));
-    let parsing = std::thread::Builder::new().name("parse".into()).stack_size(STACK);
-    match private_output().and_then(|output| {
-        let request = read_request(&mut io::stdin().lock())?;
-        // The thread exists before the limit on threads does.
-        let thread = parsing.spawn(move || {
-            confine(&request)?;
-            run(&request, &mut io::stdin().lock(), output)
-        })?;
-        thread.join().unwrap_or_else(|_| Err(io::Error::other("the parser panicked")))
-    }) {
+    let end = private_output().and_then(|output| {
+        if super::is_subcommand(confine::SUBCOMMAND) {
+            confine::try_everything(output)
+        } else {
+            parse(output)
+        }
+    });
+    match end {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let _unheard = writeln!(io::stderr(), "{error}");
@@ -48,6 +41,16 @@ fn report_panic(info: &PanicHookInfo<'_>) {
     if let Some(place) = info.location() {
         let _unheard = writeln!(io::stderr(), "panicked at {place}");
     }
+}
+
+/// Parses one document behind the walls.
+fn parse(output: File) -> io::Result<()> {
+    let request = read_request(&mut io::stdin().lock())?;
+    let bounds = Bounds { memory_bytes: request.memory_bytes, cpu_seconds: request.cpu_seconds };
+    let library = request.options.pdfium.clone();
+    // The one file that a parser needs. None of the document's bytes has been seen when it is opened.
+    let open = || library.iter().for_each(|library| pdf::open_library(library));
+    confine::inside(bounds, open, move |_| run(&request, &mut io::stdin().lock(), output))
 }
 
 fn read_request(input: &mut impl Read) -> io::Result<Request> {
@@ -95,33 +98,4 @@ fn private_output() -> io::Result<File> {
     let output = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?;
     rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
     Ok(File::from(output))
-}
-
-/// Takes from this process what a parser has no use for. Whatever of it fails to be set ends the child: no parse
-/// without limits.
-fn confine(request: &Request) -> io::Result<()> {
-    use rustix::process::Resource;
-    #[cfg(target_os = "linux")]
-    {
-        use rustix::process::{DumpableBehavior, Signal};
-        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-        // First to go when memory is short. Not every container lets a process write it.
-        let _unwritable = std::fs::write("/proc/self/oom_score_adj", "1000");
-        // After the line above: it takes /proc/self away from this process.
-        rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
-        rustix::thread::set_no_new_privs(true)?;
-        limit(Resource::As, request.memory_bytes)?;
-        limit(Resource::Nproc, 0)?;
-    }
-    limit(Resource::Cpu, request.cpu_seconds)?;
-    limit(Resource::Core, 0)?;
-    limit(Resource::Fsize, 0)?;
-    limit(Resource::Nofile, DESCRIPTORS)
-}
-
-/// Lowers a limit for good. One that is already lower stays.
-fn limit(resource: rustix::process::Resource, value: u64) -> io::Result<()> {
-    use rustix::process::{Rlimit, getrlimit, setrlimit};
-    let value = getrlimit(resource).maximum.map_or(value, |maximum| maximum.min(value));
-    Ok(setrlimit(resource, Rlimit { current: Some(value), maximum: Some(value) })?)
 }

@@ -4,14 +4,16 @@
 //! A panic guard would not be enough: such files abort, overflow the stack, run out of memory or never end.
 
 mod child;
+pub(crate) mod confine;
 mod error;
 mod frame;
 mod request;
 mod stream;
 
 use lectern_shared::config::Limits;
-use std::{ffi::OsStr, path::PathBuf, process::Stdio, sync::Arc, time::Duration};
+use std::{ffi::OsStr, io, path::PathBuf, process::Stdio, sync::Arc, time::Duration};
 
+use tempfile::TempDir;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
     process::{Child, ChildStdin, Command},
@@ -21,6 +23,7 @@ use tokio::{
 
 pub use self::{
     child::child_main,
+    confine::{Reach, Wall, Walls},
     error::{Crash, ParseError, SandboxError, Stop},
     frame::{About, Frame, Mark, MarkKind, Part, Structure},
     request::{Kind, ParseOptions, ParseRequest},
@@ -33,13 +36,20 @@ const SUBCOMMAND: &str = "__parse";
 /// How long a parser may work on one file in all, as a multiple of its longest silence.
 const PATIENCE: u32 = 60;
 
+/// The most that a child has to say of its walls, in bytes.
+const WALLS_ANSWER: u64 = 4 * 1024;
+
 /// Bytes handed to the child at a time.
 const COPY_BUFFER: usize = 64 * 1024;
 
 /// Whether this process was started as a parsing child. If so, main returns [`child_main`]'s code and does nothing
 /// else: no runtime, no settings, no log.
 pub fn is_child() -> bool {
-    std::env::args_os().nth(1).as_deref() == Some(OsStr::new(SUBCOMMAND))
+    is_subcommand(SUBCOMMAND) || is_subcommand(confine::SUBCOMMAND)
+}
+
+fn is_subcommand(name: &str) -> bool {
+    std::env::args_os().nth(1).as_deref() == Some(OsStr::new(name))
 }
 
 /// Limits of every parse that a [`Sandbox`] runs.
@@ -76,7 +86,7 @@ impl SandboxConfig {
     }
 
     /// The running binary within the service's limits, with so many children at once.
-    pub fn within(limits: &Limits, max_parallel: usize) -> std::io::Result<Self> {
+    pub fn within(limits: &Limits, max_parallel: usize) -> io::Result<Self> {
         let total_wall = limits.parser_timeout.saturating_mul(PATIENCE);
         Ok(Self {
             memory_bytes: limits.parser_memory,
@@ -89,7 +99,7 @@ impl SandboxConfig {
     }
 
     /// [`SandboxConfig::new`] with the running binary, which on Linux stays reachable when its file is replaced.
-    pub fn for_this_binary() -> std::io::Result<Self> {
+    pub fn for_this_binary() -> io::Result<Self> {
         let exe = if cfg!(target_os = "linux") {
             PathBuf::from("/proc/self/exe")
         } else {
@@ -132,27 +142,13 @@ impl Sandbox {
         let header = frame::encode(&header).map_err(|_| SandboxError::Request)?;
         // The semaphore is ours and never closed; without a permit the parse would still be correct.
         let permit = Arc::clone(&self.places).acquire_owned().await.ok();
-        let directory = tokio::task::spawn_blocking(tempfile::tempdir)
-            .await
-            .map_err(|error| SandboxError::Spawn(error.into()))?
-            .map_err(SandboxError::Spawn)?;
+        let directory = directory().await?;
         let deadline = Instant::now() + config.total_wall;
-        let mut child = Command::new(&config.exe)
-            .arg(SUBCOMMAND)
-            .env_clear()
-            .current_dir(directory.path())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            // Ctrl-C in a terminal goes to the whole group: a stopping service lets its children finish.
-            .process_group(0)
-            .kill_on_drop(true)
-            .spawn()
-            .map_err(SandboxError::Spawn)?;
+        let mut child = self.start(SUBCOMMAND, &directory).map_err(SandboxError::Spawn)?;
         let (Some(stdin), Some(stdout), Some(stderr)) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
-            return Err(SandboxError::Spawn(std::io::Error::other("a pipe to the child is missing")));
+            return Err(SandboxError::Spawn(io::Error::other("a pipe to the child is missing")));
         };
         // Made before the bytes are sent: it drains stderr, on which a dying child could otherwise block.
         let mut stream = FrameStream::new(stream::Parts {
@@ -172,6 +168,46 @@ impl Sandbox {
         }
         Ok(stream)
     }
+
+    /// Has a child try what it could reach, and tells which walls are around it. Takes no place: it is soon over.
+    pub async fn try_walls(&self) -> Result<Walls, SandboxError> {
+        let directory = directory().await?;
+        let mut child = self.start(confine::SUBCOMMAND, &directory).map_err(SandboxError::Spawn)?;
+        drop(child.stdin.take());
+        let missing = || io::Error::other("the child says nothing of its walls");
+        let mut said = Vec::new();
+        let answer = async {
+            let stdout = child.stdout.take().ok_or_else(missing)?;
+            stdout.take(WALLS_ANSWER).read_to_end(&mut said).await?;
+            serde_json::from_slice(&said).map_err(|_| missing())
+        };
+        let walls = timeout_at(Instant::now() + self.config.page_wall, answer).await;
+        kill(&mut child).await;
+        walls.map_err(io::Error::from).flatten().map_err(SandboxError::Spawn)
+    }
+
+    /// Starts a child in its folder, with pipes for all that it says and hears.
+    fn start(&self, subcommand: &str, directory: &TempDir) -> io::Result<Child> {
+        Command::new(&self.config.exe)
+            .arg(subcommand)
+            .env_clear()
+            .current_dir(directory.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // Ctrl-C in a terminal goes to the whole group: a stopping service lets its children finish.
+            .process_group(0)
+            .kill_on_drop(true)
+            .spawn()
+    }
+}
+
+/// An empty folder for a child.
+async fn directory() -> Result<TempDir, SandboxError> {
+    tokio::task::spawn_blocking(tempfile::tempdir)
+        .await
+        .map_err(|error| SandboxError::Spawn(error.into()))?
+        .map_err(SandboxError::Spawn)
 }
 
 /// How handing over the bytes ended.

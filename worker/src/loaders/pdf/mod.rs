@@ -14,6 +14,7 @@ mod pdfium_image;
 pub(super) mod text;
 
 pub(super) use pdfium::UNUSABLE;
+pub(crate) use pdfium::open as open_library;
 
 use std::{
     collections::HashSet,

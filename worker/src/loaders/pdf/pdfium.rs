@@ -1,7 +1,7 @@
 //! Reading with pdfium, Chromium's engine, when its library is there: the better reading order, and right-to-left text as it
 //! is read.
 //!
-//! The library is opened in the child, within its limits, and gets no way to the machine's fonts: what is not embedded
+//! The library is opened in the child, within its limits and before its walls, and gets no way to the machine's fonts: what is not embedded
 //! is measured with the fonts that pdfium brings, so the same bytes give the same text everywhere.
 
 use std::{
@@ -74,9 +74,21 @@ fn guarded<T>(work: impl FnOnce() -> T) -> Option<T> {
     catch_unwind(AssertUnwindSafe(work)).ok()
 }
 
+/// Opens the library where files can be opened still, for a [`parse`] where none can. One that cannot be used is found
+/// out there.
+pub(crate) fn open(library: &Path) {
+    let _unusable = guarded(|| engine(library));
+}
+
 fn engine(library: &Path) -> Result<Pdfium, PdfiumError> {
-    let config = PdfiumLibraryConfig::new().set_user_font_paths(&[NO_FONTS])?;
-    Ok(Pdfium::new_with_config(Pdfium::bind_to_library(library)?, config))
+    match Pdfium::bind_to_library(library) {
+        // There is one for the whole process; a handle on it is all that is made here.
+        Err(PdfiumError::PdfiumLibraryBindingsAlreadyInitialized) => Ok(Pdfium::default()),
+        bindings => {
+            let config = PdfiumLibraryConfig::new().set_user_font_paths(&[NO_FONTS])?;
+            Ok(Pdfium::new_with_config(bindings?, config))
+        }
+    }
 }
 
 fn title(document: &PdfDocument<'_>) -> Option<String> {
