@@ -6,6 +6,7 @@ mod disk;
 mod guess;
 mod html;
 mod memory;
+pub mod network;
 mod sandbox;
 mod scrubbing;
 mod server;

@@ -7,7 +7,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use crate::support::command::doctor;
-use crate::support::service::{Mode, Program, Service};
+use crate::support::service::{Mode, Service};
+use crate::support::setup::Program;
 use crate::support::{in_both_modes, within_deadline};
 
 in_both_modes!(every_program_closes_itself_and_tells_of_the_walls_around_its_parsers);

@@ -9,7 +9,7 @@ use std::{
 
 use secrecy::{ExposeSecret, SecretString};
 use sqlx::{
-    ConnectOptions,
+    ConnectOptions, Connection as _,
     postgres::{PgConnectOptions, PgPoolOptions},
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };

@@ -25,7 +25,7 @@ pub mod operator_jobs;
 pub mod prompts;
 mod room;
 pub mod sealed;
-mod silence;
+pub(crate) mod silence;
 pub mod singletons;
 pub mod storage;
 pub mod tags;
@@ -146,7 +146,9 @@ impl DbError {
                 error.code().is_some_and(|code| is_of_the_disk(&code))
             }
             Self::Full(_) => true,
-            Self::Failed(_) | Self::Duplicate | Self::Unreadable(_) => self.is_connection_failure(),
+            Self::Failed(_) | Self::CommitUnknown(_) | Self::Duplicate | Self::Unreadable(_) => {
+                self.is_connection_failure()
+            }
         }
     }
 }

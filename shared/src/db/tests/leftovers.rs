@@ -117,9 +117,9 @@ async fn add_everything(tx: &mut Tx, user: UserId) -> DocumentId {
 /// What the sweeper does with what was deleted.
 async fn sweep(db: &Db, now: Timestamp) {
     for generation in generations::purgeable(db, now, 100).await.unwrap() {
-        commit!(db, |tx| index_segments::delete(tx, generation.id));
-        while commit!(db, |tx| chunks::purge_some(tx, generation.id)) {}
-        commit!(db, |tx| generations::delete(tx, generation.id));
+        commit!(db, |tx| index_segments::delete(tx, generation.retired));
+        while commit!(db, |tx| chunks::purge_some(tx, generation.retired)) {}
+        commit!(db, |tx| generations::delete(tx, generation.retired));
     }
     for document in documents::tombstones(db, now, 100).await.unwrap() {
         commit!(db, |tx| documents::drop_tombstone(tx, document));

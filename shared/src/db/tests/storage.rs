@@ -55,8 +55,9 @@ async fn files_texts_and_passages_count_until_they_are_purged() {
         commit!(t.db, |tx| documents::delete(tx, owner, file.id, at(3), at(3)));
         assert_eq!(used(&t.db, owner).await, 2_104, "{}: it takes room as before", t.name);
         for generation in [generation, again] {
-            commit!(t.db, |tx| chunks::purge_some(tx, generation));
-            commit!(t.db, |tx| generations::delete(tx, generation));
+            let retired = generations::RetiredGeneration::assumed(owner, generation);
+            commit!(t.db, |tx| chunks::purge_some(tx, retired));
+            commit!(t.db, |tx| generations::delete(tx, retired));
         }
         for id in [claim.document_id, file.id] {
             commit!(t.db, |tx| documents::drop_tombstone(tx, id));
