@@ -3,6 +3,7 @@
 
 mod commits;
 mod disk;
+mod fair;
 mod guess;
 mod html;
 mod memory;

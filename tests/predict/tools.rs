@@ -126,7 +126,7 @@ async fn each_kind_of_tool_answers_or_says_why_not(mode: Mode) {
             json!({"openApiUrl": "http://169.254.169.254/latest"}),
             "inner",
             json!({}),
-            "not at a public",
+            "could not be reached",
         ),
     ] {
         let tool = client

@@ -107,6 +107,20 @@ impl Web {
         self.page(path, Arc::new(|_| std::future::pending().boxed()))
     }
 
+    /// Answers with these bytes, each time only after a while.
+    pub fn slow(&self, path: &str, content_type: &str, bytes: impl Into<Bytes>, after: Duration) -> String {
+        let page = Content::new(content_type, bytes);
+        let answer = move |_| {
+            let page = page.clone();
+            async move {
+                tokio::time::sleep(after).await;
+                page.response()
+            }
+            .boxed()
+        };
+        self.page(path, Arc::new(answer))
+    }
+
     /// Answers at once and then sends one byte at a time, without end: there is always progress, and never a result.
     pub fn trickle(&self, path: &str, content_type: &str) -> String {
         self.stream(path, content_type, || {

@@ -28,6 +28,7 @@ const TABLES: [&str; 22] = [
     "jobs",
     "leases",
     "prompts",
+    "queue_head",
     "singletons",
     "tags",
     "tools",

@@ -91,9 +91,10 @@ pub(crate) async fn create(
     let created =
         db::accounts::insert(&mut tx, &user, runtime.clock.now()).await.map_err(|error| match error {
             DbError::Duplicate => ApiError::conflict("There is an account with this e-mail already."),
-            error @ (DbError::Full(_) | DbError::Failed(_) | DbError::CommitUnknown(_) | DbError::Unreadable(_)) => {
-                error.into()
-            }
+            error @ (DbError::Full(_)
+            | DbError::Failed(_)
+            | DbError::CommitUnknown(_)
+            | DbError::Unreadable(_)) => error.into(),
         })?;
     tx.commit().await?;
     tracing::info!(user = %created.id, admin = created.is_admin, "account created");

@@ -65,11 +65,14 @@ pub enum ChatErrorKind {
     /// Nothing arrived for too long, or the deadline passed.
     #[error("did not answer in time")]
     Timeout,
-    /// The base URL leads to an address that this service does not connect to.
-    #[error("has a base URL that leads to an address which is not allowed")]
+    /// No connection could be made: nobody answers at the base URL, or it leads to an address that this service does not connect
+    /// to. Which of the two is not told, so that nobody maps the operator's network by it.
+    #[error(
+        "could not be reached: it does not answer, or its base URL leads to an address which is not allowed"
+    )]
     RefusedAddress,
-    /// No connection, or it closed before an answer began.
-    #[error("could not be reached")]
+    /// The connection was not secure, or closed before an answer began.
+    #[error("closed the connection")]
     Connect,
 }
 

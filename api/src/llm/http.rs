@@ -213,13 +213,15 @@ impl ChatModel for HttpModel {
 /// The class of a request that brought no response.
 fn unsent(error: &EgressError, deadline: Instant) -> Failure {
     match error {
-        EgressError::RefusedAddress { .. } | EgressError::OtherSite { .. } | EgressError::InvalidUrl { .. } => {
-            Failure::new(ChatErrorKind::RefusedAddress)
+        EgressError::RefusedAddress { .. }
+        | EgressError::OtherSite { .. }
+        | EgressError::InvalidUrl { .. }
+        | EgressError::Dns { .. }
+        | EgressError::Connect { .. } => {
+            Failure { retryable: error.is_retryable(), ..Failure::new(ChatErrorKind::RefusedAddress) }
         }
         EgressError::Timeout { .. } => Failure::timed_out(Instant::now() < deadline),
-        EgressError::Dns { .. }
-        | EgressError::Connect { .. }
-        | EgressError::Tls { .. }
+        EgressError::Tls { .. }
         // The connection closed before an answer began.
         | EgressError::Protocol { .. } => {
             Failure { retryable: error.is_retryable(), ..Failure::new(ChatErrorKind::Connect) }

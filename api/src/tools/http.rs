@@ -137,11 +137,13 @@ impl Service {
         let what = match error {
             EgressError::Timeout { .. } => return ToolError::Timeout,
             EgressError::InvalidUrl { .. } => "is at an address that cannot be asked",
-            EgressError::RefusedAddress { .. } | EgressError::OtherSite { .. } => {
-                "is not at a public internet address, and the operator has not opened it, so it was not asked"
+            // In the same words, so that nobody maps the operator's network by them.
+            EgressError::RefusedAddress { .. }
+            | EgressError::OtherSite { .. }
+            | EgressError::Dns { .. }
+            | EgressError::Connect { .. } => {
+                "could not be reached: it does not answer, or it is not at an address that is open to users"
             }
-            EgressError::Dns { .. } => "could not be found under its name",
-            EgressError::Connect { .. } => "could not be reached",
             EgressError::Tls { .. } => "could not be reached securely; its certificate may be invalid",
             EgressError::TooLarge { .. } => "gave an answer that is too large",
             EgressError::TooManyRedirects { .. } | EgressError::RefusedRedirect { .. } => {

@@ -133,7 +133,7 @@ pub const SETTINGS: &[Setting] = settings! {
     "LECTERN_MAX_UPLOADS", "32", "files that an API takes at once, at most half of them of one user; further uploads wait 20 s for their turn, then get a 503";
     "LECTERN_MAX_PAGES", "5000", "pages ingested of one document, at most";
     "LECTERN_MAX_CHARACTERS", "20000000", "characters ingested of one document, at most";
-    "LECTERN_FETCH_TIMEOUT", "2m", "time to fetch one source";
+    "LECTERN_FETCH_TIMEOUT", "2m", "time to fetch a document's source, all its addresses together";
     "LECTERN_PARSER_MEMORY", "2GiB", "address space of the process that parses a file";
     "LECTERN_PARSER_TIMEOUT", "30s", "a parser that is silent for so long is stopped";
     "LECTERN_PDFIUM_LIB", "beside the program, then where the system has its libraries", "the pdfium library, or its folder: it reads PDFs better than the built-in engine, which reads them without it";

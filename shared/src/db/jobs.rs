@@ -2,23 +2,26 @@
 //!
 //! Locks are taken in one order everywhere: user, document, job.
 
-use std::time::Duration;
+mod claims;
+mod line;
 
 use uuid::Uuid;
+
+#[cfg(test)]
+pub(super) use claims::{CLAIM, DUE};
+pub use claims::{Due, claim, due};
+pub use line::admit;
+use line::{NONE_YET, place};
 
 use crate::{
     clock::Timestamp,
     db::{Db, Json, Result, Tx, documents, execute, on},
-    ids::{ClaimId, DocumentId, GenerationId, JobId, UserId},
+    ids::{DocumentId, GenerationId, JobId, UserId},
     model::{
         document::{SearchIndexInfo, SourceState},
         job::{Claim, IngestionError, JobKind, JobState, Progress, Stage},
     },
 };
-
-/// How far apart one user's queued jobs stand in the order of claims, so that one user's thousands do not keep another's
-/// one waiting.
-pub(super) const FAIR_STEP: Duration = Duration::from_secs(1);
 
 /// Queues a user's document: a new job, or its old one again. A job that is running goes on, and is queued again when it
 /// ends, because the document's revision has risen. None when there is no such document.
@@ -30,14 +33,7 @@ pub async fn enqueue(
     max_attempts: u32,
     now: Timestamp,
 ) -> Result<Option<JobId>> {
-    let fair_at: Option<Timestamp> = on!(tx, |c| sqlx::query_scalar(
-        "UPDATE users SET fair_at = CASE WHEN fair_at + $2 > $3 THEN fair_at + $2 ELSE $3 END
-         WHERE id = $1 AND deleted_at IS NULL RETURNING fair_at"
-    )
-    .bind(user)
-    .bind(i64::try_from(FAIR_STEP.as_micros()).unwrap_or(i64::MAX))
-    .bind(now)
-    .fetch_optional(c))?;
+    let number = line::next_number(tx, user).await?;
     let revision: Option<i64> = on!(tx, |c| {
         sqlx::query_scalar(
         "UPDATE documents SET revision = revision + 1 WHERE id = $1 AND user_id = $2 AND deleted_at IS NULL
@@ -47,14 +43,14 @@ pub async fn enqueue(
     .bind(user)
     .fetch_optional(c)
     })?;
-    let (Some(fair_at), Some(_)) = (fair_at, revision) else {
+    let (Some(number), Some(_)) = (number, revision) else {
         return Ok(None);
     };
     Ok(Some(on!(tx, |c| {
-        sqlx::query_scalar(
+        sqlx::query_scalar(concat!(
         "INSERT INTO jobs (id, kind, user_id, document_id, state, attempts, max_attempts, run_at, fair_at, warnings,
                            queued_at, from_stored)
-         VALUES ($1, $2, $3, $4, 'queued', 0, $5, $6, $7, '[]', $6, FALSE)
+         VALUES ($1, $2, $3, $4, 'queued', 0, $5, $6, ", place!(), ", '[]', $6, FALSE)
          ON CONFLICT (document_id, kind) DO UPDATE SET
              state = CASE WHEN jobs.state = 'running' THEN jobs.state ELSE 'queued' END,
              attempts = CASE WHEN jobs.state = 'running' THEN jobs.attempts ELSE 0 END,
@@ -71,14 +67,14 @@ pub async fn enqueue(
              started_at = CASE WHEN jobs.state = 'running' THEN jobs.started_at END,
              finished_at = NULL
          RETURNING id"
-    )
+    ))
     .bind(JobId::generate())
     .bind(kind)
     .bind(user)
     .bind(document)
     .bind(i64::from(max_attempts))
     .bind(now)
-    .bind(fair_at)
+    .bind(number)
     .fetch_one(c)
     })?))
 }
@@ -104,7 +100,7 @@ macro_rules! enqueue_again {
     ($which:literal) => {
         concat!(
             "UPDATE jobs SET state = 'queued', from_stored = TRUE, trace_parent = NULL, attempts = 0, run_at = $1, queued_at = $1,
-                             fair_at = $1 + $2 * place.number, started_at = NULL, finished_at = NULL, last_error = NULL,
+                             fair_at = 2 * (place.number + (SELECT fair_at FROM queue_head)) + 1, started_at = NULL, finished_at = NULL, last_error = NULL,
                              stage = NULL, progress = NULL
              FROM (SELECT jobs.id AS job_id,
                           ROW_NUMBER() OVER (PARTITION BY documents.user_id ORDER BY documents.id) AS number
@@ -120,27 +116,25 @@ macro_rules! enqueue_again {
 }
 
 /// Queues searchable documents of every user to be indexed again from their stored passages, except those that are queued or
-/// running already; how many there were. Each user's documents stand behind what the user adds from now on.
+/// running already; how many there were. Each user's documents are a second line of the user's: they take turns with what the
+/// user adds.
 pub async fn enqueue_again(tx: &mut Tx, which: Again, now: Timestamp) -> Result<u64> {
-    let step = i64::try_from(FAIR_STEP.as_micros()).unwrap_or(i64::MAX);
     match which {
-        Again::All => execute!(tx, sqlx::query(enqueue_again!("1 = 1")).bind(now).bind(step)),
+        Again::All => execute!(tx, sqlx::query(enqueue_again!("1 = 1")).bind(now)),
         Again::OutsideSpace(space) => execute!(
             tx,
             sqlx::query(enqueue_again!(
-                "(generations.embedding_space IS NULL OR generations.embedding_space <> $3)"
+                "(generations.embedding_space IS NULL OR generations.embedding_space <> $2)"
             ))
             .bind(now)
-            .bind(step)
             .bind(space)
         ),
         Again::WithoutVectors(before) => execute!(
             tx,
             sqlx::query(enqueue_again!(
-                "generations.embedding_space IS NULL AND generations.created_at < $3 AND jobs.state = 'done'"
+                "generations.embedding_space IS NULL AND generations.created_at < $2 AND jobs.state = 'done'"
             ))
             .bind(now)
-            .bind(step)
             .bind(before)
         ),
     }
@@ -160,65 +154,6 @@ pub async fn any_without_vectors(db: &Db, before: Timestamp) -> Result<bool> {
     .fetch_optional(c)
     })?;
     Ok(found.is_some())
-}
-
-/// Whether any job is due.
-pub async fn any_due(db: &Db, now: Timestamp) -> Result<bool> {
-    let found: Option<i64> = on!(db, |c| sqlx::query_scalar(
-        "SELECT run_at FROM jobs WHERE state = 'queued' AND run_at <= $1 LIMIT 1"
-    )
-    .bind(now)
-    .fetch_optional(c))?;
-    Ok(found.is_some())
-}
-
-macro_rules! claim_next {
-    ($lock:literal) => {
-        concat!(
-            "UPDATE jobs SET state = 'running', claim_id = $2, lease_until = $3, worker = $4, attempts = attempts + 1,
-                    claimed_revision = COALESCE(
-                        (SELECT revision FROM documents WHERE documents.id = jobs.document_id), 0),
-                    started_at = $1, finished_at = NULL, stage = NULL, progress = NULL
-             WHERE id = (SELECT id FROM jobs WHERE state = 'queued' AND run_at <= $1 ORDER BY fair_at, id LIMIT 1 ",
-            $lock,
-            // Repeated, because without them the row that another claimer took meanwhile is taken again.
-            ") AND state = 'queued' AND run_at <= $1
-             RETURNING id, kind, user_id, document_id, claim_id, claimed_revision, attempts, max_attempts, queued_at,
-                       from_stored, trace_parent"
-        )
-    };
-}
-
-/// Takes the next due job for `worker` until `lease_until`. The attempt is counted now, so that one which kills its worker
-/// counts too.
-pub async fn claim(
-    tx: &mut Tx,
-    worker: &str,
-    now: Timestamp,
-    lease_until: Timestamp,
-) -> Result<Option<Claim>> {
-    let claim_id = ClaimId::generate();
-    let claim = match tx {
-        Tx::Postgres(c) => {
-            sqlx::query_as(claim_next!("FOR UPDATE SKIP LOCKED"))
-                .bind(now)
-                .bind(claim_id)
-                .bind(lease_until)
-                .bind(worker)
-                .fetch_optional(&mut **c)
-                .await?
-        }
-        Tx::Sqlite(c) => {
-            sqlx::query_as(claim_next!(""))
-                .bind(now)
-                .bind(claim_id)
-                .bind(lease_until)
-                .bind(worker)
-                .fetch_optional(&mut **c)
-                .await?
-        }
-    };
-    Ok(claim)
 }
 
 /// What a worker tells of a job while it holds it.
@@ -247,7 +182,7 @@ pub async fn renew(tx: &mut Tx, claim: &Claim, lease_until: Timestamp, report: &
     Ok(rows == 1)
 }
 
-/// Gives a job back untried: the attempt does not count, and it is due at once. False when the claim is no longer held.
+/// Gives a job back untried: the attempt does not count, and it is due at once, at the place that it had. False when the claim is no longer held.
 pub async fn hand_back(tx: &mut Tx, claim: &Claim, now: Timestamp) -> Result<bool> {
     put_back(tx, claim, now, None).await
 }
@@ -273,6 +208,7 @@ async fn put_back(
         tx,
         sqlx::query(
             "UPDATE jobs SET state = 'queued', claim_id = NULL, lease_until = NULL, run_at = $3,
+                             fair_at = COALESCE($5, fair_at),
                              attempts = CASE WHEN claimed_revision = (
                                  SELECT revision FROM documents WHERE documents.id = jobs.document_id)
                                  THEN attempts - 1 ELSE 0 END,
@@ -283,13 +219,13 @@ async fn put_back(
         .bind(claim.claim_id)
         .bind(run_at)
         .bind(reason.map(Json))
+        .bind(reason.map(|_| NONE_YET))
     )?;
     Ok(rows == 1)
 }
 
-/// Notes a failed attempt: queued again for `retry_at`, or dead when that is none. Its place in the order of claims moves
-/// to that time too, so that thousands that wait are not gone past at each claim. A document that changed meanwhile is
-/// queued afresh instead. Returns the job's new state; none when the claim is no longer held.
+/// Notes a failed attempt: queued again for `retry_at`, when it gets another place, or dead when that is none. A document that
+/// changed meanwhile is queued afresh instead. Returns the job's new state; none when the claim is no longer held.
 pub async fn fail(
     tx: &mut Tx,
     claim: &Claim,
@@ -310,7 +246,7 @@ pub async fn fail(
     Ok(on!(tx, |c| sqlx::query_scalar(
         "UPDATE jobs SET state = CASE WHEN $3 IS NULL THEN 'dead' ELSE 'queued' END,
                          run_at = COALESCE($3, run_at),
-                         fair_at = CASE WHEN $3 > fair_at THEN $3 ELSE fair_at END,
+                         fair_at = CASE WHEN $3 IS NULL THEN fair_at ELSE $8 END,
                          finished_at = CASE WHEN $3 IS NULL THEN $4 END,
                          last_error = $5, stage = $6, progress = $7, claim_id = NULL, lease_until = NULL
          WHERE id = $1 AND claim_id = $2 AND state = 'running' RETURNING state"
@@ -322,6 +258,7 @@ pub async fn fail(
     .bind(Json(error))
     .bind(report.stage)
     .bind(report.progress.as_ref().map(Json))
+    .bind(NONE_YET)
     .fetch_optional(c))?)
 }
 

@@ -24,6 +24,11 @@ const STEPS: &[Step] = &[
         sql: include_str!("../../../migrations/0002_known_addresses.sql"),
     },
     Step { version: 3, description: "storage", sql: include_str!("../../../migrations/0003_storage.sql") },
+    Step {
+        version: 4,
+        description: "fair line",
+        sql: include_str!("../../../migrations/0004_fair_line.sql"),
+    },
 ];
 
 /// Why the schema could not be brought up to date.
@@ -105,6 +110,18 @@ fn migrations() -> Vec<Migration> {
         )
     };
     STEPS.iter().map(migration).collect()
+}
+
+/// Brings the schema to an earlier version, for what is to be migrated from there.
+#[cfg(test)]
+pub(super) async fn run_to(db: &Db, version: i64) -> Result<(), MigrationError> {
+    let steps = migrations().into_iter().filter(|step| step.version <= version).collect();
+    let migrator = Migrator::with_migrations(steps);
+    match db {
+        Db::Postgres(pool) => migrator.run(pool).await?,
+        Db::Sqlite { writer, .. } => migrator.run(writer).await?,
+    }
+    Ok(())
 }
 
 /// Brings the schema up to date. On PostgreSQL several processes may call this at once, and one does the work; a SQLite file

@@ -39,7 +39,8 @@ pub struct Filter {
 /// Where a page of a list ended, for the one after it. Good for the same filter only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// By what the list is ordered; the beginning of time where that is the id alone.
+    /// By what the list is ordered, a place in the queue being written as a time too; the beginning of time where that is the id
+    /// alone.
     at: Timestamp,
     id: JobId,
 }
@@ -85,7 +86,7 @@ impl Order {
 
     fn position(self, job: &JobRecord) -> Position {
         let at = match self {
-            Self::Queue => Some(job.fair_at),
+            Self::Queue => Some(Timestamp::from_micros(job.fair_at)),
             Self::Started => job.started_at,
             Self::Ended => job.finished_at,
             Self::Id => None,

@@ -1,7 +1,11 @@
 //! Why an outbound request failed, in words that may be shown to whoever caused it: hosts that they named themselves,
 //! but no header, query string, credential, resolved address or upstream text.
+//!
+//! An address that is refused, a name that does not exist and a port that is closed are told in the same words, with the same
+//! code, and are tried again alike: who could tell them apart could map the operator's network by names. The log tells them
+//! apart.
 
-use std::{error::Error as StdError, io};
+use std::{error::Error as StdError, io, net::Ipv4Addr};
 
 use url::Url;
 
@@ -17,7 +21,9 @@ pub enum EgressError {
         reason: &'static str,
     },
     /// The host is, or resolves to, an address that is neither public nor opened by the operator.
-    #[error("{host} is not at a public internet address, and the operator has not opened it")]
+    #[error(
+        "no connection to {host} could be made: it does not answer, or it is not at an address that is open to users"
+    )]
     RefusedAddress {
         /// As the URL names it.
         host: String,
@@ -29,13 +35,17 @@ pub enum EgressError {
         host: String,
     },
     /// The host's name could not be resolved.
-    #[error("the name {host} could not be found")]
+    #[error(
+        "no connection to {host} could be made: it does not answer, or it is not at an address that is open to users"
+    )]
     Dns {
         /// As the URL names it.
         host: String,
     },
     /// No connection could be made.
-    #[error("no connection to {host} could be made")]
+    #[error(
+        "no connection to {host} could be made: it does not answer, or it is not at an address that is open to users"
+    )]
     Connect {
         /// As the URL names it.
         host: String,
@@ -98,8 +108,10 @@ impl EgressError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::InvalidUrl { .. } => "invalid_url",
-            Self::RefusedAddress { .. } | Self::OtherSite { .. } => "refused_address",
-            Self::Dns { .. } | Self::Connect { .. } => "unreachable",
+            Self::RefusedAddress { .. }
+            | Self::OtherSite { .. }
+            | Self::Dns { .. }
+            | Self::Connect { .. } => "refused_address",
             Self::Tls { .. } => "tls_failed",
             Self::Timeout { .. } => "timeout",
             Self::TooLarge { .. } => "too_large",
@@ -112,16 +124,17 @@ impl EgressError {
     }
 
     /// Whether the same request may well succeed later. A name that does not exist cannot be told from a resolver
-    /// that is away, so both are.
+    /// that is away, so both are; and a name at a refused address must not be told from either. An address that was given in
+    /// digits says by itself that it is refused.
     pub fn is_retryable(&self) -> bool {
         match self {
+            Self::RefusedAddress { host } => !is_literal(host),
             Self::Dns { .. }
             | Self::Connect { .. }
             | Self::Timeout { .. }
             | Self::Protocol { .. }
             | Self::Write { .. } => true,
             Self::InvalidUrl { .. }
-            | Self::RefusedAddress { .. }
             | Self::OtherSite { .. }
             | Self::Tls { .. }
             | Self::TooLarge { .. }
@@ -143,7 +156,7 @@ impl EgressError {
             Some(ResolveError::Refused) => return Self::RefusedAddress { host },
             Some(ResolveError::TimedOut) => return Self::Timeout { host },
             Some(ResolveError::Failed(_)) => {
-                tracing::debug!(%host, error = chain(error), "name not resolved");
+                tracing::info!(%host, error = chain(error), "outbound request failed: the name was not resolved");
                 return Self::Dns { host };
             }
             None => {}
@@ -159,6 +172,7 @@ impl EgressError {
             // Connecting reads data in the TLS handshake only.
             Self::Tls { host }
         } else {
+            tracing::info!(%host, error = chain(error), "outbound request failed: no connection");
             Self::Connect { host }
         }
     }
@@ -168,6 +182,11 @@ impl EgressError {
         tracing::debug!(%host, error = chain(error), "response body failed");
         Self::Protocol { host: host.to_owned() }
     }
+}
+
+/// Whether a host, as a URL names it, is an address.
+fn is_literal(host: &str) -> bool {
+    host.starts_with('[') || host.parse::<Ipv4Addr>().is_ok()
 }
 
 /// The host as the URL names it, for messages.

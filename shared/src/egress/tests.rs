@@ -157,8 +157,28 @@ async fn a_name_that_does_not_exist_is_unreachable() {
     // A label longer than DNS allows: the system's resolver says no without asking anyone.
     let host = format!("{}.invalid", "x".repeat(64));
     let error = egress("").send(Request::get(url(&format!("http://{host}/")), ROOMY)).await.unwrap_err();
-    assert_eq!((error.code(), error.is_retryable()), ("unreachable", true));
     assert_eq!(error, EgressError::Dns { host });
+}
+
+/// Whoever could tell them apart could try names, and ports, of the network that the service is in.
+#[tokio::test]
+async fn a_refused_name_a_name_that_does_not_exist_and_a_closed_port_are_told_alike() {
+    let (listener, base) = bind("127.0.0.1").await;
+    drop(listener);
+    let by_name = base.replace("127.0.0.1", "localhost");
+    let nowhere = format!("http://{}.invalid/", "x".repeat(64));
+    let told = async |allow: &str, address: &str| {
+        let error = egress(allow).send(Request::get(url(address), ROOMY)).await.unwrap_err();
+        let host = url(address).host_str().unwrap().to_owned();
+        (error.code(), error.is_retryable(), error.to_string().replace(&host, "HOST"))
+    };
+    let refused = told("", &by_name).await;
+    assert_eq!(refused.0, "refused_address");
+    assert_eq!(refused, told("", &nowhere).await);
+    assert_eq!(refused, told("127.0.0.0/8, ::1", &by_name).await);
+    // What its own digits tell is no secret, and is not tried again.
+    let (code, retryable, message) = told("", &base).await;
+    assert_eq!((code, retryable, message), ("refused_address", false, refused.2));
 }
 
 #[tokio::test]

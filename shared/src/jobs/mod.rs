@@ -13,6 +13,7 @@ pub use doorbell::Doorbell;
 use local::LocalDoorbell;
 pub use local::{LocalBackend, Ring};
 use redis::RedisDoorbell;
+use tokio::time::Instant;
 
 use crate::{
     clock::{Clock, Timestamp},
@@ -39,12 +40,14 @@ pub struct Jobs {
     clock: Clock,
     settings: Arc<JobSettings>,
     doorbell: Doorbell,
+    /// When this process began.
+    began: Instant,
 }
 
 impl Jobs {
     /// A queue over `db`.
     pub fn new(db: Db, clock: Clock, settings: JobSettings, doorbell: Doorbell) -> Self {
-        Self { db, clock, settings: Arc::new(settings), doorbell }
+        Self { db, clock, settings: Arc::new(settings), doorbell, began: Instant::now() }
     }
 
     /// The time by which leases are judged.
@@ -84,16 +87,37 @@ impl Jobs {
     /// Takes the next due job, if there is one.
     pub async fn claim(&self, worker: &str) -> db::Result<Option<Claim>> {
         // A glance first: idle workers must not queue for the write lock.
-        if !db::jobs::any_due(&self.db, self.now()).await? {
+        let due = db::jobs::due(&self.db, self.now()).await?;
+        if !due.any() {
             return Ok(None);
         }
         // A claim that a crash takes back was never used for anything that stayed.
         let mut tx = self.db.begin_relaxed().await?;
         // Only now, since that may have taken a while and the lease is counted from here.
         let now = self.now();
+        if due.waited {
+            db::jobs::admit(&mut tx, now).await?;
+        }
         let claim = db::jobs::claim(&mut tx, worker, now, self.lease_end(now)).await?;
         tx.commit().await?;
+        if let Some(claim) = claim.as_ref().filter(|claim| self.may_have_crashed(claim)) {
+            self.make_durable(claim).await?;
+        }
         Ok(claim)
+    }
+
+    /// Whether the job may have brought the machine down before. It has been tried, or was queued before this process began:
+    /// of a first attempt that ends in a crash nothing may be left.
+    fn may_have_crashed(&self, claim: &Claim) -> bool {
+        claim.attempts > 1 || claim.queued_at <= self.now().minus(self.began.elapsed())
+    }
+
+    /// Has a claim outlast a crash, so that its attempt counts whatever comes of it: each crash but the first then uses one up,
+    /// and no job crashes the machine for ever. A commit that waits for the disk takes all before it there.
+    async fn make_durable(&self, claim: &Claim) -> db::Result<()> {
+        let mut tx = self.db.begin().await?;
+        db::jobs::renew(&mut tx, claim, self.lease_end(self.now()), &Report::default()).await?;
+        tx.commit().await
     }
 
     /// Extends a claim and notes how far it is; false when it is no longer held.
@@ -225,6 +249,37 @@ mod tests {
             }
             assert!(jobs.claim("worker").await.unwrap().is_none(), "{}: it is not tried for ever", t.name);
         }
+    }
+
+    #[tokio::test]
+    async fn a_claim_outlasts_a_crash_if_the_job_may_have_caused_one_before() {
+        let tests = both().await;
+        let t = &tests[0];
+        let db::Db::Sqlite { writer, .. } = &t.db else { panic!("SQLite comes first") };
+        // What the last transaction asked of the disk, which is all that can be seen without a power cut.
+        let waited_for_the_disk = async || {
+            let synchronous: i64 = sqlx::query_scalar("PRAGMA synchronous").fetch_one(writer).await.unwrap();
+            synchronous == 2
+        };
+        let clock = Clock::manual(at(0));
+        let jobs = queue(t, &clock);
+        let owner = user(&t.db, at(0)).await;
+        clock.advance(Duration::from_hours(1));
+        document(&t.db, owner, "new", jobs.now()).await;
+        let new = jobs.claim("worker").await.unwrap().unwrap();
+        assert!(!waited_for_the_disk().await, "a document that was just accepted was never tried");
+
+        jobs.fail(&new, &passing(), &Report::default()).await.unwrap();
+        clock.advance(LONGEST_BACKOFF);
+        let again = jobs.claim("worker").await.unwrap().unwrap();
+        assert_eq!(again.attempts, 2);
+        assert!(waited_for_the_disk().await, "a second attempt counts whatever comes of it");
+
+        // The first attempt brought the machine down and left no trace: the job waits as if it were new.
+        document(&t.db, owner, "old", at(1)).await;
+        let old = jobs.claim("worker").await.unwrap().unwrap();
+        assert_eq!(old.attempts, 1);
+        assert!(waited_for_the_disk().await, "what was queued before the process began may have ended one");
     }
 
     #[test]

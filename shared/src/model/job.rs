@@ -228,8 +228,8 @@ pub struct JobRecord {
     pub queued_at: Timestamp,
     /// From when on a worker may, or might, take it.
     pub run_at: Timestamp,
-    /// Its place in the order in which workers take jobs.
-    pub fair_at: Timestamp,
+    /// Its place in the order in which workers take jobs: a number, no time.
+    pub fair_at: i64,
     /// When the last attempt began.
     pub started_at: Option<Timestamp>,
     /// When it ended.

@@ -11,6 +11,7 @@ use lectern_shared::{
     runtime::Runtime,
     secrets::Place,
 };
+use parking_lot::Mutex;
 use reqwest::header::{
     ACCEPT, AUTHORIZATION, CONTENT_DISPOSITION, HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE,
     IF_NONE_MATCH,
@@ -19,7 +20,7 @@ use secrecy::ExposeSecret;
 use tokio::{
     fs::File,
     io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt},
-    time::timeout,
+    time::{Instant, timeout},
 };
 use url::Url;
 
@@ -33,6 +34,40 @@ use crate::{
 const SILENCE: Duration = Duration::from_secs(20);
 /// Bytes that are taken from the blob store at a time.
 const PIECE: usize = 64 << 10;
+
+/// The time that a document's source may take to be fetched: all its addresses, and all that is asked of each, draw on it. A limit
+/// for each address alone would let a list of slow ones keep a worker for hours.
+pub(super) struct Budget {
+    all: Duration,
+    left: Mutex<Duration>,
+}
+
+impl Budget {
+    pub(super) fn new(all: Duration) -> Self {
+        Self { all, left: Mutex::new(all) }
+    }
+
+    /// Fetches something in the time that is left, which `fetch` keeps to.
+    pub(super) async fn spend<T, F>(&self, fetch: impl FnOnce(Duration) -> F) -> Result<T, Failure>
+    where
+        F: Future<Output = Result<T, Failure>>,
+    {
+        let left = *self.left.lock();
+        if left.is_zero() {
+            return Err(Failure::passing(
+                "timeout",
+                format!(
+                    "The document's addresses took more than {} s together. Split it into several documents.",
+                    self.all.as_secs()
+                ),
+            ));
+        }
+        let began = Instant::now();
+        let fetched = fetch(left).await;
+        *self.left.lock() = left.saturating_sub(began.elapsed());
+        fetched
+    }
+}
 
 /// By what a source is known the next time.
 #[derive(Debug, Default)]
@@ -64,18 +99,19 @@ pub(super) async fn upload(
     stored.unwrap_or_else(|_| Err(silent()))
 }
 
-/// Gets what is at one of a document's addresses, unless it is what was read the last time.
+/// Gets what is at one of a document's addresses in the time that is given, unless it is what was read the last time.
 pub(super) async fn fetch(
     runtime: &Runtime,
     source: &Source,
     url: Url,
     known: Option<&SourceState>,
+    within: Duration,
     progress: &ProgressReporter,
 ) -> Result<Got, Failure> {
     let limits = &runtime.settings.limits;
     let mut request = Request::get(
         url,
-        Limits { max_bytes: limits.source_bytes, total_timeout: limits.fetch_timeout, idle_timeout: SILENCE },
+        Limits { max_bytes: limits.source_bytes, total_timeout: within, idle_timeout: SILENCE },
     );
     request.portable_headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
     if is_own_origin(source, &request.url) {

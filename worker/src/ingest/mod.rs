@@ -31,6 +31,7 @@ use lectern_shared::{
 pub(crate) use self::{failure::Failure, sizing::Sizing};
 
 use self::{
+    fetch::Budget,
     passages::Passage,
     read::{Outcome, Reading},
     vectors::Vectors,
@@ -82,6 +83,7 @@ impl Ingester {
             source: &source,
             sizing: &sizing,
             progress,
+            budget: Budget::new(runtime.settings.limits.fetch_timeout),
         };
         let outcome = match &former {
             Some(_) if claim.from_stored => Outcome::Unchanged,

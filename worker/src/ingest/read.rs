@@ -18,7 +18,7 @@ use url::Url;
 
 use super::{
     Failure, Sizing,
-    fetch::{self, Got, Validators},
+    fetch::{self, Budget, Got, Validators},
     video::{self, VideoCaptions},
 };
 use crate::{
@@ -48,6 +48,7 @@ pub(super) struct Reading<'a> {
     pub(super) source: &'a Source,
     pub(super) sizing: &'a Sizing,
     pub(super) progress: &'a ProgressReporter,
+    pub(super) budget: Budget,
 }
 
 impl Reading<'_> {
@@ -137,7 +138,7 @@ impl Reading<'_> {
         {
             return self.video(&id, known).await;
         }
-        let got = fetch::fetch(self.runtime, self.source, url, known, self.progress).await?;
+        let got = self.fetch(url, known).await?;
         let Got::New { mut download, mut validators } = got else { return Ok(None) };
         if self.source.r#type == DocumentType::Video
             && let Some(tracks) = loaders::tracks_of_page(&mut download).await?
@@ -154,6 +155,11 @@ impl Reading<'_> {
         Ok(Some((validators, extracted)))
     }
 
+    async fn fetch(&self, url: Url, known: Option<&SourceState>) -> Result<Got, Failure> {
+        let fetched = |within| fetch::fetch(self.runtime, self.source, url, known, within, self.progress);
+        self.budget.spend(fetched).await
+    }
+
     /// What is said in a video of the video site; none when it is what it was.
     async fn video(
         &self,
@@ -161,7 +167,8 @@ impl Reading<'_> {
         known: Option<&SourceState>,
     ) -> Result<Option<(Validators, Extracted)>, Failure> {
         let wanted = self.language();
-        let captions = video::captions(self.runtime, id, wanted, self.progress).await?;
+        let captions = |within| video::captions(self.runtime, id, wanted, within, self.progress);
+        let captions = self.budget.spend(captions).await?;
         let VideoCaptions { body, title, canonical_url, language, automatic, .. } = captions;
         let bytes = body.len() as u64;
         let (body, hash) = hash_text(body).await?;
@@ -210,7 +217,7 @@ impl Reading<'_> {
                            transcript as content.";
             return Err(Failure::permanent("transcripts_disabled", message));
         };
-        let got = fetch::fetch(self.runtime, self.source, best.url, None, self.progress).await?;
+        let got = self.fetch(best.url, None).await?;
         let Got::New { download, .. } = got else {
             return Err(Failure::Internal("captions that were never read are unchanged".to_owned()));
         };

@@ -62,7 +62,7 @@ async fn a_provider_that_cannot_be_reached_is_asked_three_times_in_all() {
     drop(listener);
     let config = ModelConfig { base_url: Some(base_url), ..server.config("m") };
     let error = ask(config, &question()).await.0.unwrap_err();
-    assert_eq!((error.kind, error.attempts), (ChatErrorKind::Connect, 3));
+    assert_eq!((error.kind, error.attempts), (ChatErrorKind::RefusedAddress, 3));
 }
 
 #[tokio::test]
@@ -223,13 +223,13 @@ async fn the_limit_of_length_is_sent_by_its_other_name_when_a_model_asks_for_it(
 }
 
 #[tokio::test]
-async fn a_refused_address_is_told_and_not_tried_again() {
+async fn a_refused_address_is_told_and_a_refused_name_is_tried_like_one_that_does_not_answer() {
     let server = Server::start(vec![hello()]).await;
     let by_name = Url::parse(&format!("http://localhost:{}/v1", server.base.port().unwrap())).unwrap();
-    for base_url in [server.base.clone(), by_name] {
+    for (base_url, attempts) in [(server.base.clone(), 1), (by_name, 3)] {
         let config = ModelConfig { base_url: Some(base_url), egress: egress(""), ..server.config("m") };
         let error = ask(config, &question()).await.0.unwrap_err();
-        assert_eq!((error.kind, error.attempts), (ChatErrorKind::RefusedAddress, 1));
+        assert_eq!((error.kind, error.attempts), (ChatErrorKind::RefusedAddress, attempts));
     }
     assert_eq!(server.requests(), 0);
 }

@@ -99,7 +99,7 @@ async fn failures_are_told_in_plain_words_without_what_the_service_wrote() {
         (Reply::Raw("nonsense\r\n\r\n"), "gave an answer that could not be read."),
         (
             Reply::To(302, "http://169.254.169.254/".to_owned()),
-            "is not at a public internet address, and the operator has not opened it, so it was not asked.",
+            "could not be reached: it does not answer, or it is not at an address that is open to users.",
         ),
     ] {
         for (subject, _site, r#type, metadata, arguments) in each(reply.clone()).await {
@@ -141,6 +141,8 @@ async fn what_is_not_there_cannot_be_reached() {
         // Nobody listens at the first port.
         metadata["base_url"] = "http://127.0.0.1:1".into();
         let error = ask(r#type, metadata, arguments).await.unwrap_err();
-        assert_eq!(error, failure(&format!("{subject} could not be reached.")));
+        let what =
+            "could not be reached: it does not answer, or it is not at an address that is open to users.";
+        assert_eq!(error, failure(&format!("{subject} {what}")));
     }
 }

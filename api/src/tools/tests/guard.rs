@@ -10,7 +10,7 @@ use super::{
 };
 
 const REFUSED: &str =
-    "is not at a public internet address, and the operator has not opened it, so it was not asked.";
+    "could not be reached: it does not answer, or it is not at an address that is open to users.";
 
 fn document(servers: &Value) -> String {
     json!({"openapi": "3.1.0", "servers": servers, "paths": {"/x": {"get": {"operationId": "get"}}}})

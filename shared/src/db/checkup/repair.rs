@@ -6,12 +6,12 @@ use uuid::Uuid;
 use super::{Answering, PAGE};
 use crate::{
     clock::Timestamp,
-    db::{Result, Tx, execute, jobs::FAIR_STEP, on},
+    db::{Result, Tx, execute, on},
     ids::DocumentId,
 };
 
 /// Queues documents to be indexed again from their stored passages, except those that are queued or running already; how many
-/// were queued. At most [`PAGE`]. Each user's documents stand behind what the user adds from now on.
+/// were queued. At most [`PAGE`]. Each user's documents take turns with what the user adds.
 pub async fn index_again(tx: &mut Tx, documents: &[DocumentId], now: Timestamp) -> Result<u64> {
     queue(tx, documents, true, now).await
 }
@@ -40,19 +40,12 @@ async fn queue(tx: &mut Tx, documents: &[DocumentId], from_stored: bool, now: Ti
         return Ok(0);
     }
     debug_assert!(documents.len() <= PAGE as usize);
-    let step = i64::try_from(FAIR_STEP.as_micros()).unwrap_or(i64::MAX);
     let queued: Vec<DocumentId> = on!(tx, |c| async {
         let mut query = QueryBuilder::new("UPDATE jobs SET state = 'queued', from_stored = ");
         query.push_bind(from_stored).push(", attempts = 0, run_at = ").push_bind(now);
-        query
-            .push(", queued_at = ")
-            .push_bind(now)
-            .push(", fair_at = ")
-            .push_bind(now)
-            .push(" + ")
-            .push_bind(step);
+        query.push(", queued_at = ").push_bind(now);
         query.push(
-            " * place.number, started_at = NULL, finished_at = NULL, last_error = NULL, stage = NULL, progress = NULL
+            ", fair_at = 2 * (place.number + (SELECT fair_at FROM queue_head)) + 1, started_at = NULL, finished_at = NULL, last_error = NULL, stage = NULL, progress = NULL
              FROM (SELECT jobs.id AS job_id,
                           ROW_NUMBER() OVER (PARTITION BY jobs.user_id ORDER BY jobs.document_id) AS number
                    FROM jobs WHERE jobs.document_id IN (",

@@ -240,7 +240,7 @@ async fn twelve_workers_share_two_hundred_jobs_and_none_is_claimed_twice() {
                 tokio::spawn(async move {
                     let mut claims = Vec::new();
                     // None can also mean that the others have all that is left in their hands.
-                    while jobs::any_due(&db, at(1)).await.unwrap() {
+                    while jobs::due(&db, at(1)).await.unwrap().any() {
                         claims.extend(claim(&db, at(1)).await);
                     }
                     claims
@@ -263,11 +263,11 @@ async fn a_job_is_not_claimed_before_its_time() {
     for t in &both().await {
         let user = user(&t.db, at(0)).await;
         document(&t.db, user, "one", at(10)).await;
-        assert!(!jobs::any_due(&t.db, at(9)).await.unwrap(), "{}", t.name);
+        assert!(!jobs::due(&t.db, at(9)).await.unwrap().any(), "{}", t.name);
         assert!(claim(&t.db, at(9)).await.is_none(), "{}", t.name);
-        assert!(jobs::any_due(&t.db, at(10)).await.unwrap(), "{}", t.name);
+        assert!(jobs::due(&t.db, at(10)).await.unwrap().any(), "{}", t.name);
         assert!(claim(&t.db, at(10)).await.is_some(), "{}", t.name);
-        assert!(!jobs::any_due(&t.db, at(10)).await.unwrap(), "{}: it is taken", t.name);
+        assert!(!jobs::due(&t.db, at(10)).await.unwrap().any(), "{}: it is taken", t.name);
     }
 }
 

@@ -5,6 +5,7 @@ mod agents;
 mod checkup;
 mod chunks;
 mod documents;
+mod fairness;
 mod full;
 mod generations;
 mod idempotency;

@@ -64,7 +64,8 @@ impl std::fmt::Debug for VideoCaptions {
     }
 }
 
-/// Gets the captions of the video `id`, in `wanted_language` (a tag such as `en` or `pt-BR`) when there are any.
+/// Gets the captions of the video `id` in the time that is given, in `wanted_language` (a tag such as `en` or `pt-BR`) when there
+/// are any.
 ///
 /// # Errors
 /// The caption classes, `not_found` for what is no id, and those of a site that does not answer.
@@ -72,12 +73,13 @@ pub(super) async fn captions(
     runtime: &Runtime,
     id: &str,
     wanted_language: Option<&str>,
+    within: Duration,
     progress: &ProgressReporter,
 ) -> Result<VideoCaptions, Failure> {
     let run = Run {
         settings: &runtime.settings.video,
         egress: &runtime.video_egress,
-        within: runtime.settings.limits.fetch_timeout,
+        within,
         max_bytes: runtime.settings.limits.source_bytes,
         on_bytes: &|bytes| progress.at(bytes, None, "bytes"),
     };
