@@ -11,3 +11,4 @@ pub mod network;
 mod sandbox;
 mod scrubbing;
 mod server;
+mod splitting;

@@ -11,7 +11,7 @@ use crate::support::service::{Mode, Service};
 use crate::support::within_deadline;
 
 /// The tables that a service fills, all of them.
-const TABLES: [&str; 22] = [
+const TABLES: [&str; 23] = [
     "agent_documents",
     "agent_memory",
     "agent_tags",

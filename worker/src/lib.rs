@@ -1,6 +1,7 @@
 //! The worker: takes jobs from the queue and makes documents searchable. It shares the relational store with the API and
 //! nothing else.
 
+pub mod budget;
 mod consumer;
 pub mod health;
 mod hold;

@@ -192,7 +192,8 @@ async fn a_command_reads_everything_but_what_is_hidden_from_it() {
     let (secret, open) = (file("secret"), file("open"));
     let link = folder.path().join("link");
     std::os::unix::fs::symlink(secret.parent().unwrap(), &link).unwrap();
-    let words = [&open, &secret, &link.join("file")].map(|path| path.to_str().unwrap());
+    let linked = link.join("file");
+    let words = [&open, &secret, &linked].map(|path| path.to_str().unwrap());
     let mut ocr = script.ocr(&words);
     assert_eq!(
         read(&ocr, "").await.unwrap(),

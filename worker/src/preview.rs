@@ -82,7 +82,7 @@ pub async fn read(path: &Path, r#type: DocumentType, settings: &Settings) -> Res
     let sizing = Sizing::of(None, &settings.embedding);
     let work = tokio::task::spawn_blocking(move || {
         let mut passages = Vec::new();
-        let Ok(()) = passages::cut(&extracted, None, &sizing, |passage| {
+        let Ok(()) = passages::cut(&extracted, None, &sizing, &|_| Ok(()), |passage| {
             passages.push(Passage {
                 place: passage.place,
                 tokens: sizing.count(passage.text),

@@ -144,7 +144,9 @@ impl Sweeper {
         if rests && !self.scrubber.is_due() {
             return Ok(());
         }
-        if !self.hold_broom().await? {
+        // On a full disk only what frees room is worth its reserve.
+        let frees_room = !generations.is_empty() || !documents.is_empty();
+        if !self.hold_broom(frees_room).await? {
             return Ok(());
         }
         if self.scrubber.is_due() {
@@ -170,7 +172,7 @@ impl Sweeper {
         }
         for generation in &generations {
             // Whoever else took the broom meanwhile goes on with it.
-            if self.soft.is_cancelled() || !self.hold_broom().await? {
+            if self.soft.is_cancelled() || !self.hold_broom(true).await? {
                 return Ok(());
             }
             // One that cannot be removed does not keep the others.
@@ -199,7 +201,7 @@ impl Sweeper {
         let now = runtime.jobs.now();
         let before = since.max(now.minus(UNEMBEDDED_AFTER));
         if db::jobs::any_without_vectors(&runtime.db, before).await? {
-            if !self.hold_broom().await? {
+            if !self.hold_broom(false).await? {
                 return Ok(());
             }
             let mut tx = runtime.db.begin().await?;
@@ -214,9 +216,9 @@ impl Sweeper {
     }
 
     /// Whether this process is the one that sweeps, for a while from now.
-    async fn hold_broom(&self) -> Result<bool, DbError> {
-        let now = self.runtime.jobs.now();
-        let mut tx = self.runtime.db.begin_essential().await?;
+    async fn hold_broom(&self, is_essential: bool) -> Result<bool, DbError> {
+        let (db, now) = (&self.runtime.db, self.runtime.jobs.now());
+        let mut tx = if is_essential { db.begin_essential().await? } else { db.begin().await? };
         let mine = singletons::hold_lease(&mut tx, LEASE_NAME, self.me, now, now.plus(LEASE)).await?;
         tx.commit().await?;
         Ok(mine)

@@ -101,6 +101,25 @@ pub(crate) async fn create(
     Ok(created)
 }
 
+/// Deletes an account.
+pub(crate) async fn delete(runtime: &Runtime, user: UserId) -> Result<(), ApiError> {
+    let now = runtime.jobs.now();
+    let mut tx = runtime.db.begin().await?;
+    db::accounts::close(&mut tx, user, now).await?;
+    tx.commit().await?;
+    tracing::info!(%user, "account deleted");
+    let removed = async {
+        let mut tx = runtime.db.begin().await?;
+        db::accounts::delete(&mut tx, user, now).await?;
+        tx.commit().await
+    };
+    if let Err(error) = removed.await {
+        // It is ended for good by now; the sweeper does the rest.
+        tracing::warn!(%error, %user, "what a deleted account owned is removed later");
+    }
+    Ok(())
+}
+
 /// Makes an account from the shell, whatever the settings say of sign-ups.
 ///
 /// # Errors

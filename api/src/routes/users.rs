@@ -21,7 +21,10 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::NAME;
 use crate::{
-    auth::{Caller, accounts::password_problem},
+    auth::{
+        Caller,
+        accounts::{self, password_problem},
+    },
     error::{ApiError, FieldError},
     extract::{Fields, FromFields, Valid},
     openapi::Data,
@@ -270,10 +273,7 @@ async fn remove(
     Valid(body): Valid<Removal>,
 ) -> Answer {
     check_password(&state, &caller, body.password, "password", peer).await?;
-    let mut tx = state.runtime.db.begin_essential().await?;
-    db::accounts::delete(&mut tx, caller.id(), state.runtime.jobs.now()).await?;
-    tx.commit().await?;
-    tracing::info!(user = %caller.id(), "account deleted");
+    accounts::delete(&state.runtime, caller.id()).await?;
     Ok(data(Nothing))
 }
 

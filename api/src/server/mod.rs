@@ -89,7 +89,10 @@ pub(crate) async fn serve(
     let (mut trouble, mut refusals) = (Trouble::default(), Refusals::default());
     let graceful = GracefulShutdown::new();
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(terms.headers_within).max_buf_size(INPUT);
+    http.timer(TokioTimer::new())
+        .header_read_timeout(terms.headers_within)
+        .max_buf_size(INPUT)
+        .max_header_size(INPUT);
     loop {
         let accepted = tokio::select! {
             () = shutdown.soft().cancelled() => break,

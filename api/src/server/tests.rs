@@ -105,7 +105,8 @@ async fn a_connection_without_a_whole_request_ends_before_the_first_and_after_it
 #[tokio::test]
 async fn headers_that_are_too_large_are_refused() {
     let server = Server::start(terms());
-    let request = format!("GET / HTTP/1.1\r\nHost: x\r\nX-Large: {}\r\n\r\n", "x".repeat(INPUT));
+    let request =
+        format!("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-Large: {}\r\n\r\n", "x".repeat(INPUT));
     let answer = to_the_end(&mut server.sent(&request).await).await;
     assert!(answer.starts_with(b"HTTP/1.1 431 "), "{}", String::from_utf8_lossy(&answer));
 }

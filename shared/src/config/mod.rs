@@ -133,9 +133,11 @@ pub const SETTINGS: &[Setting] = settings! {
     "LECTERN_MAX_UPLOADS", "32", "files that an API takes at once, at most half of them of one user; further uploads wait 20 s for their turn, then get a 503";
     "LECTERN_MAX_PAGES", "5000", "pages ingested of one document, at most";
     "LECTERN_MAX_CHARACTERS", "20000000", "characters ingested of one document, at most";
+    "LECTERN_MAX_PASSAGES", "100000", "passages that one document is cut into, at most";
     "LECTERN_FETCH_TIMEOUT", "2m", "time to fetch a document's source, all its addresses together";
     "LECTERN_PARSER_MEMORY", "2GiB", "address space of the process that parses a file";
     "LECTERN_PARSER_TIMEOUT", "30s", "a parser that is silent for so long is stopped";
+    "LECTERN_PROCESSOR_TIME", "10m", "processor time that one document may take for parsing and cutting, at most";
     "LECTERN_PDFIUM_LIB", "beside the program, then where the system has its libraries", "the pdfium library, or its folder: it reads PDFs better than the built-in engine, which reads them without it";
     "LECTERN_OCR_COMMAND", "none", "a command that recognises the text of pages that are images: it is run for each one without a shell, gets a PNG by standard input or as the file that `{input}` stands for (`tesseract {input} stdout -l eng`), and writes the text to standard output; needs pdfium";
     "LECTERN_OCR_NETWORK", "off", "`on` lets that command use the network, if it asks a server for the text; what the service keeps is hidden from it in any case";
@@ -182,6 +184,10 @@ pub struct Limits {
     pub parser_memory: u64,
     /// Longest silence of a parser.
     pub parser_timeout: Duration,
+    /// Most passages of a document.
+    pub passages: usize,
+    /// Processor time for parsing and cutting a document.
+    pub processor_time: Duration,
 }
 
 /// How jobs are worked on.
@@ -379,6 +385,12 @@ impl Settings {
                 parser_timeout: source.parse(
                     "LECTERN_PARSER_TIMEOUT",
                     "30s",
+                    at_least(Duration::from_secs(1), duration),
+                )?,
+                passages: source.parse("LECTERN_MAX_PASSAGES", "100000", number(1, 10_000_000))?,
+                processor_time: source.parse(
+                    "LECTERN_PROCESSOR_TIME",
+                    "10m",
                     at_least(Duration::from_secs(1), duration),
                 )?,
             },

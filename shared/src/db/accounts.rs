@@ -163,6 +163,28 @@ pub async fn set_admin(tx: &mut Tx, id: UserId, is_admin: bool) -> Result<Option
     })?)
 }
 
+/// Ends an account: no credential of its opens anything any more, and nothing is added to it. What it owns is left for [`delete`],
+/// which comes in a transaction after this one: it has to wait for whatever is being added, and while the account is open that may
+/// never cease.
+pub async fn close(tx: &mut Tx, id: UserId, now: Timestamp) -> Result<()> {
+    // Nothing that a foreign key could name is changed, so PostgreSQL lets those who are adding go on meanwhile.
+    execute!(
+        tx,
+        sqlx::query(
+            "UPDATE users SET deleted_at = $2, token_version = token_version + 1
+             WHERE id = $1 AND deleted_at IS NULL"
+        )
+        .bind(id)
+        .bind(now)
+    )?;
+    Ok(())
+}
+
+/// What the e-mail of a deleted account is known by: unique, and nothing that an e-mail could be.
+fn deleted_key(id: UserId) -> String {
+    format!("deleted {id}")
+}
+
 /// Deletes an account and everything that it owns. The row stays, empty of what tells who it was, until nothing points to
 /// it; its e-mail can sign up again. Documents become tombstones, whose generations may be purged from `now` on. What a request
 /// adds that had begun before is for [`leftovers::purge`].
@@ -170,14 +192,14 @@ pub async fn delete(tx: &mut Tx, id: UserId, now: Timestamp) -> Result<()> {
     execute!(
         tx,
         sqlx::query(
-            "UPDATE users SET deleted_at = $2, email = '', email_key = $3, name = '', password_hash = '',
-                              token_version = token_version + 1, search_epoch = search_epoch + 1
+            "UPDATE users SET deleted_at = COALESCE(deleted_at, $2), email = '', email_key = $3, name = '',
+                              password_hash = '', token_version = token_version + 1,
+                              search_epoch = search_epoch + 1
              WHERE id = $1"
         )
         .bind(id)
         .bind(now)
-        // Unique, and nothing that an e-mail could be.
-        .bind(format!("deleted {id}"))
+        .bind(deleted_key(id))
     )?;
     documents::delete_all(tx, id, now).await?;
     leftovers::remove_owned(tx, id).await

@@ -250,11 +250,11 @@ impl Db {
         }
     }
 
-    /// Whether there may be no room to write.
-    pub fn is_room_doubtful(&self) -> bool {
+    /// Whether there may be no room to write: a glance, which writes nothing.
+    pub async fn is_room_doubtful(&self) -> bool {
         match self {
             Self::Postgres(_) => false,
-            Self::Sqlite { room, .. } => room.is_doubtful(),
+            Self::Sqlite { room, .. } => room.glance().await,
         }
     }
 

@@ -9,7 +9,7 @@ use std::{
     fs::{self, File},
     io::{self, Write},
     path::{Path, PathBuf},
-    sync::atomic::{AtomicBool, Ordering},
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
     time::Duration,
 };
 
@@ -23,9 +23,11 @@ use super::{DbError, Result};
 /// The name of the reserve.
 const RESERVE: &str = "reserve";
 /// What the reserve holds: enough to delete an account of some 20,000 documents in one transaction, which rewrites a page of
-/// 4 KiB for every few rows, and far more than the log has between two checkpoints (4 MiB). After a full disk it may be less:
-/// what is deleted leaves room in the database's file, which does not shrink, and to use that some room is needed beside it.
+/// 4 KiB for every few rows, and far more than the log has between two checkpoints (4 MiB). It becomes less after a deletion on a
+/// full disk: that leaves room in the database's file, which does not shrink, and to use it some is needed beside it, for the log.
 const RESERVED: [u64; 3] = [32 << 20, 16 << 20, 8 << 20];
+/// So much room in the database's file is worth a smaller reserve.
+const REUSABLE: i64 = 8 << 20;
 /// A disk that has no room for so much is full: an ordinary transaction may write as much to the log.
 const NEEDED: u64 = 4 << 20;
 /// How long an answer to whether there is room again holds. Writes go on so soon after there is.
@@ -39,6 +41,8 @@ pub struct Room {
     folder: PathBuf,
     /// Whether a reserve is kept: by the service, not by commands and tests.
     kept: AtomicBool,
+    /// The size of the reserve.
+    size: AtomicU64,
     /// Whether there may be no room: the last transaction broke off, or the reserve is in use.
     doubtful: AtomicBool,
     /// When it was last found that there is none. Held while it is looked, so that one looks and the others wait.
@@ -50,6 +54,7 @@ impl Room {
         Self {
             folder: file.parent().unwrap_or(Path::new(".")).to_owned(),
             kept: AtomicBool::new(false),
+            size: AtomicU64::new(RESERVED[0]),
             doubtful: AtomicBool::new(false),
             none_at: Mutex::new(None),
         }
@@ -72,7 +77,7 @@ impl Room {
             if is_whole { Ok(()) } else { fs::remove_file(reserve) }
         })
         .await;
-        let _ = self.check().await;
+        let _ = self.look(RESERVED.to_vec()).await;
     }
 
     /// Has it looked before the next ordinary transaction whether there is room.
@@ -80,9 +85,17 @@ impl Room {
         self.doubtful.store(true, Ordering::Release);
     }
 
-    /// Whether there may be no room.
-    pub(super) fn is_doubtful(&self) -> bool {
+    fn is_doubtful(&self) -> bool {
         self.doubtful.load(Ordering::Acquire)
+    }
+
+    /// Whether there may be no room, by what the file system says too.
+    pub(super) async fn glance(&self) -> bool {
+        let folder = self.folder.clone();
+        if !self.is_doubtful() && blocking(move || free(&folder)).await.is_ok_and(|free| free < NEEDED) {
+            self.doubt();
+        }
+        self.is_doubtful()
     }
 
     /// Lets an ordinary transaction pass when there is room for it.
@@ -90,14 +103,20 @@ impl Room {
         if !self.is_doubtful() {
             return Ok(());
         }
+        self.look(vec![self.size.load(Ordering::Acquire)]).await
+    }
+
+    /// Looks whether there is room besides a reserve of one of these sizes, the first that is possible.
+    async fn look(&self, sizes: Vec<u64>) -> Result<()> {
         let mut none_at = self.none_at.lock().await;
         if !self.is_doubtful() {
             return Ok(());
         }
         if none_at.is_none_or(|at| at.elapsed() > LOOK_EVERY) {
             let (folder, kept) = (self.folder.clone(), self.kept.load(Ordering::Acquire));
-            match blocking(move || try_room(&folder, kept)).await {
-                Ok(()) => {
+            match blocking(move || try_room(&folder, if kept { &sizes } else { &[] })).await {
+                Ok(size) => {
+                    self.size.store(size.unwrap_or(RESERVED[0]), Ordering::Release);
                     if none_at.take().is_some() {
                         tracing::info!("there is room on the disk again");
                     }
@@ -151,7 +170,12 @@ impl Room {
         if let Err(error) = folded {
             tracing::debug!(%error, "the log could not be folded into the database's file");
         }
-        self.check().await
+        let pages: i64 = sqlx::query_scalar("PRAGMA freelist_count").fetch_one(writer).await?;
+        let page: i64 = sqlx::query_scalar("PRAGMA page_size").fetch_one(writer).await?;
+        let size = self.size.load(Ordering::Acquire);
+        let sizes = RESERVED.into_iter().filter(|smaller| *smaller < size);
+        let is_worth_it = pages.saturating_mul(page) >= REUSABLE;
+        self.look([size].into_iter().chain(sizes.filter(|_| is_worth_it)).collect()).await
     }
 }
 
@@ -164,19 +188,20 @@ fn free(folder: &Path) -> io::Result<u64> {
     Ok(there.f_bavail.saturating_mul(there.f_frsize))
 }
 
-/// Whether there is room beside a whole reserve, which is made when it is not there.
-fn try_room(folder: &Path, with_reserve: bool) -> io::Result<()> {
+/// Whether there is room beside the reserve, whose size is returned. It is made in one of these sizes when it is not there.
+fn try_room(folder: &Path, sizes: &[u64]) -> io::Result<Option<u64>> {
     let reserve = folder.join(RESERVE);
-    if !with_reserve || reserve.exists() {
-        return try_file(folder, NEEDED);
+    let there = fs::metadata(&reserve).map(|found| found.len()).ok();
+    if there.is_some() || sizes.is_empty() {
+        return try_file(folder, NEEDED).map(|()| there);
     }
-    let mut tried = Ok(());
-    for size in RESERVED {
-        tried = make_file(&reserve, size);
+    let mut tried = Ok(None);
+    for size in sizes {
+        tried = make_file(&reserve, *size).map(|()| Some(*size));
         if tried.is_ok() {
-            tried = try_file(folder, NEEDED);
-            if tried.is_ok() {
-                break;
+            match try_file(folder, NEEDED) {
+                Ok(()) => break,
+                Err(error) => tried = Err(error),
             }
             fs::remove_file(&reserve)?;
         }

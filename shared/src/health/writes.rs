@@ -50,7 +50,9 @@ impl WriteProbe {
             if at.elapsed() < BAD_FOR {
                 return Err(reason);
             }
-        } else if known.good_at.is_some_and(|at| at.elapsed() < GOOD_FOR) && !runtime.db.is_room_doubtful() {
+        } else if known.good_at.is_some_and(|at| at.elapsed() < GOOD_FOR)
+            && !runtime.db.is_room_doubtful().await
+        {
             return Ok(());
         }
         let found = match tokio::time::timeout(PATIENCE, self.write(runtime)).await {

@@ -4,7 +4,10 @@ use std::io;
 
 use lectern_shared::{db::DbError, egress::EgressError, index::IndexError, model::job::IngestionError};
 
-use crate::sandbox::{ParseError, SandboxError};
+use crate::{
+    budget::Budget,
+    sandbox::{ParseError, SandboxError},
+};
 
 /// Why an ingestion failed.
 #[derive(Debug)]
@@ -32,6 +35,11 @@ impl Failure {
     /// A failure that may be over soon.
     pub(crate) fn passing(code: &str, message: impl Into<String>) -> Self {
         Self::Document(IngestionError { code: code.to_owned(), message: message.into(), retryable: true })
+    }
+
+    /// The document has taken all the processor time that it may.
+    pub(crate) fn out_of_time(budget: &Budget) -> Self {
+        ParseError::OutOfTime { seconds: budget.limit().as_secs() }.into()
     }
 
     /// There is nothing to index.

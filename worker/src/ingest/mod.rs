@@ -11,6 +11,7 @@ mod video;
 use std::sync::Arc;
 
 use lectern_shared::{
+    config::Limits,
     db::{
         self, Json,
         chunks::NewChunk,
@@ -37,6 +38,7 @@ use self::{
     vectors::Vectors,
 };
 use crate::{
+    budget::{Budget, Meter, Spent},
     hold::ProgressReporter,
     loaders::{Extracted, PdfEngine},
     sandbox::Sandbox,
@@ -65,6 +67,7 @@ impl Ingester {
     /// Makes the claim's document searchable.
     pub(crate) async fn run(&self, claim: &Claim, progress: &ProgressReporter) -> Result<(), Failure> {
         let runtime = &self.runtime;
+        let budget = Budget::new(runtime.settings.limits.processor_time);
         let source = db::documents::source(&runtime.db, claim.user_id, claim.document_id)
             .await?
             .ok_or(Failure::ClaimLost)?;
@@ -78,7 +81,7 @@ impl Ingester {
         let sizing = Sizing::of(embedder.clone(), &runtime.settings.embedding);
         let reading = Reading {
             runtime,
-            sandbox: &self.sandbox,
+            sandbox: &self.sandbox.within_budget(budget.clone()),
             pdf: &self.pdf,
             source: &source,
             sizing: &sizing,
@@ -108,8 +111,13 @@ impl Ingester {
         if extracted.text().trim().is_empty() {
             return Err(Failure::no_text("The source has no text. Check that it is the right file."));
         }
-        let Prepared { extracted, chunks, content_hash } =
-            split(&source, extracted, &sizing, progress).await?;
+        let Prepared { extracted, chunks, content_hash } = split(
+            &source,
+            extracted,
+            Cutting { sizing: &sizing, budget, limits: &runtime.settings.limits },
+            progress,
+        )
+        .await?;
         let total = chunks.len() as u64;
         let making = Making { runtime, claim, source: &source, embedder, sizing: &sizing, total, progress };
         let generation = making.begin(Size::of(&chunks, making.embedder.as_deref())).await?;
@@ -395,24 +403,40 @@ fn header(name: &str, chunk: &NewChunk) -> String {
     lines.join("\n")
 }
 
-/// Cuts the text into passages, off the async threads. The work ends with the job: it notices when nobody waits for it.
+/// What the cutting of a text goes by.
+struct Cutting<'a> {
+    sizing: &'a Sizing,
+    budget: Budget,
+    limits: &'a Limits,
+}
+
+/// Cuts the text into passages, off the async threads. The work ends with the job: it notices when nobody waits for it, or when
+/// the document has had its time.
 async fn split(
     source: &Source,
     extracted: Extracted,
-    sizing: &Sizing,
+    Cutting { sizing, budget, limits }: Cutting<'_>,
     progress: &ProgressReporter,
 ) -> Result<Prepared, Failure> {
     progress.stage(Stage::Split);
     let (document, sizing, progress) = (source.id, sizing.clone(), progress.clone());
     let splitter = source.splitter.as_ref().map(|Json(splitter)| splitter.clone());
-    let waiting = std::sync::Arc::new(());
-    let waiter = std::sync::Arc::downgrade(&waiting);
+    let most = limits.passages;
+    let waiting = Arc::new(());
+    let waiter = Arc::downgrade(&waiting);
     let work = tokio::task::spawn_blocking(move || {
         let total = extracted.text().len() as u64;
         let mut chunks = Vec::new();
-        passages::cut(&extracted, splitter.as_ref(), &sizing, |Passage { text, place, end }| {
+        let meter = Meter::start(budget.clone());
+        let go_on = |bytes| {
             if waiter.strong_count() == 0 {
                 return Err(Failure::ClaimLost);
+            }
+            meter.go_on(bytes).map_err(|Spent| Failure::out_of_time(&budget))
+        };
+        passages::cut(&extracted, splitter.as_ref(), &sizing, &go_on, |Passage { text, place, end }| {
+            if chunks.len() >= most {
+                return Err(too_many_passages(most));
             }
             let ordinal = u32::try_from(chunks.len()).unwrap_or(u32::MAX);
             // The place is part of what the id is made of, in the form in which it is stored.
@@ -435,4 +459,12 @@ async fn split(
     let prepared = work.await.map_err(|_| Failure::Panicked)?;
     drop(waiting);
     prepared
+}
+
+fn too_many_passages(most: usize) -> Failure {
+    let message = format!(
+        "The document would be cut into more than {most} passages. Set a larger chunk_size or a smaller chunk_overlap, or split \
+         the document."
+    );
+    Failure::permanent("too_large", message)
 }

@@ -26,12 +26,15 @@ pub(crate) struct Passage<'a> {
 /// What a passage repeats of the one before ends at a heading: a sentence of the section above would otherwise be told of the
 /// section that follows.
 ///
+/// `go_on` is asked before so many bytes are looked at.
+///
 /// # Errors
-/// The first error of `each`, which ends the cutting.
+/// The first error of `go_on` or `each`, which ends the cutting.
 pub(crate) fn cut<E>(
     extracted: &Extracted,
     splitter: Option<&Splitter>,
     sizing: &Sizing,
+    go_on: &dyn Fn(usize) -> Result<(), E>,
     mut each: impl FnMut(Passage<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
     let text = extracted.text();
@@ -54,7 +57,7 @@ pub(crate) fn cut<E>(
     for (section, characters) in extracted.sections() {
         let bytes = section.start;
         let section = text.get(section).unwrap_or_default();
-        splitter::split(section, shape, splitter, sizing, |Piece { range, char_range }| {
+        splitter::split(section, shape, splitter, sizing, go_on, |Piece { range, char_range }| {
             cut(Piece {
                 range: bytes + range.start..bytes + range.end,
                 char_range: characters + char_range.start..characters + char_range.end,
@@ -95,10 +98,11 @@ mod tests {
             extracted.push(&text, marks);
         }
         let mut passages = Vec::new();
-        let Ok(()) = cut(&extracted, None, &Sizing::default(), |Passage { text, place, end }| {
-            passages.push((text.to_owned(), place.heading.unwrap(), place.char_start, end));
-            Ok::<_, std::convert::Infallible>(())
-        });
+        let Ok(()) =
+            cut(&extracted, None, &Sizing::default(), &|_| Ok(()), |Passage { text, place, end }| {
+                passages.push((text.to_owned(), place.heading.unwrap(), place.char_start, end));
+                Ok::<_, std::convert::Infallible>(())
+            });
         assert_eq!(
             passages,
             [
@@ -127,18 +131,19 @@ mod tests {
         }
         let characters: Vec<char> = text.chars().collect();
         let mut passages = 0;
-        let Ok(()) = cut(&extracted, None, &Sizing::default(), |Passage { text, place, .. }| {
-            let heading = &place.heading.unwrap()[0];
-            for n in 0..8 {
-                let told = text.contains(&format!("section {n} only"));
-                assert!(!told || *heading == format!("Section {n}"), "{heading}: {text}");
-            }
-            let at = |offset: u64| usize::try_from(offset).unwrap();
-            let slice: String = characters[at(place.char_start)..at(place.char_end)].iter().collect();
-            assert_eq!(text, slice);
-            passages += 1;
-            Ok::<_, std::convert::Infallible>(())
-        });
+        let Ok(()) =
+            cut(&extracted, None, &Sizing::default(), &|_| Ok(()), |Passage { text, place, .. }| {
+                let heading = &place.heading.unwrap()[0];
+                for n in 0..8 {
+                    let told = text.contains(&format!("section {n} only"));
+                    assert!(!told || *heading == format!("Section {n}"), "{heading}: {text}");
+                }
+                let at = |offset: u64| usize::try_from(offset).unwrap();
+                let slice: String = characters[at(place.char_start)..at(place.char_end)].iter().collect();
+                assert_eq!(text, slice);
+                passages += 1;
+                Ok::<_, std::convert::Infallible>(())
+            });
         assert!(passages >= 8, "{passages}");
     }
 }

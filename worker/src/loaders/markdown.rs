@@ -2,7 +2,10 @@
 
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
-use crate::sandbox::{Mark, MarkKind};
+use crate::{
+    sandbox::{Mark, MarkKind},
+    splitter::{blocks, flattened},
+};
 
 /// Characters from the beginning of a text by which it is judged.
 const JUDGED: usize = 64 << 10;
@@ -46,8 +49,20 @@ fn is_marked_up(line: &str) -> bool {
     bullet || emphasis || line.contains("](")
 }
 
-/// The headings of a Markdown text, where they begin, in order.
+/// The headings of a Markdown text, where they begin, in order. What is nested beyond all measure is not looked into.
 pub(super) fn headings(text: &str) -> Vec<Mark> {
+    let mut headings = Vec::new();
+    let mut before = 0;
+    for block in blocks(text, true) {
+        let block = text.get(block).unwrap_or_default();
+        let within = headings_of_block(&flattened(block)).into_iter();
+        headings.extend(within.map(|mark| Mark { at: before + mark.at, ..mark }));
+        before += block.chars().count() as u64;
+    }
+    headings
+}
+
+fn headings_of_block(text: &str) -> Vec<Mark> {
     let mut headings = Vec::new();
     let (mut bytes, mut characters) = (0, 0_u64);
     let mut open: Option<(u64, String)> = None;

@@ -4,6 +4,7 @@
 pub(crate) mod captions;
 pub(crate) mod charset;
 mod extracted;
+mod headings;
 pub(crate) mod html;
 pub(crate) mod json;
 mod markdown;
@@ -14,7 +15,7 @@ pub mod pdf;
 pub mod pdf_engine;
 mod portable_document;
 pub(crate) mod table;
-mod text;
+pub(crate) mod text;
 pub(crate) mod workbook;
 
 use lectern_shared::{
@@ -32,16 +33,17 @@ use tokio::{
 use url::Url;
 
 pub use self::pdf_engine::{PdfEngine, PdfEngineError};
-use self::text::Markdown;
 pub(crate) use self::{
     extracted::Extracted,
+    headings::Headings,
     html::{Track, TrackKind},
     output::Output,
 };
+use self::{parts::Plain, text::Known};
 use crate::{
     hold::ProgressReporter,
     ingest::Failure,
-    sandbox::{Kind, ParseError, ParseOptions, Sandbox, Structure},
+    sandbox::{Kind, ParseError, ParseOptions, Sandbox},
 };
 
 /// Bytes of a web page beyond which it is not searched for captions.
@@ -103,39 +105,26 @@ pub(crate) async fn load(
     fetched: Fetched,
     context: &LoadContext<'_>,
 ) -> Result<Extracted, Failure> {
-    let mut extracted = match fetched {
-        Fetched::Inline(content) => inline(r#type, content, context).await?,
-        Fetched::Captions(captions) => transcript(captions, context).await?,
-        Fetched::Download(download) => downloaded(r#type, *download, context).await?,
-    };
-    if extracted.structure == Structure::Markdown {
-        extracted = tokio::task::spawn_blocking(|| {
-            for heading in markdown::headings(extracted.text()) {
-                extracted.mark(heading.at, heading.what);
-            }
-            extracted
-        })
-        .await
-        .map_err(|_| Failure::Panicked)?;
+    match fetched {
+        Fetched::Inline(content) => inline(r#type, content, context).await,
+        Fetched::Captions(captions) => inline(DocumentType::Video, captions, context).await,
+        Fetched::Download(download) => downloaded(r#type, *download, context).await,
     }
-    Ok(extracted)
 }
 
+/// Text that is at hand, in the encoding in which all texts are.
 async fn inline(
     r#type: DocumentType,
     content: String,
     context: &LoadContext<'_>,
 ) -> Result<Extracted, Failure> {
-    match r#type {
-        DocumentType::Csv => {
-            let options = ParseOptions { charset: Some("utf-8".to_owned()), ..context.options() };
-            parts::load(Kind::Table, content.as_bytes(), options, context).await
-        }
-        DocumentType::Video => transcript(content, context).await,
-        DocumentType::Txt | DocumentType::Pdf | DocumentType::Url => {
-            text::from_inline(content, context).await
-        }
-    }
+    let options = ParseOptions { charset: Some("utf-8".to_owned()), ..context.options() };
+    let plain = match r#type {
+        DocumentType::Csv => return parts::load(Kind::Table, content.as_bytes(), options, context).await,
+        DocumentType::Video => Plain::Captions,
+        DocumentType::Txt | DocumentType::Pdf | DocumentType::Url => Plain::Text(Known::No),
+    };
+    plain.load(content.into_bytes(), options, context).await
 }
 
 async fn downloaded(
@@ -159,13 +148,12 @@ async fn downloaded(
     let mut extracted = match Reader::of(r#type, format, head.is_empty())? {
         Reader::Pdf => portable_document::load(file, context).await?,
         Reader::Parts(kind) => parts::load(kind, file, options, context).await?,
-        Reader::Text(markdown) => text::load(file, bytes, charset, markdown, context).await?,
-        Reader::Transcript => {
-            let (text, warnings) = text::read(file, bytes, charset, context.limits.characters).await?;
-            let mut extracted = transcript(text, context).await?;
-            extracted.warnings.extend(warnings);
-            extracted
+        Reader::Plain(plain) if bytes <= Plain::SHORT as u64 => {
+            let mut raw = Vec::new();
+            file.read_to_end(&mut raw).await?;
+            plain.load(raw, options, context).await?
         }
+        Reader::Plain(plain) => parts::load(plain.kind(), file, options, context).await?,
     };
     let source = &mut extracted.source;
     *source = SourceInfo {
@@ -175,21 +163,6 @@ async fn downloaded(
         bytes: Some(bytes),
     };
     Ok(extracted)
-}
-
-/// Captions, or what somebody wrote down by hand.
-async fn transcript(text: String, context: &LoadContext<'_>) -> Result<Extracted, Failure> {
-    let limit = context.limits.characters;
-    let work = tokio::task::spawn_blocking(move || {
-        let text = text::tidy(&text, limit)?;
-        let Some(cues) = captions::parse(&text) else { return Ok(Extracted::plain(text)) };
-        let captions::Transcript { text, marks, warnings, .. } = captions::transcript(cues);
-        let mut extracted = Extracted::default();
-        extracted.warnings = warnings;
-        extracted.push(&text, marks);
-        Ok(extracted)
-    });
-    work.await.map_err(|_| Failure::Panicked)?
 }
 
 /// The captions of the videos in a web page; none when it is something else than a page.
@@ -221,8 +194,7 @@ pub(crate) async fn tracks_of_page(download: &mut Download) -> Result<Option<Vec
 enum Reader {
     Pdf,
     Parts(Kind),
-    Text(Markdown),
-    Transcript,
+    Plain(Plain),
 }
 
 impl Reader {
@@ -230,21 +202,21 @@ impl Reader {
     fn of(r#type: DocumentType, format: Format, empty: bool) -> Result<Self, Failure> {
         let text = match r#type {
             DocumentType::Csv => Self::Parts(Kind::Table),
-            DocumentType::Video => Self::Transcript,
+            DocumentType::Video => Self::Plain(Plain::Captions),
             // An empty or unrecognisable file under this name is a broken PDF, not something else.
             DocumentType::Pdf if empty => Self::Pdf,
-            DocumentType::Pdf | DocumentType::Txt | DocumentType::Url => Self::Text(Markdown::Perhaps),
+            DocumentType::Pdf | DocumentType::Txt | DocumentType::Url => Self::Plain(Plain::Text(Known::No)),
         };
         Ok(match format {
             Format::Pdf => Self::Pdf,
             Format::Html => Self::Parts(Kind::Html),
             Format::Table => Self::Parts(Kind::Table),
-            Format::Json if r#type == DocumentType::Video => Self::Transcript,
+            Format::Json if r#type == DocumentType::Video => Self::Plain(Plain::Captions),
             Format::Json => Self::Parts(Kind::Json),
-            Format::Captions => Self::Transcript,
+            Format::Captions => Self::Plain(Plain::Captions),
             Format::Workbook => Self::Parts(Kind::Workbook),
             Format::Package | Format::LegacyOffice => Self::Parts(Kind::Package),
-            Format::Markdown if r#type != DocumentType::Csv => Self::Text(Markdown::Known),
+            Format::Markdown if r#type != DocumentType::Csv => Self::Plain(Plain::Text(Known::Markdown)),
             Format::Markdown | Format::Text => text,
             Format::Binary if r#type == DocumentType::Pdf => Self::Pdf,
             Format::Binary => {
@@ -298,11 +270,11 @@ mod tests {
             (Csv, Format::Pdf, false, Some(Reader::Pdf)),
             (Url, Format::Table, false, Some(Reader::Parts(Kind::Table))),
             (Url, Format::Html, false, Some(Reader::Parts(Kind::Html))),
-            (Video, Format::Text, false, Some(Reader::Transcript)),
-            (Video, Format::Json, false, Some(Reader::Transcript)),
-            (Txt, Format::Captions, false, Some(Reader::Transcript)),
-            (Txt, Format::Text, false, Some(Reader::Text(Markdown::Perhaps))),
-            (Url, Format::Markdown, false, Some(Reader::Text(Markdown::Known))),
+            (Video, Format::Text, false, Some(Reader::Plain(Plain::Captions))),
+            (Video, Format::Json, false, Some(Reader::Plain(Plain::Captions))),
+            (Txt, Format::Captions, false, Some(Reader::Plain(Plain::Captions))),
+            (Txt, Format::Text, false, Some(Reader::Plain(Plain::Text(Known::No)))),
+            (Url, Format::Markdown, false, Some(Reader::Plain(Plain::Text(Known::Markdown)))),
         ] {
             assert_eq!(Reader::of(r#type, format, empty).ok(), reader, "{type:?} {format:?}");
         }

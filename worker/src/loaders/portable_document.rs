@@ -68,7 +68,7 @@ async fn read(file: File, options: ParseOptions, context: &LoadContext<'_>) -> R
             }
             Frame::Warning(warning) => extracted.warnings.push(warning),
             // A PDF has pages instead, and the stream lets no others pass.
-            Frame::About(_) | Frame::Part(_) => {}
+            Frame::About(_) | Frame::Part(_) | Frame::Headings(_) => {}
         }
     }
     let count = u32::try_from(pages.len()).unwrap_or(u32::MAX);

@@ -1,82 +1,60 @@
-//! Plain text and Markdown, in whatever encoding they come.
+//! Plain text, Markdown and captions, in whatever encoding they come: what the child does with them, or the worker itself with
+//! what is too short to be worth a process.
 
-use lectern_shared::model::job::Warning;
-use tokio::{fs::File, io::AsyncReadExt};
+use super::{Output, captions, charset, markdown};
+use crate::sandbox::{About, Mark, ParseError, ParseOptions, Stop, Structure};
 
-use super::{Extracted, LoadContext, charset, markdown};
-use crate::{ingest::Failure, sandbox::Structure};
+/// Most bytes in one piece.
+const MAX_PIECE: usize = 512 << 10;
 
-/// How a text is told to be Markdown.
+/// Whether a text is known to be Markdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Markdown {
+pub(crate) enum Known {
     /// By what it is called.
-    Known,
-    /// By what it looks like, if at all.
-    Perhaps,
+    Markdown,
+    /// It may look like it.
+    No,
 }
 
-/// Text that came with the document.
-pub(super) async fn from_inline(content: String, context: &LoadContext<'_>) -> Result<Extracted, Failure> {
-    let limit = context.limits.characters;
-    blocking(move || Ok(structured(tidy(&content, limit)?, Markdown::Perhaps))).await
+/// Reads a text.
+pub(crate) fn parse(
+    bytes: &[u8],
+    options: &ParseOptions,
+    known: Known,
+    output: &mut Output<'_>,
+) -> Result<(), Stop> {
+    let text = decoded(bytes, options, output)?;
+    let is_markdown = known == Known::Markdown || markdown::looks_like(&text);
+    let structure = if is_markdown { Structure::Markdown } else { Structure::Plain };
+    output.about(About { structure, ..About::default() })?;
+    in_pieces(&text, Vec::new(), output)
 }
 
-/// Text from a file.
-pub(super) async fn load(
-    file: File,
-    bytes: u64,
-    charset: Option<String>,
-    kind: Markdown,
-    context: &LoadContext<'_>,
-) -> Result<Extracted, Failure> {
-    let (text, warnings) = read(file, bytes, charset, context.limits.characters).await?;
-    let mut extracted = blocking(move || Ok(structured(text, kind))).await?;
-    extracted.warnings = warnings;
-    Ok(extracted)
-}
-
-/// A whole file as text, with its line ends made alike, and what had to be gone past.
-pub(super) async fn read(
-    mut file: File,
-    bytes: u64,
-    charset: Option<String>,
-    limit: u64,
-) -> Result<(String, Vec<Warning>), Failure> {
-    let mut raw = Vec::with_capacity(usize::try_from(bytes).unwrap_or(0));
-    file.read_to_end(&mut raw).await?;
-    blocking(move || {
-        let (text, encoding, replaced) = charset::decode(&raw, charset.as_deref());
-        let mut warnings = Vec::new();
-        if replaced {
-            let count = text.chars().filter(|c| *c == char::REPLACEMENT_CHARACTER).count() as u64;
-            warnings.push(Warning {
-                code: "undecodable_bytes".to_owned(),
-                message: format!("Some bytes are not valid {} and were replaced.", encoding.name()),
-                count,
-            });
-        }
-        Ok((tidy(&text, limit)?, warnings))
-    })
-    .await
-}
-
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
-) -> Result<T, Failure> {
-    tokio::task::spawn_blocking(work).await.map_err(|_| Failure::Panicked)?
-}
-
-fn structured(text: String, kind: Markdown) -> Extracted {
-    let is_markdown = kind == Markdown::Known || markdown::looks_like(&text);
-    let mut extracted = Extracted::plain(text);
-    if is_markdown {
-        extracted.structure = Structure::Markdown;
+/// Reads captions, or what somebody wrote down by hand.
+pub(crate) fn transcript(bytes: &[u8], options: &ParseOptions, output: &mut Output<'_>) -> Result<(), Stop> {
+    let text = decoded(bytes, options, output)?;
+    let Some(cues) = captions::parse(&text) else { return in_pieces(&text, Vec::new(), output) };
+    drop(text);
+    let captions::Transcript { text, marks, warnings } = captions::transcript(cues);
+    for warning in warnings {
+        output.warn(&warning.code, &warning.message, warning.count)?;
     }
-    extracted
+    in_pieces(&text, marks, output)
+}
+
+/// The text of these bytes; says what had to be gone past.
+fn decoded(bytes: &[u8], options: &ParseOptions, output: &mut Output<'_>) -> Result<String, Stop> {
+    let (text, encoding, replaced) = charset::decode(bytes, options.charset.as_deref());
+    if replaced {
+        let count = text.chars().filter(|c| *c == char::REPLACEMENT_CHARACTER).count() as u64;
+        let message = format!("Some bytes are not valid {} and were replaced.", encoding.name());
+        output.warn("undecodable_bytes", &message, count)?;
+    }
+    Ok(tidy(&text, options.max_chars)?)
 }
 
 /// Line ends as `\n`, no NUL and no byte order mark.
-pub(super) fn tidy(text: &str, limit: u64) -> Result<String, Failure> {
+fn tidy(text: &str, limit: u64) -> Result<String, ParseError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut tidied = String::with_capacity(text.len());
     let mut characters = 0_u64;
@@ -92,21 +70,64 @@ pub(super) fn tidy(text: &str, limit: u64) -> Result<String, Failure> {
         }
         characters += 1;
         if characters > limit {
-            let message =
-                format!("The text has more than {limit} characters. Split it into several documents.");
-            return Err(Failure::permanent("too_large", message));
+            return Err(ParseError::TooLarge { limit });
         }
     }
     Ok(tidied)
 }
 
+/// Hands on a text in pieces that fit a message, each with the marks that stand in it.
+fn in_pieces(text: &str, marks: Vec<Mark>, output: &mut Output<'_>) -> Result<(), Stop> {
+    let mut marks = marks.into_iter().peekable();
+    let (mut rest, mut begun) = (text, 0);
+    while !rest.is_empty() {
+        let (piece, after) = rest.split_at(rest.floor_char_boundary(MAX_PIECE));
+        let end = begun + piece.chars().count() as u64;
+        let mut within = Vec::new();
+        while let Some(mark) = marks.next_if(|mark| mark.at < end || after.is_empty()) {
+            within.push(Mark { at: mark.at - begun, ..mark });
+        }
+        output.part(piece.to_owned(), within)?;
+        (rest, begun) = (after, end);
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sandbox::{Frame, MarkKind, Part};
 
     #[test]
     fn line_ends_are_made_alike_and_nul_is_dropped() {
         assert_eq!(tidy("\u{feff}a\r\nb\rc\n\0d", 100).unwrap(), "a\nb\nc\nd");
-        assert!(matches!(tidy("abc", 2), Err(Failure::Document(error)) if error.code == "too_large"));
+        assert_eq!(tidy("abc", 2).unwrap_err().code(), "too_large");
+    }
+
+    #[test]
+    fn a_long_transcript_comes_in_pieces_and_every_mark_stands_where_it_stood() {
+        let cue = |n: u64| {
+            let time = |n: u64| format!("{:02}:{:02}:{:02}.000", n / 3_600, n / 60 % 60, n % 60);
+            format!("{} --> {}\nWas Überraschendes gesagt wird: {n}.\n\n", time(n * 4), time(n * 4 + 3))
+        };
+        let vtt = format!("WEBVTT\n\n{}", (0..20_000).map(cue).collect::<String>());
+        let (mut text, mut length, mut marks, mut parts) = (String::new(), 0, Vec::new(), 0);
+        let mut emit = |frame| {
+            if let Frame::Part(Part { text: piece, marks: within }) = frame {
+                let count = piece.chars().count() as u64;
+                assert!(within.iter().all(|mark| mark.at <= count));
+                marks.extend(within.into_iter().map(|mark| Mark { at: mark.at + length, ..mark }));
+                length += count;
+                text.push_str(&piece);
+                parts += 1;
+            }
+            Ok(())
+        };
+        let mut output = Output::new(&mut emit, 20_000_000);
+        transcript(vtt.as_bytes(), &ParseOptions::default(), &mut output).unwrap();
+        assert!(parts > 1, "{parts}");
+        let whole = captions::transcript(captions::parse(&vtt).unwrap());
+        assert!(marks.iter().all(|mark| matches!(mark.what, MarkKind::Time { .. })));
+        assert_eq!((text, marks), (whole.text, whole.marks));
     }
 }

@@ -14,7 +14,11 @@ use super::{
     confine::{self, Bounds},
     frame::{self, Message, Request},
 };
-use crate::loaders::{Output, html, json, package, pdf, table, workbook};
+use crate::loaders::{
+    Headings, Output, html, json, package, pdf, table,
+    text::{self, Known},
+    workbook,
+};
 
 /// Runs one parse for the parent at the other end of stdin and stdout. The exit code is for logs only: the parent
 /// goes by the frames.
@@ -70,7 +74,11 @@ fn run(request: &Request, input: &mut impl Read, mut output: File) -> io::Result
         Ok(bytes) => output.write_all(&bytes).map_err(Stop::Output),
         Err(_) => Err(ParseError::TooLarge { limit: options.max_chars }.into()),
     };
-    let mut frames = |frame| emit(&Message::Frame(frame));
+    let mut headings = Headings::default();
+    let mut frames = |frame| {
+        headings.note(&frame);
+        emit(&Message::Frame(frame))
+    };
     let mut parts = Output::new(&mut frames, options.max_chars);
     let parsed = match request.kind {
         Kind::Pdf => pdf::parse(bytes, options, &mut frames),
@@ -79,7 +87,11 @@ fn run(request: &Request, input: &mut impl Read, mut output: File) -> io::Result
         Kind::Workbook => workbook::parse(bytes, options, &mut parts),
         Kind::Package => package::parse(bytes, options, &mut parts),
         Kind::Json => json::parse(bytes, options, &mut parts),
+        Kind::Text => text::parse(&bytes, options, Known::No, &mut parts),
+        Kind::Markdown => text::parse(&bytes, options, Known::Markdown, &mut parts),
+        Kind::Captions => text::transcript(&bytes, options, &mut parts),
     };
+    let parsed = parsed.and_then(|()| headings.tell(&mut |frame| emit(&Message::Frame(frame))));
     let last_word = match parsed {
         Ok(()) => Message::Done,
         Err(Stop::Document(error)) => Message::Failed(error),

@@ -87,6 +87,14 @@ pub enum ParseError {
     /// The format is one that is not read.
     #[error("The file is of a kind that cannot be read: {0}.")]
     Unsupported(String),
+    /// All processor time that a document may take is used up.
+    #[error(
+        "The document takes more than {seconds} s of processor time to read and to cut into passages. Split it into several documents, or simplify it: very deep nesting, very long tables or a very small chunk_size take the most."
+    )]
+    OutOfTime {
+        /// Seconds of processor time allowed.
+        seconds: u64,
+    },
     /// The parser ended without finishing, or had to be stopped.
     #[error(
         "{0} Open it in the program that it is made for, save it as a new file, and add the document again."
@@ -119,6 +127,7 @@ impl ParseError {
             Self::InvalidPageRange { .. } => "invalid_page_range",
             Self::NoExtractableText | Self::ScriptedPage => "no_extractable_text",
             Self::Unsupported(_) => "unsupported_content_type",
+            Self::OutOfTime { .. } => "timeout",
             Self::Crashed(_) => "parser_crashed",
         }
     }

@@ -49,6 +49,8 @@ pub enum Frame {
     About(About),
     /// The next piece of text.
     Part(Part),
+    /// Where the headings of the whole text are, after its last part. Unlike those among a part's marks, they begin no section.
+    Headings(Vec<Mark>),
     /// Something that was gone past.
     Warning(Warning),
 }

@@ -21,6 +21,8 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
+use crate::budget::Budget;
+
 pub use self::{
     child::child_main,
     confine::{Reach, Wall, Walls},
@@ -114,13 +116,26 @@ impl SandboxConfig {
 pub struct Sandbox {
     config: Arc<SandboxConfig>,
     places: Arc<Semaphore>,
+    /// What the document that is parsed may still take, besides the limits of every parse.
+    budget: Option<Budget>,
 }
 
 impl Sandbox {
     /// A sandbox with these limits. Starts nothing yet.
     pub fn new(config: SandboxConfig) -> Self {
         let places = Arc::new(Semaphore::new(config.max_parallel.clamp(1, Semaphore::MAX_PERMITS)));
-        Self { config: Arc::new(config), places }
+        Self { config: Arc::new(config), places, budget: None }
+    }
+
+    /// The same sandbox for one document: what its parses take is taken from its budget, and ends with it.
+    #[must_use]
+    pub fn within_budget(&self, budget: Budget) -> Self {
+        Self { budget: Some(budget), ..self.clone() }
+    }
+
+    fn cpu_seconds(&self) -> u64 {
+        let left = self.budget.as_ref().map_or(u64::MAX, |budget| whole_seconds(budget.left()));
+        self.config.cpu_seconds.min(left)
     }
 
     /// Waits for a place, starts a child, hands it the bytes and returns the stream of its frames. Dropping the future
@@ -137,7 +152,7 @@ impl Sandbox {
             kind,
             options: options.clone(),
             memory_bytes: config.memory_bytes,
-            cpu_seconds: config.cpu_seconds,
+            cpu_seconds: self.cpu_seconds(),
         };
         let header = frame::encode(&header).map_err(|_| SandboxError::Request)?;
         // The semaphore is ours and never closed; without a permit the parse would still be correct.
@@ -162,6 +177,7 @@ impl Sandbox {
             deadline,
             page_wall: config.page_wall,
             max_output_bytes: config.max_output_bytes,
+            budget: self.budget.clone(),
         });
         if feed(stdin, &header, &mut source, config.page_wall, deadline).await? == Fed::Stuck {
             stream.give_up(Crash::TooSlow);
@@ -208,6 +224,11 @@ async fn directory() -> Result<TempDir, SandboxError> {
         .await
         .map_err(|error| SandboxError::Spawn(error.into()))?
         .map_err(SandboxError::Spawn)
+}
+
+/// Whole seconds of at least this time, as the kernel limits it.
+fn whole_seconds(time: Duration) -> u64 {
+    time.as_secs() + u64::from(time.subsec_nanos() > 0)
 }
 
 /// How handing over the bytes ended.

@@ -19,6 +19,12 @@ pub enum Kind {
     Package,
     /// JSON, or JSON Lines.
     Json,
+    /// Text that may be Markdown.
+    Text,
+    /// Text that is Markdown.
+    Markdown,
+    /// Captions, or what somebody wrote down by hand.
+    Captions,
 }
 
 /// One document to parse.

@@ -17,6 +17,7 @@ use super::{
     frame::{Inbox, Message},
     kill,
 };
+use crate::budget::{Budget, process_time};
 
 /// Bytes of a child's stderr that are kept, the last ones.
 const STDERR_TAIL: usize = 2 * 1024;
@@ -39,6 +40,7 @@ pub(super) struct Parts {
     pub(super) deadline: Instant,
     pub(super) page_wall: Duration,
     pub(super) max_output_bytes: u64,
+    pub(super) budget: Option<Budget>,
 }
 
 /// The frames of one parse, one after another as the child finds them. Dropping it kills the child.
@@ -56,6 +58,8 @@ pub struct FrameStream {
     /// When the last frame was handed out, until the next one is asked for.
     handed_out: Option<Instant>,
     output_left: u64,
+    /// What the document may still take.
+    budget: Option<Budget>,
 }
 
 /// What goes away when the stream ends. The order matters: the child dies before its directory and its place go.
@@ -86,6 +90,7 @@ impl FrameStream {
             silent_since: Instant::now(),
             handed_out: None,
             output_left: parts.max_output_bytes,
+            budget: parts.budget,
         }
     }
 
@@ -107,8 +112,15 @@ impl FrameStream {
                     self.handed_out = Some(self.silent_since);
                     return Ok(Some(frame));
                 }
-                Ok(None) => self.outcome.insert(Ok(())).clone(),
-                Err(error) => self.outcome.insert(Err(error)).clone(),
+                Ok(None) => {
+                    self.charge();
+                    self.outcome.insert(Ok(())).clone()
+                }
+                Err(error) => {
+                    self.charge();
+                    let error = self.out_of_time(&error).unwrap_or(error);
+                    self.outcome.insert(Err(error)).clone()
+                }
             },
         };
         self.see_out(outcome.as_ref().err()).await;
@@ -118,6 +130,21 @@ impl FrameStream {
     /// Ends the stream before the child has said anything.
     pub(super) fn give_up(&mut self, crash: Crash) {
         self.outcome = Some(Err(ParseError::Crashed(crash)));
+    }
+
+    /// Takes what the child has used from the document's budget, before it is seen out: nobody can tell afterwards.
+    fn charge(&mut self) {
+        let child = self.running.as_ref().and_then(|running| running.child.id());
+        if let Some((budget, used)) = self.budget.as_ref().zip(child.and_then(process_time)) {
+            budget.spend(used);
+        }
+    }
+
+    /// What a child died of that has used up the document's time.
+    fn out_of_time(&self, error: &ParseError) -> Option<ParseError> {
+        let budget = self.budget.as_ref().filter(|budget| budget.is_spent())?;
+        let died = *error == ParseError::Crashed(Crash::Died);
+        died.then(|| ParseError::OutOfTime { seconds: budget.limit().as_secs() })
     }
 
     async fn receive(&mut self) -> Result<Option<Frame>, ParseError> {
@@ -175,6 +202,8 @@ struct Order {
     images: bool,
     /// The page whose image came last.
     image_of: Option<u32>,
+    /// Where the last heading of the whole text is.
+    heading_at: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -200,6 +229,7 @@ impl Order {
             chars: 0,
             images: options.images,
             image_of: None,
+            heading_at: 0,
         }
     }
 
@@ -248,6 +278,14 @@ impl Order {
                 let length = self.count(&part.text)?;
                 are_in_order(&part.marks, length).then_some(Expected::Parts { about })
             }
+            (Frame::Headings(marks), expected @ Expected::Parts { .. })
+                if are_in_order(marks, self.chars)
+                    && marks.first().is_none_or(|mark| mark.at >= self.heading_at)
+                    && marks.iter().all(|mark| matches!(mark.what, MarkKind::Heading { .. })) =>
+            {
+                self.heading_at = marks.last().map_or(self.heading_at, |mark| mark.at);
+                Some(expected)
+            }
             (Frame::Warning(warning), expected) if is_clean(Some(&warning.message)) => Some(expected),
             (
                 Frame::Start { .. }
@@ -255,6 +293,7 @@ impl Order {
                 | Frame::Page { .. }
                 | Frame::About(_)
                 | Frame::Part(_)
+                | Frame::Headings(_)
                 | Frame::Warning(_),
                 _,
             ) => None,
@@ -430,6 +469,26 @@ mod tests {
         assert!(parts.admit(Message::Done).unwrap().is_none());
         let again = parts.admit(Message::Frame(Frame::About(About::default())));
         assert_eq!(code(again), "parser_crashed");
+    }
+
+    #[test]
+    fn headings_of_the_whole_text_are_admitted_in_order_and_within_it() {
+        let heading = |at| Mark { at, what: MarkKind::Heading { level: 1, title: "T".to_owned() } };
+        let headings =
+            |at: &[u64]| Message::Frame(Frame::Headings(at.iter().copied().map(heading).collect()));
+        let begun = || {
+            let mut order = Order::new(Kind::Text, &ParseOptions::default());
+            let text = "0123456789".to_owned();
+            order.admit(Message::Frame(Frame::Part(Part { text, marks: Vec::new() }))).unwrap();
+            order
+        };
+        let mut order = begun();
+        assert!(order.admit(headings(&[0, 5])).unwrap().is_some());
+        assert!(order.admit(headings(&[5, 9])).unwrap().is_some());
+        assert_eq!(code(order.admit(headings(&[8]))), "parser_crashed");
+        assert_eq!(code(begun().admit(headings(&[11]))), "parser_crashed");
+        let row = Mark { at: 0, what: MarkKind::Row(1) };
+        assert_eq!(code(begun().admit(Message::Frame(Frame::Headings(vec![row])))), "parser_crashed");
     }
 
     #[test]

@@ -38,11 +38,18 @@ pub async fn deleted(db: &Db, after: UserId, limit: u32) -> Result<Vec<UserId>> 
     .fetch_all(c))?)
 }
 
-/// Removes what was added to a deleted account, and its row when that was deleted before `before` and nothing of it is left. An
+/// Removes what was added to a deleted account, or everything if it was only [closed](super::close), and its row when that was deleted before `before` and nothing of it is left. An
 /// account that is not deleted is not touched. True when the row is gone.
 pub async fn purge(tx: &mut Tx, user: UserId, now: Timestamp, before: Timestamp) -> Result<bool> {
-    if super::is_active(tx, user).await? {
-        return Ok(false);
+    let key: Option<String> = on!(tx, |c| {
+        sqlx::query_scalar("SELECT email_key FROM users WHERE id = $1 AND deleted_at IS NOT NULL")
+            .bind(user)
+            .fetch_optional(c)
+    })?;
+    let Some(key) = key else { return Ok(false) };
+    if key != super::deleted_key(user) {
+        // The process that closed it did not come further.
+        super::delete(tx, user, now).await?;
     }
     let living: Vec<DocumentId> = on!(tx, |c| {
         sqlx::query_scalar("SELECT id FROM documents WHERE user_id = $1 AND deleted_at IS NULL")

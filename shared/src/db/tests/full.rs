@@ -103,7 +103,7 @@ async fn the_reserve_is_made_once_kept_and_given_back_only_to_a_full_disk() {
         for _ in 0..2 {
             commit!(t.db, |tx| singletons::set(tx, "after", "1"));
         }
-        assert!(!t.db.is_room_doubtful());
+        assert!(!t.db.is_room_doubtful().await);
         assert!(size() > 0);
     }
 }

@@ -180,6 +180,50 @@ async fn what_is_added_to_a_deleted_account_does_not_stay_and_in_the_end_nothing
 }
 
 #[tokio::test]
+async fn an_account_that_was_closed_and_not_deleted_opens_nothing_and_is_deleted_later() {
+    for t in &both().await {
+        let (gone, kept) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        let email = accounts::find(&t.db, gone).await.unwrap().unwrap().email;
+        let (document, _) = published(&t.db, gone, "d", &["text"], at(1)).await;
+        commit!(t.db, |tx| accounts::close(tx, gone, at(2)));
+        assert!(accounts::find(&t.db, gone).await.unwrap().is_none(), "{}", t.name);
+        assert!(!commit!(t.db, |tx| accounts::is_active(tx, gone)), "{}", t.name);
+        assert!(accounts::find(&t.db, kept).await.unwrap().is_some(), "{}", t.name);
+
+        assert!(
+            !commit!(t.db, |tx| leftovers::purge(tx, gone, at(3), at(9))),
+            "{}: documents are left",
+            t.name
+        );
+        assert!(documents::find(&t.db, gone, document).await.unwrap().is_none(), "{}", t.name);
+        sweep(&t.db, at(3)).await;
+        let again = accounts::NewUser {
+            id: UserId::generate(),
+            email: &email,
+            email_key: &email,
+            name: "somebody else",
+            password_hash: "hash",
+            is_admin: false,
+        };
+        commit!(t.db, |tx| accounts::insert(tx, &again, at(4)));
+        assert!(commit!(t.db, |tx| leftovers::purge(tx, gone, at(4), at(9))), "{}", t.name);
+        assert!(!is_there(&t.db, gone).await, "{}", t.name);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn an_account_is_closed_while_something_is_being_added_to_it() {
+    for t in both().await.iter().filter(|t| t.name == "PostgreSQL") {
+        let gone = user(&t.db, at(0)).await;
+        let mut adding = t.db.begin().await.unwrap();
+        known_addresses::remember(&mut adding, gone, b"home", at(1), 20).await.unwrap();
+        // It does not wait, or a stream of additions would keep it waiting for ever.
+        commit!(t.db, |tx| accounts::close(tx, gone, at(1)));
+        assert!(!accounts::is_active(&mut adding, gone).await.unwrap(), "and those who are adding notice");
+    }
+}
+
+#[tokio::test]
 async fn deleted_accounts_are_listed_page_by_page_and_no_others() {
     for t in &both().await {
         let mut gone = Vec::new();

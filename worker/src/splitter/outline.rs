@@ -1,0 +1,296 @@
+//! Where a text may be cut, found once: the ends of its lines, or the elements of its Markdown.
+
+use std::ops::Range;
+
+use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag};
+
+use super::nesting::flattened;
+
+/// How strong a boundary is; of two, the larger one parts more.
+pub(super) type Level = usize;
+
+/// Levels of Markdown. In a text of lines, the level is the number of line ends that follow each other.
+const SOFT_BREAK: Level = 0;
+const INLINE: Level = 1;
+const BLOCK: Level = 2;
+const RULE: Level = 3;
+/// The weakest heading; the others follow.
+const HEADING: Level = 4;
+const LEVELS: usize = 10;
+
+/// Something that is one of its level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Span {
+    start: usize,
+    end: usize,
+    level: Level,
+}
+
+/// What a text is made of, in order.
+#[derive(Debug)]
+pub(super) struct Outline {
+    spans: Vec<Span>,
+    markdown: bool,
+    /// Of Markdown: where the last span of each level begins.
+    last: [Option<usize>; LEVELS],
+}
+
+impl Outline {
+    /// The runs of line ends.
+    pub(super) fn of_lines(text: &str) -> Self {
+        let mut spans: Vec<Span> = Vec::new();
+        let mut returned = false;
+        for (start, byte) in text.bytes().enumerate() {
+            if byte == b'\n' || byte == b'\r' {
+                // Both together end one line.
+                let level = usize::from(!(byte == b'\n' && returned));
+                match spans.last_mut().filter(|last| last.end == start) {
+                    Some(last) => {
+                        last.end += 1;
+                        last.level += level;
+                    }
+                    None => spans.push(Span { start, end: start + 1, level: 1 }),
+                }
+            }
+            returned = byte == b'\r';
+        }
+        Self { spans, markdown: false, last: [None; LEVELS] }
+    }
+
+    /// The elements of Markdown.
+    pub(super) fn of_markdown(text: &str) -> Self {
+        let flat = flattened(text);
+        let spans = Parser::new_ext(&flat, Options::all())
+            .into_offset_iter()
+            .filter_map(|(event, Range { start, end })| Some(Span { start, end, level: level(&event)? }));
+        let mut spans: Vec<Span> = spans.collect();
+        // What holds another comes before it.
+        spans.sort_by(|a, b| a.start.cmp(&b.start).then(b.end.cmp(&a.end)));
+        let mut last = [None; LEVELS];
+        for span in &spans {
+            if let Some(last) = last.get_mut(span.level) {
+                *last = Some(span.start);
+            }
+        }
+        Self { spans, markdown: true, last }
+    }
+
+    /// Whether indentation means something.
+    pub(super) fn is_markdown(&self) -> bool {
+        self.markdown
+    }
+}
+
+/// The level of what an event begins.
+fn level(event: &Event<'_>) -> Option<Level> {
+    Some(match event {
+        Event::SoftBreak => SOFT_BREAK,
+        Event::Start(
+            Tag::Emphasis
+            | Tag::Strong
+            | Tag::Strikethrough
+            | Tag::Link { .. }
+            | Tag::Image { .. }
+            | Tag::Subscript
+            | Tag::Superscript
+            | Tag::TableCell,
+        )
+        | Event::Text(_)
+        | Event::HardBreak
+        | Event::Code(_)
+        | Event::InlineHtml(_)
+        | Event::InlineMath(_)
+        | Event::FootnoteReference(_)
+        | Event::TaskListMarker(_) => INLINE,
+        Event::Rule => RULE,
+        Event::Start(Tag::Heading { level, .. }) => match level {
+            HeadingLevel::H6 => HEADING,
+            HeadingLevel::H5 => HEADING + 1,
+            HeadingLevel::H4 => HEADING + 2,
+            HeadingLevel::H3 => HEADING + 3,
+            HeadingLevel::H2 => HEADING + 4,
+            HeadingLevel::H1 => HEADING + 5,
+        },
+        Event::Start(_) | Event::Html(_) | Event::DisplayMath(_) => BLOCK,
+        Event::End(_) => return None,
+    })
+}
+
+/// How far an outline has been gone through: only forward, so that all of it costs no more than its length.
+#[derive(Clone, Copy)]
+pub(super) struct Walk<'t> {
+    text: &'t str,
+    outline: &'t Outline,
+    cursor: usize,
+    /// The first span that does not begin before the cursor.
+    next: usize,
+    /// Of Markdown: the first span of each level from `next` on.
+    firsts: [usize; LEVELS],
+}
+
+impl<'t> Walk<'t> {
+    pub(super) fn new(text: &'t str, outline: &'t Outline) -> Self {
+        Self { text, outline, cursor: 0, next: 0, firsts: [0; LEVELS] }
+    }
+
+    pub(super) fn go_to(&mut self, cursor: usize) {
+        self.cursor = cursor;
+        let spans = &self.outline.spans;
+        while spans.get(self.next).is_some_and(|span| span.start < cursor) {
+            self.next += 1;
+        }
+        if self.outline.markdown {
+            for (level, first) in self.firsts.iter_mut().enumerate() {
+                *first = self.next.max(*first);
+                while spans.get(*first).is_some_and(|span| span.level != level) {
+                    *first += 1;
+                }
+            }
+        }
+    }
+
+    /// The levels that the rest of the text has, and where the first section of each ends, from the weakest on. What is beyond
+    /// `horizon` may be left out.
+    pub(super) fn levels(&self, horizon: usize) -> Levels<'t> {
+        Levels { walk: *self, horizon, level: 0, at: self.next, ended: false }
+    }
+
+    /// The rest of the text in sections of a level. The first one that ends beyond `horizon` is the last.
+    pub(super) fn sections(&self, level: Level, horizon: usize) -> Sections<'t> {
+        let spans = &self.outline.spans;
+        Sections {
+            text: self.text,
+            spans: spans.get(self.after_holders(level, horizon)..).unwrap_or_default(),
+            markdown: self.outline.markdown,
+            level,
+            horizon,
+            cursor: self.cursor,
+            pending: None,
+            ended: false,
+        }
+    }
+
+    /// The first span that holds no other one of the level: what stands in something larger would be passed over with it.
+    fn after_holders(&self, level: Level, horizon: usize) -> usize {
+        let spans = &self.outline.spans;
+        let first = self.firsts.get(level).copied().unwrap_or(usize::MAX);
+        let Some(mut inner) = spans.get(first).filter(|_| self.outline.markdown) else { return self.next };
+        if first == self.next {
+            // Of those that begin here, the smallest.
+            let same = |span: &&Span| span.level == level && span.start == inner.start;
+            inner = spans.get(first..).unwrap_or_default().iter().take_while(same).last().unwrap_or(inner);
+        }
+        let mut at = self.next;
+        while let Some(span) = spans.get(at).filter(|span| span.start <= horizon) {
+            let holds = span.level > level && (span.start..span.end).contains(&inner.start)
+                || span.level == level && span.start == inner.start && span.end > inner.end;
+            if span.level >= level && !holds {
+                break;
+            }
+            at += 1;
+        }
+        at
+    }
+}
+
+/// See [`Walk::levels`].
+pub(super) struct Levels<'t> {
+    walk: Walk<'t>,
+    horizon: usize,
+    /// Levels below are done.
+    level: Level,
+    at: usize,
+    ended: bool,
+}
+
+impl Iterator for Levels<'_> {
+    type Item = (Level, usize);
+
+    fn next(&mut self) -> Option<(Level, usize)> {
+        let Walk { outline, cursor, .. } = self.walk;
+        if outline.markdown {
+            loop {
+                let (level, last) = (self.level, outline.last.get(self.level)?);
+                self.level += 1;
+                if last.is_some_and(|last| last >= cursor) {
+                    let first = self.walk.sections(level, self.horizon).next()?;
+                    return Some((level, first.end));
+                }
+            }
+        }
+        // Where a stronger boundary comes before a weaker one, the section of both ends there.
+        while let Some(span) = outline.spans.get(self.at).filter(|_| !self.ended) {
+            self.at += 1;
+            self.ended = span.start > self.horizon;
+            if span.level > self.level {
+                self.level = span.level;
+                return Some((span.level, if span.start == cursor { span.end } else { span.start }));
+            }
+        }
+        None
+    }
+}
+
+/// See [`Walk::sections`].
+pub(super) struct Sections<'t> {
+    text: &'t str,
+    spans: &'t [Span],
+    markdown: bool,
+    level: Level,
+    horizon: usize,
+    cursor: usize,
+    pending: Option<Range<usize>>,
+    ended: bool,
+}
+
+impl Sections<'_> {
+    /// The next span of the level or a stronger one, if there is any before the horizon.
+    fn span(&mut self) -> Option<Span> {
+        while let Some((span, rest)) = self.spans.split_first()
+            && span.start <= self.horizon
+        {
+            self.spans = rest;
+            if span.level >= self.level && span.start >= self.cursor {
+                return Some(*span);
+            }
+        }
+        None
+    }
+}
+
+impl Iterator for Sections<'_> {
+    type Item = Range<usize>;
+
+    fn next(&mut self) -> Option<Range<usize>> {
+        if let Some(pending) = self.pending.take() {
+            return Some(pending);
+        }
+        while !self.ended {
+            let begun = self.cursor;
+            let Some(Span { start, end, level }) = self.span() else {
+                self.ended = true;
+                let beyond = self.spans.first().map_or(self.text.len(), |span| span.start);
+                self.cursor = beyond.max(begun);
+                return (begun < self.cursor).then_some(begun..self.cursor);
+            };
+            if self.markdown && level >= HEADING {
+                // A heading belongs to what follows.
+                self.cursor = start;
+            } else {
+                self.cursor = end;
+                let before = self.text.get(begun..start).unwrap_or_default();
+                if self.markdown && level == BLOCK && before.chars().all(char::is_whitespace) {
+                    return Some(begun..end);
+                }
+                self.pending = Some(start..end).filter(|span| !span.is_empty());
+            }
+            if begun < start {
+                return Some(begun..start);
+            }
+            if let Some(pending) = self.pending.take() {
+                return Some(pending);
+            }
+        }
+        None
+    }
+}

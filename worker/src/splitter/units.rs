@@ -1,0 +1,65 @@
+//! What a text is cut at where nothing else divides it: sentences, words, and at last characters.
+
+use std::ops::Range;
+
+use icu_segmenter::{
+    GraphemeClusterSegmenter, GraphemeClusterSegmenterBorrowed, SentenceSegmenter, SentenceSegmenterBorrowed,
+    WordSegmenter, WordSegmenterBorrowed,
+    options::{SentenceBreakInvariantOptions, WordBreakInvariantOptions},
+};
+
+/// Knows the boundaries of Unicode.
+pub(super) struct Segmenters {
+    graphemes: GraphemeClusterSegmenterBorrowed<'static>,
+    words: WordSegmenterBorrowed<'static>,
+    sentences: SentenceSegmenterBorrowed<'static>,
+}
+
+/// A unit, from the smallest on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unit {
+    Character,
+    Grapheme,
+    Word,
+    Sentence,
+}
+
+impl Unit {
+    pub(super) const ALL: [Self; 4] = [Self::Character, Self::Grapheme, Self::Word, Self::Sentence];
+}
+
+impl Segmenters {
+    pub(super) fn new() -> Self {
+        Self {
+            graphemes: GraphemeClusterSegmenter::new(),
+            words: WordSegmenter::new_dictionary(WordBreakInvariantOptions::default()),
+            sentences: SentenceSegmenter::new(SentenceBreakInvariantOptions::default()),
+        }
+    }
+
+    /// The units of a text, which begins at `base`.
+    pub(super) fn units<'s>(
+        &'s self,
+        unit: Unit,
+        text: &'s str,
+        base: usize,
+    ) -> Box<dyn Iterator<Item = Range<usize>> + 's> {
+        match unit {
+            Unit::Character => {
+                Box::new(text.char_indices().map(move |(at, c)| base + at..base + at + c.len_utf8()))
+            }
+            Unit::Grapheme => Box::new(between(self.graphemes.segment_str(text), base)),
+            Unit::Word => Box::new(between(self.words.segment_str(text), base)),
+            Unit::Sentence => Box::new(between(self.sentences.segment_str(text), base)),
+        }
+    }
+}
+
+fn between(mut breaks: impl Iterator<Item = usize>, base: usize) -> impl Iterator<Item = Range<usize>> {
+    let mut last = breaks.next();
+    std::iter::from_fn(move || {
+        let (start, end) = (last?, breaks.next()?);
+        last = Some(end);
+        Some(base + start..base + end)
+    })
+}
