@@ -37,12 +37,12 @@ const PIECE: usize = 64 << 10;
 
 /// The time that a document's source may take to be fetched: all its addresses, and all that is asked of each, draw on it. A limit
 /// for each address alone would let a list of slow ones keep a worker for hours.
-pub(super) struct Budget {
+pub(super) struct FetchBudget {
     all: Duration,
     left: Mutex<Duration>,
 }
 
-impl Budget {
+impl FetchBudget {
     pub(super) fn new(all: Duration) -> Self {
         Self { all, left: Mutex::new(all) }
     }

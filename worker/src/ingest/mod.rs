@@ -32,7 +32,7 @@ use lectern_shared::{
 pub(crate) use self::{failure::Failure, sizing::Sizing};
 
 use self::{
-    fetch::Budget,
+    fetch::FetchBudget,
     passages::Passage,
     read::{Outcome, Reading},
     vectors::Vectors,
@@ -86,7 +86,7 @@ impl Ingester {
             source: &source,
             sizing: &sizing,
             progress,
-            budget: Budget::new(runtime.settings.limits.fetch_timeout),
+            budget: FetchBudget::new(runtime.settings.limits.fetch_timeout),
         };
         let outcome = match &former {
             Some(_) if claim.from_stored => Outcome::Unchanged,

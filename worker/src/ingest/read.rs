@@ -18,7 +18,7 @@ use url::Url;
 
 use super::{
     Failure, Sizing,
-    fetch::{self, Budget, Got, Validators},
+    fetch::{self, FetchBudget, Got, Validators},
     video::{self, VideoCaptions},
 };
 use crate::{
@@ -48,7 +48,7 @@ pub(super) struct Reading<'a> {
     pub(super) source: &'a Source,
     pub(super) sizing: &'a Sizing,
     pub(super) progress: &'a ProgressReporter,
-    pub(super) budget: Budget,
+    pub(super) budget: FetchBudget,
 }
 
 impl Reading<'_> {

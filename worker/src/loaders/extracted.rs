@@ -47,6 +47,7 @@ struct Heading {
 
 impl Extracted {
     /// A text without any marks.
+    #[cfg(test)]
     pub(crate) fn plain(text: String) -> Self {
         let length = count(&text);
         Self { text, length, ..Self::default() }

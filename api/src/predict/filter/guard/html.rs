@@ -137,7 +137,7 @@ pub(super) fn tag(view: &str, end: End, last: char, is_escaped: bool, known: &Kn
                 let with = if name == "br" { " " } else { "" };
                 return Step::Replace { length: end, with, then: String::new() };
             }
-            let is_none = is_escaped && !is_known || !is_name(inner);
+            let is_none = is_escaped && !is_known || is_no_name(inner);
             if is_none && !has_values { Step::Keep(1) } else { Step::Break }
         }
     }
@@ -160,11 +160,11 @@ fn closing(view: &str, end: End) -> Step {
     }
 }
 
-/// Whether this begins as Markdown wants a tag to: with a name that nothing else follows at once.
-fn is_name(inner: &str) -> bool {
-    let rest =
-        inner.trim_start_matches(|character: char| character.is_ascii_alphanumeric() || character == '-');
-    rest.chars().next().is_none_or(|next| next.is_whitespace() || next.is_control() || next == '/')
+/// Whether what follows a name makes it sure that this is no tag for Markdown. These signs always pass, so that nothing which goes can
+/// bring the name and the end of a tag together.
+fn is_no_name(inner: &str) -> bool {
+    let name = |character: char| character.is_ascii_alphanumeric() || character == '-';
+    inner.trim_start_matches(name).starts_with([',', '.', ':', ';', '@', '=', '+', '*', '_', '#', '%'])
 }
 
 /// Whether this is an address between angle brackets, and can be nothing else.

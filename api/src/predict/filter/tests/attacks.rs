@@ -263,6 +263,7 @@ const ATTACKS: &[&str] = &[
     "<[x](https://evil.example)script>alert(1)</script>",
     "\\[x](https://evil.example)<b>",
     "\\<br><b>",
+    "<T</b>> <T[x](https://evil.example)> <T![x](https://evil.example)> </[x](https://evil.example)b>",
 ];
 
 #[test]
