@@ -168,8 +168,8 @@ async fn what_is_deleted_on_a_full_disk_makes_room_for_something_else() {
     let service =
         Service::in_mode(Mode::Embedded).env("LECTERN_DATA_DIR", disk.path().to_str().unwrap()).start().await;
     let client = service.signed_up("ada@example.com").await;
-    for _ in 0..4 {
-        client.ingest(&text("large", 500_000)).await;
+    for _ in 0..5 {
+        client.ingest(&text("large", 1_000_000)).await;
     }
     disk.fill();
     until("a full disk", async || {

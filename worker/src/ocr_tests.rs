@@ -208,9 +208,8 @@ async fn a_command_reads_everything_but_what_is_hidden_from_it() {
 
 #[tokio::test]
 async fn a_commands_own_folder_may_lie_in_what_is_hidden_from_it() {
-    let mut ocr = Script::new(r#"cat "$1""#).ocr(&["{input}"]);
-    ocr.settings.hidden = vec![std::env::temp_dir()];
-    ocr.settings.command = ["/bin/cat", "{input}"].map(str::to_owned).to_vec();
+    let command = ["/bin/cat", "{input}"].map(str::to_owned).to_vec();
+    let ocr = Ocr::new(OcrSettings { command, hidden: vec![std::env::temp_dir()], ..settings() });
     assert_eq!(read(&ocr, "an image").await.unwrap(), "an image");
 }
 
@@ -232,7 +231,8 @@ async fn a_command_has_no_network_unless_the_operator_says_so() {
     let port = listener.local_addr().unwrap().port();
     let connect =
         format!("exec bash -c 'exec 3<>/dev/tcp/127.0.0.1/{port} && echo connected || echo refused'");
-    let mut ocr = Script::new(&connect).ocr(&[]);
+    let script = Script::new(&connect);
+    let mut ocr = script.ocr(&[]);
     assert_eq!(read(&ocr, "").await.unwrap(), "refused");
     ocr.settings.network = true;
     assert_eq!(read(&ocr, "").await.unwrap(), "connected");

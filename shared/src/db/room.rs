@@ -27,7 +27,7 @@ const RESERVE: &str = "reserve";
 /// full disk: that leaves room in the database's file, which does not shrink, and to use it some is needed beside it, for the log.
 const RESERVED: [u64; 3] = [32 << 20, 16 << 20, 8 << 20];
 /// So much room in the database's file is worth a smaller reserve.
-const REUSABLE: i64 = 8 << 20;
+const REUSABLE: i64 = 4 << 20;
 /// A disk that has no room for so much is full: an ordinary transaction may write as much to the log.
 const NEEDED: u64 = 4 << 20;
 /// How long an answer to whether there is room again holds. Writes go on so soon after there is.
@@ -77,7 +77,7 @@ impl Room {
             if is_whole { Ok(()) } else { fs::remove_file(reserve) }
         })
         .await;
-        let _ = self.look(RESERVED.to_vec()).await;
+        let _ = self.look(RESERVED.to_vec(), Duration::ZERO).await;
     }
 
     /// Has it looked before the next ordinary transaction whether there is room.
@@ -103,16 +103,17 @@ impl Room {
         if !self.is_doubtful() {
             return Ok(());
         }
-        self.look(vec![self.size.load(Ordering::Acquire)]).await
+        self.look(vec![self.size.load(Ordering::Acquire)], LOOK_EVERY).await
     }
 
-    /// Looks whether there is room besides a reserve of one of these sizes, the first that is possible.
-    async fn look(&self, sizes: Vec<u64>) -> Result<()> {
+    /// Looks whether there is room besides a reserve of one of these sizes, the first that is possible; not if that was done in
+    /// the last `pause`.
+    async fn look(&self, sizes: Vec<u64>, pause: Duration) -> Result<()> {
         let mut none_at = self.none_at.lock().await;
         if !self.is_doubtful() {
             return Ok(());
         }
-        if none_at.is_none_or(|at| at.elapsed() > LOOK_EVERY) {
+        if none_at.is_none_or(|at| at.elapsed() >= pause) {
             let (folder, kept) = (self.folder.clone(), self.kept.load(Ordering::Acquire));
             match blocking(move || try_room(&folder, if kept { &sizes } else { &[] })).await {
                 Ok(size) => {
@@ -175,7 +176,7 @@ impl Room {
         let size = self.size.load(Ordering::Acquire);
         let sizes = RESERVED.into_iter().filter(|smaller| *smaller < size);
         let is_worth_it = pages.saturating_mul(page) >= REUSABLE;
-        self.look([size].into_iter().chain(sizes.filter(|_| is_worth_it)).collect()).await
+        self.look([size].into_iter().chain(sizes.filter(|_| is_worth_it)).collect(), Duration::ZERO).await
     }
 }
 

@@ -18,6 +18,8 @@ use std::{
 };
 
 use rustix::process::Resource;
+#[cfg(target_os = "linux")]
+use rustix::thread::CapabilitySet;
 use serde::{Deserialize, Serialize};
 
 pub use self::trial::{Reach, Walls};
@@ -67,6 +69,9 @@ pub(super) fn inside(
 ) -> io::Result<()> {
     take_limits(bounds)?;
     open();
+    // It is of no use to a parser that the service runs as root.
+    #[cfg(target_os = "linux")]
+    give_up(CapabilitySet::all())?;
     // It holds for this thread and for those that it starts from now on, so it comes before the other thread.
     let landlock = close_files()?;
     let parsing = std::thread::Builder::new().name("parse".into()).stack_size(STACK);
@@ -97,6 +102,38 @@ fn take_limits(bounds: Bounds) -> io::Result<()> {
     limit(Resource::Core, 0)?;
     limit(Resource::Fsize, 0)?;
     limit(Resource::Nofile, DESCRIPTORS)
+}
+
+/// What root may do that would lead around the walls: look into processes and at any file, and change the system.
+#[cfg(target_os = "linux")]
+const WAYS_AROUND: CapabilitySet = CapabilitySet::SYS_ADMIN
+    .union(CapabilitySet::SYS_PTRACE)
+    .union(CapabilitySet::PERFMON)
+    .union(CapabilitySet::BPF)
+    .union(CapabilitySet::CHECKPOINT_RESTORE)
+    .union(CapabilitySet::DAC_READ_SEARCH)
+    .union(CapabilitySet::MKNOD)
+    .union(CapabilitySet::SYS_BOOT)
+    .union(CapabilitySet::SYS_MODULE)
+    .union(CapabilitySet::SYS_RAWIO)
+    .union(CapabilitySet::SYS_RESOURCE);
+
+/// Takes privileges of root from this thread and from what it starts. An account that has none loses none.
+#[cfg(target_os = "linux")]
+fn give_up(privileges: CapabilitySet) -> io::Result<()> {
+    use rustix::thread::{CapabilitySets, capabilities, set_capabilities};
+    let CapabilitySets { effective, permitted, inheritable } = capabilities(None)?;
+    if !(effective | permitted | inheritable).intersects(privileges) {
+        return Ok(());
+    }
+    let kept = CapabilitySets {
+        effective: effective.difference(privileges),
+        permitted: permitted.difference(privileges),
+        inheritable: inheritable.difference(privileges),
+    };
+    // Programs that are started would have them back otherwise.
+    rustix::thread::set_no_new_privs(true)?;
+    Ok(set_capabilities(None, kept)?)
 }
 
 /// No thread and no process can be started from here on.
@@ -141,6 +178,8 @@ pub(crate) struct Grant {
 /// Puts walls around this thread and around the processes that it starts, and tells which the system lacks. They stay, so the
 /// thread has to be one that ends.
 pub(crate) fn wall_in_thread(grant: &Grant) -> io::Result<Vec<Wall>> {
+    #[cfg(target_os = "linux")]
+    give_up(WAYS_AROUND)?;
     let stands = [(Wall::Landlock, hide_files(grant)?), (Wall::Seccomp, refuse_dangerous_calls(grant)?)];
     Ok(missing(stands))
 }

@@ -131,6 +131,8 @@ fn try_all() {
     say("to open itself to others", dumpable.is_ok());
     let more = Rlimit { current: Some(0), maximum: None };
     say("to raise a limit", rustix::process::setrlimit(Resource::Core, more).is_ok());
+    let privileges = rustix::thread::capabilities(None).is_ok_and(|own| !own.permitted.is_empty());
+    say("root's privileges", privileges);
     // What a parser does all the time goes on.
     assert!(!vec![1_u8; 64 << 20].is_empty());
     assert!(std::time::Instant::now().elapsed().as_secs() < 60);
@@ -197,8 +199,13 @@ impl Drop for Victim {
 }
 
 /// What an account may do to its own processes, and what it takes root for where the system is strict.
-const OFTEN_REFUSED_ANYWAY: [&str; 4] =
-    ["the parent's memory", "to raise a limit", "to read a process", "to trace a process"];
+const OFTEN_REFUSED_ANYWAY: [&str; 5] = [
+    "the parent's memory",
+    "root's privileges",
+    "to raise a limit",
+    "to read a process",
+    "to trace a process",
+];
 
 #[test]
 fn without_walls_everything_can_be_reached() {
