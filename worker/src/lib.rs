@@ -3,6 +3,9 @@
 
 pub mod budget;
 mod consumer;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod health;
 mod hold;
 mod ingest;

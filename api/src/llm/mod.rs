@@ -6,6 +6,9 @@
 
 mod answer;
 mod error;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod http;
 mod provider;
 mod rejection;

@@ -8,6 +8,9 @@ pub mod cite;
 mod event;
 mod extractive;
 mod filter;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod instructions;
 pub(crate) mod link;
 mod markers;

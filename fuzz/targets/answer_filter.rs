@@ -1,0 +1,8 @@
+//! What a model answers, on its way to the reader.
+
+#![no_main]
+
+use lectern_api::predict::fuzzing;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| fuzzing::answer_filter(bytes));

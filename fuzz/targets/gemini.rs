@@ -1,0 +1,8 @@
+//! Answers in Gemini's format.
+
+#![no_main]
+
+use lectern_api::llm::fuzzing;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| fuzzing::gemini(bytes));

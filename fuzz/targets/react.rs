@@ -1,0 +1,8 @@
+//! Texts of thoughts and actions.
+
+#![no_main]
+
+use lectern_api::predict::fuzzing;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| fuzzing::react(bytes));
