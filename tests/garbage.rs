@@ -69,6 +69,8 @@ async fn what_is_no_json_is_malformed_whatever_it_is_sent_to() {
         let middle = (0..=whole.len() / 2).rev().find(|at| whole.is_char_boundary(*at)).unwrap_or_default();
         let mut not_text = whole.clone().into_bytes();
         not_text[1] = 0xff;
+        // Of a stranger no more is read.
+        let deep = if row.operation().starts_with("POST /auth/sign-") { 3_000 } else { 100_000 };
         for (what, body) in [
             ("nothing", Vec::new()),
             ("half of it", whole[..middle].into()),
@@ -78,10 +80,10 @@ async fn what_is_no_json_is_malformed_whatever_it_is_sent_to() {
             ("half a character", br#"{"name":"\ud83d"}"#.to_vec()),
             ("the other half of a character", br#"{"name":"\udcd6"}"#.to_vec()),
             ("halves the wrong way around", br#"{"name":"\udcd6\ud83d"}"#.to_vec()),
-            ("deep arrays", b"[".repeat(100_000)),
-            ("deep objects", br#"{"a":"#.repeat(100_000)),
-            ("deep arrays that end", [b"[".repeat(100_000), b"]".repeat(100_000)].concat()),
-            ("a deep field", format!(r#"{{"name":{}{}}}"#, "[".repeat(100_000), "]".repeat(100_000)).into()),
+            ("deep arrays", b"[".repeat(deep)),
+            ("deep objects", br#"{"a":"#.repeat(deep)),
+            ("deep arrays that end", [b"[".repeat(deep), b"]".repeat(deep)].concat()),
+            ("a deep field", format!(r#"{{"name":{}{}}}"#, "[".repeat(deep), "]".repeat(deep)).into()),
         ] {
             let (status, answer) = tried.send(&row, body).await;
             assert_eq!(status, StatusCode::BAD_REQUEST, "{what} to {}: {answer:#}", row.operation());
@@ -138,7 +140,8 @@ async fn what_is_too_large_or_of_another_type_is_refused_whatever_it_is_sent_to(
 /// Each value in each body, replaced by each of these.
 async fn no_field_of_any_body_can_break_the_service(mode: Mode) {
     let tried = Tried::start(mode).await;
-    let long = "x".repeat(100_000);
+    // Longer than any name, and short enough for what strangers may send.
+    let long = "x".repeat(10_000);
     let values = [
         json!("a\0b"),
         json!(long),

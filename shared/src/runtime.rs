@@ -195,13 +195,14 @@ pub struct Runtime {
 impl Runtime {
     /// Opens every part, and brings the schema up to date. Servers that do not answer yet are waited for.
     pub async fn start(settings: Settings, role: Role) -> Result<Self, StartError> {
-        Self::open(settings, role, Index::AsBefore).await
+        // Large, and held by whoever waits for it.
+        Box::pin(Self::open(settings, role, Index::AsBefore)).await
     }
 
     /// Makes the index that is set the one of this installation, and queues every searchable document to be indexed in it from
     /// its stored passages; how many there are. The service does that when it runs the next time, and must not run now.
     pub async fn reindex(settings: Settings) -> Result<u64, StartError> {
-        let runtime = Self::open(settings, Role::Whole, Index::Anew).await?;
+        let runtime = Box::pin(Self::open(settings, Role::Whole, Index::Anew)).await?;
         let mut tx = runtime.db.begin().await?;
         singletons::set(&mut tx, INDEX, index_name(&runtime.settings)).await?;
         let queued = db::jobs::enqueue_again(&mut tx, Again::All, runtime.jobs.now()).await?;
@@ -211,26 +212,7 @@ impl Runtime {
     }
 
     async fn open(settings: Settings, role: Role, index_is: Index) -> Result<Self, StartError> {
-        let data_dir = match (&settings.database, role) {
-            (Location::Sqlite(_), Role::Part) => return Err(StartError::SqliteInParts),
-            (Location::Sqlite(_), Role::Whole) => {
-                let lock = data_dir::lock(&settings.data_dir)?;
-                data_dir::close_to_others(&settings.data_dir)?;
-                Some(Arc::new(lock))
-            }
-            (Location::Sqlite(file), Role::Command) => {
-                if !file.exists() {
-                    return Err(StartError::Nothing(file.display().to_string()));
-                }
-                match data_dir::lock(&settings.data_dir) {
-                    Ok(lock) => Some(Arc::new(lock)),
-                    // The service runs. SQLite lets another process write beside it.
-                    Err(StartError::InUse(_)) => None,
-                    Err(error) => return Err(error),
-                }
-            }
-            (Location::Postgres(_), _) => None,
-        };
+        let data_dir = take_data_dir(&settings, role)?;
         crate::tls::install();
         let database = || db::connect(&settings.database);
         let db = patiently("the database", database, DbError::is_connection_failure).await?;
@@ -323,6 +305,31 @@ impl Runtime {
         self.jobs.doorbell().flush().await;
         self.db.close().await;
     }
+}
+
+/// Locks the data directory where the store is in it, and closes it to others. None where it is not, or where a command works beside
+/// the service.
+fn take_data_dir(settings: &Settings, role: Role) -> Result<Option<Arc<File>>, StartError> {
+    Ok(match (&settings.database, role) {
+        (Location::Sqlite(_), Role::Part) => return Err(StartError::SqliteInParts),
+        (Location::Sqlite(_), Role::Whole) => {
+            let lock = data_dir::lock(&settings.data_dir)?;
+            data_dir::close_to_others(&settings.data_dir)?;
+            Some(Arc::new(lock))
+        }
+        (Location::Sqlite(file), Role::Command) => {
+            if !file.exists() {
+                return Err(StartError::Nothing(file.display().to_string()));
+            }
+            match data_dir::lock(&settings.data_dir) {
+                Ok(lock) => Some(Arc::new(lock)),
+                // The service runs. SQLite lets another process write beside it.
+                Err(StartError::InUse(_)) => None,
+                Err(error) => return Err(error),
+            }
+        }
+        (Location::Postgres(_), _) => None,
+    })
 }
 
 /// The name under which it is recorded where the documents are indexed.

@@ -506,7 +506,7 @@ async fn of_team(
     let condition = Condition { key: "team".to_owned(), any_of: vec![team.clone()] };
     let filter = Filter { conditions: vec![condition] };
     let documents = documents.map(<[_]>::to_vec);
-    let request = SearchRequest { filter, documents, ..request(user, "apple") };
+    let request = SearchRequest { documents, filter, ..request(user, "apple") };
     let mut texts: Vec<_> =
         answer(search, &request).await.into_iter().map(|passage| passage.chunk.text).collect();
     texts.sort();

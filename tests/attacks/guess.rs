@@ -66,7 +66,8 @@ impl Somebody {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn four_hundred_guesses_at_as_many_accounts_at_once_do_not_slip_past_their_address() {
-    let service = Service::start().await;
+    // More connections than an address has by itself, so that it is the passwords that are bounded.
+    let service = Service::in_mode(Mode::Embedded).env("LECTERN_MAX_CONNECTIONS", "1000").start().await;
     let attacker = Somebody::at(&service, elsewhere(2));
     let guesses = (0..400).map(|account| {
         let attacker = attacker.clone();
@@ -86,7 +87,8 @@ async fn four_hundred_guesses_at_as_many_accounts_at_once_do_not_slip_past_their
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_flood_of_passwords_from_one_address_does_not_keep_another_from_signing_in() {
-    let service = Service::start().await;
+    // More connections than an address has by itself, so that it is the passwords that are bounded.
+    let service = Service::in_mode(Mode::Embedded).env("LECTERN_MAX_CONNECTIONS", "1000").start().await;
     service.signed_up("ada@example.com").await;
     // Sign-ups, so that nothing else than their number makes them wait.
     let (mallory, served) = (Somebody::at(&service, elsewhere(2)), Arc::new(AtomicUsize::new(0)));

@@ -17,7 +17,8 @@ async fn answer(client: &Client, prompt: Option<&str>, question: &str, written: 
         agent["promptId"] = client.create("/prompts", &prompt).await["id"].clone();
     }
     let agent = client.create_agent(&agent).await;
-    let digits: String = (0..10).map(|digit| format!("https://pictures.example/{digit}.png ")).collect();
+    let digits: String =
+        (0..10).map(|digit| format!("https://pictures.example/{digit}.png ")).collect::<Vec<_>>().concat();
     let content = format!("The code of the safe is told in pictures. {digits}");
     let document = client.ingest(&json!({"name": "Safe", "type": "TXT", "content": content})).await;
     client.link(id(&agent), id(&document)).await;

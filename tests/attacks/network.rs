@@ -153,7 +153,7 @@ async fn s3_may_be_stalled_and_cut_off_in_the_middle_of_an_upload_and_of_an_answ
     let store = S3Server::start().await;
     let proxy = Proxy::to(store.address()).await;
     let setup = Service::in_mode(Mode::Cluster);
-    let service = store.used_by(setup, &proxy.address().to_string()).start().await;
+    let service = S3Server::used_by(setup, &proxy.address().to_string()).start().await;
     let client = service.signed_up("ada@example.com").await;
     let text = "The harbour opens at six, and closes at nine.\n".repeat(8_000);
     let (marks, mut accepted) = (store.files(), Vec::new());

@@ -23,7 +23,9 @@ use crate::support::service::{Mode, Service, Setup};
 const BACK: Duration = Duration::from_secs(10);
 
 /// A fault, and how long it lasts.
-const FAULTS: [(&str, fn(&Proxy), Duration); 7] = [
+type Fault = (&'static str, fn(&Proxy), Duration);
+
+const FAULTS: [Fault; 7] = [
     ("latency of 50 ms", |proxy| proxy.delay(Duration::from_millis(50)), Duration::from_secs(5)),
     ("cut every 20 kB on the way there", |proxy| proxy.cut_every(Way::There, 20_000), Duration::from_secs(5)),
     ("cut every 20 kB on the way back", |proxy| proxy.cut_every(Way::Back, 20_000), Duration::from_secs(5)),
@@ -120,7 +122,7 @@ async fn the_way_to_s3_has_every_fault_and_what_needs_no_file_goes_on() {
     let database = Database::fresh().await;
     let store = S3Server::start().await;
     let proxy = Proxy::to(store.address()).await;
-    let setup = store.used_by(cluster(database.url()), &proxy.address().to_string());
+    let setup = S3Server::used_by(cluster(database.url()), &proxy.address().to_string());
     let service = setup.start().await;
     let client = service.signed_up("ada@example.com").await;
     let (stop, stopped) = watch::channel(false);

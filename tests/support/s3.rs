@@ -47,7 +47,7 @@ impl S3Server {
     }
 
     /// Lets a service keep its blobs there, by way of `address`.
-    pub fn used_by(&self, setup: Setup, address: &str) -> Setup {
+    pub fn used_by(setup: Setup, address: &str) -> Setup {
         setup
             .env("LECTERN_BLOBS", &format!("s3://{BUCKET}/lectern"))
             .env("AWS_ENDPOINT_URL", &format!("http://{address}"))

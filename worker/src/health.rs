@@ -68,7 +68,7 @@ async fn answer(runtime: Runtime, request: Request<Incoming>) -> Result<Response
     let (status, body) = match (request.method(), request.uri().path()) {
         (&Method::GET, "/health/live") => (StatusCode::OK, success(&json!({"status": "live"}))),
         (&Method::GET, "/health/ready") => {
-            let health = health::check(&runtime).await;
+            let health = Box::pin(health::check(&runtime)).await;
             if health.ready {
                 (StatusCode::OK, success(&json!({"status": "ready", "parts": health.parts})))
             } else {

@@ -38,7 +38,7 @@ fn main() -> ExitCode {
     process::shield();
     let Cli { config, command } = Cli::parse();
     process::run(config.as_deref(), async |settings| match command.unwrap_or(Command::Work) {
-        Command::Work => work(settings).await,
+        Command::Work => Box::pin(work(settings)).await,
         Command::Health => match settings.worker_addr {
             Some(addr) => process::ask_health(addr).await,
             None => Err("LECTERN_WORKER_ADDR is not set, so the worker listens on nothing".into()),

@@ -129,7 +129,8 @@ mod tests {
                 refused.push((error.status.as_u16(), error.retry_after));
             }
         }
-        assert!(refused.len() > 400, "{}", refused.len());
+        // A task is made to pause after so many steps, so not all of them were asked.
+        assert!(refused.len() > 300, "{}", refused.len());
         assert!(refused.iter().all(|refusal| *refusal == (429, Some(AGAIN))), "{refused:?}");
         let elsewhere = passwords.turn(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)));
         drop(flood);

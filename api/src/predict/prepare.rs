@@ -238,8 +238,8 @@ fn fill(
         _ => value(name),
     };
     Ok(Prompted {
-        text: template.format(&value, PROMPT).map_err(refused)?,
-        own: template.format(&own, PROMPT).map_err(refused)?,
+        text: template.format(value, PROMPT).map_err(refused)?,
+        own: template.format(own, PROMPT).map_err(refused)?,
         tells_format: uses("tool_names") || uses("agent_scratchpad"),
         holds_history: uses("chat_history"),
     })

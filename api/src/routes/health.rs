@@ -87,7 +87,7 @@ async fn live() -> Response {
     ),
 )]
 async fn ready(State(runtime): State<Runtime>) -> Response {
-    let health = health::check(&runtime).await;
+    let health = Box::pin(health::check(&runtime)).await;
     if health.ready {
         return data(ReadinessView { status: "ready", parts: health.parts });
     }

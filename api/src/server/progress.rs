@@ -138,7 +138,7 @@ mod tests {
                 sleep(Duration::from_millis(1)).await;
             }
         });
-        let written = Progress::new(server, WITHIN).write_all(&[0; 1 << 20]).await;
+        let written = Progress::new(server, WITHIN).write_all(&vec![0; 1 << 20]).await;
         assert_eq!(written.unwrap_err().kind(), io::ErrorKind::TimedOut);
     }
 
@@ -154,7 +154,7 @@ mod tests {
             read
         });
         let mut server = Progress::new(server, WITHIN);
-        server.write_all(&[0; 10 * LEAST]).await.unwrap();
+        server.write_all(&vec![0; 10 * LEAST]).await.unwrap();
         drop(server);
         assert_eq!(reading.await.unwrap(), 10 * LEAST);
     }
@@ -172,7 +172,8 @@ mod tests {
                 },
                 client.read_exact(&mut both),
             );
-            (wrote.unwrap(), read.unwrap());
+            wrote.unwrap();
+            read.unwrap();
             // The time of a stall that was over has passed.
             sleep(WITHIN * 2).await;
         }

@@ -36,7 +36,7 @@ const SQLITE_READERS: u32 = 8;
 const ROWS_AHEAD: usize = 1_000;
 
 /// How long one statement may take in the service, and of a command that looks through everything.
-const SERVICE_STATEMENT: Duration = Duration::from_secs(60);
+const SERVICE_STATEMENT: Duration = Duration::from_mins(1);
 const COMMAND_STATEMENT: Duration = Duration::from_mins(15);
 
 /// Opens the store. Nothing is migrated.
@@ -98,7 +98,7 @@ async fn open_once(location: &Location, make: bool, statement_timeout: Duration)
                         Ok(silence::is_alive(connection, about).await? && !connection.is_in_transaction())
                     })
                 })
-                .after_release(|_, about| Box::pin(async move { Ok(silence::may_return(about)) }))
+                .after_release(|_, about| Box::pin(async move { Ok(silence::may_return(&about)) }))
                 .connect_with(options)
                 .await?;
             Ok(Db::Postgres(pool))

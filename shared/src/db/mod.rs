@@ -104,7 +104,7 @@ pub enum DbError {
     Unreadable(String),
 }
 
-/// PostgreSQL's disk_full; SQLite's FULL and IOERR_SHMSIZE.
+/// PostgreSQL's `disk_full`; SQLite's `FULL` and `IOERR_SHMSIZE`.
 const NO_ROOM: [&str; 3] = ["53100", "13", "4874"];
 /// Codes of SQLite from this one on belong to the errors of its disk, by their last eight bits.
 const SQLITE_IOERR: i32 = 10;

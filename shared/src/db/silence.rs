@@ -67,7 +67,7 @@ pub(super) async fn is_alive(
 
 /// Whether a connection that is given back goes back into the pool, which asks it first whether it lives, and waits for that
 /// without end.
-pub(super) fn may_return(about: PoolConnectionMetadata) -> bool {
+pub(super) fn may_return(about: &PoolConnectionMetadata) -> bool {
     let is_recent = SILENT.lock().is_some_and(|silent| silent.elapsed() < DOUBT);
     !(is_recent && is_doubtful(Instant::now().checked_sub(about.age)))
 }

@@ -115,7 +115,7 @@ impl Jobs {
     /// Has a claim outlast a crash, so that its attempt counts whatever comes of it: each crash but the first then uses one up,
     /// and no job crashes the machine for ever. A commit that waits for the disk takes all before it there.
     async fn make_durable(&self, claim: &Claim) -> db::Result<()> {
-        let mut tx = self.db.begin().await?;
+        let mut tx = self.db.begin_essential().await?;
         db::jobs::renew(&mut tx, claim, self.lease_end(self.now()), &Report::default()).await?;
         tx.commit().await
     }

@@ -18,6 +18,7 @@ fn told() -> Metrics {
     metrics.request("GET", "/api/v1/documents/{id}", 200, Duration::from_millis(3));
     metrics.attempt(Attempt::Done, Duration::from_secs(2));
     metrics.leases_expired(2);
+    metrics.mismatched(MismatchKind::Missing, 1);
     metrics.stage(Stage::Parse, Duration::from_millis(30));
     metrics.read(DocumentType::Pdf, 4_096);
     metrics.published(DocumentType::Pdf, 12, 40);

@@ -191,7 +191,7 @@ impl Ingester {
             Ok(true) => {}
             Ok(false) => tracing::info!(%generation, "the generation was published after all, and is kept"),
             Err(error) => {
-                tracing::warn!(%error, %generation, "an abandoned generation could not be removed yet")
+                tracing::warn!(%error, %generation, "an abandoned generation could not be removed yet");
             }
         }
     }

@@ -90,8 +90,9 @@ mod tests {
 
     #[test]
     fn what_is_nested_without_end_is_flat_and_stands_where_it_stood() {
-        let deepening = |mark: &str| (1..600).map(|n| format!("{}ä\n", mark.repeat(n))).collect::<String>();
-        let lists: String = (0..600).map(|n| format!("{}- ä\n", "  ".repeat(n))).collect();
+        let deepening =
+            |mark: &str| (1..600).map(|n| format!("{}ä\n", mark.repeat(n))).collect::<Vec<_>>().concat();
+        let lists: String = (0..600).map(|n| format!("{}- ä\n", "  ".repeat(n))).collect::<Vec<_>>().concat();
         for text in
             [deepening("> "), deepening(">"), deepening("- "), deepening("1. > "), lists, deepening("[^a]: ")]
         {

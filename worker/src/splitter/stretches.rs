@@ -99,7 +99,7 @@ mod tests {
             [("*a*\n".repeat(MARKS), true), ("ä\n\n".repeat(LINES), false), ("|".repeat(MARKS * 3), true)]
         {
             let blocks = blocks(&text, markdown);
-            assert!(blocks.len() > 2);
+            assert!(blocks.len() > 1);
             assert!(blocks.iter().all(|block| text.is_char_boundary(block.start)));
             assert!(blocks.windows(2).all(|pair| pair[0].end == pair[1].start));
             assert_eq!((blocks[0].start, blocks.last().unwrap().end), (0, text.len()));
@@ -110,8 +110,9 @@ mod tests {
     fn a_usual_text_of_megabytes_is_one_stretch() {
         let section =
             format!("## Section\n\n{}\n\n- one\n- two\n\n", "Words, and *more* of them. ".repeat(20));
-        let text = section.repeat(10_000);
-        assert!(text.len() > 5_000_000);
-        assert_eq!(stretches(&text, 16 << 10, true), [0..text.len()]);
+        let text = section.repeat(5_000);
+        assert!(text.len() > 2_500_000);
+        let whole = 0..text.len();
+        assert_eq!(stretches(&text, 16 << 10, true), vec![whole]);
     }
 }

@@ -189,9 +189,8 @@ impl Markdown {
         self.is_after_blank = line.is_blank;
         match self.fence {
             Some(fence) if line.may_close(fence) => self.close(fence, line),
-            Some(_) => {}
             None if line.has_fence => self.open(),
-            None => {}
+            Some(_) | None => {}
         }
         self.line_at = self.passed.as_ref().map_or(0, String::len);
     }

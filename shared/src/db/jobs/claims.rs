@@ -74,9 +74,12 @@ macro_rules! claim_next {
                     started_at = $1, finished_at = NULL, stage = NULL, progress = NULL
              WHERE id = (SELECT id FROM jobs WHERE state = 'queued' AND fair_at < ",
             none_yet!(),
-            " AND run_at <= $1 AND user_id <> ",
+            " AND run_at <= $1
+                          AND CASE WHEN user_id = ",
             $passed_over,
-            " ORDER BY fair_at, id LIMIT 1 ",
+            // As `<>` PostgreSQL takes it for hardly ever true where most jobs are one user's, and sorts all of them.
+            " THEN FALSE ELSE TRUE END
+                         ORDER BY fair_at, id LIMIT 1 ",
             $lock,
             // Repeated, because without them the row that another claimer took meanwhile is taken again.
             ") AND state = 'queued' AND run_at <= $1

@@ -3,6 +3,7 @@
 
 use std::{fmt, future::Future, time::Duration};
 
+use parking_lot::RwLock;
 use qdrant_client::{Qdrant, QdrantError};
 use secrecy::{ExposeSecret, SecretString};
 use tokio::time::{Instant, sleep, timeout_at};
@@ -81,13 +82,20 @@ pub(super) enum Patience {
 
 /// The server.
 pub(super) struct Client {
-    pub(super) qdrant: Qdrant,
+    /// Its connections. They are made anew when the server did not answer: the other end may be gone without a word.
+    connections: RwLock<Connections>,
+    build: Box<dyn Fn() -> Result<Qdrant, QdrantError> + Send + Sync>,
     /// Its address as it is shown.
     address: String,
     key: Option<SecretString>,
     timeout: Duration,
     /// The longest that a [`Patience::Write`] call takes.
     pub(super) longest_write: Duration,
+}
+
+struct Connections {
+    qdrant: Qdrant,
+    since: Instant,
 }
 
 impl fmt::Debug for Client {
@@ -113,17 +121,45 @@ impl Client {
             ));
         }
         crate::tls::install();
-        let mut builder = Qdrant::from_url(config.url.as_str())
-            .api_key(key.map(|key| key.expose_secret().to_owned()))
-            .timeout(config.timeout)
-            .connect_timeout(config.timeout)
-            .skip_compatibility_check();
-        builder.set_pool_size(CONNECTIONS);
-        let build =
+        let connect = {
+            let config = config.clone();
+            move || {
+                let key = config.api_key.as_ref().map(|key| key.expose_secret().to_owned());
+                let mut builder = Qdrant::from_url(config.url.as_str())
+                    .api_key(key)
+                    .timeout(config.timeout)
+                    .connect_timeout(config.timeout)
+                    .skip_compatibility_check();
+                builder.set_pool_size(CONNECTIONS);
+                builder.build()
+            }
+        };
+        let unusable =
             |error| Failure::refused(format!("the address of Qdrant, {address}, cannot be used: {error}"));
-        let qdrant = builder.build().map_err(build)?;
-        let longest_write = config.timeout.max(WRITE_BUDGET);
-        Ok(Self { qdrant, address, key: config.api_key.clone(), timeout: config.timeout, longest_write })
+        let connections = Connections { qdrant: connect().map_err(unusable)?, since: Instant::now() };
+        Ok(Self {
+            connections: RwLock::new(connections),
+            build: Box::new(connect),
+            address,
+            key: config.api_key.clone(),
+            timeout: config.timeout,
+            longest_write: config.timeout.max(WRITE_BUDGET),
+        })
+    }
+
+    /// The server, by the connections that there are now.
+    pub(super) fn qdrant(&self) -> Qdrant {
+        self.connections.read().qdrant.clone()
+    }
+
+    /// Connects anew for the calls that follow, unless others have since `began`.
+    fn reconnect(&self, began: Instant) {
+        let mut connections = self.connections.write();
+        if connections.since <= began
+            && let Ok(qdrant) = (self.build)()
+        {
+            *connections = Connections { qdrant, since: Instant::now() };
+        }
     }
 
     /// Calls until it succeeds, cannot succeed, or took too long.
@@ -145,7 +181,8 @@ impl Client {
         let mut tries = 0;
         let mut before: Option<Failure> = None;
         loop {
-            let this = Instant::now() + self.timeout;
+            let began = Instant::now();
+            let this = began + self.timeout;
             // On the heap, since the library's futures are large.
             let failure = match timeout_at(this.min(end), Box::pin(request())).await {
                 Ok(Ok(answer)) => return Ok(answer),
@@ -157,6 +194,9 @@ impl Client {
                     None => self.slow(),
                 },
             };
+            if failure.kind == Kind::Slow {
+                self.reconnect(began);
+            }
             tries += 1;
             tracing::debug!(what, tries, kind = ?failure.kind, error = failure.text, "a call to Qdrant failed");
             let wait = match (patience, failure.kind) {

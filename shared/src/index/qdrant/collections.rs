@@ -57,7 +57,7 @@ pub(super) enum Content {
 
 /// Asks for the server's version.
 pub(super) async fn version(client: &Client) -> Result<String, Failure> {
-    let check = || async { Ok(client.qdrant.health_check().await?) };
+    let check = || async { Ok(client.qdrant().health_check().await?) };
     Ok(client.call("its version", Patience::Read, check).await?.version)
 }
 
@@ -82,13 +82,13 @@ pub(super) fn check_version(version: &str) -> Result<(), Failure> {
 
 /// Whether there is a collection of this name.
 pub(super) async fn exists(client: &Client, name: &str) -> Result<bool, Failure> {
-    let exists = || async { Ok(client.qdrant.collection_exists(name).await?) };
+    let exists = || async { Ok(client.qdrant().collection_exists(name).await?) };
     client.call("a collection", Patience::Read, exists).await
 }
 
 /// The names of all collections that hold entries of this installation.
 pub(super) async fn list(client: &Client, names: &Names) -> Result<Vec<String>, Failure> {
-    let list = || async { Ok(client.qdrant.list_collections().await?) };
+    let list = || async { Ok(client.qdrant().list_collections().await?) };
     let all = client.call("its collections", Patience::Read, list).await?.collections;
     let ours = |name: &String| *name == names.lexical || names.is_dense(name);
     Ok(all.into_iter().map(|collection| collection.name).filter(ours).collect())
@@ -134,7 +134,7 @@ pub(super) async fn ensure(
         let request = CreateFieldIndexCollectionBuilder::new(name, field, FieldType::Uuid)
             .field_index_params(params)
             .wait(true);
-        let create = || async { Ok(client.qdrant.create_field_index(request.clone()).await?) };
+        let create = || async { Ok(client.qdrant().create_field_index(request.clone()).await?) };
         client.call("an index of a field", Patience::Write, create).await?;
     }
     Ok(())
@@ -147,7 +147,7 @@ async fn create(
     instance: &str,
 ) -> Result<CollectionInfo, Failure> {
     let request = request(name, content, instance);
-    let create = || async { Ok(client.qdrant.create_collection(request.clone()).await?) };
+    let create = || async { Ok(client.qdrant().create_collection(request.clone()).await?) };
     let created = client.call("a new collection", Patience::Write, create).await;
     // Whoever made it: it is there.
     match (info(client, name).await?, created) {
@@ -183,7 +183,7 @@ fn request(name: &str, content: Content, instance: &str) -> CreateCollection {
 }
 
 async fn info(client: &Client, name: &str) -> Result<Option<CollectionInfo>, Failure> {
-    let get = || async { Ok(client.qdrant.collection_info(name).await?) };
+    let get = || async { Ok(client.qdrant().collection_info(name).await?) };
     // A collection that is just being made cannot be described.
     match client.call("a collection", Patience::Settle, get).await {
         Ok(answer) => Ok(answer.result),

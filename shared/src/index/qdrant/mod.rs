@@ -160,7 +160,7 @@ impl Inner {
     /// How many points of a collection match, counted exactly; of a collection that does not exist, none.
     async fn count(&self, collection: &str, filter: Filter) -> Result<u64, Failure> {
         let request = CountPointsBuilder::new(collection).filter(filter).exact(true);
-        let count = || async { Ok(self.client.qdrant.count(request.clone()).await?) };
+        let count = || async { Ok(self.client.qdrant().count(request.clone()).await?) };
         match self.client.call("a count", Patience::Read, count).await {
             Ok(answer) => Ok(answer.result.map_or(0, |result| result.count)),
             Err(failure) if failure.kind == Kind::Missing => Ok(0),
@@ -171,7 +171,7 @@ impl Inner {
     /// Removes all points of a collection that match; of a collection that does not exist, none.
     async fn remove(&self, collection: &str, filter: Filter) -> Result<(), Failure> {
         let request = DeletePointsBuilder::new(collection).points(filter).wait(true);
-        let delete = || async { finished(&self.client.qdrant.delete_points(request.clone()).await?) };
+        let delete = || async { finished(&self.client.qdrant().delete_points(request.clone()).await?) };
         match self.client.call("a removal", Patience::Write, delete).await {
             Err(failure) if failure.kind != Kind::Missing => Err(failure),
             _ => Ok(()),

@@ -214,7 +214,7 @@ async fn ask(
         return Ok(Vec::new());
     }
     let request = QueryBatchPointsBuilder::new(collection, queries).build();
-    let query = || async { Ok(inner.client.qdrant.query_batch(request.clone()).await?) };
+    let query = || async { Ok(inner.client.qdrant().query_batch(request.clone()).await?) };
     let answer = inner.client.call("a search", Patience::Read, query).await?;
     Ok(answer.result.into_iter().map(|batch| batch.result).collect())
 }

@@ -48,8 +48,8 @@ impl TestQdrant {
         QdrantIndex::open_as(&self.config, &self.instance, &self.prefix, false).await.unwrap()
     }
 
-    pub(super) fn qdrant(&self) -> &Qdrant {
-        &self.index.inner.client.qdrant
+    pub(super) fn qdrant(&self) -> Qdrant {
+        self.index.inner.client.qdrant()
     }
 }
 

@@ -232,7 +232,7 @@ async fn a_server_that_is_too_old_is_refused() {
 async fn write(server: &Scripted, longest: Duration) -> Result<(), Failure> {
     let mut client = Client::new(&config(server.port)).unwrap();
     client.longest_write = longest;
-    let request = || async { Ok::<_, CallError>(client.qdrant.health_check().await?) };
+    let request = || async { Ok::<_, CallError>(client.qdrant().health_check().await?) };
     client.call("a write", Patience::Write, request).await.map(|_| ())
 }
 

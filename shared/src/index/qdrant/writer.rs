@@ -113,7 +113,7 @@ fn prepare(owner: Owner, first: u32, entries: Vec<Entry>) -> Batch {
 /// Writes points and waits until searches see them.
 async fn upsert(inner: &Inner, collection: &str, points: Vec<PointStruct>) -> Result<(), Failure> {
     let request = UpsertPointsBuilder::new(collection, points).wait(true).build();
-    let write = || async { finished(&inner.client.qdrant.upsert_points(request.clone()).await?) };
+    let write = || async { finished(&inner.client.qdrant().upsert_points(request.clone()).await?) };
     inner.client.call("a write", Patience::Write, write).await
 }
 

@@ -132,7 +132,8 @@ pub(super) fn tag(view: &str, end: End, last: char, is_escaped: bool, known: &Kn
             }
             let is_known = ELEMENTS.contains(&name.as_str());
             // `List<a>` is no link, and `x<i>y` nothing that leans; and what is escaped is to be seen.
-            let is_meant = !is_escaped && !(name.len() == 1 && last.is_alphanumeric());
+            let is_letter = name.len() == 1 && last.is_alphanumeric();
+            let is_meant = !is_escaped && !is_letter;
             if is_known && (is_meant || has_values) {
                 let with = if name == "br" { " " } else { "" };
                 return Step::Replace { length: end, with, then: String::new() };
