@@ -100,7 +100,8 @@ fn has_datagrams() -> bool {
 fn say(what: &str, done: bool) {
     let done = if done { "yes" } else { "no" };
     // The harness has begun a line.
-    write!(std::io::stdout(), "\n{SAID}{what}: {done}\n").unwrap();
+    let mut stdout = std::io::stdout();
+    write!(stdout, "\n{SAID}{what}: {done}\n").unwrap();
 }
 
 fn try_all() {
