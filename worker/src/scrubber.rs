@@ -19,6 +19,9 @@ const ROUND_EVERY: Duration = Duration::from_mins(10);
 /// The same after one that found something: whether it was mended is to be seen soon.
 const ROUND_AGAIN: Duration = Duration::from_mins(1);
 
+/// The pause after a page could not be looked at.
+const AGAIN_AFTER: Duration = Duration::from_secs(30);
+
 /// A look through everything, a page at a time.
 pub(crate) struct Scrubber {
     /// The last document that was looked at.
@@ -59,8 +62,19 @@ impl Scrubber {
         Instant::now() >= self.due
     }
 
-    /// Looks at the next page. One process at a time does.
-    pub(crate) async fn step(&mut self, runtime: &Runtime) -> Result<(), IndexError> {
+    /// Looks at the next page, if it is time. One process at a time does. An index that is away keeps nobody from anything else: it
+    /// is looked at again later.
+    pub(crate) async fn go_on(&mut self, runtime: &Runtime) {
+        if !self.is_due() {
+            return;
+        }
+        if let Err(error) = self.step(runtime).await {
+            tracing::debug!(%error, "what is searchable could not be compared with the index yet");
+            self.due = Instant::now() + AGAIN_AFTER;
+        }
+    }
+
+    async fn step(&mut self, runtime: &Runtime) -> Result<(), IndexError> {
         let page = checkup::answering(&runtime.db, self.after).await?;
         let Some(last) = page.last().map(|document| document.id) else {
             self.end_round(runtime);

@@ -149,10 +149,8 @@ impl Sweeper {
         if !self.hold_broom(frees_room).await? {
             return Ok(());
         }
-        if self.scrubber.is_due() {
-            self.scrubber.step(&self.runtime).await?;
-        }
         if rests {
+            self.scrubber.go_on(&self.runtime).await;
             return Ok(());
         }
         let runtime = &self.runtime;
@@ -188,6 +186,7 @@ impl Sweeper {
         let waiting = usize::try_from(depth.due).unwrap_or(0);
         runtime.jobs.doorbell().ring(waiting.min(runtime.settings.jobs.concurrency));
         self.look_through_accounts(now).await?;
+        self.scrubber.go_on(&self.runtime).await;
         Ok(())
     }
 
