@@ -83,7 +83,8 @@ async fn two_hundred_documents_at_once_are_all_ingested_once(mode: Mode) {
                 id(&document).to_owned()
             }
         })
-        .buffer_unordered(32)
+        // Fewer than the connections to the database, which the question whether it is ready needs one of.
+        .buffer_unordered(16)
         .collect()
         .await;
     for document in &created {

@@ -1,6 +1,6 @@
 //! The parent's end of a running parse: frames out, limits kept, the child reaped.
 
-use std::{process::ExitStatus, sync::Arc, time::Duration};
+use std::{os::unix::process::ExitStatusExt as _, process::ExitStatus, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use tempfile::TempDir;
@@ -60,6 +60,9 @@ pub struct FrameStream {
     output_left: u64,
     /// What the document may still take.
     budget: Option<Budget>,
+    /// When the child began, and what was left of the budget then.
+    began: Instant,
+    allowed: Duration,
 }
 
 /// What goes away when the stream ends. The order matters: the child dies before its directory and its place go.
@@ -90,6 +93,8 @@ impl FrameStream {
             silent_since: Instant::now(),
             handed_out: None,
             output_left: parts.max_output_bytes,
+            began: Instant::now(),
+            allowed: parts.budget.as_ref().map_or(Duration::MAX, Budget::left),
             budget: parts.budget,
         }
     }
@@ -118,12 +123,20 @@ impl FrameStream {
                 }
                 Err(error) => {
                     self.charge();
-                    let error = self.out_of_time(&error).unwrap_or(error);
+                    let error = self.out_of_time(&error, None).unwrap_or(error);
                     self.outcome.insert(Err(error)).clone()
                 }
             },
         };
-        self.see_out(outcome.as_ref().err()).await;
+        let exited = self.see_out(outcome.as_ref().err()).await;
+        let outcome = match outcome {
+            // What it has used may not have been told yet when it was asked.
+            Err(error) => match self.out_of_time(&error, exited) {
+                Some(late) => self.outcome.insert(Err(late)).clone(),
+                None => Err(error),
+            },
+            Ok(()) => Ok(()),
+        };
         outcome.map(|()| None)
     }
 
@@ -140,11 +153,14 @@ impl FrameStream {
         }
     }
 
-    /// What a child died of that has used up the document's time.
-    fn out_of_time(&self, error: &ParseError) -> Option<ParseError> {
-        let budget = self.budget.as_ref().filter(|budget| budget.is_spent())?;
+    /// What a child died of that has used up the document's time: as the system counted it, or as it was killed when it had been
+    /// there for long enough.
+    fn out_of_time(&self, error: &ParseError, exited: Option<ExitStatus>) -> Option<ParseError> {
+        let budget = self.budget.as_ref()?;
+        let was_killed = exited.is_some_and(|status| status.signal().is_some());
+        let is_spent = budget.is_spent() || (was_killed && self.began.elapsed() >= self.allowed);
         let died = *error == ParseError::Crashed(Crash::Died);
-        died.then(|| ParseError::OutOfTime { seconds: budget.limit().as_secs() })
+        (died && is_spent).then(|| ParseError::OutOfTime { seconds: budget.limit().as_secs() })
     }
 
     async fn receive(&mut self) -> Result<Option<Frame>, ParseError> {
@@ -172,8 +188,8 @@ impl FrameStream {
     }
 
     /// Sees the child out and logs how it went. Never the document's text: stderr carries places in the code only.
-    async fn see_out(&mut self, error: Option<&ParseError>) {
-        let Some(mut running) = self.running.take() else { return };
+    async fn see_out(&mut self, error: Option<&ParseError>) -> Option<ExitStatus> {
+        let mut running = self.running.take()?;
         let exited = match error {
             Some(ParseError::Crashed(Crash::TooSlow | Crash::BadOutput)) => None,
             _ => timeout(EXIT_PATIENCE, running.child.wait()).await.ok().and_then(Result::ok),
@@ -187,6 +203,7 @@ impl FrameStream {
             let cut_off = self.inbox.is_mid_message();
             tracing::debug!(code = error.code(), reason = ?error, status, cut_off, stderr, "a parse failed");
         }
+        exited
     }
 }
 
