@@ -19,7 +19,7 @@ use crate::{
         text::{self, Known},
         workbook,
     },
-    sandbox::{About, Frame, Mark, MarkKind, ParseOptions, Part, Stop, Structure},
+    sandbox::{About, Frame, Mark, MarkKind, ParseOptions, Part, Stop},
     splitter::{self, Piece, Shape},
 };
 
