@@ -83,8 +83,8 @@ async fn two_hundred_documents_at_once_are_all_ingested_once(mode: Mode) {
                 id(&document).to_owned()
             }
         })
-        // Fewer than the connections to the database, which the question whether it is ready needs one of.
-        .buffer_unordered(16)
+        // More than there are connections to the database.
+        .buffer_unordered(32)
         .collect()
         .await;
     for document in &created {

@@ -32,7 +32,7 @@ pub async fn check(runtime: &Runtime) -> Health {
         let (read, written) = tokio::join!(runtime.db.ping(), runtime.writes.check(runtime));
         read?;
         let kind = match runtime.db {
-            db::Db::Postgres(_) => "postgresql",
+            db::Db::Postgres { .. } => "postgresql",
             db::Db::Sqlite { .. } => "sqlite",
         };
         Ok::<_, DbError>(match written {
@@ -97,7 +97,7 @@ async fn probe<E: Display>(part: &str, answer: impl Future<Output = Result<Value
 /// The queue is in the database. Redis only makes workers hear of it sooner, so without it the queue is up all the same.
 async fn queue(runtime: &Runtime) -> Result<Value, DbError> {
     let now = runtime.jobs.now();
-    let depth = db::jobs::depth(&runtime.db, now).await?;
+    let depth = db::jobs::depth(&runtime.db.probes(), now).await?;
     let oldest = depth.oldest_due.map(|due| now.since(due).as_secs());
     let mut shown = json!({
         "kind": if runtime.redis.is_some() { "redis" } else { "in-process" },

@@ -229,7 +229,7 @@ pub async fn unlink(tx: &mut Tx, user: UserId, id: AgentDocumentId) -> Result<bo
 pub async fn linked_documents(db: &Db, user: UserId, agent: AgentId) -> Result<Vec<DocumentId>> {
     // In one row: an agent may have thousands, every question asks for them, and a row each takes most of its time.
     match db {
-        Db::Postgres(pool) => {
+        Db::Postgres { pool, .. } => {
             let ids: Option<Vec<Uuid>> = sqlx::query_scalar(
                 "SELECT array_agg(document_id ORDER BY id) FROM agent_documents WHERE agent_id = $1 AND user_id = $2",
             )

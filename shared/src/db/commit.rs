@@ -133,7 +133,7 @@ mod tests {
 
     async fn postgres() -> (crate::db::testing::TestDb, PgPool) {
         let t = both().await.pop().unwrap();
-        let Db::Postgres(pool) = t.db.clone() else { panic!("the second is PostgreSQL") };
+        let Db::Postgres { pool, .. } = t.db.clone() else { panic!("the second is PostgreSQL") };
         (t, pool)
     }
 

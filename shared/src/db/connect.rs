@@ -30,6 +30,8 @@ const ACQUIRE: Duration = Duration::from_secs(10);
 /// How long SQLite waits for another process that holds the file (a backup, a shell).
 const BUSY: Duration = Duration::from_secs(10);
 const POSTGRES_CONNECTIONS: u32 = 20;
+/// Those of them that [`Db::probes`] has for itself.
+const POSTGRES_PROBES: u32 = 2;
 const SQLITE_READERS: u32 = 8;
 /// Rows that SQLite's thread may be ahead of who reads them: each time that it waits costs more than the rows. It takes no more
 /// memory, since whatever is read is collected anyway.
@@ -89,7 +91,6 @@ async fn open_once(location: &Location, make: bool, statement_timeout: Duration)
                 ])
                 .disable_statement_logging();
             let pool = PgPoolOptions::new()
-                .max_connections(POSTGRES_CONNECTIONS)
                 .acquire_timeout(ACQUIRE)
                 // A ping before every statement would double the way to the server and back.
                 .test_before_acquire(false)
@@ -98,10 +99,10 @@ async fn open_once(location: &Location, make: bool, statement_timeout: Duration)
                         Ok(silence::is_alive(connection, about).await? && !connection.is_in_transaction())
                     })
                 })
-                .after_release(|_, about| Box::pin(async move { Ok(silence::may_return(&about)) }))
-                .connect_with(options)
-                .await?;
-            Ok(Db::Postgres(pool))
+                .after_release(|_, about| Box::pin(async move { Ok(silence::may_return(&about)) }));
+            let probes = pool.clone().max_connections(POSTGRES_PROBES).connect_lazy_with(options.clone());
+            let pool = pool.max_connections(POSTGRES_CONNECTIONS - POSTGRES_PROBES).connect_with(options);
+            Ok(Db::Postgres { pool: pool.await?, probes })
         }
         Location::Sqlite(path) => {
             let options = SqliteConnectOptions::new()

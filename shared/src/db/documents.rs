@@ -415,7 +415,7 @@ pub struct ActiveVersion {
 pub async fn active_versions(db: &Db, user: UserId) -> Result<Vec<ActiveVersion>> {
     // In one row: there may be many thousands, of which few have changed, and a row each takes most of the time.
     match db {
-        Db::Postgres(pool) => {
+        Db::Postgres { pool, .. } => {
             type Columns = (Option<Vec<Uuid>>, Option<Vec<Uuid>>, Option<Vec<i64>>);
             let (ids, generations, times): Columns = sqlx::query_as(
                 "SELECT array_agg(id ORDER BY id), array_agg(active_generation ORDER BY id),

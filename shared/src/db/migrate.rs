@@ -90,7 +90,7 @@ pub async fn standing(db: &Db) -> super::Result<Standing> {
 
 async fn has_history(db: &Db) -> super::Result<bool> {
     let table = match db {
-        Db::Postgres(_) => {
+        Db::Postgres { .. } => {
             "SELECT CAST(COUNT(*) AS BIGINT) FROM pg_tables WHERE tablename = '_sqlx_migrations'"
         }
         Db::Sqlite { .. } => "SELECT COUNT(*) FROM sqlite_master WHERE name = '_sqlx_migrations'",
@@ -118,7 +118,7 @@ pub(super) async fn run_to(db: &Db, version: i64) -> Result<(), MigrationError> 
     let steps = migrations().into_iter().filter(|step| step.version <= version).collect();
     let migrator = Migrator::with_migrations(steps);
     match db {
-        Db::Postgres(pool) => migrator.run(pool).await?,
+        Db::Postgres { pool, .. } => migrator.run(pool).await?,
         Db::Sqlite { writer, .. } => migrator.run(writer).await?,
     }
     Ok(())
@@ -129,7 +129,7 @@ pub(super) async fn run_to(db: &Db, version: i64) -> Result<(), MigrationError> 
 pub async fn run(db: &Db) -> Result<(), MigrationError> {
     let migrator = Migrator::with_migrations(migrations());
     match db {
-        Db::Postgres(pool) => {
+        Db::Postgres { pool, .. } => {
             let mut connection = pool.acquire().await.map_err(DbError::from)?;
             // Rebuilding a large table may take longer than any statement of the service.
             sqlx::query("SET statement_timeout = 0")

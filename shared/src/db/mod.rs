@@ -165,7 +165,12 @@ fn from_hex(hex: Option<&str>) -> Result<Uuid> {
 #[derive(Clone, Debug)]
 pub enum Db {
     /// PostgreSQL.
-    Postgres(PgPool),
+    Postgres {
+        /// What requests and jobs share.
+        pool: PgPool,
+        /// Kept apart for [`Db::probes`].
+        probes: PgPool,
+    },
     /// SQLite, in one process: one connection writes, several read.
     Sqlite {
         /// Read-only connections.
@@ -180,7 +185,7 @@ pub enum Db {
 impl Db {
     pub(crate) fn on(&self) -> On<&PgPool, &SqlitePool> {
         match self {
-            Self::Postgres(pool) => On::Postgres(pool),
+            Self::Postgres { pool, .. } => On::Postgres(pool),
             Self::Sqlite { readers, .. } => On::Sqlite(readers),
         }
     }
@@ -226,7 +231,7 @@ impl Db {
 
     async fn start(&self) -> Result<Tx> {
         match self {
-            Self::Postgres(pool) => Ok(Tx::Postgres(PgWrite::promising(pool).await?)),
+            Self::Postgres { pool, .. } => Ok(Tx::Postgres(PgWrite::promising(pool).await?)),
             Self::Sqlite { writer, .. } => {
                 // What is a property of each transaction is one of the connection here, so every transaction sets it.
                 Ok(Tx::Sqlite(writer.begin_with("PRAGMA synchronous = FULL; BEGIN IMMEDIATE").await?))
@@ -236,7 +241,7 @@ impl Db {
 
     async fn start_relaxed(&self) -> Result<Tx> {
         match self {
-            Self::Postgres(pool) => Ok(Tx::Postgres(PgWrite::relaxed(pool).await?)),
+            Self::Postgres { pool, .. } => Ok(Tx::Postgres(PgWrite::relaxed(pool).await?)),
             Self::Sqlite { writer, .. } => {
                 Ok(Tx::Sqlite(writer.begin_with("PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE").await?))
             }
@@ -253,7 +258,7 @@ impl Db {
     /// Whether there may be no room to write: a glance, which writes nothing.
     pub async fn is_room_doubtful(&self) -> bool {
         match self {
-            Self::Postgres(_) => false,
+            Self::Postgres { .. } => false,
             Self::Sqlite { room, .. } => room.glance().await,
         }
     }
@@ -264,21 +269,31 @@ impl Db {
     /// [`DbError::Full`] when there is none after it either.
     pub async fn regain_room(&self) -> Result<()> {
         match self {
-            Self::Postgres(_) => Ok(()),
+            Self::Postgres { .. } => Ok(()),
             Self::Sqlite { room, writer, .. } => room.regain(writer).await,
         }
     }
 
-    /// Asks the store for the smallest possible answer.
+    /// The same store for the question whether it works. On PostgreSQL this has connections of its own, so that the answer does
+    /// not wait until requests and jobs give one back: a service that has much to do is no service that is down.
+    #[must_use]
+    pub fn probes(&self) -> Self {
+        match self {
+            Self::Postgres { probes, .. } => Self::Postgres { pool: probes.clone(), probes: probes.clone() },
+            Self::Sqlite { .. } => self.clone(),
+        }
+    }
+
+    /// Asks the store for the smallest possible answer, by [`Db::probes`].
     pub async fn ping(&self) -> Result<()> {
-        on!(self, |c| sqlx::query_scalar::<_, i64>("SELECT CAST(1 AS BIGINT)").fetch_one(c))?;
+        on!(self.probes(), |c| sqlx::query_scalar::<_, i64>("SELECT CAST(1 AS BIGINT)").fetch_one(c))?;
         Ok(())
     }
 
     /// The store's own clock, where it has one that several processes share.
     pub async fn server_time(&self) -> Result<Option<Timestamp>> {
         match self {
-            Self::Postgres(pool) => {
+            Self::Postgres { pool, .. } => {
                 let micros: i64 = sqlx::query_scalar(
                     "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)",
                 )
@@ -303,7 +318,7 @@ impl Db {
             }
         }
         match self {
-            Self::Postgres(pool) => vec![state("main", pool)],
+            Self::Postgres { pool, probes } => vec![state("main", pool), state("probes", probes)],
             Self::Sqlite { readers, writer, .. } => vec![state("readers", readers), state("writer", writer)],
         }
     }
@@ -311,7 +326,10 @@ impl Db {
     /// Closes every connection; on SQLite this also folds the write-ahead log into the file.
     pub async fn close(&self) {
         match self {
-            Self::Postgres(pool) => pool.close().await,
+            Self::Postgres { pool, probes } => {
+                pool.close().await;
+                probes.close().await;
+            }
             Self::Sqlite { readers, writer, .. } => {
                 readers.close().await;
                 writer.close().await;
@@ -323,7 +341,7 @@ impl Db {
 /// How many connections a pool has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolState {
-    /// `main`, or on SQLite `readers` and `writer`.
+    /// `main` and `probes`, or on SQLite `readers` and `writer`.
     pub name: &'static str,
     /// Connections.
     pub open: i64,

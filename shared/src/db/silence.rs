@@ -2,6 +2,7 @@
 //! driver would wait for ever, and its pool would keep the place.
 
 use std::{
+    pin::pin,
     sync::atomic::{AtomicU64, Ordering},
     time::{Duration, Instant},
 };
@@ -19,6 +20,11 @@ const ON_ITS_WAY: Duration = Duration::from_secs(15);
 /// For so long after a silence no connection is kept that was open then.
 const DOUBT: Duration = Duration::from_mins(2);
 
+/// How often a statement that takes long looks whether another connection was found silent.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// For how long a statement goes on after that.
+const AS_SILENT: Duration = Duration::from_secs(3);
+
 /// When a connection was last found silent. One for the process, as its store is.
 static SILENT: Mutex<Option<Instant>> = Mutex::new(None);
 /// The longest that a statement may take, in milliseconds.
@@ -30,20 +36,31 @@ pub(super) fn allow(statement: Duration) {
     LONGEST.fetch_max(longest, Ordering::Relaxed);
 }
 
-/// Waits for the server's answer, but not for ever.
+/// Waits for the server's answer, but not for ever: for as long as a statement may take, and not much longer than another
+/// connection that was open at the same time is known to be silent.
 pub(crate) async fn answered<T, E: From<sqlx::Error>>(
     work: impl Future<Output = Result<T, E>>,
 ) -> Result<T, E> {
-    match LONGEST.load(Ordering::Relaxed) {
-        0 => work.await,
-        longest => match timeout(Duration::from_millis(longest), work).await {
-            Ok(answer) => answer,
-            Err(_) => {
-                note();
-                Err(silent().into())
-            }
-        },
+    let longest = LONGEST.load(Ordering::Relaxed);
+    if longest == 0 {
+        return work.await;
     }
+    let begun = Instant::now();
+    let mut work = pin!(work);
+    while begun.elapsed() < Duration::from_millis(longest) {
+        if let Ok(answer) = timeout(LOOK_EVERY, &mut work).await {
+            return answer;
+        }
+        // A statement that the server works on is given up with those that it never got: nobody can tell them apart, and
+        // whoever asked asks again.
+        let is_alone =
+            SILENT.lock().is_none_or(|silent| silent + AS_SILENT < begun || silent.elapsed() < AS_SILENT);
+        if !is_alone {
+            return Err(silent().into());
+        }
+    }
+    note();
+    Err(silent().into())
 }
 
 /// Whether an idle connection can be used.

@@ -285,7 +285,7 @@ pub(crate) async fn published(
 /// Waits until a task is finished or cannot go on before another transaction ends. On SQLite that is known at once: a
 /// transaction that writes waits for all others.
 pub(crate) async fn finished_or_blocked<T>(db: &Db, task: &tokio::task::JoinHandle<T>) {
-    let Db::Postgres(pool) = db else { return };
+    let Db::Postgres { pool, .. } = db else { return };
     let waiting = async {
         while !task.is_finished() {
             let locks: i64 = sqlx::query_scalar(

@@ -74,7 +74,7 @@ impl WriteProbe {
     /// Writes a row. No process waits for the disk: a disk that sleeps is not woken.
     async fn write(&self, runtime: &Runtime) -> db::Result<()> {
         let now = runtime.jobs.now();
-        let mut tx = runtime.db.begin_relaxed().await?;
+        let mut tx = runtime.db.probes().begin_relaxed().await?;
         singletons::hold_lease(&mut tx, NAME, self.me, now, now).await?;
         tx.commit().await
     }

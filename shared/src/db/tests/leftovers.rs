@@ -17,7 +17,7 @@ use crate::{
 /// Every table that says whose its rows are.
 async fn tables(db: &Db) -> Vec<String> {
     let tables = match db {
-        Db::Postgres(_) => {
+        Db::Postgres { .. } => {
             "SELECT CAST(table_name AS TEXT) FROM information_schema.columns
              WHERE column_name = 'user_id' AND table_schema = current_schema()"
         }
