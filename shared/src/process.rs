@@ -24,9 +24,10 @@ const HEALTH_WITHIN: Duration = Duration::from_secs(5);
 pub type Failure = Box<dyn std::error::Error>;
 
 /// Closes this process to others of its account, which could else read its memory and the secrets in its environment; what
-/// it starts gains no rights by being started. It is the first thing that a program with secrets does. To a process of
-/// root it stays open. A crash leaves no memory on the disk any more.
+/// it starts gains no rights by being started, and no file that whoever started this one had open. It is the first thing that a
+/// program with secrets does. To a process of root it stays open. A crash leaves no memory on the disk any more.
 pub fn shield() {
+    close_fds::set_fds_cloexec(3, &[]);
     #[cfg(target_os = "linux")]
     {
         use rustix::process::{DumpableBehavior, set_dumpable_behavior};

@@ -19,7 +19,7 @@ use crate::{
         text::{self, Known},
         workbook,
     },
-    sandbox::{About, Frame, Mark, MarkKind, ParseOptions, Part, Stop},
+    sandbox::{About, Frame, MAX_TITLE, MAX_URL, Mark, MarkKind, ParseOptions, Part, Stop},
     splitter::{self, Piece, Shape},
 };
 
@@ -42,7 +42,7 @@ pub fn pdf(bytes: &[u8]) {
         match frame {
             Frame::Start { pages_total, first, last, title } => {
                 assert!(expected.is_none() && (1..=last).contains(&first) && last <= pages_total);
-                assert!(title.is_none_or(|title| is_clean(&title) && !title.trim().is_empty()));
+                assert!(title.is_none_or(|title| is_title(&title) && !title.trim().is_empty()));
                 expected = Some(first..=last);
             }
             Frame::Page { number, text, .. } => {
@@ -154,8 +154,8 @@ fn parts(bytes: &[u8], parse: Parser) {
         match frame {
             Frame::About(About { title, canonical_url, structure, .. }) => {
                 assert!(!begun, "what it says of itself comes before any part, and once");
-                assert!(title.is_none_or(|title| is_clean(&title) && !title.trim().is_empty()));
-                assert!(canonical_url.is_none_or(|url| is_clean(&url)));
+                assert!(title.is_none_or(|title| is_title(&title) && !title.trim().is_empty()));
+                assert!(canonical_url.is_none_or(|url| url.len() <= MAX_URL && url.starts_with("http")));
                 extracted.structure = structure;
             }
             Frame::Part(Part { text, marks }) => {
@@ -196,6 +196,10 @@ fn is_clean(text: &str) -> bool {
     !text.contains('\0')
 }
 
+fn is_title(text: &str) -> bool {
+    is_clean(text) && text.chars().count() <= MAX_TITLE
+}
+
 /// Marks stand within their text, one after the other.
 fn are_in_order(text: &str, marks: &[Mark]) {
     assert!(is_clean(text));
@@ -203,7 +207,7 @@ fn are_in_order(text: &str, marks: &[Mark]) {
     let is_sane = |mark: &Mark| match &mark.what {
         MarkKind::Page(number) => *number > 0,
         MarkKind::Row(number) => *number > 0,
-        MarkKind::Heading { level, title } => *level > 0 && is_clean(title),
+        MarkKind::Heading { level, title } => *level > 0 && is_title(title),
         MarkKind::Time { start, end } => start.is_finite() && end.is_finite(),
     };
     assert!(marks.iter().all(|mark| mark.at <= length && is_sane(mark)), "{marks:?} of {length}");

@@ -2,9 +2,10 @@
 //!
 //! The command is trusted, the image is not: it was drawn from a stranger's file. So the command runs for a bounded time,
 //! in a folder of its own, without the service's environment, and what it says is bounded too. Walls keep from it what the
-//! service holds, and the network.
+//! service holds, the images of other pages, and the network.
 
 use std::{
+    fs::Permissions,
     io,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
@@ -24,7 +25,7 @@ use tokio::{
 
 use crate::{
     loaders::pdf,
-    sandbox::confine::{self, Grant},
+    sandbox::confine::{self, Grant, RUN_FOLDER},
 };
 
 /// What stands for the image's file in the command.
@@ -100,6 +101,8 @@ impl Ocr {
             // they bring.
             .env("OMP_THREAD_LIMIT", "1")
             .envs(environment.iter().map(|(name, value)| (name, value)))
+            // Behind the walls nothing can be made in the folder of all temporary files.
+            .env("TMPDIR", folder.path())
             .current_dir(folder.path())
             .stdin(if by_file { Stdio::null() } else { Stdio::piped() })
             .stdout(Stdio::piped())
@@ -148,9 +151,10 @@ impl Drop for Group {
     }
 }
 
-/// A folder for one run, and the image in it when it is read from there.
+/// A folder for one run, which no other account can enter, and the image in it when it is read from there.
 fn prepare(png: Vec<u8>, by_file: bool) -> io::Result<(TempDir, PathBuf, Option<Vec<u8>>)> {
-    let folder = tempfile::tempdir()?;
+    let private = Permissions::from_mode(0o700);
+    let folder = tempfile::Builder::new().prefix(RUN_FOLDER).permissions(private).tempdir()?;
     let file = folder.path().join("page.png");
     if by_file {
         std::fs::write(&file, png)?;

@@ -77,7 +77,7 @@ async fn nothing_of_the_services_environment_is_passed_on_but_what_is_named() {
     let mut names: Vec<_> = said.lines().filter_map(|line| Some(line.split_once('=')?.0)).collect();
     names.retain(|name| !["PWD", "SHLVL", "_", "OLDPWD"].contains(name));
     names.sort_unstable();
-    assert_eq!(names, ["OMP_THREAD_LIMIT", "PATH"]);
+    assert_eq!(names, ["OMP_THREAD_LIMIT", "PATH", "TMPDIR"]);
 }
 
 #[tokio::test]
@@ -211,6 +211,59 @@ async fn a_commands_own_folder_may_lie_in_what_is_hidden_from_it() {
     let command = ["/bin/cat", "{input}"].map(str::to_owned).to_vec();
     let ocr = Ocr::new(OcrSettings { command, hidden: vec![std::env::temp_dir()], ..settings() });
     assert_eq!(read(&ocr, "an image").await.unwrap(), "an image");
+}
+
+#[tokio::test]
+async fn a_command_neither_reads_nor_replaces_the_images_of_other_pages() {
+    if !has(Wall::Landlock) {
+        return;
+    }
+    let script = Script::new(r#"cat "$1"; cat "$2" || echo refused; echo forged > "$2" || echo refused"#);
+    let (_folder, another, _) = prepare(b"another's page".to_vec(), true).unwrap();
+    let ocr = script.ocr(&["{input}", another.to_str().unwrap()]);
+    assert_eq!(read(&ocr, "its own page\n").await.unwrap(), "its own page\nrefused\nrefused");
+    assert_eq!(fs::read_to_string(&another).unwrap(), "another's page");
+}
+
+#[tokio::test]
+async fn a_command_keeps_the_images_that_come_while_it_runs_from_others_too() {
+    if !has(Wall::Landlock) {
+        return;
+    }
+    // It says that it runs, waits to be told of another page, and tries that.
+    let script = Script::new(
+        r#"echo > "$1"; while [ ! -s "$2" ]; do sleep 0.01; done; cat "$(cat "$2")" || echo refused"#,
+    );
+    let (runs, told) = (script.path("runs"), script.path("told"));
+    let ocr = script.ocr(&[&runs, &told]);
+    let later = async {
+        while !Path::new(&runs).exists() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let (folder, another, _) = prepare(b"another's page".to_vec(), true).unwrap();
+        let name = script.path("name");
+        fs::write(&name, another.to_str().unwrap()).unwrap();
+        fs::rename(name, &told).unwrap();
+        folder
+    };
+    let both = async { tokio::join!(read(&ocr, ""), later) };
+    let (said, _folder) = timeout(Duration::from_mins(1), both).await.unwrap();
+    assert_eq!(said.unwrap(), "refused");
+}
+
+#[test]
+fn no_other_account_can_enter_the_folder_of_a_page() {
+    let (folder, _, _) = prepare(b"a page".to_vec(), true).unwrap();
+    let mode = folder.path().metadata().unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+}
+
+#[tokio::test]
+async fn what_a_command_writes_for_itself_lies_in_its_own_folder_and_is_gone_afterwards() {
+    let script = Script::new(r#"made=$(mktemp) && [ "$(dirname "$made")" = "$TMPDIR" ] && echo "$made""#);
+    let made = read(&script.ocr(&[]), "").await.unwrap();
+    assert!(made.starts_with('/'), "{made}");
+    assert!(!Path::new(&made).exists());
 }
 
 #[tokio::test]

@@ -1,12 +1,10 @@
 //! The headings of a text that is handed on part by part.
 
 use super::markdown;
-use crate::sandbox::{About, Frame, Mark, MarkKind, Part, Stop, Structure};
+use crate::sandbox::{About, Frame, MAX_TITLE, Mark, MarkKind, Part, Stop, Structure};
 
 /// Headings in one message.
 const AT_ONCE: usize = 1_000;
-/// The longest title that is handed on, in characters; longer ones are shortened further where they are kept.
-const LONGEST: usize = 1_000;
 
 /// Listens to what a loader says, and finds the headings of its text if that is Markdown.
 #[derive(Default)]
@@ -34,9 +32,10 @@ impl Headings {
         if !self.markdown {
             return Ok(());
         }
+        // They are shortened further where they are kept.
         let short = |Mark { at, what }| match what {
             MarkKind::Heading { level, title } => {
-                Mark { at, what: MarkKind::Heading { level, title: title.chars().take(LONGEST).collect() } }
+                Mark { at, what: MarkKind::Heading { level, title: title.chars().take(MAX_TITLE).collect() } }
             }
             what @ (MarkKind::Page(_) | MarkKind::Row(_) | MarkKind::Time { .. }) => Mark { at, what },
         };

@@ -11,6 +11,12 @@ use super::{Kind, ParseError, ParseOptions};
 /// The largest message either side accepts, in bytes of JSON. A page of text is a few kilobytes.
 pub(super) const MAX_MESSAGE: usize = 16 * 1024 * 1024;
 
+/// The longest title of a document, or of a section that is marked in it, in characters. Loaders cut longer ones.
+pub(crate) const MAX_TITLE: usize = 1_000;
+
+/// The longest address that a document may call its own, in bytes. Loaders leave longer ones out.
+pub(crate) const MAX_URL: usize = 4_096;
+
 const PREFIX: usize = size_of::<u32>();
 
 /// A piece of a parsed document. Of a PDF they are one `Start` and then the selected pages in ascending order; of anything

@@ -7,6 +7,7 @@ mod child;
 pub(crate) mod confine;
 mod error;
 mod frame;
+mod order;
 mod request;
 mod stream;
 
@@ -23,6 +24,7 @@ use tokio::{
 
 use crate::budget::Budget;
 
+pub(crate) use self::frame::{MAX_TITLE, MAX_URL};
 pub use self::{
     child::child_main,
     confine::{Reach, Wall, Walls},

@@ -5,11 +5,7 @@ use scraper::{Html, Node, node::Element};
 use url::Url;
 
 use super::element::{attribute, line_of, push_words};
-
-/// Longest title that is kept, in characters.
-const MAX_TITLE: usize = 1000;
-/// Longest address that is kept, in bytes.
-const MAX_URL: usize = 4096;
+use crate::sandbox::{MAX_TITLE, MAX_URL};
 
 /// What a page says of itself.
 #[derive(Debug, Default)]
@@ -90,7 +86,7 @@ fn base_of(page: &Html, url: Option<&Url>) -> Option<Url> {
     base.and_then(|element| resolve(attribute(element, "href")?, url)).or_else(|| url.cloned())
 }
 
-/// An address in a page, if a browser would fetch it and it holds no credentials.
+/// An address in a page, if a browser would fetch it, it holds no credentials and is not too long.
 pub(super) fn resolve(reference: &str, base: Option<&Url>) -> Option<Url> {
     let reference = reference.trim();
     if reference.is_empty() || reference.len() > MAX_URL {
@@ -99,7 +95,9 @@ pub(super) fn resolve(reference: &str, base: Option<&Url>) -> Option<Url> {
     let mut url = Url::options().base_url(base).parse(reference).ok()?;
     url.set_fragment(None);
     let is_plain = url.username().is_empty() && url.password().is_none();
-    (matches!(url.scheme(), "http" | "https") && is_plain).then_some(url)
+    // It grows where its characters have to be encoded, and by what it is relative to.
+    let is_short = url.as_str().len() <= MAX_URL;
+    (matches!(url.scheme(), "http" | "https") && is_plain && is_short).then_some(url)
 }
 
 /// Whether a page has scripts, or a place for what they make.

@@ -3,7 +3,7 @@
 use encoding_rs::{SHIFT_JIS, WINDOWS_1251};
 
 use super::*;
-use crate::sandbox::{Frame, Part};
+use crate::sandbox::{Frame, MAX_URL, Part};
 
 #[derive(Default)]
 struct Read {
@@ -223,6 +223,17 @@ fn a_page_names_only_addresses_that_can_be_opened() {
     ] {
         assert_eq!(read(&format!("{head}<p>text</p>")).about.canonical_url.as_deref(), canonical, "{head}");
     }
+}
+
+#[test]
+fn a_page_names_no_address_that_is_too_long_once_it_is_written_out() {
+    let canonical = |letters: usize| {
+        let head = format!(r#"<link rel="canonical" href="/{}">"#, "ä".repeat(letters));
+        read(&format!("{head}<p>text</p>")).about.canonical_url
+    };
+    assert!(canonical(100).is_some());
+    // Of two bytes each, and of six when it is written out.
+    assert_eq!(canonical(MAX_URL / 3), None);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{
     archive::{Archive, resolve},
     writer::Writer,
-    xml::{Visit, Xml, text_of},
+    xml::{Visit, Xml, title_of},
 };
 use crate::{
     loaders::{Output, html},
@@ -34,7 +34,7 @@ pub(super) fn parse(archive: &mut Archive, output: &mut Output<'_>) -> Result<()
     if chapters.iter().any(|chapter| encrypted.contains(&chapter.to_lowercase())) {
         return Err(ParseError::PasswordRequired.into());
     }
-    let title = text_of(&opf, "title").unwrap_or_default();
+    let title = title_of(&opf, "title").unwrap_or_default();
     output.about(About { title, structure: Structure::Markdown, ..About::default() })?;
     let (mut missing, mut found) = (0, 0_u64);
     let mut writer = Writer::new(output);

@@ -107,7 +107,7 @@ pub(super) fn related(
 pub(super) fn title(archive: &mut Archive) -> Result<Option<String>, ParseError> {
     match archive.text(CORE)? {
         // A title is not worth the document.
-        Some(core) => Ok(super::xml::text_of(&core, "title").unwrap_or_default()),
+        Some(core) => Ok(super::xml::title_of(&core, "title").unwrap_or_default()),
         None => Ok(None),
     }
 }

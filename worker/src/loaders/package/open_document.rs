@@ -8,7 +8,7 @@ use super::{
     flow::Flow,
     presentation,
     writer::Writer,
-    xml::{Element, Token, Visit, Xml, text_of},
+    xml::{Element, Token, Visit, Xml, title_of},
 };
 use crate::{
     loaders::Output,
@@ -30,7 +30,7 @@ pub(super) fn parse(archive: &mut Archive, output: &mut Output<'_>) -> Result<()
     let content = archive.text(CONTENT)?.ok_or(ParseError::Damaged)?;
     let title = match archive.text("meta.xml")? {
         // A title is not worth the document.
-        Some(meta) => text_of(&meta, "title").unwrap_or_default(),
+        Some(meta) => title_of(&meta, "title").unwrap_or_default(),
         None => None,
     };
     let mut numbered = numbered_lists(&content)?;

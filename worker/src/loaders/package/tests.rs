@@ -8,7 +8,7 @@ use zip::{ZipWriter, write::SimpleFileOptions};
 use super::parse;
 use crate::{
     loaders::Output,
-    sandbox::{About, Frame, MarkKind, ParseError, ParseOptions, Part, Stop, Structure},
+    sandbox::{About, Frame, MAX_TITLE, MarkKind, ParseError, ParseOptions, Part, Stop, Structure},
 };
 
 const WORD: &str = r#"xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main""#;
@@ -166,6 +166,16 @@ fn headings_of_a_word_document_have_their_numbers_and_lists_their_depths() {
         "# 1. Terms\n\n# 2. Scope\n\n## 2.1 In general\n\n- (a) first & foremost\n- (b) second\n- bullet\n\n\
          ## 2.2 In particular\n\n### Deep\n\nText."
     );
+}
+
+#[test]
+fn a_title_that_goes_on_and_on_is_cut() {
+    let mut files = word(&paragraph("", "Text."));
+    let core = files.iter_mut().find(|file| file.0 == "docProps/core.xml").unwrap();
+    core.1 =
+        format!("<c:coreProperties><dc:title>{}</dc:title></c:coreProperties>", "ä".repeat(MAX_TITLE * 2));
+    let title = read(zip(files)).unwrap().about.title.unwrap();
+    assert_eq!(title, "ä".repeat(MAX_TITLE));
 }
 
 #[test]

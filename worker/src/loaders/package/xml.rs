@@ -9,7 +9,7 @@ use quick_xml::{
     events::{BytesStart, Event},
 };
 
-use crate::sandbox::ParseError;
+use crate::sandbox::{MAX_TITLE, ParseError};
 
 /// Elements that may stand within each other; a table within a table takes three.
 const MAX_DEPTH: usize = 256;
@@ -157,16 +157,18 @@ impl Element<'_> {
     }
 }
 
-/// The part's first element of this name, as text without blanks around it; `None` when it is missing or blank.
-pub(super) fn text_of(part: &str, name: &str) -> Result<Option<String>, ParseError> {
+/// The title in the part's first element of this name, on one line and not too long; `None` when it is missing or blank.
+pub(super) fn title_of(part: &str, name: &str) -> Result<Option<String>, ParseError> {
     let mut xml = Xml::new(part);
     while let Some(token) = xml.next()? {
         if let Token::Open(element) = token
             && element.name() == name
         {
             let text = xml.inner_text()?;
-            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-            return Ok((!text.is_empty()).then_some(text));
+            let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            let title: String = line.chars().filter(|c| *c != '\0').take(MAX_TITLE).collect();
+            let title = title.trim();
+            return Ok((!title.is_empty()).then(|| title.to_owned()));
         }
     }
     Ok(None)

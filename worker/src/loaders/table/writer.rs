@@ -8,7 +8,7 @@ use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
 use crate::{
     loaders::Output,
-    sandbox::{Mark, MarkKind, Stop},
+    sandbox::{MAX_TITLE, Mark, MarkKind, Stop},
 };
 
 /// Longest part that is handed on, in bytes.
@@ -178,10 +178,8 @@ impl<'a, 'o> RowWriter<'a, 'o> {
         self.in_row = true;
         if let Some(title) = self.title.take() {
             self.block()?;
-            self.marks.push(Mark {
-                at: self.length,
-                what: MarkKind::Heading { level: 1, title: title.name.clone() },
-            });
+            let name = cleaned(&title.name).chars().take(MAX_TITLE).collect();
+            self.marks.push(Mark { at: self.length, what: MarkKind::Heading { level: 1, title: name } });
             // Without this the last row of the sheet before would seem to go on.
             if let Some(row) = row {
                 self.mark(row);

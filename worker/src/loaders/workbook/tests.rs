@@ -5,7 +5,7 @@ use std::io::Write;
 use zip::{ZipWriter, write::SimpleFileOptions};
 
 use super::*;
-use crate::sandbox::{Frame, MarkKind};
+use crate::sandbox::{Frame, MAX_TITLE, MarkKind};
 
 /// What a reader gets: the text, what is marked in it with the line that begins there, and the codes of warnings.
 #[derive(Debug, Default)]
@@ -112,6 +112,14 @@ fn rows(rows: &[(u32, &[&str])]) -> String {
         xml += "</row>";
     }
     xml
+}
+
+#[test]
+fn the_name_of_a_sheet_that_goes_on_and_on_is_cut() {
+    let sheet = rows(&[(1, &["region", "units"]), (2, &["North", "3"])]);
+    let outcome = load(xlsx(&[(&"s".repeat(MAX_TITLE * 2), "visible", &sheet)])).unwrap();
+    assert_eq!(outcome.headings.len(), 1);
+    assert_eq!(outcome.headings[0].0, "s".repeat(MAX_TITLE));
 }
 
 #[test]

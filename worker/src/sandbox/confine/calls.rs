@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, io};
 use libc::c_long;
 use seccompiler::{
     BpfProgram, Error, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
-    SeccompRule, TargetArch,
+    SeccompRule, TargetArch, sock_filter,
 };
 
 /// All that a parser may ask of the system: to read, write and close what is open, memory, waiting, the time, chance, and to
@@ -113,10 +113,14 @@ pub(super) fn close() -> io::Result<bool> {
 /// Takes from this thread, and from what it starts, what is dangerous, and every socket unless it may have the network.
 /// Whether the kernel does it.
 pub(super) fn refuse_dangerous(network: bool) -> io::Result<bool> {
-    let sockets = (!network).then_some(libc::SYS_socket);
-    let rules = DANGEROUS.iter().copied().chain(sockets).map(|call| (call, Vec::new())).collect();
-    let filter = compiled(rules, Action::Allow)?;
+    let filter = compiled(dangerous(network), Action::Allow)?;
     stands(seccompiler::apply_filter(&filter))
+}
+
+/// What is dangerous, and sockets unless it may have the network.
+fn dangerous(network: bool) -> Rules {
+    let sockets = (!network).then_some(libc::SYS_socket);
+    DANGEROUS.iter().copied().chain(sockets).map(|call| (call, Vec::new())).collect()
 }
 
 /// What is needed, and of three calls what is harmless.
@@ -151,14 +155,32 @@ enum Action {
 }
 
 fn compiled(rules: Rules, otherwise: Action) -> io::Result<BpfProgram> {
-    let refuse = SeccompAction::Errno(libc::EPERM.unsigned_abs());
     let (otherwise, by_rule) = match otherwise {
-        Action::Allow => (SeccompAction::Allow, refuse),
-        Action::Refuse => (refuse, SeccompAction::Allow),
+        Action::Allow => (SeccompAction::Allow, refusal()),
+        Action::Refuse => (refusal(), SeccompAction::Allow),
     };
     let machine = TargetArch::try_from(std::env::consts::ARCH).map_err(io::Error::other)?;
     let filter = SeccompFilter::new(rules, otherwise, by_rule, machine).map_err(io::Error::other)?;
-    BpfProgram::try_from(filter).map_err(io::Error::other)
+    let program = BpfProgram::try_from(filter).map_err(io::Error::other)?;
+    Ok(if cfg!(target_arch = "x86_64") { without_second_numbers(program) } else { program })
+}
+
+fn refusal() -> SeccompAction {
+    SeccompAction::Errno(libc::EPERM.unsigned_abs())
+}
+
+/// From here on a processor of x86-64 has every call a second time, for programs with pointers of 32 bits (x32). The kernel
+/// says of them that they are the machine's own, so a list of numbers alone can be gone around by them.
+const SECOND_NUMBERS: u32 = 0x4000_0000;
+
+/// Refuses calls by their second numbers, before anything else is asked. Jumps are relative, so that what comes after it is the
+/// same as without, the look at the machine included.
+fn without_second_numbers(program: BpfProgram) -> BpfProgram {
+    // As the kernel's linux/filter.h has them; a call's number is the first thing that a filter is shown.
+    let load_number = sock_filter { code: 0x20, jt: 0, jf: 0, k: 0 };
+    let skip_one_if_below = sock_filter { code: 0x35, jt: 0, jf: 1, k: SECOND_NUMBERS };
+    let refuse = sock_filter { code: 0x06, jt: 0, jf: 0, k: u32::from(refusal()) };
+    [load_number, skip_one_if_below, refuse].into_iter().chain(program).collect()
 }
 
 /// A kernel without seccomp says so in one of these ways, and so does what runs containers.
@@ -171,5 +193,63 @@ fn stands(applied: Result<(), Error>) -> io::Result<bool> {
             Ok(false)
         }
         Err(error) => Err(io::Error::other(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The machine that the kernel says a call is for, see linux/audit.h.
+    #[cfg(target_arch = "x86_64")]
+    const MACHINE: u32 = 0xc000_003e;
+    #[cfg(target_arch = "aarch64")]
+    const MACHINE: u32 = 0xc000_00b7;
+    /// Another one: x86 with 32 bits.
+    const ANOTHER: u32 = 0x4000_0003;
+
+    /// What the kernel does with a call without arguments, by the few instructions of which filters consist.
+    fn answer(program: &[sock_filter], machine: u32, call: u32) -> u32 {
+        let (mut at, mut loaded) = (0, 0);
+        loop {
+            let sock_filter { code, jt, jf, k } = program[at];
+            at += 1;
+            let jump = |holds: bool| usize::from(if holds { jt } else { jf });
+            match code {
+                0x20 => loaded = [call, machine].get(k as usize / 4).copied().unwrap_or(0),
+                0x05 => at += k as usize,
+                0x15 => at += jump(loaded == k),
+                0x25 => at += jump(loaded > k),
+                0x35 => at += jump(loaded >= k),
+                0x06 => return k,
+                other => panic!("{other:#x} is no instruction of a filter without arguments"),
+            }
+        }
+    }
+
+    fn number(call: c_long) -> u32 {
+        u32::try_from(call).unwrap()
+    }
+
+    #[test]
+    fn what_is_dangerous_is_refused_by_each_of_its_numbers() {
+        let filter = compiled(dangerous(false), Action::Allow).unwrap();
+        for call in DANGEROUS.iter().copied().chain([libc::SYS_socket]).map(number) {
+            assert_eq!(answer(&filter, MACHINE, call), u32::from(refusal()), "{call}");
+            if cfg!(target_arch = "x86_64") {
+                let second = answer(&filter, MACHINE, SECOND_NUMBERS | call);
+                assert_eq!(second, u32::from(refusal()), "the second number of {call}");
+            }
+        }
+        let with_network = compiled(dangerous(true), Action::Allow).unwrap();
+        for (filter, call) in [(&filter, libc::SYS_openat), (&with_network, libc::SYS_socket)] {
+            assert_eq!(answer(filter, MACHINE, number(call)), u32::from(SeccompAction::Allow), "{call}");
+        }
+    }
+
+    #[test]
+    fn a_call_of_another_machine_ends_the_process() {
+        let filter = compiled(dangerous(true), Action::Allow).unwrap();
+        assert_eq!(answer(&filter, ANOTHER, 1), u32::from(SeccompAction::KillProcess));
     }
 }

@@ -10,7 +10,7 @@ use landlock::{
     RulesetCreatedAttr, RulesetError, RulesetStatus, Scope, path_beneath_rules,
 };
 
-use super::Grant;
+use super::{Grant, RUN_FOLDER};
 
 /// The newest version whose rights are asked for. A kernel that knows fewer of them gives those that it knows.
 const NEWEST: ABI = ABI::V9;
@@ -27,10 +27,14 @@ pub(super) fn close() -> io::Result<bool> {
     stands(closed)
 }
 
-/// Takes only what is hidden, and the memory and the environment of every process outside. Whether the kernel does it.
+/// Takes only what is hidden, the folders of other runs, and the memory and the environment of every process outside. Whether
+/// the kernel does it.
 pub(super) fn hide(grant: &Grant) -> io::Result<bool> {
-    let hidden: Vec<PathBuf> = grant.hidden.iter().filter_map(|path| path.canonicalize().ok()).collect();
-    let mut shown = vec![grant.folder.clone()];
+    let own = grant.folder.canonicalize()?;
+    let mut hidden: Vec<PathBuf> = grant.hidden.iter().filter_map(|path| path.canonicalize().ok()).collect();
+    // It is given by itself. Were it not hidden, the folder of all temporary files would be given, and with it the others.
+    hidden.push(own.clone());
+    let mut shown = vec![own];
     show_all_but(Path::new("/"), &hidden, &mut shown);
     let all = AccessFs::from_all(NEWEST);
     let mut rules = Ruleset::default().handle_access(all).and_then(|rules| rules.scope(Scope::Signal));
@@ -46,15 +50,17 @@ pub(super) fn hide(grant: &Grant) -> io::Result<bool> {
     stands(closed)
 }
 
-/// Everything under `folder` that neither is hidden nor holds something hidden. Landlock can only give: to keep one folder
-/// back, all those beside the way to it have to be given.
+/// Everything under `folder` that neither is hidden nor holds something hidden, but for the folders of runs. Landlock can only
+/// give: to keep one folder back, all those beside the way to it have to be given.
 fn show_all_but(folder: &Path, hidden: &[PathBuf], shown: &mut Vec<PathBuf>) {
     // What cannot be listed here could hardly be read there.
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
         // What a link leads to is given or kept back by its own name; by the link's it could be given all the same.
         let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
-        if is_link || hidden.contains(&path) {
+        // By the name and not from a list: one may be made right now.
+        let is_of_a_run = entry.file_name().as_encoded_bytes().starts_with(RUN_FOLDER.as_bytes());
+        if is_link || is_of_a_run || hidden.contains(&path) {
             continue;
         }
         if hidden.iter().any(|hidden| hidden.starts_with(&path)) {

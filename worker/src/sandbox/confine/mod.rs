@@ -164,12 +164,16 @@ fn close_calls() -> io::Result<bool> {
     Ok(false)
 }
 
+/// How the name of a folder begins that is made for one run of a program that the operator named. By it the folders of all
+/// other runs are kept from a run, those that are made meanwhile and those of other processes of the service included.
+pub(crate) const RUN_FOLDER: &str = "lectern-run-";
+
 /// What a program that the operator named may reach, when it is given strangers' bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct Grant {
     /// Folders and files that it must not.
     pub(crate) hidden: Vec<PathBuf>,
-    /// Its own folder, which it may wherever that lies.
+    /// Its own folder, which it may wherever that lies. What lies beside it and is called like it, it must not.
     pub(crate) folder: PathBuf,
     /// Whether it may have sockets.
     pub(crate) network: bool,
