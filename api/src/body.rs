@@ -9,10 +9,11 @@ use axum::{
     http::{HeaderMap, StatusCode, header},
 };
 use futures::StreamExt;
-use lectern_shared::config::Limits;
+use lectern_shared::{compute::Stopped, config::Limits};
 use serde_json::Value;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
+    task::spawn_blocking,
     time::{error::Elapsed, timeout},
 };
 
@@ -31,7 +32,8 @@ const OF_STRANGERS: u64 = 16 << 10;
 /// The share of the memory that is for what strangers send: enough for hundreds of them at once, and too little to keep those
 /// who are known from sending.
 const STRANGERS_PART: u64 = 8;
-/// A body that is not all there after this time gives way when there is no more memory. Others are there long before.
+/// A body that is not all there after this time, or waits to be parsed still, gives way when there is no more memory. Others are
+/// parsed long before.
 const STALE: Duration = Duration::from_secs(5);
 /// Memory is taken in blocks, which fit where one of them was before: nothing is left between them when they are given back.
 const BLOCK: usize = 16 << 10;
@@ -41,6 +43,8 @@ const SMALLEST_BLOCK: usize = 1 << 10;
 const LARGE: usize = 64 << 10;
 /// How many of those.
 const LARGE_AT_ONCE: usize = 2;
+/// The longest that one of them waits for its turn.
+const PARSED_WITHIN: Duration = Duration::from_secs(10);
 /// When a body that found no memory may be sent again, in seconds.
 const AGAIN: u64 = 1;
 
@@ -74,7 +78,7 @@ impl Bodies {
         // The largest body that is allowed must be possible, whatever is set.
         let room = |memory: u64, body: u64| {
             let whole = usize::try_from(memory.max(body)).unwrap_or(usize::MAX).saturating_add(BLOCK);
-            Shares::new(Bounds { whole, of_one: usize::MAX, stale: Some(STALE) })
+            Shares::new(Bounds { whole, of_one: usize::MAX, stale: STALE })
         };
         let strangers = limits.body_memory / STRANGERS_PART;
         Self {
@@ -88,7 +92,7 @@ impl Bodies {
     /// The JSON body of a request.
     ///
     /// # Errors
-    /// When it is none, too large or too slow, or when there is no memory for it.
+    /// When it is none, too large or too slow, or when there is no memory for it or no turn to parse it.
     pub(crate) async fn read(&self, request: Request, sender: Sender) -> Result<Json, ApiError> {
         if !is_json(request.headers()) {
             let message = "Send the body as JSON, with Content-Type: application/json.";
@@ -101,19 +105,38 @@ impl Bodies {
         let client = request.extensions().get::<ConnectInfo<SocketAddr>>();
         let share = shares.begin(client.map(|ConnectInfo(client)| network(client.ip())));
         let gathered = gather(request.into_body(), limit, BODY_WITHIN, &share).await?;
-        let turn = match gathered.length {
-            0..=LARGE => None,
-            _ => Some(Arc::clone(&self.parsing).acquire_owned().await.map_err(|_| ApiError::internal())?),
-        };
-        let value = serde_json::from_slice(&gathered.whole()).map_err(|error| {
-            ApiError::malformed(format!(
-                "The body is not valid JSON (line {}, column {}).",
-                error.line(),
-                error.column()
-            ))
-        })?;
-        Ok(Json { value, _turn: turn, _share: share })
+        if gathered.length <= LARGE {
+            return parse(gathered, share, None);
+        }
+        let turn = self.turn_to_parse(&share, PARSED_WITHIN).await?;
+        // The memory is counted until the work ends, be there anybody left who waits for it or not.
+        spawn_blocking(move || parse(gathered, share, Some(turn))).await.map_err(|_| Stopped)?
     }
+
+    /// Waits until a large body may be parsed. Its memory may be given to others until then.
+    async fn turn_to_parse(&self, share: &Share, within: Duration) -> Result<OwnedSemaphorePermit, ApiError> {
+        tokio::select! {
+            biased;
+            () = share.given_up() => Err(no_memory()),
+            turn = timeout(within, Arc::clone(&self.parsing).acquire_owned()) => match turn {
+                Ok(turn) => turn.map_err(|_| ApiError::internal()),
+                Err(_) => Err(no_memory()),
+            },
+        }
+    }
+}
+
+/// Parses a body, in the turn that it has if it needs one. From now on its memory is not given to others.
+fn parse(gathered: Gathered, share: Share, turn: Option<OwnedSemaphorePermit>) -> Result<Json, ApiError> {
+    share.keep().map_err(|_| no_memory())?;
+    let value = serde_json::from_slice(&gathered.whole()).map_err(|error| {
+        ApiError::malformed(format!(
+            "The body is not valid JSON (line {}, column {}).",
+            error.line(),
+            error.column()
+        ))
+    })?;
+    Ok(Json { value, _turn: turn, _share: share })
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
@@ -212,7 +235,7 @@ mod tests {
     use super::*;
 
     fn share(whole: usize, stale: Duration) -> (Shares, Share) {
-        let shares = Shares::new(Bounds { whole, of_one: usize::MAX, stale: Some(stale) });
+        let shares = Shares::new(Bounds { whole, of_one: usize::MAX, stale });
         let share = shares.begin(Some([192, 0, 2, 1].into()));
         (shares, share)
     }
@@ -253,6 +276,58 @@ mod tests {
         let memory: usize = gathered.blocks.iter().map(Vec::capacity).sum();
         assert!(memory < sent.len() + BLOCK, "{memory} bytes of memory for {}", sent.len());
         assert_eq!(gathered.whole(), sent);
+    }
+
+    /// Of which no large one is parsed, until there are turns.
+    fn bodies(whole: usize) -> Bodies {
+        let shares = || Shares::new(Bounds { whole, of_one: usize::MAX, stale: Duration::ZERO });
+        Bodies { limit: u64::MAX, known: shares(), strangers: shares(), parsing: Arc::new(Semaphore::new(0)) }
+    }
+
+    /// A whole request with a text of this length.
+    fn request(length: usize) -> Request {
+        let client = ConnectInfo(SocketAddr::from(([192, 0, 2, 1], 7)));
+        let body = Body::from(Value::from("x".repeat(length)).to_string());
+        let request = axum::http::Request::builder().header(header::CONTENT_TYPE, "application/json");
+        request.extension(client).body(body).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_finished_body_that_waits_to_be_parsed_gives_way_too() {
+        let bodies = bodies(2 * LARGE + BLOCK);
+        let mut waiting = Box::pin(bodies.read(request(2 * LARGE), Sender::Known));
+        assert!(futures::poll!(&mut waiting).is_pending());
+        let small = bodies.read(request(LARGE / 2), Sender::Known).await;
+        assert_eq!(small.ok().unwrap().value.as_str().map(str::len), Some(LARGE / 2));
+        let refused = waiting.await.err().unwrap();
+        assert_eq!((refused.status.as_u16(), refused.code), (503, "too_many_bodies"));
+    }
+
+    #[tokio::test]
+    async fn a_large_body_waits_for_its_turn_and_not_for_ever() {
+        let bodies = bodies(usize::MAX);
+        let share = bodies.known.begin(None);
+        let refused = bodies.turn_to_parse(&share, Duration::ZERO).await.err().unwrap();
+        assert_eq!((refused.code, refused.retry_after), ("too_many_bodies", Some(1)));
+
+        let mut waiting = Box::pin(bodies.read(request(2 * LARGE), Sender::Known));
+        assert!(futures::poll!(&mut waiting).is_pending());
+        bodies.parsing.add_permits(1);
+        let read = waiting.await.ok().unwrap();
+        assert_eq!(read.value.as_str().map(str::len), Some(2 * LARGE));
+        assert_eq!(bodies.parsing.available_permits(), 0, "it is there for as long as the value");
+        drop(read);
+        assert_eq!(bodies.parsing.available_permits(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_body_that_is_parsed_keeps_its_memory_until_it_is_done_with() {
+        let bodies = bodies(LARGE);
+        let read = bodies.read(request(LARGE / 2), Sender::Known).await.ok().unwrap();
+        let next = async || bodies.read(request(LARGE / 2 + BLOCK), Sender::Known).await;
+        assert_eq!(next().await.err().unwrap().code, "too_many_bodies");
+        drop(read);
+        assert!(next().await.is_ok());
     }
 
     #[tokio::test]

@@ -15,11 +15,11 @@ pub(crate) fn client(peer: SocketAddr, headers: &HeaderMap, trusted: &[IpNet]) -
         return peer;
     }
     let mut client = peer;
-    let values: Vec<&str> =
-        headers.get_all(FORWARDED_FOR).iter().map(|value| value.to_str().unwrap_or_default()).collect();
-    for entry in values.iter().rev().flat_map(|value| value.rsplit(',')) {
+    let values = headers.get_all(FORWARDED_FOR).iter().rev();
+    // As bytes: nothing that a client put before the others makes them unreadable.
+    for entry in values.flat_map(|value| value.as_bytes().rsplit(|byte| *byte == b',')) {
         // Something that is no address is of nobody whom a proxy saw.
-        let Some(ip) = address(entry.trim()) else { break };
+        let Some(ip) = std::str::from_utf8(entry.trim_ascii()).ok().and_then(address) else { break };
         client = SocketAddr::new(ip, 0);
         if !is_trusted(ip, trusted) {
             break;
@@ -56,7 +56,8 @@ mod tests {
 
     fn client_of(peer: &str, headers: &[&str]) -> String {
         let trusted = ["10.0.0.0/8".parse().unwrap(), "fd00::/8".parse().unwrap()];
-        let headers = headers.iter().map(|value| (FORWARDED_FOR, HeaderValue::from_str(value).unwrap()));
+        let value = |value: &&str| HeaderValue::from_bytes(value.as_bytes()).unwrap();
+        let headers = headers.iter().map(|text| (FORWARDED_FOR, value(text)));
         client(SocketAddr::new(peer.parse().unwrap(), 7), &headers.collect(), &trusted).ip().to_string()
     }
 
@@ -88,7 +89,20 @@ mod tests {
         assert_eq!(client_of("10.0.0.1", &[]), "10.0.0.1");
         assert_eq!(client_of("10.0.0.1", &["unknown"]), "10.0.0.1");
         assert_eq!(client_of("10.0.0.1", &["198.51.100.1, unknown, 10.0.0.2"]), "10.0.0.2");
+        assert_eq!(client_of("10.0.0.1", &["198.51.100.1, \u{fc}, 10.0.0.2"]), "10.0.0.2");
         assert_eq!(client_of("10.0.0.1", &["10.0.0.3, 10.0.0.2"]), "10.0.0.3");
+    }
+
+    #[test]
+    fn what_a_client_made_up_does_not_hide_the_address_that_its_proxy_saw() {
+        assert_eq!(client_of("10.0.0.1", &["\u{fc}, 198.51.100.1"]), "198.51.100.1");
+        assert_eq!(client_of("10.0.0.1", &["1.2.3.4\u{a0}, 198.51.100.1, 10.0.0.2"]), "198.51.100.1");
+        assert_eq!(client_of("10.0.0.1", &["\u{fc}", "198.51.100.1"]), "198.51.100.1");
+        let mut headers = HeaderMap::new();
+        headers.insert(FORWARDED_FOR, HeaderValue::from_bytes(b"\xff\xfe,198.51.100.1").unwrap());
+        let trusted: [IpNet; 1] = ["10.0.0.0/8".parse().unwrap()];
+        let seen = client("10.0.0.1:7".parse().unwrap(), &headers, &trusted);
+        assert_eq!(seen.ip().to_string(), "198.51.100.1");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Whether the service can do its work, part by part. The API and a worker that runs by itself answer alike.
 
+mod coalesced;
 mod writes;
 
 use std::{fmt::Display, time::Duration};
@@ -26,8 +27,15 @@ pub struct Health {
     pub parts: Value,
 }
 
-/// Asks every part, all at once; takes three seconds at most.
+/// Whether the parts are up: asks all of them, or waits for the answers when somebody has asked already. Takes little more than three
+/// seconds at most.
 pub async fn check(runtime: &Runtime) -> Health {
+    let looked_at = runtime.clone();
+    runtime.writes.looks.share(async move { Box::pin(look(&looked_at)).await }).await
+}
+
+/// Asks every part, all at once.
+async fn look(runtime: &Runtime) -> Health {
     let database = probe("database", async {
         let (read, written) = tokio::join!(runtime.db.ping(), runtime.writes.check(runtime));
         read?;

@@ -1,6 +1,7 @@
 //! Turns at blocking work that anybody may ask for: few at once, and fair between those who ask. Each asker has a queue of its
 //! own, of a bounded length, and no more than a few of one asker's stand in the common queue. So a flood of one asker waits for
-//! itself, and another's turn comes after one round of the askers, not after the flood.
+//! itself, and another's turn comes after one round of the askers, not after the flood. Where there can be a flood of askers too, some
+//! turns are reserved for those of whom more is known.
 
 use std::{
     collections::HashMap,
@@ -23,12 +24,23 @@ use crate::compute::Stopped;
 pub struct Bounds {
     /// Turns at once.
     pub at_once: usize,
+    /// Turns besides, for [`TurnLane::Reserved`].
+    pub reserved: usize,
     /// Of them, those of one asker.
     pub of_one: usize,
     /// Further ones of one asker that may wait.
     pub waiting: usize,
     /// How long one waits at most.
     pub patience: Duration,
+}
+
+/// In which queue one waits for a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TurnLane {
+    /// That of all.
+    Common,
+    /// That of all, and at the same time the one for the reserved turns.
+    Reserved,
 }
 
 /// Why there is no turn.
@@ -47,6 +59,7 @@ pub enum NoTurn {
 pub struct Turns<K> {
     bounds: Bounds,
     all: Arc<Semaphore>,
+    reserved: Arc<Semaphore>,
     askers: Arc<Mutex<HashMap<K, Weak<Asker>>>>,
 }
 
@@ -57,9 +70,18 @@ struct Asker {
     places: Arc<Semaphore>,
 }
 
+/// A place among those of an asker who have or await a turn. It is free again when this is dropped, or the turn that came of it.
+pub struct TurnPlace {
+    all: Arc<Semaphore>,
+    reserved: Arc<Semaphore>,
+    patience: Duration,
+    place: OwnedSemaphorePermit,
+    asker: Arc<Asker>,
+}
+
 /// A turn. It ends when this is dropped.
 pub struct Turn {
-    _all: OwnedSemaphorePermit,
+    _lane: OwnedSemaphorePermit,
     _own: OwnedSemaphorePermit,
     _place: OwnedSemaphorePermit,
     /// Remembered until its last turn has ended.
@@ -69,7 +91,8 @@ pub struct Turn {
 impl<K: Eq + Hash> Turns<K> {
     /// Turns within these bounds.
     pub fn new(bounds: Bounds) -> Self {
-        Self { bounds, all: semaphore(bounds.at_once), askers: Arc::default() }
+        let (all, reserved) = (semaphore(bounds.at_once), semaphore(bounds.reserved));
+        Self { bounds, all, reserved, askers: Arc::default() }
     }
 
     /// Waits for a turn.
@@ -77,16 +100,18 @@ impl<K: Eq + Hash> Turns<K> {
     /// # Errors
     /// When too many of this asker wait already, or when it takes too long.
     pub async fn take(&self, asker: K) -> Result<Turn, NoTurn> {
+        self.enter(asker)?.turn(TurnLane::Common).await
+    }
+
+    /// Takes a place, in which one may find out what decides about the lane. How many find out is so bounded too.
+    ///
+    /// # Errors
+    /// When too many of this asker wait already.
+    pub fn enter(&self, asker: K) -> Result<TurnPlace, NoTurn> {
         let asker = self.asker(asker);
         let place = Arc::clone(&asker.places).try_acquire_owned().map_err(|_| NoTurn::QueueFull)?;
-        let turn = async {
-            // In this order: whoever waits for the asker's own turn is not in the queue of all.
-            let own = Arc::clone(&asker.turns).acquire_owned().await.ok()?;
-            let all = Arc::clone(&self.all).acquire_owned().await.ok()?;
-            Some((own, all))
-        };
-        let (own, all) = timeout(self.bounds.patience, turn).await.ok().flatten().ok_or(NoTurn::Late)?;
-        Ok(Turn { _all: all, _own: own, _place: place, _asker: asker })
+        let (all, reserved) = (Arc::clone(&self.all), Arc::clone(&self.reserved));
+        Ok(TurnPlace { all, reserved, patience: self.bounds.patience, place, asker })
     }
 
     fn asker(&self, key: K) -> Arc<Asker> {
@@ -104,6 +129,35 @@ impl<K: Eq + Hash> Turns<K> {
             Arc::new(Asker { turns: semaphore(of_one), places: semaphore(of_one.saturating_add(waiting)) });
         askers.insert(key, Arc::downgrade(&asker));
         asker
+    }
+}
+
+impl TurnPlace {
+    /// Waits for a turn.
+    ///
+    /// # Errors
+    /// When it takes too long.
+    pub async fn turn(self, lane: TurnLane) -> Result<Turn, NoTurn> {
+        let turn = async {
+            // In this order: whoever waits for the asker's own turn is not in the queue of all.
+            let own = Arc::clone(&self.asker.turns).acquire_owned().await.ok()?;
+            Some((own, self.of_lane(lane).await?))
+        };
+        let (own, lane) = timeout(self.patience, turn).await.ok().flatten().ok_or(NoTurn::Late)?;
+        Ok(Turn { _lane: lane, _own: own, _place: self.place, _asker: self.asker })
+    }
+
+    async fn of_lane(&self, lane: TurnLane) -> Option<OwnedSemaphorePermit> {
+        let common = Arc::clone(&self.all).acquire_owned();
+        match lane {
+            TurnLane::Common => common.await.ok(),
+            TurnLane::Reserved => tokio::select! {
+                biased;
+                // First, so that what is reserved is left to those who need it.
+                turn = common => turn.ok(),
+                turn = Arc::clone(&self.reserved).acquire_owned() => turn.ok(),
+            },
+        }
     }
 }
 
@@ -140,7 +194,7 @@ mod tests {
     const LONG: Duration = Duration::from_mins(1);
 
     fn turns(at_once: usize, of_one: usize, waiting: usize) -> Turns<&'static str> {
-        Turns::new(Bounds { at_once, of_one, waiting, patience: LONG })
+        Turns::new(Bounds { at_once, reserved: 1, of_one, waiting, patience: LONG })
     }
 
     #[tokio::test]
@@ -162,6 +216,44 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_queue_of_many_askers_does_not_keep_those_waiting_who_have_turns_of_their_own() {
+        let turns = Turns::new(Bounds { at_once: 1, reserved: 1, of_one: 1, waiting: 0, patience: LONG });
+        let first = turns.take(0).await.ok().unwrap();
+        let mut crowd: Vec<_> = (1..50).map(|asker| Box::pin(turns.take(asker))).collect();
+        for waiting in &mut crowd {
+            assert!(poll!(waiting).is_pending());
+        }
+        let reserved = |asker| turns.enter(asker).ok().unwrap().turn(TurnLane::Reserved);
+        let known = reserved(1_000).now_or_never().expect("a reserved turn").ok().unwrap();
+        assert!(poll!(&mut crowd[0]).is_pending(), "it is not for everybody");
+
+        let mut others = [Box::pin(reserved(1_001)), Box::pin(reserved(1_002))];
+        for waiting in &mut others {
+            assert!(poll!(waiting).is_pending(), "it is taken");
+        }
+        let [next, last] = others;
+        drop(known);
+        let next = next.now_or_never().expect("the reserved turn").ok().unwrap();
+        // Whoever may have it stands in the common queue too.
+        drop((crowd, first));
+        assert!(last.now_or_never().expect("a common turn").is_ok());
+        drop(next);
+    }
+
+    #[tokio::test]
+    async fn a_place_is_taken_before_the_turn() {
+        let turns = turns(2, 1, 1);
+        let places = [turns.enter("one"), turns.enter("one")].map(|place| place.ok().unwrap());
+        assert_eq!(turns.enter("one").err(), Some(NoTurn::QueueFull));
+        assert!(turns.enter("other").is_ok());
+        let [first, second] = places;
+        let turn = first.turn(TurnLane::Common).await.ok().unwrap();
+        assert_eq!(turns.enter("one").err(), Some(NoTurn::QueueFull), "a turn has a place too");
+        drop((turn, second));
+        assert!(turns.enter("one").is_ok());
+    }
+
+    #[tokio::test]
     async fn as_many_of_one_wait_as_may_and_others_may_still() {
         let turns = turns(2, 1, 2);
         let _turn = turns.take("one").await.ok().unwrap();
@@ -178,7 +270,7 @@ mod tests {
 
     #[tokio::test]
     async fn nobody_waits_for_ever() {
-        let bounds = Bounds { at_once: 1, of_one: 1, waiting: 9, patience: Duration::ZERO };
+        let bounds = Bounds { at_once: 1, reserved: 1, of_one: 1, waiting: 9, patience: Duration::ZERO };
         let turns = Turns::new(bounds);
         let turn = turns.take("one").await.ok().unwrap();
         assert_eq!(turns.take("other").await.err(), Some(NoTurn::Late));
@@ -188,7 +280,7 @@ mod tests {
 
     #[tokio::test]
     async fn askers_who_are_gone_are_forgotten() {
-        let turns = Turns::new(Bounds { at_once: 1, of_one: 1, waiting: 0, patience: LONG });
+        let turns = Turns::new(Bounds { at_once: 1, reserved: 1, of_one: 1, waiting: 0, patience: LONG });
         for asker in 0..10_000 {
             assert!(turns.take(asker).await.is_ok());
         }

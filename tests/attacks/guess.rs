@@ -1,9 +1,11 @@
 //! Guessing passwords, and going on with what a credential opened after it has ended.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::num::NonZero;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::available_parallelism;
 
 use axum::body::Bytes;
 use futures::{Stream, StreamExt, future::join_all};
@@ -114,6 +116,50 @@ async fn a_flood_of_passwords_from_one_address_does_not_keep_another_from_signin
     let all = served.load(Ordering::SeqCst);
     assert!(before < all / 2, "{before} of {all} of the flood came before another's one");
     assert!(statuses.iter().all(|status| matches!(status, 200 | 429)), "{statuses:?}");
+}
+
+/// Requests that have no answer yet.
+async fn in_flight(service: &Service) -> usize {
+    let answer = send(service.client().request_outside(Method::GET, "/metrics")).await;
+    let metrics = answer.text().await.expect("a body");
+    let mut lines = metrics.lines();
+    let count = lines.find_map(|line| line.strip_prefix("lectern_http_requests_in_flight "));
+    count.expect("a count of requests").parse().expect("a number")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crowd_of_addresses_that_guess_does_not_keep_the_owner_waiting_at_home() {
+    let service = Service::start().await;
+    service.signed_up("ada@example.com").await;
+    let (home, served) = (Somebody::at(&service, HOME), Arc::new(AtomicUsize::new(0)));
+    // All of them are there before the first one guesses.
+    let strangers: Vec<_> =
+        (10..130).map(|address| (address, Somebody::at(&service, elsewhere(address)))).collect();
+    let mut crowd = JoinSet::new();
+    for (address, stranger) in strangers {
+        for half in 0..2 {
+            let (stranger, served) = (stranger.clone(), Arc::clone(&served));
+            crowd.spawn(async move {
+                // As many as an address may have wrong, so that none of them is refused before it is looked at.
+                for guess in 0..5 {
+                    stranger.sign_in(&format!("{address}-{half}-{guess}@example.com"), "a guess").await;
+                    served.fetch_add(1, Ordering::SeqCst);
+                }
+            });
+        }
+    }
+    let begun = async {
+        while in_flight(&service).await < 200 {
+            tokio::task::yield_now().await;
+        }
+    };
+    within_deadline("the crowd", begun).await;
+    let before = served.load(Ordering::SeqCst);
+    assert_eq!(home.sign_in("ada@example.com", PASSWORD).await, (200, None));
+    let meanwhile = served.load(Ordering::SeqCst) - before;
+    // Those that are being looked at when the owner comes are not stopped. There are at least a hundred addresses in the line.
+    let cores = available_parallelism().map_or(1, NonZero::get);
+    assert!(meanwhile < 50 + 4 * cores, "{meanwhile} strangers came first");
 }
 
 async fn strangers_who_guess_do_not_keep_the_owner_out_at_home(mode: Mode) {

@@ -1,4 +1,5 @@
-//! Passwords: argon2id, off the async threads, a bounded number at once, and in turns that are fair between addresses.
+//! Passwords: argon2id, off the async threads, a bounded number at once, and in turns that are fair between addresses. Of those turns
+//! some are for addresses alone where the account was signed in to of late, so that no crowd of others keeps its owner waiting.
 
 use std::{net::IpAddr, num::NonZero, sync::LazyLock, thread::available_parallelism, time::Duration};
 
@@ -8,8 +9,8 @@ use argon2::{
 };
 use axum::http::StatusCode;
 use lectern_shared::{
-    limits::Key,
-    turns::{Bounds, NoTurn, Turn, Turns},
+    limits::{Attempt, Key},
+    turns::{Bounds, NoTurn, Turn, TurnLane, TurnPlace, Turns},
 };
 use secrecy::{ExposeSecret, SecretString};
 
@@ -18,6 +19,8 @@ use crate::error::ApiError;
 /// Passwords of one address at once, where there are cores for more. Below the ten failures after which it has to wait, so that no
 /// attempt of its own that is still looked at makes it wait; and a part of the cores, so that it does not fill them all.
 const OF_ONE_ADDRESS: usize = 2;
+/// Turns besides those that there are cores for, which a known address has when all others are taken.
+const RESERVED: usize = 1;
 /// How many more of one address may wait: a few seconds' worth.
 const WAITING: usize = 64;
 /// How long one waits for its turn at most: less than clients and proxies wait for an answer.
@@ -31,6 +34,9 @@ const AGAIN: u64 = 5;
 pub(crate) struct Passwords {
     turns: Turns<Key>,
 }
+
+/// One address's place in the queue for a turn.
+pub(crate) struct PasswordPlace(TurnPlace);
 
 /// One address's turn to have one password looked at.
 pub(crate) struct PasswordTurn(Turn);
@@ -50,30 +56,54 @@ impl Passwords {
     pub(crate) fn new() -> Self {
         // Ready before the first unknown account asks, or that one would take longer.
         std::thread::spawn(|| LazyLock::force(&NOBODY));
-        let at_once = available_parallelism().map_or(2, NonZero::get);
-        let of_one = at_once.div_ceil(2).min(OF_ONE_ADDRESS);
-        Self { turns: Turns::new(Bounds { at_once, of_one, waiting: WAITING, patience: PATIENCE }) }
+        Self::on(available_parallelism().map_or(2, NonZero::get))
     }
 
-    /// Waits until it is the turn of an address.
+    /// For so many cores.
+    fn on(at_once: usize) -> Self {
+        let of_one = at_once.div_ceil(2).min(OF_ONE_ADDRESS);
+        let bounds = Bounds { at_once, reserved: RESERVED, of_one, waiting: WAITING, patience: PATIENCE };
+        Self { turns: Turns::new(bounds) }
+    }
+
+    /// A place of an address, in which it may look up what decides about its lane.
+    ///
+    /// # Errors
+    /// 429 when too many of its own wait already.
+    pub(crate) fn place(&self, address: IpAddr) -> Result<PasswordPlace, ApiError> {
+        self.turns.enter(Key::address(address)).map(PasswordPlace).map_err(refusal)
+    }
+
+    /// Waits in the common queue until it is the turn of an address.
     ///
     /// # Errors
     /// 429 when too many of its own wait already, and 503 when it takes too long.
     pub(crate) async fn turn(&self, address: IpAddr) -> Result<PasswordTurn, ApiError> {
-        let turn = self.turns.take(Key::address(address)).await;
-        turn.map(PasswordTurn).map_err(|problem| {
-            let (status, code, message) = match problem {
-                NoTurn::QueueFull => {
-                    let message = "Too many sign-ins from your address at once. Wait before you try again.";
-                    (StatusCode::TOO_MANY_REQUESTS, "too_many_attempts", message)
-                }
-                NoTurn::Late => {
-                    let message = "Too many sign-ins are going on at this moment; try again shortly.";
-                    (StatusCode::SERVICE_UNAVAILABLE, "too_many_sign_ins", message)
-                }
-            };
-            ApiError { retry_after: Some(AGAIN), ..ApiError::new(status, code, message) }
-        })
+        self.turns.take(Key::address(address)).await.map(PasswordTurn).map_err(refusal)
+    }
+}
+
+fn refusal(problem: NoTurn) -> ApiError {
+    let (status, code, message) = match problem {
+        NoTurn::QueueFull => {
+            let message = "Too many sign-ins from your address at once. Wait before you try again.";
+            (StatusCode::TOO_MANY_REQUESTS, "too_many_attempts", message)
+        }
+        NoTurn::Late => {
+            let message = "Too many sign-ins are going on at this moment; try again shortly.";
+            (StatusCode::SERVICE_UNAVAILABLE, "too_many_sign_ins", message)
+        }
+    };
+    ApiError { retry_after: Some(AGAIN), ..ApiError::new(status, code, message) }
+}
+
+impl PasswordPlace {
+    /// Waits until it is the address's turn.
+    ///
+    /// # Errors
+    /// 503 when it takes too long.
+    pub(crate) async fn turn(self, lane: TurnLane) -> Result<PasswordTurn, ApiError> {
+        self.0.turn(lane).await.map(PasswordTurn).map_err(refusal)
     }
 }
 
@@ -86,14 +116,26 @@ impl PasswordTurn {
         })
     }
 
-    /// Whether the password fits; false without a hash, after as much work.
-    pub(crate) async fn verify(self, password: SecretString, hash: Option<String>) -> Result<bool, ApiError> {
+    /// Decides an attempt: whether the password fits; not without a hash, after as much work. Every later attempt sees the decision.
+    pub(crate) async fn verify(
+        self,
+        attempt: Attempt,
+        password: SecretString,
+        hash: Option<String>,
+    ) -> Result<bool, ApiError> {
+        // The work decides: it goes on when the client hangs up, and what was looked at has to count.
         let work = move || {
             let known = hash.is_some();
             let fits = matches(password.expose_secret().as_bytes(), hash.as_deref().unwrap_or(&NOBODY));
-            known && fits
+            if known && fits {
+                return Some(attempt.succeeded());
+            }
+            attempt.failed();
+            None
         };
-        Ok(self.0.run(work).await?)
+        let Some(settled) = self.0.run(work).await? else { return Ok(false) };
+        settled.wait().await;
+        Ok(true)
     }
 }
 
@@ -101,22 +143,73 @@ impl PasswordTurn {
 mod tests {
     use std::net::Ipv4Addr;
 
+    use lectern_shared::{
+        clock::Timestamp,
+        limits::{Guess, Limits},
+    };
+
     use super::*;
 
     const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    const NOW: Timestamp = Timestamp::from_micros(1_800_000_000_000_000);
+
+    async fn guess(limits: &Limits) -> Option<Attempt> {
+        limits.begin(Guess::at(Key::account("ada")), NOW).await.ok()
+    }
 
     #[tokio::test]
     async fn a_password_fits_its_own_hash_only() {
-        let passwords = Passwords::new();
+        let (passwords, limits) = (Passwords::new(), Limits::new(None, None));
         let turn = async || passwords.turn(HERE).await.ok().unwrap();
         let hash = turn().await.hash(SecretString::from("correct horse")).await.unwrap();
         assert!(hash.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{hash}");
         let fits = async |password: &str, hash: Option<&String>| {
-            turn().await.verify(SecretString::from(password), hash.cloned()).await.unwrap()
+            let attempt = guess(&limits).await.unwrap();
+            turn().await.verify(attempt, SecretString::from(password), hash.cloned()).await.unwrap()
         };
         assert!(fits("correct horse", Some(&hash)).await);
         assert!(!fits("wrong horse", Some(&hash)).await);
         assert!(!fits("nobody's password", None).await);
+    }
+
+    /// Has a password looked at, and does not wait for that.
+    async fn hang_up(passwords: &Passwords, limits: &Limits, password: &'static str, hash: &str) {
+        let turn = passwords.turn(HERE).await.ok().unwrap();
+        let attempt = guess(limits).await.expect("an attempt that is let in");
+        let mut looking = Box::pin(turn.verify(attempt, SecretString::from(password), Some(hash.to_owned())));
+        // It has begun.
+        let _ = futures::poll!(&mut looking);
+    }
+
+    #[tokio::test]
+    async fn a_guess_whose_client_hangs_up_counts_as_it_turns_out() {
+        // One at a time of one address, so that the next turn comes when the work has ended.
+        let (passwords, limits) = (Passwords::on(1), Limits::new(None, None));
+        let hash = hash(b"correct horse").unwrap();
+        for _ in 0..9 {
+            hang_up(&passwords, &limits, "wrong horse", &hash).await;
+        }
+        hang_up(&passwords, &limits, "correct horse", &hash).await;
+        drop(passwords.turn(HERE).await);
+        for _ in 0..10 {
+            hang_up(&passwords, &limits, "wrong horse", &hash).await;
+        }
+        assert!(guess(&limits).await.is_none(), "while the last one is looked at");
+        drop(passwords.turn(HERE).await);
+        assert!(guess(&limits).await.is_none(), "and when all of them are");
+    }
+
+    #[tokio::test]
+    async fn a_crowd_of_addresses_does_not_keep_a_known_one_waiting() {
+        let passwords = Passwords::on(1);
+        let there = |number: u8| IpAddr::V4(Ipv4Addr::new(192, 0, 2, number));
+        let _first = passwords.turn(there(0)).await.ok().unwrap();
+        let mut crowd: Vec<_> = (1..50).map(|number| Box::pin(passwords.turn(there(number)))).collect();
+        for waiting in &mut crowd {
+            assert!(futures::poll!(waiting).is_pending());
+        }
+        let known = passwords.place(HERE).ok().unwrap().turn(TurnLane::Reserved);
+        assert!(futures::FutureExt::now_or_never(known).is_some_and(|turn| turn.is_ok()));
     }
 
     #[tokio::test]

@@ -12,6 +12,7 @@ use lectern_shared::{
     limits::{Guess, Key},
     model::user::{User, email_key},
     runtime::Runtime,
+    turns::TurnLane,
 };
 use secrecy::SecretString;
 use tokio::time::timeout;
@@ -36,6 +37,16 @@ impl Whereabouts {
         Self { account: Key::account(email_key), address: Key::address(address) }
     }
 
+    /// What a guess from here counts for, and where it waits for its turn. Where the account was signed in to of late, neither is up to
+    /// strangers.
+    fn standing(&self, seen_at: Option<Timestamp>, now: Timestamp) -> (Guess, TurnLane) {
+        if seen_at.is_some_and(|seen| now.since(seen) < KNOWN_FOR) {
+            (Guess::from_known(self.account, self.address), TurnLane::Reserved)
+        } else {
+            (Guess::from_stranger(self.account, self.address), TurnLane::Common)
+        }
+    }
+
     /// What of it is stored. Addresses are few enough to try them all, so the hash has a key.
     fn hash(&self, runtime: &Runtime) -> [u8; 32] {
         runtime.keyring.fingerprint(Key::pair(self.account, self.address).as_bytes())
@@ -54,27 +65,23 @@ pub(crate) async fn sign_in(
 ) -> Result<User, ApiError> {
     let runtime = &state.runtime;
     let email_key = email_key(email);
-    let place = Whereabouts::new(&email_key, address);
-    let hash = place.hash(runtime);
-    // Before it is counted: what waits for its turn is no attempt yet, and does not make others of its address wait.
-    let turn = state.passwords.turn(address).await?;
+    let whereabouts = Whereabouts::new(&email_key, address);
+    let hash = whereabouts.hash(runtime);
+    // With a place first: no address looks up more accounts at once than it may have waiting.
+    let place = state.passwords.place(address)?;
     let found = db::accounts::find_for_sign_in(&runtime.db, &email_key, &hash).await?;
-    let now = runtime.clock.now();
     let seen_at = found.as_ref().and_then(|found| found.seen_there_at);
-    let guess = if seen_at.is_some_and(|seen| now.since(seen) < KNOWN_FOR) {
-        Guess::from_known(place.account, place.address)
-    } else {
-        Guess::from_stranger(place.account, place.address)
-    };
+    let (guess, lane) = whereabouts.standing(seen_at, runtime.clock.now());
+    // Before it is counted: what waits for its turn is no attempt yet, and does not make others of its address wait.
+    let turn = place.turn(lane).await?;
+    let now = runtime.clock.now();
     let attempt = state.throttle.begin(guess, now).await?;
     let (user, password_hash) =
         found.map(|found| (found.credentials.user, found.credentials.password_hash)).unzip();
-    let fits = turn.verify(password, password_hash).await?;
+    let fits = turn.verify(attempt, password, password_hash).await?;
     let Some(user) = user.filter(|_| fits) else {
-        attempt.failed();
         return Err(ApiError::unauthorized("The e-mail or the password is wrong."));
     };
-    attempt.succeeded().wait().await;
     if seen_at.is_none_or(|seen| now.since(seen) > NOTE_EVERY) {
         note(runtime, user.id, hash, now).await;
     }

@@ -188,11 +188,9 @@ async fn check_password(
     let attempt = state.throttle.begin(guess, state.runtime.clock.now()).await?;
     let stored = db::accounts::find_credentials(&state.runtime.db, caller.id()).await?;
     let hash = stored.map(|credentials| credentials.password_hash);
-    if turn.verify(password, hash).await? {
-        attempt.succeeded().wait().await;
+    if turn.verify(attempt, password, hash).await? {
         return Ok(());
     }
-    attempt.failed();
     let message = "is not the account's password".to_owned();
     Err(ApiError::invalid(vec![FieldError { path: path.to_owned(), message }]))
 }

@@ -2,6 +2,7 @@
 //! any more or does not read its answer is cut off; and a shutdown lets the requests in hand be answered.
 
 mod accept;
+mod activity;
 mod progress;
 #[cfg(test)]
 mod tests;
@@ -21,17 +22,21 @@ use tower::ServiceExt;
 
 use self::{
     accept::{Refusals, Trouble},
+    activity::Activity,
     progress::Progress,
 };
 use crate::{
     client_address::{client, is_trusted, network},
-    shares::{Bounds, Share, Shares},
+    shares::{Bounds, Shares},
 };
 
 /// Connections at once, if there may be as many files.
 const CONNECTIONS: usize = 4_000;
 /// The longest that a client may take to send the headers of a request, and the longest that a connection may be idle.
 const HEADERS_WITHIN: Duration = Duration::from_secs(30);
+/// A connection without a request in hand gives way after this time when there is no room for others: a client that has something
+/// to ask has asked long before.
+const IDLE: Duration = Duration::from_secs(5);
 /// The longest that a client may take none of its answer.
 const READ_WITHIN: Duration = Duration::from_secs(30);
 /// What is kept of one connection's input at most, so the most that headers may have too. Others allow 8 to 32 KiB.
@@ -60,6 +65,8 @@ pub(crate) struct Terms {
     pub(crate) of_one: usize,
     /// Connections in all.
     pub(crate) all: usize,
+    /// How long a connection may be idle when there is no room for others.
+    pub(crate) idle: Duration,
     pub(crate) headers_within: Duration,
     pub(crate) read_within: Duration,
 }
@@ -72,6 +79,7 @@ impl Terms {
             trusted: settings.trusted_proxies.as_slice().into(),
             of_one: settings.limits.connections,
             all: half.unwrap_or(CONNECTIONS).clamp(1, CONNECTIONS),
+            idle: IDLE,
             headers_within: HEADERS_WITHIN,
             read_within: READ_WITHIN,
         }
@@ -85,7 +93,7 @@ pub(crate) async fn serve(
     terms: Terms,
     shutdown: &Shutdown,
 ) -> io::Result<()> {
-    let connections = Shares::new(Bounds { whole: terms.all, of_one: terms.of_one, stale: None });
+    let connections = Shares::new(Bounds { whole: terms.all, of_one: terms.of_one, stale: terms.idle });
     let (mut trouble, mut refusals) = (Trouble::default(), Refusals::default());
     let graceful = GracefulShutdown::new();
     let mut http = http1::Builder::new();
@@ -115,9 +123,10 @@ pub(crate) async fn serve(
             refusals.add(peer.ip(), full);
             continue;
         }
-        let stream = Progress::new(ready(stream), terms.read_within);
+        let activity = Activity::new(share);
+        let stream = Progress::new(ready(stream), terms.read_within, activity.clone());
         let connection = connection(&http, app.clone(), stream, peer, Arc::clone(&terms.trusted), shutdown);
-        tokio::spawn(run(graceful.watch(connection), share));
+        tokio::spawn(run(graceful.watch(connection), activity));
     }
     drop(listener);
     tokio::select! {
@@ -134,7 +143,7 @@ fn ready(stream: TcpStream) -> TcpStream {
 }
 
 /// Answers on a connection until it ends, or until another client has its place.
-async fn run(connection: impl Future<Output = hyper::Result<()>>, share: Share) {
+async fn run(connection: impl Future<Output = hyper::Result<()>>, activity: Activity) {
     tokio::select! {
         end = connection => {
             // A client that breaks off is no event.
@@ -142,7 +151,7 @@ async fn run(connection: impl Future<Output = hyper::Result<()>>, share: Share) 
                 tracing::debug!(%error, "connection ended");
             }
         }
-        () = share.given_up() => tracing::debug!("a connection gave way to another"),
+        () = activity.given_up() => tracing::debug!("a connection gave way to another"),
     }
 }
 
@@ -154,13 +163,15 @@ fn connection(
     trusted: Arc<[IpNet]>,
     shutdown: &Shutdown,
 ) -> impl GracefulConnection<Error = hyper::Error> + Send + use<> {
-    let shutdown = shutdown.clone();
+    let (activity, shutdown) = (stream.activity().clone(), shutdown.clone());
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
         let client = client(peer, request.headers(), &trusted);
         request.extensions_mut().insert(ConnectInfo(client));
         // For answers that would go on for long.
         request.extensions_mut().insert(shutdown.clone());
-        app.clone().oneshot(request.map(Body::new))
+        let in_hand = activity.begin();
+        let answer = app.clone().oneshot(request.map(Body::new));
+        async move { answer.await.map(|answer| answer.map(|body| in_hand.until_end_of(body))) }
     });
     http.serve_connection(TokioIo::new(stream), service)
 }

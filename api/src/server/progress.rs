@@ -1,5 +1,6 @@
 //! A connection that is given up when its client does not read. Answers are made as fast as they are read, so that a client
-//! that reads nothing would hold its connection, and what stands behind it, for ever.
+//! that reads nothing would hold its connection, and what stands behind it, for ever. When all is sent, the
+//! connection's activity is told.
 
 use std::{
     io::{self, IoSlice},
@@ -13,6 +14,8 @@ use tokio::{
     net::TcpStream,
     time::{Sleep, sleep},
 };
+
+use super::activity::Activity;
 
 /// Bytes that a client has to take in the time that it is given, unless there are fewer for it.
 const LEAST: usize = 16 << 10;
@@ -36,6 +39,7 @@ pub(super) struct Progress<T> {
     within: Duration,
     /// There while the client does not take what is written.
     stalled: Option<Stalled>,
+    activity: Activity,
 }
 
 struct Stalled {
@@ -45,8 +49,13 @@ struct Stalled {
 
 impl<T: Abort + Unpin> Progress<T> {
     /// Gives a client `within` to take something.
-    pub(super) fn new(io: T, within: Duration) -> Self {
-        Self { io, within, stalled: None }
+    pub(super) fn new(io: T, within: Duration, activity: Activity) -> Self {
+        Self { io, within, stalled: None, activity }
+    }
+
+    /// What happens on the connection.
+    pub(super) fn activity(&self) -> &Activity {
+        &self.activity
     }
 
     fn judge(&mut self, cx: &mut Context<'_>, write: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
@@ -103,6 +112,7 @@ impl<T: AsyncWrite + Abort + Unpin> AsyncWrite for Progress<T> {
         ready!(Pin::new(&mut self.io).poll_flush(cx))?;
         // Asked for when all is written.
         self.stalled = None;
+        self.activity.sent();
         Poll::Ready(Ok(()))
     }
 
@@ -116,6 +126,7 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
     use super::*;
+    use crate::shares::{Bounds, Shares};
 
     impl Abort for DuplexStream {
         fn abort(&self) {}
@@ -123,10 +134,15 @@ mod tests {
 
     const WITHIN: Duration = Duration::from_millis(200);
 
+    fn progress(io: DuplexStream) -> Progress<DuplexStream> {
+        let shares = Shares::new(Bounds { whole: 1, of_one: 1, stale: Duration::MAX });
+        Progress::new(io, WITHIN, Activity::new(shares.begin(None)))
+    }
+
     #[tokio::test]
     async fn a_client_that_reads_nothing_is_given_up() {
         let (server, _client) = duplex(1_000);
-        let written = Progress::new(server, WITHIN).write_all(&[0; 2_000]).await;
+        let written = progress(server).write_all(&[0; 2_000]).await;
         assert_eq!(written.unwrap_err().kind(), io::ErrorKind::TimedOut);
     }
 
@@ -138,7 +154,7 @@ mod tests {
                 sleep(Duration::from_millis(1)).await;
             }
         });
-        let written = Progress::new(server, WITHIN).write_all(&vec![0; 1 << 20]).await;
+        let written = progress(server).write_all(&vec![0; 1 << 20]).await;
         assert_eq!(written.unwrap_err().kind(), io::ErrorKind::TimedOut);
     }
 
@@ -153,7 +169,7 @@ mod tests {
             }
             read
         });
-        let mut server = Progress::new(server, WITHIN);
+        let mut server = progress(server);
         server.write_all(&vec![0; 10 * LEAST]).await.unwrap();
         drop(server);
         assert_eq!(reading.await.unwrap(), 10 * LEAST);
@@ -162,7 +178,7 @@ mod tests {
     #[tokio::test]
     async fn what_a_client_took_slowly_is_not_held_against_it_later() {
         let (server, mut client) = duplex(100);
-        let mut server = Progress::new(server, WITHIN);
+        let mut server = progress(server);
         let mut both = [0; 200];
         for _ in 0..3 {
             let (wrote, read) = tokio::join!(

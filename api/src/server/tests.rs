@@ -15,7 +15,14 @@ const SOON: Duration = Duration::from_millis(300);
 const DEADLINE: Duration = Duration::from_secs(30);
 
 fn terms() -> Terms {
-    Terms { trusted: Arc::default(), of_one: 10, all: 100, headers_within: DEADLINE, read_within: DEADLINE }
+    Terms {
+        trusted: Arc::default(),
+        of_one: 10,
+        all: 100,
+        idle: DEADLINE,
+        headers_within: DEADLINE,
+        read_within: DEADLINE,
+    }
 }
 
 /// Tells when it is dropped.
@@ -55,7 +62,14 @@ impl Server {
     }
 
     async fn sent(&self, request: &str) -> TcpStream {
-        let mut client = TcpStream::connect(self.addr).await.unwrap();
+        self.sent_from(1, request).await
+    }
+
+    /// What is sent from an address whose last number is this.
+    async fn sent_from(&self, address: u8, request: &str) -> TcpStream {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind((Ipv4Addr::new(127, 0, 0, address), 0).into()).unwrap();
+        let mut client = socket.connect(self.addr).await.unwrap();
         // A connection that is not wanted may be closed before.
         let _ = client.write_all(request.as_bytes()).await;
         client
@@ -63,7 +77,12 @@ impl Server {
 
     /// Whether a request of an ordinary client is answered.
     async fn answers(&self) -> bool {
-        let mut client = self.sent("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await;
+        self.answers_to(1).await
+    }
+
+    async fn answers_to(&self, address: u8) -> bool {
+        let request = "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+        let mut client = self.sent_from(address, request).await;
         let mut answer = String::new();
         let read = tokio::time::timeout(DEADLINE, client.read_to_string(&mut answer)).await.unwrap();
         read.is_ok() && answer.ends_with("here")
@@ -143,10 +162,63 @@ async fn when_there_are_as_many_connections_as_there_may_be_those_of_whoever_has
     }
     assert!(!server.answers().await, "one more of the same client");
 
-    let socket = TcpSocket::new_v4().unwrap();
-    socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
-    let mut other = socket.connect(server.addr).await.unwrap();
-    other.write_all(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await.unwrap();
-    assert!(to_the_end(&mut other).await.ends_with(b"here"));
+    assert!(server.answers_to(2).await);
     assert_eq!(to_the_end(&mut held[0]).await, b"", "the oldest one had to go");
+}
+
+/// Reads until this has come.
+async fn read_until(client: &mut TcpStream, what: &[u8]) {
+    let mut read = Vec::new();
+    let reading = async {
+        while !read.windows(what.len()).any(|part| part == what) {
+            assert!(client.read_buf(&mut read).await.unwrap() > 0, "it ended before");
+        }
+    };
+    tokio::time::timeout(DEADLINE, reading).await.expect("the rest of an answer");
+}
+
+/// Reads more than the system would still have of a connection that has ended.
+async fn read_on(client: &mut TcpStream) {
+    let mut piece = vec![0; 64 << 10];
+    let reading = async {
+        let mut read = 0;
+        while read < 16 << 20 {
+            let bytes = client.read(&mut piece).await.unwrap();
+            assert!(bytes > 0, "it has ended");
+            read += bytes;
+        }
+    };
+    tokio::time::timeout(DEADLINE, reading).await.expect("more of an answer");
+}
+
+#[tokio::test]
+async fn when_everybody_has_one_connection_those_without_a_request_give_way_and_no_other() {
+    let server = Server::start(Terms { all: 3, idle: Duration::ZERO, ..terms() });
+    let mut reading = server.sent_from(2, "GET /endless HTTP/1.1\r\nHost: x\r\n\r\n").await;
+    read_until(&mut reading, b"xxx").await;
+    let mut silent = server.sent_from(3, "GET / HTTP/1.1\r\nHost").await;
+    let mut answered = server.sent_from(4, "GET / HTTP/1.1\r\nHost: x\r\n\r\n").await;
+    read_until(&mut answered, b"here").await;
+
+    let mut next = server.sent_from(5, "GET /endless HTTP/1.1\r\nHost: x\r\n\r\n").await;
+    read_until(&mut next, b"xxx").await;
+    assert_eq!(to_the_end(&mut silent).await, b"", "the one that was idle for longest");
+    let mut last = server.sent_from(6, "GET /endless HTTP/1.1\r\nHost: x\r\n\r\n").await;
+    read_until(&mut last, b"xxx").await;
+    assert_eq!(to_the_end(&mut answered).await, b"", "one between two requests");
+
+    assert!(!server.answers_to(7).await, "all of them are answered something");
+    for streaming in [&mut reading, &mut next, &mut last] {
+        read_on(streaming).await;
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_was_idle_for_a_moment_does_not_give_way() {
+    let server = Server::start(Terms { all: 1, ..terms() });
+    let mut held = server.sent_from(2, "GET / HTTP/1.1\r\nHost: x\r\n\r\n").await;
+    read_until(&mut held, b"here").await;
+    assert!(!server.answers_to(3).await);
+    held.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+    read_until(&mut held, b"here").await;
 }

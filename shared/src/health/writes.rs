@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::{sync::Mutex, time::Instant};
 use uuid::Uuid;
 
+use super::coalesced::Looks;
 use crate::{
     db::{self, DbError, singletons},
     runtime::Runtime,
@@ -28,6 +29,8 @@ pub(crate) struct WriteProbe {
     me: Uuid,
     /// Held while it is written, so that one probe serves all who ask.
     known: Mutex<Known>,
+    /// The looks at all of the parts. They are kept here because a process has one of this.
+    pub(super) looks: Looks,
 }
 
 #[derive(Debug)]
@@ -40,7 +43,7 @@ impl WriteProbe {
     /// A process that has just started has written.
     pub(crate) fn new() -> Self {
         let known = Known { good_at: Some(Instant::now()), bad: None };
-        Self { me: Uuid::now_v7(), known: Mutex::new(known) }
+        Self { me: Uuid::now_v7(), known: Mutex::new(known), looks: Looks::default() }
     }
 
     /// Whether the store can be written, or a word that says why not.

@@ -14,36 +14,44 @@ pub(super) type AttemptId = u64;
 /// What a guess counts for, and which of these counts may refuse it.
 #[derive(Clone, Copy)]
 pub struct Guess {
-    /// The guess's own first: a right guess clears that one.
-    keys: [Key; 3],
-    count: usize,
-    /// How many of the keys, from the first on, may refuse it.
-    refusing: usize,
+    /// What may refuse it, and what a right guess clears.
+    own: Key,
+    /// What may refuse it as well.
+    also_refuses: Option<Key>,
+    /// What it counts for without being refused by it.
+    only_counts: Option<Key>,
 }
 
 impl Guess {
     /// At a password that somebody who is signed in is asked for.
     pub fn at(account: Key) -> Self {
-        Self { keys: [account; 3], count: 1, refusing: 1 }
+        Self { own: account, also_refuses: None, only_counts: None }
     }
 
     /// From an address where nobody has signed in to the account of late. All of these count together for the account.
     pub fn from_stranger(account: Key, address: Key) -> Self {
-        Self { keys: [account, address, address], count: 2, refusing: 2 }
+        Self { own: account, also_refuses: Some(address), only_counts: None }
     }
 
     /// From an address where the account was signed in to of late. It counts by itself, and for the account too; but what strangers
     /// guess does not keep its owner out.
     pub fn from_known(account: Key, address: Key) -> Self {
-        Self { keys: [Key::pair(account, address), address, account], count: 3, refusing: 2 }
+        let own = Key::pair(account, address);
+        Self { own, also_refuses: Some(address), only_counts: Some(account) }
     }
 
-    pub(super) fn keys(&self) -> &[Key] {
-        self.keys.get(..self.count).unwrap_or(&self.keys)
+    pub(super) fn own(&self) -> &Key {
+        &self.own
     }
 
-    pub(super) fn refusing(&self) -> usize {
-        self.refusing
+    /// What may refuse it, its own first.
+    pub(super) fn refusing(&self) -> impl Iterator<Item = &Key> {
+        std::iter::once(&self.own).chain(&self.also_refuses)
+    }
+
+    /// What it counts for: first what may refuse it.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &Key> {
+        self.refusing().chain(&self.only_counts)
     }
 }
 
@@ -69,7 +77,8 @@ pub(super) enum Decision {
     Undecided,
 }
 
-/// An attempt that is not decided yet. Dropped without a decision, it was none.
+/// An attempt that is not decided yet. Dropped without a decision, it was none; so what looks at the password owns it, lest a client
+/// that hangs up meanwhile take it back.
 #[must_use = "an attempt that is dropped was none"]
 pub struct Attempt {
     limits: Arc<Inner>,

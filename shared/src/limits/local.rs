@@ -65,7 +65,7 @@ impl Local {
     ) -> Result<(), RetryAfter> {
         let mut failures = self.failures.lock();
         let mut wait = Duration::ZERO;
-        for key in guess.keys().iter().take(guess.refusing()) {
+        for key in guess.refusing() {
             let Some(counted) = failures.get_mut(key) else { continue };
             forget(rule, counted, now);
             // Of more than are allowed, as many must be forgotten as there are too many.
@@ -85,9 +85,7 @@ impl Local {
 
     /// Takes a guess back, and forgives its own key.
     pub(super) fn succeeded(&self, guess: &Guess, id: AttemptId) {
-        if let Some(own) = guess.keys().first() {
-            self.failures.lock().pop(own);
-        }
+        self.failures.lock().pop(guess.own());
         self.undecided(guess, id);
     }
 

@@ -114,7 +114,7 @@ impl Shared {
             for key in guess.keys() {
                 call.key(self.name("sign-in", key));
             }
-            call.arg(rule.within_micros()).arg(rule.failures).arg(id).arg(guess.refusing());
+            call.arg(rule.within_micros()).arg(rule.failures).arg(id).arg(guess.refusing().count());
             call.invoke_async::<u64>(&mut self.redis.connection()).await
         });
         wait.await.map(|micros| RetryAfter::unless_zero(Duration::from_micros(micros)))

@@ -1,0 +1,92 @@
+//! Whether a request is in hand on a connection: from its head until its answer is sent. A connection without one gives way when
+//! there is no room for others.
+
+use std::{
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::{Context, Poll},
+};
+
+use axum::body::{Body, Bytes, HttpBody};
+use http_body::{Frame, SizeHint};
+
+use crate::shares::Share;
+
+/// What happens on a connection, for its share. Cheap to clone; clones tell of the same connection.
+#[derive(Clone)]
+pub(super) struct Activity(Arc<Inner>);
+
+struct Inner {
+    share: Share,
+    in_hand: AtomicUsize,
+}
+
+impl Activity {
+    pub(super) fn new(share: Share) -> Self {
+        Self(Arc::new(Inner { share, in_hand: AtomicUsize::new(0) }))
+    }
+
+    /// A request has come.
+    pub(super) fn begin(&self) -> InHand {
+        self.0.in_hand.fetch_add(1, Ordering::Relaxed);
+        self.0.share.busy();
+        InHand(self.clone())
+    }
+
+    /// All that there was to send is sent.
+    pub(super) fn sent(&self) {
+        if self.0.in_hand.load(Ordering::Relaxed) == 0 {
+            self.0.share.waits();
+        }
+    }
+
+    /// Waits until another client has the connection's place.
+    pub(super) async fn given_up(&self) {
+        self.0.share.given_up().await;
+    }
+}
+
+/// A request, for as long as something of its answer is still to be made.
+pub(super) struct InHand(Activity);
+
+impl InHand {
+    /// The request stays in hand until this body has ended.
+    pub(super) fn until_end_of(self, body: Body) -> AnswerBody {
+        AnswerBody { body, _in_hand: self }
+    }
+}
+
+impl Drop for InHand {
+    fn drop(&mut self) {
+        self.0.0.in_hand.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The body of an answer.
+pub(super) struct AnswerBody {
+    body: Body,
+    _in_hand: InHand,
+}
+
+impl HttpBody for AnswerBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
