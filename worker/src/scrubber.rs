@@ -107,41 +107,27 @@ impl Scrubber {
 
     /// Names what is wrong, and queues what its stored passages mend.
     async fn heal(&mut self, runtime: &Runtime, suspects: &[Suspect]) -> Result<(), IndexError> {
-        let mut again = Vec::new();
-        for Suspect { document, damage } in suspects {
-            let (document_id, generation) = (document.id, document.generation);
-            let mismatch = match damage {
-                Damage::Entries(mismatch) => *mismatch,
-                // These need a source, or a decision; the doctor has both.
-                Damage::Row | Damage::Passages { .. } => {
-                    self.found.passages += 1;
-                    tracing::error!(document = %document_id, %generation, "what is stored of a document is damaged: run `lectern doctor`");
-                    continue;
-                }
-            };
-            match mismatch {
-                Mismatch::Missing => self.found.missing += 1,
-                Mismatch::Excess => self.found.excess += 1,
-            }
-            tracing::error!(document = %document_id, %generation, ?mismatch, "the index does not hold what was published of a document");
-            // One that could not be indexed again is left to the operator, not tried for ever.
-            let gave_up = document.job == Some(JobState::Dead) && document.from_stored == Some(true);
-            if !gave_up {
-                again.push(document_id);
-            }
+        let mut found = self.found;
+        let again: Vec<DocumentId> = suspects.iter().filter_map(|suspect| found.name(suspect)).collect();
+        found.max(self.found_before).tell(runtime);
+        if !again.is_empty() {
+            mend(runtime, &again).await?;
         }
-        self.found.max(self.found_before).tell(runtime);
-        if again.is_empty() {
-            return Ok(());
-        }
-        let mut tx = runtime.db.begin().await?;
-        let queued = checkup::index_again(&mut tx, &again, runtime.jobs.now()).await?;
-        tx.commit().await?;
-        tracing::warn!(documents = queued, "documents are indexed again from their stored passages");
-        let ringing = usize::try_from(queued).unwrap_or(usize::MAX);
-        runtime.jobs.doorbell().ring(ringing.min(runtime.settings.jobs.concurrency));
+        // Not before: if these could not be queued, the page is looked at again.
+        self.found = found;
         Ok(())
     }
+}
+
+/// Queues documents to be indexed again.
+async fn mend(runtime: &Runtime, documents: &[DocumentId]) -> Result<(), IndexError> {
+    let mut tx = runtime.db.begin().await?;
+    let queued = checkup::index_again(&mut tx, documents, runtime.jobs.now()).await?;
+    tx.commit().await?;
+    tracing::warn!(documents = queued, "documents are indexed again from their stored passages");
+    let ringing = usize::try_from(queued).unwrap_or(usize::MAX);
+    runtime.jobs.doorbell().ring(ringing.min(runtime.settings.jobs.concurrency));
+    Ok(())
 }
 
 /// Those of a page that something is wrong with, and nothing is under way for.
@@ -155,6 +141,28 @@ async fn suspects(runtime: &Runtime, page: Vec<Answering>) -> Result<Vec<Suspect
 }
 
 impl Mismatches {
+    /// Counts what is wrong with a document, and says so. The document, if its stored passages mend it.
+    fn name(&mut self, Suspect { document, damage }: &Suspect) -> Option<DocumentId> {
+        let generation = document.generation;
+        let mismatch = match damage {
+            Damage::Entries(mismatch) => *mismatch,
+            // These need a source, or a decision; the doctor has both.
+            Damage::Row | Damage::Passages { .. } => {
+                self.passages += 1;
+                tracing::error!(document = %document.id, %generation, "what is stored of a document is damaged: run `lectern doctor`");
+                return None;
+            }
+        };
+        match mismatch {
+            Mismatch::Missing => self.missing += 1,
+            Mismatch::Excess => self.excess += 1,
+        }
+        tracing::error!(document = %document.id, %generation, ?mismatch, "the index does not hold what was published of a document");
+        // One that could not be indexed again is left to the operator, not tried for ever.
+        let gave_up = document.job == Some(JobState::Dead) && document.from_stored == Some(true);
+        (!gave_up).then_some(document.id)
+    }
+
     fn max(self, other: Self) -> Self {
         Self {
             missing: self.missing.max(other.missing),

@@ -104,12 +104,13 @@ pub struct Purgeable {
     pub removals: i64,
 }
 
-/// Gives up generations whose claim is not their job's current one; they may be purged from `purge_at`. Returns how many.
+/// Gives up generations whose claim is not their job's current one; they may be purged from `purge_at`. Returns how many. What they were
+/// going to store counts no more: see [`storage`](crate::db::storage).
 pub async fn abandon(tx: &mut Tx, purge_at: Timestamp) -> Result<u64> {
     execute!(
         tx,
         sqlx::query(
-            "UPDATE generations SET state = 'removing', purge_at = $1
+            "UPDATE generations SET state = 'removing', purge_at = $1, stored_bytes = 0
              WHERE state = 'staging' AND NOT EXISTS (
                  SELECT 1 FROM jobs WHERE jobs.document_id = generations.document_id
                    AND jobs.claim_id = generations.claim_id AND jobs.state = 'running')",
@@ -129,7 +130,7 @@ pub async fn give_up(
     execute!(
         tx,
         sqlx::query(
-            "UPDATE generations SET state = 'removing', purge_at = $3
+            "UPDATE generations SET state = 'removing', purge_at = $3, stored_bytes = 0
              WHERE id = $1 AND claim_id = $2 AND state = 'staging'"
         )
         .bind(id)

@@ -4,14 +4,18 @@
 
 mod claims;
 mod line;
+mod place;
 
 use uuid::Uuid;
 
 #[cfg(test)]
-pub(super) use claims::{CLAIM, DUE};
+pub(super) use claims::{DUE, PASSED_OVER, TAKE};
 pub use claims::{Due, claim, due};
+pub(super) use line::BEHIND_OWN;
 pub use line::admit;
-use line::{NONE_YET, place};
+#[cfg(test)]
+pub(super) use line::{BEGINS_BEHIND, NEXT_BESIDES};
+use place::{NONE_YET, place_in_line};
 
 use crate::{
     clock::Timestamp,
@@ -33,7 +37,7 @@ pub async fn enqueue(
     max_attempts: u32,
     now: Timestamp,
 ) -> Result<Option<JobId>> {
-    let number = line::next_number(tx, user).await?;
+    let place = line::next_place(tx, user).await?;
     let revision: Option<i64> = on!(tx, |c| {
         sqlx::query_scalar(
         "UPDATE documents SET revision = revision + 1 WHERE id = $1 AND user_id = $2 AND deleted_at IS NULL
@@ -43,14 +47,14 @@ pub async fn enqueue(
     .bind(user)
     .fetch_optional(c)
     })?;
-    let (Some(number), Some(_)) = (number, revision) else {
+    let (Some(place), Some(_)) = (place, revision) else {
         return Ok(None);
     };
     Ok(Some(on!(tx, |c| {
-        sqlx::query_scalar(concat!(
+        sqlx::query_scalar(
         "INSERT INTO jobs (id, kind, user_id, document_id, state, attempts, max_attempts, run_at, fair_at, warnings,
                            queued_at, from_stored)
-         VALUES ($1, $2, $3, $4, 'queued', 0, $5, $6, ", place!(), ", '[]', $6, FALSE)
+         VALUES ($1, $2, $3, $4, 'queued', 0, $5, $6, $7, '[]', $6, FALSE)
          ON CONFLICT (document_id, kind) DO UPDATE SET
              state = CASE WHEN jobs.state = 'running' THEN jobs.state ELSE 'queued' END,
              attempts = CASE WHEN jobs.state = 'running' THEN jobs.attempts ELSE 0 END,
@@ -67,14 +71,14 @@ pub async fn enqueue(
              started_at = CASE WHEN jobs.state = 'running' THEN jobs.started_at END,
              finished_at = NULL
          RETURNING id"
-    ))
+    )
     .bind(JobId::generate())
     .bind(kind)
     .bind(user)
     .bind(document)
     .bind(i64::from(max_attempts))
     .bind(now)
-    .bind(number)
+    .bind(place)
     .fetch_one(c)
     })?))
 }
@@ -100,8 +104,9 @@ macro_rules! enqueue_again {
     ($which:literal) => {
         concat!(
             "UPDATE jobs SET state = 'queued', from_stored = TRUE, trace_parent = NULL, attempts = 0, run_at = $1, queued_at = $1,
-                             fair_at = 2 * (place.number + (SELECT fair_at FROM queue_head)) + 1, started_at = NULL, finished_at = NULL, last_error = NULL,
-                             stage = NULL, progress = NULL
+                             fair_at = ",
+            place_in_line!("place.number + (SELECT fair_at FROM queue_head)"),
+            ", started_at = NULL, finished_at = NULL, last_error = NULL, stage = NULL, progress = NULL
              FROM (SELECT jobs.id AS job_id,
                           ROW_NUMBER() OVER (PARTITION BY documents.user_id ORDER BY documents.id) AS number
                    FROM generations

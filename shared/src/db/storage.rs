@@ -1,10 +1,13 @@
 //! How much each user stores, and may store: uploaded files, inline content, and passages with their vectors. What was deleted
 //! counts until it is purged, so that nobody fills a disk by deleting.
+//!
+//! Not counted, because it is small beside these or soon gone: names, descriptions, addresses and metadata; where in a document a
+//! passage stands; what the index keeps of it; vectors of an earlier model; and what an attempt that was given up has written.
 
 use uuid::Uuid;
 
 use crate::{
-    db::{Result, Tx, accounts, execute, on},
+    db::{Db, Result, Tx, accounts, execute, on},
     ids::{DocumentId, GenerationId, UserId},
 };
 
@@ -21,12 +24,22 @@ pub struct OverQuota {
     pub allowed: u64,
 }
 
-/// What is stored for a user, in bytes, apart from the generations of one document.
+/// What is stored for a user, in bytes, apart from the generations of one document. A generation counts in full from its beginning,
+/// so that several at once do not share the same room, and until its claim is lost: else each attempt of an outage would count besides
+/// those before it.
 async fn used(tx: &mut Tx, user: UserId, without: Option<DocumentId>) -> Result<u64> {
+    // The user is no condition of the last sum: an index has all generations that are being made, which are few, and another one
+    // all of the user's.
     let bytes: i64 = on!(tx, |c| sqlx::query_scalar(
         "SELECT CAST(COALESCE((SELECT SUM(stored_bytes) FROM documents WHERE user_id = $1), 0)
                    + COALESCE((SELECT SUM(stored_bytes) FROM generations
-                               WHERE user_id = $1 AND document_id <> $2), 0) AS BIGINT)"
+                               WHERE user_id = $1 AND document_id <> $2), 0)
+                   - COALESCE((SELECT SUM(CASE WHEN user_id = $1 AND document_id <> $2 THEN stored_bytes END)
+                               FROM generations
+                               WHERE state = 'staging' AND NOT EXISTS (
+                                   SELECT 1 FROM jobs WHERE jobs.document_id = generations.document_id
+                                     AND jobs.claim_id = generations.claim_id AND jobs.state = 'running')), 0)
+                AS BIGINT)"
     )
     .bind(user)
     .bind(without.map_or(Uuid::nil(), |document| *document.as_uuid()))
@@ -61,8 +74,8 @@ pub async fn left(
     Ok(if bytes == 0 { Err(over) } else { Ok(Some(Left { bytes, over })) })
 }
 
-/// Whether a user may store `more` bytes, which the transaction then does. The passages of a document take the place of those
-/// that it has: give it as `instead_of`.
+/// Whether a user may store `more` bytes, which the transaction then does. Whoever is over the quota may not even store what does not
+/// count, such as a document by its address. The passages of a document take the place of those that it has: give it as `instead_of`.
 ///
 /// # Errors
 /// [`OverQuota`] within, when they may not.
@@ -73,7 +86,7 @@ pub async fn admit(
     instead_of: Option<DocumentId>,
     allowed: Option<u64>,
 ) -> Result<std::result::Result<(), OverQuota>> {
-    let Some(allowed) = allowed.filter(|_| more > 0) else { return Ok(Ok(())) };
+    let Some(allowed) = allowed else { return Ok(Ok(())) };
     accounts::lock(tx, user).await?;
     let used = used(tx, user, instead_of).await?;
     let fits = used.checked_add(more).is_some_and(|total| total <= allowed);
@@ -91,17 +104,14 @@ pub async fn note(tx: &mut Tx, generation: GenerationId, bytes: u64) -> Result<(
     Ok(())
 }
 
-/// Notes that a generation which was just begun is going to have the passages of another.
-pub async fn note_as(tx: &mut Tx, generation: GenerationId, former: GenerationId) -> Result<()> {
-    execute!(
-        tx,
-        sqlx::query(
-            "UPDATE generations SET stored_bytes =
-                 COALESCE((SELECT f.stored_bytes FROM generations f WHERE f.id = $2), 0)
-             WHERE id = $1"
-        )
-        .bind(generation)
-        .bind(former)
-    )?;
-    Ok(())
+/// How many bytes the texts of a user's generation have together.
+pub async fn text_bytes(db: &Db, user: UserId, generation: GenerationId) -> Result<u64> {
+    let bytes: i64 = on!(db, |c| sqlx::query_scalar(
+        "SELECT CAST(COALESCE(SUM(OCTET_LENGTH(text)), 0) AS BIGINT) FROM chunks
+         WHERE generation_id = $1 AND user_id = $2"
+    )
+    .bind(generation)
+    .bind(user)
+    .fetch_one(c))?;
+    Ok(u64::try_from(bytes).unwrap_or(0))
 }

@@ -119,8 +119,10 @@ impl Ingester {
         )
         .await?;
         let total = chunks.len() as u64;
-        let making = Making { runtime, claim, source: &source, embedder, sizing: &sizing, total, progress };
-        let generation = making.begin(Size::of(&chunks, making.embedder.as_deref())).await?;
+        let quota = runtime.settings.limits.storage_bytes;
+        let making =
+            Making { runtime, claim, source: &source, embedder, sizing: &sizing, total, quota, progress };
+        let generation = making.begin(chunks.iter().map(|chunk| chunk.text.len() as u64).sum()).await?;
         let mut done = 0;
         for batch in chunks.chunks(vectors::BATCH) {
             done = making.embed(generation, batch, done).await?;
@@ -156,8 +158,12 @@ impl Ingester {
         let embedder = runtime.models.settled().await;
         let sizing = Sizing::of(embedder.clone(), &runtime.settings.embedding);
         let total = former.chunks;
-        let making = Making { runtime, claim, source, embedder, sizing: &sizing, total, progress };
-        let generation = making.begin(Size::As(former.generation)).await?;
+        // What the operator wants of every document, and what only shows its new name, is in nobody's way.
+        let quota = runtime.settings.limits.storage_bytes.filter(|_| !claim.from_stored);
+        let making = Making { runtime, claim, source, embedder, sizing: &sizing, total, quota, progress };
+        // Counted and not taken from the former one: it may be of another model, or have been estimated when storage was first counted.
+        let texts = db::storage::text_bytes(&runtime.db, claim.user_id, former.generation).await?;
+        let generation = making.begin(texts).await?;
         let stored = async |next| {
             let batch = db::chunks::stored(&runtime.db, claim.user_id, former.generation, next).await?;
             let after = batch.last().map(|last| i64::from(last.ordinal) + 1);
@@ -209,22 +215,6 @@ impl Ingester {
     }
 }
 
-/// What a generation takes of its owner's storage.
-#[derive(Clone, Copy)]
-enum Size {
-    Bytes(u64),
-    /// As much as the one whose passages it has. It is made at the operator's wish, so no quota is in its way.
-    As(GenerationId),
-}
-
-impl Size {
-    /// Of passages and their vectors.
-    fn of(chunks: &[NewChunk], embedder: Option<&dyn Embedder>) -> Self {
-        let vector = embedder.map_or(0, |embedder| embedder.space().dimensions * size_of::<f32>());
-        Self::Bytes(chunks.iter().map(|chunk| (chunk.text.len() + vector) as u64).sum())
-    }
-}
-
 /// What a generation is made of and with.
 struct Making<'a> {
     runtime: &'a Runtime,
@@ -234,12 +224,14 @@ struct Making<'a> {
     sizing: &'a Sizing,
     /// Passages in all.
     total: u64,
+    /// What its owner may store, where that matters.
+    quota: Option<u64>,
     progress: &'a ProgressReporter,
 }
 
 impl<'a> Making<'a> {
-    /// Begins a generation, if its owner may store so much.
-    async fn begin(&self, size: Size) -> Result<GenerationId, Failure> {
+    /// Begins a generation of passages whose texts have so many bytes, if its owner may store them.
+    async fn begin(&self, texts: u64) -> Result<GenerationId, Failure> {
         let Self { runtime, claim, progress, .. } = *self;
         progress.stage(if self.embedder.is_some() { Stage::Embed } else { Stage::Index });
         let generation = GenerationId::generate();
@@ -248,26 +240,27 @@ impl<'a> Making<'a> {
         let elsewhere = runtime.index.straggle().is_some();
         let mut tx = if elsewhere { runtime.db.begin().await? } else { runtime.db.begin_relaxed().await? };
         // In the order of locks: the user first.
-        if let Size::Bytes(bytes) = size {
-            let (allowed, instead_of) = (runtime.settings.limits.storage_bytes, Some(claim.document_id));
-            let admitted = db::storage::admit(&mut tx, claim.user_id, bytes, instead_of, allowed).await?;
-            admitted.map_err(|over| Failure::permanent("quota_exceeded", format!("{over}.")))?;
-        }
+        let (bytes, instead_of) = (self.bytes(texts), Some(claim.document_id));
+        let admitted = db::storage::admit(&mut tx, claim.user_id, bytes, instead_of, self.quota).await?;
+        admitted.map_err(|over| Failure::permanent("quota_exceeded", format!("{over}.")))?;
         let space = self.embedder.as_ref().map(|embedder| embedder.space());
         if let Some(space) = space {
             db::vectors::record_space(&mut tx, space, now).await?;
         }
         let begun = generations::begin(&mut tx, claim, generation, space.map(|space| space.id), now).await?;
-        match size {
-            Size::Bytes(bytes) => db::storage::note(&mut tx, generation, bytes).await?,
-            Size::As(former) => db::storage::note_as(&mut tx, generation, former).await?,
-        }
+        db::storage::note(&mut tx, generation, bytes).await?;
         tx.commit().await?;
         if !begun {
             return Err(Failure::ClaimLost);
         }
         progress.writes(generation);
         Ok(generation)
+    }
+
+    /// What the generation takes of its owner's storage: its texts, and a vector for each of its passages.
+    fn bytes(&self, texts: u64) -> u64 {
+        let numbers = self.embedder.as_ref().map_or(0, |embedder| embedder.space().dimensions);
+        texts + self.total * (numbers * size_of::<f32>()) as u64
     }
 
     /// Has the vectors of at most [`vectors::BATCH`] passages made, if there is a model, after `done` others.

@@ -233,7 +233,10 @@ async fn apply(
     }
     let bytes = |content: Option<&str>| content.map_or(0, str::len) as u64;
     let more = bytes(after.content).saturating_sub(bytes(source.content.as_deref()));
-    admit(runtime, tx, user_id, more).await?;
+    // Whoever has too much may change it, as long as it does not become more.
+    if more > 0 {
+        admit(runtime, tx, user_id, more).await?;
+    }
     db::documents::update(tx, &after, runtime.clock.now()).await?;
     if !(named_anew || source_changed) {
         return Ok(Work::Nothing);

@@ -6,25 +6,33 @@ use uuid::Uuid;
 use super::{Answering, PAGE};
 use crate::{
     clock::Timestamp,
-    db::{Result, Tx, execute, on},
+    db::{Result, Tx, execute, jobs::BEHIND_OWN, on},
     ids::DocumentId,
 };
 
-/// Queues documents to be indexed again from their stored passages, except those that are queued or running already; how many
-/// were queued. At most [`PAGE`]. Each user's documents take turns with what the user adds.
+/// Queues documents to be indexed again from their stored passages, except those that are deleted, queued or running already; how
+/// many were queued. At most [`PAGE`]. They go behind what their users have queued, so that page after page gives nobody more turns.
 pub async fn index_again(tx: &mut Tx, documents: &[DocumentId], now: Timestamp) -> Result<u64> {
+    change(tx, documents, "revision = revision").await?;
     queue(tx, documents, true, now).await
 }
 
-/// Queues documents to be ingested from their sources, whatever was known of these; those that are running are left alone. How
-/// many were queued. At most [`PAGE`].
+/// Queues documents to be ingested from their sources, whatever was known of these, as [`index_again`] does; only those that are
+/// deleted or running are left alone. How many were queued. At most [`PAGE`].
 pub async fn ingest_again(tx: &mut Tx, documents: &[DocumentId], now: Timestamp) -> Result<u64> {
+    change(tx, documents, "source_state = NULL").await?;
+    queue(tx, documents, false, now).await
+}
+
+/// Changes these documents, so that none is deleted before the transaction ends.
+async fn change(tx: &mut Tx, documents: &[DocumentId], set: &'static str) -> Result<()> {
     if documents.is_empty() {
-        return Ok(0);
+        return Ok(());
     }
     debug_assert!(documents.len() <= PAGE as usize);
     on!(tx, |c| async {
-        let mut query = QueryBuilder::new("UPDATE documents SET source_state = NULL WHERE id IN (");
+        let mut query = QueryBuilder::new("UPDATE documents SET ");
+        query.push(set).push(" WHERE deleted_at IS NULL AND id IN (");
         let mut ids = query.separated(", ");
         for document in documents {
             ids.push_bind(document);
@@ -32,7 +40,7 @@ pub async fn ingest_again(tx: &mut Tx, documents: &[DocumentId], now: Timestamp)
         query.push(")");
         query.build().execute(c).await.map(|_| ())
     })?;
-    queue(tx, documents, false, now).await
+    Ok(())
 }
 
 async fn queue(tx: &mut Tx, documents: &[DocumentId], from_stored: bool, now: Timestamp) -> Result<u64> {
@@ -40,22 +48,27 @@ async fn queue(tx: &mut Tx, documents: &[DocumentId], from_stored: bool, now: Ti
         return Ok(0);
     }
     debug_assert!(documents.len() <= PAGE as usize);
+    // One that only indexes again does not help where the passages are what is lost.
+    let besides = if from_stored { "('queued', 'running')" } else { "('running')" };
     let queued: Vec<DocumentId> = on!(tx, |c| async {
         let mut query = QueryBuilder::new("UPDATE jobs SET state = 'queued', from_stored = ");
         query.push_bind(from_stored).push(", attempts = 0, run_at = ").push_bind(now);
         query.push(", queued_at = ").push_bind(now);
         query.push(
-            ", fair_at = 2 * (place.number + (SELECT fair_at FROM queue_head)) + 1, started_at = NULL, finished_at = NULL, last_error = NULL, stage = NULL, progress = NULL
-             FROM (SELECT jobs.id AS job_id,
-                          ROW_NUMBER() OVER (PARTITION BY jobs.user_id ORDER BY jobs.document_id) AS number
-                   FROM jobs WHERE jobs.document_id IN (",
+            ", fair_at = place.fair_at, started_at = NULL, finished_at = NULL, last_error = NULL, stage = NULL, progress = NULL
+             FROM (SELECT jobs.id AS job_id, ",
         );
+        query.push(BEHIND_OWN);
+        query.push(
+            " AS fair_at
+                   FROM jobs JOIN documents ON documents.id = jobs.document_id
+                   WHERE documents.deleted_at IS NULL AND jobs.state NOT IN ",
+        );
+        query.push(besides).push(" AND jobs.document_id IN (");
         let mut ids = query.separated(", ");
         for document in documents {
             ids.push_bind(document);
         }
-        // One that only indexes again does not help where the passages are what is lost.
-        let besides = if from_stored { "('queued', 'running')" } else { "('running')" };
         query.push(")) AS place WHERE jobs.id = place.job_id AND jobs.state NOT IN ").push(besides);
         query.push(" RETURNING jobs.document_id");
         query.build_query_scalar().fetch_all(c).await

@@ -1,12 +1,10 @@
 //! Taking jobs.
 
-use uuid::Uuid;
-
-use super::line::{self, none_yet};
+use super::{line, place::none_yet};
 use crate::{
     clock::Timestamp,
-    db::{Db, Result, Tx, execute, on},
-    ids::ClaimId,
+    db::{Db, Result, Tx, on},
+    ids::{ClaimId, UserId},
     model::job::Claim,
 };
 
@@ -42,44 +40,34 @@ pub async fn due(db: &Db, now: Timestamp) -> Result<Due> {
     Ok(Due { in_line: in_line.is_some(), waited: waited.is_some() })
 }
 
-/// The only user whose jobs run, if another one waits. The ends of two indexes tell, so it takes no longer when many are queued.
-/// Every id is above $5, which says to SQLite by which index to look.
-macro_rules! has_all_slots {
-    () => {
-        concat!(
-            "COALESCE((SELECT held.user_id
-                       FROM (SELECT user_id FROM jobs WHERE state = 'running' ORDER BY user_id LIMIT 1) AS held
-                       WHERE held.user_id = (
-                                 SELECT user_id FROM jobs WHERE state = 'running' ORDER BY user_id DESC LIMIT 1)
-                         AND (held.user_id <> (
-                                 SELECT user_id FROM jobs WHERE state = 'queued' AND fair_at < ",
-            none_yet!(),
-            " AND user_id > $5 AND run_at <= $1
-                                 ORDER BY user_id, fair_at, id LIMIT 1)
-                              OR held.user_id <> (
-                                 SELECT user_id FROM jobs WHERE state = 'queued' AND fair_at < ",
-            none_yet!(),
-            " AND user_id > $5 AND run_at <= $1
-                                 ORDER BY user_id DESC, fair_at DESC, id DESC LIMIT 1))), $5)"
-        )
-    };
-}
+/// The user who has all slots that are in use, if the next job is one of the same user's. The ends of indexes tell, so it takes no
+/// longer when many are queued.
+pub(in crate::db) const PASSED_OVER: &str = concat!(
+    "SELECT held.user_id
+     FROM (SELECT user_id FROM jobs WHERE state = 'running' ORDER BY user_id, fair_at LIMIT 1) AS held
+     WHERE held.user_id = (
+               SELECT user_id FROM jobs WHERE state = 'running' ORDER BY user_id DESC, fair_at DESC LIMIT 1)
+       AND held.user_id = (
+               SELECT user_id FROM jobs WHERE state = 'queued' AND run_at <= $1 AND fair_at < ",
+    none_yet!(),
+    " ORDER BY fair_at, id LIMIT 1)"
+);
 
-macro_rules! claim_next {
-    ($passed_over:expr, $lock:literal) => {
+macro_rules! take_first {
+    ($of:literal, $order:literal, $lock:literal) => {
         concat!(
             "UPDATE jobs SET state = 'running', claim_id = $2, lease_until = $3, worker = $4, attempts = attempts + 1,
                     claimed_revision = COALESCE(
                         (SELECT revision FROM documents WHERE documents.id = jobs.document_id), 0),
                     started_at = $1, finished_at = NULL, stage = NULL, progress = NULL
-             WHERE id = (SELECT id FROM jobs WHERE state = 'queued' AND fair_at < ",
+             WHERE id = (SELECT id FROM jobs
+                         WHERE ",
+            $of,
+            "state = 'queued' AND run_at <= $1 AND fair_at < ",
             none_yet!(),
-            " AND run_at <= $1
-                          AND CASE WHEN user_id = ",
-            $passed_over,
-            // As `<>` PostgreSQL takes it for hardly ever true where most jobs are one user's, and sorts all of them.
-            " THEN FALSE ELSE TRUE END
-                         ORDER BY fair_at, id LIMIT 1 ",
+            " ORDER BY ",
+            $order,
+            "fair_at, id LIMIT 1 ",
             $lock,
             // Repeated, because without them the row that another claimer took meanwhile is taken again.
             ") AND state = 'queued' AND run_at <= $1
@@ -88,6 +76,23 @@ macro_rules! claim_next {
         )
     };
 }
+
+macro_rules! take_anybodys {
+    ($lock:literal) => {
+        take_first!("", "", $lock)
+    };
+}
+
+/// The user is $5. By a range, as in `line.rs`: else PostgreSQL may go past all that others have before.
+macro_rules! take_ones {
+    ($lock:literal) => {
+        take_first!("user_id >= $5 AND user_id <= $5 AND ", "user_id, ", $lock)
+    };
+}
+
+/// The statements of claims, for a test that looks at their plans.
+#[cfg(test)]
+pub(in crate::db) const TAKE: [&str; 2] = [take_anybodys!(""), take_ones!("")];
 
 #[derive(sqlx::FromRow)]
 struct Taken {
@@ -99,10 +104,10 @@ struct Taken {
 /// Whose job is taken.
 #[derive(Clone, Copy)]
 enum Whose {
-    /// Not that of the user who has all slots that are in use, if another one waits.
-    FairShare,
-    /// Anybody's.
+    /// The first of all.
     Anybodys,
+    /// The first of this user's.
+    Ones(UserId),
 }
 
 /// Takes the next due job for `worker` until `lease_until`. The attempt is counted now, so that one which kills its worker
@@ -113,25 +118,27 @@ pub async fn claim(
     now: Timestamp,
     lease_until: Timestamp,
 ) -> Result<Option<Claim>> {
-    if let Tx::Postgres(c) = tx {
-        // One claim after the other: two at once would not see each other, and could give one user the last two slots. A claimer
-        // that is cut off in between is given up soon.
-        sqlx::raw_sql(
-            "SET LOCAL idle_in_transaction_session_timeout = '5s'; SELECT fair_at FROM queue_head FOR UPDATE",
-        )
-        .execute(&mut **c)
-        .await?;
-    }
+    // One claim after the other: two at once would not see each other, and could give one user the last two slots.
+    let head = line::hold_head(tx).await?;
     let claim_id = ClaimId::generate();
-    let mut taken = take(tx, Whose::FairShare, claim_id, worker, now, lease_until).await?;
+    let whose = turn(tx, now).await?;
+    let mut taken = take(tx, whose, claim_id, worker, now, lease_until).await?;
     if taken.is_none() {
-        // The other users' jobs are held by somebody who changes them, or there are none in line at all.
+        // Somebody holds the job to change it, or there are none in line at all.
         line::admit(tx, now).await?;
         taken = take(tx, Whose::Anybodys, claim_id, worker, now, lease_until).await?;
     }
     let Some(Taken { claim, fair_at }) = taken else { return Ok(None) };
-    execute!(tx, sqlx::query("UPDATE queue_head SET fair_at = $1 WHERE fair_at < $1").bind(fair_at / 2))?;
+    line::go_on(tx, head, fair_at, now).await?;
     Ok(Some(claim))
+}
+
+/// Whose turn it is. A user who has all slots that are in use is passed over, unless nobody else waits: then no slot stays empty.
+async fn turn(tx: &mut Tx, now: Timestamp) -> Result<Whose> {
+    let passed_over: Option<UserId> =
+        on!(tx, |c| sqlx::query_scalar(PASSED_OVER).bind(now).fetch_optional(c))?;
+    let Some(user) = passed_over else { return Ok(Whose::Anybodys) };
+    Ok(line::next_besides(tx, user, now).await?.map_or(Whose::Anybodys, Whose::Ones))
 }
 
 async fn take(
@@ -143,21 +150,17 @@ async fn take(
     lease_until: Timestamp,
 ) -> Result<Option<Taken>> {
     let statement = match (&*tx, whose) {
-        (Tx::Postgres(_), Whose::FairShare) => claim_next!(has_all_slots!(), "FOR UPDATE SKIP LOCKED"),
-        (Tx::Postgres(_), Whose::Anybodys) => claim_next!("$5", "FOR UPDATE SKIP LOCKED"),
-        (Tx::Sqlite(_), Whose::FairShare) => claim_next!(has_all_slots!(), ""),
-        (Tx::Sqlite(_), Whose::Anybodys) => claim_next!("$5", ""),
+        (Tx::Postgres(_), Whose::Anybodys) => take_anybodys!("FOR UPDATE SKIP LOCKED"),
+        (Tx::Postgres(_), Whose::Ones(_)) => take_ones!("FOR UPDATE SKIP LOCKED"),
+        (Tx::Sqlite(_), Whose::Anybodys) => take_anybodys!(""),
+        (Tx::Sqlite(_), Whose::Ones(_)) => take_ones!(""),
     };
-    Ok(on!(tx, |c| sqlx::query_as(statement)
-        .bind(now)
-        .bind(claim_id)
-        .bind(lease_until)
-        .bind(worker)
-        // Nobody's id.
-        .bind(Uuid::nil())
-        .fetch_optional(c))?)
+    Ok(on!(tx, |c| {
+        let query = sqlx::query_as(statement).bind(now).bind(claim_id).bind(lease_until).bind(worker);
+        let query = match whose {
+            Whose::Anybodys => query,
+            Whose::Ones(user) => query.bind(user),
+        };
+        query.fetch_optional(c)
+    })?)
 }
-
-/// The statement of a claim, for a test that looks at its plan.
-#[cfg(test)]
-pub(in crate::db) const CLAIM: &str = claim_next!(has_all_slots!(), "");

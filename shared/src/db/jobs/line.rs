@@ -4,94 +4,137 @@
 //! taken so far. A user's next job has the number behind the user's last one, but never one before the head's, so whoever comes
 //! new is next, however long another's line is, and of those who have a line each has one job taken in turn.
 //!
-//! The place of a job (`fair_at`) is twice its number, and one more if others of its user were there before it: of the same
-//! number, the only one of a user comes before those of a line.
+//! Jobs that are cancelled, deleted or queued anew leave a gap before those behind them. These are not renumbered then, since
+//! thousands may go at once. Instead, whenever the head goes on, the first job of each user whose line begins farther off moves
+//! up to it.
 
+use super::place::{self, none_yet, number_of_place, place_in_line};
 use crate::{
     clock::Timestamp,
     db::{Result, Tx, accounts, execute, on},
     ids::UserId,
 };
 
-/// The place of a job that waits for a later moment: none yet. It gets one when it is due, so that thousands that wait are not
-/// gone past at each claim, and so that it goes behind what its user has queued meanwhile.
-pub(super) const NONE_YET: i64 = i64::MAX;
-
-/// [`NONE_YET`] as a literal, because an index over a part of the table is used for no other.
-macro_rules! none_yet {
-    () => {
-        "9223372036854775807"
-    };
-}
-pub(super) use none_yet;
-
-/// The place of a job of the user $3 with the number $7. A user's only one whose number has come is put before all others: somebody
-/// whom the limit on slots holds up may still stand before the head.
-macro_rules! place {
-    () => {
-        "(SELECT CASE WHEN EXISTS (SELECT 1 FROM jobs
-                                   WHERE user_id = $3 AND state = 'queued' AND fair_at < 9223372036854775807)
-                        OR EXISTS (SELECT 1 FROM jobs WHERE user_id = $3 AND state = 'running') THEN 2 * $7 + 1
-                      WHEN $7 <= queue_head.fair_at AND front.fair_at < 2 * $7 THEN front.fair_at - front.fair_at % 2
-                      ELSE 2 * $7 END
-          FROM queue_head LEFT JOIN (
-              SELECT fair_at FROM jobs WHERE state = 'queued' ORDER BY fair_at, id LIMIT 1) AS front ON TRUE)"
-    };
-}
-pub(super) use place;
-
 /// Jobs that get a place in one transaction, at most.
 const ADMITTED: i64 = 200;
 
-/// The next number in a user's line; none when there is no such user.
-pub(super) async fn next_number(tx: &mut Tx, user: UserId) -> Result<Option<i64>> {
+/// Where a user's line ends, and where that of all begins.
+#[derive(Clone, Copy, Debug, sqlx::FromRow)]
+struct Ends {
+    /// The number that the user's last job was given.
+    given: i64,
+    /// The highest number that was taken, of anybody's.
+    head: i64,
+    /// The last place among the user's queued jobs.
+    queued: Option<i64>,
+    /// The last place among the user's running jobs.
+    running: Option<i64>,
+    /// The first place among the queued jobs of all.
+    front: Option<i64>,
+}
+
+/// The [`Ends`] for the user $1. Asked for by `=`, PostgreSQL may look for a user's last place among those of all, from the end on:
+/// by a range, with the user first in the order, only the index of the user's own line will do.
+const ENDS: &str = concat!(
+    "SELECT users.fair_at AS given, queue_head.fair_at AS head,
+            (SELECT fair_at FROM jobs
+             WHERE user_id >= $1 AND user_id <= $1 AND state = 'queued' AND fair_at < ",
+    none_yet!(),
+    " ORDER BY user_id DESC, fair_at DESC LIMIT 1) AS queued,
+            (SELECT MAX(fair_at) FROM jobs WHERE user_id = $1 AND state = 'running') AS running,
+            (SELECT fair_at FROM jobs WHERE state = 'queued' AND fair_at < ",
+    none_yet!(),
+    " ORDER BY fair_at, id LIMIT 1) AS front
+     FROM users CROSS JOIN queue_head WHERE users.id = $1 AND users.deleted_at IS NULL"
+);
+
+impl Ends {
+    /// The number of the user's next job.
+    fn next_number(self) -> i64 {
+        // How far the line really goes: what was cancelled from its end does not count against the user.
+        let last = [self.queued, self.running].into_iter().flatten().map(place::number).max();
+        let end = self.head.max(last.unwrap_or(0));
+        if self.given >= end {
+            end + 1
+        } else if self.given >= self.head {
+            // What is farther off was queued by an operator, or waited for its moment: it takes turns with what the user adds.
+            self.given + 1
+        } else {
+            self.head
+        }
+    }
+
+    /// The place of the user's next job, which has this number. An only one whose number has come is put before all others:
+    /// somebody whom the limit on slots holds up may still stand before the head.
+    fn place(self, number: i64) -> i64 {
+        if self.queued.is_some() || self.running.is_some() {
+            return place::in_line(number);
+        }
+        match self.front {
+            Some(front) if number <= self.head && front < place::alone(number) => {
+                place::alone(place::number(front))
+            }
+            Some(_) | None => place::alone(number),
+        }
+    }
+}
+
+/// The place of a user's next job, which is its user's last one from now on; none when there is no such user.
+pub(super) async fn next_place(tx: &mut Tx, user: UserId) -> Result<Option<i64>> {
     // In a statement of its own: the next one then sees what others have queued for this user until now.
     accounts::lock(tx, user).await?;
-    // `reach` is how far the user's line really goes: what was cancelled from its end does not count against the user.
-    Ok(on!(tx, |c| {
-        sqlx::query_scalar(concat!(
-        "UPDATE users SET fair_at = (
-             SELECT CASE WHEN users.fair_at >= line.reach THEN line.reach + 1
-                         WHEN users.fair_at >= line.head THEN users.fair_at + 1
-                         ELSE line.head END
-             FROM (SELECT ends.head, CASE WHEN ends.queued > ends.taken THEN ends.queued ELSE ends.taken END AS reach
-                   FROM (SELECT queue_head.fair_at AS head,
-                                COALESCE((SELECT MAX(fair_at) / 2 FROM jobs
-                                          WHERE user_id = $1 AND state = 'queued' AND fair_at < ",
-        none_yet!(),
-        "), 0) AS queued,
-                                CASE WHEN held.fair_at > queue_head.fair_at THEN held.fair_at
-                                     ELSE queue_head.fair_at END AS taken
-                         FROM queue_head CROSS JOIN
-                              (SELECT MAX(fair_at) / 2 AS fair_at FROM jobs WHERE user_id = $1 AND state = 'running') AS held
-                        ) AS ends) AS line)
-         WHERE id = $1 AND deleted_at IS NULL RETURNING fair_at"
-    ))
-    .bind(user)
-    .fetch_optional(c)
-    })?)
+    let ends: Option<Ends> = on!(tx, |c| sqlx::query_as(ENDS).bind(user).fetch_optional(c))?;
+    let Some(ends) = ends else { return Ok(None) };
+    let number = ends.next_number();
+    execute!(tx, sqlx::query("UPDATE users SET fair_at = $2 WHERE id = $1").bind(user).bind(number))?;
+    Ok(Some(ends.place(number)))
 }
+
+/// The last number in a user's line, or the head's if that is higher: what is queued besides is counted from there. By a range,
+/// as in [`ENDS`].
+macro_rules! end_of_line {
+    ($user:literal) => {
+        concat!(
+            "(SELECT MAX(ends.number) FROM (
+                  SELECT fair_at AS number FROM queue_head
+                  UNION ALL
+                  SELECT ",
+            number_of_place!("last_one.fair_at"),
+            " FROM (SELECT own.fair_at FROM jobs AS own
+                          WHERE own.user_id >= ",
+            $user,
+            " AND own.user_id <= ",
+            $user,
+            " AND own.state = 'queued' AND own.fair_at < ",
+            none_yet!(),
+            " ORDER BY own.user_id DESC, own.fair_at DESC LIMIT 1) AS last_one) AS ends)"
+        )
+    };
+}
+
+/// In a statement that selects from `jobs`: the place of each behind what its user has queued, in the order of the documents.
+pub(in crate::db) const BEHIND_OWN: &str = place_in_line!(
+    "ROW_NUMBER() OVER (PARTITION BY jobs.user_id ORDER BY jobs.document_id) + ",
+    end_of_line!("jobs.user_id")
+);
 
 macro_rules! admit {
     ($lock:literal) => {
         concat!(
             "UPDATE jobs SET fair_at = place.fair_at
-             FROM (SELECT due.id AS job_id,
-                          1 + 2 * ROW_NUMBER() OVER (PARTITION BY due.user_id ORDER BY due.run_at, due.id)
-                          + 2 * CASE WHEN due.last > queue_head.fair_at THEN due.last ELSE queue_head.fair_at END AS fair_at
-                   FROM (SELECT waiting.id, waiting.user_id, waiting.run_at,
-                                (SELECT MAX(own.fair_at) / 2 FROM jobs AS own
-                                 WHERE own.user_id = waiting.user_id AND own.state = 'queued' AND own.fair_at < ",
-            none_yet!(),
-            ") AS last
-                         FROM (SELECT id, user_id, run_at FROM jobs
-                               WHERE state = 'queued' AND fair_at = ",
+             FROM (SELECT waiting.id AS job_id, ",
+            place_in_line!(
+                "ROW_NUMBER() OVER (PARTITION BY waiting.user_id ORDER BY waiting.run_at, waiting.id) + ",
+                end_of_line!("waiting.user_id")
+            ),
+            " AS fair_at
+                   FROM (SELECT id, user_id, run_at FROM jobs
+                         WHERE state = 'queued' AND fair_at = ",
             none_yet!(),
             " AND run_at <= $1
-                               ORDER BY run_at LIMIT $2 ",
+                         ORDER BY run_at LIMIT $2 ",
             $lock,
-            ") AS waiting) AS due
-                        CROSS JOIN (SELECT fair_at FROM queue_head LIMIT 1) AS queue_head) AS place
+            ") AS waiting) AS place
              WHERE jobs.id = place.job_id"
         )
     };
@@ -105,4 +148,148 @@ pub async fn admit(tx: &mut Tx, now: Timestamp) -> Result<u64> {
         Tx::Sqlite(_) => admit!(""),
     };
     execute!(tx, sqlx::query(statement).bind(now).bind(ADMITTED))
+}
+
+/// Selects users by `front`, which has the first place of each who has a due job in line; $1 is the moment. It goes from user to
+/// user, so it takes as long as there are users, however many jobs they have. By a range, as in [`ENDS`].
+macro_rules! users_by_front {
+    ($which:literal) => {
+        concat!(
+            "WITH RECURSIVE waiting (user_id) AS (
+                 SELECT (SELECT user_id FROM jobs WHERE state = 'queued' AND fair_at < ",
+            none_yet!(),
+            " ORDER BY user_id, fair_at, id LIMIT 1)
+                 UNION ALL
+                 SELECT (SELECT jobs.user_id FROM jobs
+                         WHERE jobs.user_id > waiting.user_id AND jobs.state = 'queued' AND jobs.fair_at < ",
+            none_yet!(),
+            " ORDER BY jobs.user_id, jobs.fair_at, jobs.id LIMIT 1)
+                 FROM waiting WHERE waiting.user_id IS NOT NULL),
+             front (user_id, fair_at) AS MATERIALIZED (
+                 SELECT waiting.user_id,
+                        (SELECT jobs.fair_at FROM jobs
+                         WHERE jobs.user_id >= waiting.user_id AND jobs.user_id <= waiting.user_id
+                           AND jobs.state = 'queued' AND jobs.run_at <= $1 AND jobs.fair_at < ",
+            none_yet!(),
+            " ORDER BY jobs.user_id, jobs.fair_at, jobs.id LIMIT 1)
+                 FROM waiting)
+             SELECT user_id FROM front WHERE ",
+            $which
+        )
+    };
+}
+
+pub(in crate::db) const NEXT_BESIDES: &str =
+    users_by_front!("user_id <> $2 AND fair_at IS NOT NULL ORDER BY fair_at, user_id LIMIT 1");
+
+/// Who of the others is next if this user is passed over; none when nobody else waits.
+pub(super) async fn next_besides(tx: &mut Tx, user: UserId, now: Timestamp) -> Result<Option<UserId>> {
+    Ok(on!(tx, |c| sqlx::query_scalar(NEXT_BESIDES).bind(now).bind(user).fetch_optional(c))?)
+}
+
+/// The highest number that was taken. From here on to the end of the transaction others who ask for it wait.
+pub(super) async fn hold_head(tx: &mut Tx) -> Result<i64> {
+    let statement = match tx {
+        Tx::Postgres(_) => "SELECT fair_at FROM queue_head FOR UPDATE",
+        Tx::Sqlite(_) => "SELECT fair_at FROM queue_head",
+    };
+    Ok(on!(tx, |c| sqlx::query_scalar(statement).fetch_one(c))?)
+}
+
+/// Notes that a job with this place was taken, and closes the lines up to it if that was behind the head.
+pub(super) async fn go_on(tx: &mut Tx, head: i64, taken: i64, now: Timestamp) -> Result<()> {
+    let number = place::number(taken);
+    if number <= head {
+        return Ok(());
+    }
+    execute!(tx, sqlx::query("UPDATE queue_head SET fair_at = $1").bind(number))?;
+    close_up(tx, place::in_line(number + 1), now).await
+}
+
+pub(in crate::db) const BEGINS_BEHIND: &str = users_by_front!("fair_at > $2");
+
+macro_rules! move_up {
+    ($lock:literal) => {
+        concat!(
+            "UPDATE jobs SET fair_at = $1
+             WHERE id = (SELECT id FROM jobs
+                         WHERE user_id >= $2 AND user_id <= $2 AND state = 'queued' AND fair_at < ",
+            none_yet!(),
+            " ORDER BY user_id, fair_at, id LIMIT 1 ",
+            $lock,
+            ") AND state = 'queued' AND fair_at > $1 AND fair_at < ",
+            none_yet!()
+        )
+    };
+}
+
+/// Moves the first job of each user whose line begins behind this place up to it.
+async fn close_up(tx: &mut Tx, place: i64, now: Timestamp) -> Result<()> {
+    // The owners of these may be changing them: nobody waits for that here.
+    let statement = match tx {
+        Tx::Postgres(_) => move_up!("FOR UPDATE SKIP LOCKED"),
+        Tx::Sqlite(_) => move_up!(""),
+    };
+    let users: Vec<UserId> =
+        on!(tx, |c| sqlx::query_scalar(BEGINS_BEHIND).bind(now).bind(place).fetch_all(c))?;
+    for user in users {
+        execute!(tx, sqlx::query(statement).bind(place).bind(user))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of a user who has been served before, with nothing queued and nothing running.
+    const SERVED: Ends = Ends { given: 5, head: 10, queued: None, running: None, front: None };
+
+    #[test]
+    fn whoever_comes_new_has_the_number_that_is_being_taken() {
+        assert_eq!(Ends { given: 0, head: 1, ..SERVED }.next_number(), 1);
+        assert_eq!(SERVED.next_number(), 10);
+        let held_up = Ends { queued: Some(place::in_line(7)), ..SERVED };
+        assert_eq!(held_up.next_number(), 10);
+    }
+
+    #[test]
+    fn a_users_next_job_is_behind_the_last_one_that_is_still_there() {
+        let queued = Ends { given: 30, queued: Some(place::in_line(30)), ..SERVED };
+        assert_eq!(queued.next_number(), 31);
+        let cancelled = Ends { given: 30, queued: Some(place::in_line(12)), ..SERVED };
+        assert_eq!(cancelled.next_number(), 13);
+        let none_is_left = Ends { given: 30, ..SERVED };
+        assert_eq!(none_is_left.next_number(), 11);
+        let runs_and_is_queued_again = Ends { given: 12, running: Some(place::in_line(12)), ..SERVED };
+        assert_eq!(runs_and_is_queued_again.next_number(), 13);
+    }
+
+    #[test]
+    fn what_an_operator_queued_does_not_come_before_what_the_user_adds() {
+        let reindexed = Ends { queued: Some(place::in_line(500)), ..SERVED };
+        assert_eq!(reindexed.next_number(), 10);
+        assert_eq!(Ends { given: 10, ..reindexed }.next_number(), 11);
+    }
+
+    #[test]
+    fn an_only_job_comes_before_those_of_a_line_with_its_number() {
+        assert_eq!(SERVED.place(10), place::alone(10));
+        assert!(place::alone(10) < place::in_line(10) && place::in_line(10) < place::alone(11));
+        for other in [place::alone(9), place::in_line(11)] {
+            let queued = Ends { queued: Some(other), ..SERVED };
+            assert_eq!(queued.place(10), place::in_line(10));
+            let running = Ends { running: Some(other), ..SERVED };
+            assert_eq!(running.place(10), place::in_line(10));
+        }
+    }
+
+    #[test]
+    fn an_only_job_whose_number_has_come_is_before_whoever_is_held_up() {
+        let held_up = Ends { front: Some(place::in_line(3)), ..SERVED };
+        assert_eq!(held_up.place(10), place::alone(3));
+        assert_eq!(held_up.place(11), place::alone(11), "its number has not come");
+        let nobody = Ends { front: Some(place::in_line(10)), ..SERVED };
+        assert_eq!(nobody.place(10), place::alone(10));
+    }
 }

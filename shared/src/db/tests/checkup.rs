@@ -111,6 +111,46 @@ async fn documents_are_queued_from_what_is_stored_or_from_their_sources() {
 }
 
 #[tokio::test]
+async fn what_was_deleted_meanwhile_is_not_queued() {
+    for t in &both().await {
+        let owner = user(&t.db, at(0)).await;
+        let (kept, _) = published(&t.db, owner, "kept", &["a"], at(1)).await;
+        let (gone, _) = published(&t.db, owner, "gone", &["b"], at(2)).await;
+        assert!(commit!(t.db, |tx| documents::delete(tx, owner, gone, at(3), at(3))));
+        assert_eq!(commit!(t.db, |tx| checkup::index_again(tx, &[kept, gone], at(9))), 1, "{}", t.name);
+        assert_eq!(commit!(t.db, |tx| checkup::ingest_again(tx, &[gone], at(9))), 0, "{}", t.name);
+        assert_eq!(claim(&t.db, at(10)).await.unwrap().document_id, kept, "{}", t.name);
+        assert!(claim(&t.db, at(10)).await.is_none(), "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn documents_that_are_queued_page_by_page_have_one_turn_a_round_together() {
+    for t in &both().await {
+        let (damaged, other) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        let mut documents = Vec::new();
+        for _ in 0..6 {
+            documents.push(published(&t.db, damaged, "damaged", &["a"], at(1)).await.0);
+        }
+        for page in documents.chunks(2) {
+            assert_eq!(commit!(t.db, |tx| checkup::index_again(tx, page, at(2))), 2, "{}", t.name);
+        }
+        for _ in 0..6 {
+            document(&t.db, other, "new", at(2)).await;
+        }
+        let mut taken = Vec::new();
+        for _ in 0..8 {
+            let next = claim(&t.db, at(3)).await.unwrap();
+            taken.push(next.user_id);
+            let error = IngestionError::interrupted();
+            commit!(t.db, |tx| jobs::fail(tx, &next, &error, None, &jobs::Report::default(), at(3)));
+        }
+        let of_other = taken.iter().filter(|user| **user == other).count();
+        assert!((3..=5).contains(&of_other), "{}: each has every other turn: {taken:?}", t.name);
+    }
+}
+
+#[tokio::test]
 async fn a_lost_generation_row_comes_back_for_the_document_that_names_it() {
     for t in &both().await {
         let owner = user(&t.db, at(0)).await;

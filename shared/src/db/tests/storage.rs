@@ -2,17 +2,19 @@
 
 use crate::{
     db::{
-        Db, Result, chunks, documents,
+        Db, Result, accounts, chunks, documents,
         documents::{
             NewDocument,
             uploads::{self, File},
         },
-        generations, storage,
+        generations,
+        jobs::{self, Report},
+        storage,
         storage::OverQuota,
-        testing::{at, both, claimed, commit, document, plain, staged, user},
+        testing::{LEASE, at, both, claimed, commit, document, plain, published, staged, user},
     },
     ids::UserId,
-    model::document::DocumentType,
+    model::{document::DocumentType, job::IngestionError},
 };
 
 /// What is stored for a user: told by a quota of one byte, which any storage is over.
@@ -47,7 +49,7 @@ async fn files_texts_and_passages_count_until_they_are_purged() {
         commit!(t.db, |tx| storage::note(tx, generation, 1_000));
         assert_eq!(used(&t.db, owner).await, 1_104, "{}", t.name);
         let again = staged(&t.db, &claim, &["one"], at(2)).await;
-        commit!(t.db, |tx| storage::note_as(tx, again, generation));
+        commit!(t.db, |tx| storage::note(tx, again, 1_000));
         assert_eq!(used(&t.db, owner).await, 2_104, "{}", t.name);
         assert_eq!(used(&t.db, other).await, 0, "{}: each user has a quota alone", t.name);
 
@@ -76,6 +78,11 @@ async fn a_quota_is_used_to_the_last_byte_and_no_further() {
             let expected = if fits { Ok(()) } else { Err(OverQuota { used: 7, allowed: 10 }) };
             assert_eq!(admitted, expected, "{}: {more}", t.name);
         }
+        // What does not count is refused above the quota only, which the operator may have lowered.
+        for (allowed, fits) in [(7, true), (6, false)] {
+            let admitted = commit!(t.db, |tx| storage::admit(tx, owner, 0, None, Some(allowed)));
+            assert_eq!(admitted.is_ok(), fits, "{}: {allowed}", t.name);
+        }
         let left = commit!(t.db, |tx| storage::left(tx, owner, Some(10)));
         assert_eq!(left.unwrap().map(|left| left.bytes), Some(3), "{}", t.name);
         assert!(commit!(t.db, |tx| storage::left(tx, owner, Some(7))).is_err(), "{}", t.name);
@@ -102,6 +109,64 @@ async fn the_passages_of_a_document_take_the_place_of_those_that_it_has() {
             "{}",
             t.name
         );
+    }
+}
+
+#[tokio::test]
+async fn what_an_attempt_reserves_counts_until_its_claim_is_lost() {
+    let error = IngestionError::interrupted();
+    for t in &both().await {
+        for ended in ["postponed", "handed back", "failed", "expired", "cancelled", "given up"] {
+            let on = format!("{} {ended}", t.name);
+            let owner = user(&t.db, at(0)).await;
+            let first = claimed(&t.db, owner, "first", at(0)).await;
+            let second = claimed(&t.db, owner, "second", at(0)).await;
+            let reserved = staged(&t.db, &first, &[], at(1)).await;
+            commit!(t.db, |tx| storage::note(tx, reserved, 90));
+            let document = Some(second.document_id);
+            let admit = async || commit!(t.db, |tx| storage::admit(tx, owner, 20, document, Some(120)));
+            assert!(admit().await.is_err(), "{on}: two at once do not share the room");
+
+            let later = at(0).plus(LEASE * 2);
+            let is_lost = match ended {
+                "postponed" => commit!(t.db, |tx| jobs::postpone(tx, &first, later, &error)),
+                "handed back" => commit!(t.db, |tx| jobs::hand_back(tx, &first, at(2))),
+                "failed" => {
+                    let report = Report::default();
+                    commit!(t.db, |tx| jobs::fail(tx, &first, &error, Some(later), &report, at(2))).is_some()
+                }
+                "expired" => !commit!(t.db, |tx| jobs::expire_leases(tx, later, later, &error)).is_empty(),
+                "cancelled" => commit!(t.db, |tx| jobs::cancel(tx, owner, first.document_id, at(2))),
+                _ => commit!(t.db, |tx| generations::give_up(tx, &first, reserved, at(2))).is_some(),
+            };
+            assert!(is_lost, "{on}");
+            assert_eq!(used(&t.db, owner).await, 14, "{on}: the two texts");
+            assert_eq!(admit().await, Ok(()), "{on}");
+            commit!(t.db, |tx| generations::abandon(tx, at(3)));
+            assert_eq!(used(&t.db, owner).await, 14, "{on}: nor while it waits to be purged");
+            commit!(t.db, |tx| accounts::delete(tx, owner, at(4)));
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_answers_counts_though_its_claim_has_ended() {
+    for t in &both().await {
+        let owner = user(&t.db, at(0)).await;
+        let (_, generation) = published(&t.db, owner, "text", &["one"], at(1)).await;
+        commit!(t.db, |tx| storage::note(tx, generation, 90));
+        commit!(t.db, |tx| generations::abandon(tx, at(2)));
+        assert_eq!(used(&t.db, owner).await, 97, "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn the_texts_of_a_generation_are_counted_in_bytes() {
+    for t in &both().await {
+        let (owner, other) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        let (_, generation) = published(&t.db, owner, "text", &["más", "one"], at(1)).await;
+        assert_eq!(storage::text_bytes(&t.db, owner, generation).await.unwrap(), 7, "{}", t.name);
+        assert_eq!(storage::text_bytes(&t.db, other, generation).await.unwrap(), 0, "{}", t.name);
     }
 }
 
