@@ -165,7 +165,10 @@ impl Sweeper {
         self.expire().await?;
         if self.tidied.elapsed() > TIDY_EVERY {
             runtime.jobs.doorbell().tidy().await;
-            runtime.blobs.forget_unfinished(UNFINISHED_AFTER).await?;
+            // A store of blobs that is away keeps nothing else from being swept.
+            if let Err(error) = runtime.blobs.forget_unfinished(UNFINISHED_AFTER).await {
+                tracing::warn!(%error, "unfinished uploads could not be cleared away yet");
+            }
             self.tidied = Instant::now();
         }
         for generation in &generations {
@@ -185,7 +188,9 @@ impl Sweeper {
         }
         let waiting = usize::try_from(depth.due).unwrap_or(0);
         runtime.jobs.doorbell().ring(waiting.min(runtime.settings.jobs.concurrency));
-        self.look_through_accounts(now).await?;
+        if let Err(error) = self.look_through_accounts(now).await {
+            tracing::warn!(%error, "what is left of deleted accounts could not be removed yet");
+        }
         self.scrubber.go_on(&self.runtime).await;
         Ok(())
     }
@@ -233,7 +238,7 @@ impl Sweeper {
         for account in accounts {
             // Before it is tried: one that cannot be purged does not keep the others for ever.
             self.looked_through = account;
-            let mut tx = runtime.db.begin().await?;
+            let mut tx = runtime.db.begin_essential().await?;
             let gone = leftovers::purge(&mut tx, account, now, now.minus(DELETED_FOR)).await?;
             tx.commit().await?;
             if gone {

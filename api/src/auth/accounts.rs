@@ -104,12 +104,12 @@ pub(crate) async fn create(
 /// Deletes an account.
 pub(crate) async fn delete(runtime: &Runtime, user: UserId) -> Result<(), ApiError> {
     let now = runtime.jobs.now();
-    let mut tx = runtime.db.begin().await?;
+    let mut tx = runtime.db.begin_essential().await?;
     db::accounts::close(&mut tx, user, now).await?;
     tx.commit().await?;
     tracing::info!(%user, "account deleted");
     let removed = async {
-        let mut tx = runtime.db.begin().await?;
+        let mut tx = runtime.db.begin_essential().await?;
         db::accounts::delete(&mut tx, user, now).await?;
         tx.commit().await
     };

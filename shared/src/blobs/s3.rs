@@ -5,12 +5,15 @@
 
 use std::{io, time::Duration};
 
+use async_trait::async_trait;
 use bytes::Bytes;
 use futures::{Stream, TryStreamExt};
 use object_store::{
     BackoffConfig, ClientConfigKey, ClientOptions, Error, ObjectStore, ObjectStoreExt, PutMode, RetryConfig,
     aws::{AmazonS3, AmazonS3Builder},
-    client::{HttpClient, HttpConnector, HttpErrorKind},
+    client::{
+        HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService,
+    },
     path::Path,
 };
 use secrecy::ExposeSecret;
@@ -25,11 +28,11 @@ use crate::{clock::Timestamp, egress, ids::DocumentId};
 pub(super) struct Patience {
     /// For a connection.
     pub(super) connect: Duration,
-    /// For a request of which the answer does not begin, sending a part included; and between two pieces of an answer.
+    /// Until an answer begins after much was sent or much is to be done, and between two pieces of an answer.
     pub(super) silence: Duration,
     /// No request is tried again after this long.
     pub(super) retry: Duration,
-    /// For what is small: the marker.
+    /// Until an answer begins, besides the time for what is sent; and for reading and writing the marker.
     pub(super) small: Duration,
 }
 
@@ -39,7 +42,7 @@ impl Default for Patience {
             connect: Duration::from_secs(5),
             silence: Duration::from_mins(1),
             retry: Duration::from_secs(30),
-            small: Duration::from_secs(15),
+            small: Duration::from_secs(10),
         }
     }
 }
@@ -47,6 +50,8 @@ impl Default for Patience {
 /// How often a request is tried again, and the longest pause before that.
 const RETRIES: usize = 3;
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+/// The slowest line to a store, in bytes a second.
+const SLOWEST: u32 = 160 << 10;
 /// The role of an instance is asked for at an address next door, which answers at once or is not there.
 const METADATA: Duration = Duration::from_secs(1);
 const METADATA_HOST: &str = "169.254.169.254";
@@ -261,8 +266,37 @@ impl HttpConnector for Connector {
         let (connect, silence) =
             if metadata { (METADATA, METADATA) } else { (self.0.connect, self.0.silence) };
         egress::operator_client(connect, silence)
-            .map(HttpClient::new)
+            .map(|client| HttpClient::new(InTime { client, patience: self.0.clone() }))
             .map_err(|error| Error::Generic { store: "S3", source: Box::new(error) })
+    }
+}
+
+/// Requests whose answer has to begin in a time that what they send is worth: a connection that is dead without a word costs the
+/// few who get it one try, not a minute.
+#[derive(Debug)]
+struct InTime {
+    client: reqwest::Client,
+    patience: Patience,
+}
+
+impl InTime {
+    fn limit(&self, request: &HttpRequest) -> Duration {
+        if request.method() == reqwest::Method::POST {
+            // The store puts the parts together before it answers.
+            return self.patience.silence;
+        }
+        let bytes = u32::try_from(request.body().content_length()).unwrap_or(u32::MAX);
+        self.patience.small + Duration::from_secs(1) * bytes / SLOWEST
+    }
+}
+
+#[async_trait]
+impl HttpService for InTime {
+    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        let limit = self.limit(&request);
+        tokio::time::timeout(limit, self.client.call(request))
+            .await
+            .unwrap_or_else(|late| Err(HttpError::new(HttpErrorKind::Timeout, late)))
     }
 }
 

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use crate::{
     clock::Timestamp,
-    db::{Db, Result, Tx, accounts, documents, execute, from_hex, on},
+    db::{Db, Result, Tx, accounts, documents, execute, from_hex, on, silence},
     ids::{AgentDocumentId, AgentId, DocumentId, GenerationId, PromptId, UserId},
     model::agent::{Agent, AgentDocument},
 };
@@ -230,13 +230,13 @@ pub async fn linked_documents(db: &Db, user: UserId, agent: AgentId) -> Result<V
     // In one row: an agent may have thousands, every question asks for them, and a row each takes most of its time.
     match db {
         Db::Postgres { pool, .. } => {
-            let ids: Option<Vec<Uuid>> = sqlx::query_scalar(
+            let ids = sqlx::query_scalar(
                 "SELECT array_agg(document_id ORDER BY id) FROM agent_documents WHERE agent_id = $1 AND user_id = $2",
             )
             .bind(agent)
             .bind(user)
-            .fetch_one(pool)
-            .await?;
+            .fetch_one(pool);
+            let ids: Option<Vec<Uuid>> = silence::answered(ids).await?;
             Ok(ids.unwrap_or_default().into_iter().map(DocumentId::from).collect())
         }
         Db::Sqlite { readers, .. } => {

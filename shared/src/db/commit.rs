@@ -111,9 +111,8 @@ async fn end(pool: &PgPool, id: &str, backend: i32) {
     )
     .bind(backend)
     .bind(id)
-    .execute(pool)
-    .await;
-    if let Err(error) = ended {
+    .execute(pool);
+    if let Err(error) = silence::answered(ended).await {
         tracing::debug!(%error, "an abandoned transaction could not be ended yet");
     }
 }

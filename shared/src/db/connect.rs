@@ -37,19 +37,38 @@ const SQLITE_READERS: u32 = 8;
 /// memory, since whatever is read is collected anyway.
 const ROWS_AHEAD: usize = 1_000;
 
-/// How long one statement may take in the service, and of a command that looks through everything.
-const SERVICE_STATEMENT: Duration = Duration::from_mins(1);
-const COMMAND_STATEMENT: Duration = Duration::from_mins(15);
+/// How long PostgreSQL lets a session take. Afterwards its locks are free: those of a client that is gone without a word too, which
+/// the server does not notice by itself.
+struct SessionTimeouts {
+    /// For one statement.
+    statement: Duration,
+    /// For a lock. Not much longer than `idle`: those of lost clients that wait for the same lock would get it one after the other.
+    lock: Duration,
+    /// Between two statements of a transaction.
+    idle: Duration,
+}
+
+const SERVICE: SessionTimeouts = SessionTimeouts {
+    statement: Duration::from_mins(1),
+    lock: Duration::from_secs(8),
+    idle: Duration::from_secs(5),
+};
+/// Of a command that looks through everything.
+const COMMAND: SessionTimeouts = SessionTimeouts {
+    statement: Duration::from_mins(15),
+    lock: Duration::from_mins(1),
+    idle: Duration::from_mins(1),
+};
 
 /// Opens the store. Nothing is migrated.
 pub async fn connect(location: &Location) -> Result<Db> {
-    open(location, true, SERVICE_STATEMENT).await
+    open(location, true, &SERVICE).await
 }
 
 /// Opens the store that is there already, for a command of the operator's that may ask long questions. Nothing is made and
 /// nothing is migrated.
 pub async fn attend(location: &Location) -> Result<Db> {
-    open(location, false, COMMAND_STATEMENT).await
+    open(location, false, &COMMAND).await
 }
 
 /// Opens a SQLite file that nobody writes to, such as a copy, and leaves it as it is: nothing can be written through this, and no
@@ -66,28 +85,28 @@ pub async fn peruse(path: &Path) -> Result<Db> {
     Ok(Db::Sqlite { writer: readers.clone(), readers, room: Arc::new(Room::beside(path)) })
 }
 
-async fn open(location: &Location, make: bool, statement_timeout: Duration) -> Result<Db> {
-    match (open_once(location, make, statement_timeout).await, location) {
+async fn open(location: &Location, make: bool, timeouts: &SessionTimeouts) -> Result<Db> {
+    match (open_once(location, make, timeouts).await, location) {
         // After a crash SQLite writes before it reads.
         (Err(DbError::Full(_)), Location::Sqlite(path)) if Room::beside(path).give_back() => {
-            open_once(location, make, statement_timeout).await
+            open_once(location, make, timeouts).await
         }
         (opened, _) => opened,
     }
 }
 
-async fn open_once(location: &Location, make: bool, statement_timeout: Duration) -> Result<Db> {
+async fn open_once(location: &Location, make: bool, timeouts: &SessionTimeouts) -> Result<Db> {
     match location {
         Location::Postgres(url) => {
-            silence::allow(statement_timeout);
-            let statement_timeout = format!("{}s", statement_timeout.as_secs());
+            silence::allow(timeouts.statement);
+            let seconds = |time: Duration| format!("{}s", time.as_secs());
             let options = PgConnectOptions::from_str(url.expose_secret())
                 .map_err(|_| DbError::Unreadable("DATABASE_URL is not a PostgreSQL URL".to_owned()))?
                 .application_name("lectern")
-                // A statement or a transaction that hangs gives its locks back.
                 .options([
-                    ("statement_timeout", statement_timeout.as_str()),
-                    ("idle_in_transaction_session_timeout", "60s"),
+                    ("statement_timeout", seconds(timeouts.statement)),
+                    ("lock_timeout", seconds(timeouts.lock)),
+                    ("idle_in_transaction_session_timeout", seconds(timeouts.idle)),
                 ])
                 .disable_statement_logging();
             let pool = PgPoolOptions::new()

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::{
     clock::Timestamp,
-    db::{Db, DbError, Json, Result, Tx, accounts, execute, from_hex, on},
+    db::{Db, DbError, Json, Result, Tx, accounts, execute, from_hex, on, silence},
     ids::{DocumentId, GenerationId, UserId},
     model::{
         document::{ActiveDocument, Document, DocumentType, PageRange, Source, Splitter},
@@ -417,14 +417,14 @@ pub async fn active_versions(db: &Db, user: UserId) -> Result<Vec<ActiveVersion>
     match db {
         Db::Postgres { pool, .. } => {
             type Columns = (Option<Vec<Uuid>>, Option<Vec<Uuid>>, Option<Vec<i64>>);
-            let (ids, generations, times): Columns = sqlx::query_as(
+            let columns = sqlx::query_as(
                 "SELECT array_agg(id ORDER BY id), array_agg(active_generation ORDER BY id),
                         array_agg(updated_at ORDER BY id)
                  FROM documents WHERE user_id = $1 AND deleted_at IS NULL AND active_generation IS NOT NULL",
             )
             .bind(user)
-            .fetch_one(pool)
-            .await?;
+            .fetch_one(pool);
+            let (ids, generations, times): Columns = silence::answered(columns).await?;
             let version = |((id, generation), time): ((Uuid, Uuid), i64)| ActiveVersion {
                 id: id.into(),
                 generation: generation.into(),

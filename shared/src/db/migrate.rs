@@ -131,14 +131,18 @@ pub async fn run(db: &Db) -> Result<(), MigrationError> {
     match db {
         Db::Postgres { pool, .. } => {
             let mut connection = pool.acquire().await.map_err(DbError::from)?;
-            // Rebuilding a large table may take longer than any statement of the service.
-            sqlx::query("SET statement_timeout = 0")
+            // Rebuilding a large table may take longer than any statement of the service, and so may waiting for another process
+            // that does it.
+            sqlx::raw_sql("SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0")
                 .execute(&mut *connection)
                 .await
                 .map_err(DbError::from)?;
             // The migrator holds an advisory lock while it works.
             let migrated = migrator.run(&mut *connection).await;
-            sqlx::query("RESET statement_timeout").execute(&mut *connection).await.map_err(DbError::from)?;
+            sqlx::raw_sql("RESET statement_timeout; RESET lock_timeout; RESET idle_in_transaction_session_timeout")
+                .execute(&mut *connection)
+                .await
+                .map_err(DbError::from)?;
             migrated?;
         }
         Db::Sqlite { writer, .. } => {

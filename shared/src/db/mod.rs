@@ -123,14 +123,18 @@ impl From<sqlx::Error> for DbError {
 }
 
 impl DbError {
-    /// Whether the store could not be reached: it is not there, does not answer, or is only starting or stopping.
+    /// Whether the store could not be reached or not get at the rows: it is not there, does not answer, is only starting or
+    /// stopping, or somebody holds a lock for too long.
     pub fn is_connection_failure(&self) -> bool {
         match self {
             Self::Failed(sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut) | Self::CommitUnknown(_) => true,
-            // 57P: cannot connect now, shutting down; 08: connection lost; 53300: too many connections.
-            Self::Failed(sqlx::Error::Database(error)) => error
-                .code()
-                .is_some_and(|code| code.starts_with("57P") || code.starts_with("08") || code == "53300"),
+            // 57P: cannot connect now, shutting down; 08: connection lost; 53300: too many connections; 55P03: somebody, who may be
+            // lost, holds a lock; 25P03: the server took this client for lost.
+            Self::Failed(sqlx::Error::Database(error)) => error.code().is_some_and(|code| {
+                code.starts_with("57P")
+                    || code.starts_with("08")
+                    || ["53300", "55P03", "25P03"].contains(&code.as_ref())
+            }),
             Self::Failed(_) | Self::Full(_) | Self::Duplicate | Self::Unreadable(_) => false,
         }
     }
@@ -182,6 +186,15 @@ pub enum Db {
     },
 }
 
+/// What a transaction's commit promises.
+#[derive(Clone, Copy)]
+enum Durability {
+    /// It has taken place for good.
+    Promised,
+    /// It may be lost when the machine goes.
+    Relaxed,
+}
+
 impl Db {
     pub(crate) fn on(&self) -> On<&PgPool, &SqlitePool> {
         match self {
@@ -196,10 +209,7 @@ impl Db {
     /// # Errors
     /// [`DbError::Full`] at once while the disk of a SQLite store has only room for [`Db::begin_essential`].
     pub async fn begin(&self) -> Result<Tx> {
-        if let Self::Sqlite { room, .. } = self {
-            room.check().await?;
-        }
-        self.start().await
+        self.start_with_room(Durability::Promised).await
     }
 
     /// Starts a transaction like [`Db::begin`] for what must work on a full disk too: what frees room, and what keeps the jobs in
@@ -208,17 +218,14 @@ impl Db {
         if let Self::Sqlite { room, .. } = self {
             room.make().await;
         }
-        self.start().await
+        self.start(Durability::Promised).await
     }
 
     /// Starts a transaction like [`Db::begin`] for what may be lost in a crash of the machine, or of the database's server: its commit
     /// does not wait for the disk, and the last moments of such commits go when the machine goes. Nothing is ever half there: the
     /// log has an order, so that whatever is committed by a transaction of [`Db::begin`] takes everything before it to the disk.
     pub async fn begin_relaxed(&self) -> Result<Tx> {
-        if let Self::Sqlite { room, .. } = self {
-            room.check().await?;
-        }
-        self.start_relaxed().await
+        self.start_with_room(Durability::Relaxed).await
     }
 
     /// Starts a transaction that is one of [`Db::begin_essential`] and of [`Db::begin_relaxed`].
@@ -226,24 +233,38 @@ impl Db {
         if let Self::Sqlite { room, .. } = self {
             room.make().await;
         }
-        self.start_relaxed().await
+        self.start(Durability::Relaxed).await
     }
 
-    async fn start(&self) -> Result<Tx> {
-        match self {
-            Self::Postgres { pool, .. } => Ok(Tx::Postgres(PgWrite::promising(pool).await?)),
-            Self::Sqlite { writer, .. } => {
-                // What is a property of each transaction is one of the connection here, so every transaction sets it.
-                Ok(Tx::Sqlite(writer.begin_with("PRAGMA synchronous = FULL; BEGIN IMMEDIATE").await?))
+    /// Starts a transaction once there is room for it.
+    async fn start_with_room(&self, durability: Durability) -> Result<Tx> {
+        let Self::Sqlite { room, .. } = self else { return self.start(durability).await };
+        loop {
+            room.check().await?;
+            let tx = self.start(durability).await?;
+            // Those that stood in line for the only writer while the reserve was given back would use it up.
+            if !room.is_doubtful() {
+                return Ok(tx);
             }
+            tx.rollback().await?;
         }
     }
 
-    async fn start_relaxed(&self) -> Result<Tx> {
-        match self {
-            Self::Postgres { pool, .. } => Ok(Tx::Postgres(PgWrite::relaxed(pool).await?)),
-            Self::Sqlite { writer, .. } => {
-                Ok(Tx::Sqlite(writer.begin_with("PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE").await?))
+    async fn start(&self, durability: Durability) -> Result<Tx> {
+        match (self, durability) {
+            (Self::Postgres { pool, .. }, Durability::Promised) => {
+                Ok(Tx::Postgres(PgWrite::promising(pool).await?))
+            }
+            (Self::Postgres { pool, .. }, Durability::Relaxed) => {
+                Ok(Tx::Postgres(PgWrite::relaxed(pool).await?))
+            }
+            (Self::Sqlite { writer, .. }, durability) => {
+                // What is a property of each transaction is one of the connection here, so every transaction sets it.
+                let begin = match durability {
+                    Durability::Promised => "PRAGMA synchronous = FULL; BEGIN IMMEDIATE",
+                    Durability::Relaxed => "PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE",
+                };
+                Ok(Tx::Sqlite(writer.begin_with(begin).await?))
             }
         }
     }
@@ -294,11 +315,11 @@ impl Db {
     pub async fn server_time(&self) -> Result<Option<Timestamp>> {
         match self {
             Self::Postgres { pool, .. } => {
-                let micros: i64 = sqlx::query_scalar(
+                let micros = sqlx::query_scalar(
                     "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)",
                 )
-                .fetch_one(pool)
-                .await?;
+                .fetch_one(pool);
+                let micros: i64 = silence::answered(micros).await?;
                 Ok(Some(Timestamp::from_micros(micros)))
             }
             Self::Sqlite { .. } => Ok(None),
@@ -366,6 +387,14 @@ impl Tx {
             Self::Postgres(tx) => On::Postgres(&mut **tx),
             Self::Sqlite(tx) => On::Sqlite(&mut **tx),
         }
+    }
+
+    async fn rollback(self) -> Result<()> {
+        match self {
+            Self::Postgres(tx) => drop(tx),
+            Self::Sqlite(tx) => tx.rollback().await?,
+        }
+        Ok(())
     }
 
     /// Makes everything that was done in this transaction visible and durable. When the answer to that is lost, the store is asked

@@ -1,7 +1,7 @@
 //! Prompts. Answers may be kept by their agent's version, so whatever changes what an agent is told raises it.
 
 use crate::{
-    db::{Db, Result, Tx, accounts, execute, on},
+    db::{Db, Result, Tx, accounts, execute, on, silence},
     ids::{PromptId, UserId},
     model::prompt::Prompt,
 };
@@ -58,7 +58,8 @@ pub async fn lock(tx: &mut Tx, user: UserId, id: PromptId) -> Result<Option<Prom
     Ok(match tx {
         // An update would not wait for one who is just giving the prompt to an agent.
         Tx::Postgres(c) => {
-            sqlx::query_as(select_locked!("FOR UPDATE")).bind(id).bind(user).fetch_optional(&mut **c).await?
+            let locked = sqlx::query_as(select_locked!("FOR UPDATE")).bind(id).bind(user);
+            silence::answered(locked.fetch_optional(&mut **c)).await?
         }
         Tx::Sqlite(c) => {
             sqlx::query_as(select_locked!("")).bind(id).bind(user).fetch_optional(&mut **c).await?

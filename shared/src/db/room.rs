@@ -85,7 +85,7 @@ impl Room {
         self.doubtful.store(true, Ordering::Release);
     }
 
-    fn is_doubtful(&self) -> bool {
+    pub(super) fn is_doubtful(&self) -> bool {
         self.doubtful.load(Ordering::Acquire)
     }
 
@@ -145,17 +145,26 @@ impl Room {
         }
         let _one_at_a_time = self.none_at.lock().await;
         let (folder, doubtful) = (self.folder.clone(), self.is_doubtful());
-        let given = blocking(move || {
-            let reserve = folder.join(RESERVE);
-            if !doubtful && free(&folder)? >= NEEDED || try_file(&folder, NEEDED).is_ok() || !reserve.exists()
-            {
+        let is_full = blocking(move || {
+            if !folder.join(RESERVE).exists() {
                 return Ok(false);
             }
-            fs::remove_file(reserve).map(|()| true)
+            let has_room = if doubtful {
+                // What broke off may have been as large as the reserve is meant for.
+                try_file(&folder, RESERVED[0]).is_ok()
+            } else {
+                free(&folder)? >= NEEDED || try_file(&folder, NEEDED).is_ok()
+            };
+            Ok(!has_room)
         });
         // What follows finds out for itself whether it can be written.
-        if let Ok(true) = given.await {
-            self.doubt();
+        if !is_full.await.unwrap_or(false) {
+            return;
+        }
+        // Before there is room, which is not for those that begin meanwhile.
+        self.doubt();
+        let reserve = self.folder.join(RESERVE);
+        if blocking(move || fs::remove_file(reserve)).await.is_ok() {
             tracing::warn!("the disk is full: the reserve is given back to what frees room");
         }
     }

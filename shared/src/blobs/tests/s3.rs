@@ -20,8 +20,8 @@ fn patience() -> Patience {
 }
 
 /// What the caller is told when a store of its own cannot be used.
-async fn unavailable(location: &S3Location) -> String {
-    let bucket = Bucket::open(location, &patience()).unwrap();
+async fn unavailable(location: &S3Location, patience: &Patience) -> String {
+    let bucket = Bucket::open(location, patience).unwrap();
     let blobs = Blobs { store: Store::S3(Arc::new(bucket)) };
     let document = DocumentId::generate();
     let key = format!("{document}/{}", "0".repeat(32));
@@ -89,7 +89,7 @@ async fn wrong_credentials_are_said_to_be_refused() {
     let place = Place::s3().await;
     let mut wrong = location(&place);
     wrong.secret_access_key = Some(SecretString::from("another secret"));
-    let message = unavailable(&wrong).await;
+    let message = unavailable(&wrong, &patience()).await;
     assert!(message.contains("s3://documents/lectern/blobs: it refuses access (403 "), "{message}");
 }
 
@@ -97,7 +97,7 @@ async fn wrong_credentials_are_said_to_be_refused() {
 async fn a_bucket_that_does_not_exist_is_no_empty_store() {
     let place = Place::s3().await;
     place.server.as_ref().unwrap().refuse(|_| Some((404, "NoSuchBucket")));
-    let message = unavailable(&location(&place)).await;
+    let message = unavailable(&location(&place), &patience()).await;
     assert!(message.ends_with("there is no such bucket (404 NoSuchBucket)"), "{message}");
 }
 
@@ -105,7 +105,7 @@ async fn a_bucket_that_does_not_exist_is_no_empty_store() {
 async fn a_bucket_in_another_region_is_told_from_a_broken_one() {
     let place = Place::s3().await;
     place.server.as_ref().unwrap().refuse(|_| Some((301, "PermanentRedirect")));
-    let message = unavailable(&location(&place)).await;
+    let message = unavailable(&location(&place), &patience()).await;
     assert!(message.contains("region"), "{message}");
 }
 
@@ -114,7 +114,7 @@ async fn an_overloaded_store_is_asked_again() {
     let place = Place::s3().await;
     let server = place.server.as_ref().unwrap();
     server.refuse(|_| Some((503, "SlowDown")));
-    let message = unavailable(&location(&place)).await;
+    let message = unavailable(&location(&place), &patience()).await;
     assert!(message.ends_with("it failed (503 SlowDown)"), "{message}");
     assert!(server.asked().len() > 6, "each of the six requests was sent once");
 }
@@ -126,10 +126,14 @@ async fn a_store_that_is_away_is_given_up() {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     away.endpoint = Some(Url::parse(&format!("http://{}", listener.local_addr().unwrap())).unwrap());
     // It takes connections and says nothing.
-    let message = unavailable(&away).await;
+    let message = unavailable(&away, &patience()).await;
+    assert!(message.ends_with("it does not answer in time"), "{message}");
+    // What is small does not wait as long as what is large may take.
+    let small = Patience { silence: Duration::from_hours(1), small: Duration::from_millis(200), ..patience() };
+    let message = unavailable(&away, &small).await;
     assert!(message.ends_with("it does not answer in time"), "{message}");
     drop(listener);
-    let message = unavailable(&away).await;
+    let message = unavailable(&away, &patience()).await;
     assert!(message.ends_with("it cannot be reached"), "{message}");
 }
 
