@@ -7,7 +7,7 @@ use crate::support::client::data;
 use crate::support::service::Service;
 
 /// About as much metadata as a document may have, in as many values as fit into it.
-fn metadata(team: &str) -> Value {
+pub fn metadata(team: &str) -> Value {
     let numbers = (0..1_800).map(|n| (format!("{n:x}"), json!(n % 10)));
     Value::Object(numbers.chain([("team".to_owned(), json!(team))]).collect::<Map<_, _>>())
 }

@@ -24,16 +24,16 @@ const THERE: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 const ELSEWHERE: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 3);
 
 /// A connection from an address of the attacker's.
-async fn connected(service: &Service, from: Ipv4Addr) -> TcpStream {
-    let address: SocketAddr = service.base_url().trim_start_matches("http://").parse().expect("an address");
+async fn connected(url: &str, from: Ipv4Addr) -> TcpStream {
+    let address: SocketAddr = url.trim_start_matches("http://").parse().expect("an address");
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.bind(SocketAddr::new(from.into(), 0)).expect("a loopback address");
     socket.connect(address).await.expect("a connection")
 }
 
-/// A connection on which this was sent, as far as it was taken.
-async fn sent(service: &Service, from: Ipv4Addr, head: &str, body: &[u8]) -> TcpStream {
-    let mut stream = connected(service, from).await;
+/// A connection from `from` to the service at `url` on which this was sent, as far as it was taken.
+pub async fn sent(url: &str, from: Ipv4Addr, head: &str, body: &[u8]) -> TcpStream {
+    let mut stream = connected(url, from).await;
     let head = format!("{head}\r\nHost: x\r\nContent-Type: application/json\r\n");
     let _ = stream.write_all(head.as_bytes()).await;
     let _ = stream.write_all(body).await;
@@ -84,7 +84,7 @@ async fn unfinished_bodies_of_strangers_take_next_to_no_memory() {
         let body = [begin.as_bytes(), &half].concat();
         let service = &service;
         async move {
-            let mut stream = sent(service, THERE, "POST /api/v1/auth/sign-in HTTP/1.1", &body).await;
+            let mut stream = sent(&service.base_url(), THERE, "POST /api/v1/auth/sign-in HTTP/1.1", &body).await;
             let answer = answer(&mut stream).await;
             assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
             stream
@@ -139,7 +139,7 @@ async fn unfinished_bodies_have_bounded_memory_and_give_way_to_others() {
     let refusals = AtomicUsize::new(0);
     let attackers = (0..CLIENTS).map(|_| async {
         loop {
-            let mut stream = sent(&service, THERE, "POST /api/v1/documents HTTP/1.1", &body).await;
+            let mut stream = sent(&service.base_url(), THERE, "POST /api/v1/documents HTTP/1.1", &body).await;
             let answer = answer(&mut stream).await;
             assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
             assert!(answer.to_lowercase().contains("\r\nretry-after: 1\r\n"), "{answer}");
@@ -190,14 +190,14 @@ async fn one_address_cannot_take_the_connections_of_others() {
         .await;
     let mut held = Vec::new();
     for _ in 0..8 {
-        held.push(connected(&service, THERE).await);
+        held.push(connected(&service.base_url(), THERE).await);
     }
-    assert_eq!(answer(&mut connected(&service, THERE).await).await, "", "a ninth one is closed");
+    assert_eq!(answer(&mut connected(&service.base_url(), THERE).await).await, "", "a ninth one is closed");
     assert!(service.client().is_ready().await, "others are answered");
 
     let mut proxied = Vec::new();
     for number in 0..20 {
-        let mut stream = connected(&service, ELSEWHERE).await;
+        let mut stream = connected(&service.base_url(), ELSEWHERE).await;
         stream.write_all(ASK).await.expect("a request is taken");
         let answer = answer(&mut stream).await;
         assert!(answer.starts_with("HTTP/1.1 200 "), "{number}: {answer}");
@@ -207,7 +207,7 @@ async fn one_address_cannot_take_the_connections_of_others() {
     drop(held);
     let answered = async {
         loop {
-            let mut stream = connected(&service, THERE).await;
+            let mut stream = connected(&service.base_url(), THERE).await;
             let _ = stream.write_all(ASK).await;
             if answer(&mut stream).await.starts_with("HTTP/1.1 200 ") {
                 return;
@@ -228,8 +228,8 @@ async fn the_limit_of_open_files_is_raised_and_connections_stay_below_it() {
 
     let mut held = Vec::new();
     for _ in 0..100 {
-        held.push(connected(&service, THERE).await);
-        held.push(connected(&service, ELSEWHERE).await);
+        held.push(connected(&service.base_url(), THERE).await);
+        held.push(connected(&service.base_url(), ELSEWHERE).await);
     }
     assert!(service.client().is_ready().await, "after more than the former limit");
 }
@@ -245,7 +245,7 @@ async fn a_service_without_descriptors_goes_on_when_it_has_some_again() {
 
     let mut held = Vec::new();
     for _ in 0..20 {
-        held.push(connected(&service, THERE).await);
+        held.push(connected(&service.base_url(), THERE).await);
     }
     logged(&service, "connections cannot be accepted; trying on").await;
     prlimit(Some(process), Resource::Nofile, before).expect("the limit can be raised again");

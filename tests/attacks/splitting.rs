@@ -21,7 +21,7 @@ in_both_modes!(
 const MIB: usize = 1024 * 1024;
 
 /// Lines, each of which is quoted once more than the one before.
-fn deepening(mark: &str, bytes: usize) -> String {
+pub fn deepening(mark: &str, bytes: usize) -> String {
     let mut text = String::from("# Quotes\n\n");
     for depth in 1.. {
         if text.len() >= bytes {

@@ -1,6 +1,7 @@
 //! Long runs under load, with parts killed, stopped and emptied meanwhile. Too long for every change: `scripts/soak.sh` runs
 //! them, and prints what it measured.
 
+mod attackers;
 mod backlog;
 mod crowd;
 mod faults;

@@ -1,5 +1,6 @@
 //! A client of the API, as small as a test wants it. Every answer it sees is checked to be an envelope.
 
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -41,6 +42,12 @@ impl Client {
     #[must_use]
     pub fn with_token(&self, token: &str) -> Self {
         Self { token: Some(token.to_owned()), api_token: Arc::default(), ..self.clone() }
+    }
+
+    /// A client without credentials that is at another address of this machine.
+    pub fn at(&self, address: Ipv4Addr) -> Self {
+        let http = reqwest::Client::builder().no_proxy().local_address(Some(address.into())).read_timeout(DEADLINE);
+        Self { http: http.build().expect("an HTTP client"), ..self.signed_out() }
     }
 
     /// The same client without credentials.

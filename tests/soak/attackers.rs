@@ -1,0 +1,214 @@
+//! One client of each kind attacks, each from an address of its own, while others do their work: they notice next to nothing.
+
+use std::future::Future;
+use std::net::Ipv4Addr;
+use std::process::Stdio;
+use std::time::Duration;
+
+use futures::future::join_all;
+use reqwest::Method;
+use serde_json::{Map, Value, json};
+use tokio::io::AsyncWriteExt;
+use tokio::process::Command;
+use tokio::task::JoinSet;
+
+use super::text;
+use crate::attacks::memory::metadata;
+use crate::attacks::server::sent;
+use crate::attacks::splitting::deepening;
+use crate::support::client::{Client, PASSWORD, id};
+use crate::support::service::{Mode, Service};
+
+const MIB: usize = 1024 * 1024;
+/// How long the others work before anybody attacks, for comparison.
+const QUIET: Duration = Duration::from_mins(2);
+/// What of `lectern-load` stands for the work of others: its operations with the 95th percentile in this column.
+const P95: usize = 4;
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes a quarter of an hour: scripts/soak.sh attackers"]
+async fn others_do_their_work_while_everybody_attacks_the_embedded_service() {
+    others_do_their_work_while_everybody_attacks(Mode::Embedded).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes a quarter of an hour: scripts/soak.sh attackers"]
+async fn others_do_their_work_while_everybody_attacks_the_cluster() {
+    others_do_their_work_while_everybody_attacks(Mode::Cluster).await;
+}
+
+async fn others_do_their_work_while_everybody_attacks(mode: Mode) {
+    let service = Service::in_mode(mode)
+        .env("LECTERN_SIGN_UP", "open")
+        .env("LECTERN_EMBEDDER", "none")
+        .env("LECTERN_MAX_STORAGE", "64MiB")
+        .start()
+        .await;
+    let quiet = work(&service, QUIET).await;
+    let minutes = std::env::var("LECTERN_SOAK_MINUTES").ok().and_then(|minutes| minutes.parse().ok());
+    let attacked = {
+        let _attackers = Attackers::begin(&service).await;
+        work(&service, Duration::from_mins(minutes.unwrap_or(10))).await
+    };
+    let mut slowed = Vec::new();
+    for (operation, before) in &quiet {
+        let Some((_, now)) = attacked.iter().find(|(other, _)| other == operation) else { continue };
+        eprintln!("{operation}: p95 {before} ms, attacked {now} ms");
+        if *now > 2.0 * before {
+            slowed.push(operation);
+        }
+    }
+    assert!(slowed.is_empty(), "more than twice as slow: {slowed:?}");
+}
+
+/// Has the load program do what users do; fails when one of its answers was wrong. Its operations with their 95th percentile.
+async fn work(service: &Service, duration: Duration) -> Vec<(String, f64)> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lectern-load"));
+    let seconds = format!("{}s", duration.as_secs());
+    command.args(["mix", "--url", &service.base_url(), "--duration", &seconds, "--max-growth", "1GiB"]);
+    let done = command.stdout(Stdio::piped()).stderr(Stdio::inherit()).kill_on_drop(true).output().await;
+    let done = done.expect("the load program");
+    let report = String::from_utf8_lossy(&done.stdout);
+    eprintln!("{report}");
+    assert!(done.status.success(), "others were disturbed");
+    report
+        .lines()
+        .skip_while(|line| !line.starts_with("operation"))
+        .skip(1)
+        .map_while(|line| {
+            // Names of operations have single blanks in them.
+            let cells: Vec<&str> = line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
+            Some(((*cells.first()?).to_owned(), cells.get(P95)?.parse().ok()?))
+        })
+        .collect()
+}
+
+/// The attackers, until this is dropped.
+struct Attackers(#[expect(dead_code, reason = "they end with it")] JoinSet<()>);
+
+impl Attackers {
+    async fn begin(service: &Service) -> Self {
+        let mut all = JoinSet::new();
+        let mut number = 10;
+        let mut somebody = async || {
+            number += 1;
+            let address = Ipv4Addr::new(127, 0, 0, number);
+            let client = service.client().at(address);
+            client.sign_up(&format!("mallory{number}@example.com"), PASSWORD).await
+        };
+        all.spawn(fills_the_disk(somebody().await));
+        all.spawn(queues_without_end(somebody().await));
+        all.spawn(filters_by_large_metadata(somebody().await));
+        all.spawn(sends_wrong_fields(somebody().await));
+        all.spawn(nests_quotes(somebody().await));
+        all.spawn(guesses(somebody().await));
+        all.spawn(opens_streams(somebody().await));
+        let url = service.base_url();
+        all.spawn(begins_bodies(url.clone(), Ipv4Addr::new(127, 0, 0, 2)));
+        let token = somebody().await.token().to_owned();
+        all.spawn(never_reads(url, Ipv4Addr::new(127, 0, 0, 3), token));
+        Self(all)
+    }
+}
+
+/// Goes on although it is refused.
+async fn tries(request: impl Future<Output = reqwest::Result<reqwest::Response>>) {
+    match request.await {
+        Ok(answer) => drop(answer.bytes().await),
+        Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+    }
+}
+
+async fn creates(client: &Client, body: &Value) {
+    tries(client.request(Method::POST, "/documents").json(body).send()).await;
+}
+
+async fn fills_the_disk(client: Client) {
+    for number in 0.. {
+        let content = text(&format!("filler {number}"), 15_000);
+        creates(&client, &json!({"name": "filler", "type": "TXT", "content": content})).await;
+    }
+}
+
+async fn queues_without_end(client: Client) {
+    for number in 0.. {
+        let content = text(&format!("another {number}"), 200);
+        creates(&client, &json!({"name": "another", "type": "TXT", "content": content})).await;
+    }
+}
+
+async fn filters_by_large_metadata(client: Client) {
+    for number in 0..500 {
+        let content = format!("Gate {number} opens at nine.");
+        let metadata = metadata("legal");
+        creates(&client, &json!({"name": "gate", "type": "TXT", "content": content, "metadata": metadata})).await;
+    }
+    loop {
+        let search = json!({"query": "gate", "limit": 50, "filter": {"team": "legal", "7": 7}});
+        tries(client.request(Method::POST, "/search").json(&search).send()).await;
+    }
+}
+
+async fn sends_wrong_fields(client: Client) {
+    let document = client.create_document(&json!({"name": "one", "type": "TXT", "content": "One."})).await;
+    let wrong: Map<String, Value> = (0..100_000).map(|number| (format!("f{number}"), json!(1))).collect();
+    loop {
+        let path = format!("/documents/{}", id(&document));
+        tries(client.request(Method::PATCH, &path).json(&wrong).send()).await;
+    }
+}
+
+async fn nests_quotes(client: Client) {
+    let content = deepening(">", 700_000);
+    loop {
+        let splitter = json!({"type": "markdown", "chunk_size": 1000, "chunk_overlap": 0});
+        creates(&client, &json!({"name": "quotes", "type": "TXT", "content": content, "splitter": splitter})).await;
+    }
+}
+
+async fn guesses(client: Client) {
+    let stranger = client.signed_out();
+    for round in 0.. {
+        let guesses = (0..16).map(|number| {
+            let email = format!("victim{}@example.com", round * 16 + number);
+            let body = json!({"email": email, "password": "correct horse battery"});
+            tries(stranger.request(Method::POST, "/auth/sign-in").json(&body).send())
+        });
+        join_all(guesses).await;
+    }
+}
+
+async fn opens_streams(client: Client) {
+    let document = client.create_document(&json!({"name": "one", "type": "TXT", "content": "One."})).await;
+    loop {
+        let path = format!("/documents/{}/events", id(&document));
+        let streams = (0..50).map(|_| tries(client.request(Method::GET, &path).send()));
+        join_all(streams).await;
+    }
+}
+
+async fn begins_bodies(url: String, from: Ipv4Addr) {
+    let half = vec![b' '; MIB];
+    let begun = [format!("Content-Length: {}\r\n\r\n", 2 * MIB).as_bytes(), &half].concat();
+    loop {
+        let all = (0..100).map(|_| sent(&url, from, "POST /api/v1/auth/sign-in HTTP/1.1", &begun));
+        let held = join_all(all).await;
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        drop(held);
+    }
+}
+
+async fn never_reads(url: String, from: Ipv4Addr, token: String) {
+    loop {
+        let asks = (0..100).map(async |_| {
+            let head = format!("GET /api/v1/openapi.json HTTP/1.1\r\nAuthorization: Bearer {token}");
+            let mut stream = sent(&url, from, &head, b"\r\n").await;
+            let again = format!("{head}\r\nHost: x\r\n\r\n").repeat(20);
+            let _ = tokio::time::timeout(Duration::from_secs(1), stream.write_all(again.as_bytes())).await;
+            stream
+        });
+        let held = join_all(asks).await;
+        tokio::time::sleep(Duration::from_secs(40)).await;
+        drop(held);
+    }
+}
