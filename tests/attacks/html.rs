@@ -96,7 +96,8 @@ async fn what_is_no_code_to_a_markdown_parser_lets_no_tag_through() {
     let service = Service::start().await;
     let client = service.signed_up("ada@example.com").await;
     let written = "``` `x` is no fence\n<script>alert(1)</script>\n\n> ```\n<img src=x onerror=alert(1)>\n\n\
-                   ```html\n<script>alert(2)</script>\n```\n\nUse `Vec<T>`, if a < b.";
+                   ```html\n<script>alert(2)</script>\n```\n\nUse `Vec<T>`, if a < b.\n\n\
+                   | a | b |\n|---|---|\n| `x | $`$ `<script>alert(1)</script>` |";
     let text = answer(&client, None, "How?", written).await;
     assert!(!text.contains("<script>alert(1)") && !text.contains("<img"), "{text}");
     assert!(text.contains("```html\n<script>alert(2)</script>\n```\n\nUse `Vec<T>`, if a < b."), "{text}");

@@ -84,7 +84,8 @@ async fn unfinished_bodies_of_strangers_take_next_to_no_memory() {
         let body = [begin.as_bytes(), &half].concat();
         let service = &service;
         async move {
-            let mut stream = sent(&service.base_url(), THERE, "POST /api/v1/auth/sign-in HTTP/1.1", &body).await;
+            let mut stream =
+                sent(&service.base_url(), THERE, "POST /api/v1/auth/sign-in HTTP/1.1", &body).await;
             let answer = answer(&mut stream).await;
             assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
             stream

@@ -94,14 +94,15 @@ impl AnswerFilter {
         passed
     }
 
-    /// With line feeds alone between lines.
+    /// With line feeds alone between lines, and without what some programs drop before they look for anything: NUL, and the mark of an
+    /// order of bytes, behind which a line begins with something else for those who keep it.
     fn lines(&mut self, delta: &str) -> String {
         let mut text = String::with_capacity(delta.len());
         for character in delta.chars() {
             let is_second = std::mem::replace(&mut self.after_return, character == '\r') && character == '\n';
             match character {
                 '\r' => text.push('\n'),
-                '\0' => {}
+                '\0' | '\u{FEFF}' => {}
                 _ if is_second => {}
                 _ => text.push(character),
             }

@@ -61,7 +61,7 @@ enum Measure<'s> {
     /// In tokens.
     Tokens { capacity: usize, sizing: &'s Sizing },
     /// In characters: a passage of the `most` of them is as large as `capacity`. What has more tokens than the model takes in is too
-    /// large as well; `capacity` is that number of tokens then, which is the smaller one.
+    /// large as well; `capacity` is that number of tokens then, which is the smaller one, and decides how far is looked.
     Letters { most: usize, capacity: usize, tokens: Option<&'s Sizing> },
 }
 
@@ -74,19 +74,28 @@ impl<'s> Measure<'s> {
         }
     }
 
+    /// The largest size of a passage.
+    fn capacity(&self) -> usize {
+        match self {
+            Self::Tokens { capacity, .. } | Self::Letters { capacity, .. } => *capacity,
+        }
+    }
+
     /// The room of a passage that repeats `overlap` of the one before, in the document's own measure.
     fn room(&self, overlap: usize) -> Room {
+        let most_bytes = |size: usize, bytes: usize| (size + 1).saturating_mul(bytes) - 1;
         match self {
-            Self::Tokens { capacity, .. } => Room {
-                capacity: *capacity,
-                overlap,
-                bytes: (capacity + 1).saturating_mul(BYTES_PER_TOKEN) - 1,
-            },
-            Self::Letters { most, capacity, .. } => Room {
-                capacity: *capacity,
-                overlap: overlap * capacity / most,
-                bytes: (most + 1).saturating_mul(BYTES_PER_CHARACTER) - 1,
-            },
+            Self::Tokens { capacity, .. } => {
+                Room { capacity: *capacity, overlap, bytes: most_bytes(*capacity, BYTES_PER_TOKEN) }
+            }
+            Self::Letters { most, capacity, tokens } => {
+                let by_tokens = tokens.map_or(usize::MAX, |_| most_bytes(*capacity, BYTES_PER_TOKEN));
+                Room {
+                    capacity: *capacity,
+                    overlap: overlap * capacity / most,
+                    bytes: most_bytes(*most, BYTES_PER_CHARACTER).min(by_tokens),
+                }
+            }
         }
     }
 
@@ -98,11 +107,12 @@ impl<'s> Measure<'s> {
             }
             Self::Letters { most, capacity, tokens } => {
                 let of = |characters: usize| characters.saturating_mul(*capacity).div_ceil(*most);
-                let least = of(piece.len() / BYTES_PER_CHARACTER);
+                let by_tokens = tokens.map_or(0, |_| piece.len() / BYTES_PER_TOKEN);
+                let least = of(piece.len() / BYTES_PER_CHARACTER).max(by_tokens);
                 if least > *capacity {
                     return least;
                 }
-                let letters = of(piece.chars().count());
+                let letters = of(piece.chars().count()).max(least);
                 match tokens {
                     Some(sizing) if letters <= *capacity => letters.max(sizing.count(piece)),
                     _ => letters,
@@ -112,9 +122,9 @@ impl<'s> Measure<'s> {
     }
 }
 
-/// Cuts `text` and hands out the passages in order, as they are found; the same text and splitter always give the same
-/// ones. Each is cut at the largest semantic unit that fits, and trimmed of white space; none is larger than the embedding
-/// model takes in.
+/// Cuts `text` and hands out the passages in the order in which they end, as they are found; the same text and splitter always give
+/// the same ones. Each is cut at the largest semantic unit that fits, and trimmed of white space; none is larger than the embedding
+/// model takes in. One may begin before the one that it overlaps: of a single line indentation is white space, of several it is not.
 ///
 /// `go_on` is asked before so many bytes are looked at.
 ///
@@ -147,7 +157,8 @@ pub(crate) fn split<E>(
     let room = measure.room(overlap);
     let segmenters = Segmenters::new();
     let mut characters = 0;
-    for stretch in stretches(text, LONG_LINE.max(capacity.saturating_mul(8)), along_structure) {
+    let longest = LONG_LINE.max(measure.capacity().saturating_mul(8));
+    for stretch in stretches(text, longest, along_structure) {
         let start = stretch.start;
         let stretch = text.get(stretch).unwrap_or_default();
         go_on(stretch.len())?;
@@ -160,7 +171,11 @@ pub(crate) fn split<E>(
         cut(stretch, &outline, &segmenters, room, size, |passage| {
             let count =
                 |range: Range<usize>| stretch.get(range).map_or(0, |text| text.chars().count() as u64);
-            before += count(counted..passage.start);
+            if passage.start < counted {
+                before -= count(passage.start..counted);
+            } else {
+                before += count(counted..passage.start);
+            }
             counted = passage.start;
             let char_range = before..before + count(passage.clone());
             each(Piece { range: start + passage.start..start + passage.end, char_range })

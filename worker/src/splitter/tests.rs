@@ -32,6 +32,45 @@ fn every_passage_is_exactly_the_slice_that_its_place_names() {
 }
 
 #[test]
+fn a_passage_that_begins_before_the_one_that_it_overlaps_is_where_its_place_says() {
+    let mut goes_back = 0;
+    for [first, second, third] in [["x", "y", "z"], ["ä", "東", "🙂"]] {
+        let line = |indent, letter: &str, count| format!("{}{}\n", " ".repeat(indent), letter.repeat(count));
+        let text = line(4, first, 30) + &line(8, second, 16) + &line(4, third, 15);
+        let characters: Vec<char> = text.chars().collect();
+        let pieces = all(&text, Some(&splitter(SplitterType::Markdown, 40, 20)));
+        goes_back += pieces.windows(2).filter(|pair| pair[1].range.start < pair[0].range.start).count();
+        for piece in pieces {
+            let at = |offset: u64| usize::try_from(offset).unwrap();
+            let slice = &characters[at(piece.char_range.start)..at(piece.char_range.end)];
+            assert_eq!(text[piece.range], slice.iter().collect::<String>());
+        }
+    }
+    assert!(goes_back > 0, "no passage begins before the one that it overlaps");
+}
+
+#[test]
+fn indented_code_that_overlaps_is_where_its_place_says() {
+    let mut numbers = Numbers(0x2545_f491_4f6c_dd1d);
+    let mut passages = 0;
+    for _ in 0..40 {
+        let line = |_| {
+            let indent = " ".repeat(4 + numbers.below(9));
+            format!("{indent}{}\n", numbers.one_of(&["x", "ä b", "東京"]).repeat(1 + numbers.below(20)))
+        };
+        let text = "Code:\n\n".to_owned() + &(0..30).map(line).collect::<Vec<_>>().concat();
+        let characters: Vec<char> = text.chars().collect();
+        for piece in all(&text, Some(&splitter(SplitterType::Markdown, 60, 30))) {
+            let at = |offset: u64| usize::try_from(offset).unwrap();
+            let slice = &characters[at(piece.char_range.start)..at(piece.char_range.end)];
+            assert_eq!(text[piece.range], slice.iter().collect::<String>());
+            passages += 1;
+        }
+    }
+    assert!(passages > 300, "{passages}");
+}
+
+#[test]
 fn nothing_is_lost_between_passages_and_none_is_too_large() {
     let sentences: Vec<_> = (0..3_000).map(|n| format!("Sentence number {n} says something. ")).collect();
     let text = sentences.concat();
@@ -124,6 +163,31 @@ fn a_text_without_any_boundary_is_cut_all_the_same() {
     let text = "x".repeat(10_000);
     let pieces = all(&text, Some(&splitter(SplitterType::Character, 1_000, 0)));
     assert_eq!(pieces.len(), 10);
+}
+
+#[test]
+fn what_the_model_takes_in_bounds_how_far_is_looked_for_a_passage() {
+    let text = ",a".repeat(50_000);
+    let sizing = Sizing::limited(254);
+    let furthest = std::cell::Cell::new(0_usize);
+    let go_on = |bytes: usize| {
+        furthest.set(furthest.get().max(bytes));
+        Ok::<_, std::convert::Infallible>(())
+    };
+    let splitter = splitter(SplitterType::Recursive, 20_000, 0);
+    let mut covered = 0;
+    let Ok(()) = split(&text, Shape::Prose, Some(&splitter), &sizing, &go_on, |piece| {
+        assert_eq!(piece.range.start, covered);
+        covered = piece.range.end;
+        Ok(())
+    });
+    assert_eq!(covered, text.len());
+    assert!(furthest.get() <= LONG_LINE, "{}", furthest.get());
+    let measure = Measure::letters(20_000, &sizing);
+    let Room { capacity, bytes, .. } = measure.room(0);
+    assert!(bytes < (capacity + 1) * BYTES_PER_TOKEN, "{bytes} bytes for {capacity} tokens");
+    assert!(measure.size(&"x".repeat(bytes + 1)) > capacity, "what is beyond is too large");
+    assert!(measure.size("Words of an ordinary sentence, in a usual text.") < 20);
 }
 
 // --- as it always was -------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ mod inline;
 mod judge;
 
 pub(super) use self::judge::decode;
-use self::{address::Swallow, judge::is_invisible};
+use self::{address::Swallow, inline::Opened, judge::is_invisible};
 use super::{
     known::Known,
     markdown::{Markdown, Span},
@@ -33,7 +33,7 @@ enum Kind {
 
 /// How a text that is looked at ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
+pub(super) enum End {
     /// More will come.
     Open,
     /// More will come, but no more is waited for.
@@ -82,6 +82,7 @@ pub(super) struct Guard {
     /// What passed last takes its meaning from what follows.
     escapes: bool,
     line: Line,
+    opened: Opened,
     /// Something is gone, and what follows must not touch what stood before it.
     is_apart: bool,
     looks_for: Target,
@@ -119,6 +120,7 @@ impl Guard {
             code: 0,
             escapes: false,
             line: Line::Empty,
+            opened: Opened::new(),
             is_apart: false,
             looks_for: Target::Everything,
         }
@@ -231,6 +233,12 @@ impl Guard {
     fn step(&mut self, view: &str, end: End, known: &Known) -> Step {
         let Some(first) = view.chars().next() else { return Step::More(&[]) };
         let holds = self.looks_for == Target::Everything;
+        if holds
+            && self.opened.page
+            && let Some(step) = self.page(view, end, known)
+        {
+            return step;
+        }
         match first {
             '[' | '!' | ']' if holds => self.inline(view, end, known),
             '<' if holds => self.tag(view, end, known),
@@ -257,7 +265,7 @@ impl Guard {
 
     /// What is to be done with a text if it is code in its line, or may become that.
     fn unless_code(&mut self, view: &str, end: End) -> Option<Step> {
-        match self.markdown.span(view, end == End::Open) {
+        match self.markdown.span(view, end) {
             Span::Is(length) => Some(Step::Code(length)),
             // Whether backticks have ended shows in what follows them.
             Span::Open if view.ends_with('`') => Some(Step::More(&[])),
@@ -279,6 +287,7 @@ impl Guard {
         if self.looks_for == Target::Everything {
             self.markdown.feed(character);
         }
+        self.opened.feed(self.last, character);
         self.escapes = character == '\\' && !self.escapes;
         if character == '\n' {
             self.line = Line::Empty;

@@ -105,6 +105,9 @@ fn what_is_no_marker_and_no_foreign_address_stays_as_it_is() {
         "| type | of |\n|---|---|\n| `Vec<T>` | `![x][y]` |\n",
         "~~~~ js\n```\n<b>\n~~~\n<i>\n~~~~\n",
         "```rust\nlet x: Vec<u8> = vec![1]; // <!-- -->\n```\n",
+        "[[a page]] [[AT&T|a name]] [[a, b], [c, d]] [[https://listed.example/x|y]]",
+        "`[[x:y]]` [[a page]]",
+        "| a | b |\n|---|---|\n| `$A<T>` | `$B<T>` |\n",
     ] {
         assert_eq!(assert_cuts_do_not_matter(text), text);
     }
@@ -160,6 +163,12 @@ fn line_ends_become_line_feeds_and_nul_is_dropped() {
 }
 
 #[test]
+fn a_mark_of_an_order_of_bytes_is_dropped_so_that_all_agree_on_where_a_fence_begins() {
+    let text = "\u{FEFF}```\n\na\n```\n<b>c</b>\n\u{FEFF}";
+    assert_eq!(assert_cuts_do_not_matter(text), "```\n\na\n```\nc\n");
+}
+
+#[test]
 fn foreign_links_become_their_text() {
     for (answer, cleaned) in [
         ("See [this](https://evil.example/x) now.", "See this now."),
@@ -198,6 +207,7 @@ fn tags_outside_of_code_go_or_are_made_harmless() {
         ("a Vec<T> of <T> and List<a>", "a Vec< T> of < T> and List< a>"),
         ("if a <b and c> d", "if a  d"),
         ("if a <n and c> d", "if a < n and c> d"),
+        ("<T: Clone> is no address, <ab: c> may be", "<T: Clone> is no address, < ab: c> may be"),
         ("\\<T> and \\<div>, \\\\<T>", "\\<T> and \\< div>, \\\\< T>"),
         ("<!-- <b> --> <?php ?> <![CDATA[x]]> </>", "< !--  --> < ?php ?> < ! [CDATA[x]]> </>"),
         ("    <pre>\n", "    \n"),

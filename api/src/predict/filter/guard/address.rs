@@ -38,12 +38,12 @@ pub(super) fn bare(view: &str, end: End, last: char, known: &Known) -> Step {
         Unit::Nothing => return Step::Keep(view.len()),
     };
     if first == '/' {
-        return slashes(view, is_open, last, known);
+        return slashes(view, end, last, known);
     }
     if first.is_ascii_alphabetic() && !last.is_ascii_alphanumeric() {
         match head(view, is_open) {
             Head::Open => return Step::More(&[]),
-            Head::Is(head, length) => return after_head(view, head, length, is_open, known),
+            Head::Is(head, length) => return after_head(view, head, length, end, known),
             Head::None => {}
         }
     }
@@ -80,7 +80,8 @@ fn head(view: &str, is_open: bool) -> Head {
     }
 }
 
-fn after_head(view: &str, head: &str, length: usize, is_open: bool, known: &Known) -> Step {
+fn after_head(view: &str, head: &str, length: usize, end: End, known: &Known) -> Step {
+    let is_open = end == End::Open;
     let next = match unit(&view[length..], is_open) {
         Unit::Open => return Step::More(&[]),
         Unit::Nothing => return Step::Keep(length),
@@ -100,9 +101,9 @@ fn after_head(view: &str, head: &str, length: usize, is_open: bool, known: &Know
                     Unit::Is(..) | Unit::Nothing => break,
                 }
             }
-            at_host(view, at, is_open, known)
+            at_host(view, at, end, known)
         }
-        "www." => at_host(view, 0, is_open, known),
+        "www." => at_host(view, 0, end, known),
         "mailto:" => mail(view, length, is_open),
         "data:" => match data(&view[length..], is_open) {
             None => Step::More(&[]),
@@ -120,8 +121,8 @@ fn after_head(view: &str, head: &str, length: usize, is_open: bool, known: &Know
 }
 
 /// Judges the host that begins at `at`.
-fn at_host(view: &str, at: usize, is_open: bool, known: &Known) -> Step {
-    match authority(view, at, is_open) {
+fn at_host(view: &str, at: usize, end: End, known: &Known) -> Step {
+    match authority(view, at, end) {
         None => Step::More(&[]),
         // Slashes that no host follows are no address.
         Some(host) if host.text.is_empty() && !host.is_odd => Step::Keep(host.end.max(1)),
@@ -131,7 +132,8 @@ fn at_host(view: &str, at: usize, is_open: bool, known: &Known) -> Step {
 }
 
 /// Two slashes or more, which a host may follow.
-fn slashes(view: &str, is_open: bool, last: char, known: &Known) -> Step {
+fn slashes(view: &str, end: End, last: char, known: &Known) -> Step {
+    let is_open = end == End::Open;
     let mut at = 0;
     let mut count = 0;
     loop {
@@ -148,7 +150,7 @@ fn slashes(view: &str, is_open: bool, last: char, known: &Known) -> Step {
     if count < 2 || last.is_ascii_alphanumeric() || matches!(last, '.' | '_' | '-' | '%' | '~') {
         return Step::Keep(at);
     }
-    let Some(host) = authority(view, at, is_open) else { return Step::More(&[]) };
+    let Some(host) = authority(view, at, end) else { return Step::More(&[]) };
     let has_scheme = last == ':';
     if host.text.is_empty() || !(has_scheme || host.is_odd || reads_as_host(&host.text)) {
         return Step::Keep(at);
@@ -185,7 +187,7 @@ struct Authority {
 }
 
 /// The host with its port that begins at `start`. None while it may go on.
-fn authority(view: &str, start: usize, is_open: bool) -> Option<Authority> {
+fn authority(view: &str, start: usize, view_ends: End) -> Option<Authority> {
     let mut text = String::new();
     let mut at = start;
     let mut ended = false;
@@ -196,9 +198,13 @@ fn authority(view: &str, start: usize, is_open: bool) -> Option<Authority> {
             is_odd |= !ended;
             break;
         }
-        let (character, length) = match unit(&view[at..], is_open) {
+        let (character, length) = match unit(&view[at..], view_ends == End::Open) {
             Unit::Open => return None,
-            Unit::Nothing => break,
+            Unit::Nothing => {
+                // What follows may belong to the host, and nobody will look at both.
+                is_odd |= view_ends == End::Full;
+                break;
+            }
             Unit::Is(character, length) => (character, length),
         };
         if is_hard_end(character) {

@@ -139,7 +139,7 @@ pub(super) fn tag(view: &str, end: End, last: char, is_escaped: bool, known: &Kn
                 return Step::Replace { length: end, with, then: String::new() };
             }
             let is_none = is_escaped && !is_known || is_no_name(inner);
-            if is_none && !has_values { Step::Keep(1) } else { Step::Break }
+            if is_none && !has_values && !has_scheme(&name) { Step::Keep(1) } else { Step::Break }
         }
     }
 }
@@ -168,14 +168,17 @@ fn is_no_name(inner: &str) -> bool {
     inner.trim_start_matches(name).starts_with([',', '.', ':', ';', '@', '=', '+', '*', '_', '#', '%'])
 }
 
-/// Whether this is an address between angle brackets, and can be nothing else.
+/// Whether this is an address between angle brackets for anybody. Other blanks and other signs of control than these are a part of
+/// it for some.
 fn is_autolink(inner: &str) -> bool {
-    inner.split_once(':').is_some_and(|(scheme, rest)| {
+    has_scheme(inner) && !inner.contains(|character: char| character <= ' ' || character == '<')
+}
+
+/// Whether a text begins with what an address begins with, before the colon.
+fn has_scheme(text: &str) -> bool {
+    text.split_once(':').is_some_and(|(scheme, _)| {
         scheme.len() >= 2
             && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'))
-            && !rest.contains(|character: char| {
-                character.is_whitespace() || character.is_control() || character == '<'
-            })
     })
 }
 

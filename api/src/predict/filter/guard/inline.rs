@@ -1,7 +1,33 @@
 //! Links, images and definitions.
 
-use super::{End, Guard, Kind, Line, REMOVED, Step, judge::may_pass};
+use super::{
+    End, Guard, Kind, Line, REMOVED, Step,
+    judge::{Start, is_invisible, is_settled, may_pass, start},
+};
 use crate::predict::filter::known::Known;
+
+/// What brackets that have passed may still begin.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Opened {
+    /// A link to a page: nothing but blanks has passed since `[[`.
+    pub(super) page: bool,
+    /// A definition: its label was too long to be looked at.
+    label: bool,
+}
+
+impl Opened {
+    pub(super) const fn new() -> Self {
+        Self { page: false, label: false }
+    }
+
+    /// Goes past a character that comes after `last`.
+    pub(super) fn feed(&mut self, last: char, character: char) {
+        let is_blank = character <= ' ' || is_invisible(character);
+        self.page = (self.page && is_blank) || (last == '[' && character == '[');
+        // A label ends with its paragraph.
+        self.label &= !(last == '\n' && character == '\n');
+    }
+}
 
 /// Where the brackets that a text begins with close.
 enum Brackets {
@@ -32,6 +58,7 @@ impl Guard {
             [b'!', b'[', ..] if self.is_code() => Step::Keep(1),
             [b'!', b'[', ..] => self.unless_code(view, end).unwrap_or_else(|| Self::image(view, end, known)),
             [b']', b'(', ..] => Self::close(view, end, known),
+            [b']', b':', ..] if self.opened.label && !self.is_code() => Step::Break,
             // Mathematics is written like this; a link is not.
             [b'[', ..] if self.last == '\\' && self.last_but_one != '\\' => Step::Keep(1),
             [b'[', ..] => self.link(view, end, known),
@@ -79,17 +106,16 @@ impl Guard {
 
     /// Looks at brackets that may begin a link or a definition.
     fn link(&mut self, view: &str, end: End, known: &Known) -> Step {
-        let is_open = end == End::Open;
         let close = match brackets(view) {
             Brackets::Close(close) => close,
-            Brackets::Open if is_open => return Step::More(&[']', '\n']),
-            Brackets::Open | Brackets::None => return Step::Keep(1),
+            Brackets::Open => return self.out_of_sight(end, &[']', '\n']),
+            Brackets::None => return Step::Keep(1),
         };
         let inner = &view[1..close];
-        match view[close + 1..].chars().next() {
-            None if is_open => return Step::More(&[]),
-            Some('(') => match destination(&view[close + 1..]) {
-                Destination::Open if is_open => return Step::More(&[')', '\n']),
+        let Some(next) = view[close + 1..].chars().next() else { return self.out_of_sight(end, &[]) };
+        match next {
+            '(' => match destination(&view[close + 1..]) {
+                Destination::Open if end == End::Open => return Step::More(&[')', '\n']),
                 Destination::Is { written, end } if !may_pass(written, Kind::Link, known) => {
                     return Step::Replace { length: close + 1 + end, with: "", then: inner.to_owned() };
                 }
@@ -100,9 +126,10 @@ impl Guard {
                     let then = format!("[{inner}]({}{title}", without_angles(written));
                     return Step::Replace { length: close + 1 + end, with: "", then };
                 }
+                // If it is still open, it is looked at where it begins.
                 Destination::Is { .. } | Destination::Open | Destination::None => {}
             },
-            Some(':') if self.line == Line::Empty => {
+            ':' if self.line == Line::Empty => {
                 let Some(note) = inner.strip_prefix('^') else {
                     return definition(view, close + 2, inner, end, known);
                 };
@@ -119,6 +146,16 @@ impl Guard {
         Step::Keep(1)
     }
 
+    /// What is to be done with a bracket when what is held does not show what it begins.
+    fn out_of_sight(&mut self, end: End, wake: &'static [char]) -> Step {
+        match end {
+            End::Open => return Step::More(wake),
+            End::Full => self.opened.label |= self.line == Line::Empty,
+            End::Last => {}
+        }
+        Step::Keep(1)
+    }
+
     /// Looks at `](`, wherever its beginning may be.
     fn close(view: &str, end: End, known: &Known) -> Step {
         let at = 2 + view[2..].len() - view[2..].trim_start().len();
@@ -128,14 +165,43 @@ impl Guard {
         } else {
             run_length(rest)
         };
-        let written = match length {
-            None if end == End::Open => return Step::More(&[' ', '\t', '\n', ')', '>']),
-            // Of a long address, the host is known by now.
-            None => rest,
-            Some(length) => &rest[..length],
+        let (written, is_whole) = match (length, end) {
+            (Some(length), _) => (&rest[..length], true),
+            (None, End::Open) => return Step::More(&[' ', '\t', '\n', ')', '>']),
+            (None, End::Full) => (rest, false),
+            (None, End::Last) => (rest, true),
         };
         let written = written.strip_prefix('<').unwrap_or(written);
-        if may_pass(written, Kind::Link, known) { Step::Keep(2) } else { Step::Break }
+        let may_stay = may_pass(written, Kind::Link, known) && (is_whole || is_settled(written));
+        if may_stay { Step::Keep(2) } else { Step::Break }
+    }
+
+    /// Looks at what stands after `[[`, which some readers take for an address as it is written. What must not pass is parted where
+    /// it begins, and is a page of one's own then. None if there is nothing to be done.
+    pub(super) fn page(&mut self, view: &str, end: End, known: &Known) -> Option<Step> {
+        if self.is_code() {
+            return None;
+        }
+        let length = match start(view, end) {
+            Start::Own => return None,
+            Start::Open => return Some(Step::More(&[])),
+            Start::Elsewhere(length) => length,
+        };
+        let paragraph = view.split("\n\n").next().unwrap_or_default();
+        match (paragraph.find("]]"), end) {
+            (Some(close), _) => {
+                let written = paragraph[..close].split('|').next().unwrap_or_default();
+                if may_pass(written, Kind::Link, known) {
+                    return None;
+                }
+            }
+            (None, _) if paragraph.len() < view.len() => return None,
+            (None, End::Open) => return Some(Step::More(&[']', '\n'])),
+            (None, End::Full) => {}
+            (None, End::Last) => return None,
+        }
+        let parted = Step::Replace { length, with: "", then: format!("{} ", &view[..length]) };
+        Some(self.unless_code(view, end).unwrap_or(parted))
     }
 }
 
@@ -168,14 +234,15 @@ fn definition(view: &str, at: usize, label: &str, end: End, known: &Known) -> St
     } else {
         rest.find(char::is_whitespace)
     };
-    let is_whole = length.is_some() || end == End::Last;
-    if !is_whole && end == End::Open {
-        return Step::More(&[]);
-    }
-    let length = length.unwrap_or(rest.len());
+    let (length, is_whole) = match (length, end) {
+        (Some(length), _) => (length, true),
+        (None, End::Open) => return Step::More(&[]),
+        (None, End::Full) => (rest.len(), false),
+        (None, End::Last) => (rest.len(), true),
+    };
     let written = rest[..length].trim_start_matches('<').trim_end_matches('>');
     // Only links refer to it: no image passes that does.
-    if may_pass(written, Kind::Link, known) {
+    if may_pass(written, Kind::Link, known) && (is_whole || is_settled(written)) {
         return Step::Keep(1);
     }
     if is_whole {

@@ -2,11 +2,18 @@
 
 use url::Url;
 
-use super::{Guard, Kind};
+use super::{End, Guard, Kind};
 use crate::predict::filter::known::Known;
 
 /// A longer entity is none.
 const LONGEST_ENTITY: usize = 12;
+
+/// A longer name of a scheme is none.
+const LONGEST_SCHEME: usize = 32;
+
+/// So many characters at the end of an address that goes on may get another meaning by what follows, as the beginning of an entity
+/// does.
+const UNSETTLED: usize = 32;
 
 /// How often a destination is decoded: a program may do so for each format that a text passes through.
 const MAX_ROUNDS: usize = 3;
@@ -205,6 +212,73 @@ fn is_relative(text: &str) -> bool {
     let start: String = text.chars().take(12).collect::<String>().to_ascii_lowercase();
     !["%2f%2f", "/%2f", "%5c", "/%5c", "%2f/"].iter().any(|prefix| start.starts_with(prefix))
         && !text.split(['/', '?', '#']).next().is_some_and(|part| part.to_ascii_lowercase().contains("%3a"))
+}
+
+/// Whether an address that may pass, and of which only the beginning is known, leads to the same host whatever follows.
+pub(super) fn is_settled(written: &str) -> bool {
+    let mut text = written.to_owned();
+    for _ in 0..MAX_ROUNDS {
+        text = decode(&text);
+    }
+    text.retain(|character| character > ' ' && !is_invisible(character));
+    let settled = text.chars().count().saturating_sub(UNSETTLED);
+    let known: String = text.chars().take(settled).collect();
+    let scheme = scheme(&known);
+    let rest = scheme.as_ref().map_or(&*known, |scheme| &known[scheme.len() + 1..]);
+    let after = rest.trim_start_matches(['/', '\\']);
+    let slashes = rest.len() - after.len();
+    match scheme.as_deref() {
+        Some("http" | "https") => after.contains(['/', '\\', '?', '#']),
+        Some(_) => false,
+        None if slashes > 1 => after.contains(['/', '\\', '?', '#']),
+        None if slashes == 1 => !after.is_empty(),
+        None => rest.contains(['/', '?', '#']),
+    }
+}
+
+/// What the beginning of a text is, if it is an address as it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Start {
+    /// The beginning of a path.
+    Own,
+    /// It depends on what follows.
+    Open,
+    /// Of an address that may lead elsewhere, and would not if it ended after so many bytes.
+    Elsewhere(usize),
+}
+
+/// Looks how a text begins.
+pub(super) fn start(text: &str, end: End) -> Start {
+    let (mut at, mut letters, mut slashes) = (0, 0, 0);
+    while let Some(first) = text[at..].chars().next() {
+        // An entity may stand for any sign; backslashes stand for themselves, or for slashes.
+        let (character, length) = match first {
+            '&' => match unit(&text[at..], end == End::Open) {
+                Unit::Is(character, length) => (character, length),
+                Unit::Open => return Start::Open,
+                Unit::Nothing => return Start::Own,
+            },
+            _ => (first, first.len_utf8()),
+        };
+        let has_begun = letters + slashes > 0;
+        let is_dropped = is_invisible(character) || matches!(character, '\t' | '\n' | '\r');
+        match character {
+            _ if has_begun && is_dropped => {}
+            // A blank as it is passes before the rest is looked at; this one is to be seen as more than its first sign.
+            _ if !has_begun && first == '&' && (is_dropped || character <= ' ') => {}
+            '/' | '\\' if letters == 0 && slashes == 0 => slashes = 1,
+            '/' | '\\' if letters == 0 => return Start::Elsewhere(at),
+            ':' if letters > 0 => return Start::Elsewhere(at),
+            'a'..='z' | 'A'..='Z' if slashes == 0 && letters < LONGEST_SCHEME => letters += 1,
+            '0'..='9' | '+' | '-' | '.' if letters > 0 && letters < LONGEST_SCHEME => letters += 1,
+            _ => return Start::Own,
+        }
+        at += length;
+    }
+    match end {
+        End::Open => Start::Open,
+        End::Full | End::Last => Start::Own,
+    }
 }
 
 /// Whether an address on this host, written with its port, may stand in the answer.

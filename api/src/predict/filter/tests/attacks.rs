@@ -264,6 +264,24 @@ const ATTACKS: &[&str] = &[
     "\\[x](https://evil.example)<b>",
     "\\<br><b>",
     "<T</b>> <T[x](https://evil.example)> <T![x](https://evil.example)> </[x](https://evil.example)b>",
+    "| a | b |\n|---|---|\n| `x | $`$ `<script>alert(1)</script>` |",
+    "| a | b |\n|---|---|\n| `x | `$`$ `<script>alert(1)</script>` |",
+    "| a | b |\n|---|---|\n| $x | `y$ ` `<script>alert(1)</script>` |",
+    "\u{FEFF}```\n\na\n```\n<script>alert(1)</script>\n",
+    "<ftp:evil.example/\u{A0}>",
+    "<vscode:extension/x\u{A0}>",
+    "<vscode:extension/x\u{7F}>",
+    "<vscode:extension/x\u{85}y>",
+    "<vscode:\u{2028}x>",
+    "[[ftp:evil.example/x]]",
+    "[[vscode:extension/x|y]]",
+    "[[//intranet/x]]",
+    "[[ /\\intranet/x]]",
+    "[[<b>ftp:evil.example]]",
+    "[[ <b>//intranet]]",
+    "![[ftp:evil.example/x]] [<b>[ftp:evil.example]]",
+    "[[&#32;ftp&colon;evil.example]] [[&sol;&sol;intranet]]",
+    "[[https://listed.example@evil.example]] [[https://evil.example|x]]",
 ];
 
 #[test]
@@ -327,8 +345,41 @@ fn attacks_behind_long_texts_do_not_pass() {
             format!("[r]: https://listed.example/{}\n\n![r]", "a".repeat(length)),
             format!("https://{}@evil.example", "listed.example".repeat(length / 14)),
             format!("https:{}evil.example", "/".repeat(length)),
+            format!("[[{}ftp:evil.example/x]]", " ".repeat(length)),
+            format!("[[ftp:evil.example/{}]]", "a".repeat(length)),
         ] {
             assert_harmless(&text, &passed(&text));
+        }
+    }
+}
+
+#[test]
+fn a_destination_that_begins_beyond_what_is_held_is_not_taken_for_a_path() {
+    for length in (1_000..=1_030).chain([1_100, 2_050]) {
+        let blanks = " ".repeat(length);
+        let name = "a".repeat(length);
+        for text in [
+            format!("[x]({blanks}//intranet/?q=secret)"),
+            format!("[x]({blanks}/\\intranet/?q=secret)"),
+            format!("[x]({blanks}vscode:extension/x)"),
+            format!("[x](<{blanks}//intranet/?q=secret>)"),
+            format!("[r]:{blanks}//intranet/x\n\n[r]"),
+            format!("[r]:{blanks}vscode:extension/x\n\n[r]"),
+            format!("[{name}]: //intranet/x\n\n[{name}]"),
+            format!("> - [{name}]: vscode:extension/x\n\n[{name}]"),
+        ] {
+            assert_harmless(&text, &passed(&text));
+        }
+    }
+}
+
+#[test]
+fn a_host_of_which_only_the_beginning_is_held_is_not_taken_for_it() {
+    for length in [1_000, 1_004, 1_005, 1_017, 1_018, 1_019, 1_030] {
+        let slashes = "/".repeat(length);
+        for host in ["listed.example.evil.example", "evil.example"] {
+            let answer = passed(&format!("https:{slashes}{host}/x"));
+            assert!(!answer.contains(host), "{length}: {answer}");
         }
     }
 }

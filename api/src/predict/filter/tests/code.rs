@@ -5,7 +5,7 @@ use pulldown_cmark::{Event, Options, Parser, Tag};
 use super::{Seeded, in_pieces, passed};
 
 /// Ways in which answers are shown.
-fn readers() -> [Options; 4] {
+fn readers() -> [Options; 6] {
     let front_matter =
         Options::ENABLE_YAML_STYLE_METADATA_BLOCKS | Options::ENABLE_PLUSES_DELIMITED_METADATA_BLOCKS;
     let all = Options::all().difference(front_matter);
@@ -15,7 +15,8 @@ fn readers() -> [Options; 4] {
         | Options::ENABLE_TASKLISTS
         | Options::ENABLE_GFM;
     let newest = all.difference(Options::ENABLE_OLD_FOOTNOTES) | Options::ENABLE_FOOTNOTES;
-    [Options::empty(), usual, newest, all]
+    let without = |extension| all.difference(extension);
+    [Options::empty(), usual, newest, all, without(Options::ENABLE_MATH), without(Options::ENABLE_TABLES)]
 }
 
 /// Asserts that no reader finds a tag in the answer, or an image that nobody asked for.
@@ -173,5 +174,66 @@ fn long_code_stays_as_it_is_and_what_is_beyond_all_bounds_is_harmless() {
     for flood in ["```x`\n", "- ```\n", "`<b>` ", "`<b> ", "```\n<b>", "- a\n  ```\n", "`\n<b>`"] {
         let text = flood.repeat((1 << 15) / flood.len());
         assert_no_tag(flood, &passed(&text));
+    }
+}
+
+#[test]
+fn backticks_close_nothing_as_long_as_they_may_become_more() {
+    let tag = "<img src=x onerror=alert(1)>";
+    for run in 1..=3 {
+        let backticks = "`".repeat(run);
+        for held in 1_000..=1_030 {
+            let code = format!("a {backticks}{tag}{}{backticks}", "x".repeat(held - run - tag.len()));
+            let longer = format!("{code}`\nb");
+            let whole = passed(&longer);
+            assert_no_tag(&longer, &whole);
+            assert_eq!(in_pieces([&longer[..1_000], &longer[1_000..]]), whole, "{run} after {held} bytes");
+            let closed = format!("{code}\nb");
+            let whole = passed(&closed);
+            assert_no_tag(&closed, &whole);
+            assert!(held >= 1_024 || whole == closed, "{run} after {held} bytes");
+        }
+    }
+}
+
+#[test]
+fn nesting_that_nobody_writes_ends_what_is_taken_for_code() {
+    let step = |level: usize| format!("{}- a\n", "  ".repeat(level));
+    let stairs = |levels: usize| (0..levels).map(step).collect::<Vec<_>>().concat();
+    for usual in [
+        "> > > a\n".to_owned(),
+        "- [ ] a\n  - b\n    - c\n      1. d\n".to_owned(),
+        format!("a\n{}\n", "* ".repeat(40)),
+        "    deep in what is no list\n".to_owned(),
+        "[^1]: A note.\n".to_owned(),
+        stairs(8),
+    ] {
+        let text = format!("{usual}\n`<T>`\n");
+        assert_eq!(passed(&text), text);
+    }
+    for deep in [
+        "+ ".repeat(7_000) + "a\n",
+        "> ".repeat(40) + "a\n",
+        ">".repeat(40) + "\n",
+        "1. ".repeat(20) + "a\n",
+        "- [^a]:\n".repeat(40),
+        stairs(60),
+    ] {
+        assert_eq!(passed(&format!("{deep}\n`<T>`\n")), format!("{deep}\n`< T>`\n"));
+    }
+}
+
+#[test]
+fn what_takes_a_parser_longer_than_its_bytes_say_is_not_looked_at_for_ever() {
+    let columns = "|a".repeat(2_000);
+    for (costly, is_cell) in [
+        ("+ ".repeat(7_000) + "```\n" + &"\n".repeat(14_000) + &"```x`\n".repeat(560), false),
+        (format!("[a](b \"{}\n", "\na".repeat(15_000)), false),
+        (format!("{columns}\n{}\n{}", "|-".repeat(2_000), "|a\n".repeat(6_000)), true),
+    ] {
+        assert!(costly.len() < 32_000, "more would not be looked at in any case");
+        let (before, after) = if is_cell { ("| `", "` |\n") } else { ("`", "`\n") };
+        let answer = passed(&format!("{costly}{before}<T>{after}"));
+        assert_eq!(answer, format!("{costly}{before}< T>{after}"));
     }
 }
