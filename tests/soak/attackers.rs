@@ -141,7 +141,8 @@ async fn filters_by_large_metadata(client: Client) {
     for number in 0..500 {
         let content = format!("Gate {number} opens at nine.");
         let metadata = metadata("legal");
-        creates(&client, &json!({"name": "gate", "type": "TXT", "content": content, "metadata": metadata})).await;
+        creates(&client, &json!({"name": "gate", "type": "TXT", "content": content, "metadata": metadata}))
+            .await;
     }
     loop {
         let search = json!({"query": "gate", "limit": 50, "filter": {"team": "legal", "7": 7}});
@@ -162,7 +163,8 @@ async fn nests_quotes(client: Client) {
     let content = deepening(">", 700_000);
     loop {
         let splitter = json!({"type": "markdown", "chunk_size": 1000, "chunk_overlap": 0});
-        creates(&client, &json!({"name": "quotes", "type": "TXT", "content": content, "splitter": splitter})).await;
+        creates(&client, &json!({"name": "quotes", "type": "TXT", "content": content, "splitter": splitter}))
+            .await;
     }
 }
 

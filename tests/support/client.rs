@@ -46,7 +46,8 @@ impl Client {
 
     /// A client without credentials that is at another address of this machine.
     pub fn at(&self, address: Ipv4Addr) -> Self {
-        let http = reqwest::Client::builder().no_proxy().local_address(Some(address.into())).read_timeout(DEADLINE);
+        let http =
+            reqwest::Client::builder().no_proxy().local_address(Some(address.into())).read_timeout(DEADLINE);
         Self { http: http.build().expect("an HTTP client"), ..self.signed_out() }
     }
 

@@ -4,6 +4,7 @@
 use std::{
     convert::Infallible,
     io::{Cursor, Write},
+    ops::Range,
 };
 
 use lectern_shared::model::document::{Splitter, SplitterType};
@@ -254,9 +255,14 @@ fn cut(text: &str, shape: Shape, splitter: Option<&Splitter>) {
         |Piece { range, char_range }| {
             let passage = text.get(range.clone()).unwrap_or_default();
             assert!(!passage.trim().is_empty(), "{range:?} of {} bytes says nothing", text.len());
-            assert!(range.start >= last, "they come in the order of the text");
-            last = range.start;
-            characters += text.get(bytes..range.start).map_or(0, |skipped| skipped.chars().count() as u64);
+            assert!(range.end > last, "they come in the order in which they end");
+            last = range.end;
+            let counted = |range: Range<usize>| text.get(range).map_or(0, |text| text.chars().count() as u64);
+            if range.start < bytes {
+                characters -= counted(range.start..bytes);
+            } else {
+                characters += counted(bytes..range.start);
+            }
             bytes = range.start;
             assert_eq!(char_range, characters..characters + passage.chars().count() as u64);
             Ok::<_, Infallible>(())

@@ -11,9 +11,7 @@ use futures::{Stream, TryStreamExt};
 use object_store::{
     BackoffConfig, ClientConfigKey, ClientOptions, Error, ObjectStore, ObjectStoreExt, PutMode, RetryConfig,
     aws::{AmazonS3, AmazonS3Builder},
-    client::{
-        HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService,
-    },
+    client::{HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService},
     path::Path,
 };
 use secrecy::ExposeSecret;

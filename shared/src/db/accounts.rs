@@ -8,7 +8,7 @@ use sqlx::QueryBuilder;
 
 use crate::{
     clock::Timestamp,
-    db::{Db, Result, Tx, documents, execute, on},
+    db::{Db, Result, Tx, commit::pg_identity, documents, execute, on, silence},
     ids::{ApiTokenId, UserId},
     model::user::{ApiToken, User},
 };
@@ -208,12 +208,23 @@ pub async fn delete(tx: &mut Tx, id: UserId, now: Timestamp) -> Result<()> {
 /// Whether an account is active, within a transaction. Asked after something was added that points to the account, it is so until
 /// the transaction ends: either its deletion waits for this transaction and takes with it what was added, or this one has waited.
 pub async fn is_active(tx: &mut Tx, id: UserId) -> Result<bool> {
-    let found: Option<i64> = on!(tx, |c| {
-        sqlx::query_scalar("SELECT token_version FROM users WHERE id = $1 AND deleted_at IS NULL")
-            .bind(id)
-            .fetch_optional(c)
-    })?;
-    Ok(found.is_some())
+    match tx {
+        // The last question of many a transaction.
+        Tx::Postgres(tx) => {
+            let active =
+                concat!("SELECT ", pg_identity!(), " FROM users WHERE id = $1 AND deleted_at IS NULL");
+            let active = sqlx::query_as(active).bind(id);
+            let identity = silence::answered(active.fetch_optional(&mut **tx)).await?;
+            let is_active = identity.is_some();
+            identity.into_iter().for_each(|identity| tx.note(identity));
+            Ok(is_active)
+        }
+        Tx::Sqlite(tx) => {
+            let active = sqlx::query_scalar("SELECT 1 FROM users WHERE id = $1 AND deleted_at IS NULL");
+            let found: Option<i64> = active.bind(id).fetch_optional(&mut **tx).await?;
+            Ok(found.is_some())
+        }
+    }
 }
 
 /// Makes changes to what a user owns wait for each other until this transaction ends: nothing goes while it is joined to

@@ -25,18 +25,41 @@ pub struct PgWrite {
     tx: PgTransaction<'static>,
     /// Where to ask for the outcome, if anybody needs to know.
     asks: Option<PgPool>,
+    /// What to ask for, if a statement told.
+    identity: Option<PgIdentity>,
 }
+
+/// By what the server knows a transaction and its own side of it: the columns of [`pg_identity`].
+#[derive(Debug, sqlx::FromRow)]
+pub(super) struct PgIdentity {
+    /// None of a transaction that has only read.
+    xid: Option<String>,
+    backend: i32,
+}
+
+/// The columns of a [`PgIdentity`]. A statement that runs in any case tells it along, which saves a round trip at the commit.
+macro_rules! pg_identity {
+    () => {
+        "CAST(pg_current_xact_id_if_assigned() AS TEXT) AS xid, pg_backend_pid() AS backend"
+    };
+}
+pub(super) use pg_identity;
 
 impl PgWrite {
     /// A transaction whose commit is a promise: its outcome is always found out.
     pub(super) async fn promising(pool: &PgPool) -> Result<Self> {
-        Ok(Self { tx: silence::answered(pool.begin()).await?, asks: Some(pool.clone()) })
+        Ok(Self { tx: silence::answered(pool.begin()).await?, asks: Some(pool.clone()), identity: None })
     }
 
     /// A transaction whose commit may be lost without harm, and does not wait for the disk.
     pub(super) async fn relaxed(pool: &PgPool) -> Result<Self> {
         let begun = pool.begin_with("BEGIN; SET LOCAL synchronous_commit = off");
-        Ok(Self { tx: silence::answered(begun).await?, asks: None })
+        Ok(Self { tx: silence::answered(begun).await?, asks: None, identity: None })
+    }
+
+    /// Notes what a statement told. Before the transaction has written there is nothing to be noted.
+    pub(super) fn note(&mut self, identity: PgIdentity) {
+        self.identity = Some(identity).filter(|identity| identity.xid.is_some());
     }
 
     /// Commits.
@@ -45,17 +68,21 @@ impl PgWrite {
     /// [`DbError::CommitUnknown`] when the answer was lost and the server could not be asked either; every other error means that
     /// nothing took place.
     pub(super) async fn commit(self) -> Result<()> {
-        let Self { mut tx, asks } = self;
+        let Self { mut tx, asks, identity } = self;
         let Some(pool) = asks else {
             return Ok(silence::answered(tx.commit()).await?);
         };
-        // None of a transaction that only read.
-        let about = sqlx::query_as("SELECT CAST(pg_current_xact_id_if_assigned() AS TEXT), pg_backend_pid()");
-        let (id, backend): (Option<String>, i32) = silence::answered(about.fetch_one(&mut *tx)).await?;
-        match (silence::answered(tx.commit()).await, id) {
+        let PgIdentity { xid, backend } = match identity {
+            Some(identity) => identity,
+            None => {
+                let asked = sqlx::query_as(concat!("SELECT ", pg_identity!()));
+                silence::answered(asked.fetch_one(&mut *tx)).await?
+            }
+        };
+        match (silence::answered(tx.commit()).await, xid) {
             (Ok(()), _) => Ok(()),
             (Err(error), None) => Err(error.into()),
-            (Err(error), Some(id)) => ask(&pool, &id, backend, error).await,
+            (Err(error), Some(xid)) => ask(&pool, &xid, backend, error).await,
         }
     }
 }

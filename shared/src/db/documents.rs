@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::{
     clock::Timestamp,
-    db::{Db, DbError, Json, Result, Tx, accounts, execute, from_hex, on, silence},
+    db::{Db, DbError, Json, Result, Tx, accounts, commit::pg_identity, execute, from_hex, on, silence},
     ids::{DocumentId, GenerationId, UserId},
     model::{
         document::{ActiveDocument, Document, DocumentType, PageRange, Source, Splitter},
@@ -358,7 +358,20 @@ pub async fn drop_tombstone(tx: &mut Tx, id: DocumentId) -> Result<()> {
 /// Marks everything that is cached of a user's searchable documents as out of date. Taken first in a transaction: users,
 /// then documents, then jobs is the order of locks everywhere.
 pub async fn bump_search_epoch(tx: &mut Tx, user: UserId) -> Result<()> {
-    execute!(tx, sqlx::query("UPDATE users SET search_epoch = search_epoch + 1 WHERE id = $1").bind(user))?;
+    match tx {
+        Tx::Postgres(tx) => {
+            let bump = concat!(
+                "UPDATE users SET search_epoch = search_epoch + 1 WHERE id = $1 RETURNING ",
+                pg_identity!()
+            );
+            let bumped = silence::answered(sqlx::query_as(bump).bind(user).fetch_optional(&mut **tx)).await?;
+            bumped.into_iter().for_each(|identity| tx.note(identity));
+        }
+        Tx::Sqlite(tx) => {
+            let bump = "UPDATE users SET search_epoch = search_epoch + 1 WHERE id = $1";
+            sqlx::query(bump).bind(user).execute(&mut **tx).await?;
+        }
+    }
     Ok(())
 }
 

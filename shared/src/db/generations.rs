@@ -10,28 +10,35 @@ use crate::{
     model::{document::SearchIndexInfo, job::Claim},
 };
 
+/// A generation that is about to be made.
+#[derive(Clone, Copy, Debug)]
+pub struct NewGeneration {
+    /// Its id.
+    pub id: GenerationId,
+    /// The embedding space of its vectors, if it gets any.
+    pub space: Option<Uuid>,
+    /// What it takes of its owner's storage: see [`storage`](crate::db::storage).
+    pub stored_bytes: u64,
+}
+
 /// Begins a generation under a claim, with vectors in `space` or without any. False when the claim is no longer held: nothing
 /// was written then.
-pub async fn begin(
-    tx: &mut Tx,
-    claim: &Claim,
-    id: GenerationId,
-    space: Option<Uuid>,
-    now: Timestamp,
-) -> Result<bool> {
+pub async fn begin(tx: &mut Tx, claim: &Claim, new: NewGeneration, now: Timestamp) -> Result<bool> {
     let rows = execute!(
         tx,
         sqlx::query(
             "INSERT INTO generations
-                 (id, user_id, document_id, claim_id, state, embedding_space, chunks, created_at, removals)
-             SELECT $1, user_id, document_id, claim_id, 'staging', $5, 0, $4, 0
+                 (id, user_id, document_id, claim_id, state, embedding_space, chunks, created_at, removals,
+                  stored_bytes)
+             SELECT $1, user_id, document_id, claim_id, 'staging', $5, 0, $4, 0, $6
              FROM jobs WHERE id = $2 AND claim_id = $3 AND state = 'running'",
         )
-        .bind(id)
+        .bind(new.id)
         .bind(claim.id)
         .bind(claim.claim_id)
         .bind(now)
-        .bind(space)
+        .bind(new.space)
+        .bind(i64::try_from(new.stored_bytes).unwrap_or(i64::MAX))
     )?;
     Ok(rows == 1)
 }

@@ -139,10 +139,12 @@ pub async fn run(db: &Db) -> Result<(), MigrationError> {
                 .map_err(DbError::from)?;
             // The migrator holds an advisory lock while it works.
             let migrated = migrator.run(&mut *connection).await;
-            sqlx::raw_sql("RESET statement_timeout; RESET lock_timeout; RESET idle_in_transaction_session_timeout")
-                .execute(&mut *connection)
-                .await
-                .map_err(DbError::from)?;
+            sqlx::raw_sql(
+                "RESET statement_timeout; RESET lock_timeout; RESET idle_in_transaction_session_timeout",
+            )
+            .execute(&mut *connection)
+            .await
+            .map_err(DbError::from)?;
             migrated?;
         }
         Db::Sqlite { writer, .. } => {

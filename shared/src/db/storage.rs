@@ -7,7 +7,7 @@
 use uuid::Uuid;
 
 use crate::{
-    db::{Db, Result, Tx, accounts, execute, on},
+    db::{Db, Result, Tx, accounts, on},
     ids::{DocumentId, GenerationId, UserId},
 };
 
@@ -91,17 +91,6 @@ pub async fn admit(
     let used = used(tx, user, instead_of).await?;
     let fits = used.checked_add(more).is_some_and(|total| total <= allowed);
     Ok(if fits { Ok(()) } else { Err(OverQuota { used, allowed }) })
-}
-
-/// Notes how many bytes a generation that was just begun is going to have.
-pub async fn note(tx: &mut Tx, generation: GenerationId, bytes: u64) -> Result<()> {
-    execute!(
-        tx,
-        sqlx::query("UPDATE generations SET stored_bytes = $2 WHERE id = $1")
-            .bind(generation)
-            .bind(i64::try_from(bytes).unwrap_or(i64::MAX))
-    )?;
-    Ok(())
 }
 
 /// How many bytes the texts of a user's generation have together.

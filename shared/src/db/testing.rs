@@ -11,7 +11,7 @@ use super::{
     chunks::NewChunk,
     connect, documents,
     documents::NewDocument,
-    generations,
+    generations::{self, NewGeneration},
     jobs::{self, Publication, Published},
     migrate, vectors,
 };
@@ -234,7 +234,8 @@ pub(crate) async fn staged_in(
     if let Some(space) = space {
         commit!(db, |tx| vectors::record_space(tx, space, now));
     }
-    assert!(commit!(db, |tx| generations::begin(tx, claim, id, space.map(|space| space.id), now)));
+    let new = NewGeneration { id, space: space.map(|space| space.id), stored_bytes: 0 };
+    assert!(commit!(db, |tx| generations::begin(tx, claim, new, now)));
     for some in passages(claim.document_id, texts).chunks(chunks::BATCH) {
         commit!(db, |tx| chunks::insert(tx, claim.user_id, claim.document_id, id, some));
     }

@@ -15,7 +15,7 @@ use lectern_shared::{
     db::{
         self, Json,
         chunks::NewChunk,
-        generations,
+        generations::{self, NewGeneration},
         jobs::{Publication, Published},
     },
     embed::Embedder,
@@ -247,8 +247,8 @@ impl<'a> Making<'a> {
         if let Some(space) = space {
             db::vectors::record_space(&mut tx, space, now).await?;
         }
-        let begun = generations::begin(&mut tx, claim, generation, space.map(|space| space.id), now).await?;
-        db::storage::note(&mut tx, generation, bytes).await?;
+        let new = NewGeneration { id: generation, space: space.map(|space| space.id), stored_bytes: bytes };
+        let begun = generations::begin(&mut tx, claim, new, now).await?;
         tx.commit().await?;
         if !begun {
             return Err(Failure::ClaimLost);

@@ -129,7 +129,8 @@ async fn a_store_that_is_away_is_given_up() {
     let message = unavailable(&away, &patience()).await;
     assert!(message.ends_with("it does not answer in time"), "{message}");
     // What is small does not wait as long as what is large may take.
-    let small = Patience { silence: Duration::from_hours(1), small: Duration::from_millis(200), ..patience() };
+    let small =
+        Patience { silence: Duration::from_hours(1), small: Duration::from_millis(200), ..patience() };
     let message = unavailable(&away, &small).await;
     assert!(message.ends_with("it does not answer in time"), "{message}");
     drop(listener);

@@ -42,19 +42,25 @@ pub async fn due(db: &Db, now: Timestamp) -> Result<Due> {
 
 /// The user who has all slots that are in use, if the next job is one of the same user's. The ends of indexes tell, so it takes no
 /// longer when many are queued.
-pub(in crate::db) const PASSED_OVER: &str = concat!(
-    "SELECT held.user_id
-     FROM (SELECT user_id FROM jobs WHERE state = 'running' ORDER BY user_id, fair_at LIMIT 1) AS held
-     WHERE held.user_id = (
-               SELECT user_id FROM jobs WHERE state = 'running' ORDER BY user_id DESC, fair_at DESC LIMIT 1)
-       AND held.user_id = (
-               SELECT user_id FROM jobs WHERE state = 'queued' AND run_at <= $1 AND fair_at < ",
-    none_yet!(),
-    " ORDER BY fair_at, id LIMIT 1)"
-);
+macro_rules! passed_over {
+    () => {
+        concat!(
+            "SELECT held.user_id
+             FROM (SELECT user_id FROM jobs WHERE state = 'running' ORDER BY user_id, fair_at LIMIT 1) AS held
+             WHERE held.user_id = (
+                       SELECT user_id FROM jobs WHERE state = 'running' ORDER BY user_id DESC, fair_at DESC LIMIT 1)
+               AND held.user_id = (
+                       SELECT user_id FROM jobs WHERE state = 'queued' AND run_at <= $1 AND fair_at < ",
+            none_yet!(),
+            " ORDER BY fair_at, id LIMIT 1)"
+        )
+    };
+}
+
+pub(in crate::db) const PASSED_OVER: &str = passed_over!();
 
 macro_rules! take_first {
-    ($of:literal, $order:literal, $lock:literal) => {
+    ($of:expr, $order:literal, $lock:literal) => {
         concat!(
             "UPDATE jobs SET state = 'running', claim_id = $2, lease_until = $3, worker = $4, attempts = attempts + 1,
                     claimed_revision = COALESCE(
@@ -83,6 +89,12 @@ macro_rules! take_anybodys {
     };
 }
 
+macro_rules! take_next {
+    ($lock:literal) => {
+        take_first!(concat!("NOT EXISTS (", passed_over!(), ") AND "), "", $lock)
+    };
+}
+
 /// The user is $5. By a range, as in `line.rs`: else PostgreSQL may go past all that others have before.
 macro_rules! take_ones {
     ($lock:literal) => {
@@ -92,7 +104,7 @@ macro_rules! take_ones {
 
 /// The statements of claims, for a test that looks at their plans.
 #[cfg(test)]
-pub(in crate::db) const TAKE: [&str; 2] = [take_anybodys!(""), take_ones!("")];
+pub(in crate::db) const TAKE: [&str; 3] = [take_next!(""), take_anybodys!(""), take_ones!("")];
 
 #[derive(sqlx::FromRow)]
 struct Taken {
@@ -104,6 +116,8 @@ struct Taken {
 /// Whose job is taken.
 #[derive(Clone, Copy)]
 enum Whose {
+    /// The first of all, if its user is not passed over.
+    Next,
     /// The first of all.
     Anybodys,
     /// The first of this user's.
@@ -121,10 +135,14 @@ pub async fn claim(
     // One claim after the other: two at once would not see each other, and could give one user the last two slots.
     let head = line::hold_head(tx).await?;
     let claim_id = ClaimId::generate();
-    let whose = turn(tx, now).await?;
-    let mut taken = take(tx, whose, claim_id, worker, now, lease_until).await?;
+    let mut taken = take(tx, Whose::Next, claim_id, worker, now, lease_until).await?;
+    if taken.is_none()
+        && let Some(user) = next_besides_passed_over(tx, now).await?
+    {
+        taken = take(tx, Whose::Ones(user), claim_id, worker, now, lease_until).await?;
+    }
     if taken.is_none() {
-        // Somebody holds the job to change it, or there are none in line at all.
+        // Nobody else waits, somebody holds the job to change it, or there are none in line at all.
         line::admit(tx, now).await?;
         taken = take(tx, Whose::Anybodys, claim_id, worker, now, lease_until).await?;
     }
@@ -133,12 +151,15 @@ pub async fn claim(
     Ok(Some(claim))
 }
 
-/// Whose turn it is. A user who has all slots that are in use is passed over, unless nobody else waits: then no slot stays empty.
-async fn turn(tx: &mut Tx, now: Timestamp) -> Result<Whose> {
+/// Who is next besides the user who is passed over for having all slots that are in use; none when nobody is passed over, or nobody
+/// else waits: then no slot stays empty.
+async fn next_besides_passed_over(tx: &mut Tx, now: Timestamp) -> Result<Option<UserId>> {
     let passed_over: Option<UserId> =
         on!(tx, |c| sqlx::query_scalar(PASSED_OVER).bind(now).fetch_optional(c))?;
-    let Some(user) = passed_over else { return Ok(Whose::Anybodys) };
-    Ok(line::next_besides(tx, user, now).await?.map_or(Whose::Anybodys, Whose::Ones))
+    match passed_over {
+        Some(user) => line::next_besides(tx, user, now).await,
+        None => Ok(None),
+    }
 }
 
 async fn take(
@@ -150,15 +171,17 @@ async fn take(
     lease_until: Timestamp,
 ) -> Result<Option<Taken>> {
     let statement = match (&*tx, whose) {
+        (Tx::Postgres(_), Whose::Next) => take_next!("FOR UPDATE SKIP LOCKED"),
         (Tx::Postgres(_), Whose::Anybodys) => take_anybodys!("FOR UPDATE SKIP LOCKED"),
         (Tx::Postgres(_), Whose::Ones(_)) => take_ones!("FOR UPDATE SKIP LOCKED"),
+        (Tx::Sqlite(_), Whose::Next) => take_next!(""),
         (Tx::Sqlite(_), Whose::Anybodys) => take_anybodys!(""),
         (Tx::Sqlite(_), Whose::Ones(_)) => take_ones!(""),
     };
     Ok(on!(tx, |c| {
         let query = sqlx::query_as(statement).bind(now).bind(claim_id).bind(lease_until).bind(worker);
         let query = match whose {
-            Whose::Anybodys => query,
+            Whose::Next | Whose::Anybodys => query,
             Whose::Ones(user) => query.bind(user),
         };
         query.fetch_optional(c)

@@ -11,7 +11,7 @@
 use super::place::{self, none_yet, number_of_place, place_in_line};
 use crate::{
     clock::Timestamp,
-    db::{Result, Tx, accounts, execute, on},
+    db::{Result, Tx, execute, on},
     ids::UserId,
 };
 
@@ -33,10 +33,10 @@ struct Ends {
     front: Option<i64>,
 }
 
-/// The [`Ends`] for the user $1. Asked for by `=`, PostgreSQL may look for a user's last place among those of all, from the end on:
+/// The [`Ends`] for the user $1, whose last job was given the number $2. Asked for by `=`, PostgreSQL may look for a user's last place among those of all, from the end on:
 /// by a range, with the user first in the order, only the index of the user's own line will do.
 const ENDS: &str = concat!(
-    "SELECT users.fair_at AS given, queue_head.fair_at AS head,
+    "SELECT CAST($2 AS BIGINT) AS given, queue_head.fair_at AS head,
             (SELECT fair_at FROM jobs
              WHERE user_id >= $1 AND user_id <= $1 AND state = 'queued' AND fair_at < ",
     none_yet!(),
@@ -45,7 +45,7 @@ const ENDS: &str = concat!(
             (SELECT fair_at FROM jobs WHERE state = 'queued' AND fair_at < ",
     none_yet!(),
     " ORDER BY fair_at, id LIMIT 1) AS front
-     FROM users CROSS JOIN queue_head WHERE users.id = $1 AND users.deleted_at IS NULL"
+     FROM queue_head"
 );
 
 impl Ends {
@@ -81,12 +81,19 @@ impl Ends {
 
 /// The place of a user's next job, which is its user's last one from now on; none when there is no such user.
 pub(super) async fn next_place(tx: &mut Tx, user: UserId) -> Result<Option<i64>> {
-    // In a statement of its own: the next one then sees what others have queued for this user until now.
-    accounts::lock(tx, user).await?;
-    let ends: Option<Ends> = on!(tx, |c| sqlx::query_as(ENDS).bind(user).fetch_optional(c))?;
-    let Some(ends) = ends else { return Ok(None) };
+    // Locks the user, in a statement of its own: the next one then sees what others have queued for this user until now. And
+    // gives the number that the job has mostly.
+    let guessed: Option<i64> = on!(tx, |c| sqlx::query_scalar(
+        "UPDATE users SET fair_at = fair_at + 1 WHERE id = $1 AND deleted_at IS NULL RETURNING fair_at"
+    )
+    .bind(user)
+    .fetch_optional(c))?;
+    let Some(guessed) = guessed else { return Ok(None) };
+    let ends: Ends = on!(tx, |c| sqlx::query_as(ENDS).bind(user).bind(guessed - 1).fetch_one(c))?;
     let number = ends.next_number();
-    execute!(tx, sqlx::query("UPDATE users SET fair_at = $2 WHERE id = $1").bind(user).bind(number))?;
+    if number != guessed {
+        execute!(tx, sqlx::query("UPDATE users SET fair_at = $2 WHERE id = $1").bind(user).bind(number))?;
+    }
     Ok(Some(ends.place(number)))
 }
 
@@ -154,8 +161,13 @@ pub async fn admit(tx: &mut Tx, now: Timestamp) -> Result<u64> {
 /// user, so it takes as long as there are users, however many jobs they have. By a range, as in [`ENDS`].
 macro_rules! users_by_front {
     ($which:literal) => {
+        users_by_front!("", $which)
+    };
+    ($besides:literal, $which:literal) => {
         concat!(
-            "WITH RECURSIVE waiting (user_id) AS (
+            "WITH RECURSIVE ",
+            $besides,
+            "waiting (user_id) AS (
                  SELECT (SELECT user_id FROM jobs WHERE state = 'queued' AND fair_at < ",
             none_yet!(),
             " ORDER BY user_id, fair_at, id LIMIT 1)
@@ -202,11 +214,22 @@ pub(super) async fn go_on(tx: &mut Tx, head: i64, taken: i64, now: Timestamp) ->
     if number <= head {
         return Ok(());
     }
-    execute!(tx, sqlx::query("UPDATE queue_head SET fair_at = $1").bind(number))?;
-    close_up(tx, place::in_line(number + 1), now).await
+    let place = place::in_line(number + 1);
+    let behind = match tx {
+        // In one round trip.
+        Tx::Postgres(_) => {
+            on!(tx, |c| sqlx::query_scalar(MOVES_HEAD).bind(now).bind(place).bind(number).fetch_all(c))?
+        }
+        Tx::Sqlite(_) => {
+            execute!(tx, sqlx::query("UPDATE queue_head SET fair_at = $1").bind(number))?;
+            on!(tx, |c| sqlx::query_scalar(BEGINS_BEHIND).bind(now).bind(place).fetch_all(c))?
+        }
+    };
+    close_up(tx, place, behind).await
 }
 
 pub(in crate::db) const BEGINS_BEHIND: &str = users_by_front!("fair_at > $2");
+const MOVES_HEAD: &str = users_by_front!("moved AS (UPDATE queue_head SET fair_at = $3), ", "fair_at > $2");
 
 macro_rules! move_up {
     ($lock:literal) => {
@@ -223,15 +246,13 @@ macro_rules! move_up {
     };
 }
 
-/// Moves the first job of each user whose line begins behind this place up to it.
-async fn close_up(tx: &mut Tx, place: i64, now: Timestamp) -> Result<()> {
+/// Moves the first job of each of these users, whose lines begin behind this place, up to it.
+async fn close_up(tx: &mut Tx, place: i64, users: Vec<UserId>) -> Result<()> {
     // The owners of these may be changing them: nobody waits for that here.
     let statement = match tx {
         Tx::Postgres(_) => move_up!("FOR UPDATE SKIP LOCKED"),
         Tx::Sqlite(_) => move_up!(""),
     };
-    let users: Vec<UserId> =
-        on!(tx, |c| sqlx::query_scalar(BEGINS_BEHIND).bind(now).bind(place).fetch_all(c))?;
     for user in users {
         execute!(tx, sqlx::query(statement).bind(place).bind(user))?;
     }

@@ -187,13 +187,12 @@ async fn a_deleted_account_is_gone_with_all_it_owns_and_no_other_account_is_touc
         assert!(accounts::find_token_owner(&t.db, b"hash").await.unwrap().is_none(), "{}", t.name);
         assert!(documents::find(&t.db, gone, document).await.unwrap().is_none(), "{}", t.name);
         assert!(documents::active(&t.db, gone).await.unwrap().is_empty(), "{}", t.name);
-        let may_write = commit!(t.db, |tx| generations::begin(
-            tx,
-            &running,
-            crate::ids::GenerationId::generate(),
-            None,
-            at(3)
-        ));
+        let new = generations::NewGeneration {
+            id: crate::ids::GenerationId::generate(),
+            space: None,
+            stored_bytes: 0,
+        };
+        let may_write = commit!(t.db, |tx| generations::begin(tx, &running, new, at(3)));
         assert!(!may_write, "{}: the running job was cancelled", t.name);
         assert!(!enqueue(&t.db, gone, document, at(4)).await, "{}: nothing more is queued", t.name);
         let purgeable: Vec<_> = generations::purgeable(&t.db, at(3), 10).await.unwrap();

@@ -292,9 +292,10 @@ async fn a_queue_of_an_earlier_release_is_worked_off_in_turns() {
 async fn the_next_job_is_found_by_indexes() {
     let tests = both().await;
     let Db::Sqlite { readers, .. } = &tests[0].db else { panic!("SQLite comes first") };
-    let [take, take_ones] = jobs::TAKE;
+    let [take_next, take, take_ones] = jobs::TAKE;
     for (statement, indexes) in [
-        (take, &["jobs_queued"][..]),
+        (take_next, &["jobs_queued", "jobs_held"][..]),
+        (take, &["jobs_queued"]),
         (take_ones, &["jobs_line"]),
         (jobs::PASSED_OVER, &["jobs_queued", "jobs_held"]),
         (jobs::NEXT_BESIDES, &["jobs_line"]),

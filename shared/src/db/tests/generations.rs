@@ -3,7 +3,7 @@
 use crate::{
     db::{
         chunks, documents,
-        generations::{self, RetiredGeneration},
+        generations::{self, NewGeneration, RetiredGeneration},
         jobs::{self, Published, Report},
         testing::{LEASE, at, both, claim, claimed, commit, document, enqueue, publish, staged, user},
     },
@@ -13,6 +13,10 @@ use crate::{
 
 fn lost() -> IngestionError {
     IngestionError { code: "worker_lost".to_owned(), message: String::new(), retryable: true }
+}
+
+fn of(id: GenerationId) -> NewGeneration {
+    NewGeneration { id, space: None, stored_bytes: 0 }
 }
 
 #[tokio::test]
@@ -50,7 +54,7 @@ async fn a_generation_begins_and_is_written_only_under_a_claim_that_is_held() {
             }
             assert!(!commit!(t.db, |tx| generations::may_write(tx, &held, generation)), "{on}");
             let late = GenerationId::generate();
-            assert!(!commit!(t.db, |tx| generations::begin(tx, &held, late, None, later)), "{on}");
+            assert!(!commit!(t.db, |tx| generations::begin(tx, &held, of(late), later)), "{on}");
             assert!(
                 !commit!(t.db, |tx| generations::may_write(tx, &held, late)),
                 "{on}: nothing was written"
@@ -68,7 +72,7 @@ async fn a_claim_that_nobody_gave_out_begins_nothing() {
         let generation = staged(&t.db, &held, &[], at(0)).await;
         let forged = Claim { claim_id: ClaimId::generate(), ..held.clone() };
         let new = GenerationId::generate();
-        assert!(!commit!(t.db, |tx| generations::begin(tx, &forged, new, None, at(0))), "{}", t.name);
+        assert!(!commit!(t.db, |tx| generations::begin(tx, &forged, of(new), at(0))), "{}", t.name);
         assert!(!commit!(t.db, |tx| generations::may_write(tx, &forged, generation)), "{}", t.name);
         assert!(!commit!(t.db, |tx| generations::may_write(tx, &held, new)), "{}", t.name);
     }
