@@ -13,7 +13,7 @@ use super::Health;
 
 /// How long the parts are left alone between two looks. Whoever asks meanwhile waits for the next one instead of having the answer of
 /// the last, which would tell nothing of a part that has gone since.
-const PAUSE: Duration = Duration::from_millis(100);
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// The looks at the parts of one process. Cheap to clone; clones share them.
 #[derive(Clone, Debug, Default)]

@@ -1,6 +1,9 @@
 //! Taking jobs.
 
-use super::{line, place::none_yet};
+use super::{
+    line,
+    place::{self, none_yet},
+};
 use crate::{
     clock::Timestamp,
     db::{Db, Result, Tx, on},
@@ -78,7 +81,13 @@ macro_rules! take_first {
             // Repeated, because without them the row that another claimer took meanwhile is taken again.
             ") AND state = 'queued' AND run_at <= $1
              RETURNING id, kind, user_id, document_id, claim_id, claimed_revision, attempts, max_attempts, queued_at,
-                       from_stored, trace_parent, fair_at"
+                       from_stored, trace_parent, fair_at, (SELECT fair_at FROM queue_head) AS head,
+                       COALESCE((SELECT user_id FROM jobs WHERE state = 'queued' AND fair_at < ",
+            none_yet!(),
+            " ORDER BY user_id, fair_at, id LIMIT 1)
+                    <> (SELECT user_id FROM jobs WHERE state = 'queued' AND fair_at < ",
+            none_yet!(),
+            " ORDER BY user_id DESC, fair_at DESC, id DESC LIMIT 1), FALSE) AS several_wait"
         )
     };
 }
@@ -111,6 +120,10 @@ struct Taken {
     #[sqlx(flatten)]
     claim: Claim,
     fair_at: i64,
+    /// The highest number that was taken before.
+    head: i64,
+    /// Whether several users have jobs in line.
+    several_wait: bool,
 }
 
 /// Whose job is taken.
@@ -133,7 +146,7 @@ pub async fn claim(
     lease_until: Timestamp,
 ) -> Result<Option<Claim>> {
     // One claim after the other: two at once would not see each other, and could give one user the last two slots.
-    let head = line::hold_head(tx).await?;
+    line::hold_head(tx).await?;
     let claim_id = ClaimId::generate();
     let mut taken = take(tx, Whose::Next, claim_id, worker, now, lease_until).await?;
     if taken.is_none()
@@ -146,8 +159,11 @@ pub async fn claim(
         line::admit(tx, now).await?;
         taken = take(tx, Whose::Anybodys, claim_id, worker, now, lease_until).await?;
     }
-    let Some(Taken { claim, fair_at }) = taken else { return Ok(None) };
-    line::go_on(tx, head, fair_at, now).await?;
+    let Some(Taken { claim, fair_at, head, several_wait }) = taken else { return Ok(None) };
+    let number = place::number(fair_at);
+    if number > head {
+        line::go_on(tx, number, several_wait, now).await?;
+    }
     Ok(Some(claim))
 }
 

@@ -199,29 +199,27 @@ pub(super) async fn next_besides(tx: &mut Tx, user: UserId, now: Timestamp) -> R
     Ok(on!(tx, |c| sqlx::query_scalar(NEXT_BESIDES).bind(now).bind(user).fetch_optional(c))?)
 }
 
-/// The highest number that was taken. From here on to the end of the transaction others who ask for it wait.
-pub(super) async fn hold_head(tx: &mut Tx) -> Result<i64> {
-    let statement = match tx {
-        Tx::Postgres(_) => "SELECT fair_at FROM queue_head FOR UPDATE",
-        Tx::Sqlite(_) => "SELECT fair_at FROM queue_head",
-    };
-    Ok(on!(tx, |c| sqlx::query_scalar(statement).fetch_one(c))?)
+/// Has others who claim wait from here on to the end of the transaction. Of SQLite there is one writer anyway.
+pub(super) async fn hold_head(tx: &mut Tx) -> Result<()> {
+    if let Tx::Postgres(_) = tx {
+        execute!(tx, sqlx::query("SELECT fair_at FROM queue_head FOR UPDATE"))?;
+    }
+    Ok(())
 }
 
-/// Notes that a job with this place was taken, and closes the lines up to it if that was behind the head.
-pub(super) async fn go_on(tx: &mut Tx, head: i64, taken: i64, now: Timestamp) -> Result<()> {
-    let number = place::number(taken);
-    if number <= head {
-        return Ok(());
-    }
+/// Notes that the head has gone on to this number. If several users have jobs in line, those lines are closed up to it.
+pub(super) async fn go_on(tx: &mut Tx, number: i64, several_wait: bool, now: Timestamp) -> Result<()> {
     let place = place::in_line(number + 1);
     let behind = match tx {
         // In one round trip.
-        Tx::Postgres(_) => {
+        Tx::Postgres(_) if several_wait => {
             on!(tx, |c| sqlx::query_scalar(MOVES_HEAD).bind(now).bind(place).bind(number).fetch_all(c))?
         }
-        Tx::Sqlite(_) => {
+        Tx::Postgres(_) | Tx::Sqlite(_) => {
             execute!(tx, sqlx::query("UPDATE queue_head SET fair_at = $1").bind(number))?;
+            if !several_wait {
+                return Ok(());
+            }
             on!(tx, |c| sqlx::query_scalar(BEGINS_BEHIND).bind(now).bind(place).fetch_all(c))?
         }
     };
