@@ -216,7 +216,7 @@ pub async fn is_active(tx: &mut Tx, id: UserId) -> Result<bool> {
             let active = sqlx::query_as(active).bind(id);
             let identity = silence::answered(active.fetch_optional(&mut **tx)).await?;
             let is_active = identity.is_some();
-            identity.into_iter().for_each(|identity| tx.note(identity));
+            tx.note(identity);
             Ok(is_active)
         }
         Tx::Sqlite(tx) => {

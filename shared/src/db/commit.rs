@@ -58,8 +58,8 @@ impl PgWrite {
     }
 
     /// Notes what a statement told. Before the transaction has written there is nothing to be noted.
-    pub(super) fn note(&mut self, identity: PgIdentity) {
-        self.identity = Some(identity).filter(|identity| identity.xid.is_some());
+    pub(super) fn note(&mut self, identity: Option<PgIdentity>) {
+        self.identity = identity.filter(|identity| identity.xid.is_some());
     }
 
     /// Commits.

@@ -365,7 +365,7 @@ pub async fn bump_search_epoch(tx: &mut Tx, user: UserId) -> Result<()> {
                 pg_identity!()
             );
             let bumped = silence::answered(sqlx::query_as(bump).bind(user).fetch_optional(&mut **tx)).await?;
-            bumped.into_iter().for_each(|identity| tx.note(identity));
+            tx.note(bumped);
         }
         Tx::Sqlite(tx) => {
             let bump = "UPDATE users SET search_epoch = search_epoch + 1 WHERE id = $1";
