@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use reqwest::Method;
 use serde_json::{Map, Value, json};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::Command;
 use tokio::task::JoinSet;
 
@@ -22,6 +22,8 @@ use crate::support::service::{Mode, Service};
 const MIB: usize = 1024 * 1024;
 /// How long the others work before anybody attacks, for comparison.
 const QUIET: Duration = Duration::from_mins(2);
+/// How long an attacker takes between two requests at least: the way to a service is not shorter for most.
+const ROUND_TRIP: Duration = Duration::from_millis(30);
 /// What of `lectern-load` stands for the work of others: its operations with the 95th percentile in this column.
 const P95: usize = 4;
 
@@ -66,13 +68,16 @@ async fn work(service: &Service, duration: Duration) -> Vec<(String, f64)> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lectern-load"));
     let seconds = format!("{}s", duration.as_secs());
     command.args(["mix", "--url", &service.base_url(), "--duration", &seconds, "--max-growth", "1GiB"]);
-    let done = command.stdout(Stdio::piped()).stderr(Stdio::inherit()).kill_on_drop(true).output().await;
-    let done = done.expect("the load program");
-    let report = String::from_utf8_lossy(&done.stdout);
-    eprintln!("{report}");
-    assert!(done.status.success(), "others were disturbed");
+    let mut load = command.stdout(Stdio::piped()).kill_on_drop(true).spawn().expect("the load program");
+    let mut lines = BufReader::new(load.stdout.take().expect("its output")).lines();
+    let mut report = Vec::new();
+    while let Some(line) = lines.next_line().await.expect("a line") {
+        eprintln!("{line}");
+        report.push(line);
+    }
+    assert!(load.wait().await.expect("its end").success(), "others were disturbed");
     report
-        .lines()
+        .iter()
         .skip_while(|line| !line.starts_with("operation"))
         .skip(1)
         .map_while(|line| {
@@ -113,10 +118,10 @@ impl Attackers {
 
 /// Goes on although it is refused.
 async fn tries(request: impl Future<Output = reqwest::Result<reqwest::Response>>) {
-    match request.await {
-        Ok(answer) => drop(answer.bytes().await),
-        Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+    if let Ok(answer) = request.await {
+        let _ = answer.bytes().await;
     }
+    tokio::time::sleep(ROUND_TRIP).await;
 }
 
 async fn creates(client: &Client, body: &Value) {
