@@ -12,6 +12,10 @@
 # One of them, twenty times: 300 documents on a machine that is too busy, with workers killed at random; what was published is
 # compared with the index passage by passage, over the embedded index and, with TEST_QDRANT_URL, over Qdrant.
 #
+#   LECTERN_SOAK_MINUTES=10 scripts/soak.sh attackers
+#
+# What users do, by lectern-load, first undisturbed and then while one client of each kind attacks: no error is allowed for them.
+#
 #   scripts/soak.sh mix embedded|cluster [arguments of lectern-load mix]
 #
 # Ten minutes of documents, searches and questions at set rates against a release build, every answer checked; no error, no
