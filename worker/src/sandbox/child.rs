@@ -20,6 +20,9 @@ use crate::loaders::{
     workbook,
 };
 
+/// The priority of a parser, lower than that of the service: whoever waits for an answer comes before a document.
+const PRIORITY: i32 = 10;
+
 /// Runs one parse for the parent at the other end of stdin and stdout. The exit code is for logs only: the parent
 /// goes by the frames.
 pub fn child_main() -> ExitCode {
@@ -49,6 +52,8 @@ fn report_panic(info: &PanicHookInfo<'_>) {
 
 /// Parses one document behind the walls.
 fn parse(output: File) -> io::Result<()> {
+    // It does its work at any priority.
+    let _unchanged = rustix::process::setpriority_process(None, PRIORITY);
     let request = read_request(&mut io::stdin().lock())?;
     let bounds = Bounds { memory_bytes: request.memory_bytes, cpu_seconds: request.cpu_seconds };
     let library = request.options.pdfium.clone();

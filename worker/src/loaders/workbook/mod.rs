@@ -5,12 +5,17 @@
 
 mod cell;
 
-use std::{collections::VecDeque, io::Cursor, path::Path};
+use std::{
+    collections::VecDeque,
+    io::{BufReader, Cursor, Read as _},
+    path::Path,
+};
 
 use calamine::{
     Data, Ods, OdsError, Range, Reader, SheetType, SheetVisible, Style, Xls, XlsError, Xlsb, XlsbError, Xlsx,
     XlsxError,
 };
+use quick_xml::{Reader as XmlReader, events::Event};
 use zip::ZipArchive;
 
 use super::{
@@ -37,7 +42,10 @@ pub(crate) fn parse(bytes: Vec<u8>, options: &ParseOptions, output: &mut Output<
     match container(&bytes, options)? {
         Container::Xlsx => book.xlsx(Cursor::new(bytes))?,
         Container::Xlsb => book.xlsb(Cursor::new(bytes))?,
-        Container::Ods => book.ods(Cursor::new(bytes), options)?,
+        Container::Ods => {
+            check_closed(&bytes)?;
+            book.ods(Cursor::new(bytes), options)?;
+        }
         Container::Xls => book.xls(Cursor::new(bytes))?,
     }
     book.finish()
@@ -85,6 +93,39 @@ fn container(bytes: &[u8], options: &ParseOptions) -> Result<Container, ParseErr
     } else {
         Container::Xlsx
     })
+}
+
+/// The most of an Open Document's manifest that is looked at.
+const MAX_MANIFEST: u64 = 1 << 20;
+
+/// Fails if the content of an Open Document ends before all of its elements do: the library would read on for ever.
+fn check_closed(bytes: &[u8]) -> Result<(), ParseError> {
+    let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(|_| ParseError::Damaged)?;
+    if let Ok(content) = archive.by_name("content.xml")
+        && is_closed(XmlReader::from_reader(BufReader::new(content)))
+    {
+        return Ok(());
+    }
+    let mut manifest = Vec::new();
+    if let Ok(file) = archive.by_name("META-INF/manifest.xml") {
+        let _what_there_is = file.take(MAX_MANIFEST).read_to_end(&mut manifest);
+    }
+    let is_encrypted = String::from_utf8_lossy(&manifest).contains("encryption-data");
+    Err(if is_encrypted { ParseError::PasswordRequired } else { ParseError::Damaged })
+}
+
+fn is_closed(mut reader: XmlReader<impl std::io::BufRead>) -> bool {
+    let (mut open, mut buffer) = (0_u64, Vec::new());
+    loop {
+        buffer.clear();
+        match reader.read_event_into(&mut buffer) {
+            Ok(Event::Start(_)) => open += 1,
+            Ok(Event::End(_)) => open = open.saturating_sub(1),
+            Ok(Event::Eof) => return open == 0,
+            Ok(_) => {}
+            Err(_) => return false,
+        }
+    }
 }
 
 /// A cell that has something in it, at its row and column, both counted from 0.

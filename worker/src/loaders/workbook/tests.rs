@@ -201,10 +201,23 @@ fn encrypted_damaged_and_empty_workbooks_each_say_so() {
     let cut = whole[..whole.len() / 2].to_vec();
     let broken = xlsx(&[("Sheet", "visible", "<row r=\"1\"><c r=\"A1\"><v>1</v></c></row><row")]);
     let blank = xlsx(&[("Sheet", "visible", "")]);
+    let open_document = |manifest: &str, content: &str| {
+        archive(&[
+            ("mimetype", "application/vnd.oasis.opendocument.spreadsheet"),
+            ("META-INF/manifest.xml", manifest),
+            ("content.xml", content),
+        ])
+    };
+    let table = "<o xmlns:table=\"t\"><table:table table:name=\"Sheet\"><table:table-row><table:table-cell>";
+    let unfinished = open_document("<manifest:manifest xmlns:manifest=\"m\"/>", table);
+    let locked = "<manifest:manifest xmlns:manifest=\"m\"><manifest:encryption-data/></manifest:manifest>";
+    let locked = open_document(locked, "\u{7}\u{1}<");
     for (bytes, error) in [
         (encrypted, ParseError::PasswordRequired),
         (cut, ParseError::Damaged),
         (broken, ParseError::Damaged),
+        (unfinished, ParseError::Damaged),
+        (locked, ParseError::PasswordRequired),
         (OLE2.repeat(100), ParseError::Damaged),
         (blank, ParseError::Empty),
         (Vec::new(), ParseError::Empty),
