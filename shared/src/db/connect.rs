@@ -42,7 +42,7 @@ const ROWS_AHEAD: usize = 1_000;
 struct SessionTimeouts {
     /// For one statement.
     statement: Duration,
-    /// For a lock. Not much longer than `idle`: those of lost clients that wait for the same lock would get it one after the other.
+    /// For a lock. Not longer than `idle`: those of lost clients that wait for the same lock would get it one after the other.
     lock: Duration,
     /// Between two statements of a transaction.
     idle: Duration,
@@ -50,7 +50,7 @@ struct SessionTimeouts {
 
 const SERVICE: SessionTimeouts = SessionTimeouts {
     statement: Duration::from_mins(1),
-    lock: Duration::from_secs(8),
+    lock: Duration::from_secs(5),
     idle: Duration::from_secs(5),
 };
 /// Of a command that looks through everything.
