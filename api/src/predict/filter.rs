@@ -22,6 +22,7 @@ pub(super) struct AnswerFilter {
     guard: Guard,
     /// The last character was a carriage return, which has passed as a line feed.
     after_return: bool,
+    opening: Opening,
 }
 
 impl AnswerFilter {
@@ -33,6 +34,7 @@ impl AnswerFilter {
             markers: MarkerFilter::default(),
             guard: Guard::new(),
             after_return: false,
+            opening: Opening::default(),
         }
     }
 
@@ -94,17 +96,21 @@ impl AnswerFilter {
         passed
     }
 
-    /// With line feeds alone between lines, and without what some programs drop before they look for anything: NUL, and the mark of an
-    /// order of bytes, behind which a line begins with something else for those who keep it.
+    /// With line feeds alone between lines, and without what some programs drop before they look for anything: NUL, and at the beginning
+    /// the mark of an order of bytes, behind which the line begins with something else for those who keep it.
     fn lines(&mut self, delta: &str) -> String {
         let mut text = String::with_capacity(delta.len());
         for character in delta.chars() {
             let is_second = std::mem::replace(&mut self.after_return, character == '\r') && character == '\n';
             match character {
                 '\r' => text.push('\n'),
-                '\0' | '\u{FEFF}' => {}
+                '\0' => {}
+                '\u{FEFF}' if !self.opening.is_over() => {}
                 _ if is_second => {}
-                _ => text.push(character),
+                _ => {
+                    self.opening.note(character);
+                    text.push(character);
+                }
             }
         }
         text
@@ -118,6 +124,28 @@ impl AnswerFilter {
         self.guard.push(&self.known, &cited, &mut passed);
         self.guard.finish(&self.known, &mut passed);
         passed
+    }
+}
+
+/// The beginning of an answer, up to the first word: what stands in brackets before it may be taken out, and what follows is the
+/// beginning then.
+#[derive(Clone, Copy, Debug, Default)]
+struct Opening {
+    in_brackets: bool,
+    is_over: bool,
+}
+
+impl Opening {
+    fn note(&mut self, character: char) {
+        match character {
+            '[' | '【' | '(' | '<' => self.in_brackets = true,
+            ']' | '】' | ')' | '>' => self.in_brackets = false,
+            _ => self.is_over |= !self.in_brackets && character.is_alphabetic(),
+        }
+    }
+
+    fn is_over(self) -> bool {
+        self.is_over
     }
 }
 

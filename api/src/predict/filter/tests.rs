@@ -164,8 +164,13 @@ fn line_ends_become_line_feeds_and_nul_is_dropped() {
 
 #[test]
 fn a_mark_of_an_order_of_bytes_is_dropped_so_that_all_agree_on_where_a_fence_begins() {
-    let text = "\u{FEFF}```\n\na\n```\n<b>c</b>\n\u{FEFF}";
-    assert_eq!(assert_cuts_do_not_matter(text), "```\n\na\n```\nc\n");
+    let fence = "```\n\na\n```\n<b>c</b>\n\u{FEFF}";
+    for begin in
+        ["\u{FEFF}", "\u{FEFF}\u{FEFF}", "[9]\u{FEFF}", "<b>\u{FEFF}", "[](https://evil.example/x)\u{FEFF}"]
+    {
+        let seen = assert_cuts_do_not_matter(&format!("{begin}{fence}"));
+        assert_eq!(seen, "```\n\na\n```\nc\n\u{FEFF}", "{begin:?}");
+    }
 }
 
 #[test]
