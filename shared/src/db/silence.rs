@@ -53,9 +53,9 @@ pub(crate) async fn answered<T, E: From<sqlx::Error>>(
         }
         // A statement that the server works on is given up with those that it never got: nobody can tell them apart, and
         // whoever asked asks again.
-        let is_alone =
-            SILENT.lock().is_none_or(|silent| silent + AS_SILENT < begun || silent.elapsed() < AS_SILENT);
-        if !is_alone {
+        let is_known_silent =
+            SILENT.lock().is_some_and(|silent| silent + AS_SILENT >= begun && silent.elapsed() >= AS_SILENT);
+        if is_known_silent {
             return Err(silent().into());
         }
     }

@@ -43,8 +43,22 @@ pub async fn due(db: &Db, now: Timestamp) -> Result<Due> {
     Ok(Due { in_line: in_line.is_some(), waited: waited.is_some() })
 }
 
-/// The user who has all slots that are in use, if the next job is one of the same user's. The ends of indexes tell, so it takes no
-/// longer when many are queued.
+/// Whether several users have jobs in line; null when nobody has.
+macro_rules! several_wait {
+    () => {
+        concat!(
+            "(SELECT user_id FROM jobs WHERE state = 'queued' AND fair_at < ",
+            none_yet!(),
+            " ORDER BY user_id, fair_at, id LIMIT 1)
+             <> (SELECT user_id FROM jobs WHERE state = 'queued' AND fair_at < ",
+            none_yet!(),
+            " ORDER BY user_id DESC, fair_at DESC, id DESC LIMIT 1)"
+        )
+    };
+}
+
+/// The user who has all slots that are in use, if the next job is one of the same user's and somebody else waits too. The ends of
+/// indexes tell, so it takes no longer when many are queued.
 macro_rules! passed_over {
     () => {
         concat!(
@@ -55,7 +69,9 @@ macro_rules! passed_over {
                AND held.user_id = (
                        SELECT user_id FROM jobs WHERE state = 'queued' AND run_at <= $1 AND fair_at < ",
             none_yet!(),
-            " ORDER BY fair_at, id LIMIT 1)"
+            " ORDER BY fair_at, id LIMIT 1)
+               AND ",
+            several_wait!()
         )
     };
 }
@@ -82,12 +98,9 @@ macro_rules! take_first {
             ") AND state = 'queued' AND run_at <= $1
              RETURNING id, kind, user_id, document_id, claim_id, claimed_revision, attempts, max_attempts, queued_at,
                        from_stored, trace_parent, fair_at, (SELECT fair_at FROM queue_head) AS head,
-                       COALESCE((SELECT user_id FROM jobs WHERE state = 'queued' AND fair_at < ",
-            none_yet!(),
-            " ORDER BY user_id, fair_at, id LIMIT 1)
-                    <> (SELECT user_id FROM jobs WHERE state = 'queued' AND fair_at < ",
-            none_yet!(),
-            " ORDER BY user_id DESC, fair_at DESC, id DESC LIMIT 1), FALSE) AS several_wait"
+                       COALESCE(",
+            several_wait!(),
+            ", FALSE) AS several_wait"
         )
     };
 }
