@@ -92,9 +92,8 @@ async fn a_job_that_died_is_found_by_its_error_and_succeeds_when_it_is_retried(m
     assert_eq!(jobs(&operator, "?state=dead").await, Vec::<Value>::new());
     assert_eq!(jobs(&operator, "?state=done").await.len(), 2);
 
-    let lines = service.log_events();
-    let line = lines.iter().find(|line| line["fields"]["message"] == "an admin retried a job");
-    let line = line.expect("a line of what the admin did");
+    let retried = |line: &Value| line["fields"]["message"] == "an admin retried a job";
+    let line = service.logged("what the admin did", retried).await;
     assert_eq!(line["fields"]["admin"], operator.user()["id"]);
     assert_eq!(line["fields"]["job"], job["id"]);
 }

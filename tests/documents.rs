@@ -206,13 +206,10 @@ async fn a_deleted_document_leaves_a_receipt_in_the_log(mode: Mode) {
     let document = ada.ingest(&json!({ "name": "A", "type": "TXT", "content": "word ".repeat(2_000) })).await;
     let (status, answer) = ada.delete(&format!("/documents/{}", id(&document))).await;
     assert_eq!((status, &answer["data"]), (StatusCode::OK, &Value::Null));
-    let events = service.log_events();
-    let receipts: Vec<&Value> = events
-        .iter()
-        .map(|event| &event["fields"])
-        .filter(|fields| fields["message"].as_str().is_some_and(|text| text.starts_with("document deleted")))
-        .collect();
-    let [receipt] = receipts[..] else { panic!("{receipts:?}") };
+    let is_receipt = |event: &Value| {
+        event["fields"]["message"].as_str().is_some_and(|text| text.starts_with("document deleted"))
+    };
+    let receipt = service.logged("a receipt", is_receipt).await["fields"].clone();
     assert_eq!(receipt["document"], document["id"]);
     assert_eq!(receipt["user"], ada.user()["id"]);
     assert_eq!(receipt["chunks"], document["index"]["chunks"]);

@@ -90,16 +90,7 @@ async fn after_its_burst_an_address_has_to_wait_and_is_told_for_how_long() {
     let wait = refused.retry_after.expect("a Retry-After");
     assert!((1..=720).contains(&wait), "{wait} s");
 
-    let logged = async {
-        loop {
-            let refusal = |event: &Value| event["fields"]["status"] == 429;
-            if let Some(event) = service.log_events().into_iter().find(refusal) {
-                return event;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    let logged = within_deadline("the refusal in the log", logged).await;
+    let logged = service.logged("the refusal", |event| event["fields"]["status"] == 429).await;
     assert_eq!(logged["span"]["id"], "the-sixth", "{logged:#}");
 }
 

@@ -25,9 +25,8 @@ async fn every_program_closes_itself_and_tells_of_the_walls_around_its_parsers(m
     for process in workers.chain([service.pid()]) {
         assert!(is_shielded(process));
     }
-    let told = service.log_events().into_iter().find(|event| event["fields"]["message"] == "sandbox");
-    let walls = told.as_ref().and_then(|event| event["fields"]["walls"].as_str().map(str::to_owned));
-    let walls = walls.unwrap_or_else(|| panic!("nothing of the walls is in the log"));
+    let told = service.logged("the walls", |event| event["fields"]["message"] == "sandbox").await;
+    let walls = told["fields"]["walls"].as_str().expect("what the walls are").to_owned();
 
     let (_, report) = doctor(&service.sibling(), &[]);
     let findings = report["findings"].as_array().expect("findings");

@@ -56,16 +56,7 @@ async fn answer(stream: &mut TcpStream) -> String {
 
 /// Waits until the log of the service has this in it.
 async fn logged(service: &Service, message: &str) -> Value {
-    let looking = async {
-        loop {
-            let event = service.log_events().into_iter().find(|event| event["fields"]["message"] == message);
-            if let Some(event) = event {
-                return event["fields"].clone();
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    within_deadline(&format!("{message:?} in the log"), looking).await
+    service.logged(message, |event| event["fields"]["message"] == message).await["fields"].clone()
 }
 
 // --- memory ----------------------------------------------------------------------------------------------------------

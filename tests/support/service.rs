@@ -80,6 +80,20 @@ impl Service {
         self.logs().lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
+    /// Waits for the first line of the log that is `wanted`. A line may come after the answer that it tells of: the log is
+    /// read from the process's output.
+    pub async fn logged(&self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        let looking = async {
+            loop {
+                if let Some(event) = self.log_events().into_iter().find(&wanted) {
+                    return event;
+                }
+                tokio::time::sleep(POLL).await;
+            }
+        };
+        within_deadline(&format!("{what} in the log"), looking).await
+    }
+
     /// Fails when one of `secrets` was logged, as it is or escaped as in JSON.
     pub fn assert_no_secret_in_logs(&self, secrets: &[&str]) {
         for node in self.nodes() {
