@@ -9,5 +9,7 @@ WHERE source_bytes IS NOT NULL OR content IS NOT NULL;
 -- About what a passage has; to count exactly, all passages would have to be read. The next ingestion does.
 UPDATE generations SET stored_bytes = chunks * 2000 WHERE chunks > 0;
 
-CREATE INDEX documents_storage ON documents (user_id, stored_bytes);
+-- With the id before the size: without it, and before PostgreSQL has statistics, one document of a user's is looked for among all of
+-- the user's by this index.
+CREATE INDEX documents_storage ON documents (user_id, id, stored_bytes);
 CREATE INDEX generations_storage ON generations (user_id, document_id, stored_bytes);

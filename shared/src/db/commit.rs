@@ -11,6 +11,7 @@ use sqlx::{PgConnection, PgPool, PgTransaction};
 use tokio::time::{Instant, sleep};
 
 use super::{DbError, Result, silence};
+use crate::ids::UserId;
 
 /// For how long the outcome is asked for.
 const ASK_FOR: Duration = Duration::from_secs(10);
@@ -27,6 +28,8 @@ pub struct PgWrite {
     asks: Option<PgPool>,
     /// What to ask for, if a statement told.
     identity: Option<PgIdentity>,
+    /// A user whose row is locked, and whose account is active until this ends.
+    active: Option<UserId>,
 }
 
 /// By what the server knows a transaction and its own side of it: the columns of [`pg_identity`].
@@ -48,18 +51,28 @@ pub(super) use pg_identity;
 impl PgWrite {
     /// A transaction whose commit is a promise: its outcome is always found out.
     pub(super) async fn promising(pool: &PgPool) -> Result<Self> {
-        Ok(Self { tx: silence::answered(pool.begin()).await?, asks: Some(pool.clone()), identity: None })
+        Ok(Self { tx: silence::answered(pool.begin()).await?, asks: Some(pool.clone()), identity: None, active: None })
     }
 
     /// A transaction whose commit may be lost without harm, and does not wait for the disk.
     pub(super) async fn relaxed(pool: &PgPool) -> Result<Self> {
         let begun = pool.begin_with("BEGIN; SET LOCAL synchronous_commit = off");
-        Ok(Self { tx: silence::answered(begun).await?, asks: None, identity: None })
+        Ok(Self { tx: silence::answered(begun).await?, asks: None, identity: None, active: None })
     }
 
     /// Notes what a statement told. Before the transaction has written there is nothing to be noted.
     pub(super) fn note(&mut self, identity: Option<PgIdentity>) {
         self.identity = identity.filter(|identity| identity.xid.is_some());
+    }
+
+    /// Notes that a user's row was locked, and that the account is active.
+    pub(super) fn note_active(&mut self, user: UserId) {
+        self.active = Some(user);
+    }
+
+    /// Whether an account is known to be active until this ends.
+    pub(super) fn knows_active(&self, user: UserId) -> bool {
+        self.active == Some(user)
     }
 
     /// Commits.
@@ -68,7 +81,7 @@ impl PgWrite {
     /// [`DbError::CommitUnknown`] when the answer was lost and the server could not be asked either; every other error means that
     /// nothing took place.
     pub(super) async fn commit(self) -> Result<()> {
-        let Self { mut tx, asks, identity } = self;
+        let Self { mut tx, asks, identity, active: _ } = self;
         let Some(pool) = asks else {
             return Ok(silence::answered(tx.commit()).await?);
         };

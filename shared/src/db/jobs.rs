@@ -50,7 +50,35 @@ pub async fn enqueue(
     let (Some(place), Some(_)) = (place, revision) else {
         return Ok(None);
     };
-    Ok(Some(on!(tx, |c| {
+    Ok(Some(insert(tx, user, document, kind, max_attempts, place, now).await?))
+}
+
+/// Queues a document that this transaction has made, for the first time: nobody else knows of it, so it is not looked at. None when
+/// its owner is gone.
+pub async fn enqueue_new(
+    tx: &mut Tx,
+    user: UserId,
+    document: DocumentId,
+    kind: JobKind,
+    max_attempts: u32,
+    now: Timestamp,
+) -> Result<Option<JobId>> {
+    match line::next_place(tx, user).await? {
+        Some(place) => Ok(Some(insert(tx, user, document, kind, max_attempts, place, now).await?)),
+        None => Ok(None),
+    }
+}
+
+async fn insert(
+    tx: &mut Tx,
+    user: UserId,
+    document: DocumentId,
+    kind: JobKind,
+    max_attempts: u32,
+    place: i64,
+    now: Timestamp,
+) -> Result<JobId> {
+    Ok(on!(tx, |c| {
         sqlx::query_scalar(
         "INSERT INTO jobs (id, kind, user_id, document_id, state, attempts, max_attempts, run_at, fair_at, warnings,
                            queued_at, from_stored)
@@ -80,7 +108,7 @@ pub async fn enqueue(
     .bind(now)
     .bind(place)
     .fetch_one(c)
-    })?))
+    })?)
 }
 
 /// Notes the span from which a job was queued, as W3C's `traceparent`.

@@ -19,7 +19,7 @@ use crate::{
     clock::{Clock, Timestamp},
     config::JobSettings,
     db::{self, Db, Tx, jobs::Report},
-    ids::{DocumentId, UserId},
+    ids::{DocumentId, JobId, UserId},
     model::job::{Claim, IngestionError, JobKind, JobState},
     telemetry,
 };
@@ -42,6 +42,14 @@ pub struct Jobs {
     doorbell: Doorbell,
     /// When this process began.
     began: Instant,
+}
+
+/// Has whoever works on a job go on with the trace of who asked for it. False when there is no job.
+async fn note_trace(tx: &mut Tx, job: Option<JobId>) -> db::Result<bool> {
+    if let (Some(job), Some(parent)) = (job, telemetry::trace_parent()) {
+        db::jobs::set_trace_parent(tx, job, &parent).await?;
+    }
+    Ok(job.is_some())
 }
 
 impl Jobs {
@@ -77,11 +85,14 @@ impl Jobs {
     pub async fn enqueue_ingest(&self, tx: &mut Tx, user: UserId, document: DocumentId) -> db::Result<bool> {
         let attempts = self.settings.max_attempts;
         let job = db::jobs::enqueue(tx, user, document, JobKind::Ingest, attempts, self.now()).await?;
-        if let (Some(job), Some(parent)) = (job, telemetry::trace_parent()) {
-            // Whoever works on it goes on with the trace of who asked for it.
-            db::jobs::set_trace_parent(tx, job, &parent).await?;
-        }
-        Ok(job.is_some())
+        note_trace(tx, job).await
+    }
+
+    /// Queues a document that this transaction has made; false when its owner is gone. Ring the doorbell after the commit.
+    pub async fn enqueue_new(&self, tx: &mut Tx, user: UserId, document: DocumentId) -> db::Result<bool> {
+        let attempts = self.settings.max_attempts;
+        let job = db::jobs::enqueue_new(tx, user, document, JobKind::Ingest, attempts, self.now()).await?;
+        note_trace(tx, job).await
     }
 
     /// Takes the next due job, if there is one.

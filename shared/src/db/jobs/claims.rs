@@ -2,7 +2,7 @@
 
 use super::{
     line,
-    place::{self, none_yet},
+    place::{self, none_yet, number_of_place},
 };
 use crate::{
     clock::Timestamp,
@@ -78,7 +78,8 @@ macro_rules! passed_over {
 
 pub(in crate::db) const PASSED_OVER: &str = passed_over!();
 
-macro_rules! take_first {
+/// Takes the first due job in line `$of` some, by their `$order`.
+macro_rules! take {
     ($of:expr, $order:literal, $lock:literal) => {
         concat!(
             "UPDATE jobs SET state = 'running', claim_id = $2, lease_until = $3, worker = $4, attempts = attempts + 1,
@@ -97,13 +98,35 @@ macro_rules! take_first {
             // Repeated, because without them the row that another claimer took meanwhile is taken again.
             ") AND state = 'queued' AND run_at <= $1
              RETURNING id, kind, user_id, document_id, claim_id, claimed_revision, attempts, max_attempts, queued_at,
-                       from_stored, trace_parent, fair_at, (SELECT fair_at FROM queue_head) AS head,
-                       COALESCE(",
+                       from_stored, trace_parent, fair_at"
+        )
+    };
+}
+
+/// [`take`], which tells also where the head is and whether others wait.
+macro_rules! take_first {
+    ($of:expr, $order:literal, $lock:literal) => {
+        concat!(
+            take!($of, $order, $lock),
+            ", (SELECT fair_at FROM queue_head) AS head, COALESCE(",
             several_wait!(),
             ", FALSE) AS several_wait"
         )
     };
 }
+
+/// Takes the first job if no two users wait, and moves the head up to it, in one round trip and with nobody else's claims held up.
+const TAKE_UNDISPUTED: &str = concat!(
+    "WITH taken AS (",
+    take!(concat!("COALESCE(NOT (", several_wait!(), "), TRUE) AND "), "", "FOR UPDATE SKIP LOCKED"),
+    "), moved AS (
+         UPDATE queue_head SET fair_at = ",
+    number_of_place!("taken.fair_at"),
+    " FROM taken WHERE queue_head.fair_at < ",
+    number_of_place!("taken.fair_at"),
+    ")
+     SELECT * FROM taken"
+);
 
 macro_rules! take_anybodys {
     ($lock:literal) => {
@@ -158,9 +181,14 @@ pub async fn claim(
     now: Timestamp,
     lease_until: Timestamp,
 ) -> Result<Option<Claim>> {
+    let claim_id = ClaimId::generate();
+    if let Tx::Postgres(_) = tx
+        && let Some(claim) = take_undisputed(tx, claim_id, worker, now, lease_until).await?
+    {
+        return Ok(Some(claim));
+    }
     // One claim after the other: two at once would not see each other, and could give one user the last two slots.
     line::hold_head(tx).await?;
-    let claim_id = ClaimId::generate();
     let mut taken = take(tx, Whose::Next, claim_id, worker, now, lease_until).await?;
     if taken.is_none()
         && let Some(user) = next_besides_passed_over(tx, now).await?
@@ -189,6 +217,21 @@ async fn next_besides_passed_over(tx: &mut Tx, now: Timestamp) -> Result<Option<
         Some(user) => line::next_besides(tx, user, now).await,
         None => Ok(None),
     }
+}
+
+async fn take_undisputed(
+    tx: &mut Tx,
+    claim_id: ClaimId,
+    worker: &str,
+    now: Timestamp,
+    lease_until: Timestamp,
+) -> Result<Option<Claim>> {
+    Ok(on!(tx, |c| sqlx::query_as(TAKE_UNDISPUTED)
+        .bind(now)
+        .bind(claim_id)
+        .bind(lease_until)
+        .bind(worker)
+        .fetch_optional(c))?)
 }
 
 async fn take(

@@ -11,7 +11,11 @@
 use super::place::{self, none_yet, number_of_place, place_in_line};
 use crate::{
     clock::Timestamp,
-    db::{Result, Tx, execute, on},
+    db::{
+        Result, Tx,
+        commit::{PgIdentity, pg_identity},
+        execute, on, silence,
+    },
     ids::UserId,
 };
 
@@ -83,18 +87,43 @@ impl Ends {
 pub(super) async fn next_place(tx: &mut Tx, user: UserId) -> Result<Option<i64>> {
     // Locks the user, in a statement of its own: the next one then sees what others have queued for this user until now. And
     // gives the number that the job has mostly.
-    let guessed: Option<i64> = on!(tx, |c| sqlx::query_scalar(
-        "UPDATE users SET fair_at = fair_at + 1 WHERE id = $1 AND deleted_at IS NULL RETURNING fair_at"
-    )
-    .bind(user)
-    .fetch_optional(c))?;
-    let Some(guessed) = guessed else { return Ok(None) };
+    let Some(guessed) = lock(tx, user).await? else { return Ok(None) };
     let ends: Ends = on!(tx, |c| sqlx::query_as(ENDS).bind(user).bind(guessed - 1).fetch_one(c))?;
     let number = ends.next_number();
     if number != guessed {
         execute!(tx, sqlx::query("UPDATE users SET fair_at = $2 WHERE id = $1").bind(user).bind(number))?;
     }
     Ok(Some(ends.place(number)))
+}
+
+/// Locks a user who is there still, and gives the number after that of the user's last job.
+async fn lock(tx: &mut Tx, user: UserId) -> Result<Option<i64>> {
+    match tx {
+        Tx::Postgres(tx) => {
+            let lock = concat!(
+                "UPDATE users SET fair_at = fair_at + 1 WHERE id = $1 AND deleted_at IS NULL RETURNING fair_at, ",
+                pg_identity!()
+            );
+            let locked = sqlx::query_as(lock).bind(user).fetch_optional(&mut **tx);
+            let locked: Option<Locked> = silence::answered(locked).await?;
+            Ok(locked.map(|Locked { fair_at, identity }| {
+                tx.note(Some(identity));
+                tx.note_active(user);
+                fair_at
+            }))
+        }
+        Tx::Sqlite(tx) => {
+            let lock = "UPDATE users SET fair_at = fair_at + 1 WHERE id = $1 AND deleted_at IS NULL RETURNING fair_at";
+            Ok(sqlx::query_scalar(lock).bind(user).fetch_optional(&mut **tx).await?)
+        }
+    }
+}
+
+#[derive(sqlx::FromRow)]
+struct Locked {
+    fair_at: i64,
+    #[sqlx(flatten)]
+    identity: PgIdentity,
 }
 
 /// The last number in a user's line, or the head's if that is higher: what is queued besides is counted from there. By a range,
