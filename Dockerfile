@@ -27,7 +27,6 @@ FROM rust:1.95-slim-trixie AS build
 WORKDIR /lectern
 COPY Cargo.toml Cargo.lock ./
 COPY migrations migrations
-COPY encoder encoder
 COPY shared shared
 COPY api api
 COPY worker worker
@@ -37,7 +36,7 @@ COPY src src
 # cache is gone after this step, so the programs are copied out of it in the same one.
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/lectern/target,sharing=locked \
-    find api encoder load migrations shared src worker -type f -exec touch {} + \
+    find api load migrations shared src worker -type f -exec touch {} + \
     && cargo build --release --locked --bins \
     && mkdir /programs \
     && cp target/release/lectern target/release/lectern-api target/release/lectern-worker /programs/

@@ -3,20 +3,18 @@
 use std::{collections::BTreeSet, fmt::Write as _, io::Write as _, time::Duration};
 
 use clap::{Args, Subcommand};
-use lectern_api::JobView;
+use lectern_api::{
+    JobView,
+    jobs::{JobError, JobFilter, JobList, JobOperator, JobService, JobSnapshot},
+};
+use lectern_runtime::{Role, Runtime, process::Failure};
 use lectern_shared::{
     clock::Timestamp,
     config::Settings,
-    db::{
-        Json, Location,
-        operator_jobs::{self, Action, Filter, Outcome},
-    },
-    ids::{DocumentId, JobId, UserId},
+    db::{Json, operator_jobs::Action},
+    ids::{DocumentId, JobId},
     model::job::{JobRecord, Standing},
-    process::Failure,
-    runtime::{Role, Runtime},
 };
-use tokio::time::Instant;
 
 /// The most jobs that are listed at once.
 const LONGEST_LIST: i64 = 10_000;
@@ -102,14 +100,14 @@ pub(crate) async fn run(settings: Settings, command: JobsCommand) -> Result<(), 
         JobsCommand::List { .. } | JobsCommand::Show { .. } => None,
     };
     let runtime = Runtime::start(settings, Role::Command).await?;
+    let jobs = JobService::new(runtime.db.clone(), runtime.jobs.clone());
     let done = match command {
         JobsCommand::List { state, user, code, document, limit, json } => {
-            let user = named(&runtime, user.as_deref()).await?;
-            list(&runtime, Filter { standing: state, user, document, code }, limit, json).await
+            list(&jobs, JobFilter { standing: state, user, document, code }, limit, json).await
         }
-        JobsCommand::Show { id, json } => show(&runtime, id, json).await,
-        JobsCommand::Retry { which, .. } => change(&runtime, Action::Retry, which, all).await,
-        JobsCommand::Discard { which, .. } => change(&runtime, Action::Discard, which, all).await,
+        JobsCommand::Show { id, json } => show(&jobs, id, json).await,
+        JobsCommand::Retry { which, .. } => change(&jobs, Action::Retry, which, all).await,
+        JobsCommand::Discard { which, .. } => change(&jobs, Action::Discard, which, all).await,
     };
     runtime.close().await;
     done
@@ -128,37 +126,19 @@ impl Which {
     }
 }
 
-/// The account of this e-mail or id, if one is named.
-async fn named(runtime: &Runtime, user: Option<&str>) -> Result<Option<UserId>, Failure> {
-    let Some(user) = user else { return Ok(None) };
-    let found = operator_jobs::find_account(&runtime.db, user).await?;
-    found.map(Some).ok_or_else(|| format!("{user} is the e-mail or the id of no account").into())
-}
-
 // --- showing ---------------------------------------------------------------------------------------------------------
 
-async fn list(runtime: &Runtime, filter: Filter, limit: u32, json: bool) -> Result<(), Failure> {
-    let mut jobs = Vec::new();
-    let (mut left, mut after) = (limit, None);
-    let now = runtime.jobs.now();
-    loop {
-        let count = left.min(operator_jobs::BATCH);
-        let page = operator_jobs::list(&runtime.db, &filter, after, count, now).await?;
-        jobs.extend(page.jobs);
-        (left, after) = (left - count, page.next);
-        if left == 0 || after.is_none() {
-            break;
-        }
-    }
+async fn list(jobs: &JobService, filter: JobFilter, limit: u32, json: bool) -> Result<(), Failure> {
+    let JobList { jobs, at, next } = jobs.list(filter, None, limit).await?;
     if json {
-        let jobs: Vec<JobView> = jobs.into_iter().map(|job| JobView::new(job, now)).collect();
+        let jobs: Vec<JobView> = jobs.into_iter().map(|job| JobView::new(job, at)).collect();
         say(&serde_json::to_string_pretty(&jobs)?)?;
     } else if jobs.is_empty() {
         tracing::info!("there are no such jobs");
     } else {
-        say(&table(&jobs, now))?;
+        say(&table(&jobs, at))?;
     }
-    if after.is_some() {
+    if next.is_some() {
         tracing::info!(limit, "there are more; --limit shows more of them");
     }
     Ok(())
@@ -212,10 +192,9 @@ fn rounded(time: Duration) -> String {
     }
 }
 
-async fn show(runtime: &Runtime, id: JobId, json: bool) -> Result<(), Failure> {
-    let job = operator_jobs::find(&runtime.db, id).await?.ok_or_else(|| format!("{id}: {UNKNOWN}"))?;
-    let now = runtime.jobs.now();
-    let view = serde_json::to_value(JobView::new(job, now))?;
+async fn show(jobs: &JobService, id: JobId, json: bool) -> Result<(), Failure> {
+    let JobSnapshot { job, at } = jobs.find(id).await?;
+    let view = serde_json::to_value(JobView::new(job, at))?;
     if json {
         return say(&serde_json::to_string_pretty(&view)?);
     }
@@ -246,10 +225,8 @@ fn say(text: &str) -> Result<(), Failure> {
 
 // --- changing --------------------------------------------------------------------------------------------------------
 
-const UNKNOWN: &str = "there is no such job, or its document was deleted";
-
 async fn change(
-    runtime: &Runtime,
+    jobs: &JobService,
     action: Action,
     which: Which,
     all: Option<Standing>,
@@ -257,58 +234,38 @@ async fn change(
     let Which { ids, user, code, .. } = which;
     match all {
         Some(standing) => {
-            let user = named(runtime, user.as_deref()).await?;
-            change_all(runtime, action, &Filter { standing: Some(standing), user, document: None, code })
-                .await
+            change_all(jobs, action, JobFilter { standing: Some(standing), user, document: None, code }).await
         }
-        None => change_named(runtime, action, ids).await,
+        None => change_named(jobs, action, ids).await,
     }
 }
 
-async fn change_named(runtime: &Runtime, action: Action, ids: Vec<JobId>) -> Result<(), Failure> {
+async fn change_named(jobs: &JobService, action: Action, ids: Vec<JobId>) -> Result<(), Failure> {
     let ids: BTreeSet<JobId> = ids.into_iter().collect();
     let mut failed = 0;
     for id in &ids {
-        let outcome = runtime.jobs.change(action, *id).await?;
-        let (good, what) = match (outcome, action) {
-            (Some(Outcome::Changed), Action::Retry) => (true, "due"),
-            (Some(Outcome::Changed), Action::Discard) => (true, "cancelled"),
-            (Some(Outcome::Unchanged), Action::Retry) => (true, "due already"),
-            (Some(Outcome::Unchanged), Action::Discard) => (true, "ended already"),
-            (Some(Outcome::Running), _) => {
-                (false, "a worker holds it; discard it first, or wait until it ends")
+        let what = match (jobs.change(JobOperator::Command, action, *id).await, action) {
+            (Ok(true), Action::Retry) => "due",
+            (Ok(true), Action::Discard) => "cancelled",
+            (Ok(false), Action::Retry) => "due already",
+            (Ok(false), Action::Discard) => "ended already",
+            (Err(error @ (JobError::UnknownJob(_) | JobError::Running(_))), _) => {
+                failed += 1;
+                tracing::error!("{error}");
+                continue;
             }
-            (None, _) => (false, UNKNOWN),
+            (Err(error @ (JobError::UnknownUser(_) | JobError::Db(_))), _) => return Err(error.into()),
         };
-        if good {
-            say(&format!("{id}  {what}"))?;
-        } else {
-            failed += 1;
-            tracing::error!("{id}: {what}");
-        }
+        say(&format!("{id}  {what}"))?;
     }
     if failed == 0 { Ok(()) } else { Err(format!("{failed} of {} jobs stay as they are", ids.len()).into()) }
 }
 
-async fn change_all(runtime: &Runtime, action: Action, filter: &Filter) -> Result<(), Failure> {
-    // SQLite has no queue of writers, so a process that takes the next turn at once would keep the service from writing.
-    let takes_turns = matches!(runtime.settings.database, Location::Sqlite(_));
-    let (mut jobs, mut after) = (0, None);
-    loop {
-        let began = Instant::now();
-        let batch = runtime.jobs.change_next(action, filter, after).await?;
-        jobs += batch.jobs.len();
-        after = batch.next;
-        if after.is_none() {
-            break;
-        }
-        if takes_turns {
-            tokio::time::sleep(began.elapsed()).await;
-        }
-    }
+async fn change_all(jobs: &JobService, action: Action, filter: JobFilter) -> Result<(), Failure> {
+    let changed = jobs.change_all(JobOperator::Command, action, filter).await?;
     say(&match action {
-        Action::Retry => format!("due: {jobs}"),
-        Action::Discard => format!("cancelled: {jobs}"),
+        Action::Retry => format!("due: {changed}"),
+        Action::Discard => format!("cancelled: {changed}"),
     })
 }
 

@@ -13,23 +13,20 @@ use std::{
     process::ExitCode,
 };
 
+use backup::command::{BackupArgs, RestoreArgs};
 use clap::{Parser, Subcommand};
-use lectern_api::accounts;
-use lectern_shared::{
-    config::Settings,
-    model::document::DocumentType,
+use doctor::command::DoctorArgs;
+use jobs::JobsCommand;
+use lectern_parse::child;
+use lectern_runtime::{
+    Role, Runtime, StartError,
     process::{self, Failure},
-    runtime::{Role, Runtime, StartError},
-    shutdown::Shutdown,
 };
-use lectern_worker::{preview, sandbox};
+use lectern_shared::{config::Settings, model::document::DocumentType, shutdown::Shutdown};
+use lectern_worker::preview;
+use model::ModelCommand;
 use secrecy::SecretString;
 use tokio::io::{AsyncBufReadExt, BufReader};
-
-use backup::{BackupArgs, RestoreArgs};
-use doctor::DoctorArgs;
-use jobs::JobsCommand;
-use model::ModelCommand;
 
 /// Documents, and agents that answer from them.
 #[derive(Parser)]
@@ -121,8 +118,8 @@ enum UserCommand {
 
 fn main() -> ExitCode {
     // A parsing child has nothing in common with the service but the binary.
-    if sandbox::is_child() {
-        return sandbox::child_main();
+    if child::is_child() {
+        return child::main();
     }
     process::shield();
     let Cli { config, command } = Cli::parse();
@@ -139,10 +136,10 @@ fn main() -> ExitCode {
             Ok(())
         }
         Command::Reembed => reembed::run(settings).await,
-        Command::Reencrypt => reencrypt::run(settings).await,
-        Command::Backup(args) => Box::pin(backup::make(&settings, &args)).await,
-        Command::Restore(args) => Box::pin(backup::restore(&settings, &args)).await,
-        Command::Doctor(args) => doctor::run(&settings, &args).await,
+        Command::Reencrypt => reencrypt::command::run(settings).await,
+        Command::Backup(args) => Box::pin(backup::command::make(&settings, &args)).await,
+        Command::Restore(args) => Box::pin(backup::command::restore(&settings, &args)).await,
+        Command::Doctor(args) => doctor::command::run(&settings, &args).await,
         Command::Model { command } => model::run(&settings.embedding, command).await,
         Command::Parse { file, r#type, text } => parse(&settings, &file, r#type, text).await,
         Command::Health => process::ask_health(settings.addr).await,
@@ -175,12 +172,11 @@ async fn user(settings: Settings, command: UserCommand) -> Result<(), Failure> {
         Err(StartError::InUse(_)) => Runtime::start(settings, Role::Command).await,
         end => end,
     }?;
+    let accounts = lectern_api::accounts(&runtime);
     let id = match command {
-        UserCommand::Add { email, admin } => {
-            accounts::add(&runtime, &email, password().await?, admin).await?
-        }
-        UserCommand::Admin { email, revoke } => accounts::set_admin(&runtime, &email, !revoke).await?,
-        UserCommand::Passwd { email } => accounts::set_password(&runtime, &email, password().await?).await?,
+        UserCommand::Add { email, admin } => accounts.add(&email, password().await?, admin).await?,
+        UserCommand::Admin { email, revoke } => accounts.set_admin(&email, !revoke).await?,
+        UserCommand::Passwd { email } => accounts.set_password(&email, password().await?).await?,
     };
     runtime.close().await;
     tracing::info!(user = %id, "done");

@@ -12,10 +12,11 @@ use std::{
 
 use clap::Subcommand;
 use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
+use lectern_embed::{CachedModel, Embedder, Hub, LocalEmbedder, ModelId, Progress};
+use lectern_runtime::process::Failure;
 use lectern_shared::{
     config::{EmbedderKind, EmbeddingSettings},
-    embed::{CachedModel, Embedder, Hub, LocalEmbedder, ModelId, Progress, Space},
-    process::Failure,
+    model::space::Space,
 };
 
 /// Characters of a commit that tell it from others.

@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
+use lectern_runtime::{Role, Runtime, process::Failure};
 use lectern_shared::{
     config::Settings,
     db::{self, Location, jobs::Again},
-    embed::Space,
-    process::Failure,
-    runtime::{Role, Runtime},
+    model::space::Space,
     shutdown::Shutdown,
 };
 

@@ -1,24 +1,31 @@
 //! Accounts, and the credentials that open the service.
 
-use std::ffi::OsStr;
-use std::net::Ipv4Addr;
-use std::path::Path;
-use std::process::{Output, Stdio};
-use std::time::{Duration, Instant};
+use std::{
+    ffi::OsStr,
+    net::Ipv4Addr,
+    path::Path,
+    process::{Output, Stdio},
+    time::{Duration, Instant},
+};
 
 use futures::future::join_all;
-use reqwest::header::RETRY_AFTER;
-use reqwest::{Method, StatusCode};
+use reqwest::{Method, StatusCode, header::RETRY_AFTER};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use uuid::Uuid;
 
-use crate::bodies::Refused;
-use crate::shapes::is_timestamp;
-use crate::support::client::{Client, PASSWORD, data, envelope, id, send};
-use crate::support::db::Database;
-use crate::support::service::{Mode, Service, Setup};
-use crate::support::{DEADLINE, in_both_modes, on_postgres_too, within_deadline};
+use crate::{
+    bodies::Refused,
+    shapes::is_timestamp,
+    support::{
+        DEADLINE,
+        client::{Client, PASSWORD, data, envelope, id, send},
+        db::Database,
+        in_both_modes, on_postgres_too,
+        service::{Mode, Service, Setup},
+        within_deadline,
+    },
+};
 
 in_both_modes!(
     a_new_account_is_signed_in_and_its_owner_can_sign_in_again,

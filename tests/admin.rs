@@ -5,11 +5,13 @@ use std::process::Command;
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
 
-use crate::support::client::{Client, PASSWORD, data, envelope, id, send};
-use crate::support::in_both_modes;
-use crate::support::service::{Mode, Service};
-use crate::support::setup::Program;
-use crate::support::web::Web;
+use crate::support::{
+    client::{Client, PASSWORD, data, envelope, id, send},
+    in_both_modes,
+    service::{Mode, Service},
+    setup::Program,
+    web::Web,
+};
 
 in_both_modes!(
     a_job_that_died_is_found_by_its_error_and_succeeds_when_it_is_retried,

@@ -8,10 +8,14 @@ use reqwest::StatusCode;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::bodies::Refused;
-use crate::support::client::{Client, data, id};
-use crate::support::in_both_modes;
-use crate::support::service::{Mode, Service};
+use crate::{
+    bodies::Refused,
+    support::{
+        client::{Client, data, id},
+        in_both_modes,
+        service::{Mode, Service},
+    },
+};
 
 in_both_modes!(
     an_agent_is_made_shown_changed_and_deleted,

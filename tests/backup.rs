@@ -1,17 +1,23 @@
 //! `lectern backup` and `lectern restore`.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::{
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
-use crate::support::client::{Client, id};
-use crate::support::command::{Ran, doctor, download, finding, lectern, upload};
-use crate::support::service::{Mode, Service};
-use crate::support::setup::Setup;
-use crate::support::web::Web;
+use crate::support::{
+    client::{Client, id},
+    command::{Ran, doctor, download, finding, lectern, upload},
+    service::{Mode, Service},
+    setup::Setup,
+    web::Web,
+};
 
 /// Runs the backup of a service into a new folder.
 fn back_up(service: &Service, folder: &Path, arguments: &[&str]) -> Ran {

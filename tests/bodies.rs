@@ -1,14 +1,20 @@
 //! What requests are refused, and how: bodies, fields, paths, methods, request ids.
 
-use reqwest::header::{ALLOW, CONTENT_TYPE, HeaderValue};
-use reqwest::{Method, StatusCode};
+use reqwest::{
+    Method, StatusCode,
+    header::{ALLOW, CONTENT_TYPE, HeaderValue},
+};
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
 
-use crate::support::client::{PASSWORD, envelope, id, send};
-use crate::support::in_both_modes;
-use crate::support::service::{Mode, Service};
+use crate::support::{
+    client::{PASSWORD, envelope, id, send},
+    in_both_modes,
+    service::{Mode, Service},
+};
 
 in_both_modes!(a_text_with_nul_is_refused_wherever_it_stands);
 

@@ -2,13 +2,17 @@
 
 use serde_json::{Value, json};
 
-use crate::ingestion::chunks;
-use crate::support::client::{Client, id};
-use crate::support::pdf::pdf_with_pages;
-use crate::support::process::POLL;
-use crate::support::service::{Mode, Service};
-use crate::support::web::Web;
-use crate::support::{in_both_modes, on_postgres_too};
+use crate::{
+    ingestion::chunks,
+    support::{
+        client::{Client, id},
+        in_both_modes, on_postgres_too,
+        pdf::pdf_with_pages,
+        process::POLL,
+        service::{Mode, Service},
+        web::Web,
+    },
+};
 
 in_both_modes!(
     killed_while_fetching_it_ends_as_if_undisturbed,

@@ -3,12 +3,15 @@
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
-use crate::support::client::{Client, id};
-use crate::support::command::{blobs_of, doctor, finding, lectern, meddle, named, upload};
-use crate::support::qdrant::QdrantServer;
-use crate::support::service::{Mode, Service};
-use crate::support::web::Web;
-use crate::support::{in_both_modes, within_deadline};
+use crate::support::{
+    client::{Client, id},
+    command::{blobs_of, doctor, finding, lectern, meddle, named, upload},
+    in_both_modes,
+    qdrant::QdrantServer,
+    service::{Mode, Service},
+    web::Web,
+    within_deadline,
+};
 
 in_both_modes!(
     a_sound_installation_has_no_errors,

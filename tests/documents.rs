@@ -3,13 +3,17 @@
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
-use crate::bodies::Refused;
-use crate::ingestion::chunks;
-use crate::support::client::{Client, data, id};
-use crate::support::in_both_modes;
-use crate::support::pdf::pdf_with_pages;
-use crate::support::service::{Mode, Service};
-use crate::support::web::Web;
+use crate::{
+    bodies::Refused,
+    ingestion::chunks,
+    support::{
+        client::{Client, data, id},
+        in_both_modes,
+        pdf::pdf_with_pages,
+        service::{Mode, Service},
+        web::Web,
+    },
+};
 
 in_both_modes!(
     a_change_applies_and_only_what_the_index_depends_on_is_ingested_again,

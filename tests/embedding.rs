@@ -2,18 +2,22 @@
 
 use std::process::Command;
 
-use axum::http::StatusCode as Status;
-use axum::response::IntoResponse;
+use axum::{http::StatusCode as Status, response::IntoResponse};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
-use crate::ingestion::chunks;
-use crate::support::client::{Client, data, id};
-use crate::support::embeddings::Embeddings;
-use crate::support::process::POLL;
-use crate::support::service::{Mode, Service};
-use crate::support::setup::{Program, Setup};
-use crate::support::{in_both_modes, within_deadline};
+use crate::{
+    ingestion::chunks,
+    support::{
+        client::{Client, data, id},
+        embeddings::Embeddings,
+        in_both_modes,
+        process::POLL,
+        service::{Mode, Service},
+        setup::{Program, Setup},
+        within_deadline,
+    },
+};
 
 in_both_modes!(
     passages_are_found_by_what_they_mean,

@@ -1,14 +1,16 @@
 //! Following an ingestion.
 
 use futures::StreamExt;
-use reqwest::header::CONTENT_TYPE;
-use reqwest::{Method, StatusCode};
+use reqwest::{Method, StatusCode, header::CONTENT_TYPE};
 use serde_json::{Value, json};
 
-use crate::support::client::{Client, data, envelope, id, send};
-use crate::support::service::{Mode, Service};
-use crate::support::web::Web;
-use crate::support::{in_both_modes, within_deadline};
+use crate::support::{
+    client::{Client, data, envelope, id, send},
+    in_both_modes,
+    service::{Mode, Service},
+    web::Web,
+    within_deadline,
+};
 
 in_both_modes!(
     an_ingestion_is_followed_until_it_has_succeeded,

@@ -4,14 +4,17 @@
 mod slow;
 mod uploads;
 
-use reqwest::header::CONTENT_TYPE;
-use reqwest::{Method, RequestBuilder, StatusCode};
+use reqwest::{Method, RequestBuilder, StatusCode, header::CONTENT_TYPE};
 use serde_json::{Value, json};
 
-use crate::matrix::rows::{Row, Things, answer, rows};
-use crate::support::client::{Client, envelope, send};
-use crate::support::in_both_modes;
-use crate::support::service::{Mode, Service};
+use crate::{
+    matrix::rows::{Row, Things, answer, rows},
+    support::{
+        client::{Client, envelope, send},
+        in_both_modes,
+        service::{Mode, Service},
+    },
+};
 
 in_both_modes!(no_field_of_any_body_can_break_the_service);
 

@@ -3,9 +3,11 @@
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::support::client::{Client, data, envelope, send};
-use crate::support::service::{Mode, Service};
-use crate::support::{in_both_modes, on_postgres_too};
+use crate::support::{
+    client::{Client, data, envelope, send},
+    in_both_modes, on_postgres_too,
+    service::{Mode, Service},
+};
 
 in_both_modes!(
     a_started_service_is_live_and_ready,

@@ -1,25 +1,35 @@
 //! Sources made to do harm: each ends FAILED with a code that says what it was, within the limits, while the worker goes
 //! on ingesting what others gave it.
 
-use std::convert::Infallible;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::{
+    convert::Infallible,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
-use axum::body::{Body, Bytes};
-use axum::http::header::CONTENT_TYPE;
-use axum::response::IntoResponse;
+use axum::{
+    body::{Body, Bytes},
+    http::header::CONTENT_TYPE,
+    response::IntoResponse,
+};
 use futures::{Stream, StreamExt, stream};
 use serde_json::{Value, json};
 
-use crate::ingestion::chunks;
-use crate::support::client::{Client, id};
-use crate::support::in_both_modes;
-use crate::support::pdf::{
-    PdfBuilder, deflated_again, deflated_run, fanning_out_pdf, long_pdf, pdf_with_pages, text_content,
+use crate::{
+    ingestion::chunks,
+    support::{
+        client::{Client, id},
+        in_both_modes,
+        pdf::{
+            PdfBuilder, deflated_again, deflated_run, fanning_out_pdf, long_pdf, pdf_with_pages, text_content,
+        },
+        service::{Mode, Service},
+        web::Web,
+    },
 };
-use crate::support::service::{Mode, Service};
-use crate::support::web::Web;
 
 in_both_modes!(
     hostile_pdfs_fail_while_others_are_ingested,

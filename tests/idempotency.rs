@@ -1,18 +1,23 @@
 //! A creating request that is sent again creates nothing again.
 
-use std::fmt::Write;
-use std::path::Path;
+use std::{fmt::Write, path::Path};
 
 use futures::future::join_all;
-use reqwest::header::{CONTENT_TYPE, HeaderValue};
-use reqwest::{Method, StatusCode};
+use reqwest::{
+    Method, StatusCode,
+    header::{CONTENT_TYPE, HeaderValue},
+};
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
-use crate::bodies::Refused;
-use crate::support::client::{Client, PASSWORD, envelope, id, send};
-use crate::support::service::{Mode, Service};
-use crate::support::{in_both_modes, on_postgres_too};
+use crate::{
+    bodies::Refused,
+    support::{
+        client::{Client, PASSWORD, envelope, id, send},
+        in_both_modes, on_postgres_too,
+        service::{Mode, Service},
+    },
+};
 
 in_both_modes!(
     a_request_that_is_sent_again_gets_the_same_answer_and_creates_nothing,

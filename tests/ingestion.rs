@@ -5,11 +5,13 @@ use std::collections::HashSet;
 use futures::{StreamExt, stream};
 use serde_json::{Value, json};
 
-use crate::support::client::{Client, id};
-use crate::support::pdf::{OpensWith, PdfBuilder, encrypted_pdf, pdf_with_pages};
-use crate::support::service::{Mode, Service};
-use crate::support::web::Web;
-use crate::support::{in_both_modes, on_postgres_too};
+use crate::support::{
+    client::{Client, id},
+    in_both_modes, on_postgres_too,
+    pdf::{OpensWith, PdfBuilder, encrypted_pdf, pdf_with_pages},
+    service::{Mode, Service},
+    web::Web,
+};
 
 in_both_modes!(
     a_text_by_url_and_a_text_by_content_become_searchable,

@@ -10,10 +10,14 @@ use self::fields::{
     AGENT, AGENT_DOCUMENT, AGENT_TOOL, API_TOKEN, DOCUMENT, Kind, NEW_AGENT, NEW_AGENT_DOCUMENT, PROMPT,
     SESSION, TAG, TOOL,
 };
-use crate::bodies::NOWHERE;
-use crate::support::client::{Client, PASSWORD, data, envelope, id, send};
-use crate::support::in_both_modes;
-use crate::support::service::{Mode, Service};
+use crate::{
+    bodies::NOWHERE,
+    support::{
+        client::{Client, PASSWORD, data, envelope, id, send},
+        in_both_modes,
+        service::{Mode, Service},
+    },
+};
 
 in_both_modes!(
     every_operation_is_as_it_is_written_down,

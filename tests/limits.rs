@@ -1,15 +1,18 @@
 //! How many requests one caller may make.
 
-use std::net::{IpAddr, Ipv4Addr};
-use std::time::Duration;
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    time::Duration,
+};
 
-use reqwest::StatusCode;
-use reqwest::header::RETRY_AFTER;
+use reqwest::{StatusCode, header::RETRY_AFTER};
 use serde_json::{Value, json};
 
-use crate::support::client::{PASSWORD, envelope, send};
-use crate::support::service::{Mode, Service};
-use crate::support::within_deadline;
+use crate::support::{
+    client::{PASSWORD, envelope, send},
+    service::{Mode, Service},
+    within_deadline,
+};
 
 /// Five requests at once, and no other during a test.
 const FIVE: &str = "5/h burst 5";

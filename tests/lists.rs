@@ -3,10 +3,14 @@
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
-use crate::bodies::Refused;
-use crate::support::client::{Client, data, id};
-use crate::support::in_both_modes;
-use crate::support::service::{Mode, Service};
+use crate::{
+    bodies::Refused,
+    support::{
+        client::{Client, data, id},
+        in_both_modes,
+        service::{Mode, Service},
+    },
+};
 
 in_both_modes!(
     a_list_is_everything_newest_first_and_pages_are_parts_of_it,

@@ -2,12 +2,16 @@
 
 use std::process::Stdio;
 
-use tokio::io::{AsyncBufReadExt as _, BufReader};
-use tokio::process::{Child, Command};
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader},
+    process::{Child, Command},
+};
 
-use crate::support::in_both_modes;
-use crate::support::service::{Mode, Service};
-use crate::support::within_deadline;
+use crate::support::{
+    in_both_modes,
+    service::{Mode, Service},
+    within_deadline,
+};
 
 in_both_modes!(a_mixed_load_is_carried_and_leaves_nothing_undone);
 

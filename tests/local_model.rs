@@ -1,19 +1,27 @@
 //! A sentence encoder in the process: from a folder, from a hub, and the real one.
 
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::sync::Once;
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+    sync::Once,
+};
 
 use lectern_shared::secrets::{hex, sha256};
 use serde_json::{Value, json};
 
-use crate::embedding::{embedded_by, embedder, model_is_there, search, text};
-use crate::ingestion::chunks;
-use crate::support::client::{Client, id};
-use crate::support::process::POLL;
-use crate::support::service::{Mode, Service};
-use crate::support::web::Web;
-use crate::support::{in_both_modes, tiny_model, within_deadline};
+use crate::{
+    embedding::{embedded_by, embedder, model_is_there, search, text},
+    ingestion::chunks,
+    support::{
+        client::{Client, id},
+        in_both_modes,
+        process::POLL,
+        service::{Mode, Service},
+        tiny_model,
+        web::Web,
+        within_deadline,
+    },
+};
 
 in_both_modes!(
     a_model_in_a_folder_embeds_what_is_ingested,

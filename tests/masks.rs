@@ -4,15 +4,18 @@
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
-use crate::agents::changes::key_sent;
-use crate::agents::with;
-use crate::bodies::Refused;
-use crate::documents::change;
-use crate::support::client::{data, id};
-use crate::support::in_both_modes;
-use crate::support::model::{API_KEY, Model};
-use crate::support::service::{Mode, Service};
-use crate::support::web::Web;
+use crate::{
+    agents::{changes::key_sent, with},
+    bodies::Refused,
+    documents::change,
+    support::{
+        client::{data, id},
+        in_both_modes,
+        model::{API_KEY, Model},
+        service::{Mode, Service},
+        web::Web,
+    },
+};
 
 in_both_modes!(
     the_masked_key_of_an_agent_goes_to_no_other_host,

@@ -11,8 +11,10 @@ use reqwest::{Method, StatusCode};
 use serde_json::Value;
 
 use self::rows::{Body, Row, rows};
-use crate::support::client::{Client, send};
-use crate::support::service::Service;
+use crate::support::{
+    client::{Client, send},
+    service::Service,
+};
 
 /// An operation as the service describes it.
 pub struct Operation {

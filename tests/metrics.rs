@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use reqwest::{Method, StatusCode};
 use serde_json::json;
 
-use crate::support::client::{Client, id, send};
-use crate::support::in_both_modes;
-use crate::support::model::{INPUT_TOKENS, Model, Reply};
-use crate::support::service::{Mode, Service};
+use crate::support::{
+    client::{Client, id, send},
+    in_both_modes,
+    model::{INPUT_TOKENS, Model, Reply},
+    service::{Mode, Service},
+};
 
 in_both_modes!(
     what_a_user_does_is_counted,

@@ -1,16 +1,17 @@
 //! Any mix of embedded parts and servers works; what cannot work is refused at the start, with a reason.
 
-use std::process::Command;
-use std::time::Duration;
+use std::{process::Command, time::Duration};
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::support::client::{Client, data, envelope, id, send};
-use crate::support::db::PostgresServer;
-use crate::support::redis;
-use crate::support::service::{Mode, Service};
-use crate::support::setup::Program;
+use crate::support::{
+    client::{Client, data, envelope, id, send},
+    db::PostgresServer,
+    redis,
+    service::{Mode, Service},
+    setup::Program,
+};
 
 async fn health(client: &Client) -> Value {
     data(envelope(send(client.request_outside(Method::GET, "/health/ready")).await).await)["parts"].clone()

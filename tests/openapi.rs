@@ -6,13 +6,17 @@ mod schema;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use reqwest::header::{ALLOW, CONTENT_TYPE};
-use reqwest::{Method, RequestBuilder, StatusCode};
+use reqwest::{
+    Method, RequestBuilder, StatusCode,
+    header::{ALLOW, CONTENT_TYPE},
+};
 use serde_json::{Value, json};
 
 use self::schema::Schemas;
-use crate::support::client::{Client, send};
-use crate::support::service::Service;
+use crate::support::{
+    client::{Client, send},
+    service::Service,
+};
 
 const SNAPSHOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/openapi/openapi.json");
 const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];

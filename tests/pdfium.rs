@@ -2,13 +2,11 @@
 
 use std::{io::Write as _, path::PathBuf, sync::Once, time::Duration};
 
+use lectern_parse::protocol::{Frame, ParseError, ParseOptions, SourceKind};
 use lectern_shared::config::{OcrSettings, PdfSettings};
 use lectern_worker::{
-    loaders::{
-        pdf::is_without_text,
-        pdf_engine::{PdfEngine, PdfEngineError},
-    },
-    sandbox::{Frame, Kind, ParseError, ParseOptions, ParseRequest, Sandbox, SandboxConfig},
+    sandbox::{ParseRequest, Sandbox, SandboxConfig},
+    source::pdf::{PdfEngine, PdfEngineError, is_without_text},
 };
 
 use crate::support::pdf::{OpensWith, PdfBuilder, encrypted_pdf, pdf_with_pages, text_content};
@@ -38,7 +36,7 @@ fn sandbox() -> Sandbox {
 }
 
 async fn frames(bytes: &[u8], options: ParseOptions) -> Result<Vec<Frame>, ParseError> {
-    let request = ParseRequest { kind: Kind::Pdf, source: bytes, options };
+    let request = ParseRequest { kind: SourceKind::Pdf, source: bytes, options };
     let mut stream = sandbox().parse(request).await.expect("the child starts");
     let mut frames = Vec::new();
     while let Some(frame) = stream.next().await? {

@@ -12,12 +12,15 @@ mod tools;
 
 use serde_json::{Value, json};
 
-use crate::support::client::{Client, id};
-use crate::support::model::{API_KEY, Model, Reply};
-use crate::support::pdf::pdf_with_pages;
-use crate::support::service::{Mode, Service};
-use crate::support::web::Web;
-use crate::support::{in_both_modes, on_postgres_too};
+use crate::support::{
+    client::{Client, id},
+    in_both_modes,
+    model::{API_KEY, Model, Reply},
+    on_postgres_too,
+    pdf::pdf_with_pages,
+    service::{Mode, Service},
+    web::Web,
+};
 
 in_both_modes!(
     an_extractive_agent_quotes_the_document_with_its_page,

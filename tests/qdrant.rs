@@ -4,11 +4,14 @@ use reqwest::StatusCode;
 use serde_json::{Value, json};
 use url::Url;
 
-use crate::support::client::{Client, id};
-use crate::support::proxy::Proxy;
-use crate::support::qdrant::QdrantServer;
-use crate::support::service::{Mode, Service};
-use crate::support::{in_both_modes, within_deadline};
+use crate::support::{
+    client::{Client, id},
+    in_both_modes,
+    proxy::Proxy,
+    qdrant::QdrantServer,
+    service::{Mode, Service},
+    within_deadline,
+};
 
 in_both_modes!(
     passages_are_found_replaced_and_removed,

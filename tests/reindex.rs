@@ -5,13 +5,18 @@ use std::process::Command;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
-use crate::ingestion::chunks;
-use crate::support::client::{Client, id};
-use crate::support::qdrant::QdrantServer;
-use crate::support::service::{Mode, Service};
-use crate::support::setup::{Program, Setup};
-use crate::support::web::Web;
-use crate::support::{in_both_modes, within_deadline};
+use crate::{
+    ingestion::chunks,
+    support::{
+        client::{Client, id},
+        in_both_modes,
+        qdrant::QdrantServer,
+        service::{Mode, Service},
+        setup::{Program, Setup},
+        web::Web,
+        within_deadline,
+    },
+};
 
 in_both_modes!(
     documents_are_indexed_again_although_their_sources_are_gone,

@@ -6,12 +6,14 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use sqlx::{Connection, PgConnection, SqliteConnection};
 
-use crate::support::client::{Client, PASSWORD, data, id, send};
-use crate::support::in_both_modes;
-use crate::support::model::{API_KEY, Model, Reply};
-use crate::support::service::{Mode, Service};
-use crate::support::setup::{Program, Setup};
-use crate::support::web::Web;
+use crate::support::{
+    client::{Client, PASSWORD, data, id, send},
+    in_both_modes,
+    model::{API_KEY, Model, Reply},
+    service::{Mode, Service},
+    setup::{Program, Setup},
+    web::Web,
+};
 
 in_both_modes!(
     the_key_is_changed_twice_and_everything_goes_on_working,

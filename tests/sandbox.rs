@@ -11,9 +11,10 @@ use std::{
     time::Duration,
 };
 
+use lectern_parse::protocol::{Frame, ParseError, ParseOptions, SourceKind};
 use lectern_worker::{
-    loaders::pdf::is_without_text,
-    sandbox::{Frame, Kind, ParseError, ParseOptions, ParseRequest, Sandbox, SandboxConfig, SandboxError},
+    sandbox::{ParseRequest, Sandbox, SandboxConfig, SandboxError},
+    source::pdf::is_without_text,
 };
 use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
 
@@ -54,7 +55,7 @@ impl Parsed {
 }
 
 async fn collect(sandbox: &Sandbox, bytes: &[u8], options: ParseOptions) -> Result<Parsed, ParseError> {
-    let request = ParseRequest { kind: Kind::Pdf, source: bytes, options };
+    let request = ParseRequest { kind: SourceKind::Pdf, source: bytes, options };
     let mut stream = sandbox.parse(request).await.expect("the child starts");
     let mut parsed = Parsed::default();
     while let Some(frame) = stream.next().await? {
@@ -312,7 +313,8 @@ async fn a_child_that_answers_with_garbage_is_a_crash() {
 async fn a_parser_that_cannot_be_started_is_not_the_documents_fault() {
     let sandbox = Sandbox::new(SandboxConfig { exe: PathBuf::from("/nonexistent/parser"), ..config() });
     let pdf = pdf_with_pages(&["fine"]);
-    let request = ParseRequest { kind: Kind::Pdf, source: pdf.as_slice(), options: ParseOptions::default() };
+    let request =
+        ParseRequest { kind: SourceKind::Pdf, source: pdf.as_slice(), options: ParseOptions::default() };
     assert!(matches!(sandbox.parse(request).await, Err(SandboxError::Spawn(_))));
 }
 
@@ -328,7 +330,7 @@ impl AsyncRead for Broken {
 async fn bytes_that_cannot_be_read_to_their_end_are_never_taken_for_the_whole_file() {
     let pdf = pdf_with_pages(&["whole"]);
     let request = ParseRequest {
-        kind: Kind::Pdf,
+        kind: SourceKind::Pdf,
         source: pdf.as_slice().chain(Broken),
         options: ParseOptions::default(),
     };
@@ -341,7 +343,7 @@ async fn a_parse_waits_for_a_place_and_gets_that_of_a_dropped_one() {
     let sandbox = Sandbox::new(SandboxConfig { max_parallel: 1, ..config() });
     let pdf = pdf_with_pages(&["patience"]);
     let request =
-        || ParseRequest { kind: Kind::Pdf, source: pdf.as_slice(), options: ParseOptions::default() };
+        || ParseRequest { kind: SourceKind::Pdf, source: pdf.as_slice(), options: ParseOptions::default() };
     let first = sandbox.parse(request()).await.unwrap();
     let mut second = Box::pin(sandbox.parse(request()));
     tokio::select! {

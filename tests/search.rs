@@ -10,12 +10,16 @@ mod with_model;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
-use crate::ingestion::chunks;
-use crate::support::client::{Client, data, id};
-use crate::support::pdf::pdf_with_pages;
-use crate::support::service::{Mode, Service};
-use crate::support::web::Web;
-use crate::support::{in_both_modes, on_postgres_too};
+use crate::{
+    ingestion::chunks,
+    support::{
+        client::{Client, data, id},
+        in_both_modes, on_postgres_too,
+        pdf::pdf_with_pages,
+        service::{Mode, Service},
+        web::Web,
+    },
+};
 
 in_both_modes!(
     a_question_finds_the_passage_that_answers_it_with_its_place,

@@ -5,10 +5,14 @@ use reqwest::StatusCode;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use crate::bodies::NOWHERE;
-use crate::support::client::{PASSWORD, data, id};
-use crate::support::in_both_modes;
-use crate::support::service::{Mode, Service};
+use crate::{
+    bodies::NOWHERE,
+    support::{
+        client::{PASSWORD, data, id},
+        in_both_modes,
+        service::{Mode, Service},
+    },
+};
 
 in_both_modes!(
     a_user_has_the_fields_of_the_interface,

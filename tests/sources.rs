@@ -1,19 +1,27 @@
 //! Where documents come from: sources that have not changed, several addresses of one document, and what each kind of source
 //! keeps of the places in it.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
-use axum::http::{StatusCode, header};
-use axum::response::IntoResponse;
+use axum::{
+    http::{StatusCode, header},
+    response::IntoResponse,
+};
 use serde_json::{Value, json};
 
-use crate::ingestion::chunks;
-use crate::support::client::{Client, id};
-use crate::support::in_both_modes;
-use crate::support::pdf::pdf_with_pages;
-use crate::support::service::{Mode, Service};
-use crate::support::web::Web;
+use crate::{
+    ingestion::chunks,
+    support::{
+        client::{Client, id},
+        in_both_modes,
+        pdf::pdf_with_pages,
+        service::{Mode, Service},
+        web::Web,
+    },
+};
 
 in_both_modes!(
     a_source_that_has_not_changed_is_not_sent_again,

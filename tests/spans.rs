@@ -4,11 +4,13 @@ use lectern_shared::secrets::hex;
 use reqwest::{Method, StatusCode};
 use serde_json::json;
 
-use crate::support::client::{id, send};
-use crate::support::collector::Collector;
-use crate::support::in_both_modes;
-use crate::support::model::{API_KEY, INPUT_TOKENS, Model, OUTPUT_TOKENS, Reply};
-use crate::support::service::{Mode, Service, Setup};
+use crate::support::{
+    client::{id, send},
+    collector::Collector,
+    in_both_modes,
+    model::{API_KEY, INPUT_TOKENS, Model, OUTPUT_TOKENS, Reply},
+    service::{Mode, Service, Setup},
+};
 
 in_both_modes!(
     a_document_is_one_trace_from_the_request_to_its_publication,

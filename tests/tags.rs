@@ -5,10 +5,14 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::bodies::Refused;
-use crate::support::client::{Client, data, envelope, id, send};
-use crate::support::in_both_modes;
-use crate::support::service::{Mode, Service};
+use crate::{
+    bodies::Refused,
+    support::{
+        client::{Client, data, envelope, id, send},
+        in_both_modes,
+        service::{Mode, Service},
+    },
+};
 
 in_both_modes!(
     a_tag_is_made_shown_changed_and_deleted,

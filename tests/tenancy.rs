@@ -4,9 +4,11 @@ use reqwest::StatusCode;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::support::client::{Client, data, id};
-use crate::support::in_both_modes;
-use crate::support::service::{Mode, Service};
+use crate::support::{
+    client::{Client, data, id},
+    in_both_modes,
+    service::{Mode, Service},
+};
 
 in_both_modes!(
     the_lists_of_a_new_user_are_empty,

@@ -1,15 +1,16 @@
 //! Tools, their configurations, and which agents have them.
 
-use std::fmt::Write;
-use std::path::Path;
+use std::{fmt::Write, path::Path};
 
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 use sqlx::{Connection, PgConnection};
 
-use crate::support::client::{Client, id};
-use crate::support::in_both_modes;
-use crate::support::service::{Mode, Service};
+use crate::support::{
+    client::{Client, id},
+    in_both_modes,
+    service::{Mode, Service},
+};
 
 in_both_modes!(
     a_tool_is_made_read_changed_and_deleted,

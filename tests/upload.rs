@@ -1,21 +1,26 @@
 //! Documents that are uploaded.
 
-use std::path::Path;
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use futures::{StreamExt, stream};
-use reqwest::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
-use reqwest::{Method, StatusCode};
+use reqwest::{
+    Method, StatusCode,
+    header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_NONE_MATCH},
+};
 use serde_json::{Value, json};
-use tokio::io::AsyncWriteExt;
-use tokio::net::TcpStream;
+use tokio::{io::AsyncWriteExt, net::TcpStream};
 
-use crate::bodies::Refused;
-use crate::ingestion::chunks;
-use crate::support::client::{Client, data, envelope, id, send};
-use crate::support::pdf::pdf_with_pages;
-use crate::support::service::{Mode, Service};
-use crate::support::{in_both_modes, within_deadline};
+use crate::{
+    bodies::Refused,
+    ingestion::chunks,
+    support::{
+        client::{Client, data, envelope, id, send},
+        in_both_modes,
+        pdf::pdf_with_pages,
+        service::{Mode, Service},
+        within_deadline,
+    },
+};
 
 in_both_modes!(
     files_become_searchable_by_what_they_are_and_come_back_as_they_were,

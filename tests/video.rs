@@ -1,15 +1,21 @@
 //! Documents of the type VIDEO, from a site on loopback that answers in the shapes of the real one.
 
-use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
+use axum::{
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
 use serde_json::{Value, json};
 
-use crate::ingestion::chunks;
-use crate::support::client::id;
-use crate::support::in_both_modes;
-use crate::support::loopback::Seen;
-use crate::support::service::{Mode, Service};
-use crate::support::web::Web;
+use crate::{
+    ingestion::chunks,
+    support::{
+        client::id,
+        in_both_modes,
+        loopback::Seen,
+        service::{Mode, Service},
+        web::Web,
+    },
+};
 
 in_both_modes!(
     the_captions_of_a_video_are_searched_and_every_passage_names_the_time_at_which_it_is_said,

@@ -6,7 +6,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use axum::{
     body::{Body, HttpBody},
     extract::{ConnectInfo, Request},
-    http::{HeaderMap, StatusCode, header},
+    http::{HeaderMap, header},
 };
 use futures::StreamExt;
 use lectern_shared::{compute::Stopped, config::Limits};
@@ -19,7 +19,7 @@ use tokio::{
 
 use crate::{
     client_address::network,
-    error::ApiError,
+    error::{ApiError, ApiErrorKind},
     shares::{Bounds, Share, Shares},
 };
 
@@ -96,7 +96,7 @@ impl Bodies {
     pub(crate) async fn read(&self, request: Request, sender: Sender) -> Result<Json, ApiError> {
         if !is_json(request.headers()) {
             let message = "Send the body as JSON, with Content-Type: application/json.";
-            return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message));
+            return Err(ApiError::new(ApiErrorKind::UnsupportedType, "unsupported_media_type", message));
         }
         let (shares, limit) = match sender {
             Sender::Known => (&self.known, self.limit),
@@ -169,8 +169,7 @@ async fn gather(body: Body, limit: u64, within: Duration, share: &Share) -> Resu
         }
         Ok(Ok(gathered))
     };
-    let late =
-        |_: Elapsed| ApiError::new(StatusCode::REQUEST_TIMEOUT, "timeout", "The body came too slowly.");
+    let late = |_: Elapsed| ApiError::new(ApiErrorKind::TooSlow, "timeout", "The body came too slowly.");
     tokio::select! {
         biased;
         () = share.given_up() => Err(no_memory()),
@@ -180,12 +179,12 @@ async fn gather(body: Body, limit: u64, within: Duration, share: &Share) -> Resu
 
 fn too_large(limit: u64) -> ApiError {
     let message = format!("The body may have at most {limit} bytes.");
-    ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
+    ApiError::new(ApiErrorKind::TooLarge, "too_large", message)
 }
 
 fn no_memory() -> ApiError {
     let message = "The service is being sent more at this moment than it has memory for; try again shortly.";
-    let error = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "too_many_bodies", message);
+    let error = ApiError::new(ApiErrorKind::Unavailable, "too_many_bodies", message);
     ApiError { retry_after: Some(AGAIN), ..error }
 }
 
@@ -255,7 +254,7 @@ mod tests {
         let (_all, share) = share(usize::MAX, STALE);
         let body = Body::from_stream(byte_by_byte);
         let read = gather(body, u64::MAX, Duration::from_millis(50), &share).await;
-        assert_eq!(read.err().unwrap().status, StatusCode::REQUEST_TIMEOUT);
+        assert_eq!(read.err().unwrap().kind, ApiErrorKind::TooSlow);
     }
 
     #[tokio::test]
@@ -263,7 +262,7 @@ mod tests {
         let (_all, share) = share(usize::MAX, STALE);
         let read = async |limit| gather(Body::from("12345"), limit, BODY_WITHIN, &share).await;
         assert_eq!(read(5).await.ok().unwrap().whole(), b"12345");
-        assert_eq!(read(4).await.err().unwrap().status, StatusCode::PAYLOAD_TOO_LARGE);
+        assert_eq!(read(4).await.err().unwrap().kind, ApiErrorKind::TooLarge);
     }
 
     #[tokio::test]
@@ -300,7 +299,7 @@ mod tests {
         let small = bodies.read(request(LARGE / 2), Sender::Known).await;
         assert_eq!(small.ok().unwrap().value.as_str().map(str::len), Some(LARGE / 2));
         let refused = waiting.await.err().unwrap();
-        assert_eq!((refused.status.as_u16(), refused.code), (503, "too_many_bodies"));
+        assert_eq!((refused.kind.status(), refused.code), (503, "too_many_bodies"));
     }
 
     #[tokio::test]
@@ -340,11 +339,11 @@ mod tests {
             gather(Body::from(vec![b' '; 200 << 10]), u64::MAX, BODY_WITHIN, &shares.begin(None)).await;
         let refused = refused.err().unwrap();
         assert_eq!(
-            (refused.status.as_u16(), refused.code, refused.retry_after),
+            (refused.kind.status(), refused.code, refused.retry_after),
             (503, "too_many_bodies", Some(1))
         );
         let first = holding.await.err().unwrap();
-        assert_eq!((first.status.as_u16(), first.code), (503, "too_many_bodies"), "it gave way");
+        assert_eq!((first.kind.status(), first.code), (503, "too_many_bodies"), "it gave way");
 
         let read = gather(Body::from(vec![b' '; 64 << 10]), u64::MAX, BODY_WITHIN, &shares.begin(None)).await;
         assert_eq!(read.ok().unwrap().length, 64 << 10);

@@ -1,16 +1,19 @@
-//! The one error of the API, and its form. Causes go to the log; a client sees a code and a sentence.
+//! The one error of everything that can be asked of the service. Causes go to the log; a client sees a code and a sentence. How
+//! it is told is each face's own: see [`crate::http`].
 
-use axum::{
-    http::StatusCode,
-    response::{IntoResponse, Response},
-};
+use lectern_embed::EmbedError;
 use lectern_shared::{
-    compute::Stopped, db::DbError, db::storage::OverQuota, embed::EmbedError, limits::RetryAfter,
-    search::SearchError, secrets::SecretError,
+    compute::Stopped,
+    db::{DbError, storage::OverQuota},
+    secrets::SecretError,
 };
 use serde::Serialize;
 
-use crate::llm::{ChatError, ChatErrorKind, ModelConfigError};
+use crate::{
+    limits::RetryAfter,
+    llm::{ChatError, ChatErrorKind, ModelConfigError},
+    search::SearchError,
+};
 
 /// Wrong fields that are named, at most: nobody reads more, and an answer must not be larger than what it answers.
 pub(crate) const NAMED_ERRORS: usize = 100;
@@ -42,10 +45,71 @@ fn beginning(text: &str, most: usize) -> String {
     format!("{}…", &text[..text.floor_char_boundary(most)])
 }
 
+/// What sort of failure it is: what a client can do about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ApiErrorKind {
+    /// What was sent cannot be read.
+    Malformed,
+    /// Nobody knows who asks.
+    Unauthenticated,
+    /// Whoever asks may not.
+    Forbidden,
+    /// It is not there, or is somebody else's.
+    NotFound,
+    /// This cannot be done to what the path names.
+    MethodNotAllowed,
+    /// The request did not come to its end in time.
+    TooSlow,
+    /// Something else stands against it.
+    Conflict,
+    /// More than is taken.
+    TooLarge,
+    /// Of a type that is not taken.
+    UnsupportedType,
+    /// It can be read, and some of it cannot be meant.
+    Invalid,
+    /// Too often.
+    RateLimited,
+    /// Something broke here.
+    Internal,
+    /// A model's provider failed.
+    Upstream,
+    /// Not now.
+    Unavailable,
+    /// A model's provider took too long.
+    UpstreamTimeout,
+    /// There is no room to store it.
+    StorageFull,
+}
+
+impl ApiErrorKind {
+    /// The status code of HTTP for it.
+    pub(crate) const fn status(self) -> u16 {
+        match self {
+            Self::Malformed => 400,
+            Self::Unauthenticated => 401,
+            Self::Forbidden => 403,
+            Self::NotFound => 404,
+            Self::MethodNotAllowed => 405,
+            Self::TooSlow => 408,
+            Self::Conflict => 409,
+            Self::TooLarge => 413,
+            Self::UnsupportedType => 415,
+            Self::Invalid => 422,
+            Self::RateLimited => 429,
+            Self::Internal => 500,
+            Self::Upstream => 502,
+            Self::Unavailable => 503,
+            Self::UpstreamTimeout => 504,
+            Self::StorageFull => 507,
+        }
+    }
+}
+
 /// Why a request was not answered with success.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ApiError {
-    pub(crate) status: StatusCode,
+    pub(crate) kind: ApiErrorKind,
     pub(crate) code: &'static str,
     pub(crate) message: String,
     pub(crate) fields: Vec<FieldError>,
@@ -56,29 +120,34 @@ pub(crate) struct ApiError {
 }
 
 impl ApiError {
-    pub(crate) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
-        Self { status, code, message: message.into(), fields: Vec::new(), retry_after: None, data: None }
+    pub(crate) fn new(kind: ApiErrorKind, code: &'static str, message: impl Into<String>) -> Self {
+        Self { kind, code, message: message.into(), fields: Vec::new(), retry_after: None, data: None }
     }
 
     pub(crate) fn malformed(message: impl Into<String>) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, "malformed_json", message)
+        Self::new(ApiErrorKind::Malformed, "malformed_json", message)
     }
 
     pub(crate) fn unauthorized(message: &str) -> Self {
-        Self::new(StatusCode::UNAUTHORIZED, "unauthorized", message)
+        Self::new(ApiErrorKind::Unauthenticated, "unauthorized", message)
+    }
+
+    /// What is said when a credential has ended.
+    pub(crate) fn credential_ended() -> Self {
+        Self::unauthorized("The credentials are not valid, or not valid any more. Sign in again.")
     }
 
     pub(crate) fn forbidden(message: &str) -> Self {
-        Self::new(StatusCode::FORBIDDEN, "forbidden", message)
+        Self::new(ApiErrorKind::Forbidden, "forbidden", message)
     }
 
     /// For an unknown id and for any id of another user alike.
     pub(crate) fn not_found(noun: &str) -> Self {
-        Self::new(StatusCode::NOT_FOUND, "not_found", format!("There is no such {noun}."))
+        Self::new(ApiErrorKind::NotFound, "not_found", format!("There is no such {noun}."))
     }
 
     pub(crate) fn conflict(message: &str) -> Self {
-        Self::new(StatusCode::CONFLICT, "conflict", message)
+        Self::new(ApiErrorKind::Conflict, "conflict", message)
     }
 
     /// Names the first [`NAMED_ERRORS`] of the fields.
@@ -89,36 +158,27 @@ impl ApiError {
         };
         let named = fields.into_iter().take(NAMED_ERRORS);
         let fields = named.map(|field| FieldError::new(&field.path, &field.message)).collect();
-        Self { fields, ..Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_fields", message) }
+        Self { fields, ..Self::new(ApiErrorKind::Invalid, "invalid_fields", message) }
     }
 
     pub(crate) fn internal() -> Self {
         let message = "Something failed inside the service. The request id finds it in the log.";
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", message)
+        Self::new(ApiErrorKind::Internal, "internal", message)
     }
 
     pub(crate) fn too_many(code: &'static str, message: &str, wait: RetryAfter) -> Self {
-        Self { retry_after: Some(wait.seconds()), ..Self::new(StatusCode::TOO_MANY_REQUESTS, code, message) }
+        Self { retry_after: Some(wait.seconds()), ..Self::new(ApiErrorKind::RateLimited, code, message) }
     }
 
     pub(crate) fn storage_full() -> Self {
         let message =
             "The service has no room left to store this. What is stored can be read, searched and deleted.";
-        Self::new(StatusCode::INSUFFICIENT_STORAGE, "storage_full", message)
+        Self::new(ApiErrorKind::StorageFull, "storage_full", message)
     }
 
     pub(crate) fn unavailable() -> Self {
         let message = "A part of the service is away; try again shortly.";
-        Self { retry_after: Some(1), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message) }
-    }
-}
-
-/// The body is made by [`crate::http::observe`], which knows the request's id.
-impl IntoResponse for ApiError {
-    fn into_response(self) -> Response {
-        let mut response = self.status.into_response();
-        response.extensions_mut().insert(self);
-        response
+        Self { retry_after: Some(1), ..Self::new(ApiErrorKind::Unavailable, "unavailable", message) }
     }
 }
 
@@ -140,7 +200,7 @@ impl From<DbError> for ApiError {
             }
             DbError::CommitUnknown(_) => {
                 tracing::error!(%error, "the outcome of a commit is not known");
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, "outcome_unknown", OUTCOME_UNKNOWN)
+                Self::new(ApiErrorKind::Unavailable, "outcome_unknown", OUTCOME_UNKNOWN)
             }
             DbError::Unreadable(_) => {
                 tracing::error!(%error, "a stored value cannot be read");
@@ -152,7 +212,7 @@ impl From<DbError> for ApiError {
 
 impl From<OverQuota> for ApiError {
     fn from(over: OverQuota) -> Self {
-        Self::new(StatusCode::FORBIDDEN, "quota_exceeded", format!("{over}."))
+        Self::new(ApiErrorKind::Forbidden, "quota_exceeded", format!("{over}."))
     }
 }
 
@@ -171,20 +231,24 @@ impl From<SecretError> for ApiError {
 
 impl From<ChatError> for ApiError {
     fn from(error: ChatError) -> Self {
-        let status = StatusCode::from_u16(error.kind.http_status()).unwrap_or(StatusCode::BAD_GATEWAY);
+        let kind = match error.kind {
+            ChatErrorKind::RateLimited { .. } => ApiErrorKind::Unavailable,
+            ChatErrorKind::Timeout => ApiErrorKind::UpstreamTimeout,
+            _ => ApiErrorKind::Upstream,
+        };
         let retry_after = match error.kind {
             ChatErrorKind::RateLimited { retry_after } => {
                 Some(retry_after.map_or(1, |wait| wait.as_secs().max(1)))
             }
             _ => None,
         };
-        Self { retry_after, ..Self::new(status, error.kind.code(), error.to_string()) }
+        Self { retry_after, ..Self::new(kind, error.kind.code(), error.to_string()) }
     }
 }
 
 impl From<ModelConfigError> for ApiError {
     fn from(error: ModelConfigError) -> Self {
-        Self::new(StatusCode::BAD_GATEWAY, "provider_not_available", error.to_string())
+        Self::new(ApiErrorKind::Upstream, "provider_not_available", error.to_string())
     }
 }
 
@@ -192,7 +256,7 @@ impl From<EmbedError> for ApiError {
     fn from(error: EmbedError) -> Self {
         let failed = |retry_after, message: &str| Self {
             retry_after,
-            ..Self::new(StatusCode::SERVICE_UNAVAILABLE, "embedding_model_unavailable", message)
+            ..Self::new(ApiErrorKind::Unavailable, "embedding_model_unavailable", message)
         };
         match error {
             EmbedError::Away(_) => {
@@ -223,7 +287,7 @@ impl From<SearchError> for ApiError {
             SearchError::NoModel => {
                 let message = "The service has no embedding model, so it cannot search by meaning. Set `mode` to \
                                `lexical` or `hybrid`, or leave it out.";
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, "no_embedding_model", message)
+                Self::new(ApiErrorKind::Unavailable, "no_embedding_model", message)
             }
             SearchError::Embed(error) => error.into(),
             SearchError::Stopped(error) => error.into(),

@@ -5,7 +5,7 @@ use std::{fmt::Display, str::FromStr};
 use axum::{
     RequestPartsExt,
     extract::{FromRef, FromRequest, FromRequestParts, Path, Request},
-    http::{StatusCode, Uri, request::Parts},
+    http::{Uri, request::Parts},
 };
 use lectern_shared::{
     db::{Db, agents},
@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use crate::{
     auth::Caller,
     body::{Bodies, Sender},
-    error::{ApiError, FieldError, NAMED_ERRORS},
+    error::{ApiError, ApiErrorKind, FieldError, NAMED_ERRORS},
 };
 
 /// The id in the path. Text that cannot be one is an unknown id.
@@ -81,7 +81,7 @@ pub(crate) fn validate<T: FromFields>(body: &Value) -> Result<T, ApiError> {
     find_nul(body, &mut String::new(), &mut errors);
     let Value::Object(map) = body else {
         let message = "The body must be a JSON object.";
-        return Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_fields", message));
+        return Err(ApiError::new(ApiErrorKind::Invalid, "invalid_fields", message));
     };
     let value = T::from_fields(&mut Fields { map, path: String::new(), errors: &mut errors });
     if errors.is_empty() { Ok(value) } else { Err(ApiError::invalid(errors)) }
@@ -330,7 +330,7 @@ mod tests {
         let texts = json!({"name": {"texts": vec!["\0"; 100_000]}});
         for body in [json!({"name": unknown.clone()}), unknown, nul, texts] {
             let error = validate::<Named>(&body).unwrap_err();
-            assert_eq!((error.status.as_u16(), error.fields.len()), (422, 100));
+            assert_eq!((error.kind.status(), error.fields.len()), (422, 100));
             assert!(error.message.contains("100"), "{}", error.message);
         }
     }

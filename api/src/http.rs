@@ -11,12 +11,16 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use futures::FutureExt;
-use lectern_shared::{runtime::Runtime, telemetry};
+use lectern_runtime::Runtime;
+use lectern_shared::telemetry;
 use serde_json::json;
 use tracing::{Instrument, Span};
 use uuid::Uuid;
 
-use crate::{error::ApiError, leftover::Leftover};
+use crate::{
+    error::{ApiError, ApiErrorKind},
+    leftover::Leftover,
+};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
@@ -107,6 +111,19 @@ fn span(request: &Request, route: Option<&str>, id: &str) -> Span {
     span
 }
 
+fn status_of(error: &ApiError) -> StatusCode {
+    StatusCode::from_u16(error.kind.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+}
+
+/// The body is made by [`observe`], which knows the request's id.
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let mut response = status_of(&self).into_response();
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
 fn error_response(error: &ApiError, request_id: &str) -> Response {
     let mut body = json!({
         "success": false,
@@ -119,11 +136,11 @@ fn error_response(error: &ApiError, request_id: &str) -> Response {
     {
         object.insert("fields".to_owned(), json!(error.fields));
     }
-    let mut response = (error.status, Json(body)).into_response();
+    let mut response = (status_of(error), Json(body)).into_response();
     if let Some(seconds) = error.retry_after {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
-    if error.status == StatusCode::UNAUTHORIZED {
+    if error.kind == ApiErrorKind::Unauthenticated {
         response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
     response
@@ -131,13 +148,13 @@ fn error_response(error: &ApiError, request_id: &str) -> Response {
 
 /// Answers for paths that do not exist.
 pub(crate) async fn unknown_path() -> ApiError {
-    ApiError::new(StatusCode::NOT_FOUND, "not_found", "There is nothing at this path.")
+    ApiError::new(ApiErrorKind::NotFound, "not_found", "There is nothing at this path.")
 }
 
 /// Answers for methods that a path does not have.
 pub(crate) async fn method_not_allowed() -> ApiError {
     ApiError::new(
-        StatusCode::METHOD_NOT_ALLOWED,
+        ApiErrorKind::MethodNotAllowed,
         "method_not_allowed",
         "This path does not take this method.",
     )

@@ -1,43 +1,32 @@
-//! `Idempotency-Key`: a creating request that is sent again creates nothing again, and is answered as the first time. The
-//! answer is kept in the transaction that creates, encrypted, because it can hold a token. A request that fails keeps nothing.
-
-use std::time::Duration;
+//! `Idempotency-Key` in requests and answers of the JSON interface: see [`crate::services::creation`].
 
 use axum::{
     body::Bytes,
     extract::{FromRef, FromRequest, FromRequestParts, Request},
-    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
+    http::{HeaderMap, HeaderName, HeaderValue, header},
     response::{IntoResponse, Response},
-};
-use lectern_shared::{
-    db::{self, Tx},
-    ids::UserId,
-    runtime::Runtime,
-    secrets::{Place, idempotency_row, sha256},
 };
 use serde::Serialize;
 use serde_json::Value;
-use uuid::Uuid;
 
 use crate::{
-    auth::{Caller, in_force::over},
+    auth::Caller,
     body::{Bodies, Sender},
     error::{ApiError, FieldError},
     extract::{FromFields, validate},
     openapi::Data,
-    response::Answer,
+    services::{
+        Actor,
+        creation::{Created, Once, Tell},
+    },
     state::AppState,
 };
 
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// Set on an answer that was given before.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
-/// How long an answer is kept.
-const KEPT: Duration = Duration::from_hours(24);
 /// Longest key, in characters.
 const LONGEST: usize = 255;
-/// Bytes of the hash that tells one request from another.
-const HASH: usize = 32;
 
 /// The valid JSON body of a request that creates something. An answer that was given to the same request before is given
 /// again, and the handler is not called.
@@ -58,12 +47,12 @@ impl<T: FromFields + Send> FromRequest<AppState> for Create<T> {
         let request = Request::from_parts(parts, body);
         let sent = Bodies::from_ref(state).read(request, Sender::Known).await?;
         let content = if key.0.is_some() { canonical(&sent.value) } else { String::new() };
-        let once = key.once(&caller, &path, content.as_bytes());
+        let once = key.once(caller.actor(), &path, content.as_bytes());
         let body = validate(&sent.value);
         // The database may take its time, for which the memory of the whole body is not held.
         drop((sent, content));
-        match once.earlier(&state.runtime).await? {
-            Some(answer) => Err(Refusal::Earlier(answer)),
+        match state.services.creations.earlier(&once).await? {
+            Some(told) => Err(Refusal::Earlier(answer(Created::Before(told)))),
             None => Ok(Self { body: body?, once }),
         }
     }
@@ -120,100 +109,32 @@ impl IdempotencyKey {
     }
 
     /// Joins the key with what makes the request the same one: its path and its content.
-    pub(crate) fn once(self, caller: &Caller, path: &str, content: &[u8]) -> Once {
-        let user = caller.id();
-        let keyed = self.0.map(|key| {
-            // No path has a line break in it.
-            let hash = sha256(&[path.as_bytes(), b"\n", content].concat());
-            Keyed { user, key, hash }
-        });
-        Once { user, keyed }
+    pub(crate) fn once(self, actor: Actor, path: &str, content: &[u8]) -> Once {
+        Once::new(actor, self.0, path, content)
     }
 }
 
-/// A creating request that is to be answered once.
-pub(crate) struct Once {
-    user: UserId,
-    keyed: Option<Keyed>,
-}
-
-struct Keyed {
-    user: UserId,
-    key: String,
-    hash: [u8; HASH],
-}
-
-impl Keyed {
-    fn row(&self) -> Uuid {
-        idempotency_row(self.user, &self.key)
-    }
-
-    /// Encrypts an answer together with the hash of what was asked, which could tell a password that was in it.
-    fn seal(&self, runtime: &Runtime, answer: &[u8]) -> Result<Vec<u8>, ApiError> {
-        Ok(runtime.keyring.encrypt(place(&self.row()), &[&self.hash, answer].concat())?)
-    }
-
-    /// The answer, if it was given to this request.
-    fn open(&self, runtime: &Runtime, sealed: &[u8]) -> Result<Vec<u8>, ApiError> {
-        let mut hash = runtime.keyring.decrypt(place(&self.row()), sealed)?;
-        let answer = hash.split_off(HASH.min(hash.len()));
-        if hash == self.hash {
-            return Ok(answer);
-        }
-        let message =
-            "This Idempotency-Key was used for another request within the last 24 hours. Use a new one.";
-        Err(ApiError::new(StatusCode::CONFLICT, "idempotency_key_reused", message))
-    }
-}
-
-fn place(row: &Uuid) -> Place<'_> {
-    Place::idempotent_answer(row)
-}
-
-impl Once {
-    /// The answer that was given to this request before.
-    ///
-    /// # Errors
-    /// A conflict when the key was used for another request.
-    pub(crate) async fn earlier(&self, runtime: &Runtime) -> Result<Option<Response>, ApiError> {
-        let Some(keyed) = &self.keyed else { return Ok(None) };
-        let stored = db::idempotency::find(&runtime.db, keyed.user, &keyed.key, runtime.jobs.now()).await?;
-        let Some(sealed) = stored else { return Ok(None) };
-        let mut response = json_response(keyed.open(runtime, &sealed)?);
-        response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
-        Ok(Some(response))
-    }
-
-    /// Commits what was created and answers with `view`. When the same request was quicker on another connection, nothing is
-    /// created and its answer is given; nothing is created either for an account that was deleted meanwhile.
-    pub(crate) async fn commit(self, runtime: &Runtime, mut tx: Tx, view: &impl Serialize) -> Answer {
-        let body = serde_json::to_vec(&Data { success: true, data: view }).map_err(|error| {
+/// Tells what was made by how it is shown.
+pub(crate) fn shown<T, V: Serialize>(view: impl Fn(&T) -> Result<V, ApiError> + Send + Sync) -> impl Tell<T> {
+    move |made: &T| {
+        serde_json::to_vec(&Data { success: true, data: view(made)? }).map_err(|error| {
             tracing::error!(%error, "an answer cannot be written as JSON");
             ApiError::internal()
-        })?;
-        if let Some(keyed) = &self.keyed {
-            let (sealed, now) = (keyed.seal(runtime, &body)?, runtime.jobs.now());
-            let expires_at = now.plus(KEPT);
-            if !db::idempotency::insert(&mut tx, keyed.user, &keyed.key, &sealed, now, expires_at).await? {
-                // Rolls back, and gives its connection back for the look at the other's answer.
-                drop(tx);
-                let earlier = self.earlier(runtime).await?;
-                return earlier
-                    .ok_or_else(|| ApiError::conflict("The same request is being answered; try again."));
-            }
-        }
-        // At last: what was added points to the account, so that it cannot go any more before this ends.
-        if !db::accounts::is_active(&mut tx, self.user).await? {
-            return Err(over());
-        }
-        tx.commit().await?;
-        Ok(json_response(body))
+        })
     }
 }
 
-fn json_response(body: Vec<u8>) -> Response {
-    let mut response = Bytes::from(body).into_response();
+/// The answer to a creating request.
+pub(crate) fn answer(created: Created) -> Response {
+    let (told, replayed) = match created {
+        Created::Now(told) => (told, false),
+        Created::Before(told) => (told, true),
+    };
+    let mut response = Bytes::from(told).into_response();
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if replayed {
+        response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
+    }
     response
 }
 
@@ -222,6 +143,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::error::ApiErrorKind;
 
     fn headers(values: &[&[u8]]) -> HeaderMap {
         values.iter().map(|value| (KEY, HeaderValue::from_bytes(value).unwrap())).collect()
@@ -250,7 +172,7 @@ mod tests {
         ];
         for values in bad {
             let error = IdempotencyKey::of(&headers(values)).err().unwrap();
-            assert_eq!(error.status, StatusCode::UNPROCESSABLE_ENTITY, "{values:?}");
+            assert_eq!(error.kind, ApiErrorKind::Invalid, "{values:?}");
             assert_eq!(error.fields[0].path, "Idempotency-Key", "{values:?}");
         }
     }

@@ -9,31 +9,45 @@ mod extract;
 mod http;
 mod idempotency;
 mod leftover;
+mod limits;
 pub mod llm;
 mod openapi;
 pub mod predict;
+mod prompt;
 mod rate_limit;
 mod response;
 mod routes;
+mod search;
 mod server;
+mod services;
 mod shares;
 mod state;
 mod tools;
-mod upload_slots;
+mod turns;
 
 use axum::{Router, middleware};
+use lectern_runtime::{Runtime, process::Failure};
 use lectern_shared::{
     config::{ConfigError, EmbedderKind, Settings},
-    process::Failure,
-    runtime::Runtime,
     shutdown::Shutdown,
 };
 use tokio::{net::TcpListener, sync::oneshot};
 use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
-pub use crate::{auth::accounts, routes::admin::JobView};
 use crate::{cors::Cors, llm::Provider, server::Terms, state::AppState};
+pub use crate::{
+    routes::admin::JobView,
+    services::{
+        accounts::{AccountError, AccountService},
+        jobs,
+    },
+};
+
+/// Accounts, for the operator's shell.
+pub fn accounts(runtime: &Runtime) -> AccountService {
+    AppState::new(runtime.clone()).services.accounts
+}
 
 /// Checks the settings that only the API understands.
 ///

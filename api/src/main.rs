@@ -3,12 +3,11 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand};
-use lectern_shared::{
-    config::Settings,
+use lectern_runtime::{
+    Role,
     process::{self, Failure},
-    runtime::Role,
-    shutdown::Shutdown,
 };
+use lectern_shared::{config::Settings, shutdown::Shutdown};
 
 /// Lectern's API; documents are ingested by `lectern-worker`.
 #[derive(Parser)]

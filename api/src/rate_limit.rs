@@ -8,20 +8,24 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use lectern_shared::limits::Key;
+use lectern_shared::clock::Clock;
 
-use crate::{auth::throttle::carried, error::ApiError, state::AppState};
+use crate::{
+    auth::headers::carried,
+    error::ApiError,
+    limits::{Key, Limits},
+};
 
 const LIMITED: [&str; 2] = ["/api/v1", "/admin"];
 
 /// Passes requests on, but answers 429 to those under `/api/v1` and `/admin` that are too many. A refused one counts for nothing.
 pub(crate) async fn limit(
-    State(state): State<AppState>,
+    State(limits): State<Limits>,
+    State(clock): State<Clock>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     request: Request,
     next: Next,
 ) -> Response {
-    let limits = &state.runtime.limits;
     if limits.limits_requests() && is_limited(request.uri().path()) {
         // Its address, its bearer token, its API token: as many as there are, and in no allocation of their own.
         let mut keys = [Key::address(peer.ip()); 3];
@@ -31,7 +35,7 @@ pub(crate) async fn limit(
             count += 1;
         }
         let keys = keys.get(..count).unwrap_or(&keys);
-        if let Err(wait) = limits.admit(keys, state.runtime.clock.now()).await {
+        if let Err(wait) = limits.admit(keys, clock.now()).await {
             let message = "Too many requests. Wait before you send more.";
             return ApiError::too_many("rate_limited", message, wait).into_response();
         }

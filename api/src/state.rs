@@ -1,59 +1,90 @@
 //! What handlers share.
 
-use std::{num::NonZeroUsize, sync::Arc};
-
 use axum::extract::FromRef;
-use lectern_shared::{
-    clock::{Clock, Timestamp},
-    db::Db,
-    ids::ApiTokenId,
-    runtime::Runtime,
-};
-use lru::LruCache;
-use parking_lot::Mutex;
+use lectern_runtime::Runtime;
+use lectern_shared::{clock::Clock, db::Db};
 
 use crate::{
-    auth::{in_force::InForce, jwt::Jwt, password::Passwords, throttle::Throttle},
+    auth::in_force::InForce,
     body::Bodies,
+    limits::Limits,
+    predict::AgentParts,
+    search::Search,
+    services::{
+        Services,
+        accounts::AccountService,
+        agents::AgentService,
+        credentials::Authenticator,
+        documents::DocumentService,
+        jobs::JobService,
+        links::{AgentDocumentService, AgentToolService},
+        prompts::PromptService,
+        search::SearchService,
+        sign_in::SignInService,
+        tags::TagService,
+        tokens::TokenService,
+        tools::ToolService,
+        traces::TraceService,
+        uploads::UploadService,
+    },
     tools::Toolbox,
-    upload_slots::UploadSlots,
 };
 
 /// Everything that a handler may take a part of. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct AppState {
     pub(crate) runtime: Runtime,
-    pub(crate) jwt: Arc<Jwt>,
-    pub(crate) passwords: Passwords,
-    pub(crate) throttle: Throttle,
+    pub(crate) services: Services,
+    /// What runs of agents are made of.
+    pub(crate) agents: AgentParts,
+    /// How often callers may ask.
+    pub(crate) limits: Limits,
     /// By what answers that go on for long were opened.
     pub(crate) in_force: InForce,
     /// Opens agents' tools.
     pub(crate) toolbox: Toolbox,
     /// The memory for bodies.
     pub(crate) bodies: Bodies,
-    /// The turns of uploads.
-    pub(crate) uploads: UploadSlots,
-    /// When this process last noted the use of an API token.
-    pub(crate) touched: Arc<Mutex<LruCache<ApiTokenId, Timestamp>>>,
 }
-
-/// API tokens whose last use is remembered.
-const TOUCHED: NonZeroUsize = NonZeroUsize::MIN.saturating_add(9_999);
 
 impl AppState {
     pub(crate) fn new(runtime: Runtime) -> Self {
+        let limits = Limits::new(runtime.settings.rate_limit, runtime.redis.clone());
+        let search = Search::new(
+            runtime.db.clone(),
+            runtime.index.clone(),
+            runtime.models.clone(),
+            runtime.metrics.clone(),
+            &runtime.cache_budget,
+        );
+        let services = Services::new(&runtime, search.clone(), limits.clone());
         Self {
-            jwt: Arc::new(Jwt::new(&runtime.keyring, runtime.settings.jwt_ttl)),
-            passwords: Passwords::new(),
-            throttle: Throttle::new(runtime.limits.clone()),
-            in_force: InForce::new(runtime.db.clone(), runtime.clock.clone()),
+            agents: AgentParts::new(&runtime, search),
+            limits,
+            in_force: InForce::new(services.authenticator.clone()),
+            services,
             toolbox: Toolbox::new(&runtime),
             bodies: Bodies::new(&runtime.settings.limits),
-            uploads: UploadSlots::new(runtime.settings.limits.uploads),
-            touched: Arc::new(Mutex::new(LruCache::new(TOUCHED))),
             runtime,
         }
+    }
+}
+
+impl FromRef<AppState> for AgentParts {
+    fn from_ref(state: &AppState) -> Self {
+        state.agents.clone()
+    }
+}
+
+impl FromRef<AppState> for Limits {
+    fn from_ref(state: &AppState) -> Self {
+        state.limits.clone()
+    }
+}
+
+impl FromRef<AppState> for InForce {
+    fn from_ref(state: &AppState) -> Self {
+        state.in_force.clone()
     }
 }
 
@@ -81,14 +112,37 @@ impl FromRef<AppState> for Bodies {
     }
 }
 
-impl FromRef<AppState> for UploadSlots {
-    fn from_ref(state: &AppState) -> Self {
-        state.uploads.clone()
-    }
-}
-
 impl FromRef<AppState> for Toolbox {
     fn from_ref(state: &AppState) -> Self {
         state.toolbox.clone()
     }
+}
+
+/// A handler takes the service that it calls.
+macro_rules! service {
+    ($($field:ident: $service:ty),+ $(,)?) => {$(
+        impl FromRef<AppState> for $service {
+            fn from_ref(state: &AppState) -> Self {
+                state.services.$field.clone()
+            }
+        }
+    )+};
+}
+
+service! {
+    accounts: AccountService,
+    agent_documents: AgentDocumentService,
+    agent_tools: AgentToolService,
+    agents: AgentService,
+    authenticator: Authenticator,
+    documents: DocumentService,
+    jobs: JobService,
+    prompts: PromptService,
+    search: SearchService,
+    sign_ins: SignInService,
+    tags: TagService,
+    tokens: TokenService,
+    tools: ToolService,
+    traces: TraceService,
+    uploads: UploadService,
 }

@@ -4,7 +4,7 @@
 
 use std::sync::Once;
 
-use lectern_worker::fuzzing;
+use lectern_parse::fuzzing;
 use libfuzzer_sys::fuzz_target;
 
 static QUIET: Once = Once::new();

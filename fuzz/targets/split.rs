@@ -2,7 +2,12 @@
 
 #![no_main]
 
+use lectern_parse::fuzzing as parsers;
 use lectern_worker::fuzzing;
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| fuzzing::split(bytes));
+fuzz_target!(|bytes: &[u8]| {
+    fuzzing::passages(parsers::text(bytes));
+    fuzzing::passages(parsers::markdown(bytes));
+    fuzzing::split(bytes);
+});

@@ -29,23 +29,22 @@ impl CacheBudget {
     }
 
     /// The most that the lists may take together.
-    pub(crate) fn for_lists(&self) -> u64 {
+    pub fn for_lists(&self) -> u64 {
         self.whole / LISTS
     }
 
     /// Lists take so many bytes more.
-    pub(crate) fn take(&self, bytes: u64) {
+    pub fn take(&self, bytes: u64) {
         self.lists.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// Lists take so many bytes less.
-    pub(crate) fn give_back(&self, bytes: u64) {
+    pub fn give_back(&self, bytes: u64) {
         self.lists.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     /// What the lists take now.
-    #[cfg(test)]
-    pub(crate) fn taken(&self) -> u64 {
+    pub fn taken(&self) -> u64 {
         self.lists.load(Ordering::Relaxed)
     }
 }

@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
+pub use redis::RedisError;
 use redis::{
-    Client, IntoConnectionInfo, RedisError,
+    Client, IntoConnectionInfo,
     aio::{ConnectionManager, ConnectionManagerConfig, PubSub},
     io::tcp::TcpSettings,
 };
@@ -84,14 +85,21 @@ impl Redis {
     }
 }
 
-#[cfg(test)]
-pub(crate) mod testing {
+#[cfg(any(test, feature = "testing"))]
+#[allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::missing_panics_doc,
+    reason = "for tests"
+)]
+pub mod testing {
     //! The Redis server that the test command starts; every test has keys of its own on it.
 
     use super::*;
 
     /// The server's address.
-    pub(crate) fn url() -> SecretString {
+    pub fn url() -> SecretString {
         #[expect(
             clippy::disallowed_methods,
             reason = "the test command passes the server's address this way"
@@ -103,12 +111,12 @@ pub(crate) mod testing {
     }
 
     /// An installation that nobody else uses.
-    pub(crate) fn fresh() -> Redis {
+    pub fn fresh() -> Redis {
         Redis::new(&url(), &format!("test-{}", uuid::Uuid::now_v7())).unwrap()
     }
 
     /// An installation whose server is away.
-    pub(crate) fn away() -> Redis {
+    pub fn away() -> Redis {
         // Nothing can listen on port 0.
         Redis::new(&SecretString::from("redis://127.0.0.1:0"), "test").unwrap()
     }

@@ -5,11 +5,15 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::{path, plain, prompt, tag, unlinked, with};
-use crate::bodies::Refused;
-use crate::support::client::{Client, data, envelope, id, send};
-use crate::support::in_both_modes;
-use crate::support::model::{API_KEY, Model, Reply};
-use crate::support::service::{Mode, Service};
+use crate::{
+    bodies::Refused,
+    support::{
+        client::{Client, data, envelope, id, send},
+        in_both_modes,
+        model::{API_KEY, Model, Reply},
+        service::{Mode, Service},
+    },
+};
 
 in_both_modes!(
     each_field_is_changed_alone,

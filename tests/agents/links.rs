@@ -6,10 +6,14 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{plain, unknown};
-use crate::bodies::Refused;
-use crate::support::client::{Client, data, envelope, id, send};
-use crate::support::in_both_modes;
-use crate::support::service::{Mode, Service};
+use crate::{
+    bodies::Refused,
+    support::{
+        client::{Client, data, envelope, id, send},
+        in_both_modes,
+        service::{Mode, Service},
+    },
+};
 
 in_both_modes!(
     a_document_is_linked_shown_and_unlinked,

@@ -5,10 +5,14 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{path, plain, tag, unknown, unlinked, with};
-use crate::bodies::Refused;
-use crate::support::client::{Client, data, id};
-use crate::support::in_both_modes;
-use crate::support::service::{Mode, Service};
+use crate::{
+    bodies::Refused,
+    support::{
+        client::{Client, data, id},
+        in_both_modes,
+        service::{Mode, Service},
+    },
+};
 
 in_both_modes!(
     tags_keep_the_order_in_which_they_are_given,

@@ -5,14 +5,15 @@ use std::time::Duration;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
-use crate::support::client::{Client, id};
-use crate::support::db::Database;
-use crate::support::loopback::Gate;
-use crate::support::proxy::Proxy;
-use crate::support::proxy::commit::Fate;
-use crate::support::qdrant::QdrantServer;
-use crate::support::service::{Mode, Service};
-use crate::support::within_deadline;
+use crate::support::{
+    client::{Client, id},
+    db::Database,
+    loopback::Gate,
+    proxy::{Proxy, commit::Fate},
+    qdrant::QdrantServer,
+    service::{Mode, Service},
+    within_deadline,
+};
 
 /// What a transaction does that publishes, accepts, deletes.
 const PUBLISHES: &[&str] = &["SET state = 'active'"];

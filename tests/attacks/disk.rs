@@ -1,21 +1,26 @@
 //! Full disks, users that fill them, and data directories that are open to others.
 
-use std::fs::{self, File, Permissions};
-use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::{
+    fs::{self, File, Permissions},
+    io::Write,
+    os::unix::fs::PermissionsExt,
+    path::Path,
+    process::{Command, Stdio},
+};
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::client::{Client, PASSWORD, id, send};
-use crate::support::command::try_upload as upload;
-use crate::support::process::POLL;
-use crate::support::service::{Mode, Service};
-use crate::support::web::Web;
-use crate::support::{in_both_modes, within_deadline};
+use crate::support::{
+    client::{Client, PASSWORD, id, send},
+    command::try_upload as upload,
+    in_both_modes,
+    process::POLL,
+    service::{Mode, Service},
+    web::Web,
+    within_deadline,
+};
 
 in_both_modes!(
     a_user_stores_as_much_as_the_operator_allows_and_no_more,

@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::client::{Client, id};
-use crate::support::in_both_modes;
-use crate::support::service::{Mode, Service};
-use crate::support::setup::Setup;
-use crate::support::web::Web;
-use crate::support::within_deadline;
+use crate::support::{
+    client::{Client, id},
+    in_both_modes,
+    service::{Mode, Service},
+    setup::Setup,
+    web::Web,
+    within_deadline,
+};
 
 in_both_modes!(
     a_newcomers_line_does_not_wait_for_anothers_slow_documents,

@@ -1,26 +1,32 @@
 //! Guessing passwords, and going on with what a credential opened after it has ended.
 
-use std::net::{IpAddr, Ipv4Addr};
-use std::num::NonZero;
-use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::available_parallelism;
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    num::NonZero,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread::available_parallelism,
+};
 
 use axum::body::Bytes;
 use futures::{Stream, StreamExt, future::join_all};
-use reqwest::header::RETRY_AFTER;
-use reqwest::{Method, RequestBuilder, StatusCode};
+use reqwest::{Method, RequestBuilder, StatusCode, header::RETRY_AFTER};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use crate::support::client::{Client, PASSWORD, data, envelope, id, send};
-use crate::support::loopback::Gate;
-use crate::support::model::{Model, Reply};
-use crate::support::service::{Mode, Service};
-use crate::support::sse::{self, SseEvent, text_of};
-use crate::support::web::Web;
-use crate::support::{in_both_modes, within_deadline};
+use crate::support::{
+    client::{Client, PASSWORD, data, envelope, id, send},
+    in_both_modes,
+    loopback::Gate,
+    model::{Model, Reply},
+    service::{Mode, Service},
+    sse::{self, SseEvent, text_of},
+    web::Web,
+    within_deadline,
+};
 
 in_both_modes!(
     strangers_who_guess_do_not_keep_the_owner_out_at_home,

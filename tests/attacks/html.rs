@@ -3,10 +3,12 @@
 
 use serde_json::{Value, json};
 
-use crate::support::client::{Client, id, send};
-use crate::support::model::{Model, Reply};
-use crate::support::service::Service;
-use crate::support::sse::{self, text_of};
+use crate::support::{
+    client::{Client, id, send},
+    model::{Model, Reply},
+    service::Service,
+    sse::{self, text_of},
+};
 
 /// An agent whose model answers so, over a document that lists an image for each digit; the answer, and the same as a stream.
 async fn answer(client: &Client, prompt: Option<&str>, question: &str, written: &'static str) -> String {

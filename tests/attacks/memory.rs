@@ -3,8 +3,7 @@
 use futures::{StreamExt, stream};
 use serde_json::{Map, Value, json};
 
-use crate::support::client::data;
-use crate::support::service::Service;
+use crate::support::{client::data, service::Service};
 
 /// About as much metadata as a document may have, in as many values as fit into it.
 pub fn metadata(team: &str) -> Value {

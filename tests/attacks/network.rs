@@ -6,16 +6,17 @@ use std::time::Duration;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::support::client::{Client, envelope, id, send};
-use crate::support::db::Database;
-use crate::support::process::POLL;
-use crate::support::proxy::commit::Fate;
-use crate::support::proxy::{Proxy, Way};
-use crate::support::qdrant::QdrantServer;
-use crate::support::redis;
-use crate::support::s3::S3Server;
-use crate::support::service::{Mode, Service};
-use crate::support::within_deadline;
+use crate::support::{
+    client::{Client, envelope, id, send},
+    db::Database,
+    process::POLL,
+    proxy::{Proxy, Way, commit::Fate},
+    qdrant::QdrantServer,
+    redis,
+    s3::S3Server,
+    service::{Mode, Service},
+    within_deadline,
+};
 
 fn note(name: &str) -> Value {
     json!({"name": name, "type": "TXT", "content": format!("The gate called {name} opens at six.")})

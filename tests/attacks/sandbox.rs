@@ -1,15 +1,20 @@
 //! A parser that was taken over, and another program of the service's account: neither reaches what the service holds.
 //! What a parser's walls refuse one by one is tested beside them, in the worker.
 
-use std::io::Write as _;
-use std::os::unix::process::CommandExt as _;
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::{
+    io::Write as _,
+    os::unix::process::CommandExt as _,
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
 
-use crate::support::command::doctor;
-use crate::support::service::{Mode, Service};
-use crate::support::setup::Program;
-use crate::support::{in_both_modes, within_deadline};
+use crate::support::{
+    command::doctor,
+    in_both_modes,
+    service::{Mode, Service},
+    setup::Program,
+    within_deadline,
+};
 
 in_both_modes!(every_program_closes_itself_and_tells_of_the_walls_around_its_parsers);
 

@@ -1,14 +1,15 @@
 //! Index entries that are gone although their document counts as searchable: the service finds out, and mends it by itself.
 
+use serde_json::{Value, json};
 use sqlx::{Connection, Executor, PgConnection};
 
-use serde_json::{Value, json};
-
-use crate::support::client::{Client, id};
-use crate::support::db::Database;
-use crate::support::qdrant::QdrantServer;
-use crate::support::service::{Mode, Service};
-use crate::support::within_deadline;
+use crate::support::{
+    client::{Client, id},
+    db::Database,
+    qdrant::QdrantServer,
+    service::{Mode, Service},
+    within_deadline,
+};
 
 async fn found(client: &Client) -> Value {
     client.create("/search", &json!({"query": "bicycles"})).await

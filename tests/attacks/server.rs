@@ -1,22 +1,25 @@
 //! Clients that mean to use up what the service has: its memory, its connections, its descriptors.
 
-use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
 
-use futures::StreamExt;
-use futures::future::join_all;
-use futures::stream::FuturesUnordered;
-use reqwest::header::CONTENT_TYPE;
-use reqwest::{Method, StatusCode};
+use futures::{StreamExt, future::join_all, stream::FuturesUnordered};
+use reqwest::{Method, StatusCode, header::CONTENT_TYPE};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use serde_json::{Map, Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpSocket, TcpStream};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpSocket, TcpStream},
+};
 
-use crate::support::client::{PASSWORD, envelope, send};
-use crate::support::service::{Mode, Service};
-use crate::support::within_deadline;
+use crate::support::{
+    client::{PASSWORD, envelope, send},
+    service::{Mode, Service},
+    within_deadline,
+};
 
 const MIB: usize = 1024 * 1024;
 /// Where attackers are; the others are at 127.0.0.1.

@@ -5,11 +5,15 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::ingestion::chunks;
-use crate::support::client::{Client, id};
-use crate::support::in_both_modes;
-use crate::support::service::{Mode, Service};
-use crate::support::web::Web;
+use crate::{
+    ingestion::chunks,
+    support::{
+        client::{Client, id},
+        in_both_modes,
+        service::{Mode, Service},
+        web::Web,
+    },
+};
 
 in_both_modes!(
     a_document_that_takes_too_much_processor_time_fails_for_good_while_others_are_ingested,

@@ -1,11 +1,12 @@
 //! Clients that take their time.
 
 use futures::future::join_all;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
 
-use crate::support::service::Service;
-use crate::support::within_deadline;
+use crate::support::{service::Service, within_deadline};
 
 /// Sends this, then nothing more, and reads until the service has closed the connection.
 async fn fall_silent(address: &str, request: &str) -> String {

@@ -4,15 +4,19 @@ use std::path::Path;
 
 use axum::body::Bytes;
 use futures::{StreamExt, stream};
-use reqwest::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
-use reqwest::{Body, Method, StatusCode};
+use reqwest::{
+    Body, Method, StatusCode,
+    header::{CONTENT_DISPOSITION, CONTENT_TYPE},
+};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::named_fields;
-use crate::support::client::{Client, data, envelope, id, send};
-use crate::support::in_both_modes;
-use crate::support::service::{Mode, Service};
+use crate::support::{
+    client::{Client, data, envelope, id, send},
+    in_both_modes,
+    service::{Mode, Service},
+};
 
 in_both_modes!(a_file_name_leads_nowhere);
 

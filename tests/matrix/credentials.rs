@@ -4,15 +4,22 @@ use futures::{StreamExt, stream};
 use jsonwebtoken::Algorithm;
 use reqwest::Method;
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
 
-use super::rows::{Things, rows};
-use super::{Operation, operations};
-use crate::support::client::{Client, PASSWORD, data, envelope, id, send};
-use crate::support::forge::{Forge, SECRET, forged_tokens};
-use crate::support::service::{Mode, Service};
-use crate::support::{in_both_modes, within_deadline};
+use super::{
+    Operation, operations,
+    rows::{Things, rows},
+};
+use crate::support::{
+    client::{Client, PASSWORD, data, envelope, id, send},
+    forge::{Forge, SECRET, forged_tokens},
+    in_both_modes,
+    service::{Mode, Service},
+    within_deadline,
+};
 
 in_both_modes!(nothing_opens_without_good_credentials);
 

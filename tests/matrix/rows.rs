@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use reqwest::header::{CONTENT_TYPE, HeaderMap};
-use reqwest::{Method, RequestBuilder, StatusCode};
+use reqwest::{
+    Method, RequestBuilder, StatusCode,
+    header::{CONTENT_TYPE, HeaderMap},
+};
 use serde_json::{Value, json};
 use uuid::Uuid;
 

@@ -6,11 +6,15 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::rows::{NOUNS, Row, Things, answer, rows};
-use super::{Operation, operations};
-use crate::support::client::{Client, envelope, send};
-use crate::support::in_both_modes;
-use crate::support::service::{Mode, Service};
+use super::{
+    Operation, operations,
+    rows::{NOUNS, Row, Things, answer, rows},
+};
+use crate::support::{
+    client::{Client, envelope, send},
+    in_both_modes,
+    service::{Mode, Service},
+};
 
 in_both_modes!(another_users_ids_are_unknown_wherever_they_stand, a_user_can_make_every_request_by_api_token);
 

@@ -1,15 +1,19 @@
 //! Pages of other sites, in browsers.
 
-use reqwest::header::{
-    ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
-    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_REQUEST_HEADERS,
-    ACCESS_CONTROL_REQUEST_METHOD, HeaderMap, HeaderName, ORIGIN, VARY,
+use reqwest::{
+    Method, Response, StatusCode,
+    header::{
+        ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
+        ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_REQUEST_HEADERS,
+        ACCESS_CONTROL_REQUEST_METHOD, HeaderMap, HeaderName, ORIGIN, VARY,
+    },
 };
-use reqwest::{Method, Response, StatusCode};
 use serde_json::Value;
 
-use crate::support::client::{envelope, send};
-use crate::support::service::{Mode, Service};
+use crate::support::{
+    client::{envelope, send},
+    service::{Mode, Service},
+};
 
 const APP: &str = "https://app.example.com";
 const SENT: [&str; 7] = [

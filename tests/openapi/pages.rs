@@ -1,12 +1,17 @@
 //! The pages that show the document.
 
-use reqwest::header::{
-    CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderMap, IF_NONE_MATCH, LOCATION, X_CONTENT_TYPE_OPTIONS,
+use reqwest::{
+    Method, StatusCode,
+    header::{
+        CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderMap, IF_NONE_MATCH, LOCATION,
+        X_CONTENT_TYPE_OPTIONS,
+    },
 };
-use reqwest::{Method, StatusCode};
 
-use crate::support::client::{envelope, send};
-use crate::support::service::Service;
+use crate::support::{
+    client::{envelope, send},
+    service::Service,
+};
 
 async fn get(service: &Service, path: &str) -> (StatusCode, HeaderMap, String) {
     let answer = send(service.client().request_outside(Method::GET, path)).await;

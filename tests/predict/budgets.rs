@@ -2,9 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::support::client::{Client, id};
-use crate::support::model::{INPUT_TOKENS, Model, OUTPUT_TOKENS, Reply};
-use crate::support::service::{Mode, Service};
+use crate::support::{
+    client::{Client, id},
+    model::{INPUT_TOKENS, Model, OUTPUT_TOKENS, Reply},
+    service::{Mode, Service},
+};
 
 async fn agent(client: &Client, model: &Model, llm: Value) -> Value {
     let mut with_limits = model.llm("m");

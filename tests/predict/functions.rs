@@ -2,10 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::support::client::{Client, id};
-use crate::support::in_both_modes;
-use crate::support::model::{API_KEY, Model, Reply};
-use crate::support::service::{Mode, Service};
+use crate::support::{
+    client::{Client, id},
+    in_both_modes,
+    model::{API_KEY, Model, Reply},
+    service::{Mode, Service},
+};
 
 in_both_modes!(
     functions_are_called_at_once_and_answered_each,

@@ -2,11 +2,13 @@
 
 use serde_json::{Value, json};
 
-use crate::support::client::{Client, id};
-use crate::support::in_both_modes;
-use crate::support::loopback::Gate;
-use crate::support::model::{Model, Reply};
-use crate::support::service::{Mode, Service};
+use crate::support::{
+    client::{Client, id},
+    in_both_modes,
+    loopback::Gate,
+    model::{Model, Reply},
+    service::{Mode, Service},
+};
 
 in_both_modes!(
     an_agent_knows_what_was_said_and_no_other_session_does,

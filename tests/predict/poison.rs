@@ -2,12 +2,14 @@
 
 use serde_json::{Value, json};
 
-use crate::support::client::{id, send};
-use crate::support::in_both_modes;
-use crate::support::model::{API_KEY, Model, Reply};
-use crate::support::service::{Mode, Service};
-use crate::support::sse::{self, text_of};
-use crate::support::web::Web;
+use crate::support::{
+    client::{id, send},
+    in_both_modes,
+    model::{API_KEY, Model, Reply},
+    service::{Mode, Service},
+    sse::{self, text_of},
+    web::Web,
+};
 
 in_both_modes!(a_model_that_obeys_a_document_cannot_carry_anything_out);
 

@@ -2,10 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::support::client::{Client, id};
-use crate::support::in_both_modes;
-use crate::support::model::{Model, Reply};
-use crate::support::service::{Mode, Service};
+use crate::support::{
+    client::{Client, id},
+    in_both_modes,
+    model::{Model, Reply},
+    service::{Mode, Service},
+};
 
 in_both_modes!(a_prompt_is_filled_in_and_is_the_system_message);
 

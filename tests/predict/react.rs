@@ -2,11 +2,13 @@
 
 use serde_json::{Value, json};
 
-use crate::support::client::{Client, id};
-use crate::support::in_both_modes;
-use crate::support::model::{Model, Reply};
-use crate::support::service::{Mode, Service};
-use crate::support::sse::text_of;
+use crate::support::{
+    client::{Client, id},
+    in_both_modes,
+    model::{Model, Reply},
+    service::{Mode, Service},
+    sse::text_of,
+};
 
 in_both_modes!(
     an_agent_thinks_acts_and_answers_in_text,

@@ -2,11 +2,13 @@
 
 use serde_json::{Value, json};
 
-use crate::support::client::{envelope, id, send};
-use crate::support::in_both_modes;
-use crate::support::model::{Model, Reply};
-use crate::support::service::{Mode, Service};
-use crate::support::sse;
+use crate::support::{
+    client::{envelope, id, send},
+    in_both_modes,
+    model::{Model, Reply},
+    service::{Mode, Service},
+    sse,
+};
 
 in_both_modes!(a_run_is_repeated_from_its_record_without_asking_anybody);
 

@@ -2,12 +2,14 @@
 
 use serde_json::{Value, json};
 
-use crate::support::client::{Client, envelope, id, send};
-use crate::support::in_both_modes;
-use crate::support::loopback::Gate;
-use crate::support::model::{API_KEY, Model, Reply};
-use crate::support::service::{Mode, Service};
-use crate::support::sse::{self, text_of};
+use crate::support::{
+    client::{Client, envelope, id, send},
+    in_both_modes,
+    loopback::Gate,
+    model::{API_KEY, Model, Reply},
+    service::{Mode, Service},
+    sse::{self, text_of},
+};
 
 in_both_modes!(
     a_streamed_answer_is_the_answer_to_the_letter,

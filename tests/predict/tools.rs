@@ -2,11 +2,13 @@
 
 use serde_json::{Value, json};
 
-use crate::support::client::{Client, id};
-use crate::support::in_both_modes;
-use crate::support::model::{Model, Reply};
-use crate::support::service::{Mode, Service};
-use crate::support::web::Web;
+use crate::support::{
+    client::{Client, id},
+    in_both_modes,
+    model::{Model, Reply},
+    service::{Mode, Service},
+    web::Web,
+};
 
 in_both_modes!(each_kind_of_tool_answers_or_says_why_not, agents_ask_agents_within_the_same_limits);
 

@@ -3,8 +3,10 @@
 use serde_json::json;
 
 use super::{ask, names, note};
-use crate::support::in_both_modes;
-use crate::support::service::{Mode, Service};
+use crate::support::{
+    in_both_modes,
+    service::{Mode, Service},
+};
 
 in_both_modes!(
     chinese_and_japanese_questions_find_chinese_and_japanese_passages,

@@ -5,9 +5,11 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{ask, each, names, note, search};
-use crate::support::client::{Client, data, id};
-use crate::support::in_both_modes;
-use crate::support::service::{Mode, Service};
+use crate::support::{
+    client::{Client, data, id},
+    in_both_modes,
+    service::{Mode, Service},
+};
 
 in_both_modes!(
     a_search_is_of_the_documents_that_are_named_or_linked,

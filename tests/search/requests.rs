@@ -4,10 +4,14 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Map, Value, json};
 
 use super::{ask, names, note, search};
-use crate::bodies::Refused;
-use crate::support::client::{envelope, send};
-use crate::support::in_both_modes;
-use crate::support::service::{Mode, Service};
+use crate::{
+    bodies::Refused,
+    support::{
+        client::{envelope, send},
+        in_both_modes,
+        service::{Mode, Service},
+    },
+};
 
 in_both_modes!(the_longest_questions_are_answered);
 

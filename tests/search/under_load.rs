@@ -1,16 +1,20 @@
 //! Documents that change and go while others search: every search sees one state, and the latest one.
 
-use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::{
+    collections::BTreeSet,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use futures::{StreamExt, future, stream};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::{each, note, of_paragraphs, search};
-use crate::support::client::{data, id};
-use crate::support::service::{Mode, Service};
-use crate::support::{in_both_modes, on_postgres_too};
+use crate::support::{
+    client::{data, id},
+    in_both_modes, on_postgres_too,
+    service::{Mode, Service},
+};
 
 in_both_modes!(
     while_a_document_is_ingested_again_each_search_finds_exactly_one_edition_of_it,

@@ -2,16 +2,19 @@
 //! while the model is away.
 
 use axum::response::IntoResponse;
-use reqwest::header::RETRY_AFTER;
-use reqwest::{Method, StatusCode};
+use reqwest::{Method, StatusCode, header::RETRY_AFTER};
 use serde_json::{Value, json};
 
 use super::{names, note, search};
-use crate::embedding::model_is_there;
-use crate::support::client::{Client, envelope, id, send};
-use crate::support::embeddings::Embeddings;
-use crate::support::in_both_modes;
-use crate::support::service::{Mode, Service};
+use crate::{
+    embedding::model_is_there,
+    support::{
+        client::{Client, envelope, id, send},
+        embeddings::Embeddings,
+        in_both_modes,
+        service::{Mode, Service},
+    },
+};
 
 in_both_modes!(
     each_mode_tells_by_what_it_found_a_passage,

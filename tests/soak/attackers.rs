@@ -1,23 +1,24 @@
 //! One client of each kind attacks, each from an address of its own, while others do their work: they notice next to nothing.
 
-use std::future::Future;
-use std::net::Ipv4Addr;
-use std::process::Stdio;
-use std::time::Duration;
+use std::{future::Future, net::Ipv4Addr, process::Stdio, time::Duration};
 
 use futures::future::join_all;
 use reqwest::Method;
 use serde_json::{Map, Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
-use tokio::process::Command;
-use tokio::task::JoinSet;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
+    process::Command,
+    task::JoinSet,
+};
 
 use super::text;
-use crate::attacks::memory::metadata;
-use crate::attacks::server::sent;
-use crate::attacks::splitting::deepening;
-use crate::support::client::{Client, PASSWORD, id};
-use crate::support::service::{Mode, Service};
+use crate::{
+    attacks::{memory::metadata, server::sent, splitting::deepening},
+    support::{
+        client::{Client, PASSWORD, id},
+        service::{Mode, Service},
+    },
+};
 
 const MIB: usize = 1024 * 1024;
 /// How long the others work before anybody attacks, for comparison.

@@ -3,8 +3,10 @@
 use tokio::time::Instant;
 
 use super::{post, wait_until_idle};
-use crate::support::client::Client;
-use crate::support::service::{Mode, Service};
+use crate::support::{
+    client::Client,
+    service::{Mode, Service},
+};
 
 const BACKLOG: usize = 20_000;
 const POSTERS: usize = 8;

@@ -1,20 +1,28 @@
 //! A machine that is too busy, and workers that die on it: whatever was published is in the index, passage by passage.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
-use std::time::Duration;
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::JoinHandle,
+    time::Duration,
+};
 
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{below, patiently, text, wait_until_idle, wait_until_tidy};
-use crate::ingestion::chunks;
-use crate::support::client::{Client, id};
-use crate::support::db::Database;
-use crate::support::qdrant::QdrantServer;
-use crate::support::service::{Mode, Service};
+use crate::{
+    ingestion::chunks,
+    support::{
+        client::{Client, id},
+        db::Database,
+        qdrant::QdrantServer,
+        service::{Mode, Service},
+    },
+};
 
 const DOCUMENTS: usize = 300;
 /// Sentences of a document, two a passage.

@@ -4,20 +4,22 @@
 use std::time::Duration;
 
 use reqwest::{Method, StatusCode};
-use tokio::sync::watch;
-use tokio::time::Instant;
+use tokio::{sync::watch, time::Instant};
 
-use super::outages::under_load;
-use super::{assert_all_searchable, post, wait_until_idle, wait_until_tidy};
-use crate::attacks::network::upload;
-use crate::support::client::{Client, id, send};
-use crate::support::db::Database;
-use crate::support::process::POLL;
-use crate::support::proxy::{Proxy, Way};
-use crate::support::qdrant::QdrantServer;
-use crate::support::redis;
-use crate::support::s3::S3Server;
-use crate::support::service::{Mode, Service, Setup};
+use super::{assert_all_searchable, outages::under_load, post, wait_until_idle, wait_until_tidy};
+use crate::{
+    attacks::network::upload,
+    support::{
+        client::{Client, id, send},
+        db::Database,
+        process::POLL,
+        proxy::{Proxy, Way},
+        qdrant::QdrantServer,
+        redis,
+        s3::S3Server,
+        service::{Mode, Service, Setup},
+    },
+};
 
 /// How long after a fault the service may take to be as before.
 const BACK: Duration = Duration::from_secs(10);

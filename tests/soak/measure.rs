@@ -6,8 +6,10 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{post, wait_until_idle};
-use crate::support::client::Client;
-use crate::support::service::{Mode, Service};
+use crate::support::{
+    client::Client,
+    service::{Mode, Service},
+};
 
 const SINGLE: usize = 300;
 const MANY: usize = 4_000;

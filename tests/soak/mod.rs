@@ -10,16 +10,16 @@ mod outages;
 mod predict;
 mod workers;
 
-use std::collections::BTreeMap;
-use std::future::Future;
-use std::time::Duration;
+use std::{collections::BTreeMap, future::Future, time::Duration};
 
 use serde_json::{Value, json};
 use sqlx::{Connection, PgConnection};
 use tokio::time::Instant;
 
-use crate::ingestion::chunks;
-use crate::support::client::{Client, id};
+use crate::{
+    ingestion::chunks,
+    support::client::{Client, id},
+};
 
 /// Longer than any of these runs should take to settle.
 const PATIENCE: Duration = Duration::from_mins(10);

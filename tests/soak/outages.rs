@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use super::{assert_all_searchable, post_steadily, wait_until_idle, wait_until_tidy};
-use crate::support::client::Client;
-use crate::support::db::PostgresServer;
-use crate::support::redis::RedisServer;
-use crate::support::service::{Mode, Service};
+use crate::support::{
+    client::Client,
+    db::PostgresServer,
+    redis::RedisServer,
+    service::{Mode, Service},
+};
 
 /// The most warnings that one process may write in a minute of an outage: about one a retry.
 const WARNINGS_A_MINUTE: usize = 60;

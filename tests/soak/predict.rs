@@ -6,9 +6,11 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::measure::print;
-use crate::support::client::{Client, id, send};
-use crate::support::model::{Model, Reply};
-use crate::support::service::{Mode, Service};
+use crate::support::{
+    client::{Client, id, send},
+    model::{Model, Reply},
+    service::{Mode, Service},
+};
 
 const SINGLE: usize = 500;
 const AT_ONCE: usize = 50;

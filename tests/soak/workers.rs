@@ -1,14 +1,15 @@
 //! Workers that die.
 
-use std::collections::BTreeSet;
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use serde_json::{Value, json};
 
 use super::{Accepted, assert_all_searchable, below, post, wait_until_idle, wait_until_tidy};
-use crate::support::client::{Client, id};
-use crate::support::db::Database;
-use crate::support::service::{Mode, Service};
+use crate::support::{
+    client::{Client, id},
+    db::Database,
+    service::{Mode, Service},
+};
 
 const DOCUMENTS: usize = 300;
 const KILLS: usize = 40;

@@ -1,17 +1,20 @@
 //! A client of the API, as small as a test wants it. Every answer it sees is checked to be an envelope.
 
-use std::net::Ipv4Addr;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::{
+    net::Ipv4Addr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use parking_lot::RwLock;
-use reqwest::header::AUTHORIZATION;
-use reqwest::{Method, RequestBuilder, Response, StatusCode};
+use reqwest::{Method, RequestBuilder, Response, StatusCode, header::AUTHORIZATION};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
-use super::DEADLINE;
-use super::sse::{self, SseEvent};
+use super::{
+    DEADLINE,
+    sse::{self, SseEvent},
+};
 
 /// The password of accounts whose password does not matter.
 pub const PASSWORD: &str = "correct horse battery staple";

@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
-use axum::Router;
-use axum::extract::Request;
-use axum::http::StatusCode;
-use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
-use opentelemetry_proto::tonic::common::v1::any_value::Value as Any;
+use axum::{Router, extract::Request, http::StatusCode};
+use opentelemetry_proto::tonic::{
+    collector::trace::v1::ExportTraceServiceRequest, common::v1::any_value::Value as Any,
+};
 use parking_lot::Mutex;
 use prost::Message as _;
 
-use super::loopback::{Listening, Seen};
-use super::process::POLL;
-use super::within_deadline;
+use super::{
+    loopback::{Listening, Seen},
+    process::POLL,
+    within_deadline,
+};
 
 /// A span as it was received.
 #[derive(Clone, Debug)]

@@ -2,14 +2,15 @@
 
 use std::process::{Command, ExitStatus};
 
-use reqwest::header::CONTENT_TYPE;
-use reqwest::{Method, StatusCode};
+use reqwest::{Method, StatusCode, header::CONTENT_TYPE};
 use serde_json::Value;
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, SqliteConnection};
 
-use super::client::{Client, data, envelope, send};
-use super::service::{Mode, Service};
-use super::setup::{Program, Setup};
+use super::{
+    client::{Client, data, envelope, send},
+    service::{Mode, Service},
+    setup::{Program, Setup},
+};
 
 /// How a command ended.
 #[derive(Debug)]

@@ -1,12 +1,13 @@
 //! Databases of a test's own, on the PostgreSQL server that `scripts/test.sh` starts; and whole servers, for tests that
 //! take them away.
 
-use std::fs::OpenOptions;
-use std::io::Write;
-use std::os::unix::fs::chown;
-use std::os::unix::process::CommandExt;
-use std::path::Path;
-use std::process::Command;
+use std::{
+    fs::OpenOptions,
+    io::Write,
+    os::unix::{fs::chown, process::CommandExt},
+    path::Path,
+    process::Command,
+};
 
 use rustix::process::{Signal, geteuid};
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
@@ -14,9 +15,7 @@ use tempfile::TempDir;
 use url::Url;
 use uuid::Uuid;
 
-use super::process::signalled_with_this_thread;
-use super::server::Server;
-use super::within_deadline;
+use super::{process::signalled_with_this_thread, server::Server, within_deadline};
 
 /// An empty PostgreSQL database that nobody else uses. It is dropped with this value, whoever is still connected.
 #[derive(Debug)]

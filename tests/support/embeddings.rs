@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use axum::Router;
-use axum::body::Bytes;
-use axum::http::{HeaderMap, StatusCode, Uri};
-use axum::response::{IntoResponse, Response};
+use axum::{
+    Router,
+    body::Bytes,
+    http::{HeaderMap, StatusCode, Uri},
+    response::{IntoResponse, Response},
+};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 

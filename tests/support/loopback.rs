@@ -2,14 +2,14 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use axum::Router;
-use axum::body::{Bytes, to_bytes};
-use axum::extract::Request;
-use axum::http::{HeaderMap, Method};
-use axum::serve::ListenerExt as _;
-use tokio::net::TcpListener;
-use tokio::sync::watch;
-use tokio::task::JoinHandle;
+use axum::{
+    Router,
+    body::{Bytes, to_bytes},
+    extract::Request,
+    http::{HeaderMap, Method},
+    serve::ListenerExt as _,
+};
+use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 
 use super::within_deadline;
 

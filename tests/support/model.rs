@@ -1,21 +1,23 @@
 //! A language model that says what a test has written: a server of the OpenAI chat completions protocol on loopback,
 //! streaming only, well and badly behaved.
 
-use std::collections::VecDeque;
-use std::io;
-use std::sync::Arc;
+use std::{collections::VecDeque, io, sync::Arc};
 
-use axum::Router;
-use axum::body::{Body, Bytes};
-use axum::extract::Request;
-use axum::http::{StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::{
+    Router,
+    body::{Body, Bytes},
+    extract::Request,
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+};
 use futures::stream;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use super::loopback::{Gate, Listening, Record, Seen};
-use super::web::header_map;
+use super::{
+    loopback::{Gate, Listening, Record, Seen},
+    web::header_map,
+};
 
 /// The key that [`Model::llm`] gives to agents.
 pub const API_KEY: &str = "sk-test-5d1c0f7a9be34b0c";

@@ -1,11 +1,13 @@
 //! Child processes of a test: watched, asked to stop, frozen, killed. None outlives its test.
 
-use std::io::{BufRead, BufReader, Read};
-use std::net::SocketAddr;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, OnceLock};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::{
+    io::{BufRead, BufReader, Read},
+    net::SocketAddr,
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::{Arc, OnceLock},
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
 
 use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process};

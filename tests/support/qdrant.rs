@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use qdrant_client::Qdrant;
-use qdrant_client::qdrant::{CountPointsBuilder, DeletePointsBuilder, Filter};
+use qdrant_client::{
+    Qdrant,
+    qdrant::{CountPointsBuilder, DeletePointsBuilder, Filter},
+};
 
-use super::proxy::Proxy;
-use super::service::Service;
-use super::setup::Setup;
+use super::{proxy::Proxy, service::Service, setup::Setup};
 
 /// A Qdrant server that is there already; what an installation keeps on it is removed with this value.
 pub struct QdrantServer {

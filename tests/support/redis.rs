@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use rustix::process::Signal;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
 use uuid::Uuid;
 
-use super::process::dying_with_this_thread;
-use super::server::Server;
-use super::within_deadline;
+use super::{process::dying_with_this_thread, server::Server, within_deadline};
 
 /// The server of `TEST_REDIS_URL`. Every service keeps to keys of its own there, so tests do not hear each other; nobody
 /// may empty it.

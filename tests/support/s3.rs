@@ -1,11 +1,9 @@
 //! An S3 store of a test's own, over a folder.
 
 use hyper_util::rt::TokioIo;
-use s3s::auth::SimpleAuth;
-use s3s::service::S3ServiceBuilder;
+use s3s::{auth::SimpleAuth, service::S3ServiceBuilder};
 use tempfile::TempDir;
-use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
+use tokio::{net::TcpListener, task::JoinHandle};
 
 use super::setup::Setup;
 

@@ -1,15 +1,19 @@
 //! Servers that belong to one test, which stops and starts them while the service uses them.
 
-use std::net::{Ipv4Addr, TcpListener};
-use std::process::Command;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{
+    net::{Ipv4Addr, TcpListener},
+    process::Command,
+    sync::Arc,
+    time::Duration,
+};
 
 use parking_lot::Mutex;
 use rustix::process::Signal;
 
-use super::process::{Log, POLL, Process};
-use super::within_deadline;
+use super::{
+    process::{Log, POLL, Process},
+    within_deadline,
+};
 
 /// A server program on a loopback port that stays its own over restarts. It ends with this value.
 pub struct Server {

@@ -1,18 +1,18 @@
 //! The real binaries as child processes: started, watched, killed, stopped and started again.
 
-use std::path::Path;
-use std::process::ExitStatus;
-use std::sync::Arc;
+use std::{path::Path, process::ExitStatus, sync::Arc};
 
 use parking_lot::{Mutex, RwLock};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use super::client::Client;
-use super::process::{Log, POLL, Process};
-use super::setup::Program;
 pub use super::setup::{Mode, Refusal, Setup};
 use super::within_deadline;
+use super::{
+    client::Client,
+    process::{Log, POLL, Process},
+    setup::Program,
+};
 
 /// A running service: one process, or in the cluster mode an API and its workers. All are killed when this is dropped;
 /// when the test is failing, the ends of their logs are printed.

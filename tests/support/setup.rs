@@ -1,17 +1,16 @@
 //! How a service is to be started: which programs, on which stores, with which settings.
 
-use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::path::Path;
-use std::process::{Command, ExitStatus};
-use std::sync::Arc;
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    path::Path,
+    process::{Command, ExitStatus},
+    sync::Arc,
+};
 
 use tempfile::TempDir;
 
-use super::db::Database;
-use super::process::dying_with_this_thread;
-use super::redis;
-use super::service::Service;
+use super::{db::Database, process::dying_with_this_thread, redis, service::Service};
 
 /// Which programs the service is, and which stores it runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

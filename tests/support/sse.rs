@@ -1,7 +1,6 @@
 //! Server-sent events, read as the WHATWG specification says and not a bit more kindly.
 
-use reqwest::Response;
-use reqwest::header::CONTENT_TYPE;
+use reqwest::{Response, header::CONTENT_TYPE};
 use serde_json::Value;
 
 /// An event that was dispatched.

@@ -1,19 +1,24 @@
 //! A web server on loopback whose pages a test writes: the sources that documents are fetched from, well and badly
 //! behaved ones. Two of them are two origins.
 
-use std::collections::HashMap;
-use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::{
+    collections::HashMap,
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
-use axum::Router;
-use axum::body::{Body, Bytes};
-use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, Response};
-use futures::future::BoxFuture;
-use futures::{FutureExt, Stream, StreamExt, stream};
+use axum::{
+    Router,
+    body::{Body, Bytes},
+    extract::Request,
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use futures::{FutureExt, Stream, StreamExt, future::BoxFuture, stream};
 use parking_lot::Mutex;
 
 use super::loopback::{Gate, Listening, Record, Seen};

@@ -1,14 +1,15 @@
 //! Making the dumps of this release: `scripts/dump_release.sh`.
 
-use std::fmt::Write;
-use std::process::Command;
+use std::{fmt::Write, process::Command};
 
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, Row, SqliteConnection};
 
 use super::{KEY, fill, folder};
-use crate::support::embeddings::Embeddings;
-use crate::support::service::{Mode, Service};
-use crate::support::within_deadline;
+use crate::support::{
+    embeddings::Embeddings,
+    service::{Mode, Service},
+    within_deadline,
+};
 
 /// The tables that a service fills, all of them.
 const TABLES: [&str; 23] = [

@@ -4,12 +4,14 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::UPLOADED;
-use crate::support::client::{Client, id, send};
-use crate::support::command::upload;
-use crate::support::loopback::Gate;
-use crate::support::model::{Model, Reply};
-use crate::support::service::Service;
-use crate::support::web::Web;
+use crate::support::{
+    client::{Client, id, send},
+    command::upload,
+    loopback::Gate,
+    model::{Model, Reply},
+    service::Service,
+    web::Web,
+};
 
 /// Whose all of it is.
 pub const EMAIL: &str = "ada@example.com";

@@ -10,11 +10,13 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Connection, PgConnection, SqliteConnection};
 
-use crate::support::client::{Client, PASSWORD, id, send};
-use crate::support::command::{doctor, download, finding, meddle};
-use crate::support::db::Database;
-use crate::support::service::{Mode, Service};
-use crate::support::setup::Setup;
+use crate::support::{
+    client::{Client, PASSWORD, id, send},
+    command::{doctor, download, finding, meddle},
+    db::Database,
+    service::{Mode, Service},
+    setup::Setup,
+};
 
 /// The key that the dumps are encrypted under.
 pub const KEY: &str = "the key of the dumps, which opens nothing else";

@@ -4,12 +4,12 @@
 use std::{sync::Arc, time::Duration};
 
 use apalis::prelude::{Data, WorkerBuilder, WorkerBuilderExt, WorkerError};
+use lectern_runtime::Runtime;
 use lectern_shared::{
     db::DbError,
     jobs::{Jobs, Ring},
     metrics::{Attempt, Metrics},
     model::job::{Claim, IngestionError, JobKind, JobState},
-    runtime::Runtime,
     shutdown::Shutdown,
     telemetry,
 };
@@ -17,8 +17,9 @@ use tokio::time::Instant;
 use tracing::{Instrument, Span};
 
 use crate::{
+    failure::IngestFailure,
     hold::{Hold, Lost},
-    ingest::{Failure, Ingester},
+    ingest::Ingester,
     jitter,
 };
 
@@ -85,7 +86,7 @@ async fn answer(_: Ring, consumer: Data<Consumer>) {
 /// How the work on a claim ended.
 enum Ended {
     Done,
-    Failed(Failure),
+    Failed(IngestFailure),
     ClaimLost,
     Stopping,
 }
@@ -139,7 +140,7 @@ impl Consumer {
                 tracing::info!("job handed back: the service is stopping");
                 self.jobs.hand_back(&claim).await.map(|()| Attempt::HandedBack)
             }
-            Ended::Failed(Failure::Outage(cause)) if self.may_wait(&claim) => {
+            Ended::Failed(IngestFailure::Outage(cause)) if self.may_wait(&claim) => {
                 tracing::warn!(cause, "job put back: a part of the service is away");
                 outage = true;
                 self.put_back(&claim).await.map(|()| Attempt::Postponed)
@@ -182,7 +183,7 @@ impl Consumer {
     /// Puts a job back that an outage stopped, uncounted. The store may be what is away or full, so it is tried until it can be
     /// told, and past the end of the lease: whoever has the job by then keeps it.
     async fn put_back(&self, claim: &Claim) -> Result<(), DbError> {
-        let error = Failure::Outage(String::new()).into_error();
+        let error = IngestFailure::Outage(String::new()).into_error();
         loop {
             let failed = match self.jobs.postpone(claim, &error).await {
                 Ok(()) => return Ok(()),
@@ -212,13 +213,13 @@ impl Consumer {
         let ended = tokio::select! {
             done = &mut task => return match done {
                 Ok(Ok(())) => Ended::Done,
-                Ok(Err(Failure::ClaimLost)) => Ended::ClaimLost,
+                Ok(Err(IngestFailure::ClaimLost)) => Ended::ClaimLost,
                 Ok(Err(failure)) => Ended::Failed(failure),
-                Err(_) => Ended::Failed(Failure::Panicked),
+                Err(_) => Ended::Failed(IngestFailure::Panicked),
             },
             lost = hold.lost() => match lost {
                 Lost::Claim => Ended::ClaimLost,
-                Lost::Progress => Ended::Failed(Failure::Stalled),
+                Lost::Progress => Ended::Failed(IngestFailure::Stalled),
             },
             () = stopping => Ended::Stopping,
         };

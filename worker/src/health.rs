@@ -7,7 +7,8 @@ use hyper::{
     Method, Request, Response, StatusCode, body::Incoming, header, server::conn::http1, service::service_fn,
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
-use lectern_shared::{health, metrics, runtime::Runtime, shutdown::Shutdown};
+use lectern_runtime::{Runtime, health};
+use lectern_shared::{metrics, shutdown::Shutdown};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -89,7 +90,11 @@ async fn answer(runtime: Runtime, request: Request<Incoming>) -> Result<Response
 async fn metrics_of(runtime: &Runtime, headers: &header::HeaderMap) -> Response<String> {
     let authorization = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     if metrics::may_read(runtime.settings.metrics_token.as_ref(), authorization) {
-        return response(StatusCode::OK, metrics::CONTENT_TYPE, runtime.metrics.text(runtime).await);
+        return response(
+            StatusCode::OK,
+            metrics::CONTENT_TYPE,
+            lectern_runtime::metrics::text(runtime).await,
+        );
     }
     let message = "Send the service's metrics token as `Authorization: Bearer …`.";
     let body = failure("unauthorized", message, &Value::Null).to_string();

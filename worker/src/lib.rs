@@ -3,33 +3,34 @@
 
 pub mod budget;
 mod consumer;
+mod extracted;
+mod failure;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod health;
 mod hold;
 mod ingest;
-pub mod loaders;
-pub mod ocr;
 pub mod preview;
 pub mod sandbox;
 mod scrubber;
+pub mod source;
 mod splitter;
 mod sweeper;
 
 use std::{io, time::Duration};
 
+use lectern_runtime::Runtime;
 use lectern_shared::{
     clock::Timestamp,
     db::{self, Location},
-    runtime::Runtime,
     shutdown::Shutdown,
 };
 
 use crate::{
     ingest::Ingester,
-    loaders::{PdfEngine, PdfEngineError},
     sandbox::{Sandbox, SandboxConfig},
+    source::pdf::{PdfEngine, PdfEngineError},
 };
 
 /// Why the worker cannot start.

@@ -3,13 +3,13 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand};
-use lectern_shared::{
-    config::Settings,
+use lectern_parse::child;
+use lectern_runtime::{
+    Role,
     process::{self, Failure},
-    runtime::Role,
-    shutdown::Shutdown,
 };
-use lectern_worker::{health, sandbox};
+use lectern_shared::{config::Settings, shutdown::Shutdown};
+use lectern_worker::health;
 
 /// Lectern's worker; requests are answered by `lectern-api`.
 #[derive(Parser)]
@@ -32,8 +32,8 @@ enum Command {
 
 fn main() -> ExitCode {
     // A parsing child has nothing in common with the service but the binary.
-    if sandbox::is_child() {
-        return sandbox::child_main();
+    if child::is_child() {
+        return child::main();
     }
     process::shield();
     let Cli { config, command } = Cli::parse();

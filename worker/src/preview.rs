@@ -14,10 +14,12 @@ use serde::Serialize;
 use tokio::fs::File;
 
 use crate::{
+    failure::IngestFailure,
     hold::ProgressReporter,
-    ingest::{Failure, Sizing, passages},
-    loaders::{self, Download, Fetched, LoadContext, PdfEngine},
+    ingest::passages,
     sandbox::{Sandbox, SandboxConfig},
+    source::{self, DownloadedFile, FetchedSource, LoadContext, pdf::PdfEngine},
+    splitter::Sizing,
 };
 
 /// What a file says, as the service would read it.
@@ -53,13 +55,13 @@ pub struct Passage {
 /// The code and the message that the document's owner would see.
 pub async fn read(path: &Path, r#type: DocumentType, settings: &Settings) -> Result<Preview, String> {
     let limits = &settings.limits;
-    let told = |failure: Failure| {
+    let told = |failure: IngestFailure| {
         let error = failure.into_error();
         format!("{}: {}", error.code, error.message)
     };
     let file = File::open(path).await.map_err(|error| format!("{}: {error}", path.display()))?;
     let bytes = file.metadata().await.map_err(|error| error.to_string())?.len();
-    let download = Download {
+    let download = DownloadedFile {
         file,
         bytes,
         content_type: None,
@@ -78,7 +80,7 @@ pub async fn read(path: &Path, r#type: DocumentType, settings: &Settings) -> Res
         progress: &ProgressReporter::new(Arc::default()),
     };
     let extracted =
-        loaders::load(r#type, Fetched::Download(Box::new(download)), &context).await.map_err(told)?;
+        source::load(r#type, FetchedSource::Download(Box::new(download)), &context).await.map_err(told)?;
     let sizing = Sizing::of(None, &settings.embedding);
     let work = tokio::task::spawn_blocking(move || {
         let mut passages = Vec::new();

@@ -3,14 +3,16 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use lectern_shared::{
+use lectern_index::{
+    IndexError, Mismatch,
     audit::{self, Damage, is_under_way},
+};
+use lectern_runtime::Runtime;
+use lectern_shared::{
     db::checkup::{self, Answering},
     ids::{DocumentId, GenerationId},
-    index::{IndexError, Mismatch},
     metrics::MismatchKind,
     model::job::JobState,
-    runtime::Runtime,
 };
 use tokio::time::Instant;
 

@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use lectern_embed::ModelState;
+use lectern_runtime::Runtime;
 use lectern_shared::{
     clock::Timestamp,
     db::{
@@ -15,10 +17,8 @@ use lectern_shared::{
         known_addresses::{self, KNOWN_FOR},
         singletons, traces, vectors,
     },
-    embed::ModelState,
     ids::{DocumentId, UserId},
     model::job::{IngestionError, JobState},
-    runtime::Runtime,
     shutdown::Shutdown,
 };
 use tokio::time::Instant;
@@ -58,7 +58,7 @@ enum SweepError {
     #[error(transparent)]
     Db(#[from] DbError),
     #[error(transparent)]
-    Index(#[from] lectern_shared::index::IndexError),
+    Index(#[from] lectern_index::IndexError),
     #[error(transparent)]
     Blobs(#[from] lectern_shared::blobs::BlobError),
     #[error("the index still holds {0} entries of it")]

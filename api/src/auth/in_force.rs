@@ -2,7 +2,7 @@
 //! again for as long as the answer goes on. One task asks for all of them together, and only while there are some.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     io, mem,
     sync::{Arc, OnceLock},
     time::Duration,
@@ -15,44 +15,25 @@ use axum::{
     response::Response,
 };
 use futures::{StreamExt, stream};
-use lectern_shared::{
-    clock::Clock,
-    db::{Db, DbError, accounts},
-    ids::{ApiTokenId, UserId},
-};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::INVALID;
-use crate::{error::ApiError, response::Answer, state::AppState};
+use crate::{
+    error::ApiError,
+    services::credentials::{Authenticator, Credential},
+};
 
 /// How often the credentials are looked at. What they opened has ended within five seconds, a slow answer of the database included.
 const EVERY: Duration = Duration::from_secs(2);
 /// Credentials that one question to the database is about, at most.
 const BATCH: usize = 500;
 
-/// What opened a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Credential {
-    /// A JSON web token.
-    SignIn {
-        user: UserId,
-        /// The user's token version that it was given out under.
-        version: i64,
-        /// When it ends by itself, in seconds since 1970.
-        ends_at: i64,
-    },
-    /// An API token.
-    Token(ApiTokenId),
-}
-
 /// The credentials by which something long is being answered. Cheap to clone; clones share them.
 #[derive(Clone)]
 pub(crate) struct InForce(Arc<Inner>);
 
 struct Inner {
-    db: Db,
-    clock: Clock,
+    authenticator: Authenticator,
     list: Mutex<List>,
 }
 
@@ -78,8 +59,8 @@ struct Held {
 }
 
 impl InForce {
-    pub(crate) fn new(db: Db, clock: Clock) -> Self {
-        Self(Arc::new(Inner { db, clock, list: Mutex::default() }))
+    pub(crate) fn new(authenticator: Authenticator) -> Self {
+        Self(Arc::new(Inner { authenticator, list: Mutex::default() }))
     }
 
     fn hold(&self, credential: Credential) -> Held {
@@ -108,7 +89,7 @@ impl InForce {
             };
             let mut problem = None;
             for some in held.chunks(BATCH) {
-                match self.ended_of(some).await {
+                match self.0.authenticator.ended(some).await {
                     Ok(ended) => self.end(&ended),
                     // Nothing is known of these now; they are looked at again.
                     Err(error) => problem = Some(error),
@@ -120,33 +101,6 @@ impl InForce {
             }
             failing = problem.is_some();
         }
-    }
-
-    /// Those of these credentials that open nothing any more.
-    async fn ended_of(&self, credentials: &[Credential]) -> Result<Vec<Credential>, DbError> {
-        let (mut users, mut tokens) = (Vec::new(), Vec::new());
-        for credential in credentials {
-            match credential {
-                Credential::SignIn { user, .. } => users.push(*user),
-                Credential::Token(id) => tokens.push(*id),
-            }
-        }
-        let versions: HashMap<UserId, i64> = match users.as_slice() {
-            [] => HashMap::new(),
-            users => accounts::token_versions(&self.0.db, users).await?.into_iter().collect(),
-        };
-        let tokens: HashSet<ApiTokenId> = match tokens.as_slice() {
-            [] => HashSet::new(),
-            tokens => accounts::tokens_in_force(&self.0.db, tokens).await?.into_iter().collect(),
-        };
-        let now = self.0.clock.now().as_secs();
-        let is_in_force = |credential: &Credential| match credential {
-            Credential::SignIn { user, version, ends_at } => {
-                *ends_at > now && versions.get(user) == Some(version)
-            }
-            Credential::Token(id) => tokens.contains(id),
-        };
-        Ok(credentials.iter().filter(|credential| !is_in_force(credential)).copied().collect())
     }
 
     fn end(&self, credentials: &[Credential]) {
@@ -197,19 +151,17 @@ impl Opened {
     ///
     /// # Errors
     /// 401 when the credential has ended.
-    pub(crate) async fn while_in_force<T>(&self, work: impl Future<Output = Answer<T>>) -> Answer<T> {
+    pub(crate) async fn while_in_force<T>(
+        &self,
+        work: impl Future<Output = Result<T, ApiError>>,
+    ) -> Result<T, ApiError> {
         let Some(mut held) = self.hold() else { return work.await };
         tokio::select! {
             biased;
             answer = work => answer,
-            () = held.ended() => Err(over()),
+            () = held.ended() => Err(ApiError::credential_ended()),
         }
     }
-}
-
-/// What is said when a credential has ended.
-pub(crate) fn over() -> ApiError {
-    ApiError::unauthorized(INVALID)
 }
 
 /// What an answer's stream says last when it ends before its time, in its own form. Put into the answer's extensions by whoever
@@ -218,8 +170,8 @@ pub(crate) fn over() -> ApiError {
 pub(crate) struct LastWords(pub(crate) Bytes);
 
 /// Ends answers whose length is not known beforehand soon after the credential that opened them has ended.
-pub(crate) async fn guard(State(state): State<AppState>, mut request: Request, next: Next) -> Response {
-    let opened = Opened { list: state.in_force, by: Arc::default() };
+pub(crate) async fn guard(State(list): State<InForce>, mut request: Request, next: Next) -> Response {
+    let opened = Opened { list, by: Arc::default() };
     request.extensions_mut().insert(opened.clone());
     let mut response = next.run(request).await;
     if response.body().size_hint().exact().is_some() {

@@ -6,30 +6,29 @@ use std::time::Duration;
 use lectern_shared::{
     db,
     model::{agent::Agent, tool::ToolType},
-    runtime::Runtime,
     secrets::sha256,
 };
 use serde_json::json;
 
-use super::{Question, read, run::Ended, setup::Record, trace::StepView};
+use super::{AgentParts, Question, read, run::Ended, setup::Record, trace::StepView};
 use crate::error::ApiError;
 
 /// What an answer depends on, as a hash; none for one that must not be given again: of a session, or of an agent that asks
 /// others, whose documents are not its own.
 pub(super) async fn key(
-    runtime: &Runtime,
+    parts: &AgentParts,
     agent: &Agent,
     question: &Question,
 ) -> Result<Option<[u8; 32]>, ApiError> {
     if question.cache_ttl.is_zero() || question.session.is_some() {
         return Ok(None);
     }
-    let tools = db::tools::of_agent(&runtime.db, agent.user_id, agent.id).await?;
+    let tools = db::tools::of_agent(&parts.db, agent.user_id, agent.id).await?;
     if tools.iter().any(|tool| tool.r#type == ToolType::Agent) {
         return Ok(None);
     }
-    let documents = db::agents::linked_generations(&runtime.db, agent.user_id, agent.id).await?;
-    let limits = &runtime.settings.predict;
+    let documents = db::agents::linked_generations(&parts.db, agent.user_id, agent.id).await?;
+    let limits = &parts.settings.predict;
     let parts = json!([
         env!("CARGO_PKG_VERSION"),
         agent.id,
@@ -45,17 +44,17 @@ pub(super) async fn key(
 
 /// The record of a run that answered this, not longer than `age` ago.
 pub(super) async fn find(
-    runtime: &Runtime,
+    parts: &AgentParts,
     agent: &Agent,
     key: &[u8; 32],
     age: Duration,
 ) -> Result<Option<Record>, ApiError> {
-    let now = runtime.clock.now();
+    let now = parts.clock.now();
     let since = now.minus(age);
-    let Some(trace) = db::cached_answers::find(&runtime.db, agent.user_id, key, since, now).await? else {
+    let Some(trace) = db::cached_answers::find(&parts.db, agent.user_id, key, since, now).await? else {
         return Ok(None);
     };
-    let found = db::traces::find_with_record(&runtime.db, agent.user_id, trace, now).await?;
+    let found = db::traces::find_with_record(&parts.db, agent.user_id, trace, now).await?;
     Ok(found.and_then(|(_, record)| read(record?)))
 }
 

@@ -2,10 +2,8 @@
 
 use std::fmt::Write;
 
-use lectern_shared::{
-    compute::Compute,
-    index::lexical::{best_sentence, covered_terms},
-};
+use lectern_index::lexical::{best_sentence, covered_terms};
+use lectern_shared::compute::Compute;
 
 use super::{
     cite::Cited,

@@ -1,13 +1,12 @@
 //! Where the passage that a citation names can be opened.
 
-use lectern_shared::{
-    model::{
-        document::{DocumentType, addresses},
-        place::Place,
-    },
-    search::Passage,
+use lectern_shared::model::{
+    document::{DocumentType, addresses},
+    place::Place,
 };
 use url::Url;
+
+use crate::search::Passage;
 
 /// The video site's domains, and the one of its short addresses.
 const VIDEO_DOMAINS: [&str; 3] = ["youtube.com", "youtube-nocookie.com", "youtu.be"];

@@ -1,13 +1,12 @@
 //! What an agent remembers of a session: whole turns, the last ones, as many as there is room for.
 
+use lectern_embed::approximate_tokens;
 use lectern_shared::{
     db::{self, Tx, memory::Turn},
-    embed::approximate_tokens,
     model::agent::Agent,
-    runtime::Runtime,
 };
 
-use super::markers;
+use super::{AgentParts, markers};
 use crate::error::ApiError;
 
 /// Tokens of the turns that a model is told, at most.
@@ -17,13 +16,13 @@ const KEPT: u32 = 200;
 
 /// The turns of a session, oldest first, within the room that the model has for them.
 pub(super) async fn recall(
-    runtime: &Runtime,
+    parts: &AgentParts,
     agent: &Agent,
     session: &str,
 ) -> Result<Vec<(String, String)>, ApiError> {
     let window = agent.llm.0.context_window.map(i64::from);
     let room = window.map_or(TOKENS, |window| TOKENS.min(window / 4));
-    let turns = db::memory::latest(&runtime.db, agent.user_id, agent.id, session, room).await?;
+    let turns = db::memory::latest(&parts.db, agent.user_id, agent.id, session, room).await?;
     // Numbers of sources mean others in another turn.
     let told = |turn: Turn| (turn.question, markers::without(&turn.answer));
     Ok(turns.into_iter().rev().map(told).collect())
@@ -31,7 +30,7 @@ pub(super) async fn recall(
 
 /// Adds a turn to a session.
 pub(super) async fn remember(
-    runtime: &Runtime,
+    parts: &AgentParts,
     tx: &mut Tx,
     agent: &Agent,
     session: &str,
@@ -44,5 +43,5 @@ pub(super) async fn remember(
         answer: answer.to_owned(),
         tokens: i64::try_from(tokens).unwrap_or(i64::MAX),
     };
-    db::memory::add(tx, agent.user_id, agent.id, session, &turn, runtime.clock.now(), KEPT).await
+    db::memory::add(tx, agent.user_id, agent.id, session, &turn, parts.clock.now(), KEPT).await
 }

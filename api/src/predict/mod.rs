@@ -19,6 +19,7 @@ mod meter;
 mod nested;
 mod observation;
 mod outside;
+mod parts;
 mod prepare;
 pub mod quote;
 mod react;
@@ -30,13 +31,12 @@ mod sources;
 pub(crate) mod sse;
 pub(crate) mod trace;
 
+pub(crate) use self::parts::AgentParts;
 use std::{collections::VecDeque, time::Duration};
 
-use axum::http::StatusCode;
 use lectern_shared::{
     db::{self, Json, traces::StoredTrace},
     model::agent::Agent,
-    runtime::Runtime,
 };
 use serde_json::{Map, Value, json};
 use tokio::{
@@ -54,7 +54,10 @@ use self::{
     run::{Done, Run},
     setup::{Entry, RECORD_VERSION, Record, Setup},
 };
-use crate::{error::ApiError, tools::Toolbox};
+use crate::{
+    error::{ApiError, ApiErrorKind},
+    tools::Toolbox,
+};
 
 /// What an agent is asked.
 #[derive(Clone, Debug, Default)]
@@ -129,22 +132,22 @@ impl Running {
 /// What is wrong with the question, or with the agent, as far as that is known before anything is asked. Everything later is
 /// an event.
 pub(crate) async fn start(
-    runtime: &Runtime,
+    parts: &AgentParts,
     toolbox: &Toolbox,
     agent: Agent,
     question: Question,
 ) -> Result<Running, ApiError> {
-    let checked = prepare::check(runtime, agent.clone(), &question).await?;
-    let key = cached::key(runtime, &agent, &question).await?;
+    let checked = prepare::check(parts, agent.clone(), &question).await?;
+    let key = cached::key(parts, &agent, &question).await?;
     if let Some(key) = &key
-        && let Some(record) = cached::find(runtime, &agent, key, question.cache_ttl).await?
+        && let Some(record) = cached::find(parts, &agent, key, question.cache_ttl).await?
     {
-        return Ok(repeat(runtime, record));
+        return Ok(repeat(parts, record));
     }
-    let (runtime, toolbox) = (runtime.clone(), toolbox.clone());
+    let (parts, toolbox) = (parts.clone(), toolbox.clone());
     Ok(Running::spawn(move |events| async move {
         let asked = Asked { agent, question, key };
-        let driven = drive(&runtime, &toolbox, checked, &asked, &events);
+        let driven = drive(&parts, &toolbox, checked, &asked, &events);
         let last = match driven.instrument(meter::run_span(asked.agent.id)).await {
             Ok(last) => last,
             Err(error) => Event::Failed(error),
@@ -155,8 +158,8 @@ pub(crate) async fn start(
 }
 
 /// Runs again what a record tells, without asking anything outside; the events are the same.
-fn repeat(runtime: &Runtime, record: Record) -> Running {
-    let compute = runtime.compute.clone();
+fn repeat(parts: &AgentParts, record: Record) -> Running {
+    let compute = parts.compute.clone();
     Running::spawn(move |events| async move {
         let Record { setup, entries, duration_ms, .. } = record;
         let outside = Outside::Recorded(VecDeque::from(entries));
@@ -172,7 +175,7 @@ fn repeat(runtime: &Runtime, record: Record) -> Running {
 /// # Errors
 /// When there is no such trace, or it was cut to be kept.
 pub(crate) fn replay(
-    runtime: &Runtime,
+    parts: &AgentParts,
     trace: &StoredTrace,
     record: Option<Json<Value>>,
 ) -> Result<Running, ApiError> {
@@ -183,7 +186,7 @@ pub(crate) fn replay(
     let record = read(record).ok_or_else(|| {
         refused("This trace was recorded by another version of the service and cannot be repeated.")
     })?;
-    Ok(repeat(runtime, record))
+    Ok(repeat(parts, record))
 }
 
 /// A stored record, if this version understands it.
@@ -202,7 +205,7 @@ struct Asked {
 }
 
 async fn drive(
-    runtime: &Runtime,
+    parts: &AgentParts,
     toolbox: &Toolbox,
     checked: Checked,
     asked: &Asked,
@@ -211,12 +214,12 @@ async fn drive(
     let Asked { agent, question, .. } = asked;
     let started = Instant::now();
     let bounds = Bounds { limits: None, started, deadline: None, chain: vec![agent.id] };
-    let (setup, live) = prepare::prepare(runtime, toolbox, checked, question, bounds).await?;
+    let (setup, live) = prepare::prepare(parts, toolbox, checked, question, bounds).await?;
     let done = go(&setup, &live, events).await;
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let body = trace::trace(&setup, &done, duration_ms);
     let ended = meter::ran(&setup, &done);
-    runtime.metrics.predicted(ended, started.elapsed());
+    parts.metrics.predicted(ended, started.elapsed());
     tracing::info!(
         agent = %agent.id,
         trace = %setup.trace,
@@ -227,19 +230,19 @@ async fn drive(
         duration_ms,
         "an agent was asked"
     );
-    keep(runtime, asked, &setup, &done, &body, duration_ms).await;
+    keep(parts, asked, &setup, &done, &body, duration_ms).await;
     Ok(last(done, body))
 }
 
 async fn go(setup: &Setup, live: &Live, events: &mpsc::Sender<Event>) -> Done {
     let emitter = Emitter::new(Some(events.clone()));
-    Run::new(setup, Outside::Live(live), live.runtime.compute.clone(), emitter).finish().await
+    Run::new(setup, Outside::Live(live), live.parts.compute.clone(), emitter).finish().await
 }
 
 fn unread() -> ApiError {
     let message =
         "The stream was not read for too long, and a part of it is lost; the trace has the whole answer.";
-    ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "stream_not_read", message)
+    ApiError::new(ApiErrorKind::Unavailable, "stream_not_read", message)
 }
 
 fn last(done: Done, trace: Value) -> Event {
@@ -259,14 +262,14 @@ const LARGEST_RECORD: usize = 2 << 20;
 
 /// Stores the trace, and both turns if the session is remembered. The answer is right without it, so a store that is away costs
 /// the record, not the answer.
-async fn keep(runtime: &Runtime, asked: &Asked, setup: &Setup, done: &Done, body: &Value, duration_ms: u64) {
+async fn keep(parts: &AgentParts, asked: &Asked, setup: &Setup, done: &Done, body: &Value, duration_ms: u64) {
     let Asked { agent, question, key } = asked;
     let record =
         Record { version: RECORD_VERSION, setup: setup.clone(), entries: done.entries.clone(), duration_ms };
     let record = json!(record);
     let complete = is_at_most(body, LARGEST_TRACE) && is_at_most(&record, LARGEST_RECORD);
     let kept = if complete { body.clone() } else { trace::shortened(body.clone(), LARGEST_TRACE) };
-    let now = runtime.clock.now();
+    let now = parts.clock.now();
     let stored = StoredTrace {
         id: setup.trace,
         agent_id: agent.id,
@@ -281,15 +284,15 @@ async fn keep(runtime: &Runtime, asked: &Asked, setup: &Setup, done: &Done, body
     let written = async {
         // A turn of a conversation is kept like any other thing of a user's; a trace alone is not worth waiting for the disk.
         let mut tx = match &question.session {
-            Some(_) if agent.has_memory => runtime.db.begin().await?,
-            Some(_) | None => runtime.db.begin_relaxed().await?,
+            Some(_) if agent.has_memory => parts.db.begin().await?,
+            Some(_) | None => parts.db.begin_relaxed().await?,
         };
-        let expires = now.plus(runtime.settings.trace_ttl);
+        let expires = now.plus(parts.settings.trace_ttl);
         db::traces::insert(&mut tx, agent.user_id, &stored, record.as_ref(), expires).await?;
         if let Ok(ended) = &done.outcome {
             let is_turn = agent.has_memory && !ended.is_unanswered;
             if let Some(session) = question.session.as_ref().filter(|_| is_turn) {
-                memory::remember(runtime, &mut tx, agent, session, &question.text, &ended.answer).await?;
+                memory::remember(parts, &mut tx, agent, session, &question.text, &ended.answer).await?;
             }
             if let Some(key) = key.as_ref().filter(|_| complete && cached::is_worth_it(ended, &done.steps)) {
                 db::cached_answers::put(&mut tx, agent.user_id, key, setup.trace, now).await?;

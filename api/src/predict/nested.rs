@@ -71,16 +71,16 @@ async fn run(
     left: Limits,
     deadline: Instant,
 ) -> Result<Called, ApiError> {
-    let runtime = &live.runtime;
-    let agent = db::agents::find(&runtime.db, live.user, agent).await?;
+    let parts = &live.parts;
+    let agent = db::agents::find(&parts.db, live.user, agent).await?;
     let agent = agent.ok_or_else(|| ApiError::not_found("agent"))?;
     let question = Question::new(input.to_owned());
     let mut chain = live.chain.clone();
     chain.push(agent.id);
-    let checked = prepare::check(runtime, agent, &question).await?;
+    let checked = prepare::check(parts, agent, &question).await?;
     let bounds = Bounds { limits: Some(left), started: Instant::now(), deadline: Some(deadline), chain };
-    let (setup, inner) = prepare::prepare(runtime, &live.toolbox, checked, &question, bounds).await?;
-    let run = Run::new(&setup, Outside::Live(&inner), runtime.compute.clone(), Emitter::new(None));
+    let (setup, inner) = prepare::prepare(parts, &live.toolbox, checked, &question, bounds).await?;
+    let run = Run::new(&setup, Outside::Live(&inner), parts.compute.clone(), Emitter::new(None));
     let done = async {
         let done = run.finish().await;
         meter::ran(&setup, &done);

@@ -7,15 +7,14 @@ use async_trait::async_trait;
 use futures::{FutureExt, StreamExt, stream};
 use lectern_shared::{
     ids::{AgentId, DocumentId, UserId},
-    model::tool::ToolType,
-    runtime::Runtime,
-    search::{Filter, Mode, SearchRequest},
+    model::{search::SearchMode, tool::ToolType},
 };
 use serde_json::{Map, Value};
 use tokio::time::{Instant, timeout_at};
 use tracing::Instrument;
 
 use super::{
+    AgentParts,
     meter::{self, Asking, Meter},
     nested,
     redact::{RedactedStream, Redactor},
@@ -25,6 +24,7 @@ use super::{
 use crate::{
     error::ApiError,
     llm::{ChatErrorKind, ChatModel, ChatOutcome, ChatRequest, Deltas},
+    search::{Filter, SearchRequest},
     tools::{Tool, Toolbox},
 };
 
@@ -37,7 +37,7 @@ const AT_ONCE: usize = 8;
 
 /// The world as it is now.
 pub(super) struct Live {
-    pub(super) runtime: Runtime,
+    pub(super) parts: AgentParts,
     pub(super) toolbox: Toolbox,
     pub(super) user: UserId,
     /// The documents of the agent.
@@ -178,13 +178,13 @@ impl Live {
             query: query.to_owned(),
             documents: Some(self.documents.clone()),
             filter: Filter::default(),
-            mode: Mode::Hybrid,
+            mode: SearchMode::Hybrid,
             limit: PASSAGES,
         };
         let span = meter::search_span();
         let searched = async {
-            let found = self.runtime.search.search(&request).await?;
-            self.runtime.search.excerpts(self.user, found, tokens).await
+            let found = self.parts.search.search(&request).await?;
+            self.parts.search.excerpts(self.user, found, tokens).await
         };
         let excerpts = searched.instrument(span.clone()).await?;
         span.record("lectern.passages", excerpts.len());

@@ -2,7 +2,6 @@
 
 use std::{collections::HashSet, time::Duration};
 
-use axum::http::StatusCode;
 use futures::{FutureExt, StreamExt, stream};
 use lectern_shared::{
     config::PredictSettings,
@@ -12,8 +11,6 @@ use lectern_shared::{
         agent::{Agent, AgentType, Llm},
         tool::{Tool, ToolType},
     },
-    prompt::{FormatError, Template},
-    runtime::Runtime,
     secrets::hex,
 };
 use secrecy::SecretString;
@@ -22,7 +19,7 @@ use tokio::time::Instant;
 use url::Url;
 
 use super::{
-    Question, instructions, memory,
+    AgentParts, Question, instructions, memory,
     meter::Meter,
     outside::{Callable, Live},
     redact::Redactor,
@@ -30,9 +27,10 @@ use super::{
     setup::{Limits, Offered, Prompted, Setup, Style},
 };
 use crate::{
-    error::{ApiError, FieldError},
+    error::{ApiError, ApiErrorKind, FieldError},
     llm::{ChatModel, DEFAULT_SILENCE, HttpModel, ModelConfig, ModelConfigError, Provider},
-    routes::key_place,
+    prompt::{FormatError, Template},
+    services::agents::key_place,
     tools::{Opened, Toolbox, naming},
 };
 
@@ -69,10 +67,14 @@ pub(super) struct Bounds {
 ///
 /// # Errors
 /// A variable of the prompt that has no value, or a model that cannot be asked.
-pub(super) async fn check(runtime: &Runtime, agent: Agent, question: &Question) -> Result<Checked, ApiError> {
+pub(super) async fn check(
+    parts: &AgentParts,
+    agent: Agent,
+    question: &Question,
+) -> Result<Checked, ApiError> {
     let provider: Provider = agent.llm.0.provider.parse().map_err(|_| {
         let message = "The agent's provider is not known to this version of the service.";
-        ApiError::new(StatusCode::BAD_GATEWAY, "provider_not_available", message)
+        ApiError::new(ApiErrorKind::Upstream, "provider_not_available", message)
     })?;
     if provider == Provider::Extractive {
         let (style, redactor) = (Style::Extractive, Redactor::default());
@@ -83,10 +85,10 @@ pub(super) async fn check(runtime: &Runtime, agent: Agent, question: &Question) 
         AgentType::React => Style::React,
     };
     let mut redactor = Redactor::default();
-    let model = model(runtime, &agent, provider, &mut redactor)?;
+    let model = model(parts, &agent, provider, &mut redactor)?;
     let template = match agent.prompt_id {
         None => None,
-        Some(id) => match db::prompts::find(&runtime.db, agent.user_id, id).await? {
+        Some(id) => match db::prompts::find(&parts.db, agent.user_id, id).await? {
             None => None,
             Some(prompt) => Some(Template::parse(&prompt.template).map_err(|error| {
                 tracing::error!(%error, prompt = %id, "a stored prompt cannot be read");
@@ -114,30 +116,30 @@ fn missing(name: &str) -> FieldError {
 
 /// Gets everything else: what is remembered, and what can be called.
 pub(super) async fn prepare(
-    runtime: &Runtime,
+    parts: &AgentParts,
     toolbox: &Toolbox,
     checked: Checked,
     question: &Question,
     bounds: Bounds,
 ) -> Result<(Setup, Live), ApiError> {
     let Checked { agent, provider, style, model, template, mut redactor } = checked;
-    let settings = &runtime.settings.predict;
+    let settings = &parts.settings.predict;
     let llm = agent.llm.0.clone();
     let own = |seconds: f64| bounds.started + Duration::from_secs_f64(seconds);
     let deadline = [bounds.deadline, llm.max_seconds.map(own)]
         .into_iter()
         .flatten()
         .fold(bounds.started + settings.duration, Instant::min);
-    let documents = db::agents::linked_documents(&runtime.db, agent.user_id, agent.id).await?;
+    let documents = db::agents::linked_documents(&parts.db, agent.user_id, agent.id).await?;
     let (functions, callables) = match style {
         Style::Extractive => (Vec::new(), Vec::new()),
         Style::ChatVendor | Style::React => {
-            functions(runtime, toolbox, &agent, !documents.is_empty(), deadline, &mut redactor).await?
+            functions(parts, toolbox, &agent, !documents.is_empty(), deadline, &mut redactor).await?
         }
     };
     let history = match &question.session {
         Some(session) if agent.has_memory && style != Style::Extractive => {
-            memory::recall(runtime, &agent, session).await?
+            memory::recall(parts, &agent, session).await?
         }
         Some(_) | None => Vec::new(),
     };
@@ -167,11 +169,11 @@ pub(super) async fn prepare(
         model: llm.model,
     };
     let live = Live {
-        runtime: runtime.clone(),
+        parts: parts.clone(),
         toolbox: toolbox.clone(),
         user: agent.user_id,
         documents,
-        meter: Meter::new(std::sync::Arc::clone(&runtime.metrics), provider, &setup),
+        meter: Meter::new(std::sync::Arc::clone(&parts.metrics), provider, &setup),
         model,
         callables,
         deadline,
@@ -247,14 +249,14 @@ fn fill(
 
 /// What the model may call, and what stands behind each function.
 async fn functions(
-    runtime: &Runtime,
+    parts: &AgentParts,
     toolbox: &Toolbox,
     agent: &Agent,
     has_documents: bool,
     deadline: Instant,
     redactor: &mut Redactor,
 ) -> Result<(Vec<Offered>, Vec<Callable>), ApiError> {
-    let tools = db::tools::of_agent(&runtime.db, agent.user_id, agent.id).await?;
+    let tools = db::tools::of_agent(&parts.db, agent.user_id, agent.id).await?;
     let mut opening = Vec::with_capacity(tools.len());
     for tool in tools.iter().take(TOOLS) {
         opening.push(open(toolbox, tool, deadline).boxed());
@@ -267,7 +269,7 @@ async fn functions(
     for (tool, opened) in tools.iter().zip(opened) {
         match opened {
             None => {
-                let (offered, callable) = asks_agent(runtime, agent.user_id, tool).await?;
+                let (offered, callable) = asks_agent(parts, agent.user_id, tool).await?;
                 all.push(offered, callable);
             }
             Some(opened) => {
@@ -357,9 +359,9 @@ fn documents() -> Offered {
 }
 
 /// A tool that asks another agent.
-async fn asks_agent(runtime: &Runtime, user: UserId, tool: &Tool) -> Result<(Offered, Callable), ApiError> {
+async fn asks_agent(parts: &AgentParts, user: UserId, tool: &Tool) -> Result<(Offered, Callable), ApiError> {
     let asked = match tool.calls_agent {
-        Some(id) => db::agents::find(&runtime.db, user, id).await?,
+        Some(id) => db::agents::find(&parts.db, user, id).await?,
         None => None,
     };
     let about = match (tool.description.trim(), &asked) {
@@ -387,7 +389,7 @@ async fn asks_agent(runtime: &Runtime, user: UserId, tool: &Tool) -> Result<(Off
 
 /// The agent's model.
 fn model(
-    runtime: &Runtime,
+    parts: &AgentParts,
     agent: &Agent,
     provider: Provider,
     redactor: &mut Redactor,
@@ -397,19 +399,19 @@ fn model(
     let own_url = own_url.map_err(|_| ApiError::from(ModelConfigError::BaseUrlInvalid))?;
     let own_key = match &agent.llm_key_sealed {
         None => None,
-        Some(sealed) => Some(runtime.keyring.decrypt_text(key_place(&agent.id), sealed)?),
+        Some(sealed) => Some(parts.keyring.decrypt_text(key_place(&agent.id), sealed)?),
     };
     // The operator's key goes to the provider's own address only, never to one that a user named; and only where the
     // operator named the host may it be one of the private network.
-    let settings = &runtime.settings.predict;
+    let settings = &parts.settings.predict;
     let operator_host = provider.operator_host(settings).cloned();
     let is_users = own_url.is_some();
     let (base_url, egress) = match (own_url, operator_host) {
-        (Some(url), _) => (Some(url), &runtime.egress),
-        (None, Some(host)) => (Some(host), &runtime.operator_egress),
-        (None, None) => (None, &runtime.egress),
+        (Some(url), _) => (Some(url), &parts.egress),
+        (None, Some(host)) => (Some(host), &parts.operator_egress),
+        (None, None) => (None, &parts.egress),
     };
-    let api_key = own_key.or_else(|| if is_users { None } else { operator_key(runtime, provider) });
+    let api_key = own_key.or_else(|| if is_users { None } else { operator_key(parts, provider) });
     if let Some(key) = &api_key {
         redactor.add(key.clone());
     }
@@ -419,11 +421,11 @@ fn model(
         base_url,
         api_key,
         egress: egress.clone(),
-        silence: DEFAULT_SILENCE.min(runtime.settings.predict.duration),
+        silence: DEFAULT_SILENCE.min(parts.settings.predict.duration),
     })?)
 }
 
-fn operator_key(runtime: &Runtime, provider: Provider) -> Option<SecretString> {
+fn operator_key(parts: &AgentParts, provider: Provider) -> Option<SecretString> {
     let name = match provider {
         Provider::OpenAiChat | Provider::OpenAi => "OPENAI_API_KEY",
         Provider::Anthropic => "ANTHROPIC_API_KEY",
@@ -434,5 +436,5 @@ fn operator_key(runtime: &Runtime, provider: Provider) -> Option<SecretString> {
         Provider::AzureOpenAi => "AZURE_OPENAI_API_KEY",
         Provider::Ollama | Provider::OpenAiCompatible | Provider::Extractive => return None,
     };
-    runtime.settings.provider_keys.get(name).cloned()
+    parts.settings.provider_keys.get(name).cloned()
 }

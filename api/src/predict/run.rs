@@ -3,7 +3,8 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use lectern_shared::{compute::Compute, index::lexical::best_sentence};
+use lectern_index::lexical::best_sentence;
+use lectern_shared::compute::Compute;
 use serde_json::{Map, Value, json};
 
 use super::{

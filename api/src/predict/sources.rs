@@ -5,12 +5,12 @@ use std::{fmt::Write, ops::Range};
 use lectern_shared::{
     ids::{ChunkId, DocumentId},
     model::place::Place,
-    search::{Excerpt, Part},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::link;
+use crate::search::{Excerpt, Part};
 
 /// An excerpt of a document that a search found.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -3,10 +3,9 @@
 use axum::{extract::State, http::Uri};
 use lectern_shared::{
     clock::Timestamp,
-    db,
+    db::Db,
     ids::{AgentDocumentId, AgentId, DocumentId, UserId},
     model::agent::AgentDocument,
-    runtime::Runtime,
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -16,11 +15,11 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::users::Nothing;
 use crate::{
     auth::Caller,
-    error::ApiError,
     extract::{Fields, FromFields, PathId, queried_agent},
-    idempotency::Create,
+    idempotency::{Create, answer, shown},
     openapi::Data,
     response::{Answer, Paging, data, list},
+    services::links::{AgentDocumentService, NewLink},
     state::AppState,
 };
 
@@ -95,29 +94,20 @@ fn created_example() -> Value {
     link
 }
 
-fn unknown() -> ApiError {
-    ApiError::not_found("link")
-}
-
 /// A new link.
 #[derive(ToSchema)]
 #[schema(as = NewAgentDocument, rename_all = "camelCase")]
 #[expect(dead_code, reason = "it describes the JSON; the values are read one by one")]
-struct NewLink {
+struct NewLinkSchema {
     /// One of your agents.
     agent_id: String,
     /// One of your documents.
     document_id: String,
 }
 
-struct Body {
-    agent: Option<AgentId>,
-    document: Option<DocumentId>,
-}
-
-impl FromFields for Body {
+impl FromFields for NewLink<DocumentId> {
     fn from_fields(fields: &mut Fields<'_>) -> Self {
-        Self { agent: fields.id("agentId"), document: fields.id("documentId") }
+        Self { agent: fields.id("agentId"), other: fields.id("documentId") }
     }
 }
 
@@ -130,7 +120,7 @@ impl FromFields for Body {
     path = "/agent-documents",
     tag = "Agent documents",
     operation_id = "createAgentDocument",
-    request_body(content = NewLink, example = json!({
+    request_body(content = NewLinkSchema, example = json!({
         "agentId": "019a8f41-9c33-7d21-b0aa-7e54d1c2b3f0",
         "documentId": "019a8f3e-2b7a-7f11-93c4-8d6e5f4a3b2c",
     })),
@@ -142,26 +132,14 @@ impl FromFields for Body {
     )),
 )]
 async fn create(
-    State(runtime): State<Runtime>,
+    State(links): State<AgentDocumentService>,
     caller: Caller,
-    Create { body, once }: Create<Body>,
+    Create { body, once }: Create<NewLink<DocumentId>>,
 ) -> Answer {
-    let agent = body.agent.ok_or_else(|| ApiError::not_found("agent"))?;
-    let document = body.document.ok_or_else(|| ApiError::not_found("document"))?;
-    let mut tx = runtime.db.begin().await?;
-    let link = db::agents::link(&mut tx, caller.id(), agent, document, runtime.clock.now()).await?;
-    let link = link.ok_or_else(|| ApiError::not_found("agent or document"))?;
-    // Whoever links a document means to ask it: one of which nothing is searchable, and nothing under way, is tried again.
-    let queued = db::jobs::gave_up(&mut tx, document).await?;
-    if queued {
-        runtime.jobs.enqueue_ingest(&mut tx, caller.id(), document).await?;
-    }
-    let view = AgentDocumentView { user: Some(Map::new()), ..AgentDocumentView::from(&link) };
-    let answer = once.commit(&runtime, tx, &view).await?;
-    if queued {
-        runtime.jobs.doorbell().ring(1);
-    }
-    Ok(answer)
+    let show = shown(|link: &AgentDocument| {
+        Ok(AgentDocumentView { user: Some(Map::new()), ..AgentDocumentView::from(link) })
+    });
+    links.create(caller.actor(), body, once, show).await.map(answer)
 }
 
 /// List links between agents and documents
@@ -180,12 +158,18 @@ async fn create(
         example = json!({"success": true, "data": [example()]}),
     )),
 )]
-async fn index(State(runtime): State<Runtime>, caller: Caller, uri: Uri, paging: Paging) -> Answer {
-    let agent = queried_agent(&runtime.db, &caller, &uri).await?;
+async fn index(
+    State(db): State<Db>,
+    State(links): State<AgentDocumentService>,
+    caller: Caller,
+    uri: Uri,
+    paging: Paging,
+) -> Answer {
+    let agent = queried_agent(&db, &caller, &uri).await?;
     list(paging, move |before, limit| {
-        let (db, user) = (runtime.db.clone(), caller.id());
+        let (links, actor) = (links.clone(), caller.actor());
         async move {
-            let links = db::agents::list_links(&db, user, agent, before.into(), limit).await?;
+            let links = links.list(actor, agent, before, limit).await?;
             Ok(links.iter().map(|link| (*link.id.as_uuid(), AgentDocumentView::from(link))).collect())
         }
     })
@@ -208,9 +192,12 @@ async fn index(State(runtime): State<Runtime>, caller: Caller, uri: Uri, paging:
         example = json!({"success": true, "data": example()}),
     )),
 )]
-async fn find(State(runtime): State<Runtime>, caller: Caller, PathId(id): PathId<AgentDocumentId>) -> Answer {
-    let link = db::agents::find_link(&runtime.db, caller.id(), id).await?.ok_or_else(unknown)?;
-    Ok(data(AgentDocumentView::from(&link)))
+async fn find(
+    State(links): State<AgentDocumentService>,
+    caller: Caller,
+    PathId(id): PathId<AgentDocumentId>,
+) -> Answer {
+    Ok(data(AgentDocumentView::from(&links.find(caller.actor(), id).await?)))
 }
 
 /// Delete a link between an agent and a document
@@ -230,14 +217,10 @@ async fn find(State(runtime): State<Runtime>, caller: Caller, PathId(id): PathId
     )),
 )]
 async fn remove(
-    State(runtime): State<Runtime>,
+    State(links): State<AgentDocumentService>,
     caller: Caller,
     PathId(id): PathId<AgentDocumentId>,
 ) -> Answer {
-    let mut tx = runtime.db.begin_essential().await?;
-    if !db::agents::unlink(&mut tx, caller.id(), id).await? {
-        return Err(unknown());
-    }
-    tx.commit().await?;
+    links.delete(caller.actor(), id).await?;
     Ok(data(Nothing))
 }

@@ -3,24 +3,23 @@
 use axum::{extract::State, http::Uri};
 use lectern_shared::{
     clock::Timestamp,
-    db::{self, tools::Linked},
+    db::Db,
     ids::{AgentId, AgentToolId, ToolId, UserId},
     model::tool::AgentTool,
-    runtime::Runtime,
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::{tools::circle, users::Nothing};
+use super::users::Nothing;
 use crate::{
     auth::Caller,
-    error::ApiError,
     extract::{Fields, FromFields, PathId, queried_agent},
-    idempotency::Create,
+    idempotency::{Create, answer, shown},
     openapi::Data,
     response::{Answer, Paging, data, list},
+    services::links::{AgentToolService, NewLink},
     state::AppState,
 };
 
@@ -82,29 +81,20 @@ fn example() -> Value {
     })
 }
 
-fn unknown() -> ApiError {
-    ApiError::not_found("link")
-}
-
 /// A new link.
 #[derive(ToSchema)]
 #[schema(as = NewAgentTool, rename_all = "camelCase")]
 #[expect(dead_code, reason = "it describes the JSON; the values are read one by one")]
-struct NewLink {
+struct NewLinkSchema {
     /// One of your agents.
     agent_id: String,
     /// One of your tools.
     tool_id: String,
 }
 
-struct Body {
-    agent: Option<AgentId>,
-    tool: Option<ToolId>,
-}
-
-impl FromFields for Body {
+impl FromFields for NewLink<ToolId> {
     fn from_fields(fields: &mut Fields<'_>) -> Self {
-        Self { agent: fields.id("agentId"), tool: fields.id("toolId") }
+        Self { agent: fields.id("agentId"), other: fields.id("toolId") }
     }
 }
 
@@ -117,7 +107,7 @@ impl FromFields for Body {
     path = "/agent-tools",
     tag = "Agent tools",
     operation_id = "createAgentTool",
-    request_body(content = NewLink, example = json!({
+    request_body(content = NewLinkSchema, example = json!({
         "agentId": "019a8f41-9c33-7d21-b0aa-7e54d1c2b3f0",
         "toolId": "019a8f44-7d10-7b52-9c1e-52d6a1f0b3e7",
     })),
@@ -129,18 +119,12 @@ impl FromFields for Body {
     )),
 )]
 async fn create(
-    State(runtime): State<Runtime>,
+    State(links): State<AgentToolService>,
     caller: Caller,
-    Create { body, once }: Create<Body>,
+    Create { body, once }: Create<NewLink<ToolId>>,
 ) -> Answer {
-    let agent = body.agent.ok_or_else(|| ApiError::not_found("agent"))?;
-    let tool = body.tool.ok_or_else(|| ApiError::not_found("tool"))?;
-    let mut tx = runtime.db.begin().await?;
-    match db::tools::link(&mut tx, caller.id(), agent, tool, runtime.clock.now()).await? {
-        Linked::Yes(link) => once.commit(&runtime, tx, &AgentToolView::from(&link)).await,
-        Linked::Unknown => Err(ApiError::not_found("agent or tool")),
-        Linked::Circle => Err(circle("toolId")),
-    }
+    let show = shown(|link: &AgentTool| Ok(AgentToolView::from(link)));
+    links.create(caller.actor(), body, once, show).await.map(answer)
 }
 
 /// List links between agents and tools
@@ -159,12 +143,18 @@ async fn create(
         example = json!({"success": true, "data": [example()]}),
     )),
 )]
-async fn index(State(runtime): State<Runtime>, caller: Caller, uri: Uri, paging: Paging) -> Answer {
-    let agent = queried_agent(&runtime.db, &caller, &uri).await?;
+async fn index(
+    State(db): State<Db>,
+    State(links): State<AgentToolService>,
+    caller: Caller,
+    uri: Uri,
+    paging: Paging,
+) -> Answer {
+    let agent = queried_agent(&db, &caller, &uri).await?;
     list(paging, move |before, limit| {
-        let (db, user) = (runtime.db.clone(), caller.id());
+        let (links, actor) = (links.clone(), caller.actor());
         async move {
-            let links = db::tools::list_links(&db, user, agent, before.into(), limit).await?;
+            let links = links.list(actor, agent, before, limit).await?;
             Ok(links.iter().map(|link| (*link.id.as_uuid(), AgentToolView::from(link))).collect())
         }
     })
@@ -187,9 +177,12 @@ async fn index(State(runtime): State<Runtime>, caller: Caller, uri: Uri, paging:
         example = json!({"success": true, "data": example()}),
     )),
 )]
-async fn find(State(runtime): State<Runtime>, caller: Caller, PathId(id): PathId<AgentToolId>) -> Answer {
-    let link = db::tools::find_link(&runtime.db, caller.id(), id).await?.ok_or_else(unknown)?;
-    Ok(data(AgentToolView::from(&link)))
+async fn find(
+    State(links): State<AgentToolService>,
+    caller: Caller,
+    PathId(id): PathId<AgentToolId>,
+) -> Answer {
+    Ok(data(AgentToolView::from(&links.find(caller.actor(), id).await?)))
 }
 
 /// Delete a link between an agent and a tool
@@ -208,11 +201,11 @@ async fn find(State(runtime): State<Runtime>, caller: Caller, PathId(id): PathId
         example = json!({"success": true, "data": null}),
     )),
 )]
-async fn remove(State(runtime): State<Runtime>, caller: Caller, PathId(id): PathId<AgentToolId>) -> Answer {
-    let mut tx = runtime.db.begin_essential().await?;
-    if !db::tools::unlink(&mut tx, caller.id(), id).await? {
-        return Err(unknown());
-    }
-    tx.commit().await?;
+async fn remove(
+    State(links): State<AgentToolService>,
+    caller: Caller,
+    PathId(id): PathId<AgentToolId>,
+) -> Answer {
+    links.delete(caller.actor(), id).await?;
     Ok(data(Nothing))
 }

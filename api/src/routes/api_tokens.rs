@@ -3,11 +3,8 @@
 use axum::extract::State;
 use lectern_shared::{
     clock::Timestamp,
-    db,
     ids::{ApiTokenId, UserId},
-    model::user::{ApiToken, User},
-    runtime::Runtime,
-    secrets::Keyring,
+    model::user::User,
 };
 use secrecy::ExposeSecret;
 use serde::Serialize;
@@ -20,12 +17,12 @@ use super::{
     users::{self, UserView},
 };
 use crate::{
-    auth::{Caller, token},
-    error::ApiError,
+    auth::Caller,
     extract::{Fields, FromFields, PathId},
-    idempotency::Create,
+    idempotency::{Create, answer, shown},
     openapi::Data,
     response::{Answer, Paging, data, list},
+    services::tokens::{NewApiToken, RevealedToken, TokenService},
     state::AppState,
 };
 
@@ -59,16 +56,16 @@ struct ApiTokenView {
 }
 
 impl ApiTokenView {
-    fn new(keyring: &Keyring, token: &ApiToken, owner: &User) -> Result<Self, ApiError> {
-        Ok(Self {
+    fn new(RevealedToken { token, value }: &RevealedToken, owner: &User) -> Self {
+        Self {
             id: token.id,
             user_id: token.user_id,
             user: owner.into(),
             description: token.description.clone(),
-            token: token::reveal(keyring, token)?.expose_secret().to_owned(),
+            token: value.expose_secret().to_owned(),
             created_at: token.created_at,
             last_used_at: token.last_used_at,
-        })
+        }
     }
 }
 
@@ -82,14 +79,6 @@ fn example() -> Value {
         "createdAt": "2026-01-31T08:05:00.000000+00:00",
         "lastUsedAt": null,
     })
-}
-
-/// A new API token.
-#[derive(ToSchema)]
-struct NewApiToken {
-    /// What to remember it by.
-    #[schema(min_length = 1, max_length = 10_000, pattern = r"\S")]
-    description: String,
 }
 
 impl FromFields for NewApiToken {
@@ -116,14 +105,13 @@ impl FromFields for NewApiToken {
     )),
 )]
 async fn create(
-    State(runtime): State<Runtime>,
+    State(tokens): State<TokenService>,
     caller: Caller,
     Create { body, once }: Create<NewApiToken>,
 ) -> Answer {
-    let mut tx = runtime.db.begin().await?;
-    let token = token::create(&runtime, &mut tx, caller.id(), body.description).await?;
-    let view = ApiTokenView::new(&runtime.keyring, &token, &caller.0)?;
-    once.commit(&runtime, tx, &view).await
+    let actor = caller.actor();
+    let show = shown(move |token: &RevealedToken| Ok(ApiTokenView::new(token, &caller.0)));
+    tokens.create(actor, body, once, show).await.map(answer)
 }
 
 /// List your API tokens
@@ -141,16 +129,13 @@ async fn create(
         example = json!({"success": true, "data": [example()]}),
     )),
 )]
-async fn index(State(runtime): State<Runtime>, caller: Caller, paging: Paging) -> Answer {
+async fn index(State(tokens): State<TokenService>, caller: Caller, paging: Paging) -> Answer {
     list(paging, move |before, limit| {
-        let (runtime, owner) = (runtime.clone(), caller.0.clone());
+        let (tokens, caller) = (tokens.clone(), caller.clone());
         async move {
-            let tokens = db::accounts::list_tokens(&runtime.db, owner.id, before.into(), limit).await?;
-            let row = |token: &ApiToken| {
-                let view = ApiTokenView::new(&runtime.keyring, token, &owner)?;
-                Ok((*token.id.as_uuid(), view))
-            };
-            tokens.iter().map(row).collect()
+            let tokens = tokens.list(caller.actor(), before, limit).await?;
+            let row = |one: &RevealedToken| (*one.token.id.as_uuid(), ApiTokenView::new(one, &caller.0));
+            Ok(tokens.iter().map(row).collect())
         }
     })
     .await
@@ -172,10 +157,9 @@ async fn index(State(runtime): State<Runtime>, caller: Caller, paging: Paging) -
         example = json!({"success": true, "data": example()}),
     )),
 )]
-async fn find(State(runtime): State<Runtime>, caller: Caller, PathId(id): PathId<ApiTokenId>) -> Answer {
-    let token = db::accounts::find_token(&runtime.db, caller.id(), id).await?;
-    let token = token.ok_or_else(|| ApiError::not_found("API token"))?;
-    Ok(data(ApiTokenView::new(&runtime.keyring, &token, &caller.0)?))
+async fn find(State(tokens): State<TokenService>, caller: Caller, PathId(id): PathId<ApiTokenId>) -> Answer {
+    let token = tokens.find(caller.actor(), id).await?;
+    Ok(data(ApiTokenView::new(&token, &caller.0)))
 }
 
 /// Delete an API token
@@ -194,11 +178,11 @@ async fn find(State(runtime): State<Runtime>, caller: Caller, PathId(id): PathId
         example = json!({"success": true, "data": example()}),
     )),
 )]
-async fn remove(State(runtime): State<Runtime>, caller: Caller, PathId(id): PathId<ApiTokenId>) -> Answer {
-    let mut tx = runtime.db.begin_essential().await?;
-    let token = db::accounts::delete_token(&mut tx, caller.id(), id).await?;
-    let token = token.ok_or_else(|| ApiError::not_found("API token"))?;
-    let view = ApiTokenView::new(&runtime.keyring, &token, &caller.0)?;
-    tx.commit().await?;
-    Ok(data(view))
+async fn remove(
+    State(tokens): State<TokenService>,
+    caller: Caller,
+    PathId(id): PathId<ApiTokenId>,
+) -> Answer {
+    let token = tokens.delete(caller.actor(), id).await?;
+    Ok(data(ApiTokenView::new(&token, &caller.0)))
 }

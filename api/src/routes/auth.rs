@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 
 use axum::extract::{ConnectInfo, State};
-use lectern_shared::{db, model::user::User, runtime::Runtime};
 use secrecy::SecretString;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -15,16 +14,15 @@ use super::{
     users::{self, Nothing, UserView},
 };
 use crate::{
-    auth::{
-        Caller,
-        accounts::{self, NewAccount, Origin, email_problem, password_problem},
-        sign_in,
-    },
+    auth::Caller,
     body::Sender,
-    error::ApiError,
     extract::{Fields, FromFields, Valid},
     openapi::Data,
     response::{Answer, data},
+    services::{
+        accounts::{AccountService, NewAccount, email_problem, password_problem},
+        sign_in::{PasswordSignIn, SignInService, SignedIn},
+    },
     state::AppState,
 };
 
@@ -32,21 +30,7 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(sign_up)).routes(routes!(sign_in)).routes(routes!(sign_out))
 }
 
-/// A new account.
-#[derive(ToSchema)]
-struct SignUp {
-    /// The e-mail address to sign in with. Spaces around it and the case of its letters do not matter.
-    #[schema(format = "email", min_length = 3, max_length = 254)]
-    email: String,
-    /// The password.
-    #[schema(value_type = String, format = Password, min_length = 8, max_length = 256)]
-    password: SecretString,
-    /// How the owner is called. Without one: the part of the e-mail address before the @.
-    #[schema(max_length = 1_000)]
-    name: Option<String>,
-}
-
-impl FromFields for SignUp {
+impl FromFields for NewAccount {
     const SENDER: Sender = Sender::Stranger;
 
     fn from_fields(fields: &mut Fields<'_>) -> Self {
@@ -62,18 +46,7 @@ impl FromFields for SignUp {
     }
 }
 
-/// Who one says one is.
-#[derive(ToSchema)]
-struct SignIn {
-    /// The e-mail address of the account.
-    #[schema(min_length = 1, max_length = 1_000)]
-    email: String,
-    /// The account's password.
-    #[schema(value_type = String, format = Password, min_length = 1, max_length = 10_000)]
-    password: SecretString,
-}
-
-impl FromFields for SignIn {
+impl FromFields for PasswordSignIn {
     const SENDER: Sender = Sender::Stranger;
 
     fn from_fields(fields: &mut Fields<'_>) -> Self {
@@ -96,6 +69,12 @@ struct SessionView {
     user: UserView,
 }
 
+impl From<SignedIn> for SessionView {
+    fn from(SignedIn { user, token }: SignedIn) -> Self {
+        Self { token, user: UserView::from(&user) }
+    }
+}
+
 fn example() -> Value {
     json!({
         "token": "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIwMTk4YzBkZSJ9.p4vCq1y0mJr2",
@@ -114,7 +93,7 @@ fn example() -> Value {
     operation_id = "signUp",
     security(()),
     request_body(
-        content = SignUp,
+        content = NewAccount,
         example = json!({"email": "ada@example.com", "password": "correct horse battery staple", "name": "Ada Lovelace"}),
     ),
     responses(
@@ -129,15 +108,11 @@ fn example() -> Value {
     ),
 )]
 async fn sign_up(
-    State(state): State<AppState>,
+    State(accounts): State<AccountService>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
-    Valid(body): Valid<SignUp>,
+    Valid(account): Valid<NewAccount>,
 ) -> Answer {
-    let account = NewAccount { email: body.email, name: body.name, password: body.password };
-    let origin = Origin::SignUp(peer.ip());
-    let user = accounts::create(&state.runtime, &state.passwords, account, origin).await?;
-    sign_in::signed_up(&state.runtime, &user, peer.ip()).await;
-    session(&state, &user)
+    Ok(data(SessionView::from(accounts.sign_up(account, peer.ip()).await?)))
 }
 
 /// Sign in
@@ -153,7 +128,7 @@ async fn sign_up(
     operation_id = "signIn",
     security(()),
     request_body(
-        content = SignIn,
+        content = PasswordSignIn,
         example = json!({"email": "ada@example.com", "password": "correct horse battery staple"}),
     ),
     responses(
@@ -167,12 +142,11 @@ async fn sign_up(
     ),
 )]
 async fn sign_in(
-    State(state): State<AppState>,
+    State(sign_ins): State<SignInService>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
-    Valid(body): Valid<SignIn>,
+    Valid(who): Valid<PasswordSignIn>,
 ) -> Answer {
-    let user = sign_in::sign_in(&state, &body.email, body.password, peer.ip()).await?;
-    session(&state, &user)
+    Ok(data(SessionView::from(sign_ins.sign_in(who, peer.ip()).await?)))
 }
 
 /// Sign out
@@ -191,15 +165,7 @@ async fn sign_in(
         example = json!({"success": true, "data": null}),
     )),
 )]
-async fn sign_out(State(runtime): State<Runtime>, caller: Caller) -> Answer {
-    let mut tx = runtime.db.begin_essential().await?;
-    db::accounts::end_sessions(&mut tx, caller.id()).await?;
-    tx.commit().await?;
+async fn sign_out(State(sign_ins): State<SignInService>, caller: Caller) -> Answer {
+    sign_ins.sign_out(caller.actor()).await?;
     Ok(data(Nothing))
-}
-
-fn session(state: &AppState, user: &User) -> Answer {
-    let token = state.jwt.sign(user.id, user.token_version, state.runtime.clock.now());
-    let token = token.ok_or_else(ApiError::internal)?;
-    Ok(data(SessionView { token, user: user.into() }))
 }

@@ -2,20 +2,22 @@
 
 use axum::{
     extract::State,
-    http::{HeaderMap, StatusCode, header},
+    http::{HeaderMap, header},
     response::{IntoResponse, Response},
 };
-use lectern_shared::{
-    health,
-    metrics::{self, CONTENT_TYPE},
-    runtime::Runtime,
-};
+use lectern_runtime::{Runtime, health};
+use lectern_shared::metrics::{self, CONTENT_TYPE};
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use crate::{error::ApiError, openapi::Data, response::data, state::AppState};
+use crate::{
+    error::{ApiError, ApiErrorKind},
+    openapi::Data,
+    response::data,
+    state::AppState,
+};
 
 pub(crate) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(live)).routes(routes!(ready)).routes(routes!(read_metrics))
@@ -91,11 +93,8 @@ async fn ready(State(runtime): State<Runtime>) -> Response {
     if health.ready {
         return data(ReadinessView { status: "ready", parts: health.parts });
     }
-    let error = ApiError::new(
-        StatusCode::SERVICE_UNAVAILABLE,
-        "not_ready",
-        "A part of the service is down; see `data`.",
-    );
+    let error =
+        ApiError::new(ApiErrorKind::Unavailable, "not_ready", "A part of the service is down; see `data`.");
     let shown = json!(ReadinessView { status: "not_ready", parts: health.parts });
     ApiError { data: Some(Box::new(shown)), ..error }.into_response()
 }
@@ -125,7 +124,7 @@ async fn read_metrics(State(runtime): State<Runtime>, headers: HeaderMap) -> Res
     let authorization = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     if !metrics::may_read(runtime.settings.metrics_token.as_ref(), authorization) {
         let message = "Send the service's metrics token as `Authorization: Bearer …`.";
-        return ApiError::new(StatusCode::UNAUTHORIZED, "unauthorized", message).into_response();
+        return ApiError::new(ApiErrorKind::Unauthenticated, "unauthorized", message).into_response();
     }
-    ([(header::CONTENT_TYPE, CONTENT_TYPE)], runtime.metrics.text(&runtime).await).into_response()
+    ([(header::CONTENT_TYPE, CONTENT_TYPE)], lectern_runtime::metrics::text(&runtime).await).into_response()
 }

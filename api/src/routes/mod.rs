@@ -19,9 +19,7 @@ mod users;
 
 use utoipa_axum::router::OpenApiRouter;
 
-pub(crate) use agents::key_place;
-
-use crate::state::AppState;
+use crate::{services::NAME, state::AppState};
 
 /// Everything under `/api/v1`.
 pub(crate) fn v1() -> OpenApiRouter<AppState> {
@@ -41,7 +39,5 @@ pub(crate) fn v1() -> OpenApiRouter<AppState> {
         .merge(traces::router())
 }
 
-/// Longest name of anything, in characters.
-const NAME: usize = 1_000;
 /// Longest description of anything, in characters.
 const DESCRIPTION: usize = 10_000;

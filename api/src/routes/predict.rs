@@ -9,7 +9,7 @@ use axum::{
     extract::State,
     response::{IntoResponse, Response},
 };
-use lectern_shared::{db, ids::AgentId, runtime::Runtime, shutdown::Shutdown};
+use lectern_shared::{db, ids::AgentId, shutdown::Shutdown};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
@@ -21,7 +21,7 @@ use crate::{
     error::ApiError,
     extract::{Fields, FromFields, PathId, Valid},
     predict::{
-        self, Question, Running,
+        self, AgentParts, Question, Running,
         trace::{self, TraceView},
     },
     response::Answer,
@@ -150,7 +150,7 @@ fn example() -> Value {
     ),
 )]
 async fn run(
-    State(runtime): State<Runtime>,
+    State(agents): State<AgentParts>,
     State(toolbox): State<Toolbox>,
     TokenCaller(user): TokenCaller,
     shutdown: Option<Extension<Shutdown>>,
@@ -159,7 +159,7 @@ async fn run(
     Valid(body): Valid<Predict>,
 ) -> Answer<Response> {
     let agent =
-        db::agents::find(&runtime.db, user.id, id).await?.ok_or_else(|| ApiError::not_found("agent"))?;
+        db::agents::find(&agents.db, user.id, id).await?.ok_or_else(|| ApiError::not_found("agent"))?;
     let format = Format::of(body.has_streaming, body.stream_events);
     let question = Question {
         text: body.input.input,
@@ -167,7 +167,7 @@ async fn run(
         session: body.session,
         cache_ttl: body.cache_ttl,
     };
-    let running = predict::start(&runtime, &toolbox, agent, question).await?;
+    let running = predict::start(&agents, &toolbox, agent, question).await?;
     opened.while_in_force(answer(running, format, shutdown)).await
 }
 

@@ -2,33 +2,29 @@
 
 mod body;
 
-use std::collections::HashSet;
-
 use axum::{
     Json,
     extract::State,
     response::{IntoResponse, Response},
 };
 use lectern_shared::{
-    db,
-    ids::{ChunkId, DocumentId, UserId},
+    ids::{ChunkId, DocumentId},
     model::place::Place,
-    runtime::Runtime,
-    search::{Passage, SearchRequest},
 };
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use self::body::{Body, SearchBody};
+use self::body::SearchBody;
 use crate::{
     auth::Caller,
-    error::ApiError,
     extract::Valid,
     openapi::Data,
     predict::{link, trace::PlaceView},
     response::Answer,
+    search::Passage,
+    services::search::{PassageQuery, SearchService},
     state::AppState,
 };
 
@@ -156,44 +152,12 @@ fn example() -> Value {
     ),
 )]
 async fn search(
-    State(runtime): State<Runtime>,
+    State(search): State<SearchService>,
     caller: Caller,
-    Valid(body): Valid<Body>,
+    Valid(body): Valid<PassageQuery>,
 ) -> Answer<Response> {
-    let documents = documents(&runtime, caller.id(), &body).await?;
-    let Body { query, filter, mode, limit, .. } = body;
-    let request = SearchRequest { user: caller.id(), query, documents, filter, mode, limit };
-    let passages = runtime.search.search(&request).await?;
+    let passages = search.search(caller.actor(), body).await?;
     let data = passages.into_iter().map(PassageView::from).collect::<Vec<_>>();
     // Written as it is: by way of a JSON value, a score would get digits that it does not have.
     Ok(Json(Data { success: true, data }).into_response())
-}
-
-/// The documents that the caller wants searched, in the order in which they are named; none for all.
-///
-/// # Errors
-/// Not found, for a document or an agent that is not the caller's.
-async fn documents(
-    runtime: &Runtime,
-    user: UserId,
-    body: &Body,
-) -> Result<Option<Vec<DocumentId>>, ApiError> {
-    let unknown = |noun| move || ApiError::not_found(noun);
-    let named = match &body.documents {
-        None => None,
-        Some(named) => {
-            let named = named.as_ref().map_err(|_| unknown("document")())?;
-            if !db::documents::has_all(&runtime.db, user, named).await? {
-                return Err(unknown("document")());
-            }
-            Some(named)
-        }
-    };
-    let Some(agent) = body.agent else { return Ok(named.cloned()) };
-    let agent = agent.map_err(|_| unknown("agent")())?;
-    let agent = db::agents::find(&runtime.db, user, agent).await?.ok_or_else(unknown("agent"))?;
-    let linked = db::agents::linked_documents(&runtime.db, user, agent.id).await?;
-    let Some(named) = named else { return Ok(Some(linked)) };
-    let linked: HashSet<DocumentId> = linked.into_iter().collect();
-    Ok(Some(named.iter().copied().filter(|id| linked.contains(id)).collect()))
 }

@@ -3,10 +3,8 @@
 use axum::extract::State;
 use lectern_shared::{
     clock::Timestamp,
-    db,
     ids::{TagId, UserId},
     model::tag::Tag,
-    runtime::Runtime,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -16,11 +14,11 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::{NAME, users::Nothing};
 use crate::{
     auth::Caller,
-    error::ApiError,
     extract::{Fields, FromFields, PathId, Valid},
-    idempotency::Create,
+    idempotency::{Create, answer, shown},
     openapi::Data,
     response::{Answer, Paging, data, list},
+    services::tags::{NewTag, TagChange, TagService},
     state::AppState,
 };
 
@@ -70,21 +68,6 @@ pub(super) fn example() -> Value {
     })
 }
 
-fn unknown() -> ApiError {
-    ApiError::not_found("tag")
-}
-
-/// A new tag.
-#[derive(ToSchema)]
-struct NewTag {
-    /// What to call it.
-    #[schema(min_length = 1, max_length = 1_000, pattern = r"\S")]
-    name: String,
-    /// Its color: `#` and six hexadecimal digits, in either case.
-    #[schema(pattern = "^#[0-9A-Fa-f]{6}$")]
-    color: String,
-}
-
 impl FromFields for NewTag {
     fn from_fields(fields: &mut Fields<'_>) -> Self {
         Self { name: fields.text("name", NAME), color: color(fields) }
@@ -101,19 +84,7 @@ fn color(fields: &mut Fields<'_>) -> String {
     color
 }
 
-/// What is to be different about a tag. What is left out stays as it is.
-#[derive(ToSchema)]
-#[schema(as = TagChange)]
-struct Change {
-    /// What to call it.
-    #[schema(min_length = 1, max_length = 1_000, pattern = r"\S", nullable = false)]
-    name: Option<String>,
-    /// Its color: `#` and six hexadecimal digits, in either case.
-    #[schema(pattern = "^#[0-9A-Fa-f]{6}$", nullable = false)]
-    color: Option<String>,
-}
-
-impl FromFields for Change {
+impl FromFields for TagChange {
     fn from_fields(fields: &mut Fields<'_>) -> Self {
         fields.only(&["name", "color"]);
         fields.refuse_nulls(&["name", "color"]);
@@ -141,22 +112,12 @@ impl FromFields for Change {
     )),
 )]
 async fn create(
-    State(runtime): State<Runtime>,
+    State(tags): State<TagService>,
     caller: Caller,
     Create { body, once }: Create<NewTag>,
 ) -> Answer {
-    let now = runtime.clock.now();
-    let tag = Tag {
-        id: TagId::generate(),
-        user_id: caller.id(),
-        name: body.name,
-        color: body.color,
-        created_at: now,
-        updated_at: now,
-    };
-    let mut tx = runtime.db.begin().await?;
-    db::tags::insert(&mut tx, &tag).await?;
-    once.commit(&runtime, tx, &TagView::from(tag)).await
+    let show = shown(|tag: &Tag| Ok(TagView::from(tag.clone())));
+    tags.create(caller.actor(), body, once, show).await.map(answer)
 }
 
 /// List your tags
@@ -174,11 +135,11 @@ async fn create(
         example = json!({"success": true, "data": [example()]}),
     )),
 )]
-async fn index(State(runtime): State<Runtime>, caller: Caller, paging: Paging) -> Answer {
+async fn index(State(tags): State<TagService>, caller: Caller, paging: Paging) -> Answer {
     list(paging, move |before, limit| {
-        let (db, user) = (runtime.db.clone(), caller.id());
+        let (tags, actor) = (tags.clone(), caller.actor());
         async move {
-            let tags = db::tags::list(&db, user, before.into(), limit).await?;
+            let tags = tags.list(actor, before, limit).await?;
             Ok(tags.into_iter().map(|tag| (*tag.id.as_uuid(), TagView::from(tag))).collect())
         }
     })
@@ -201,9 +162,8 @@ async fn index(State(runtime): State<Runtime>, caller: Caller, paging: Paging) -
         example = json!({"success": true, "data": example()}),
     )),
 )]
-async fn find(State(runtime): State<Runtime>, caller: Caller, PathId(id): PathId<TagId>) -> Answer {
-    let tag = db::tags::find(&runtime.db, caller.id(), id).await?.ok_or_else(unknown)?;
-    Ok(data(TagView::from(tag)))
+async fn find(State(tags): State<TagService>, caller: Caller, PathId(id): PathId<TagId>) -> Answer {
+    Ok(data(TagView::from(tags.find(caller.actor(), id).await?)))
 }
 
 /// Change a tag
@@ -215,7 +175,7 @@ async fn find(State(runtime): State<Runtime>, caller: Caller, PathId(id): PathId
     tag = "Tags",
     operation_id = "updateTag",
     params(("id" = String, Path, description = "The tag's id")),
-    request_body(content = Change, example = json!({"color": "#D73A4A"})),
+    request_body(content = TagChange, example = json!({"color": "#D73A4A"})),
     responses((
         status = 200,
         description = "The tag as it is now",
@@ -224,22 +184,12 @@ async fn find(State(runtime): State<Runtime>, caller: Caller, PathId(id): PathId
     )),
 )]
 async fn change(
-    State(runtime): State<Runtime>,
+    State(tags): State<TagService>,
     caller: Caller,
     PathId(id): PathId<TagId>,
-    Valid(body): Valid<Change>,
+    Valid(change): Valid<TagChange>,
 ) -> Answer {
-    let mut tx = runtime.db.begin().await?;
-    let before = db::tags::lock(&mut tx, caller.id(), id).await?.ok_or_else(unknown)?;
-    let mut tag = before.clone();
-    tag.name = body.name.unwrap_or(tag.name);
-    tag.color = body.color.unwrap_or(tag.color);
-    if tag != before {
-        tag.updated_at = runtime.clock.now();
-        db::tags::update(&mut tx, &tag).await?;
-        tx.commit().await?;
-    }
-    Ok(data(TagView::from(tag)))
+    Ok(data(TagView::from(tags.change(caller.actor(), id, change).await?)))
 }
 
 fn changed_example() -> Value {
@@ -265,11 +215,7 @@ fn changed_example() -> Value {
         example = json!({"success": true, "data": null}),
     )),
 )]
-async fn remove(State(runtime): State<Runtime>, caller: Caller, PathId(id): PathId<TagId>) -> Answer {
-    let mut tx = runtime.db.begin_essential().await?;
-    if !db::tags::delete(&mut tx, caller.id(), id).await? {
-        return Err(unknown());
-    }
-    tx.commit().await?;
+async fn remove(State(tags): State<TagService>, caller: Caller, PathId(id): PathId<TagId>) -> Answer {
+    tags.delete(caller.actor(), id).await?;
     Ok(data(Nothing))
 }

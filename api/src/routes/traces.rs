@@ -8,9 +8,8 @@ use axum::{
 };
 use lectern_shared::{
     clock::Timestamp,
-    db::{self, traces::StoredTrace},
+    db::{Db, traces::StoredTrace},
     ids::{AgentId, TraceId},
-    runtime::Runtime,
     shutdown::Shutdown,
 };
 use serde::Serialize;
@@ -20,15 +19,15 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     auth::Caller,
-    error::ApiError,
     extract::{Fields, FromFields, PathId, Valid, queried_agent},
     openapi::Data,
     predict::{
-        self,
+        self, AgentParts,
         trace::{self, TraceView},
     },
     response::{Answer, Paging, data, list_by},
     routes::predict::{Format, streamed},
+    services::traces::{RecordedTrace, TraceService},
     state::AppState,
 };
 
@@ -105,13 +104,18 @@ fn example() -> Value {
         example = json!({"success": true, "data": [example()]}),
     )),
 )]
-async fn index(State(runtime): State<Runtime>, caller: Caller, uri: Uri, paging: Paging) -> Answer {
-    let agent = queried_agent(&runtime.db, &caller, &uri).await?;
+async fn index(
+    State(traces): State<TraceService>,
+    State(db): State<Db>,
+    caller: Caller,
+    uri: Uri,
+    paging: Paging,
+) -> Answer {
+    let agent = queried_agent(&db, &caller, &uri).await?;
     list_by(PAGE, paging, move |before, limit| {
-        let (runtime, user) = (runtime.clone(), caller.id());
+        let (traces, actor) = (traces.clone(), caller.actor());
         async move {
-            let now = runtime.clock.now();
-            let traces = db::traces::list(&runtime.db, user, agent, now, before.into(), limit).await?;
+            let traces = traces.list(actor, agent, before, limit).await?;
             let row = |trace: StoredTrace| (*trace.id.as_uuid(), StoredTraceView::from(trace));
             Ok(traces.into_iter().map(row).collect())
         }
@@ -135,9 +139,8 @@ async fn index(State(runtime): State<Runtime>, caller: Caller, uri: Uri, paging:
         example = json!({"success": true, "data": example()}),
     )),
 )]
-async fn find(State(runtime): State<Runtime>, caller: Caller, PathId(id): PathId<TraceId>) -> Answer {
-    let trace = db::traces::find(&runtime.db, caller.id(), id, runtime.clock.now()).await?;
-    Ok(data(StoredTraceView::from(trace.ok_or_else(|| ApiError::not_found("trace"))?)))
+async fn find(State(traces): State<TraceService>, caller: Caller, PathId(id): PathId<TraceId>) -> Answer {
+    Ok(data(StoredTraceView::from(traces.find(caller.actor(), id).await?)))
 }
 
 /// How a run is to be repeated.
@@ -197,21 +200,20 @@ fn replayed_example() -> Value {
     ),
 )]
 async fn replay(
-    State(runtime): State<Runtime>,
+    State(agents): State<AgentParts>,
+    State(traces): State<TraceService>,
     caller: Caller,
     shutdown: Option<Extension<Shutdown>>,
     PathId(id): PathId<TraceId>,
     Valid(body): Valid<Replay>,
 ) -> Answer<Response> {
-    let found = db::traces::find_with_record(&runtime.db, caller.id(), id, runtime.clock.now()).await?;
-    let (stored, record) = found.ok_or_else(|| ApiError::not_found("trace"))?;
-    let before = stored.body.0.clone();
-    let running = predict::replay(&runtime, &stored, record)?;
+    let RecordedTrace { trace: stored, record } = traces.find_with_record(caller.actor(), id).await?;
+    let running = predict::replay(&agents, &stored, record)?;
     match Format::of(body.has_streaming, body.stream_events) {
         Some(format) => streamed(running, format, shutdown.map(|Extension(shutdown)| shutdown)).await,
         None => {
             let (data, trace) = running.finish().await?;
-            let matches = trace == before;
+            let matches = trace == stored.body.0;
             Ok(Json(Replayed { success: true, data, trace, matches }).into_response())
         }
     }

@@ -3,13 +3,7 @@
 use std::net::SocketAddr;
 
 use axum::extract::{ConnectInfo, State};
-use lectern_shared::{
-    clock::Timestamp,
-    db,
-    ids::UserId,
-    limits::{Guess, Key},
-    model::user::User,
-};
+use lectern_shared::{clock::Timestamp, ids::UserId, model::user::User};
 use secrecy::SecretString;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -21,14 +15,11 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::NAME;
 use crate::{
-    auth::{
-        Caller,
-        accounts::{self, password_problem},
-    },
-    error::{ApiError, FieldError},
+    auth::Caller,
     extract::{Fields, FromFields, Valid},
     openapi::Data,
     response::{Answer, data},
+    services::accounts::{AccountChange, AccountRemoval, AccountService, password_problem},
     state::AppState,
 };
 
@@ -142,22 +133,7 @@ async fn me(caller: Caller) -> Answer {
     Ok(data(UserView::from(&caller.0)))
 }
 
-/// What is to be changed of an account. What is left out stays as it is.
-#[derive(ToSchema)]
-#[schema(as = UserChange, rename_all = "camelCase")]
-struct Change {
-    /// How its owner is called.
-    #[schema(value_type = String, required = false, min_length = 1, max_length = 1_000, pattern = r"\S")]
-    name: Option<String>,
-    /// A new password. It ends every sign-in; API tokens stay as they are.
-    #[schema(value_type = String, required = false, format = Password, min_length = 8, max_length = 256)]
-    password: Option<SecretString>,
-    /// The password so far; required to set a new one.
-    #[schema(value_type = String, required = false, format = Password, max_length = 10_000)]
-    current_password: Option<SecretString>,
-}
-
-impl FromFields for Change {
+impl FromFields for AccountChange {
     fn from_fields(fields: &mut Fields<'_>) -> Self {
         const NAMES: [&str; 3] = ["name", "password", "currentPassword"];
         fields.only(&NAMES);
@@ -175,26 +151,6 @@ impl FromFields for Change {
     }
 }
 
-/// Checks the caller's own password, and counts wrong ones as failed sign-ins are counted.
-async fn check_password(
-    state: &AppState,
-    caller: &Caller,
-    password: SecretString,
-    path: &str,
-    peer: SocketAddr,
-) -> Result<(), ApiError> {
-    let turn = state.passwords.turn(peer.ip()).await?;
-    let guess = Guess::at(Key::account(&format!("password of {}", caller.id())));
-    let attempt = state.throttle.begin(guess, state.runtime.clock.now()).await?;
-    let stored = db::accounts::find_credentials(&state.runtime.db, caller.id()).await?;
-    let hash = stored.map(|credentials| credentials.password_hash);
-    if turn.verify(attempt, password, hash).await? {
-        return Ok(());
-    }
-    let message = "is not the account's password".to_owned();
-    Err(ApiError::invalid(vec![FieldError { path: path.to_owned(), message }]))
-}
-
 /// Change your account
 ///
 /// Changes the name, or the password with the help of the current one. A new password ends every earlier sign-in, this one
@@ -204,7 +160,7 @@ async fn check_password(
     path = "/users/me",
     tag = "Accounts",
     operation_id = "updateMe",
-    request_body(content = Change, example = json!({"name": "Ada King"})),
+    request_body(content = AccountChange, example = json!({"name": "Ada King"})),
     responses((
         status = 200,
         description = "Your account as it is now",
@@ -213,34 +169,16 @@ async fn check_password(
     )),
 )]
 async fn change(
-    State(state): State<AppState>,
+    State(accounts): State<AccountService>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     caller: Caller,
-    Valid(body): Valid<Change>,
+    Valid(change): Valid<AccountChange>,
 ) -> Answer {
-    let mut hash = None;
-    if let (Some(new), Some(current)) = (body.password, body.current_password) {
-        check_password(&state, &caller, current, "currentPassword", peer).await?;
-        hash = Some(state.passwords.turn(peer.ip()).await?.hash(new).await?);
-    }
-    let mut tx = state.runtime.db.begin().await?;
-    let name = body.name.as_deref().map(str::trim);
-    let user =
-        db::accounts::update(&mut tx, caller.id(), name, hash.as_deref(), state.runtime.clock.now()).await?;
-    tx.commit().await?;
-    user.map(|user| data(UserView::from(&user))).ok_or_else(|| ApiError::not_found("account"))
+    let user = accounts.change(caller.actor(), change, peer.ip()).await?;
+    Ok(data(UserView::from(&user)))
 }
 
-/// The proof that one may delete an account.
-#[derive(ToSchema)]
-#[schema(as = UserRemoval)]
-struct Removal {
-    /// The account's password.
-    #[schema(value_type = String, format = Password, min_length = 1, max_length = 10_000)]
-    password: SecretString,
-}
-
-impl FromFields for Removal {
+impl FromFields for AccountRemoval {
     fn from_fields(fields: &mut Fields<'_>) -> Self {
         Self { password: SecretString::from(fields.text("password", 10_000)) }
     }
@@ -256,7 +194,7 @@ impl FromFields for Removal {
     path = "/users/me",
     tag = "Accounts",
     operation_id = "deleteMe",
-    request_body(content = Removal, example = json!({"password": "correct horse battery staple"})),
+    request_body(content = AccountRemoval, example = json!({"password": "correct horse battery staple"})),
     responses((
         status = 200,
         description = "The account is gone",
@@ -265,13 +203,12 @@ impl FromFields for Removal {
     )),
 )]
 async fn remove(
-    State(state): State<AppState>,
+    State(accounts): State<AccountService>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     caller: Caller,
-    Valid(body): Valid<Removal>,
+    Valid(removal): Valid<AccountRemoval>,
 ) -> Answer {
-    check_password(&state, &caller, body.password, "password", peer).await?;
-    accounts::delete(&state.runtime, caller.id()).await?;
+    accounts.delete(caller.actor(), removal, peer.ip()).await?;
     Ok(data(Nothing))
 }
 
@@ -281,7 +218,7 @@ mod tests {
     use crate::extract::validate;
 
     fn wrong(body: &Value) -> Vec<String> {
-        let Err(error) = validate::<Change>(body) else { return Vec::new() };
+        let Err(error) = validate::<AccountChange>(body) else { return Vec::new() };
         error.fields.into_iter().map(|field| field.path).collect()
     }
 

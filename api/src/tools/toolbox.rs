@@ -2,11 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
+use lectern_runtime::Runtime;
 use lectern_shared::{
     compute::Compute,
     egress::Egress,
     model::tool::{Tool as Stored, ToolType},
-    runtime::Runtime,
     secrets::Keyring,
 };
 use reqwest::header::HeaderValue;

@@ -9,7 +9,7 @@ use super::{
     ConfigError, Source,
     parse::{self, Parsed, choice, number},
 };
-use crate::{index::lexical::Language, model::text_enum};
+use crate::model::{language::Language, text_enum};
 
 text_enum! {
     /// Where vectors come from.

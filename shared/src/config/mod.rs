@@ -5,6 +5,8 @@ mod cors;
 mod embedding;
 mod parse;
 mod predict;
+mod qdrant;
+pub mod rate;
 mod source;
 mod tracing;
 
@@ -14,14 +16,13 @@ use ipnet::IpNet;
 use secrecy::SecretString;
 use url::Url;
 
-use crate::{
-    blobs::BlobLocation, db::Location, index::QdrantConfig, limits::Rate, model::text_enum,
-    secrets::MIN_SECRET_BYTES,
-};
+use crate::{blobs::BlobLocation, db::Location, model::text_enum, secrets::MIN_SECRET_BYTES};
 pub use cors::CorsOrigins;
 pub use embedding::{DEFAULT_MODEL, EmbedderKind, EmbeddingSettings};
 use parse::{Parsed, at_least, choice, cidrs, default_llm, duration, number, size};
 pub use predict::{PredictSettings, Price};
+pub use qdrant::QdrantConfig;
+use rate::Rate;
 pub use source::Source;
 pub use tracing::TracingSettings;
 
@@ -336,7 +337,7 @@ impl Settings {
             secret_key_previous,
             jwt_ttl: source.parse("LECTERN_JWT_TTL", "30d", at_least(Duration::from_mins(1), duration))?,
             sign_up: source.parse("LECTERN_SIGN_UP", "first", choice)?,
-            rate_limit: source.parse("LECTERN_RATE_LIMIT", "200/s", crate::limits::parse_rate)?,
+            rate_limit: source.parse("LECTERN_RATE_LIMIT", "200/s", rate::parse_rate)?,
             trusted_proxies: source.parse("LECTERN_TRUSTED_PROXIES", "", cidrs)?,
             cors_origins: source.parse("LECTERN_CORS_ORIGINS", "", cors::origins)?,
             trace_ttl: source.parse("LECTERN_TRACE_TTL", "30d", duration)?,

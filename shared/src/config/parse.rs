@@ -9,8 +9,8 @@ use url::Url;
 use super::{ConfigError, OcrSettings, Source};
 use crate::{
     blobs::{BlobLocation, S3Location},
+    config::QdrantConfig,
     db::Location,
-    index::QdrantConfig,
 };
 
 /// A value, or what would have been right.

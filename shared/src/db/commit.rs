@@ -51,7 +51,12 @@ pub(super) use pg_identity;
 impl PgWrite {
     /// A transaction whose commit is a promise: its outcome is always found out.
     pub(super) async fn promising(pool: &PgPool) -> Result<Self> {
-        Ok(Self { tx: silence::answered(pool.begin()).await?, asks: Some(pool.clone()), identity: None, active: None })
+        Ok(Self {
+            tx: silence::answered(pool.begin()).await?,
+            asks: Some(pool.clone()),
+            identity: None,
+            active: None,
+        })
     }
 
     /// A transaction whose commit may be lost without harm, and does not wait for the disk.

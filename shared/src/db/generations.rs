@@ -93,8 +93,8 @@ impl RetiredGeneration {
     }
 
     /// What a test of an index without rows says of itself.
-    #[cfg(test)]
-    pub(crate) fn assumed(user_id: UserId, id: GenerationId) -> Self {
+    #[cfg(any(test, feature = "testing"))]
+    pub fn assumed(user_id: UserId, id: GenerationId) -> Self {
         Self { id, user_id }
     }
 }

@@ -29,7 +29,7 @@ pub(crate) mod silence;
 pub mod singletons;
 pub mod storage;
 pub mod tags;
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
 pub mod testing;
 #[cfg(test)]
 mod tests;

@@ -1,56 +1,68 @@
 //! Both engines for the tests of the repositories: SQLite in a temporary folder, and a database of its own on the
 //! PostgreSQL server that the test command starts. And what such tests need before they can begin.
 
+#![allow(
+    missing_docs,
+    missing_debug_implementations,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::missing_panics_doc,
+    reason = "for tests"
+)]
+
 use std::time::Duration;
 
 use secrecy::{ExposeSecret, SecretString};
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
 
 use super::{
-    Db, Location, accounts, chunks,
-    chunks::NewChunk,
-    connect, documents,
-    documents::NewDocument,
+    Db, Location, Tx, accounts,
+    chunks::{self, NewChunk},
+    connect,
+    documents::{self, NewDocument},
+    execute,
     generations::{self, NewGeneration},
     jobs::{self, Publication, Published},
     migrate, vectors,
 };
 use crate::{
     clock::Timestamp,
-    embed::Space,
     ids::{ChunkId, DocumentId, GenerationId, UserId},
     model::{
         document::{DocumentType, PageRange, SearchIndexInfo, SourceState},
         job::{Claim, JobKind},
         place::Place,
+        space::Space,
     },
 };
 
 /// Attempts that the jobs of [`document`] have.
-pub(crate) const ATTEMPTS: u32 = 2;
+pub const ATTEMPTS: u32 = 2;
 /// How long the claims of [`claim`] last.
-pub(crate) const LEASE: Duration = Duration::from_mins(1);
+pub const LEASE: Duration = Duration::from_mins(1);
 /// When what [`publish`] replaces may be purged.
-pub(crate) const GRACE: Duration = Duration::from_secs(30);
+pub const GRACE: Duration = Duration::from_secs(30);
 /// Longer than anything here takes.
 const DEADLINE: Duration = Duration::from_mins(1);
 
 /// A fresh, migrated store.
-pub(crate) struct TestDb {
-    pub(crate) name: &'static str,
-    pub(crate) db: Db,
+pub struct TestDb {
+    pub name: &'static str,
+    pub db: Db,
     location: Location,
     _home: Home,
 }
 
 impl TestDb {
     /// The same store as another process would open it.
-    pub(crate) async fn reopen(&self) -> Db {
+    pub async fn reopen(&self) -> Db {
         connect(&self.location).await.unwrap()
     }
 
     /// The file of a SQLite store.
-    pub(crate) fn file(&self) -> &std::path::Path {
+    pub fn file(&self) -> &std::path::Path {
         match &self.location {
             Location::Sqlite(file) => file,
             Location::Postgres(_) => panic!("it is no file"),
@@ -87,7 +99,7 @@ async fn on_server(server: &SecretString, statement: String) {
 }
 
 /// A fresh store on each engine, not migrated.
-pub(crate) async fn both_empty() -> Vec<TestDb> {
+pub async fn both_empty() -> Vec<TestDb> {
     let dir = tempfile::tempdir().unwrap();
     let sqlite = Location::Sqlite(dir.path().join("test.db"));
     #[expect(clippy::disallowed_methods, reason = "the test command passes the server's address this way")]
@@ -118,7 +130,7 @@ pub(crate) async fn both_empty() -> Vec<TestDb> {
 }
 
 /// A fresh store on each engine.
-pub(crate) async fn both() -> Vec<TestDb> {
+pub async fn both() -> Vec<TestDb> {
     let both = both_empty().await;
     for test in &both {
         migrate::run(&test.db).await.unwrap();
@@ -127,6 +139,7 @@ pub(crate) async fn both() -> Vec<TestDb> {
 }
 
 /// Does one thing in a transaction of its own: `commit!(db, |tx| accounts::insert(tx, …))`.
+#[macro_export]
 macro_rules! commit {
     ($db:expr, |$tx:ident| $call:expr) => {{
         let mut transaction = $db.begin().await.unwrap();
@@ -138,15 +151,15 @@ macro_rules! commit {
         done
     }};
 }
-pub(crate) use commit;
+pub use crate::commit;
 
 /// The moment that many seconds after the beginning of every test.
-pub(crate) fn at(seconds: u64) -> Timestamp {
+pub fn at(seconds: u64) -> Timestamp {
     Timestamp::from_micros(1_700_000_000_000_000).plus(Duration::from_secs(seconds))
 }
 
 /// Adds an account.
-pub(crate) async fn user(db: &Db, now: Timestamp) -> UserId {
+pub async fn user(db: &Db, now: Timestamp) -> UserId {
     let id = UserId::generate();
     let email = format!("{id}@example.com");
     let user = accounts::NewUser {
@@ -162,7 +175,7 @@ pub(crate) async fn user(db: &Db, now: Timestamp) -> UserId {
 }
 
 /// A document with nothing but a name and inline content.
-pub(crate) fn plain(user: UserId, name: &str) -> NewDocument<'_> {
+pub fn plain(user: UserId, name: &str) -> NewDocument<'_> {
     NewDocument {
         id: DocumentId::generate(),
         user_id: user,
@@ -179,7 +192,7 @@ pub(crate) fn plain(user: UserId, name: &str) -> NewDocument<'_> {
 }
 
 /// Adds a document and its job, which is due at `now`.
-pub(crate) async fn document(db: &Db, user: UserId, name: &str, now: Timestamp) -> DocumentId {
+pub async fn document(db: &Db, user: UserId, name: &str, now: Timestamp) -> DocumentId {
     let document = plain(user, name);
     commit!(db, |tx| documents::insert(tx, &document, now));
     enqueue(db, user, document.id, now).await;
@@ -187,17 +200,17 @@ pub(crate) async fn document(db: &Db, user: UserId, name: &str, now: Timestamp) 
 }
 
 /// Queues a document's job; false when there is no such document.
-pub(crate) async fn enqueue(db: &Db, user: UserId, document: DocumentId, now: Timestamp) -> bool {
+pub async fn enqueue(db: &Db, user: UserId, document: DocumentId, now: Timestamp) -> bool {
     commit!(db, |tx| jobs::enqueue(tx, user, document, JobKind::Ingest, ATTEMPTS, now)).is_some()
 }
 
 /// Takes the next due job.
-pub(crate) async fn claim(db: &Db, now: Timestamp) -> Option<Claim> {
+pub async fn claim(db: &Db, now: Timestamp) -> Option<Claim> {
     commit!(db, |tx| jobs::claim(tx, "worker", now, now.plus(LEASE)))
 }
 
 /// Adds a document and takes its job.
-pub(crate) async fn claimed(db: &Db, user: UserId, name: &str, now: Timestamp) -> Claim {
+pub async fn claimed(db: &Db, user: UserId, name: &str, now: Timestamp) -> Claim {
     let document = document(db, user, name, now).await;
     let claim = claim(db, now).await.unwrap();
     assert_eq!(claim.document_id, document, "another job was due before this one");
@@ -205,7 +218,7 @@ pub(crate) async fn claimed(db: &Db, user: UserId, name: &str, now: Timestamp) -
 }
 
 /// Passages with these texts.
-pub(crate) fn passages(document: DocumentId, texts: &[&str]) -> Vec<NewChunk> {
+pub fn passages(document: DocumentId, texts: &[&str]) -> Vec<NewChunk> {
     let chunk = |(ordinal, text): (u32, &&str)| NewChunk {
         ordinal,
         chunk_id: ChunkId::derive(document, ordinal, text, "{}"),
@@ -218,12 +231,12 @@ pub(crate) fn passages(document: DocumentId, texts: &[&str]) -> Vec<NewChunk> {
 }
 
 /// Begins a generation and fills it with passages.
-pub(crate) async fn staged(db: &Db, claim: &Claim, texts: &[&str], now: Timestamp) -> GenerationId {
+pub async fn staged(db: &Db, claim: &Claim, texts: &[&str], now: Timestamp) -> GenerationId {
     staged_in(db, claim, None, texts, now).await
 }
 
 /// [`staged`], with vectors in an embedding space.
-pub(crate) async fn staged_in(
+pub async fn staged_in(
     db: &Db,
     claim: &Claim,
     space: Option<&Space>,
@@ -243,7 +256,7 @@ pub(crate) async fn staged_in(
 }
 
 /// What is said of a published generation.
-pub(crate) fn ready(generation: GenerationId, chunks: u64) -> SearchIndexInfo {
+pub fn ready(generation: GenerationId, chunks: u64) -> SearchIndexInfo {
     SearchIndexInfo {
         status: "READY".to_owned(),
         chunks,
@@ -258,7 +271,7 @@ pub(crate) fn ready(generation: GenerationId, chunks: u64) -> SearchIndexInfo {
 }
 
 /// Publishes a generation.
-pub(crate) async fn publish(db: &Db, claim: &Claim, generation: GenerationId, now: Timestamp) -> Published {
+pub async fn publish(db: &Db, claim: &Claim, generation: GenerationId, now: Timestamp) -> Published {
     let publication = Publication {
         generation,
         index: &ready(generation, 1),
@@ -270,7 +283,7 @@ pub(crate) async fn publish(db: &Db, claim: &Claim, generation: GenerationId, no
 }
 
 /// Adds a document that answers with these passages.
-pub(crate) async fn published(
+pub async fn published(
     db: &Db,
     user: UserId,
     name: &str,
@@ -285,7 +298,7 @@ pub(crate) async fn published(
 
 /// Waits until a task is finished or cannot go on before another transaction ends. On SQLite that is known at once: a
 /// transaction that writes waits for all others.
-pub(crate) async fn finished_or_blocked<T>(db: &Db, task: &tokio::task::JoinHandle<T>) {
+pub async fn finished_or_blocked<T>(db: &Db, task: &tokio::task::JoinHandle<T>) {
     let Db::Postgres { pool, .. } = db else { return };
     let waiting = async {
         while !task.is_finished() {
@@ -303,4 +316,30 @@ pub(crate) async fn finished_or_blocked<T>(db: &Db, task: &tokio::task::JoinHand
         }
     };
     tokio::time::timeout(DEADLINE, waiting).await.unwrap();
+}
+
+/// Overwrites what the index keeps of a generation's first part.
+pub async fn damage_segment(tx: &mut Tx, generation: GenerationId, bytes: &[u8]) -> super::Result<u64> {
+    execute!(
+        tx,
+        sqlx::query("UPDATE index_segments SET data = $2 WHERE generation_id = $1 AND part = 0")
+            .bind(generation)
+            .bind(bytes)
+    )
+}
+
+/// Sets what is recorded of the languages of a document's passages.
+pub async fn set_languages(tx: &mut Tx, document: DocumentId, languages: &str) -> super::Result<u64> {
+    execute!(
+        tx,
+        sqlx::query("UPDATE documents SET languages = $2 WHERE id = $1").bind(document).bind(languages)
+    )
+}
+
+/// Sets a document's metadata, and tells nobody.
+pub async fn set_metadata(tx: &mut Tx, document: DocumentId, metadata: &str) -> super::Result<u64> {
+    execute!(
+        tx,
+        sqlx::query("UPDATE documents SET metadata = $2 WHERE id = $1").bind(document).bind(metadata)
+    )
 }

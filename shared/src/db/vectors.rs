@@ -9,8 +9,8 @@ use uuid::Uuid;
 use crate::{
     clock::Timestamp,
     db::{Db, DbError, Result, Tx, chunks::BATCH, execute, on},
-    embed::Space,
     ids::{DocumentId, GenerationId, UserId},
+    model::space::Space,
 };
 
 /// SHA-256 of a text as the model was given it.

@@ -2,16 +2,12 @@
 //! here; what only the database knows (how many jobs wait) is asked when somebody reads. A label never has a value that users
 //! can make up: no id, no name, no path.
 
-mod index;
 mod labels;
 mod process;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    sync::{Arc, atomic::AtomicU64},
-    time::Duration,
-};
+use std::{sync::atomic::AtomicU64, time::Duration};
 
 use parking_lot::Mutex;
 use prometheus_client::{
@@ -21,7 +17,6 @@ use prometheus_client::{
 };
 use secrecy::{ExposeSecret, SecretString};
 
-pub(crate) use self::index::MeteredIndex;
 pub use self::labels::{Attempt, MismatchKind, Purpose};
 use self::labels::{
     ByConnection, ByIndexOperation, ByModelCall, ByPool, ByRequest, ByTool, Direction, FinishReason, Kind,
@@ -29,18 +24,13 @@ use self::labels::{
 };
 use crate::{
     clock::Timestamp,
-    db,
-    embed::ModelState,
+    db::{PoolState, jobs::Depth},
     model::{document::DocumentType, job::Stage, tool::ToolType},
-    runtime::Runtime,
     secrets::sha256,
 };
 
 /// The content type of [`Metrics::text`]: `OpenMetrics`, which Prometheus and everything that reads its format understands.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-
-/// The longest that a reader waits for what the database knows; then it is left out.
-const DATABASE_WITHIN: Duration = Duration::from_secs(2);
 
 /// Seconds, for what somebody waits for.
 const QUICK: [f64; 14] = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0];
@@ -59,7 +49,7 @@ fn slow() -> Histogram {
 type Whole = Vec<(String, String)>;
 type Histograms<L> = Family<L, Histogram, fn() -> Histogram>;
 
-/// The metrics of a process. One for each [`Runtime`].
+/// The metrics of a process.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
@@ -214,6 +204,12 @@ impl Metrics {
         self.embedding_seconds.get_or_create(&labels).observe(took.as_secs_f64());
     }
 
+    /// The search index was asked for something.
+    pub fn index(&self, operation: &'static str, is_ok: bool, took: Duration) {
+        let labels = ByIndexOperation { operation, outcome: labels::outcome(is_ok) };
+        self.index_seconds.get_or_create(&labels).observe(took.as_secs_f64());
+    }
+
     /// So many searchable documents have this mismatch.
     pub fn mismatched(&self, kind: MismatchKind, documents: u64) {
         let documents = i64::try_from(documents).unwrap_or(i64::MAX);
@@ -250,10 +246,9 @@ impl Metrics {
         self.predict_seconds.get_or_create(&FinishReason { finish_reason }).observe(took.as_secs_f64());
     }
 
-    /// Everything, as Prometheus reads it ([`CONTENT_TYPE`]). What the database knows is left out while it does not answer.
-    pub async fn text(&self, runtime: &Runtime) -> String {
-        self.ask_queue(runtime).await;
-        for pool in runtime.db.pools() {
+    /// What the pools of the database hold at this moment.
+    pub fn set_pools(&self, pools: &[PoolState]) {
+        for pool in pools {
             let set = |state, value| {
                 self.connections.get_or_create(&ByConnection { pool: pool.name, state }).set(value);
             };
@@ -261,34 +256,24 @@ impl Metrics {
             set("used", pool.open - pool.idle);
             self.connections_max.get_or_create(&ByPool { pool: pool.name }).set(pool.max);
         }
-        match runtime.models.state() {
-            ModelState::Off => {
-                self.embedder_ready.clear();
-            }
-            state => {
-                let is_ready = matches!(state, ModelState::Ready(..));
+    }
+
+    /// Whether the embedding model is there; none when none is wanted.
+    pub fn set_embedder(&self, is_ready: Option<bool>) {
+        match is_ready {
+            None => self.embedder_ready.clear(),
+            Some(is_ready) => {
                 self.embedder_ready.get_or_create(&Vec::new()).set(i64::from(is_ready));
             }
         }
-        let metrics = Arc::clone(&runtime.metrics);
-        // The system's files about the process are read, and there may be thousands of series.
-        let written = runtime.compute.run(move || {
-            metrics.process.lock().read();
-            let mut written = String::new();
-            // A string takes all that is written.
-            let _ = text::encode(&mut written, &metrics.registry);
-            written
-        });
-        written.await.unwrap_or_default()
     }
 
-    async fn ask_queue(&self, runtime: &Runtime) {
-        let now = runtime.jobs.now();
-        let depth = tokio::time::timeout(DATABASE_WITHIN, db::jobs::depth(&runtime.db, now)).await;
+    /// How much work there is; none when nobody could say.
+    pub fn set_queue(&self, depth: Option<Depth>, now: Timestamp) {
         // Absent is better than old.
         self.jobs.clear();
         self.oldest_due.clear();
-        let Ok(Ok(depth)) = depth else { return };
+        let Some(depth) = depth else { return };
         let counts = [
             ("due", depth.due),
             ("waiting", depth.waiting),
@@ -300,6 +285,16 @@ impl Metrics {
         }
         let oldest = depth.oldest_due.map_or(Duration::ZERO, |due| now.since(due));
         self.oldest_due.get_or_create(&Vec::new()).set(oldest.as_secs_f64());
+    }
+
+    /// Everything, as Prometheus reads it ([`CONTENT_TYPE`]). Reads the system's files about the process, and there may be
+    /// thousands of series: never called on an async thread.
+    pub fn text(&self) -> String {
+        self.process.lock().read();
+        let mut written = String::new();
+        // A string takes all that is written.
+        let _ = text::encode(&mut written, &self.registry);
+        written
     }
 }
 

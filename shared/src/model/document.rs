@@ -11,9 +11,9 @@ use crate::{
     clock::Timestamp,
     db::Json,
     ids::{ChunkId, DocumentId, GenerationId, UserId},
-    index::lexical::Language,
     model::{
         job::{Ingestion, SourceInfo, Warning},
+        language::Language,
         place::Place,
         text_enum,
     },

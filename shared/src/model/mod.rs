@@ -3,8 +3,11 @@
 pub mod agent;
 pub mod document;
 pub mod job;
+pub mod language;
 pub mod place;
 pub mod prompt;
+pub mod search;
+pub mod space;
 pub mod tag;
 pub mod tool;
 pub mod user;

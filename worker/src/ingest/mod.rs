@@ -1,15 +1,13 @@
 //! One ingestion: fetch → parse → split → index → publish, each stage bounded, nothing visible before the last step.
 
-mod failure;
-mod fetch;
 pub(crate) mod passages;
-mod read;
-mod sizing;
 mod vectors;
-mod video;
 
 use std::sync::Arc;
 
+use lectern_embed::Embedder;
+use lectern_index::{Entry, IndexError, IndexWriter, Target};
+use lectern_runtime::Runtime;
 use lectern_shared::{
     config::Limits,
     db::{
@@ -18,30 +16,23 @@ use lectern_shared::{
         generations::{self, NewGeneration},
         jobs::{Publication, Published},
     },
-    embed::Embedder,
     ids::{ChunkId, GenerationId},
-    index::{Entry, IndexError, IndexWriter, Target},
     model::{
         document::{SearchIndexInfo, Source, SourceState},
         job::{Claim, Stage},
     },
-    runtime::Runtime,
     secrets::{hex, sha256},
 };
 
-pub(crate) use self::{failure::Failure, sizing::Sizing};
-
-use self::{
-    fetch::FetchBudget,
-    passages::Passage,
-    read::{Outcome, Reading},
-    vectors::Vectors,
-};
+use self::{passages::Passage, vectors::Vectors};
 use crate::{
     budget::{Budget, Meter, Spent},
+    extracted::Extracted,
+    failure::IngestFailure,
     hold::ProgressReporter,
-    loaders::{Extracted, PdfEngine},
     sandbox::Sandbox,
+    source::{FetchBudget, ReadOutcome, SourceReading, pdf::PdfEngine},
+    splitter::Sizing,
 };
 
 /// Runs ingestions. Cheap to clone.
@@ -65,12 +56,12 @@ impl Ingester {
     }
 
     /// Makes the claim's document searchable.
-    pub(crate) async fn run(&self, claim: &Claim, progress: &ProgressReporter) -> Result<(), Failure> {
+    pub(crate) async fn run(&self, claim: &Claim, progress: &ProgressReporter) -> Result<(), IngestFailure> {
         let runtime = &self.runtime;
         let budget = Budget::new(runtime.settings.limits.processor_time);
         let source = db::documents::source(&runtime.db, claim.user_id, claim.document_id)
             .await?
-            .ok_or(Failure::ClaimLost)?;
+            .ok_or(IngestFailure::ClaimLost)?;
         if runtime.index.straggle().is_some() {
             // An index that is away is found out before the source is asked.
             runtime.index.ping().await?;
@@ -79,7 +70,7 @@ impl Ingester {
         let known = source.source_state.as_ref().filter(|_| former.is_some()).map(|Json(state)| state);
         let embedder = runtime.models.settled().await;
         let sizing = Sizing::of(embedder.clone(), &runtime.settings.embedding);
-        let reading = Reading {
+        let reading = SourceReading {
             runtime,
             sandbox: &self.sandbox.within_budget(budget.clone()),
             pdf: &self.pdf,
@@ -89,27 +80,27 @@ impl Ingester {
             budget: FetchBudget::new(runtime.settings.limits.fetch_timeout),
         };
         let outcome = match &former {
-            Some(_) if claim.from_stored => Outcome::Unchanged,
+            Some(_) if claim.from_stored => ReadOutcome::Unchanged,
             _ => reading.read(known).await?,
         };
         let (extracted, state) = match (outcome, former) {
-            (Outcome::Read(read), _) => {
+            (ReadOutcome::Read(read), _) => {
                 let (extracted, _) = &*read;
                 let bytes = extracted.source.bytes.unwrap_or(extracted.text().len() as u64);
                 runtime.metrics.read(source.r#type, bytes);
                 *read
             }
-            (Outcome::Unchanged, Some(former)) => {
+            (ReadOutcome::Unchanged, Some(former)) => {
                 // What was learnt of it the last time holds still, and was forgotten when it was queued.
                 let learnt = known.filter(|_| !claim.from_stored);
                 return self.index_again(claim, &source, former, learnt, progress).await;
             }
-            (Outcome::Unchanged, None) => {
-                return Err(Failure::Internal("a source that was never read is unchanged".to_owned()));
+            (ReadOutcome::Unchanged, None) => {
+                return Err(IngestFailure::Internal("a source that was never read is unchanged".to_owned()));
             }
         };
         if extracted.text().trim().is_empty() {
-            return Err(Failure::no_text("The source has no text. Check that it is the right file."));
+            return Err(IngestFailure::no_text("The source has no text. Check that it is the right file."));
         }
         let Prepared { extracted, chunks, content_hash } = split(
             &source,
@@ -153,7 +144,7 @@ impl Ingester {
         former: SearchIndexInfo,
         learnt: Option<&SourceState>,
         progress: &ProgressReporter,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), IngestFailure> {
         let runtime = &self.runtime;
         let embedder = runtime.models.settled().await;
         let sizing = Sizing::of(embedder.clone(), &runtime.settings.embedding);
@@ -167,7 +158,7 @@ impl Ingester {
         let stored = async |next| {
             let batch = db::chunks::stored(&runtime.db, claim.user_id, former.generation, next).await?;
             let after = batch.last().map(|last| i64::from(last.ordinal) + 1);
-            Ok::<_, Failure>(after.map(|after| (batch, after)))
+            Ok::<_, IngestFailure>(after.map(|after| (batch, after)))
         };
         if making.embedder.is_some() {
             let (mut next, mut done) = (0, 0);
@@ -231,7 +222,7 @@ struct Making<'a> {
 
 impl<'a> Making<'a> {
     /// Begins a generation of passages whose texts have so many bytes, if its owner may store them.
-    async fn begin(&self, texts: u64) -> Result<GenerationId, Failure> {
+    async fn begin(&self, texts: u64) -> Result<GenerationId, IngestFailure> {
         let Self { runtime, claim, progress, .. } = *self;
         progress.stage(if self.embedder.is_some() { Stage::Embed } else { Stage::Index });
         let generation = GenerationId::generate();
@@ -242,7 +233,7 @@ impl<'a> Making<'a> {
         // In the order of locks: the user first.
         let (bytes, instead_of) = (self.bytes(texts), Some(claim.document_id));
         let admitted = db::storage::admit(&mut tx, claim.user_id, bytes, instead_of, self.quota).await?;
-        admitted.map_err(|over| Failure::permanent("quota_exceeded", format!("{over}.")))?;
+        admitted.map_err(|over| IngestFailure::permanent("quota_exceeded", format!("{over}.")))?;
         let space = self.embedder.as_ref().map(|embedder| embedder.space());
         if let Some(space) = space {
             db::vectors::record_space(&mut tx, space, now).await?;
@@ -251,7 +242,7 @@ impl<'a> Making<'a> {
         let begun = generations::begin(&mut tx, claim, new, now).await?;
         tx.commit().await?;
         if !begun {
-            return Err(Failure::ClaimLost);
+            return Err(IngestFailure::ClaimLost);
         }
         progress.writes(generation);
         Ok(generation)
@@ -264,7 +255,12 @@ impl<'a> Making<'a> {
     }
 
     /// Has the vectors of at most [`vectors::BATCH`] passages made, if there is a model, after `done` others.
-    async fn embed(&self, generation: GenerationId, batch: &[NewChunk], done: u64) -> Result<u64, Failure> {
+    async fn embed(
+        &self,
+        generation: GenerationId,
+        batch: &[NewChunk],
+        done: u64,
+    ) -> Result<u64, IngestFailure> {
         let Some(vectors) = self.vectors(generation) else { return Ok(done) };
         vectors.make(self.embeddable(batch).await?).await?;
         let done = done + batch.len() as u64;
@@ -273,7 +269,7 @@ impl<'a> Making<'a> {
     }
 
     /// Begins to write the generation.
-    fn write(self, generation: GenerationId) -> Result<Writing<'a>, Failure> {
+    fn write(self, generation: GenerationId) -> Result<Writing<'a>, IngestFailure> {
         let Self { runtime, claim, progress, .. } = self;
         progress.stage(Stage::Index);
         let space = self.embedder.as_ref().map(|embedder| embedder.space());
@@ -288,7 +284,7 @@ impl<'a> Making<'a> {
     }
 
     /// What is embedded of passages: their text under as much of the header as there is room for.
-    async fn embeddable(&self, batch: &[NewChunk]) -> Result<Vec<String>, Failure> {
+    async fn embeddable(&self, batch: &[NewChunk]) -> Result<Vec<String>, IngestFailure> {
         let (sizing, name, batch) = (self.sizing.clone(), self.source.name.clone(), batch.to_vec());
         let texts = move || {
             let text = |chunk: &NewChunk| {
@@ -297,7 +293,7 @@ impl<'a> Making<'a> {
             };
             batch.iter().map(text).collect()
         };
-        self.runtime.compute.run(texts).await.map_err(|_| Failure::Panicked)
+        self.runtime.compute.run(texts).await.map_err(|_| IngestFailure::Panicked)
     }
 }
 
@@ -311,7 +307,7 @@ struct Writing<'a> {
 
 impl Writing<'_> {
     /// Adds at most [`db::chunks::BATCH`] passages.
-    async fn add(&mut self, batch: &[NewChunk]) -> Result<(), Failure> {
+    async fn add(&mut self, batch: &[NewChunk]) -> Result<(), IngestFailure> {
         let generation = self.generation;
         let Making { runtime, claim, source, total, progress, .. } = self.making;
         let vectors = match self.making.vectors(generation) {
@@ -323,7 +319,7 @@ impl Writing<'_> {
         };
         let mut tx = runtime.db.begin_relaxed().await?;
         if !generations::may_write(&mut tx, claim, generation).await? {
-            return Err(Failure::ClaimLost);
+            return Err(IngestFailure::ClaimLost);
         }
         db::chunks::insert(&mut tx, claim.user_id, claim.document_id, generation, batch).await?;
         tx.commit().await?;
@@ -338,7 +334,11 @@ impl Writing<'_> {
     }
 
     /// Checks that nothing is missing, and makes the generation the one that answers.
-    async fn publish(self, index: SearchIndexInfo, learnt: Option<&SourceState>) -> Result<(), Failure> {
+    async fn publish(
+        self,
+        index: SearchIndexInfo,
+        learnt: Option<&SourceState>,
+    ) -> Result<(), IngestFailure> {
         let generation = self.generation;
         let Making { runtime, claim, source, total, progress, ref embedder, .. } = self.making;
         let space = embedder.as_ref().map(|embedder| embedder.space());
@@ -352,7 +352,7 @@ impl Writing<'_> {
         let indexed = self.index.finish().await?;
         let stored = db::chunks::count(&runtime.db, generation).await?;
         if indexed.entries != total || u64::try_from(stored) != Ok(total) {
-            return Err(Failure::Internal(format!(
+            return Err(IngestFailure::Internal(format!(
                 "{total} chunks were to be written, {stored} are stored, {} indexed",
                 indexed.entries
             )));
@@ -381,7 +381,7 @@ impl Writing<'_> {
                 runtime.jobs.doorbell().ring(1);
                 Ok(())
             }
-            Published::ClaimLost => Err(Failure::ClaimLost),
+            Published::ClaimLost => Err(IngestFailure::ClaimLost),
         }
     }
 }
@@ -410,7 +410,7 @@ async fn split(
     extracted: Extracted,
     Cutting { sizing, budget, limits }: Cutting<'_>,
     progress: &ProgressReporter,
-) -> Result<Prepared, Failure> {
+) -> Result<Prepared, IngestFailure> {
     progress.stage(Stage::Split);
     let (document, sizing, progress) = (source.id, sizing.clone(), progress.clone());
     let splitter = source.splitter.as_ref().map(|Json(splitter)| splitter.clone());
@@ -423,9 +423,9 @@ async fn split(
         let meter = Meter::start(budget.clone());
         let go_on = |bytes| {
             if waiter.strong_count() == 0 {
-                return Err(Failure::ClaimLost);
+                return Err(IngestFailure::ClaimLost);
             }
-            meter.go_on(bytes).map_err(|Spent| Failure::out_of_time(&budget))
+            meter.go_on(bytes).map_err(|Spent| IngestFailure::out_of_time(&budget))
         };
         passages::cut(&extracted, splitter.as_ref(), &sizing, &go_on, |Passage { text, place, end }| {
             if chunks.len() >= most {
@@ -434,7 +434,7 @@ async fn split(
             let ordinal = u32::try_from(chunks.len()).unwrap_or(u32::MAX);
             // The place is part of what the id is made of, in the form in which it is stored.
             let place_json =
-                serde_json::to_string(&place).map_err(|error| Failure::Internal(error.to_string()))?;
+                serde_json::to_string(&place).map_err(|error| IngestFailure::Internal(error.to_string()))?;
             chunks.push(NewChunk {
                 ordinal,
                 chunk_id: ChunkId::derive(document, ordinal, text, &place_json),
@@ -449,15 +449,15 @@ async fn split(
         let content_hash = hex(&sha256(extracted.text().as_bytes()));
         Ok(Prepared { extracted, chunks, content_hash })
     });
-    let prepared = work.await.map_err(|_| Failure::Panicked)?;
+    let prepared = work.await.map_err(|_| IngestFailure::Panicked)?;
     drop(waiting);
     prepared
 }
 
-fn too_many_passages(most: usize) -> Failure {
+fn too_many_passages(most: usize) -> IngestFailure {
     let message = format!(
         "The document would be cut into more than {most} passages. Set a larger chunk_size or a smaller chunk_overlap, or split \
          the document."
     );
-    Failure::permanent("too_large", message)
+    IngestFailure::permanent("too_large", message)
 }

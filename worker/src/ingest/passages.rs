@@ -2,13 +2,12 @@
 
 use std::ops::Range;
 
+use lectern_parse::protocol::Structure;
 use lectern_shared::model::{document::Splitter, place::Place};
 
-use super::Sizing;
 use crate::{
-    loaders::Extracted,
-    sandbox::Structure,
-    splitter::{self, Piece, Shape},
+    extracted::Extracted,
+    splitter::{self, Piece, Shape, Sizing},
 };
 
 /// A passage and where it stands.
@@ -82,13 +81,14 @@ fn without_start(
 
 #[cfg(test)]
 mod tests {
+    use lectern_parse::protocol::{MarkKind, TextMark};
+
     use super::*;
-    use crate::sandbox::{Mark, MarkKind};
 
     #[test]
     fn no_passage_goes_from_one_sheet_to_the_next() {
         let sheet = |title: &str| {
-            let mark = |at, what| Mark { at, what };
+            let mark = |at, what| TextMark { at, what };
             let heading = MarkKind::Heading { level: 1, title: title.to_owned() };
             (format!("{title}: ä\n\n"), [mark(0, heading), mark(0, MarkKind::Row(1))])
         };
@@ -126,7 +126,7 @@ mod tests {
             let at = text.find(&format!("## Section {n}")).unwrap();
             let at = text[..at].chars().count() as u64;
             let title = format!("Section {n}");
-            let Mark { at, what } = Mark { at, what: MarkKind::Heading { level: 2, title } };
+            let TextMark { at, what } = TextMark { at, what: MarkKind::Heading { level: 2, title } };
             extracted.mark(at, what);
         }
         let characters: Vec<char> = text.chars().collect();

@@ -3,21 +3,21 @@
 
 use std::{collections::HashSet, sync::Arc};
 
+use lectern_embed::{EmbedError, Embedder};
+use lectern_runtime::Runtime;
 use lectern_shared::{
     db::{
         generations,
         vectors::{self, TextHash},
     },
-    embed::{EmbedError, Embedder},
     ids::GenerationId,
     metrics::Purpose,
     model::job::Claim,
-    runtime::Runtime,
     secrets::sha256,
 };
 use tokio::time::Instant;
 
-use super::Failure;
+use crate::failure::IngestFailure;
 
 /// Texts that are embedded between two reports of progress: enough for every core, and a few seconds at most.
 pub(super) const BATCH: usize = 64;
@@ -33,7 +33,7 @@ pub(super) struct Vectors<'a> {
 
 impl Vectors<'_> {
     /// Makes sure that these texts' vectors are stored; at most [`BATCH`].
-    pub(super) async fn make(&self, texts: Vec<String>) -> Result<(), Failure> {
+    pub(super) async fn make(&self, texts: Vec<String>) -> Result<(), IngestFailure> {
         let (texts, hashes) = self.hash(texts).await?;
         let known = self.stored(&hashes).await?;
         let reused: Vec<TextHash> = known.keys().copied().collect();
@@ -41,7 +41,7 @@ impl Vectors<'_> {
             let Self { runtime, claim, generation, embedder } = *self;
             let mut tx = runtime.db.begin_relaxed().await?;
             if !generations::may_write(&mut tx, claim, generation).await? {
-                return Err(Failure::ClaimLost);
+                return Err(IngestFailure::ClaimLost);
             }
             vectors::used(&mut tx, claim.document_id, generation, embedder.space(), &reused).await?;
             tx.commit().await?;
@@ -51,7 +51,7 @@ impl Vectors<'_> {
     }
 
     /// These texts' vectors, in their order; at most [`lectern_shared::db::chunks::BATCH`].
-    pub(super) async fn get(&self, texts: Vec<String>) -> Result<Vec<Vec<f32>>, Failure> {
+    pub(super) async fn get(&self, texts: Vec<String>) -> Result<Vec<Vec<f32>>, IngestFailure> {
         let (texts, hashes) = self.hash(texts).await?;
         let mut known = self.stored(&hashes).await?;
         // What was there a moment ago may have been removed by a run that this one has taken over.
@@ -59,23 +59,23 @@ impl Vectors<'_> {
         known.extend(made);
         let vector = |hash| {
             let vector = known.get(hash).cloned();
-            vector.ok_or_else(|| Failure::Internal("a passage has no vector".to_owned()))
+            vector.ok_or_else(|| IngestFailure::Internal("a passage has no vector".to_owned()))
         };
         hashes.iter().map(vector).collect()
     }
 
-    async fn hash(&self, texts: Vec<String>) -> Result<(Vec<String>, Vec<TextHash>), Failure> {
+    async fn hash(&self, texts: Vec<String>) -> Result<(Vec<String>, Vec<TextHash>), IngestFailure> {
         let hash = move || {
             let hashes = texts.iter().map(|text| sha256(text.as_bytes())).collect();
             (texts, hashes)
         };
-        self.runtime.compute.run(hash).await.map_err(|_| Failure::Panicked)
+        self.runtime.compute.run(hash).await.map_err(|_| IngestFailure::Panicked)
     }
 
     async fn stored(
         &self,
         hashes: &[TextHash],
-    ) -> Result<std::collections::HashMap<TextHash, Vec<f32>>, Failure> {
+    ) -> Result<std::collections::HashMap<TextHash, Vec<f32>>, IngestFailure> {
         let Self { runtime, claim, embedder, .. } = *self;
         Ok(vectors::fetch(&runtime.db, claim.user_id, claim.document_id, embedder.space(), hashes).await?)
     }
@@ -86,7 +86,7 @@ impl Vectors<'_> {
         texts: Vec<String>,
         hashes: &[TextHash],
         is_known: impl Fn(&TextHash) -> bool,
-    ) -> Result<Vec<(TextHash, Vec<f32>)>, Failure> {
+    ) -> Result<Vec<(TextHash, Vec<f32>)>, IngestFailure> {
         let Self { runtime, claim, generation, embedder } = *self;
         let mut seen = HashSet::new();
         let (missing, texts): (Vec<TextHash>, Vec<String>) = hashes
@@ -103,14 +103,14 @@ impl Vectors<'_> {
         runtime.metrics.embedded(Purpose::Passages, count, made.is_ok(), began.elapsed());
         let made = made?;
         if made.len() != missing.len() || made.iter().any(|v| v.len() != embedder.space().dimensions) {
-            return Err(Failure::Internal(
+            return Err(IngestFailure::Internal(
                 "the embedding model gave other vectors than it should".to_owned(),
             ));
         }
         let made: Vec<_> = missing.into_iter().zip(made).collect();
         let mut tx = runtime.db.begin_relaxed().await?;
         if !generations::may_write(&mut tx, claim, generation).await? {
-            return Err(Failure::ClaimLost);
+            return Err(IngestFailure::ClaimLost);
         }
         vectors::insert(&mut tx, claim.document_id, generation, embedder.space(), &made).await?;
         tx.commit().await?;
@@ -125,7 +125,7 @@ pub(super) async fn prune(runtime: &Runtime, claim: &Claim, generation: Generati
     }
 }
 
-impl From<EmbedError> for Failure {
+impl From<EmbedError> for IngestFailure {
     fn from(error: EmbedError) -> Self {
         match error {
             // No document is to blame.

@@ -1,19 +1,19 @@
 //! Parsing of strangers' bytes in a child process, so that a hostile file can end only the child.
 //!
-//! The worker's loaders call [`Sandbox::parse`]; the binary calls [`is_child`] and [`child_main`] before anything else.
-//! A panic guard would not be enough: such files abort, overflow the stack, run out of memory or never end.
+//! `source` calls [`Sandbox::parse`]. Here children are started, fed and seen out; what runs in them, and the protocol that they
+//! speak, is in `lectern-parse`. A panic guard would not be enough: such files abort, overflow the stack, run out of memory or
+//! never end.
 
-mod child;
-pub(crate) mod confine;
 mod error;
-mod frame;
-mod order;
-mod request;
 mod stream;
 
-use lectern_shared::config::Limits;
-use std::{ffi::OsStr, io, path::PathBuf, process::Stdio, sync::Arc, time::Duration};
+use std::{io, path::PathBuf, process::Stdio, sync::Arc, time::Duration};
 
+use lectern_parse::{
+    confine::Walls,
+    protocol::{self, ChildRequest, Crash, PARSE_COMMAND, ParseOptions, SourceKind, WALLS_COMMAND},
+};
+use lectern_shared::config::Limits;
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
@@ -22,20 +22,8 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
+pub use self::{error::SandboxError, stream::FrameStream};
 use crate::budget::Budget;
-
-pub(crate) use self::frame::{MAX_TITLE, MAX_URL};
-pub use self::{
-    child::child_main,
-    confine::{Reach, Wall, Walls},
-    error::{Crash, ParseError, SandboxError, Stop},
-    frame::{About, Frame, Mark, MarkKind, Part, Structure},
-    request::{Kind, ParseOptions, ParseRequest},
-    stream::FrameStream,
-};
-
-/// The hidden subcommand under which the binary is a parsing child.
-const SUBCOMMAND: &str = "__parse";
 
 /// How long a parser may work on one file in all, as a multiple of its longest silence.
 const PATIENCE: u32 = 60;
@@ -46,20 +34,21 @@ const WALLS_ANSWER: u64 = 4 * 1024;
 /// Bytes handed to the child at a time.
 const COPY_BUFFER: usize = 64 * 1024;
 
-/// Whether this process was started as a parsing child. If so, main returns [`child_main`]'s code and does nothing
-/// else: no runtime, no settings, no log.
-pub fn is_child() -> bool {
-    is_subcommand(SUBCOMMAND) || is_subcommand(confine::SUBCOMMAND)
-}
-
-fn is_subcommand(name: &str) -> bool {
-    std::env::args_os().nth(1).as_deref() == Some(OsStr::new(name))
+/// One document to parse.
+#[derive(Debug)]
+pub struct ParseRequest<R> {
+    /// How to read the bytes.
+    pub kind: SourceKind,
+    /// The bytes, read to their end.
+    pub source: R,
+    /// What to read of them.
+    pub options: ParseOptions,
 }
 
 /// Limits of every parse that a [`Sandbox`] runs.
 #[derive(Debug, Clone)]
 pub struct SandboxConfig {
-    /// The binary to run as a child; its main must honour [`is_child`].
+    /// The binary to run as a child; its main must honour [`lectern_parse::child::is_child`].
     pub exe: PathBuf,
     /// Address space of a child in bytes. Must hold the binary, a 64 MiB stack and about three copies of the file.
     pub memory_bytes: u64,
@@ -150,25 +139,25 @@ impl Sandbox {
     {
         let ParseRequest { kind, mut source, options } = request;
         let config = &self.config;
-        let header = frame::Request {
+        let header = ChildRequest {
             kind,
             options: options.clone(),
             memory_bytes: config.memory_bytes,
             cpu_seconds: self.cpu_seconds(),
         };
-        let header = frame::encode(&header).map_err(|_| SandboxError::Request)?;
+        let header = protocol::encode(&header).map_err(|_| SandboxError::Request)?;
         // The semaphore is ours and never closed; without a permit the parse would still be correct.
         let permit = Arc::clone(&self.places).acquire_owned().await.ok();
         let directory = directory().await?;
         let deadline = Instant::now() + config.total_wall;
-        let mut child = self.start(SUBCOMMAND, &directory).map_err(SandboxError::Spawn)?;
+        let mut child = self.start(PARSE_COMMAND, &directory).map_err(SandboxError::Spawn)?;
         let (Some(stdin), Some(stdout), Some(stderr)) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
             return Err(SandboxError::Spawn(io::Error::other("a pipe to the child is missing")));
         };
         // Made before the bytes are sent: it drains stderr, on which a dying child could otherwise block.
-        let mut stream = FrameStream::new(stream::Parts {
+        let mut stream = FrameStream::new(stream::StreamParts {
             child,
             stdout,
             stderr,
@@ -190,7 +179,7 @@ impl Sandbox {
     /// Has a child try what it could reach, and tells which walls are around it. Takes no place: it is soon over.
     pub async fn try_walls(&self) -> Result<Walls, SandboxError> {
         let directory = directory().await?;
-        let mut child = self.start(confine::SUBCOMMAND, &directory).map_err(SandboxError::Spawn)?;
+        let mut child = self.start(WALLS_COMMAND, &directory).map_err(SandboxError::Spawn)?;
         drop(child.stdin.take());
         let missing = || io::Error::other("the child says nothing of its walls");
         let mut said = Vec::new();

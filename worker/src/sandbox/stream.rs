@@ -2,6 +2,9 @@
 
 use std::{os::unix::process::ExitStatusExt as _, process::ExitStatus, sync::Arc, time::Duration};
 
+use lectern_parse::protocol::{
+    Crash, Frame, FrameOrder, Inbox, Message, ParseError, ParseOptions, SourceKind,
+};
 use parking_lot::Mutex;
 use tempfile::TempDir;
 use tokio::{
@@ -12,12 +15,7 @@ use tokio::{
     time::{Instant, timeout, timeout_at},
 };
 
-use super::{
-    Crash, Frame, Kind, ParseError, ParseOptions,
-    frame::{Inbox, Message},
-    kill,
-    order::Order,
-};
+use super::kill;
 use crate::budget::{Budget, process_time};
 
 /// Bytes of a child's stderr that are kept, the last ones.
@@ -30,13 +28,13 @@ const READ_SIZE: usize = 64 * 1024;
 const EXIT_PATIENCE: Duration = Duration::from_secs(1);
 
 /// What a stream is made of.
-pub(super) struct Parts {
+pub(super) struct StreamParts {
     pub(super) child: Child,
     pub(super) stdout: ChildStdout,
     pub(super) stderr: ChildStderr,
     pub(super) permit: Option<OwnedSemaphorePermit>,
     pub(super) directory: TempDir,
-    pub(super) kind: Kind,
+    pub(super) kind: SourceKind,
     pub(super) options: ParseOptions,
     pub(super) deadline: Instant,
     pub(super) page_wall: Duration,
@@ -48,11 +46,11 @@ pub(super) struct Parts {
 #[derive(Debug)]
 pub struct FrameStream {
     /// `None` once the child has been seen out.
-    running: Option<Running>,
+    running: Option<RunningChild>,
     /// How the stream has ended, once it has.
     outcome: Option<Result<(), ParseError>>,
     inbox: Inbox,
-    order: Order,
+    order: FrameOrder,
     page_wall: Duration,
     deadline: Instant,
     silent_since: Instant,
@@ -68,7 +66,7 @@ pub struct FrameStream {
 
 /// What goes away when the stream ends. The order matters: the child dies before its directory and its place go.
 #[derive(Debug)]
-struct Running {
+struct RunningChild {
     child: Child,
     stdout: ChildStdout,
     stderr: StderrTail,
@@ -77,9 +75,9 @@ struct Running {
 }
 
 impl FrameStream {
-    pub(super) fn new(parts: Parts) -> Self {
+    pub(super) fn new(parts: StreamParts) -> Self {
         Self {
-            running: Some(Running {
+            running: Some(RunningChild {
                 child: parts.child,
                 stdout: parts.stdout,
                 stderr: StderrTail::drain(parts.stderr),
@@ -88,7 +86,7 @@ impl FrameStream {
             }),
             outcome: None,
             inbox: Inbox::default(),
-            order: Order::new(parts.kind, &parts.options),
+            order: FrameOrder::new(parts.kind, &parts.options),
             page_wall: parts.page_wall,
             deadline: parts.deadline,
             silent_since: Instant::now(),
@@ -209,7 +207,7 @@ impl FrameStream {
     }
 }
 
-impl Running {
+impl RunningChild {
     /// Waits for the end of a child that may end by itself, and kills any other. How it has exited, if it did so by itself.
     async fn see_out(&mut self, error: Option<&ParseError>) -> Option<ExitStatus> {
         let exited = match error {

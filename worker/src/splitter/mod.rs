@@ -4,8 +4,8 @@
 
 mod blanks;
 mod cutter;
-mod nesting;
 mod outline;
+mod sizing;
 mod stretches;
 #[cfg(test)]
 mod tests;
@@ -15,14 +15,13 @@ use std::ops::Range;
 
 use lectern_shared::model::document::{Splitter, SplitterType};
 
+pub(crate) use self::sizing::Sizing;
 use self::{
     cutter::{Room, cut},
     outline::Outline,
     stretches::stretches,
     units::Segmenters,
 };
-pub(crate) use self::{nesting::flattened, stretches::blocks};
-use crate::ingest::Sizing;
 
 /// Tokens of a passage unless the document says otherwise.
 const DEFAULT_TOKENS: usize = 400;

@@ -2,9 +2,8 @@
 
 use std::ops::Range;
 
+use lectern_parse::formats::markdown::flattened;
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag};
-
-use super::nesting::flattened;
 
 /// How strong a boundary is; of two, the larger one parts more.
 pub(super) type Level = usize;

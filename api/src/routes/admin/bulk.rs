@@ -1,21 +1,18 @@
 //! Many jobs at once, after an outage for instance.
 
 use axum::extract::State;
-use lectern_shared::{
-    db::operator_jobs::{Action, Filter},
-    model::job::Standing,
-    runtime::Runtime,
-};
+use lectern_shared::{db::operator_jobs::Action, model::job::Standing};
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::jobs::{BAD_CODE, Code, named, note};
+use super::jobs::{BAD_CODE, Code, operator};
 use crate::{
     auth::Admin,
     extract::{Fields, FromFields, Valid},
     openapi::Data,
     response::{Answer, data},
+    services::jobs::{JobFilter, JobService},
     state::AppState,
 };
 
@@ -148,15 +145,11 @@ struct ChangedView {
         example = json!({"success": true, "data": {"jobs": 17}}),
     )),
 )]
-async fn retry(State(runtime): State<Runtime>, admin: Admin, Valid(body): Valid<ToRetry>) -> Answer {
-    let user = named(&runtime, body.user.as_deref()).await?;
-    change(
-        &runtime,
-        &admin,
-        Action::Retry,
-        Filter { standing: body.state, user, document: None, code: body.code },
-    )
-    .await
+async fn retry(State(jobs): State<JobService>, admin: Admin, Valid(body): Valid<ToRetry>) -> Answer {
+    let ToRetry { state, user, code } = body;
+    let filter = JobFilter { standing: state, user, document: None, code };
+    let jobs = jobs.change_all(operator(&admin), Action::Retry, filter).await?;
+    Ok(data(ChangedView { jobs }))
 }
 
 /// Discard many jobs
@@ -176,30 +169,11 @@ async fn retry(State(runtime): State<Runtime>, admin: Admin, Valid(body): Valid<
         example = json!({"success": true, "data": {"jobs": 17}}),
     )),
 )]
-async fn discard(State(runtime): State<Runtime>, admin: Admin, Valid(body): Valid<ToDiscard>) -> Answer {
-    let user = named(&runtime, body.user.as_deref()).await?;
-    change(
-        &runtime,
-        &admin,
-        Action::Discard,
-        Filter { standing: body.state, user, document: None, code: body.code },
-    )
-    .await
-}
-
-async fn change(runtime: &Runtime, admin: &Admin, action: Action, filter: Filter) -> Answer {
-    let (mut jobs, mut after) = (0, None);
-    loop {
-        let batch = runtime.jobs.change_next(action, &filter, after).await?;
-        jobs += batch.jobs.len();
-        for job in batch.jobs {
-            note(admin, action, job);
-        }
-        after = batch.next;
-        if after.is_none() {
-            return Ok(data(ChangedView { jobs }));
-        }
-    }
+async fn discard(State(jobs): State<JobService>, admin: Admin, Valid(body): Valid<ToDiscard>) -> Answer {
+    let ToDiscard { state, user, code } = body;
+    let filter = JobFilter { standing: state, user, document: None, code };
+    let jobs = jobs.change_all(operator(&admin), Action::Discard, filter).await?;
+    Ok(data(ChangedView { jobs }))
 }
 
 #[cfg(test)]

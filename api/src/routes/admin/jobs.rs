@@ -5,14 +5,13 @@ use std::str::FromStr;
 use axum::{
     Json,
     extract::{FromRequestParts, State},
-    http::{StatusCode, request::Parts},
-    response::IntoResponse,
+    http::request::Parts,
+    response::{IntoResponse, Response},
 };
 use lectern_shared::{
-    db::operator_jobs::{self, Action, Filter, Outcome, Position},
-    ids::{JobId, UserId},
+    db::operator_jobs::{self, Action, Position},
+    ids::JobId,
     model::job::Standing,
-    runtime::Runtime,
 };
 use serde_json::json;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -24,6 +23,7 @@ use crate::{
     extract::{PathId, parameter},
     openapi::Data,
     response::{Answer, data},
+    services::jobs::{JobFilter, JobList, JobOperator, JobService, JobSnapshot},
     state::AppState,
 };
 
@@ -38,10 +38,9 @@ pub(super) fn router() -> OpenApiRouter<AppState> {
 /// Jobs that are listed without a limit.
 const LIMIT: u32 = 50;
 
-/// What is asked of the list. The user is only named yet.
+/// What is asked of the list.
 struct Query {
-    filter: Filter,
-    user: Option<String>,
+    filter: JobFilter,
     limit: u32,
     after: Option<Position>,
 }
@@ -52,15 +51,14 @@ impl<S: Sync> FromRequestParts<S> for Query {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         let mut wrong = Vec::new();
         let query = Self {
-            filter: Filter {
+            filter: JobFilter {
                 standing: parse(parts, "state", &mut wrong, || {
                     format!("must be one of {}", Standing::choices())
                 }),
-                user: None,
+                user: parameter(&parts.uri, "user"),
                 document: parse(parts, "document", &mut wrong, || "must be the id of a document".to_owned()),
                 code: parse(parts, "code", &mut wrong, || BAD_CODE.to_owned()).map(|Code(code)| code),
             },
-            user: parameter(&parts.uri, "user"),
             limit: parse(parts, "limit", &mut wrong, || "must be a number between 1 and 200".to_owned())
                 .map_or(LIMIT, |Limit(limit)| limit),
             after: parse(parts, "cursor", &mut wrong, || {
@@ -110,11 +108,6 @@ impl FromStr for Code {
     }
 }
 
-fn unknown() -> ApiError {
-    let message = "There is no such job, or its document was deleted.";
-    ApiError::new(StatusCode::NOT_FOUND, "not_found", message)
-}
-
 /// List jobs
 ///
 /// Shows the jobs of all users. Those that are `queued`, `due` or `waiting` come in the order in which workers take them; those
@@ -139,28 +132,15 @@ fn unknown() -> ApiError {
         example = json!({"success": true, "data": [view::example()]}),
     )),
 )]
-async fn index(State(runtime): State<Runtime>, _: Admin, query: Query) -> Answer {
-    let Query { mut filter, user, limit, after } = query;
-    filter.user = named(&runtime, user.as_deref()).await?;
-    let now = runtime.jobs.now();
-    let page = operator_jobs::list(&runtime.db, &filter, after, limit, now).await?;
-    let jobs: Vec<JobView> = page.jobs.into_iter().map(|job| JobView::new(job, now)).collect();
+async fn index(State(jobs): State<JobService>, _: Admin, query: Query) -> Answer {
+    let Query { filter, limit, after } = query;
+    let JobList { jobs, at, next } = jobs.list(filter, after, limit).await?;
+    let jobs: Vec<JobView> = jobs.into_iter().map(|job| JobView::new(job, at)).collect();
     let mut body = json!({"success": true, "data": jobs});
-    if let (Some(next), Some(body)) = (page.next, body.as_object_mut()) {
+    if let (Some(next), Some(body)) = (next, body.as_object_mut()) {
         body.insert("nextCursor".to_owned(), next.to_string().into());
     }
     Ok(Json(body).into_response())
-}
-
-/// The account of this e-mail or id, if one is named.
-pub(super) async fn named(runtime: &Runtime, user: Option<&str>) -> Result<Option<UserId>, ApiError> {
-    let Some(user) = user else { return Ok(None) };
-    // What holds a NUL is no text to PostgreSQL, and nobody's name.
-    let found =
-        if user.contains('\0') { None } else { operator_jobs::find_account(&runtime.db, user).await? };
-    let message = || "is the e-mail or the id of no account".to_owned();
-    let unknown = || ApiError::invalid(vec![FieldError { path: "user".to_owned(), message: message() }]);
-    found.map(Some).ok_or_else(unknown)
 }
 
 /// Get a job
@@ -179,13 +159,12 @@ pub(super) async fn named(runtime: &Runtime, user: Option<&str>) -> Result<Optio
         example = json!({"success": true, "data": view::example()}),
     )),
 )]
-async fn find(State(runtime): State<Runtime>, _: Admin, PathId(id): PathId<JobId>) -> Answer {
-    show(&runtime, id).await
+async fn find(State(jobs): State<JobService>, _: Admin, PathId(id): PathId<JobId>) -> Answer {
+    Ok(show(jobs.find(id).await?))
 }
 
-async fn show(runtime: &Runtime, id: JobId) -> Answer {
-    let job = operator_jobs::find(&runtime.db, id).await?.ok_or_else(unknown)?;
-    Ok(data(JobView::new(job, runtime.jobs.now())))
+fn show(JobSnapshot { job, at }: JobSnapshot) -> Response {
+    data(JobView::new(job, at))
 }
 
 /// Retry a job
@@ -209,8 +188,8 @@ async fn show(runtime: &Runtime, id: JobId) -> Answer {
         (status = 409, description = "A worker holds the job"),
     ),
 )]
-async fn retry(State(runtime): State<Runtime>, admin: Admin, PathId(id): PathId<JobId>) -> Answer {
-    change(&runtime, &admin, Action::Retry, id).await
+async fn retry(State(jobs): State<JobService>, admin: Admin, PathId(id): PathId<JobId>) -> Answer {
+    Ok(show(jobs.change_and_find(operator(&admin), Action::Retry, id).await?))
 }
 
 /// Discard a job
@@ -230,28 +209,11 @@ async fn retry(State(runtime): State<Runtime>, admin: Admin, PathId(id): PathId<
         example = json!({"success": true, "data": view::cancelled_example()}),
     )),
 )]
-async fn discard(State(runtime): State<Runtime>, admin: Admin, PathId(id): PathId<JobId>) -> Answer {
-    change(&runtime, &admin, Action::Discard, id).await
+async fn discard(State(jobs): State<JobService>, admin: Admin, PathId(id): PathId<JobId>) -> Answer {
+    Ok(show(jobs.change_and_find(operator(&admin), Action::Discard, id).await?))
 }
 
-async fn change(runtime: &Runtime, admin: &Admin, action: Action, id: JobId) -> Answer {
-    match runtime.jobs.change(action, id).await?.ok_or_else(unknown)? {
-        Outcome::Running => {
-            return Err(ApiError::conflict(
-                "A worker holds this job. Discard it first, or wait until it ends.",
-            ));
-        }
-        Outcome::Changed => note(admin, action, id),
-        Outcome::Unchanged => {}
-    }
-    show(runtime, id).await
-}
-
-/// Leaves a line of what an admin did.
-pub(super) fn note(admin: &Admin, action: Action, job: JobId) {
-    let admin = admin.id();
-    match action {
-        Action::Retry => tracing::info!(%admin, %job, "an admin retried a job"),
-        Action::Discard => tracing::info!(%admin, %job, "an admin discarded a job"),
-    }
+/// On whose behalf this request changes jobs.
+pub(super) fn operator(admin: &Admin) -> JobOperator {
+    JobOperator::Admin(admin.id())
 }

@@ -3,8 +3,7 @@
 use std::collections::HashSet;
 
 use lectern_shared::{
-    db::{self, Tx},
-    ids::{PromptId, TagId, UserId},
+    ids::TagId,
     model::agent::{AgentType, Llm},
 };
 use secrecy::SecretString;
@@ -16,19 +15,16 @@ use utoipa::{
 };
 
 use crate::{
-    error::ApiError,
     extract::{Fields, FromFields},
     llm::Provider,
     routes::{DESCRIPTION, NAME},
+    services::agents::{AgentChange, MASKED, NewAgent, NewLlm, PromptRef, TagIds},
 };
 
 /// Most tags of an agent.
 const TAGS: usize = 100;
 /// Longest address and key of a provider, in characters.
 const TEXT: usize = 2_000;
-
-/// What stands in a mask for the greater part of a key.
-pub(super) const MASKED: char = '…';
 
 /// A model to ask.
 #[derive(ToSchema)]
@@ -116,7 +112,7 @@ enum TagReference {
 #[derive(ToSchema)]
 #[schema(as = NewAgent, rename_all = "camelCase")]
 #[allow(dead_code, reason = "it describes the JSON; the values are read one by one")]
-pub(super) struct NewAgent {
+pub(super) struct NewAgentSchema {
     /// What to call it.
     #[schema(min_length = 1, max_length = 1_000, pattern = r"\S")]
     name: String,
@@ -137,42 +133,7 @@ pub(super) struct NewAgent {
     tags: Option<Vec<TagReference>>,
 }
 
-/// A model that was checked, and its key.
-pub(super) struct NewLlm {
-    pub(super) llm: Llm,
-    pub(super) key: Option<SecretString>,
-}
-
-/// The prompt that an agent is to use. Text that cannot be an id names an unknown one.
-pub(super) struct PromptRef(Option<PromptId>);
-
-impl PromptRef {
-    /// Its id, if it is this user's.
-    ///
-    /// # Errors
-    /// When the user has no such prompt.
-    pub(super) async fn owned(self, tx: &mut Tx, user: UserId) -> Result<PromptId, ApiError> {
-        let unknown = || ApiError::not_found("prompt");
-        let id = self.0.ok_or_else(unknown)?;
-        if db::agents::owns_prompt(tx, user, id).await? { Ok(id) } else { Err(unknown()) }
-    }
-}
-
-/// The tags that an agent is to have, each once; none when one of them cannot be anybody's.
-pub(super) type TagIds = Option<Vec<TagId>>;
-
-/// A body that makes an agent.
-pub(super) struct Body {
-    pub(super) r#type: AgentType,
-    pub(super) name: String,
-    pub(super) description: String,
-    pub(super) llm: Option<NewLlm>,
-    pub(super) has_memory: bool,
-    pub(super) prompt: Option<PromptRef>,
-    pub(super) tags: TagIds,
-}
-
-impl FromFields for Body {
+impl FromFields for NewAgent {
     fn from_fields(fields: &mut Fields<'_>) -> Self {
         Self {
             r#type: fields.choice("type", &AgentType::choices()).unwrap_or(AgentType::ChatVendor),
@@ -188,9 +149,9 @@ impl FromFields for Body {
 
 /// What is to be different about an agent. What is left out stays as it is.
 #[derive(ToSchema)]
-#[schema(rename_all = "camelCase")]
+#[schema(as = AgentChange, rename_all = "camelCase")]
 #[allow(dead_code, reason = "it describes the JSON; the values are read one by one")]
-pub(super) struct AgentChange {
+pub(super) struct AgentChangeSchema {
     /// What to call it.
     #[schema(min_length = 1, max_length = 1_000, pattern = r"\S", nullable = false)]
     name: Option<String>,
@@ -214,19 +175,7 @@ pub(super) struct AgentChange {
     tags: Option<Vec<TagReference>>,
 }
 
-/// A body that changes an agent.
-#[expect(clippy::option_option, reason = "a prompt is left alone, taken away or set")]
-pub(super) struct Change {
-    pub(super) r#type: Option<AgentType>,
-    pub(super) name: Option<String>,
-    pub(super) description: Option<String>,
-    pub(super) llm: Option<NewLlm>,
-    pub(super) has_memory: Option<bool>,
-    pub(super) prompt: Option<Option<PromptRef>>,
-    pub(super) tags: Option<TagIds>,
-}
-
-impl FromFields for Change {
+impl FromFields for AgentChange {
     fn from_fields(fields: &mut Fields<'_>) -> Self {
         fields.only(&["name", "type", "description", "llm", "hasMemory", "promptId", "tags"]);
         fields.refuse_nulls(&["name", "type", "llm", "hasMemory"]);
@@ -312,7 +261,7 @@ fn tags(fields: &mut Fields<'_>) -> TagIds {
             other => Some(other),
         };
         match (item, text) {
-            // Text that cannot be an id is an unknown id, which the handler answers.
+            // Text that cannot be an id is an unknown id, which the service answers.
             (_, Some(Value::String(text))) => match text.parse::<TagId>() {
                 Ok(id) if seen.insert(id) => ids.push(id),
                 Ok(_) => {}

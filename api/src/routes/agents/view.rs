@@ -3,38 +3,16 @@
 use lectern_shared::{
     clock::Timestamp,
     ids::{AgentId, PromptId, UserId},
-    model::{
-        agent::{Agent, AgentType},
-        tag::Tag,
-    },
-    runtime::Runtime,
-    secrets::{Place, mask},
+    model::agent::AgentType,
 };
-use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use crate::{
-    error::ApiError,
     routes::tags::{self, TagView},
+    services::agents::AgentDetails,
 };
-
-/// Where an agent's provider key is sealed.
-pub(crate) fn key_place(id: &AgentId) -> Place<'_> {
-    Place::agent_key(id.as_uuid())
-}
-
-fn stored_mask(runtime: &Runtime, agent: &Agent) -> Result<Option<String>, ApiError> {
-    let Some(sealed) = &agent.llm_key_sealed else { return Ok(None) };
-    let key = runtime.keyring.decrypt_text(key_place(&agent.id), sealed)?;
-    Ok(Some(mask(key.expose_secret())))
-}
-
-/// Whether this is what is shown of an agent's key: it was read and sent back.
-pub(super) fn is_mask(runtime: &Runtime, agent: &Agent, key: &SecretString) -> Result<bool, ApiError> {
-    Ok(stored_mask(runtime, agent)?.is_some_and(|mask| mask == key.expose_secret()))
-}
 
 /// The model that an agent asks.
 #[derive(Serialize, ToSchema)]
@@ -124,20 +102,16 @@ pub(super) struct AgentView {
     updated_at: Timestamp,
 }
 
-impl AgentView {
-    /// An agent and its tags as they are shown.
-    ///
-    /// # Errors
-    /// When the stored key cannot be read.
-    pub(super) fn new(runtime: &Runtime, agent: &Agent, tags: Vec<Tag>) -> Result<Self, ApiError> {
-        let api_key = stored_mask(runtime, agent)?;
-        let llm = agent.llm.0.clone();
-        Ok(Self {
+impl From<AgentDetails> for AgentView {
+    fn from(details: AgentDetails) -> Self {
+        let AgentDetails { agent, tags, masked_key } = details;
+        let llm = agent.llm.0;
+        Self {
             id: agent.id,
             user_id: agent.user_id,
             user: Map::new(),
-            name: agent.name.clone(),
-            description: agent.description.clone(),
+            name: agent.name,
+            description: agent.description,
             r#type: agent.r#type,
             tags: tags.into_iter().map(TagView::from).collect(),
             llm: LlmView {
@@ -151,14 +125,14 @@ impl AgentView {
                 max_seconds: llm.max_seconds,
                 max_total_tokens: llm.max_total_tokens,
                 max_cost: llm.max_cost,
-                api_key,
+                api_key: masked_key,
             },
             has_memory: agent.has_memory,
             prompt_id: agent.prompt_id,
             agent_memory: None,
             created_at: agent.created_at,
             updated_at: agent.updated_at,
-        })
+        }
     }
 }
 
@@ -176,14 +150,11 @@ pub(super) struct AgentLinkedView {
     document: Map<String, Value>,
 }
 
-impl AgentLinkedView {
-    /// [`AgentView::new`], with what only GET one and lists carry.
-    pub(super) fn new(runtime: &Runtime, agent: &Agent, tags: Vec<Tag>) -> Result<Self, ApiError> {
-        Ok(Self {
-            agent: AgentView::new(runtime, agent, tags)?,
-            document_id: agent.document_id.map(|id| id.to_string()).unwrap_or_default(),
-            document: Map::new(),
-        })
+/// [`AgentView`], with what only GET one and lists carry.
+impl From<AgentDetails> for AgentLinkedView {
+    fn from(details: AgentDetails) -> Self {
+        let document_id = details.agent.document_id.map(|id| id.to_string()).unwrap_or_default();
+        Self { agent: AgentView::from(details), document_id, document: Map::new() }
     }
 }
 

@@ -6,16 +6,17 @@ use axum::{
     http::request::Parts,
     response::IntoResponse,
 };
-use lectern_shared::{db, ids::DocumentId, runtime::Runtime};
+use lectern_shared::ids::DocumentId;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{load, view::ChunkView};
+use super::view::ChunkView;
 use crate::{
     auth::Caller,
     error::{ApiError, FieldError},
     extract::{PathId, parameter},
     response::Answer,
+    services::documents::DocumentService,
 };
 
 /// Passages at a time, at most and when nothing is said.
@@ -97,13 +98,13 @@ pub(super) struct ChunkPage {
     )),
 )]
 pub(super) async fn list(
-    State(runtime): State<Runtime>,
+    State(documents): State<DocumentService>,
     caller: Caller,
     PathId(id): PathId<DocumentId>,
     paging: ChunkPaging,
 ) -> Answer {
-    load(&runtime, &caller, id).await?;
-    let mut chunks = db::chunks::list(&runtime.db, caller.id(), id, paging.from, paging.limit + 1).await?;
+    // One passage more than is shown tells that there are more.
+    let mut chunks = documents.chunks(caller.actor(), id, paging.from, paging.limit + 1).await?;
     let more = chunks.len() > paging.limit as usize;
     chunks.truncate(paging.limit as usize);
     let next_cursor = chunks.last().filter(|_| more).map(|chunk| (chunk.ordinal + 1).to_string());

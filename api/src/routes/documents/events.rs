@@ -12,25 +12,18 @@ use axum::{
     },
 };
 use futures::{StreamExt, stream};
-use lectern_shared::{
-    db,
-    ids::{DocumentId, UserId},
-    model::job::Ingestion,
-    runtime::Runtime,
-    shutdown::Shutdown,
-};
+use lectern_shared::{ids::DocumentId, model::job::Ingestion, shutdown::Shutdown};
 use serde::Serialize;
 use serde_json::json;
 
-use super::{unknown, view::IngestionView};
+use super::view::IngestionView;
 use crate::{
-    auth::{
-        Caller,
-        in_force::{LastWords, over},
-    },
+    auth::{Caller, in_force::LastWords},
+    error::ApiError,
     extract::PathId,
     predict::sse,
     response::Answer,
+    services::{Actor, documents::DocumentService},
 };
 
 /// How often the database is asked.
@@ -59,14 +52,14 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
     )),
 )]
 pub(super) async fn follow(
-    State(runtime): State<Runtime>,
+    State(documents): State<DocumentService>,
     caller: Caller,
     shutdown: Option<Extension<Shutdown>>,
     PathId(id): PathId<DocumentId>,
 ) -> Answer {
-    let user = caller.id();
-    let first = db::documents::ingestion(&runtime.db, user, id).await?.ok_or_else(unknown)?;
-    let follower = Follower { runtime, user, id, unread: Some(first), shown: None };
+    let actor = caller.actor();
+    let first = documents.ingestion(actor, id).await?;
+    let follower = Follower { documents, actor, id, unread: Some(first), shown: None };
     let events = stream::unfold(Some(follower), |follower| async { follower?.next().await });
     let stopped = async move {
         match shutdown {
@@ -75,15 +68,15 @@ pub(super) async fn follow(
         }
     };
     let events = events.map(Ok::<_, Infallible>).take_until(Box::pin(stopped));
-    let over = over();
+    let over = ApiError::credential_ended();
     let last = sse::named("error", &json!({"code": over.code, "message": over.message}));
     let stream = Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE));
     Ok((Extension(LastWords(last)), stream).into_response())
 }
 
 struct Follower {
-    runtime: Runtime,
-    user: UserId,
+    documents: DocumentService,
+    actor: Actor,
     id: DocumentId,
     /// What was read and is to be looked at before the database is asked again.
     unread: Option<Ingestion>,
@@ -98,19 +91,15 @@ impl Follower {
                 Some(first) => Ok(Some(first)),
                 None => {
                     tokio::time::sleep(EVERY).await;
-                    db::documents::ingestion(&self.runtime.db, self.user, self.id).await
+                    self.documents.follow(self.actor, self.id).await
                 }
             };
             let ingestion = match read {
                 Ok(Some(ingestion)) => IngestionView::from(ingestion),
                 Ok(None) => return Some((event("deleted", &json!({"id": self.id}))?, None)),
                 Err(error) => {
-                    tracing::warn!(%error, "an ingestion cannot be followed any more");
-                    let message = "A part of the service is away; connect again shortly.";
-                    return Some((
-                        event("error", &json!({"code": "unavailable", "message": message}))?,
-                        None,
-                    ));
+                    let error = json!({"code": error.code, "message": error.message});
+                    return Some((event("error", &error)?, None));
                 }
             };
             if self.shown.as_ref() == Some(&ingestion) {

@@ -1,6 +1,5 @@
 //! Documents and their ingestion.
 
-mod address;
 mod body;
 mod change;
 mod chunks;
@@ -12,28 +11,19 @@ mod upload;
 mod view;
 
 use axum::extract::State;
-use lectern_shared::{
-    db::{self, Tx, documents::NewDocument as Row},
-    ids::{DocumentId, UserId},
-    model::document::{Document, SourceAuthorization},
-    runtime::Runtime,
-    secrets::Place,
-};
+use lectern_shared::{ids::DocumentId, model::document::Document};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
+use self::view::{DocumentView, WithContent};
 pub(super) use self::view::{ErrorView, ProgressView, WarningView};
-use self::{
-    body::NewDocument,
-    view::{DocumentView, WithContent},
-};
 use crate::{
     auth::Caller,
-    error::ApiError,
     extract::PathId,
-    idempotency::Create,
+    idempotency::{Create, answer, shown},
     openapi::Data,
     response::{Answer, Paging, data, list},
     routes::users::Nothing,
+    services::documents::{DocumentService, FullDocument, NewDocument},
     state::AppState,
 };
 
@@ -47,41 +37,6 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
         .routes(routes!(events::follow))
         .routes(routes!(source::download))
         .merge(upload::router())
-}
-
-fn unknown() -> ApiError {
-    ApiError::not_found("document")
-}
-
-async fn load(runtime: &Runtime, caller: &Caller, id: DocumentId) -> Result<Document, ApiError> {
-    db::documents::find(&runtime.db, caller.id(), id).await?.ok_or_else(unknown)
-}
-
-/// Refuses what a user may not store besides what is stored already.
-async fn admit(runtime: &Runtime, tx: &mut Tx, user: UserId, more: u64) -> Result<(), ApiError> {
-    let allowed = runtime.settings.limits.storage_bytes;
-    Ok(db::storage::admit(tx, user, more, None, allowed).await??)
-}
-
-/// Queues a document that was made in this transaction, and reads it.
-async fn queue_new(
-    runtime: &Runtime,
-    tx: &mut Tx,
-    caller: &Caller,
-    id: DocumentId,
-) -> Result<DocumentView, ApiError> {
-    let account_gone = || ApiError::unauthorized("The account was deleted.");
-    if !runtime.jobs.enqueue_ingest(tx, caller.id(), id).await? {
-        return Err(account_gone());
-    }
-    let document = db::documents::find_in(tx, caller.id(), id).await?;
-    document.map(DocumentView::from).ok_or_else(account_gone)
-}
-
-/// What opens a document's source, as it is stored.
-fn seal(runtime: &Runtime, id: DocumentId, authorization: &SourceAuthorization) -> Result<Vec<u8>, ApiError> {
-    let json = serde_json::to_vec(authorization).map_err(|_| ApiError::internal())?;
-    Ok(runtime.keyring.encrypt(Place::document_authorization(id.as_uuid()), &json)?)
 }
 
 /// Create a document
@@ -115,33 +70,12 @@ fn seal(runtime: &Runtime, id: DocumentId, authorization: &SourceAuthorization) 
     )),
 )]
 async fn create(
-    State(runtime): State<Runtime>,
+    State(documents): State<DocumentService>,
     caller: Caller,
     Create { body, once }: Create<NewDocument>,
 ) -> Answer {
-    let id = DocumentId::generate();
-    let authorization = body.authorization.as_ref();
-    let authorization_sealed = authorization.map(|given| seal(&runtime, id, given)).transpose()?;
-    let document = Row {
-        id,
-        user_id: caller.id(),
-        r#type: body.r#type,
-        name: &body.name,
-        description: &body.description,
-        url: &body.url,
-        content: body.content.as_deref(),
-        metadata: body.metadata.as_ref(),
-        splitter: body.splitter.as_ref(),
-        pages: body.pages(),
-        authorization_sealed: authorization_sealed.as_deref(),
-    };
-    let mut tx = runtime.db.begin().await?;
-    admit(&runtime, &mut tx, caller.id(), body.content.as_ref().map_or(0, String::len) as u64).await?;
-    db::documents::insert(&mut tx, &document, runtime.clock.now()).await?;
-    let view = queue_new(&runtime, &mut tx, &caller, id).await?;
-    let answer = once.commit(&runtime, tx, &view).await?;
-    runtime.jobs.doorbell().ring(1);
-    Ok(answer)
+    let show = shown(|document: &Document| Ok(DocumentView::from(document.clone())));
+    documents.create(caller.actor(), body, once, show).await.map(answer)
 }
 
 /// List your documents
@@ -159,11 +93,11 @@ async fn create(
         example = json!({"success": true, "data": [view::example()]}),
     )),
 )]
-async fn index(State(runtime): State<Runtime>, caller: Caller, paging: Paging) -> Answer {
+async fn index(State(documents): State<DocumentService>, caller: Caller, paging: Paging) -> Answer {
     list(paging, move |before, limit| {
-        let (db, user) = (runtime.db.clone(), caller.id());
+        let (documents, actor) = (documents.clone(), caller.actor());
         async move {
-            let documents = db::documents::list(&db, user, before.into(), limit).await?;
+            let documents = documents.list(actor, before, limit).await?;
             let row = |document: Document| (*document.id.as_uuid(), DocumentView::from(document));
             Ok(documents.into_iter().map(row).collect())
         }
@@ -187,9 +121,12 @@ async fn index(State(runtime): State<Runtime>, caller: Caller, paging: Paging) -
         example = json!({"success": true, "data": view::example_with_content()}),
     )),
 )]
-async fn find(State(runtime): State<Runtime>, caller: Caller, PathId(id): PathId<DocumentId>) -> Answer {
-    let document = load(&runtime, &caller, id).await?;
-    let content = db::documents::content(&runtime.db, caller.id(), id).await?;
+async fn find(
+    State(documents): State<DocumentService>,
+    caller: Caller,
+    PathId(id): PathId<DocumentId>,
+) -> Answer {
+    let FullDocument { document, content } = documents.find(caller.actor(), id).await?;
     Ok(data(WithContent { document: document.into(), content }))
 }
 
@@ -210,19 +147,12 @@ async fn find(State(runtime): State<Runtime>, caller: Caller, PathId(id): PathId
         example = json!({"success": true, "data": null}),
     )),
 )]
-async fn remove(State(runtime): State<Runtime>, caller: Caller, PathId(id): PathId<DocumentId>) -> Answer {
-    let now = runtime.jobs.now();
-    let mut tx = runtime.db.begin_essential().await?;
-    if !db::documents::lock(&mut tx, caller.id(), id).await? {
-        return Err(unknown());
-    }
-    let held = db::documents::holdings(&mut tx, caller.id(), id).await?.ok_or_else(unknown)?;
-    if !db::documents::delete(&mut tx, caller.id(), id, now, now).await? {
-        return Err(unknown());
-    }
-    tx.commit().await?;
-    let (chunks, generations, blobs) = (held.chunks, held.generations, held.blobs);
-    tracing::info!(document = %id, user = %caller.id(), chunks, generations, blobs, "document deleted; to be purged");
+async fn remove(
+    State(documents): State<DocumentService>,
+    caller: Caller,
+    PathId(id): PathId<DocumentId>,
+) -> Answer {
+    documents.delete(caller.actor(), id).await?;
     Ok(data(Nothing))
 }
 
@@ -243,15 +173,12 @@ async fn remove(State(runtime): State<Runtime>, caller: Caller, PathId(id): Path
         example = json!({"success": true, "data": view::queued_example()}),
     )),
 )]
-async fn ingest(State(runtime): State<Runtime>, caller: Caller, PathId(id): PathId<DocumentId>) -> Answer {
-    let mut tx = runtime.db.begin().await?;
-    if !runtime.jobs.enqueue_ingest(&mut tx, caller.id(), id).await? {
-        return Err(unknown());
-    }
-    let document = db::documents::find_in(&mut tx, caller.id(), id).await?.ok_or_else(unknown)?;
-    tx.commit().await?;
-    runtime.jobs.doorbell().ring(1);
-    Ok(data(DocumentView::from(document)))
+async fn ingest(
+    State(documents): State<DocumentService>,
+    caller: Caller,
+    PathId(id): PathId<DocumentId>,
+) -> Answer {
+    Ok(data(DocumentView::from(documents.ingest(caller.actor(), id).await?)))
 }
 
 /// Stop an ingestion
@@ -271,11 +198,10 @@ async fn ingest(State(runtime): State<Runtime>, caller: Caller, PathId(id): Path
         example = json!({"success": true, "data": view::example()}),
     )),
 )]
-async fn cancel(State(runtime): State<Runtime>, caller: Caller, PathId(id): PathId<DocumentId>) -> Answer {
-    let mut tx = runtime.db.begin_essential().await?;
-    db::jobs::cancel(&mut tx, caller.id(), id, runtime.jobs.now()).await?;
-    // What is another user's cannot be told apart from what does not exist: nothing was stopped, and nothing is found.
-    let document = db::documents::find_in(&mut tx, caller.id(), id).await?.ok_or_else(unknown)?;
-    tx.commit().await?;
-    Ok(data(DocumentView::from(document)))
+async fn cancel(
+    State(documents): State<DocumentService>,
+    caller: Caller,
+    PathId(id): PathId<DocumentId>,
+) -> Answer {
+    Ok(data(DocumentView::from(documents.cancel(caller.actor(), id).await?)))
 }

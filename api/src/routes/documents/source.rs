@@ -10,19 +10,14 @@ use axum::{
 };
 use bytes::{Bytes, BytesMut};
 use futures::{Stream, stream};
-use lectern_shared::{
-    blobs::{BlobError, BlobReader},
-    db::documents::uploads,
-    ids::DocumentId,
-    model::document::DocumentType,
-    runtime::Runtime,
-    secrets::hex,
-};
+use lectern_shared::{blobs::BlobReader, ids::DocumentId, model::document::DocumentType, secrets::hex};
 use tokio::io::AsyncReadExt;
 use utoipa::ToSchema;
 
-use super::{file_name, load};
-use crate::{auth::Caller, error::ApiError, extract::PathId, response::Answer};
+use super::file_name;
+use crate::{
+    auth::Caller, error::ApiError, extract::PathId, response::Answer, services::documents::DocumentService,
+};
 
 /// Bytes that are read at a time.
 const PIECE: usize = 64 << 10;
@@ -57,26 +52,19 @@ struct File(Vec<u8>);
     ),
 )]
 pub(super) async fn download(
-    State(runtime): State<Runtime>,
+    State(documents): State<DocumentService>,
     caller: Caller,
     headers: HeaderMap,
     PathId(id): PathId<DocumentId>,
 ) -> Answer {
-    load(&runtime, &caller, id).await?;
-    let file = uploads::find(&runtime.db, caller.id(), id).await?.ok_or_else(missing)?;
+    let file = documents.file(caller.actor(), id).await?;
     let tag = format!("\"{}\"", hex(&file.source_sha256));
     let value = |text: String| HeaderValue::from_str(&text).map_err(|_| ApiError::internal());
     let etag = value(tag.clone())?;
     if headers.get_all(header::IF_NONE_MATCH).iter().any(|known| names(known, &tag)) {
         return Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, etag)]).into_response());
     }
-    let reader = runtime.blobs.get(&file.blob_key).await.map_err(|error| match error {
-        BlobError::NotFound => {
-            tracing::error!(document = %id, "a document's file is missing");
-            missing()
-        }
-        error => failed(&error),
-    })?;
+    let reader = documents.open_file(id, &file).await?;
     let media_type = file.source_mime.as_deref().unwrap_or_else(|| media_type(file.r#type));
     let disposition = file_name::disposition(&file.name, media_type, file.source_name.as_deref());
     let headers = [
@@ -87,11 +75,6 @@ pub(super) async fn download(
         (header::ETAG, etag),
     ];
     Ok((headers, Body::from_stream(pieces(reader))).into_response())
-}
-
-fn missing() -> ApiError {
-    let message = "The document has no stored source: it was not uploaded.";
-    ApiError::new(StatusCode::NOT_FOUND, "not_found", message)
 }
 
 /// Whether a value of `If-None-Match` names this tag.
@@ -119,20 +102,4 @@ fn pieces(reader: BlobReader) -> impl Stream<Item = io::Result<Bytes>> {
         let read = reader.read_buf(&mut piece).await?;
         Ok((read > 0).then(|| (piece.freeze(), reader)))
     })
-}
-
-/// What a request is answered when the blob store fails.
-pub(super) fn failed(error: &BlobError) -> ApiError {
-    if let BlobError::Io(error) = error
-        && matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
-    {
-        tracing::warn!(%error, "refused: the blob store has no room");
-        return ApiError::storage_full();
-    }
-    tracing::error!(%error, "the blob store failed");
-    let message = "A part of the service is away; try again shortly.";
-    ApiError {
-        retry_after: Some(1),
-        ..ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message)
-    }
 }

@@ -2,7 +2,6 @@
 //! before this one.
 
 use lectern_shared::model::document::{Splitter, SplitterType};
-use utoipa::ToSchema;
 
 use crate::extract::Fields;
 
@@ -59,34 +58,4 @@ fn read_type(fields: &mut Fields<'_>) -> Option<(SplitterType, Option<String>)> 
 /// The name that a field has today, unless it is given by the old one alone.
 fn either(fields: &Fields<'_>, name: &'static str, old: &'static str) -> &'static str {
     if fields.get(name).is_none() && fields.get(old).is_some() { old } else { name }
-}
-
-/// How to cut a text into passages.
-#[derive(ToSchema)]
-#[schema(as = NewSplitter)]
-#[expect(dead_code, reason = "it is written down for the documentation only")]
-pub(super) struct SplitterSchema {
-    /// `recursive` and `character` cut at the largest semantic unit that fits, sizes in characters; `token` the same, sizes in
-    /// tokens; `markdown` along the structure of a Markdown text, sizes in characters.
-    ///
-    /// The old names `RecursiveCharacterTextSplitter` (or `recursive_character`), `CharacterTextSplitter`, `TokenTextSplitter` and
-    /// `MarkdownTextSplitter`, with `chunkSize` and `chunkOverlap`, are read as these; `ingestion.warnings` then says so.
-    r#type: SplitterTypeSchema,
-    /// The most that a passage holds. 400 for `token`, else 1600.
-    #[schema(minimum = 20, maximum = 20_000)]
-    chunk_size: Option<u32>,
-    /// How much of one passage's end the next one repeats: at most half of its size. 60 for `token`, else 240, and never more
-    /// than a quarter of the size.
-    chunk_overlap: Option<u32>,
-}
-
-/// A way to cut a text.
-#[derive(ToSchema)]
-#[schema(as = SplitterType, rename_all = "lowercase")]
-#[expect(dead_code, reason = "it is written down for the documentation only")]
-pub(super) enum SplitterTypeSchema {
-    Recursive,
-    Character,
-    Token,
-    Markdown,
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::{
     Extension,
     body::{Body, Bytes},
-    http::{StatusCode, header},
+    http::header,
     response::{IntoResponse, Response},
 };
 use futures::stream;
@@ -13,8 +13,8 @@ use lectern_shared::shutdown::Shutdown;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::{
-    auth::in_force::{LastWords, over},
-    error::ApiError,
+    auth::in_force::LastWords,
+    error::{ApiError, ApiErrorKind},
     predict::{Event, Running, sse},
     response::Answer,
 };
@@ -89,7 +89,7 @@ pub(crate) async fn streamed(
         };
         Some((Ok::<_, std::convert::Infallible>(bytes?), (None, reader)))
     });
-    let over = Event::Failed(over());
+    let over = Event::Failed(ApiError::credential_ended());
     let last_words = format.write(&over).map(|bytes| Extension(LastWords(bytes)));
     let headers = [
         (header::CONTENT_TYPE, "text/event-stream"),
@@ -147,5 +147,5 @@ async fn stopped(shutdown: Option<&Shutdown>, last_words: Option<Instant>) {
 
 fn stopping() -> ApiError {
     let message = "The service is being stopped; ask again shortly.";
-    ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "shutting_down", message)
+    ApiError::new(ApiErrorKind::Unavailable, "shutting_down", message)
 }

@@ -5,25 +5,22 @@ mod body;
 use axum::extract::State;
 use lectern_shared::{
     clock::Timestamp,
-    db::{self, Json},
     ids::{PromptId, UserId},
     model::prompt::Prompt,
-    runtime::Runtime,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use self::body::{Change, NewPrompt};
 use super::users::Nothing;
 use crate::{
     auth::Caller,
-    error::ApiError,
     extract::{PathId, Valid},
-    idempotency::Create,
+    idempotency::{Create, answer, shown},
     openapi::Data,
     response::{Answer, Paging, data, list_by},
+    services::prompts::{NewPrompt, PromptChange, PromptService},
     state::AppState,
 };
 
@@ -100,23 +97,12 @@ fn example() -> Value {
     )),
 )]
 async fn create(
-    State(runtime): State<Runtime>,
+    State(prompts): State<PromptService>,
     caller: Caller,
     Create { body, once }: Create<NewPrompt>,
 ) -> Answer {
-    let now = runtime.clock.now();
-    let prompt = Prompt {
-        id: PromptId::generate(),
-        user_id: caller.id(),
-        name: body.name,
-        template: body.template,
-        input_variables: Json(body.input_variables),
-        created_at: now,
-        updated_at: now,
-    };
-    let mut tx = runtime.db.begin().await?;
-    db::prompts::insert(&mut tx, &prompt).await?;
-    once.commit(&runtime, tx, &PromptView::from(prompt)).await
+    let show = shown(|prompt: &Prompt| Ok(PromptView::from(prompt.clone())));
+    prompts.create(caller.actor(), body, once, show).await.map(answer)
 }
 
 /// List your prompts
@@ -134,11 +120,11 @@ async fn create(
         example = json!({"success": true, "data": [example()]}),
     )),
 )]
-async fn index(State(runtime): State<Runtime>, caller: Caller, paging: Paging) -> Answer {
+async fn index(State(prompts): State<PromptService>, caller: Caller, paging: Paging) -> Answer {
     list_by(PAGE, paging, move |before, limit| {
-        let (db, user) = (runtime.db.clone(), caller.id());
+        let (prompts, actor) = (prompts.clone(), caller.actor());
         async move {
-            let prompts = db::prompts::list(&db, user, before.into(), limit).await?;
+            let prompts = prompts.list(actor, before, limit).await?;
             let row = |prompt: Prompt| (*prompt.id.as_uuid(), PromptView::from(prompt));
             Ok(prompts.into_iter().map(row).collect())
         }
@@ -162,9 +148,8 @@ async fn index(State(runtime): State<Runtime>, caller: Caller, paging: Paging) -
         example = json!({"success": true, "data": example()}),
     )),
 )]
-async fn find(State(runtime): State<Runtime>, caller: Caller, PathId(id): PathId<PromptId>) -> Answer {
-    let prompt = db::prompts::find(&runtime.db, caller.id(), id).await?;
-    Ok(data(PromptView::from(prompt.ok_or_else(unknown)?)))
+async fn find(State(prompts): State<PromptService>, caller: Caller, PathId(id): PathId<PromptId>) -> Answer {
+    Ok(data(PromptView::from(prompts.find(caller.actor(), id).await?)))
 }
 
 /// Change a prompt
@@ -177,7 +162,7 @@ async fn find(State(runtime): State<Runtime>, caller: Caller, PathId(id): PathId
     tag = "Prompts",
     operation_id = "updatePrompt",
     params(("id" = String, Path, description = "The prompt's id")),
-    request_body(content = Change, example = json!({
+    request_body(content = PromptChange, example = json!({
         "template": "You are the caretaker of {house}. Answer in {language}: {input}",
         "input_variables": ["house", "language", "input"],
     })),
@@ -189,21 +174,12 @@ async fn find(State(runtime): State<Runtime>, caller: Caller, PathId(id): PathId
     )),
 )]
 async fn change(
-    State(runtime): State<Runtime>,
+    State(prompts): State<PromptService>,
     caller: Caller,
     PathId(id): PathId<PromptId>,
-    Valid(change): Valid<Change>,
+    Valid(change): Valid<PromptChange>,
 ) -> Answer {
-    let mut tx = runtime.db.begin().await?;
-    // Locked before it is checked: of two who change one half each, the second one sees what the first one did.
-    let before = db::prompts::lock(&mut tx, caller.id(), id).await?.ok_or_else(unknown)?;
-    let mut after = change.apply(&before)?;
-    if after != before {
-        after.updated_at = runtime.clock.now();
-        db::prompts::update(&mut tx, &after).await?;
-        tx.commit().await?;
-    }
-    Ok(data(PromptView::from(after)))
+    Ok(data(PromptView::from(prompts.change(caller.actor(), id, change).await?)))
 }
 
 fn changed_example() -> Value {
@@ -230,15 +206,11 @@ fn changed_example() -> Value {
         example = json!({"success": true, "data": null}),
     )),
 )]
-async fn remove(State(runtime): State<Runtime>, caller: Caller, PathId(id): PathId<PromptId>) -> Answer {
-    let mut tx = runtime.db.begin_essential().await?;
-    if !db::prompts::delete(&mut tx, caller.id(), id).await? {
-        return Err(unknown());
-    }
-    tx.commit().await?;
+async fn remove(
+    State(prompts): State<PromptService>,
+    caller: Caller,
+    PathId(id): PathId<PromptId>,
+) -> Answer {
+    prompts.delete(caller.actor(), id).await?;
     Ok(data(Nothing))
-}
-
-fn unknown() -> ApiError {
-    ApiError::not_found("prompt")
 }

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use lectern_shared::{
-    ids::{AgentId, DocumentId, InvalidId},
-    search::{Condition, Filter, Mode},
+    ids::{DocumentId, InvalidId},
+    model::search::SearchMode,
 };
 use serde_json::Value;
 use utoipa::{
@@ -15,7 +15,11 @@ use utoipa::{
     },
 };
 
-use crate::extract::{Fields, FromFields};
+use crate::{
+    extract::{Fields, FromFields},
+    search::{Condition, Filter},
+    services::search::PassageQuery,
+};
 
 /// Longest question, in characters.
 const QUERY: usize = 10_000;
@@ -85,7 +89,7 @@ impl PartialSchema for ModeSchema {
     fn schema() -> RefOr<Schema> {
         let description = "`hybrid`: by words and by meaning, or by words alone when the service has no embedding model. \
                            `dense`: by meaning alone. `lexical`: by words alone.";
-        let words: Vec<&str> = Mode::ALL.iter().map(|mode| mode.as_str()).collect();
+        let words: Vec<&str> = SearchMode::ALL.iter().map(|mode| mode.as_str()).collect();
         ObjectBuilder::new()
             .schema_type(Type::String)
             .enum_values(Some(words))
@@ -96,19 +100,7 @@ impl PartialSchema for ModeSchema {
 
 impl ToSchema for ModeSchema {}
 
-/// A search that can be made.
-pub(super) struct Body {
-    pub(super) query: String,
-    /// The documents that are named. Text that cannot be an id names an unknown one.
-    pub(super) documents: Option<Result<Vec<DocumentId>, InvalidId>>,
-    /// The agent that is named.
-    pub(super) agent: Option<Result<AgentId, InvalidId>>,
-    pub(super) filter: Filter,
-    pub(super) limit: usize,
-    pub(super) mode: Mode,
-}
-
-impl FromFields for Body {
+impl FromFields for PassageQuery {
     fn from_fields(fields: &mut Fields<'_>) -> Self {
         Self {
             query: fields.text("query", QUERY),
@@ -118,8 +110,8 @@ impl FromFields for Body {
             limit: limit(fields),
             mode: fields
                 .get("mode")
-                .and_then(|_| fields.choice("mode", &Mode::choices()))
-                .unwrap_or(Mode::Hybrid),
+                .and_then(|_| fields.choice("mode", &SearchMode::choices()))
+                .unwrap_or(SearchMode::Hybrid),
         }
     }
 }

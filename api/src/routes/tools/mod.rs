@@ -1,33 +1,23 @@
 //! Tools.
 
-mod metadata;
 mod view;
 
 use axum::extract::State;
-use lectern_shared::{
-    db::{self, Json, Tx},
-    ids::{AgentId, ToolId, UserId},
-    model::tool::{Tool, ToolType},
-    runtime::Runtime,
-};
+use lectern_shared::{ids::ToolId, model::tool::ToolType};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use self::{
-    metadata::Metadata,
-    view::{ToolView, example},
-};
+use self::view::{ToolView, example};
 use super::{DESCRIPTION, NAME, users::Nothing};
 use crate::{
     auth::Caller,
-    error::{ApiError, FieldError},
     extract::{Fields, FromFields, PathId, Valid},
-    idempotency::Create,
+    idempotency::{Create, answer, shown},
     openapi::Data,
     response::{Answer, Paging, data, list_by},
+    services::tools::{NewTool, ToolChange, ToolDetails, ToolMetadata, ToolService},
     state::AppState,
-    tools::secrets,
 };
 
 /// Configurations may have 64 KiB each.
@@ -37,15 +27,11 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(index, create)).routes(routes!(find, change, remove))
 }
 
-fn unknown() -> ApiError {
-    ApiError::not_found("tool")
-}
-
 /// A new tool.
 #[derive(ToSchema)]
-#[schema(rename_all = "camelCase")]
+#[schema(as = NewTool, rename_all = "camelCase")]
 #[expect(dead_code, reason = "it describes the JSON; the values are read one by one")]
-struct NewTool {
+struct NewToolSchema {
     /// Its name, also what models call it by.
     #[schema(min_length = 1, max_length = 1_000, pattern = r"\S")]
     name: String,
@@ -67,15 +53,7 @@ struct NewTool {
     return_direct: Option<bool>,
 }
 
-struct Body {
-    r#type: ToolType,
-    name: String,
-    description: String,
-    metadata: Metadata,
-    return_direct: bool,
-}
-
-impl FromFields for Body {
+impl FromFields for NewTool {
     fn from_fields(fields: &mut Fields<'_>) -> Self {
         let r#type: Option<ToolType> = fields.choice("type", &ToolType::choices());
         Self {
@@ -83,24 +61,8 @@ impl FromFields for Body {
             name: fields.text("name", NAME),
             description: fields.optional_text("description", DESCRIPTION).unwrap_or_default(),
             // What it needs depends on the type.
-            metadata: r#type.map(|r#type| metadata::read(fields, r#type)).unwrap_or_default(),
+            metadata: r#type.map(|r#type| ToolMetadata::read(fields, r#type)).unwrap_or_default(),
             return_direct: fields.boolean("returnDirect").unwrap_or(false),
-        }
-    }
-}
-
-/// The caller's agent that a tool is to ask.
-async fn called_agent(
-    tx: &mut Tx,
-    user: UserId,
-    agent: Option<Result<AgentId, ()>>,
-) -> Result<Option<AgentId>, ApiError> {
-    let unknown = || ApiError::not_found("agent");
-    match agent {
-        None => Ok(None),
-        Some(agent) => {
-            let agent = agent.map_err(|()| unknown())?;
-            if db::tools::owns_agent(tx, user, agent).await? { Ok(Some(agent)) } else { Err(unknown()) }
         }
     }
 }
@@ -114,7 +76,7 @@ async fn called_agent(
     path = "/tools",
     tag = "Tools",
     operation_id = "createTool",
-    request_body(content = NewTool, example = json!({
+    request_body(content = NewToolSchema, example = json!({
         "name": "web",
         "type": "SEARCH",
         "description": "Searches the web for what the documents do not say.",
@@ -131,31 +93,12 @@ async fn called_agent(
     ),
 )]
 async fn create(
-    State(runtime): State<Runtime>,
+    State(tools): State<ToolService>,
     caller: Caller,
-    Create { body, once }: Create<Body>,
+    Create { body, once }: Create<NewTool>,
 ) -> Answer {
-    let id = ToolId::generate();
-    let mut tx = runtime.db.begin().await?;
-    let calls_agent = called_agent(&mut tx, caller.id(), body.metadata.agent).await?;
-    let (open, sealed) = secrets::seal(&runtime.keyring, &id, body.metadata.all)?;
-    let now = runtime.clock.now();
-    let tool = Tool {
-        id,
-        user_id: caller.id(),
-        r#type: body.r#type,
-        name: body.name,
-        description: body.description,
-        metadata: Json(open),
-        metadata_sealed: sealed,
-        calls_agent,
-        return_direct: body.return_direct,
-        created_at: now,
-        updated_at: now,
-    };
-    db::tools::insert(&mut tx, &tool).await?;
-    let view = ToolView::new(&runtime, &tool)?;
-    once.commit(&runtime, tx, &view).await
+    let show = shown(|details: &ToolDetails| Ok(ToolView::from(details.clone())));
+    tools.create(caller.actor(), body, once, show).await.map(answer)
 }
 
 /// List your tools
@@ -173,12 +116,13 @@ async fn create(
         example = json!({"success": true, "data": [example()]}),
     )),
 )]
-async fn index(State(runtime): State<Runtime>, caller: Caller, paging: Paging) -> Answer {
+async fn index(State(tools): State<ToolService>, caller: Caller, paging: Paging) -> Answer {
     list_by(PAGE, paging, move |before, limit| {
-        let (runtime, user) = (runtime.clone(), caller.id());
+        let (tools, actor) = (tools.clone(), caller.actor());
         async move {
-            let tools = db::tools::list(&runtime.db, user, before.into(), limit).await?;
-            tools.iter().map(|tool| Ok((*tool.id.as_uuid(), ToolView::new(&runtime, tool)?))).collect()
+            let tools = tools.list(actor, before, limit).await?;
+            let row = |details: ToolDetails| (*details.tool.id.as_uuid(), ToolView::from(details));
+            Ok(tools.into_iter().map(row).collect())
         }
     })
     .await
@@ -200,16 +144,15 @@ async fn index(State(runtime): State<Runtime>, caller: Caller, paging: Paging) -
         example = json!({"success": true, "data": example()}),
     )),
 )]
-async fn find(State(runtime): State<Runtime>, caller: Caller, PathId(id): PathId<ToolId>) -> Answer {
-    let tool = db::tools::find(&runtime.db, caller.id(), id).await?.ok_or_else(unknown)?;
-    Ok(data(ToolView::new(&runtime, &tool)?))
+async fn find(State(tools): State<ToolService>, caller: Caller, PathId(id): PathId<ToolId>) -> Answer {
+    Ok(data(ToolView::from(tools.find(caller.actor(), id).await?)))
 }
 
 /// A change of a tool. What is left out stays as it is.
 #[derive(ToSchema)]
-#[schema(rename_all = "camelCase")]
+#[schema(as = ToolChange, rename_all = "camelCase")]
 #[expect(dead_code, reason = "it describes the JSON; the values are read one by one")]
-struct ToolChange {
+struct ToolChangeSchema {
     /// A new name.
     #[schema(value_type = Option<String>, nullable = false, min_length = 1, max_length = 1_000, pattern = r"\S")]
     name: Option<String>,
@@ -224,14 +167,7 @@ struct ToolChange {
     return_direct: Option<bool>,
 }
 
-struct Change {
-    name: Option<String>,
-    description: Option<String>,
-    metadata: Option<Map<String, Value>>,
-    return_direct: Option<bool>,
-}
-
-impl FromFields for Change {
+impl FromFields for ToolChange {
     fn from_fields(fields: &mut Fields<'_>) -> Self {
         fields.only(&["name", "description", "metadata", "returnDirect"]);
         fields.refuse_nulls(&["name", "metadata", "returnDirect"]);
@@ -257,7 +193,7 @@ impl FromFields for Change {
     tag = "Tools",
     operation_id = "updateTool",
     params(("id" = String, Path, description = "The tool's id")),
-    request_body(content = ToolChange, example = json!({"name": "the web", "returnDirect": false})),
+    request_body(content = ToolChangeSchema, example = json!({"name": "the web", "returnDirect": false})),
     responses((
         status = 200,
         description = "The tool as it is now",
@@ -266,46 +202,12 @@ impl FromFields for Change {
     )),
 )]
 async fn change(
-    State(runtime): State<Runtime>,
+    State(tools): State<ToolService>,
     caller: Caller,
     PathId(id): PathId<ToolId>,
-    Valid(body): Valid<Change>,
+    Valid(change): Valid<ToolChange>,
 ) -> Answer {
-    let mut tx = runtime.db.begin().await?;
-    let before = db::tools::lock(&mut tx, caller.id(), id).await?.ok_or_else(unknown)?;
-    let mut tool = before.clone();
-    if let Some(mut changed) = body.metadata {
-        let stored = secrets::reveal(&runtime.keyring, &tool)?;
-        let kept = metadata::keep_masked(&mut changed, &stored);
-        let Metadata { all, agent } = metadata::check_alone(tool.r#type, &changed)?;
-        metadata::check_kept(tool.r#type, &stored, &all, kept)?;
-        tool.calls_agent = called_agent(&mut tx, caller.id(), agent).await?;
-        if let Some(called) = tool.calls_agent
-            && db::tools::would_circle(&mut tx, caller.id(), id, called).await?
-        {
-            return Err(circle("metadata.agentId"));
-        }
-        // Sealed once more it would not be what it was.
-        if all != stored {
-            let (open, sealed) = secrets::seal(&runtime.keyring, &id, all)?;
-            (tool.metadata, tool.metadata_sealed) = (Json(open), sealed);
-        }
-    }
-    tool.name = body.name.unwrap_or(tool.name);
-    tool.description = body.description.unwrap_or(tool.description);
-    tool.return_direct = body.return_direct.unwrap_or(tool.return_direct);
-    if tool != before {
-        tool.updated_at = runtime.clock.now();
-        db::tools::update(&mut tx, &tool).await?;
-        tx.commit().await?;
-    }
-    Ok(data(ToolView::new(&runtime, &tool)?))
-}
-
-/// An agent that could ask itself would never end.
-pub(super) fn circle(path: &str) -> ApiError {
-    let message = "would let an agent ask itself, by way of others or at once".to_owned();
-    ApiError::invalid(vec![FieldError { path: path.to_owned(), message }])
+    Ok(data(ToolView::from(tools.change(caller.actor(), id, change).await?)))
 }
 
 /// Delete a tool
@@ -324,11 +226,7 @@ pub(super) fn circle(path: &str) -> ApiError {
         example = json!({"success": true, "data": null}),
     )),
 )]
-async fn remove(State(runtime): State<Runtime>, caller: Caller, PathId(id): PathId<ToolId>) -> Answer {
-    let mut tx = runtime.db.begin_essential().await?;
-    if !db::tools::delete(&mut tx, caller.id(), id).await? {
-        return Err(unknown());
-    }
-    tx.commit().await?;
+async fn remove(State(tools): State<ToolService>, caller: Caller, PathId(id): PathId<ToolId>) -> Answer {
+    tools.delete(caller.actor(), id).await?;
     Ok(data(Nothing))
 }

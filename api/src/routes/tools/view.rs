@@ -3,15 +3,13 @@
 use lectern_shared::{
     clock::Timestamp,
     ids::{ToolId, UserId},
-    model::tool::{Tool, ToolType},
-    runtime::Runtime,
+    model::tool::ToolType,
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
-use super::metadata;
-use crate::{error::ApiError, tools::secrets};
+use crate::services::tools::ToolDetails;
 
 /// A tool.
 #[derive(Serialize, ToSchema)]
@@ -45,19 +43,20 @@ pub(super) struct ToolView {
     updated_at: Timestamp,
 }
 
-impl ToolView {
-    pub(super) fn new(runtime: &Runtime, tool: &Tool) -> Result<Self, ApiError> {
-        Ok(Self {
+impl From<ToolDetails> for ToolView {
+    fn from(details: ToolDetails) -> Self {
+        let ToolDetails { tool, masked_metadata } = details;
+        Self {
             id: tool.id,
             user_id: tool.user_id,
-            name: tool.name.clone(),
+            name: tool.name,
             r#type: tool.r#type,
-            description: tool.description.clone(),
-            metadata: metadata::show(secrets::reveal(&runtime.keyring, tool)?),
+            description: tool.description,
+            metadata: masked_metadata,
             return_direct: tool.return_direct,
             created_at: tool.created_at,
             updated_at: tool.updated_at,
-        })
+        }
     }
 }
 

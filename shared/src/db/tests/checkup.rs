@@ -7,15 +7,17 @@ use uuid::Uuid;
 use crate::{
     clock::Timestamp,
     db::{
-        Db, checkup,
-        checkup::{Answering, Holder, Leftovers, Sealed, Unqueued},
+        Db,
+        checkup::{self, Answering, Holder, Leftovers, Sealed, Unqueued},
         documents, execute, generations, index_segments, jobs, singletons,
         testing::{TestDb, at, both, claim, commit, document, plain, published, staged_in, user},
         vectors,
     },
-    embed::Space,
     ids::{DocumentId, GenerationId, JobId, UserId},
-    model::job::{IngestionError, JobState},
+    model::{
+        job::{IngestionError, JobState},
+        space::Space,
+    },
 };
 
 async fn all(db: &Db) -> Vec<Answering> {

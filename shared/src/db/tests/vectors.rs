@@ -7,8 +7,8 @@ use crate::{
         testing::{at, both, claim, claimed, commit, enqueue, publish, published, staged_in, user},
         vectors::{self, TextHash},
     },
-    embed::Space,
     ids::{DocumentId, GenerationId, UserId},
+    model::space::Space,
 };
 
 fn space(name: &str) -> Space {

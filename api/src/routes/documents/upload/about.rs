@@ -1,20 +1,17 @@
 //! What the parts of an upload besides the file say of the document.
 
-use lectern_shared::{
-    blobs::Stored,
-    model::document::{DocumentType, PageRange, Splitter},
-    secrets::hex,
-};
+use lectern_shared::model::document::DocumentType;
 use serde_json::{Map, Value, json};
 
-use super::{form::Part, kind::Told};
+use super::form::Part;
 use crate::{
-    error::{ApiError, FieldError},
+    error::{ApiError, ApiErrorKind, FieldError},
     extract::{Fields, FromFields, validate},
     routes::{
         NAME,
         documents::{body, splitter},
     },
+    services::uploads::{FileKind, NewUpload},
 };
 
 /// Parts that are text.
@@ -75,22 +72,22 @@ impl Texts {
     ///
     /// # Errors
     /// Every part that is wrong.
-    pub(super) fn read(mut self, told: &Told) -> Result<About, ApiError> {
+    pub(super) fn read(mut self, kind: &FileKind) -> Result<NewUpload, ApiError> {
         match self.fields.get("type").and_then(Value::as_str).map(str::parse) {
-            None => drop(self.fields.insert("type".to_owned(), json!(told.r#type))),
+            None => drop(self.fields.insert("type".to_owned(), json!(kind.r#type))),
             Some(Ok(given)) => {
-                if let Some(problem) = told.unfit_for(given) {
+                if let Some(problem) = kind.unfit_for(given) {
                     self.refuse("type", &problem);
                 }
             }
             // It is noticed below.
             Some(Err(_)) => {}
         }
-        self.fields.entry("name").or_insert_with(|| json!(told.document_name()));
+        self.fields.entry("name").or_insert_with(|| json!(kind.document_name()));
         let read = validate(&Value::Object(self.fields));
         let mut wrong = self.wrong;
         match read {
-            Ok(about) if wrong.is_empty() => return Ok(about),
+            Ok(new) if wrong.is_empty() => return Ok(new),
             Ok(_) => {}
             Err(error) => wrong.extend(error.fields),
         }
@@ -101,13 +98,13 @@ impl Texts {
     pub(super) fn without_file(mut self) -> ApiError {
         self.refuse("file", "is required: the file to upload");
         self.fields.remove("type");
-        self.read(&Told::nothing()).err().unwrap_or_else(ApiError::internal)
+        self.read(&FileKind::nothing()).err().unwrap_or_else(ApiError::internal)
     }
 }
 
 fn too_large(limit: u64) -> ApiError {
     let message = format!("The parts besides the file may have at most {limit} bytes.");
-    ApiError::new(axum::http::StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
+    ApiError::new(ApiErrorKind::TooLarge, "too_large", message)
 }
 
 /// An empty text is no value.
@@ -115,17 +112,7 @@ fn read_json(text: &str) -> Result<Value, serde_json::Error> {
     if text.trim().is_empty() { Ok(Value::Null) } else { serde_json::from_str(text) }
 }
 
-/// What a document says of itself that is made of a file.
-pub(super) struct About {
-    pub(super) r#type: DocumentType,
-    pub(super) name: String,
-    pub(super) description: String,
-    pub(super) metadata: Option<Map<String, Value>>,
-    pub(super) splitter: Option<Splitter>,
-    pub(super) pages: PageRange,
-}
-
-impl FromFields for About {
+impl FromFields for NewUpload {
     fn from_fields(fields: &mut Fields<'_>) -> Self {
         for name in ["url", "content"] {
             if fields.get(name).is_some_and(|value| value != "") {
@@ -141,23 +128,5 @@ impl FromFields for About {
             splitter: splitter::read(fields),
             pages: body::pages(r#type, fields),
         }
-    }
-}
-
-impl About {
-    /// What makes an upload the same one when it is sent again.
-    pub(super) fn identity(&self, told: &Told, file: &Stored) -> String {
-        let mut identity = json!({
-            "type": self.r#type,
-            "name": self.name,
-            "description": self.description,
-            "metadata": self.metadata,
-            "splitter": self.splitter,
-            "pages": [self.pages.from, self.pages.to],
-            "sha256": hex(&file.sha256),
-            "file": [told.file_name.as_deref(), Some(told.media_type)],
-        });
-        identity.sort_all_objects();
-        identity.to_string()
     }
 }

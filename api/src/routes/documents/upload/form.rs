@@ -11,12 +11,16 @@ use axum::{
         FromRequest, Multipart, Request,
         multipart::{Field, MultipartError},
     },
-    http::{HeaderMap, StatusCode, header},
+    http::{HeaderMap, header},
 };
-use futures::StreamExt;
+use futures::{StreamExt, stream};
 use tokio::time::timeout;
 
-use crate::{body::BODY_SILENCE, error::ApiError};
+use crate::{
+    body::BODY_SILENCE,
+    error::{ApiError, ApiErrorKind},
+    services::uploads::{SentFile, late},
+};
 
 /// Bytes that may come without being part of a part's content, or before the reader has got any of that: the headers of a part,
 /// for instance. The reader of forms gathers them without an end.
@@ -37,7 +41,7 @@ impl Form {
     pub(super) async fn of(request: Request) -> Result<Self, ApiError> {
         if !is_form(request.headers()) {
             let message = "Send the file as a form, with Content-Type: multipart/form-data.";
-            return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message));
+            return Err(ApiError::new(ApiErrorKind::UnsupportedType, "unsupported_media_type", message));
         }
         let unread = Arc::<AtomicUsize>::default();
         let (head, body) = request.into_parts();
@@ -72,17 +76,24 @@ pub(super) struct Part<'a> {
     unread: Arc<AtomicUsize>,
 }
 
-impl Part<'_> {
+impl<'a> Part<'a> {
     pub(super) fn name(&self) -> Option<&str> {
         self.field.name()
     }
 
-    pub(super) fn file_name(&self) -> Option<&str> {
-        self.field.file_name()
+    /// The file that is sent as this part.
+    pub(super) fn into_file(self) -> SentFile<'a> {
+        let name = self.field.file_name().unwrap_or_default().to_owned();
+        let content_type = self.content_type();
+        let bytes = stream::try_unfold(self, |mut part| async {
+            let chunk = part.chunk().await?;
+            Ok::<_, ApiError>(chunk.map(|chunk| (chunk, part)))
+        });
+        SentFile { name, content_type, bytes: bytes.boxed() }
     }
 
     /// What the sender calls the content, lower-case and without parameters.
-    pub(super) fn content_type(&self) -> Option<String> {
+    fn content_type(&self) -> Option<String> {
         let whole = self.field.content_type()?;
         Some(whole.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
     }
@@ -99,13 +110,9 @@ async fn in_time<T>(read: impl Future<Output = Result<T, MultipartError>>) -> Re
     timeout(BODY_SILENCE, read).await.map_err(|_| late())?.map_err(|_| malformed())
 }
 
-pub(super) fn late() -> ApiError {
-    ApiError::new(StatusCode::REQUEST_TIMEOUT, "timeout", "The body came too slowly.")
-}
-
 fn malformed() -> ApiError {
     let message = "The body is not a valid multipart/form-data form, or ended before it was complete.";
-    ApiError::new(StatusCode::BAD_REQUEST, "malformed_form", message)
+    ApiError::new(ApiErrorKind::Malformed, "malformed_form", message)
 }
 
 fn is_form(headers: &HeaderMap) -> bool {

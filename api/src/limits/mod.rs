@@ -1,0 +1,182 @@
+//! How often one may ask, and how often one may guess a password. Counted in this process, or, when several share the work, in
+//! Redis; while that is away each process counts by itself, and no request fails for it.
+
+mod attempt;
+mod local;
+mod redis;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    net::{IpAddr, Ipv6Addr},
+    sync::Arc,
+    time::Duration,
+};
+
+use lectern_shared::{clock::Timestamp, redis::Redis};
+use sha2::{Digest, Sha256};
+
+use self::{
+    attempt::{AttemptId, Counted, Decision, Place},
+    local::Local,
+    redis::Shared,
+};
+
+pub(crate) use self::attempt::{Attempt, Guess};
+use lectern_shared::config::rate::Rate;
+
+/// What is counted for. A hash: it has the same size whatever a caller sends, and what leaves the process shows no token,
+/// name or address.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Key([u8; 32]);
+
+impl Key {
+    fn new(kind: &str, value: &[u8]) -> Self {
+        Self(Sha256::new().chain_update(kind).chain_update([0]).chain_update(value).finalize().into())
+    }
+
+    /// A token, of whatever kind.
+    pub(crate) fn credential(token: &str) -> Self {
+        Self::new("credential", token.as_bytes())
+    }
+
+    /// An account, or whatever else is guarded by a password.
+    pub(crate) fn account(name: &str) -> Self {
+        Self::new("account", name.as_bytes())
+    }
+
+    /// An address; of IPv6 the network of 64 bits, of which one subscriber has all addresses.
+    pub(crate) fn address(address: IpAddr) -> Self {
+        let network = match address.to_canonical() {
+            IpAddr::V4(address) => address.to_ipv6_mapped(),
+            IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64),
+        };
+        Self::new("address", &network.octets())
+    }
+
+    /// An account and an address together.
+    pub(crate) fn pair(account: Self, address: Self) -> Self {
+        Self::new("pair", &[account.0, address.0].concat())
+    }
+
+    /// The hash itself.
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// A refusal: the same may be admitted after this time, which is never zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("too many; again after {0:?}")]
+pub(crate) struct RetryAfter(Duration);
+
+impl RetryAfter {
+    fn unless_zero(wait: Duration) -> Result<(), Self> {
+        if wait.is_zero() { Ok(()) } else { Err(Self(wait)) }
+    }
+
+    /// The time in whole seconds, rounded up, so at least 1.
+    pub(crate) fn seconds(self) -> u64 {
+        self.0.as_secs() + u64::from(self.0.subsec_nanos() > 0)
+    }
+}
+
+/// How many failures make one wait.
+#[derive(Clone, Copy, Debug)]
+struct FailureRule {
+    failures: usize,
+    within: Duration,
+}
+
+impl FailureRule {
+    const SIGN_IN: Self = Self { failures: 10, within: Duration::from_mins(10) };
+
+    fn within_micros(self) -> u64 {
+        u64::try_from(self.within.as_micros()).unwrap_or(u64::MAX)
+    }
+}
+
+/// Every limit on how often something is done. Cheap to clone; clones count together.
+#[derive(Clone)]
+pub(crate) struct Limits(Arc<Inner>);
+
+struct Inner {
+    rate: Option<Rate>,
+    rule: FailureRule,
+    local: Local,
+    shared: Option<Shared>,
+}
+
+impl Limits {
+    /// Limits requests to `rate`, and failed sign-ins always. With `redis`, all processes that use the same prefix count
+    /// together.
+    pub(crate) fn new(rate: Option<Rate>, redis: Option<Redis>) -> Self {
+        let shared = redis.map(|redis| Shared::new(redis, redis::PATIENCE));
+        Self::counted_in(shared, rate, FailureRule::SIGN_IN)
+    }
+
+    fn counted_in(shared: Option<Shared>, rate: Option<Rate>, rule: FailureRule) -> Self {
+        Self(Arc::new(Inner { rate, rule, local: Local::default(), shared }))
+    }
+
+    /// Whether requests are limited at all.
+    pub(crate) fn limits_requests(&self) -> bool {
+        self.0.rate.is_some()
+    }
+
+    /// Counts a request for every one of `keys`, or for none of them when it is refused.
+    ///
+    /// # Errors
+    /// How long to wait, when one of the keys has made too many.
+    pub(crate) async fn admit(&self, keys: &[Key], now: Timestamp) -> Result<(), RetryAfter> {
+        let Some(rate) = self.0.rate.filter(|_| !keys.is_empty()) else { return Ok(()) };
+        if let Some(shared) = &self.0.shared
+            && let Some(decision) = shared.admit(rate, keys).await
+        {
+            return decision;
+        }
+        self.0.local.admit(rate, keys, now)
+    }
+
+    /// Begins a guess at a password. It counts at once, so that many at a time do not slip through together, and is taken back
+    /// when it turns out to be right, or to be none.
+    ///
+    /// # Errors
+    /// How long to wait, when there were too many failures; it does not count then.
+    pub(crate) async fn begin(&self, guess: Guess, now: Timestamp) -> Result<Attempt, RetryAfter> {
+        let id = rand::random();
+        let attempt = |place| Attempt::new(Arc::clone(&self.0), Counted { guess, id, at: now, place });
+        if let Some(shared) = &self.0.shared
+            && let Some(decision) = shared.begin(self.0.rule, &guess, id).await
+        {
+            return decision.map(|()| attempt(Place::Shared));
+        }
+        self.0.local.begin(self.0.rule, &guess, id, now)?;
+        Ok(attempt(Place::Local))
+    }
+}
+
+impl Inner {
+    /// What of a decision is counted in this process.
+    fn settle_here(&self, counted: &Counted, decision: Decision) {
+        let Counted { guess, id, at, place } = counted;
+        match (decision, place) {
+            (Decision::Succeeded, _) => self.local.succeeded(guess, *id),
+            (Decision::Undecided, _) => self.local.undecided(guess, *id),
+            (Decision::Failed, Place::Local) => {}
+            // Noted here too, lest Redis's going away be a fresh start.
+            (Decision::Failed, Place::Shared) => self.local.failed(self.rule, guess, *id, *at),
+        }
+    }
+
+    /// What of a decision is counted in Redis, even if the attempt was counted here: an answer that came too late may have counted
+    /// it there as well.
+    async fn settle_there(&self, counted: &Counted, decision: Decision) {
+        let Some(shared) = &self.shared else { return };
+        match decision {
+            Decision::Succeeded => shared.succeeded(&counted.guess, counted.id).await,
+            Decision::Undecided => shared.undecided(&counted.guess, counted.id).await,
+            Decision::Failed => {}
+        }
+    }
+}

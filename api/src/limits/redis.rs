@@ -1,0 +1,266 @@
+//! Counters in Redis, where all processes of an installation count together. Each decision is one script, so one round trip
+//! and indivisible, by Redis's own clock: those of the processes differ.
+
+use std::time::{Duration, Instant};
+
+use ::redis::{ErrorKind, RedisError, Script};
+use parking_lot::Mutex;
+
+use super::{AttemptId, FailureRule, Guess, Key, RetryAfter};
+use lectern_shared::config::rate::Rate;
+use lectern_shared::{redis::Redis, secrets::hex};
+
+/// The longest that a request waits for Redis.
+pub(super) const PATIENCE: Duration = Duration::from_millis(100);
+/// How long Redis is left alone after it did not answer.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Charges every key, or none when one must wait. Returns the microseconds to wait. See `Rate::next`, which this repeats.
+const ADMIT: &str = r"
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+local interval, span = tonumber(ARGV[1]), tonumber(ARGV[2])
+local wait, moments = 0, {}
+for i, before in ipairs(redis.call('MGET', unpack(KEYS))) do
+    moments[i] = math.min(math.max(tonumber(before or now), now), now + span) + interval
+    wait = math.max(wait, moments[i] - now - span)
+end
+if wait > 0 then
+    return wait
+end
+for i, key in ipairs(KEYS) do
+    local lasts = string.format('%.0f', math.ceil((moments[i] - now) / 1000))
+    redis.call('SET', key, string.format('%.0f', moments[i]), 'PX', lasts)
+end
+return 0";
+
+/// Counts a guess for every key, unless one of the first so many must wait. Returns the microseconds to wait.
+const BEGIN: &str = r"
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+local within, most, refusing = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[4])
+local wait = 0
+for i, key in ipairs(KEYS) do
+    redis.call('ZREMRANGEBYSCORE', key, '-inf', string.format('%.0f', now - within))
+    local count = redis.call('ZCARD', key)
+    if i <= refusing and count >= most then
+        local last = redis.call('ZRANGE', key, count - most, count - most, 'WITHSCORES')
+        wait = math.max(wait, math.min(last[2] + within - now, within))
+    end
+end
+if wait > 0 then
+    return wait
+end
+for _, key in ipairs(KEYS) do
+    redis.call('ZADD', key, string.format('%.0f', now), ARGV[3])
+    redis.call('PEXPIRE', key, string.format('%.0f', math.ceil(within / 1000)))
+end
+return 0";
+
+/// Takes a guess back, and forgives the first so many keys.
+const TAKE_BACK: &str = r"
+for i, key in ipairs(KEYS) do
+    if i <= tonumber(ARGV[2]) then
+        redis.call('DEL', key)
+    else
+        redis.call('ZREM', key, ARGV[1])
+    end
+end";
+
+/// The counters of an installation. Every question is answered by none when Redis does not answer in time.
+pub(super) struct Shared {
+    redis: Redis,
+    patience: Duration,
+    breaker: Breaker,
+    admit: Script,
+    begin: Script,
+    take_back: Script,
+}
+
+impl Shared {
+    /// Counters in `redis`, which is away when it does not answer within `patience`.
+    pub(super) fn new(redis: Redis, patience: Duration) -> Self {
+        Self {
+            redis,
+            patience,
+            breaker: Breaker(Mutex::new(State::Asked)),
+            admit: Script::new(ADMIT),
+            begin: Script::new(BEGIN),
+            take_back: Script::new(TAKE_BACK),
+        }
+    }
+
+    /// As [`super::local::Local::admit`].
+    pub(super) async fn admit(&self, rate: Rate, keys: &[Key]) -> Option<Result<(), RetryAfter>> {
+        let wait = self.ask(async {
+            let mut call = self.admit.prepare_invoke();
+            for key in keys {
+                call.key(self.name("rate", key));
+            }
+            call.arg(rate.interval_micros()).arg(rate.span_micros());
+            call.invoke_async::<u64>(&mut self.redis.connection()).await
+        });
+        wait.await.map(|micros| RetryAfter::unless_zero(Duration::from_micros(micros)))
+    }
+
+    /// As [`super::local::Local::begin`].
+    pub(super) async fn begin(
+        &self,
+        rule: FailureRule,
+        guess: &Guess,
+        id: AttemptId,
+    ) -> Option<Result<(), RetryAfter>> {
+        let wait = self.ask(async {
+            let mut call = self.begin.prepare_invoke();
+            for key in guess.keys() {
+                call.key(self.name("sign-in", key));
+            }
+            call.arg(rule.within_micros()).arg(rule.failures).arg(id).arg(guess.refusing().count());
+            call.invoke_async::<u64>(&mut self.redis.connection()).await
+        });
+        wait.await.map(|micros| RetryAfter::unless_zero(Duration::from_micros(micros)))
+    }
+
+    /// As [`super::local::Local::succeeded`], if Redis is there.
+    pub(super) async fn succeeded(&self, guess: &Guess, id: AttemptId) {
+        self.take_back(guess, id, 1).await;
+    }
+
+    /// As [`super::local::Local::undecided`], if Redis is there.
+    pub(super) async fn undecided(&self, guess: &Guess, id: AttemptId) {
+        self.take_back(guess, id, 0).await;
+    }
+
+    async fn take_back(&self, guess: &Guess, id: AttemptId, forgiven: usize) {
+        self.ask(async {
+            let mut call = self.take_back.prepare_invoke();
+            for key in guess.keys() {
+                call.key(self.name("sign-in", key));
+            }
+            call.arg(id).arg(forgiven);
+            call.invoke_async::<()>(&mut self.redis.connection()).await
+        })
+        .await;
+    }
+
+    fn name(&self, kind: &str, key: &Key) -> String {
+        format!("{}:{kind}:{}", self.redis.prefix(), hex(&key.0))
+    }
+
+    /// Asks, unless Redis is away. Without an answer in time it is away.
+    async fn ask<T>(&self, question: impl Future<Output = Result<T, RedisError>>) -> Option<T> {
+        let permit = self.breaker.permit()?;
+        let answer = tokio::time::timeout(self.patience, question).await;
+        match answer.unwrap_or_else(|_| Err((ErrorKind::Io, "no answer in time").into())) {
+            Ok(answer) => {
+                self.breaker.answered(permit);
+                Some(answer)
+            }
+            Err(error) => {
+                self.breaker.failed(&error);
+                None
+            }
+        }
+    }
+}
+
+/// Keeps requests from waiting for a Redis that is known to be away, and says only once that it is.
+struct Breaker(Mutex<State>);
+
+#[derive(Clone, Copy)]
+enum State {
+    Asked,
+    Away { again_at: Instant },
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Permit {
+    Ordinary,
+    /// The one question that finds out whether Redis is back.
+    Probe,
+}
+
+impl Breaker {
+    fn permit(&self) -> Option<Permit> {
+        let mut state = self.0.lock();
+        match *state {
+            State::Asked => Some(Permit::Ordinary),
+            State::Away { again_at } => {
+                let now = Instant::now();
+                if now < again_at {
+                    return None;
+                }
+                *state = State::Away { again_at: now + PAUSE };
+                Some(Permit::Probe)
+            }
+        }
+    }
+
+    fn answered(&self, permit: Permit) {
+        // The late answer to an ordinary question, from before Redis went away, says nothing about now.
+        if permit == Permit::Probe {
+            *self.0.lock() = State::Asked;
+            tracing::info!("Redis is back; limits are counted there again");
+        }
+    }
+
+    fn failed(&self, error: &RedisError) {
+        let away = State::Away { again_at: Instant::now() + PAUSE };
+        let before = std::mem::replace(&mut *self.0.lock(), away);
+        if matches!(before, State::Asked) {
+            tracing::warn!(%error, "Redis is away; until it is back, each process counts limits by itself");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{io, sync::Arc};
+
+    use super::*;
+
+    /// The log, as far as this thread writes it.
+    #[derive(Clone, Default)]
+    struct Log(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Log {
+        fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+            self.0.lock().extend_from_slice(line);
+            Ok(line.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn redis_is_left_alone_while_it_is_away_and_the_log_says_so_once() {
+        let log = Log::default();
+        let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer({
+            let log = log.clone();
+            move || log.clone()
+        });
+        let said = |what: &str| String::from_utf8(log.0.lock().clone()).unwrap().matches(what).count();
+        tracing::subscriber::with_default(subscriber.finish(), || {
+            let breaker = Breaker(Mutex::new(State::Asked));
+            let error = RedisError::from((ErrorKind::Io, "gone"));
+            assert!(breaker.permit() == Some(Permit::Ordinary));
+            for _ in 0..50 {
+                breaker.failed(&error);
+                assert!(breaker.permit().is_none());
+            }
+            assert_eq!((said("WARN"), said("INFO")), (1, 0));
+            breaker.answered(Permit::Ordinary);
+            assert!(breaker.permit().is_none(), "a late answer does not bring it back");
+
+            while breaker.permit().is_none() {
+                std::thread::yield_now();
+            }
+            assert!(breaker.permit().is_none(), "one question finds out, not all of them");
+            breaker.answered(Permit::Probe);
+            assert!(breaker.permit() == Some(Permit::Ordinary));
+            assert_eq!((said("WARN"), said("INFO")), (1, 1));
+        });
+    }
+}

@@ -1,0 +1,35 @@
+//! What runs of agents are made of.
+
+use std::sync::Arc;
+
+use lectern_runtime::Runtime;
+use lectern_shared::{
+    clock::Clock, compute::Compute, config::Settings, db::Db, egress::Egress, metrics::Metrics,
+    secrets::Keyring,
+};
+
+use crate::search::Search;
+
+/// The parts that a run of an agent uses. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct AgentParts {
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) clock: Clock,
+    pub(crate) db: Db,
+    pub(crate) keyring: Arc<Keyring>,
+    pub(crate) search: Search,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) compute: Compute,
+    /// The way out for everything that a user can steer.
+    pub(crate) egress: Egress,
+    /// The way to hosts that the operator's settings name.
+    pub(crate) operator_egress: Egress,
+}
+
+impl AgentParts {
+    pub(crate) fn new(runtime: &Runtime, search: Search) -> Self {
+        let Runtime { settings, clock, db, keyring, metrics, compute, egress, operator_egress, .. } =
+            runtime.clone();
+        Self { settings, clock, db, keyring, search, metrics, compute, egress, operator_egress }
+    }
+}

@@ -1,0 +1,218 @@
+//! What of a user's can be searched at one moment, as a process remembers it.
+
+use std::{
+    cmp::Reverse,
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use lectern_shared::{
+    cache_budget::CacheBudget,
+    db::{self, Db, DbError, documents::ActiveVersion},
+    ids::{DocumentId, GenerationId, UserId},
+    model::{document::ActiveDocument, language::Language},
+};
+use parking_lot::Mutex;
+use uuid::Uuid;
+
+use super::{Filter, SearchError, metadata::Metadatas, remembered::Remembered};
+
+/// Searchable documents take one of so many parts of what all lists may take.
+const PART: u64 = 2;
+/// Those of one user take one of so many parts of that: with the default, about 150,000 documents. The passages of so many do not fit
+/// into the index's cache either.
+const SHARE: u64 = 2;
+/// What the allocator keeps of each piece of memory, and the two counters of an [`Arc`], in bytes.
+const OVERHEAD: usize = 16;
+
+/// The most changed documents that are named in a statement; when more have changed, all are read.
+const READ_SINGLY: usize = 200;
+
+/// One user's searchable documents at one epoch.
+pub(super) struct ActiveSet {
+    epoch: i64,
+    /// By their ids.
+    documents: Vec<Arc<ActiveDocument>>,
+    /// The place of each generation's document.
+    places: HashMap<GenerationId, usize>,
+    whole: Summary,
+}
+
+/// What is known of the passages of some documents together.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Summary {
+    /// The languages of the passages and how many there are of each, the most frequent first.
+    pub(super) languages: Vec<(Language, u64)>,
+    /// The embedding spaces of their vectors.
+    pub(super) spaces: Vec<Uuid>,
+}
+
+impl Summary {
+    fn of<'a>(documents: impl Iterator<Item = &'a ActiveDocument>) -> Self {
+        let mut passages: HashMap<Language, u64> = HashMap::new();
+        let mut spaces: Vec<Uuid> = Vec::new();
+        for document in documents {
+            for (code, count) in &document.languages.0 {
+                if let Some(language) = Language::from_code(u32::from(*code)) {
+                    *passages.entry(language).or_default() += count;
+                }
+            }
+            if let Some(space) = document.embedding_space
+                && !spaces.contains(&space)
+            {
+                spaces.push(space);
+            }
+        }
+        let mut languages: Vec<_> = passages.into_iter().collect();
+        languages.sort_unstable_by_key(|(language, count)| (Reverse(*count), *language));
+        spaces.sort_unstable();
+        Self { languages, spaces }
+    }
+}
+
+/// Which of the documents a search is about.
+pub(super) struct Selection {
+    /// Their generations.
+    pub(super) generations: Vec<GenerationId>,
+    /// Those of the others.
+    pub(super) others: Vec<GenerationId>,
+    /// What they are like.
+    pub(super) summary: Summary,
+}
+
+impl ActiveSet {
+    fn new(epoch: i64, documents: Vec<Arc<ActiveDocument>>) -> Self {
+        let places = documents.iter().enumerate().map(|(at, d)| (d.active_generation, at)).collect();
+        let whole = Summary::of(documents.iter().map(Arc::as_ref));
+        Self { epoch, documents, places, whole }
+    }
+
+    /// The epoch at which it was read.
+    pub(super) const fn epoch(&self) -> i64 {
+        self.epoch
+    }
+
+    /// How many documents there are.
+    pub(super) const fn len(&self) -> usize {
+        self.documents.len()
+    }
+
+    /// The document at a place; they are in the order of their ids.
+    pub(super) fn id(&self, place: usize) -> Option<DocumentId> {
+        self.documents.get(place).map(|document| document.id)
+    }
+
+    /// The bytes that it takes.
+    fn bytes(&self) -> u64 {
+        let document = |document: &Arc<ActiveDocument>| {
+            let languages = size_of_val::<[_]>(&document.languages.0);
+            size_of::<ActiveDocument>() + 2 * OVERHEAD + languages + OVERHEAD
+        };
+        let documents = self.documents.iter().map(document).sum::<usize>();
+        // Of the map's places seven in eight can be taken, and each has a byte of its own.
+        let places = self.places.capacity() * 8 / 7 * (size_of::<(GenerationId, usize)>() + 1);
+        (documents + self.documents.capacity() * size_of::<Arc<ActiveDocument>>() + places) as u64
+    }
+
+    /// The document that a generation answers for.
+    pub(super) fn document(&self, generation: GenerationId) -> Option<&ActiveDocument> {
+        self.at(generation).map(Arc::as_ref)
+    }
+
+    fn at(&self, generation: GenerationId) -> Option<&Arc<ActiveDocument>> {
+        self.documents.get(*self.places.get(&generation)?)
+    }
+
+    /// The document, if it still is what it was when this set was read.
+    fn unchanged(&self, version: &ActiveVersion) -> Option<&Arc<ActiveDocument>> {
+        self.at(version.generation)
+            .filter(|known| known.id == version.id && known.updated_at == version.updated_at)
+    }
+
+    /// Those of the documents that are named, all when none are, and that meet the filter.
+    pub(super) async fn select(
+        self: &Arc<Self>,
+        metadata: &Metadatas,
+        user: UserId,
+        named: Option<&[DocumentId]>,
+        filter: &Filter,
+    ) -> Result<Selection, SearchError> {
+        if named.is_none() && filter.is_empty() {
+            let generations = self.documents.iter().map(|d| d.active_generation).collect();
+            return Ok(Selection { generations, others: Vec::new(), summary: self.whole.clone() });
+        }
+        let named: Option<HashSet<DocumentId>> = named.map(|ids| ids.iter().copied().collect());
+        let is_named =
+            |document: &ActiveDocument| named.as_ref().is_none_or(|named| named.contains(&document.id));
+        let meant: Vec<bool> = if filter.is_empty() {
+            self.documents.iter().map(|document| is_named(document)).collect()
+        } else {
+            let places = self.documents.iter().enumerate().filter(|(_, document)| is_named(document));
+            let places = places.map(|(place, _)| place).collect();
+            metadata.met(user, self, places, filter).await?
+        };
+        // In the order of the documents, so that ties break alike every time.
+        let of = |wanted: bool| {
+            let each = self.documents.iter().zip(&meant).filter(move |(_, meant)| **meant == wanted);
+            each.map(|(document, _)| document.as_ref())
+        };
+        Ok(Selection {
+            generations: of(true).map(|d| d.active_generation).collect(),
+            others: of(false).map(|d| d.active_generation).collect(),
+            summary: Summary::of(of(true)),
+        })
+    }
+}
+
+/// The sets of the users who searched last. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct ActiveSets {
+    db: Db,
+    sets: Arc<Mutex<Remembered<ActiveSet>>>,
+}
+
+impl ActiveSets {
+    pub(super) fn new(db: Db, budget: &CacheBudget) -> Self {
+        Self { db, sets: Arc::new(Mutex::new(Remembered::new(budget, budget.for_lists() / PART, SHARE))) }
+    }
+
+    /// The user's searchable documents. The epoch is read first: a change that comes later raises it, so an outdated set
+    /// is never kept under a current number.
+    pub(super) async fn of(&self, user: UserId) -> Result<Arc<ActiveSet>, DbError> {
+        let epoch = db::documents::search_epoch(&self.db, user).await?;
+        let former = self.sets.lock().get(user);
+        let documents = match former {
+            Some((at, set)) if at == epoch => return Ok(set),
+            Some((_, former)) => self.again(user, &former).await?,
+            None => self.all(user).await?,
+        };
+        let set = Arc::new(ActiveSet::new(epoch, documents));
+        self.sets.lock().put(user, epoch, Arc::clone(&set), set.bytes());
+        Ok(set)
+    }
+
+    async fn all(&self, user: UserId) -> Result<Vec<Arc<ActiveDocument>>, DbError> {
+        Ok(db::documents::active(&self.db, user).await?.into_iter().map(Arc::new).collect())
+    }
+
+    /// Reads what has changed since: while documents are ingested that is one of thousands at a time.
+    async fn again(&self, user: UserId, former: &ActiveSet) -> Result<Vec<Arc<ActiveDocument>>, DbError> {
+        let versions = db::documents::active_versions(&self.db, user).await?;
+        let changed: Vec<DocumentId> = versions
+            .iter()
+            .filter(|version| former.unchanged(version).is_none())
+            .map(|version| version.id)
+            .collect();
+        if changed.len() > READ_SINGLY {
+            return self.all(user).await;
+        }
+        let read = db::documents::active_among(&self.db, user, &changed).await?;
+        let mut read: HashMap<_, _> = read.into_iter().map(|document| (document.id, document)).collect();
+        let now = |version: &ActiveVersion| {
+            let unchanged = former.unchanged(version).map(Arc::clone);
+            // One that is gone meanwhile has raised the epoch again.
+            unchanged.or_else(|| read.remove(&version.id).map(Arc::new))
+        };
+        Ok(versions.iter().filter_map(now).collect())
+    }
+}

@@ -1,0 +1,168 @@
+//! What a reader is given: passages that stand side by side in a document are read as one text, since the answer may well
+//! begin in one and end in the next, and what they repeat of each other is said once.
+
+use std::ops::Range;
+
+use super::Passage;
+
+/// Passages of one document that stand side by side, best one known.
+#[derive(Clone, Debug)]
+pub(crate) struct Excerpt {
+    /// Their text; what two of them share is in it once.
+    pub(crate) text: String,
+    /// The passages in the order of the document; at least one.
+    pub(crate) parts: Vec<Part>,
+    /// The place of the best among them.
+    best: usize,
+}
+
+/// A passage of an excerpt.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    /// The passage.
+    pub(crate) passage: Passage,
+    /// Whether it was found; otherwise it stands beside one that was.
+    pub(crate) found: bool,
+    /// Its text in the excerpt's, in bytes.
+    pub(crate) range: Range<usize>,
+}
+
+impl Excerpt {
+    /// The passage that was found best.
+    pub(crate) fn best(&self) -> &Passage {
+        // There is always one.
+        &self.parts[self.best].passage
+    }
+}
+
+/// Reads passages, best first, as excerpts, best first. `found` tells those that were found from those that are added for what
+/// they stand beside.
+pub(super) fn excerpts(passages: Vec<(Passage, bool)>) -> Vec<Excerpt> {
+    let mut ranked: Vec<(usize, (Passage, bool))> = passages.into_iter().enumerate().collect();
+    ranked.sort_by_key(|(_, (passage, _))| (passage.generation, passage.chunk.ordinal));
+    let mut runs: Vec<Vec<(usize, (Passage, bool))>> = Vec::new();
+    for item in ranked {
+        let (_, (passage, _)) = &item;
+        let follows = |(_, (last, _)): &(usize, (Passage, bool))| {
+            last.generation == passage.generation && last.chunk.ordinal + 1 == passage.chunk.ordinal
+        };
+        match runs.last_mut().filter(|run| run.last().is_some_and(follows)) {
+            Some(run) => run.push(item),
+            None => runs.push(vec![item]),
+        }
+    }
+    runs.sort_by_key(|run| run.iter().map(|(rank, _)| *rank).min());
+    runs.into_iter().map(joined).collect()
+}
+
+/// Passages that follow each other, with their ranks, as one.
+fn joined(run: Vec<(usize, (Passage, bool))>) -> Excerpt {
+    let ranks = run.iter().map(|(rank, _)| *rank);
+    let best = ranks.enumerate().min_by_key(|(_, rank)| *rank).map_or(0, |(at, _)| at);
+    let mut text = String::new();
+    let mut parts: Vec<Part> = Vec::with_capacity(run.len());
+    for (_, (passage, found)) in run {
+        let own = &passage.chunk.text;
+        let start = match parts.last() {
+            None => 0,
+            Some(before) => match shared_bytes(&before.passage, &passage) {
+                Some(shared) => text.len() - shared,
+                None => {
+                    // What lies between two passages is white space, or the end of a page or of a sheet.
+                    text.push('\n');
+                    text.len()
+                }
+            },
+        };
+        let said = text.len() - start;
+        text.push_str(own.get(said..).unwrap_or_default());
+        let range = start..start + own.len();
+        parts.push(Part { passage, found, range });
+    }
+    Excerpt { text, parts, best }
+}
+
+/// How many bytes the end of a passage and the beginning of the next have in common, by their places; none when they do not
+/// even touch.
+fn shared_bytes(before: &Passage, after: &Passage) -> Option<usize> {
+    let (end, start) = (before.chunk.place.0.char_end, after.chunk.place.0.char_start);
+    let characters = usize::try_from(end.checked_sub(start)?).ok()?;
+    let bytes: usize = after.chunk.text.chars().take(characters).map(char::len_utf8).sum();
+    let is_shared = before.chunk.text.ends_with(after.chunk.text.get(..bytes)?);
+    is_shared.then_some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use lectern_shared::{
+        db::Json,
+        ids::{ChunkId, DocumentId, GenerationId},
+        model::{
+            document::{Chunk, DocumentType},
+            place::Place,
+        },
+    };
+
+    use super::*;
+
+    const TEXT: &str = "Grün ist die Heide. Die Heide blüht im August.\n\nDann kommen die Bienen.";
+
+    /// The passage of `TEXT` between two code points.
+    fn passage(generation: GenerationId, ordinal: i64, from: u64, to: u64) -> Passage {
+        let at = |place: u64| usize::try_from(place).unwrap();
+        let text: String = TEXT.chars().skip(at(from)).take(at(to - from)).collect();
+        let document = DocumentId::generate();
+        Passage {
+            document_name: "Heide".to_owned(),
+            document_type: DocumentType::Txt,
+            document_url: String::new(),
+            chunk: Chunk {
+                ordinal,
+                chunk_id: ChunkId::derive(document, u32::try_from(ordinal).unwrap(), &text, "{}"),
+                document_id: document,
+                tokens: 5,
+                place: Json(Place { char_start: from, char_end: to, ..Place::default() }),
+                text,
+            },
+            generation,
+            score: 1.0,
+            lexical: None,
+            dense: None,
+            also_in: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn passages_that_follow_each_other_are_one_text_with_what_they_share_said_once() {
+        let one = GenerationId::generate();
+        let found = vec![
+            (passage(one, 1, 13, 46), true),
+            (passage(GenerationId::generate(), 2, 0, 19), true),
+            (passage(one, 0, 0, 19), true),
+            (passage(one, 2, 48, 71), false),
+        ];
+        let ids: Vec<ChunkId> = found.iter().map(|(passage, _)| passage.chunk.chunk_id).collect();
+        let excerpts = excerpts(found);
+        assert_eq!(excerpts.len(), 2);
+        let excerpt = &excerpts[0];
+        assert_eq!(excerpt.text, TEXT.replace("\n\n", "\n"));
+        assert_eq!(excerpt.best().chunk.chunk_id, ids[0]);
+        for part in &excerpt.parts {
+            assert_eq!(excerpt.text[part.range.clone()], part.passage.chunk.text);
+        }
+        assert_eq!(excerpt.parts.iter().map(|part| part.found).collect::<Vec<_>>(), [true, true, false]);
+        assert_eq!(excerpts[1].text, excerpts[1].best().chunk.text);
+    }
+
+    #[test]
+    fn passages_of_other_documents_or_further_on_stay_apart() {
+        let one = GenerationId::generate();
+        let apart = excerpts(vec![(passage(one, 2, 48, 71), true), (passage(one, 0, 0, 19), true)]);
+        assert_eq!(apart.iter().map(|excerpt| excerpt.best().chunk.ordinal).collect::<Vec<_>>(), [2, 0]);
+        let others = vec![
+            (passage(GenerationId::generate(), 0, 0, 19), true),
+            (passage(GenerationId::generate(), 1, 20, 46), true),
+        ];
+        assert_eq!(excerpts(others).len(), 2);
+    }
+}

@@ -1,0 +1,202 @@
+//! The metadata of a user's documents, as filters need it. What is small is remembered as the JSON text that it is stored as, which takes
+//! a tenth of what its values would; what is not is read for each search, some documents at a time.
+
+use std::{collections::HashMap, sync::Arc};
+
+use lectern_shared::{
+    cache_budget::CacheBudget,
+    compute::{Compute, Stopped},
+    db::{self, Db, DbError},
+    ids::{DocumentId, UserId},
+};
+use parking_lot::Mutex;
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use super::{Filter, SearchError, active::ActiveSet, remembered::Remembered};
+
+/// Metadata takes one of so many parts of what all lists may take; the rest is for the lists that every search needs.
+const PART: u64 = 2;
+/// One user's metadata takes one of so many parts of that.
+const SHARE: u64 = 4;
+/// Documents whose metadata is read at a time when it is not remembered: 4 MiB at most, as each has at most 16 KiB.
+const PAGE: usize = if cfg!(test) { 2 } else { 256 };
+/// So many searches read metadata at once, each a page, or what is to be remembered of a user.
+const READ_AT_ONCE: usize = 2;
+
+/// The metadata of the users who searched with filters last. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Metadatas {
+    db: Db,
+    /// Its own: what a filter is worth is not computed in the place of other searches.
+    compute: Compute,
+    users: Arc<Mutex<Remembered<Known>>>,
+    /// Taken anew for every page, in the order of asking: nobody waits for more than a page of each other search.
+    turns: Arc<Semaphore>,
+}
+
+/// What is known of a user's metadata.
+enum Known {
+    Text(Texts),
+    /// More than is remembered of one user.
+    TooMuch,
+}
+
+/// The metadata of some documents.
+#[derive(Default)]
+struct Texts {
+    /// Those that have some, ascending.
+    ids: Box<[DocumentId]>,
+    /// Where the text of each ends.
+    ends: Box<[usize]>,
+    text: Box<str>,
+}
+
+impl Texts {
+    /// The bytes that so many texts take.
+    const fn bytes(count: u64, text: u64) -> u64 {
+        count * (size_of::<DocumentId>() + size_of::<usize>()) as u64 + text
+    }
+
+    /// Each document that has metadata, with it.
+    fn iter(&self) -> impl Iterator<Item = (DocumentId, &str)> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        let places = starts.zip(self.ends.iter().copied());
+        self.ids.iter().copied().zip(places.map(|(start, end)| self.text.get(start..end).unwrap_or_default()))
+    }
+
+    /// Which of the documents at these places of the set, which are in their order, meet a filter.
+    fn met(&self, set: &ActiveSet, places: &[usize], filter: &Filter) -> Result<Vec<bool>, DbError> {
+        let mut met = vec![false; set.len()];
+        let mut texts = self.iter().peekable();
+        for place in places {
+            let Some(id) = set.id(*place) else { continue };
+            while texts.next_if(|(before, _)| *before < id).is_some() {}
+            let text = texts.peek().filter(|(same, _)| *same == id).map(|(_, text)| *text);
+            if let Some(met) = met.get_mut(*place) {
+                *met = meets(filter, text)?;
+            }
+        }
+        Ok(met)
+    }
+}
+
+fn meets(filter: &Filter, metadata: Option<&str>) -> Result<bool, DbError> {
+    filter.meets(metadata).map_err(|error| DbError::Unreadable(error.to_string()))
+}
+
+impl Metadatas {
+    pub(super) fn new(db: Db, budget: &CacheBudget) -> Self {
+        let users = Remembered::new(budget, budget.for_lists() / PART, SHARE);
+        Self {
+            db,
+            compute: Compute::per_core(),
+            users: Arc::new(Mutex::new(users)),
+            turns: Arc::new(Semaphore::new(READ_AT_ONCE)),
+        }
+    }
+
+    /// For each document of the set whether it is at one of these places, which ascend, and meets the filter.
+    pub(super) async fn met(
+        &self,
+        user: UserId,
+        set: &Arc<ActiveSet>,
+        places: Vec<usize>,
+        filter: &Filter,
+    ) -> Result<Vec<bool>, SearchError> {
+        let known = self.known(user, set.epoch()).await?;
+        let filter = Arc::new(filter.clone());
+        match &*known {
+            Known::Text(_) => {
+                let set = Arc::clone(set);
+                let met = move || match &*known {
+                    Known::Text(texts) => texts.met(&set, &places, &filter),
+                    Known::TooMuch => Ok(Vec::new()),
+                };
+                Ok(self.compute.run(met).await??)
+            }
+            Known::TooMuch => self.met_by_pages(user, set, &places, filter).await,
+        }
+    }
+
+    async fn met_by_pages(
+        &self,
+        user: UserId,
+        set: &ActiveSet,
+        places: &[usize],
+        filter: Arc<Filter>,
+    ) -> Result<Vec<bool>, SearchError> {
+        let mut met = vec![false; set.len()];
+        for page in places.chunks(PAGE) {
+            let ids: Vec<DocumentId> = page.iter().filter_map(|place| set.id(*place)).collect();
+            let _turn = self.turn().await?;
+            let rows = db::documents::metadata::of(&self.db, user, &ids).await?;
+            let filter = Arc::clone(&filter);
+            let judge = move || {
+                let texts: HashMap<_, _> = rows.iter().map(|(id, text)| (*id, text.as_str())).collect();
+                ids.iter().map(|id| meets(&filter, texts.get(id).copied())).collect()
+            };
+            let judged: Result<Vec<bool>, DbError> = self.compute.run(judge).await?;
+            for (place, judged) in page.iter().zip(judged?) {
+                if let Some(met) = met.get_mut(*place) {
+                    *met = judged;
+                }
+            }
+        }
+        Ok(met)
+    }
+
+    /// The user's metadata. A change that comes after the epoch was read raised it, so that this is not used any more.
+    async fn known(&self, user: UserId, epoch: i64) -> Result<Arc<Known>, SearchError> {
+        if let Some(known) = self.remembered(user, epoch) {
+            return Ok(known);
+        }
+        let _turn = self.turn().await?;
+        // Another search may have read it meanwhile.
+        if let Some(known) = self.remembered(user, epoch) {
+            return Ok(known);
+        }
+        let (known, bytes) = match self.read(user).await? {
+            Some(texts) => {
+                let bytes = Texts::bytes(texts.ids.len() as u64, texts.text.len() as u64);
+                (Known::Text(texts), bytes)
+            }
+            None => (Known::TooMuch, 0),
+        };
+        let known = Arc::new(known);
+        self.users.lock().put(user, epoch, Arc::clone(&known), bytes + size_of::<Known>() as u64);
+        Ok(known)
+    }
+
+    fn remembered(&self, user: UserId, epoch: i64) -> Option<Arc<Known>> {
+        self.users.lock().get(user).filter(|(at, _)| *at == epoch).map(|(_, known)| known)
+    }
+
+    /// None when it is more than is remembered of one user.
+    async fn read(&self, user: UserId) -> Result<Option<Texts>, DbError> {
+        let most = self.users.lock().largest().saturating_sub(size_of::<Known>() as u64);
+        let (count, bytes) = db::documents::metadata::size(&self.db, user).await?;
+        if Texts::bytes(count, bytes) > most {
+            return Ok(None);
+        }
+        let room = |number: u64| usize::try_from(number).unwrap_or(0);
+        let (mut ids, mut ends) = (Vec::with_capacity(room(count)), Vec::with_capacity(room(count)));
+        let mut text = String::with_capacity(room(bytes));
+        let mut fits = true;
+        db::documents::metadata::each(&self.db, user, |id, metadata| {
+            // It may have grown since.
+            fits = Texts::bytes(ids.len() as u64 + 1, (text.len() + metadata.len()) as u64) <= most;
+            if fits {
+                text.push_str(metadata);
+                ids.push(id);
+                ends.push(text.len());
+            }
+            fits
+        })
+        .await?;
+        Ok(fits.then(|| Texts { ids: ids.into(), ends: ends.into(), text: text.into() }))
+    }
+
+    async fn turn(&self) -> Result<SemaphorePermit<'_>, Stopped> {
+        self.turns.acquire().await.map_err(|_| Stopped)
+    }
+}

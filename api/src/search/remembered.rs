@@ -1,0 +1,113 @@
+//! What a process remembers of its users, in a bounded number of bytes.
+
+use std::{num::NonZeroUsize, sync::Arc};
+
+use lectern_shared::{cache_budget::CacheBudget, ids::UserId};
+use lru::LruCache;
+
+/// Users of whom something is remembered.
+const USERS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(1_023);
+
+/// What was used last, each with the epoch at which it was read.
+pub(super) struct Remembered<V> {
+    users: LruCache<UserId, Entry<V>>,
+    /// What they take together.
+    bytes: u64,
+    /// The most bytes.
+    capacity: u64,
+    /// The most bytes of one user: without it, the documents of one could make the process forget everybody else's.
+    largest: u64,
+    budget: CacheBudget,
+}
+
+struct Entry<V> {
+    epoch: i64,
+    value: Arc<V>,
+    bytes: u64,
+}
+
+impl<V> Remembered<V> {
+    /// At most `capacity` bytes, and a part of one in `share` of a single user's.
+    pub(super) fn new(budget: &CacheBudget, capacity: u64, share: u64) -> Self {
+        Self {
+            users: LruCache::new(USERS),
+            bytes: 0,
+            capacity,
+            largest: capacity / share,
+            budget: budget.clone(),
+        }
+    }
+
+    /// The most bytes of one user.
+    pub(super) fn largest(&self) -> u64 {
+        self.largest
+    }
+
+    /// What is remembered of a user, and of which epoch it is.
+    pub(super) fn get(&mut self, user: UserId) -> Option<(i64, Arc<V>)> {
+        self.users.get(&user).map(|entry| (entry.epoch, Arc::clone(&entry.value)))
+    }
+
+    /// Remembers this of a user instead of what it was, if it is not too large. What was used least recently makes room.
+    pub(super) fn put(&mut self, user: UserId, epoch: i64, value: Arc<V>, bytes: u64) {
+        if let Some(former) = self.users.pop(&user) {
+            self.forgotten(&former);
+        }
+        if bytes > self.largest {
+            return;
+        }
+        self.bytes += bytes;
+        self.budget.take(bytes);
+        if let Some((_, evicted)) = self.users.push(user, Entry { epoch, value, bytes }) {
+            self.forgotten(&evicted);
+        }
+        while self.bytes > self.capacity {
+            let Some((_, evicted)) = self.users.pop_lru() else { break };
+            self.forgotten(&evicted);
+        }
+    }
+
+    fn forgotten(&mut self, entry: &Entry<V>) {
+        self.bytes -= entry.bytes;
+        self.budget.give_back(entry.bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_used_least_recently_makes_room_and_what_is_too_large_is_not_remembered() {
+        let budget = CacheBudget::new(1_000);
+        let mut remembered = Remembered::new(&budget, 100, 2);
+        let [a, b, c, large] = [(); 4].map(|()| UserId::generate());
+        for user in [a, b] {
+            remembered.put(user, 1, Arc::new("known"), 40);
+        }
+        assert_eq!((budget.taken(), budget.for_index()), (80, 920));
+        remembered.put(large, 1, Arc::new("too large"), 51);
+        assert!(
+            remembered.get(large).is_none() && remembered.get(b).is_some() && remembered.get(a).is_some()
+        );
+        remembered.put(c, 1, Arc::new("known"), 40);
+        assert!(remembered.get(b).is_none(), "a was used after it");
+        assert_eq!(remembered.get(a).map(|(epoch, value)| (epoch, *value)), Some((1, "known")));
+        assert_eq!(budget.taken(), 80);
+        // What takes the place of something gives its bytes back, even when it is too large itself.
+        remembered.put(a, 2, Arc::new("smaller"), 10);
+        assert_eq!((remembered.get(a).map(|(epoch, _)| epoch), budget.taken()), (Some(2), 50));
+        remembered.put(a, 3, Arc::new("too large"), 99);
+        assert_eq!((remembered.get(a).is_none(), budget.taken()), (true, 40));
+    }
+
+    #[test]
+    fn no_more_users_are_remembered_than_there_are_places_for() {
+        let budget = CacheBudget::new(1 << 20);
+        let mut remembered = Remembered::new(&budget, 1 << 20, 2);
+        for _ in 0..USERS.get() + 10 {
+            remembered.put(UserId::generate(), 1, Arc::new(()), 3);
+        }
+        assert_eq!(budget.taken(), 3 * USERS.get() as u64);
+    }
+}

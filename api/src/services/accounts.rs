@@ -1,0 +1,291 @@
+//! Accounts: signing up, what their owners change, and what the operator does from the shell.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use lectern_shared::{
+    clock::Clock,
+    config::SignUp,
+    db::{self, Db, DbError, singletons},
+    ids::UserId,
+    jobs::Jobs,
+    model::user::{User, email_key},
+};
+use secrecy::{ExposeSecret, SecretString};
+use utoipa::ToSchema;
+
+use super::{
+    Actor,
+    sign_in::{Passwords, SignInService, SignedIn},
+};
+use crate::error::ApiError;
+
+/// The row that the first account claims.
+const FIRST: &str = "first-account";
+
+/// Why an account could not be made, in words for whoever asked.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct AccountError(String);
+
+impl From<ApiError> for AccountError {
+    fn from(error: ApiError) -> Self {
+        let fields = error.fields.iter().map(|field| format!(" {} {}.", field.path, field.message));
+        Self(fields.fold(error.message, |text, field| text + &field))
+    }
+}
+
+/// A new account.
+#[derive(ToSchema)]
+#[schema(as = SignUp)]
+pub(crate) struct NewAccount {
+    /// The e-mail address to sign in with. Spaces around it and the case of its letters do not matter.
+    #[schema(format = "email", min_length = 3, max_length = 254)]
+    pub(crate) email: String,
+    /// The password.
+    #[schema(value_type = String, format = Password, min_length = 8, max_length = 256)]
+    pub(crate) password: SecretString,
+    /// How the owner is called. Without one: the part of the e-mail address before the @.
+    #[schema(max_length = 1_000)]
+    pub(crate) name: Option<String>,
+}
+
+/// What is to be changed of an account. What is left out stays as it is.
+#[derive(ToSchema)]
+#[schema(as = UserChange, rename_all = "camelCase")]
+pub(crate) struct AccountChange {
+    /// How its owner is called.
+    #[schema(value_type = String, required = false, min_length = 1, max_length = 1_000, pattern = r"\S")]
+    pub(crate) name: Option<String>,
+    /// A new password. It ends every sign-in; API tokens stay as they are.
+    #[schema(value_type = String, required = false, format = Password, min_length = 8, max_length = 256)]
+    pub(crate) password: Option<SecretString>,
+    /// The password so far; required to set a new one.
+    #[schema(value_type = String, required = false, format = Password, max_length = 10_000)]
+    pub(crate) current_password: Option<SecretString>,
+}
+
+/// The proof that one may delete an account.
+#[derive(ToSchema)]
+#[schema(as = UserRemoval)]
+pub(crate) struct AccountRemoval {
+    /// The account's password.
+    #[schema(value_type = String, format = Password, min_length = 1, max_length = 10_000)]
+    pub(crate) password: SecretString,
+}
+
+/// Who asks for an account.
+enum Origin {
+    /// Anyone who reaches the service, from this address; the settings decide.
+    SignUp(IpAddr),
+    /// The operator.
+    Operator {
+        /// Make an admin.
+        admin: bool,
+    },
+}
+
+/// Where the operator's shell is, and nobody else who waits for a turn in its process.
+const SHELL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+/// Accounts. Cheap to clone.
+#[derive(Clone)]
+pub struct AccountService {
+    db: Db,
+    clock: Clock,
+    jobs: Jobs,
+    /// Who may sign up.
+    policy: SignUp,
+    passwords: Passwords,
+    sign_ins: SignInService,
+}
+
+impl AccountService {
+    pub(crate) fn new(
+        db: Db,
+        clock: Clock,
+        jobs: Jobs,
+        policy: SignUp,
+        passwords: Passwords,
+        sign_ins: SignInService,
+    ) -> Self {
+        Self { db, clock, jobs, policy, passwords, sign_ins }
+    }
+
+    /// Makes an account, if the settings let anyone, and signs in to it.
+    pub(crate) async fn sign_up(&self, account: NewAccount, address: IpAddr) -> Result<SignedIn, ApiError> {
+        let user = self.create(account, Origin::SignUp(address)).await?;
+        self.sign_ins.sign_in_new(user, address).await
+    }
+
+    /// Changes the name or the password of an account, which is as it is returned afterwards.
+    pub(crate) async fn change(
+        &self,
+        actor: Actor,
+        change: AccountChange,
+        address: IpAddr,
+    ) -> Result<User, ApiError> {
+        let AccountChange { name, password, current_password } = change;
+        let mut hash = None;
+        if let (Some(new), Some(current)) = (password, current_password) {
+            self.sign_ins.check_password(actor, current, "currentPassword", address).await?;
+            hash = Some(self.passwords.turn(address).await?.hash(new).await?);
+        }
+        let mut tx = self.db.begin().await?;
+        let name = name.as_deref().map(str::trim);
+        let user = db::accounts::update(&mut tx, actor.user, name, hash.as_deref(), self.clock.now()).await?;
+        tx.commit().await?;
+        user.ok_or_else(unknown)
+    }
+
+    /// Deletes an account and everything that belongs to it.
+    pub(crate) async fn delete(
+        &self,
+        actor: Actor,
+        removal: AccountRemoval,
+        address: IpAddr,
+    ) -> Result<(), ApiError> {
+        self.sign_ins.check_password(actor, removal.password, "password", address).await?;
+        let (user, now) = (actor.user, self.jobs.now());
+        let mut tx = self.db.begin_essential().await?;
+        db::accounts::close(&mut tx, user, now).await?;
+        tx.commit().await?;
+        tracing::info!(%user, "account deleted");
+        let removed = async {
+            let mut tx = self.db.begin_essential().await?;
+            db::accounts::delete(&mut tx, user, now).await?;
+            tx.commit().await
+        };
+        if let Err(error) = removed.await {
+            // It is ended for good by now; the sweeper does the rest.
+            tracing::warn!(%error, %user, "what a deleted account owned is removed later");
+        }
+        Ok(())
+    }
+
+    /// Makes an account from the shell, whatever the settings say of sign-ups.
+    ///
+    /// # Errors
+    /// When the e-mail or password cannot be used, or the e-mail is taken.
+    pub async fn add(
+        &self,
+        email: &str,
+        password: SecretString,
+        admin: bool,
+    ) -> Result<UserId, AccountError> {
+        check(email, &password)?;
+        let account = NewAccount { email: email.to_owned(), password, name: None };
+        Ok(self.create(account, Origin::Operator { admin }).await?.id)
+    }
+
+    /// Sets an account's password from the shell; every earlier sign-in ends.
+    ///
+    /// # Errors
+    /// When there is no such account, or the password cannot be used.
+    pub async fn set_password(&self, email: &str, password: SecretString) -> Result<UserId, AccountError> {
+        check(email, &password)?;
+        let change = async {
+            let found = db::accounts::find_by_email(&self.db, &email_key(email)).await?;
+            let user = found.ok_or_else(unknown)?.user;
+            let hash = self.passwords.turn(SHELL).await?.hash(password).await?;
+            let mut tx = self.db.begin().await?;
+            db::accounts::update(&mut tx, user.id, None, Some(&hash), self.clock.now()).await?;
+            tx.commit().await?;
+            Ok::<_, ApiError>(user.id)
+        };
+        Ok(change.await?)
+    }
+
+    /// Makes an account an admin from the shell, or takes that away. It counts from the account's next request on.
+    ///
+    /// # Errors
+    /// When there is no such account.
+    pub async fn set_admin(&self, email: &str, admin: bool) -> Result<UserId, AccountError> {
+        let change = async {
+            let found = db::accounts::find_by_email(&self.db, &email_key(email)).await?;
+            let user = found.ok_or_else(unknown)?.user;
+            let mut tx = self.db.begin().await?;
+            db::accounts::set_admin(&mut tx, user.id, admin).await?.ok_or_else(unknown)?;
+            tx.commit().await?;
+            Ok::<_, ApiError>(user.id)
+        };
+        Ok(change.await?)
+    }
+
+    /// Makes an account of what is checked already. The first one of an installation is an admin.
+    async fn create(&self, account: NewAccount, origin: Origin) -> Result<User, ApiError> {
+        let closed =
+            || ApiError::forbidden("This service takes no sign-ups. Ask its operator for an account.");
+        if let Origin::SignUp(_) = origin {
+            let taken = self.policy == SignUp::First && singletons::get(&self.db, FIRST).await?.is_some();
+            // Said before the password is hashed, which is the expensive part.
+            if self.policy == SignUp::Closed || taken {
+                return Err(closed());
+            }
+        }
+        let address = match origin {
+            Origin::SignUp(address) => address,
+            Origin::Operator { .. } => SHELL,
+        };
+        let password_hash = self.passwords.turn(address).await?.hash(account.password).await?;
+        let email = account.email.trim();
+        let local_part = email.split('@').next().unwrap_or(email);
+        let name = account.name.as_deref().map(str::trim).filter(|name| !name.is_empty());
+        let mut tx = self.db.begin().await?;
+        let first = singletons::claim(&mut tx, FIRST, "taken").await?;
+        let is_admin = match origin {
+            Origin::SignUp(_) if !first && self.policy == SignUp::First => return Err(closed()),
+            Origin::SignUp(_) => first,
+            Origin::Operator { admin } => admin || first,
+        };
+        let user = db::accounts::NewUser {
+            id: UserId::generate(),
+            email,
+            email_key: &email_key(email),
+            name: name.unwrap_or(local_part),
+            password_hash: &password_hash,
+            is_admin,
+        };
+        let created =
+            db::accounts::insert(&mut tx, &user, self.clock.now()).await.map_err(|error| match error {
+                DbError::Duplicate => ApiError::conflict("There is an account with this e-mail already."),
+                error @ (DbError::Full(_)
+                | DbError::Failed(_)
+                | DbError::CommitUnknown(_)
+                | DbError::Unreadable(_)) => error.into(),
+            })?;
+        tx.commit().await?;
+        tracing::info!(user = %created.id, admin = created.is_admin, "account created");
+        Ok(created)
+    }
+}
+
+fn unknown() -> ApiError {
+    ApiError::not_found("account")
+}
+
+fn check(email: &str, password: &SecretString) -> Result<(), AccountError> {
+    email_problem(email)
+        .or_else(|| password_problem(password))
+        .map_or(Ok(()), |problem| Err(AccountError(problem)))
+}
+
+/// What is wrong with an e-mail address, if anything is.
+pub(crate) fn email_problem(email: &str) -> Option<String> {
+    let email = email.trim();
+    let good = email.len() <= 254
+        && !email.chars().any(|c| c.is_whitespace() || c.is_control())
+        && email.split_once('@').is_some_and(|(local, domain)| {
+            !local.is_empty()
+                && !domain.is_empty()
+                && !domain.contains('@')
+                && !domain.starts_with('.')
+                && !domain.ends_with('.')
+        });
+    (!good).then(|| "must be an e-mail address".to_owned())
+}
+
+/// What is wrong with a password, if anything is.
+pub(crate) fn password_problem(password: &SecretString) -> Option<String> {
+    let length = password.expose_secret().chars().count();
+    (!(8..=256).contains(&length)).then(|| "must have 8 to 256 characters".to_owned())
+}

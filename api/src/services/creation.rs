@@ -1,0 +1,137 @@
+//! Creating things once. A creating request that is sent again under the same key creates nothing again, and is answered as the first
+//! time. The answer is kept in the transaction that creates, encrypted, because it can hold a token. A request that fails keeps nothing.
+
+use std::{sync::Arc, time::Duration};
+
+use lectern_shared::{
+    db::{self, Db, Tx},
+    ids::UserId,
+    jobs::Jobs,
+    secrets::{Keyring, Place, idempotency_row, sha256},
+};
+use uuid::Uuid;
+
+use super::Actor;
+use crate::error::{ApiError, ApiErrorKind};
+
+/// How long an answer is kept.
+const KEPT: Duration = Duration::from_hours(24);
+/// Bytes of the hash that tells one request from another.
+const HASH: usize = 32;
+
+/// A creating request that is to be answered once.
+#[derive(Debug)]
+pub(crate) struct Once {
+    user: UserId,
+    keyed: Option<Keyed>,
+}
+
+#[derive(Debug)]
+struct Keyed {
+    user: UserId,
+    key: String,
+    hash: [u8; HASH],
+}
+
+impl Once {
+    /// A request under the caller's own key, if it has one. It is the same one again when its path and its content are.
+    pub(crate) fn new(actor: Actor, key: Option<String>, path: &str, content: &[u8]) -> Self {
+        let user = actor.user;
+        let keyed = key.map(|key| {
+            // No path has a line break in it.
+            let hash = sha256(&[path.as_bytes(), b"\n", content].concat());
+            Keyed { user, key, hash }
+        });
+        Self { user, keyed }
+    }
+}
+
+/// How a face tells what was made.
+pub(crate) trait Tell<T>: Fn(&T) -> Result<Vec<u8>, ApiError> + Send + Sync {}
+
+impl<T, F: Fn(&T) -> Result<Vec<u8>, ApiError> + Send + Sync> Tell<T> for F {}
+
+/// What came of a creating request: what the face told of it.
+#[derive(Debug)]
+pub(crate) enum Created {
+    /// It was made.
+    Now(Vec<u8>),
+    /// The same request made it before, and was told this.
+    Before(Vec<u8>),
+}
+
+/// Ends transactions that create something. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Creations {
+    db: Db,
+    keyring: Arc<Keyring>,
+    jobs: Jobs,
+}
+
+impl Creations {
+    pub(crate) fn new(db: Db, keyring: Arc<Keyring>, jobs: Jobs) -> Self {
+        Self { db, keyring, jobs }
+    }
+
+    /// What was told of the same request before.
+    ///
+    /// # Errors
+    /// A conflict when the key was used for another request.
+    pub(crate) async fn earlier(&self, once: &Once) -> Result<Option<Vec<u8>>, ApiError> {
+        let Some(keyed) = &once.keyed else { return Ok(None) };
+        let stored = db::idempotency::find(&self.db, keyed.user, &keyed.key, self.jobs.now()).await?;
+        stored.map(|sealed| keyed.open(&self.keyring, &sealed)).transpose()
+    }
+
+    /// Commits what was made. When the same request was quicker on another connection, nothing is made and its answer is
+    /// given; nothing is made either for an account that was deleted meanwhile.
+    pub(crate) async fn commit<T: Sync>(
+        &self,
+        mut tx: Tx,
+        once: Once,
+        made: &T,
+        tell: impl Tell<T>,
+    ) -> Result<Created, ApiError> {
+        let told = tell(made)?;
+        if let Some(keyed) = &once.keyed {
+            let (sealed, now) = (keyed.seal(&self.keyring, &told)?, self.jobs.now());
+            let expires_at = now.plus(KEPT);
+            if !db::idempotency::insert(&mut tx, keyed.user, &keyed.key, &sealed, now, expires_at).await? {
+                // Rolls back, and gives its connection back for the look at the other's answer.
+                drop(tx);
+                let earlier = self.earlier(&once).await?;
+                let under_way = || ApiError::conflict("The same request is being answered; try again.");
+                return earlier.map(Created::Before).ok_or_else(under_way);
+            }
+        }
+        // At last: what was added points to the account, so that it cannot go any more before this ends.
+        if !db::accounts::is_active(&mut tx, once.user).await? {
+            return Err(ApiError::credential_ended());
+        }
+        tx.commit().await?;
+        Ok(Created::Now(told))
+    }
+}
+
+impl Keyed {
+    fn row(&self) -> Uuid {
+        idempotency_row(self.user, &self.key)
+    }
+
+    /// Encrypts an answer together with the hash of what was asked, which could tell a password that was in it.
+    fn seal(&self, keyring: &Keyring, answer: &[u8]) -> Result<Vec<u8>, ApiError> {
+        Ok(keyring.encrypt(Place::idempotent_answer(&self.row()), &[&self.hash, answer].concat())?)
+    }
+
+    /// The answer, if it was given to this request.
+    fn open(&self, keyring: &Keyring, sealed: &[u8]) -> Result<Vec<u8>, ApiError> {
+        let mut hash = keyring.decrypt(Place::idempotent_answer(&self.row()), sealed)?;
+        let answer = hash.split_off(HASH.min(hash.len()));
+        if hash == self.hash {
+            return Ok(answer);
+        }
+        let message =
+            "This Idempotency-Key was used for another request within the last 24 hours. Use a new one.";
+        Err(ApiError::new(ApiErrorKind::Conflict, "idempotency_key_reused", message))
+    }
+}

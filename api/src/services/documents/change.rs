@@ -1,0 +1,261 @@
+//! Changing a document. What its index depends on is ingested again; until that is done, the index answers as before.
+
+use lectern_shared::{
+    db::{self, Json, Tx, documents::NewDocument as Row},
+    ids::DocumentId,
+    model::{
+        document::{Document, DocumentType, PageRange, Source, SourceAuthorization, Splitter, addresses},
+        job::JobState,
+    },
+    secrets::Place,
+};
+use secrecy::ExposeSecret;
+use serde_json::{Map, Value, json};
+use url::Url;
+use utoipa::ToSchema;
+
+use super::{
+    Actor, DocumentService, admit,
+    rules::{self, address_problems},
+    schema::{AuthorizationSchema, PageSchema, SplitterSchema},
+    unknown,
+};
+use crate::error::{ApiError, FieldError};
+
+/// What is to be different about a document. What is left out stays as it is; null empties a field.
+#[derive(ToSchema)]
+#[expect(clippy::option_option, reason = "absent, null and a value are three things")]
+pub(crate) struct DocumentChange {
+    /// How to call it.
+    #[schema(min_length = 1, max_length = 1_000, pattern = r"\S", value_type = String, required = false)]
+    pub(crate) name: Option<String>,
+    /// Anything worth saying of it.
+    #[schema(max_length = 10_000)]
+    pub(crate) description: Option<String>,
+    /// Where the source is; for `URL`, up to 50 addresses, separated by commas. It takes the place of the content, if there is one.
+    #[schema(max_length = 20_000)]
+    pub(crate) url: Option<String>,
+    /// The text itself, for TXT, CSV and VIDEO. It takes the place of the url, if there is one.
+    #[schema(value_type = Option<String>)]
+    pub(crate) content: Option<Option<String>>,
+    /// Your own values, all of them: they take the place of the earlier ones.
+    #[schema(value_type = Option<Object>)]
+    pub(crate) metadata: Option<Option<Map<String, Value>>>,
+    /// How to cut the text into passages.
+    #[schema(value_type = Option<SplitterSchema>)]
+    pub(crate) splitter: Option<Option<Splitter>>,
+    /// PDF: the first page to ingest. Ignored for other types.
+    #[schema(value_type = Option<PageSchema>)]
+    pub(crate) from_page: Option<Option<u32>>,
+    /// PDF: the last page to ingest. Ignored for other types.
+    #[schema(value_type = Option<PageSchema>)]
+    pub(crate) to_page: Option<Option<u32>>,
+    /// What opens the source.
+    #[schema(value_type = Option<AuthorizationSchema>)]
+    pub(crate) authorization: Option<Option<SourceAuthorization>>,
+}
+
+impl DocumentChange {
+    /// The addresses that take the place of the source.
+    pub(crate) fn new_url(&self) -> Option<&str> {
+        self.url.as_deref().filter(|url| !url.is_empty())
+    }
+
+    /// The text that takes the place of the source.
+    pub(crate) fn new_content(&self) -> Option<&str> {
+        self.content.as_ref()?.as_deref()
+    }
+}
+
+/// What a change makes necessary.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Work {
+    Nothing,
+    /// The passages stay as they are.
+    Index,
+    Ingest,
+}
+
+impl DocumentService {
+    /// Changes a document, which is as it is returned afterwards.
+    pub(crate) async fn change(
+        &self,
+        actor: Actor,
+        id: DocumentId,
+        change: DocumentChange,
+    ) -> Result<Document, ApiError> {
+        let user = actor.user;
+        let mut tx = self.db.begin().await?;
+        if !db::documents::lock(&mut tx, user, id).await? {
+            return Err(unknown());
+        }
+        let found = db::documents::find_in(&mut tx, user, id).await?;
+        let source = db::documents::source_in(&mut tx, user, id).await?;
+        let (Some(before), Some(source)) = (found, source) else { return Err(unknown()) };
+        let work = self.apply(&mut tx, &change, &before, &source).await?;
+        let after = db::documents::find_in(&mut tx, user, id).await?.ok_or_else(unknown)?;
+        tx.commit().await?;
+        if work > Work::Nothing {
+            self.jobs.doorbell().ring(1);
+        }
+        Ok(after)
+    }
+
+    async fn apply(
+        &self,
+        tx: &mut Tx,
+        change: &DocumentChange,
+        before: &Document,
+        source: &Source,
+    ) -> Result<Work, ApiError> {
+        let (user_id, id) = (before.user_id, before.id);
+        let (url, content) = resulting_source(change, source)?;
+        let pages = resulting_pages(change, source)?;
+        let splitter_before = source.splitter.as_ref().map(|Json(splitter)| splitter);
+        let splitter = change.splitter.as_ref().map_or(splitter_before, Option::as_ref);
+        let metadata_before = before.metadata.as_ref().map(|Json(metadata)| metadata);
+        let metadata = change.metadata.as_ref().map_or(metadata_before, Option::as_ref);
+        let authorization = match &change.authorization {
+            Some(given) if !self.is_same(source, given.as_ref())? => {
+                Some(given.as_ref().map(|given| self.seal(id, given)).transpose()?)
+            }
+            Some(_) | None => None,
+        };
+        if change.authorization.is_none() && source.authorization_sealed.is_some() {
+            check_kept(source, url)?;
+        }
+        let after = Row {
+            id,
+            user_id,
+            r#type: before.r#type,
+            name: change.name.as_deref().unwrap_or(&before.name),
+            description: change.description.as_deref().unwrap_or(&before.description),
+            url,
+            content,
+            metadata,
+            splitter,
+            pages,
+            authorization_sealed: match &authorization {
+                Some(changed) => changed.as_deref(),
+                None => source.authorization_sealed.as_deref(),
+            },
+        };
+        let named_anew = after.name != before.name;
+        let source_changed = after.url != source.url
+            || after.content != source.content.as_deref()
+            || pages != pages_of(source)
+            || splitter != splitter_before
+            || authorization.is_some();
+        let filters_changed = metadata != metadata_before;
+        if !(named_anew || source_changed || filters_changed || after.description != before.description) {
+            return Ok(Work::Nothing);
+        }
+        // Citations show the name and lead to the url.
+        if named_anew || filters_changed || after.url != source.url {
+            db::documents::bump_search_epoch(tx, user_id).await?;
+        }
+        let bytes = |content: Option<&str>| content.map_or(0, str::len) as u64;
+        let more = bytes(after.content).saturating_sub(bytes(source.content.as_deref()));
+        // Whoever has too much may change it, as long as it does not become more.
+        if more > 0 {
+            admit(&self.settings, tx, user_id, more).await?;
+        }
+        db::documents::update(tx, &after, self.clock.now()).await?;
+        if !(named_anew || source_changed) {
+            return Ok(Work::Nothing);
+        }
+        if !self.jobs.enqueue_ingest(tx, user_id, id).await? {
+            return Err(unknown());
+        }
+        // Its passages are those of its source only when its last ingestion ended well.
+        let current = before.search_index.is_some() && before.ingestion.state == JobState::Done;
+        if source_changed || !current {
+            return Ok(Work::Ingest);
+        }
+        db::documents::from_stored(tx, id, &before.ingestion.warnings.0).await?;
+        Ok(Work::Index)
+    }
+
+    /// Whether a document's authorization is this one already.
+    fn is_same(&self, source: &Source, given: Option<&SourceAuthorization>) -> Result<bool, ApiError> {
+        let Some(sealed) = &source.authorization_sealed else { return Ok(given.is_none()) };
+        let Some(given) = given else { return Ok(false) };
+        let known = self.keyring.decrypt_text(Place::document_authorization(source.id.as_uuid()), sealed)?;
+        Ok(serde_json::from_str(known.expose_secret()).is_ok_and(|known: Value| known == json!(given)))
+    }
+}
+
+/// Refuses to keep an authorization that would then be sent somewhere else: whoever may change the document could have it sent to
+/// a host of their own, and read what is never shown.
+fn check_kept(source: &Source, url: &str) -> Result<(), ApiError> {
+    // It is for the origin of the first address.
+    let origin = |addresses_of: &str| {
+        let first = addresses(source.r#type, addresses_of).into_iter().next()?;
+        Url::parse(first).ok().map(|first| first.origin())
+    };
+    let after = origin(url);
+    if after.is_none() || after == origin(&source.url) {
+        return Ok(());
+    }
+    let message = "was given for another host than that of the new url; send it again, or null to do without";
+    Err(invalid("authorization", message))
+}
+
+fn invalid(path: &str, message: &str) -> ApiError {
+    ApiError::invalid(vec![FieldError { path: path.to_owned(), message: message.to_owned() }])
+}
+
+/// The url and the content that a document has after the change: one of them, or none for an uploaded one.
+fn resulting_source<'a>(
+    change: &'a DocumentChange,
+    source: &'a Source,
+) -> Result<(&'a str, Option<&'a str>), ApiError> {
+    if source.blob_key.is_some() {
+        let refuse =
+            |path| Err(invalid(path, "cannot be set: the document was uploaded; upload another one"));
+        return match (change.new_url(), change.new_content()) {
+            (Some(_), _) => refuse("url"),
+            (None, Some(_)) => refuse("content"),
+            (None, None) => Ok(("", None)),
+        };
+    }
+    if let Some(url) = change.new_url() {
+        return match address_problems(source.r#type, url) {
+            problems if problems.is_empty() => Ok((url, None)),
+            problems => {
+                let wrong = |message| FieldError { path: "url".to_owned(), message };
+                Err(ApiError::invalid(problems.into_iter().map(wrong).collect()))
+            }
+        };
+    }
+    if let Some(content) = change.new_content() {
+        if !rules::takes_content(source.r#type) {
+            return Err(invalid("content", rules::NO_CONTENT));
+        }
+        return Ok(("", Some(content)));
+    }
+    let url = if change.url.is_some() { "" } else { &source.url };
+    let content = if change.content.is_some() { None } else { source.content.as_deref() };
+    if url.is_empty() && content.is_none() {
+        return Err(invalid("url", rules::SOURCE_MISSING));
+    }
+    Ok((url, content))
+}
+
+fn resulting_pages(change: &DocumentChange, source: &Source) -> Result<PageRange, ApiError> {
+    let before = pages_of(source);
+    if source.r#type != DocumentType::Pdf {
+        return Ok(before);
+    }
+    let pages =
+        PageRange { from: change.from_page.unwrap_or(before.from), to: change.to_page.unwrap_or(before.to) };
+    if rules::are_reversed(pages) {
+        return Err(invalid("to_page", rules::PAGES_REVERSED));
+    }
+    Ok(pages)
+}
+
+fn pages_of(source: &Source) -> PageRange {
+    let page = |number: Option<i64>| number.and_then(|number| u32::try_from(number).ok());
+    PageRange { from: page(source.from_page), to: page(source.to_page) }
+}

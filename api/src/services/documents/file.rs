@@ -1,0 +1,50 @@
+//! The file that a document was uploaded with.
+
+use std::io;
+
+use lectern_shared::{
+    blobs::{BlobError, BlobReader},
+    db::documents::uploads,
+    ids::DocumentId,
+    model::document::StoredFile,
+};
+
+use super::{Actor, DocumentService};
+use crate::error::{ApiError, ApiErrorKind};
+
+impl DocumentService {
+    /// What is known of a document's file.
+    pub(crate) async fn file(&self, actor: Actor, id: DocumentId) -> Result<StoredFile, ApiError> {
+        self.load(actor, id).await?;
+        uploads::find(&self.db, actor.user, id).await?.ok_or_else(missing)
+    }
+
+    /// The bytes of a document's file.
+    pub(crate) async fn open_file(&self, id: DocumentId, file: &StoredFile) -> Result<BlobReader, ApiError> {
+        self.blobs.get(&file.blob_key).await.map_err(|error| match error {
+            BlobError::NotFound => {
+                tracing::error!(document = %id, "a document's file is missing");
+                missing()
+            }
+            error => blob_failed(&error),
+        })
+    }
+}
+
+fn missing() -> ApiError {
+    let message = "The document has no stored source: it was not uploaded.";
+    ApiError::new(ApiErrorKind::NotFound, "not_found", message)
+}
+
+/// What is told when the blob store fails.
+pub(in crate::services) fn blob_failed(error: &BlobError) -> ApiError {
+    if let BlobError::Io(error) = error
+        && matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+    {
+        tracing::warn!(%error, "refused: the blob store has no room");
+        return ApiError::storage_full();
+    }
+    tracing::error!(%error, "the blob store failed");
+    let message = "A part of the service is away; try again shortly.";
+    ApiError { retry_after: Some(1), ..ApiError::new(ApiErrorKind::Unavailable, "unavailable", message) }
+}

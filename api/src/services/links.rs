@@ -1,0 +1,145 @@
+//! What an agent has: links to documents, and links to tools.
+
+use lectern_shared::{
+    clock::Clock,
+    db::{self, Db, tools::Linked},
+    ids::{AgentDocumentId, AgentId, AgentToolId, DocumentId, ToolId},
+    jobs::Jobs,
+    model::{agent::AgentDocument, tool::AgentTool},
+};
+use uuid::Uuid;
+
+use super::{
+    Actor,
+    creation::{Created, Creations, Once, Tell},
+    tools::circle,
+};
+use crate::error::ApiError;
+
+/// A new link between an agent and something else. An end is none when its id cannot be anybody's.
+pub(crate) struct NewLink<T> {
+    pub(crate) agent: Option<AgentId>,
+    pub(crate) other: Option<T>,
+}
+
+impl<T> NewLink<T> {
+    /// Both ends.
+    ///
+    /// # Errors
+    /// When one of them cannot be there; the other one than the agent is a `noun`.
+    fn ends(self, noun: &str) -> Result<(AgentId, T), ApiError> {
+        let agent = self.agent.ok_or_else(|| ApiError::not_found("agent"))?;
+        let other = self.other.ok_or_else(|| ApiError::not_found(noun))?;
+        Ok((agent, other))
+    }
+}
+
+/// Links between agents and documents. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct AgentDocumentService {
+    db: Db,
+    clock: Clock,
+    jobs: Jobs,
+    creations: Creations,
+}
+
+impl AgentDocumentService {
+    pub(crate) fn new(db: Db, clock: Clock, jobs: Jobs, creations: Creations) -> Self {
+        Self { db, clock, jobs, creations }
+    }
+
+    /// Links an agent and a document; the first link stays when they are linked already. A document of which nothing can be
+    /// searched, and whose ingestion has ended, is ingested again.
+    pub(crate) async fn create(
+        &self,
+        actor: Actor,
+        new: NewLink<DocumentId>,
+        once: Once,
+        tell: impl Tell<AgentDocument>,
+    ) -> Result<Created, ApiError> {
+        let (agent, document) = new.ends("document")?;
+        let mut tx = self.db.begin().await?;
+        let link = db::agents::link(&mut tx, actor.user, agent, document, self.clock.now()).await?;
+        let link = link.ok_or_else(|| ApiError::not_found("agent or document"))?;
+        // Whoever links a document means to ask it: one of which nothing is searchable, and nothing under way, is tried again.
+        let queued = db::jobs::gave_up(&mut tx, document).await?;
+        if queued {
+            self.jobs.enqueue_ingest(&mut tx, actor.user, document).await?;
+        }
+        let created = self.creations.commit(tx, once, &link, tell).await?;
+        if queued {
+            self.jobs.doorbell().ring(1);
+        }
+        Ok(created)
+    }
+}
+
+/// Links between agents and tools. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct AgentToolService {
+    db: Db,
+    clock: Clock,
+    creations: Creations,
+}
+
+impl AgentToolService {
+    pub(crate) fn new(db: Db, clock: Clock, creations: Creations) -> Self {
+        Self { db, clock, creations }
+    }
+
+    /// Links an agent and a tool; the first link stays when they are linked already.
+    ///
+    /// # Errors
+    /// When the agent could come to ask itself.
+    pub(crate) async fn create(
+        &self,
+        actor: Actor,
+        new: NewLink<ToolId>,
+        once: Once,
+        tell: impl Tell<AgentTool>,
+    ) -> Result<Created, ApiError> {
+        let (agent, tool) = new.ends("tool")?;
+        let mut tx = self.db.begin().await?;
+        match db::tools::link(&mut tx, actor.user, agent, tool, self.clock.now()).await? {
+            Linked::Yes(link) => self.creations.commit(tx, once, &link, tell).await,
+            Linked::Unknown => Err(ApiError::not_found("agent or tool")),
+            Linked::Circle => Err(circle("toolId")),
+        }
+    }
+}
+
+/// What is the same for every kind of link: `$table` is the module of the repository that stores it.
+macro_rules! stored_links {
+    ($service:ident: $table:ident, $link:ident, $id:ident) => {
+        impl $service {
+            /// The links before an id, newest first; those of one agent when it is named.
+            pub(crate) async fn list(
+                &self,
+                actor: Actor,
+                agent: Option<AgentId>,
+                before: Uuid,
+                limit: u32,
+            ) -> Result<Vec<$link>, ApiError> {
+                Ok(db::$table::list_links(&self.db, actor.user, agent, before.into(), limit).await?)
+            }
+
+            /// One link.
+            pub(crate) async fn find(&self, actor: Actor, id: $id) -> Result<$link, ApiError> {
+                let link = db::$table::find_link(&self.db, actor.user, id).await?;
+                link.ok_or_else(|| ApiError::not_found("link"))
+            }
+
+            /// Deletes a link. Both ends stay.
+            pub(crate) async fn delete(&self, actor: Actor, id: $id) -> Result<(), ApiError> {
+                let mut tx = self.db.begin_essential().await?;
+                if !db::$table::unlink(&mut tx, actor.user, id).await? {
+                    return Err(ApiError::not_found("link"));
+                }
+                Ok(tx.commit().await?)
+            }
+        }
+    };
+}
+
+stored_links!(AgentDocumentService: agents, AgentDocument, AgentDocumentId);
+stored_links!(AgentToolService: tools, AgentTool, AgentToolId);

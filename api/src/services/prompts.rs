@@ -1,0 +1,192 @@
+//! Prompts. What they have in common is that the template and its variables agree.
+
+use std::fmt::Write;
+
+use lectern_shared::{
+    clock::Clock,
+    db::{self, Db, Json},
+    ids::PromptId,
+    model::prompt::Prompt,
+};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::{
+    Actor,
+    creation::{Created, Creations, Once, Tell},
+};
+use crate::{
+    error::{ApiError, FieldError},
+    prompt::Template,
+};
+
+/// Names that a message lists, at most.
+const LISTED: usize = 10;
+
+/// A new prompt. Its template and its variables have to agree: each variable that the template uses is declared, and each that
+/// is declared is used.
+#[derive(ToSchema)]
+pub(crate) struct NewPrompt {
+    /// What to call it.
+    #[schema(min_length = 1, max_length = 1_000, pattern = r"\S")]
+    pub(crate) name: String,
+    /// The text. `{name}` stands for a variable's value, `{{` for `{` and `}}` for `}`. Python's other forms, such as `{}`,
+    /// `{0}`, `{a.b}`, `{a[0]}`, `{a!r}` and `{a:>3}`, are refused.
+    #[schema(min_length = 1, max_length = 100_000, pattern = r"\S")]
+    pub(crate) template: String,
+    /// The names of the variables, each once: Unicode letters, digits and `_`, not beginning with a digit, at most 100
+    /// characters each.
+    #[schema(max_items = 100)]
+    pub(crate) input_variables: Vec<String>,
+}
+
+/// What is to be different about a prompt. What is left out stays as it is.
+#[derive(ToSchema)]
+pub(crate) struct PromptChange {
+    /// What to call it.
+    #[schema(min_length = 1, max_length = 1_000, pattern = r"\S", nullable = false)]
+    pub(crate) name: Option<String>,
+    /// The text. It has to agree with the variables as they are afterwards.
+    #[schema(min_length = 1, max_length = 100_000, pattern = r"\S", nullable = false)]
+    pub(crate) template: Option<String>,
+    /// The names of the variables, all of them: they take the place of the earlier ones, and have to agree with the template
+    /// as it is afterwards.
+    #[schema(max_items = 100, nullable = false)]
+    pub(crate) input_variables: Option<Vec<String>>,
+}
+
+impl PromptChange {
+    /// The prompt with this change.
+    ///
+    /// # Errors
+    /// When its template and its variables would not agree. The field that is named is one of those that were given.
+    fn apply(self, before: &Prompt) -> Result<Prompt, ApiError> {
+        let path = if self.input_variables.is_some() { "input_variables" } else { "template" };
+        let after = Prompt {
+            name: self.name.unwrap_or_else(|| before.name.clone()),
+            template: self.template.unwrap_or_else(|| before.template.clone()),
+            input_variables: self.input_variables.map_or_else(|| before.input_variables.clone(), Json),
+            ..before.clone()
+        };
+        let template = Template::parse(&after.template).map_err(|error| {
+            tracing::error!(prompt = %before.id, %error, "a stored template cannot be read");
+            ApiError::internal()
+        })?;
+        let problems = problems(path, &template, &after.input_variables.0);
+        if problems.is_empty() { Ok(after) } else { Err(ApiError::invalid(problems)) }
+    }
+}
+
+/// Prompts. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct PromptService {
+    db: Db,
+    clock: Clock,
+    creations: Creations,
+}
+
+fn unknown() -> ApiError {
+    ApiError::not_found("prompt")
+}
+
+impl PromptService {
+    pub(crate) fn new(db: Db, clock: Clock, creations: Creations) -> Self {
+        Self { db, clock, creations }
+    }
+
+    /// Makes a prompt.
+    pub(crate) async fn create(
+        &self,
+        actor: Actor,
+        new: NewPrompt,
+        once: Once,
+        tell: impl Tell<Prompt>,
+    ) -> Result<Created, ApiError> {
+        let now = self.clock.now();
+        let prompt = Prompt {
+            id: PromptId::generate(),
+            user_id: actor.user,
+            name: new.name,
+            template: new.template,
+            input_variables: Json(new.input_variables),
+            created_at: now,
+            updated_at: now,
+        };
+        let mut tx = self.db.begin().await?;
+        db::prompts::insert(&mut tx, &prompt).await?;
+        self.creations.commit(tx, once, &prompt, tell).await
+    }
+
+    /// The prompts before an id, newest first.
+    pub(crate) async fn list(&self, actor: Actor, before: Uuid, limit: u32) -> Result<Vec<Prompt>, ApiError> {
+        Ok(db::prompts::list(&self.db, actor.user, before.into(), limit).await?)
+    }
+
+    /// One prompt.
+    pub(crate) async fn find(&self, actor: Actor, id: PromptId) -> Result<Prompt, ApiError> {
+        db::prompts::find(&self.db, actor.user, id).await?.ok_or_else(unknown)
+    }
+
+    /// Changes a prompt, which is as it is returned afterwards.
+    ///
+    /// # Errors
+    /// When its template and its variables would not agree.
+    pub(crate) async fn change(
+        &self,
+        actor: Actor,
+        id: PromptId,
+        change: PromptChange,
+    ) -> Result<Prompt, ApiError> {
+        let mut tx = self.db.begin().await?;
+        // Locked before it is checked: of two who change one half each, the second one sees what the first one did.
+        let before = db::prompts::lock(&mut tx, actor.user, id).await?.ok_or_else(unknown)?;
+        let mut after = change.apply(&before)?;
+        if after != before {
+            after.updated_at = self.clock.now();
+            db::prompts::update(&mut tx, &after).await?;
+            tx.commit().await?;
+        }
+        Ok(after)
+    }
+
+    /// Deletes a prompt; the agents that used it have none from then on.
+    pub(crate) async fn delete(&self, actor: Actor, id: PromptId) -> Result<(), ApiError> {
+        let mut tx = self.db.begin_essential().await?;
+        if !db::prompts::delete(&mut tx, actor.user, id).await? {
+            return Err(unknown());
+        }
+        Ok(tx.commit().await?)
+    }
+}
+
+/// In what a template and its variables differ, as it is said of one of the two fields.
+pub(crate) fn problems(path: &str, template: &Template, variables: &[String]) -> Vec<FieldError> {
+    let Some(found) = template.disagreement(variables) else { return Vec::new() };
+    let (undeclared, unused) = match path {
+        "template" => (
+            "uses variables that input_variables does not name",
+            "must use every variable that input_variables names; it lacks",
+        ),
+        _ => (
+            "must name every variable of the template; it lacks",
+            "names variables that the template does not use",
+        ),
+    };
+    [(undeclared, found.undeclared), (unused, found.unused)]
+        .into_iter()
+        .filter(|(_, names)| !names.is_empty())
+        .map(|(what, names)| FieldError {
+            path: path.to_owned(),
+            message: format!("{what}: {}", several(&names)),
+        })
+        .collect()
+}
+
+fn several(names: &[String]) -> String {
+    let mut text = names.iter().take(LISTED).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    if let Some(more @ 1..) = names.len().checked_sub(LISTED) {
+        // Writing to a string cannot fail.
+        let _ = write!(text, " and {more} more");
+    }
+    text
+}

@@ -1,0 +1,221 @@
+//! Signing in and out: whether a password is somebody's, and the JSON web tokens that are given out for it.
+
+mod jwt;
+mod passwords;
+
+use std::{net::IpAddr, sync::Arc, time::Duration};
+
+use lectern_shared::{
+    clock::{Clock, Timestamp},
+    db::{
+        self, Db,
+        known_addresses::{self, KNOWN_FOR},
+    },
+    ids::UserId,
+    model::user::{User, email_key},
+    secrets::Keyring,
+};
+use secrecy::SecretString;
+use tokio::time::timeout;
+use utoipa::ToSchema;
+
+use self::jwt::{Claims, Jwt};
+use super::Actor;
+use crate::{
+    error::{ApiError, FieldError},
+    limits::{Attempt, Guess, Key, Limits},
+    turns::TurnLane,
+};
+
+pub(crate) use self::passwords::Passwords;
+
+/// Addresses that are known of one account: homes, offices, and what a phone has had of late.
+const KNOWN: u32 = 20;
+/// How often it is noted that a known address was met again.
+const NOTE_EVERY: Duration = Duration::from_hours(24);
+/// How long a sign-in waits for the note. It is right without.
+const NOTING: Duration = Duration::from_secs(1);
+
+/// Who one says one is.
+#[derive(ToSchema)]
+#[schema(as = SignIn)]
+pub(crate) struct PasswordSignIn {
+    /// The e-mail address of the account.
+    #[schema(min_length = 1, max_length = 1_000)]
+    pub(crate) email: String,
+    /// The account's password.
+    #[schema(value_type = String, format = Password, min_length = 1, max_length = 10_000)]
+    pub(crate) password: SecretString,
+}
+
+/// A user who is signed in.
+pub(crate) struct SignedIn {
+    pub(crate) user: User,
+    /// The JSON web token that stands for it.
+    pub(crate) token: String,
+}
+
+/// Where somebody is who signs in to an account.
+struct Whereabouts {
+    account: Key,
+    address: Key,
+}
+
+impl Whereabouts {
+    fn new(email_key: &str, address: IpAddr) -> Self {
+        Self { account: Key::account(email_key), address: Key::address(address) }
+    }
+
+    /// What a guess from here counts for, and where it waits for its turn. Where the account was signed in to of late, neither is up to
+    /// strangers.
+    fn standing(&self, seen_at: Option<Timestamp>, now: Timestamp) -> (Guess, TurnLane) {
+        if seen_at.is_some_and(|seen| now.since(seen) < KNOWN_FOR) {
+            (Guess::from_known(self.account, self.address), TurnLane::Reserved)
+        } else {
+            (Guess::from_stranger(self.account, self.address), TurnLane::Common)
+        }
+    }
+
+    /// What of it is stored. Addresses are few enough to try them all, so the hash has a key.
+    fn hash(&self, keyring: &Keyring) -> [u8; 32] {
+        keyring.fingerprint(Key::pair(self.account, self.address).as_bytes())
+    }
+}
+
+/// Signing in and out. Cheap to clone; clones count attempts together.
+#[derive(Clone)]
+pub(crate) struct SignInService {
+    db: Db,
+    clock: Clock,
+    keyring: Arc<Keyring>,
+    limits: Limits,
+    passwords: Passwords,
+    jwt: Arc<Jwt>,
+}
+
+impl SignInService {
+    pub(crate) fn new(
+        db: Db,
+        clock: Clock,
+        keyring: Arc<Keyring>,
+        limits: Limits,
+        passwords: Passwords,
+        jwt_ttl: Duration,
+    ) -> Self {
+        let jwt = Arc::new(Jwt::new(&keyring, jwt_ttl));
+        Self { db, clock, keyring, limits, passwords, jwt }
+    }
+
+    /// Signs in with a password.
+    ///
+    /// # Errors
+    /// When e-mail and password open no account, after too many failures, and when too many wait at this address.
+    pub(crate) async fn sign_in(&self, who: PasswordSignIn, address: IpAddr) -> Result<SignedIn, ApiError> {
+        let user = self.user_of(who, address).await?;
+        self.signed_in(user)
+    }
+
+    /// Signs in somebody whose account was made at this moment and at this address.
+    pub(super) async fn sign_in_new(&self, user: User, address: IpAddr) -> Result<SignedIn, ApiError> {
+        let hash = Whereabouts::new(&email_key(&user.email), address).hash(&self.keyring);
+        self.note(user.id, hash, self.clock.now()).await;
+        self.signed_in(user)
+    }
+
+    /// Ends every sign-in.
+    pub(crate) async fn sign_out(&self, actor: Actor) -> Result<(), ApiError> {
+        let mut tx = self.db.begin_essential().await?;
+        db::accounts::end_sessions(&mut tx, actor.user).await?;
+        Ok(tx.commit().await?)
+    }
+
+    /// Checks the own password of somebody who is signed in, and counts wrong ones as failed sign-ins are counted.
+    ///
+    /// # Errors
+    /// That of `field` when it is not the account's; after too many failures, and when too many wait at this address.
+    pub(super) async fn check_password(
+        &self,
+        actor: Actor,
+        password: SecretString,
+        field: &str,
+        address: IpAddr,
+    ) -> Result<(), ApiError> {
+        let turn = self.passwords.turn(address).await?;
+        let guess = Guess::at(Key::account(&format!("password of {}", actor.user)));
+        let attempt = self.begin(guess, self.clock.now()).await?;
+        let stored = db::accounts::find_credentials(&self.db, actor.user).await?;
+        let hash = stored.map(|credentials| credentials.password_hash);
+        if turn.verify(attempt, password, hash).await? {
+            return Ok(());
+        }
+        let message = "is not the account's password".to_owned();
+        Err(ApiError::invalid(vec![FieldError { path: field.to_owned(), message }]))
+    }
+
+    /// Whose JSON web token this is, and what it says; none when it is not ours or has ended.
+    pub(super) async fn authenticate(&self, token: &str) -> Result<Option<(Claims, User)>, ApiError> {
+        let Some(claims) = self.jwt.verify(token, self.clock.now()) else { return Ok(None) };
+        let user = db::accounts::find(&self.db, claims.sub).await?;
+        Ok(user.filter(|user| user.token_version == claims.ver).map(|user| (claims, user)))
+    }
+
+    /// The account that an e-mail and a password open.
+    async fn user_of(&self, who: PasswordSignIn, address: IpAddr) -> Result<User, ApiError> {
+        let PasswordSignIn { email, password } = who;
+        let email_key = email_key(&email);
+        let whereabouts = Whereabouts::new(&email_key, address);
+        let hash = whereabouts.hash(&self.keyring);
+        // With a place first: no address looks up more accounts at once than it may have waiting.
+        let place = self.passwords.place(address)?;
+        let found = db::accounts::find_for_sign_in(&self.db, &email_key, &hash).await?;
+        let seen_at = found.as_ref().and_then(|found| found.seen_there_at);
+        let (guess, lane) = whereabouts.standing(seen_at, self.clock.now());
+        // Before it is counted: what waits for its turn is no attempt yet, and does not make others of its address wait.
+        let turn = place.turn(lane).await?;
+        let now = self.clock.now();
+        let attempt = self.begin(guess, now).await?;
+        let (user, password_hash) =
+            found.map(|found| (found.credentials.user, found.credentials.password_hash)).unzip();
+        let fits = turn.verify(attempt, password, password_hash).await?;
+        let Some(user) = user.filter(|_| fits) else {
+            return Err(ApiError::unauthorized("The e-mail or the password is wrong."));
+        };
+        if seen_at.is_none_or(|seen| now.since(seen) > NOTE_EVERY) {
+            self.note(user.id, hash, now).await;
+        }
+        Ok(user)
+    }
+
+    /// Begins an attempt. It counts at once, so that many at a time do not slip through together.
+    ///
+    /// # Errors
+    /// When there were too many failures.
+    async fn begin(&self, guess: Guess, now: Timestamp) -> Result<Attempt, ApiError> {
+        let message = "Too many failed sign-ins. Wait before you try again.";
+        let refusal = |wait| ApiError::too_many("too_many_attempts", message, wait);
+        self.limits.begin(guess, now).await.map_err(refusal)
+    }
+
+    /// Notes where an account was signed in to. A store that is away or full costs the note, not the sign-in.
+    async fn note(&self, user: UserId, hash: [u8; 32], now: Timestamp) {
+        let db = self.db.clone();
+        // In a task of its own: it need not begin anew when nobody waits for it any more.
+        let noting = tokio::spawn(async move {
+            let mut tx = db.begin_relaxed().await?;
+            known_addresses::remember(&mut tx, user, &hash, now, KNOWN).await?;
+            tx.commit().await
+        });
+        let problem = match timeout(NOTING, noting).await {
+            Ok(Ok(Ok(()))) => return,
+            Ok(Ok(Err(error))) => error.to_string(),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "it takes long".to_owned(),
+        };
+        tracing::debug!(problem, "where an account was signed in to could not be noted");
+    }
+
+    fn signed_in(&self, user: User) -> Result<SignedIn, ApiError> {
+        let token = self.jwt.sign(user.id, user.token_version, self.clock.now());
+        token.map(|token| SignedIn { user, token }).ok_or_else(ApiError::internal)
+    }
+}

@@ -1,0 +1,107 @@
+//! Tags.
+
+use lectern_shared::{
+    clock::Clock,
+    db::{self, Db},
+    ids::TagId,
+    model::tag::Tag,
+};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::{
+    Actor,
+    creation::{Created, Creations, Once, Tell},
+};
+use crate::error::ApiError;
+
+/// A new tag.
+#[derive(Debug, ToSchema)]
+pub(crate) struct NewTag {
+    /// What to call it.
+    #[schema(min_length = 1, max_length = 1_000, pattern = r"\S")]
+    pub(crate) name: String,
+    /// Its color: `#` and six hexadecimal digits, in either case.
+    #[schema(pattern = "^#[0-9A-Fa-f]{6}$")]
+    pub(crate) color: String,
+}
+
+/// What is to be different about a tag. What is left out stays as it is.
+#[derive(Debug, ToSchema)]
+pub(crate) struct TagChange {
+    /// What to call it.
+    #[schema(min_length = 1, max_length = 1_000, pattern = r"\S", nullable = false)]
+    pub(crate) name: Option<String>,
+    /// Its color: `#` and six hexadecimal digits, in either case.
+    #[schema(pattern = "^#[0-9A-Fa-f]{6}$", nullable = false)]
+    pub(crate) color: Option<String>,
+}
+
+/// Tags. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct TagService {
+    db: Db,
+    clock: Clock,
+    creations: Creations,
+}
+
+fn unknown() -> ApiError {
+    ApiError::not_found("tag")
+}
+
+impl TagService {
+    pub(crate) fn new(db: Db, clock: Clock, creations: Creations) -> Self {
+        Self { db, clock, creations }
+    }
+
+    /// Makes a tag.
+    pub(crate) async fn create(
+        &self,
+        actor: Actor,
+        new: NewTag,
+        once: Once,
+        tell: impl Tell<Tag>,
+    ) -> Result<Created, ApiError> {
+        let now = self.clock.now();
+        let NewTag { name, color } = new;
+        let tag =
+            Tag { id: TagId::generate(), user_id: actor.user, name, color, created_at: now, updated_at: now };
+        let mut tx = self.db.begin().await?;
+        db::tags::insert(&mut tx, &tag).await?;
+        self.creations.commit(tx, once, &tag, tell).await
+    }
+
+    /// The tags before an id, newest first.
+    pub(crate) async fn list(&self, actor: Actor, before: Uuid, limit: u32) -> Result<Vec<Tag>, ApiError> {
+        Ok(db::tags::list(&self.db, actor.user, before.into(), limit).await?)
+    }
+
+    /// One tag.
+    pub(crate) async fn find(&self, actor: Actor, id: TagId) -> Result<Tag, ApiError> {
+        db::tags::find(&self.db, actor.user, id).await?.ok_or_else(unknown)
+    }
+
+    /// Changes a tag, which is as it is returned afterwards.
+    pub(crate) async fn change(&self, actor: Actor, id: TagId, change: TagChange) -> Result<Tag, ApiError> {
+        let mut tx = self.db.begin().await?;
+        let before = db::tags::lock(&mut tx, actor.user, id).await?.ok_or_else(unknown)?;
+        let mut tag = before.clone();
+        tag.name = change.name.unwrap_or(tag.name);
+        tag.color = change.color.unwrap_or(tag.color);
+        if tag != before {
+            tag.updated_at = self.clock.now();
+            db::tags::update(&mut tx, &tag).await?;
+            tx.commit().await?;
+        }
+        Ok(tag)
+    }
+
+    /// Deletes a tag; the agents that have it lose it.
+    pub(crate) async fn delete(&self, actor: Actor, id: TagId) -> Result<(), ApiError> {
+        let mut tx = self.db.begin_essential().await?;
+        if !db::tags::delete(&mut tx, actor.user, id).await? {
+            return Err(unknown());
+        }
+        Ok(tx.commit().await?)
+    }
+}

@@ -1,0 +1,200 @@
+//! Tools.
+
+mod metadata;
+
+use std::sync::Arc;
+
+use lectern_shared::{
+    clock::Clock,
+    db::{self, Db, Json, Tx},
+    ids::{AgentId, ToolId, UserId},
+    model::tool::{Tool, ToolType},
+    secrets::Keyring,
+};
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+pub(crate) use self::metadata::ToolMetadata;
+use super::{
+    Actor,
+    creation::{Created, Creations, Once, Tell},
+};
+use crate::{
+    error::{ApiError, FieldError},
+    tools::secrets,
+};
+
+/// A new tool.
+pub(crate) struct NewTool {
+    pub(crate) r#type: ToolType,
+    pub(crate) name: String,
+    pub(crate) description: String,
+    pub(crate) metadata: ToolMetadata,
+    pub(crate) return_direct: bool,
+}
+
+/// What is to be different about a tool. What is left out stays as it is.
+pub(crate) struct ToolChange {
+    pub(crate) name: Option<String>,
+    pub(crate) description: Option<String>,
+    /// The whole new configuration, in which masks may stand for stored secrets.
+    pub(crate) metadata: Option<Map<String, Value>>,
+    pub(crate) return_direct: Option<bool>,
+}
+
+/// A tool, and what may be shown of its secrets.
+#[derive(Clone)]
+pub(crate) struct ToolDetails {
+    pub(crate) tool: Tool,
+    /// Its whole configuration; every secret is masked.
+    pub(crate) masked_metadata: Map<String, Value>,
+}
+
+/// Tools. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct ToolService {
+    db: Db,
+    clock: Clock,
+    keyring: Arc<Keyring>,
+    creations: Creations,
+}
+
+fn unknown() -> ApiError {
+    ApiError::not_found("tool")
+}
+
+/// An agent that could ask itself would never end.
+pub(crate) fn circle(path: &str) -> ApiError {
+    let message = "would let an agent ask itself, by way of others or at once".to_owned();
+    ApiError::invalid(vec![FieldError { path: path.to_owned(), message }])
+}
+
+/// The user's agent that a tool is to ask.
+async fn called_agent(
+    tx: &mut Tx,
+    user: UserId,
+    agent: Option<Result<AgentId, ()>>,
+) -> Result<Option<AgentId>, ApiError> {
+    let unknown = || ApiError::not_found("agent");
+    match agent {
+        None => Ok(None),
+        Some(agent) => {
+            let agent = agent.map_err(|()| unknown())?;
+            if db::tools::owns_agent(tx, user, agent).await? { Ok(Some(agent)) } else { Err(unknown()) }
+        }
+    }
+}
+
+impl ToolService {
+    pub(crate) fn new(db: Db, clock: Clock, keyring: Arc<Keyring>, creations: Creations) -> Self {
+        Self { db, clock, keyring, creations }
+    }
+
+    /// Makes a tool.
+    ///
+    /// # Errors
+    /// Not found, when the agent that it is to ask is not the owner's.
+    pub(crate) async fn create(
+        &self,
+        actor: Actor,
+        new: NewTool,
+        once: Once,
+        tell: impl Tell<ToolDetails>,
+    ) -> Result<Created, ApiError> {
+        let id = ToolId::generate();
+        let mut tx = self.db.begin().await?;
+        let calls_agent = called_agent(&mut tx, actor.user, new.metadata.agent).await?;
+        let (open, sealed) = secrets::seal(&self.keyring, &id, new.metadata.all)?;
+        let now = self.clock.now();
+        let tool = Tool {
+            id,
+            user_id: actor.user,
+            r#type: new.r#type,
+            name: new.name,
+            description: new.description,
+            metadata: Json(open),
+            metadata_sealed: sealed,
+            calls_agent,
+            return_direct: new.return_direct,
+            created_at: now,
+            updated_at: now,
+        };
+        db::tools::insert(&mut tx, &tool).await?;
+        let details = self.details(tool)?;
+        self.creations.commit(tx, once, &details, tell).await
+    }
+
+    /// The tools before an id, newest first.
+    pub(crate) async fn list(
+        &self,
+        actor: Actor,
+        before: Uuid,
+        limit: u32,
+    ) -> Result<Vec<ToolDetails>, ApiError> {
+        let tools = db::tools::list(&self.db, actor.user, before.into(), limit).await?;
+        tools.into_iter().map(|tool| self.details(tool)).collect()
+    }
+
+    /// One tool.
+    pub(crate) async fn find(&self, actor: Actor, id: ToolId) -> Result<ToolDetails, ApiError> {
+        let tool = db::tools::find(&self.db, actor.user, id).await?.ok_or_else(unknown)?;
+        self.details(tool)
+    }
+
+    /// Changes a tool, which is as it is returned afterwards. A secret that comes back as its mask is kept.
+    ///
+    /// # Errors
+    /// When the new configuration is not right for the tool's type, when a secret that is kept would go to somebody else, and when
+    /// an agent could come to ask itself.
+    pub(crate) async fn change(
+        &self,
+        actor: Actor,
+        id: ToolId,
+        change: ToolChange,
+    ) -> Result<ToolDetails, ApiError> {
+        let user = actor.user;
+        let mut tx = self.db.begin().await?;
+        let before = db::tools::lock(&mut tx, user, id).await?.ok_or_else(unknown)?;
+        let mut tool = before.clone();
+        if let Some(mut changed) = change.metadata {
+            let stored = secrets::reveal(&self.keyring, &tool)?;
+            let kept = metadata::keep_masked(&mut changed, &stored);
+            let ToolMetadata { all, agent } = metadata::check_alone(tool.r#type, &changed)?;
+            metadata::check_kept(tool.r#type, &stored, &all, kept)?;
+            tool.calls_agent = called_agent(&mut tx, user, agent).await?;
+            if let Some(called) = tool.calls_agent
+                && db::tools::would_circle(&mut tx, user, id, called).await?
+            {
+                return Err(circle("metadata.agentId"));
+            }
+            // Sealed once more it would not be what it was.
+            if all != stored {
+                let (open, sealed) = secrets::seal(&self.keyring, &id, all)?;
+                (tool.metadata, tool.metadata_sealed) = (Json(open), sealed);
+            }
+        }
+        tool.name = change.name.unwrap_or(tool.name);
+        tool.description = change.description.unwrap_or(tool.description);
+        tool.return_direct = change.return_direct.unwrap_or(tool.return_direct);
+        if tool != before {
+            tool.updated_at = self.clock.now();
+            db::tools::update(&mut tx, &tool).await?;
+            tx.commit().await?;
+        }
+        self.details(tool)
+    }
+
+    /// Deletes a tool; its links go with it.
+    pub(crate) async fn delete(&self, actor: Actor, id: ToolId) -> Result<(), ApiError> {
+        let mut tx = self.db.begin_essential().await?;
+        if !db::tools::delete(&mut tx, actor.user, id).await? {
+            return Err(unknown());
+        }
+        Ok(tx.commit().await?)
+    }
+
+    fn details(&self, tool: Tool) -> Result<ToolDetails, ApiError> {
+        let masked_metadata = metadata::show(secrets::reveal(&self.keyring, &tool)?);
+        Ok(ToolDetails { tool, masked_metadata })
+    }
+}

@@ -1,0 +1,171 @@
+//! What an uploaded file is, and what documents can be made of it.
+
+use lectern_shared::{format::Format, model::document::DocumentType};
+
+use super::file_name;
+use crate::error::{ApiError, ApiErrorKind};
+
+/// What a package is called that shows no more than that it is one.
+const ARCHIVE: &str = "application/zip";
+
+/// What a file tells of the document that is made of it.
+pub(crate) struct FileKind {
+    format: Format,
+    pub(crate) r#type: DocumentType,
+    /// How the file is called, without folders; none when it has no usable name.
+    pub(crate) file_name: Option<String>,
+    pub(crate) media_type: &'static str,
+}
+
+impl FileKind {
+    /// Tells it by the first bytes of a file, its name, and what its sender calls it.
+    ///
+    /// # Errors
+    /// When no document can be made of it.
+    pub(crate) fn of(head: &[u8], name: &str, content_type: Option<&str>) -> Result<Self, ApiError> {
+        let file_name = file_name::cleaned(name);
+        let name = file_name.as_deref();
+        let format = Format::detect(head, name, content_type, None);
+        let media_type = format.media_type(name, content_type);
+        // A package of which nothing says what it is.
+        let known = if media_type == ARCHIVE { Format::Binary } else { format };
+        let r#type = type_of(known).map_err(|message| {
+            ApiError::new(ApiErrorKind::UnsupportedType, "unsupported_media_type", message)
+        })?;
+        Ok(Self { format, r#type, file_name, media_type })
+    }
+
+    /// Of a file that is not there.
+    pub(crate) fn nothing() -> Self {
+        let format = Format::Text;
+        Self { format, r#type: DocumentType::Txt, file_name: None, media_type: format.media_type(None, None) }
+    }
+
+    /// How the document is called unless its owner says otherwise.
+    pub(crate) fn document_name(&self) -> &str {
+        self.file_name.as_deref().unwrap_or(file_name::NAMELESS)
+    }
+
+    /// Why a document of this type cannot be made of it; none when one can.
+    pub(crate) fn unfit_for(&self, r#type: DocumentType) -> Option<String> {
+        if r#type == DocumentType::Url {
+            let message = "cannot be URL for a file: a web page that was saved is TXT; one that is to be fetched is a \
+                           document with its url";
+            return Some(message.to_owned());
+        }
+        (!can_be(self.format, r#type))
+            .then(|| format!("cannot be {} for this file, which is {}", r#type, self.r#type))
+    }
+}
+
+/// The type of document that a file becomes, or why it becomes none.
+fn type_of(format: Format) -> Result<DocumentType, &'static str> {
+    match format {
+        Format::Pdf => Ok(DocumentType::Pdf),
+        Format::Table | Format::Workbook => Ok(DocumentType::Csv),
+        Format::Captions => Ok(DocumentType::Video),
+        Format::Html | Format::Markdown | Format::Json | Format::Text | Format::Package => {
+            Ok(DocumentType::Txt)
+        }
+        Format::LegacyOffice => Err(
+            "The file is of an old office program, or protected by a password. Save it without a password as .docx, \
+             .pptx, .xlsx or PDF.",
+        ),
+        Format::Binary => Err(
+            "The file is none that can be read: PDF; text, Markdown, HTML, XML and JSON; tables (CSV, TSV) and spreadsheets \
+             (XLSX, XLSM, XLSB, XLS, ODS); DOCX, PPTX, ODT and EPUB; captions (VTT, SRT, SBV, TTML). Convert it to one of \
+             these.",
+        ),
+    }
+}
+
+/// Whether a document of this type can be made of a file. Among kinds of text, its owner knows best.
+fn can_be(format: Format, r#type: DocumentType) -> bool {
+    match r#type {
+        DocumentType::Pdf => format == Format::Pdf,
+        DocumentType::Csv => {
+            matches!(format, Format::Table | Format::Workbook | Format::Text | Format::Markdown)
+        }
+        DocumentType::Video => {
+            matches!(format, Format::Captions | Format::Text | Format::Markdown | Format::Json)
+        }
+        DocumentType::Txt => match format {
+            Format::Text
+            | Format::Markdown
+            | Format::Html
+            | Format::Json
+            | Format::Table
+            | Format::Captions
+            | Format::Package => true,
+            Format::Pdf | Format::Workbook | Format::LegacyOffice | Format::Binary => false,
+        },
+        DocumentType::Url => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ZIP: &[u8] = b"PK\x03\x04";
+    const OLE2: &[u8] = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1";
+
+    #[test]
+    fn a_file_becomes_a_document_of_the_type_that_it_shows() {
+        for (head, name, content_type, r#type, media_type) in [
+            (&b"%PDF-1.7\n\0\x01"[..], "called.txt", "text/plain", DocumentType::Pdf, "application/pdf"),
+            (b"plain words", "notes", "", DocumentType::Txt, "text/plain"),
+            (b"a,b", "table.csv", "application/octet-stream", DocumentType::Csv, "text/csv"),
+            (b"a\tb", "table.TSV", "", DocumentType::Csv, "text/tab-separated-values"),
+            (b"a,b", "table", "text/csv", DocumentType::Csv, "text/csv"),
+            (b"# Title", "read.md", "", DocumentType::Txt, "text/markdown"),
+            (b"<!DOCTYPE html>", "page.html", "text/html", DocumentType::Txt, "text/html"),
+            (b"{}", "data.json", "", DocumentType::Txt, "application/json"),
+            (b"WEBVTT\n", "talk.vtt", "", DocumentType::Video, "text/vtt"),
+            (ZIP, "book.epub", "", DocumentType::Txt, "application/epub+zip"),
+            (ZIP, "table.ods", "", DocumentType::Csv, "application/vnd.oasis.opendocument.spreadsheet"),
+            (OLE2, "table.xls", "", DocumentType::Csv, "application/vnd.ms-excel"),
+        ] {
+            let kind = FileKind::of(head, name, Some(content_type));
+            let kind = kind.unwrap_or_else(|error| panic!("{name}: {error:?}"));
+            assert_eq!((kind.r#type, kind.media_type), (r#type, media_type), "{name}");
+            assert_eq!(kind.document_name(), name);
+        }
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_refused_with_what_to_do() {
+        for (head, name, what) in [
+            (&b"\x89PNG\r\n\x1a\n"[..], "scan.png", "DOCX"),
+            (b"a\0b", "a.bin", "PDF"),
+            (OLE2, "letter.doc", ".docx"),
+            (OLE2, "letter.docx", "without a password"),
+        ] {
+            let error = FileKind::of(head, name, None).err().unwrap();
+            assert_eq!(error.kind, ApiErrorKind::UnsupportedType);
+            assert!(error.message.contains(what), "{name}: {}", error.message);
+        }
+    }
+
+    #[test]
+    fn the_type_that_is_given_must_fit_the_file() {
+        use DocumentType::{Csv, Pdf, Txt, Url, Video};
+        for (head, name, fitting) in [
+            (&b"%PDF-1.7"[..], "a.pdf", &[Pdf][..]),
+            (b"words", "a.txt", &[Txt, Csv, Video]),
+            (b"a,b", "a.csv", &[Txt, Csv]),
+            (b"# Title", "a.md", &[Txt, Csv, Video]),
+            (b"{}", "a.json", &[Txt, Video]),
+            (b"<html>", "a.html", &[Txt]),
+            (b"WEBVTT", "a.vtt", &[Txt, Video]),
+            (ZIP, "a.docx", &[Txt]),
+            (ZIP, "a.xlsx", &[Csv]),
+        ] {
+            let kind = FileKind::of(head, name, None).unwrap_or_else(|error| panic!("{name}: {error:?}"));
+            for r#type in [Txt, Pdf, Csv, Video, Url] {
+                assert_eq!(kind.unfit_for(r#type).is_none(), fitting.contains(&r#type), "{name} as {type}");
+            }
+        }
+        assert!(FileKind::nothing().unfit_for(Url).is_some_and(|message| message.contains("url")));
+    }
+}

@@ -1,0 +1,72 @@
+//! Names of files, which come from strangers and go to strangers.
+
+use unicode_normalization::UnicodeNormalization;
+
+use crate::services::NAME;
+
+/// The name of a document that is made of a file without a usable name.
+pub(crate) const NAMELESS: &str = "upload";
+
+/// How a file is called: without folders, and without characters that cannot be seen or that turn the others around. None when
+/// nothing is left.
+pub(crate) fn cleaned(file_name: &str) -> Option<String> {
+    let name = file_name.rsplit(['/', '\\']).next().unwrap_or_default();
+    let name: String = name.chars().filter(|c| !is_treacherous(*c)).nfc().collect();
+    match shortened(name.trim()).trim() {
+        "" | "." | ".." => None,
+        name => Some(name.to_owned()),
+    }
+}
+
+/// At most as many characters as a name may have. What is cut is not its end, which tells what the file is.
+fn shortened(name: &str) -> String {
+    let length = name.chars().count();
+    if length <= NAME {
+        return name.to_owned();
+    }
+    let end = extension(name).map_or(0, |extension| extension.len() + 1);
+    name.chars().take(NAME - end).chain(name.chars().skip(length - end)).collect()
+}
+
+/// Control characters, and those that change the direction of text or break its line.
+pub(crate) fn is_treacherous(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+/// The end of a name that tells what the file is, in lower case.
+pub(crate) fn extension(name: &str) -> Option<String> {
+    let (stem, extension) = name.trim_end().rsplit_once('.')?;
+    let plain =
+        (1..=8).contains(&extension.len()) && extension.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    (plain && !stem.is_empty()).then(|| extension.to_ascii_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_called_as_it_was_without_folders_and_tricks() {
+        let long = format!("{}.txt", "n".repeat(NAME + 50));
+        let cut = format!("{}.txt", "n".repeat(NAME - 4));
+        let endless = "n".repeat(NAME + 50);
+        for (file_name, name) in [
+            ("report.pdf", Some("report.pdf")),
+            ("../../etc/passwd", Some("passwd")),
+            (r"C:\Users\ada\notes.txt", Some("notes.txt")),
+            ("evil\u{202e}fdp.exe", Some("evilfdp.exe")),
+            ("a\0b\r\nc\u{7f}.txt", Some("abc.txt")),
+            ("  spaced name .txt  ", Some("spaced name .txt")),
+            ("u\u{308}ber.txt", Some("über.txt")),
+            ("", None),
+            ("..", None),
+            ("folder/", None),
+            ("\u{202e}\u{2066}", None),
+            (&long, Some(cut.as_str())),
+            (&endless, Some(&endless[..NAME])),
+        ] {
+            assert_eq!(cleaned(file_name).as_deref(), name, "{file_name:?}");
+        }
+    }
+}

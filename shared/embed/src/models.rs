@@ -1,0 +1,414 @@
+//! The models of a process: the one that is set, which may have to be downloaded first, and those of earlier settings whose
+//! vectors are still searched.
+
+use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
+
+use lectern_shared::{
+    clock::{Clock, Timestamp},
+    config::{EmbedderKind, EmbeddingSettings},
+    db::{self, Db},
+    model::space::Space,
+    shutdown::Shutdown,
+};
+use parking_lot::Mutex;
+use tokio::{
+    sync::{Mutex as AsyncMutex, watch},
+    time::Instant,
+};
+use uuid::Uuid;
+
+use super::{
+    EmbedError, Embedder, Hub, HubError, LocalEmbedder, ModelError, ModelId, OpenAiConfig, OpenAiEmbedder,
+    Progress, limited::Limited,
+};
+
+/// The first pause before a model that could not be had is tried again; it doubles.
+const FIRST_PAUSE: Duration = Duration::from_secs(5);
+const LONGEST_PAUSE: Duration = Duration::from_mins(10);
+/// How long a question waits for a model of earlier settings.
+const REOPENED_WITHIN: Duration = Duration::from_secs(2);
+/// How long a model of earlier settings that cannot be opened is not tried again.
+const FORGET_AFTER: Duration = Duration::from_mins(10);
+/// How long a document waits for a model that is being opened; without it, it is embedded later.
+const OPENED_WITHIN: Duration = Duration::from_secs(10);
+/// Models of earlier settings that are kept in memory.
+const EARLIER: usize = 3;
+
+/// How the model that is set is doing.
+#[derive(Clone)]
+pub enum ModelState {
+    /// None is wanted.
+    Off,
+    /// It is being opened; a moment.
+    Opening,
+    /// It is being downloaded.
+    Downloading(Progress),
+    /// It is there since a moment of the clock.
+    Ready(Arc<dyn Embedder>, Timestamp),
+    /// It could not be had, in words for the operator; it is tried again.
+    Missing(String),
+}
+
+impl fmt::Debug for ModelState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Off => "Off",
+            Self::Opening => "Opening",
+            Self::Downloading(_) => "Downloading",
+            Self::Ready(..) => "Ready",
+            Self::Missing(_) => "Missing",
+        })
+    }
+}
+
+/// Why a model cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// It cannot be downloaded.
+    #[error(transparent)]
+    Hub(#[from] HubError),
+    /// Its files cannot be used.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// Its server does not serve.
+    #[error(transparent)]
+    Embed(#[from] EmbedError),
+    /// The setting names no model.
+    #[error("LECTERN_EMBEDDING_MODEL: {0}")]
+    Name(String),
+}
+
+/// The models of a process. Cheap to clone.
+#[derive(Clone)]
+pub struct Models {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    /// None when there are no models, whatever is stored.
+    settings: Option<EmbeddingSettings>,
+    state: watch::Sender<ModelState>,
+    /// Models of other spaces than the current one's, and when they were tried last.
+    earlier: Mutex<HashMap<Uuid, Earlier>>,
+    /// One is opened at a time.
+    opening: AsyncMutex<()>,
+}
+
+#[derive(Clone)]
+struct Earlier {
+    embedder: Option<Arc<dyn Embedder>>,
+    tried: Instant,
+}
+
+impl Models {
+    /// The models that the settings name. None is there before [`Models::start`] or [`Models::open`].
+    pub fn new(settings: &EmbeddingSettings) -> Self {
+        let off = settings.kind == EmbedderKind::None;
+        let state = if off { ModelState::Off } else { ModelState::Opening };
+        Self::with(if off { None } else { Some(settings.clone()) }, state)
+    }
+
+    /// One model that is there already.
+    pub fn of(embedder: Arc<dyn Embedder>) -> Self {
+        Self::with(None, ModelState::Ready(embedder, Timestamp::from_micros(0)))
+    }
+
+    /// No model.
+    pub fn none() -> Self {
+        Self::with(None, ModelState::Off)
+    }
+
+    fn with(settings: Option<EmbeddingSettings>, state: ModelState) -> Self {
+        let (state, _) = watch::channel(state);
+        Self {
+            inner: Arc::new(Inner {
+                settings,
+                state,
+                earlier: Mutex::default(),
+                opening: AsyncMutex::default(),
+            }),
+        }
+    }
+
+    /// How the model that is set is doing.
+    pub fn state(&self) -> ModelState {
+        self.inner.state.borrow().clone()
+    }
+
+    /// The model that is set, when it is there.
+    pub fn current(&self) -> Option<Arc<dyn Embedder>> {
+        match &*self.inner.state.borrow() {
+            ModelState::Ready(embedder, _) => Some(Arc::clone(embedder)),
+            ModelState::Off | ModelState::Opening | ModelState::Downloading(_) | ModelState::Missing(_) => {
+                None
+            }
+        }
+    }
+
+    /// The model that is set, once it is known whether it is at hand: neither a download is waited for nor a server that does
+    /// not answer.
+    pub async fn settled(&self) -> Option<Arc<dyn Embedder>> {
+        let mut state = self.inner.state.subscribe();
+        // The sender lives as long as this value.
+        let opened = state.wait_for(|state| !matches!(state, ModelState::Opening));
+        let _ = tokio::time::timeout(OPENED_WITHIN, opened).await;
+        self.current()
+    }
+
+    /// Gets the model that is set in the background, until it is there or the service stops.
+    pub fn start(&self, clock: &Clock, shutdown: &Shutdown) {
+        let Some(settings) = self.inner.settings.clone() else { return };
+        let (models, clock, soft) = (self.clone(), clock.clone(), shutdown.soft().clone());
+        shutdown.spawn(async move {
+            let mut pause = FIRST_PAUSE;
+            let mut said = None;
+            loop {
+                let opened = tokio::select! {
+                    opened = models.get(&settings) => opened,
+                    () = soft.cancelled() => return,
+                };
+                let problem = match opened {
+                    Ok(embedder) => {
+                        let Space { model, dimensions, .. } = embedder.space();
+                        tracing::info!(model, dimensions, "the embedding model is there");
+                        models.inner.state.send_replace(ModelState::Ready(embedder, clock.now()));
+                        return;
+                    }
+                    Err(error) => error.to_string(),
+                };
+                // One line for an outage, not one for every try.
+                if said.as_ref() != Some(&problem) {
+                    tracing::warn!(
+                        problem,
+                        "there is no embedding model yet: documents are found by words, and embedded when it is there"
+                    );
+                }
+                said = Some(problem.clone());
+                models.inner.state.send_replace(ModelState::Missing(problem));
+                tokio::select! {
+                    () = tokio::time::sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
+                    () = soft.cancelled() => return,
+                }
+            }
+        });
+    }
+
+    /// Gets the model that is set, and waits for it. None when none is wanted.
+    ///
+    /// # Errors
+    /// Why it cannot be had.
+    pub async fn open(&self, clock: &Clock) -> Result<Option<Arc<dyn Embedder>>, OpenError> {
+        let Some(settings) = &self.inner.settings else { return Ok(self.current()) };
+        let embedder = self.get(settings).await?;
+        self.inner.state.send_replace(ModelState::Ready(Arc::clone(&embedder), clock.now()));
+        Ok(Some(embedder))
+    }
+
+    async fn get(&self, settings: &EmbeddingSettings) -> Result<Arc<dyn Embedder>, OpenError> {
+        match settings.kind {
+            EmbedderKind::OpenAiCompatible => {
+                let config = server(settings, settings.model.clone(), settings.dimensions)?;
+                Ok(Arc::new(OpenAiEmbedder::connect(config).await?))
+            }
+            EmbedderKind::Auto | EmbedderKind::Local | EmbedderKind::None => {
+                let folder = match &settings.model_dir {
+                    Some(folder) => folder.clone(),
+                    None => {
+                        let model = named(settings)?;
+                        let hub = hub(settings)?;
+                        match hub.cached(&model)? {
+                            Some(folder) => folder,
+                            None => {
+                                let show = |progress: Progress| {
+                                    self.inner.state.send_replace(ModelState::Downloading(progress));
+                                };
+                                // Another process may be fetching it, which takes as long.
+                                show(Progress { file: "model.safetensors", bytes: 0, total: 0 });
+                                hub.pull(&model, &show).await?
+                            }
+                        }
+                    }
+                };
+                self.inner.state.send_if_modified(|state| {
+                    let downloaded = matches!(state, ModelState::Downloading(_));
+                    if downloaded {
+                        *state = ModelState::Opening;
+                    }
+                    downloaded
+                });
+                local(settings, folder, settings.model.clone()).await
+            }
+        }
+    }
+
+    /// The model whose vectors are in an embedding space; none when it cannot be had here and now. A model of earlier settings
+    /// is opened when it is in the cache, or served by the same server.
+    pub async fn of_space(&self, db: &Db, space: Uuid) -> Option<Arc<dyn Embedder>> {
+        if let Some(current) = self.current().filter(|embedder| embedder.space().id == space) {
+            return Some(current);
+        }
+        let settings = self.inner.settings.as_ref()?;
+        if let Some(known) = self.earlier(space) {
+            return known.embedder;
+        }
+        // While the one that is set is on its way, this may well be its space.
+        if matches!(self.state(), ModelState::Opening) {
+            return None;
+        }
+        let (models, settings, db) = (self.clone(), settings.clone(), db.clone());
+        let opening = tokio::spawn(async move { models.reopened(&settings, &db, space).await });
+        // A server that does not answer must not keep the question; it is opened for the next one.
+        tokio::time::timeout(REOPENED_WITHIN, opening).await.ok()?.ok()?
+    }
+
+    /// Opens a model of earlier settings, unless that was just done.
+    async fn reopened(
+        &self,
+        settings: &EmbeddingSettings,
+        db: &Db,
+        space: Uuid,
+    ) -> Option<Arc<dyn Embedder>> {
+        let _one_at_a_time = self.inner.opening.lock().await;
+        if let Some(known) = self.earlier(space) {
+            return known.embedder;
+        }
+        let embedder = match reopen(settings, db, space).await {
+            Ok(embedder) => embedder,
+            Err(problem) => {
+                tracing::warn!(
+                    problem,
+                    %space,
+                    "documents embedded by another model are found by words only: run `lectern reembed`"
+                );
+                None
+            }
+        };
+        let mut earlier = self.inner.earlier.lock();
+        if earlier.len() >= EARLIER
+            && let Some(oldest) = earlier.iter().min_by_key(|(_, known)| known.tried).map(|(id, _)| *id)
+        {
+            earlier.remove(&oldest);
+        }
+        earlier.insert(space, Earlier { embedder: embedder.clone(), tried: Instant::now() });
+        embedder
+    }
+
+    fn earlier(&self, space: Uuid) -> Option<Earlier> {
+        let known = self.inner.earlier.lock().get(&space).cloned()?;
+        (known.embedder.is_some() || known.tried.elapsed() < FORGET_AFTER).then_some(known)
+    }
+}
+
+/// Opens the model of a recorded space, if these settings lead to it.
+async fn reopen(
+    settings: &EmbeddingSettings,
+    db: &Db,
+    space: Uuid,
+) -> Result<Option<Arc<dyn Embedder>>, String> {
+    let recorded = db::vectors::space(db, space).await.map_err(|error| error.to_string())?;
+    let Some(recorded) = recorded else { return Err("its space is not recorded".to_owned()) };
+    let elsewhere = || format!("the model {} is not at hand", recorded.model);
+    let embedder: Arc<dyn Embedder> = match recorded.fact("kind") {
+        Some("local") => {
+            let model: ModelId = recorded.model.parse().map_err(|_| elsewhere())?;
+            let hub = hub(settings).map_err(|error| error.to_string())?;
+            let folder = hub.cached(&model).map_err(|error| error.to_string())?.ok_or_else(elsewhere)?;
+            local(settings, folder, recorded.model.clone()).await.map_err(|error| error.to_string())?
+        }
+        _ if settings.url.is_some() => {
+            let connect = async |dimensions| {
+                let config = server(settings, recorded.model.clone(), dimensions);
+                let config = config.map_err(|error| error.to_string())?;
+                OpenAiEmbedder::connect(config).await.map_err(|error| error.to_string())
+            };
+            // Many servers do not know that vectors of another length can be asked for.
+            let usual = connect(None).await?;
+            if usual.space().id == space {
+                Arc::new(usual)
+            } else {
+                Arc::new(connect(Some(recorded.dimensions)).await?)
+            }
+        }
+        _ => return Err(elsewhere()),
+    };
+    // The same name may stand for other weights by now.
+    if embedder.space().id == space { Ok(Some(embedder)) } else { Err(elsewhere()) }
+}
+
+/// The model that is set, if it can be had here and now: nothing is downloaded. None when it would have to be, or when none is
+/// wanted.
+///
+/// # Errors
+/// Why it cannot be used.
+pub async fn at_hand(settings: &EmbeddingSettings) -> Result<Option<Arc<dyn Embedder>>, OpenError> {
+    match settings.kind {
+        EmbedderKind::None => Ok(None),
+        EmbedderKind::OpenAiCompatible => {
+            let config = server(settings, settings.model.clone(), settings.dimensions)?;
+            Ok(Some(Arc::new(OpenAiEmbedder::connect(config).await?)))
+        }
+        EmbedderKind::Auto | EmbedderKind::Local => {
+            let folder = match &settings.model_dir {
+                Some(folder) => Some(folder.clone()),
+                None => hub(settings)?.cached(&named(settings)?)?,
+            };
+            match folder {
+                Some(folder) => local(settings, folder, settings.model.clone()).await.map(Some),
+                None => Ok(None),
+            }
+        }
+    }
+}
+
+/// The files of the downloaded model that are not what they were when they came. Reads all of them, off the async threads.
+///
+/// # Errors
+/// When they cannot be read.
+pub async fn altered(settings: &EmbeddingSettings) -> Result<Vec<String>, OpenError> {
+    if settings.model_dir.is_some() || !matches!(settings.kind, EmbedderKind::Auto | EmbedderKind::Local) {
+        return Ok(Vec::new());
+    }
+    let (hub, model) = (hub(settings)?, named(settings)?);
+    let looked = tokio::task::spawn_blocking(move || hub.altered(&model)).await;
+    Ok(looked.map_err(|_| EmbedError::Stopped(lectern_shared::compute::Stopped))??)
+}
+
+fn named(settings: &EmbeddingSettings) -> Result<ModelId, OpenError> {
+    settings.model.parse().map_err(|error: HubError| OpenError::Name(error.to_string()))
+}
+
+fn hub(settings: &EmbeddingSettings) -> Result<Hub, HubError> {
+    Hub::new(settings.hub.clone(), settings.hub_token.clone(), settings.cache.clone())
+}
+
+/// Opens a model's folder off the async threads.
+async fn local(
+    settings: &EmbeddingSettings,
+    folder: std::path::PathBuf,
+    name: String,
+) -> Result<Arc<dyn Embedder>, OpenError> {
+    let threads = settings.threads;
+    let open = move || LocalEmbedder::open(&folder, &name, threads);
+    let opened = tokio::task::spawn_blocking(open).await;
+    let embedder = opened.map_err(|_| EmbedError::Stopped(lectern_shared::compute::Stopped))??;
+    Ok(match &settings.languages {
+        Some(languages) => Arc::new(Limited::new(embedder, languages.clone())),
+        None => Arc::new(embedder),
+    })
+}
+
+fn server(
+    settings: &EmbeddingSettings,
+    model: String,
+    dimensions: Option<usize>,
+) -> Result<OpenAiConfig, OpenError> {
+    let url = settings.url.clone();
+    Ok(OpenAiConfig {
+        url: url.ok_or_else(|| EmbedError::Refused("LECTERN_EMBEDDING_URL is not set".to_owned()))?,
+        api_key: settings.api_key.clone(),
+        model,
+        dimensions,
+        max_tokens: settings.max_tokens,
+        languages: settings.languages.clone(),
+    })
+}

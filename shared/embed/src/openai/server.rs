@@ -1,0 +1,286 @@
+//! Requests to an embedding server: what its answers mean, and when to ask again.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use lectern_shared::egress;
+use reqwest::{
+    StatusCode,
+    header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue},
+};
+use secrecy::{ExposeSecret, SecretString};
+use tokio::time::{Instant, timeout_at};
+use url::Url;
+
+use crate::{
+    EmbedError,
+    retry::{self, Pauses},
+};
+
+/// The most bytes of an error's text that are looked at.
+const MAX_ERROR: usize = 16 * 1024;
+/// How servers name, in an error, that waiting does not help.
+const NO_QUOTA: &[u8] = b"insufficient_quota";
+
+/// How long to wait for what.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patience {
+    /// Longest time to connect.
+    pub(super) connect: Duration,
+    /// Longest time without a byte: a model may have to be loaded first, and a full batch be computed on slow machines.
+    pub(super) silence: Duration,
+    /// Between tries.
+    pub(super) pauses: Pauses,
+    /// The longest pause that a server may ask for.
+    pub(super) longest_wait: Duration,
+    /// One request with passages, all its tries together.
+    pub(super) passages: Duration,
+    /// A question, all tries together: somebody waits.
+    pub(super) question: Duration,
+    /// The first word, by which the dimension is learned.
+    pub(super) opening: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(10),
+            silence: Duration::from_mins(2),
+            pauses: Pauses { first: Duration::from_millis(500), longest: Duration::from_secs(20) },
+            longest_wait: Duration::from_mins(1),
+            passages: Duration::from_mins(5),
+            question: Duration::from_secs(15),
+            opening: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Why there is no answer to be read.
+#[derive(Debug)]
+pub(super) enum Rejected {
+    /// The server does not take what it was sent: perhaps too many texts, or one too long.
+    Content(StatusCode),
+    /// Anything else.
+    Failed(EmbedError),
+}
+
+/// How one try ended without an answer.
+enum Miss {
+    Passing { problem: String, after: Option<Duration> },
+    End(Rejected),
+}
+
+/// The way to one server.
+pub(super) struct Server {
+    url: Url,
+    headers: HeaderMap,
+    http: reqwest::Client,
+    patience: Patience,
+}
+
+impl Server {
+    pub(super) fn new(
+        base: &Url,
+        key: Option<&SecretString>,
+        patience: Patience,
+    ) -> Result<Self, EmbedError> {
+        let refused = |problem: &str| EmbedError::Refused(problem.to_owned());
+        if !matches!(base.scheme(), "http" | "https") || base.host().is_none() {
+            return Err(refused("its address begins with https:// or http:// and a host"));
+        }
+        if !base.username().is_empty() || base.password().is_some() {
+            return Err(refused("its address may not hold a password; set the key on its own"));
+        }
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if let Some(key) = key {
+            let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose_secret().trim()))
+                .map_err(|_| refused("its key holds characters that a key cannot have"))?;
+            value.set_sensitive(true);
+            headers.insert(AUTHORIZATION, value);
+        }
+        let http = egress::operator_client(patience.connect, patience.silence)
+            .map_err(|_| refused("the HTTP client for it cannot be set up"))?;
+        Ok(Self { url: endpoint(base), headers, http, patience })
+    }
+
+    pub(super) fn patience(&self) -> &Patience {
+        &self.patience
+    }
+
+    /// Who is asked, for messages.
+    fn host(&self) -> String {
+        host(&self.url)
+    }
+
+    /// Where it is, without what may be secret: host, port and path.
+    pub(super) fn place(&self) -> String {
+        let path = self.url.path();
+        format!("{}{}", self.host(), path.strip_suffix("/embeddings").unwrap_or(path))
+    }
+
+    pub(super) fn away(&self, problem: impl std::fmt::Display) -> EmbedError {
+        EmbedError::Away(format!("{}: {problem}", self.host()))
+    }
+
+    pub(super) fn refused(&self, problem: impl std::fmt::Display) -> EmbedError {
+        EmbedError::Refused(format!("{}: {problem}", self.host()))
+    }
+
+    /// Sends a request until there is an answer of success, of at most so many bytes, or until the time is over.
+    pub(super) async fn ask(
+        &self,
+        body: Bytes,
+        max_answer: usize,
+        within: Duration,
+    ) -> Result<Vec<u8>, Rejected> {
+        let deadline = Instant::now() + within;
+        let mut failures = 0;
+        let mut last = None;
+        loop {
+            let Ok(tried) = timeout_at(deadline, self.try_once(body.clone(), max_answer)).await else {
+                // What went wrong before says more than the clock.
+                let problem = last.unwrap_or_else(|| "it does not answer in time".to_owned());
+                return Err(Rejected::Failed(self.away(problem)));
+            };
+            let (problem, after) = match tried {
+                Ok(answer) => return Ok(answer),
+                Err(Miss::End(rejected)) => return Err(rejected),
+                Err(Miss::Passing { problem, after }) => (problem, after),
+            };
+            failures += 1;
+            let pause = self.patience.pauses.after(failures, after);
+            let too_long = after.is_some_and(|after| after > self.patience.longest_wait);
+            if too_long || Instant::now() + pause >= deadline {
+                let problem = match after {
+                    Some(after) => format!("{problem} and asks to come back in {} s", after.as_secs()),
+                    None => problem,
+                };
+                return Err(Rejected::Failed(self.away(problem)));
+            }
+            tracing::debug!(host = self.host(), problem, "the embedding server is asked again");
+            last = Some(problem);
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    async fn try_once(&self, body: Bytes, max_answer: usize) -> Result<Vec<u8>, Miss> {
+        let request = self.http.post(self.url.clone()).headers(self.headers.clone()).body(body);
+        let mut response = request.send().await.map_err(|error| passing(retry::reason(&error)))?;
+        let status = response.status();
+        if status.is_success() {
+            let (answer, whole) = read(&mut response, max_answer).await?;
+            return if whole {
+                Ok(answer)
+            } else {
+                Err(Miss::End(Rejected::Failed(
+                    self.away(format!("it answers with more than {max_answer} bytes")),
+                )))
+            };
+        }
+        if retry::is_passing(status) {
+            let after = retry::retry_after(response.headers());
+            if status == StatusCode::TOO_MANY_REQUESTS {
+                // Looked at, and not shown: it may repeat the key or the texts.
+                let (text, _) = read(&mut response, MAX_ERROR).await.unwrap_or_default();
+                if text.windows(NO_QUOTA.len()).any(|part| part == NO_QUOTA) {
+                    let error = self.refused("the account's quota is used up (429)");
+                    return Err(Miss::End(Rejected::Failed(error)));
+                }
+            }
+            return Err(Miss::Passing { problem: format!("it answers {}", status.as_u16()), after });
+        }
+        Err(Miss::End(self.rejected(status)))
+    }
+
+    fn rejected(&self, status: StatusCode) -> Rejected {
+        let problem = match status.as_u16() {
+            400 | 413 | 422 => return Rejected::Content(status),
+            401 => "its key is not accepted (401): LECTERN_EMBEDDING_API_KEY".to_owned(),
+            403 => "its key may not use this model (403): LECTERN_EMBEDDING_API_KEY".to_owned(),
+            404 | 405 | 410 => format!(
+                "there is no such address or model ({}): LECTERN_EMBEDDING_URL, LECTERN_EMBEDDING_MODEL",
+                status.as_u16()
+            ),
+            300..=399 => format!(
+                "it redirects ({}), which is not followed: set LECTERN_EMBEDDING_URL to where it leads",
+                status.as_u16()
+            ),
+            other => format!("it answers {other}"),
+        };
+        Rejected::Failed(self.refused(problem))
+    }
+}
+
+/// A body up to a size, and whether that is all of it.
+async fn read(response: &mut reqwest::Response, max: usize) -> Result<(Vec<u8>, bool), Miss> {
+    let announced = response.content_length().and_then(|length| usize::try_from(length).ok());
+    let mut body = Vec::with_capacity(announced.unwrap_or(0).min(max));
+    if announced.is_some_and(|length| length > max) {
+        return Ok((body, false));
+    }
+    while let Some(part) = response.chunk().await.map_err(|error| passing(retry::reason(&error)))? {
+        if body.len() + part.len() > max {
+            return Ok((body, false));
+        }
+        body.extend_from_slice(&part);
+    }
+    Ok((body, true))
+}
+
+fn passing(problem: &str) -> Miss {
+    Miss::Passing { problem: problem.to_owned(), after: None }
+}
+
+fn host(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+}
+
+/// The address that is asked: the path of the set one, and `embeddings`, unless it is named already.
+fn endpoint(base: &Url) -> Url {
+    let mut url = base.clone();
+    url.set_fragment(None);
+    let named = url.path().trim_end_matches('/').ends_with("/embeddings");
+    // An address with a host always has a path.
+    if let Ok(mut path) = url.path_segments_mut() {
+        path.pop_if_empty();
+        if !named {
+            path.push("embeddings");
+        }
+    }
+    url
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_may_be_written_with_or_without_its_end() {
+        for (base, address, place) in [
+            ("https://api.example.com/v1", "https://api.example.com/v1/embeddings", "api.example.com/v1"),
+            ("https://api.example.com/v1/", "https://api.example.com/v1/embeddings", "api.example.com/v1"),
+            ("http://localhost:8080", "http://localhost:8080/embeddings", "localhost:8080"),
+            (
+                "https://x.example.com/a/embeddings/?api-version=1",
+                "https://x.example.com/a/embeddings?api-version=1",
+                "x.example.com/a",
+            ),
+        ] {
+            let server = Server::new(&base.parse().unwrap(), None, Patience::default()).unwrap();
+            assert_eq!((server.url.as_str(), server.place().as_str()), (address, place));
+        }
+    }
+
+    #[test]
+    fn an_address_with_a_password_and_a_key_with_a_line_are_refused_without_being_shown() {
+        let with = "https://me:hunter2@api.example.com".parse().unwrap();
+        let error = Server::new(&with, None, Patience::default()).err().unwrap();
+        assert!(!error.to_string().contains("hunter2"), "{error}");
+        let key = SecretString::from("hunter2\nx");
+        let error =
+            Server::new(&"https://api.example.com".parse().unwrap(), Some(&key), Patience::default()).err();
+        assert!(!error.unwrap().to_string().contains("hunter2"));
+    }
+}

@@ -1,0 +1,59 @@
+//! Whether what was promised is there: what the store and the search index hold of documents that answer, compared with what they
+//! should hold. The sweeper asks this all the time, the doctor when it is told to; over all users.
+
+mod damage;
+
+use std::collections::HashMap;
+
+pub use self::damage::{Damage, is_under_way};
+use lectern_shared::{
+    db::{
+        Db,
+        checkup::{self, Answering},
+    },
+    ids::GenerationId,
+};
+
+use self::damage::{Holdings, expected};
+use crate::{ExpectedEntries, IndexError, SearchIndex};
+
+/// A document that answers, and what is wrong with it, if anything is.
+#[derive(Debug)]
+pub struct Audited {
+    /// The document.
+    pub document: Answering,
+    /// The worst that is wrong with it.
+    pub damage: Option<Damage>,
+}
+
+impl Audited {
+    /// How many passages it should have.
+    pub fn expected(&self) -> i64 {
+        expected(&self.document)
+    }
+}
+
+/// Compares documents with what is held of them. Without an index, which may be away, only the store is asked.
+pub async fn compare(
+    db: &Db,
+    index: Option<&dyn SearchIndex>,
+    documents: Vec<Answering>,
+) -> Result<Vec<Audited>, IndexError> {
+    let generations: Vec<GenerationId> = documents.iter().map(|document| document.generation).collect();
+    let entries = match index {
+        Some(index) => index.mismatched(&wanted(&documents)).await?.into_iter().collect(),
+        None => HashMap::new(),
+    };
+    let holdings = Holdings { passages: checkup::passages(db, &generations).await?, entries };
+    let audited = |document| Audited { damage: damage::damage(&document, &holdings), document };
+    Ok(documents.into_iter().map(audited).collect())
+}
+
+fn wanted(documents: &[Answering]) -> Vec<ExpectedEntries> {
+    let wanted = |document: &Answering| ExpectedEntries {
+        generation: document.generation,
+        entries: u64::try_from(expected(document)).unwrap_or(0),
+        space: document.embedding_space,
+    };
+    documents.iter().map(wanted).collect()
+}

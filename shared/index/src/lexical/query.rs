@@ -1,0 +1,175 @@
+//! A question, ready to be put to segments of any language.
+
+use std::collections::HashMap;
+
+use lectern_shared::model::language::Language;
+
+use super::{
+    Kind, Mode, TermId, Terms,
+    fold::{fold_accents, has_accents},
+    stop_words::{StopLanguages, Votes},
+    tokenize,
+};
+
+/// The most different words of a question that count. Longer questions are pasted documents.
+const MAX_SLOTS: usize = 256;
+
+/// The most bytes of a question that are read.
+const MAX_BYTES: usize = 32 * 1024;
+
+/// The weight of Japanese endings and particles beside words.
+const WEAK: f32 = 0.3;
+
+/// The weight of a single character beside the bigrams that contain it.
+const SINGLE: f32 = 0.5;
+
+/// One distinct word of a question.
+#[derive(Debug)]
+struct Slot {
+    word: String,
+    /// Its frequency in the question times the weight of its kind.
+    weight: f32,
+    /// The compound or word that it is a part of.
+    unit: u32,
+    whole: bool,
+    stop: StopLanguages,
+    capitals: bool,
+}
+
+/// A question cut into distinct words ("slots"), which each language turns into terms of its own.
+#[derive(Debug)]
+pub struct Query {
+    slots: Vec<Slot>,
+    /// The function words of each language among the distinct words, and how many of them would make the
+    /// question one in a language that few of the texts are in.
+    votes: Votes,
+    convincing: u32,
+}
+
+impl Query {
+    /// Analyses a question. Of a very long one the beginning counts.
+    pub fn new(text: &str) -> Self {
+        let text = &text[..text.floor_char_boundary(MAX_BYTES)];
+        let shouted = !text.contains(char::is_lowercase);
+        let mut slots = Vec::<Slot>::new();
+        let mut known = HashMap::<(String, bool), usize>::new();
+        tokenize(text, Mode::Query, &mut |token| {
+            let stop = if token.kind == Kind::Word {
+                StopLanguages::of(token.text)
+            } else {
+                StopLanguages::default()
+            };
+            let weight = match token.kind {
+                Kind::Word | Kind::Whole | Kind::Bigram => 1.0,
+                Kind::WeakBigram => WEAK,
+                Kind::Single => SINGLE,
+            };
+            let capitals = token.capitals && !shouted;
+            let mut add = |word: String, weight: f32, is_copy: bool| {
+                if let Some(slot) = known.get(&(word.clone(), is_copy)).and_then(|at| slots.get_mut(*at)) {
+                    slot.weight += weight;
+                    slot.capitals |= capitals;
+                } else if slots.len() < MAX_SLOTS {
+                    known.insert((word.clone(), is_copy), slots.len());
+                    let whole = token.kind == Kind::Whole;
+                    slots.push(Slot { word, weight, unit: token.unit, whole, stop, capitals });
+                }
+            };
+            if has_accents(token.text) {
+                // Texts written without accents are found too: half of the word's weight is on its plain
+                // form, which accented words are also indexed under, so that a full match has full weight.
+                let mut unaccented = String::new();
+                fold_accents(token.text, &mut unaccented);
+                add(token.text.to_owned(), weight / 2.0, false);
+                add(unaccented, weight / 2.0, true);
+            } else {
+                add(token.text.to_owned(), weight, false);
+            }
+        });
+        let mut votes = Votes::default();
+        for slot in &slots {
+            votes.add(slot.stop);
+        }
+        let convincing = u32::try_from(slots.len() * 2 / 5).unwrap_or(u32::MAX).max(2);
+        Self { slots, votes, convincing }
+    }
+
+    /// Whether there is no word in it.
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// How many distinct words it has.
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// The term of each word in `language`, in the order of [`Query::weights`].
+    pub fn terms(&self, language: Language) -> Vec<TermId> {
+        let mut terms = Terms::new(language);
+        self.slots.iter().map(|slot| terms.of(&slot.word)).collect()
+    }
+
+    /// The weight of each word: 0 for stop words, unless there is nothing else. `searched` are the languages
+    /// of the texts, the most frequent first.
+    ///
+    /// Which words those are is decided by the question's own function words. One is enough for the language
+    /// of most texts; another language needs several, since "dog" and "die" are function words somewhere.
+    /// A word in capitals, such as IT or WHO, is a name.
+    pub fn weights(&self, searched: &[Language]) -> Vec<f32> {
+        let language = self.votes.best(searched.first().copied(), self.convincing);
+        let is_stop =
+            |slot: &Slot| !slot.capitals && language.is_some_and(|language| slot.stop.contains(language));
+        let only_stop_words = self.slots.iter().all(is_stop);
+        self.slots
+            .iter()
+            .map(|slot| if is_stop(slot) && !only_stop_words { 0.0 } else { slot.weight })
+            .collect()
+    }
+
+    /// The distinct terms in every one of these languages with their weights, by ascending term: the question
+    /// as one sparse vector, for an index that cannot tell the languages of its passages apart.
+    pub fn sparse(&self, searched: &[Language]) -> Vec<(TermId, f32)> {
+        let weights = self.weights(searched);
+        let mut all = HashMap::<TermId, f32>::new();
+        for language in searched {
+            let mut own = HashMap::<TermId, f32>::new();
+            for (term, weight) in self.terms(*language).into_iter().zip(&weights) {
+                if *weight > 0.0 {
+                    *own.entry(term).or_default() += weight;
+                }
+            }
+            for (term, weight) in own {
+                let known = all.entry(term).or_default();
+                *known = known.max(weight);
+            }
+        }
+        let mut all: Vec<_> = all.into_iter().collect();
+        all.sort_unstable_by_key(|(term, _)| *term);
+        all
+    }
+
+    /// The share of the question's weight that is `present`, told for each word. A compound that is there as a
+    /// whole is there, otherwise its parts count; each compound weighs as much as a word.
+    pub(super) fn coverage(&self, weights: &[f32], present: impl Fn(usize) -> bool) -> f32 {
+        let (mut covered, mut total) = (0.0, 0.0);
+        let mut at = 0;
+        while let Some(first) = self.slots.get(at) {
+            let (mut found, mut sum, mut heaviest, mut whole) = (0.0, 0.0, 0.0_f32, false);
+            while let Some(slot) = self.slots.get(at).filter(|slot| slot.unit == first.unit) {
+                let weight = weights.get(at).copied().unwrap_or(0.0);
+                let here = weight > 0.0 && present(at);
+                sum += weight;
+                heaviest = heaviest.max(weight);
+                found += if here { weight } else { 0.0 };
+                whole |= here && slot.whole;
+                at += 1;
+            }
+            if sum > 0.0 {
+                total += heaviest;
+                covered += if whole { heaviest } else { heaviest * found / sum };
+            }
+        }
+        if total > 0.0 { covered / total } else { 0.0 }
+    }
+}

@@ -1,0 +1,461 @@
+use std::collections::BTreeSet;
+
+use super::{detect_language, question_language, tokenize::MAX_TOKEN_CHARS, *};
+
+fn tokens(text: &str, mode: Mode) -> Vec<String> {
+    let mut all = Vec::new();
+    tokenize(text, mode, &mut |token| all.push(token.text.to_owned()));
+    all
+}
+
+fn document(text: &str) -> Vec<String> {
+    tokens(text, Mode::Document)
+}
+
+/// Whether a question shares a term with a text, both analysed in `language`.
+fn finds(query: &str, text: &str, language: Language) -> bool {
+    let text: BTreeSet<TermId> = document_terms(text, language).into_iter().map(|(term, _)| term).collect();
+    let query = Query::new(query);
+    query
+        .terms(language)
+        .into_iter()
+        .zip(query.weights(&[language]))
+        .any(|(term, weight)| weight > 0.0 && text.contains(&term))
+}
+
+#[test]
+fn words_are_cut_at_spaces_and_punctuation_and_lower_cased() {
+    assert_eq!(document("Hello, “wide” World! (Really?)"), ["hello", "wide", "world", "really"]);
+    assert_eq!(document("end. Next—dash…and"), ["end", "next", "dash", "and"]);
+    assert!(document(" \n\t—…!? 😀").is_empty());
+}
+
+#[test]
+fn codes_numbers_and_identifiers_are_indexed_whole_and_in_parts() {
+    assert_eq!(document("RFC-9110"), ["rfc9110", "rfc", "9110"]);
+    assert_eq!(document("v1.2.3"), ["v1.2.3", "v", "1.2.3"]);
+    assert_eq!(document("$4.2bn"), ["$4.2bn", "4.2bn", "4.2", "bn"]);
+    assert_eq!(document("snake_case"), ["snakecase", "snake", "case"]);
+    assert_eq!(document("__init__"), ["init"]);
+    assert_eq!(document("CamelCase"), ["camelcase", "camel", "case"]);
+    assert_eq!(document("HTTPServer"), ["httpserver", "http", "server"]);
+    assert_eq!(document("PDFs"), ["pdfs"]);
+    assert_eq!(document("example.com"), ["examplecom", "example", "com"]);
+    assert_eq!(document("self.max_retries"), ["selfmaxretries", "self", "maxretries", "max", "retries"]);
+    assert_eq!(document("2024-01-15"), ["2024-01-15", "2024", "01", "15"]);
+    assert_eq!(document("C++ and F#, 3 c# x"), ["c++", "c", "and", "f#", "f", "3", "c#", "c", "x"]);
+    assert_eq!(document("U.S.A."), ["usa", "u", "s", "a"]);
+    assert_eq!(document("AB-12/7"), ["ab12/7", "ab12", "ab", "12", "7"]);
+    assert_eq!(
+        document("15/01/2024 at 10:30"),
+        ["15/01/2024", "15", "01", "2024", "at", "10:30", "10", "30"]
+    );
+    assert_eq!(document("§ 5 and §12, #123"), ["§5", "5", "and", "§12", "12", "#123", "123"]);
+    assert_eq!(document("std::sync::Arc"), ["stdsyncarc", "std", "sync", "arc"]);
+    assert_eq!(document("fe80::1 or ::1"), ["fe80:1", "fe80", "fe", "80", "1", "or", "1"]);
+    assert_eq!(
+        document("and/or note:this https://a.b"),
+        ["and", "or", "note", "this", "https", "ab", "a", "b"]
+    );
+}
+
+/// The texts in the order in which a search for the query would list them; those that it would not find are left out.
+fn ranked<'a>(query: &str, texts: &[&'a str]) -> Vec<&'a str> {
+    let all: Vec<_> = texts.iter().map(|text| document_terms(text, Language::English)).collect();
+    let weight =
+        |terms: &[(TermId, f32)], term| terms.iter().find(|(t, _)| *t == term).map(|(_, weight)| *weight);
+    let mut scored: Vec<(f32, &str)> = Vec::new();
+    for (own, text) in all.iter().zip(texts) {
+        let mut score = 0.0;
+        for (term, factor) in Query::new(query).sparse(&[Language::English]) {
+            let frequency = all.iter().filter(|terms| weight(terms, term).is_some()).count();
+            score += weight(own, term).unwrap_or(0.0) * factor * idf(all.len() as u64, frequency as u64);
+        }
+        if score > 0.0 {
+            scored.push((score, text));
+        }
+    }
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0));
+    scored.into_iter().map(|(_, text)| text).collect()
+}
+
+#[test]
+fn a_code_ranks_the_passage_that_has_it_whole_before_those_that_have_its_parts() {
+    // The query, the passage that has the code, and one that has all of its parts elsewhere, more often even.
+    for (query, whole, parts) in [
+        ("RFC-9110", "Semantics are in RFC-9110.", "This RFC has 9110 words. RFC 9110 rfc."),
+        ("rfc9110", "Semantics are in RFC 9110, or RFC-9110.", "An RFC. It has 9110 words."),
+        ("v1.2.3", "Fixed in v1.2.3 of it.", "In v 1.2.3 or v2 nothing changed since v."),
+        ("$4.2bn", "It cost $4.2bn last year.", "It cost 4.2 million, then 2 bn, 4.2 or bn."),
+        (
+            "max_retry_count",
+            "Set max_retry_count to three.",
+            "The count of a retry has a max: retry, count, max.",
+        ),
+        (
+            "maxRetryCount",
+            "Set maxRetryCount to three.",
+            "The count of a retry has a max: retry, count, max.",
+        ),
+        ("AB-12/7", "Order part AB-12/7 today.", "Part AB-12 comes in 7 sizes, AB-12/8 in 7 too."),
+        ("2001:db8::1", "The address is 2001:db8::1 here.", "In 2001 db 8 had 1 address; 1 of 8 in 2001."),
+        ("2024-01-15", "Due on 2024-01-15 at noon.", "In 2024 there are 01 and 15, and 15 of 2024."),
+        ("15/01/2024", "Due on 15/01/2024 at noon.", "In 2024 there are 01 and 15, and 15 of 2024."),
+        ("§ 5 BDSG", "See § 5 BDSG for it.", "The BDSG has 5 parts. BDSG, 5, BDSG."),
+        ("#4711", "Fixed by #4711 at last.", "It weighs 4711 grams, not 4711."),
+        ("C++", "Written in C++ by hand.", "Vitamin C, group C, and C again."),
+        ("std::sync::Arc", "Share it with std::sync::Arc then.", "An arc in sync with std: arc, sync."),
+    ] {
+        assert_eq!(ranked(query, &[parts, whole, "Nothing of that."]), [whole, parts], "{query}");
+    }
+}
+
+#[test]
+fn a_code_is_found_by_its_parts() {
+    for (query, text) in [
+        ("9110", "see RFC-9110"),
+        ("retry", "set max_retry_count"),
+        ("retry", "set maxRetryCount"),
+        ("AB-12", "part AB-12/7"),
+        ("AB12/7", "part AB-12/7"),
+        ("db8", "at 2001:db8::1"),
+        ("2001:DB8::1", "at 2001:db8::1"),
+        ("2024", "on 2024-01-15"),
+        ("2024", "on 15/01/2024"),
+        ("§5", "nach § 5 BDSG"),
+        ("4711", "see #4711"),
+        ("4.2", "cost $4.2bn"),
+        ("Arc", "use std::sync::Arc;"),
+    ] {
+        assert!(finds(query, text, Language::English), "{query} in {text}");
+    }
+}
+
+#[test]
+fn the_spellings_of_one_code_find_each_other() {
+    for (query, text) in [
+        ("RFC9110", "see RFC-9110"),
+        ("rfc 9110", "see RFC-9110"),
+        ("email", "send an e-mail"),
+        ("e-mail", "send an email"),
+        ("max retries", "fn maxRetries()"),
+        ("max_retries", "the maxRetries option"),
+        ("1000000", "costs 1,000,000 yen"),
+        ("ＲＦＣ－９１１０", "see RFC-9110"),
+        ("AT&T", "at&t said"),
+        ("v1.2.3", "released v1.2.3."),
+    ] {
+        assert!(finds(query, text, Language::English), "{query} in {text}");
+    }
+    assert!(!finds("1.2", "12", Language::English));
+}
+
+#[test]
+fn a_word_hyphenated_at_the_end_of_a_line_is_found_whole() {
+    assert_eq!(document("docu-\n  ment"), ["document", "docu", "ment"]);
+    assert_eq!(document("docu-\r\nMent"), ["docu", "ment"]);
+    assert_eq!(document("soft\u{ad}hyphen"), ["softhyphen"]);
+}
+
+#[test]
+fn apostrophes_mark_possessives_contractions_elisions_and_names() {
+    assert_eq!(document("Anna's dog's it’s"), ["anna", "dog", "it"]);
+    assert_eq!(document("don't they’re dogs'"), ["dont", "theyre", "dogs"]);
+    assert_eq!(document("l'école qu’il dell'acqua"), ["l", "école", "qu", "il", "dell", "acqua"]);
+    assert_eq!(document("O'Brien"), ["obrien", "o", "brien"]);
+}
+
+#[test]
+fn long_tokens_are_bounded() {
+    let blob = "A1b2".repeat(5_000);
+    for token in document(&blob).into_iter().chain(document(&"é".repeat(70_000))) {
+        assert!(token.chars().count() <= MAX_TOKEN_CHARS);
+    }
+    let word = "x".repeat(200);
+    assert!(finds(&word, &word, Language::English));
+}
+
+#[test]
+fn scripts_without_spaces_are_cut_into_bigrams_and_single_characters() {
+    assert_eq!(document("東京"), ["東", "東京", "京"]);
+    assert_eq!(tokens("東京", Mode::Query), ["東京"]);
+    assert_eq!(document("が"), ["が"]);
+    assert_eq!(tokens("猫は", Mode::Query), ["猫", "猫は"]);
+    assert_eq!(tokens("서울은", Mode::Query), ["서울", "울은"]);
+    assert_eq!(document("第3章"), ["第", "3", "章"]);
+}
+
+#[test]
+fn japanese_chinese_korean_and_thai_questions_find_their_passages() {
+    for (query, text, language) in [
+        ("猫はどこですか", "黒猫が庭にいる", Language::Japanese),
+        ("データベースの設定", "データベースを設定する方法", Language::Japanese),
+        ("ﾃﾞｰﾀ", "データ", Language::Japanese),
+        ("如何配置数据库", "数据库的配置方法", Language::Chinese),
+        ("서울 인구", "서울은 인구가 많다", Language::Korean),
+        ("물", "물은 차갑다", Language::Korean),
+        ("ข้อมูล", "ฐานข้อมูลเชิงสัมพันธ์", Language::Other),
+        ("containers", "コンテナ(container)を使う", Language::Japanese),
+    ] {
+        assert!(finds(query, text, language), "{query} in {text}");
+    }
+}
+
+#[test]
+fn dakuten_and_hangul_stay_and_accents_of_latin_greek_and_cyrillic_letters_go() {
+    assert!(!finds("が", "か", Language::Japanese));
+    assert!(!finds("ハス", "バス", Language::Japanese));
+    for (query, text, language) in [
+        ("cafe", "Café", Language::Other),
+        ("CAFE\u{301}", "café", Language::Other),
+        ("Strasse", "Straße", Language::German),
+        ("елка", "ёлка", Language::Russian),
+        ("ΟΔΟΣ", "οδός", Language::Other),
+        ("Lodz", "Łódź", Language::Other),
+        ("Soren", "Søren", Language::Danish),
+    ] {
+        assert!(finds(query, text, language), "{query} in {text}");
+        assert!(finds(text, query, language), "{text} in {query}");
+    }
+    assert!(!finds("мои", "мой", Language::Other));
+}
+
+#[test]
+fn inflected_forms_find_each_other() {
+    for (query, text, language) in [
+        ("Häuser", "Das Haus ist alt", Language::German),
+        ("Haus", "Die Häuser sind alt", Language::German),
+        ("Hauser", "Die Häuser sind alt", Language::German),
+        ("Häuser", "Hauser", Language::German),
+        ("running", "he runs", Language::English),
+        ("containers", "a container", Language::English),
+        ("книги", "книга", Language::Russian),
+        ("administraciones", "la administración", Language::Spanish),
+        ("administracion", "la administración", Language::Spanish),
+        ("administración", "la administracion", Language::Spanish),
+        ("économiques", "économique", Language::French),
+    ] {
+        assert!(finds(query, text, language), "{query} in {text}");
+    }
+}
+
+#[test]
+fn an_accented_word_has_the_weight_of_one_word() {
+    let query = Query::new("administración");
+    assert_eq!(query.len(), 2);
+    assert!((query.weights(&[Language::Spanish]).iter().sum::<f32>() - 1.0).abs() < 1e-6);
+}
+
+#[test]
+fn stop_words_count_only_if_a_question_has_nothing_else() {
+    let weights = |query: &str, languages: &[Language]| Query::new(query).weights(languages);
+    assert_eq!(weights("what is the capital", &[Language::English]), [0.0, 0.0, 0.0, 1.0]);
+    assert_eq!(weights("The Who", &[Language::English]), [1.0, 1.0]);
+    assert!(weights("to be or not to be", &[Language::English]).iter().all(|weight| *weight > 0.0));
+    assert_eq!(weights("who made the IT budget", &[Language::English]), [0.0, 1.0, 0.0, 1.0, 1.0]);
+    // A question in a language that no text has, and a word that only looks foreign.
+    assert_eq!(weights("was ist die Hauptstadt", &[Language::English]), [0.0, 0.0, 0.0, 1.0]);
+    assert_eq!(weights("die hard", &[Language::English]), [1.0, 1.0]);
+    assert_eq!(weights("die Katze", &[Language::German]), [0.0, 1.0]);
+    assert_eq!(weights("dog food, dog bed", &[Language::English, Language::Danish]), [2.0, 1.0, 1.0]);
+}
+
+#[test]
+fn repeated_words_of_a_question_count_as_often_as_they_occur() {
+    assert_eq!(Query::new("dog cat Dog").weights(&[Language::English]), [2.0, 1.0]);
+}
+
+#[test]
+fn a_question_as_one_sparse_vector_has_the_terms_of_every_language() {
+    let query = Query::new("the houses");
+    let sparse = query.sparse(&[Language::English, Language::Other]);
+    let terms: Vec<TermId> = sparse.iter().map(|(term, _)| *term).collect();
+    assert!(terms.contains(&TermId::of("hous")) && terms.contains(&TermId::of("houses")));
+    assert_eq!(terms.len(), 2);
+    assert!(terms.is_sorted());
+}
+
+#[test]
+fn languages_are_told_from_text_and_from_function_words() {
+    for (text, language) in [
+        (
+            "The quick brown fox jumps over the lazy dog, and then it was gone for ever from this place.",
+            Language::English,
+        ),
+        (
+            "Der schnelle Fuchs springt über den faulen Hund und läuft danach wieder in den dunklen Wald zurück.",
+            Language::German,
+        ),
+        ("Wo ist der Hund?", Language::German),
+        ("Où est le chien ?", Language::French),
+        ("Install guide", Language::English),
+        ("これは日本語の文章です。", Language::Japanese),
+        ("这是一个中文句子。", Language::Chinese),
+        ("이것은 한국어 문장입니다.", Language::Korean),
+        ("Быстрая лиса прыгает через ленивую собаку и убегает в лес.", Language::Russian),
+        ("Internet2是什么", Language::Chinese),
+        ("Sky Movies和Sky Box office也包含什么可选音轨？", Language::Chinese),
+        ("FIFAとは何", Language::Japanese),
+        ("What does 北京 mean?", Language::English),
+        ("Who is 毛泽东?", Language::English),
+        ("Ποιος ίδρυσε την McKinsey & Company;", Language::Greek),
+        ("", Language::Other),
+        ("12345 !!", Language::Other),
+    ] {
+        assert_eq!(detect_language(text), language, "{text}");
+    }
+    for language in Language::ALL {
+        assert_eq!(Language::from_code(u32::from(language.code())), Some(language));
+    }
+}
+
+#[test]
+fn a_question_that_does_not_tell_its_language_is_in_that_of_most_texts() {
+    let german = [Language::German, Language::English];
+    assert_eq!(question_language("Kündigungsfrist Probezeit", &german), Language::German);
+    assert_eq!(question_language("Kubernetes Cluster", &german), Language::German);
+    assert_eq!(question_language("who is the owner of the house", &german), Language::English);
+    assert_eq!(question_language("RFC-9110", &[Language::English]), Language::English);
+    assert_eq!(question_language("9110", &german), Language::German);
+    assert_eq!(question_language("Kubernetes", &[Language::Chinese]), Language::English);
+    assert_eq!(question_language("东京在哪里", &german), Language::Chinese);
+    assert_eq!(question_language("Kubernetes", &[]), Language::English);
+    assert_eq!(question_language("", &[]), Language::Other);
+}
+
+#[test]
+fn term_ids_never_change() {
+    assert_eq!(TermId::of(""), TermId(0xefd0_1f60_ba99_2926));
+    assert_eq!(TermId::of("東京"), TermId(0xb700_c569_e52d_4522));
+    assert_eq!(TermId::of("lectern"), TermId(0x35dc_2d17_21ce_479c));
+    assert_ne!(TermId::of("lectern"), TermId::of("lecterns"));
+    assert_eq!(TermId(0x1234_5678_9abc_def0).narrow(), 0x1234_5678);
+}
+
+#[test]
+fn weights_saturate_and_long_passages_are_discounted() {
+    assert!(weight(2, 100) > weight(1, 100) && weight(2, 100) < 2.0 * weight(1, 100));
+    assert!(weight(1, 400) < weight(1, 100));
+    assert!(weight(1_000_000, 10) < K1 + 1.0);
+    assert!(idf(1, 1) > 0.0 && idf(1000, 1) > idf(1000, 10));
+}
+
+#[test]
+fn no_stemmer_panics_on_random_words() {
+    let letters: [&[char]; 6] = [
+        &['a', 'e', 'i', 's', 'n', 't', 'y', 'l', 'g', 'u'],
+        &['ä', 'é', 'ı', 's', 'ß', 'ő', 'y', 'r', 'ø', 'e'],
+        &['а', 'и', 'й', 'ё', 'в', 'ш', 'с', 'ь', 'я', 'ю'],
+        &['α', 'ά', 'ι', 'ς', 'σ', 'ο', 'ύ', 'ν', 'ε', 'τ'],
+        &['ا', 'ل', 'و', 'ي', 'ه', 'ت', 'ن', 'س', 'ئ', 'ة'],
+        &['க', 'ா', '்', 'த', 'ு', 'ம', 'ி', 'ள', 'ே', 'ன'],
+    ];
+    let mut state = 1_u64;
+    let mut random = |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(state >> 33).unwrap() % below
+    };
+    for language in Language::ALL {
+        let mut terms = Terms::new(language);
+        for round in 0..6_000 {
+            let set = letters[round % letters.len()];
+            let word: String = (0..=random(14)).map(|_| set[random(set.len())]).collect();
+            terms.of_document(&word);
+        }
+    }
+}
+
+#[test]
+fn any_text_can_be_analysed() {
+    let mut state = 7_u64;
+    for _ in 0..600 {
+        let text: String = (0..40)
+            .filter_map(|_| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                let value = u32::try_from(state >> 40).unwrap();
+                match value % 4 {
+                    0 => char::from_u32(value / 4 % 0x11_0000),
+                    1 => "-_.'’,&\n\r \u{ad}$#+|".chars().nth((value / 4 % 15) as usize),
+                    2 => char::from_u32(0x20 + value / 4 % 0x60),
+                    _ => char::from_u32(value / 4 % 0x3100),
+                }
+            })
+            .collect();
+        document_terms(&text, detect_language(&text));
+        assert!(covered_terms(&text, &text) <= 1.0001);
+        for (start, end) in sentences(&text) {
+            assert!(start < end && text.get(start..end).is_some());
+        }
+    }
+}
+
+fn split(text: &str) -> Vec<&str> {
+    sentences(text).map(|(start, end)| &text[start..end]).collect()
+}
+
+#[test]
+fn sentences_end_where_a_reader_would_end_them() {
+    assert_eq!(split("One. Two! Three?  "), ["One.", "Two!", "Three?"]);
+    assert_eq!(
+        split("Dr. Smith met J. Doe, e.g. at 3.5 km. They left."),
+        ["Dr. Smith met J. Doe, e.g. at 3.5 km.", "They left."]
+    );
+    assert_eq!(split("Das gilt z.B. Dienstags. Ende."), ["Das gilt z.B. Dienstags.", "Ende."]);
+    assert_eq!(split("猫がいる。犬もいる！"), ["猫がいる。", "犬もいる！"]);
+    assert!(split(" \n\n ").is_empty());
+}
+
+#[test]
+fn a_line_break_inside_a_paragraph_ends_no_sentence() {
+    assert_eq!(
+        split("This sentence was broken\r\nby a PDF. The next\none too."),
+        ["This sentence was broken\r\nby a PDF.", "The next\none too."]
+    );
+    assert_eq!(split("# Title\nBody text\n\nOther"), ["# Title", "Body text", "Other"]);
+    assert_eq!(split("Items:\n- first thing\n- second thing"), ["Items:", "- first thing", "- second thing"]);
+    assert_eq!(
+        split("Scope\nThis document describes the interface."),
+        ["Scope", "This document describes the interface."]
+    );
+}
+
+#[test]
+fn a_sentence_without_an_end_is_cut_between_words() {
+    let long = "word ".repeat(300);
+    let pieces = split(&long);
+    assert!(pieces.len() >= 4);
+    assert!(
+        pieces.iter().all(|piece| piece.chars().count() <= MAX_SENTENCE_CHARS && piece.ends_with("word"))
+    );
+    let unbroken = "字".repeat(1_000);
+    assert_eq!(split(&unbroken).concat(), unbroken);
+    assert!(split(&unbroken).iter().all(|piece| piece.chars().count() <= MAX_SENTENCE_CHARS));
+    assert_eq!(split(&"x".repeat(1_000)).concat().len(), 1_000);
+}
+
+#[test]
+fn the_best_sentence_is_the_one_that_answers() {
+    let text =
+        "Lectern is a service. Lectern listens on port 8080 by default. Lectern stores its data in SQLite.";
+    let best = |query| best_sentence(query, text).map(|range| &text[range]);
+    assert_eq!(best("Which port does Lectern listen on?"), Some("Lectern listens on port 8080 by default."));
+    assert_eq!(best("where is the data stored"), Some("Lectern stores its data in SQLite."));
+    assert_eq!(best("what is quantum gravity"), None);
+    assert_eq!(best(""), None);
+    let text = "東京は日本の首都である。富士山の高さは3776メートルである。";
+    assert_eq!(
+        best_sentence("富士山の高さは？", text).map(|range| &text[range]),
+        Some("富士山の高さは3776メートルである。")
+    );
+}
+
+#[test]
+fn coverage_is_the_share_of_content_words_that_are_there() {
+    let covered = |query, text| (covered_terms(query, text) * 100.0).round();
+    let near = |a: f32, b: f32| assert!((a - b).abs() < 0.5, "{a} {b}");
+    near(covered("What is the default port?", "The default ports are 80 and 443."), 100.0);
+    near(covered("What is the default timeout?", "The default port is 80."), 50.0);
+    near(covered("quantum gravity", "The default port is 80."), 0.0);
+    near(covered("RFC-9110 semantics", "HTTP semantics are in RFC9110."), 100.0);
+    near(covered("", "anything"), 0.0);
+}

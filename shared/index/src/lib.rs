@@ -1,0 +1,201 @@
+//! The search index: which passages match a question. It is told passages generation by generation, and is asked for named
+//! generations only, so it never decides what is visible; `search` does, from the relational store.
+
+pub mod audit;
+#[cfg(test)]
+mod contract_tests;
+pub mod lexical;
+mod local;
+#[cfg(test)]
+mod local_tests;
+pub mod metered;
+mod qdrant;
+pub mod score;
+pub mod segment;
+
+use std::{collections::BTreeMap, time::Duration};
+
+use async_trait::async_trait;
+use uuid::Uuid;
+
+pub use local::LocalIndex;
+pub use qdrant::QdrantIndex;
+
+use lectern_shared::{
+    compute::Stopped,
+    db::{DbError, generations::RetiredGeneration},
+    ids::{GenerationId, UserId},
+    model::{job::Claim, language::Language},
+};
+
+/// Why the index could not do something.
+#[derive(Debug, thiserror::Error)]
+pub enum IndexError {
+    /// The claim under which entries are added is no longer held.
+    #[error("the claim is no longer held")]
+    ClaimLost,
+    /// A passage cannot be indexed.
+    #[error("a passage cannot be indexed: {0}")]
+    Rejected(#[from] segment::BuildError),
+    /// The store under it failed.
+    #[error(transparent)]
+    Db(#[from] DbError),
+    /// The search engine is away or too slow; in words for the operator.
+    #[error("the search engine failed: {0}")]
+    Engine(String),
+    /// The search engine cannot be used as it is set up; in words for the operator.
+    #[error("the search engine cannot be used: {0}")]
+    Refused(String),
+    /// A computation panicked, or the process is ending.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+}
+
+/// A passage to be indexed.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// The text that is searched: the passage under a short header of its context.
+    pub text: String,
+    /// Its vector in the target's embedding space, of unit length.
+    pub vector: Option<Vec<f32>>,
+}
+
+/// Where entries go.
+#[derive(Clone, Copy, Debug)]
+pub struct Target<'a> {
+    /// The claim under which they are written.
+    pub claim: &'a Claim,
+    /// The generation that they make up.
+    pub generation: GenerationId,
+    /// The embedding space of the entries' vectors and its dimension; none when they have no vectors.
+    pub space: Option<(Uuid, usize)>,
+}
+
+/// A vector and the embedding space in which it means something.
+#[derive(Clone, Debug)]
+pub struct SpaceVector {
+    /// The space.
+    pub space: Uuid,
+    /// The vector, of unit length.
+    pub vector: Vec<f32>,
+}
+
+/// A question to the index.
+#[derive(Clone, Debug)]
+pub struct IndexQuery {
+    /// Whose passages.
+    pub user: UserId,
+    /// The generations that are searched; nothing of any other is found.
+    pub generations: Vec<GenerationId>,
+    /// The user's other generations that could be searched and are not now. With those searched they are all that is
+    /// visible of the user's, so that an index may name whichever are fewer.
+    pub others: Vec<GenerationId>,
+    /// The languages of the passages that are searched, as their writer reported them, most frequent first.
+    pub languages: Vec<Language>,
+    /// The question.
+    pub text: String,
+    /// The question's vector in each embedding space that is searched.
+    pub vectors: Vec<SpaceVector>,
+    /// The most candidates of each kind.
+    pub depth: usize,
+}
+
+/// A passage that matches.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Candidate {
+    /// Its generation.
+    pub generation: GenerationId,
+    /// Its number in the generation.
+    pub ordinal: u32,
+    /// How well it matches; comparable within one list only.
+    pub score: f32,
+}
+
+/// What matches, best first, by words and by meaning.
+#[derive(Clone, Debug, Default)]
+pub struct Candidates {
+    /// By words (BM25).
+    pub lexical: Vec<Candidate>,
+    /// By meaning (cosine), a list for each vector of the query, in their order.
+    pub dense: Vec<Vec<Candidate>>,
+}
+
+/// What a generation has become in the index.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Indexed {
+    /// How many entries the index now holds of it, counted exactly.
+    pub entries: u64,
+    /// How many of them are in each language, for an index that must be told so when it is asked.
+    pub languages: Vec<(Language, u64)>,
+}
+
+/// Adds the entries of one generation, in order.
+#[async_trait]
+pub trait IndexWriter: Send {
+    /// Adds the next entries.
+    async fn add(&mut self, entries: Vec<Entry>) -> Result<(), IndexError>;
+    /// Writes what is left.
+    async fn finish(self: Box<Self>) -> Result<Indexed, IndexError>;
+}
+
+/// What an index is, for the operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexStatus {
+    /// Its name, such as `embedded`.
+    pub kind: &'static str,
+    /// The version of the engine, where it is one of its own.
+    pub version: Option<String>,
+}
+
+/// How many entries there should be of a generation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExpectedEntries {
+    /// The generation.
+    pub generation: GenerationId,
+    /// Its passages.
+    pub entries: u64,
+    /// The embedding space in which each of them has a vector; none when they have no vectors.
+    pub space: Option<Uuid>,
+}
+
+/// How the entries of a generation are not as many as there should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mismatch {
+    /// Some are missing, or all.
+    Missing,
+    /// There are more.
+    Excess,
+}
+
+impl Mismatch {
+    /// What `held` entries are where `expected` should be; none when that is right.
+    fn of(held: u64, expected: u64) -> Option<Self> {
+        match held.cmp(&expected) {
+            std::cmp::Ordering::Less => Some(Self::Missing),
+            std::cmp::Ordering::Equal => None,
+            std::cmp::Ordering::Greater => Some(Self::Excess),
+        }
+    }
+}
+
+/// A search index.
+#[async_trait]
+pub trait SearchIndex: Send + Sync {
+    /// Begins to add a generation.
+    fn writer<'a>(&'a self, target: Target<'a>) -> Result<Box<dyn IndexWriter + 'a>, IndexError>;
+    /// What matches best in the generations that the query names.
+    async fn search(&self, query: IndexQuery) -> Result<Candidates, IndexError>;
+    /// Removes everything of a generation that will never answer again; nothing happens when there is nothing.
+    async fn remove(&self, retired: RetiredGeneration) -> Result<(), IndexError>;
+    /// How many entries it holds of a user's generation, of all kinds, counted exactly.
+    async fn count(&self, user: UserId, generation: GenerationId) -> Result<u64, IndexError>;
+    /// Those of these generations of which it does not hold as many entries as it should, whoever's they are; counted exactly.
+    async fn mismatched(
+        &self,
+        expected: &[ExpectedEntries],
+    ) -> Result<BTreeMap<GenerationId, Mismatch>, IndexError>;
+    /// How long after its claim was lost a writer's last entries may still arrive. None when the index itself refuses them.
+    fn straggle(&self) -> Option<Duration>;
+    /// Whether it can answer.
+    async fn ping(&self) -> Result<IndexStatus, IndexError>;
+}

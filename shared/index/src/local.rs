@@ -1,0 +1,203 @@
+//! The embedded index: immutable segments of each generation in the relational store, searched in a cache of bounded
+//! size. Exact, and transactional with everything else.
+//!
+//! A search whose generations are all in memory asks the store nothing. Others bring in what is missing, if all that they
+//! search fits into the cache; what is too much for it is read in pieces and not kept.
+
+mod arena;
+mod cache;
+mod hash;
+mod read;
+mod scan;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use lectern_shared::{
+    cache_budget::CacheBudget,
+    compute::Compute,
+    db::{Db, checkup, generations::RetiredGeneration, index_segments},
+    ids::{GenerationId, UserId},
+};
+
+use self::{
+    arena::Resolved,
+    cache::Cache,
+    scan::{Hits, Question},
+    writer::Writer,
+};
+use super::{
+    Candidate, Candidates, ExpectedEntries, IndexError, IndexQuery, IndexStatus, IndexWriter, Mismatch,
+    SearchIndex, Target, score::Hit,
+};
+
+/// The embedded index. Cheap to clone.
+#[derive(Clone)]
+pub struct LocalIndex {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    db: Db,
+    cache: Cache,
+    /// Scans and builds at once: as many as there are cores.
+    compute: Compute,
+    /// The most threads of one search.
+    threads: usize,
+    /// What is not in memory is read by one search at a time, so that memory stays bounded when many come at once.
+    read: tokio::sync::Mutex<()>,
+}
+
+/// How far a search has come at the first look.
+enum Look {
+    Done(Hits),
+    Begun(Resolved, Question),
+}
+
+impl LocalIndex {
+    /// An index over `db` that caches at most `cache_bytes`.
+    pub fn new(db: Db, cache_bytes: u64) -> Self {
+        Self::within(db, CacheBudget::new(cache_bytes))
+    }
+
+    /// An index over `db` that caches as much as others leave of a budget.
+    pub fn within(db: Db, budget: CacheBudget) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                db,
+                cache: Cache::new(budget),
+                compute: Compute::per_core(),
+                threads: std::thread::available_parallelism().map_or(2, std::num::NonZero::get),
+                read: tokio::sync::Mutex::new(()),
+            }),
+        }
+    }
+
+    /// The memory that its cache takes now, in bytes.
+    pub fn cached_bytes(&self) -> u64 {
+        self.inner.cache.bytes()
+    }
+
+    async fn hits(
+        &self,
+        user: UserId,
+        generations: Arc<[GenerationId]>,
+        question: Question,
+    ) -> Result<Hits, IndexError> {
+        let (resolved, question) = match self.look(user, Arc::clone(&generations), question).await? {
+            Look::Done(hits) => return Ok(hits),
+            Look::Begun(resolved, question) => (resolved, question),
+        };
+        if resolved.missing.is_empty() {
+            return self.scan(resolved, question).await;
+        }
+        let missing: Vec<_> = resolved.missing.iter().map(|place| generations[*place]).collect();
+        let sizes = self.sizes(user, &missing).await?;
+        let needed = sizes.values().sum::<u64>() + resolved.byte_len() + arena::HOME * missing.len() as u64;
+        if needed > self.inner.cache.capacity() {
+            return self.stream(user, &generations, resolved, question, &sizes).await;
+        }
+        drop(resolved);
+        self.load(user, &missing, &sizes).await?;
+        let (resolved, question) = match self.look(user, Arc::clone(&generations), question).await? {
+            Look::Done(hits) => return Ok(hits),
+            Look::Begun(resolved, question) => (resolved, question),
+        };
+        if resolved.missing.is_empty() {
+            return self.scan(resolved, question).await;
+        }
+        // Others needed the room meanwhile, or it was removed.
+        let missing: Vec<_> = resolved.missing.iter().map(|place| generations[*place]).collect();
+        let sizes = self.sizes(user, &missing).await?;
+        self.stream(user, &generations, resolved, question, &sizes).await
+    }
+
+    /// Finds out what is in memory and, if that is all and not much, searches it at once.
+    async fn look(
+        &self,
+        user: UserId,
+        generations: Arc<[GenerationId]>,
+        question: Question,
+    ) -> Result<Look, IndexError> {
+        let inner = Arc::clone(&self.inner);
+        let look = move || {
+            let resolved = inner.cache.resolve(user, &generations);
+            if resolved.missing.is_empty() && scan::is_small(&question, &resolved.selections) {
+                Look::Done(scan::scan_here(question, resolved.selections))
+            } else {
+                Look::Begun(resolved, question)
+            }
+        };
+        Ok(self.inner.compute.run(look).await?)
+    }
+
+    async fn scan(&self, resolved: Resolved, question: Question) -> Result<Hits, IndexError> {
+        Ok(scan::scan(&self.inner.compute, self.inner.threads, question, resolved.selections).await?)
+    }
+}
+
+#[async_trait]
+impl SearchIndex for LocalIndex {
+    fn writer<'a>(&'a self, target: Target<'a>) -> Result<Box<dyn IndexWriter + 'a>, IndexError> {
+        Ok(Box::new(Writer::new(self, target)?))
+    }
+
+    async fn search(&self, query: IndexQuery) -> Result<Candidates, IndexError> {
+        let IndexQuery { user, generations, text, vectors, depth, .. } = query;
+        let generations: Arc<[GenerationId]> = generations.into();
+        let hits = self.hits(user, Arc::clone(&generations), Question { text, vectors, depth }).await?;
+        if self.inner.cache.is_over() {
+            let inner = Arc::clone(&self.inner);
+            self.inner.compute.run(move || inner.cache.make_room()).await?;
+        }
+        let named = |hits: Vec<Hit>| -> Vec<Candidate> {
+            let named = |hit: Hit| {
+                let generation = *generations.get(usize::try_from(hit.place).ok()?)?;
+                Some(Candidate { generation, ordinal: hit.ordinal, score: hit.score })
+            };
+            hits.into_iter().filter_map(named).collect()
+        };
+        Ok(Candidates { lexical: named(hits.lexical), dense: hits.dense.into_iter().map(named).collect() })
+    }
+
+    async fn remove(&self, retired: RetiredGeneration) -> Result<(), IndexError> {
+        let mut tx = self.inner.db.begin_essential().await?;
+        index_segments::delete(&mut tx, retired).await?;
+        tx.commit().await?;
+        self.inner.cache.remove(retired.user_id(), retired.id());
+        Ok(())
+    }
+
+    async fn count(&self, _: UserId, generation: GenerationId) -> Result<u64, IndexError> {
+        let count = index_segments::count(&self.inner.db, generation).await?;
+        Ok(u64::try_from(count).unwrap_or(0))
+    }
+
+    /// A segment holds its passages' words and vectors together, so they are counted together.
+    async fn mismatched(
+        &self,
+        expected: &[ExpectedEntries],
+    ) -> Result<BTreeMap<GenerationId, Mismatch>, IndexError> {
+        let generations: Vec<_> = expected.iter().map(|expected| expected.generation).collect();
+        let held = checkup::indexed(&self.inner.db, &generations).await?;
+        let mismatch = |expected: &ExpectedEntries| {
+            let held = held.get(&expected.generation).copied().unwrap_or(0);
+            let mismatch = Mismatch::of(u64::try_from(held).unwrap_or(0), expected.entries)?;
+            Some((expected.generation, mismatch))
+        };
+        Ok(expected.iter().filter_map(mismatch).collect())
+    }
+
+    /// Segments are written in the transaction that checks the claim.
+    fn straggle(&self) -> Option<Duration> {
+        None
+    }
+
+    async fn ping(&self) -> Result<IndexStatus, IndexError> {
+        self.inner.db.ping().await?;
+        Ok(IndexStatus { kind: "embedded", version: None })
+    }
+}

@@ -1,0 +1,351 @@
+//! What is in memory of one user.
+//!
+//! Generations come in a few at a time, and searches name them in any mixture. So that a search has few blocks to look into,
+//! small blocks are merged, several of about one size into one, as log-structured stores do: what is in memory was
+//! copied a few times, and an arena has a few small blocks at most, besides those that are large enough.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    hash::BuildHasherDefault,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use lectern_shared::ids::GenerationId;
+use parking_lot::Mutex;
+
+use super::hash::{ById, IdHasher};
+use crate::{
+    score::{NOT_SEARCHED, Selection},
+    segment::{Block, Kind, MAX_ROWS, Part, Source},
+};
+
+/// The most bytes that blocks are merged into: what is copied at a time, and what is evicted at a time.
+pub(super) const MAX_BLOCK: usize = 16 << 20;
+/// So many blocks of one size are merged.
+const FAN_IN: usize = 4;
+/// Blocks up to this size, in bytes, are of one size; each next size is [`FAN_IN`] times as large.
+const SMALLEST: usize = 64 << 10;
+/// The memory of knowing where a generation is, and of the last search that named it, in bytes.
+pub(super) const HOME: u64 = 80;
+/// So many generations are looked up once, when they are searched again and again.
+const MANY: usize = 512;
+
+/// What is in memory of one user.
+#[derive(Debug, Default)]
+pub(super) struct Arena {
+    homes: ById<GenerationId, Home>,
+    slots: Vec<Option<Slot>>,
+    /// What the blocks in the slots take.
+    block_bytes: u64,
+    /// What a large search found last, as long as nothing has changed.
+    memo: Mutex<Option<Memo>>,
+}
+
+/// A block in an arena.
+#[derive(Debug)]
+struct Slot {
+    block: Arc<Block>,
+    /// Its rows whose generation is still there.
+    live: u32,
+    /// When it was searched last, on the cache's clock.
+    used: AtomicU64,
+}
+
+/// The rows of one segment in an arena.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    slot: u32,
+    part: u32,
+}
+
+/// Where a generation is.
+#[derive(Debug)]
+enum Home {
+    /// It has no passages.
+    Nowhere,
+    One(Place),
+    Many(Box<[Place]>),
+}
+
+impl Home {
+    fn new(places: Vec<Place>) -> Self {
+        match places.as_slice() {
+            [] => Self::Nowhere,
+            [one] => Self::One(*one),
+            _ => Self::Many(places.into()),
+        }
+    }
+
+    fn places(&self) -> &[Place] {
+        match self {
+            Self::Nowhere => &[],
+            Self::One(place) => std::slice::from_ref(place),
+            Self::Many(places) => places,
+        }
+    }
+
+    /// Puts one place for another; false when it is not there.
+    fn replace(&mut self, old: Place, new: Place) -> bool {
+        let places = match self {
+            Self::Nowhere => &mut [],
+            Self::One(place) => std::slice::from_mut(place),
+            Self::Many(places) => &mut **places,
+        };
+        places.iter_mut().find(|place| **place == old).map(|place| *place = new).is_some()
+    }
+}
+
+/// The answer to a search that named many generations, which are often named again.
+#[derive(Debug)]
+struct Memo {
+    generations: Arc<[GenerationId]>,
+    selections: Arc<[Selection]>,
+    slots: Vec<u32>,
+}
+
+/// What a search finds in memory.
+#[derive(Debug, Default)]
+pub(super) struct Resolved {
+    /// The blocks to search.
+    pub(super) selections: Arc<[Selection]>,
+    /// The places, in the list of those searched, of generations that are not in memory, each once.
+    pub(super) missing: Vec<usize>,
+}
+
+impl Resolved {
+    /// The memory that the blocks take, in bytes.
+    pub(super) fn byte_len(&self) -> u64 {
+        self.selections.iter().map(|selection| selection.block().byte_len() as u64).sum()
+    }
+}
+
+/// Blocks that are to become one.
+#[derive(Debug)]
+pub(super) struct Merge {
+    kind: Kind,
+    /// Their slots, ascending, and which of their parts are still wanted.
+    sources: Vec<(u32, Arc<Block>, Vec<bool>)>,
+}
+
+impl Merge {
+    /// Copies what is still wanted. Takes a moment.
+    pub(super) fn run(&self) -> Block {
+        let sources: Vec<_> =
+            self.sources.iter().map(|(_, block, live)| Source::Block(block, live)).collect();
+        Block::merge(self.kind, &sources)
+    }
+
+    /// Where the parts of the merged block were, in their order.
+    fn old_places(&self) -> impl Iterator<Item = Place> {
+        self.sources.iter().flat_map(|(slot, _, live)| {
+            let parts = (0..).zip(live).filter(|(_, live)| **live);
+            parts.map(|(part, _)| Place { slot: *slot, part })
+        })
+    }
+}
+
+impl Arena {
+    /// The bytes that it takes.
+    pub(super) fn bytes(&self) -> u64 {
+        self.block_bytes + HOME * self.homes.len() as u64
+    }
+
+    /// Whether nothing is known of any generation.
+    pub(super) fn is_empty(&self) -> bool {
+        self.homes.is_empty()
+    }
+
+    /// Whether all of a generation is here.
+    pub(super) fn contains(&self, generation: GenerationId) -> bool {
+        self.homes.contains_key(&generation)
+    }
+
+    /// When each slot's block was searched last.
+    pub(super) fn uses(&self) -> impl Iterator<Item = (u64, u32)> {
+        let slots = (0..).zip(&self.slots);
+        slots.filter_map(|(number, slot)| Some((slot.as_ref()?.used.load(Ordering::Relaxed), number)))
+    }
+
+    /// What is here of these generations, searched at the time `now`.
+    pub(super) fn resolve(&self, generations: &Arc<[GenerationId]>, now: u64) -> Resolved {
+        if let Some(memo) = self.memo.lock().as_ref().filter(|memo| memo.generations == *generations) {
+            for slot in memo.slots.iter().filter_map(|slot| self.slots.get(*slot as usize)?.as_ref()) {
+                slot.used.store(now, Ordering::Relaxed);
+            }
+            return Resolved { selections: Arc::clone(&memo.selections), missing: Vec::new() };
+        }
+        let mut missing = Vec::new();
+        let mut places: Vec<Vec<u32>> = vec![Vec::new(); self.slots.len()];
+        for (number, generation) in generations.iter().enumerate() {
+            match self.homes.get(generation) {
+                Some(home) => self.mark(home, number, &mut places),
+                None => missing.push(number),
+            }
+        }
+        let mut seen: HashSet<GenerationId, BuildHasherDefault<IdHasher>> = HashSet::default();
+        missing.retain(|place| seen.insert(generations[*place]));
+        let (mut selections, mut slots) = (Vec::new(), Vec::new());
+        for ((number, slot), places) in (0..).zip(&self.slots).zip(places) {
+            if let Some(slot) = slot.as_ref().filter(|_| !places.is_empty()) {
+                slot.used.store(now, Ordering::Relaxed);
+                selections.push(Selection::new(Arc::clone(&slot.block), places));
+                slots.push(number);
+            }
+        }
+        let selections: Arc<[Selection]> = selections.into();
+        if generations.len() >= MANY && missing.is_empty() {
+            let (generations, selections) = (Arc::clone(generations), Arc::clone(&selections));
+            *self.memo.lock() = Some(Memo { generations, selections, slots });
+        }
+        Resolved { selections, missing }
+    }
+
+    /// Notes that the parts of a generation are searched as the one with this number.
+    fn mark(&self, home: &Home, number: usize, places: &mut [Vec<u32>]) {
+        let number = u32::try_from(number).unwrap_or(NOT_SEARCHED);
+        for place in home.places() {
+            let at = place.slot as usize;
+            let (Some(places), Some(Some(slot))) = (places.get_mut(at), self.slots.get(at)) else { continue };
+            if places.is_empty() {
+                places.resize(slot.block.parts().len(), NOT_SEARCHED);
+            }
+            // One that is named twice is searched once, at its first place.
+            if let Some(known) = places.get_mut(place.part as usize) {
+                *known = number.min(*known);
+            }
+        }
+    }
+
+    /// Adds blocks, which hold all of these generations. What is here already, and what is of others, is passed over.
+    pub(super) fn insert(&mut self, generations: &[GenerationId], blocks: Vec<Block>, now: u64) {
+        let new = generations.iter().filter(|generation| !self.contains(**generation));
+        let mut new: ById<GenerationId, Vec<Place>> =
+            new.map(|generation| (*generation, Vec::new())).collect();
+        for block in blocks {
+            self.add(block, now, |generation, place| {
+                new.get_mut(&generation).map(|places| places.push(place)).is_some()
+            });
+        }
+        self.homes.extend(new.into_iter().map(|(generation, places)| (generation, Home::new(places))));
+    }
+
+    /// Adds a block. `settle` is told each part's generation and place, and tells whether it is wanted; a block of which
+    /// nothing is wanted is dropped.
+    fn add(&mut self, block: Block, used: u64, mut settle: impl FnMut(GenerationId, Place) -> bool) {
+        *self.memo.get_mut() = None;
+        let free = self.slots.iter().position(Option::is_none).unwrap_or(self.slots.len());
+        let Ok(slot) = u32::try_from(free) else { return };
+        let mut live = 0;
+        for (number, part) in (0..).zip(block.parts()) {
+            if settle(part.generation, Place { slot, part: number }) {
+                live += part.len();
+            }
+        }
+        if live == 0 {
+            return;
+        }
+        self.block_bytes += block.byte_len() as u64;
+        let taken = Some(Slot { block: Arc::new(block), live, used: AtomicU64::new(used) });
+        match self.slots.get_mut(free) {
+            Some(slot) => *slot = taken,
+            None => self.slots.push(taken),
+        }
+    }
+
+    /// Forgets a generation, and blocks of which nothing is left.
+    pub(super) fn remove(&mut self, generation: GenerationId) {
+        let Some(home) = self.homes.remove(&generation) else { return };
+        *self.memo.get_mut() = None;
+        for place in home.places() {
+            let Some(slot) = self.slots.get_mut(place.slot as usize) else { continue };
+            let Some(Slot { block, live, .. }) = slot else { continue };
+            *live -= block.parts().get(place.part as usize).map_or(0, Part::len);
+            if *live == 0 {
+                self.block_bytes -= block.byte_len() as u64;
+                *slot = None;
+            }
+        }
+    }
+
+    /// Forgets a block and every generation that has a part in it.
+    pub(super) fn evict(&mut self, slot: u32) {
+        let Some(Some(Slot { block, .. })) = self.slots.get(slot as usize) else { return };
+        let block = Arc::clone(block);
+        for (part, live) in block.parts().iter().zip(self.live_parts(slot, &block)) {
+            if live {
+                self.remove(part.generation);
+            }
+        }
+    }
+
+    /// Which parts of a block are of generations that are still here.
+    fn live_parts(&self, slot: u32, block: &Block) -> Vec<bool> {
+        let is_here = |(part, of): (u32, &Part)| {
+            self.homes.get(&of.generation).is_some_and(|home| home.places().contains(&Place { slot, part }))
+        };
+        (0..).zip(block.parts()).map(is_here).collect()
+    }
+
+    /// Blocks that should be one, if there are any: several of about one size, or one of which most is gone.
+    pub(super) fn to_merge(&self) -> Option<Merge> {
+        // The slots of each kind and size, with their rows and bytes.
+        let mut sizes = BTreeMap::<(Kind, u32), (Vec<u32>, u32, usize)>::new();
+        for (number, slot) in (0..).zip(&self.slots) {
+            let Some(Slot { block, live, .. }) = slot else { continue };
+            let (kind, rows, bytes) = (block.kind(), block.row_count(), block.byte_len());
+            if live * 2 < rows {
+                return Some(self.merge(kind, &[number]));
+            }
+            let size = (bytes / SMALLEST).max(1).ilog(FAN_IN);
+            let (numbers, all_rows, all_bytes) = sizes.entry((kind, size)).or_default();
+            if *all_rows + rows > MAX_ROWS || *all_bytes + bytes > MAX_BLOCK {
+                continue;
+            }
+            numbers.push(number);
+            *all_rows += rows;
+            *all_bytes += bytes;
+            if numbers.len() >= FAN_IN {
+                return Some(self.merge(kind, numbers));
+            }
+        }
+        None
+    }
+
+    fn merge(&self, kind: Kind, slots: &[u32]) -> Merge {
+        let source = |number: &u32| {
+            let block = &self.slots.get(*number as usize)?.as_ref()?.block;
+            Some((*number, Arc::clone(block), self.live_parts(*number, block)))
+        };
+        Merge { kind, sources: slots.iter().filter_map(source).collect() }
+    }
+
+    /// Puts the merged block in the place of those that it was made of, unless one of them is not there any more.
+    pub(super) fn replace(&mut self, merge: &Merge, merged: Block) {
+        let is_there = |(number, block, _): &(u32, Arc<Block>, _)| {
+            let slot = self.slots.get(*number as usize).and_then(Option::as_ref);
+            slot.is_some_and(|slot| Arc::ptr_eq(&slot.block, block))
+        };
+        if !merge.sources.iter().all(is_there) {
+            return;
+        }
+        let mut used = 0;
+        for (number, ..) in &merge.sources {
+            if let Some(slot) = self.slots.get_mut(*number as usize).and_then(Option::take) {
+                self.block_bytes -= slot.block.byte_len() as u64;
+                used = used.max(slot.used.into_inner());
+            }
+        }
+        let mut old = merge.old_places();
+        let mut homes = std::mem::take(&mut self.homes);
+        // The new block takes the first free slot, which is none after the first of the old ones: what is written is
+        // never taken for an old place that is still to come.
+        self.add(merged, used, |generation, new| {
+            old.next()
+                .is_some_and(|old| homes.get_mut(&generation).is_some_and(|home| home.replace(old, new)))
+        });
+        self.homes = homes;
+    }
+}

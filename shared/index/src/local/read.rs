@@ -1,0 +1,242 @@
+//! Reading what is not in memory.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+use lectern_shared::{
+    db::index_segments,
+    ids::{GenerationId, UserId},
+};
+
+use super::{
+    LocalIndex,
+    arena::{MAX_BLOCK, Resolved},
+    scan::{Hits, Question},
+};
+use crate::{
+    IndexError,
+    score::{DenseSearch, LexicalScorer, LexicalSearch, NOT_SEARCHED, Selection},
+    segment::{Block, Kind, MAX_ROWS, Part, Segment, Source},
+};
+
+/// Bytes that are read at a time.
+const PIECE: u64 = 32 << 20;
+
+/// The most bytes of postings that a search keeps, so that it need not read everything twice.
+const KEPT: u64 = 32 << 20;
+
+/// How many bytes a generation has in the store; nothing for one that is not there.
+pub(super) type Sizes = HashMap<GenerationId, u64>;
+
+impl LocalIndex {
+    /// The sizes of those of these generations that the user has.
+    pub(super) async fn sizes(
+        &self,
+        user: UserId,
+        generations: &[GenerationId],
+    ) -> Result<Sizes, IndexError> {
+        let sizes = index_segments::sizes(&self.inner.db, user, generations).await?;
+        Ok(sizes.into_iter().map(|(g, size)| (g, u64::try_from(size).unwrap_or(0))).collect())
+    }
+
+    /// Brings generations into memory, some at a time, so that many cold searches together need no more than one, and none
+    /// waits for all that another one reads.
+    pub(super) async fn load(
+        &self,
+        user: UserId,
+        generations: &[GenerationId],
+        sizes: &Sizes,
+    ) -> Result<(), IndexError> {
+        for some in pieces(generations, sizes) {
+            let _one_at_a_time = self.inner.read.lock().await;
+            let _reading = self.inner.cache.reading();
+            // Another search may have read them meanwhile.
+            let missing = self.inner.cache.missing(user, some);
+            if missing.is_empty() {
+                continue;
+            }
+            let blocks = self.read(user, &missing).await?;
+            let index = Arc::clone(&self.inner);
+            self.inner
+                .compute
+                .run(move || {
+                    index.cache.insert(user, &missing, blocks);
+                    while let Some(merge) = index.cache.to_merge(user) {
+                        index.cache.merged(user, &merge, merge.run());
+                    }
+                })
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// Answers from memory and, for what is missing there, from the store, without keeping it.
+    pub(super) async fn stream(
+        &self,
+        user: UserId,
+        generations: &Arc<[GenerationId]>,
+        resolved: Resolved,
+        question: Question,
+        sizes: &Sizes,
+    ) -> Result<Hits, IndexError> {
+        let Resolved { selections: at_hand, missing } = resolved;
+        let places: Arc<HashMap<GenerationId, u32>> = Arc::new(
+            missing.iter().filter_map(|at| Some((generations[*at], u32::try_from(*at).ok()?))).collect(),
+        );
+        let missing: Vec<GenerationId> = missing.into_iter().map(|at| generations[at]).collect();
+        let mut pass = First {
+            lexical: LexicalSearch::new(&question.text),
+            dense: question.dense(),
+            at_hand: Vec::new(),
+            kept: Vec::new(),
+            bytes: 0,
+        };
+        let read = |some: &[GenerationId]| {
+            let (some, places) = (some.to_vec(), Arc::clone(&places));
+            async move {
+                let blocks = self.read(user, &some).await?;
+                let place = |part: &Part| places.get(&part.generation).copied().unwrap_or(NOT_SEARCHED);
+                let select = |block| Selection::all(Arc::new(block), place);
+                Ok::<Vec<Selection>, IndexError>(blocks.into_iter().map(select).collect())
+            }
+        };
+        pass = self.inner.compute.run(move || pass.visit(at_hand.to_vec(), true)).await?;
+        for some in pieces(&missing, sizes) {
+            let _one_at_a_time = self.inner.read.lock().await;
+            let selections = read(some).await?;
+            pass = self.inner.compute.run(move || pass.visit(selections, false)).await?;
+        }
+        let First { lexical, dense, at_hand, kept, bytes } = pass;
+        let mut scorer = lexical.score(question.depth);
+        scorer = self.score(scorer, at_hand).await?;
+        if bytes <= KEPT {
+            scorer = self.score(scorer, kept).await?;
+        } else {
+            for some in pieces(&missing, sizes) {
+                let _one_at_a_time = self.inner.read.lock().await;
+                let selections = read(some).await?;
+                scorer = self.score(scorer, selections).await?;
+            }
+        }
+        Ok(Hits { lexical: scorer.finish(), dense: dense.into_iter().map(DenseSearch::finish).collect() })
+    }
+
+    async fn score(
+        &self,
+        mut scorer: LexicalScorer,
+        selections: Vec<Selection>,
+    ) -> Result<LexicalScorer, IndexError> {
+        let score = move || {
+            for selection in &selections {
+                scorer.add(selection);
+            }
+            scorer
+        };
+        Ok(self.inner.compute.run(score).await?)
+    }
+
+    /// Reads generations and merges their segments into blocks. A generation without any has no passages.
+    async fn read(&self, user: UserId, generations: &[GenerationId]) -> Result<Vec<Block>, IndexError> {
+        let stored = index_segments::fetch(&self.inner.db, user, generations).await?;
+        Ok(self
+            .inner
+            .compute
+            .run(move || {
+                let mut kinds = BTreeMap::<Kind, Vec<(GenerationId, Segment)>>::new();
+                for blob in stored {
+                    let generation = blob.generation_id;
+                    // One damaged document must not keep all others from being found.
+                    match Segment::from_bytes(blob.data) {
+                        Ok(segment) => kinds.entry(Kind::of(&segment)).or_default().push((generation, segment)),
+                        Err(error) => {
+                            let part = blob.part;
+                            tracing::error!(%error, %generation, part, "a part of the index is damaged; ingest its document again");
+                        }
+                    }
+                }
+                kinds.into_iter().flat_map(|(kind, segments)| merge(kind, segments)).collect()
+            })
+            .await?)
+    }
+}
+
+/// Merges segments of one kind into as few blocks as may be.
+fn merge(kind: Kind, segments: Vec<(GenerationId, Segment)>) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut some: Vec<(GenerationId, Segment)> = Vec::new();
+    let (mut rows, mut bytes) = (0, 0);
+    let block = |some: &mut Vec<(GenerationId, Segment)>| {
+        let sources: Vec<_> = some.iter().map(|(g, segment)| Source::Segment(*g, segment)).collect();
+        let block = Block::merge(kind, &sources);
+        drop(sources);
+        // What was merged is not needed any more; memory is.
+        some.clear();
+        block
+    };
+    for (generation, segment) in segments {
+        let (more_rows, more_bytes) = (segment.chunk_count(), segment.byte_len());
+        if !some.is_empty() && (rows + more_rows > MAX_ROWS || bytes + more_bytes > MAX_BLOCK) {
+            blocks.push(block(&mut some));
+            (rows, bytes) = (0, 0);
+        }
+        rows += more_rows;
+        bytes += more_bytes;
+        some.push((generation, segment));
+    }
+    if !some.is_empty() {
+        blocks.push(block(&mut some));
+    }
+    blocks
+}
+
+/// Generations in pieces of about [`PIECE`] bytes.
+fn pieces<'a>(generations: &'a [GenerationId], sizes: &'a Sizes) -> impl Iterator<Item = &'a [GenerationId]> {
+    let mut left = generations;
+    std::iter::from_fn(move || {
+        let mut bytes = 0;
+        let before = left.iter().take_while(|generation| {
+            let fits = bytes < PIECE;
+            bytes += sizes.get(generation).copied().unwrap_or(0);
+            fits
+        });
+        let (piece, rest) = left.split_at(before.count());
+        left = rest;
+        (!piece.is_empty()).then_some(piece)
+    })
+}
+
+/// The first time that everything is visited.
+struct First {
+    lexical: LexicalSearch,
+    dense: Vec<DenseSearch>,
+    /// What stays in memory anyway.
+    at_hand: Vec<Selection>,
+    /// What the second visit needs of everything else, and its size; nothing when it would be more than [`KEPT`].
+    kept: Vec<Selection>,
+    bytes: u64,
+}
+
+impl First {
+    /// Visits blocks. Of those that do not stay in memory, the question's postings are kept.
+    fn visit(mut self, selections: Vec<Selection>, stay: bool) -> Self {
+        for selection in selections {
+            self.lexical.count(&selection);
+            for dense in &mut self.dense {
+                dense.add(&selection, 0..selection.block().row_count());
+            }
+            if stay {
+                self.at_hand.push(selection);
+            } else if self.bytes <= KEPT {
+                let only = selection.only(self.lexical.terms(&selection));
+                self.bytes += only.byte_len() as u64;
+                self.kept.push(only);
+                if self.bytes > KEPT {
+                    self.kept = Vec::new();
+                }
+            }
+        }
+        self
+    }
+}

@@ -1,0 +1,171 @@
+//! Searching what is in memory.
+
+use std::{
+    ops::Range,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use futures::{StreamExt, stream::FuturesUnordered};
+use lectern_shared::compute::{Compute, Stopped};
+
+use crate::{
+    SpaceVector,
+    score::{DenseSearch, Hit, LexicalSearch, Selection},
+};
+
+/// The bytes of vectors that are one piece of work: some tenths of a millisecond.
+const PIECE: usize = 4 << 20;
+/// Scans of fewer bytes are done at once: another thread would come too late to help.
+const SMALL: usize = 2 * PIECE;
+
+/// A question, ready to be put to blocks.
+#[derive(Debug, Clone)]
+pub(super) struct Question {
+    /// Its words.
+    pub(super) text: String,
+    /// Its vectors.
+    pub(super) vectors: Vec<SpaceVector>,
+    /// The most hits of each kind.
+    pub(super) depth: usize,
+}
+
+impl Question {
+    /// A search for each of its vectors.
+    pub(super) fn dense(&self) -> Vec<DenseSearch> {
+        let search = |v: &SpaceVector| DenseSearch::new(v.space, v.vector.clone(), self.depth);
+        self.vectors.iter().map(search).collect()
+    }
+}
+
+/// What was found, best first: by words, and for each vector.
+#[derive(Debug)]
+pub(super) struct Hits {
+    pub(super) lexical: Vec<Hit>,
+    pub(super) dense: Vec<Vec<Hit>>,
+}
+
+/// Everything that is to be done for one search.
+struct Scan {
+    question: Question,
+    selections: Arc<[Selection]>,
+    pieces: Vec<Piece>,
+    next: AtomicUsize,
+}
+
+enum Piece {
+    /// All of the lexical search: it takes much less than the dense one.
+    Lexical,
+    /// For one vector, the rows of one of the blocks.
+    Dense { vector: usize, selection: usize, rows: Range<u32> },
+}
+
+/// What one thread has done of a scan.
+struct Share {
+    pieces: usize,
+    lexical: Vec<Hit>,
+    dense: Vec<DenseSearch>,
+}
+
+/// Whether the scan is so small that it is done at once, by [`scan_here`].
+pub(super) fn is_small(question: &Question, selections: &[Selection]) -> bool {
+    let bytes: usize =
+        selections.iter().map(|selection| row_bytes(selection) * selection.row_count() as usize).sum();
+    bytes * question.vectors.len() <= SMALL
+}
+
+/// Searches these blocks on this thread.
+pub(super) fn scan_here(question: Question, selections: Arc<[Selection]>) -> Hits {
+    let scan = Scan::new(question, selections);
+    let share = scan.work();
+    Hits { lexical: share.lexical, dense: share.dense.into_iter().map(DenseSearch::finish).collect() }
+}
+
+/// Searches these blocks on as many threads as are free, `threads` at most. Every thread waits for its slot like any other
+/// work, and who gets one takes what is left to do; the answer waits for nobody who has not begun.
+pub(super) async fn scan(
+    compute: &Compute,
+    threads: usize,
+    question: Question,
+    selections: Arc<[Selection]>,
+) -> Result<Hits, Stopped> {
+    let mut lexical = Vec::new();
+    let mut dense = question.dense();
+    let scan = Arc::new(Scan::new(question, selections));
+    let mut left = scan.pieces.len();
+    let mut threads: FuturesUnordered<_> = (0..threads.clamp(1, left.max(1)))
+        .map(|_| {
+            let scan = Arc::clone(&scan);
+            compute.run(move || scan.work())
+        })
+        .collect();
+    while left > 0
+        && let Some(share) = threads.next().await
+    {
+        let share = share?;
+        left -= share.pieces.min(left);
+        lexical.extend(share.lexical);
+        for (dense, found) in dense.iter_mut().zip(share.dense) {
+            dense.join(found);
+        }
+    }
+    Ok(Hits { lexical, dense: dense.into_iter().map(DenseSearch::finish).collect() })
+}
+
+impl Scan {
+    fn new(question: Question, selections: Arc<[Selection]>) -> Self {
+        let mut pieces = vec![Piece::Lexical];
+        for (vector, search) in question.dense().iter().enumerate() {
+            for (number, selection) in selections.iter().enumerate().filter(|(_, s)| search.concerns(s)) {
+                let rows = selection.block().row_count();
+                // As many searched rows in each piece, on average.
+                let bytes = row_bytes(selection) * selection.row_count() as usize;
+                let step = rows.div_ceil(u32::try_from(bytes.div_ceil(PIECE)).unwrap_or(rows).max(1)).max(1);
+                pieces.extend((0..rows).step_by(step as usize).map(|start| Piece::Dense {
+                    vector,
+                    selection: number,
+                    rows: start..rows.min(start.saturating_add(step)),
+                }));
+            }
+        }
+        Self { question, selections, pieces, next: AtomicUsize::new(0) }
+    }
+
+    /// Does pieces until none is left.
+    fn work(&self) -> Share {
+        let mut share = Share { pieces: 0, lexical: Vec::new(), dense: self.question.dense() };
+        while let Some(piece) = self.pieces.get(self.next.fetch_add(1, Ordering::Relaxed)) {
+            match piece {
+                Piece::Lexical => share.lexical = self.lexical(),
+                Piece::Dense { vector, selection, rows } => {
+                    if let (Some(search), Some(selection)) =
+                        (share.dense.get_mut(*vector), self.selections.get(*selection))
+                    {
+                        search.add(selection, rows.clone());
+                    }
+                }
+            }
+            share.pieces += 1;
+        }
+        share
+    }
+
+    fn lexical(&self) -> Vec<Hit> {
+        let mut search = LexicalSearch::new(&self.question.text);
+        for selection in self.selections.iter() {
+            search.count(selection);
+        }
+        let mut scorer = search.score(self.question.depth);
+        for selection in self.selections.iter() {
+            scorer.add(selection);
+        }
+        scorer.finish()
+    }
+}
+
+/// The bytes of a row's vector.
+fn row_bytes(selection: &Selection) -> usize {
+    selection.block().kind().space().map_or(0, |(_, dimension)| dimension * size_of::<f32>())
+}

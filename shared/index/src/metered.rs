@@ -1,0 +1,92 @@
+//! The search index, timed.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use lectern_shared::{
+    db::generations::RetiredGeneration,
+    ids::{GenerationId, UserId},
+    metrics::Metrics,
+};
+use tokio::time::Instant;
+
+use crate::{
+    Candidates, Entry, ExpectedEntries, IndexError, IndexQuery, IndexStatus, IndexWriter, Indexed, Mismatch,
+    SearchIndex, Target,
+};
+
+/// An index whose every operation is timed.
+pub struct MeteredIndex<I> {
+    inner: I,
+    metrics: Arc<Metrics>,
+}
+
+impl<I> MeteredIndex<I> {
+    /// `inner`, timed in `metrics`.
+    pub fn new(inner: I, metrics: Arc<Metrics>) -> Self {
+        Self { inner, metrics }
+    }
+}
+
+async fn timed<T>(
+    metrics: &Metrics,
+    operation: &'static str,
+    work: impl Future<Output = Result<T, IndexError>>,
+) -> Result<T, IndexError> {
+    let began = Instant::now();
+    let done = work.await;
+    metrics.index(operation, done.is_ok(), began.elapsed());
+    done
+}
+
+#[async_trait]
+impl<I: SearchIndex> SearchIndex for MeteredIndex<I> {
+    fn writer<'a>(&'a self, target: Target<'a>) -> Result<Box<dyn IndexWriter + 'a>, IndexError> {
+        let inner = self.inner.writer(target)?;
+        Ok(Box::new(MeteredWriter { inner, metrics: &self.metrics }))
+    }
+
+    async fn search(&self, query: IndexQuery) -> Result<Candidates, IndexError> {
+        timed(&self.metrics, "search", self.inner.search(query)).await
+    }
+
+    async fn remove(&self, retired: RetiredGeneration) -> Result<(), IndexError> {
+        timed(&self.metrics, "remove", self.inner.remove(retired)).await
+    }
+
+    async fn count(&self, user: UserId, generation: GenerationId) -> Result<u64, IndexError> {
+        timed(&self.metrics, "count", self.inner.count(user, generation)).await
+    }
+
+    async fn mismatched(
+        &self,
+        expected: &[ExpectedEntries],
+    ) -> Result<BTreeMap<GenerationId, Mismatch>, IndexError> {
+        timed(&self.metrics, "count", self.inner.mismatched(expected)).await
+    }
+
+    fn straggle(&self) -> Option<Duration> {
+        self.inner.straggle()
+    }
+
+    async fn ping(&self) -> Result<IndexStatus, IndexError> {
+        self.inner.ping().await
+    }
+}
+
+struct MeteredWriter<'a> {
+    inner: Box<dyn IndexWriter + 'a>,
+    metrics: &'a Metrics,
+}
+
+#[async_trait]
+impl IndexWriter for MeteredWriter<'_> {
+    async fn add(&mut self, entries: Vec<Entry>) -> Result<(), IndexError> {
+        timed(&self.metrics, "write", self.inner.add(entries)).await
+    }
+
+    async fn finish(self: Box<Self>) -> Result<Indexed, IndexError> {
+        let Self { inner, metrics } = *self;
+        timed(metrics, "write", inner.finish()).await
+    }
+}

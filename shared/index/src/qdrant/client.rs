@@ -1,0 +1,366 @@
+//! Calls to the server: each bounded in time, tried again where that can help, and failing in words for the operator. What
+//! the client library says of an error is not shown: it carries the response's metadata, and sometimes the key.
+
+use std::{fmt, future::Future, time::Duration};
+
+use lectern_shared::config::QdrantConfig;
+use parking_lot::RwLock;
+use qdrant_client::{Qdrant, QdrantError};
+use secrecy::{ExposeSecret, SecretString};
+use tokio::time::{Instant, sleep, timeout_at};
+use url::Url;
+
+use super::super::IndexError;
+
+/// Connections to the server. A call that meets a broken one takes the next.
+const CONNECTIONS: usize = 3;
+/// The shortest time in which a write is given up.
+const WRITE_BUDGET: Duration = Duration::from_secs(20);
+/// The pause after the first failed try of a write; it doubles.
+const PAUSE: Duration = Duration::from_millis(100);
+/// The longest pause between two tries.
+const LONGEST_PAUSE: Duration = Duration::from_secs(3);
+/// Of a message of the server's this many characters are repeated.
+const MESSAGE_CHARS: usize = 300;
+
+/// What kind of failure it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// There is no connection, or it broke.
+    Unreachable,
+    /// There was no answer in time.
+    Slow,
+    /// The server could not do it now; it may have said for how long.
+    Busy(Option<Duration>),
+    /// The collection does not exist.
+    Missing,
+    /// Asking again would be answered alike.
+    Refused,
+}
+
+impl Kind {
+    /// Whether the same call may succeed a little later.
+    const fn is_passing(self) -> bool {
+        matches!(self, Self::Unreachable | Self::Slow | Self::Busy(_))
+    }
+}
+
+/// Why a call failed, without anything secret.
+#[derive(Clone, Debug)]
+pub(super) struct Failure {
+    pub(super) kind: Kind,
+    text: String,
+}
+
+impl Failure {
+    /// An answer that is not one.
+    pub(super) fn refused(text: impl Into<String>) -> Self {
+        Self { kind: Kind::Refused, text: text.into() }
+    }
+
+    /// The server took a write and has not finished it in time.
+    pub(super) fn unfinished() -> Self {
+        Self { kind: Kind::Slow, text: "Qdrant did not finish a write in time".to_owned() }
+    }
+}
+
+impl From<Failure> for IndexError {
+    fn from(failure: Failure) -> Self {
+        if failure.kind.is_passing() { Self::Engine(failure.text) } else { Self::Refused(failure.text) }
+    }
+}
+
+/// How long to go on trying.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Patience {
+    /// Somebody waits: only a broken connection is replaced.
+    Read,
+    /// Another process may just be making what is asked about; it is waited for as long as one request may take.
+    Settle,
+    /// Until the budget of a write is used up.
+    Write,
+}
+
+/// The server.
+pub(super) struct Client {
+    /// Its connections. They are made anew when the server did not answer: the other end may be gone without a word.
+    connections: RwLock<Connections>,
+    build: Box<dyn Fn() -> Result<Qdrant, QdrantError> + Send + Sync>,
+    /// Its address as it is shown.
+    address: String,
+    key: Option<SecretString>,
+    timeout: Duration,
+    /// The longest that a [`Patience::Write`] call takes.
+    pub(super) longest_write: Duration,
+}
+
+struct Connections {
+    qdrant: Qdrant,
+    since: Instant,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl Client {
+    /// Nothing is connected yet.
+    pub(super) fn new(config: &QdrantConfig) -> Result<Self, Failure> {
+        let address = shown(&config.url);
+        if !config.url.username().is_empty() || config.url.password().is_some() {
+            return Err(Failure::refused(format!(
+                "the address of Qdrant, {address}, must not contain a name or a password: a key belongs into QDRANT_API_KEY"
+            )));
+        }
+        let key = config.api_key.as_ref();
+        // The library would repeat a key that it cannot send.
+        if key.is_some_and(|key| !key.expose_secret().bytes().all(|byte| (b' '..=b'~').contains(&byte))) {
+            return Err(Failure::refused(
+                "QDRANT_API_KEY contains characters that no key can have, such as a line break",
+            ));
+        }
+        lectern_shared::tls::install();
+        let connect = {
+            let config = config.clone();
+            move || {
+                let key = config.api_key.as_ref().map(|key| key.expose_secret().to_owned());
+                let mut builder = Qdrant::from_url(config.url.as_str())
+                    .api_key(key)
+                    .timeout(config.timeout)
+                    .connect_timeout(config.timeout)
+                    .skip_compatibility_check();
+                builder.set_pool_size(CONNECTIONS);
+                builder.build()
+            }
+        };
+        let unusable =
+            |error| Failure::refused(format!("the address of Qdrant, {address}, cannot be used: {error}"));
+        let connections = Connections { qdrant: connect().map_err(unusable)?, since: Instant::now() };
+        Ok(Self {
+            connections: RwLock::new(connections),
+            build: Box::new(connect),
+            address,
+            key: config.api_key.clone(),
+            timeout: config.timeout,
+            longest_write: config.timeout.max(WRITE_BUDGET),
+        })
+    }
+
+    /// The server, by the connections that there are now.
+    pub(super) fn qdrant(&self) -> Qdrant {
+        self.connections.read().qdrant.clone()
+    }
+
+    /// Connects anew for the calls that follow, unless others have since `began`.
+    fn reconnect(&self, began: Instant) {
+        let mut connections = self.connections.write();
+        if connections.since <= began
+            && let Ok(qdrant) = (self.build)()
+        {
+            *connections = Connections { qdrant, since: Instant::now() };
+        }
+    }
+
+    /// Calls until it succeeds, cannot succeed, or took too long.
+    pub(super) async fn call<T, F>(
+        &self,
+        what: &'static str,
+        patience: Patience,
+        mut request: impl FnMut() -> F + Send,
+    ) -> Result<T, Failure>
+    where
+        F: Future<Output = Result<T, CallError>> + Send,
+    {
+        let end = Instant::now()
+            + match patience {
+                Patience::Read | Patience::Settle => self.timeout,
+                Patience::Write => self.longest_write,
+            };
+        let mut pause = PAUSE;
+        let mut tries = 0;
+        let mut before: Option<Failure> = None;
+        loop {
+            let began = Instant::now();
+            let this = began + self.timeout;
+            // On the heap, since the library's futures are large.
+            let failure = match timeout_at(this.min(end), Box::pin(request())).await {
+                Ok(Ok(answer)) => return Ok(answer),
+                Ok(Err(CallError::Failure(failure))) => failure,
+                Ok(Err(CallError::Qdrant(error))) => self.understand(what, &error),
+                // A try that had not the whole time says less than the one before it.
+                Err(_) => match before.take().filter(|_| this > end) {
+                    Some(before) => return Err(before),
+                    None => self.slow(),
+                },
+            };
+            if failure.kind == Kind::Slow {
+                self.reconnect(began);
+            }
+            tries += 1;
+            tracing::debug!(what, tries, kind = ?failure.kind, error = failure.text, "a call to Qdrant failed");
+            let wait = match (patience, failure.kind) {
+                (Patience::Read | Patience::Settle, Kind::Unreachable) if tries < CONNECTIONS => {
+                    Duration::ZERO
+                }
+                (Patience::Settle | Patience::Write, Kind::Busy(Some(asked))) => asked.max(pause),
+                (Patience::Settle, Kind::Busy(None)) => pause.mul_f64(0.5 + rand::random::<f64>()),
+                (Patience::Write, kind) if kind.is_passing() => pause.mul_f64(0.5 + rand::random::<f64>()),
+                _ => return Err(failure),
+            };
+            if Instant::now() + wait >= end {
+                return Err(failure);
+            }
+            before = Some(failure);
+            sleep(wait).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    fn slow(&self) -> Failure {
+        let timeout = humantime::format_duration(self.timeout);
+        Failure {
+            kind: Kind::Slow,
+            text: format!("Qdrant at {} did not answer within {timeout}", self.address),
+        }
+    }
+
+    /// Says what an error means.
+    fn understand(&self, what: &str, error: &QdrantError) -> Failure {
+        let address = &self.address;
+        let (status, retry_after) = match error {
+            QdrantError::ResponseError { status } => (status, None),
+            QdrantError::ResourceExhaustedError { status, retry_after_seconds } => {
+                (status, Some(Duration::from_secs(*retry_after_seconds)))
+            }
+            other => {
+                let text = format!(
+                    "Qdrant at {address} cannot be asked for {what}: {}",
+                    self.clean(&other.to_string())
+                );
+                return Failure { kind: Kind::Refused, text };
+            }
+        };
+        let message = status.message();
+        let code = Code::of(i32::from(status.code()));
+        let cause = std::error::Error::source(status);
+        if code == Code::Slow || message.contains("Timeout expired") {
+            return self.slow();
+        }
+        // A status with a cause was made here, not by the server.
+        if cause.is_some() || message.starts_with("Failed to connect to") {
+            let text = format!("Qdrant at {address} cannot be reached{}", reason(message, cause));
+            return Failure { kind: Kind::Unreachable, text };
+        }
+        let message = self.clean(message);
+        let (kind, text) = match code {
+            Code::Exhausted => {
+                (Kind::Busy(retry_after), format!("Qdrant at {address} has too much to do: {message}"))
+            }
+            Code::Internal => (Kind::Busy(None), format!("Qdrant at {address} failed at {what}: {message}")),
+            Code::NotFound => {
+                (Kind::Missing, format!("Qdrant at {address} does not know what it is asked for: {message}"))
+            }
+            Code::Denied => (
+                Kind::Refused,
+                format!(
+                    "Qdrant at {address} refuses the key: set QDRANT_API_KEY to one that may read and write every collection"
+                ),
+            ),
+            Code::Slow | Code::Other => {
+                (Kind::Refused, format!("Qdrant at {address} refused {what}: {message}"))
+            }
+        };
+        Failure { kind, text }
+    }
+
+    /// A message in one line, not too long, and without the key.
+    fn clean(&self, message: &str) -> String {
+        let line =
+            message.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
+        let line = line.collect::<Vec<_>>().join(" ");
+        let line = match self.key.as_ref().map(ExposeSecret::expose_secret).filter(|key| !key.is_empty()) {
+            Some(key) => line.replace(key, "[key]"),
+            None => line,
+        };
+        line.chars().take(MESSAGE_CHARS).collect()
+    }
+}
+
+/// What a call returns when it fails.
+pub(super) enum CallError {
+    Qdrant(QdrantError),
+    Failure(Failure),
+}
+
+impl From<QdrantError> for CallError {
+    fn from(error: QdrantError) -> Self {
+        Self::Qdrant(error)
+    }
+}
+
+impl From<Failure> for CallError {
+    fn from(failure: Failure) -> Self {
+        Self::Failure(failure)
+    }
+}
+
+/// The gRPC status codes, as far as they differ here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Code {
+    Slow,
+    Exhausted,
+    Internal,
+    NotFound,
+    Denied,
+    Other,
+}
+
+impl Code {
+    /// By the number that the gRPC specification gives it.
+    const fn of(number: i32) -> Self {
+        match number {
+            4 => Self::Slow,
+            8 => Self::Exhausted,
+            // CANCELLED, UNKNOWN, ABORTED, INTERNAL, UNAVAILABLE
+            1 | 2 | 10 | 13 | 14 => Self::Internal,
+            5 => Self::NotFound,
+            7 | 16 => Self::Denied,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// What broke a connection, as far as it can be told from the library's texts.
+fn reason(message: &str, mut cause: Option<&(dyn std::error::Error + 'static)>) -> &'static str {
+    const NOT_GRPC: &str = ": it does not go on with the connection; is this the gRPC port, usually 6334?";
+    let mut all = message.to_owned();
+    while let Some(error) = cause {
+        all.push_str(&error.to_string());
+        cause = error.source();
+    }
+    let all = all.to_ascii_lowercase();
+    let known = [
+        ("refused", ": the connection was refused"),
+        ("dns error", ": its name cannot be resolved"),
+        ("lookup", ": its name cannot be resolved"),
+        ("certificate", ": its certificate is not trusted"),
+        ("timed out", ": there was no answer in time"),
+        ("deadline", ": there was no answer in time"),
+        ("h2 protocol", NOT_GRPC),
+        ("connection closed", NOT_GRPC),
+        ("connection reset", NOT_GRPC),
+        ("broken pipe", NOT_GRPC),
+        ("corruptmessage", ": it does not speak TLS; begin its address with http://"),
+        ("invalidcontenttype", ": it does not speak TLS; begin its address with http://"),
+    ];
+    known.iter().find(|(sign, _)| all.contains(sign)).map_or("", |(_, reason)| reason)
+}
+
+/// An address without anything secret.
+fn shown(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    let port = url.port_or_known_default().unwrap_or_default();
+    format!("{}://{host}:{port}", url.scheme())
+}

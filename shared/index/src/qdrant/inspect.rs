@@ -1,0 +1,100 @@
+//! Looking at the collections for the operator, over all users, without changing anything.
+
+use std::collections::BTreeMap;
+
+use lectern_shared::{compute::Compute, config::QdrantConfig, ids::GenerationId};
+use uuid::Uuid;
+
+use super::{
+    Inner, PREFIX, QdrantIndex,
+    client::Client,
+    collections::{self, Names, Spaces},
+    points,
+};
+use crate::{ExpectedEntries, IndexError, Mismatch};
+
+impl QdrantIndex {
+    /// Connects, and makes nothing: collections may be missing (see [`Self::missing`]).
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub async fn look(config: &QdrantConfig, instance: &str) -> Result<Self, IndexError> {
+        let client = Client::new(config)?;
+        let names = Names::new(&format!("{PREFIX}_{}", instance.replace('-', "")));
+        collections::check_version(&collections::version(&client).await?)?;
+        collections::content(&client, &names.lexical, instance).await?;
+        Ok(Self {
+            inner: std::sync::Arc::new(Inner {
+                client,
+                names,
+                instance: instance.to_owned(),
+                spaces: parking_lot::Mutex::new(Spaces::default()),
+                making: tokio::sync::Mutex::default(),
+                compute: Compute::per_core(),
+            }),
+        })
+    }
+
+    /// Those of the collections of words and of these embedding spaces that do not exist.
+    pub async fn missing(&self, spaces: &[Uuid]) -> Result<Vec<String>, IndexError> {
+        let Inner { client, names, .. } = &*self.inner;
+        let there = collections::list(client, names).await?;
+        let wanted =
+            std::iter::once(names.lexical.clone()).chain(spaces.iter().map(|space| names.dense(*space)));
+        Ok(wanted.filter(|name| !there.contains(name)).collect())
+    }
+
+    /// How many passages the collection of words, or that of an embedding space, holds of these generations together, whoever's they
+    /// are; counted exactly. None are in a collection that does not exist.
+    async fn entries(&self, space: Option<Uuid>, generations: &[GenerationId]) -> Result<u64, IndexError> {
+        let names = &self.inner.names;
+        let collection = space.map_or_else(|| names.lexical.clone(), |space| names.dense(space));
+        Ok(self.inner.count(&collection, points::of_any(generations)).await?)
+    }
+}
+
+/// Those of the generations of which a collection does not hold as many points as it should.
+pub(super) async fn mismatched(
+    index: &QdrantIndex,
+    expected: &[ExpectedEntries],
+) -> Result<BTreeMap<GenerationId, Mismatch>, IndexError> {
+    let mut spaces: BTreeMap<Option<Uuid>, Vec<ExpectedEntries>> = BTreeMap::new();
+    for expected in expected {
+        spaces.entry(None).or_default().push(*expected);
+        if expected.space.is_some() {
+            spaces.entry(expected.space).or_default().push(*expected);
+        }
+    }
+    let mut found = BTreeMap::new();
+    for (space, expected) in spaces {
+        halve(index, space, &expected, &mut found).await?;
+    }
+    Ok(found)
+}
+
+/// Counts all of them together, and by halves only where that is not the right number.
+async fn halve(
+    index: &QdrantIndex,
+    space: Option<Uuid>,
+    expected: &[ExpectedEntries],
+    found: &mut BTreeMap<GenerationId, Mismatch>,
+) -> Result<(), IndexError> {
+    let mut left = vec![expected];
+    while let Some(some) = left.pop() {
+        if some.is_empty() {
+            continue;
+        }
+        let generations: Vec<GenerationId> = some.iter().map(|expected| expected.generation).collect();
+        let held = index.entries(space, &generations).await?;
+        let Some(mismatch) = Mismatch::of(held, some.iter().map(|expected| expected.entries).sum()) else {
+            continue;
+        };
+        if held == 0 || some.len() == 1 {
+            found.extend(generations.into_iter().map(|generation| (generation, mismatch)));
+        } else {
+            let (first, second) = some.split_at(some.len() / 2);
+            left.extend([first, second]);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,234 @@
+//! The index in Qdrant, for installations of several processes or of more passages than the embedded index is made for.
+//!
+//! All users share the collections: one of words, and one of vectors for each embedding space. Every point carries its user,
+//! document, generation and ordinal and nothing else, and every request names the user. Passages are read from the relational
+//! store.
+//!
+//! Qdrant cannot be told which claims are still held. A worker that is paused between the check of its claim and the write
+//! that follows may add points to a generation after that was removed. They are never found, since a search names the
+//! generations that are visible; and [`SearchIndex::straggle`] says how long to wait before a generation is removed for the
+//! last time.
+
+mod client;
+mod collections;
+mod inspect;
+mod points;
+mod search;
+#[cfg(test)]
+pub(super) mod testing;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use futures::future::{try_join, try_join_all};
+use lectern_shared::{
+    compute::Compute,
+    config::QdrantConfig,
+    db::generations::RetiredGeneration,
+    ids::{GenerationId, UserId},
+};
+use parking_lot::Mutex;
+use qdrant_client::qdrant::{
+    CountPointsBuilder, DeletePointsBuilder, Filter, PointsOperationResponse, UpdateStatus,
+};
+use uuid::Uuid;
+
+use self::{
+    client::{CallError, Client, Failure, Kind, Patience},
+    collections::{Content, Names, Spaces},
+    writer::Writer,
+};
+use super::{
+    Candidates, ExpectedEntries, IndexError, IndexQuery, IndexStatus, IndexWriter, Mismatch, SearchIndex,
+    Target,
+};
+
+/// What the names of all collections begin with; the installation's id follows, so that several can share a server.
+const PREFIX: &str = "lectern";
+
+/// The index in Qdrant. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct QdrantIndex {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    client: Client,
+    names: Names,
+    instance: String,
+    /// The embedding spaces whose collections were seen.
+    spaces: Mutex<Spaces>,
+    /// Held while such a collection is made.
+    making: tokio::sync::Mutex<()>,
+    /// Texts are analysed as many at once as there are cores.
+    compute: Compute,
+}
+
+impl QdrantIndex {
+    /// Connects. `instance` is the id of this installation. The collection of words is made when it is not there, unless it
+    /// `must_exist` because documents are known to be in it.
+    ///
+    /// # Errors
+    /// [`IndexError::Engine`] when the server is away, [`IndexError::Refused`] when it is too old, refuses the key, does not
+    /// have the collection that must exist, or holds collections of another installation under these names.
+    pub async fn open(config: &QdrantConfig, instance: &str, must_exist: bool) -> Result<Self, IndexError> {
+        let prefix = format!("{PREFIX}_{}", instance.replace('-', ""));
+        Self::open_as(config, instance, &prefix, must_exist).await
+    }
+
+    /// Like [`Self::open`], in collections whose names begin with `prefix`.
+    async fn open_as(
+        config: &QdrantConfig,
+        instance: &str,
+        prefix: &str,
+        must_exist: bool,
+    ) -> Result<Self, IndexError> {
+        let client = Client::new(config)?;
+        let names = Names::new(prefix);
+        let version = collections::version(&client).await?;
+        collections::check_version(&version)?;
+        if must_exist && !collections::exists(&client, &names.lexical).await? {
+            return Err(gone(&names).into());
+        }
+        collections::ensure(&client, &names.lexical, Content::Words, instance).await?;
+        tracing::debug!(version, collection = names.lexical, "Qdrant is there");
+        Ok(Self {
+            inner: Arc::new(Inner {
+                client,
+                names,
+                instance: instance.to_owned(),
+                spaces: Mutex::default(),
+                making: tokio::sync::Mutex::default(),
+                compute: Compute::per_core(),
+            }),
+        })
+    }
+}
+
+impl Inner {
+    /// Makes the collection of an embedding space when it is not there.
+    async fn ensure_space(&self, space: Uuid, dimension: usize) -> Result<(), Failure> {
+        if self.spaces.lock().get(&space) == Some(&dimension) {
+            return Ok(());
+        }
+        let _one_at_a_time = self.making.lock().await;
+        if self.spaces.lock().get(&space) == Some(&dimension) {
+            return Ok(());
+        }
+        let name = self.names.dense(space);
+        collections::ensure(&self.client, &name, Content::Vectors(dimension), &self.instance).await?;
+        self.spaces.lock().insert(space, dimension);
+        Ok(())
+    }
+
+    /// The dimension of an embedding space; none when it has no collection.
+    async fn dimension(&self, space: Uuid) -> Result<Option<usize>, Failure> {
+        if let Some(dimension) = self.spaces.lock().get(&space) {
+            return Ok(Some(*dimension));
+        }
+        let name = self.names.dense(space);
+        match collections::content(&self.client, &name, &self.instance).await? {
+            Some(Content::Vectors(dimension)) => {
+                self.spaces.lock().insert(space, dimension);
+                Ok(Some(dimension))
+            }
+            Some(Content::Words) | None => Ok(None),
+        }
+    }
+
+    /// Somebody deleted the collection of an embedding space.
+    fn forget(&self, space: Uuid) {
+        self.spaces.lock().remove(&space);
+    }
+
+    /// How many points of a collection match, counted exactly; of a collection that does not exist, none.
+    async fn count(&self, collection: &str, filter: Filter) -> Result<u64, Failure> {
+        let request = CountPointsBuilder::new(collection).filter(filter).exact(true);
+        let count = || async { Ok(self.client.qdrant().count(request.clone()).await?) };
+        match self.client.call("a count", Patience::Read, count).await {
+            Ok(answer) => Ok(answer.result.map_or(0, |result| result.count)),
+            Err(failure) if failure.kind == Kind::Missing => Ok(0),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Removes all points of a collection that match; of a collection that does not exist, none.
+    async fn remove(&self, collection: &str, filter: Filter) -> Result<(), Failure> {
+        let request = DeletePointsBuilder::new(collection).points(filter).wait(true);
+        let delete = || async { finished(&self.client.qdrant().delete_points(request.clone()).await?) };
+        match self.client.call("a removal", Patience::Write, delete).await {
+            Err(failure) if failure.kind != Kind::Missing => Err(failure),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Whether a write can be seen by every search that follows.
+fn finished(response: &PointsOperationResponse) -> Result<(), CallError> {
+    match &response.result {
+        Some(result) if result.status == i32::from(UpdateStatus::Completed) => Ok(()),
+        _ => Err(Failure::unfinished().into()),
+    }
+}
+
+#[async_trait]
+impl SearchIndex for QdrantIndex {
+    fn writer<'a>(&'a self, target: Target<'a>) -> Result<Box<dyn IndexWriter + 'a>, IndexError> {
+        Ok(Box::new(Writer::new(&self.inner, target)?))
+    }
+
+    async fn search(&self, query: IndexQuery) -> Result<Candidates, IndexError> {
+        Ok(search::search(&self.inner, query).await?)
+    }
+
+    async fn remove(&self, retired: RetiredGeneration) -> Result<(), IndexError> {
+        // Another process may have made one since.
+        let collections = collections::list(&self.inner.client, &self.inner.names).await?;
+        let points = || points::of_generation(retired.user_id(), retired.id());
+        let removals = collections.iter().map(|name| self.inner.remove(name, points()));
+        try_join_all(removals).await?;
+        Ok(())
+    }
+
+    async fn count(&self, user: UserId, generation: GenerationId) -> Result<u64, IndexError> {
+        let collections = collections::list(&self.inner.client, &self.inner.names).await?;
+        let counts =
+            collections.iter().map(|name| self.inner.count(name, points::of_generation(user, generation)));
+        Ok(try_join_all(counts).await?.into_iter().sum())
+    }
+
+    async fn mismatched(
+        &self,
+        expected: &[ExpectedEntries],
+    ) -> Result<BTreeMap<GenerationId, Mismatch>, IndexError> {
+        inspect::mismatched(self, expected).await
+    }
+
+    /// Twice the longest write: what a writer has given up, the server may still be doing.
+    fn straggle(&self) -> Option<Duration> {
+        Some(self.inner.client.longest_write * 2)
+    }
+
+    async fn ping(&self) -> Result<IndexStatus, IndexError> {
+        let Inner { client, names, .. } = &*self.inner;
+        // The version is told to everybody; what is asked of the collection needs the key.
+        let (version, exists) =
+            try_join(collections::version(client), collections::exists(client, &names.lexical)).await?;
+        if !exists {
+            return Err(gone(names).into());
+        }
+        Ok(IndexStatus { kind: "qdrant", version: Some(version) })
+    }
+}
+
+/// Somebody deleted the collection of words, or this is another server.
+fn gone(names: &Names) -> Failure {
+    Failure::refused(format!(
+        "the Qdrant collection {}, which the documents are in, is gone: check QDRANT_URL; restore a snapshot; or stop every process and run `lectern reindex`, which fills a new one",
+        names.lexical
+    ))
+}

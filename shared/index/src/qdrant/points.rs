@@ -1,0 +1,146 @@
+//! Points: what an entry becomes in a collection, and how entries are named in filters.
+
+use std::collections::HashMap;
+
+use lectern_shared::ids::{DocumentId, GenerationId, UserId};
+use qdrant_client::qdrant::{
+    Condition, Filter, NamedVectors, PointId, PointStruct, Value, Vector, Vectors, r#match::MatchValue,
+};
+use uuid::Uuid;
+
+use super::super::lexical::TermId;
+
+/// The fields of a point.
+pub(super) mod field {
+    /// Whose it is.
+    pub(in super::super) const USER: &str = "user";
+    /// Its document.
+    pub(in super::super) const DOCUMENT: &str = "document";
+    /// Its generation.
+    pub(in super::super) const GENERATION: &str = "generation";
+    /// Its number in the generation.
+    pub(in super::super) const ORDINAL: &str = "ordinal";
+}
+
+/// The sparse vector of a point's words.
+pub(super) const TEXT: &str = "text";
+
+/// The namespace of the points' ids. Part of the data format: it never changes.
+const NAMESPACE: Uuid = Uuid::from_u128(0x6c1b_7f0e_2d35_4a8b_9e47_51c3_88ad_06f2);
+
+/// Whose entries they are, which document's, and which generation's.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Owner {
+    pub(super) user: UserId,
+    pub(super) document: DocumentId,
+    pub(super) generation: GenerationId,
+}
+
+impl Owner {
+    /// The point of an entry without any vector. Its id depends on the generation and the ordinal alone, so that writing an
+    /// entry again overwrites it.
+    pub(super) fn point(&self, ordinal: u32) -> PointStruct {
+        let mut name = [0; 20];
+        let (generation, number) = name.split_at_mut(16);
+        generation.copy_from_slice(self.generation.as_uuid().as_bytes());
+        number.copy_from_slice(&ordinal.to_be_bytes());
+        let id = Uuid::new_v5(&NAMESPACE, &name);
+        let payload = HashMap::from([
+            (field::USER.to_owned(), Value::from(self.user.to_string())),
+            (field::DOCUMENT.to_owned(), Value::from(self.document.to_string())),
+            (field::GENERATION.to_owned(), Value::from(self.generation.to_string())),
+            (field::ORDINAL.to_owned(), Value::from(i64::from(ordinal))),
+        ]);
+        // A collection of named vectors takes a point that has none of them only if it says so.
+        let vectors = Some(Vectors::from(NamedVectors { vectors: HashMap::new() }));
+        PointStruct { id: Some(PointId::from(id.to_string())), payload, vectors }
+    }
+}
+
+/// A sparse vector with 32-bit indices: the weights of terms that are not told apart any more are added up. The terms are
+/// ascending, so equal ones are neighbours.
+pub(super) fn sparse(terms: &[(TermId, f32)]) -> (Vec<u32>, Vec<f32>) {
+    let (mut indices, mut weights) = (Vec::with_capacity(terms.len()), Vec::with_capacity(terms.len()));
+    for (term, weight) in terms {
+        let index = term.narrow();
+        match weights.last_mut() {
+            Some(sum) if indices.last() == Some(&index) => *sum += weight,
+            _ => {
+                indices.push(index);
+                weights.push(*weight);
+            }
+        }
+    }
+    (indices, weights)
+}
+
+/// The vectors of a point with words.
+pub(super) fn text_vector(terms: &[(TermId, f32)]) -> Vectors {
+    let (indices, weights) = sparse(terms);
+    let vector = Vector::new_sparse(indices, weights);
+    Vectors::from(NamedVectors { vectors: HashMap::from([(TEXT.to_owned(), vector)]) })
+}
+
+/// All that a user has of one generation.
+pub(super) fn of_generation(user: UserId, generation: GenerationId) -> Filter {
+    Filter::must([of_user(user), Condition::matches(field::GENERATION, generation.to_string())])
+}
+
+/// All of these generations, whoever's they are: for the operator alone.
+pub(super) fn of_any(generations: &[GenerationId]) -> Filter {
+    Filter::must([any_of(generations)])
+}
+
+/// All that a user has of these generations.
+pub(super) fn among(user: UserId, generations: &[GenerationId]) -> Filter {
+    Filter::must([of_user(user), any_of(generations)])
+}
+
+/// All that a user has except these generations.
+pub(super) fn except(user: UserId, generations: &[GenerationId]) -> Filter {
+    let must_not = if generations.is_empty() { Vec::new() } else { vec![any_of(generations)] };
+    Filter { must: vec![of_user(user)], must_not, ..Filter::default() }
+}
+
+fn of_user(user: UserId) -> Condition {
+    Condition::matches(field::USER, user.to_string())
+}
+
+fn any_of(generations: &[GenerationId]) -> Condition {
+    let ids: Vec<String> = generations.iter().map(ToString::to_string).collect();
+    Condition::matches(field::GENERATION, MatchValue::from(ids))
+}
+
+/// The generation and the ordinal of a point that was found.
+pub(super) fn entry(payload: &HashMap<String, Value>) -> Option<(GenerationId, u32)> {
+    let generation = payload.get(field::GENERATION)?.as_str()?.parse().ok()?;
+    let ordinal = payload.get(field::ORDINAL)?.as_integer()?;
+    Some((generation, u32::try_from(ordinal).ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn terms_that_are_the_same_in_32_bits_have_their_weights_added_up() {
+        let term = |upper: u64, lower: u64| TermId(upper << 32 | lower);
+        let terms = [(term(1, 5), 1.0), (term(2, 1), 0.5), (term(2, 7), 0.25), (term(9, 0), 2.0)];
+        assert_eq!(sparse(&terms), (vec![1, 2, 9], vec![1.0, 0.75, 2.0]));
+        assert_eq!(sparse(&[]), (vec![], vec![]));
+    }
+
+    #[test]
+    fn an_entry_is_the_same_point_however_often_it_is_written() {
+        let owner = Owner {
+            user: UserId::generate(),
+            document: DocumentId::generate(),
+            generation: GenerationId::generate(),
+        };
+        assert_eq!(owner.point(7), owner.point(7));
+        assert_ne!(owner.point(7).id, owner.point(8).id);
+        let other = Owner { generation: GenerationId::generate(), ..owner };
+        assert_ne!(owner.point(7).id, other.point(7).id);
+        assert_eq!(entry(&owner.point(7).payload), Some((owner.generation, 7)));
+    }
+}

@@ -1,0 +1,218 @@
+//! Asking: one batch of queries to each collection, all at once.
+
+use std::collections::{BTreeMap, HashMap};
+
+use futures::future::{try_join, try_join_all};
+use lectern_shared::{ids::GenerationId, model::language::Language};
+use qdrant_client::qdrant::{
+    Filter, PayloadIncludeSelector, Query as PointQuery, QueryBatchPointsBuilder, QueryPoints,
+    QueryPointsBuilder, ScoredPoint, VectorInput,
+};
+use uuid::Uuid;
+
+use super::{
+    super::{Candidate, Candidates, IndexQuery, lexical::Query},
+    Inner,
+    client::{Failure, Kind, Patience},
+    gone,
+    points::{TEXT, among, entry, except, field, sparse},
+};
+use crate::lexical::detect_language;
+
+/// How much deeper the second try goes when the first met too much that is not searched.
+const DEEPER: usize = 4;
+
+/// What is searched, and how it is told to the server.
+struct Scope {
+    /// The generations that are searched, by their places in the query.
+    places: HashMap<GenerationId, usize>,
+    /// The filters to try, each with how many hits to ask for. Whatever the last of them finds can be shown.
+    tries: Vec<(Filter, usize)>,
+    depth: usize,
+}
+
+impl Scope {
+    /// The server is told what to search, or what to leave out, whichever is less. What is left out is only what could be
+    /// shown: generations that are being written or removed are found too then, and dropped. There are few of them; when they
+    /// fill the list all the same, it is made longer, and then the server is told what to search after all.
+    fn new(query: &IndexQuery) -> Self {
+        let depth = query.depth;
+        let inclusion = (among(query.user, &query.generations), depth);
+        let tries = if query.others.len() < query.generations.len() {
+            let exclusion = except(query.user, &query.others);
+            vec![(exclusion.clone(), depth), (exclusion, depth.saturating_mul(DEEPER)), inclusion]
+        } else {
+            vec![inclusion]
+        };
+        let places = (0..).zip(&query.generations).map(|(place, generation)| (*generation, place)).collect();
+        Self { places, tries, depth }
+    }
+
+    /// The hits that can be shown, best first; of equals the earlier one in the order of the query.
+    fn candidates(&self, hits: &[ScoredPoint]) -> Vec<Candidate> {
+        let mut candidates: Vec<(usize, Candidate)> = hits
+            .iter()
+            .filter_map(|hit| {
+                let (generation, ordinal) = entry(&hit.payload)?;
+                Some((*self.places.get(&generation)?, Candidate { generation, ordinal, score: hit.score }))
+            })
+            .collect();
+        candidates.sort_by(|(place, a), (other, b)| {
+            b.score.total_cmp(&a.score).then_with(|| (place, a.ordinal).cmp(&(other, b.ordinal)))
+        });
+        candidates.into_iter().map(|(_, candidate)| candidate).take(self.depth).collect()
+    }
+}
+
+/// Whatever of a user's matches.
+pub(super) async fn search(inner: &Inner, query: IndexQuery) -> Result<Candidates, Failure> {
+    if query.generations.is_empty() || query.depth == 0 {
+        return Ok(Candidates { lexical: Vec::new(), dense: vec![Vec::new(); query.vectors.len()] });
+    }
+    let scope = Scope::new(&query);
+    let IndexQuery { text, languages, vectors, .. } = query;
+    let lexical = lexical(inner, &scope, text, languages);
+    // The places of the vectors of each space.
+    let mut spaces = BTreeMap::<Uuid, Vec<usize>>::new();
+    for (place, vector) in vectors.iter().enumerate() {
+        spaces.entry(vector.space).or_default().push(place);
+    }
+    let dense = spaces.iter().map(|(space, places)| {
+        let vectors: Vec<&[f32]> = places.iter().map(|place| vectors[*place].vector.as_slice()).collect();
+        dense(inner, &scope, *space, vectors)
+    });
+    let (lexical, found) = try_join(lexical, try_join_all(dense)).await?;
+    let mut dense = vec![Vec::new(); vectors.len()];
+    for (place, list) in spaces.values().flatten().zip(found.into_iter().flatten()) {
+        dense[*place] = list;
+    }
+    Ok(Candidates { lexical, dense })
+}
+
+async fn lexical(
+    inner: &Inner,
+    scope: &Scope,
+    text: String,
+    mut languages: Vec<Language>,
+) -> Result<Vec<Candidate>, Failure> {
+    let analyse = move || {
+        let question = Query::new(&text);
+        if languages.is_empty() {
+            // Nothing is known of the passages: they may be in any language, most likely in that of the question.
+            languages.push(detect_language(&text));
+            languages
+                .extend(Language::ALL.into_iter().filter(|other| *other != languages[0]).collect::<Vec<_>>());
+        }
+        sparse(&question.sparse(&languages))
+    };
+    let analysed = inner.compute.run(analyse).await;
+    let (indices, weights) = analysed.map_err(|stopped| Failure::refused(stopped.to_string()))?;
+    if indices.is_empty() {
+        return Ok(Vec::new());
+    }
+    let question = PointQuery::new_nearest(VectorInput::new_sparse(indices, weights));
+    match lists(inner, scope, &inner.names.lexical, vec![(question, Some(TEXT))]).await {
+        // What shares no word is no hit.
+        Ok(lists) => Ok(lists.into_iter().flatten().filter(|candidate| candidate.score > 0.0).collect()),
+        Err(failure) if failure.kind == Kind::Missing => Err(gone(&inner.names)),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// A list for each of these vectors of one space; empty for one that is not of the space's dimension, and when nothing of
+/// the space was ever stored.
+async fn dense(
+    inner: &Inner,
+    scope: &Scope,
+    space: Uuid,
+    vectors: Vec<&[f32]>,
+) -> Result<Vec<Vec<Candidate>>, Failure> {
+    let mut all = vec![Vec::new(); vectors.len()];
+    let Some(dimension) = inner.dimension(space).await? else { return Ok(all) };
+    let fitting: Vec<usize> = (0..vectors.len()).filter(|at| vectors[*at].len() == dimension).collect();
+    let questions = fitting
+        .iter()
+        .map(|at| (PointQuery::new_nearest(VectorInput::new_dense(vectors[*at])), None))
+        .collect();
+    match lists(inner, scope, &inner.names.dense(space), questions).await {
+        Ok(found) => {
+            for (at, list) in fitting.into_iter().zip(found) {
+                all[at] = list;
+            }
+            Ok(all)
+        }
+        Err(failure) if failure.kind == Kind::Missing => {
+            inner.forget(space);
+            Ok(all)
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+/// A list for each of these questions to one collection.
+async fn lists(
+    inner: &Inner,
+    scope: &Scope,
+    collection: &str,
+    questions: Vec<(PointQuery, Option<&str>)>,
+) -> Result<Vec<Vec<Candidate>>, Failure> {
+    let mut lists = vec![Vec::new(); questions.len()];
+    // The questions whose lists are not full yet.
+    let mut open: Vec<usize> = (0..questions.len()).collect();
+    for (filter, limit) in &scope.tries {
+        if open.is_empty() {
+            break;
+        }
+        let queries = open.iter().map(|at| {
+            let (question, using) = &questions[*at];
+            query_points(collection, question.clone(), *using, filter.clone(), *limit)
+        });
+        let answers = ask(inner, collection, queries.collect()).await?;
+        if answers.len() != open.len() {
+            return Err(Failure::refused("Qdrant answered another number of questions than it was asked"));
+        }
+        let mut short = Vec::new();
+        for (at, hits) in open.into_iter().zip(answers) {
+            lists[at] = scope.candidates(&hits);
+            if lists[at].len() < scope.depth && hits.len() >= *limit {
+                short.push(at);
+            }
+        }
+        open = short;
+    }
+    Ok(lists)
+}
+
+fn query_points(
+    collection: &str,
+    question: PointQuery,
+    using: Option<&str>,
+    filter: Filter,
+    limit: usize,
+) -> QueryPoints {
+    let payload =
+        PayloadIncludeSelector { fields: [field::GENERATION, field::ORDINAL].map(str::to_owned).into() };
+    let query = QueryPointsBuilder::new(collection)
+        .query(question)
+        .filter(filter)
+        .limit(limit as u64)
+        .with_payload(payload);
+    match using {
+        Some(vector) => query.using(vector).build(),
+        None => query.build(),
+    }
+}
+
+async fn ask(
+    inner: &Inner,
+    collection: &str,
+    queries: Vec<QueryPoints>,
+) -> Result<Vec<Vec<ScoredPoint>>, Failure> {
+    if queries.is_empty() {
+        return Ok(Vec::new());
+    }
+    let request = QueryBatchPointsBuilder::new(collection, queries).build();
+    let query = || async { Ok(inner.client.qdrant().query_batch(request.clone()).await?) };
+    let answer = inner.client.call("a search", Patience::Read, query).await?;
+    Ok(answer.result.into_iter().map(|batch| batch.result).collect())
+}

@@ -1,0 +1,115 @@
+//! The search by words.
+
+use std::cmp::Reverse;
+
+use lectern_shared::model::language::Language;
+
+use super::{
+    super::lexical::{Query, TermId, idf},
+    Best, Hit, Selection,
+};
+
+/// The BM25 search of a question over blocks that are visited twice: first every one is counted, then every one is scored.
+/// Both may come in any order, so that not all need be in memory at once.
+#[derive(Debug)]
+pub struct LexicalSearch {
+    query: Query,
+    /// The question's terms in each language met, by the language's number.
+    terms: [Option<Vec<TermId>>; Language::ALL.len()],
+    /// How many passages are in each language.
+    passages: [u64; Language::ALL.len()],
+    frequencies: Vec<u64>,
+}
+
+impl LexicalSearch {
+    /// Analyses a question.
+    pub fn new(query: &str) -> Self {
+        let query = Query::new(query);
+        let frequencies = vec![0; query.len()];
+        Self { query, terms: Default::default(), passages: [0; Language::ALL.len()], frequencies }
+    }
+
+    /// Counts what is searched of a block towards the IDF.
+    pub fn count(&mut self, selection: &Selection) {
+        let language = selection.block().kind().language();
+        self.passages[usize::from(language.code())] += u64::from(selection.row_count());
+        let terms =
+            self.terms[usize::from(language.code())].get_or_insert_with(|| self.query.terms(language));
+        for (frequency, term) in self.frequencies.iter_mut().zip(terms) {
+            *frequency += selection.frequency(*term);
+        }
+    }
+
+    /// The question's terms in the language of a block that was counted.
+    pub fn terms(&self, selection: &Selection) -> &[TermId] {
+        let language = selection.block().kind().language();
+        self.terms.get(usize::from(language.code())).and_then(Option::as_deref).unwrap_or_default()
+    }
+
+    /// Fixes the IDF to what was counted, to score the same for the best `limit` hits.
+    pub fn score(self, limit: usize) -> LexicalScorer {
+        let passages = self.passages.iter().sum();
+        let mut languages = Language::ALL;
+        languages.sort_by_key(|language| Reverse(self.passages[usize::from(language.code())]));
+        let factors: Vec<f32> = self
+            .query
+            .weights(&languages)
+            .into_iter()
+            .zip(&self.frequencies)
+            .map(|(weight, frequency)| if *frequency == 0 { 0.0 } else { weight * idf(passages, *frequency) })
+            .collect();
+        let terms = self.terms.map(|terms| {
+            terms
+                .into_iter()
+                .flatten()
+                .zip(&factors)
+                .filter(|(_, factor)| **factor > 0.0)
+                .map(|(term, factor)| (term, *factor))
+                .collect()
+        });
+        LexicalScorer { terms, sums: Vec::new(), best: Best::new(limit) }
+    }
+}
+
+/// The second visit of a [`LexicalSearch`].
+#[derive(Debug)]
+pub struct LexicalScorer {
+    /// The terms that count in each language, with the question's weight times the IDF.
+    terms: [Vec<(TermId, f32)>; Language::ALL.len()],
+    /// The score of each row of the block at hand; all zero between blocks.
+    sums: Vec<f32>,
+    best: Best,
+}
+
+impl LexicalScorer {
+    /// Scores what is searched of a block.
+    pub fn add(&mut self, selection: &Selection) {
+        let block = selection.block();
+        let Self { terms, sums, best } = self;
+        let rows = block.row_count() as usize;
+        if sums.len() < rows {
+            sums.resize(rows, 0.0);
+        }
+        // Term by term in the question's order: a passage's score is the same whatever block it is in.
+        for (term, factor) in &terms[usize::from(block.kind().language().code())] {
+            selection.each_posting(*term, |row, weight| sums[usize::from(row)] += factor * weight);
+        }
+        for run in selection.runs_in(0..block.row_count()) {
+            let scores = &mut sums[run.start as usize..run.end as usize];
+            for (row, score) in run.zip(scores.iter()) {
+                if *score > 0.0
+                    && best.admits(*score)
+                    && let Some((place, ordinal)) = selection.name(row)
+                {
+                    best.push(Hit { place, ordinal, score: *score });
+                }
+            }
+            scores.fill(0.0);
+        }
+    }
+
+    /// The hits, best first.
+    pub fn finish(self) -> Vec<Hit> {
+        self.best.finish()
+    }
+}

@@ -1,0 +1,150 @@
+//! Which rows of a block are searched.
+
+use std::{ops::Range, sync::Arc};
+
+use super::super::segment::{Block, Part};
+use crate::lexical::TermId;
+
+/// The place of a part that is not searched.
+pub const NOT_SEARCHED: u32 = u32::MAX;
+
+/// Where a list of postings is looked up row by row instead of run by run, as a share of the runs: a step from run to run
+/// costs about this many looks at a bit.
+const STEP: usize = 8;
+
+/// A block with those of its parts that are searched.
+#[derive(Debug, Clone)]
+pub struct Selection {
+    block: Arc<Block>,
+    /// The place in the list of those searched of each part's generation, or [`NOT_SEARCHED`].
+    places: Vec<u32>,
+    /// The rows that are searched, ascending, as long as can be.
+    runs: Vec<Range<u32>>,
+    rows: u32,
+    /// A bit for each row; empty when all are searched.
+    bits: Vec<u64>,
+}
+
+impl Selection {
+    /// The parts of a block that have a place in the list of those searched.
+    pub fn new(block: Arc<Block>, places: Vec<u32>) -> Self {
+        let mut runs = Vec::<Range<u32>>::new();
+        let mut rows = 0;
+        for (part, place) in block.parts().iter().zip(&places) {
+            if *place == NOT_SEARCHED {
+                continue;
+            }
+            rows += part.len();
+            match runs.last_mut() {
+                Some(last) if last.end == part.rows().start => last.end = part.rows().end,
+                _ => runs.push(part.rows()),
+            }
+        }
+        let mut bits = Vec::new();
+        if rows < block.row_count() {
+            bits.resize(block.row_count().div_ceil(64) as usize, 0);
+            for row in runs.iter().cloned().flatten() {
+                bits[row as usize / 64] |= 1_u64 << (row % 64);
+            }
+        }
+        Self { block, places, runs, rows, bits }
+    }
+
+    /// All of a block: each part at the place that `place` gives it.
+    pub fn all(block: Arc<Block>, place: impl Fn(&Part) -> u32) -> Self {
+        let places = block.parts().iter().map(place).collect();
+        Self::new(block, places)
+    }
+
+    /// The block.
+    pub fn block(&self) -> &Block {
+        &self.block
+    }
+
+    /// How many rows are searched.
+    pub const fn row_count(&self) -> u32 {
+        self.rows
+    }
+
+    /// The same parts of a copy of the block with these terms only; see [`Block::only`].
+    #[must_use]
+    pub fn only(&self, terms: &[TermId]) -> Self {
+        Self { block: Arc::new(self.block.only(terms)), ..self.clone() }
+    }
+
+    /// The memory that it takes with its block, in bytes.
+    pub fn byte_len(&self) -> usize {
+        self.block.byte_len()
+            + self.places.len() * size_of::<u32>()
+            + self.runs.len() * size_of::<Range<u32>>()
+            + self.bits.len() * size_of::<u64>()
+    }
+
+    /// The place of a row's generation, and the row's ordinal in it.
+    pub(super) fn name(&self, row: u32) -> Option<(u32, u32)> {
+        let index = self.block.part_of(row);
+        let part = self.block.parts().get(index)?;
+        let place = self.places.get(index).copied().filter(|place| *place != NOT_SEARCHED)?;
+        Some((place, part.first_ordinal + (row - part.rows().start)))
+    }
+
+    /// The searched rows within `rows`, in runs.
+    pub(super) fn runs_in(&self, rows: Range<u32>) -> impl Iterator<Item = Range<u32>> + '_ {
+        let first = self.runs.partition_point(|run| run.end <= rows.start);
+        self.runs[first..]
+            .iter()
+            .take_while(move |run| run.start < rows.end)
+            .map(move |run| run.start.max(rows.start)..run.end.min(rows.end))
+    }
+
+    /// How many searched rows contain a term.
+    pub(super) fn frequency(&self, term: TermId) -> u64 {
+        let (rows, weights) = self.block.postings(term);
+        if self.bits.is_empty() {
+            return rows.len() as u64;
+        }
+        let mut count = 0;
+        self.each(rows, weights, |_, _| count += 1);
+        count
+    }
+
+    /// Calls `visit` with the searched rows that contain a term, ascending, and its weight in each.
+    pub(super) fn each_posting(&self, term: TermId, visit: impl FnMut(u16, f32)) {
+        let (rows, weights) = self.block.postings(term);
+        self.each(rows, weights, visit);
+    }
+
+    fn each(&self, mut rows: &[u16], mut weights: &[f32], mut visit: impl FnMut(u16, f32)) {
+        if self.bits.is_empty() {
+            for (row, weight) in rows.iter().zip(weights) {
+                visit(*row, *weight);
+            }
+        } else if rows.len() / STEP <= self.runs.len() {
+            for (row, weight) in rows.iter().zip(weights) {
+                if self.bits[usize::from(*row) / 64] >> (row % 64) & 1 == 1 {
+                    visit(*row, *weight);
+                }
+            }
+        } else {
+            for run in &self.runs {
+                let first = gallop(rows, run.start);
+                (rows, weights) = (&rows[first..], &weights[first..]);
+                let inside = gallop(rows, run.end);
+                for (row, weight) in rows[..inside].iter().zip(weights) {
+                    visit(*row, *weight);
+                }
+                (rows, weights) = (&rows[inside..], &weights[inside..]);
+            }
+        }
+    }
+}
+
+/// How many of the ascending rows are less than `row`, found in steps that double: it is most often near.
+fn gallop(rows: &[u16], row: u32) -> usize {
+    let mut step = 1;
+    while rows.get(step - 1).is_some_and(|at| u32::from(*at) < row) {
+        step *= 2;
+    }
+    let (from, to) = (step / 2, (step - 1).min(rows.len()));
+    from + rows[from..to].partition_point(|at| u32::from(*at) < row)
+}

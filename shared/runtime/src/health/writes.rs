@@ -1,0 +1,82 @@
+//! Whether the relational store can be written. Reading says nothing of it: a full disk, or a server that only follows another,
+//! answers every question.
+
+use std::time::Duration;
+
+use lectern_shared::db::{self, DbError, singletons};
+use tokio::{sync::Mutex, time::Instant};
+use uuid::Uuid;
+
+use super::coalesced::Looks;
+use crate::Runtime;
+
+/// How long a write that went well stands for the next one: as long as an idle service leaves its disk alone anyway.
+const GOOD_FOR: Duration = Duration::from_mins(1);
+/// How long a failed one does.
+const BAD_FOR: Duration = Duration::from_millis(500);
+/// A write waits for others. One that waited for so long says nothing yet...
+const PATIENCE: Duration = Duration::from_secs(2);
+/// ...unless it has been so for so long.
+const BUSY_FOR: Duration = Duration::from_mins(3);
+/// The lease that is written: nobody wants it.
+const NAME: &str = "write-probe";
+
+/// Writes now and then, when somebody asks.
+#[derive(Debug)]
+pub(crate) struct WriteProbe {
+    me: Uuid,
+    /// Held while it is written, so that one probe serves all who ask.
+    known: Mutex<Known>,
+    /// The looks at all of the parts. They are kept here because a process has one of this.
+    pub(super) looks: Looks,
+}
+
+#[derive(Debug)]
+struct Known {
+    good_at: Option<Instant>,
+    bad: Option<(Instant, &'static str)>,
+}
+
+impl WriteProbe {
+    /// A process that has just started has written.
+    pub(crate) fn new() -> Self {
+        let known = Known { good_at: Some(Instant::now()), bad: None };
+        Self { me: Uuid::now_v7(), known: Mutex::new(known), looks: Looks::default() }
+    }
+
+    /// Whether the store can be written, or a word that says why not.
+    pub(crate) async fn check(&self, runtime: &Runtime) -> Result<(), &'static str> {
+        let mut known = self.known.lock().await;
+        if let Some((at, reason)) = known.bad {
+            if at.elapsed() < BAD_FOR {
+                return Err(reason);
+            }
+        } else if known.good_at.is_some_and(|at| at.elapsed() < GOOD_FOR)
+            && !runtime.db.is_room_doubtful().await
+        {
+            return Ok(());
+        }
+        let found = match tokio::time::timeout(PATIENCE, self.write(runtime)).await {
+            Ok(Ok(())) => {
+                known.good_at = Some(Instant::now());
+                Ok(())
+            }
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "the database cannot be written");
+                Err(if matches!(error, DbError::Full(_)) { "storage_full" } else { "not_writable" })
+            }
+            Err(_) if known.good_at.is_some_and(|at| at.elapsed() < BUSY_FOR) => Ok(()),
+            Err(_) => Err("no_write_in_time"),
+        };
+        known.bad = found.err().map(|reason| (Instant::now(), reason));
+        found
+    }
+
+    /// Writes a row. No process waits for the disk: a disk that sleeps is not woken.
+    async fn write(&self, runtime: &Runtime) -> db::Result<()> {
+        let now = runtime.jobs.now();
+        let mut tx = runtime.db.probes().begin_relaxed().await?;
+        singletons::hold_lease(&mut tx, NAME, self.me, now, now).await?;
+        tx.commit().await
+    }
+}

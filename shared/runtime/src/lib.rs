@@ -1,0 +1,490 @@
+//! Puts the parts together. This is the one place that picks an implementation for each part from the settings.
+
+pub(crate) mod data_dir;
+pub mod health;
+pub mod metrics;
+pub mod process;
+
+use std::{
+    fs::File,
+    io,
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use lectern_embed::Models;
+use lectern_index::{IndexError, LocalIndex, QdrantIndex, SearchIndex, metered::MeteredIndex};
+use lectern_shared::{
+    blobs::{BlobError, BlobLocation, Blobs},
+    cache_budget::CacheBudget,
+    clock::Clock,
+    compute::Compute,
+    config::Settings,
+    db::{
+        self, Db, DbError, Location,
+        jobs::Again,
+        migrate::{MigrationError, Standing},
+        singletons,
+    },
+    egress::{Egress, EgressError, EgressPolicy, SiteScope},
+    jobs::{Doorbell, Jobs},
+    metrics::Metrics,
+    redis::{Redis, RedisError},
+    secrets::{CANARY, Keyring, Place, SecretError, hex, unhex},
+};
+use secrecy::SecretString;
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use crate::health::WriteProbe;
+
+/// How long a start waits for the servers that it needs: they may be starting too.
+const WAIT_FOR_SERVERS: Duration = Duration::from_mins(1);
+/// The pause before such a server is tried again.
+const SERVER_PAUSE: Duration = Duration::from_secs(2);
+
+/// What else there may be of this installation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The API and the worker in one process.
+    Whole,
+    /// One of several processes.
+    Part,
+    /// A command of the operator's on an installation that is there already, whose service may be running meanwhile: it changes
+    /// no schema and makes nothing new.
+    Command,
+}
+
+/// Why the service cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The data directory cannot be used.
+    #[error("the data directory {path} cannot be used: {source}")]
+    DataDir {
+        /// The directory.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// Others on the machine could read the data directory.
+    #[error(
+        "the data directory {path} is open to other users of this machine, and that cannot be changed ({source}): as its owner, run `chmod -R go= {path}`, or set LECTERN_DATA_DIR to a new folder in it or elsewhere, which the service makes for itself"
+    )]
+    DataDirOpen {
+        /// The directory.
+        path: String,
+        /// Why it stays open.
+        source: io::Error,
+    },
+    /// Another process works on the same data directory.
+    #[error(
+        "the data directory {0} is in use by another process: stop it, or set LECTERN_DATA_DIR to another directory"
+    )]
+    InUse(String),
+    /// A command looks for an installation where none is.
+    #[error("there is no database at {0}: set LECTERN_DATA_DIR or DATABASE_URL to those of the service")]
+    Nothing(String),
+    /// A command of one version finds the schema of another.
+    #[error(
+        "the database's schema is not this program's: use the program of the version that runs, or bring the schema up to date with `lectern migrate`"
+    )]
+    OtherSchema,
+    /// Without the secret nothing that is encrypted could be read.
+    #[error("LECTERN_SECRET_KEY must be set when DATABASE_URL is, so that every process has the same key")]
+    SecretMissing,
+    /// The secret is not the one under which the database was filled.
+    #[error(
+        "LECTERN_SECRET_KEY is not the key of this database: set the right one, or give the old one as LECTERN_SECRET_KEY_PREVIOUS"
+    )]
+    WrongSecret,
+    /// The file with the secret is gone, and the database was filled under it.
+    #[error(
+        "{0} is gone, and this database was filled under the key in it: put it back from a backup, or set LECTERN_SECRET_KEY to what it held"
+    )]
+    SecretLost(String),
+    /// The secret cannot be used.
+    #[error("LECTERN_SECRET_KEY: {0}")]
+    Secret(#[from] SecretError),
+    /// The store failed.
+    #[error(transparent)]
+    Db(#[from] DbError),
+    /// The schema cannot be used.
+    #[error(transparent)]
+    Migration(#[from] MigrationError),
+    /// The blob store failed.
+    #[error(transparent)]
+    Blobs(#[from] BlobError),
+    /// A SQLite file has one process.
+    #[error(
+        "several processes cannot work on one SQLite file: set DATABASE_URL to a PostgreSQL database, or run `lectern`, which is the API and the worker in one process"
+    )]
+    SqliteInParts,
+    /// The blob store is not the one that this installation's blobs are in.
+    #[error(
+        "{place} is not where this installation keeps its blobs: share that folder or bucket with every process (LECTERN_BLOBS). If the blobs are lost for good, put a file named `instance` that holds {mark} there, and it is taken as it is"
+    )]
+    BlobsElsewhere {
+        /// The store that is set.
+        place: String,
+        /// What the right one is marked with.
+        mark: String,
+    },
+    /// The search index is not the one that this installation's documents are in.
+    #[error(
+        "the documents are in the index of {known}, and the settings name {set}: set QDRANT_URL as every other process has it. To move to {set}, stop every process and run `lectern reindex`"
+    )]
+    IndexElsewhere {
+        /// Where they are.
+        known: String,
+        /// What is set.
+        set: &'static str,
+    },
+    /// The address of Redis cannot be used.
+    #[error("REDIS_URL: {0}")]
+    Redis(#[from] RedisError),
+    /// The search engine cannot be used.
+    #[error(transparent)]
+    Index(#[from] IndexError),
+    /// The outbound client cannot be built.
+    #[error(transparent)]
+    Egress(#[from] EgressError),
+}
+
+/// Everything that both sides of the service share. Cheap to clone.
+#[derive(Clone)]
+pub struct Runtime {
+    /// The settings.
+    pub settings: Arc<Settings>,
+    /// The time.
+    pub clock: Clock,
+    /// The relational store.
+    pub db: Db,
+    /// The keys.
+    pub keyring: Arc<Keyring>,
+    /// Blobs.
+    pub blobs: Blobs,
+    /// Redis, when it is used.
+    pub redis: Option<Redis>,
+    /// The queue.
+    pub jobs: Jobs,
+    /// The search index.
+    pub index: Arc<dyn SearchIndex>,
+    /// The embedding models.
+    pub models: Models,
+    /// The memory for what is kept of the index and of what is searched.
+    pub cache_budget: CacheBudget,
+    /// Whether the store can be written.
+    pub(crate) writes: Arc<WriteProbe>,
+    /// What is counted and timed.
+    pub metrics: Arc<Metrics>,
+    /// Blocking work on behalf of requests.
+    pub compute: Compute,
+    /// The way out for everything that a user can steer.
+    pub egress: Egress,
+    /// The way to hosts that the operator's settings name, wherever they are. Never for an address that a user can steer.
+    pub operator_egress: Egress,
+    /// The way to the video site alone, through the operator's proxy when there is one.
+    pub video_egress: Egress,
+    /// Held for as long as the process has the data directory for itself.
+    _data_dir: Option<Arc<File>>,
+}
+
+impl Runtime {
+    /// Opens every part, and brings the schema up to date. Servers that do not answer yet are waited for.
+    pub async fn start(settings: Settings, role: Role) -> Result<Self, StartError> {
+        // Large, and held by whoever waits for it.
+        Box::pin(Self::open(settings, role, Index::AsBefore)).await
+    }
+
+    /// Makes the index that is set the one of this installation, and queues every searchable document to be indexed in it from
+    /// its stored passages; how many there are. The service does that when it runs the next time, and must not run now.
+    pub async fn reindex(settings: Settings) -> Result<u64, StartError> {
+        let runtime = Box::pin(Self::open(settings, Role::Whole, Index::Anew)).await?;
+        let mut tx = runtime.db.begin().await?;
+        singletons::set(&mut tx, INDEX, index_name(&runtime.settings)).await?;
+        let queued = db::jobs::enqueue_again(&mut tx, Again::All, runtime.jobs.now()).await?;
+        tx.commit().await?;
+        runtime.close().await;
+        Ok(queued)
+    }
+
+    async fn open(settings: Settings, role: Role, index_is: Index) -> Result<Self, StartError> {
+        let data_dir = take_data_dir(&settings, role)?;
+        lectern_shared::tls::install();
+        let database = || db::connect(&settings.database);
+        let db = patiently("the database", database, DbError::is_connection_failure).await?;
+        if role == Role::Whole {
+            db.keep_reserve().await;
+        }
+        match role {
+            Role::Whole | Role::Part => db::migrate::run(&db).await?,
+            Role::Command if db::migrate::standing(&db).await? == Standing::Current => {}
+            Role::Command => return Err(StartError::OtherSchema),
+        }
+        let keyring = Arc::new(open_keyring(&settings, &db).await?);
+        let instance = instance_id(&db).await?;
+        let blobs = Blobs::open(&settings.blobs).await?;
+        let take = || take_blobs(&blobs, &settings.blobs, &db, &instance);
+        let away = |error: &StartError| matches!(error, StartError::Blobs(BlobError::Unavailable { .. }));
+        patiently("the blob store", take, away).await?;
+        let redis = settings.redis.as_ref().map(|url| Redis::new(url, &instance)).transpose()?;
+        if let Some(redis) = &redis
+            && let Err(error) = redis.ping().await
+        {
+            tracing::warn!(%error, "Redis does not answer; going on without until it does");
+        }
+        // Before the index is asked for: a process with another one need not wait for it.
+        let index_known = index_is == Index::AsBefore && check_index(&settings, &db).await?;
+        let doorbell = redis.clone().map_or_else(Doorbell::local, Doorbell::redis);
+        let jobs = Jobs::new(db.clone(), Clock::system(), settings.jobs.clone(), doorbell);
+        jobs.follow_database_clock().await?;
+        let clock = Clock::system();
+        let metrics = Arc::new(Metrics::new(clock.now()));
+        let metered = Arc::clone(&metrics);
+        let budget = CacheBudget::new(settings.index_cache);
+        let index: Arc<dyn SearchIndex> = match &settings.qdrant {
+            None => Arc::new(MeteredIndex::new(LocalIndex::within(db.clone(), budget.clone()), metered)),
+            Some(config) => {
+                let open = || QdrantIndex::open(config, &instance, index_known);
+                let away = |error: &IndexError| matches!(error, IndexError::Engine(_));
+                Arc::new(MeteredIndex::new(patiently("Qdrant", open, away).await?, metered))
+            }
+        };
+        if index_is == Index::AsBefore {
+            // Only now: an address that was wrong at the first start must not be held against the right one.
+            let mut tx = db.begin_essential().await?;
+            singletons::claim(&mut tx, INDEX, index_name(&settings)).await?;
+            tx.commit().await?;
+            check_index(&settings, &db).await?;
+        }
+        let models = Models::new(&settings.embedding);
+        Ok(Self {
+            clock,
+            cache_budget: budget,
+            models,
+            metrics,
+            egress: Egress::new(EgressPolicy {
+                allow: settings.egress_allow.clone(),
+                ..EgressPolicy::default()
+            })?,
+            operator_egress: Egress::new(EgressPolicy {
+                allow: vec![IpNet::from(Ipv4Net::default()), IpNet::from(Ipv6Net::default())],
+                ..EgressPolicy::default()
+            })?,
+            video_egress: Egress::new(EgressPolicy {
+                allow: settings.egress_allow.clone(),
+                site: SiteScope::of(&settings.video.site),
+                proxy: settings.video.proxy.clone(),
+                ..EgressPolicy::default()
+            })?,
+            settings: Arc::new(settings),
+            compute: Compute::per_core(),
+            writes: Arc::new(WriteProbe::new()),
+            db,
+            keyring,
+            blobs,
+            redis,
+            jobs,
+            index,
+            _data_dir: data_dir,
+        })
+    }
+
+    /// Sends what is not sent yet, and closes every connection.
+    pub async fn close(&self) {
+        self.jobs.doorbell().flush().await;
+        self.db.close().await;
+    }
+}
+
+/// Locks the data directory where the store is in it, and closes it to others. None where it is not, or where a command works beside
+/// the service.
+fn take_data_dir(settings: &Settings, role: Role) -> Result<Option<Arc<File>>, StartError> {
+    Ok(match (&settings.database, role) {
+        (Location::Sqlite(_), Role::Part) => return Err(StartError::SqliteInParts),
+        (Location::Sqlite(_), Role::Whole) => {
+            let lock = data_dir::lock(&settings.data_dir)?;
+            data_dir::close_to_others(&settings.data_dir)?;
+            Some(Arc::new(lock))
+        }
+        (Location::Sqlite(file), Role::Command) => {
+            if !file.exists() {
+                return Err(StartError::Nothing(file.display().to_string()));
+            }
+            match data_dir::lock(&settings.data_dir) {
+                Ok(lock) => Some(Arc::new(lock)),
+                // The service runs. SQLite lets another process write beside it.
+                Err(StartError::InUse(_)) => None,
+                Err(error) => return Err(error),
+            }
+        }
+        (Location::Postgres(_), _) => None,
+    })
+}
+
+/// The name under which it is recorded where the documents are indexed.
+pub const INDEX: &str = "index";
+/// The name under which the mark of the blob store is recorded.
+pub const BLOBS: &str = "blobs";
+
+/// Which index is opened.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Index {
+    /// The one that the documents are in.
+    AsBefore,
+    /// One that they are to be in.
+    Anew,
+}
+
+/// Where the search index is, for the operator and for the record.
+pub fn index_name(settings: &Settings) -> &'static str {
+    if settings.qdrant.is_some() { "Qdrant" } else { "the database" }
+}
+
+/// Makes sure that every process uses the same index: what one of them adds elsewhere would never be found. True when it
+/// has been used before.
+async fn check_index(settings: &Settings, db: &Db) -> Result<bool, StartError> {
+    let set = index_name(settings);
+    match singletons::get(db, INDEX).await? {
+        Some(known) if known != set => Err(StartError::IndexElsewhere { known, set }),
+        known => Ok(known.is_some()),
+    }
+}
+
+/// Opens a part that another server holds, and tries again for a while when that is not there yet.
+async fn patiently<T, E: std::fmt::Display>(
+    part: &str,
+    mut open: impl AsyncFnMut() -> Result<T, E>,
+    is_away: impl Fn(&E) -> bool,
+) -> Result<T, E> {
+    let began = Instant::now();
+    loop {
+        match open().await {
+            Err(error) if is_away(&error) && began.elapsed() < WAIT_FOR_SERVERS => {
+                tracing::warn!(%error, "{part} does not answer yet; waiting");
+                tokio::time::sleep(SERVER_PAUSE).await;
+            }
+            end => return end,
+        }
+    }
+}
+
+/// Makes sure that the blob store is the one that every other process of this installation uses: a worker without
+/// the shared folder must not quietly find nothing in a folder of its own.
+async fn take_blobs(
+    blobs: &Blobs,
+    location: &BlobLocation,
+    db: &Db,
+    instance: &str,
+) -> Result<(), StartError> {
+    const NAME: &str = BLOBS;
+    let elsewhere = |mark: String| StartError::BlobsElsewhere { place: location.to_string(), mark };
+    // In this order: what the database knows of was written to the store before.
+    let known = singletons::get(db, NAME).await?;
+    let mark = match (blobs.owner().await?, known) {
+        (Some(mark), _) => mark,
+        (None, Some(mark)) => return Err(elsewhere(mark)),
+        (None, None) => {
+            let fresh = format!("{instance}.{}", Uuid::now_v7().simple());
+            match blobs.take(&fresh).await {
+                Ok(()) => fresh,
+                // Another process was quicker; it may be one of this installation.
+                Err(foreign @ BlobError::Foreign(_)) => blobs.owner().await?.ok_or(foreign)?,
+                Err(error) => return Err(error.into()),
+            }
+        }
+    };
+    if !mark.starts_with(instance) {
+        return Err(BlobError::Foreign(location.to_string()).into());
+    }
+    let mut tx = db.begin_essential().await?;
+    singletons::claim(&mut tx, NAME, &mark).await?;
+    tx.commit().await?;
+    match singletons::get(db, NAME).await? {
+        Some(other) if other != mark => Err(elsewhere(other)),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// The keys from the settings; embedded, from a file that is made at the first start.
+async fn open_keyring(settings: &Settings, db: &Db) -> Result<Keyring, StartError> {
+    let secret = match (&settings.secret_key, &settings.database) {
+        (Some(secret), _) => secret.clone(),
+        (None, Location::Postgres(_)) => return Err(StartError::SecretMissing),
+        (None, Location::Sqlite(_)) => {
+            let fail = |source| StartError::DataDir { path: settings.data_dir.display().to_string(), source };
+            match stored_secret(&settings.data_dir).map_err(fail)? {
+                Some(secret) => secret,
+                // A fresh key would only hide what is wrong.
+                None if singletons::get(db, CANARY).await?.is_some() => {
+                    return Err(StartError::SecretLost(
+                        secret_file(&settings.data_dir).display().to_string(),
+                    ));
+                }
+                None => fresh_secret(&settings.data_dir).map_err(fail)?,
+            }
+        }
+    };
+    let keyring = Keyring::new(&secret, settings.secret_key_previous.as_ref())?;
+    check_canary(&keyring, db).await?;
+    Ok(keyring)
+}
+
+/// Where the secret of an embedded installation is, unless the settings have it.
+pub fn secret_file(data_dir: &Path) -> PathBuf {
+    data_dir.join("secret.key")
+}
+
+/// The secret of an embedded installation; none when there is no file.
+pub fn stored_secret(data_dir: &Path) -> io::Result<Option<SecretString>> {
+    match std::fs::read_to_string(secret_file(data_dir)) {
+        Ok(secret) => Ok(Some(SecretString::from(secret.trim()))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn fresh_secret(data_dir: &Path) -> io::Result<SecretString> {
+    let secret = hex(&rand::random::<[u8; 32]>());
+    // Written aside and renamed, so that a crash leaves no half of a key.
+    let fresh = data_dir.join("secret.key.new");
+    let mut file = File::options().create(true).truncate(true).write(true).mode(0o600).open(&fresh)?;
+    io::Write::write_all(&mut file, secret.as_bytes())?;
+    file.sync_all()?;
+    std::fs::rename(&fresh, secret_file(data_dir))?;
+    File::open(data_dir)?.sync_all()?;
+    Ok(SecretString::from(secret))
+}
+
+async fn check_canary(keyring: &Keyring, db: &Db) -> Result<(), StartError> {
+    let sealed = hex(&keyring.encrypt(Place::canary(), CANARY.as_bytes())?);
+    let mut tx = db.begin_essential().await?;
+    let first = singletons::claim(&mut tx, CANARY, &sealed).await?;
+    tx.commit().await?;
+    if first {
+        return Ok(());
+    }
+    let stored = singletons::get(db, CANARY).await?.ok_or(StartError::WrongSecret)?;
+    if opens_canary(keyring, &stored) { Ok(()) } else { Err(StartError::WrongSecret) }
+}
+
+/// Whether these keys are those of the database with this canary.
+pub fn opens_canary(keyring: &Keyring, stored: &str) -> bool {
+    unhex(stored).is_some_and(|sealed| keyring.decrypt(Place::canary(), &sealed).is_ok())
+}
+
+/// The name under which the installation's own id is recorded.
+pub const INSTANCE: &str = "instance";
+
+/// The installation's own id, made at the first start; what is stored outside the database carries it.
+async fn instance_id(db: &Db) -> Result<String, DbError> {
+    const NAME: &str = INSTANCE;
+    let fresh = Uuid::now_v7().to_string();
+    let mut tx = db.begin_essential().await?;
+    let first = singletons::claim(&mut tx, NAME, &fresh).await?;
+    tx.commit().await?;
+    if first { Ok(fresh) } else { Ok(singletons::get(db, NAME).await?.unwrap_or(fresh)) }
+}

@@ -1,0 +1,140 @@
+//! What every program of the service does around its work: settings, logging, signals, and asking a running one how it is.
+
+use std::{
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    path::Path,
+    process::ExitCode,
+    time::Duration,
+};
+
+use lectern_shared::{
+    config::{ConfigError, LogFormat, Settings, Source},
+    egress, open_files,
+    shutdown::Shutdown,
+    telemetry,
+};
+
+use crate::{Role, Runtime, StartError};
+
+/// How long blocking work may take to end after everything else has.
+const EXIT_WITHIN: Duration = Duration::from_secs(2);
+/// The longest that a running process may take to say how it is.
+const HEALTH_WITHIN: Duration = Duration::from_secs(5);
+
+/// Anything that ends a program, in words for the operator.
+pub type Failure = Box<dyn std::error::Error>;
+
+/// Closes this process to others of its account, which could else read its memory and the secrets in its environment; what
+/// it starts gains no rights by being started, and no file that whoever started this one had open. It is the first thing that a
+/// program with secrets does. To a process of root it stays open. A crash leaves no memory on the disk any more.
+pub fn shield() {
+    close_fds::set_fds_cloexec(3, &[]);
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+        // Nothing is logged yet; `open` says what is missing.
+        let _said_later = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+        let _said_later = rustix::thread::set_no_new_privs(true);
+    }
+}
+
+/// Whether [`shield`] has worked.
+fn is_shielded() -> bool {
+    #[cfg(target_os = "linux")]
+    return rustix::process::dumpable_behavior()
+        .is_ok_and(|behavior| behavior == rustix::process::DumpableBehavior::NotDumpable);
+    #[cfg(not(target_os = "linux"))]
+    false
+}
+
+/// Reads the settings, the TOML file `config` among them, begins to log, and runs `work`. A failure is logged.
+pub fn run<F: Future<Output = Result<(), Failure>>>(
+    config: Option<&Path>,
+    work: impl FnOnce(Settings) -> F,
+) -> ExitCode {
+    match start(config, work) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            tracing::error!("{failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn start<F: Future<Output = Result<(), Failure>>>(
+    config: Option<&Path>,
+    work: impl FnOnce(Settings) -> F,
+) -> Result<(), Failure> {
+    let (source, settings) = match load(config) {
+        Ok(loaded) => loaded,
+        Err(error) => {
+            // Logging is not set up yet; the message must be seen all the same.
+            telemetry::init("info", LogFormat::Text, None)?.finish();
+            return Err(error.into());
+        }
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let telemetry = {
+        let _inside = runtime.enter();
+        telemetry::init(&settings.log, settings.log_format, Some(&settings.tracing))?
+    };
+    for name in source.unknown() {
+        tracing::warn!(name, "this variable is no setting of this version; is it misspelt?");
+    }
+    open_files::raise_limit();
+    let end = runtime.block_on(work(settings));
+    telemetry.finish();
+    // Blocking work that nobody waits for any more (a name that does not resolve, say) must not keep the process.
+    runtime.shutdown_timeout(EXIT_WITHIN);
+    end
+}
+
+fn load(config: Option<&Path>) -> Result<(Source, Settings), ConfigError> {
+    let environment = Source::environment()?;
+    let source = match config {
+        Some(path) => environment.with_file(path)?,
+        None => environment,
+    };
+    let settings = Settings::load(&source)?;
+    Ok((source, settings))
+}
+
+/// Opens every part, and begins to get the embedding model; none when the process was asked to stop before all parts were
+/// there.
+pub async fn open(
+    settings: Settings,
+    role: Role,
+    shutdown: &Shutdown,
+) -> Result<Option<Runtime>, StartError> {
+    if !is_shielded() {
+        tracing::warn!(
+            "other programs of this account can read the memory of this one: the system has no way to prevent it"
+        );
+    }
+    tokio::select! {
+        started = Runtime::start(settings, role) => {
+            let runtime = started?;
+            runtime.models.start(&runtime.clock, shutdown);
+            Ok(Some(runtime))
+        }
+        // A server that does not answer must not keep the process from being stopped.
+        () = shutdown.soft().cancelled() => Ok(None),
+    }
+}
+
+/// Asks the process that listens on `addr` whether it is ready, for a container's health check.
+pub async fn ask_health(addr: SocketAddr) -> Result<(), Failure> {
+    let ip = match addr.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    let url = format!("http://{}/health/ready", SocketAddr::new(ip, addr.port()));
+    let client = egress::operator_client(HEALTH_WITHIN, HEALTH_WITHIN)?;
+    let response =
+        client.get(&url).send().await.map_err(|error| format!("{url} does not answer: {error}"))?;
+    if response.status().is_success() {
+        return Ok(());
+    }
+    Err(format!("{url} answers {}", response.status()).into())
+}

@@ -1,0 +1,137 @@
+//! The relational store, and the disk under it.
+
+use std::{path::Path, time::Duration};
+
+use bytesize::ByteSize;
+use lectern_shared::{
+    blobs::BlobLocation,
+    config::Settings,
+    db::{
+        self, Db, Location, checkup,
+        migrate::{self, Standing},
+    },
+};
+
+use super::{Finding, Options, Part, Report, Severity};
+
+/// An installation over PostgreSQL in which nobody kept the house for so long has no worker.
+pub(super) const HOUSEKEEPER_SILENT: Duration = Duration::from_mins(2);
+/// Free room, in bytes, below which somebody should know, and below which writes are about to fail.
+const LITTLE_ROOM: u64 = 1 << 30;
+const NO_ROOM: u64 = 64 << 20;
+const BACKUP: &str = "stop the service and restore a backup (`lectern restore`)";
+
+/// Opens the store; none when nothing more can be asked of it.
+pub(super) async fn open(settings: &Settings, options: Options, report: &mut Report) -> Option<Db> {
+    room(settings, report);
+    let kind = match &settings.database {
+        Location::Sqlite(file) if !file.exists() => {
+            let what = format!("there is no database at {}", file.display());
+            report.add(error("no_database", what).todo(
+                "set LECTERN_DATA_DIR (or DATABASE_URL) to the service's; a new installation is made by its first start",
+            ));
+            return None;
+        }
+        Location::Sqlite(_) => "SQLite",
+        Location::Postgres(_) => "PostgreSQL",
+    };
+    let db = match db::attend(&settings.database).await {
+        Ok(db) => db,
+        Err(failure) => {
+            let todo = match &settings.database {
+                Location::Sqlite(_) => BACKUP,
+                Location::Postgres(_) => "start PostgreSQL, or correct DATABASE_URL",
+            };
+            report.add(error("unreachable", format!("it cannot be opened: {failure}")).todo(todo));
+            return None;
+        }
+    };
+    let damaged = damage(&db, options, report).await;
+    match migrate::standing(&db).await {
+        Ok(Standing::Current) => {
+            if !damaged {
+                report.ok(Part::Database, format!("{kind}, schema {}", migrate::version()));
+            }
+            return Some(db);
+        }
+        Ok(standing) => report.add(schema(standing)),
+        Err(failure) => {
+            let todo = if damaged { BACKUP } else { "see the database's own log" };
+            report.add(error("unreadable", format!("its schema cannot be read: {failure}")).todo(todo));
+        }
+    }
+    db.close().await;
+    None
+}
+
+fn error(code: &'static str, what: impl Into<String>) -> Finding {
+    Finding::new(Part::Database, Severity::Error, code, what)
+}
+
+fn schema(standing: Standing) -> Finding {
+    let ours = migrate::version();
+    match standing {
+        Standing::Empty | Standing::Current => error("no_schema", "the database is empty")
+            .todo("start the service, or run `lectern migrate`; or correct DATABASE_URL"),
+        Standing::Older(version) => {
+            error("schema_older", format!("the schema is version {version}, and this program's is {ours}"))
+                .todo("back up, then run `lectern migrate`")
+        }
+        Standing::Newer(version) => {
+            error("schema_newer", format!("the schema is version {version}, and this program's is {ours}"))
+                .todo("use the newer program, which made it; to go back, restore a backup of that time")
+        }
+        Standing::Altered(version) => error(
+            "schema_altered",
+            format!(
+                "version {version} of the schema was made by another program than this, or not to its end"
+            ),
+        )
+        .todo("use the program that made it, or restore a backup"),
+    }
+}
+
+/// What SQLite finds wrong with its file; true when it is anything.
+async fn damage(db: &Db, options: Options, report: &mut Report) -> bool {
+    let found = match checkup::damage(db, options.deep).await {
+        Ok(found) => found,
+        Err(failure) => vec![failure.to_string()],
+    };
+    if let Some(first) = found.first() {
+        let what = format!("SQLite finds its file damaged: {first}");
+        report.add(error("damaged", what).todo(BACKUP));
+        return true;
+    }
+    match checkup::dangling(db).await {
+        Ok(rows @ 1..) => {
+            let what = format!("{rows} rows point to rows that do not exist");
+            report.add(error("dangling_rows", what).todo(BACKUP));
+            true
+        }
+        Ok(_) | Err(_) => false,
+    }
+}
+
+/// How much room there is where this machine writes.
+fn room(settings: &Settings, report: &mut Report) {
+    let mut places: Vec<(&str, &Path)> = Vec::new();
+    if matches!(settings.database, Location::Sqlite(_)) {
+        places.push(("the data directory", &settings.data_dir));
+    }
+    if let BlobLocation::Folder(folder) = &settings.blobs
+        && !folder.starts_with(&settings.data_dir)
+    {
+        places.push(("the folder of blobs", folder));
+    }
+    for (name, path) in places {
+        let Ok(there) = rustix::fs::statvfs(path) else { continue };
+        let free = there.f_bavail.saturating_mul(there.f_frsize);
+        let what = format!("{name} has {} of room left", ByteSize::b(free));
+        let todo = "make room: documents that are accepted need it";
+        if free < NO_ROOM {
+            report.add(error("no_room", what).todo(todo));
+        } else if free < LITTLE_ROOM {
+            report.add(Finding::new(Part::Database, Severity::Warning, "little_room", what).todo(todo));
+        }
+    }
+}

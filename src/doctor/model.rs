@@ -1,0 +1,90 @@
+//! The embedding model. Without one everything works, and is found by words only.
+
+use lectern_embed::{self as embed, Embedder};
+use lectern_shared::{
+    config::{EmbedderKind, EmbeddingSettings, Settings},
+    db::{self, Db, checkup},
+};
+
+use super::{Finding, Options, Part, Report, Severity};
+
+pub(super) async fn look(settings: &Settings, options: Options, db: Option<&Db>, report: &mut Report) {
+    let embedding = &settings.embedding;
+    if embedding.kind == EmbedderKind::None {
+        report.ok(Part::Model, "none is set; documents are found by words");
+        return;
+    }
+    if options.deep && !sound(embedding, report).await {
+        return;
+    }
+    match embed::at_hand(embedding).await {
+        Ok(Some(embedder)) => {
+            let space = embedder.space();
+            report.ok(Part::Model, format!("{}, {} dimensions", space.model, space.dimensions));
+            if let Some(db) = db
+                && let Err(failure) = documents(db, embedder.as_ref(), report).await
+            {
+                let what = format!("the documents' vectors could not be looked at: {failure}");
+                report.add(Finding::new(Part::Model, Severity::Error, "unreadable", what));
+            }
+        }
+        Ok(None) => {
+            let what =
+                format!("{} is not on this machine yet: documents are found by words", embedding.model);
+            let finding = Finding::new(Part::Model, Severity::Warning, "not_here", what);
+            report.add(
+                finding.todo("the service downloads it when it starts; `lectern model pull` does it now"),
+            );
+        }
+        Err(failure) => {
+            let todo = match embedding.kind {
+                EmbedderKind::OpenAiCompatible => {
+                    "make the server answer, or correct the LECTERN_EMBEDDING_ settings; documents are found by words meanwhile"
+                }
+                _ => {
+                    "correct the LECTERN_EMBEDDING_ settings, or delete the model's folder and run `lectern model pull`"
+                }
+            };
+            // The service does its work without it.
+            let severity =
+                if embedding.kind == EmbedderKind::Auto { Severity::Warning } else { Severity::Error };
+            let finding = Finding::new(Part::Model, severity, "unusable", failure.to_string());
+            report.add(finding.todo(todo));
+        }
+    }
+}
+
+/// Whether the model's files are what they were when they came.
+async fn sound(embedding: &EmbeddingSettings, report: &mut Report) -> bool {
+    let (code, what) = match embed::altered(embedding).await {
+        Ok(altered) if altered.is_empty() => return true,
+        Ok(altered) => ("altered", format!("its files are not what they were: {}", altered.join(", "))),
+        Err(failure) => ("unreadable", format!("its files cannot be read: {failure}")),
+    };
+    let finding = Finding::new(Part::Model, Severity::Error, code, what);
+    report.add(
+        finding
+            .todo("delete the model's folder (`lectern model list` shows it), and run `lectern model pull`"),
+    );
+    false
+}
+
+/// Documents whose vectors are not this model's.
+async fn documents(db: &Db, embedder: &dyn Embedder, report: &mut Report) -> db::Result<()> {
+    let (_, outside) = db::vectors::documents_in_space(db, embedder.space()).await?;
+    let without = checkup::without_vectors(db).await?;
+    let other = outside - without;
+    if without > 0 {
+        let what = format!("{without} documents have no vectors yet");
+        let finding = Finding::new(Part::Model, Severity::Warning, "without_vectors", what);
+        report.add(
+            finding.todo("nothing: the service embeds them by itself; `lectern reembed` does it at once"),
+        );
+    }
+    if other > 0 {
+        let what = format!("{other} documents are embedded by another model");
+        let finding = Finding::new(Part::Model, Severity::Warning, "other_model", what);
+        report.add(finding.todo("run `lectern reembed`, so that they are compared by this one"));
+    }
+    Ok(())
+}

@@ -1,0 +1,157 @@
+//! Jobs, and what wakes workers for them.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use lectern_shared::{
+    db::{self, checkup},
+    ids::JobId,
+    model::job::{IngestionError, JobKind},
+    redis::Redis,
+};
+
+use super::{Finding, Look, Part, Report, Severity, Tally, Trouble, documents};
+
+/// A job that is due for longer is waited for in vain: workers look every few seconds.
+const LATE: Duration = Duration::from_mins(1);
+/// A lease that ran out so long ago would have been taken back, if a worker ran.
+const STALE: Duration = Duration::from_secs(30);
+/// How long Redis may take to answer.
+const REDIS: Duration = Duration::from_secs(3);
+
+pub(super) async fn look(look: &Look<'_>, report: &mut Report) -> Result<(), Trouble> {
+    stale(look, report).await?;
+    unqueued(look, report).await?;
+    let depth = db::jobs::depth(look.db, look.now).await?;
+    let summary = format!("{} jobs due, {} waiting, {} running", depth.due, depth.waiting, depth.running);
+    let waited = depth.oldest_due.map(|due| look.now.since(due)).filter(|waited| *waited > LATE);
+    match waited {
+        Some(waited) => {
+            let waited = humantime::format_duration(Duration::from_secs(waited.as_secs()));
+            let what = format!("{summary}; the oldest waits for {waited}");
+            let finding = Finding::new(Part::Queue, Severity::Warning, "late", what);
+            report.add(
+                finding.todo("start the service or a worker, or more of them if they have too much to do"),
+            );
+        }
+        None => report.ok(Part::Queue, summary),
+    }
+    dead(look, report).await?;
+    redis(look, report).await;
+    Ok(())
+}
+
+/// Jobs of workers that went away, and that nobody took back.
+async fn stale(look: &Look<'_>, report: &mut Report) -> Result<(), Trouble> {
+    let before = look.now.minus(STALE);
+    let mut found = Tally::default();
+    for job in checkup::stale(look.db, before).await? {
+        found.add(job);
+    }
+    if found.is_empty() {
+        return Ok(());
+    }
+    if look.options.repair {
+        let mut tx = look.db.begin().await?;
+        db::jobs::expire_leases(&mut tx, before, look.now, &IngestionError::interrupted()).await?;
+        tx.commit().await?;
+    }
+    let what = format!("{} jobs are held by workers that are gone", found.count);
+    let finding = Finding::new(Part::Queue, Severity::Warning, "stale_leases", what).of(&found);
+    report.add(
+        finding.repairable(look.options.repair).todo(
+            "start the service or a worker, which takes them back; `lectern doctor --repair` does it too",
+        ),
+    );
+    Ok(())
+}
+
+/// Documents that have no job: nobody sees them, and nothing is done for them.
+async fn unqueued(look: &Look<'_>, report: &mut Report) -> Result<(), Trouble> {
+    let mut found = Tally::default();
+    let mut after = checkup::beginning();
+    loop {
+        let page = checkup::unqueued(look.db, after).await?;
+        let Some(last) = page.last() else { break };
+        after = last.id;
+        for document in &page {
+            found.add(document.id);
+        }
+        if look.options.repair {
+            let mut tx = look.db.begin().await?;
+            for document in &page {
+                let attempts = look.settings.jobs.max_attempts;
+                let job = db::jobs::enqueue(
+                    &mut tx,
+                    document.user_id,
+                    document.id,
+                    JobKind::Ingest,
+                    attempts,
+                    look.now,
+                );
+                if job.await?.is_some() {
+                    report.queued += 1;
+                    if document.searchable {
+                        db::documents::from_stored(&mut tx, document.id, &[]).await?;
+                    }
+                }
+            }
+            tx.commit().await?;
+        }
+    }
+    if !found.is_empty() {
+        let what = format!("{} no job, so that nobody sees them", documents(found.count, ("has", "have")));
+        let finding = Finding::new(Part::Queue, Severity::Error, "no_job", what).of(&found);
+        report.add(
+            finding.repairable(look.options.repair).todo("run `lectern doctor --repair`, which queues them"),
+        );
+    }
+    Ok(())
+}
+
+/// Documents that failed for good, by the word for why.
+async fn dead(look: &Look<'_>, report: &mut Report) -> Result<(), Trouble> {
+    let mut codes: BTreeMap<String, u64> = BTreeMap::new();
+    let mut found = Tally::default();
+    let mut after = JobId::from(uuid::Uuid::nil());
+    loop {
+        let page = checkup::dead(look.db, after).await?;
+        let Some((last, _)) = page.last() else { break };
+        after = *last;
+        for (job, error) in page {
+            let error = error.and_then(|text| serde_json::from_str::<IngestionError>(&text).ok());
+            *codes.entry(error.map_or_else(|| "unknown".to_owned(), |error| error.code)).or_default() += 1;
+            found.add(job);
+        }
+    }
+    if !found.is_empty() {
+        let codes: Vec<String> = codes.into_iter().map(|(code, count)| format!("{code} {count}")).collect();
+        let what =
+            format!("{} for good ({})", documents(found.count, ("failed", "failed")), codes.join(", "));
+        let finding = Finding::new(Part::Queue, Severity::Warning, "failed_documents", what).of(&found);
+        report.add(finding.todo(
+            "mostly a matter of the documents, whose owners are told why; `lectern jobs` lists them and tries them again",
+        ));
+    }
+    Ok(())
+}
+
+/// Redis is never needed; without it, work is noticed some seconds later.
+async fn redis(look: &Look<'_>, report: &mut Report) {
+    let (Some(url), Some(instance)) = (&look.settings.redis, &look.instance) else { return };
+    let problem = match Redis::new(url, instance) {
+        Err(error) => Some(error.to_string()),
+        Ok(redis) => match tokio::time::timeout(REDIS, redis.ping()).await {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some(error.to_string()),
+            Err(_) => Some("no answer in time".to_owned()),
+        },
+    };
+    match problem {
+        None => report.ok(Part::Queue, "Redis answers"),
+        Some(problem) => {
+            let what = format!("Redis does not answer ({problem}): new work is noticed some seconds later");
+            let finding = Finding::new(Part::Queue, Severity::Warning, "redis_away", what);
+            report.add(finding.todo("start Redis, or correct REDIS_URL"));
+        }
+    }
+}

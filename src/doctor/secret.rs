@@ -1,0 +1,100 @@
+//! The key that everything secret is encrypted under.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use lectern_runtime as runtime;
+use lectern_shared::{
+    db::{Location, checkup, singletons},
+    secrets::{CANARY, Keyring},
+};
+
+use super::{Finding, Look, Part, Report, Severity, Trouble};
+
+/// What others than the owner may do with a file.
+const OTHERS: u32 = 0o077;
+
+pub(super) async fn look(look: &Look<'_>, report: &mut Report) -> Result<(), Trouble> {
+    let Look { settings, db, .. } = look;
+    let canary = singletons::get(db, CANARY).await?;
+    let secret = match (&settings.secret_key, &settings.database) {
+        (Some(secret), _) => secret.clone(),
+        (None, Location::Postgres(_)) => {
+            report
+                .add(error("not_set", "LECTERN_SECRET_KEY is not set").todo("set it as the service has it"));
+            return Ok(());
+        }
+        (None, Location::Sqlite(_)) => {
+            let file = runtime::secret_file(&settings.data_dir);
+            match runtime::stored_secret(&settings.data_dir) {
+                Ok(Some(secret)) => {
+                    if std::fs::metadata(&file).is_ok_and(|there| there.permissions().mode() & OTHERS != 0) {
+                        let what = format!("others than its owner may read {}", file.display());
+                        let todo = format!("run `chmod 600 {}`", file.display());
+                        let finding = Finding::new(Part::Secret, Severity::Warning, "readable", what);
+                        report.add(finding.todo(todo));
+                    }
+                    secret
+                }
+                Ok(None) if canary.is_none() => {
+                    report.ok(Part::Secret, "no key yet; the first start makes one");
+                    return Ok(());
+                }
+                Ok(None) => {
+                    let what =
+                        format!("{} is gone, so nothing that is encrypted can be read", file.display());
+                    let todo = "put it back from a backup, or set LECTERN_SECRET_KEY to what it held; without it, restore the last backup that has it";
+                    report.add(error("lost", what).todo(todo));
+                    return Ok(());
+                }
+                Err(failure) => {
+                    let what = format!("{} cannot be read: {failure}", file.display());
+                    report.add(error("unreadable", what).todo("let the service's account read it"));
+                    return Ok(());
+                }
+            }
+        }
+    };
+    let keyring = match Keyring::new(&secret, settings.secret_key_previous.as_ref()) {
+        Ok(keyring) => keyring,
+        Err(failure) => {
+            let what = format!("the key cannot be used: {failure}");
+            report.add(error("unusable", what).todo("set LECTERN_SECRET_KEY to the right key"));
+            return Ok(());
+        }
+    };
+    if canary.is_some_and(|canary| !runtime::opens_canary(&keyring, &canary)) {
+        let todo =
+            "set LECTERN_SECRET_KEY to the right key, or give the old one as LECTERN_SECRET_KEY_PREVIOUS";
+        report.add(error("wrong", "the key is not the one that this database was filled under").todo(todo));
+        return Ok(());
+    }
+    sealed(look, &keyring, report).await
+}
+
+fn error(code: &'static str, what: impl Into<String>) -> Finding {
+    Finding::new(Part::Secret, Severity::Error, code, what)
+}
+
+/// Which keys are needed still.
+async fn sealed(look: &Look<'_>, keyring: &Keyring, report: &mut Report) -> Result<(), Trouble> {
+    let current = keyring.current_id();
+    let previous = keyring.previous_id();
+    // Without a previous key nothing is counted twice.
+    let found = checkup::sealed(look.db, current, previous.unwrap_or(current)).await?;
+    let old = if previous.is_some() { found.previous } else { 0 };
+    let foreign = found.total - found.current - old;
+    if foreign > 0 {
+        let what = format!("{foreign} of {} secrets are encrypted under a key that is not set", found.total);
+        let todo = "give that key as LECTERN_SECRET_KEY_PREVIOUS; or have those tokens, keys and credentials set anew";
+        report.add(error("key_missing", what).todo(todo));
+    } else if old > 0 {
+        let what = format!(
+            "the key is right; {old} of {} secrets need LECTERN_SECRET_KEY_PREVIOUS still: `lectern reencrypt` ends that",
+            found.total
+        );
+        report.ok(Part::Secret, what);
+    } else {
+        report.ok(Part::Secret, "the key is right");
+    }
+    Ok(())
+}

@@ -1,0 +1,201 @@
+//! Everything that is stored encrypted, encrypted anew under the current key, so that the previous one is needed no more. The
+//! service may run meanwhile: a value is replaced only if it still is what was read.
+
+pub(crate) mod command;
+
+use lectern_shared::{
+    db::{
+        self, Db, DbError,
+        sealed::{Column, Sealed, SealedAnswer},
+    },
+    ids::UserId,
+    secrets::{CANARY, Keyring, Place, SecretError, hex, idempotency_row, unhex},
+};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+/// Values that are read at a time. The largest are kept answers, of about the size of a request.
+const BATCH: u32 = 32;
+/// Times that everything is looked at. Only a process that still encrypts under the previous key brings new work each time.
+const PASSES: u32 = 10;
+/// Most rows that are named.
+const NAMED: usize = 1_000;
+
+/// A row whose value neither key opens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Unreadable {
+    /// Its table.
+    pub(crate) table: &'static str,
+    /// Its id; of a kept answer, its user's.
+    pub(crate) id: Uuid,
+}
+
+/// How it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// Nothing is left that the previous key opens.
+    Complete,
+    /// It was told to stop.
+    Stopped,
+    /// Values were written under the previous key all the while.
+    StillWritten,
+}
+
+/// What was done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Report {
+    /// How it ended.
+    pub(crate) end: End,
+    /// Values that were encrypted anew.
+    pub(crate) renewed: u64,
+    /// Values that neither key opens, and that were left as they are.
+    pub(crate) unreadable: u64,
+    /// The rows of the first thousand of these.
+    pub(crate) named: Vec<Unreadable>,
+}
+
+/// Encrypts anew what is not under the current key, until nothing is left or `stop` is cancelled. What was done stays done, and
+/// the next run goes on from there.
+///
+/// # Errors
+/// When the store fails.
+pub(crate) async fn run(db: &Db, keyring: &Keyring, stop: &CancellationToken) -> Result<Report, DbError> {
+    let mut renewed = 0;
+    let mut end = End::StillWritten;
+    let mut pass = Pass::new(db, keyring, stop);
+    for _ in 0..PASSES {
+        pass = Pass::new(db, keyring, stop);
+        pass.run().await?;
+        renewed += pass.renewed;
+        if stop.is_cancelled() {
+            end = End::Stopped;
+            break;
+        }
+        // What was written or began meanwhile is looked at once more.
+        if pass.renewed + pass.missed == 0 {
+            end = End::Complete;
+            break;
+        }
+    }
+    if end == End::Complete {
+        // Last: as long as it is under the previous key, no process starts without that.
+        renewed += u64::from(canary(db, keyring).await?);
+    }
+    Ok(Report { end, renewed, unreadable: pass.unreadable, named: pass.named })
+}
+
+/// One look at everything.
+struct Pass<'a> {
+    db: &'a Db,
+    keyring: &'a Keyring,
+    stop: &'a CancellationToken,
+    renewed: u64,
+    /// Values that were written by others between the look and the change.
+    missed: u64,
+    unreadable: u64,
+    named: Vec<Unreadable>,
+}
+
+impl<'a> Pass<'a> {
+    fn new(db: &'a Db, keyring: &'a Keyring, stop: &'a CancellationToken) -> Self {
+        Self { db, keyring, stop, renewed: 0, missed: 0, unreadable: 0, named: Vec::new() }
+    }
+
+    async fn run(&mut self) -> Result<(), DbError> {
+        for column in Column::ALL {
+            self.column(column).await?;
+        }
+        self.answers().await
+    }
+
+    async fn column(&mut self, column: Column) -> Result<(), DbError> {
+        let (head, mut after) = (self.keyring.head(), Uuid::nil());
+        while !self.stop.is_cancelled() {
+            let rows = db::sealed::outdated(self.db, column, &head, after, BATCH).await?;
+            let Some(last) = rows.last() else { break };
+            after = last.id;
+            for row in &rows {
+                if self.stop.is_cancelled() {
+                    break;
+                }
+                self.row(column, row).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn row(&mut self, column: Column, row: &Sealed) -> Result<(), DbError> {
+        let place = column.place(&row.id);
+        let Some(anew) = self.anew(place, &row.sealed, row.id) else { return Ok(()) };
+        // One row at a time, so that no request waits for two.
+        let mut tx = self.db.begin().await?;
+        let replaced = db::sealed::replace(&mut tx, column, row, &anew).await?;
+        tx.commit().await?;
+        self.count(replaced);
+        Ok(())
+    }
+
+    async fn answers(&mut self) -> Result<(), DbError> {
+        let (head, mut after) = (self.keyring.head(), (UserId::from(Uuid::nil()), String::new()));
+        while !self.stop.is_cancelled() {
+            let place = (after.0, after.1.as_str());
+            let answers = db::sealed::outdated_answers(self.db, &head, place, BATCH).await?;
+            let Some(last) = answers.last() else { break };
+            after = (last.user_id, last.request_key.clone());
+            for answer in &answers {
+                if self.stop.is_cancelled() {
+                    break;
+                }
+                self.answer(answer).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn answer(&mut self, answer: &SealedAnswer) -> Result<(), DbError> {
+        let row = idempotency_row(answer.user_id, &answer.request_key);
+        let place = Place::idempotent_answer(&row);
+        let Some(anew) = self.anew(place, &answer.sealed, *answer.user_id.as_uuid()) else { return Ok(()) };
+        let mut tx = self.db.begin().await?;
+        let replaced = db::sealed::replace_answer(&mut tx, answer, &anew).await?;
+        tx.commit().await?;
+        self.count(replaced);
+        Ok(())
+    }
+
+    /// The value under the current key; none when neither key opens it, which is noted.
+    fn anew(&mut self, place: Place<'_>, sealed: &[u8], id: Uuid) -> Option<Vec<u8>> {
+        match self.keyring.encrypt_anew(place, sealed) {
+            Ok(anew) => Some(anew),
+            Err(SecretError::UnknownKey | SecretError::Damaged | SecretError::TooShort) => {
+                self.unreadable += 1;
+                if self.named.len() < NAMED {
+                    self.named.push(Unreadable { table: place.table, id });
+                }
+                None
+            }
+        }
+    }
+
+    fn count(&mut self, replaced: bool) {
+        let counter = if replaced { &mut self.renewed } else { &mut self.missed };
+        *counter += 1;
+    }
+}
+
+/// The text by which a wrong key is noticed; whether it was encrypted anew.
+async fn canary(db: &Db, keyring: &Keyring) -> Result<bool, DbError> {
+    let Some(stored) = db::singletons::get(db, CANARY).await? else { return Ok(false) };
+    let sealed = unhex(&stored).filter(|sealed| !sealed.starts_with(&keyring.head()));
+    // The start has read it already.
+    let Some(anew) = sealed.and_then(|sealed| keyring.encrypt_anew(Place::canary(), &sealed).ok()) else {
+        return Ok(false);
+    };
+    let mut tx = db.begin().await?;
+    let replaced = db::singletons::replace(&mut tx, CANARY, &stored, &hex(&anew)).await?;
+    tx.commit().await?;
+    Ok(replaced)
+}
+
+#[cfg(test)]
+mod tests;

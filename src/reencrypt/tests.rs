@@ -1,0 +1,224 @@
+use lectern_shared::{
+    db::{
+        accounts, agents, documents, idempotency, singletons,
+        testing::{TestDb, at, both, commit, plain, user},
+        tools,
+    },
+    ids::{AgentId, ApiTokenId, ToolId},
+    model::{
+        agent::{Agent, AgentType, Llm},
+        tool::{Tool, ToolType},
+        user::ApiToken,
+    },
+};
+use secrecy::{ExposeSecret, SecretString};
+
+use super::*;
+
+fn keyring(current: &str, previous: Option<&str>) -> Keyring {
+    let secret = |text: &str| SecretString::from(text.repeat(32));
+    Keyring::new(&secret(current), previous.map(secret).as_ref()).unwrap()
+}
+
+fn seal(keyring: &Keyring, place: Place<'_>, text: &str) -> Vec<u8> {
+    keyring.encrypt(place, text.as_bytes()).unwrap()
+}
+
+/// What was stored of each kind.
+struct Stored {
+    user: UserId,
+    token: Uuid,
+    document: Uuid,
+    agent: Uuid,
+    tool: Uuid,
+    key: String,
+}
+
+impl Stored {
+    /// Stores one value of each kind, and the canary unless there is one, under the current key of `keyring`.
+    async fn new(t: &TestDb, keyring: &Keyring) -> Self {
+        let user = user(&t.db, at(0)).await;
+        let id = ApiTokenId::generate();
+        let token = ApiToken {
+            id,
+            user_id: user,
+            description: String::new(),
+            token_sealed: seal(keyring, Place::api_token(id.as_uuid()), "token"),
+            created_at: at(1),
+            last_used_at: None,
+        };
+        commit!(t.db, |tx| accounts::insert_token(tx, &token, id.as_uuid().as_bytes()));
+        let mut document = plain(user, "closed");
+        let document_id = *document.id.as_uuid();
+        let authorization = seal(keyring, Place::document_authorization(&document_id), "authorization");
+        document.authorization_sealed = Some(&authorization);
+        commit!(t.db, |tx| documents::insert(tx, &document, at(1)));
+        let id = AgentId::generate();
+        let agent = Agent {
+            id,
+            user_id: user,
+            r#type: AgentType::React,
+            name: "agent".to_owned(),
+            description: String::new(),
+            llm: db::Json(Llm::default()),
+            llm_key_sealed: Some(seal(keyring, Place::agent_key(id.as_uuid()), "key")),
+            has_memory: false,
+            prompt_id: None,
+            version: 1,
+            created_at: at(1),
+            updated_at: at(1),
+            document_id: None,
+        };
+        commit!(t.db, |tx| agents::insert(tx, &agent));
+        let id = ToolId::generate();
+        let tool = Tool {
+            id,
+            user_id: user,
+            r#type: ToolType::Search,
+            name: "tool".to_owned(),
+            description: String::new(),
+            metadata: db::Json(serde_json::Map::new()),
+            metadata_sealed: Some(seal(keyring, Place::tool_metadata(id.as_uuid()), "metadata")),
+            calls_agent: None,
+            return_direct: false,
+            created_at: at(1),
+            updated_at: at(1),
+        };
+        commit!(t.db, |tx| tools::insert(tx, &tool));
+        let key = id.to_string();
+        let answer = seal(keyring, Place::idempotent_answer(&idempotency_row(user, &key)), "answer");
+        commit!(t.db, |tx| idempotency::insert(tx, user, &key, &answer, at(1), at(99)));
+        let canary = hex(&seal(keyring, Place::canary(), CANARY));
+        commit!(t.db, |tx| singletons::claim(tx, CANARY, &canary));
+        Self {
+            user,
+            token: *token.id.as_uuid(),
+            document: document_id,
+            agent: *agent.id.as_uuid(),
+            tool: *tool.id.as_uuid(),
+            key,
+        }
+    }
+
+    /// Everything as it is read with these keys.
+    async fn read(&self, db: &Db, keyring: &Keyring) -> Vec<Result<String, SecretError>> {
+        let open = |place, sealed: &[u8]| {
+            keyring.decrypt_text(place, sealed).map(|text| text.expose_secret().to_owned())
+        };
+        let token = accounts::find_token(db, self.user, self.token.into()).await.unwrap().unwrap();
+        let mut tx = db.begin().await.unwrap();
+        let source = documents::source_in(&mut tx, self.user, self.document.into()).await.unwrap().unwrap();
+        drop(tx);
+        let agent = agents::find(db, self.user, self.agent.into()).await.unwrap().unwrap();
+        let tool = tools::find(db, self.user, self.tool.into()).await.unwrap().unwrap();
+        let answer = idempotency::find(db, self.user, &self.key, at(2)).await.unwrap().unwrap();
+        let canary = singletons::get(db, CANARY).await.unwrap().unwrap();
+        assert_eq!((agent.updated_at, tool.updated_at, agent.version), (at(1), at(1), 1));
+        vec![
+            open(Place::api_token(&self.token), &token.token_sealed),
+            open(Place::document_authorization(&self.document), &source.authorization_sealed.unwrap()),
+            open(Place::agent_key(&self.agent), &agent.llm_key_sealed.unwrap()),
+            open(Place::tool_metadata(&self.tool), &tool.metadata_sealed.unwrap()),
+            open(Place::idempotent_answer(&idempotency_row(self.user, &self.key)), &answer),
+            open(Place::canary(), &unhex(&canary).unwrap()),
+        ]
+    }
+}
+
+fn all() -> Vec<Result<String, SecretError>> {
+    ["token", "authorization", "key", "metadata", "answer", CANARY].map(|text| Ok(text.to_owned())).into()
+}
+
+#[tokio::test]
+async fn afterwards_the_previous_key_is_needed_no_more_and_that_again_and_again() {
+    for t in &both().await {
+        let mut stored = Vec::new();
+        for (previous, current) in [("a", "b"), ("b", "c"), ("c", "d")] {
+            // More than one batch, in the first round.
+            for _ in 0..if stored.is_empty() { BATCH + 3 } else { 1 } {
+                stored.push(Stored::new(t, &keyring(previous, None)).await);
+            }
+            let both = keyring(current, Some(previous));
+            let report = run(&t.db, &both, &CancellationToken::new()).await.unwrap();
+            let renewed = stored.len() as u64 * 5 + 1;
+            let expected = Report { end: End::Complete, renewed, unreadable: 0, named: Vec::new() };
+            assert_eq!(report, expected, "{}", t.name);
+            for one in &stored {
+                assert_eq!(one.read(&t.db, &keyring(current, None)).await, all(), "{}", t.name);
+            }
+            let again = run(&t.db, &both, &CancellationToken::new()).await.unwrap();
+            assert_eq!(again.renewed, 0, "{}", t.name);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_neither_key_opens_is_named_and_left_and_the_rest_is_done() {
+    for t in &both().await {
+        let lost = Stored::new(t, &keyring("lost", None)).await;
+        let canary = singletons::get(&t.db, CANARY).await.unwrap().unwrap();
+        let right = hex(&keyring("a", None).encrypt(Place::canary(), CANARY.as_bytes()).unwrap());
+        assert!(commit!(t.db, |tx| singletons::replace(tx, CANARY, &canary, &right)));
+        let good = Stored::new(t, &keyring("a", None)).await;
+        for _ in 0..2 {
+            let report = run(&t.db, &keyring("b", Some("a")), &CancellationToken::new()).await.unwrap();
+            assert_eq!((report.end, report.unreadable), (End::Complete, 5), "{}", t.name);
+            let named: Vec<_> = report.named.iter().map(|row| (row.table, row.id)).collect();
+            let expected = [
+                ("api_tokens", lost.token),
+                ("documents", lost.document),
+                ("agents", lost.agent),
+                ("tools", lost.tool),
+                ("idempotency", *lost.user.as_uuid()),
+            ];
+            assert_eq!(named, expected, "{}", t.name);
+        }
+        assert_eq!(good.read(&t.db, &keyring("b", None)).await, all(), "{}", t.name);
+        assert_eq!(lost.read(&t.db, &keyring("lost", None)).await[..5], all()[..5], "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_is_stopped_leaves_the_canary_and_the_next_one_goes_on() {
+    for t in &both().await {
+        let stored = Stored::new(t, &keyring("a", None)).await;
+        let both = keyring("b", Some("a"));
+        let stop = CancellationToken::new();
+        stop.cancel();
+        let report = run(&t.db, &both, &stop).await.unwrap();
+        assert_eq!((report.end, report.renewed), (End::Stopped, 0), "{}", t.name);
+        let kept = stored.read(&t.db, &keyring("a", None)).await;
+        assert_eq!(kept, all(), "{}", t.name);
+        let report = run(&t.db, &both, &CancellationToken::new()).await.unwrap();
+        assert_eq!((report.end, report.renewed), (End::Complete, 6), "{}", t.name);
+        assert_eq!(stored.read(&t.db, &keyring("b", None)).await, all(), "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn two_runs_at_once_and_writes_meanwhile_harm_nothing() {
+    for t in &both().await {
+        let (old, both) = (keyring("a", None), keyring("b", Some("a")));
+        let mut stored = Vec::new();
+        for _ in 0..5 {
+            stored.push(Stored::new(t, &old).await);
+        }
+        let other = t.reopen().await;
+        let stop = CancellationToken::new();
+        let write = async {
+            let mut written = Vec::new();
+            for _ in 0..5 {
+                written.push(Stored::new(t, &both).await);
+            }
+            written
+        };
+        let (one, two, written) = tokio::join!(run(&t.db, &both, &stop), run(&other, &both, &stop), write);
+        let (one, two) = (one.unwrap(), two.unwrap());
+        assert_eq!((one.end, two.end), (End::Complete, End::Complete), "{}", t.name);
+        assert_eq!(one.renewed + two.renewed, 26, "{}: each once", t.name);
+        for one in stored.iter().chain(&written) {
+            assert_eq!(one.read(&t.db, &keyring("b", None)).await, all(), "{}", t.name);
+        }
+        other.close().await;
+    }
+}

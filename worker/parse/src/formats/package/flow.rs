@@ -1,0 +1,190 @@
+//! Puts a document's blocks together while its markup is read, whatever vocabulary that is written in.
+
+use super::block::{CellBlocks, TextBlock, clean, on_one_line};
+
+/// Cells that a cell may cover, or be repeated as, when they are empty.
+const MAX_SPAN: usize = 256;
+/// How often a cell that says something may be repeated.
+const MAX_REPEATED: usize = 16;
+/// Longest text that may be repeated, in bytes.
+const MAX_REPEATED_TEXT: usize = 200;
+
+/// Text that flows into blocks. Paragraphs stand in bodies: the document's own, a cell's, a text box's, a note's; bodies nest.
+pub(super) struct Flow {
+    bodies: Vec<FlowBody>,
+}
+
+/// What is being put together at one level.
+#[derive(Default)]
+struct FlowBody {
+    blocks: Vec<TextBlock>,
+    paragraph: Option<FlowParagraph>,
+    table: Option<FlowTable>,
+}
+
+#[derive(Default)]
+struct FlowParagraph {
+    text: String,
+    /// What belongs after it: notes that it refers to, text boxes that are anchored in it.
+    after: Vec<TextBlock>,
+}
+
+#[derive(Default)]
+struct FlowTable {
+    rows: Vec<Vec<CellBlocks>>,
+    row: Vec<CellBlocks>,
+}
+
+impl Default for Flow {
+    /// One body with nothing in it.
+    fn default() -> Self {
+        Self { bodies: vec![FlowBody::default()] }
+    }
+}
+
+impl Flow {
+    /// Whether nothing is open but the document's own body, so that its blocks can be taken.
+    pub(super) fn is_outermost(&self) -> bool {
+        matches!(self.bodies.as_slice(), [body] if body.table.is_none() && body.paragraph.is_none())
+    }
+
+    /// The blocks that are complete in the innermost body.
+    pub(super) fn take(&mut self) -> Vec<TextBlock> {
+        self.bodies.last_mut().map(|body| std::mem::take(&mut body.blocks)).unwrap_or_default()
+    }
+
+    /// Begins a paragraph, or goes on with one that is not to end.
+    pub(super) fn open_paragraph(&mut self) {
+        if let Some(body) = self.bodies.last_mut() {
+            body.paragraph.get_or_insert_default();
+        }
+    }
+
+    /// Text of the innermost paragraph; outside of one it is the blanks between tags.
+    pub(super) fn text(&mut self, text: &str) {
+        if let Some(paragraph) = self.paragraph() {
+            paragraph.text.push_str(text);
+        }
+    }
+
+    /// What the innermost paragraph says so far, as it is written.
+    pub(super) fn has_text(&self) -> bool {
+        let paragraph = self.bodies.last().and_then(|body| body.paragraph.as_ref());
+        paragraph.is_some_and(|paragraph| !paragraph.text.trim().is_empty())
+    }
+
+    /// A reference to a note, which is written after the paragraph.
+    pub(super) fn note(&mut self, label: String, text: String) {
+        if let Some(paragraph) = self.paragraph()
+            && !text.is_empty()
+        {
+            paragraph.text.push_str("[^");
+            paragraph.text.push_str(&label);
+            paragraph.text.push(']');
+            paragraph.after.push(TextBlock::Note { label, text });
+        }
+    }
+
+    /// Ends the innermost paragraph as the block that its text makes.
+    pub(super) fn close_paragraph(&mut self, block: impl FnOnce(String) -> TextBlock) {
+        let Some(body) = self.bodies.last_mut() else { return };
+        let Some(paragraph) = body.paragraph.take() else { return };
+        let text = clean(&paragraph.text);
+        if !text.is_empty() {
+            body.blocks.push(block(text));
+        }
+        body.blocks.extend(paragraph.after);
+    }
+
+    /// A block that is complete.
+    pub(super) fn push(&mut self, block: TextBlock) {
+        if let Some(body) = self.bodies.last_mut() {
+            body.blocks.push(block);
+        }
+    }
+
+    /// Begins a body within the innermost one.
+    pub(super) fn open_body(&mut self) {
+        self.bodies.push(FlowBody::default());
+    }
+
+    /// Ends the innermost body and hands out what was in it.
+    pub(super) fn close_body(&mut self) -> Vec<TextBlock> {
+        self.close_paragraph(TextBlock::Paragraph);
+        match self.bodies.len() {
+            0 | 1 => Vec::new(),
+            _ => self.bodies.pop().map(|body| body.blocks).unwrap_or_default(),
+        }
+    }
+
+    /// Ends the innermost body, a text box, which is read after the paragraph that it is anchored in.
+    pub(super) fn close_box(&mut self) {
+        let blocks = self.close_body();
+        match self.paragraph() {
+            Some(paragraph) => paragraph.after.extend(blocks),
+            None => blocks.into_iter().for_each(|block| self.push(block)),
+        }
+    }
+
+    /// Ends the innermost body as running text.
+    pub(super) fn close_as_text(&mut self) -> String {
+        on_one_line(&self.close_body())
+    }
+
+    /// Begins a table.
+    pub(super) fn open_table(&mut self) {
+        if let Some(body) = self.bodies.last_mut() {
+            // One within another stands in a cell, which is a body.
+            body.table = Some(FlowTable::default());
+        }
+    }
+
+    /// Begins a cell of the innermost table.
+    pub(super) fn open_cell(&mut self) {
+        self.open_body();
+    }
+
+    /// Ends the innermost cell; it takes `columns` and is `repeated` as often. What would take more than a stranger may cost is
+    /// there once.
+    pub(super) fn close_cell(&mut self, columns: usize, repeated: usize) {
+        let blocks = self.close_body();
+        let Some(table) = self.table() else { return };
+        let repeated = match blocks.as_slice() {
+            [] => repeated.min(MAX_SPAN),
+            [TextBlock::Paragraph(text)] if text.len() <= MAX_REPEATED_TEXT => repeated.min(MAX_REPEATED),
+            _ => 1,
+        };
+        for _ in 1..repeated {
+            table.row.push(blocks.clone());
+        }
+        table.row.push(blocks);
+        table.row.extend((1..columns.min(MAX_SPAN)).map(|_| CellBlocks::new()));
+    }
+
+    /// Ends a row; `kept` is false for one that was deleted.
+    pub(super) fn close_row(&mut self, kept: bool) {
+        if let Some(table) = self.table() {
+            let row = std::mem::take(&mut table.row);
+            if kept && !row.is_empty() {
+                table.rows.push(row);
+            }
+        }
+    }
+
+    /// Ends the innermost table.
+    pub(super) fn close_table(&mut self) {
+        if let Some(body) = self.bodies.last_mut()
+            && let Some(table) = body.table.take()
+        {
+            body.blocks.push(TextBlock::Table(table.rows));
+        }
+    }
+
+    fn paragraph(&mut self) -> Option<&mut FlowParagraph> {
+        self.bodies.last_mut()?.paragraph.as_mut()
+    }
+
+    fn table(&mut self) -> Option<&mut FlowTable> {
+        self.bodies.last_mut()?.table.as_mut()
+    }
+}

@@ -1,0 +1,44 @@
+//! The container of older office files (OLE2), which also holds those that are protected by a password.
+
+use std::io::Cursor;
+
+use cfb::CompoundFile;
+
+use crate::{
+    formats::workbook,
+    output::ParserOutput,
+    protocol::{ParseError, ParseOptions, Stop},
+};
+
+/// How such a container begins.
+pub(super) const MAGIC: &[u8] = b"\xd0\xcf\x11\xe0";
+
+/// Hands over a workbook; says of everything else what to do with it.
+pub(super) fn parse(
+    bytes: Vec<u8>,
+    options: &ParseOptions,
+    output: &mut ParserOutput<'_>,
+) -> Result<(), Stop> {
+    let Ok(container) = CompoundFile::open(Cursor::new(&bytes)) else {
+        // The reader of workbooks is more forgiving, and knows best what is left of one.
+        return workbook::parse(bytes, options, output);
+    };
+    let unsupported = |what: &str| Err(ParseError::Unsupported(what.to_owned()).into());
+    let has = |stream: &str| container.exists(stream);
+    if has("EncryptedPackage") {
+        return Err(ParseError::PasswordRequired.into());
+    }
+    if has("Workbook") || has("Book") {
+        drop(container);
+        return workbook::parse(bytes, options, output);
+    }
+    if has("WordDocument") {
+        unsupported("a document of Word 97 to 2003. Save it as DOCX or PDF and add that")
+    } else if has("PowerPoint Document") {
+        unsupported("a presentation of PowerPoint 97 to 2003. Save it as PPTX or PDF and add that")
+    } else if has("__properties_version1.0") {
+        unsupported("an e-mail of Outlook. Save it as text or PDF and add that")
+    } else {
+        unsupported("an older office file. Save it as DOCX or PDF and add that")
+    }
+}

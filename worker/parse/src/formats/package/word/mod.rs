@@ -1,0 +1,267 @@
+//! Text documents of Word: DOCX and its relatives.
+
+mod numbering;
+mod styles;
+
+use std::collections::BTreeMap;
+
+use self::{
+    numbering::Numbering,
+    styles::{ListPlace, Styles},
+};
+use super::{
+    archive::Archive,
+    block::TextBlock,
+    flow::Flow,
+    opc,
+    writer::BlockWriter,
+    xml::{PartElement, Visit, Xml, XmlToken},
+};
+use crate::{
+    output::ParserOutput,
+    protocol::{ParseError, SourceMetadata, Stop, Structure},
+};
+
+/// Notes by kind and id.
+type Notes = BTreeMap<(&'static str, String), String>;
+
+/// Reads the document whose main part is named.
+pub(super) fn parse(archive: &mut Archive, main: &str, output: &mut ParserOutput<'_>) -> Result<(), Stop> {
+    let title = opc::title(archive)?;
+    output.about(SourceMetadata { title, structure: Structure::Markdown, ..SourceMetadata::default() })?;
+    let relations = opc::relations(archive, main)?;
+    let styles = opc::related(archive, &relations, "styles")?;
+    let numbering = opc::related(archive, &relations, "numbering")?;
+    let mut reader = WordReader {
+        // Without these the text is still all there.
+        styles: styles.and_then(|part| Styles::read(&part).ok()).unwrap_or_default(),
+        numbering: numbering.and_then(|part| Numbering::read(&part).ok()).unwrap_or_default(),
+        ..WordReader::default()
+    };
+    for kind in ["footnotes", "endnotes"] {
+        if let Some(part) = opc::related(archive, &relations, kind)? {
+            reader.read(&part, &mut |_| Ok(()))?;
+        }
+    }
+    let document = archive.text(main)?.ok_or(ParseError::Damaged)?;
+    let mut writer = BlockWriter::new(output);
+    reader.read(&document, &mut |blocks| writer.blocks(&blocks))?;
+    writer.finish()
+}
+
+/// What is read of a document so far.
+#[derive(Default)]
+struct WordReader {
+    styles: Styles,
+    numbering: Numbering,
+    notes: Notes,
+    /// Notes that were referred to.
+    referred: usize,
+    flow: Flow,
+    paragraphs: Vec<ParagraphProperties>,
+    /// Whether each run around this place is hidden.
+    runs: Vec<bool>,
+    /// Whether each choice between alternatives around this place has been made.
+    choices: Vec<bool>,
+    /// What is known of each cell and row around this place.
+    columns: Vec<usize>,
+    rows_deleted: Vec<bool>,
+    /// The notes around this place.
+    open_notes: Vec<Option<(&'static str, String)>>,
+    in_text: bool,
+}
+
+/// What a paragraph says of itself.
+#[derive(Default)]
+struct ParagraphProperties {
+    style: Option<String>,
+    outline: Option<u8>,
+    list: ListPlace,
+    /// Whether its end was deleted, so that the next one goes on with it.
+    goes_on: bool,
+}
+
+impl WordReader {
+    /// Reads a part with text and hands out its blocks as they are complete.
+    fn read(
+        &mut self,
+        part: &str,
+        sink: &mut dyn FnMut(Vec<TextBlock>) -> Result<(), Stop>,
+    ) -> Result<(), Stop> {
+        let mut xml = Xml::new(part);
+        while let Some(token) = xml.next()? {
+            match token {
+                XmlToken::Open(element) => self.open(&element, &mut xml)?,
+                XmlToken::Text(text) => {
+                    if self.in_text && !self.runs.last().is_some_and(|hidden| *hidden) {
+                        self.flow.text(&text);
+                    }
+                }
+                XmlToken::Close(name) => {
+                    self.close(&name);
+                    if matches!(name.as_str(), "p" | "tbl") && self.flow.is_outermost() {
+                        sink(self.flow.take())?;
+                    }
+                }
+            }
+        }
+        self.flow.close_paragraph(TextBlock::Paragraph);
+        sink(self.flow.take())
+    }
+
+    fn open(&mut self, element: &PartElement<'_>, xml: &mut Xml<'_>) -> Result<(), ParseError> {
+        match element.name() {
+            // What was deleted or moved elsewhere, what fields are computed from, readings above characters, and settings.
+            "del" | "moveFrom" | "delText" | "instrText" | "delInstrText" | "rt" | "sectPr" | "sdtPr"
+            | "tblPr" => xml.skip()?,
+            "p" => {
+                self.paragraphs.push(ParagraphProperties::default());
+                self.flow.open_paragraph();
+            }
+            "pPr" => {
+                let properties = ParagraphProperties::read(xml)?;
+                if let Some(paragraph) = self.paragraphs.last_mut() {
+                    *paragraph = properties;
+                }
+            }
+            "r" => self.runs.push(false),
+            "rPr" => {
+                let mut hidden = false;
+                xml.visit(|element| match element.name() {
+                    "rPrChange" => Visit::Skip,
+                    name => {
+                        hidden |= name == "vanish" && element.is_on();
+                        Visit::Into
+                    }
+                })?;
+                if let Some(run) = self.runs.last_mut() {
+                    *run |= hidden;
+                }
+            }
+            "t" => self.in_text = true,
+            "tab" | "ptab" => self.flow.text(" "),
+            "br" | "cr" => self.flow.text("\n"),
+            "noBreakHyphen" => self.flow.text("-"),
+            "footnoteReference" => self.refer("footnote", element),
+            "endnoteReference" => self.refer("endnote", element),
+            "footnote" => self.open_note("footnote", element),
+            "endnote" => self.open_note("endnote", element),
+            "tbl" => self.flow.open_table(),
+            "tr" => self.rows_deleted.push(false),
+            "trPr" => {
+                let mut deleted = false;
+                xml.visit(|element| {
+                    deleted |= element.name() == "del";
+                    Visit::Into
+                })?;
+                if let Some(row) = self.rows_deleted.last_mut() {
+                    *row = deleted;
+                }
+            }
+            "tc" => {
+                self.columns.push(1);
+                self.flow.open_cell();
+            }
+            "gridSpan" => {
+                let span = element.attribute("val").and_then(|span| span.parse().ok()).unwrap_or(1);
+                if let Some(columns) = self.columns.last_mut() {
+                    *columns = span;
+                }
+            }
+            "txbxContent" => self.flow.open_body(),
+            "AlternateContent" => self.choices.push(false),
+            "Choice" | "Fallback" => match self.choices.last_mut() {
+                Some(chosen) if !*chosen => *chosen = true,
+                Some(_) => xml.skip()?,
+                None => {}
+            },
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, name: &str) {
+        match name {
+            "p" => self.close_paragraph(),
+            "r" => {
+                self.runs.pop();
+            }
+            "t" => self.in_text = false,
+            "tc" => self.flow.close_cell(self.columns.pop().unwrap_or(1), 1),
+            "tr" => self.flow.close_row(!self.rows_deleted.pop().unwrap_or(false)),
+            "tbl" => self.flow.close_table(),
+            "txbxContent" => self.flow.close_box(),
+            "AlternateContent" => {
+                self.choices.pop();
+            }
+            "footnote" | "endnote" => {
+                if let Some(note) = self.open_notes.pop() {
+                    let text = self.flow.close_as_text();
+                    self.notes.extend(note.map(|note| (note, text)));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn close_paragraph(&mut self) {
+        let properties = self.paragraphs.pop().unwrap_or_default();
+        if properties.goes_on {
+            return;
+        }
+        let style = self.styles.resolve(properties.style.as_deref());
+        let own = properties.list;
+        let list =
+            ListPlace { number: own.number.or(style.list.number), level: own.level.or(style.list.level) };
+        let item = self.numbering.count(&list, &style.ids);
+        let heading =
+            if properties.outline.is_some() { styles::heading(properties.outline) } else { style.heading };
+        self.flow.close_paragraph(|text| match (heading, item) {
+            // The lines of a table of contents repeat the headings.
+            _ if style.is_contents => TextBlock::Paragraph(String::new()),
+            (Some(level), Some((_, marker))) if !marker.is_empty() && marker != "-" => {
+                TextBlock::Heading { level, text: format!("{marker} {text}") }
+            }
+            (Some(level), _) => TextBlock::Heading { level, text },
+            (None, Some((depth, marker))) if !marker.is_empty() => TextBlock::Item { depth, marker, text },
+            (None, _) => TextBlock::Paragraph(text),
+        });
+    }
+
+    fn open_note(&mut self, kind: &'static str, element: &PartElement<'_>) {
+        self.flow.open_body();
+        // Those with a type are the lines between text and notes.
+        let id =
+            element.attribute("id").filter(|_| element.attribute("type").is_none_or(|kind| kind == "normal"));
+        self.open_notes.push(id.map(|id| (kind, id)));
+    }
+
+    fn refer(&mut self, kind: &'static str, element: &PartElement<'_>) {
+        let Some(id) = element.attribute("id") else { return };
+        if let Some(text) = self.notes.remove(&(kind, id)) {
+            self.referred += 1;
+            self.flow.note(self.referred.to_string(), text);
+        }
+    }
+}
+
+impl ParagraphProperties {
+    /// Reads them up to their end.
+    fn read(xml: &mut Xml<'_>) -> Result<Self, ParseError> {
+        let mut properties = Self::default();
+        xml.visit(|element| {
+            let value = || element.attribute("val");
+            match element.name() {
+                "pStyle" => properties.style = value(),
+                "outlineLvl" => properties.outline = value().and_then(|level| level.parse().ok()),
+                "numId" => properties.list.number = value(),
+                "ilvl" => properties.list.level = value().and_then(|level| level.parse().ok()),
+                "del" => properties.goes_on = true,
+                "pPrChange" | "rPrChange" | "sectPr" | "tabs" => return Visit::Skip,
+                _ => {}
+            }
+            Visit::Into
+        })?;
+        Ok(properties)
+    }
+}

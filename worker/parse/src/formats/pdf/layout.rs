@@ -1,0 +1,449 @@
+//! Reading order: from pieces of text with a place on the page to the text as a person reads it.
+//!
+//! The page is cut into horizontal bands over which the same vertical gutters stay empty; the columns of a band are
+//! read one after another, each by the same rule. A gutter counts only between columns of running text: the cells of
+//! a table are read row by row. `pdf_oxide`'s own orders were tried first: they swap lines within a paragraph and read
+//! across three-column pages.
+
+use std::{borrow::Borrow, cmp::Ordering};
+
+use super::{direction, fragment::Fragment};
+
+/// The least width of a gutter, in font sizes.
+const GUTTER: f32 = 0.6;
+/// The least rows of text on either side of a gutter.
+const COLUMN_ROWS: usize = 4;
+/// The least characters in a typical row of a column, where rows stand beside each other as in a table.
+const ALIGNED_ROW_CHARS: usize = 18;
+/// The same where they do not: lists and captions.
+const RAGGED_ROW_CHARS: usize = 6;
+/// A gap of this many font sizes is a space.
+const SPACE: f32 = 0.16;
+/// A gap of this many font sizes separates the cells of a table.
+const CELL: f32 = 2.0;
+/// A line distance of this many typical ones separates paragraphs.
+const PARAGRAPH: f32 = 1.3;
+/// Rows further apart than this many font sizes, and than [`FAR_TYPICAL`] typical distances, are not of one band.
+const FAR: f32 = 2.5;
+/// See [`FAR`].
+const FAR_TYPICAL: f32 = 2.2;
+/// Depth of columns within columns.
+const MAX_DEPTH: u8 = 4;
+
+/// Pieces that stand on a line with one another.
+struct TextRow {
+    base: f32,
+    size: f32,
+    pieces: Vec<Fragment>,
+}
+
+/// An empty vertical stripe.
+#[derive(Debug, Clone, Copy)]
+struct Stripe {
+    left: f32,
+    right: f32,
+}
+
+/// The text of a page's pieces in reading order: lines ended by `\n`, blank lines between paragraphs, tabs between
+/// the cells of a table.
+pub(super) fn read(fragments: Vec<Fragment>) -> String {
+    let rtl = direction::is_rtl_line(fragments.iter().map(|fragment| fragment.text.as_str()));
+    let mut out = String::new();
+    read_region(fragments, rtl, MAX_DEPTH, &mut out);
+    out
+}
+
+fn read_region(fragments: Vec<Fragment>, rtl: bool, depth: u8, out: &mut String) {
+    // Rows of one column, until a band with several comes.
+    let mut flow: Vec<TextRow> = Vec::new();
+    for mut band in bands(rows(fragments)) {
+        let cuts = if depth == 0 { Vec::new() } else { cuts(&band) };
+        if cuts.is_empty() {
+            flow.append(&mut band);
+            continue;
+        }
+        // A title above may have hidden where the columns begin: they reach up as far as nothing crosses a gutter.
+        while let Some(row) = flow.pop_if(|row| !crosses(row, &cuts) && !is_far(row, band.first())) {
+            band.insert(0, row);
+        }
+        write_rows(std::mem::take(&mut flow), rtl, out);
+        let mut columns = divide(band.into_iter().flat_map(|row| row.pieces), &cuts);
+        if rtl {
+            columns.reverse();
+        }
+        for column in columns {
+            read_region(column, rtl, depth - 1, out);
+        }
+    }
+    write_rows(flow, rtl, out);
+}
+
+fn crosses(row: &TextRow, cuts: &[f32]) -> bool {
+    row.pieces.iter().any(|piece| cuts.iter().any(|cut| piece.left < *cut && *cut < piece.right))
+}
+
+/// Whether there is more between two rows than between two lines of text.
+fn is_far(upper: &TextRow, lower: Option<&TextRow>) -> bool {
+    lower.is_some_and(|lower| upper.base - lower.base > FAR * upper.size.max(lower.size))
+}
+
+/// Ends the line before. The text of one column goes on in the next, so a sentence that is not over gets no blank
+/// line, and a divided word can be joined.
+fn begin_block(out: &mut String) {
+    if out.is_empty() {
+        return;
+    }
+    let goes_on = out
+        .trim_end()
+        .ends_with(|c: char| c.is_lowercase() || matches!(c, ',' | '-' | '\u{2010}' | '\u{ad}'));
+    out.push_str(if goes_on { "\n" } else { "\n\n" });
+}
+
+/// Rows from the top of the page to its bottom, each from left to right.
+fn rows(mut fragments: Vec<Fragment>) -> Vec<TextRow> {
+    fragments.sort_by(|a, b| order(b.base, a.base));
+    let mut rows: Vec<TextRow> = Vec::new();
+    for fragment in fragments {
+        match rows.last_mut() {
+            // Half a size apart is a superscript, a subscript or a crooked scan, not a line of its own.
+            Some(row) if row.base - fragment.base < 0.5 * row.size.max(fragment.size) => {
+                // The row stands where its largest piece does.
+                if fragment.size > row.size {
+                    (row.base, row.size) = (fragment.base, fragment.size);
+                }
+                row.pieces.push(fragment);
+            }
+            _ => rows.push(TextRow { base: fragment.base, size: fragment.size, pieces: vec![fragment] }),
+        }
+    }
+    for row in &mut rows {
+        row.pieces.sort_by(|a, b| order(a.left, b.left));
+    }
+    rows
+}
+
+fn order(a: f32, b: f32) -> Ordering {
+    a.partial_cmp(&b).unwrap_or(Ordering::Equal)
+}
+
+/// Runs of rows over which at least one common stripe stays empty, as long as such runs can be made.
+fn bands(rows: Vec<TextRow>) -> Vec<Vec<TextRow>> {
+    let size = typical_size(&rows);
+    let region = extent(&rows);
+    let typical = typical_distance(&rows);
+    let mut bands: Vec<Vec<TextRow>> = Vec::new();
+    let mut open: Vec<Stripe> = Vec::new();
+    for row in rows {
+        let gaps = gaps(&row, region, size);
+        let common = intersect(&open, &gaps, size);
+        match bands.last_mut() {
+            Some(band) if !common.is_empty() && !is_apart(band.last(), &row, typical) => {
+                open = common;
+                band.push(row);
+            }
+            _ => {
+                open = gaps;
+                bands.push(vec![row]);
+            }
+        }
+    }
+    bands
+}
+
+fn is_apart(upper: Option<&TextRow>, lower: &TextRow, typical: f32) -> bool {
+    upper.is_some_and(|upper| is_far(upper, Some(lower)) && upper.base - lower.base > FAR_TYPICAL * typical)
+}
+
+/// From the leftmost to the rightmost text.
+fn extent(rows: &[TextRow]) -> Stripe {
+    let nothing = Stripe { left: f32::INFINITY, right: f32::NEG_INFINITY };
+    rows.iter().flat_map(|row| &row.pieces).fold(nothing, |extent, piece| Stripe {
+        left: extent.left.min(piece.left),
+        right: extent.right.max(piece.right),
+    })
+}
+
+/// The stripes of a region that a row leaves empty.
+fn gaps(row: &TextRow, region: Stripe, size: f32) -> Vec<Stripe> {
+    let mut gaps = Vec::new();
+    let mut left = region.left;
+    for piece in &row.pieces {
+        gaps.push(Stripe { left, right: piece.left });
+        left = left.max(piece.right);
+    }
+    gaps.push(Stripe { left, right: region.right });
+    gaps.retain(|gap| gap.right - gap.left >= GUTTER * size);
+    gaps
+}
+
+fn intersect(a: &[Stripe], b: &[Stripe], size: f32) -> Vec<Stripe> {
+    let both = |(a, b): (&Stripe, &Stripe)| Stripe { left: a.left.max(b.left), right: a.right.min(b.right) };
+    a.iter()
+        .flat_map(|a| b.iter().map(move |b| (a, b)))
+        .map(both)
+        .filter(|stripe| stripe.right - stripe.left >= GUTTER * size)
+        .collect()
+}
+
+/// Where a band is cut into columns: in the gutters that separate running text.
+fn cuts(band: &[TextRow]) -> Vec<f32> {
+    let mut cuts = gutters(band);
+    while !cuts.is_empty() {
+        let parts = measure(band, &cuts);
+        let Some(unfit) = parts.iter().position(|part| !is_column(part, &parts)) else { break };
+        // A part that is no column belongs to what stands to its right, as a bullet does; the last one to its left.
+        cuts.remove(unfit.min(cuts.len() - 1));
+    }
+    cuts
+}
+
+/// Middles of the stripes that stay empty over the whole band and have text on both sides.
+fn gutters(band: &[TextRow]) -> Vec<f32> {
+    let size = typical_size(band);
+    let region = extent(band);
+    let empty = band.iter().fold(vec![region], |open, row| intersect(&open, &gaps(row, region, size), size));
+    let inner = empty.iter().filter(|stripe| stripe.left > region.left && stripe.right < region.right);
+    inner.map(|stripe| f32::midpoint(stripe.left, stripe.right)).collect()
+}
+
+fn divide<P: Borrow<Fragment>>(pieces: impl IntoIterator<Item = P>, cuts: &[f32]) -> Vec<Vec<P>> {
+    let mut parts: Vec<Vec<P>> = (0..=cuts.len()).map(|_| Vec::new()).collect();
+    for piece in pieces {
+        let at = cuts.partition_point(|cut| *cut < piece.borrow().left);
+        if let Some(part) = parts.get_mut(at) {
+            part.push(piece);
+        }
+    }
+    parts
+}
+
+/// What is measured of a possible column: for each of its rows, where it stands, how wide and how long it is.
+struct ColumnMeasure {
+    rows: Vec<(f32, f32, usize)>,
+    size: f32,
+}
+
+fn measure(band: &[TextRow], cuts: &[f32]) -> Vec<ColumnMeasure> {
+    let size = typical_size(band);
+    let mut parts: Vec<ColumnMeasure> =
+        (0..=cuts.len()).map(|_| ColumnMeasure { rows: Vec::new(), size }).collect();
+    for row in band {
+        for (part, pieces) in parts.iter_mut().zip(divide(&row.pieces, cuts)) {
+            if let (Some(first), Some(last)) = (pieces.first(), pieces.last()) {
+                let chars = pieces.iter().map(|piece| piece.text.chars().count()).sum();
+                part.rows.push((first.base, last.right - first.left, chars));
+            }
+        }
+    }
+    parts
+}
+
+/// Whether a part is running text rather than the cells of a table's column.
+fn is_column(part: &ColumnMeasure, all: &[ColumnMeasure]) -> bool {
+    if part.rows.len() < COLUMN_ROWS {
+        return false;
+    }
+    let mut chars: Vec<usize> = part.rows.iter().map(|row| row.2).collect();
+    chars.sort_unstable();
+    let typical = chars.get(chars.len() / 2).copied().unwrap_or(0);
+    let others = || all.iter().filter(|other| !std::ptr::eq(*other, part)).flat_map(|other| &other.rows);
+    let beside = |base: f32| others().any(|other| (other.0 - base).abs() < 0.1 * part.size);
+    let aligned = part.rows.iter().filter(|row| beside(row.0)).count();
+    if aligned * 2 < part.rows.len() {
+        return typical >= RAGGED_ROW_CHARS;
+    }
+    let widest = part.rows.iter().map(|row| row.1).fold(0.0, f32::max);
+    let full = part.rows.iter().filter(|row| row.1 >= 0.6 * widest).count();
+    typical >= ALIGNED_ROW_CHARS && full * 2 >= part.rows.len()
+}
+
+/// Writes rows one below the other, with a blank line where the distance or the size of the letters jumps.
+fn write_rows(rows: Vec<TextRow>, rtl: bool, out: &mut String) {
+    if rows.is_empty() {
+        return;
+    }
+    begin_block(out);
+    let typical = typical_distance(&rows);
+    let mut above: Option<(f32, f32)> = None;
+    for row in rows {
+        if let Some((base, size)) = above {
+            let apart = base - row.base > (PARAGRAPH * typical).max(size.min(row.size));
+            let resized = (row.size / size).max(size / row.size) > 1.15;
+            out.push_str(if apart || resized { "\n\n" } else { "\n" });
+        }
+        above = Some((row.base, row.size));
+        write_row(row.pieces, rtl, out);
+    }
+}
+
+/// The distance between most rows and the next; infinite when there is but one.
+fn typical_distance(rows: &[TextRow]) -> f32 {
+    let mut distances: Vec<f32> = rows.windows(2).filter_map(distance).collect();
+    distances.sort_by(|a, b| order(*a, *b));
+    distances.get(distances.len() / 2).copied().unwrap_or(f32::INFINITY)
+}
+
+fn distance(rows: &[TextRow]) -> Option<f32> {
+    match rows {
+        [upper, lower] => Some(upper.base - lower.base),
+        _ => None,
+    }
+}
+
+fn write_row(pieces: Vec<Fragment>, rtl_page: bool, out: &mut String) {
+    let mut line = String::new();
+    let has_rtl = pieces.iter().any(|piece| direction::has_rtl(&piece.text));
+    let mut before: Option<Fragment> = None;
+    let mut cells: Vec<String> = Vec::new();
+    for piece in pieces {
+        if let Some(before) = &before {
+            // Bold is often the same text written twice, a hair apart.
+            let doubled = before.text == piece.text && (piece.left - before.left).abs() < 0.1 * piece.size;
+            if doubled {
+                continue;
+            }
+            let gap = (piece.left - before.right) / before.size.max(piece.size);
+            if gap >= CELL {
+                cells.push(std::mem::take(&mut line));
+            } else if gap >= SPACE || before.spaced.1 || piece.spaced.0 {
+                line.push(' ');
+            }
+        }
+        line.push_str(&piece.text);
+        before = Some(piece);
+    }
+    cells.push(line);
+    if has_rtl {
+        let rtl = direction::is_rtl_line(cells.iter().map(String::as_str)) || (rtl_page && cells.len() > 1);
+        if rtl {
+            cells.reverse();
+        }
+        for cell in &mut cells {
+            *cell = direction::logical(cell, rtl);
+        }
+    }
+    out.push_str(&cells.join("\t"));
+}
+
+/// The font size of most of the text.
+fn typical_size(rows: &[TextRow]) -> f32 {
+    let mut sizes: Vec<(f32, usize)> =
+        rows.iter().flat_map(|row| &row.pieces).map(|piece| (piece.size, piece.text.len())).collect();
+    sizes.sort_by(|a, b| order(a.0, b.0));
+    let half = sizes.iter().map(|(_, length)| length).sum::<usize>() / 2;
+    let mut seen = 0;
+    let middle = sizes.iter().find(|(_, length)| {
+        seen += length;
+        seen > half
+    });
+    middle.map_or(10.0, |(size, _)| *size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZE: f32 = 10.0;
+
+    /// A line of text, half a size to a character.
+    fn line(text: &str, left: f32, base: f32) -> Fragment {
+        let width = f32::from(u16::try_from(text.chars().count()).unwrap()) * SIZE * 0.5;
+        Fragment::new(text, left, left + width, base, SIZE).unwrap()
+    }
+
+    fn column(name: &str, left: f32, top: f32, rows: u8) -> Vec<Fragment> {
+        (0..rows)
+            .map(|row| {
+                line(&format!("{name} {row} is a line of running text"), left, top - f32::from(row) * 12.0)
+            })
+            .collect()
+    }
+
+    fn position(text: &str, needle: &str) -> usize {
+        text.find(needle).unwrap_or_else(|| panic!("{needle} is missing in {text}"))
+    }
+
+    #[test]
+    fn three_columns_are_read_one_after_another() {
+        let mut page = vec![line(
+            "A headline over all of the three columns of this page, wide and set in one line for once",
+            50.0,
+            700.0,
+        )];
+        for (at, name) in [(0_u8, "left"), (1, "middle"), (2, "right")] {
+            page.extend(column(name, 50.0 + f32::from(at) * 180.0, 660.0 - f32::from(at), 8));
+        }
+        let text = read(page);
+        let places = ["headline", "left 0", "left 7", "middle 0", "middle 7", "right 0", "right 7"]
+            .map(|line| position(&text, line));
+        assert!(places.is_sorted(), "{text}");
+    }
+
+    #[test]
+    fn lines_come_from_top_to_bottom_whatever_order_they_were_drawn_in() {
+        let mut page = column("line", 50.0, 700.0, 6);
+        page.reverse();
+        let text = read(page);
+        assert!((0..6).map(|row| position(&text, &format!("line {row}"))).is_sorted(), "{text}");
+        assert!(!text.contains("\n\n"), "{text}");
+    }
+
+    #[test]
+    fn a_table_is_read_row_by_row() {
+        let rows =
+            [("Name", "Colour"), ("Apple", "red"), ("Plum", "blue"), ("Pear", "green"), ("Lemon", "yellow")];
+        let mut page = Vec::new();
+        for (row, (name, colour)) in (0_u8..).zip(rows) {
+            let base = 700.0 - f32::from(row) * 14.0;
+            page.extend([line(name, 50.0, base), line(colour, 250.0, base)]);
+        }
+        assert_eq!(read(page), "Name\tColour\nApple\tred\nPlum\tblue\nPear\tgreen\nLemon\tyellow");
+    }
+
+    #[test]
+    fn a_list_keeps_its_numbers_beside_its_items() {
+        let mut page = Vec::new();
+        for row in 0..6_u8 {
+            let base = 700.0 - f32::from(row) * 12.0;
+            page.extend([
+                line(&format!("{row}."), 50.0, base),
+                line("an item with a fairly long description", 72.0, base),
+            ]);
+        }
+        assert!(read(page).starts_with("0. an item with a fairly long description\n1. an item"));
+    }
+
+    #[test]
+    fn a_wider_gap_between_lines_is_a_paragraph() {
+        let mut page = column("first", 50.0, 700.0, 3);
+        page.extend(column("second", 50.0, 640.0, 3));
+        assert!(read(page).contains("text\n\nsecond 0"));
+    }
+
+    #[test]
+    fn a_superscript_stays_in_its_line() {
+        let mut page = column("line", 50.0, 700.0, 2);
+        let end = page[0].right;
+        page.push(Fragment::new("1", end, end + 3.0, 703.0, 6.0).unwrap());
+        assert!(read(page).starts_with("line 0 is a line of running text1\nline 1"));
+    }
+
+    #[test]
+    fn text_drawn_twice_for_boldness_is_read_once() {
+        assert_eq!(read(vec![line("Heading", 50.0, 700.0), line("Heading", 50.3, 700.0)]), "Heading");
+    }
+
+    #[test]
+    fn right_to_left_lines_come_out_in_the_order_they_were_written() {
+        let visual: String = "שלום עולם".chars().rev().collect();
+        let page = (0_u16..).zip(visual.chars()).filter(|(_, c)| *c != ' ');
+        let page = page.map(|(at, c)| line(&c.to_string(), 50.0 + f32::from(at) * 5.0, 700.0)).collect();
+        assert_eq!(read(page), "שלום עולם");
+    }
+
+    #[test]
+    fn places_that_are_no_numbers_are_left_out() {
+        assert!(Fragment::new("x", f32::NAN, 1.0, 1.0, 1.0).is_none());
+        assert_eq!(read(Vec::new()), "");
+    }
+}

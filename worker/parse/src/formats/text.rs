@@ -1,0 +1,141 @@
+//! Plain text, Markdown and captions, in whatever encoding they come. The worker itself reads what is too short to be worth a
+//! process.
+
+use super::{captions, markdown};
+use crate::{
+    charset,
+    output::ParserOutput,
+    protocol::{ParseError, ParseOptions, SourceMetadata, Stop, Structure, TextMark},
+};
+
+/// Most bytes in one piece.
+const MAX_PIECE: usize = 512 << 10;
+
+/// Whether a text is known to be Markdown before it is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MarkdownHint {
+    /// By what it is called.
+    Named,
+    /// It may look like it.
+    Unknown,
+}
+
+/// Reads a text.
+pub(super) fn parse(
+    bytes: &[u8],
+    options: &ParseOptions,
+    hint: MarkdownHint,
+    output: &mut ParserOutput<'_>,
+) -> Result<(), Stop> {
+    let text = decoded(bytes, options, output)?;
+    let is_markdown = hint == MarkdownHint::Named || markdown::looks_like(&text);
+    let structure = if is_markdown { Structure::Markdown } else { Structure::Plain };
+    output.about(SourceMetadata { structure, ..SourceMetadata::default() })?;
+    in_pieces(&text, Vec::new(), output)
+}
+
+/// Reads captions, or what somebody wrote down by hand.
+pub(super) fn transcript(
+    bytes: &[u8],
+    options: &ParseOptions,
+    output: &mut ParserOutput<'_>,
+) -> Result<(), Stop> {
+    let text = decoded(bytes, options, output)?;
+    let Some(cues) = captions::parse(&text) else { return in_pieces(&text, Vec::new(), output) };
+    drop(text);
+    let captions::Transcript { text, marks, warnings } = captions::transcript(cues);
+    for warning in warnings {
+        output.warn(&warning.code, &warning.message, warning.count)?;
+    }
+    in_pieces(&text, marks, output)
+}
+
+/// The text of these bytes; says what had to be gone past.
+fn decoded(bytes: &[u8], options: &ParseOptions, output: &mut ParserOutput<'_>) -> Result<String, Stop> {
+    let (text, encoding, replaced) = charset::decode(bytes, options.charset.as_deref());
+    if replaced {
+        let count = text.chars().filter(|c| *c == char::REPLACEMENT_CHARACTER).count() as u64;
+        let message = format!("Some bytes are not valid {} and were replaced.", encoding.name());
+        output.warn("undecodable_bytes", &message, count)?;
+    }
+    Ok(tidy(&text, options.max_chars)?)
+}
+
+/// Line ends as `\n`, no NUL and no byte order mark.
+fn tidy(text: &str, limit: u64) -> Result<String, ParseError> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut tidied = String::with_capacity(text.len());
+    let mut characters = 0_u64;
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        match c {
+            '\0' => continue,
+            '\r' => {
+                rest.next_if_eq(&'\n');
+                tidied.push('\n');
+            }
+            c => tidied.push(c),
+        }
+        characters += 1;
+        if characters > limit {
+            return Err(ParseError::TooLarge { limit });
+        }
+    }
+    Ok(tidied)
+}
+
+/// Hands on a text in pieces that fit a message, each with the marks that stand in it.
+fn in_pieces(text: &str, marks: Vec<TextMark>, output: &mut ParserOutput<'_>) -> Result<(), Stop> {
+    let mut marks = marks.into_iter().peekable();
+    let (mut rest, mut begun) = (text, 0);
+    while !rest.is_empty() {
+        let (piece, after) = rest.split_at(rest.floor_char_boundary(MAX_PIECE));
+        let end = begun + piece.chars().count() as u64;
+        let mut within = Vec::new();
+        while let Some(mark) = marks.next_if(|mark| mark.at < end || after.is_empty()) {
+            within.push(TextMark { at: mark.at - begun, ..mark });
+        }
+        output.part(piece.to_owned(), within)?;
+        (rest, begun) = (after, end);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::{Frame, MarkKind, ParsedPart};
+
+    #[test]
+    fn line_ends_are_made_alike_and_nul_is_dropped() {
+        assert_eq!(tidy("\u{feff}a\r\nb\rc\n\0d", 100).unwrap(), "a\nb\nc\nd");
+        assert_eq!(tidy("abc", 2).unwrap_err().code(), "too_large");
+    }
+
+    #[test]
+    fn a_long_transcript_comes_in_pieces_and_every_mark_stands_where_it_stood() {
+        let cue = |n: u64| {
+            let time = |n: u64| format!("{:02}:{:02}:{:02}.000", n / 3_600, n / 60 % 60, n % 60);
+            format!("{} --> {}\nWas Überraschendes gesagt wird: {n}.\n\n", time(n * 4), time(n * 4 + 3))
+        };
+        let vtt = format!("WEBVTT\n\n{}", (0..20_000).map(cue).collect::<String>());
+        let (mut text, mut length, mut marks, mut parts) = (String::new(), 0, Vec::new(), 0);
+        let mut emit = |frame| {
+            if let Frame::Part(ParsedPart { text: piece, marks: within }) = frame {
+                let count = piece.chars().count() as u64;
+                assert!(within.iter().all(|mark| mark.at <= count));
+                marks.extend(within.into_iter().map(|mark| TextMark { at: mark.at + length, ..mark }));
+                length += count;
+                text.push_str(&piece);
+                parts += 1;
+            }
+            Ok(())
+        };
+        let mut output = ParserOutput::new(&mut emit, 20_000_000);
+        transcript(vtt.as_bytes(), &ParseOptions::default(), &mut output).unwrap();
+        assert!(parts > 1, "{parts}");
+        let whole = captions::transcript(captions::parse(&vtt).unwrap());
+        assert!(marks.iter().all(|mark| matches!(mark.what, MarkKind::Time { .. })));
+        assert_eq!((text, marks), (whole.text, whole.marks));
+    }
+}

@@ -1,0 +1,185 @@
+//! What a stranger's bytes reach first, as the targets in `fuzz/` call it, in this process. Each function panics when something
+//! comes out that the parent of a parsing child would not take, and gives back what it would; nothing of a source that is refused.
+
+use std::io::{Cursor, Write};
+
+use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
+
+use crate::{
+    charset,
+    formats::{self, html},
+    protocol::{
+        Frame, MAX_TITLE, MAX_URL, MarkKind, ParseOptions, ParsedPart, SourceKind, SourceMetadata, TextMark,
+    },
+};
+
+/// The most characters that a parser may give here: few enough that a small input which grows is noticed.
+const MAX_CHARS: u64 = 2_000_000;
+
+fn options() -> ParseOptions {
+    ParseOptions {
+        max_pages: 100,
+        max_chars: MAX_CHARS,
+        url: Some("https://example.org/a/b?c".to_owned()),
+        ..ParseOptions::default()
+    }
+}
+
+/// A PDF, by the built-in engine. A panic on a page, which costs that page only, is none here.
+pub fn pdf(bytes: &[u8]) {
+    let (mut expected, mut chars) = (None, 0);
+    let mut emit = |frame| {
+        match frame {
+            Frame::Start { pages_total, first, last, title } => {
+                assert!(expected.is_none() && (1..=last).contains(&first) && last <= pages_total);
+                assert!(title.is_none_or(|title| is_title(&title) && !title.trim().is_empty()));
+                expected = Some(first..=last);
+            }
+            Frame::Page { number, text, .. } => {
+                assert_eq!(expected.as_mut().and_then(Iterator::next), Some(number), "pages come in order");
+                assert!(is_clean(&text));
+                chars += text.chars().count() as u64;
+            }
+            other @ (Frame::Image { .. }
+            | Frame::About(_)
+            | Frame::Part(_)
+            | Frame::Headings(_)
+            | Frame::Warning(_)) => {
+                unreachable!("no frame of a PDF's: {other:?}");
+            }
+        }
+        Ok(())
+    };
+    let end = formats::parse(SourceKind::Pdf, bytes.to_vec(), &options(), &mut emit);
+    assert!(chars <= MAX_CHARS);
+    if end.is_ok() {
+        assert_eq!(expected.as_mut().and_then(Iterator::next), None, "no page is missing");
+    }
+}
+
+/// A web page, and the captions that it links to.
+pub fn html(bytes: &[u8]) -> Vec<Frame> {
+    let frames = parts(SourceKind::Html, bytes);
+    let base = url::Url::parse("https://example.org/a/b?c").ok();
+    html::tracks(&charset::decode(bytes, None).0, base.as_ref());
+    frames
+}
+
+/// CSV and its relatives.
+pub fn table(bytes: &[u8]) -> Vec<Frame> {
+    parts(SourceKind::Table, bytes)
+}
+
+/// JSON and JSON Lines.
+pub fn json(bytes: &[u8]) -> Vec<Frame> {
+    parts(SourceKind::Json, bytes)
+}
+
+/// Workbooks: a file as it is, or the parts of one, see [`zipped`].
+pub fn workbook(bytes: &[u8]) -> Vec<Frame> {
+    parts(SourceKind::Workbook, &zipped(bytes))
+}
+
+/// Other office documents: a file as it is, or the parts of one, see [`zipped`].
+pub fn package(bytes: &[u8]) -> Vec<Frame> {
+    parts(SourceKind::Package, &zipped(bytes))
+}
+
+/// Captions of a video.
+pub fn captions(bytes: &[u8]) -> Vec<Frame> {
+    parts(SourceKind::Captions, bytes)
+}
+
+/// Plain text, which may look like Markdown.
+pub fn text(bytes: &[u8]) -> Vec<Frame> {
+    parts(SourceKind::Text, bytes)
+}
+
+/// Text that is called Markdown.
+pub fn markdown(bytes: &[u8]) -> Vec<Frame> {
+    parts(SourceKind::Markdown, bytes)
+}
+
+/// Bytes that are a package or an older office file, as they are. Others are read as the parts of a package, so that what is mutated is
+/// what stands in it: a line `--- NAME` begins each.
+fn zipped(bytes: &[u8]) -> Vec<u8> {
+    const MARK: &[u8] = b"--- ";
+    if !bytes.starts_with(MARK) {
+        return bytes.to_vec();
+    }
+    let mut parts: Vec<(String, Vec<u8>)> = Vec::new();
+    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+        match (line.strip_prefix(MARK), parts.last_mut()) {
+            (Some(name), _) => {
+                parts.push((String::from_utf8_lossy(name.trim_ascii()).into_owned(), Vec::new()))
+            }
+            (None, Some((_, content))) => content.extend_from_slice(line),
+            (None, None) => {}
+        }
+    }
+    let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
+    let stored = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
+    for (name, content) in parts {
+        // Two of one name are refused; the first one stays.
+        if archive.start_file(name, stored).is_ok() {
+            let _written = archive.write_all(&content);
+        }
+    }
+    archive.finish().map(Cursor::into_inner).unwrap_or_default()
+}
+
+/// Reads a source as the child does, and looks at what it says as its parent does.
+fn parts(kind: SourceKind, bytes: &[u8]) -> Vec<Frame> {
+    let mut frames = Vec::new();
+    let (mut begun, mut chars) = (false, 0);
+    let mut emit = |frame: Frame| {
+        match &frame {
+            Frame::About(SourceMetadata { title, canonical_url, .. }) => {
+                assert!(!begun, "what it says of itself comes before any part, and once");
+                assert!(title.as_ref().is_none_or(|title| is_title(title) && !title.trim().is_empty()));
+                let is_address = |url: &String| url.len() <= MAX_URL && url.starts_with("http");
+                assert!(canonical_url.as_ref().is_none_or(is_address));
+                begun = true;
+            }
+            Frame::Part(ParsedPart { text, marks }) => {
+                are_in_order(text, marks);
+                chars += text.chars().count() as u64;
+                begun = true;
+            }
+            Frame::Headings(marks) => {
+                assert!(marks.iter().all(|mark| mark.at <= chars) && marks.is_sorted_by_key(|mark| mark.at));
+            }
+            Frame::Warning(warning) => assert!(is_clean(&warning.message)),
+            other @ (Frame::Start { .. } | Frame::Image { .. } | Frame::Page { .. }) => {
+                unreachable!("no frame of a source without pages: {other:?}");
+            }
+        }
+        frames.push(frame);
+        Ok(())
+    };
+    let read = formats::parse(kind, bytes.to_vec(), &options(), &mut emit);
+    assert!(chars <= MAX_CHARS);
+    if read.is_ok() { frames } else { Vec::new() }
+}
+
+fn is_clean(text: &str) -> bool {
+    !text.contains('\0')
+}
+
+fn is_title(text: &str) -> bool {
+    is_clean(text) && text.chars().count() <= MAX_TITLE
+}
+
+/// Marks stand within their text, one after the other.
+fn are_in_order(text: &str, marks: &[TextMark]) {
+    assert!(is_clean(text));
+    let length = text.chars().count() as u64;
+    let is_sane = |mark: &TextMark| match &mark.what {
+        MarkKind::Page(number) => *number > 0,
+        MarkKind::Row(number) => *number > 0,
+        MarkKind::Heading { level, title } => *level > 0 && is_title(title),
+        MarkKind::Time { start, end } => start.is_finite() && end.is_finite(),
+    };
+    assert!(marks.iter().all(|mark| mark.at <= length && is_sane(mark)), "{marks:?} of {length}");
+    assert!(marks.is_sorted_by_key(|mark| mark.at), "{marks:?}");
+}

@@ -1,0 +1,26 @@
+//! What the parent and the parsing child say to each other: a request, then frames until the last word, and what the parent
+//! admits of them.
+//!
+//! Both sides use it, and it uses neither. The child may have been taken over by the document: whatever comes from it is
+//! checked by [`FrameOrder`], frame by frame.
+
+mod error;
+mod frame;
+mod order;
+mod request;
+
+pub(crate) use self::frame::{MAX_TITLE, MAX_URL, announced, decode};
+pub use self::{
+    error::{Crash, ParseError, Stop},
+    frame::{
+        Frame, Inbox, MAX_MESSAGE, MarkKind, Message, ParsedPart, SourceMetadata, Structure, TextMark,
+        WireError, encode,
+    },
+    order::FrameOrder,
+    request::{ChildRequest, ParseOptions, SourceKind},
+};
+
+/// The hidden subcommand under which the binary is a parsing child.
+pub const PARSE_COMMAND: &str = "__parse";
+/// The hidden subcommand under which the binary is a child that tries its walls.
+pub const WALLS_COMMAND: &str = "__walls";

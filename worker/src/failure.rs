@@ -1,0 +1,123 @@
+//! Why an ingestion failed, and how that is told.
+
+use std::io;
+
+use lectern_index::IndexError;
+use lectern_parse::protocol::ParseError;
+use lectern_shared::{db::DbError, egress::EgressError, model::job::IngestionError};
+
+use crate::{budget::Budget, sandbox::SandboxError};
+
+/// Why an ingestion failed.
+#[derive(Debug)]
+pub(crate) enum IngestFailure {
+    /// The document cannot be ingested; its owner is told why.
+    Document(IngestionError),
+    /// A part of the service failed; worth trying again.
+    Internal(String),
+    /// A server that the service needs is away; no document is to blame.
+    Outage(String),
+    /// Nothing moved for too long.
+    Stalled,
+    /// The code panicked.
+    Panicked,
+    /// The claim is no longer held; somebody else decides.
+    ClaimLost,
+}
+
+impl IngestFailure {
+    /// A failure that trying again does not mend.
+    pub(crate) fn permanent(code: &str, message: impl Into<String>) -> Self {
+        Self::Document(IngestionError { code: code.to_owned(), message: message.into(), retryable: false })
+    }
+
+    /// A failure that may be over soon.
+    pub(crate) fn passing(code: &str, message: impl Into<String>) -> Self {
+        Self::Document(IngestionError { code: code.to_owned(), message: message.into(), retryable: true })
+    }
+
+    /// The document has taken all the processor time that it may.
+    pub(crate) fn out_of_time(budget: &Budget) -> Self {
+        ParseError::OutOfTime { seconds: budget.limit().as_secs() }.into()
+    }
+
+    /// There is nothing to index.
+    pub(crate) fn no_text(message: &str) -> Self {
+        Self::permanent("no_extractable_text", message)
+    }
+
+    /// What the document's owner is told. The cause of an internal failure goes to the log, not to the owner.
+    pub(crate) fn into_error(self) -> IngestionError {
+        let (code, message) = match self {
+            Self::Document(error) => return error,
+            Self::Internal(cause) => {
+                tracing::error!(cause, "an ingestion failed inside the service");
+                ("internal", "Something failed inside the service; the document itself may be fine.")
+            }
+            Self::Outage(_) => {
+                ("unavailable", "A part of the service was away; the document is tried again by itself.")
+            }
+            Self::Panicked => {
+                tracing::error!("an ingestion panicked");
+                ("internal", "Something failed inside the service; the document itself may be fine.")
+            }
+            Self::Stalled => ("timeout", "The ingestion made no progress for too long."),
+            Self::ClaimLost => ("interrupted", "The ingestion was interrupted."),
+        };
+        IngestionError { code: code.to_owned(), message: message.to_owned(), retryable: true }
+    }
+}
+
+impl From<EgressError> for IngestFailure {
+    fn from(error: EgressError) -> Self {
+        Self::Document(IngestionError {
+            code: error.code().to_owned(),
+            message: format!("The source could not be fetched: {error}."),
+            retryable: error.is_retryable(),
+        })
+    }
+}
+
+impl From<IndexError> for IngestFailure {
+    fn from(error: IndexError) -> Self {
+        match error {
+            IndexError::ClaimLost => Self::ClaimLost,
+            // The same passage is refused the next time, too.
+            IndexError::Rejected(_) => {
+                Self::permanent("too_large", format!("The document cannot be indexed: {error}."))
+            }
+            // A key that is refused, or a collection that is gone, is no document's fault either.
+            IndexError::Engine(cause) | IndexError::Refused(cause) => Self::Outage(cause),
+            IndexError::Db(error) => error.into(),
+            IndexError::Stopped(_) => Self::Internal(error.to_string()),
+        }
+    }
+}
+
+/// The store's own trouble is nothing that the document's owner can mend.
+impl From<DbError> for IngestFailure {
+    fn from(error: DbError) -> Self {
+        if error.is_outage() { Self::Outage(error.to_string()) } else { Self::Internal(error.to_string()) }
+    }
+}
+
+impl From<ParseError> for IngestFailure {
+    fn from(error: ParseError) -> Self {
+        Self::permanent(error.code(), error.to_string())
+    }
+}
+
+impl From<SandboxError> for IngestFailure {
+    fn from(error: SandboxError) -> Self {
+        Self::Internal(error.to_string())
+    }
+}
+
+impl From<io::Error> for IngestFailure {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Outage(error.to_string()),
+            _ => Self::Internal(error.to_string()),
+        }
+    }
+}

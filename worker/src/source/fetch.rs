@@ -1,0 +1,312 @@
+//! Getting a source: what is inline is at hand; an upload comes from the blob store and everything else through the egress
+//! client into a temporary file, so that its size does not matter to memory.
+
+use std::time::Duration;
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use lectern_runtime::Runtime;
+use lectern_shared::{
+    blobs::BlobError,
+    egress::{Limits, Request, Response},
+    model::document::{Source, SourceAuthorization, SourceState, addresses},
+    secrets::Place,
+};
+use parking_lot::Mutex;
+use reqwest::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_DISPOSITION, HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE,
+    IF_NONE_MATCH,
+};
+use secrecy::ExposeSecret;
+use tokio::{
+    fs::File,
+    io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt},
+    time::{Instant, timeout},
+};
+use url::Url;
+
+use super::load::{DownloadedFile, FetchedSource};
+use crate::{failure::IngestFailure, hold::ProgressReporter};
+
+/// A server that sends nothing for so long is given up.
+const SILENCE: Duration = Duration::from_secs(20);
+/// Bytes that are taken from the blob store at a time.
+const PIECE: usize = 64 << 10;
+
+/// The time that a document's source may take to be fetched: all its addresses, and all that is asked of each, draw on it. A limit
+/// for each address alone would let a list of slow ones keep a worker for hours.
+pub(crate) struct FetchBudget {
+    all: Duration,
+    left: Mutex<Duration>,
+}
+
+impl FetchBudget {
+    pub(crate) fn new(all: Duration) -> Self {
+        Self { all, left: Mutex::new(all) }
+    }
+
+    /// Fetches something in the time that is left, which `fetch` keeps to.
+    pub(super) async fn spend<T, F>(&self, fetch: impl FnOnce(Duration) -> F) -> Result<T, IngestFailure>
+    where
+        F: Future<Output = Result<T, IngestFailure>>,
+    {
+        let left = *self.left.lock();
+        if left.is_zero() {
+            return Err(IngestFailure::passing(
+                "timeout",
+                format!(
+                    "The document's addresses took more than {} s together. Split it into several documents.",
+                    self.all.as_secs()
+                ),
+            ));
+        }
+        let began = Instant::now();
+        let fetched = fetch(left).await;
+        *self.left.lock() = left.saturating_sub(began.elapsed());
+        fetched
+    }
+}
+
+/// By what a source is known the next time.
+#[derive(Debug, Default)]
+pub(super) struct Validators {
+    pub(super) etag: Option<String>,
+    pub(super) last_modified: Option<String>,
+    pub(super) sha256: Option<String>,
+}
+
+/// What an address answered.
+pub(super) enum Got {
+    /// It has not changed.
+    NotModified,
+    /// Its bytes, and what they are known by, as far as the server says.
+    New { download: Box<DownloadedFile>, validators: Validators },
+}
+
+/// Gets an upload.
+pub(super) async fn upload(
+    runtime: &Runtime,
+    source: &Source,
+    progress: &ProgressReporter,
+) -> Result<FetchedSource, IngestFailure> {
+    let Some(key) = &source.blob_key else {
+        return Err(IngestFailure::Internal("the document is no upload".to_owned()));
+    };
+    let within = runtime.settings.limits.fetch_timeout;
+    let stored = timeout(within, stored(runtime, source, key, progress)).await;
+    stored.unwrap_or_else(|_| Err(silent()))
+}
+
+/// Gets what is at one of a document's addresses in the time that is given, unless it is what was read the last time.
+pub(super) async fn fetch(
+    runtime: &Runtime,
+    source: &Source,
+    url: Url,
+    known: Option<&SourceState>,
+    within: Duration,
+    progress: &ProgressReporter,
+) -> Result<Got, IngestFailure> {
+    let limits = &runtime.settings.limits;
+    let mut request = Request::get(
+        url,
+        Limits { max_bytes: limits.source_bytes, total_timeout: within, idle_timeout: SILENCE },
+    );
+    request.portable_headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
+    if is_own_origin(source, &request.url) {
+        request.headers = credentials(runtime, source)?;
+    }
+    if let Some(known) = known {
+        for (name, value) in [(IF_NONE_MATCH, &known.etag), (IF_MODIFIED_SINCE, &known.last_modified)] {
+            if let Some(value) = value.as_ref().and_then(|value| HeaderValue::from_str(value).ok()) {
+                request.headers.insert(name, value);
+            }
+        }
+    }
+    let asked_whether_changed =
+        request.headers.contains_key(IF_NONE_MATCH) || request.headers.contains_key(IF_MODIFIED_SINCE);
+    let response = runtime.egress.send(request).await?;
+    if response.status == 304 && asked_whether_changed {
+        return Ok(Got::NotModified);
+    }
+    check_status(&response)?;
+    let (content_type, charset, final_url) =
+        (response.content_type(), response.charset(), response.final_url.clone());
+    let validators = Validators {
+        etag: response.etag().map(str::to_owned),
+        last_modified: response.last_modified().map(str::to_owned),
+        sha256: None,
+    };
+    let name = response.headers.get(CONTENT_DISPOSITION).and_then(|value| file_name(value.to_str().ok()?));
+    let total =
+        response.headers.get(reqwest::header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse().ok());
+    let (file, bytes) = save(response, total, progress).await?;
+    let download = DownloadedFile { file, bytes, content_type, charset, url: Some(final_url), name };
+    Ok(Got::New { download: Box::new(download), validators })
+}
+
+/// The file's name in a `Content-Disposition`.
+fn file_name(disposition: &str) -> Option<String> {
+    let value = disposition.split(';').skip(1).find_map(|parameter| {
+        let (name, value) = parameter.split_once('=')?;
+        name.trim().eq_ignore_ascii_case("filename").then_some(value)
+    })?;
+    let name = value.trim().trim_matches('"');
+    (!name.is_empty()).then(|| name.to_owned())
+}
+
+async fn stored(
+    runtime: &Runtime,
+    source: &Source,
+    key: &str,
+    progress: &ProgressReporter,
+) -> Result<FetchedSource, IngestFailure> {
+    let mut reader = runtime.blobs.get(key).await.map_err(blob_failure)?;
+    let limit = runtime.settings.limits.source_bytes;
+    let mut file = temporary_file().await?;
+    let mut piece = vec![0; PIECE];
+    let mut bytes = 0_u64;
+    loop {
+        let read = timeout(SILENCE, reader.read(&mut piece)).await.map_err(|_| silent())?;
+        let read = match read.map_err(|error| blob_failure(error.into()))? {
+            0 => break,
+            read => read,
+        };
+        bytes += read as u64;
+        if bytes > limit {
+            let message = format!("The file has more than {limit} bytes, the most that is ingested.");
+            return Err(IngestFailure::permanent("too_large", message));
+        }
+        file.write_all(piece.get(..read).unwrap_or_default()).await?;
+        progress.at(bytes, None, "bytes");
+    }
+    file.flush().await?;
+    file.rewind().await?;
+    Ok(FetchedSource::Download(Box::new(DownloadedFile {
+        file,
+        bytes,
+        content_type: source.source_mime.clone(),
+        charset: None,
+        url: None,
+        name: source.source_name.clone(),
+    })))
+}
+
+fn silent() -> IngestFailure {
+    IngestFailure::Outage("the blob store does not answer in time".to_owned())
+}
+
+/// What an upload's owner is told when it cannot be read.
+fn blob_failure(error: BlobError) -> IngestFailure {
+    match error {
+        BlobError::NotFound => {
+            tracing::error!("an uploaded file is missing in the blob store");
+            IngestFailure::permanent("not_found", "The uploaded file is not there any more. Upload it again.")
+        }
+        BlobError::Io(error) => match error.downcast::<BlobError>() {
+            Ok(error) => blob_failure(error),
+            Err(error) => IngestFailure::Internal(format!("the blob store failed: {error}")),
+        },
+        error @ (BlobError::Unavailable { .. } | BlobError::Foreign(_)) => {
+            IngestFailure::Outage(error.to_string())
+        }
+        error @ BlobError::TooLarge { .. } => IngestFailure::Internal(error.to_string()),
+    }
+}
+
+async fn temporary_file() -> Result<File, IngestFailure> {
+    let file =
+        tokio::task::spawn_blocking(tempfile::tempfile).await.map_err(|_| IngestFailure::Panicked)??;
+    Ok(File::from_std(file))
+}
+
+async fn save(
+    mut response: Response,
+    total: Option<u64>,
+    progress: &ProgressReporter,
+) -> Result<(File, u64), IngestFailure> {
+    let mut file = temporary_file().await?;
+    let mut bytes = 0_u64;
+    while let Some(part) = response.chunk().await? {
+        file.write_all(&part).await?;
+        bytes += part.len() as u64;
+        progress.at(bytes, total, "bytes");
+    }
+    file.flush().await?;
+    file.rewind().await?;
+    Ok((file, bytes))
+}
+
+fn check_status(response: &Response) -> Result<(), IngestFailure> {
+    let host = response.final_url.host_str().unwrap_or("the server");
+    match response.status {
+        200..=299 => Ok(()),
+        404 | 410 => Err(IngestFailure::permanent(
+            "not_found",
+            format!(
+                "{host} answers that there is nothing at this address ({}). Check the url.",
+                response.status
+            ),
+        )),
+        401 | 403 | 407 => Err(IngestFailure::permanent(
+            "forbidden",
+            format!(
+                "{host} refuses access ({}). Set the document's authorization, or use a public address.",
+                response.status
+            ),
+        )),
+        408 | 425 | 429 | 500..=599 => Err(IngestFailure::passing(
+            "unreachable",
+            format!("{host} cannot answer now (status {}).", response.status),
+        )),
+        status => Err(IngestFailure::permanent(
+            "unexpected_status",
+            format!("{host} answers with status {status} instead of the document. Check the url."),
+        )),
+    }
+}
+
+/// Whether an address is of the origin that the document's authorization is meant for: that of its first address.
+fn is_own_origin(source: &Source, url: &Url) -> bool {
+    let first = addresses(source.r#type, &source.url).into_iter().next();
+    first.and_then(|first| Url::parse(first).ok()).is_some_and(|first| first.origin() == url.origin())
+}
+
+/// The headers that open the source.
+fn credentials(runtime: &Runtime, source: &Source) -> Result<HeaderMap, IngestFailure> {
+    let mut headers = HeaderMap::new();
+    let Some(sealed) = &source.authorization_sealed else { return Ok(headers) };
+    let place = Place::document_authorization(source.id.as_uuid());
+    let json = runtime.keyring.decrypt_text(place, sealed).map_err(|error| {
+        IngestFailure::Internal(format!("the stored authorization cannot be read: {error}"))
+    })?;
+    let authorization: SourceAuthorization = serde_json::from_str(json.expose_secret())
+        .map_err(|_| IngestFailure::Internal("the stored authorization cannot be understood".to_owned()))?;
+    let refused = |_| {
+        let message = "The document's authorization holds characters that a header cannot carry.";
+        IngestFailure::permanent("invalid_authorization", message)
+    };
+    let mut add = |name: HeaderName, value: &str| {
+        let mut value = HeaderValue::from_str(value).map_err(refused)?;
+        value.set_sensitive(true);
+        headers.insert(name, value);
+        Ok::<_, IngestFailure>(())
+    };
+    match authorization {
+        SourceAuthorization::Bearer { token } => add(AUTHORIZATION, &format!("Bearer {token}"))?,
+        SourceAuthorization::Basic { username, password } => {
+            let pair = BASE64_STANDARD.encode(format!("{username}:{password}"));
+            add(AUTHORIZATION, &format!("Basic {pair}"))?;
+        }
+        SourceAuthorization::Headers { headers } => {
+            for (name, value) in headers {
+                let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| {
+                    IngestFailure::permanent(
+                        "invalid_authorization",
+                        "The document's authorization holds a wrong header name.",
+                    )
+                })?;
+                add(name, &value)?;
+            }
+        }
+    }
+    Ok(headers)
+}

@@ -1,0 +1,102 @@
+//! What is read part by part: everything but PDFs, and the short plain texts that need no child.
+
+use lectern_parse::{
+    formats,
+    protocol::{Frame, ParseOptions, ParsedPart, SourceKind, SourceMetadata, Stop},
+};
+use tokio::io::AsyncRead;
+
+use crate::{
+    extracted::Extracted,
+    failure::IngestFailure,
+    hold::ProgressReporter,
+    sandbox::{ParseRequest, Sandbox},
+};
+
+/// Longest text that is read without a process of its own, in bytes: starting one takes longer, and nothing that is so short
+/// takes long or much, whatever it holds.
+pub(super) const SHORT: usize = 32 << 10;
+
+/// Reads a source in the child and puts its parts together.
+pub(super) async fn load(
+    kind: SourceKind,
+    source: impl AsyncRead + Unpin,
+    options: ParseOptions,
+    sandbox: &Sandbox,
+    progress: &ProgressReporter,
+) -> Result<Extracted, IngestFailure> {
+    let mut frames = sandbox.parse(ParseRequest { kind, source, options }).await?;
+    let mut extracted = Extracted::default();
+    while let Some(frame) = frames.next().await? {
+        let is_part = matches!(frame, Frame::Part(_));
+        take(&mut extracted, frame);
+        if is_part {
+            progress.at(extracted.length(), None, "characters");
+        }
+    }
+    Ok(extracted)
+}
+
+/// Whether a kind of source is text that is read without a format, and so by the worker itself where it is short.
+pub(super) fn is_plain(kind: SourceKind) -> bool {
+    match kind {
+        SourceKind::Text | SourceKind::Markdown | SourceKind::Captions => true,
+        SourceKind::Pdf
+        | SourceKind::Html
+        | SourceKind::Table
+        | SourceKind::Workbook
+        | SourceKind::Package
+        | SourceKind::Json => false,
+    }
+}
+
+/// Reads a text of a kind that is plain, where it is cheapest.
+pub(super) async fn load_plain(
+    kind: SourceKind,
+    bytes: Vec<u8>,
+    options: ParseOptions,
+    sandbox: &Sandbox,
+    progress: &ProgressReporter,
+) -> Result<Extracted, IngestFailure> {
+    if bytes.len() > SHORT {
+        return load(kind, bytes.as_slice(), options, sandbox, progress).await;
+    }
+    let work = tokio::task::spawn_blocking(move || read(kind, bytes, &options));
+    work.await.map_err(|_| IngestFailure::Panicked)?
+}
+
+/// What the child does, without one.
+fn read(kind: SourceKind, bytes: Vec<u8>, options: &ParseOptions) -> Result<Extracted, IngestFailure> {
+    let mut extracted = Extracted::default();
+    let read = formats::parse(kind, bytes, options, &mut |frame| {
+        take(&mut extracted, frame);
+        Ok(())
+    });
+    match read {
+        Ok(()) => Ok(extracted),
+        Err(Stop::Document(error)) => Err(error.into()),
+        Err(Stop::Panicked) => Err(IngestFailure::Panicked),
+        Err(Stop::Output(error)) => Err(error.into()),
+    }
+}
+
+/// Puts what a frame says to the rest.
+pub(crate) fn take(extracted: &mut Extracted, frame: Frame) {
+    match frame {
+        Frame::About(SourceMetadata { title, canonical_url, structure, pages }) => {
+            extracted.source.title = title;
+            extracted.source.canonical_url = canonical_url;
+            extracted.structure = structure;
+            extracted.pages = pages;
+        }
+        Frame::Part(ParsedPart { text, marks }) => extracted.push(&text, marks),
+        Frame::Headings(marks) => {
+            for mark in marks {
+                extracted.mark(mark.at, mark.what);
+            }
+        }
+        Frame::Warning(warning) => extracted.warnings.push(warning),
+        // Only a PDF has them, and the stream lets no others pass.
+        Frame::Start { .. } | Frame::Image { .. } | Frame::Page { .. } => {}
+    }
+}

@@ -1,0 +1,228 @@
+//! PDF: pages come one by one from the parsing child, lose what repeats on all of them, and are joined to one text that
+//! remembers where each began.
+//!
+//! `load` comes here; here nothing looks into a PDF. Which engine does that in the child is chosen at the start (`engine`), and
+//! pages that are images go to the operator's command (`ocr`).
+
+mod division;
+mod engine;
+mod furniture;
+mod ocr;
+
+use lectern_parse::protocol::{Crash, Frame, MarkKind, ParseError, ParseOptions, SourceKind, TextMark};
+use lectern_shared::model::job::{SourceInfo, Warning};
+use tokio::{fs::File, io::AsyncSeekExt};
+
+pub use self::engine::{PdfEngine, PdfEngineError};
+use self::ocr::{Ocr, Recognition};
+use crate::{
+    extracted::Extracted,
+    failure::IngestFailure,
+    hold::ProgressReporter,
+    sandbox::{ParseRequest, Sandbox},
+};
+
+/// What stands between two pages.
+const PAGE_BREAK: &str = "\n\n";
+/// What stands between them within a sentence.
+const LINE_BREAK: &str = "\n";
+
+/// Reads the selected pages. All of them are at hand before the first is put into the text: only then can be told what
+/// repeats. Their size is bounded by the limit of characters.
+pub(super) async fn load(
+    file: File,
+    options: ParseOptions,
+    engine: &PdfEngine,
+    sandbox: &Sandbox,
+    progress: &ProgressReporter,
+) -> Result<Extracted, IngestFailure> {
+    let options = engine.options(options);
+    if options.pdfium.is_none() {
+        return read(file, options, engine.ocr(), sandbox, progress).await;
+    }
+    let mut again = file.try_clone().await?;
+    match read(file, options.clone(), engine.ocr(), sandbox, progress).await {
+        Err(IngestFailure::Document(error)) if error.code == ParseError::Crashed(Crash::Died).code() => {
+            tracing::info!("pdfium did not get through a file; the built-in engine reads it");
+            // Both share their place in the file.
+            again.rewind().await?;
+            let options = ParseOptions { pdfium: None, images: false, ..options };
+            read(again, options, engine.ocr(), sandbox, progress).await
+        }
+        end => end,
+    }
+}
+
+async fn read(
+    file: File,
+    options: ParseOptions,
+    ocr: Option<&Ocr>,
+    sandbox: &Sandbox,
+    progress: &ProgressReporter,
+) -> Result<Extracted, IngestFailure> {
+    let limit = options.max_chars;
+    let mut recognition = Recognition::new(ocr);
+    let request = ParseRequest { kind: SourceKind::Pdf, source: file, options };
+    let mut frames = sandbox.parse(request).await?;
+    let mut extracted = Extracted::default();
+    let (mut letters, mut characters, mut unreadable) = (0_u64, 0_u64, 0_u64);
+    let mut selected = None;
+    let mut pages = Vec::new();
+    while let Some(frame) = frames.next().await? {
+        match frame {
+            Frame::Start { first, last, title, .. } => {
+                selected = Some(u64::from(last - first) + 1);
+                extracted.source = SourceInfo { title, ..SourceInfo::default() };
+            }
+            Frame::Image { page, png } => recognition.image(page, png).await,
+            Frame::Page { number, text, warning } => {
+                let text = recognition.text(text);
+                letters += text.chars().filter(|c| !c.is_whitespace()).count() as u64;
+                // What was recognised does not count in the child.
+                characters += text.chars().count() as u64;
+                if characters > limit {
+                    return Err(ParseError::TooLarge { limit }.into());
+                }
+                unreadable += u64::from(warning.is_some());
+                pages.push((number, text));
+                progress.at(pages.len() as u64, selected, "pages");
+            }
+            Frame::Warning(warning) => extracted.warnings.push(warning),
+            // A PDF has pages instead, and the stream lets no others pass.
+            Frame::About(_) | Frame::Part(_) | Frame::Headings(_) => {}
+        }
+    }
+    let count = u32::try_from(pages.len()).unwrap_or(u32::MAX);
+    if is_without_text(letters, count) {
+        return Err(ParseError::NoExtractableText.into());
+    }
+    extracted.pages = Some(count);
+    extracted.warnings.extend(recognition.warnings());
+    if unreadable > 0 {
+        extracted.warnings.push(Warning {
+            code: "unreadable_page".to_owned(),
+            message: "Some pages could not be read, or only in part; what is missing of them is not found."
+                .to_owned(),
+            count: unreadable,
+        });
+    }
+    tokio::task::spawn_blocking(move || {
+        furniture::remove(&mut pages);
+        join(pages, &mut extracted);
+        extracted
+    })
+    .await
+    .map_err(|_| IngestFailure::Panicked)
+}
+
+/// Whether a document's pages together carry so little text that they are in all likelihood scanned images.
+///
+/// `letters` is the number of characters that are not white space, `pages` that of the pages they were found on. A
+/// scan often carries a stamp, a page number or a scanner's footer; a real page of text has hundreds of characters.
+/// A short document that says little is let through: one word on one page may be all there is.
+pub fn is_without_text(letters: u64, pages: u32) -> bool {
+    letters == 0 || (pages >= 3 && letters < u64::from(pages) * 4)
+}
+
+/// Puts pages together. A word that is divided by the end of a page becomes whole: its second half is where the next page
+/// begins. A sentence that goes on is not parted by a blank line.
+fn join(pages: Vec<(u32, String)>, extracted: &mut Extracted) {
+    // The last text that is not put in yet, because its end depends on what comes.
+    let mut held = String::new();
+    // Pages without text before the next one that has some.
+    let mut begun = Vec::new();
+    for (number, text) in pages {
+        let mut text = division::join_divided_words(text.trim_matches('\n'));
+        begun.push(TextMark { at: 0, what: MarkKind::Page(number) });
+        if text.is_empty() {
+            continue;
+        }
+        if division::is_divided(&held, &text) {
+            held.pop();
+            let (rest_of_word, rest) = division::first_word(&text);
+            let gap = if rest.is_empty() { "" } else { LINE_BREAK };
+            text = [rest_of_word, gap, rest].concat();
+        } else if goes_on(&held, &text) {
+            held.push_str(LINE_BREAK);
+        } else if !held.is_empty() {
+            held.push_str(PAGE_BREAK);
+        }
+        extracted.push(&held, []);
+        extracted.push("", begun.drain(..));
+        held = text;
+    }
+    extracted.push(&held, []);
+    extracted.push("", begun);
+}
+
+/// Whether a sentence goes on from one page to the next, as far as its letters tell.
+fn goes_on(upper: &str, lower: &str) -> bool {
+    upper.ends_with(|c: char| c.is_alphabetic() || matches!(c, ',' | ';' | '-' | '–'))
+        && lower.starts_with(char::is_lowercase)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn joined(pages: &[(u32, &str)]) -> Extracted {
+        let mut extracted = Extracted::default();
+        join(pages.iter().map(|(number, text)| (*number, (*text).to_owned())).collect(), &mut extracted);
+        extracted
+    }
+
+    /// The pages that a passage names.
+    fn pages_of(extracted: &Extracted, passage: &str) -> (Option<u32>, Option<u32>) {
+        let at = extracted.text().find(passage).unwrap();
+        let start = extracted.text()[..at].chars().count() as u64;
+        let place = extracted.place(start..start + passage.chars().count() as u64);
+        (place.page, place.page_end)
+    }
+
+    #[test]
+    fn a_word_divided_by_the_end_of_a_page_is_whole_and_on_both_pages() {
+        let extracted = joined(&[(7, "Grüße, and a syntacti-"), (8, "cally familiar\nname.")]);
+        assert_eq!(extracted.text(), "Grüße, and a syntactically\nfamiliar\nname.");
+        assert_eq!(pages_of(&extracted, "Grüße, and a"), (Some(7), Some(7)));
+        assert_eq!(pages_of(&extracted, "syntactically"), (Some(7), Some(8)));
+        assert_eq!(pages_of(&extracted, "familiar"), (Some(8), Some(8)));
+    }
+
+    #[test]
+    fn a_word_goes_on_behind_pages_without_text_and_over_several_pages() {
+        let extracted = joined(&[(1, "Donau-"), (2, ""), (3, "dampf-"), (4, "schiff fährt")]);
+        assert_eq!(extracted.text(), "Donaudampfschiff\nfährt");
+        assert_eq!(pages_of(&extracted, "Donaudampfschiff"), (Some(1), Some(4)));
+        assert_eq!(pages_of(&extracted, "dampf"), (Some(3), Some(3)));
+        assert_eq!(pages_of(&extracted, "fährt"), (Some(4), Some(4)));
+    }
+
+    #[test]
+    fn names_and_ranges_stay_apart_over_a_page_border_too() {
+        let extracted = joined(&[(1, "Jean-"), (2, "Paul in 2018-"), (3, "23")]);
+        assert_eq!(extracted.text(), "Jean-\n\nPaul in 2018-\n\n23");
+    }
+
+    #[test]
+    fn a_sentence_goes_on_without_a_paragraph_between_and_a_finished_one_does_not() {
+        assert_eq!(joined(&[(1, "It was the best"), (2, "of times.")]).text(), "It was the best\nof times.");
+        assert_eq!(joined(&[(1, "It was."), (2, "of times")]).text(), "It was.\n\nof times");
+        assert_eq!(joined(&[(1, "Chapter one"), (2, "It was")]).text(), "Chapter one\n\nIt was");
+    }
+
+    #[test]
+    fn every_page_names_itself_also_between_empty_ones() {
+        let extracted = joined(&[(1, ""), (2, "two"), (3, ""), (4, ""), (5, "Five"), (6, "")]);
+        assert_eq!(extracted.text(), "two\n\nFive");
+        assert_eq!(pages_of(&extracted, "two"), (Some(2), Some(2)));
+        assert_eq!(pages_of(&extracted, "Five"), (Some(5), Some(5)));
+        assert_eq!(pages_of(&extracted, "two\n\nFive"), (Some(2), Some(5)));
+    }
+    #[test]
+    fn pages_with_nothing_but_a_number_on_them_are_a_scan() {
+        assert!(is_without_text(0, 1));
+        assert!(is_without_text(12, 12));
+        assert!(!is_without_text(5, 1));
+        assert!(!is_without_text(2_000, 12));
+    }
+}
