@@ -7,13 +7,13 @@ use lectern_api::{
     JobView,
     jobs::{JobError, JobFilter, JobList, JobOperator, JobService, JobSnapshot},
 };
-use lectern_runtime::{Role, Runtime, process::Failure};
+use lectern_runtime::{ProcessRole, Runtime, process::FatalError};
 use lectern_shared::{
     clock::Timestamp,
     config::Settings,
-    db::{Json, operator_jobs::Action},
+    db::{Json, operator_jobs::JobAction},
     ids::{DocumentId, JobId},
-    model::job::{JobRecord, Standing},
+    model::job::{JobPhase, JobRecord},
 };
 
 /// The most jobs that are listed at once.
@@ -26,7 +26,7 @@ pub(crate) enum JobsCommand {
     List {
         /// Only jobs that stand so: queued (due or waiting), due, waiting, running, dead, done or cancelled.
         #[arg(long, value_parser = standing)]
-        state: Option<Standing>,
+        state: Option<JobPhase>,
         /// Only the jobs of this user, by e-mail or id.
         #[arg(long)]
         user: Option<String>,
@@ -54,24 +54,24 @@ pub(crate) enum JobsCommand {
     /// Have jobs tried again, at once and with all their attempts before them.
     Retry {
         #[command(flatten)]
-        which: Which,
+        which: JobSelector,
         /// All that stand so: dead, waiting or cancelled.
         #[arg(long, value_parser = standing, group = "all")]
-        state: Option<Standing>,
+        state: Option<JobPhase>,
     },
     /// Stop jobs, be they queued or running, and lay dead ones aside. Documents stay, and what can be searched of them.
     Discard {
         #[command(flatten)]
-        which: Which,
+        which: JobSelector,
         /// All that stand so: dead, queued (due or waiting), due, waiting or running.
         #[arg(long, value_parser = standing, group = "all")]
-        state: Option<Standing>,
+        state: Option<JobPhase>,
     },
 }
 
 /// Which jobs are meant.
 #[derive(Args)]
-pub(crate) struct Which {
+pub(crate) struct JobSelector {
     /// Their ids.
     #[arg(required_unless_present = "all", conflicts_with_all = ["all", "user", "code"])]
     ids: Vec<JobId>,
@@ -86,37 +86,37 @@ pub(crate) struct Which {
     code: Option<String>,
 }
 
-fn standing(text: &str) -> Result<Standing, String> {
-    text.parse().map_err(|_| format!("it must be one of {}", Standing::choices()))
+fn standing(text: &str) -> Result<JobPhase, String> {
+    text.parse().map_err(|_| format!("it must be one of {}", JobPhase::choices()))
 }
 
 /// # Errors
 /// When a job or an account is not there, or a job cannot be changed.
-pub(crate) async fn run(settings: Settings, command: JobsCommand) -> Result<(), Failure> {
+pub(crate) async fn run(settings: Settings, command: JobsCommand) -> Result<(), FatalError> {
     // Refused before anything is opened.
     let all = match &command {
-        JobsCommand::Retry { which, state } => which.standing(*state, Action::Retry)?,
-        JobsCommand::Discard { which, state } => which.standing(*state, Action::Discard)?,
+        JobsCommand::Retry { which, state } => which.standing(*state, JobAction::Retry)?,
+        JobsCommand::Discard { which, state } => which.standing(*state, JobAction::Discard)?,
         JobsCommand::List { .. } | JobsCommand::Show { .. } => None,
     };
-    let runtime = Runtime::start(settings, Role::Command).await?;
+    let runtime = Runtime::start(settings, ProcessRole::Command).await?;
     let jobs = JobService::new(runtime.db.clone(), runtime.jobs.clone());
     let done = match command {
         JobsCommand::List { state, user, code, document, limit, json } => {
             list(&jobs, JobFilter { standing: state, user, document, code }, limit, json).await
         }
         JobsCommand::Show { id, json } => show(&jobs, id, json).await,
-        JobsCommand::Retry { which, .. } => change(&jobs, Action::Retry, which, all).await,
-        JobsCommand::Discard { which, .. } => change(&jobs, Action::Discard, which, all).await,
+        JobsCommand::Retry { which, .. } => change(&jobs, JobAction::Retry, which, all).await,
+        JobsCommand::Discard { which, .. } => change(&jobs, JobAction::Discard, which, all).await,
     };
     runtime.close().await;
     done
 }
 
-impl Which {
+impl JobSelector {
     /// How all the jobs stand that are meant; none when they are named.
-    fn standing(&self, state: Option<Standing>, action: Action) -> Result<Option<Standing>, Failure> {
-        match if self.dead { Some(Standing::Dead) } else { state } {
+    fn standing(&self, state: Option<JobPhase>, action: JobAction) -> Result<Option<JobPhase>, FatalError> {
+        match if self.dead { Some(JobPhase::Dead) } else { state } {
             Some(standing) if !action.standings().contains(&standing) => {
                 Err(format!("--state must be one of {}; name jobs that stand otherwise", action.choices())
                     .into())
@@ -128,7 +128,7 @@ impl Which {
 
 // --- showing ---------------------------------------------------------------------------------------------------------
 
-async fn list(jobs: &JobService, filter: JobFilter, limit: u32, json: bool) -> Result<(), Failure> {
+async fn list(jobs: &JobService, filter: JobFilter, limit: u32, json: bool) -> Result<(), FatalError> {
     let JobList { jobs, at, next } = jobs.list(filter, None, limit).await?;
     if json {
         let jobs: Vec<JobView> = jobs.into_iter().map(|job| JobView::new(job, at)).collect();
@@ -173,10 +173,10 @@ fn table(jobs: &[JobRecord], now: Timestamp) -> String {
 /// For how long a job has stood as it does: since it was due, begun, or ended. One that waits has been queued for so long.
 fn age(job: &JobRecord, now: Timestamp) -> String {
     let since = match job.standing(now) {
-        Standing::Due => Some(job.run_at),
-        Standing::Running => job.started_at,
-        Standing::Dead | Standing::Done | Standing::Cancelled => job.finished_at,
-        Standing::Queued | Standing::Waiting => None,
+        JobPhase::Due => Some(job.run_at),
+        JobPhase::Running => job.started_at,
+        JobPhase::Dead | JobPhase::Done | JobPhase::Cancelled => job.finished_at,
+        JobPhase::Queued | JobPhase::Waiting => None,
     };
     rounded(now.since(since.unwrap_or(job.queued_at)))
 }
@@ -192,7 +192,7 @@ fn rounded(time: Duration) -> String {
     }
 }
 
-async fn show(jobs: &JobService, id: JobId, json: bool) -> Result<(), Failure> {
+async fn show(jobs: &JobService, id: JobId, json: bool) -> Result<(), FatalError> {
     let JobSnapshot { job, at } = jobs.find(id).await?;
     let view = serde_json::to_value(JobView::new(job, at))?;
     if json {
@@ -214,7 +214,7 @@ fn plain(text: &str) -> String {
 }
 
 /// Writes the command's own output, which log lines never mix with.
-fn say(text: &str) -> Result<(), Failure> {
+fn say(text: &str) -> Result<(), FatalError> {
     let mut out = std::io::stdout().lock();
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
         // Whoever reads has seen enough, `head` for instance.
@@ -227,11 +227,11 @@ fn say(text: &str) -> Result<(), Failure> {
 
 async fn change(
     jobs: &JobService,
-    action: Action,
-    which: Which,
-    all: Option<Standing>,
-) -> Result<(), Failure> {
-    let Which { ids, user, code, .. } = which;
+    action: JobAction,
+    which: JobSelector,
+    all: Option<JobPhase>,
+) -> Result<(), FatalError> {
+    let JobSelector { ids, user, code, .. } = which;
     match all {
         Some(standing) => {
             change_all(jobs, action, JobFilter { standing: Some(standing), user, document: None, code }).await
@@ -240,15 +240,15 @@ async fn change(
     }
 }
 
-async fn change_named(jobs: &JobService, action: Action, ids: Vec<JobId>) -> Result<(), Failure> {
+async fn change_named(jobs: &JobService, action: JobAction, ids: Vec<JobId>) -> Result<(), FatalError> {
     let ids: BTreeSet<JobId> = ids.into_iter().collect();
     let mut failed = 0;
     for id in &ids {
         let what = match (jobs.change(JobOperator::Command, action, *id).await, action) {
-            (Ok(true), Action::Retry) => "due",
-            (Ok(true), Action::Discard) => "cancelled",
-            (Ok(false), Action::Retry) => "due already",
-            (Ok(false), Action::Discard) => "ended already",
+            (Ok(true), JobAction::Retry) => "due",
+            (Ok(true), JobAction::Discard) => "cancelled",
+            (Ok(false), JobAction::Retry) => "due already",
+            (Ok(false), JobAction::Discard) => "ended already",
             (Err(error @ (JobError::UnknownJob(_) | JobError::Running(_))), _) => {
                 failed += 1;
                 tracing::error!("{error}");
@@ -261,11 +261,11 @@ async fn change_named(jobs: &JobService, action: Action, ids: Vec<JobId>) -> Res
     if failed == 0 { Ok(()) } else { Err(format!("{failed} of {} jobs stay as they are", ids.len()).into()) }
 }
 
-async fn change_all(jobs: &JobService, action: Action, filter: JobFilter) -> Result<(), Failure> {
+async fn change_all(jobs: &JobService, action: JobAction, filter: JobFilter) -> Result<(), FatalError> {
     let changed = jobs.change_all(JobOperator::Command, action, filter).await?;
     say(&match action {
-        Action::Retry => format!("due: {changed}"),
-        Action::Discard => format!("cancelled: {changed}"),
+        JobAction::Retry => format!("due: {changed}"),
+        JobAction::Discard => format!("cancelled: {changed}"),
     })
 }
 

@@ -19,8 +19,8 @@ use doctor::command::DoctorArgs;
 use jobs::JobsCommand;
 use lectern_parse::child;
 use lectern_runtime::{
-    Role, Runtime, StartError,
-    process::{self, Failure},
+    ProcessRole, Runtime, RuntimeStartError,
+    process::{self, FatalError},
 };
 use lectern_shared::{config::Settings, model::document::DocumentType, shutdown::Shutdown};
 use lectern_worker::preview;
@@ -31,16 +31,16 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 /// Documents, and agents that answer from them.
 #[derive(Parser)]
 #[command(version)]
-struct Cli {
+struct LecternCli {
     /// A TOML file with settings; the environment wins over it.
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<LecternCommand>,
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum LecternCommand {
     /// Run the service (what happens without a command).
     Serve,
     /// Bring the database's schema up to date, and end.
@@ -122,43 +122,43 @@ fn main() -> ExitCode {
         return child::main();
     }
     process::shield();
-    let Cli { config, command } = Cli::parse();
-    process::run(config.as_deref(), async |settings| match command.unwrap_or(Command::Serve) {
-        Command::Serve => Box::pin(serve(settings)).await,
-        Command::Migrate => {
-            Runtime::start(settings, Role::Whole).await?.close().await;
+    let LecternCli { config, command } = LecternCli::parse();
+    process::run(config.as_deref(), async |settings| match command.unwrap_or(LecternCommand::Serve) {
+        LecternCommand::Serve => Box::pin(serve(settings)).await,
+        LecternCommand::Migrate => {
+            Runtime::start(settings, ProcessRole::Whole).await?.close().await;
             tracing::info!("the schema is up to date");
             Ok(())
         }
-        Command::Reindex => {
+        LecternCommand::Reindex => {
             let documents = Runtime::reindex(settings).await?;
             tracing::info!(documents, "queued; they are indexed when the service runs");
             Ok(())
         }
-        Command::Reembed => reembed::run(settings).await,
-        Command::Reencrypt => reencrypt::command::run(settings).await,
-        Command::Backup(args) => Box::pin(backup::command::make(&settings, &args)).await,
-        Command::Restore(args) => Box::pin(backup::command::restore(&settings, &args)).await,
-        Command::Doctor(args) => doctor::command::run(&settings, &args).await,
-        Command::Model { command } => model::run(&settings.embedding, command).await,
-        Command::Parse { file, r#type, text } => parse(&settings, &file, r#type, text).await,
-        Command::Health => process::ask_health(settings.addr).await,
-        Command::Jobs { command } => jobs::run(settings, command).await,
-        Command::User { command } => Box::pin(user(settings, command)).await,
+        LecternCommand::Reembed => reembed::run(settings).await,
+        LecternCommand::Reencrypt => reencrypt::command::run(settings).await,
+        LecternCommand::Backup(args) => Box::pin(backup::command::make(&settings, &args)).await,
+        LecternCommand::Restore(args) => Box::pin(backup::command::restore(&settings, &args)).await,
+        LecternCommand::Doctor(args) => doctor::command::run(&settings, &args).await,
+        LecternCommand::Model { command } => model::run(&settings.embedding, command).await,
+        LecternCommand::Parse { file, r#type, text } => parse(&settings, &file, r#type, text).await,
+        LecternCommand::Health => process::ask_health(settings.addr).await,
+        LecternCommand::Jobs { command } => jobs::run(settings, command).await,
+        LecternCommand::User { command } => Box::pin(user(settings, command)).await,
     })
 }
 
-async fn serve(settings: Settings) -> Result<(), Failure> {
+async fn serve(settings: Settings) -> Result<(), FatalError> {
     lectern_api::check_settings(&settings)?;
     let shutdown = Shutdown::new();
     shutdown.listen()?;
-    let Some(runtime) = process::open(settings, Role::Whole, &shutdown).await? else { return Ok(()) };
+    let Some(runtime) = process::open(settings, ProcessRole::Whole, &shutdown).await? else { return Ok(()) };
     let listener = lectern_api::bind(&runtime)?;
     lectern_worker::start(&runtime, &shutdown).await?;
     lectern_api::run(runtime, listener, &shutdown).await
 }
 
-async fn parse(settings: &Settings, file: &Path, r#type: DocumentType, text: bool) -> Result<(), Failure> {
+async fn parse(settings: &Settings, file: &Path, r#type: DocumentType, text: bool) -> Result<(), FatalError> {
     let preview = preview::read(file, r#type, settings).await?;
     let mut out = if text { preview.text } else { serde_json::to_string_pretty(&preview)? };
     out.push('\n');
@@ -166,10 +166,10 @@ async fn parse(settings: &Settings, file: &Path, r#type: DocumentType, text: boo
     Ok(())
 }
 
-async fn user(settings: Settings, command: UserCommand) -> Result<(), Failure> {
-    let runtime = match Runtime::start(settings.clone(), Role::Whole).await {
+async fn user(settings: Settings, command: UserCommand) -> Result<(), FatalError> {
+    let runtime = match Runtime::start(settings.clone(), ProcessRole::Whole).await {
         // Beside the running service.
-        Err(StartError::InUse(_)) => Runtime::start(settings, Role::Command).await,
+        Err(RuntimeStartError::InUse(_)) => Runtime::start(settings, ProcessRole::Command).await,
         end => end,
     }?;
     let accounts = lectern_api::accounts(&runtime);
@@ -184,7 +184,7 @@ async fn user(settings: Settings, command: UserCommand) -> Result<(), Failure> {
 }
 
 /// The first line of standard input.
-async fn password() -> Result<SecretString, Failure> {
+async fn password() -> Result<SecretString, FatalError> {
     if std::io::stdin().is_terminal() {
         tracing::info!("type the password, then Enter");
     }

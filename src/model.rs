@@ -12,11 +12,11 @@ use std::{
 
 use clap::Subcommand;
 use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
-use lectern_embed::{CachedModel, Embedder, Hub, LocalEmbedder, ModelId, Progress};
-use lectern_runtime::process::Failure;
+use lectern_embed::{CachedModel, Embedder, LocalEmbedder, ModelHub, ModelId, PullProgress};
+use lectern_runtime::process::FatalError;
 use lectern_shared::{
     config::{EmbedderKind, EmbeddingSettings},
-    model::space::Space,
+    model::space::EmbeddingSpace,
 };
 
 /// Characters of a commit that tell it from others.
@@ -35,8 +35,8 @@ pub(crate) enum ModelCommand {
     List,
 }
 
-pub(crate) async fn run(settings: &EmbeddingSettings, command: ModelCommand) -> Result<(), Failure> {
-    let hub = Hub::new(settings.hub.clone(), settings.hub_token.clone(), settings.cache.clone())?;
+pub(crate) async fn run(settings: &EmbeddingSettings, command: ModelCommand) -> Result<(), FatalError> {
+    let hub = ModelHub::new(settings.hub.clone(), settings.hub_token.clone(), settings.cache.clone())?;
     match command {
         ModelCommand::Pull { model } => {
             let model = match model {
@@ -50,15 +50,15 @@ pub(crate) async fn run(settings: &EmbeddingSettings, command: ModelCommand) -> 
 }
 
 /// The model that the settings name.
-fn set_model(settings: &EmbeddingSettings) -> Result<ModelId, Failure> {
+fn set_model(settings: &EmbeddingSettings) -> Result<ModelId, FatalError> {
     if settings.kind == EmbedderKind::OpenAiCompatible {
         return Err("LECTERN_EMBEDDER is openai-compatible, whose model is its server's: name a model".into());
     }
     Ok(settings.model.parse().map_err(|error| format!("LECTERN_EMBEDDING_MODEL: {error}"))?)
 }
 
-async fn pull(settings: &EmbeddingSettings, hub: &Hub, model: &ModelId) -> Result<(), Failure> {
-    let display = Display::new();
+async fn pull(settings: &EmbeddingSettings, hub: &ModelHub, model: &ModelId) -> Result<(), FatalError> {
+    let display = PullDisplay::new();
     let report = |progress| display.show(progress);
     let pulled = tokio::select! {
         pulled = hub.pull(model, &report) => Some(pulled),
@@ -69,7 +69,7 @@ async fn pull(settings: &EmbeddingSettings, hub: &Hub, model: &ModelId) -> Resul
         return Err("stopped; the same command goes on where this one ended".into());
     };
     let folder = pulled?;
-    let Space { dimensions, .. } = prove(settings, &folder, model).await?;
+    let EmbeddingSpace { dimensions, .. } = prove(settings, &folder, model).await?;
     tracing::info!(%model, dimensions, "the model is here, and works");
     if settings.model_dir.is_some() {
         tracing::warn!("LECTERN_EMBEDDING_MODEL_DIR is set: the service takes the model that is there");
@@ -79,7 +79,11 @@ async fn pull(settings: &EmbeddingSettings, hub: &Hub, model: &ModelId) -> Resul
 }
 
 /// Opens the model and embeds a word with it.
-async fn prove(settings: &EmbeddingSettings, folder: &Path, model: &ModelId) -> Result<Space, Failure> {
+async fn prove(
+    settings: &EmbeddingSettings,
+    folder: &Path,
+    model: &ModelId,
+) -> Result<EmbeddingSpace, FatalError> {
     let (folder, name, threads) = (folder.to_owned(), model.to_string(), settings.threads);
     let embedder =
         tokio::task::spawn_blocking(move || LocalEmbedder::open(&folder, &name, threads)).await??;
@@ -87,7 +91,7 @@ async fn prove(settings: &EmbeddingSettings, folder: &Path, model: &ModelId) -> 
     Ok(embedder.space().clone())
 }
 
-fn list(settings: &EmbeddingSettings, hub: &Hub) -> Result<(), Failure> {
+fn list(settings: &EmbeddingSettings, hub: &ModelHub) -> Result<(), FatalError> {
     let models = hub.list()?;
     if models.is_empty() {
         tracing::info!(cache = %settings.cache.display(), "no model is here yet");
@@ -107,19 +111,19 @@ fn list(settings: &EmbeddingSettings, hub: &Hub) -> Result<(), Failure> {
 }
 
 /// How far a pull is: a bar on a terminal, lines elsewhere.
-struct Display {
+struct PullDisplay {
     terminal: bool,
     bar: OnceLock<ProgressBar>,
     /// The part of a hundred of the last line.
     percent: AtomicU64,
 }
 
-impl Display {
+impl PullDisplay {
     fn new() -> Self {
         Self { terminal: std::io::stderr().is_terminal(), bar: OnceLock::new(), percent: AtomicU64::new(0) }
     }
 
-    fn show(&self, Progress { file, bytes, total }: Progress) {
+    fn show(&self, PullProgress { file, bytes, total }: PullProgress) {
         if self.terminal {
             // What an earlier pull left is no sign of how fast this one is.
             let bar =

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use lectern_runtime::{Role, Runtime, process::Failure};
+use lectern_runtime::{ProcessRole, Runtime, process::FatalError};
 use lectern_shared::{
     config::Settings,
-    db::{self, Location, jobs::Again},
-    model::space::Space,
+    db::{self, DatabaseLocation, jobs::ReindexTarget},
+    model::space::EmbeddingSpace,
     shutdown::Shutdown,
 };
 
@@ -20,11 +20,11 @@ const SAY_EVERY: u32 = 5;
 ///
 /// # Errors
 /// When no model is set or it cannot be had, and when another process has the data directory.
-pub(crate) async fn run(settings: Settings) -> Result<(), Failure> {
+pub(crate) async fn run(settings: Settings) -> Result<(), FatalError> {
     let shutdown = Shutdown::new();
     shutdown.listen()?;
-    let alone = matches!(settings.database, Location::Sqlite(_));
-    let runtime = Runtime::start(settings, Role::Whole).await?;
+    let alone = matches!(settings.database, DatabaseLocation::Sqlite(_));
+    let runtime = Runtime::start(settings, ProcessRole::Whole).await?;
     let opened = tokio::select! {
         opened = runtime.models.open(&runtime.clock) => opened?,
         () = shutdown.soft().cancelled() => return Ok(()),
@@ -34,7 +34,7 @@ pub(crate) async fn run(settings: Settings) -> Result<(), Failure> {
     let space = embedder.space();
     let now = runtime.jobs.now();
     let mut tx = runtime.db.begin().await?;
-    let queued = db::jobs::enqueue_again(&mut tx, Again::OutsideSpace(space.id), now).await?;
+    let queued = db::jobs::enqueue_again(&mut tx, ReindexTarget::OutsideSpace(space.id), now).await?;
     tx.commit().await?;
     tracing::info!(documents = queued, model = space.model, "queued to be embedded");
     if alone {
@@ -49,7 +49,7 @@ pub(crate) async fn run(settings: Settings) -> Result<(), Failure> {
 }
 
 /// Waits until nothing is left to do, and says how far it is.
-async fn wait(runtime: &Runtime, space: &Space, shutdown: &Shutdown) -> Result<(), Failure> {
+async fn wait(runtime: &Runtime, space: &EmbeddingSpace, shutdown: &Shutdown) -> Result<(), FatalError> {
     for look in 0_u32.. {
         let (done, left) = db::vectors::documents_in_space(&runtime.db, space).await?;
         let depth = db::jobs::depth(&runtime.db, runtime.jobs.now()).await?;

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use lectern_shared::config::{SETTINGS, Setting, Source};
+use lectern_shared::config::{SETTINGS, SettingSpec, SettingsSource};
 
 const HEAD: &str = "| setting | default | meaning |\n|---|---|---|\n";
 const README: &str = include_str!("../README.md");
@@ -18,7 +18,7 @@ const DOCKERFILE: &str = include_str!("../Dockerfile");
 const DOCKERIGNORE: &str = include_str!("../.dockerignore");
 const CARGO: &str = include_str!("../Cargo.toml");
 
-fn row(setting: &Setting) -> String {
+fn row(setting: &SettingSpec) -> String {
     format!("| `{}` | {} | {} |", setting.name, setting.default, setting.meaning)
 }
 
@@ -119,7 +119,7 @@ fn the_settings_of_the_readme_are_those_of_the_program() {
 fn the_example_of_env_names_settings_only_and_all_that_compose_asks_for() {
     let names = example_names();
     let pairs: Vec<_> = names.iter().map(|name| (*name, "x")).collect();
-    assert_eq!(Source::from_pairs(&pairs).unknown(), Vec::<&str>::new());
+    assert_eq!(SettingsSource::from_pairs(&pairs).unknown(), Vec::<&str>::new());
     let asked = COMPOSE.split("${").skip(1).map(|rest| {
         let end = rest.find([':', '}']).expect("the end of a variable");
         rest.split_at(end).0

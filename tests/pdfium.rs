@@ -2,7 +2,7 @@
 
 use std::{io::Write as _, path::PathBuf, sync::Once, time::Duration};
 
-use lectern_parse::protocol::{Frame, ParseError, ParseOptions, SourceKind};
+use lectern_parse::protocol::{ParseError, ParseFrame, ParseOptions, SourceKind};
 use lectern_shared::config::{OcrSettings, PdfSettings};
 use lectern_worker::{
     sandbox::{ParseRequest, Sandbox, SandboxConfig},
@@ -35,7 +35,7 @@ fn sandbox() -> Sandbox {
     })
 }
 
-async fn frames(bytes: &[u8], options: ParseOptions) -> Result<Vec<Frame>, ParseError> {
+async fn frames(bytes: &[u8], options: ParseOptions) -> Result<Vec<ParseFrame>, ParseError> {
     let request = ParseRequest { kind: SourceKind::Pdf, source: bytes, options };
     let mut stream = sandbox().parse(request).await.expect("the child starts");
     let mut frames = Vec::new();
@@ -49,9 +49,9 @@ fn with(library: PathBuf) -> ParseOptions {
     ParseOptions { pdfium: Some(library), ..ParseOptions::default() }
 }
 
-fn texts(frames: &[Frame]) -> Vec<&str> {
+fn texts(frames: &[ParseFrame]) -> Vec<&str> {
     let texts = frames.iter().filter_map(|frame| match frame {
-        Frame::Page { text, .. } => Some(text.as_str()),
+        ParseFrame::Page { text, .. } => Some(text.as_str()),
         _ => None,
     });
     texts.collect()
@@ -81,7 +81,7 @@ async fn pages_titles_and_divided_words_come_out_as_with_the_built_in_engine() {
     }
     let frames = frames(&pdf.finish(), with(library)).await.unwrap();
     assert!(
-        matches!(&frames[0], Frame::Start { pages_total: 3, title: Some(title), .. } if title == "On Lecterns")
+        matches!(&frames[0], ParseFrame::Start { pages_total: 3, title: Some(title), .. } if title == "On Lecterns")
     );
     assert_eq!(texts(&frames), ["Given syntacti-\ncally familiar names.", "", "Caf\u{e9}"]);
 }
@@ -119,16 +119,17 @@ async fn pages_that_are_images_are_handed_out_as_such_when_asked_for() {
     let pages: Vec<_> = seen
         .iter()
         .filter_map(|frame| match frame {
-            Frame::Image { page, png } => {
+            ParseFrame::Image { page, png } => {
                 assert!(png.starts_with(b"\x89PNG\r\n"));
                 Some((*page, "image"))
             }
-            Frame::Page { number, .. } => Some((*number, "text")),
+            ParseFrame::Page { number, .. } => Some((*number, "text")),
             _ => None,
         })
         .collect();
     assert_eq!(pages, [(1, "image"), (1, "text"), (2, "image"), (2, "text"), (3, "image"), (3, "text")]);
-    let has_image = |frames: &[Frame]| frames.iter().any(|frame| matches!(frame, Frame::Image { .. }));
+    let has_image =
+        |frames: &[ParseFrame]| frames.iter().any(|frame| matches!(frame, ParseFrame::Image { .. }));
     assert!(!has_image(&frames(&scan(3), with(library)).await.unwrap()));
     // Neither text nor a blank page is an image.
     let text = "a page with enough on it to be read";
@@ -139,7 +140,7 @@ async fn pages_that_are_images_are_handed_out_as_such_when_asked_for() {
 async fn without_the_library_the_built_in_engine_reads_and_the_owner_is_told() {
     let nowhere = PathBuf::from("/nonexistent/libpdfium.so");
     let frames = frames(&pdf_with_pages(&["still read"]), with(nowhere)).await.unwrap();
-    assert!(matches!(&frames[0], Frame::Warning(warning) if warning.code == "pdfium_unusable"));
+    assert!(matches!(&frames[0], ParseFrame::Warning(warning) if warning.code == "pdfium_unusable"));
     assert_eq!(texts(&frames), ["still read"]);
     assert!(!is_without_text(9, 1));
 }

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use lectern_parse::protocol::{Frame, ParseError, ParseOptions, SourceKind};
+use lectern_parse::protocol::{ParseError, ParseFrame, ParseOptions, SourceKind};
 use lectern_worker::{
     sandbox::{ParseRequest, Sandbox, SandboxConfig, SandboxError},
     source::pdf::is_without_text,
@@ -60,10 +60,10 @@ async fn collect(sandbox: &Sandbox, bytes: &[u8], options: ParseOptions) -> Resu
     let mut parsed = Parsed::default();
     while let Some(frame) = stream.next().await? {
         match frame {
-            Frame::Start { pages_total, title, .. } => {
+            ParseFrame::Start { pages_total, title, .. } => {
                 (parsed.pages_total, parsed.title) = (pages_total, title);
             }
-            Frame::Page { number, text, warning } => {
+            ParseFrame::Page { number, text, warning } => {
                 parsed.pages.push((number, text));
                 parsed.warnings.extend(warning);
             }

@@ -9,7 +9,7 @@ use axum::{
     http::{HeaderMap, header},
 };
 use futures::StreamExt;
-use lectern_shared::{compute::Stopped, config::Limits};
+use lectern_shared::{compute::ComputeStopped, config::ServiceLimits};
 use serde_json::Value;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
@@ -20,7 +20,7 @@ use tokio::{
 use crate::{
     client_address::network,
     error::{ApiError, ApiErrorKind},
-    shares::{Bounds, Share, Shares},
+    shares::{PoolLimits, ResourcePool, ResourceShare},
 };
 
 /// Longest silence while a body is sent.
@@ -50,7 +50,7 @@ const AGAIN: u64 = 1;
 
 /// Whose body is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sender {
+pub(crate) enum SenderTrust {
     /// Somebody whose credentials were checked.
     Known,
     /// Anybody.
@@ -59,26 +59,26 @@ pub(crate) enum Sender {
 
 /// The memory for bodies. Cheap to clone; clones share it.
 #[derive(Clone)]
-pub(crate) struct Bodies {
+pub(crate) struct BodyReader {
     limit: u64,
-    known: Shares,
-    strangers: Shares,
+    known: ResourcePool,
+    strangers: ResourcePool,
     parsing: Arc<Semaphore>,
 }
 
 /// A body that was read. It counts until this is dropped.
-pub(crate) struct Json {
+pub(crate) struct JsonBody {
     pub(crate) value: Value,
     _turn: Option<OwnedSemaphorePermit>,
-    _share: Share,
+    _share: ResourceShare,
 }
 
-impl Bodies {
-    pub(crate) fn new(limits: &Limits) -> Self {
+impl BodyReader {
+    pub(crate) fn new(limits: &ServiceLimits) -> Self {
         // The largest body that is allowed must be possible, whatever is set.
         let room = |memory: u64, body: u64| {
             let whole = usize::try_from(memory.max(body)).unwrap_or(usize::MAX).saturating_add(BLOCK);
-            Shares::new(Bounds { whole, of_one: usize::MAX, stale: STALE })
+            ResourcePool::new(PoolLimits { whole, of_one: usize::MAX, stale: STALE })
         };
         let strangers = limits.body_memory / STRANGERS_PART;
         Self {
@@ -93,14 +93,14 @@ impl Bodies {
     ///
     /// # Errors
     /// When it is none, too large or too slow, or when there is no memory for it or no turn to parse it.
-    pub(crate) async fn read(&self, request: Request, sender: Sender) -> Result<Json, ApiError> {
+    pub(crate) async fn read(&self, request: Request, sender: SenderTrust) -> Result<JsonBody, ApiError> {
         if !is_json(request.headers()) {
             let message = "Send the body as JSON, with Content-Type: application/json.";
             return Err(ApiError::new(ApiErrorKind::UnsupportedType, "unsupported_media_type", message));
         }
         let (shares, limit) = match sender {
-            Sender::Known => (&self.known, self.limit),
-            Sender::Stranger => (&self.strangers, self.limit.min(OF_STRANGERS)),
+            SenderTrust::Known => (&self.known, self.limit),
+            SenderTrust::Stranger => (&self.strangers, self.limit.min(OF_STRANGERS)),
         };
         let client = request.extensions().get::<ConnectInfo<SocketAddr>>();
         let share = shares.begin(client.map(|ConnectInfo(client)| network(client.ip())));
@@ -110,14 +110,18 @@ impl Bodies {
         }
         let turn = self.turn_to_parse(&share, PARSED_WITHIN).await?;
         // The memory is counted until the work ends, be there anybody left who waits for it or not.
-        spawn_blocking(move || parse(gathered, share, Some(turn))).await.map_err(|_| Stopped)?
+        spawn_blocking(move || parse(gathered, share, Some(turn))).await.map_err(|_| ComputeStopped)?
     }
 
     /// Waits until a large body may be parsed. Its memory may be given to others until then.
-    async fn turn_to_parse(&self, share: &Share, within: Duration) -> Result<OwnedSemaphorePermit, ApiError> {
+    async fn turn_to_parse(
+        &self,
+        share: &ResourceShare,
+        within: Duration,
+    ) -> Result<OwnedSemaphorePermit, ApiError> {
         tokio::select! {
             biased;
-            () = share.given_up() => Err(no_memory()),
+            () = share.evicted() => Err(no_memory()),
             turn = timeout(within, Arc::clone(&self.parsing).acquire_owned()) => match turn {
                 Ok(turn) => turn.map_err(|_| ApiError::internal()),
                 Err(_) => Err(no_memory()),
@@ -127,7 +131,11 @@ impl Bodies {
 }
 
 /// Parses a body, in the turn that it has if it needs one. From now on its memory is not given to others.
-fn parse(gathered: Gathered, share: Share, turn: Option<OwnedSemaphorePermit>) -> Result<Json, ApiError> {
+fn parse(
+    gathered: BodyBuffer,
+    share: ResourceShare,
+    turn: Option<OwnedSemaphorePermit>,
+) -> Result<JsonBody, ApiError> {
     share.keep().map_err(|_| no_memory())?;
     let value = serde_json::from_slice(&gathered.whole()).map_err(|error| {
         ApiError::malformed(format!(
@@ -136,7 +144,7 @@ fn parse(gathered: Gathered, share: Share, turn: Option<OwnedSemaphorePermit>) -
             error.column()
         ))
     })?;
-    Ok(Json { value, _turn: turn, _share: share })
+    Ok(JsonBody { value, _turn: turn, _share: share })
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
@@ -148,13 +156,18 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 /// Reads a body of at most `limit` bytes, within this time, as long as its share is not given to others.
-async fn gather(body: Body, limit: u64, within: Duration, share: &Share) -> Result<Gathered, ApiError> {
+async fn gather(
+    body: Body,
+    limit: u64,
+    within: Duration,
+    share: &ResourceShare,
+) -> Result<BodyBuffer, ApiError> {
     // One that says so itself is not read at all.
     if body.size_hint().lower() > limit {
         return Err(too_large(limit));
     }
     let read = async {
-        let mut gathered = Gathered::default();
+        let mut gathered = BodyBuffer::default();
         let mut body = body.into_data_stream();
         while let Some(part) = timeout(BODY_SILENCE, body.next()).await? {
             let Ok(part) = part else {
@@ -172,7 +185,7 @@ async fn gather(body: Body, limit: u64, within: Duration, share: &Share) -> Resu
     let late = |_: Elapsed| ApiError::new(ApiErrorKind::TooSlow, "timeout", "The body came too slowly.");
     tokio::select! {
         biased;
-        () = share.given_up() => Err(no_memory()),
+        () = share.evicted() => Err(no_memory()),
         read = timeout(within, read) => read.and_then(|read| read).map_err(late)?,
     }
 }
@@ -190,14 +203,14 @@ fn no_memory() -> ApiError {
 
 /// What has arrived of a body.
 #[derive(Default)]
-struct Gathered {
+struct BodyBuffer {
     blocks: Vec<Vec<u8>>,
     length: usize,
 }
 
-impl Gathered {
+impl BodyBuffer {
     /// Adds a part, in memory of this share; not, when there is none left.
-    fn add(&mut self, mut part: &[u8], share: &Share) -> bool {
+    fn add(&mut self, mut part: &[u8], share: &ResourceShare) -> bool {
         while !part.is_empty() {
             match self.blocks.last_mut() {
                 Some(block) if block.len() < block.capacity() => {
@@ -233,8 +246,8 @@ mod tests {
 
     use super::*;
 
-    fn share(whole: usize, stale: Duration) -> (Shares, Share) {
-        let shares = Shares::new(Bounds { whole, of_one: usize::MAX, stale });
+    fn share(whole: usize, stale: Duration) -> (ResourcePool, ResourceShare) {
+        let shares = ResourcePool::new(PoolLimits { whole, of_one: usize::MAX, stale });
         let share = shares.begin(Some([192, 0, 2, 1].into()));
         (shares, share)
     }
@@ -278,9 +291,14 @@ mod tests {
     }
 
     /// Of which no large one is parsed, until there are turns.
-    fn bodies(whole: usize) -> Bodies {
-        let shares = || Shares::new(Bounds { whole, of_one: usize::MAX, stale: Duration::ZERO });
-        Bodies { limit: u64::MAX, known: shares(), strangers: shares(), parsing: Arc::new(Semaphore::new(0)) }
+    fn bodies(whole: usize) -> BodyReader {
+        let shares = || ResourcePool::new(PoolLimits { whole, of_one: usize::MAX, stale: Duration::ZERO });
+        BodyReader {
+            limit: u64::MAX,
+            known: shares(),
+            strangers: shares(),
+            parsing: Arc::new(Semaphore::new(0)),
+        }
     }
 
     /// A whole request with a text of this length.
@@ -294,9 +312,9 @@ mod tests {
     #[tokio::test]
     async fn a_finished_body_that_waits_to_be_parsed_gives_way_too() {
         let bodies = bodies(2 * LARGE + BLOCK);
-        let mut waiting = Box::pin(bodies.read(request(2 * LARGE), Sender::Known));
+        let mut waiting = Box::pin(bodies.read(request(2 * LARGE), SenderTrust::Known));
         assert!(futures::poll!(&mut waiting).is_pending());
-        let small = bodies.read(request(LARGE / 2), Sender::Known).await;
+        let small = bodies.read(request(LARGE / 2), SenderTrust::Known).await;
         assert_eq!(small.ok().unwrap().value.as_str().map(str::len), Some(LARGE / 2));
         let refused = waiting.await.err().unwrap();
         assert_eq!((refused.kind.status(), refused.code), (503, "too_many_bodies"));
@@ -309,7 +327,7 @@ mod tests {
         let refused = bodies.turn_to_parse(&share, Duration::ZERO).await.err().unwrap();
         assert_eq!((refused.code, refused.retry_after), ("too_many_bodies", Some(1)));
 
-        let mut waiting = Box::pin(bodies.read(request(2 * LARGE), Sender::Known));
+        let mut waiting = Box::pin(bodies.read(request(2 * LARGE), SenderTrust::Known));
         assert!(futures::poll!(&mut waiting).is_pending());
         bodies.parsing.add_permits(1);
         let read = waiting.await.ok().unwrap();
@@ -322,8 +340,8 @@ mod tests {
     #[tokio::test]
     async fn a_body_that_is_parsed_keeps_its_memory_until_it_is_done_with() {
         let bodies = bodies(LARGE);
-        let read = bodies.read(request(LARGE / 2), Sender::Known).await.ok().unwrap();
-        let next = async || bodies.read(request(LARGE / 2 + BLOCK), Sender::Known).await;
+        let read = bodies.read(request(LARGE / 2), SenderTrust::Known).await.ok().unwrap();
+        let next = async || bodies.read(request(LARGE / 2 + BLOCK), SenderTrust::Known).await;
         assert_eq!(next().await.err().unwrap().code, "too_many_bodies");
         drop(read);
         assert!(next().await.is_ok());

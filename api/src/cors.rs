@@ -25,12 +25,12 @@ const ANY: HeaderValue = HeaderValue::from_static("*");
 
 /// Whose pages may call the API.
 #[derive(Clone)]
-pub(crate) enum Cors {
+pub(crate) enum CorsPolicy {
     Any,
     Exactly(Arc<[String]>),
 }
 
-impl Cors {
+impl CorsPolicy {
     /// None when it is nobody's, which needs no header at all.
     pub(crate) fn new(origins: &CorsOrigins) -> Option<Self> {
         match origins {
@@ -67,7 +67,7 @@ pub(crate) async fn preflight(request: Request, next: Next) -> Response {
 }
 
 /// Adds to each answer what a browser needs to show it to the page that asked.
-pub(crate) async fn headers(State(cors): State<Cors>, request: Request, next: Next) -> Response {
+pub(crate) async fn headers(State(cors): State<CorsPolicy>, request: Request, next: Next) -> Response {
     let preflight = is_preflight(request.method(), request.headers());
     let allowed = request.headers().get(header::ORIGIN).and_then(|origin| cors.allowed(origin));
     let mut response = next.run(request).await;
@@ -75,7 +75,7 @@ pub(crate) async fn headers(State(cors): State<Cors>, request: Request, next: Ne
         response.headers_mut().append(name, value);
     };
     // Without an origin too: a cache must not give that answer to a page.
-    if matches!(cors, Cors::Exactly(_)) {
+    if matches!(cors, CorsPolicy::Exactly(_)) {
         set(header::VARY, HeaderValue::from_static("Origin"));
     }
     let Some(allowed) = allowed else { return response };

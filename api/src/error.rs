@@ -3,7 +3,7 @@
 
 use lectern_embed::EmbedError;
 use lectern_shared::{
-    compute::Stopped,
+    compute::ComputeStopped,
     db::{DbError, storage::OverQuota},
     secrets::SecretError,
 };
@@ -34,11 +34,11 @@ pub(crate) struct FieldError {
 impl FieldError {
     /// Both are cut where they are too long.
     pub(crate) fn new(path: &str, message: &str) -> Self {
-        Self { path: beginning(path, LONGEST_PATH), message: beginning(message, LONGEST_MESSAGE) }
+        Self { path: truncate(path, LONGEST_PATH), message: truncate(message, LONGEST_MESSAGE) }
     }
 }
 
-fn beginning(text: &str, most: usize) -> String {
+fn truncate(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();
     }
@@ -216,8 +216,8 @@ impl From<OverQuota> for ApiError {
     }
 }
 
-impl From<Stopped> for ApiError {
-    fn from(_: Stopped) -> Self {
+impl From<ComputeStopped> for ApiError {
+    fn from(_: ComputeStopped) -> Self {
         Self::internal()
     }
 }

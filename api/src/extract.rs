@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     auth::Caller,
-    body::{Bodies, Sender},
+    body::{BodyReader, SenderTrust},
     error::{ApiError, ApiErrorKind, FieldError, NAMED_ERRORS},
 };
 
@@ -54,23 +54,23 @@ pub(crate) async fn queried_agent(db: &Db, caller: &Caller, uri: &Uri) -> Result
 /// A body that can be read from JSON fields.
 pub(crate) trait FromFields: Sized {
     /// Who sends it. What a stranger may send is read before any credential is looked at, so it has to be small.
-    const SENDER: Sender = Sender::Known;
+    const SENDER: SenderTrust = SenderTrust::Known;
 
     /// Reads the fields. What is wrong is noted in `fields`; the value is used only when nothing is.
-    fn from_fields(fields: &mut Fields<'_>) -> Self;
+    fn from_fields(fields: &mut JsonFields<'_>) -> Self;
 }
 
 /// A valid JSON body.
-pub(crate) struct Valid<T>(pub(crate) T);
+pub(crate) struct ValidJson<T>(pub(crate) T);
 
-impl<T: FromFields, S: Send + Sync> FromRequest<S> for Valid<T>
+impl<T: FromFields, S: Send + Sync> FromRequest<S> for ValidJson<T>
 where
-    Bodies: FromRef<S>,
+    BodyReader: FromRef<S>,
 {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        let body = Bodies::from_ref(state).read(request, T::SENDER).await?;
+        let body = BodyReader::from_ref(state).read(request, T::SENDER).await?;
         validate(&body.value).map(Self)
     }
 }
@@ -83,7 +83,7 @@ pub(crate) fn validate<T: FromFields>(body: &Value) -> Result<T, ApiError> {
         let message = "The body must be a JSON object.";
         return Err(ApiError::new(ApiErrorKind::Invalid, "invalid_fields", message));
     };
-    let value = T::from_fields(&mut Fields { map, path: String::new(), errors: &mut errors });
+    let value = T::from_fields(&mut JsonFields { map, path: String::new(), errors: &mut errors });
     if errors.is_empty() { Ok(value) } else { Err(ApiError::invalid(errors)) }
 }
 
@@ -123,13 +123,13 @@ fn find_nul(value: &Value, path: &mut String, errors: &mut Vec<FieldError>) {
 
 /// The fields of a JSON object, read one by one. Every wrong one is noted with its path and what would be right; the
 /// reader gets a stand-in and goes on, so that a caller learns of all of them at once.
-pub(crate) struct Fields<'a> {
+pub(crate) struct JsonFields<'a> {
     map: &'a Map<String, Value>,
     path: String,
     errors: &'a mut Vec<FieldError>,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> JsonFields<'a> {
     /// Notes that a field is wrong, unless as many as are named are already.
     pub(crate) fn refuse(&mut self, name: &str, message: impl Display) {
         if self.errors.len() >= NAMED_ERRORS {
@@ -278,12 +278,12 @@ impl<'a> Fields<'a> {
     }
 
     /// Reads an inner object with its own paths.
-    pub(crate) fn nested<T>(&mut self, name: &str, read: impl FnOnce(&mut Fields<'_>) -> T) -> Option<T> {
+    pub(crate) fn nested<T>(&mut self, name: &str, read: impl FnOnce(&mut JsonFields<'_>) -> T) -> Option<T> {
         match self.get(name)? {
             Value::Object(map) => {
                 let path =
                     if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) };
-                Some(read(&mut Fields { map, path, errors: self.errors }))
+                Some(read(&mut JsonFields { map, path, errors: self.errors }))
             }
             _ => {
                 self.refuse(name, "must be an object");
@@ -314,7 +314,7 @@ mod tests {
     struct Named;
 
     impl FromFields for Named {
-        fn from_fields(fields: &mut Fields<'_>) -> Self {
+        fn from_fields(fields: &mut JsonFields<'_>) -> Self {
             fields.only(&["name"]);
             fields.nested("name", |fields| fields.only(&[]));
             Self

@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use crate::{
     error::{ApiError, ApiErrorKind},
-    leftover::Leftover,
+    leftover::DrainableBody,
 };
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -48,7 +48,7 @@ pub(crate) async fn observe(State(runtime): State<Runtime>, request: Request, ne
     let in_flight = runtime.metrics.request_began();
     let span = span(&request, route.as_deref(), &id);
     let (parts, body) = request.into_parts();
-    let leftover = Leftover::new(body);
+    let leftover = DrainableBody::new(body);
     let request = Request::from_parts(parts, Body::new(leftover.clone()));
     let answer = async {
         let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;

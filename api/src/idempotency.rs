@@ -11,13 +11,13 @@ use serde_json::Value;
 
 use crate::{
     auth::Caller,
-    body::{Bodies, Sender},
+    body::{BodyReader, SenderTrust},
     error::{ApiError, FieldError},
     extract::{FromFields, validate},
-    openapi::Data,
+    openapi::SuccessResponse,
     services::{
         Actor,
-        creation::{Created, Once, Tell},
+        creation::{CreationOutcome, IdempotentRequest, ResponseEncoder},
     },
     state::AppState,
 };
@@ -30,29 +30,29 @@ const LONGEST: usize = 255;
 
 /// The valid JSON body of a request that creates something. An answer that was given to the same request before is given
 /// again, and the handler is not called.
-pub(crate) struct Create<T> {
+pub(crate) struct CreateRequest<T> {
     pub(crate) body: T,
-    pub(crate) once: Once,
+    pub(crate) once: IdempotentRequest,
 }
 
-impl<T: FromFields + Send> FromRequest<AppState> for Create<T> {
-    type Rejection = Refusal;
+impl<T: FromFields + Send> FromRequest<AppState> for CreateRequest<T> {
+    type Rejection = CreateRejection;
 
-    async fn from_request(request: Request, state: &AppState) -> Result<Self, Refusal> {
+    async fn from_request(request: Request, state: &AppState) -> Result<Self, CreateRejection> {
         let (mut parts, body) = request.into_parts();
         // Before the body is read. Whoever lost the credential that made something is not shown it again either.
         let caller = Caller::from_request_parts(&mut parts, state).await?;
         let key = IdempotencyKey::of(&parts.headers)?;
         let path = parts.uri.path().to_owned();
         let request = Request::from_parts(parts, body);
-        let sent = Bodies::from_ref(state).read(request, Sender::Known).await?;
+        let sent = BodyReader::from_ref(state).read(request, SenderTrust::Known).await?;
         let content = if key.0.is_some() { canonical(&sent.value) } else { String::new() };
         let once = key.once(caller.actor(), &path, content.as_bytes());
         let body = validate(&sent.value);
         // The database may take its time, for which the memory of the whole body is not held.
         drop((sent, content));
-        match state.services.creations.earlier(&once).await? {
-            Some(told) => Err(Refusal::Earlier(answer(Created::Before(told)))),
+        match state.services.creations.stored_response(&once).await? {
+            Some(told) => Err(CreateRejection::Earlier(creation_response(CreationOutcome::Before(told)))),
             None => Ok(Self { body: body?, once }),
         }
     }
@@ -66,13 +66,13 @@ fn canonical(body: &Value) -> String {
 }
 
 /// Why a creating handler is not called.
-pub(crate) enum Refusal {
+pub(crate) enum CreateRejection {
     Error(ApiError),
     /// It was called before.
     Earlier(Response),
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for CreateRejection {
     fn into_response(self) -> Response {
         match self {
             Self::Error(error) => error.into_response(),
@@ -81,7 +81,7 @@ impl IntoResponse for Refusal {
     }
 }
 
-impl From<ApiError> for Refusal {
+impl From<ApiError> for CreateRejection {
     fn from(error: ApiError) -> Self {
         Self::Error(error)
     }
@@ -109,15 +109,17 @@ impl IdempotencyKey {
     }
 
     /// Joins the key with what makes the request the same one: its path and its content.
-    pub(crate) fn once(self, actor: Actor, path: &str, content: &[u8]) -> Once {
-        Once::new(actor, self.0, path, content)
+    pub(crate) fn once(self, actor: Actor, path: &str, content: &[u8]) -> IdempotentRequest {
+        IdempotentRequest::new(actor, self.0, path, content)
     }
 }
 
 /// Tells what was made by how it is shown.
-pub(crate) fn shown<T, V: Serialize>(view: impl Fn(&T) -> Result<V, ApiError> + Send + Sync) -> impl Tell<T> {
+pub(crate) fn json_encoder<T, V: Serialize>(
+    view: impl Fn(&T) -> Result<V, ApiError> + Send + Sync,
+) -> impl ResponseEncoder<T> {
     move |made: &T| {
-        serde_json::to_vec(&Data { success: true, data: view(made)? }).map_err(|error| {
+        serde_json::to_vec(&SuccessResponse { success: true, data: view(made)? }).map_err(|error| {
             tracing::error!(%error, "an answer cannot be written as JSON");
             ApiError::internal()
         })
@@ -125,10 +127,10 @@ pub(crate) fn shown<T, V: Serialize>(view: impl Fn(&T) -> Result<V, ApiError> + 
 }
 
 /// The answer to a creating request.
-pub(crate) fn answer(created: Created) -> Response {
+pub(crate) fn creation_response(created: CreationOutcome) -> Response {
     let (told, replayed) = match created {
-        Created::Now(told) => (told, false),
-        Created::Before(told) => (told, true),
+        CreationOutcome::Now(told) => (told, false),
+        CreationOutcome::Before(told) => (told, true),
     };
     let mut response = Bytes::from(told).into_response();
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));

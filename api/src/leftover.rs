@@ -20,9 +20,9 @@ const LONGEST: Duration = Duration::from_secs(10);
 
 /// A body of which two ends hold on: the handler, and whoever reads the rest.
 #[derive(Clone)]
-pub(crate) struct Leftover(Arc<Mutex<Body>>);
+pub(crate) struct DrainableBody(Arc<Mutex<Body>>);
 
-impl Leftover {
+impl DrainableBody {
     pub(crate) fn new(body: Body) -> Self {
         Self(Arc::new(Mutex::new(body)))
     }
@@ -45,7 +45,7 @@ impl Leftover {
     }
 }
 
-impl HttpBody for Leftover {
+impl HttpBody for DrainableBody {
     type Data = Bytes;
     type Error = axum::Error;
 

@@ -26,7 +26,7 @@ mod tools;
 mod turns;
 
 use axum::{Router, middleware};
-use lectern_runtime::{Runtime, process::Failure};
+use lectern_runtime::{Runtime, process::FatalError};
 use lectern_shared::{
     config::{ConfigError, EmbedderKind, Settings},
     shutdown::Shutdown,
@@ -35,7 +35,7 @@ use tokio::{net::TcpListener, sync::oneshot};
 use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::{cors::Cors, llm::Provider, server::Terms, state::AppState};
+use crate::{cors::CorsPolicy, llm::ModelProvider, server::ServerOptions, state::AppState};
 pub use crate::{
     routes::admin::JobView,
     services::{
@@ -55,14 +55,15 @@ pub fn accounts(runtime: &Runtime) -> AccountService {
 /// The first setting that is wrong.
 pub fn check_settings(settings: &Settings) -> Result<(), ConfigError> {
     let (provider, _) = &settings.default_llm;
-    let problem = match provider.parse::<Provider>() {
-        Ok(Provider::OpenAiCompatible) => {
+    let problem = match provider.parse::<ModelProvider>() {
+        Ok(ModelProvider::OpenAiCompatible) => {
             "openai-compatible needs a base_url, which only an agent of its own can have".to_owned()
         }
-        Ok(provider @ (Provider::Ollama | Provider::AzureOpenAi))
+        Ok(provider @ (ModelProvider::Ollama | ModelProvider::AzureOpenAi))
             if provider.operator_host(&settings.predict).is_none() =>
         {
-            let setting = if provider == Provider::Ollama { "OLLAMA_HOST" } else { "AZURE_OPENAI_ENDPOINT" };
+            let setting =
+                if provider == ModelProvider::Ollama { "OLLAMA_HOST" } else { "AZURE_OPENAI_ENDPOINT" };
             format!("{provider} needs {setting}")
         }
         Ok(_) => return Ok(()),
@@ -89,7 +90,7 @@ pub fn document() -> OpenApi {
 
 /// The whole HTTP interface.
 pub fn router(runtime: Runtime) -> Router {
-    let cors = Cors::new(&runtime.settings.cors_origins);
+    let cors = CorsPolicy::new(&runtime.settings.cors_origins);
     let state = AppState::new(runtime);
     let (router, document) = operations();
     let mut router = router
@@ -123,9 +124,9 @@ pub fn bind(runtime: &Runtime) -> Result<TcpListener, String> {
 ///
 /// # Errors
 /// When the server fails.
-pub async fn run(runtime: Runtime, listener: TcpListener, shutdown: &Shutdown) -> Result<(), Failure> {
+pub async fn run(runtime: Runtime, listener: TcpListener, shutdown: &Shutdown) -> Result<(), FatalError> {
     let settings = &runtime.settings;
-    let terms = Terms::of(settings);
+    let terms = ServerOptions::of(settings);
     let (addr, data, connections) = (listener.local_addr()?, settings.data_dir.display(), terms.all);
     tracing::info!(%addr, %data, connections, "listening");
     if settings.embedding.kind == EmbedderKind::None {

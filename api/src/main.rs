@@ -4,24 +4,24 @@ use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand};
 use lectern_runtime::{
-    Role,
-    process::{self, Failure},
+    ProcessRole,
+    process::{self, FatalError},
 };
 use lectern_shared::{config::Settings, shutdown::Shutdown};
 
 /// Lectern's API; documents are ingested by `lectern-worker`.
 #[derive(Parser)]
 #[command(name = "lectern-api", version)]
-struct Cli {
+struct ApiCli {
     /// A TOML file with settings; the environment wins over it.
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<ApiCommand>,
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum ApiCommand {
     /// Answer requests (what happens without a command).
     Serve,
     /// Ask the running API whether it is ready.
@@ -30,18 +30,18 @@ enum Command {
 
 fn main() -> ExitCode {
     process::shield();
-    let Cli { config, command } = Cli::parse();
-    process::run(config.as_deref(), async |settings| match command.unwrap_or(Command::Serve) {
-        Command::Serve => Box::pin(serve(settings)).await,
-        Command::Health => process::ask_health(settings.addr).await,
+    let ApiCli { config, command } = ApiCli::parse();
+    process::run(config.as_deref(), async |settings| match command.unwrap_or(ApiCommand::Serve) {
+        ApiCommand::Serve => Box::pin(serve(settings)).await,
+        ApiCommand::Health => process::ask_health(settings.addr).await,
     })
 }
 
-async fn serve(settings: Settings) -> Result<(), Failure> {
+async fn serve(settings: Settings) -> Result<(), FatalError> {
     lectern_api::check_settings(&settings)?;
     let shutdown = Shutdown::new();
     shutdown.listen()?;
-    let Some(runtime) = process::open(settings, Role::Part, &shutdown).await? else { return Ok(()) };
+    let Some(runtime) = process::open(settings, ProcessRole::Part, &shutdown).await? else { return Ok(()) };
     let listener = lectern_api::bind(&runtime)?;
     lectern_api::run(runtime, listener, &shutdown).await
 }

@@ -10,12 +10,12 @@ pub(crate) const LONGEST_NAME: usize = 100;
 
 /// A template: text, and the places in it that a value is put in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Template {
-    pieces: Vec<Piece>,
+pub(crate) struct PromptTemplate {
+    pieces: Vec<TemplateSegment>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Piece {
+enum TemplateSegment {
     /// What is taken over as it is; never empty, and never beside another one.
     Literal(String),
     /// What is replaced by the value of this name.
@@ -72,7 +72,7 @@ pub(crate) enum TemplateProblem {
 
 /// Why a template could not be filled in.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum FormatError {
+pub(crate) enum TemplateFormatError {
     /// There is no value for this variable.
     #[error("there is no value for the variable `{0}`")]
     Missing(String),
@@ -83,14 +83,14 @@ pub(crate) enum FormatError {
 
 /// In what a template and the variables that were declared for it differ.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Disagreement {
+pub(crate) struct VariableMismatch {
     /// Used but not declared, in the order of their first use.
     pub(crate) undeclared: Vec<String>,
     /// Declared but not used, in the order of declaration.
     pub(crate) unused: Vec<String>,
 }
 
-impl Template {
+impl PromptTemplate {
     /// Reads a template.
     ///
     /// # Errors
@@ -122,9 +122,9 @@ impl Template {
                     return Err(error(place, problem));
                 }
                 if !literal.is_empty() {
-                    pieces.push(Piece::Literal(std::mem::take(&mut literal)));
+                    pieces.push(TemplateSegment::Literal(std::mem::take(&mut literal)));
                 }
-                pieces.push(Piece::Variable(field.to_owned()));
+                pieces.push(TemplateSegment::Variable(field.to_owned()));
                 rest = &inside[end + 1..];
             } else {
                 return Err(error(brace, TemplateProblem::SingleClose));
@@ -132,7 +132,7 @@ impl Template {
         }
         literal.push_str(rest);
         if !literal.is_empty() {
-            pieces.push(Piece::Literal(literal));
+            pieces.push(TemplateSegment::Literal(literal));
         }
         Ok(Self { pieces })
     }
@@ -143,8 +143,8 @@ impl Template {
         self.pieces
             .iter()
             .filter_map(|piece| match piece {
-                Piece::Variable(name) => Some(name.as_str()),
-                Piece::Literal(_) => None,
+                TemplateSegment::Variable(name) => Some(name.as_str()),
+                TemplateSegment::Literal(_) => None,
             })
             .filter(|name| seen.insert(*name))
             .collect()
@@ -152,16 +152,16 @@ impl Template {
 
     /// In what this and the variables that were declared for it differ; nothing, when each that is used is declared and each
     /// that is declared is used. Names are the same when they are so character by character.
-    pub(crate) fn disagreement<S: AsRef<str>>(&self, declared: &[S]) -> Option<Disagreement> {
+    pub(crate) fn disagreement<S: AsRef<str>>(&self, declared: &[S]) -> Option<VariableMismatch> {
         let used = self.variables();
         let differs = |these: &mut dyn Iterator<Item = &str>, others: &HashSet<&str>| -> Vec<String> {
             these.filter(|name| !others.contains(name)).map(ToOwned::to_owned).collect()
         };
-        let found = Disagreement {
+        let found = VariableMismatch {
             undeclared: differs(&mut used.iter().copied(), &declared.iter().map(AsRef::as_ref).collect()),
             unused: differs(&mut declared.iter().map(AsRef::as_ref), &used.iter().copied().collect()),
         };
-        (found != Disagreement::default()).then_some(found)
+        (found != VariableMismatch::default()).then_some(found)
     }
 
     /// Puts the values in. They are taken as they are: braces in them mean nothing. The result has at most `limit` bytes,
@@ -173,19 +173,19 @@ impl Template {
         &self,
         value: impl Fn(&str) -> Option<V>,
         limit: usize,
-    ) -> Result<String, FormatError> {
+    ) -> Result<String, TemplateFormatError> {
         let mut parts = Vec::with_capacity(self.pieces.len());
         let mut length = 0_usize;
         for piece in &self.pieces {
             let part = match piece {
-                Piece::Literal(text) => Part::Literal(text),
-                Piece::Variable(name) => {
-                    Part::Value(value(name).ok_or_else(|| FormatError::Missing(name.clone()))?)
-                }
+                TemplateSegment::Literal(text) => RenderedPart::Literal(text),
+                TemplateSegment::Variable(name) => RenderedPart::Value(
+                    value(name).ok_or_else(|| TemplateFormatError::Missing(name.clone()))?,
+                ),
             };
             length = length.saturating_add(part.as_str().len());
             if length > limit {
-                return Err(FormatError::TooLong(limit));
+                return Err(TemplateFormatError::TooLong(limit));
             }
             parts.push(part);
         }
@@ -197,12 +197,12 @@ impl Template {
     }
 }
 
-enum Part<'t, V> {
+enum RenderedPart<'t, V> {
     Literal(&'t str),
     Value(V),
 }
 
-impl<V: AsRef<str>> Part<'_, V> {
+impl<V: AsRef<str>> RenderedPart<'_, V> {
     fn as_str(&self) -> &str {
         match self {
             Self::Literal(text) => text,

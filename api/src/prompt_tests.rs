@@ -1,24 +1,24 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Disagreement, FormatError, LONGEST_NAME, Piece, Template, TemplateError,
+    LONGEST_NAME, PromptTemplate, TemplateError, TemplateFormatError,
     TemplateProblem::{
         self, Attribute, Conversion, Empty, FormatSpec, Index, NameTooLong, NotAName, Positional,
         SingleClose, SingleOpen,
     },
-    is_variable_name,
+    TemplateSegment, VariableMismatch, is_variable_name,
 };
 
-fn parsed(text: &str) -> Template {
-    Template::parse(text).unwrap_or_else(|error| panic!("{text:?}: {error}"))
+fn parsed(text: &str) -> PromptTemplate {
+    PromptTemplate::parse(text).unwrap_or_else(|error| panic!("{text:?}: {error}"))
 }
 
 fn refused(text: &str) -> (usize, TemplateProblem) {
-    let TemplateError { position, problem } = Template::parse(text).expect_err(text);
+    let TemplateError { position, problem } = PromptTemplate::parse(text).expect_err(text);
     (position, problem)
 }
 
-fn filled(text: &str, values: &[(&str, &str)]) -> Result<String, FormatError> {
+fn filled(text: &str, values: &[(&str, &str)]) -> Result<String, TemplateFormatError> {
     let values: BTreeMap<_, _> = values.iter().copied().collect();
     parsed(text).format(|name| values.get(name), usize::MAX)
 }
@@ -28,10 +28,10 @@ fn escaped(text: &str) -> String {
 }
 
 /// The text that a template was read from.
-fn source(template: &Template) -> String {
-    let source = |piece: &Piece| match piece {
-        Piece::Literal(text) => escaped(text),
-        Piece::Variable(name) => format!("{{{name}}}"),
+fn source(template: &PromptTemplate) -> String {
+    let source = |piece: &TemplateSegment| match piece {
+        TemplateSegment::Literal(text) => escaped(text),
+        TemplateSegment::Variable(name) => format!("{{{name}}}"),
     };
     template.pieces.iter().map(source).collect()
 }
@@ -89,18 +89,18 @@ fn a_value_is_taken_as_it_is() {
 
 #[test]
 fn a_missing_value_is_named() {
-    assert_eq!(filled("{a} {b} {c}", &[("a", "1")]), Err(FormatError::Missing("b".to_owned())));
-    assert_eq!(filled("{a}", &[("A", "1"), ("a ", "1")]), Err(FormatError::Missing("a".to_owned())));
+    assert_eq!(filled("{a} {b} {c}", &[("a", "1")]), Err(TemplateFormatError::Missing("b".to_owned())));
+    assert_eq!(filled("{a}", &[("A", "1"), ("a ", "1")]), Err(TemplateFormatError::Missing("a".to_owned())));
 }
 
 #[test]
 fn a_result_is_never_longer_than_its_caller_wants() {
     let template = parsed(&format!("é{}", "{a}".repeat(30_000)));
     let long = "x".repeat(2 << 20);
-    assert_eq!(template.format(|_| Some(&long), 8 << 20), Err(FormatError::TooLong(8 << 20)));
+    assert_eq!(template.format(|_| Some(&long), 8 << 20), Err(TemplateFormatError::TooLong(8 << 20)));
     let template = parsed("é{a}");
     assert_eq!(template.format(|_| Some("12"), 4).as_deref(), Ok("é12"));
-    assert_eq!(template.format(|_| Some("12"), 3), Err(FormatError::TooLong(3)));
+    assert_eq!(template.format(|_| Some("12"), 3), Err(TemplateFormatError::TooLong(3)));
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn a_refusal_says_where_and_what_would_be_right() {
         ("{}", "character 1: `{}` names no variable; write `{name}`, or `{{}}` for braces in the text"),
         ("{0}", "character 1: variables have names, not numbers; write `{name}`"),
     ] {
-        assert_eq!(Template::parse(text).unwrap_err().to_string(), says);
+        assert_eq!(PromptTemplate::parse(text).unwrap_err().to_string(), says);
     }
 }
 
@@ -209,7 +209,7 @@ fn a_template_agrees_with_exactly_its_own_variables() {
         (&["z", "a", "b", "c"], &[], &["z", "c"]),
         (&["A", "b"], &["a"], &["A"]),
     ] {
-        let expected = Disagreement { undeclared: owned(undeclared), unused: owned(unused) };
+        let expected = VariableMismatch { undeclared: owned(undeclared), unused: owned(unused) };
         assert_eq!(template.disagreement(declared), Some(expected), "{declared:?}");
     }
     assert_eq!(parsed("text").disagreement::<&str>(&[]), None);
@@ -218,7 +218,7 @@ fn a_template_agrees_with_exactly_its_own_variables() {
 #[test]
 fn every_text_is_a_template_or_refused_within_itself() {
     for text in every_text(&['{', '}', 'a', '0', '.', '[', '!', ':', ' ', 'é'], 5) {
-        match Template::parse(&text) {
+        match PromptTemplate::parse(&text) {
             Ok(template) => {
                 assert_eq!(source(&template), text, "nothing is lost or added");
                 assert_eq!(template.disagreement(&template.variables()), None, "{text}");

@@ -11,16 +11,16 @@ use axum::{
 use lectern_shared::clock::Clock;
 
 use crate::{
-    auth::headers::carried,
+    auth::headers::presented_credentials,
     error::ApiError,
-    limits::{Key, Limits},
+    limits::{LimitKey, RateLimiter},
 };
 
 const LIMITED: [&str; 2] = ["/api/v1", "/admin"];
 
 /// Passes requests on, but answers 429 to those under `/api/v1` and `/admin` that are too many. A refused one counts for nothing.
 pub(crate) async fn limit(
-    State(limits): State<Limits>,
+    State(limits): State<RateLimiter>,
     State(clock): State<Clock>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     request: Request,
@@ -28,10 +28,10 @@ pub(crate) async fn limit(
 ) -> Response {
     if limits.limits_requests() && is_limited(request.uri().path()) {
         // Its address, its bearer token, its API token: as many as there are, and in no allocation of their own.
-        let mut keys = [Key::address(peer.ip()); 3];
+        let mut keys = [LimitKey::address(peer.ip()); 3];
         let mut count = 1;
-        for (slot, credential) in keys.iter_mut().skip(count).zip(carried(request.headers())) {
-            *slot = Key::credential(credential);
+        for (slot, credential) in keys.iter_mut().skip(count).zip(presented_credentials(request.headers())) {
+            *slot = LimitKey::credential(credential);
             count += 1;
         }
         let keys = keys.get(..count).unwrap_or(&keys);

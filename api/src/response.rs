@@ -17,16 +17,16 @@ use crate::{
 };
 
 /// What a handler returns.
-pub(crate) type Answer<T = Response> = Result<T, ApiError>;
+pub(crate) type ApiResult<T = Response> = Result<T, ApiError>;
 
 /// `{"success": true, "data": …}`.
 pub(crate) fn data(data: impl Serialize) -> Response {
     #[derive(Serialize)]
-    struct Envelope<T> {
+    struct ResponseEnvelope<T> {
         success: bool,
         data: T,
     }
-    Json(Envelope { success: true, data }).into_response()
+    Json(ResponseEnvelope { success: true, data }).into_response()
 }
 
 /// Rows that a list reads at a time, unless they are large.
@@ -65,34 +65,34 @@ impl<S: Sync> FromRequestParts<S> for Paging {
 }
 
 /// A row of a list: the id by which lists are ordered, and what is shown.
-pub(crate) type Row<T> = (Uuid, T);
+pub(crate) type ListRow<T> = (Uuid, T);
 
 /// Answers with a list, newest first. `fetch` reads at most so many rows older than an id. Rows are sent page by page while the
 /// client takes them, however many they are.
-pub(crate) async fn list<F, R, T>(paging: Paging, fetch: F) -> Answer
+pub(crate) async fn list<F, R, T>(paging: Paging, fetch: F) -> ApiResult
 where
     F: FnMut(Uuid, u32) -> R + Send + 'static,
-    R: Future<Output = Result<Vec<Row<T>>, ApiError>> + Send + 'static,
+    R: Future<Output = Result<Vec<ListRow<T>>, ApiError>> + Send + 'static,
     T: Serialize + Send + 'static,
 {
     list_by(PAGE, paging, fetch).await
 }
 
 /// [`list`], reading no more than `page` rows at a time, and one.
-pub(crate) async fn list_by<F, R, T>(page: u32, paging: Paging, fetch: F) -> Answer
+pub(crate) async fn list_by<F, R, T>(page: u32, paging: Paging, fetch: F) -> ApiResult
 where
     F: FnMut(Uuid, u32) -> R + Send + 'static,
-    R: Future<Output = Result<Vec<Row<T>>, ApiError>> + Send + 'static,
+    R: Future<Output = Result<Vec<ListRow<T>>, ApiError>> + Send + 'static,
     T: Serialize + Send + 'static,
 {
     let before = paging.cursor.unwrap_or(Uuid::max());
-    let mut rest = Rest { fetch, page, before, left: paging.limit };
+    let mut rest = ListReader { fetch, page, before, left: paging.limit };
     // The first page is read before the answer begins, so that a store which is away is an ordinary error.
     let first = rest.next().await?;
     let mut response = match first.then {
         // All of it is there.
-        Then::End(_) => Body::from(text(first, true)?),
-        Then::More => Body::from_stream(stream_pages(first, rest)),
+        PageContinuation::End(_) => Body::from(text(first, true)?),
+        PageContinuation::More => Body::from_stream(stream_pages(first, rest)),
     }
     .into_response();
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -100,7 +100,7 @@ where
 }
 
 /// What is still to be read of a list.
-struct Rest<F> {
+struct ListReader<F> {
     fetch: F,
     page: u32,
     /// The last row that was read.
@@ -110,26 +110,26 @@ struct Rest<F> {
 }
 
 /// Some rows of a list.
-struct Page<T> {
-    rows: Vec<Row<T>>,
-    then: Then,
+struct ListPage<T> {
+    rows: Vec<ListRow<T>>,
+    then: PageContinuation,
 }
 
 /// What follows a page.
-enum Then {
+enum PageContinuation {
     /// Perhaps more rows.
     More,
     /// The end of the answer, and the cursor of the next one when there is more than the limit.
     End(Option<Uuid>),
 }
 
-impl<F, R, T> Rest<F>
+impl<F, R, T> ListReader<F>
 where
     F: FnMut(Uuid, u32) -> R + Send + 'static,
-    R: Future<Output = Result<Vec<Row<T>>, ApiError>> + Send + 'static,
+    R: Future<Output = Result<Vec<ListRow<T>>, ApiError>> + Send + 'static,
     T: Serialize + Send + 'static,
 {
-    async fn next(&mut self) -> Result<Page<T>, ApiError> {
+    async fn next(&mut self) -> Result<ListPage<T>, ApiError> {
         // One row more than may be sent tells that there are more.
         let asked = match self.left {
             Some(left) if left <= self.page => left + 1,
@@ -142,22 +142,22 @@ where
         }
         self.before = rows.last().map_or(self.before, |(id, _)| *id);
         let then = match self.left {
-            _ if is_all => Then::End(None),
-            Some(left) if left <= self.page => Then::End(Some(self.before)),
-            Some(_) | None => Then::More,
+            _ if is_all => PageContinuation::End(None),
+            Some(left) if left <= self.page => PageContinuation::End(Some(self.before)),
+            Some(_) | None => PageContinuation::More,
         };
         self.left = self.left.map(|left| left.saturating_sub(self.page));
-        Ok(Page { rows, then })
+        Ok(ListPage { rows, then })
     }
 }
 
 fn stream_pages<F, R, T>(
-    first: Page<T>,
-    rest: Rest<F>,
+    first: ListPage<T>,
+    rest: ListReader<F>,
 ) -> impl Stream<Item = Result<Bytes, std::io::Error>> + Send
 where
     F: FnMut(Uuid, u32) -> R + Send + 'static,
-    R: Future<Output = Result<Vec<Row<T>>, ApiError>> + Send + 'static,
+    R: Future<Output = Result<Vec<ListRow<T>>, ApiError>> + Send + 'static,
     T: Serialize + Send + 'static,
 {
     // The client sees a body that ends early, which no JSON reader takes for a whole one.
@@ -172,7 +172,7 @@ where
                 Err(error) => return Some((Err(broken(error)), None)),
             },
         };
-        let goes_on = matches!(page.then, Then::More).then_some((None, rest));
+        let goes_on = matches!(page.then, PageContinuation::More).then_some((None, rest));
         match text(page, begins) {
             Ok(text) => Some((Ok(text), goes_on)),
             Err(error) => Some((Err(broken(error)), None)),
@@ -181,7 +181,7 @@ where
 }
 
 /// A page's part of the answer. One that does not begin it follows rows.
-fn text<T: Serialize>(Page { rows, then }: Page<T>, begins: bool) -> Result<Bytes, ApiError> {
+fn text<T: Serialize>(ListPage { rows, then }: ListPage<T>, begins: bool) -> Result<Bytes, ApiError> {
     let mut text = Vec::new();
     if begins {
         text.extend_from_slice(b"{\"success\":true,\"data\":[");
@@ -196,9 +196,11 @@ fn text<T: Serialize>(Page { rows, then }: Page<T>, begins: bool) -> Result<Byte
         })?;
     }
     match then {
-        Then::More => {}
-        Then::End(None) => text.extend_from_slice(b"]}"),
-        Then::End(Some(next)) => text.extend_from_slice(format!("],\"nextCursor\":\"{next}\"}}").as_bytes()),
+        PageContinuation::More => {}
+        PageContinuation::End(None) => text.extend_from_slice(b"]}"),
+        PageContinuation::End(Some(next)) => {
+            text.extend_from_slice(format!("],\"nextCursor\":\"{next}\"}}").as_bytes());
+        }
     }
     Ok(text.into())
 }

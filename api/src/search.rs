@@ -17,25 +17,25 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use self::{
-    active::{ActiveSet, ActiveSets, Selection, Summary},
-    alike::Sketch,
-    fuse::{List, fuse},
-    metadata::Metadatas,
+    active::{ActiveSet, ActiveSetCache, CorpusSummary, DocumentSelection},
+    alike::ShingleSketch,
+    fuse::{RankedList, fuse},
+    metadata::MetadataCache,
 };
 pub(crate) use self::{
-    excerpt::{Excerpt, Part},
-    filter::{Condition, Filter},
+    excerpt::{Excerpt, ExcerptPart},
+    filter::{MetadataCondition, MetadataFilter},
 };
-use lectern_embed::{EmbedError, Embedder, Models};
+use lectern_embed::{EmbedError, Embedder, EmbeddingModels};
 use lectern_index::{
-    Candidate, IndexError, IndexQuery, SearchIndex, SpaceVector, lexical::question_language,
+    IndexError, IndexQuery, SearchCandidate, SearchIndex, SpaceVector, lexical::question_language,
 };
 use lectern_shared::{
     cache_budget::CacheBudget,
-    compute::{Compute, Stopped},
-    db::{self, Db, DbError, chunks::Fetched},
+    compute::{ComputePool, ComputeStopped},
+    db::{self, Db, DbError, chunks::FetchedChunk},
     ids::{ChunkId, DocumentId, GenerationId, UserId},
-    metrics::{Metrics, Purpose},
+    metrics::{EmbeddingPurpose, Metrics},
     model::{
         document::{ActiveDocument, Chunk, DocumentType},
         language::Language,
@@ -73,7 +73,7 @@ pub(crate) enum SearchError {
     Embed(#[from] EmbedError),
     /// A computation panicked, or the process is ending.
     #[error(transparent)]
-    Stopped(#[from] Stopped),
+    Stopped(#[from] ComputeStopped),
 }
 
 /// A question.
@@ -86,7 +86,7 @@ pub(crate) struct SearchRequest {
     /// The documents that are searched; all of the user's when none.
     pub(crate) documents: Option<Vec<DocumentId>>,
     /// What the documents' metadata must say.
-    pub(crate) filter: Filter,
+    pub(crate) filter: MetadataFilter,
     /// By what passages are found.
     pub(crate) mode: SearchMode,
     /// The most passages.
@@ -95,7 +95,7 @@ pub(crate) struct SearchRequest {
 
 /// A passage that was found.
 #[derive(Clone, Debug)]
-pub(crate) struct Passage {
+pub(crate) struct PassageHit {
     /// Its document's name.
     pub(crate) document_name: String,
     /// The kind of its document's source.
@@ -117,35 +117,35 @@ pub(crate) struct Passage {
 }
 
 /// A passage's generation and its number in it.
-type Key = (GenerationId, u32);
+type PassageKey = (GenerationId, u32);
 
 /// The vectors of questions, by embedding space.
-type Questions = LruCache<(Uuid, String), Vec<f32>>;
+type QuestionCache = LruCache<(Uuid, String), Vec<f32>>;
 
 /// Search over whatever index and models are in use. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Search {
+pub(crate) struct SearchEngine {
     db: Db,
     index: Arc<dyn SearchIndex>,
-    models: Models,
-    active: ActiveSets,
-    metadata: Metadatas,
-    questions: Arc<Mutex<Questions>>,
+    models: EmbeddingModels,
+    active: ActiveSetCache,
+    metadata: MetadataCache,
+    questions: Arc<Mutex<QuestionCache>>,
     metrics: Arc<Metrics>,
-    compute: Compute,
+    compute: ComputePool,
     /// When a model that did not answer in time is asked again.
     silent_until: Arc<Mutex<Option<Instant>>>,
 }
 
 /// A question as a model sees it.
-struct Asked {
+struct EmbeddedQuestion {
     embedder: Arc<dyn Embedder>,
     vector: Vec<f32>,
     /// Only passages in languages that the model knows count.
     known_only: bool,
 }
 
-impl Asked {
+impl EmbeddedQuestion {
     /// Whether what the model says of a document counts.
     fn is_about(&self, document: &ActiveDocument) -> bool {
         document.embedding_space == Some(self.embedder.space().id)
@@ -154,36 +154,36 @@ impl Asked {
 }
 
 /// The lists that were found, and what they were found with.
-struct Found {
-    lexical: Vec<(Key, f32)>,
-    dense: Vec<(Asked, Vec<(Key, f32)>)>,
+struct CandidateLists {
+    lexical: Vec<(PassageKey, f32)>,
+    dense: Vec<(EmbeddedQuestion, Vec<(PassageKey, f32)>)>,
 }
 
-impl Found {
+impl CandidateLists {
     /// Whether no list has anything: a model may have been asked, and know none of the documents' languages.
     fn is_empty(&self) -> bool {
         self.lexical.is_empty() && self.dense.iter().all(|(_, hits)| hits.is_empty())
     }
 }
 
-impl Search {
+impl SearchEngine {
     /// Search over `index`, by meaning with `models`; what it remembers counts against `budget`.
     pub(crate) fn new(
         db: Db,
         index: Arc<dyn SearchIndex>,
-        models: Models,
+        models: EmbeddingModels,
         metrics: Arc<Metrics>,
         budget: &CacheBudget,
     ) -> Self {
         Self {
-            active: ActiveSets::new(db.clone(), budget),
-            metadata: Metadatas::new(db.clone(), budget),
+            active: ActiveSetCache::new(db.clone(), budget),
+            metadata: MetadataCache::new(db.clone(), budget),
             db,
             index,
             models,
             metrics,
             questions: Arc::new(Mutex::new(LruCache::new(CACHED_QUESTIONS))),
-            compute: Compute::per_core(),
+            compute: ComputePool::per_core(),
             silent_until: Arc::default(),
         }
     }
@@ -193,7 +193,7 @@ impl Search {
     /// # Errors
     /// [`SearchError::NoModel`] and [`SearchError::Embed`] only when the mode is [`SearchMode::Dense`]: a hybrid search goes on by
     /// words.
-    pub(crate) async fn search(&self, request: &SearchRequest) -> Result<Vec<Passage>, SearchError> {
+    pub(crate) async fn search(&self, request: &SearchRequest) -> Result<Vec<PassageHit>, SearchError> {
         let active = self.active.of(request.user).await?;
         let documents = request.documents.as_deref();
         let selection = active.select(&self.metadata, request.user, documents, &request.filter).await?;
@@ -216,7 +216,7 @@ impl Search {
                 found = self.find(request, &active, &selection, false, by_meaning).await?;
             }
         }
-        self.fill_in(request, &active, &found).await
+        self.load_passages(request, &active, &found).await
     }
 
     /// What a reader is given of passages that were found, best first, within a budget of tokens: the best of them, and as far
@@ -224,11 +224,11 @@ impl Search {
     pub(crate) async fn excerpts(
         &self,
         user: UserId,
-        passages: Vec<Passage>,
+        passages: Vec<PassageHit>,
         budget: i64,
     ) -> Result<Vec<Excerpt>, SearchError> {
         let mut left = budget;
-        let mut taken: Vec<(Passage, bool)> = Vec::new();
+        let mut taken: Vec<(PassageHit, bool)> = Vec::new();
         for passage in passages {
             if !taken.is_empty() && passage.chunk.tokens > left {
                 break;
@@ -236,7 +236,7 @@ impl Search {
             left -= passage.chunk.tokens;
             taken.push((passage, true));
         }
-        let beside: Vec<(usize, Key)> = taken
+        let beside: Vec<(usize, PassageKey)> = taken
             .iter()
             .enumerate()
             .flat_map(|(at, (passage, _))| {
@@ -245,8 +245,8 @@ impl Search {
                 places.into_iter().flatten().map(move |place| (at, (passage.generation, place)))
             })
             .collect();
-        let keys: Vec<Key> = beside.iter().map(|(_, key)| *key).collect();
-        let mut chunks: HashMap<Key, Fetched> =
+        let keys: Vec<PassageKey> = beside.iter().map(|(_, key)| *key).collect();
+        let mut chunks: HashMap<PassageKey, FetchedChunk> =
             if left > 0 { self.chunks(user, &keys).await? } else { HashMap::new() };
         for (passage, _) in &taken {
             chunks.remove(&(passage.generation, u32::try_from(passage.chunk.ordinal).unwrap_or(u32::MAX)));
@@ -259,9 +259,9 @@ impl Search {
             if !chunks.get(&key).is_some_and(|found| fits(&found.chunk)) {
                 continue;
             }
-            let Some(Fetched { chunk, .. }) = chunks.remove(&key) else { continue };
+            let Some(FetchedChunk { chunk, .. }) = chunks.remove(&key) else { continue };
             left -= chunk.tokens;
-            let neighbour = Passage {
+            let neighbour = PassageHit {
                 chunk,
                 score: 0.0,
                 lexical: None,
@@ -279,9 +279,9 @@ impl Search {
     async fn ask(
         &self,
         request: &SearchRequest,
-        summary: &Summary,
+        summary: &CorpusSummary,
         known_only: bool,
-    ) -> Result<Vec<Asked>, SearchError> {
+    ) -> Result<Vec<EmbeddedQuestion>, SearchError> {
         let mut all = Vec::with_capacity(summary.spaces.len());
         if summary.spaces.is_empty() {
             return Ok(all);
@@ -308,7 +308,7 @@ impl Search {
                     }
                 },
             };
-            all.push(Asked { embedder, vector, known_only });
+            all.push(EmbeddedQuestion { embedder, vector, known_only });
         }
         Ok(all)
     }
@@ -322,7 +322,7 @@ impl Search {
         let embedding = async {
             let began = Instant::now();
             let embedded = embedder.embed_question(&request.query).await;
-            self.metrics.embedded(Purpose::Question, 1, embedded.is_ok(), began.elapsed());
+            self.metrics.embedded(EmbeddingPurpose::Question, 1, embedded.is_ok(), began.elapsed());
             embedded
         };
         if request.mode == SearchMode::Dense {
@@ -339,7 +339,11 @@ impl Search {
     }
 
     /// The language of the question.
-    async fn language(&self, request: &SearchRequest, summary: &Summary) -> Result<Language, Stopped> {
+    async fn language(
+        &self,
+        request: &SearchRequest,
+        summary: &CorpusSummary,
+    ) -> Result<Language, ComputeStopped> {
         let searched: Vec<Language> = summary.languages.iter().map(|(language, _)| *language).collect();
         let question = request.query.clone();
         self.compute.run(move || question_language(&question, &searched)).await
@@ -349,13 +353,15 @@ impl Search {
         &self,
         request: &SearchRequest,
         active: &ActiveSet,
-        selection: &Selection,
+        selection: &DocumentSelection,
         by_words: bool,
-        by_meaning: Vec<Asked>,
-    ) -> Result<Found, SearchError> {
-        let Selection { generations, others, summary } = selection;
-        let vector =
-            |asked: &Asked| SpaceVector { space: asked.embedder.space().id, vector: asked.vector.clone() };
+        by_meaning: Vec<EmbeddedQuestion>,
+    ) -> Result<CandidateLists, SearchError> {
+        let DocumentSelection { generations, others, summary } = selection;
+        let vector = |asked: &EmbeddedQuestion| SpaceVector {
+            space: asked.embedder.space().id,
+            vector: asked.vector.clone(),
+        };
         let candidates = self
             .index
             .search(IndexQuery {
@@ -369,10 +375,11 @@ impl Search {
                 depth: request.limit.saturating_mul(DEPTH_FACTOR).max(DEPTH),
             })
             .await?;
-        let list = |from: &[Candidate], counts: &dyn Fn(&ActiveDocument) -> bool| -> Vec<(Key, f32)> {
-            let counts = |c: &&Candidate| active.document(c.generation).is_some_and(counts);
-            from.iter().filter(counts).map(|c| ((c.generation, c.ordinal), c.score)).collect()
-        };
+        let list =
+            |from: &[SearchCandidate], counts: &dyn Fn(&ActiveDocument) -> bool| -> Vec<(PassageKey, f32)> {
+                let counts = |c: &&SearchCandidate| active.document(c.generation).is_some_and(counts);
+                from.iter().filter(counts).map(|c| ((c.generation, c.ordinal), c.score)).collect()
+            };
         let lexical = list(&candidates.lexical, &|_| true);
         let dense = by_meaning
             .into_iter()
@@ -382,32 +389,36 @@ impl Search {
                 (asked, hits)
             })
             .collect();
-        Ok(Found { lexical, dense })
+        Ok(CandidateLists { lexical, dense })
     }
 
     /// Fuses the lists and reads the passages; one that was deleted meanwhile, or that says what a better one says, makes room
     /// for the next best.
-    async fn fill_in(
+    async fn load_passages(
         &self,
         request: &SearchRequest,
         active: &ActiveSet,
-        found: &Found,
-    ) -> Result<Vec<Passage>, SearchError> {
+        found: &CandidateLists,
+    ) -> Result<Vec<PassageHit>, SearchError> {
         let fused = rank(found, active);
         let lexical: HashMap<_, _> = found.lexical.iter().copied().collect();
         let dense: HashMap<_, _> = found.dense.iter().flat_map(|(_, list)| list.iter().copied()).collect();
-        let mut passages: Vec<(Passage, Sketch)> = Vec::with_capacity(request.limit);
+        let mut passages: Vec<(PassageHit, ShingleSketch)> = Vec::with_capacity(request.limit);
         for some in fused.chunks(request.limit) {
             let keys: Vec<_> = some.iter().map(|(key, _)| *key).collect();
             let mut chunks = self.chunks(request.user, &keys).await?;
             for (key, score) in some {
-                let Some(Fetched { name, r#type, url, chunk, .. }) = chunks.remove(key) else { continue };
-                let sketch = Sketch::of(&chunk.text);
-                if let Some((same, _)) = passages.iter_mut().find(|(_, known)| known.is_like(&sketch)) {
+                let Some(FetchedChunk { name, r#type, url, chunk, .. }) = chunks.remove(key) else {
+                    continue;
+                };
+                let sketch = ShingleSketch::of(&chunk.text);
+                if let Some((same, _)) =
+                    passages.iter_mut().find(|(_, known)| known.is_near_duplicate(&sketch))
+                {
                     same.also_in.push((chunk.document_id, chunk.chunk_id));
                     continue;
                 }
-                let passage = Passage {
+                let passage = PassageHit {
                     document_name: name,
                     document_type: r#type,
                     document_url: url,
@@ -428,16 +439,20 @@ impl Search {
     }
 
     /// The stored passages of a user at these places.
-    async fn chunks(&self, user: UserId, keys: &[Key]) -> Result<HashMap<Key, Fetched>, DbError> {
+    async fn chunks(
+        &self,
+        user: UserId,
+        keys: &[PassageKey],
+    ) -> Result<HashMap<PassageKey, FetchedChunk>, DbError> {
         let place = |ordinal| u32::try_from(ordinal).unwrap_or(u32::MAX);
         let found = db::chunks::fetch(&self.db, user, keys).await?;
-        let at_place = |found: Fetched| ((found.generation_id, place(found.chunk.ordinal)), found);
+        let at_place = |found: FetchedChunk| ((found.generation_id, place(found.chunk.ordinal)), found);
         Ok(found.into_iter().map(at_place).collect())
     }
 }
 
 /// One ranking of what was found.
-fn rank(found: &Found, active: &ActiveSet) -> Vec<(Key, f32)> {
+fn rank(found: &CandidateLists, active: &ActiveSet) -> Vec<(PassageKey, f32)> {
     let lexical = std::iter::once((None, &found.lexical));
     let dense = found.dense.iter().map(|(asked, hits)| (Some(asked), hits));
     let found: Vec<_> = lexical.chain(dense).filter(|(_, hits)| !hits.is_empty()).collect();
@@ -446,7 +461,7 @@ fn rank(found: &Found, active: &ActiveSet) -> Vec<(Key, f32)> {
         // A list alone keeps its own scores.
         [(_, only)] => (*only).clone(),
         several => {
-            let list = |(asked, hits): &(Option<&Asked>, &Vec<_>)| List {
+            let list = |(asked, hits): &(Option<&EmbeddedQuestion>, &Vec<_>)| RankedList {
                 hits: (*hits).clone(),
                 weight: WEIGHT,
                 zero_beyond: asked.is_none(),

@@ -14,11 +14,11 @@ use tokio::{sync::Notify, time::Instant};
 
 /// What is shared. Cheap to clone; clones share the same.
 #[derive(Clone)]
-pub(crate) struct Shares(Arc<Mutex<Table>>);
+pub(crate) struct ResourcePool(Arc<Mutex<ShareTable>>);
 
 /// The bounds of what is shared.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bounds {
+pub(crate) struct PoolLimits {
     /// All there is.
     pub(crate) whole: usize,
     /// The most that one holder may have.
@@ -27,25 +27,25 @@ pub(crate) struct Bounds {
     pub(crate) stale: Duration,
 }
 
-struct Table {
-    bounds: Bounds,
+struct ShareTable {
+    bounds: PoolLimits,
     taken: usize,
     next: u64,
     /// By number, so the oldest first.
-    shares: BTreeMap<u64, Entry>,
+    shares: BTreeMap<u64, ShareEntry>,
     holders: HashMap<IpAddr, usize>,
 }
 
-struct Entry {
+struct ShareEntry {
     holder: Option<IpAddr>,
     size: usize,
-    state: State,
+    state: ShareState,
     over: Arc<Notify>,
 }
 
 /// What happens with a share, and so to whom it gives way.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum ShareState {
     /// Its holder has been waited for since then. It gives way to whoever has less, and when that is long ago, to anybody.
     Waiting(Instant),
     /// Something is being done for its holder. It gives way to whoever has less, when nothing else does.
@@ -54,7 +54,7 @@ enum State {
     Kept,
 }
 
-impl State {
+impl ShareState {
     fn is_waiting(self) -> bool {
         matches!(self, Self::Waiting(_))
     }
@@ -62,7 +62,7 @@ impl State {
 
 /// Why a share cannot grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Full {
+pub(crate) enum PoolExhausted {
     /// Its holder has as much as one may have.
     One,
     /// All is taken by others, who have no more than this holder.
@@ -70,47 +70,47 @@ pub(crate) enum Full {
 }
 
 /// A share, which ends when this is dropped.
-pub(crate) struct Share {
-    shares: Shares,
+pub(crate) struct ResourceShare {
+    shares: ResourcePool,
     number: u64,
     over: Arc<Notify>,
 }
 
-impl Shares {
-    pub(crate) fn new(bounds: Bounds) -> Self {
+impl ResourcePool {
+    pub(crate) fn new(bounds: PoolLimits) -> Self {
         let (shares, holders) = (BTreeMap::new(), HashMap::new());
-        Self(Arc::new(Mutex::new(Table { bounds, taken: 0, next: 0, shares, holders })))
+        Self(Arc::new(Mutex::new(ShareTable { bounds, taken: 0, next: 0, shares, holders })))
     }
 
     /// Begins a share of nothing yet, which waits for its holder. Without one it counts against the whole only, and never has to give
     /// way.
-    pub(crate) fn begin(&self, holder: Option<IpAddr>) -> Share {
+    pub(crate) fn begin(&self, holder: Option<IpAddr>) -> ResourceShare {
         let over = Arc::<Notify>::default();
         let mut table = self.0.lock();
         let number = table.next;
         table.next += 1;
-        let state = State::Waiting(Instant::now());
-        table.shares.insert(number, Entry { holder, size: 0, state, over: Arc::clone(&over) });
-        Share { shares: self.clone(), number, over }
+        let state = ShareState::Waiting(Instant::now());
+        table.shares.insert(number, ShareEntry { holder, size: 0, state, over: Arc::clone(&over) });
+        ResourceShare { shares: self.clone(), number, over }
     }
 }
 
-impl Share {
+impl ResourceShare {
     /// Takes some more, from others if need be.
-    pub(crate) fn grow(&self, by: usize) -> Result<(), Full> {
+    pub(crate) fn grow(&self, by: usize) -> Result<(), PoolExhausted> {
         self.shares.0.lock().grow(self.number, by)
     }
 
     /// Something is being done for the holder from now on.
     pub(crate) fn busy(&self) {
-        self.shares.0.lock().set_state(self.number, |_| State::Busy);
+        self.shares.0.lock().set_state(self.number, |_| ShareState::Busy);
     }
 
     /// The holder is waited for: from now on, or for as long as it is already.
     pub(crate) fn waits(&self) {
         self.shares.0.lock().set_state(self.number, |state| match state {
-            State::Waiting(_) => state,
-            State::Busy | State::Kept => State::Waiting(Instant::now()),
+            ShareState::Waiting(_) => state,
+            ShareState::Busy | ShareState::Kept => ShareState::Waiting(Instant::now()),
         });
     }
 
@@ -118,33 +118,33 @@ impl Share {
     ///
     /// # Errors
     /// When it has been given to others already.
-    pub(crate) fn keep(&self) -> Result<(), Full> {
-        let is_there = self.shares.0.lock().set_state(self.number, |_| State::Kept);
-        is_there.then_some(()).ok_or(Full::Whole)
+    pub(crate) fn keep(&self) -> Result<(), PoolExhausted> {
+        let is_there = self.shares.0.lock().set_state(self.number, |_| ShareState::Kept);
+        is_there.then_some(()).ok_or(PoolExhausted::Whole)
     }
 
     /// Waits until this share has been given to others.
-    pub(crate) async fn given_up(&self) {
+    pub(crate) async fn evicted(&self) {
         self.over.notified().await;
     }
 }
 
-impl Drop for Share {
+impl Drop for ResourceShare {
     fn drop(&mut self) {
         self.shares.0.lock().end(self.number);
     }
 }
 
-impl Table {
-    fn grow(&mut self, number: u64, by: usize) -> Result<(), Full> {
+impl ShareTable {
+    fn grow(&mut self, number: u64, by: usize) -> Result<(), PoolExhausted> {
         // One that has been given to others is not there any more.
-        let holder = self.shares.get(&number).ok_or(Full::Whole)?.holder;
+        let holder = self.shares.get(&number).ok_or(PoolExhausted::Whole)?.holder;
         let own = holder.and_then(|holder| self.holders.get(&holder)).copied().unwrap_or(0);
         if holder.is_some() && own + by > self.bounds.of_one {
-            return Err(Full::One);
+            return Err(PoolExhausted::One);
         }
         while self.taken + by > self.bounds.whole {
-            let other = self.who_gives_way(number, holder, own + by).ok_or(Full::Whole)?;
+            let other = self.choose_victim(number, holder, own + by).ok_or(PoolExhausted::Whole)?;
             self.end(other);
         }
         self.taken += by;
@@ -158,7 +158,7 @@ impl Table {
     }
 
     /// Puts a share into its next state; false when it has been given to others.
-    fn set_state(&mut self, number: u64, next: impl FnOnce(State) -> State) -> bool {
+    fn set_state(&mut self, number: u64, next: impl FnOnce(ShareState) -> ShareState) -> bool {
         let Some(entry) = self.shares.get_mut(&number) else { return false };
         entry.state = next(entry.state);
         true
@@ -166,11 +166,11 @@ impl Table {
 
     /// The share that ends for another one, whose holder would have `wanted` in all. One that is waited for goes before one for which
     /// something is done, whosever they are.
-    fn who_gives_way(&self, number: u64, holder: Option<IpAddr>, wanted: usize) -> Option<u64> {
+    fn choose_victim(&self, number: u64, holder: Option<IpAddr>, wanted: usize) -> Option<u64> {
         let most = self.who_has_more(holder, wanted);
-        self.oldest_of(most, number, State::is_waiting)
+        self.oldest_of(most, number, ShareState::is_waiting)
             .or_else(|| self.longest_waiting(number))
-            .or_else(|| self.oldest_of(most, number, |state| state == State::Busy))
+            .or_else(|| self.oldest_of(most, number, |state| state == ShareState::Busy))
     }
 
     /// Whoever has the most, if that is another holder, and more than is `wanted`.
@@ -180,24 +180,29 @@ impl Table {
     }
 
     /// The oldest share of a holder in such a state.
-    fn oldest_of(&self, holder: Option<IpAddr>, number: u64, is_meant: fn(State) -> bool) -> Option<u64> {
+    fn oldest_of(
+        &self,
+        holder: Option<IpAddr>,
+        number: u64,
+        is_meant: fn(ShareState) -> bool,
+    ) -> Option<u64> {
         let holder = holder?;
-        let is_one = |entry: &Entry| entry.holder == Some(holder) && is_meant(entry.state);
+        let is_one = |entry: &ShareEntry| entry.holder == Some(holder) && is_meant(entry.state);
         self.others(number).find(|(_, entry)| is_one(entry)).map(|(other, _)| other)
     }
 
     /// The share that has been waiting for longest, if that is long.
     fn longest_waiting(&self, number: u64) -> Option<u64> {
         let waiting = self.others(number).filter_map(|(other, entry)| match entry.state {
-            State::Waiting(since) => Some((since, other)),
-            State::Busy | State::Kept => None,
+            ShareState::Waiting(since) => Some((since, other)),
+            ShareState::Busy | ShareState::Kept => None,
         });
         let (since, other) = waiting.min()?;
         (since.elapsed() >= self.bounds.stale).then_some(other)
     }
 
     /// The shares that something could be had of but this one, the oldest first.
-    fn others(&self, number: u64) -> impl Iterator<Item = (u64, &Entry)> {
+    fn others(&self, number: u64) -> impl Iterator<Item = (u64, &ShareEntry)> {
         let others = self.shares.iter().map(|(other, entry)| (*other, entry));
         others.filter(move |(other, entry)| *other != number && entry.size > 0 && entry.holder.is_some())
     }
@@ -225,18 +230,18 @@ mod tests {
     const GRACE: Option<IpAddr> = Some(IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 2)));
     const NEVER: Duration = Duration::MAX;
 
-    fn shares(of_one: usize, stale: Duration) -> Shares {
-        Shares::new(Bounds { whole: 10, of_one, stale })
+    fn shares(of_one: usize, stale: Duration) -> ResourcePool {
+        ResourcePool::new(PoolLimits { whole: 10, of_one, stale })
     }
 
-    fn taken(shares: &Shares, holder: Option<IpAddr>, size: usize) -> Share {
+    fn taken(shares: &ResourcePool, holder: Option<IpAddr>, size: usize) -> ResourceShare {
         let share = shares.begin(holder);
         share.grow(size).unwrap();
         share
     }
 
-    fn is_given_up(share: &Share) -> bool {
-        futures::FutureExt::now_or_never(share.given_up()).is_some()
+    fn is_given_up(share: &ResourceShare) -> bool {
+        futures::FutureExt::now_or_never(share.evicted()).is_some()
     }
 
     #[test]
@@ -244,7 +249,7 @@ mod tests {
         let shares = shares(usize::MAX, NEVER);
         let first = taken(&shares, ADA, 6);
         let second = taken(&shares, ADA, 4);
-        assert_eq!(second.grow(1), Err(Full::Whole));
+        assert_eq!(second.grow(1), Err(PoolExhausted::Whole));
         assert!(!is_given_up(&first));
         drop(first);
         assert_eq!(second.grow(6), Ok(()));
@@ -256,9 +261,9 @@ mod tests {
         let [oldest, newer] = [5, 5].map(|size| taken(&shares, ADA, size));
         let small = taken(&shares, GRACE, 3);
         assert!(is_given_up(&oldest) && !is_given_up(&newer));
-        assert_eq!(oldest.grow(1), Err(Full::Whole), "what was given up stays so");
+        assert_eq!(oldest.grow(1), Err(PoolExhausted::Whole), "what was given up stays so");
         assert_eq!(small.grow(2), Ok(()), "there is room for it now");
-        assert_eq!(small.grow(1), Err(Full::Whole), "both have as much");
+        assert_eq!(small.grow(1), Err(PoolExhausted::Whole), "both have as much");
         assert!(!is_given_up(&newer));
     }
 
@@ -266,7 +271,7 @@ mod tests {
     fn one_holder_has_no_more_than_one_may_have_whatever_is_free() {
         let shares = shares(2, NEVER);
         let _own = taken(&shares, ADA, 2);
-        assert_eq!(shares.begin(ADA).grow(1), Err(Full::One));
+        assert_eq!(shares.begin(ADA).grow(1), Err(PoolExhausted::One));
         assert_eq!(shares.begin(GRACE).grow(1), Ok(()));
     }
 
@@ -277,7 +282,7 @@ mod tests {
         let ada = taken(&shares, ADA, 1);
         let _more = taken(&shares, None, 1);
         assert!(is_given_up(&ada) && !is_given_up(&proxy));
-        assert_eq!(shares.begin(GRACE).grow(1), Err(Full::Whole));
+        assert_eq!(shares.begin(GRACE).grow(1), Err(PoolExhausted::Whole));
     }
 
     #[test]
@@ -307,7 +312,7 @@ mod tests {
     fn a_busy_share_gives_way_to_whoever_has_less_and_only_when_none_waits() {
         let shares = shares(usize::MAX, Duration::ZERO);
         let busy = [2, 2, 2].map(|size| taken(&shares, ADA, size));
-        busy.iter().for_each(Share::busy);
+        busy.iter().for_each(ResourceShare::busy);
         let proxy = taken(&shares, None, 1);
         let idle = taken(&shares, GRACE, 3);
         let small = taken(&shares, GRACE, 1);
@@ -327,8 +332,8 @@ mod tests {
         assert_eq!(kept.keep(), Ok(()));
         let small = taken(&shares, GRACE, 1);
         assert!(is_given_up(&other) && !is_given_up(&kept));
-        assert_eq!(small.grow(4), Err(Full::Whole));
-        assert_eq!(other.keep(), Err(Full::Whole), "it was given up");
+        assert_eq!(small.grow(4), Err(PoolExhausted::Whole));
+        assert_eq!(other.keep(), Err(PoolExhausted::Whole), "it was given up");
         drop(kept);
         assert_eq!(small.grow(4), Ok(()));
     }

@@ -5,11 +5,11 @@ use lectern_runtime::Runtime;
 use lectern_shared::{clock::Clock, db::Db};
 
 use crate::{
-    auth::in_force::InForce,
-    body::Bodies,
-    limits::Limits,
+    auth::in_force::CredentialMonitor,
+    body::BodyReader,
+    limits::RateLimiter,
     predict::AgentParts,
-    search::Search,
+    search::SearchEngine,
     services::{
         Services,
         accounts::AccountService,
@@ -38,19 +38,19 @@ pub(crate) struct AppState {
     /// What runs of agents are made of.
     pub(crate) agents: AgentParts,
     /// How often callers may ask.
-    pub(crate) limits: Limits,
+    pub(crate) limits: RateLimiter,
     /// By what answers that go on for long were opened.
-    pub(crate) in_force: InForce,
+    pub(crate) in_force: CredentialMonitor,
     /// Opens agents' tools.
     pub(crate) toolbox: Toolbox,
     /// The memory for bodies.
-    pub(crate) bodies: Bodies,
+    pub(crate) bodies: BodyReader,
 }
 
 impl AppState {
     pub(crate) fn new(runtime: Runtime) -> Self {
-        let limits = Limits::new(runtime.settings.rate_limit, runtime.redis.clone());
-        let search = Search::new(
+        let limits = RateLimiter::new(runtime.settings.rate_limit, runtime.redis.clone());
+        let search = SearchEngine::new(
             runtime.db.clone(),
             runtime.index.clone(),
             runtime.models.clone(),
@@ -61,10 +61,10 @@ impl AppState {
         Self {
             agents: AgentParts::new(&runtime, search),
             limits,
-            in_force: InForce::new(services.authenticator.clone()),
+            in_force: CredentialMonitor::new(services.authenticator.clone()),
             services,
             toolbox: Toolbox::new(&runtime),
-            bodies: Bodies::new(&runtime.settings.limits),
+            bodies: BodyReader::new(&runtime.settings.limits),
             runtime,
         }
     }
@@ -76,13 +76,13 @@ impl FromRef<AppState> for AgentParts {
     }
 }
 
-impl FromRef<AppState> for Limits {
+impl FromRef<AppState> for RateLimiter {
     fn from_ref(state: &AppState) -> Self {
         state.limits.clone()
     }
 }
 
-impl FromRef<AppState> for InForce {
+impl FromRef<AppState> for CredentialMonitor {
     fn from_ref(state: &AppState) -> Self {
         state.in_force.clone()
     }
@@ -106,7 +106,7 @@ impl FromRef<AppState> for Clock {
     }
 }
 
-impl FromRef<AppState> for Bodies {
+impl FromRef<AppState> for BodyReader {
     fn from_ref(state: &AppState) -> Self {
         state.bodies.clone()
     }

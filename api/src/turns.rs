@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use lectern_shared::compute::Stopped;
+use lectern_shared::compute::ComputeStopped;
 use parking_lot::Mutex;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
@@ -20,10 +20,10 @@ use tokio::{
 
 /// How many have a turn, and how many may wait for one.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bounds {
+pub(crate) struct SemaphoreLimits {
     /// Turns at once.
     pub(crate) at_once: usize,
-    /// Turns besides, for [`TurnLane::Reserved`].
+    /// Turns besides, for [`PermitLane::Reserved`].
     pub(crate) reserved: usize,
     /// Of them, those of one asker.
     pub(crate) of_one: usize,
@@ -35,7 +35,7 @@ pub(crate) struct Bounds {
 
 /// In which queue one waits for a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TurnLane {
+pub(crate) enum PermitLane {
     /// That of all.
     Common,
     /// That of all, and at the same time the one for the reserved turns.
@@ -44,7 +44,7 @@ pub(crate) enum TurnLane {
 
 /// Why there is no turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum NoTurn {
+pub(crate) enum PermitError {
     /// As many of this asker's wait as may.
     #[error("too many of one asker wait")]
     QueueFull,
@@ -55,41 +55,41 @@ pub(crate) enum NoTurn {
 
 /// The turns. Cheap to clone; clones share them.
 #[derive(Clone)]
-pub(crate) struct Turns<K> {
-    bounds: Bounds,
+pub(crate) struct FairSemaphore<K> {
+    bounds: SemaphoreLimits,
     all: Arc<Semaphore>,
     reserved: Arc<Semaphore>,
-    askers: Arc<Mutex<HashMap<K, Weak<Asker>>>>,
+    askers: Arc<Mutex<HashMap<K, Weak<KeySemaphores>>>>,
 }
 
 /// One asker, for as long as it has or awaits a turn.
-struct Asker {
+struct KeySemaphores {
     turns: Arc<Semaphore>,
     /// A place for each that has a turn or waits for one.
     places: Arc<Semaphore>,
 }
 
 /// A place among those of an asker who have or await a turn. It is free again when this is dropped, or the turn that came of it.
-pub(crate) struct TurnPlace {
+pub(crate) struct PermitSlot {
     all: Arc<Semaphore>,
     reserved: Arc<Semaphore>,
     patience: Duration,
     place: OwnedSemaphorePermit,
-    asker: Arc<Asker>,
+    asker: Arc<KeySemaphores>,
 }
 
 /// A turn. It ends when this is dropped.
-pub(crate) struct Turn {
+pub(crate) struct FairPermit {
     _lane: OwnedSemaphorePermit,
     _own: OwnedSemaphorePermit,
     _place: OwnedSemaphorePermit,
     /// Remembered until its last turn has ended.
-    _asker: Arc<Asker>,
+    _asker: Arc<KeySemaphores>,
 }
 
-impl<K: Eq + Hash> Turns<K> {
+impl<K: Eq + Hash> FairSemaphore<K> {
     /// Turns within these bounds.
-    pub(crate) fn new(bounds: Bounds) -> Self {
+    pub(crate) fn new(bounds: SemaphoreLimits) -> Self {
         let (all, reserved) = (semaphore(bounds.at_once), semaphore(bounds.reserved));
         Self { bounds, all, reserved, askers: Arc::default() }
     }
@@ -98,22 +98,22 @@ impl<K: Eq + Hash> Turns<K> {
     ///
     /// # Errors
     /// When too many of this asker wait already, or when it takes too long.
-    pub(crate) async fn take(&self, asker: K) -> Result<Turn, NoTurn> {
-        self.enter(asker)?.turn(TurnLane::Common).await
+    pub(crate) async fn acquire(&self, asker: K) -> Result<FairPermit, PermitError> {
+        self.reserve_slot(asker)?.turn(PermitLane::Common).await
     }
 
     /// Takes a place, in which one may find out what decides about the lane. How many find out is so bounded too.
     ///
     /// # Errors
     /// When too many of this asker wait already.
-    pub(crate) fn enter(&self, asker: K) -> Result<TurnPlace, NoTurn> {
+    pub(crate) fn reserve_slot(&self, asker: K) -> Result<PermitSlot, PermitError> {
         let asker = self.asker(asker);
-        let place = Arc::clone(&asker.places).try_acquire_owned().map_err(|_| NoTurn::QueueFull)?;
+        let place = Arc::clone(&asker.places).try_acquire_owned().map_err(|_| PermitError::QueueFull)?;
         let (all, reserved) = (Arc::clone(&self.all), Arc::clone(&self.reserved));
-        Ok(TurnPlace { all, reserved, patience: self.bounds.patience, place, asker })
+        Ok(PermitSlot { all, reserved, patience: self.bounds.patience, place, asker })
     }
 
-    fn asker(&self, key: K) -> Arc<Asker> {
+    fn asker(&self, key: K) -> Arc<KeySemaphores> {
         let mut askers = self.askers.lock();
         if let Some(asker) = askers.get(&key).and_then(Weak::upgrade) {
             return asker;
@@ -123,34 +123,36 @@ impl<K: Eq + Hash> Turns<K> {
         if askers.len() == askers.capacity() {
             askers.retain(|_, asker| asker.strong_count() > 0);
         }
-        let Bounds { of_one, waiting, .. } = self.bounds;
-        let asker =
-            Arc::new(Asker { turns: semaphore(of_one), places: semaphore(of_one.saturating_add(waiting)) });
+        let SemaphoreLimits { of_one, waiting, .. } = self.bounds;
+        let asker = Arc::new(KeySemaphores {
+            turns: semaphore(of_one),
+            places: semaphore(of_one.saturating_add(waiting)),
+        });
         askers.insert(key, Arc::downgrade(&asker));
         asker
     }
 }
 
-impl TurnPlace {
+impl PermitSlot {
     /// Waits for a turn.
     ///
     /// # Errors
     /// When it takes too long.
-    pub(crate) async fn turn(self, lane: TurnLane) -> Result<Turn, NoTurn> {
+    pub(crate) async fn turn(self, lane: PermitLane) -> Result<FairPermit, PermitError> {
         let turn = async {
             // In this order: whoever waits for the asker's own turn is not in the queue of all.
             let own = Arc::clone(&self.asker.turns).acquire_owned().await.ok()?;
             Some((own, self.of_lane(lane).await?))
         };
-        let (own, lane) = timeout(self.patience, turn).await.ok().flatten().ok_or(NoTurn::Late)?;
-        Ok(Turn { _lane: lane, _own: own, _place: self.place, _asker: self.asker })
+        let (own, lane) = timeout(self.patience, turn).await.ok().flatten().ok_or(PermitError::Late)?;
+        Ok(FairPermit { _lane: lane, _own: own, _place: self.place, _asker: self.asker })
     }
 
-    async fn of_lane(&self, lane: TurnLane) -> Option<OwnedSemaphorePermit> {
+    async fn of_lane(&self, lane: PermitLane) -> Option<OwnedSemaphorePermit> {
         let common = Arc::clone(&self.all).acquire_owned();
         match lane {
-            TurnLane::Common => common.await.ok(),
-            TurnLane::Reserved => tokio::select! {
+            PermitLane::Common => common.await.ok(),
+            PermitLane::Reserved => tokio::select! {
                 biased;
                 // First, so that what is reserved is left to those who need it.
                 turn = common => turn.ok(),
@@ -160,21 +162,21 @@ impl TurnPlace {
     }
 }
 
-impl Turn {
+impl FairPermit {
     /// Does blocking work. The turn goes with the work: a caller that goes away does not let another piece begin before this one
     /// ends.
     ///
     /// # Errors
-    /// [`Stopped`] when the work panicked.
+    /// [`ComputeStopped`] when the work panicked.
     pub(crate) async fn run<T: Send + 'static>(
         self,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, Stopped> {
+    ) -> Result<T, ComputeStopped> {
         let done = spawn_blocking(move || {
             let _turn = self;
             work()
         });
-        done.await.map_err(|_| Stopped)
+        done.await.map_err(|_| ComputeStopped)
     }
 }
 
@@ -192,19 +194,19 @@ mod tests {
     /// Longer than anything here takes.
     const LONG: Duration = Duration::from_mins(1);
 
-    fn turns(at_once: usize, of_one: usize, waiting: usize) -> Turns<&'static str> {
-        Turns::new(Bounds { at_once, reserved: 1, of_one, waiting, patience: LONG })
+    fn turns(at_once: usize, of_one: usize, waiting: usize) -> FairSemaphore<&'static str> {
+        FairSemaphore::new(SemaphoreLimits { at_once, reserved: 1, of_one, waiting, patience: LONG })
     }
 
     #[tokio::test]
     async fn the_flood_of_one_does_not_keep_another_waiting() {
         let turns = turns(1, 1, 1_000);
-        let first = turns.take("flood").await.ok().unwrap();
-        let mut flood: Vec<_> = (0..1_000).map(|_| Box::pin(turns.take("flood"))).collect();
+        let first = turns.acquire("flood").await.ok().unwrap();
+        let mut flood: Vec<_> = (0..1_000).map(|_| Box::pin(turns.acquire("flood"))).collect();
         for waiting in &mut flood {
             assert!(poll!(waiting).is_pending());
         }
-        let mut other = Box::pin(turns.take("other"));
+        let mut other = Box::pin(turns.acquire("other"));
         assert!(poll!(&mut other).is_pending());
         drop(first);
         assert!(poll!(&mut flood[0]).is_pending());
@@ -216,13 +218,19 @@ mod tests {
 
     #[tokio::test]
     async fn a_queue_of_many_askers_does_not_keep_those_waiting_who_have_turns_of_their_own() {
-        let turns = Turns::new(Bounds { at_once: 1, reserved: 1, of_one: 1, waiting: 0, patience: LONG });
-        let first = turns.take(0).await.ok().unwrap();
-        let mut crowd: Vec<_> = (1..50).map(|asker| Box::pin(turns.take(asker))).collect();
+        let turns = FairSemaphore::new(SemaphoreLimits {
+            at_once: 1,
+            reserved: 1,
+            of_one: 1,
+            waiting: 0,
+            patience: LONG,
+        });
+        let first = turns.acquire(0).await.ok().unwrap();
+        let mut crowd: Vec<_> = (1..50).map(|asker| Box::pin(turns.acquire(asker))).collect();
         for waiting in &mut crowd {
             assert!(poll!(waiting).is_pending());
         }
-        let reserved = |asker| turns.enter(asker).ok().unwrap().turn(TurnLane::Reserved);
+        let reserved = |asker| turns.reserve_slot(asker).ok().unwrap().turn(PermitLane::Reserved);
         let known = reserved(1_000).now_or_never().expect("a reserved turn").ok().unwrap();
         assert!(poll!(&mut crowd[0]).is_pending(), "it is not for everybody");
 
@@ -242,46 +250,53 @@ mod tests {
     #[tokio::test]
     async fn a_place_is_taken_before_the_turn() {
         let turns = turns(2, 1, 1);
-        let places = [turns.enter("one"), turns.enter("one")].map(|place| place.ok().unwrap());
-        assert_eq!(turns.enter("one").err(), Some(NoTurn::QueueFull));
-        assert!(turns.enter("other").is_ok());
+        let places = [turns.reserve_slot("one"), turns.reserve_slot("one")].map(|place| place.ok().unwrap());
+        assert_eq!(turns.reserve_slot("one").err(), Some(PermitError::QueueFull));
+        assert!(turns.reserve_slot("other").is_ok());
         let [first, second] = places;
-        let turn = first.turn(TurnLane::Common).await.ok().unwrap();
-        assert_eq!(turns.enter("one").err(), Some(NoTurn::QueueFull), "a turn has a place too");
+        let turn = first.turn(PermitLane::Common).await.ok().unwrap();
+        assert_eq!(turns.reserve_slot("one").err(), Some(PermitError::QueueFull), "a turn has a place too");
         drop((turn, second));
-        assert!(turns.enter("one").is_ok());
+        assert!(turns.reserve_slot("one").is_ok());
     }
 
     #[tokio::test]
     async fn as_many_of_one_wait_as_may_and_others_may_still() {
         let turns = turns(2, 1, 2);
-        let _turn = turns.take("one").await.ok().unwrap();
-        let mut waiting: Vec<_> = (0..2).map(|_| Box::pin(turns.take("one"))).collect();
+        let _turn = turns.acquire("one").await.ok().unwrap();
+        let mut waiting: Vec<_> = (0..2).map(|_| Box::pin(turns.acquire("one"))).collect();
         for one in &mut waiting {
             assert!(poll!(one).is_pending());
         }
-        assert_eq!(turns.take("one").await.err(), Some(NoTurn::QueueFull));
-        assert!(turns.take("other").await.is_ok());
+        assert_eq!(turns.acquire("one").await.err(), Some(PermitError::QueueFull));
+        assert!(turns.acquire("other").await.is_ok());
         // Whoever goes away leaves its place.
         drop(waiting.pop());
-        assert!(poll!(Box::pin(turns.take("one"))).is_pending());
+        assert!(poll!(Box::pin(turns.acquire("one"))).is_pending());
     }
 
     #[tokio::test]
     async fn nobody_waits_for_ever() {
-        let bounds = Bounds { at_once: 1, reserved: 1, of_one: 1, waiting: 9, patience: Duration::ZERO };
-        let turns = Turns::new(bounds);
-        let turn = turns.take("one").await.ok().unwrap();
-        assert_eq!(turns.take("other").await.err(), Some(NoTurn::Late));
+        let bounds =
+            SemaphoreLimits { at_once: 1, reserved: 1, of_one: 1, waiting: 9, patience: Duration::ZERO };
+        let turns = FairSemaphore::new(bounds);
+        let turn = turns.acquire("one").await.ok().unwrap();
+        assert_eq!(turns.acquire("other").await.err(), Some(PermitError::Late));
         drop(turn);
-        assert!(turns.take("other").await.is_ok());
+        assert!(turns.acquire("other").await.is_ok());
     }
 
     #[tokio::test]
     async fn askers_who_are_gone_are_forgotten() {
-        let turns = Turns::new(Bounds { at_once: 1, reserved: 1, of_one: 1, waiting: 0, patience: LONG });
+        let turns = FairSemaphore::new(SemaphoreLimits {
+            at_once: 1,
+            reserved: 1,
+            of_one: 1,
+            waiting: 0,
+            patience: LONG,
+        });
         for asker in 0..10_000 {
-            assert!(turns.take(asker).await.is_ok());
+            assert!(turns.acquire(asker).await.is_ok());
         }
         assert!(turns.askers.lock().capacity() < 100);
     }
@@ -291,14 +306,14 @@ mod tests {
         let turns = turns(1, 1, 1);
         let (begun, has_begun) = std::sync::mpsc::channel();
         let (end, may_end) = std::sync::mpsc::channel::<()>();
-        let turn = turns.take("one").await.ok().unwrap();
+        let turn = turns.acquire("one").await.ok().unwrap();
         let work = tokio::spawn(turn.run(move || {
             let _ = begun.send(());
             let _ = may_end.recv();
         }));
         tokio::task::spawn_blocking(move || has_begun.recv()).await.unwrap().unwrap();
         work.abort();
-        let mut next = Box::pin(turns.take("other"));
+        let mut next = Box::pin(turns.acquire("other"));
         assert!(poll!(&mut next).is_pending());
         drop(end);
         assert!(next.await.is_ok());
@@ -307,8 +322,8 @@ mod tests {
     #[tokio::test]
     async fn a_panic_in_the_work_is_told_and_ends_the_turn() {
         let turns = turns(1, 1, 1);
-        let turn = turns.take("one").await.ok().unwrap();
-        assert_eq!(turn.run(|| panic!("as the test wants it")).await, Err::<(), _>(Stopped));
-        assert!(turns.take("one").await.is_ok());
+        let turn = turns.acquire("one").await.ok().unwrap();
+        assert_eq!(turn.run(|| panic!("as the test wants it")).await, Err::<(), _>(ComputeStopped));
+        assert!(turns.acquire("one").await.is_ok());
     }
 }

@@ -14,14 +14,14 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// A request that did not get the answer that it should have.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{code}: {message}")]
-pub(crate) struct Problem {
+pub(crate) struct RequestProblem {
     /// What went wrong, for counting: a code of the service, or one of the program's own.
     pub(crate) code: String,
     /// The same for people.
     pub(crate) message: String,
 }
 
-impl Problem {
+impl RequestProblem {
     /// A problem that the program itself found.
     pub(crate) fn new(code: &str, message: impl Into<String>) -> Self {
         Self { code: code.to_owned(), message: message.into() }
@@ -55,15 +55,15 @@ impl Problem {
 
 /// The way to a service, signed in or not. Cloning shares the connections.
 #[derive(Clone)]
-pub(crate) struct Api {
+pub(crate) struct ApiClient {
     http: reqwest::Client,
     base: Url,
     token: Option<String>,
 }
 
-impl Api {
+impl ApiClient {
     /// A client of the service at `base`, such as `http://127.0.0.1:8080`.
-    pub(crate) fn new(base: &Url) -> Result<Self, Problem> {
+    pub(crate) fn new(base: &Url) -> Result<Self, RequestProblem> {
         #[expect(
             clippy::disallowed_methods,
             reason = "whoever starts this program says where its requests go"
@@ -75,7 +75,7 @@ impl Api {
             .connect_timeout(CONNECT)
             .timeout(PATIENCE)
             .build()
-            .map_err(|error| Problem::new("client", error.to_string()))?;
+            .map_err(|error| RequestProblem::new("client", error.to_string()))?;
         Ok(Self { http, base: base.clone(), token: None })
     }
 
@@ -102,7 +102,7 @@ impl Api {
         method: Method,
         path: &str,
         body: Option<&Value>,
-    ) -> Result<Value, Problem> {
+    ) -> Result<Value, RequestProblem> {
         let mut request = self.request(method, &format!("/api/v1{path}"));
         if let Some(body) = body {
             request = request.json(body);
@@ -111,12 +111,12 @@ impl Api {
     }
 
     /// The `data` of a GET.
-    pub(crate) async fn get(&self, path: &str) -> Result<Value, Problem> {
+    pub(crate) async fn get(&self, path: &str) -> Result<Value, RequestProblem> {
         Ok(self.call(Method::GET, path, None).await?["data"].take())
     }
 
     /// The `data` of a POST.
-    pub(crate) async fn post(&self, path: &str, body: &Value) -> Result<Value, Problem> {
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Result<Value, RequestProblem> {
         Ok(self.call(Method::POST, path, Some(body)).await?["data"].take())
     }
 
@@ -127,7 +127,7 @@ impl Api {
         content_type: &str,
         file: &[u8],
         metadata: &Value,
-    ) -> Result<Value, Problem> {
+    ) -> Result<Value, RequestProblem> {
         const BOUNDARY: &str = "----lectern-load-part";
         let mut body = Vec::with_capacity(file.len() + 512);
         for (part, text) in [("name", name), ("metadata", &metadata.to_string())] {
@@ -150,70 +150,70 @@ impl Api {
     }
 
     /// Makes an account; the client with its token.
-    pub(crate) async fn sign_up(&self, email: &str, password: &str) -> Result<Self, Problem> {
+    pub(crate) async fn sign_up(&self, email: &str, password: &str) -> Result<Self, RequestProblem> {
         self.sign("up", email, password).await
     }
 
     /// Makes an account, or signs in to it when sign-up is closed or the address is taken; the client with its token.
-    pub(crate) async fn enter(&self, email: &str, password: &str) -> Result<Self, Problem> {
+    pub(crate) async fn enter(&self, email: &str, password: &str) -> Result<Self, RequestProblem> {
         match self.sign_up(email, password).await {
             Err(first) if matches!(first.code.as_str(), "forbidden" | "conflict") => {
                 let second = self.sign("in", email, password).await;
                 second.map_err(|second| {
                     let message =
                         format!("cannot sign up ({}), nor sign in ({})", first.message, second.message);
-                    Problem { message, ..second }
+                    RequestProblem { message, ..second }
                 })
             }
             other => other,
         }
     }
 
-    async fn sign(&self, direction: &str, email: &str, password: &str) -> Result<Self, Problem> {
+    async fn sign(&self, direction: &str, email: &str, password: &str) -> Result<Self, RequestProblem> {
         let body = json!({"email": email, "password": password});
         let data = self.post(&format!("/auth/sign-{direction}"), &body).await?;
         let token = data["token"].as_str().map(|token| self.with_token(token));
-        token.ok_or_else(|| Problem::new("not_an_answer", "signing in gave no token"))
+        token.ok_or_else(|| RequestProblem::new("not_an_answer", "signing in gave no token"))
     }
 
     /// What `/health/ready` says, ready or not.
-    pub(crate) async fn health(&self) -> Result<(StatusCode, Value), Problem> {
+    pub(crate) async fn health(&self) -> Result<(StatusCode, Value), RequestProblem> {
         let sent = self.request(Method::GET, "/health/ready").send().await;
-        let answer = sent.map_err(|error| Problem::from_transport(&error))?;
+        let answer = sent.map_err(|error| RequestProblem::from_transport(&error))?;
         let status = answer.status();
-        let body = answer.json().await.map_err(|error| Problem::from_transport(&error))?;
+        let body = answer.json().await.map_err(|error| RequestProblem::from_transport(&error))?;
         Ok((status, body))
     }
 
     /// Asks a model at this address, and reads its whole answer.
-    pub(crate) async fn stream(&self, body: &Value) -> Result<(), Problem> {
+    pub(crate) async fn stream(&self, body: &Value) -> Result<(), RequestProblem> {
         let sent = self.request(Method::POST, "/chat/completions").json(body).send().await;
         let answer = sent.and_then(reqwest::Response::error_for_status);
-        let answer = answer.map_err(|error| Problem::from_transport(&error))?;
-        answer.bytes().await.map(drop).map_err(|error| Problem::from_transport(&error))
+        let answer = answer.map_err(|error| RequestProblem::from_transport(&error))?;
+        answer.bytes().await.map(drop).map_err(|error| RequestProblem::from_transport(&error))
     }
 
     /// The text of an address, when it answers with success.
-    pub(crate) async fn text(&self, address: &Url) -> Result<String, Problem> {
+    pub(crate) async fn text(&self, address: &Url) -> Result<String, RequestProblem> {
         let sent = self.http.get(address.clone()).timeout(CONNECT).send().await;
-        let answer = sent.map_err(|error| Problem::from_transport(&error))?;
+        let answer = sent.map_err(|error| RequestProblem::from_transport(&error))?;
         let status = answer.status();
         if !status.is_success() {
-            return Err(Problem::new(status.as_str(), format!("{address} answers {status}")));
+            return Err(RequestProblem::new(status.as_str(), format!("{address} answers {status}")));
         }
-        answer.text().await.map_err(|error| Problem::from_transport(&error))
+        answer.text().await.map_err(|error| RequestProblem::from_transport(&error))
     }
 }
 
 /// Sends a request and reads the envelope of its answer, which has to be a success.
-pub(crate) async fn envelope(request: RequestBuilder) -> Result<Value, Problem> {
-    let answer = request.send().await.map_err(|error| Problem::from_transport(&error))?;
+pub(crate) async fn envelope(request: RequestBuilder) -> Result<Value, RequestProblem> {
+    let answer = request.send().await.map_err(|error| RequestProblem::from_transport(&error))?;
     let status = answer.status();
     let request_id = answer.headers().get("x-request-id").cloned();
-    let text = answer.bytes().await.map_err(|error| Problem::from_transport(&error))?;
+    let text = answer.bytes().await.map_err(|error| RequestProblem::from_transport(&error))?;
     let id = request_id.as_ref().and_then(|id| id.to_str().ok()).unwrap_or("without a request id");
     let Ok(envelope) = serde_json::from_slice::<Value>(&text) else {
-        return Err(Problem::new("not_an_answer", format!("{status} without an envelope ({id})")));
+        return Err(RequestProblem::new("not_an_answer", format!("{status} without an envelope ({id})")));
     };
     if status.is_success() && envelope["success"] == true {
         return Ok(envelope);
@@ -222,11 +222,11 @@ pub(crate) async fn envelope(request: RequestBuilder) -> Result<Value, Problem> 
     let message = envelope["error"]["message"].as_str().unwrap_or("no message");
     let fields = &envelope["error"]["fields"];
     let fields = if fields.is_null() { String::new() } else { format!(" {fields}") };
-    Err(Problem::new(code, format!("{status} {message}{fields} ({id})")))
+    Err(RequestProblem::new(code, format!("{status} {message}{fields} ({id})")))
 }
 
 /// The id of what an answer is about.
-pub(crate) fn id_of(data: &Value) -> Result<String, Problem> {
+pub(crate) fn id_of(data: &Value) -> Result<String, RequestProblem> {
     let id = data["id"].as_str().map(str::to_owned);
-    id.ok_or_else(|| Problem::new("not_an_answer", "an answer without an id"))
+    id.ok_or_else(|| RequestProblem::new("not_an_answer", "an answer without an id"))
 }

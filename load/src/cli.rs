@@ -13,20 +13,20 @@ use crate::{
 /// Puts a running Lectern under load, and measures it.
 #[derive(Parser)]
 #[command(name = "lectern-load", version)]
-struct Cli {
+struct LoadCli {
     #[command(subcommand)]
-    command: Command,
+    command: LoadCommand,
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum LoadCommand {
     Mix(MixArgs),
     Table(TableArgs),
 }
 
 /// Runs the command; 0 when all was well, 1 when not, 2 when the command line is wrong.
 pub(crate) fn main() -> ExitCode {
-    let Cli { command } = Cli::parse();
+    let LoadCli { command } = LoadCli::parse();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -36,8 +36,10 @@ pub(crate) fn main() -> ExitCode {
     };
     let outcome: Result<bool, String> = runtime.block_on(async {
         match command {
-            Command::Mix(args) => mix::run(args).await.map_err(|error| error.to_string()),
-            Command::Table(args) => table::run(args).await.map(|()| true).map_err(|error| error.to_string()),
+            LoadCommand::Mix(args) => mix::run(args).await.map_err(|error| error.to_string()),
+            LoadCommand::Table(args) => {
+                table::run(args).await.map(|()| true).map_err(|error| error.to_string())
+            }
         }
     });
     // What is still under way must not keep the program.

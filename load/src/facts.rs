@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use crate::{
     pdf,
-    random::Random,
+    random::SeededRandom,
     words::{ADJECTIVES, FIRST_NAMES, LINKS, MONTHS, NOUNS, TIMES, VERBS},
 };
 
@@ -17,7 +17,7 @@ const SIZES: [usize; 12] =
 
 /// Something that one document says, and no other.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Fact {
+pub(crate) struct DocumentFact {
     /// What to ask.
     pub(crate) question: String,
     /// What the document says.
@@ -28,7 +28,7 @@ pub(crate) struct Fact {
 
 /// What a document is sent as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum CorpusFormat {
     /// Text in the request.
     Text,
     /// A table in the request.
@@ -37,7 +37,7 @@ pub(crate) enum Kind {
     Pdf,
 }
 
-impl Kind {
+impl CorpusFormat {
     /// That of the document of this number: of ten one is a table and one a PDF.
     pub(crate) fn of(number: u64) -> Self {
         match number % 10 {
@@ -50,12 +50,12 @@ impl Kind {
 
 /// The documents of one run.
 #[derive(Clone, Debug)]
-pub(crate) struct Library {
+pub(crate) struct DocumentLibrary {
     run: String,
     seed: u64,
 }
 
-impl Library {
+impl DocumentLibrary {
     /// The documents of the run that is called `run`; their texts follow from `seed`.
     pub(crate) fn new(run: &str, seed: u64) -> Self {
         Self { run: run.to_owned(), seed }
@@ -72,9 +72,9 @@ impl Library {
     }
 
     /// One of a document's facts, `which` being below [`FACTS`].
-    pub(crate) fn fact(&self, number: u64, which: u64) -> Fact {
+    pub(crate) fn fact(&self, number: u64, which: u64) -> DocumentFact {
         let index = number * FACTS + which % FACTS;
-        let mut random = Random::of(self.seed, index);
+        let mut random = SeededRandom::of(self.seed, index);
         let place = self.place(index);
         let (question, before, answer, after) = match index % 4 {
             0 => {
@@ -99,18 +99,18 @@ impl Library {
                 (question, format!("The harbour of {place} is served by the ferry "), answer, "")
             }
         };
-        Fact { question, sentence: format!("{before}{answer}{after}."), answer }
+        DocumentFact { question, sentence: format!("{before}{answer}{after}."), answer }
     }
 
-    /// The text of a document of the kind [`Kind::Text`] or [`Kind::Table`].
+    /// The text of a document of the kind [`CorpusFormat::Text`] or [`CorpusFormat::Table`].
     pub(crate) fn text(&self, number: u64) -> String {
-        match Kind::of(number) {
-            Kind::Table => self.table(number),
-            Kind::Text | Kind::Pdf => self.paragraphs(number, self.size(number)).join("\n\n"),
+        match CorpusFormat::of(number) {
+            CorpusFormat::Table => self.table(number),
+            CorpusFormat::Text | CorpusFormat::Pdf => self.paragraphs(number, self.size(number)).join("\n\n"),
         }
     }
 
-    /// The bytes of a document of the kind [`Kind::Pdf`].
+    /// The bytes of a document of the kind [`CorpusFormat::Pdf`].
     pub(crate) fn pdf(&self, number: u64) -> Vec<u8> {
         pdf::of_paragraphs(&self.paragraphs(number, self.size(number)))
     }
@@ -122,7 +122,7 @@ impl Library {
 
     /// A PDF of exactly so many full pages, each with text of its own.
     pub(crate) fn pdf_of_pages(&self, number: u64, pages: usize) -> Vec<u8> {
-        let mut random = Random::of(self.seed ^ 0x9d, number);
+        let mut random = SeededRandom::of(self.seed ^ 0x9d, number);
         let pages: Vec<String> = (1..=pages)
             .map(|page| {
                 let mut text = format!("{}, page {page}\n\n", self.name(number));
@@ -139,12 +139,12 @@ impl Library {
     }
 
     fn size(&self, number: u64) -> usize {
-        SIZES[Random::of(self.seed ^ 0x51, number).below(SIZES.len())]
+        SIZES[SeededRandom::of(self.seed ^ 0x51, number).below(SIZES.len())]
     }
 
     /// Paragraphs of about `size` bytes with the document's facts among them.
     fn paragraphs(&self, number: u64, size: usize) -> Vec<String> {
-        let mut random = Random::of(self.seed ^ 0x7e, number);
+        let mut random = SeededRandom::of(self.seed ^ 0x7e, number);
         let mut paragraphs = Vec::new();
         let mut written = 0;
         let mut told = 0;
@@ -171,7 +171,7 @@ impl Library {
 
     /// Rows with the document's facts in three of them.
     fn table(&self, number: u64) -> String {
-        let mut random = Random::of(self.seed ^ 0x7a, number);
+        let mut random = SeededRandom::of(self.seed ^ 0x7a, number);
         let mut table = "entry,year,subject,remark\n".to_owned();
         let rows = self.size(number) / 90 + 6;
         let step = rows / usize::try_from(FACTS).unwrap_or(1);
@@ -207,7 +207,7 @@ impl Library {
 }
 
 /// A surname, not necessarily a rare one.
-fn surname(random: &mut Random) -> String {
+fn surname(random: &mut SeededRandom) -> String {
     let mut name = syllables(random.next() % (1 << 18), 3);
     name.push_str("nd");
     name
@@ -229,7 +229,7 @@ fn syllables(mut number: u64, count: usize) -> String {
 }
 
 /// A sentence that says nothing in particular.
-fn sentence(random: &mut Random) -> String {
+fn sentence(random: &mut SeededRandom) -> String {
     let adjective = random.pick(&ADJECTIVES);
     let (subject, object) = (random.pick(&NOUNS), random.pick(&NOUNS));
     let (verb, time) = (random.pick(&VERBS), random.pick(&TIMES));
@@ -260,16 +260,18 @@ mod tests {
 
     use super::*;
 
-    fn library() -> Library {
-        Library::new("Load x", 7)
+    fn library() -> DocumentLibrary {
+        DocumentLibrary::new("Load x", 7)
     }
 
     #[test]
     fn a_document_says_all_its_facts_whatever_it_is_sent_as() {
         for number in 0..200 {
-            let text = match Kind::of(number) {
-                Kind::Text | Kind::Table => library().text(number),
-                Kind::Pdf => String::from_utf8(library().pdf(number)).unwrap().replace(") Tj T*\n(", " "),
+            let text = match CorpusFormat::of(number) {
+                CorpusFormat::Text | CorpusFormat::Table => library().text(number),
+                CorpusFormat::Pdf => {
+                    String::from_utf8(library().pdf(number)).unwrap().replace(") Tj T*\n(", " ")
+                }
             };
             for which in 0..FACTS {
                 let fact = library().fact(number, which);
@@ -295,7 +297,7 @@ mod tests {
     fn the_same_seed_writes_the_same_documents_and_another_one_others() {
         assert_eq!(library().text(5), library().text(5));
         assert_ne!(library().text(5), library().text(6));
-        assert_ne!(library().text(5), Library::new("Load x", 8).text(5));
+        assert_ne!(library().text(5), DocumentLibrary::new("Load x", 8).text(5));
     }
 
     #[test]
@@ -303,7 +305,7 @@ mod tests {
         let mut kinds = HashSet::new();
         let mut sizes = Vec::new();
         for number in 0..300 {
-            kinds.insert(format!("{:?}", Kind::of(number)));
+            kinds.insert(format!("{:?}", CorpusFormat::of(number)));
             sizes.push(library().text(number).len());
         }
         assert_eq!(kinds.len(), 3);

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use crate::units::{Allowance, mebibytes};
+use crate::units::{GrowthAllowance, mebibytes};
 
 /// What one process held at which time of the run.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Course(Vec<(Duration, u64)>);
+pub(crate) struct MemorySeries(Vec<(Duration, u64)>);
 
 /// What is to be thought of a course.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Growth {
+pub(crate) enum MemoryGrowth {
     /// The process did not say what it holds.
     Unknown,
     /// There are no two intervals after the warm-up that could be compared.
@@ -26,14 +26,14 @@ pub(crate) enum Growth {
     },
 }
 
-impl Growth {
+impl MemoryGrowth {
     /// Whether it grew by more than is allowed.
     pub(crate) fn is_bad(self) -> bool {
         matches!(self, Self::Judged { after, limit, .. } if after > limit)
     }
 }
 
-impl Course {
+impl MemorySeries {
     /// Adds what is held at `at`, counted from the begin of the run.
     pub(crate) fn add(&mut self, at: Duration, bytes: u64) {
         self.0.push((at, bytes));
@@ -58,24 +58,26 @@ impl Course {
         warm_up: Duration,
         interval: Duration,
         end: Duration,
-        allowance: Allowance,
-    ) -> Growth {
+        allowance: GrowthAllowance,
+    ) -> MemoryGrowth {
         if self.0.is_empty() {
-            return Growth::Unknown;
+            return MemoryGrowth::Unknown;
         }
         if warm_up + interval * 2 > end {
-            return Growth::TooShort;
+            return MemoryGrowth::TooShort;
         }
         let before = self.median(warm_up, warm_up + interval);
         let after = self.median(end.saturating_sub(interval), end);
         match (before, after) {
-            (Some(before), Some(after)) => Growth::Judged { before, after, limit: allowance.limit(before) },
-            _ => Growth::Unknown,
+            (Some(before), Some(after)) => {
+                MemoryGrowth::Judged { before, after, limit: allowance.limit(before) }
+            }
+            _ => MemoryGrowth::Unknown,
         }
     }
 }
 
-impl std::fmt::Display for Growth {
+impl std::fmt::Display for MemoryGrowth {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match *self {
             Self::Unknown => formatter.write_str("unknown: it does not say, or not at both times"),
@@ -100,13 +102,13 @@ mod tests {
 
     const MINUTE: Duration = Duration::from_mins(1);
 
-    fn course(held: impl Fn(u64) -> u64) -> Course {
-        let mut course = Course::default();
+    fn course(held: impl Fn(u64) -> u64) -> MemorySeries {
+        let mut course = MemorySeries::default();
         (0..60).for_each(|step| course.add(Duration::from_secs(step * 10), held(step)));
         course
     }
 
-    fn growth(course: &Course, allowance: &str) -> Growth {
+    fn growth(course: &MemorySeries, allowance: &str) -> MemoryGrowth {
         course.growth(MINUTE * 2, MINUTE, MINUTE * 10, allowance.parse().unwrap())
     }
 
@@ -114,7 +116,7 @@ mod tests {
     fn what_happens_in_the_warm_up_does_not_count() {
         let level = course(|step| if step < 12 { 10 + step } else { 1_000 });
         let level = growth(&level, "0%");
-        assert_eq!(level, Growth::Judged { before: 1_000, after: 1_000, limit: 1_000 });
+        assert_eq!(level, MemoryGrowth::Judged { before: 1_000, after: 1_000, limit: 1_000 });
         assert!(!level.is_bad());
     }
 
@@ -136,10 +138,10 @@ mod tests {
 
     #[test]
     fn nothing_is_said_of_what_is_not_known() {
-        assert_eq!(growth(&Course::default(), "0%"), Growth::Unknown);
+        assert_eq!(growth(&MemorySeries::default(), "0%"), MemoryGrowth::Unknown);
         let course = course(|step| step);
         let short = course.growth(MINUTE * 2, MINUTE, MINUTE * 3, "0%".parse().unwrap());
-        assert_eq!(short, Growth::TooShort);
+        assert_eq!(short, MemoryGrowth::TooShort);
         assert!(!short.is_bad());
     }
 }

@@ -2,14 +2,14 @@
 
 /// One line: a name, its labels and a value.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Sample {
+pub(crate) struct MetricSample {
     name: String,
     labels: Vec<(String, String)>,
     /// The value.
     pub(crate) value: f64,
 }
 
-impl Sample {
+impl MetricSample {
     /// The value of a label.
     pub(crate) fn label(&self, name: &str) -> Option<&str> {
         self.labels.iter().find(|(label, _)| label == name).map(|(_, value)| value.as_str())
@@ -17,7 +17,7 @@ impl Sample {
 }
 
 /// The samples of one metric. Lines that are none are left out.
-pub(crate) fn samples_of(text: &str, name: &str) -> Vec<Sample> {
+pub(crate) fn samples_of(text: &str, name: &str) -> Vec<MetricSample> {
     text.lines().filter_map(sample).filter(|sample| sample.name == name).collect()
 }
 
@@ -27,7 +27,7 @@ pub(crate) fn whole(value: f64) -> Option<u64> {
     (value.is_finite() && (0.0..9e15).contains(&value)).then_some(value as u64)
 }
 
-fn sample(line: &str) -> Option<Sample> {
+fn sample(line: &str) -> Option<MetricSample> {
     let line = line.trim();
     if line.is_empty() || line.starts_with('#') {
         return None;
@@ -45,7 +45,7 @@ fn sample(line: &str) -> Option<Sample> {
         "-Inf" => f64::NEG_INFINITY,
         number => number.parse().ok()?,
     };
-    Some(Sample { name: name.to_owned(), labels, value })
+    Some(MetricSample { name: name.to_owned(), labels, value })
 }
 
 /// Reads labels up to the closing brace, and returns what follows it.

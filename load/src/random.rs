@@ -3,9 +3,9 @@
 /// Numbers that look like chance and follow from a seed: `SplitMix64`. It is written out here because the same seed has to
 /// mean the same documents with every version of every crate.
 #[derive(Clone, Debug)]
-pub(crate) struct Random(u64);
+pub(crate) struct SeededRandom(u64);
 
-impl Random {
+impl SeededRandom {
     /// The numbers that follow from `seed`.
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
@@ -46,17 +46,17 @@ mod tests {
     #[test]
     fn the_same_seed_gives_the_same_numbers() {
         let numbers = |seed| {
-            let mut random = Random::new(seed);
+            let mut random = SeededRandom::new(seed);
             [random.next(), random.next()]
         };
         assert_eq!(numbers(7), numbers(7));
         assert_ne!(numbers(7), numbers(8));
-        assert_ne!(Random::of(7, 1).next(), Random::of(7, 2).next());
+        assert_ne!(SeededRandom::of(7, 1).next(), SeededRandom::of(7, 2).next());
     }
 
     #[test]
     fn numbers_stay_below_their_end_and_reach_all_of_it() {
-        let mut random = Random::new(1);
+        let mut random = SeededRandom::new(1);
         let mut seen = [false; 10];
         for _ in 0..1_000 {
             seen[random.below(10)] = true;

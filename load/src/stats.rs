@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
 use hdrhistogram::Histogram;
 use parking_lot::Mutex;
 
-use crate::api::Problem;
+use crate::api::RequestProblem;
 
 /// The longest time that is told apart from longer ones, in microseconds.
 const LONGEST: u64 = 600_000_000;
@@ -14,7 +14,7 @@ const EXAMPLES: usize = 10;
 
 /// What users do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Operation {
+pub(crate) enum LoadOperation {
     /// POST /documents.
     Post,
     /// POST /documents/upload.
@@ -41,7 +41,7 @@ pub(crate) enum Operation {
     Check,
 }
 
-impl Operation {
+impl LoadOperation {
     /// What it is called in tables.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -63,9 +63,9 @@ impl Operation {
 
 /// Times of one kind of request.
 #[derive(Clone, Debug)]
-pub(crate) struct Latency(Option<Histogram<u64>>);
+pub(crate) struct LatencyHistogram(Option<Histogram<u64>>);
 
-impl Latency {
+impl LatencyHistogram {
     /// Nothing yet.
     pub(crate) fn new() -> Self {
         // Microseconds, to three digits. The bounds are good ones, so this does not fail.
@@ -101,44 +101,49 @@ fn millis(micros: u64) -> f64 {
     micros as f64 / 1e3
 }
 
-struct Line {
-    whole: Latency,
-    interval: Latency,
+struct OperationStats {
+    whole: LatencyHistogram,
+    interval: LatencyHistogram,
     late: u64,
     errors: BTreeMap<String, u64>,
 }
 
-impl Line {
+impl OperationStats {
     fn new() -> Self {
-        Self { whole: Latency::new(), interval: Latency::new(), late: 0, errors: BTreeMap::new() }
+        Self {
+            whole: LatencyHistogram::new(),
+            interval: LatencyHistogram::new(),
+            late: 0,
+            errors: BTreeMap::new(),
+        }
     }
 }
 
 #[derive(Default)]
-struct Inner {
-    lines: BTreeMap<Operation, Line>,
+struct RecorderState {
+    lines: BTreeMap<LoadOperation, OperationStats>,
     examples: Vec<String>,
     errors: u64,
 }
 
 /// Counts what all tasks do.
 #[derive(Default)]
-pub(crate) struct Recorder(Mutex<Inner>);
+pub(crate) struct StatsRecorder(Mutex<RecorderState>);
 
-impl Recorder {
+impl StatsRecorder {
     /// An answer that was right.
-    pub(crate) fn success(&self, operation: Operation, time: Duration) {
+    pub(crate) fn success(&self, operation: LoadOperation, time: Duration) {
         let mut inner = self.0.lock();
-        let line = inner.lines.entry(operation).or_insert_with(Line::new);
+        let line = inner.lines.entry(operation).or_insert_with(OperationStats::new);
         line.whole.add(time);
         line.interval.add(time);
     }
 
     /// No answer, or a wrong one.
-    pub(crate) fn error(&self, operation: Operation, problem: &Problem) {
+    pub(crate) fn error(&self, operation: LoadOperation, problem: &RequestProblem) {
         let mut inner = self.0.lock();
         inner.errors += 1;
-        let line = inner.lines.entry(operation).or_insert_with(Line::new);
+        let line = inner.lines.entry(operation).or_insert_with(OperationStats::new);
         let count = line.errors.entry(problem.code.clone()).or_default();
         *count += 1;
         // The first of each code tells most.
@@ -150,9 +155,9 @@ impl Recorder {
     /// Either of the two.
     pub(crate) fn outcome<T>(
         &self,
-        operation: Operation,
+        operation: LoadOperation,
         time: Duration,
-        outcome: Result<T, Problem>,
+        outcome: Result<T, RequestProblem>,
     ) -> Option<T> {
         match outcome {
             Ok(value) => {
@@ -167,13 +172,13 @@ impl Recorder {
     }
 
     /// A request that was sent later than it was due, because as many as may be were under way.
-    pub(crate) fn late(&self, operation: Operation) {
-        self.0.lock().lines.entry(operation).or_insert_with(Line::new).late += 1;
+    pub(crate) fn late(&self, operation: LoadOperation) {
+        self.0.lock().lines.entry(operation).or_insert_with(OperationStats::new).late += 1;
     }
 
     /// Begins anew.
     pub(crate) fn forget(&self) {
-        *self.0.lock() = Inner::default();
+        *self.0.lock() = RecorderState::default();
     }
 
     /// How many errors there were.
@@ -192,14 +197,14 @@ impl Recorder {
         let mut text = String::new();
         let mut late = 0;
         for (operation, line) in &mut inner.lines {
-            let latency = std::mem::replace(&mut line.interval, Latency::new());
+            let latency = std::mem::replace(&mut line.interval, LatencyHistogram::new());
             late += line.late;
             let short = match operation {
-                Operation::Ingestion => "ingested",
-                Operation::Search => "search",
-                Operation::Predict => "predict",
-                Operation::List => "list",
-                Operation::Post => "post",
+                LoadOperation::Ingestion => "ingested",
+                LoadOperation::Search => "search",
+                LoadOperation::Predict => "predict",
+                LoadOperation::List => "list",
+                LoadOperation::Post => "post",
                 _ => continue,
             };
             // Writing to a string cannot fail.
@@ -264,7 +269,7 @@ mod tests {
 
     #[test]
     fn percentiles_are_those_of_the_times() {
-        let mut latency = Latency::new();
+        let mut latency = LatencyHistogram::new();
         (1..=1_000).for_each(|millis| latency.add(Duration::from_millis(millis)));
         assert_eq!(latency.count(), 1_000);
         for (share, expected) in [(0.5, 500.0), (0.95, 950.0), (0.99, 990.0)] {
@@ -275,14 +280,14 @@ mod tests {
 
     #[test]
     fn of_nothing_every_percentile_is_zero() {
-        let latency = Latency::new();
+        let latency = LatencyHistogram::new();
         assert!(latency.at(0.5).abs() < f64::EPSILON && latency.longest().abs() < f64::EPSILON);
         assert!(rate(5, Duration::ZERO).abs() < f64::EPSILON);
     }
 
     #[test]
     fn a_time_beyond_all_bounds_is_kept() {
-        let mut latency = Latency::new();
+        let mut latency = LatencyHistogram::new();
         latency.add(Duration::from_hours(1));
         latency.add(Duration::ZERO);
         assert_eq!(latency.count(), 2);
@@ -291,13 +296,13 @@ mod tests {
 
     #[test]
     fn errors_are_counted_by_code_and_the_first_are_kept() {
-        let recorder = Recorder::default();
+        let recorder = StatsRecorder::default();
         for _ in 0..50 {
-            recorder.error(Operation::Search, &Problem::new("fact_not_found", "nothing"));
+            recorder.error(LoadOperation::Search, &RequestProblem::new("fact_not_found", "nothing"));
         }
-        recorder.error(Operation::Post, &Problem::new("timeout", "no answer"));
-        recorder.success(Operation::Post, Duration::from_millis(3));
-        recorder.late(Operation::Post);
+        recorder.error(LoadOperation::Post, &RequestProblem::new("timeout", "no answer"));
+        recorder.success(LoadOperation::Post, Duration::from_millis(3));
+        recorder.late(LoadOperation::Post);
         assert_eq!(recorder.errors(), 51);
         assert_eq!(recorder.examples().len(), 3);
         let table = recorder.table(Duration::from_secs(10));
@@ -307,8 +312,8 @@ mod tests {
 
     #[test]
     fn an_interval_begins_anew_and_the_whole_does_not() {
-        let recorder = Recorder::default();
-        recorder.success(Operation::Search, Duration::from_millis(3));
+        let recorder = StatsRecorder::default();
+        recorder.success(LoadOperation::Search, Duration::from_millis(3));
         let second = Duration::from_secs(1);
         assert!(recorder.interval(second).contains("search 1.0/s"));
         assert!(recorder.interval(second).contains("search 0.0/s"));

@@ -17,12 +17,12 @@ pub(crate) enum UnitError {
 
 /// So many in so much time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Rate {
+pub(crate) struct LoadRate {
     count: u32,
     per: Duration,
 }
 
-impl Rate {
+impl LoadRate {
     /// Whether anything is to be done at all.
     pub(crate) fn is_any(self) -> bool {
         self.count > 0
@@ -44,7 +44,7 @@ impl Rate {
     }
 }
 
-impl FromStr for Rate {
+impl FromStr for LoadRate {
     type Err = UnitError;
 
     fn from_str(text: &str) -> Result<Self, UnitError> {
@@ -59,7 +59,7 @@ impl FromStr for Rate {
     }
 }
 
-impl fmt::Display for Rate {
+impl fmt::Display for LoadRate {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let unit = match self.per.as_secs() {
             1 => "s",
@@ -72,12 +72,12 @@ impl fmt::Display for Rate {
 
 /// By how much something may be larger in the end than it was.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Allowance {
+pub(crate) struct GrowthAllowance {
     percent: f64,
     bytes: u64,
 }
 
-impl Allowance {
+impl GrowthAllowance {
     /// The most that `before` may have become.
     #[expect(
         clippy::cast_precision_loss,
@@ -91,7 +91,7 @@ impl Allowance {
     }
 }
 
-impl FromStr for Allowance {
+impl FromStr for GrowthAllowance {
     type Err = UnitError;
 
     fn from_str(text: &str) -> Result<Self, UnitError> {
@@ -115,7 +115,7 @@ impl FromStr for Allowance {
     }
 }
 
-impl fmt::Display for Allowance {
+impl fmt::Display for GrowthAllowance {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{} % and {}", self.percent, mebibytes(self.bytes))
     }
@@ -132,17 +132,17 @@ pub(crate) fn mebibytes(bytes: u64) -> String {
 mod tests {
     use super::*;
 
-    fn rate(text: &str) -> Rate {
+    fn rate(text: &str) -> LoadRate {
         text.parse().unwrap()
     }
 
     #[test]
     fn rates_are_read_in_seconds_minutes_and_hours() {
-        assert_eq!(rate("5/s"), Rate { count: 5, per: Duration::from_secs(1) });
-        assert_eq!(rate(" 90 / m "), Rate { count: 90, per: Duration::from_mins(1) });
+        assert_eq!(rate("5/s"), LoadRate { count: 5, per: Duration::from_secs(1) });
+        assert_eq!(rate(" 90 / m "), LoadRate { count: 90, per: Duration::from_mins(1) });
         assert_eq!(rate("1/h").to_string(), "1/h");
         for wrong in ["", "5", "5/d", "-1/s", "1.5/s", "/s"] {
-            assert_eq!(wrong.parse::<Rate>(), Err(UnitError::Rate), "{wrong:?}");
+            assert_eq!(wrong.parse::<LoadRate>(), Err(UnitError::Rate), "{wrong:?}");
         }
     }
 
@@ -175,13 +175,13 @@ mod tests {
 
     #[test]
     fn an_allowance_is_a_share_and_a_size() {
-        let allowance: Allowance = "10%+16MiB".parse().unwrap();
+        let allowance: GrowthAllowance = "10%+16MiB".parse().unwrap();
         assert_eq!(allowance.limit(100 << 20), 126 << 20);
-        assert_eq!("1%".parse::<Allowance>().unwrap().limit(1_000), 1_010);
-        assert_eq!("0%".parse::<Allowance>().unwrap().limit(1_000), 1_000);
-        assert_eq!("1KiB".parse::<Allowance>().unwrap().limit(0), 1_024);
+        assert_eq!("1%".parse::<GrowthAllowance>().unwrap().limit(1_000), 1_010);
+        assert_eq!("0%".parse::<GrowthAllowance>().unwrap().limit(1_000), 1_000);
+        assert_eq!("1KiB".parse::<GrowthAllowance>().unwrap().limit(0), 1_024);
         for wrong in ["", "ten", "-5%", "nan%", "10%+", "inf%"] {
-            assert_eq!(wrong.parse::<Allowance>(), Err(UnitError::Allowance), "{wrong:?}");
+            assert_eq!(wrong.parse::<GrowthAllowance>(), Err(UnitError::Allowance), "{wrong:?}");
         }
     }
 }

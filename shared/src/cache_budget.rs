@@ -34,12 +34,12 @@ impl CacheBudget {
     }
 
     /// Lists take so many bytes more.
-    pub fn take(&self, bytes: u64) {
+    pub fn reserve(&self, bytes: u64) {
         self.lists.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// Lists take so many bytes less.
-    pub fn give_back(&self, bytes: u64) {
+    pub fn release(&self, bytes: u64) {
         self.lists.fetch_sub(bytes, Ordering::Relaxed);
     }
 

@@ -68,10 +68,10 @@ impl Serialize for Timestamp {
 
 /// Where the time comes from. Cheap to clone; clones share one source.
 #[derive(Clone, Debug)]
-pub struct Clock(Arc<Source>);
+pub struct Clock(Arc<ClockSource>);
 
 #[derive(Debug)]
-enum Source {
+enum ClockSource {
     System { offset: AtomicI64 },
     Manual { now: AtomicI64 },
 }
@@ -79,31 +79,31 @@ enum Source {
 impl Clock {
     /// The machine's clock.
     pub fn system() -> Self {
-        Self(Arc::new(Source::System { offset: AtomicI64::new(0) }))
+        Self(Arc::new(ClockSource::System { offset: AtomicI64::new(0) }))
     }
 
     /// A clock that stands still until it is moved.
     pub fn manual(start: Timestamp) -> Self {
-        Self(Arc::new(Source::Manual { now: AtomicI64::new(start.0) }))
+        Self(Arc::new(ClockSource::Manual { now: AtomicI64::new(start.0) }))
     }
 
     /// The time now.
     pub fn now(&self) -> Timestamp {
         match &*self.0 {
-            Source::System { offset } => {
+            ClockSource::System { offset } => {
                 #[expect(clippy::disallowed_methods, reason = "this is the clock that the ban points to")]
                 let now = Utc::now().timestamp_micros();
                 Timestamp(now.saturating_add(offset.load(Ordering::Relaxed)))
             }
-            Source::Manual { now } => Timestamp(now.load(Ordering::Relaxed)),
+            ClockSource::Manual { now } => Timestamp(now.load(Ordering::Relaxed)),
         }
     }
 
     /// Moves a manual clock forward; does nothing to the machine's clock.
     pub fn advance(&self, by: Duration) {
         match &*self.0 {
-            Source::System { .. } => {}
-            Source::Manual { now } => {
+            ClockSource::System { .. } => {}
+            ClockSource::Manual { now } => {
                 now.fetch_add(i64::try_from(by.as_micros()).unwrap_or(i64::MAX), Ordering::Relaxed);
             }
         }
@@ -113,11 +113,11 @@ impl Clock {
     /// nothing to a manual clock.
     pub fn follow(&self, reference: Timestamp) {
         match &*self.0 {
-            Source::System { offset } => {
+            ClockSource::System { offset } => {
                 let own = self.now().0.saturating_sub(offset.load(Ordering::Relaxed));
                 offset.store(reference.0.saturating_sub(own), Ordering::Relaxed);
             }
-            Source::Manual { .. } => {}
+            ClockSource::Manual { .. } => {}
         }
     }
 }

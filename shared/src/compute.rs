@@ -7,15 +7,15 @@ use tokio::sync::Semaphore;
 /// The work panicked, or the process is ending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a computation was stopped")]
-pub struct Stopped;
+pub struct ComputeStopped;
 
 /// Runs blocking work. Cheap to clone; clones share the bound.
 #[derive(Clone, Debug)]
-pub struct Compute {
+pub struct ComputePool {
     slots: Arc<Semaphore>,
 }
 
-impl Compute {
+impl ComputePool {
     /// As many pieces of work at once as there are cores.
     pub fn per_core() -> Self {
         Self::new(std::thread::available_parallelism().map_or(2, std::num::NonZero::get))
@@ -30,16 +30,16 @@ impl Compute {
     /// begin before this one ends.
     ///
     /// # Errors
-    /// [`Stopped`] when the work panicked.
+    /// [`ComputeStopped`] when the work panicked.
     pub async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, Stopped> {
-        let slot = Arc::clone(&self.slots).acquire_owned().await.map_err(|_| Stopped)?;
+    ) -> Result<T, ComputeStopped> {
+        let slot = Arc::clone(&self.slots).acquire_owned().await.map_err(|_| ComputeStopped)?;
         let done = tokio::task::spawn_blocking(move || {
             let _slot = slot;
             work()
         });
-        done.await.map_err(|_| Stopped)
+        done.await.map_err(|_| ComputeStopped)
     }
 }

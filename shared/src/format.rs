@@ -5,7 +5,7 @@ mod container;
 mod kinds;
 mod markup;
 
-use self::kinds::Named;
+use self::kinds::FormatHints;
 
 /// Bytes from the beginning of a file that are looked at; more of them tell nothing more.
 pub const SNIFFED: usize = 4_096;
@@ -15,7 +15,7 @@ const PDF_BEGINS_WITHIN: usize = 1_024;
 
 /// How a file is to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Format {
+pub enum FileFormat {
     /// A PDF file.
     Pdf,
     /// A web page.
@@ -40,7 +40,7 @@ pub enum Format {
     Binary,
 }
 
-impl Format {
+impl FileFormat {
     /// Tells the format of a file by its first bytes (as many as there are, up to [`SNIFFED`]), its name or the last segment of
     /// its address, its media type (lower case, without parameters) and the encoding that its sender named.
     ///
@@ -53,7 +53,7 @@ impl Format {
         charset: Option<&str>,
     ) -> Self {
         let head = head.get(..SNIFFED).unwrap_or(head);
-        let named = Named::of(name, content_type);
+        let named = FormatHints::of(name, content_type);
         if let Some(format) = container::detect(head, &named) {
             return format;
         }
@@ -90,10 +90,10 @@ impl Format {
     }
 
     /// The media type of a file of this format: of those that it can have, the one that its name, or else what its sender calls
-    /// it, tells. With it and the name, [`Format::detect`] finds the same format again.
+    /// it, tells. With it and the name, [`FileFormat::detect`] finds the same format again.
     #[must_use]
     pub fn media_type(self, name: Option<&str>, content_type: Option<&str>) -> &'static str {
-        kinds::media_type(self, &Named::of(name, content_type))
+        kinds::media_type(self, &FormatHints::of(name, content_type))
     }
 }
 

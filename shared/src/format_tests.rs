@@ -20,9 +20,9 @@ fn wide(text: &str) -> Vec<u8> {
 }
 
 /// What something is whose name and media type are perhaps not known, which is written as an empty text.
-fn of<'a>(head: &[u8], name: &'a str, content_type: &'a str) -> Format {
+fn of<'a>(head: &[u8], name: &'a str, content_type: &'a str) -> FileFormat {
     let given = |text: &'a str| Some(text).filter(|text| !text.is_empty());
-    Format::detect(head, given(name), given(content_type), None)
+    FileFormat::detect(head, given(name), given(content_type), None)
 }
 
 #[test]
@@ -30,20 +30,20 @@ fn bytes_win_over_names_and_media_types() {
     let late = [&vec![b' '; PDF_BEGINS_WITHIN - 5][..], b"%PDF-1.4"].concat();
     let too_late = [&vec![b' '; PDF_BEGINS_WITHIN - 4][..], b"%PDF-1.4"].concat();
     for (head, name, content_type, format) in [
-        (&b"%PDF-1.7\n\0\x01"[..], "notes.txt", "text/plain", Format::Pdf),
-        (b"junk before %PDF-1.4", "", "", Format::Pdf),
-        (&late, "", "", Format::Pdf),
-        (&too_late, "", "", Format::Text),
-        (b"plain words", "report.pdf", "application/pdf", Format::Text),
-        (b"gr\xfcn", "", "application/octet-stream", Format::Text),
-        (b"\x89PNG\r\n\x1a\n", "scan.pdf", "application/pdf", Format::Binary),
-        (b"\x1f\x8b\x08\0", "data.csv", "text/csv", Format::Binary),
-        (b"\xff\xfb\x90dsome sound", "notes.txt", "text/plain", Format::Binary),
-        (b"{\\rtf1\\ansi Words}", "notes.txt", "text/plain", Format::Binary),
-        (b"a\0b", "notes.txt", "text/plain", Format::Binary),
-        (b"MZ\x90\0\x03\0", "", "", Format::Binary),
-        (b"<!DOCTYPE html><p>404", "data.csv", "text/csv", Format::Html),
-        (b"WEBVTT\n\n00:01.000 --> 00:02.000\nHi", "talk.txt", "text/plain", Format::Captions),
+        (&b"%PDF-1.7\n\0\x01"[..], "notes.txt", "text/plain", FileFormat::Pdf),
+        (b"junk before %PDF-1.4", "", "", FileFormat::Pdf),
+        (&late, "", "", FileFormat::Pdf),
+        (&too_late, "", "", FileFormat::Text),
+        (b"plain words", "report.pdf", "application/pdf", FileFormat::Text),
+        (b"gr\xfcn", "", "application/octet-stream", FileFormat::Text),
+        (b"\x89PNG\r\n\x1a\n", "scan.pdf", "application/pdf", FileFormat::Binary),
+        (b"\x1f\x8b\x08\0", "data.csv", "text/csv", FileFormat::Binary),
+        (b"\xff\xfb\x90dsome sound", "notes.txt", "text/plain", FileFormat::Binary),
+        (b"{\\rtf1\\ansi Words}", "notes.txt", "text/plain", FileFormat::Binary),
+        (b"a\0b", "notes.txt", "text/plain", FileFormat::Binary),
+        (b"MZ\x90\0\x03\0", "", "", FileFormat::Binary),
+        (b"<!DOCTYPE html><p>404", "data.csv", "text/csv", FileFormat::Html),
+        (b"WEBVTT\n\n00:01.000 --> 00:02.000\nHi", "talk.txt", "text/plain", FileFormat::Captions),
     ] {
         assert_eq!(of(head, name, content_type), format, "{} {name}", String::from_utf8_lossy(head));
     }
@@ -52,31 +52,31 @@ fn bytes_win_over_names_and_media_types() {
 #[test]
 fn kinds_of_text_are_told_by_name_and_then_by_media_type() {
     for (head, name, content_type, format) in [
-        ("a,b\n1,2\n", "", "", Format::Text),
-        ("a,b\n1,2\n", "Report.CSV", "application/vnd.ms-excel", Format::Table),
-        ("a,b\n1,2\n", "report.txt", "text/csv", Format::Table),
-        ("a\tb\n1\t2\n", "export.xls", "", Format::Table),
-        ("a\tb\n", "export.tab", "text/plain", Format::Table),
-        ("# Title\n", "", "", Format::Text),
-        ("# Title\n", "README.md", "text/plain", Format::Markdown),
-        ("# Title\n", "README.md", "text/html", Format::Markdown),
-        ("# Title\n", "", "text/markdown", Format::Markdown),
-        ("[1] See below.\n", "", "", Format::Text),
-        ("{\"a\": 1}", "", "", Format::Text),
-        ("{\"a\": 1}", "", "application/ld+json", Format::Json),
-        ("{\"a\": 1}\n{\"a\": 2}\n", "rows.jsonl", "application/octet-stream", Format::Json),
-        ("Not found", "rows.json", "application/json", Format::Text),
-        ("<p>Not found", "rows.json", "text/html", Format::Html),
-        ("", "rows.json", "", Format::Json),
-        ("0:00:01.000,0:00:02.000\nHi", "talk.sbv", "", Format::Captions),
-        ("words", "", "text/vtt", Format::Captions),
-        ("words", "", "text/html", Format::Html),
-        ("words", "page.htm", "", Format::Html),
-        ("words", "feed.xml", "text/html", Format::Text),
-        ("words", "", "", Format::Text),
-        ("words", ".md", "", Format::Markdown),
-        ("words", "md", "", Format::Text),
-        ("%PD", "", "", Format::Text),
+        ("a,b\n1,2\n", "", "", FileFormat::Text),
+        ("a,b\n1,2\n", "Report.CSV", "application/vnd.ms-excel", FileFormat::Table),
+        ("a,b\n1,2\n", "report.txt", "text/csv", FileFormat::Table),
+        ("a\tb\n1\t2\n", "export.xls", "", FileFormat::Table),
+        ("a\tb\n", "export.tab", "text/plain", FileFormat::Table),
+        ("# Title\n", "", "", FileFormat::Text),
+        ("# Title\n", "README.md", "text/plain", FileFormat::Markdown),
+        ("# Title\n", "README.md", "text/html", FileFormat::Markdown),
+        ("# Title\n", "", "text/markdown", FileFormat::Markdown),
+        ("[1] See below.\n", "", "", FileFormat::Text),
+        ("{\"a\": 1}", "", "", FileFormat::Text),
+        ("{\"a\": 1}", "", "application/ld+json", FileFormat::Json),
+        ("{\"a\": 1}\n{\"a\": 2}\n", "rows.jsonl", "application/octet-stream", FileFormat::Json),
+        ("Not found", "rows.json", "application/json", FileFormat::Text),
+        ("<p>Not found", "rows.json", "text/html", FileFormat::Html),
+        ("", "rows.json", "", FileFormat::Json),
+        ("0:00:01.000,0:00:02.000\nHi", "talk.sbv", "", FileFormat::Captions),
+        ("words", "", "text/vtt", FileFormat::Captions),
+        ("words", "", "text/html", FileFormat::Html),
+        ("words", "page.htm", "", FileFormat::Html),
+        ("words", "feed.xml", "text/html", FileFormat::Text),
+        ("words", "", "", FileFormat::Text),
+        ("words", ".md", "", FileFormat::Markdown),
+        ("words", "md", "", FileFormat::Text),
+        ("%PD", "", "", FileFormat::Text),
     ] {
         assert_eq!(of(head.as_bytes(), name, content_type), format, "{head:?} {name} {content_type}");
     }
@@ -85,26 +85,26 @@ fn kinds_of_text_are_told_by_name_and_then_by_media_type() {
 #[test]
 fn pages_are_told_by_their_first_element_after_whatever_may_stand_before_it() {
     for (head, content_type, format) in [
-        ("  <!DOCTYPE HTML PUBLIC \"-//W3C//DTD\">", "text/plain", Format::Html),
-        ("\u{feff}<!doctype html>", "", Format::Html),
-        ("<!-- saved from a site --><html lang=\"en\">", "", Format::Html),
-        ("<?xml version=\"1.0\"?>\n<!DOCTYPE html PUBLIC \"…\">", "", Format::Html),
+        ("  <!DOCTYPE HTML PUBLIC \"-//W3C//DTD\">", "text/plain", FileFormat::Html),
+        ("\u{feff}<!doctype html>", "", FileFormat::Html),
+        ("<!-- saved from a site --><html lang=\"en\">", "", FileFormat::Html),
+        ("<?xml version=\"1.0\"?>\n<!DOCTYPE html PUBLIC \"…\">", "", FileFormat::Html),
         (
             "<?xml version=\"1.0\"?><html xmlns=\"http://www.w3.org/1999/xhtml\">",
             "application/xml",
-            Format::Html,
+            FileFormat::Html,
         ),
-        ("<HEAD><title>Old</title>", "", Format::Html),
-        ("<body>", "", Format::Html),
-        ("<header>", "", Format::Text),
-        ("<header>", "text/html", Format::Html),
-        ("<!-- a comment that does not end", "text/html", Format::Html),
-        ("<!-- a comment that does not end", "", Format::Text),
-        ("<!DOCTYPE article SYSTEM \"docbook.dtd\"><article>", "application/xml", Format::Text),
-        ("<?xml version=\"1.0\"?><rss version=\"2.0\">", "text/html", Format::Text),
-        ("<feed xmlns=\"http://www.w3.org/2005/Atom\">", "application/atom+xml", Format::Text),
-        ("<?xml version=\"1.0\"?><tt xmlns=\"http://www.w3.org/ns/ttml\">", "text/xml", Format::Captions),
-        ("<h1 align=\"center\">Project</h1>", "", Format::Text),
+        ("<HEAD><title>Old</title>", "", FileFormat::Html),
+        ("<body>", "", FileFormat::Html),
+        ("<header>", "", FileFormat::Text),
+        ("<header>", "text/html", FileFormat::Html),
+        ("<!-- a comment that does not end", "text/html", FileFormat::Html),
+        ("<!-- a comment that does not end", "", FileFormat::Text),
+        ("<!DOCTYPE article SYSTEM \"docbook.dtd\"><article>", "application/xml", FileFormat::Text),
+        ("<?xml version=\"1.0\"?><rss version=\"2.0\">", "text/html", FileFormat::Text),
+        ("<feed xmlns=\"http://www.w3.org/2005/Atom\">", "application/atom+xml", FileFormat::Text),
+        ("<?xml version=\"1.0\"?><tt xmlns=\"http://www.w3.org/ns/ttml\">", "text/xml", FileFormat::Captions),
+        ("<h1 align=\"center\">Project</h1>", "", FileFormat::Text),
     ] {
         assert_eq!(of(head.as_bytes(), "", content_type), format, "{head} {content_type}");
     }
@@ -123,22 +123,26 @@ fn captions_are_told_by_a_number_and_the_times_after_it() {
         ("Words\n00:00:01,000 --> 00:00:02,500\n", false),
         ("1\n", false),
     ] {
-        assert_eq!(of(head.as_bytes(), "", "") == Format::Captions, captions, "{head:?}");
+        assert_eq!(of(head.as_bytes(), "", "") == FileFormat::Captions, captions, "{head:?}");
     }
 }
 
 #[test]
 fn text_of_two_bytes_a_character_is_text_when_it_says_so() {
     let marked = |text: &str| [b"\xff\xfe", &wide(text)[..]].concat();
-    assert_eq!(of(&marked("words"), "", ""), Format::Text);
-    assert_eq!(of(&marked("a,b"), "report.csv", ""), Format::Table);
-    assert_eq!(of(&marked("<!DOCTYPE html>"), "", ""), Format::Html);
-    assert_eq!(of(&wide("words"), "", ""), Format::Binary);
+    assert_eq!(of(&marked("words"), "", ""), FileFormat::Text);
+    assert_eq!(of(&marked("a,b"), "report.csv", ""), FileFormat::Table);
+    assert_eq!(of(&marked("<!DOCTYPE html>"), "", ""), FileFormat::Html);
+    assert_eq!(of(&wide("words"), "", ""), FileFormat::Binary);
     for charset in ["UTF-16LE", "utf-16", "UCS-2"] {
-        assert_eq!(Format::detect(&wide("words"), None, None, Some(charset)), Format::Text, "{charset}");
+        assert_eq!(
+            FileFormat::detect(&wide("words"), None, None, Some(charset)),
+            FileFormat::Text,
+            "{charset}"
+        );
     }
-    assert_eq!(Format::detect(&wide("words"), None, None, Some("utf-8")), Format::Binary);
-    assert_eq!(Format::detect(b"\x89PNG\0", None, None, Some("utf-16")), Format::Binary);
+    assert_eq!(FileFormat::detect(&wide("words"), None, None, Some("utf-8")), FileFormat::Binary);
+    assert_eq!(FileFormat::detect(b"\x89PNG\0", None, None, Some("utf-16")), FileFormat::Binary);
 }
 
 #[test]
@@ -152,18 +156,18 @@ fn archives_are_told_by_what_is_in_them_before_they_are_by_name() {
     let unknown = zip(&[types]);
     let excel = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
     for (head, name, content_type, format) in [
-        (&sheet[..], "text.docx", "", Format::Workbook),
-        (&text, "table.xlsx", excel, Format::Package),
-        (&zip(&[("ppt/presentation.xml", "")]), "", "", Format::Package),
-        (&book, "table.xlsx", "", Format::Package),
-        (&open_sheet, "", "", Format::Workbook),
-        (&open_text, "table.ods", "", Format::Package),
-        (&unknown, "", "", Format::Package),
-        (&unknown, "Table.XLSB", "", Format::Workbook),
-        (&unknown, "", excel, Format::Workbook),
-        (&unknown, "text.docx", excel, Format::Package),
-        (&unknown[..6], "table.xlsx", "", Format::Workbook),
-        (b"PK\x05\x06\0\0", "", "", Format::Package),
+        (&sheet[..], "text.docx", "", FileFormat::Workbook),
+        (&text, "table.xlsx", excel, FileFormat::Package),
+        (&zip(&[("ppt/presentation.xml", "")]), "", "", FileFormat::Package),
+        (&book, "table.xlsx", "", FileFormat::Package),
+        (&open_sheet, "", "", FileFormat::Workbook),
+        (&open_text, "table.ods", "", FileFormat::Package),
+        (&unknown, "", "", FileFormat::Package),
+        (&unknown, "Table.XLSB", "", FileFormat::Workbook),
+        (&unknown, "", excel, FileFormat::Workbook),
+        (&unknown, "text.docx", excel, FileFormat::Package),
+        (&unknown[..6], "table.xlsx", "", FileFormat::Workbook),
+        (b"PK\x05\x06\0\0", "", "", FileFormat::Package),
     ] {
         assert_eq!(of(head, name, content_type), format, "{name} {content_type}");
     }
@@ -174,11 +178,11 @@ fn old_office_files_are_told_apart_by_what_is_in_them_and_by_name() {
     let ole2 = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\0\0\0\0".to_vec();
     let excel = "application/vnd.ms-excel";
     for (head, name, content_type, format) in [
-        (ole2.clone(), "", "", Format::LegacyOffice),
-        (ole2.clone(), "letter.doc", excel, Format::LegacyOffice),
-        (ole2.clone(), "table.XLS", "", Format::Workbook),
-        (ole2.clone(), "", excel, Format::Workbook),
-        ([ole2, wide("Workbook\0")].concat(), "letter.doc", "", Format::Workbook),
+        (ole2.clone(), "", "", FileFormat::LegacyOffice),
+        (ole2.clone(), "letter.doc", excel, FileFormat::LegacyOffice),
+        (ole2.clone(), "table.XLS", "", FileFormat::Workbook),
+        (ole2.clone(), "", excel, FileFormat::Workbook),
+        ([ole2, wide("Workbook\0")].concat(), "letter.doc", "", FileFormat::Workbook),
     ] {
         assert_eq!(of(&head, name, content_type), format, "{name} {content_type}");
     }
@@ -188,18 +192,18 @@ fn old_office_files_are_told_apart_by_what_is_in_them_and_by_name() {
 fn a_files_media_type_is_told_by_its_name_and_then_by_its_sender() {
     let excel = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
     for (format, name, content_type, media_type) in [
-        (Format::Pdf, "called.txt", "text/plain", "application/pdf"),
-        (Format::Text, "notes", "text/html", "text/plain"),
-        (Format::Text, "feed.xml", "", "application/xml"),
-        (Format::Table, "table.TSV", "text/plain", "text/tab-separated-values"),
-        (Format::Table, "table", "text/x-csv", "text/x-csv"),
-        (Format::Captions, "talk.srt", "text/plain", "application/x-subrip"),
-        (Format::Captions, "talk", "", "text/vtt"),
-        (Format::Workbook, "table", excel, excel),
-        (Format::Workbook, "table", "", "application/octet-stream"),
-        (Format::Package, "letter.zip", "", "application/zip"),
-        (Format::Package, "book.epub", "application/zip", "application/epub+zip"),
-        (Format::Binary, "scan.png", "image/png", "application/octet-stream"),
+        (FileFormat::Pdf, "called.txt", "text/plain", "application/pdf"),
+        (FileFormat::Text, "notes", "text/html", "text/plain"),
+        (FileFormat::Text, "feed.xml", "", "application/xml"),
+        (FileFormat::Table, "table.TSV", "text/plain", "text/tab-separated-values"),
+        (FileFormat::Table, "table", "text/x-csv", "text/x-csv"),
+        (FileFormat::Captions, "talk.srt", "text/plain", "application/x-subrip"),
+        (FileFormat::Captions, "talk", "", "text/vtt"),
+        (FileFormat::Workbook, "table", excel, excel),
+        (FileFormat::Workbook, "table", "", "application/octet-stream"),
+        (FileFormat::Package, "letter.zip", "", "application/zip"),
+        (FileFormat::Package, "book.epub", "application/zip", "application/epub+zip"),
+        (FileFormat::Binary, "scan.png", "image/png", "application/octet-stream"),
     ] {
         assert_eq!(format.media_type(Some(name), Some(content_type)), media_type, "{format:?} {name}");
     }

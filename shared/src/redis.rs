@@ -96,7 +96,7 @@ impl Redis {
 pub mod testing {
     //! The Redis server that the test command starts; every test has keys of its own on it.
 
-    use super::*;
+    use super::{Redis, SecretString};
 
     /// The server's address.
     pub fn url() -> SecretString {

@@ -41,7 +41,7 @@ pub enum SecretError {
 
 /// Where a ciphertext lives. It is bound to this place: copied to another row or column it does not decrypt.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
+pub struct CiphertextLocation<'a> {
     /// The table.
     pub table: &'static str,
     /// The row's primary key.
@@ -50,7 +50,7 @@ pub struct Place<'a> {
     pub column: &'static str,
 }
 
-impl<'a> Place<'a> {
+impl<'a> CiphertextLocation<'a> {
     /// The value of an API token.
     pub const fn api_token(row: &'a Uuid) -> Self {
         Self { table: "api_tokens", row, column: "token" }
@@ -92,14 +92,14 @@ impl<'a> Place<'a> {
     }
 }
 
-struct Key {
+struct DerivedKeys {
     id: [u8; KEY_ID_BYTES],
     cipher: XChaCha20Poly1305,
     jwt: SecretSlice<u8>,
     fingerprint: SecretSlice<u8>,
 }
 
-impl Key {
+impl DerivedKeys {
     fn derive(secret: &SecretString) -> Result<Self, SecretError> {
         let secret = secret.expose_secret().as_bytes();
         if secret.len() < MIN_SECRET_BYTES {
@@ -127,8 +127,8 @@ impl Key {
 
 /// The keys in force: the current one encrypts and signs, the previous one still reads.
 pub struct Keyring {
-    current: Key,
-    previous: Option<Key>,
+    current: DerivedKeys,
+    previous: Option<DerivedKeys>,
 }
 
 impl std::fmt::Debug for Keyring {
@@ -143,7 +143,10 @@ impl Keyring {
     /// # Errors
     /// [`SecretError::TooShort`] for a secret of fewer than [`MIN_SECRET_BYTES`] bytes.
     pub fn new(current: &SecretString, previous: Option<&SecretString>) -> Result<Self, SecretError> {
-        Ok(Self { current: Key::derive(current)?, previous: previous.map(Key::derive).transpose()? })
+        Ok(Self {
+            current: DerivedKeys::derive(current)?,
+            previous: previous.map(DerivedKeys::derive).transpose()?,
+        })
     }
 
     /// Whether ciphertexts of another key than the current one can be read too.
@@ -159,13 +162,13 @@ impl Keyring {
     }
 
     /// What was encrypted for `place` under any configured key, encrypted under the current one.
-    pub fn encrypt_anew(&self, place: Place<'_>, sealed: &[u8]) -> Result<Vec<u8>, SecretError> {
+    pub fn encrypt_anew(&self, place: CiphertextLocation<'_>, sealed: &[u8]) -> Result<Vec<u8>, SecretError> {
         let plain = SecretSlice::from(self.decrypt(place, sealed)?);
         self.encrypt(place, plain.expose_secret())
     }
 
     /// Encrypts `plain` for `place`: format, key id, nonce, then the sealed text (XChaCha20-Poly1305).
-    pub fn encrypt(&self, place: Place<'_>, plain: &[u8]) -> Result<Vec<u8>, SecretError> {
+    pub fn encrypt(&self, place: CiphertextLocation<'_>, plain: &[u8]) -> Result<Vec<u8>, SecretError> {
         let nonce: [u8; NONCE_BYTES] = rand::random();
         let sealed = self
             .current
@@ -180,7 +183,7 @@ impl Keyring {
     }
 
     /// Decrypts what [`Keyring::encrypt`] made for the same place, with whichever configured key made it.
-    pub fn decrypt(&self, place: Place<'_>, sealed: &[u8]) -> Result<Vec<u8>, SecretError> {
+    pub fn decrypt(&self, place: CiphertextLocation<'_>, sealed: &[u8]) -> Result<Vec<u8>, SecretError> {
         let (&format, rest) = sealed.split_first().ok_or(SecretError::Damaged)?;
         if format != FORMAT {
             return Err(SecretError::Damaged);
@@ -197,7 +200,11 @@ impl Keyring {
     }
 
     /// [`Keyring::decrypt`] for text.
-    pub fn decrypt_text(&self, place: Place<'_>, sealed: &[u8]) -> Result<SecretString, SecretError> {
+    pub fn decrypt_text(
+        &self,
+        place: CiphertextLocation<'_>,
+        sealed: &[u8],
+    ) -> Result<SecretString, SecretError> {
         let plain = self.decrypt(place, sealed)?;
         String::from_utf8(plain).map(SecretString::from).map_err(|_| SecretError::Damaged)
     }
@@ -237,9 +244,9 @@ pub fn sha256(bytes: &[u8]) -> [u8; 32] {
 
 /// The SHA-256 of what comes piece by piece.
 #[derive(Clone, Debug, Default)]
-pub struct Hasher(Sha256);
+pub struct Sha256Hasher(Sha256);
 
-impl Hasher {
+impl Sha256Hasher {
     /// Takes the next piece.
     pub fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
@@ -297,8 +304,8 @@ mod tests {
         SecretString::from(text.repeat(8))
     }
 
-    fn place<'a>(row: &'a Uuid, column: &'static str) -> Place<'a> {
-        Place { table: "things", row, column }
+    fn place<'a>(row: &'a Uuid, column: &'static str) -> CiphertextLocation<'a> {
+        CiphertextLocation { table: "things", row, column }
     }
 
     #[test]

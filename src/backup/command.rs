@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use lectern_runtime::process::Failure;
+use lectern_runtime::process::FatalError;
 use lectern_shared::config::Settings;
 
-use super::Manifest;
+use super::BackupManifest;
 
 /// What is backed up, and where to.
 #[derive(Args)]
@@ -32,7 +32,7 @@ pub(crate) struct RestoreArgs {
 ///
 /// # Errors
 /// Why there is none.
-pub(crate) async fn make(settings: &Settings, args: &BackupArgs) -> Result<(), Failure> {
+pub(crate) async fn make(settings: &Settings, args: &BackupArgs) -> Result<(), FatalError> {
     let manifest = super::make(settings, &args.folder, !args.without_key).await?;
     tracing::info!(
         folder = %args.folder.display(),
@@ -56,13 +56,13 @@ pub(crate) async fn make(settings: &Settings, args: &BackupArgs) -> Result<(), F
 ///
 /// # Errors
 /// Why that cannot be done.
-pub(crate) async fn restore(settings: &Settings, args: &RestoreArgs) -> Result<(), Failure> {
+pub(crate) async fn restore(settings: &Settings, args: &RestoreArgs) -> Result<(), FatalError> {
     let manifest = if args.verify {
         super::verify(&args.folder).await?
     } else {
         super::restore(settings, &args.folder).await?
     };
-    let Manifest { program, created_at, blobs, .. } = &manifest;
+    let BackupManifest { program, created_at, blobs, .. } = &manifest;
     let files = blobs.count;
     if args.verify {
         tracing::info!(program, created_at, files, "the backup is whole");
@@ -79,7 +79,7 @@ pub(crate) async fn restore(settings: &Settings, args: &RestoreArgs) -> Result<(
 }
 
 /// What an installation needs that is not in the backup.
-fn besides(manifest: &Manifest) {
+fn besides(manifest: &BackupManifest) {
     for what in &manifest.not_included {
         tracing::info!("not in the backup: {what}");
     }

@@ -6,10 +6,10 @@ use std::{
     path::Path,
 };
 
-use lectern_shared::secrets::{Hasher, hex};
+use lectern_shared::secrets::{Sha256Hasher, hex};
 use tokio::fs::{self, File};
 
-use super::{BackupError, manifest::Stored};
+use super::{BackupError, manifest::BackupFile};
 
 /// The rights of files.
 pub(super) const PRIVATE: u32 = 0o600;
@@ -35,7 +35,7 @@ pub(super) async fn write(path: &Path, bytes: Vec<u8>) -> Result<(), BackupError
 }
 
 /// Copies a file to a new one; what was copied.
-pub(super) async fn copy(from: &Path, to: &Path) -> Result<Stored, BackupError> {
+pub(super) async fn copy(from: &Path, to: &Path) -> Result<BackupFile, BackupError> {
     let (source, target) = (from.to_owned(), to.to_owned());
     let mut source = off_thread(from, move || std::fs::File::open(source)).await?;
     let copy = move || {
@@ -49,7 +49,7 @@ pub(super) async fn copy(from: &Path, to: &Path) -> Result<Stored, BackupError> 
 }
 
 /// What a file is; none when there is no such file.
-pub(super) async fn read(path: &Path) -> Result<Option<Stored>, BackupError> {
+pub(super) async fn read(path: &Path) -> Result<Option<BackupFile>, BackupError> {
     let file = path.to_owned();
     let read = move || match std::fs::File::open(file) {
         Ok(mut file) => pass(&mut file, |_| Ok(())).map(Some),
@@ -60,13 +60,13 @@ pub(super) async fn read(path: &Path) -> Result<Option<Stored>, BackupError> {
 }
 
 /// Reads a file to its end, and shows it to `take` piece by piece. Blocks.
-fn pass(source: &mut std::fs::File, mut take: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<Stored> {
-    let (mut hasher, mut bytes) = (Hasher::default(), 0);
+fn pass(source: &mut std::fs::File, mut take: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<BackupFile> {
+    let (mut hasher, mut bytes) = (Sha256Hasher::default(), 0);
     let mut piece = vec![0; PIECE];
     loop {
         let read = source.read(&mut piece)?;
         if read == 0 {
-            return Ok(Stored { bytes, sha256: hex(&hasher.finish()) });
+            return Ok(BackupFile { bytes, sha256: hex(&hasher.finish()) });
         }
         let some = piece.get(..read).unwrap_or_default();
         take(some)?;

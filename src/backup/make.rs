@@ -9,13 +9,13 @@ use std::{
 
 use lectern_runtime as runtime;
 use lectern_shared::{
-    blobs::{BlobError, BlobLocation, Blobs, Listed},
+    blobs::{BlobError, BlobLocation, BlobStore, ListedBlob},
     clock::Clock,
     config::Settings,
     db::{
-        self, Db, Location,
-        checkup::{self, Upload},
-        migrate::{self, Standing},
+        self, DatabaseLocation, Db,
+        checkup::{self, UploadRecord},
+        migrate::{self, SchemaStatus},
         singletons,
     },
     ids::DocumentId,
@@ -24,7 +24,7 @@ use tokio_util::io::ReaderStream;
 
 use super::{
     BLOBS, BackupError, DATABASE, KEY, files,
-    manifest::{Files, Manifest, Stored},
+    manifest::{BackupBlobs, BackupFile, BackupManifest},
 };
 
 /// How often the database is copied because documents were deleted meanwhile.
@@ -39,8 +39,8 @@ pub(crate) async fn make(
     settings: &Settings,
     folder: &Path,
     with_key: bool,
-) -> Result<Manifest, BackupError> {
-    let Location::Sqlite(database) = &settings.database else { return Err(BackupError::Postgres) };
+) -> Result<BackupManifest, BackupError> {
+    let DatabaseLocation::Sqlite(database) = &settings.database else { return Err(BackupError::Postgres) };
     if !database.exists() {
         return Err(BackupError::Nothing(database.display().to_string()));
     }
@@ -70,14 +70,14 @@ async fn fill(
     database: &Path,
     folder: &Path,
     with_key: bool,
-) -> Result<Manifest, BackupError> {
+) -> Result<BackupManifest, BackupError> {
     if let BlobLocation::Folder(place) = &settings.blobs
         && !place.is_dir()
     {
         return Err(BackupError::BlobsNotHere(settings.blobs.to_string()));
     }
-    let source = Blobs::open(&settings.blobs).await?;
-    let target = Blobs::open(&BlobLocation::Folder(folder.join(BLOBS))).await?;
+    let source = BlobStore::open(&settings.blobs).await?;
+    let target = BlobStore::open(&BlobLocation::Folder(folder.join(BLOBS))).await?;
     let copy = folder.join(DATABASE);
     let mut missing = BTreeSet::new();
     for _ in 0..ROUNDS {
@@ -88,8 +88,8 @@ async fn fill(
             Ok(()) | Err(_) => {}
         }
         db::copy::snapshot(database, &copy).await?;
-        let snapshot = db::peruse(&copy).await?;
-        let copied = Copying { settings, snapshot: &snapshot, source: &source, target: &target };
+        let snapshot = db::open_read_only(&copy).await?;
+        let copied = BlobCopier { settings, snapshot: &snapshot, source: &source, target: &target };
         let copied = copied.run(&mut missing).await;
         snapshot.close().await;
         if let Some((blobs, instance)) = copied? {
@@ -103,27 +103,30 @@ async fn fill(
 }
 
 /// The files that a copy of the database names.
-struct Copying<'a> {
+struct BlobCopier<'a> {
     settings: &'a Settings,
     snapshot: &'a Db,
-    source: &'a Blobs,
-    target: &'a Blobs,
+    source: &'a BlobStore,
+    target: &'a BlobStore,
 }
 
-impl Copying<'_> {
+impl BlobCopier<'_> {
     /// Copies them, and says what there is of them and whose they are. None when some are gone and it is not known yet whether for
     /// good: in the next copy of the database those that were deleted are not named any more. `missing` are documents whose file
     /// was not there the last time.
-    async fn run(&self, missing: &mut BTreeSet<DocumentId>) -> Result<Option<(Files, String)>, BackupError> {
+    async fn run(
+        &self,
+        missing: &mut BTreeSet<DocumentId>,
+    ) -> Result<Option<(BackupBlobs, String)>, BackupError> {
         let Self { settings, snapshot, source, target } = *self;
-        if migrate::standing(snapshot).await? != Standing::Current {
+        if migrate::standing(snapshot).await? != SchemaStatus::Current {
             return Err(BackupError::OtherSchema);
         }
         let known = singletons::get(snapshot, runtime::BLOBS).await?;
         if known.is_none() || known != source.owner().await? {
             return Err(BackupError::BlobsNotHere(settings.blobs.to_string()));
         }
-        let mut files = Files::default();
+        let mut files = BackupBlobs::default();
         let mut gone = BTreeSet::new();
         let mut after = checkup::beginning();
         loop {
@@ -152,7 +155,7 @@ impl Copying<'_> {
 
     /// Removes what earlier copies of the database named and the last one does not.
     async fn reconcile(&self) -> Result<(), BackupError> {
-        let visit = async |listed: Vec<Listed>| {
+        let visit = async |listed: Vec<ListedBlob>| {
             let ids: Vec<DocumentId> = listed.iter().map(|blob| blob.document).collect();
             let holders = checkup::holders(self.snapshot, &ids).await?;
             let holders: HashMap<DocumentId, _> =
@@ -170,7 +173,7 @@ impl Copying<'_> {
 }
 
 /// Copies a document's file, unless an earlier round did; false when it is not there, or is not what was uploaded.
-async fn copy(upload: &Upload, source: &Blobs, target: &Blobs) -> Result<bool, BackupError> {
+async fn copy(upload: &UploadRecord, source: &BlobStore, target: &BlobStore) -> Result<bool, BackupError> {
     let bytes = u64::try_from(upload.source_bytes).unwrap_or(0);
     if target.size(&upload.blob_key).await? == Some(bytes) {
         return Ok(true);
@@ -198,9 +201,9 @@ async fn seal(
     settings: &Settings,
     folder: &Path,
     with_key: bool,
-    blobs: Files,
+    blobs: BackupBlobs,
     instance: String,
-) -> Result<Manifest, BackupError> {
+) -> Result<BackupManifest, BackupError> {
     let copy = folder.join(DATABASE);
     let private = std::fs::Permissions::from_mode(files::PRIVATE);
     tokio::fs::set_permissions(&copy, private).await.map_err(BackupError::io(&copy))?;
@@ -208,7 +211,7 @@ async fn seal(
     let database = files::read(&copy).await?;
     let database = database.ok_or_else(|| BackupError::Nothing(copy.display().to_string()))?;
     let (key, not_included) = key(settings, folder, with_key).await?;
-    let manifest = Manifest::new(instance, Clock::system().now(), database, key, blobs, not_included);
+    let manifest = BackupManifest::new(instance, Clock::system().now(), database, key, blobs, not_included);
     manifest.write(folder).await?;
     files::sync(&folder.join(BLOBS)).await?;
     files::sync(folder).await?;
@@ -220,7 +223,7 @@ async fn key(
     settings: &Settings,
     folder: &Path,
     with_key: bool,
-) -> Result<(Option<Stored>, Vec<String>), BackupError> {
+) -> Result<(Option<BackupFile>, Vec<String>), BackupError> {
     let mut not_included = Vec::new();
     let file = runtime::secret_file(&settings.data_dir);
     let key = if settings.secret_key.is_some() {

@@ -16,7 +16,7 @@ const LONGEST: u64 = 64 << 20;
 
 /// A file of a backup.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Stored {
+pub(crate) struct BackupFile {
     /// Its length.
     pub(crate) bytes: u64,
     /// SHA-256 of it, in hexadecimal digits.
@@ -25,7 +25,7 @@ pub(crate) struct Stored {
 
 /// The uploaded files of a backup. Where each is, how long it is and what it hashes to is in the database beside it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Files {
+pub(crate) struct BackupBlobs {
     /// How many there are.
     pub(crate) count: u64,
     /// Their length together.
@@ -36,7 +36,7 @@ pub(crate) struct Files {
 
 /// What a backup says of itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Manifest {
+pub(crate) struct BackupManifest {
     /// The form of the backup.
     pub(crate) format: u32,
     /// The version of the program that made it.
@@ -48,22 +48,22 @@ pub(crate) struct Manifest {
     /// When it was made, in UTC.
     pub(crate) created_at: String,
     /// The database.
-    pub(crate) database: Stored,
+    pub(crate) database: BackupFile,
     /// The file of the key; none when it is not in the backup.
-    pub(crate) key: Option<Stored>,
+    pub(crate) key: Option<BackupFile>,
     /// The uploaded files.
-    pub(crate) blobs: Files,
+    pub(crate) blobs: BackupBlobs,
     /// What a restored installation needs besides, in words.
     pub(crate) not_included: Vec<String>,
 }
 
-impl Manifest {
+impl BackupManifest {
     pub(super) fn new(
         instance: String,
         now: Timestamp,
-        database: Stored,
-        key: Option<Stored>,
-        blobs: Files,
+        database: BackupFile,
+        key: Option<BackupFile>,
+        blobs: BackupBlobs,
         not_included: Vec<String>,
     ) -> Self {
         Self {

@@ -12,7 +12,7 @@ mod verify;
 
 use std::{io, path::Path};
 
-pub(crate) use self::{make::make, manifest::Manifest, restore::restore, verify::verify};
+pub(crate) use self::{make::make, manifest::BackupManifest, restore::restore, verify::verify};
 use lectern_shared::{blobs::BlobError, db::DbError};
 
 /// Why a backup cannot be made, used or restored. In words for the operator.

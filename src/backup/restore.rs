@@ -4,14 +4,14 @@ use std::{collections::BTreeSet, io, path::Path};
 
 use lectern_runtime as runtime;
 use lectern_shared::{
-    blobs::{BlobLocation, Blobs},
+    blobs::{BlobLocation, BlobStore},
     config::Settings,
-    db::{self, Location, checkup, singletons},
+    db::{self, DatabaseLocation, checkup, singletons},
     ids::DocumentId,
 };
 use tokio_util::io::ReaderStream;
 
-use super::{BLOBS, BackupError, DATABASE, KEY, files, manifest::Manifest, verify};
+use super::{BLOBS, BackupError, DATABASE, KEY, files, manifest::BackupManifest, verify};
 
 /// Makes the installation of these settings, which must not exist yet, of a backup. The backup is read to its end first, so that
 /// nothing is written when it is damaged. The blob store must be empty, or be the one that the backup was made of: then what it
@@ -19,11 +19,11 @@ use super::{BLOBS, BackupError, DATABASE, KEY, files, manifest::Manifest, verify
 ///
 /// # Errors
 /// [`BackupError`]; the data directory is empty again then.
-pub(crate) async fn restore(settings: &Settings, folder: &Path) -> Result<Manifest, BackupError> {
-    let Location::Sqlite(database) = &settings.database else { return Err(BackupError::Postgres) };
+pub(crate) async fn restore(settings: &Settings, folder: &Path) -> Result<BackupManifest, BackupError> {
+    let DatabaseLocation::Sqlite(database) = &settings.database else { return Err(BackupError::Postgres) };
     let manifest = verify(folder).await?;
     check_empty(&settings.data_dir).await?;
-    let snapshot = db::peruse(&folder.join(DATABASE)).await?;
+    let snapshot = db::open_read_only(&folder.join(DATABASE)).await?;
     let mark = singletons::get(&snapshot, runtime::BLOBS).await;
     let end = match mark {
         Ok(mark) => write(settings, database, folder, &manifest, &snapshot, mark.as_deref()).await,
@@ -72,23 +72,23 @@ async fn write(
     settings: &Settings,
     database: &Path,
     folder: &Path,
-    manifest: &Manifest,
+    manifest: &BackupManifest,
     snapshot: &db::Db,
     mark: Option<&str>,
 ) -> Result<(), BackupError> {
     let elsewhere = || BackupError::BlobsElsewhere(settings.blobs.to_string());
     // Looked at before anything is made.
     let owner = match &settings.blobs {
-        BlobLocation::Folder(place) => Blobs::peruse(place).owner().await?,
-        BlobLocation::S3(_) => Blobs::open(&settings.blobs).await?.owner().await?,
+        BlobLocation::Folder(place) => BlobStore::open_read_only(place).owner().await?,
+        BlobLocation::S3(_) => BlobStore::open(&settings.blobs).await?.owner().await?,
     };
     if owner.is_some() && owner.as_deref() != mark {
         return Err(elsewhere());
     }
     files::make_folder(&settings.data_dir).await?;
-    let target = Blobs::open(&settings.blobs).await?;
+    let target = BlobStore::open(&settings.blobs).await?;
     if let Some(mark) = mark {
-        target.take(mark).await.map_err(|_| elsewhere())?;
+        target.claim(mark).await.map_err(|_| elsewhere())?;
     }
     blobs(folder, manifest, snapshot, &target).await?;
     if manifest.key.is_some() {
@@ -108,12 +108,12 @@ async fn write(
 /// Puts the files that the database names into the store, except those that are there already.
 async fn blobs(
     folder: &Path,
-    manifest: &Manifest,
+    manifest: &BackupManifest,
     snapshot: &db::Db,
-    target: &Blobs,
+    target: &BlobStore,
 ) -> Result<(), BackupError> {
     let missing: BTreeSet<DocumentId> = manifest.blobs.missing.iter().copied().collect();
-    let source = Blobs::peruse(&folder.join(BLOBS));
+    let source = BlobStore::open_read_only(&folder.join(BLOBS));
     let mut after = checkup::beginning();
     loop {
         let page = checkup::uploads(snapshot, after).await?;

@@ -4,21 +4,21 @@ use std::{collections::BTreeSet, path::Path};
 
 use lectern_runtime as runtime;
 use lectern_shared::{
-    blobs::{BlobError, Blobs},
+    blobs::{BlobError, BlobStore},
     db::{
         self, Db,
-        checkup::{self, Upload},
-        migrate::{self, Standing},
+        checkup::{self, UploadRecord},
+        migrate::{self, SchemaStatus},
         singletons,
     },
     ids::DocumentId,
-    secrets::Hasher,
+    secrets::Sha256Hasher,
 };
 use tokio::io::AsyncReadExt as _;
 
 use super::{
     BLOBS, BackupError, DATABASE, KEY, files,
-    manifest::{Manifest, Stored},
+    manifest::{BackupFile, BackupManifest},
 };
 
 /// Bytes that are read at a time.
@@ -28,13 +28,13 @@ const PIECE: usize = 256 << 10;
 ///
 /// # Errors
 /// [`BackupError::Damaged`] with the first thing that is missing or altered, and why it cannot be read.
-pub(crate) async fn verify(folder: &Path) -> Result<Manifest, BackupError> {
-    let manifest = Manifest::read(folder).await?;
+pub(crate) async fn verify(folder: &Path) -> Result<BackupManifest, BackupError> {
+    let manifest = BackupManifest::read(folder).await?;
     compare(folder, DATABASE, &manifest.database).await?;
     if let Some(key) = &manifest.key {
         compare(folder, KEY, key).await?;
     }
-    let db = db::peruse(&folder.join(DATABASE)).await.map_err(|error| damaged(error.to_string()))?;
+    let db = db::open_read_only(&folder.join(DATABASE)).await.map_err(|error| damaged(error.to_string()))?;
     let end = within(&db, folder, &manifest).await;
     db.close().await;
     end.map(|()| manifest)
@@ -44,7 +44,7 @@ fn damaged(what: impl Into<String>) -> BackupError {
     BackupError::Damaged(what.into())
 }
 
-async fn compare(folder: &Path, name: &str, wanted: &Stored) -> Result<(), BackupError> {
+async fn compare(folder: &Path, name: &str, wanted: &BackupFile) -> Result<(), BackupError> {
     match files::read(&folder.join(name)).await? {
         None => Err(damaged(format!("{name} is missing"))),
         Some(found) if found.bytes != wanted.bytes => {
@@ -56,16 +56,16 @@ async fn compare(folder: &Path, name: &str, wanted: &Stored) -> Result<(), Backu
 }
 
 /// Whether the database is sound, and every file that it names is there and what it was.
-async fn within(db: &Db, folder: &Path, manifest: &Manifest) -> Result<(), BackupError> {
+async fn within(db: &Db, folder: &Path, manifest: &BackupManifest) -> Result<(), BackupError> {
     if let Some(problem) = checkup::damage(db, true).await?.first() {
         return Err(damaged(format!("{DATABASE}: {problem}")));
     }
     match migrate::standing(db).await? {
-        Standing::Current | Standing::Older(_) => {}
-        Standing::Newer(schema) => {
+        SchemaStatus::Current | SchemaStatus::Older(_) => {}
+        SchemaStatus::Newer(schema) => {
             return Err(BackupError::Newer { program: manifest.program.clone(), schema });
         }
-        Standing::Empty | Standing::Altered(_) => {
+        SchemaStatus::Empty | SchemaStatus::Altered(_) => {
             return Err(damaged(format!("the schema of {DATABASE} is not one of this program's")));
         }
     }
@@ -73,7 +73,7 @@ async fn within(db: &Db, folder: &Path, manifest: &Manifest) -> Result<(), Backu
         return Err(damaged(format!("{DATABASE} is another installation's")));
     }
     let missing: BTreeSet<DocumentId> = manifest.blobs.missing.iter().copied().collect();
-    let blobs = Blobs::peruse(&folder.join(BLOBS));
+    let blobs = BlobStore::open_read_only(&folder.join(BLOBS));
     let mut count = 0;
     let mut after = checkup::beginning();
     loop {
@@ -92,7 +92,7 @@ async fn within(db: &Db, folder: &Path, manifest: &Manifest) -> Result<(), Backu
     }
 }
 
-async fn file(blobs: &Blobs, upload: &Upload) -> Result<(), BackupError> {
+async fn file(blobs: &BlobStore, upload: &UploadRecord) -> Result<(), BackupError> {
     let mut reader = match blobs.get(&upload.blob_key).await {
         Ok(reader) => reader,
         Err(BlobError::NotFound) => {
@@ -100,7 +100,7 @@ async fn file(blobs: &Blobs, upload: &Upload) -> Result<(), BackupError> {
         }
         Err(error) => return Err(error.into()),
     };
-    let mut hasher = Hasher::default();
+    let mut hasher = Sha256Hasher::default();
     let mut piece = vec![0; PIECE];
     loop {
         match reader.read(&mut piece).await.map_err(BlobError::from)? {

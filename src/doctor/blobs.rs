@@ -5,12 +5,15 @@ use std::{collections::HashMap, time::Duration};
 use futures::StreamExt as _;
 use lectern_runtime as runtime;
 use lectern_shared::{
-    blobs::{BlobLocation, Blobs, Listed},
+    blobs::{BlobLocation, BlobStore, ListedBlob},
     db::{checkup, singletons},
     ids::DocumentId,
 };
 
-use super::{Finding, Look, Part, Report, Severity, Tally, Trouble, documents};
+use super::{
+    DoctorContext, DoctorError, DoctorFinding, DoctorReport, FindingTally, InstallationPart, Severity,
+    documents,
+};
 
 /// Files that are asked after at once.
 const AT_ONCE: usize = 16;
@@ -18,18 +21,18 @@ const AT_ONCE: usize = 16;
 const YOUNG: Duration = Duration::from_hours(1);
 
 /// The blob store.
-pub(super) struct Store {
-    pub(super) blobs: Blobs,
+pub(super) struct CheckedBlobStore {
+    pub(super) blobs: BlobStore,
     /// Whether it carries this installation's mark. One that does not is looked at, and nothing is concluded from what it lacks.
     pub(super) is_ours: bool,
 }
 
-fn error(code: &'static str, what: impl Into<String>) -> Finding {
-    Finding::new(Part::Blobs, Severity::Error, code, what)
+fn error(code: &'static str, what: impl Into<String>) -> DoctorFinding {
+    DoctorFinding::new(InstallationPart::Blobs, Severity::Error, code, what)
 }
 
 /// Opens the store; none when it cannot be had.
-pub(super) async fn open(look: &Look<'_>, report: &mut Report) -> Option<Store> {
+pub(super) async fn open(look: &DoctorContext<'_>, report: &mut DoctorReport) -> Option<CheckedBlobStore> {
     let place = &look.settings.blobs;
     if let BlobLocation::Folder(folder) = place
         && !folder.is_dir()
@@ -39,15 +42,15 @@ pub(super) async fn open(look: &Look<'_>, report: &mut Report) -> Option<Store> 
             let finding = error("missing", format!("the folder {place} is not there"));
             report.add(finding.todo("mount or restore it, or correct LECTERN_BLOBS"));
         } else {
-            report.ok(Part::Blobs, "none yet");
+            report.ok(InstallationPart::Blobs, "none yet");
         }
         return None;
     }
     match mark(look).await {
-        Ok((blobs, Ok(()))) => Some(Store { blobs, is_ours: true }),
+        Ok((blobs, Ok(()))) => Some(CheckedBlobStore { blobs, is_ours: true }),
         Ok((blobs, Err(finding))) => {
             report.add(*finding);
-            Some(Store { blobs, is_ours: false })
+            Some(CheckedBlobStore { blobs, is_ours: false })
         }
         Err(trouble) => {
             let finding = error("unreachable", trouble.to_string());
@@ -58,9 +61,9 @@ pub(super) async fn open(look: &Look<'_>, report: &mut Report) -> Option<Store> 
 }
 
 /// Opens the store, and sees whether it is the one that the database knows of.
-async fn mark(look: &Look<'_>) -> Result<(Blobs, Result<(), Box<Finding>>), Trouble> {
+async fn mark(look: &DoctorContext<'_>) -> Result<(BlobStore, Result<(), Box<DoctorFinding>>), DoctorError> {
     let place = &look.settings.blobs;
-    let blobs = Blobs::open(place).await?;
+    let blobs = BlobStore::open(place).await?;
     let known = singletons::get(look.db, runtime::BLOBS).await?;
     let end = match (blobs.owner().await?, known) {
         (owner, known) if owner == known => Ok(()),
@@ -76,19 +79,27 @@ async fn mark(look: &Look<'_>) -> Result<(Blobs, Result<(), Box<Finding>>), Trou
     Ok((blobs, end.map_err(Box::new)))
 }
 
-pub(super) async fn look(look: &Look<'_>, store: &Store, report: &mut Report) -> Result<(), Trouble> {
+pub(super) async fn look(
+    look: &DoctorContext<'_>,
+    store: &CheckedBlobStore,
+    report: &mut DoctorReport,
+) -> Result<(), DoctorError> {
     let before = report.findings.len();
     let files = missing(look, store, report).await?;
     orphans(look, store, report).await?;
     if report.findings.len() == before && store.is_ours {
-        report.ok(Part::Blobs, format!("{files} files in {}", look.settings.blobs));
+        report.ok(InstallationPart::Blobs, format!("{files} files in {}", look.settings.blobs));
     }
     Ok(())
 }
 
 /// Documents whose file is gone, or is not as long as it was; how many files there should be.
-async fn missing(look: &Look<'_>, store: &Store, report: &mut Report) -> Result<u64, Trouble> {
-    let (mut gone, mut altered) = (Tally::default(), Tally::default());
+async fn missing(
+    look: &DoctorContext<'_>,
+    store: &CheckedBlobStore,
+    report: &mut DoctorReport,
+) -> Result<u64, DoctorError> {
+    let (mut gone, mut altered) = (FindingTally::default(), FindingTally::default());
     let mut files = 0;
     let mut after = checkup::beginning();
     loop {
@@ -123,10 +134,14 @@ async fn missing(look: &Look<'_>, store: &Store, report: &mut Report) -> Result<
 }
 
 /// Files that no document names.
-async fn orphans(look: &Look<'_>, store: &Store, report: &mut Report) -> Result<(), Trouble> {
-    let mut found = Tally::default();
+async fn orphans(
+    look: &DoctorContext<'_>,
+    store: &CheckedBlobStore,
+    report: &mut DoctorReport,
+) -> Result<(), DoctorError> {
+    let mut found = FindingTally::default();
     let before = look.now.minus(YOUNG);
-    let visit = async |listed: Vec<Listed>| {
+    let visit = async |listed: Vec<ListedBlob>| {
         let ids: Vec<DocumentId> = listed.iter().map(|blob| blob.document).collect();
         let holders = checkup::holders(look.db, &ids).await?;
         let holders: HashMap<DocumentId, _> = holders.into_iter().map(|holder| (holder.id, holder)).collect();
@@ -143,12 +158,13 @@ async fn orphans(look: &Look<'_>, store: &Store, report: &mut Report) -> Result<
                 store.blobs.remove(&blob.key).await?;
             }
         }
-        Ok::<(), Trouble>(())
+        Ok::<(), DoctorError>(())
     };
     store.blobs.list(visit).await?;
     if !found.is_empty() {
         let what = format!("{} files belong to no document and only take room", found.count);
-        let finding = Finding::new(Part::Blobs, Severity::Warning, "orphans", what).of(&found);
+        let finding =
+            DoctorFinding::new(InstallationPart::Blobs, Severity::Warning, "orphans", what).of(&found);
         report.add(if store.is_ours {
             finding.repairable(look.options.repair).todo("run `lectern doctor --repair`, which removes them")
         } else {

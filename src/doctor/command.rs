@@ -3,12 +3,12 @@
 use std::{fmt::Write as _, io::Write as _};
 
 use clap::Args;
-use lectern_runtime::process::Failure;
+use lectern_runtime::process::FatalError;
 use lectern_shared::config::Settings;
 use lectern_worker::sandbox::{Sandbox, SandboxConfig, SandboxError};
 use serde_json::json;
 
-use super::{Finding, Options, Part, Report, Severity};
+use super::{DoctorFinding, DoctorOptions, DoctorReport, InstallationPart, Severity};
 
 /// How to look.
 #[derive(Args)]
@@ -28,14 +28,14 @@ pub(crate) struct DoctorArgs {
 ///
 /// # Errors
 /// When anything found is an error.
-pub(crate) async fn run(settings: &Settings, args: &DoctorArgs) -> Result<(), Failure> {
+pub(crate) async fn run(settings: &Settings, args: &DoctorArgs) -> Result<(), FatalError> {
     let DoctorArgs { repair, deep, json } = *args;
     let mended = if repair {
-        Some(Box::pin(super::examine(settings, Options { deep, repair: true })).await)
+        Some(Box::pin(super::examine(settings, DoctorOptions { deep, repair: true })).await)
     } else {
         None
     };
-    let mut report = Box::pin(super::examine(settings, Options { deep, repair: false })).await;
+    let mut report = Box::pin(super::examine(settings, DoctorOptions { deep, repair: false })).await;
     report.findings.push(sandbox().await);
     let text = if json { in_json(mended.as_ref(), &report)? } else { in_words(mended.as_ref(), &report)? };
     std::io::stdout().write_all(text.as_bytes())?;
@@ -47,14 +47,14 @@ pub(crate) async fn run(settings: &Settings, args: &DoctorArgs) -> Result<(), Fa
 }
 
 /// What a parser can reach on this machine: one is started, and tries.
-async fn sandbox() -> Finding {
-    let finding = |severity, code, what| Finding::new(Part::Sandbox, severity, code, what);
+async fn sandbox() -> DoctorFinding {
+    let finding = |severity, code, what| DoctorFinding::new(InstallationPart::Sandbox, severity, code, what);
     let tried = match SandboxConfig::for_this_binary() {
-        Ok(config) => Sandbox::new(config).try_walls().await,
+        Ok(config) => Sandbox::new(config).probe_confinement().await,
         Err(error) => Err(SandboxError::Spawn(error)),
     };
     match tried {
-        Ok(walls) if walls.are_whole() => finding(Severity::Ok, "ok", walls.to_string()),
+        Ok(walls) if walls.is_confined() => finding(Severity::Ok, "ok", walls.to_string()),
         Ok(walls) => {
             let code = if walls.reached.is_empty() { "walls_missing" } else { "walls_open" };
             let todo = "run the workers on Linux 5.13 or later with Landlock (`landlock` in the boot parameter `lsm=`), in a container whose seccomp profile allows it";
@@ -67,8 +67,8 @@ async fn sandbox() -> Finding {
     }
 }
 
-fn in_json(mended: Option<&Report>, report: &Report) -> Result<String, Failure> {
-    let repaired: Vec<&Finding> = repaired(mended).collect();
+fn in_json(mended: Option<&DoctorReport>, report: &DoctorReport) -> Result<String, FatalError> {
+    let repaired: Vec<&DoctorFinding> = repaired(mended).collect();
     let mut text = serde_json::to_string_pretty(&json!({
         "sound": report.is_sound(),
         "repaired": repaired,
@@ -80,7 +80,7 @@ fn in_json(mended: Option<&Report>, report: &Report) -> Result<String, Failure> 
     Ok(text)
 }
 
-fn in_words(mended: Option<&Report>, report: &Report) -> Result<String, std::fmt::Error> {
+fn in_words(mended: Option<&DoctorReport>, report: &DoctorReport) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
     for finding in repaired(mended) {
         writeln!(text, "mended   {:<9} {}{}", finding.part, finding.what, ids(finding))?;
@@ -108,12 +108,12 @@ fn in_words(mended: Option<&Report>, report: &Report) -> Result<String, std::fmt
     Ok(text)
 }
 
-fn repaired(mended: Option<&Report>) -> impl Iterator<Item = &Finding> {
+fn repaired(mended: Option<&DoctorReport>) -> impl Iterator<Item = &DoctorFinding> {
     mended.into_iter().flat_map(|mended| &mended.findings).filter(|finding| finding.repaired)
 }
 
 /// The ids that a finding names.
-fn ids(finding: &Finding) -> String {
+fn ids(finding: &DoctorFinding) -> String {
     if finding.ids.is_empty() {
         return String::new();
     }

@@ -7,12 +7,12 @@ use lectern_shared::{
     blobs::BlobLocation,
     config::Settings,
     db::{
-        self, Db, Location, checkup,
-        migrate::{self, Standing},
+        self, DatabaseLocation, Db, checkup,
+        migrate::{self, SchemaStatus},
     },
 };
 
-use super::{Finding, Options, Part, Report, Severity};
+use super::{DoctorFinding, DoctorOptions, DoctorReport, InstallationPart, Severity};
 
 /// An installation over PostgreSQL in which nobody kept the house for so long has no worker.
 pub(super) const HOUSEKEEPER_SILENT: Duration = Duration::from_mins(2);
@@ -22,25 +22,29 @@ const NO_ROOM: u64 = 64 << 20;
 const BACKUP: &str = "stop the service and restore a backup (`lectern restore`)";
 
 /// Opens the store; none when nothing more can be asked of it.
-pub(super) async fn open(settings: &Settings, options: Options, report: &mut Report) -> Option<Db> {
+pub(super) async fn open(
+    settings: &Settings,
+    options: DoctorOptions,
+    report: &mut DoctorReport,
+) -> Option<Db> {
     room(settings, report);
     let kind = match &settings.database {
-        Location::Sqlite(file) if !file.exists() => {
+        DatabaseLocation::Sqlite(file) if !file.exists() => {
             let what = format!("there is no database at {}", file.display());
             report.add(error("no_database", what).todo(
                 "set LECTERN_DATA_DIR (or DATABASE_URL) to the service's; a new installation is made by its first start",
             ));
             return None;
         }
-        Location::Sqlite(_) => "SQLite",
-        Location::Postgres(_) => "PostgreSQL",
+        DatabaseLocation::Sqlite(_) => "SQLite",
+        DatabaseLocation::Postgres(_) => "PostgreSQL",
     };
-    let db = match db::attend(&settings.database).await {
+    let db = match db::open_for_command(&settings.database).await {
         Ok(db) => db,
         Err(failure) => {
             let todo = match &settings.database {
-                Location::Sqlite(_) => BACKUP,
-                Location::Postgres(_) => "start PostgreSQL, or correct DATABASE_URL",
+                DatabaseLocation::Sqlite(_) => BACKUP,
+                DatabaseLocation::Postgres(_) => "start PostgreSQL, or correct DATABASE_URL",
             };
             report.add(error("unreachable", format!("it cannot be opened: {failure}")).todo(todo));
             return None;
@@ -48,9 +52,9 @@ pub(super) async fn open(settings: &Settings, options: Options, report: &mut Rep
     };
     let damaged = damage(&db, options, report).await;
     match migrate::standing(&db).await {
-        Ok(Standing::Current) => {
+        Ok(SchemaStatus::Current) => {
             if !damaged {
-                report.ok(Part::Database, format!("{kind}, schema {}", migrate::version()));
+                report.ok(InstallationPart::Database, format!("{kind}, schema {}", migrate::version()));
             }
             return Some(db);
         }
@@ -64,24 +68,24 @@ pub(super) async fn open(settings: &Settings, options: Options, report: &mut Rep
     None
 }
 
-fn error(code: &'static str, what: impl Into<String>) -> Finding {
-    Finding::new(Part::Database, Severity::Error, code, what)
+fn error(code: &'static str, what: impl Into<String>) -> DoctorFinding {
+    DoctorFinding::new(InstallationPart::Database, Severity::Error, code, what)
 }
 
-fn schema(standing: Standing) -> Finding {
+fn schema(standing: SchemaStatus) -> DoctorFinding {
     let ours = migrate::version();
     match standing {
-        Standing::Empty | Standing::Current => error("no_schema", "the database is empty")
+        SchemaStatus::Empty | SchemaStatus::Current => error("no_schema", "the database is empty")
             .todo("start the service, or run `lectern migrate`; or correct DATABASE_URL"),
-        Standing::Older(version) => {
+        SchemaStatus::Older(version) => {
             error("schema_older", format!("the schema is version {version}, and this program's is {ours}"))
                 .todo("back up, then run `lectern migrate`")
         }
-        Standing::Newer(version) => {
+        SchemaStatus::Newer(version) => {
             error("schema_newer", format!("the schema is version {version}, and this program's is {ours}"))
                 .todo("use the newer program, which made it; to go back, restore a backup of that time")
         }
-        Standing::Altered(version) => error(
+        SchemaStatus::Altered(version) => error(
             "schema_altered",
             format!(
                 "version {version} of the schema was made by another program than this, or not to its end"
@@ -92,7 +96,7 @@ fn schema(standing: Standing) -> Finding {
 }
 
 /// What SQLite finds wrong with its file; true when it is anything.
-async fn damage(db: &Db, options: Options, report: &mut Report) -> bool {
+async fn damage(db: &Db, options: DoctorOptions, report: &mut DoctorReport) -> bool {
     let found = match checkup::damage(db, options.deep).await {
         Ok(found) => found,
         Err(failure) => vec![failure.to_string()],
@@ -113,9 +117,9 @@ async fn damage(db: &Db, options: Options, report: &mut Report) -> bool {
 }
 
 /// How much room there is where this machine writes.
-fn room(settings: &Settings, report: &mut Report) {
+fn room(settings: &Settings, report: &mut DoctorReport) {
     let mut places: Vec<(&str, &Path)> = Vec::new();
-    if matches!(settings.database, Location::Sqlite(_)) {
+    if matches!(settings.database, DatabaseLocation::Sqlite(_)) {
         places.push(("the data directory", &settings.data_dir));
     }
     if let BlobLocation::Folder(folder) = &settings.blobs
@@ -131,7 +135,10 @@ fn room(settings: &Settings, report: &mut Report) {
         if free < NO_ROOM {
             report.add(error("no_room", what).todo(todo));
         } else if free < LITTLE_ROOM {
-            report.add(Finding::new(Part::Database, Severity::Warning, "little_room", what).todo(todo));
+            report.add(
+                DoctorFinding::new(InstallationPart::Database, Severity::Warning, "little_room", what)
+                    .todo(todo),
+            );
         }
     }
 }

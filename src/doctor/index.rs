@@ -1,31 +1,31 @@
 //! The search index, and the generations and passages that it is made of.
 
 use lectern_index::{
-    LocalIndex, Mismatch, QdrantIndex, SearchIndex,
-    audit::{self, Audited, Damage, is_under_way},
+    EntryMismatch, LocalIndex, QdrantIndex, SearchIndex,
+    audit::{self, AuditedDocument, DocumentDamage, is_under_way},
     segment::Segment,
 };
 use lectern_runtime as runtime;
 use lectern_shared::{
-    compute::Compute,
+    compute::ComputePool,
     db::{
-        checkup::{self, Answering},
+        checkup::{self, SearchableDocument},
         singletons,
     },
     ids::GenerationId,
 };
 
 use super::{
-    Finding, Look, Part, Report, Severity, Tally, Trouble,
-    blobs::Store,
+    DoctorContext, DoctorError, DoctorFinding, DoctorReport, FindingTally, InstallationPart, Severity,
+    blobs::CheckedBlobStore,
     documents, leftovers,
-    mend::{self, Mending},
+    mend::{self, RepairPlan},
 };
 
 const REPAIR: &str = "run `lectern doctor --repair`";
 
 /// Where entries are looked for.
-enum Entries {
+enum IndexAccess {
     /// In the database.
     Embedded(Box<LocalIndex>),
     /// In Qdrant.
@@ -36,25 +36,29 @@ enum Entries {
 
 /// What was found of each kind.
 #[derive(Default)]
-struct Found {
+struct IndexFindings {
     /// Documents that answer.
     looked_at: u64,
-    entries: Tally,
-    rows: Tally,
-    passages: Tally,
+    entries: FindingTally,
+    rows: FindingTally,
+    passages: FindingTally,
     /// Passages are lost and there is nothing to make them of again; of some, a part is left.
-    lost: Tally,
-    partly_lost: Tally,
+    lost: FindingTally,
+    partly_lost: FindingTally,
     /// Whether there is a source could not be told.
-    unclear: Tally,
-    under_way: Tally,
+    unclear: FindingTally,
+    under_way: FindingTally,
     /// No vectors are kept for them.
-    vectors: Tally,
+    vectors: FindingTally,
 }
 
-pub(super) async fn look(look: &Look<'_>, store: Option<&Store>, report: &mut Report) -> Result<(), Trouble> {
+pub(super) async fn look(
+    look: &DoctorContext<'_>,
+    store: Option<&CheckedBlobStore>,
+    report: &mut DoctorReport,
+) -> Result<(), DoctorError> {
     let (entries, serves) = open(look, report).await?;
-    let mut found = Found::default();
+    let mut found = IndexFindings::default();
     let mut after = checkup::beginning();
     loop {
         let page = checkup::answering(look.db, after).await?;
@@ -65,70 +69,80 @@ pub(super) async fn look(look: &Look<'_>, store: Option<&Store>, report: &mut Re
     let damaged = tell(look, &found, report);
     leftovers::look(look, report).await?;
     if !damaged && serves {
-        report.ok(Part::Index, format!("{} documents are searchable", found.looked_at));
+        report.ok(InstallationPart::Index, format!("{} documents are searchable", found.looked_at));
     }
     Ok(())
 }
 
 /// Opens the index; whether it serves.
-async fn open(look: &Look<'_>, report: &mut Report) -> Result<(Entries, bool), Trouble> {
+async fn open(
+    look: &DoctorContext<'_>,
+    report: &mut DoctorReport,
+) -> Result<(IndexAccess, bool), DoctorError> {
     let set = runtime::index_name(look.settings);
     if let Some(known) = singletons::get(look.db, runtime::INDEX).await?.filter(|known| known != set) {
         let what = format!("the documents are in the index of {known}, and the settings name {set}");
-        let finding = Finding::new(Part::Index, Severity::Error, "elsewhere", what);
+        let finding = DoctorFinding::new(InstallationPart::Index, Severity::Error, "elsewhere", what);
         report.add(finding.todo(format!(
             "set QDRANT_URL as the service has it; to move to {set}, stop every process and run `lectern reindex`"
         )));
-        return Ok((Entries::Away, false));
+        return Ok((IndexAccess::Away, false));
     }
     let (Some(config), Some(instance)) = (&look.settings.qdrant, &look.instance) else {
         // It only counts, so it keeps nothing in memory.
-        return Ok((Entries::Embedded(Box::new(LocalIndex::new(look.db.clone(), 0))), true));
+        return Ok((IndexAccess::Embedded(Box::new(LocalIndex::new(look.db.clone(), 0))), true));
     };
-    let index = match QdrantIndex::look(config, instance).await {
+    let index = match QdrantIndex::open_read_only(config, instance).await {
         Ok(index) => index,
         Err(failure) => {
-            let finding = Finding::new(Part::Index, Severity::Error, "unreachable", failure.to_string());
+            let finding = DoctorFinding::new(
+                InstallationPart::Index,
+                Severity::Error,
+                "unreachable",
+                failure.to_string(),
+            );
             report.add(finding.todo(
                 "start Qdrant, or correct QDRANT_URL and QDRANT_API_KEY; passages were looked at without it",
             ));
-            return Ok((Entries::Away, false));
+            return Ok((IndexAccess::Away, false));
         }
     };
     // The collection of an embedding space is made by the first document that needs it.
     let missing = index.missing(&[]).await?;
     if missing.is_empty() {
-        return Ok((Entries::Qdrant(Box::new(index)), true));
+        return Ok((IndexAccess::Qdrant(Box::new(index)), true));
     }
     if look.options.repair {
         QdrantIndex::open(config, instance, false).await?;
     }
     let what = format!("the Qdrant collection {} is gone", missing.join(", "));
-    let finding = Finding::new(Part::Index, Severity::Error, "collection_missing", what);
+    let finding = DoctorFinding::new(InstallationPart::Index, Severity::Error, "collection_missing", what);
     report.add(finding.repairable(look.options.repair).todo(format!(
         "check QDRANT_URL, or restore a snapshot; to make it again and fill it from the stored passages, {REPAIR}"
     )));
-    Ok((Entries::Qdrant(Box::new(index)), false))
+    Ok((IndexAccess::Qdrant(Box::new(index)), false))
 }
 
 /// Looks at a page of documents, and mends what can be mended.
 async fn examine(
-    look: &Look<'_>,
-    entries: &Entries,
-    store: Option<&Store>,
-    page: Vec<Answering>,
-    found: &mut Found,
-    report: &mut Report,
-) -> Result<(), Trouble> {
+    look: &DoctorContext<'_>,
+    entries: &IndexAccess,
+    store: Option<&CheckedBlobStore>,
+    page: Vec<SearchableDocument>,
+    found: &mut IndexFindings,
+    report: &mut DoctorReport,
+) -> Result<(), DoctorError> {
     found.looked_at += page.len() as u64;
     let generations: Vec<GenerationId> = page.iter().map(|document| document.generation).collect();
     let embedded = checkup::embedded(look.db, &generations).await?;
-    let mut mending = Mending::default();
+    let mut mending = RepairPlan::default();
     for audited in audit::compare(look.db, entries.index(), page).await? {
         let chunks = audited.expected();
-        let Audited { document, damage } = audited;
+        let AuditedDocument { document, damage } = audited;
         let damage = match damage {
-            None if !entries.decodes(look, &document).await? => Some(Damage::Entries(Mismatch::Missing)),
+            None if !entries.decodes(look, &document).await? => {
+                Some(DocumentDamage::Entries(EntryMismatch::Missing))
+            }
             known => known,
         };
         let Some(damage) = damage else {
@@ -142,15 +156,15 @@ async fn examine(
             continue;
         }
         match damage {
-            Damage::Entries(_) => {
+            DocumentDamage::Entries(_) => {
                 found.entries.add(document.id);
                 mending.index.push(document);
             }
-            Damage::Row => {
+            DocumentDamage::Row => {
                 found.rows.add(document.id);
                 mending.rows.push((document, chunks));
             }
-            Damage::Passages { left } => match mend::has_source(&document, store).await {
+            DocumentDamage::Passages { left } => match mend::has_source(&document, store).await {
                 Some(true) => {
                     found.passages.add(document.id);
                     mending.ingest.push((document, left));
@@ -170,7 +184,7 @@ async fn examine(
     Ok(())
 }
 
-impl Entries {
+impl IndexAccess {
     /// The index, if it can be asked.
     fn index(&self) -> Option<&dyn SearchIndex> {
         match self {
@@ -181,7 +195,11 @@ impl Entries {
     }
 
     /// Whether what is held of a document can be read; asked of the embedded index alone, and only by a deep look.
-    async fn decodes(&self, look: &Look<'_>, document: &Answering) -> Result<bool, Trouble> {
+    async fn decodes(
+        &self,
+        look: &DoctorContext<'_>,
+        document: &SearchableDocument,
+    ) -> Result<bool, DoctorError> {
         match self {
             Self::Embedded(_) if look.options.deep => decodes(look, document).await,
             Self::Embedded(_) | Self::Qdrant(_) | Self::Away => Ok(true),
@@ -191,8 +209,8 @@ impl Entries {
 
 /// Whether every part of the embedded index of a document can be read, and has the vectors that it should have. One is in memory at
 /// a time.
-async fn decodes(look: &Look<'_>, document: &Answering) -> Result<bool, Trouble> {
-    let compute = Compute::per_core();
+async fn decodes(look: &DoctorContext<'_>, document: &SearchableDocument) -> Result<bool, DoctorError> {
+    let compute = ComputePool::per_core();
     for (part, _) in checkup::parts(look.db, document.generation).await? {
         let Some(data) = checkup::part(look.db, document.generation, part).await? else { return Ok(false) };
         let has_vectors = document.embedding_space.is_some();
@@ -208,13 +226,14 @@ async fn decodes(look: &Look<'_>, document: &Answering) -> Result<bool, Trouble>
 }
 
 /// Tells what was found; true when anything is wrong.
-fn tell(look: &Look<'_>, found: &Found, report: &mut Report) -> bool {
+fn tell(look: &DoctorContext<'_>, found: &IndexFindings, report: &mut DoctorReport) -> bool {
     let repaired = look.options.repair;
     let before = report.findings.len();
-    let mut error = |code, tally: &Tally, what: &str, todo: String, mends: bool| {
+    let mut error = |code, tally: &FindingTally, what: &str, todo: String, mends: bool| {
         if !tally.is_empty() {
             let what = format!("{} {what}", documents(tally.count, ("has", "have")));
-            let finding = Finding::new(Part::Index, Severity::Error, code, what).of(tally).todo(todo);
+            let finding =
+                DoctorFinding::new(InstallationPart::Index, Severity::Error, code, what).of(tally).todo(todo);
             report.add(if mends { finding.repairable(repaired) } else { finding });
         }
     };
@@ -262,10 +281,14 @@ fn tell(look: &Look<'_>, found: &Found, report: &mut Report) -> bool {
         "make the blob store answer, and run this again".to_owned(),
         false,
     );
-    let mut warning = |code, tally: &Tally, what: &str, todo: &str| {
+    let mut warning = |code, tally: &FindingTally, what: &str, todo: &str| {
         if !tally.is_empty() {
             let what = format!("{} {what}", documents(tally.count, ("is", "are")));
-            report.add(Finding::new(Part::Index, Severity::Warning, code, what).of(tally).todo(todo));
+            report.add(
+                DoctorFinding::new(InstallationPart::Index, Severity::Warning, code, what)
+                    .of(tally)
+                    .todo(todo),
+            );
         }
     };
     warning(

@@ -2,9 +2,9 @@
 
 use lectern_shared::db::{checkup, vectors};
 
-use super::{Finding, Look, Part, Report, Severity, Trouble};
+use super::{DoctorContext, DoctorError, DoctorFinding, DoctorReport, InstallationPart, Severity};
 
-pub(super) async fn look(look: &Look<'_>, report: &mut Report) -> Result<(), Trouble> {
+pub(super) async fn look(look: &DoctorContext<'_>, report: &mut DoctorReport) -> Result<(), DoctorError> {
     let found = checkup::leftovers(look.db).await?;
     if found.is_none() {
         return Ok(());
@@ -36,7 +36,7 @@ pub(super) async fn look(look: &Look<'_>, report: &mut Report) -> Result<(), Tro
         .map(|(count, what)| format!("{count} {what}"))
         .collect();
     let what = format!("{} belong to nothing and only take room", parts.join(", "));
-    let finding = Finding::new(Part::Index, Severity::Warning, "leftovers", what);
+    let finding = DoctorFinding::new(InstallationPart::Index, Severity::Warning, "leftovers", what);
     report.add(
         finding
             .repairable(look.options.repair)

@@ -5,27 +5,27 @@ use std::collections::BTreeSet;
 use lectern_shared::{
     db::{
         self,
-        checkup::{self, Answering},
+        checkup::{self, SearchableDocument},
     },
     ids::{DocumentId, UserId},
 };
 
-use super::{Look, Trouble, blobs::Store};
+use super::{DoctorContext, DoctorError, blobs::CheckedBlobStore};
 
 /// What is to be done for the documents of a page.
 #[derive(Default)]
-pub(super) struct Mending {
+pub(super) struct RepairPlan {
     /// Index them again from their stored passages.
-    pub(super) index: Vec<Answering>,
+    pub(super) index: Vec<SearchableDocument>,
     /// Make the rows of their generations again, with so many passages; then index them again.
-    pub(super) rows: Vec<(Answering, i64)>,
+    pub(super) rows: Vec<(SearchableDocument, i64)>,
     /// Ingest them from their sources. Of those of which no passages are left nothing is to be found meanwhile.
-    pub(super) ingest: Vec<(Answering, i64)>,
+    pub(super) ingest: Vec<(SearchableDocument, i64)>,
 }
 
-impl Mending {
+impl RepairPlan {
     /// Does it, all or nothing; how many documents were queued.
-    pub(super) async fn run(self, look: &Look<'_>) -> Result<u64, Trouble> {
+    pub(super) async fn run(self, look: &DoctorContext<'_>) -> Result<u64, DoctorError> {
         if self.index.is_empty() && self.rows.is_empty() && self.ingest.is_empty() {
             return Ok(0);
         }
@@ -45,7 +45,7 @@ impl Mending {
         let mut anew = Vec::new();
         for (document, left) in &self.ingest {
             let as_it_was = if *left == 0 {
-                checkup::withdraw(&mut tx, document, look.now).await?
+                checkup::unpublish(&mut tx, document, look.now).await?
             } else if document.state.as_deref() == Some("active") {
                 true
             } else {
@@ -64,7 +64,10 @@ impl Mending {
 }
 
 /// Whether there is something to ingest a document from; none when that cannot be told. What is at an address is not asked for.
-pub(super) async fn has_source(document: &Answering, store: Option<&Store>) -> Option<bool> {
+pub(super) async fn has_source(
+    document: &SearchableDocument,
+    store: Option<&CheckedBlobStore>,
+) -> Option<bool> {
     if document.has_content {
         return Some(true);
     }

@@ -20,7 +20,7 @@ use lectern_runtime as runtime;
 use lectern_shared::{
     clock::{Clock, Timestamp},
     config::Settings,
-    db::{Db, DbError, Location, checkup, singletons},
+    db::{DatabaseLocation, Db, DbError, checkup, singletons},
 };
 use serde::Serialize;
 
@@ -29,7 +29,7 @@ const NAMED: usize = 10;
 
 /// What to look at, and whether to mend it.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Options {
+pub(crate) struct DoctorOptions {
     /// Reads everything that can be read: each part of the embedded index, and the files of the model.
     pub(crate) deep: bool,
     /// Mends what can be mended.
@@ -39,7 +39,7 @@ pub(crate) struct Options {
 /// A part of an installation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Part {
+pub(crate) enum InstallationPart {
     /// The relational store and the disk under it.
     Database,
     /// The key that everything secret is encrypted under.
@@ -56,7 +56,7 @@ pub(crate) enum Part {
     Sandbox,
 }
 
-impl Display for Part {
+impl Display for InstallationPart {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(match self {
             Self::Database => "database",
@@ -85,9 +85,9 @@ pub(crate) enum Severity {
 /// One thing that was found.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Finding {
+pub(crate) struct DoctorFinding {
     /// Where.
-    pub(crate) part: Part,
+    pub(crate) part: InstallationPart,
     /// How bad it is.
     pub(crate) severity: Severity,
     /// A fixed word for it.
@@ -109,9 +109,14 @@ pub(crate) struct Finding {
     pub(crate) repaired: bool,
 }
 
-impl Finding {
+impl DoctorFinding {
     /// One without details.
-    pub(crate) fn new(part: Part, severity: Severity, code: &'static str, what: impl Into<String>) -> Self {
+    pub(crate) fn new(
+        part: InstallationPart,
+        severity: Severity,
+        code: &'static str,
+        what: impl Into<String>,
+    ) -> Self {
         Self {
             part,
             severity,
@@ -132,7 +137,7 @@ impl Finding {
         self
     }
 
-    fn of(mut self, tally: &Tally) -> Self {
+    fn of(mut self, tally: &FindingTally) -> Self {
         self.count = Some(tally.count);
         self.ids.clone_from(&tally.ids);
         self
@@ -147,12 +152,12 @@ impl Finding {
 
 /// Things of one kind: how many, and the first of them.
 #[derive(Clone, Debug, Default)]
-struct Tally {
+struct FindingTally {
     count: u64,
     ids: Vec<String>,
 }
 
-impl Tally {
+impl FindingTally {
     fn add(&mut self, id: impl Display) {
         self.count += 1;
         if self.ids.len() < NAMED {
@@ -168,9 +173,9 @@ impl Tally {
 /// Everything that was found.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Report {
+pub(crate) struct DoctorReport {
     /// What was found, part by part.
-    pub(crate) findings: Vec<Finding>,
+    pub(crate) findings: Vec<DoctorFinding>,
     /// Documents that were queued by repairs.
     pub(crate) queued: u64,
     /// Whether the service runs, where that can be told.
@@ -178,7 +183,7 @@ pub(crate) struct Report {
     pub(crate) running: Option<bool>,
 }
 
-impl Report {
+impl DoctorReport {
     /// How many findings are as bad as this.
     pub(crate) fn count(&self, severity: Severity) -> usize {
         self.findings.iter().filter(|finding| finding.severity == severity).count()
@@ -189,27 +194,27 @@ impl Report {
         self.count(Severity::Error) == 0
     }
 
-    fn add(&mut self, finding: Finding) {
+    fn add(&mut self, finding: DoctorFinding) {
         self.findings.push(finding);
     }
 
-    fn ok(&mut self, part: Part, what: impl Into<String>) {
-        self.add(Finding::new(part, Severity::Ok, "ok", what));
+    fn ok(&mut self, part: InstallationPart, what: impl Into<String>) {
+        self.add(DoctorFinding::new(part, Severity::Ok, "ok", what));
     }
 
     /// A part could not be looked at to the end.
-    fn trouble(&mut self, part: Part, end: Result<(), Trouble>) {
+    fn trouble(&mut self, part: InstallationPart, end: Result<(), DoctorError>) {
         if let Err(trouble) = end {
             let todo = "see what is wrong with it, and run this again".to_owned();
             let what = format!("it could not be looked at to the end: {trouble}");
-            self.add(Finding::new(part, Severity::Error, "unreadable", what).todo(todo));
+            self.add(DoctorFinding::new(part, Severity::Error, "unreadable", what).todo(todo));
         }
     }
 }
 
 /// Why a look ended early.
 #[derive(Debug, thiserror::Error)]
-enum Trouble {
+enum DoctorError {
     #[error(transparent)]
     Db(#[from] DbError),
     #[error(transparent)]
@@ -217,13 +222,13 @@ enum Trouble {
     #[error(transparent)]
     Blobs(#[from] lectern_shared::blobs::BlobError),
     #[error("a computation was stopped")]
-    Stopped(#[from] lectern_shared::compute::Stopped),
+    Stopped(#[from] lectern_shared::compute::ComputeStopped),
 }
 
 /// What all looks share.
-struct Look<'a> {
+struct DoctorContext<'a> {
     settings: &'a Settings,
-    options: Options,
+    options: DoctorOptions,
     db: &'a Db,
     /// The installation's id; none when it never started.
     instance: Option<String>,
@@ -232,13 +237,13 @@ struct Look<'a> {
 }
 
 /// Looks at every part, and mends what can be mended if that is wanted.
-pub(crate) async fn examine(settings: &Settings, options: Options) -> Report {
+pub(crate) async fn examine(settings: &Settings, options: DoctorOptions) -> DoctorReport {
     lectern_shared::tls::install();
-    let mut report = Report::default();
+    let mut report = DoctorReport::default();
     let db = database::open(settings, options, &mut report).await;
     if let Some(db) = &db {
         let end = look(settings, options, db, &mut report).await;
-        report.trouble(Part::Database, end);
+        report.trouble(InstallationPart::Database, end);
     }
     model::look(settings, options, db.as_ref(), &mut report).await;
     if let Some(db) = db {
@@ -248,21 +253,26 @@ pub(crate) async fn examine(settings: &Settings, options: Options) -> Report {
     report
 }
 
-async fn look(settings: &Settings, options: Options, db: &Db, report: &mut Report) -> Result<(), Trouble> {
+async fn look(
+    settings: &Settings,
+    options: DoctorOptions,
+    db: &Db,
+    report: &mut DoctorReport,
+) -> Result<(), DoctorError> {
     let instance = singletons::get(db, runtime::INSTANCE).await?;
     let clock = Clock::system();
     let now = db.server_time().await?.unwrap_or_else(|| clock.now());
-    let look = Look { settings, options, db, instance, now };
+    let look = DoctorContext { settings, options, db, instance, now };
     let end = secret::look(&look, report).await;
-    report.trouble(Part::Secret, end);
+    report.trouble(InstallationPart::Secret, end);
     let end = queue::look(&look, report).await;
-    report.trouble(Part::Queue, end);
+    report.trouble(InstallationPart::Queue, end);
     let store = blobs::open(&look, report).await;
     let end = index::look(&look, store.as_ref(), report).await;
-    report.trouble(Part::Index, end);
+    report.trouble(InstallationPart::Index, end);
     if let Some(store) = &store {
         let end = blobs::look(&look, store, report).await;
-        report.trouble(Part::Blobs, end);
+        report.trouble(InstallationPart::Blobs, end);
     }
     Ok(())
 }
@@ -270,7 +280,7 @@ async fn look(settings: &Settings, options: Options, db: &Db, report: &mut Repor
 /// Whether the service runs: embedded, it holds its lock; elsewhere, somebody kept the house a short while ago.
 async fn is_running(settings: &Settings, db: &Db) -> Option<bool> {
     match &settings.database {
-        Location::Sqlite(_) => {
+        DatabaseLocation::Sqlite(_) => {
             let lock = std::fs::File::options().write(true).open(settings.data_dir.join("lock")).ok();
             let Some(lock) = lock else { return Some(false) };
             match lock.try_lock() {
@@ -279,7 +289,7 @@ async fn is_running(settings: &Settings, db: &Db) -> Option<bool> {
                 Err(std::fs::TryLockError::Error(_)) => None,
             }
         }
-        Location::Postgres(_) => {
+        DatabaseLocation::Postgres(_) => {
             let until = checkup::housekeeper_until(db).await.ok()??;
             let now = db.server_time().await.ok()??;
             (now.since(until) < database::HOUSEKEEPER_SILENT).then_some(true)

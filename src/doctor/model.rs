@@ -6,12 +6,17 @@ use lectern_shared::{
     db::{self, Db, checkup},
 };
 
-use super::{Finding, Options, Part, Report, Severity};
+use super::{DoctorFinding, DoctorOptions, DoctorReport, InstallationPart, Severity};
 
-pub(super) async fn look(settings: &Settings, options: Options, db: Option<&Db>, report: &mut Report) {
+pub(super) async fn look(
+    settings: &Settings,
+    options: DoctorOptions,
+    db: Option<&Db>,
+    report: &mut DoctorReport,
+) {
     let embedding = &settings.embedding;
     if embedding.kind == EmbedderKind::None {
-        report.ok(Part::Model, "none is set; documents are found by words");
+        report.ok(InstallationPart::Model, "none is set; documents are found by words");
         return;
     }
     if options.deep && !sound(embedding, report).await {
@@ -20,18 +25,18 @@ pub(super) async fn look(settings: &Settings, options: Options, db: Option<&Db>,
     match embed::at_hand(embedding).await {
         Ok(Some(embedder)) => {
             let space = embedder.space();
-            report.ok(Part::Model, format!("{}, {} dimensions", space.model, space.dimensions));
+            report.ok(InstallationPart::Model, format!("{}, {} dimensions", space.model, space.dimensions));
             if let Some(db) = db
                 && let Err(failure) = documents(db, embedder.as_ref(), report).await
             {
                 let what = format!("the documents' vectors could not be looked at: {failure}");
-                report.add(Finding::new(Part::Model, Severity::Error, "unreadable", what));
+                report.add(DoctorFinding::new(InstallationPart::Model, Severity::Error, "unreadable", what));
             }
         }
         Ok(None) => {
             let what =
                 format!("{} is not on this machine yet: documents are found by words", embedding.model);
-            let finding = Finding::new(Part::Model, Severity::Warning, "not_here", what);
+            let finding = DoctorFinding::new(InstallationPart::Model, Severity::Warning, "not_here", what);
             report.add(
                 finding.todo("the service downloads it when it starts; `lectern model pull` does it now"),
             );
@@ -48,20 +53,21 @@ pub(super) async fn look(settings: &Settings, options: Options, db: Option<&Db>,
             // The service does its work without it.
             let severity =
                 if embedding.kind == EmbedderKind::Auto { Severity::Warning } else { Severity::Error };
-            let finding = Finding::new(Part::Model, severity, "unusable", failure.to_string());
+            let finding =
+                DoctorFinding::new(InstallationPart::Model, severity, "unusable", failure.to_string());
             report.add(finding.todo(todo));
         }
     }
 }
 
 /// Whether the model's files are what they were when they came.
-async fn sound(embedding: &EmbeddingSettings, report: &mut Report) -> bool {
+async fn sound(embedding: &EmbeddingSettings, report: &mut DoctorReport) -> bool {
     let (code, what) = match embed::altered(embedding).await {
         Ok(altered) if altered.is_empty() => return true,
         Ok(altered) => ("altered", format!("its files are not what they were: {}", altered.join(", "))),
         Err(failure) => ("unreadable", format!("its files cannot be read: {failure}")),
     };
-    let finding = Finding::new(Part::Model, Severity::Error, code, what);
+    let finding = DoctorFinding::new(InstallationPart::Model, Severity::Error, code, what);
     report.add(
         finding
             .todo("delete the model's folder (`lectern model list` shows it), and run `lectern model pull`"),
@@ -70,20 +76,20 @@ async fn sound(embedding: &EmbeddingSettings, report: &mut Report) -> bool {
 }
 
 /// Documents whose vectors are not this model's.
-async fn documents(db: &Db, embedder: &dyn Embedder, report: &mut Report) -> db::Result<()> {
+async fn documents(db: &Db, embedder: &dyn Embedder, report: &mut DoctorReport) -> db::Result<()> {
     let (_, outside) = db::vectors::documents_in_space(db, embedder.space()).await?;
     let without = checkup::without_vectors(db).await?;
     let other = outside - without;
     if without > 0 {
         let what = format!("{without} documents have no vectors yet");
-        let finding = Finding::new(Part::Model, Severity::Warning, "without_vectors", what);
+        let finding = DoctorFinding::new(InstallationPart::Model, Severity::Warning, "without_vectors", what);
         report.add(
             finding.todo("nothing: the service embeds them by itself; `lectern reembed` does it at once"),
         );
     }
     if other > 0 {
         let what = format!("{other} documents are embedded by another model");
-        let finding = Finding::new(Part::Model, Severity::Warning, "other_model", what);
+        let finding = DoctorFinding::new(InstallationPart::Model, Severity::Warning, "other_model", what);
         report.add(finding.todo("run `lectern reembed`, so that they are compared by this one"));
     }
     Ok(())

@@ -9,7 +9,10 @@ use lectern_shared::{
     redis::Redis,
 };
 
-use super::{Finding, Look, Part, Report, Severity, Tally, Trouble, documents};
+use super::{
+    DoctorContext, DoctorError, DoctorFinding, DoctorReport, FindingTally, InstallationPart, Severity,
+    documents,
+};
 
 /// A job that is due for longer is waited for in vain: workers look every few seconds.
 const LATE: Duration = Duration::from_mins(1);
@@ -18,7 +21,7 @@ const STALE: Duration = Duration::from_secs(30);
 /// How long Redis may take to answer.
 const REDIS: Duration = Duration::from_secs(3);
 
-pub(super) async fn look(look: &Look<'_>, report: &mut Report) -> Result<(), Trouble> {
+pub(super) async fn look(look: &DoctorContext<'_>, report: &mut DoctorReport) -> Result<(), DoctorError> {
     stale(look, report).await?;
     unqueued(look, report).await?;
     let depth = db::jobs::depth(look.db, look.now).await?;
@@ -28,12 +31,12 @@ pub(super) async fn look(look: &Look<'_>, report: &mut Report) -> Result<(), Tro
         Some(waited) => {
             let waited = humantime::format_duration(Duration::from_secs(waited.as_secs()));
             let what = format!("{summary}; the oldest waits for {waited}");
-            let finding = Finding::new(Part::Queue, Severity::Warning, "late", what);
+            let finding = DoctorFinding::new(InstallationPart::Queue, Severity::Warning, "late", what);
             report.add(
                 finding.todo("start the service or a worker, or more of them if they have too much to do"),
             );
         }
-        None => report.ok(Part::Queue, summary),
+        None => report.ok(InstallationPart::Queue, summary),
     }
     dead(look, report).await?;
     redis(look, report).await;
@@ -41,9 +44,9 @@ pub(super) async fn look(look: &Look<'_>, report: &mut Report) -> Result<(), Tro
 }
 
 /// Jobs of workers that went away, and that nobody took back.
-async fn stale(look: &Look<'_>, report: &mut Report) -> Result<(), Trouble> {
+async fn stale(look: &DoctorContext<'_>, report: &mut DoctorReport) -> Result<(), DoctorError> {
     let before = look.now.minus(STALE);
-    let mut found = Tally::default();
+    let mut found = FindingTally::default();
     for job in checkup::stale(look.db, before).await? {
         found.add(job);
     }
@@ -56,7 +59,8 @@ async fn stale(look: &Look<'_>, report: &mut Report) -> Result<(), Trouble> {
         tx.commit().await?;
     }
     let what = format!("{} jobs are held by workers that are gone", found.count);
-    let finding = Finding::new(Part::Queue, Severity::Warning, "stale_leases", what).of(&found);
+    let finding =
+        DoctorFinding::new(InstallationPart::Queue, Severity::Warning, "stale_leases", what).of(&found);
     report.add(
         finding.repairable(look.options.repair).todo(
             "start the service or a worker, which takes them back; `lectern doctor --repair` does it too",
@@ -66,8 +70,8 @@ async fn stale(look: &Look<'_>, report: &mut Report) -> Result<(), Trouble> {
 }
 
 /// Documents that have no job: nobody sees them, and nothing is done for them.
-async fn unqueued(look: &Look<'_>, report: &mut Report) -> Result<(), Trouble> {
-    let mut found = Tally::default();
+async fn unqueued(look: &DoctorContext<'_>, report: &mut DoctorReport) -> Result<(), DoctorError> {
+    let mut found = FindingTally::default();
     let mut after = checkup::beginning();
     loop {
         let page = checkup::unqueued(look.db, after).await?;
@@ -100,7 +104,7 @@ async fn unqueued(look: &Look<'_>, report: &mut Report) -> Result<(), Trouble> {
     }
     if !found.is_empty() {
         let what = format!("{} no job, so that nobody sees them", documents(found.count, ("has", "have")));
-        let finding = Finding::new(Part::Queue, Severity::Error, "no_job", what).of(&found);
+        let finding = DoctorFinding::new(InstallationPart::Queue, Severity::Error, "no_job", what).of(&found);
         report.add(
             finding.repairable(look.options.repair).todo("run `lectern doctor --repair`, which queues them"),
         );
@@ -109,9 +113,9 @@ async fn unqueued(look: &Look<'_>, report: &mut Report) -> Result<(), Trouble> {
 }
 
 /// Documents that failed for good, by the word for why.
-async fn dead(look: &Look<'_>, report: &mut Report) -> Result<(), Trouble> {
+async fn dead(look: &DoctorContext<'_>, report: &mut DoctorReport) -> Result<(), DoctorError> {
     let mut codes: BTreeMap<String, u64> = BTreeMap::new();
-    let mut found = Tally::default();
+    let mut found = FindingTally::default();
     let mut after = JobId::from(uuid::Uuid::nil());
     loop {
         let page = checkup::dead(look.db, after).await?;
@@ -127,7 +131,9 @@ async fn dead(look: &Look<'_>, report: &mut Report) -> Result<(), Trouble> {
         let codes: Vec<String> = codes.into_iter().map(|(code, count)| format!("{code} {count}")).collect();
         let what =
             format!("{} for good ({})", documents(found.count, ("failed", "failed")), codes.join(", "));
-        let finding = Finding::new(Part::Queue, Severity::Warning, "failed_documents", what).of(&found);
+        let finding =
+            DoctorFinding::new(InstallationPart::Queue, Severity::Warning, "failed_documents", what)
+                .of(&found);
         report.add(finding.todo(
             "mostly a matter of the documents, whose owners are told why; `lectern jobs` lists them and tries them again",
         ));
@@ -136,7 +142,7 @@ async fn dead(look: &Look<'_>, report: &mut Report) -> Result<(), Trouble> {
 }
 
 /// Redis is never needed; without it, work is noticed some seconds later.
-async fn redis(look: &Look<'_>, report: &mut Report) {
+async fn redis(look: &DoctorContext<'_>, report: &mut DoctorReport) {
     let (Some(url), Some(instance)) = (&look.settings.redis, &look.instance) else { return };
     let problem = match Redis::new(url, instance) {
         Err(error) => Some(error.to_string()),
@@ -147,10 +153,10 @@ async fn redis(look: &Look<'_>, report: &mut Report) {
         },
     };
     match problem {
-        None => report.ok(Part::Queue, "Redis answers"),
+        None => report.ok(InstallationPart::Queue, "Redis answers"),
         Some(problem) => {
             let what = format!("Redis does not answer ({problem}): new work is noticed some seconds later");
-            let finding = Finding::new(Part::Queue, Severity::Warning, "redis_away", what);
+            let finding = DoctorFinding::new(InstallationPart::Queue, Severity::Warning, "redis_away", what);
             report.add(finding.todo("start Redis, or correct REDIS_URL"));
         }
     }

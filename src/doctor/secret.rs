@@ -4,39 +4,40 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use lectern_runtime as runtime;
 use lectern_shared::{
-    db::{Location, checkup, singletons},
+    db::{DatabaseLocation, checkup, singletons},
     secrets::{CANARY, Keyring},
 };
 
-use super::{Finding, Look, Part, Report, Severity, Trouble};
+use super::{DoctorContext, DoctorError, DoctorFinding, DoctorReport, InstallationPart, Severity};
 
 /// What others than the owner may do with a file.
 const OTHERS: u32 = 0o077;
 
-pub(super) async fn look(look: &Look<'_>, report: &mut Report) -> Result<(), Trouble> {
-    let Look { settings, db, .. } = look;
+pub(super) async fn look(look: &DoctorContext<'_>, report: &mut DoctorReport) -> Result<(), DoctorError> {
+    let DoctorContext { settings, db, .. } = look;
     let canary = singletons::get(db, CANARY).await?;
     let secret = match (&settings.secret_key, &settings.database) {
         (Some(secret), _) => secret.clone(),
-        (None, Location::Postgres(_)) => {
+        (None, DatabaseLocation::Postgres(_)) => {
             report
                 .add(error("not_set", "LECTERN_SECRET_KEY is not set").todo("set it as the service has it"));
             return Ok(());
         }
-        (None, Location::Sqlite(_)) => {
+        (None, DatabaseLocation::Sqlite(_)) => {
             let file = runtime::secret_file(&settings.data_dir);
             match runtime::stored_secret(&settings.data_dir) {
                 Ok(Some(secret)) => {
                     if std::fs::metadata(&file).is_ok_and(|there| there.permissions().mode() & OTHERS != 0) {
                         let what = format!("others than its owner may read {}", file.display());
                         let todo = format!("run `chmod 600 {}`", file.display());
-                        let finding = Finding::new(Part::Secret, Severity::Warning, "readable", what);
+                        let finding =
+                            DoctorFinding::new(InstallationPart::Secret, Severity::Warning, "readable", what);
                         report.add(finding.todo(todo));
                     }
                     secret
                 }
                 Ok(None) if canary.is_none() => {
-                    report.ok(Part::Secret, "no key yet; the first start makes one");
+                    report.ok(InstallationPart::Secret, "no key yet; the first start makes one");
                     return Ok(());
                 }
                 Ok(None) => {
@@ -71,12 +72,16 @@ pub(super) async fn look(look: &Look<'_>, report: &mut Report) -> Result<(), Tro
     sealed(look, &keyring, report).await
 }
 
-fn error(code: &'static str, what: impl Into<String>) -> Finding {
-    Finding::new(Part::Secret, Severity::Error, code, what)
+fn error(code: &'static str, what: impl Into<String>) -> DoctorFinding {
+    DoctorFinding::new(InstallationPart::Secret, Severity::Error, code, what)
 }
 
 /// Which keys are needed still.
-async fn sealed(look: &Look<'_>, keyring: &Keyring, report: &mut Report) -> Result<(), Trouble> {
+async fn sealed(
+    look: &DoctorContext<'_>,
+    keyring: &Keyring,
+    report: &mut DoctorReport,
+) -> Result<(), DoctorError> {
     let current = keyring.current_id();
     let previous = keyring.previous_id();
     // Without a previous key nothing is counted twice.
@@ -92,9 +97,9 @@ async fn sealed(look: &Look<'_>, keyring: &Keyring, report: &mut Report) -> Resu
             "the key is right; {old} of {} secrets need LECTERN_SECRET_KEY_PREVIOUS still: `lectern reencrypt` ends that",
             found.total
         );
-        report.ok(Part::Secret, what);
+        report.ok(InstallationPart::Secret, what);
     } else {
-        report.ok(Part::Secret, "the key is right");
+        report.ok(InstallationPart::Secret, "the key is right");
     }
     Ok(())
 }

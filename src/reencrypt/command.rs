@@ -1,18 +1,18 @@
 //! `lectern reencrypt`: everything that the previous secret key encrypted, encrypted under the present one.
 
-use lectern_runtime::{Role, Runtime, process::Failure};
+use lectern_runtime::{ProcessRole, Runtime, process::FatalError};
 use lectern_shared::{config::Settings, shutdown::Shutdown};
 
-use super::End;
+use super::ReencryptOutcome;
 
 /// Does it, beside the running service or without.
 ///
 /// # Errors
 /// When it did not come to its end, and when something could be opened by neither key.
-pub(crate) async fn run(settings: Settings) -> Result<(), Failure> {
+pub(crate) async fn run(settings: Settings) -> Result<(), FatalError> {
     let shutdown = Shutdown::new();
     shutdown.listen()?;
-    let runtime = Runtime::start(settings, Role::Command).await?;
+    let runtime = Runtime::start(settings, ProcessRole::Command).await?;
     let with_previous = runtime.keyring.has_previous();
     if !with_previous {
         tracing::warn!(
@@ -27,13 +27,15 @@ pub(crate) async fn run(settings: Settings) -> Result<(), Failure> {
     }
     tracing::info!(values = report.renewed, "encrypted under LECTERN_SECRET_KEY");
     match report.end {
-        End::Stopped => return Err("stopped before everything was done: run it again to go on".into()),
-        End::StillWritten => {
+        ReencryptOutcome::Stopped => {
+            return Err("stopped before everything was done: run it again to go on".into());
+        }
+        ReencryptOutcome::StillWritten => {
             return Err("a process still encrypts under another key: restart every process with the new \
                         LECTERN_SECRET_KEY, then run this again"
                 .into());
         }
-        End::Complete => {}
+        ReencryptOutcome::Complete => {}
     }
     let freed = if with_previous {
         "nothing needs LECTERN_SECRET_KEY_PREVIOUS any more: it can be unset"

@@ -6,10 +6,10 @@ pub(crate) mod command;
 use lectern_shared::{
     db::{
         self, Db, DbError,
-        sealed::{Column, Sealed, SealedAnswer},
+        sealed::{SealedAnswer, SealedColumn, SealedValue},
     },
     ids::UserId,
-    secrets::{CANARY, Keyring, Place, SecretError, hex, idempotency_row, unhex},
+    secrets::{CANARY, CiphertextLocation, Keyring, SecretError, hex, idempotency_row, unhex},
 };
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -23,7 +23,7 @@ const NAMED: usize = 1_000;
 
 /// A row whose value neither key opens.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Unreadable {
+pub(crate) struct UnreadableRow {
     /// Its table.
     pub(crate) table: &'static str,
     /// Its id; of a kept answer, its user's.
@@ -32,7 +32,7 @@ pub(crate) struct Unreadable {
 
 /// How it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum ReencryptOutcome {
     /// Nothing is left that the previous key opens.
     Complete,
     /// It was told to stop.
@@ -43,15 +43,15 @@ pub(crate) enum End {
 
 /// What was done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Report {
+pub(crate) struct ReencryptReport {
     /// How it ended.
-    pub(crate) end: End,
+    pub(crate) end: ReencryptOutcome,
     /// Values that were encrypted anew.
     pub(crate) renewed: u64,
     /// Values that neither key opens, and that were left as they are.
     pub(crate) unreadable: u64,
     /// The rows of the first thousand of these.
-    pub(crate) named: Vec<Unreadable>,
+    pub(crate) named: Vec<UnreadableRow>,
 }
 
 /// Encrypts anew what is not under the current key, until nothing is left or `stop` is cancelled. What was done stays done, and
@@ -59,33 +59,37 @@ pub(crate) struct Report {
 ///
 /// # Errors
 /// When the store fails.
-pub(crate) async fn run(db: &Db, keyring: &Keyring, stop: &CancellationToken) -> Result<Report, DbError> {
+pub(crate) async fn run(
+    db: &Db,
+    keyring: &Keyring,
+    stop: &CancellationToken,
+) -> Result<ReencryptReport, DbError> {
     let mut renewed = 0;
-    let mut end = End::StillWritten;
-    let mut pass = Pass::new(db, keyring, stop);
+    let mut end = ReencryptOutcome::StillWritten;
+    let mut pass = ReencryptPass::new(db, keyring, stop);
     for _ in 0..PASSES {
-        pass = Pass::new(db, keyring, stop);
+        pass = ReencryptPass::new(db, keyring, stop);
         pass.run().await?;
         renewed += pass.renewed;
         if stop.is_cancelled() {
-            end = End::Stopped;
+            end = ReencryptOutcome::Stopped;
             break;
         }
         // What was written or began meanwhile is looked at once more.
         if pass.renewed + pass.missed == 0 {
-            end = End::Complete;
+            end = ReencryptOutcome::Complete;
             break;
         }
     }
-    if end == End::Complete {
+    if end == ReencryptOutcome::Complete {
         // Last: as long as it is under the previous key, no process starts without that.
         renewed += u64::from(canary(db, keyring).await?);
     }
-    Ok(Report { end, renewed, unreadable: pass.unreadable, named: pass.named })
+    Ok(ReencryptReport { end, renewed, unreadable: pass.unreadable, named: pass.named })
 }
 
 /// One look at everything.
-struct Pass<'a> {
+struct ReencryptPass<'a> {
     db: &'a Db,
     keyring: &'a Keyring,
     stop: &'a CancellationToken,
@@ -93,22 +97,22 @@ struct Pass<'a> {
     /// Values that were written by others between the look and the change.
     missed: u64,
     unreadable: u64,
-    named: Vec<Unreadable>,
+    named: Vec<UnreadableRow>,
 }
 
-impl<'a> Pass<'a> {
+impl<'a> ReencryptPass<'a> {
     fn new(db: &'a Db, keyring: &'a Keyring, stop: &'a CancellationToken) -> Self {
         Self { db, keyring, stop, renewed: 0, missed: 0, unreadable: 0, named: Vec::new() }
     }
 
     async fn run(&mut self) -> Result<(), DbError> {
-        for column in Column::ALL {
+        for column in SealedColumn::ALL {
             self.column(column).await?;
         }
         self.answers().await
     }
 
-    async fn column(&mut self, column: Column) -> Result<(), DbError> {
+    async fn column(&mut self, column: SealedColumn) -> Result<(), DbError> {
         let (head, mut after) = (self.keyring.head(), Uuid::nil());
         while !self.stop.is_cancelled() {
             let rows = db::sealed::outdated(self.db, column, &head, after, BATCH).await?;
@@ -124,7 +128,7 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
-    async fn row(&mut self, column: Column, row: &Sealed) -> Result<(), DbError> {
+    async fn row(&mut self, column: SealedColumn, row: &SealedValue) -> Result<(), DbError> {
         let place = column.place(&row.id);
         let Some(anew) = self.anew(place, &row.sealed, row.id) else { return Ok(()) };
         // One row at a time, so that no request waits for two.
@@ -154,7 +158,7 @@ impl<'a> Pass<'a> {
 
     async fn answer(&mut self, answer: &SealedAnswer) -> Result<(), DbError> {
         let row = idempotency_row(answer.user_id, &answer.request_key);
-        let place = Place::idempotent_answer(&row);
+        let place = CiphertextLocation::idempotent_answer(&row);
         let Some(anew) = self.anew(place, &answer.sealed, *answer.user_id.as_uuid()) else { return Ok(()) };
         let mut tx = self.db.begin().await?;
         let replaced = db::sealed::replace_answer(&mut tx, answer, &anew).await?;
@@ -164,13 +168,13 @@ impl<'a> Pass<'a> {
     }
 
     /// The value under the current key; none when neither key opens it, which is noted.
-    fn anew(&mut self, place: Place<'_>, sealed: &[u8], id: Uuid) -> Option<Vec<u8>> {
+    fn anew(&mut self, place: CiphertextLocation<'_>, sealed: &[u8], id: Uuid) -> Option<Vec<u8>> {
         match self.keyring.encrypt_anew(place, sealed) {
             Ok(anew) => Some(anew),
             Err(SecretError::UnknownKey | SecretError::Damaged | SecretError::TooShort) => {
                 self.unreadable += 1;
                 if self.named.len() < NAMED {
-                    self.named.push(Unreadable { table: place.table, id });
+                    self.named.push(UnreadableRow { table: place.table, id });
                 }
                 None
             }
@@ -188,7 +192,9 @@ async fn canary(db: &Db, keyring: &Keyring) -> Result<bool, DbError> {
     let Some(stored) = db::singletons::get(db, CANARY).await? else { return Ok(false) };
     let sealed = unhex(&stored).filter(|sealed| !sealed.starts_with(&keyring.head()));
     // The start has read it already.
-    let Some(anew) = sealed.and_then(|sealed| keyring.encrypt_anew(Place::canary(), &sealed).ok()) else {
+    let Some(anew) =
+        sealed.and_then(|sealed| keyring.encrypt_anew(CiphertextLocation::canary(), &sealed).ok())
+    else {
         return Ok(false);
     };
     let mut tx = db.begin().await?;

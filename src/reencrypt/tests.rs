@@ -6,7 +6,7 @@ use lectern_shared::{
     },
     ids::{AgentId, ApiTokenId, ToolId},
     model::{
-        agent::{Agent, AgentType, Llm},
+        agent::{Agent, AgentType, LlmConfig},
         tool::{Tool, ToolType},
         user::ApiToken,
     },
@@ -20,7 +20,7 @@ fn keyring(current: &str, previous: Option<&str>) -> Keyring {
     Keyring::new(&secret(current), previous.map(secret).as_ref()).unwrap()
 }
 
-fn seal(keyring: &Keyring, place: Place<'_>, text: &str) -> Vec<u8> {
+fn seal(keyring: &Keyring, place: CiphertextLocation<'_>, text: &str) -> Vec<u8> {
     keyring.encrypt(place, text.as_bytes()).unwrap()
 }
 
@@ -43,14 +43,15 @@ impl Stored {
             id,
             user_id: user,
             description: String::new(),
-            token_sealed: seal(keyring, Place::api_token(id.as_uuid()), "token"),
+            token_sealed: seal(keyring, CiphertextLocation::api_token(id.as_uuid()), "token"),
             created_at: at(1),
             last_used_at: None,
         };
         commit!(t.db, |tx| accounts::insert_token(tx, &token, id.as_uuid().as_bytes()));
         let mut document = plain(user, "closed");
         let document_id = *document.id.as_uuid();
-        let authorization = seal(keyring, Place::document_authorization(&document_id), "authorization");
+        let authorization =
+            seal(keyring, CiphertextLocation::document_authorization(&document_id), "authorization");
         document.authorization_sealed = Some(&authorization);
         commit!(t.db, |tx| documents::insert(tx, &document, at(1)));
         let id = AgentId::generate();
@@ -60,8 +61,8 @@ impl Stored {
             r#type: AgentType::React,
             name: "agent".to_owned(),
             description: String::new(),
-            llm: db::Json(Llm::default()),
-            llm_key_sealed: Some(seal(keyring, Place::agent_key(id.as_uuid()), "key")),
+            llm: db::Json(LlmConfig::default()),
+            llm_key_sealed: Some(seal(keyring, CiphertextLocation::agent_key(id.as_uuid()), "key")),
             has_memory: false,
             prompt_id: None,
             version: 1,
@@ -78,7 +79,7 @@ impl Stored {
             name: "tool".to_owned(),
             description: String::new(),
             metadata: db::Json(serde_json::Map::new()),
-            metadata_sealed: Some(seal(keyring, Place::tool_metadata(id.as_uuid()), "metadata")),
+            metadata_sealed: Some(seal(keyring, CiphertextLocation::tool_metadata(id.as_uuid()), "metadata")),
             calls_agent: None,
             return_direct: false,
             created_at: at(1),
@@ -86,9 +87,10 @@ impl Stored {
         };
         commit!(t.db, |tx| tools::insert(tx, &tool));
         let key = id.to_string();
-        let answer = seal(keyring, Place::idempotent_answer(&idempotency_row(user, &key)), "answer");
+        let answer =
+            seal(keyring, CiphertextLocation::idempotent_answer(&idempotency_row(user, &key)), "answer");
         commit!(t.db, |tx| idempotency::insert(tx, user, &key, &answer, at(1), at(99)));
-        let canary = hex(&seal(keyring, Place::canary(), CANARY));
+        let canary = hex(&seal(keyring, CiphertextLocation::canary(), CANARY));
         commit!(t.db, |tx| singletons::claim(tx, CANARY, &canary));
         Self {
             user,
@@ -115,12 +117,15 @@ impl Stored {
         let canary = singletons::get(db, CANARY).await.unwrap().unwrap();
         assert_eq!((agent.updated_at, tool.updated_at, agent.version), (at(1), at(1), 1));
         vec![
-            open(Place::api_token(&self.token), &token.token_sealed),
-            open(Place::document_authorization(&self.document), &source.authorization_sealed.unwrap()),
-            open(Place::agent_key(&self.agent), &agent.llm_key_sealed.unwrap()),
-            open(Place::tool_metadata(&self.tool), &tool.metadata_sealed.unwrap()),
-            open(Place::idempotent_answer(&idempotency_row(self.user, &self.key)), &answer),
-            open(Place::canary(), &unhex(&canary).unwrap()),
+            open(CiphertextLocation::api_token(&self.token), &token.token_sealed),
+            open(
+                CiphertextLocation::document_authorization(&self.document),
+                &source.authorization_sealed.unwrap(),
+            ),
+            open(CiphertextLocation::agent_key(&self.agent), &agent.llm_key_sealed.unwrap()),
+            open(CiphertextLocation::tool_metadata(&self.tool), &tool.metadata_sealed.unwrap()),
+            open(CiphertextLocation::idempotent_answer(&idempotency_row(self.user, &self.key)), &answer),
+            open(CiphertextLocation::canary(), &unhex(&canary).unwrap()),
         ]
     }
 }
@@ -141,7 +146,12 @@ async fn afterwards_the_previous_key_is_needed_no_more_and_that_again_and_again(
             let both = keyring(current, Some(previous));
             let report = run(&t.db, &both, &CancellationToken::new()).await.unwrap();
             let renewed = stored.len() as u64 * 5 + 1;
-            let expected = Report { end: End::Complete, renewed, unreadable: 0, named: Vec::new() };
+            let expected = ReencryptReport {
+                end: ReencryptOutcome::Complete,
+                renewed,
+                unreadable: 0,
+                named: Vec::new(),
+            };
             assert_eq!(report, expected, "{}", t.name);
             for one in &stored {
                 assert_eq!(one.read(&t.db, &keyring(current, None)).await, all(), "{}", t.name);
@@ -157,12 +167,13 @@ async fn what_neither_key_opens_is_named_and_left_and_the_rest_is_done() {
     for t in &both().await {
         let lost = Stored::new(t, &keyring("lost", None)).await;
         let canary = singletons::get(&t.db, CANARY).await.unwrap().unwrap();
-        let right = hex(&keyring("a", None).encrypt(Place::canary(), CANARY.as_bytes()).unwrap());
+        let right =
+            hex(&keyring("a", None).encrypt(CiphertextLocation::canary(), CANARY.as_bytes()).unwrap());
         assert!(commit!(t.db, |tx| singletons::replace(tx, CANARY, &canary, &right)));
         let good = Stored::new(t, &keyring("a", None)).await;
         for _ in 0..2 {
             let report = run(&t.db, &keyring("b", Some("a")), &CancellationToken::new()).await.unwrap();
-            assert_eq!((report.end, report.unreadable), (End::Complete, 5), "{}", t.name);
+            assert_eq!((report.end, report.unreadable), (ReencryptOutcome::Complete, 5), "{}", t.name);
             let named: Vec<_> = report.named.iter().map(|row| (row.table, row.id)).collect();
             let expected = [
                 ("api_tokens", lost.token),
@@ -186,11 +197,11 @@ async fn a_run_that_is_stopped_leaves_the_canary_and_the_next_one_goes_on() {
         let stop = CancellationToken::new();
         stop.cancel();
         let report = run(&t.db, &both, &stop).await.unwrap();
-        assert_eq!((report.end, report.renewed), (End::Stopped, 0), "{}", t.name);
+        assert_eq!((report.end, report.renewed), (ReencryptOutcome::Stopped, 0), "{}", t.name);
         let kept = stored.read(&t.db, &keyring("a", None)).await;
         assert_eq!(kept, all(), "{}", t.name);
         let report = run(&t.db, &both, &CancellationToken::new()).await.unwrap();
-        assert_eq!((report.end, report.renewed), (End::Complete, 6), "{}", t.name);
+        assert_eq!((report.end, report.renewed), (ReencryptOutcome::Complete, 6), "{}", t.name);
         assert_eq!(stored.read(&t.db, &keyring("b", None)).await, all(), "{}", t.name);
     }
 }
@@ -214,7 +225,12 @@ async fn two_runs_at_once_and_writes_meanwhile_harm_nothing() {
         };
         let (one, two, written) = tokio::join!(run(&t.db, &both, &stop), run(&other, &both, &stop), write);
         let (one, two) = (one.unwrap(), two.unwrap());
-        assert_eq!((one.end, two.end), (End::Complete, End::Complete), "{}", t.name);
+        assert_eq!(
+            (one.end, two.end),
+            (ReencryptOutcome::Complete, ReencryptOutcome::Complete),
+            "{}",
+            t.name
+        );
         assert_eq!(one.renewed + two.renewed, 26, "{}: each once", t.name);
         for one in stored.iter().chain(&written) {
             assert_eq!(one.read(&t.db, &keyring("b", None)).await, all(), "{}", t.name);

@@ -20,7 +20,7 @@ const CALL: usize = 64;
 
 /// What a document may take in all. Clones share it.
 #[derive(Clone, Debug)]
-pub struct Budget {
+pub struct CpuBudget {
     limit: Duration,
     /// In microseconds.
     used: Arc<AtomicU64>,
@@ -28,9 +28,9 @@ pub struct Budget {
 
 /// Nothing is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Spent;
+pub(crate) struct BudgetExhausted;
 
-impl Budget {
+impl CpuBudget {
     /// A budget of which nothing has been used.
     pub fn new(limit: Duration) -> Self {
         Self { limit, used: Arc::default() }
@@ -56,17 +56,17 @@ impl Budget {
 }
 
 /// Spends a budget for the work of one thread.
-pub(crate) struct Meter {
-    budget: Budget,
+pub(crate) struct CpuMeter {
+    budget: CpuBudget,
     /// The thread's time up to which it has been counted.
     counted: Cell<Duration>,
     /// Bytes that were worked on since.
     bytes: Cell<usize>,
 }
 
-impl Meter {
+impl CpuMeter {
     /// Counts what the calling thread does from now on. It must stay on it.
-    pub(crate) fn start(budget: Budget) -> Self {
+    pub(crate) fn start(budget: CpuBudget) -> Self {
         Self { budget, counted: Cell::new(thread_time()), bytes: Cell::new(0) }
     }
 
@@ -74,7 +74,7 @@ impl Meter {
     ///
     /// # Errors
     /// When nothing is left.
-    pub(crate) fn go_on(&self, bytes: usize) -> Result<(), Spent> {
+    pub(crate) fn go_on(&self, bytes: usize) -> Result<(), BudgetExhausted> {
         let bytes = self.bytes.get().saturating_add(bytes).saturating_add(CALL);
         if bytes < READ_EVERY {
             self.bytes.set(bytes);
@@ -83,7 +83,7 @@ impl Meter {
         self.bytes.set(0);
         let now = thread_time();
         self.budget.spend(now.saturating_sub(self.counted.replace(now)));
-        if self.budget.is_spent() { Err(Spent) } else { Ok(()) }
+        if self.budget.is_spent() { Err(BudgetExhausted) } else { Ok(()) }
     }
 }
 
@@ -117,8 +117,8 @@ mod tests {
 
     #[test]
     fn the_work_of_a_thread_is_counted_until_nothing_is_left() {
-        let budget = Budget::new(Duration::from_millis(200));
-        let meter = Meter::start(budget.clone());
+        let budget = CpuBudget::new(Duration::from_millis(200));
+        let meter = CpuMeter::start(budget.clone());
         let mut sum = 0_u64;
         while meter.go_on(READ_EVERY).is_ok() {
             sum = (0..10_000).fold(sum, |sum, n| std::hint::black_box(sum ^ n));
@@ -129,8 +129,8 @@ mod tests {
 
     #[test]
     fn waiting_costs_nothing() {
-        let budget = Budget::new(Duration::from_secs(1));
-        let meter = Meter::start(budget.clone());
+        let budget = CpuBudget::new(Duration::from_secs(1));
+        let meter = CpuMeter::start(budget.clone());
         std::thread::spawn(|| (0..1_000_000).fold(0_u64, |sum, n| std::hint::black_box(sum ^ n)))
             .join()
             .unwrap();

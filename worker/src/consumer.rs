@@ -7,9 +7,9 @@ use apalis::prelude::{Data, WorkerBuilder, WorkerBuilderExt, WorkerError};
 use lectern_runtime::Runtime;
 use lectern_shared::{
     db::DbError,
-    jobs::{Jobs, Ring},
-    metrics::{Attempt, Metrics},
-    model::job::{Claim, IngestionError, JobKind, JobState},
+    jobs::{DoorbellRing, JobQueue},
+    metrics::{JobAttemptOutcome, Metrics},
+    model::job::{IngestionError, JobClaim, JobKind, JobState},
     shutdown::Shutdown,
     telemetry,
 };
@@ -18,9 +18,9 @@ use tracing::{Instrument, Span};
 
 use crate::{
     failure::IngestFailure,
-    hold::{Hold, Lost},
     ingest::Ingester,
     jitter,
+    lease::{AbortReason, JobLease},
 };
 
 /// How long a job may go on after the service was asked to stop; then it is handed back.
@@ -31,9 +31,9 @@ const OUTAGE_PAUSE: Duration = Duration::from_secs(2);
 const OUTAGE_PATIENCE: Duration = Duration::from_hours(6);
 
 #[derive(Clone)]
-struct Consumer {
+struct JobConsumer {
     name: String,
-    jobs: Jobs,
+    jobs: JobQueue,
     metrics: Arc<Metrics>,
     ingester: Ingester,
     shutdown: Shutdown,
@@ -41,7 +41,7 @@ struct Consumer {
 
 /// Starts to answer rings, in the background.
 pub(crate) fn start(runtime: &Runtime, ingester: Ingester, shutdown: &Shutdown) {
-    let consumer = Consumer {
+    let consumer = JobConsumer {
         name: format!("worker-{}", uuid::Uuid::now_v7()),
         jobs: runtime.jobs.clone(),
         metrics: Arc::clone(&runtime.metrics),
@@ -76,7 +76,7 @@ pub(crate) fn start(runtime: &Runtime, ingester: Ingester, shutdown: &Shutdown) 
 }
 
 /// Answers a ring on a task of its own. apalis's own layer for this cannot be named in a future that moves between threads.
-async fn answer(_: Ring, consumer: Data<Consumer>) {
+async fn answer(_: DoorbellRing, consumer: Data<JobConsumer>) {
     let consumer = consumer.clone();
     if let Err(error) = tokio::spawn(async move { consumer.drain().await }).await {
         tracing::error!(%error, "the consumer panicked");
@@ -84,14 +84,14 @@ async fn answer(_: Ring, consumer: Data<Consumer>) {
 }
 
 /// How the work on a claim ended.
-enum Ended {
+enum ClaimOutcome {
     Done,
     Failed(IngestFailure),
     ClaimLost,
     Stopping,
 }
 
-impl Consumer {
+impl JobConsumer {
     /// Works until nothing is due any more: a ring says that there is work, not how much.
     async fn drain(&self) {
         while !self.shutdown.soft().is_cancelled() {
@@ -117,44 +117,44 @@ impl Consumer {
         }
     }
 
-    async fn run(&self, claim: Claim) {
+    async fn run(&self, claim: JobClaim) {
         tracing::info!(kind = %claim.kind, "job started");
         let began = Instant::now();
-        let hold = Hold::take(self.jobs.clone(), claim.clone(), Arc::clone(&self.metrics));
+        let hold = JobLease::take(self.jobs.clone(), claim.clone(), Arc::clone(&self.metrics));
         let ended = self.work(&claim, &hold).await;
         let generation = hold.progress().generation();
         let mut outage = false;
         let settled = match ended {
-            Ended::Done => {
+            ClaimOutcome::Done => {
                 tracing::info!("job done");
-                Ok(Attempt::Done)
+                Ok(JobAttemptOutcome::Done)
             }
-            Ended::ClaimLost => {
+            ClaimOutcome::ClaimLost => {
                 tracing::info!("job given up: the claim is no longer held");
                 if let Some(generation) = generation {
                     self.ingester.discard(&claim, generation).await;
                 }
-                Ok(Attempt::Lost)
+                Ok(JobAttemptOutcome::Lost)
             }
-            Ended::Stopping => {
+            ClaimOutcome::Stopping => {
                 tracing::info!("job handed back: the service is stopping");
-                self.jobs.hand_back(&claim).await.map(|()| Attempt::HandedBack)
+                self.jobs.release(&claim).await.map(|()| JobAttemptOutcome::HandedBack)
             }
-            Ended::Failed(IngestFailure::Outage(cause)) if self.may_wait(&claim) => {
+            ClaimOutcome::Failed(IngestFailure::Outage(cause)) if self.may_wait(&claim) => {
                 tracing::warn!(cause, "job put back: a part of the service is away");
                 outage = true;
-                self.put_back(&claim).await.map(|()| Attempt::Postponed)
+                self.requeue_after_outage(&claim).await.map(|()| JobAttemptOutcome::Postponed)
             }
-            Ended::Failed(failure) => {
+            ClaimOutcome::Failed(failure) => {
                 let error = failure.into_error();
                 let report = hold.report();
                 telemetry::note(&Span::current(), "error.type", error.code.clone());
                 self.jobs.fail(&claim, &error, &report).await.map(|state| {
                     log_failure(&error, state);
                     match state {
-                        Some(JobState::Dead) => Attempt::Dead,
-                        Some(_) => Attempt::Retried,
-                        None => Attempt::Lost,
+                        Some(JobState::Dead) => JobAttemptOutcome::Dead,
+                        Some(_) => JobAttemptOutcome::Retried,
+                        None => JobAttemptOutcome::Lost,
                     }
                 })
             }
@@ -163,11 +163,11 @@ impl Consumer {
         let attempt = settled.unwrap_or_else(|error| {
             // The lease will run out, and the sweeper takes the job back.
             tracing::warn!(%error, "the end of the job could not be recorded");
-            Attempt::Lost
+            JobAttemptOutcome::Lost
         });
         self.metrics.attempt(attempt, began.elapsed());
         telemetry::note(&Span::current(), "lectern.job.outcome", attempt.as_str());
-        if attempt != Attempt::Done {
+        if attempt != JobAttemptOutcome::Done {
             telemetry::note_failure(&Span::current());
         }
         if outage {
@@ -176,13 +176,13 @@ impl Consumer {
         }
     }
 
-    fn may_wait(&self, claim: &Claim) -> bool {
+    fn may_wait(&self, claim: &JobClaim) -> bool {
         self.jobs.now().since(claim.queued_at) < OUTAGE_PATIENCE
     }
 
     /// Puts a job back that an outage stopped, uncounted. The store may be what is away or full, so it is tried until it can be
     /// told, and past the end of the lease: whoever has the job by then keeps it.
-    async fn put_back(&self, claim: &Claim) -> Result<(), DbError> {
+    async fn requeue_after_outage(&self, claim: &JobClaim) -> Result<(), DbError> {
         let error = IngestFailure::Outage(String::new()).into_error();
         loop {
             let failed = match self.jobs.postpone(claim, &error).await {
@@ -196,7 +196,7 @@ impl Consumer {
         }
     }
 
-    async fn work(&self, claim: &Claim, hold: &Hold) -> Ended {
+    async fn work(&self, claim: &JobClaim, hold: &JobLease) -> ClaimOutcome {
         let mut task = match claim.kind {
             JobKind::Ingest => {
                 let (ingester, claim, progress) = (self.ingester.clone(), claim.clone(), hold.progress());
@@ -212,16 +212,16 @@ impl Consumer {
         };
         let ended = tokio::select! {
             done = &mut task => return match done {
-                Ok(Ok(())) => Ended::Done,
-                Ok(Err(IngestFailure::ClaimLost)) => Ended::ClaimLost,
-                Ok(Err(failure)) => Ended::Failed(failure),
-                Err(_) => Ended::Failed(IngestFailure::Panicked),
+                Ok(Ok(())) => ClaimOutcome::Done,
+                Ok(Err(IngestFailure::ClaimLost)) => ClaimOutcome::ClaimLost,
+                Ok(Err(failure)) => ClaimOutcome::Failed(failure),
+                Err(_) => ClaimOutcome::Failed(IngestFailure::Panicked),
             },
             lost = hold.lost() => match lost {
-                Lost::Claim => Ended::ClaimLost,
-                Lost::Progress => Ended::Failed(IngestFailure::Stalled),
+                AbortReason::Claim => ClaimOutcome::ClaimLost,
+                AbortReason::Progress => ClaimOutcome::Failed(IngestFailure::Stalled),
             },
-            () = stopping => Ended::Stopping,
+            () = stopping => ClaimOutcome::Stopping,
         };
         task.abort();
         // Nothing of it may still write when the job is given away.
@@ -231,8 +231,8 @@ impl Consumer {
 }
 
 /// The span of an attempt, in the trace of whoever queued the job.
-fn span(claim: &Claim) -> Span {
-    let Claim { id, document_id: document, attempts: attempt, kind, .. } = claim;
+fn span(claim: &JobClaim) -> Span {
+    let JobClaim { id, document_id: document, attempts: attempt, kind, .. } = claim;
     if !telemetry::is_exporting() {
         return tracing::info_span!("job", %id, %document, attempt);
     }

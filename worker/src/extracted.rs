@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use lectern_parse::protocol::{MarkKind, Structure, TextMark};
+use lectern_parse::protocol::{MarkKind, TextMark, TextMarkup};
 use lectern_shared::model::{
-    job::{SourceInfo, Warning},
-    place::Place,
+    job::{IngestionWarning, SourceInfo},
+    place::SourceSpan,
 };
 
 /// Longest heading that is kept, in characters: a longer one is a paragraph that was marked up as one.
@@ -15,15 +15,15 @@ const MAX_DEPTH: usize = 12;
 
 /// The text of a source, and where its parts stand.
 #[derive(Debug, Default)]
-pub(crate) struct Extracted {
+pub(crate) struct ExtractedText {
     /// What the text is written in.
-    pub(crate) structure: Structure,
+    pub(crate) structure: TextMarkup,
     /// Pages read, for sources that have pages.
     pub(crate) pages: Option<u32>,
     /// What was learnt of the source.
     pub(crate) source: SourceInfo,
     /// What was gone past.
-    pub(crate) warnings: Vec<Warning>,
+    pub(crate) warnings: Vec<IngestionWarning>,
     text: String,
     /// Length of the text in code points.
     length: u64,
@@ -31,20 +31,20 @@ pub(crate) struct Extracted {
     pages_at: Vec<(u64, u32)>,
     rows_at: Vec<(u64, u64)>,
     times_at: Vec<(u64, (f64, f64))>,
-    headings_at: Vec<(u64, Heading)>,
+    headings_at: Vec<(u64, SectionHeading)>,
     /// Where something begins that has places of its own, such as a sheet: in code points and bytes.
     sections_at: Vec<(u64, usize)>,
 }
 
 #[derive(Debug)]
-struct Heading {
+struct SectionHeading {
     level: u8,
     title: String,
     /// The heading that it stands under, by its number.
     parent: Option<usize>,
 }
 
-impl Extracted {
+impl ExtractedText {
     /// A text without any marks.
     #[cfg(test)]
     pub(crate) fn plain(text: String) -> Self {
@@ -116,7 +116,7 @@ impl Extracted {
                 {
                     parent = above.parent.filter(|parent| *parent < number);
                 }
-                self.headings_at.push((at, Heading { level, title, parent }));
+                self.headings_at.push((at, SectionHeading { level, title, parent }));
             }
         }
     }
@@ -140,8 +140,8 @@ impl Extracted {
             let level = heading.level.saturating_add(1);
             self.mark(base + at, MarkKind::Heading { level, title: heading.title });
         }
-        if other.structure == Structure::Markdown {
-            self.structure = Structure::Markdown;
+        if other.structure == TextMarkup::Markdown {
+            self.structure = TextMarkup::Markdown;
         }
         self.warnings.extend(other.warnings);
         self.pages = match (self.pages, other.pages) {
@@ -151,14 +151,14 @@ impl Extracted {
     }
 
     /// The place of a passage, from its range in code points.
-    pub(crate) fn place(&self, range: Range<u64>) -> Place {
+    pub(crate) fn place(&self, range: Range<u64>) -> SourceSpan {
         let last = range.end.saturating_sub(1).max(range.start);
         let times = self.times_at.get(begun(&self.times_at, range.start)..=begun(&self.times_at, last));
         let times = times.filter(|_| at(&self.times_at, last).is_some()).unwrap_or_default();
         let earliest = times.iter().map(|(_, (start, _))| *start).reduce(f64::min);
         let latest = times.iter().map(|(_, (_, end))| *end).reduce(f64::max);
         let heading = self.heading(range.start);
-        Place {
+        SourceSpan {
             page: at(&self.pages_at, range.start).or_else(|| at(&self.pages_at, last)).copied(),
             page_end: at(&self.pages_at, last).copied(),
             row: at(&self.rows_at, range.start).or_else(|| at(&self.rows_at, last)).copied(),
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_passage_over_a_page_border_names_both_pages() {
-        let mut extracted = Extracted::default();
+        let mut extracted = ExtractedText::default();
         for number in 3..=5 {
             extracted.push("0123456789", [mark(0, MarkKind::Page(number))]);
         }
@@ -236,13 +236,13 @@ mod tests {
         assert_eq!(pages(0..10), (Some(3), Some(3)));
         assert_eq!(pages(5..11), (Some(3), Some(4)));
         assert_eq!(pages(20..99), (Some(5), Some(5)));
-        assert_eq!(Extracted::plain("text".to_owned()).place(0..5).page, None);
+        assert_eq!(ExtractedText::plain("text".to_owned()).place(0..5).page, None);
     }
 
     #[test]
     fn a_passage_of_several_cues_lasts_from_the_first_to_the_last() {
         let time = |at, start, end| mark(at, MarkKind::Time { start, end });
-        let mut extracted = Extracted::default();
+        let mut extracted = ExtractedText::default();
         extracted.push("intro one two", [time(6, 1.0, 2.5), time(10, 2.0, 4.0)]);
         let times = |range| {
             let place = extracted.place(range);
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn a_place_stands_under_the_headings_above_it() {
-        let mut extracted = Extracted::default();
+        let mut extracted = ExtractedText::default();
         let marks = [
             heading(2, 1, "Part  one"),
             heading(4, 3, "Detail"),
@@ -274,11 +274,11 @@ mod tests {
 
     #[test]
     fn sources_that_are_put_together_keep_their_places_under_their_own_titles() {
-        let mut first = Extracted::default();
+        let mut first = ExtractedText::default();
         first.push("ä one", [heading(2, 1, "Inside")]);
-        let mut whole = Extracted::default();
+        let mut whole = ExtractedText::default();
         whole.append("First", first);
-        whole.append("Second", Extracted::plain("two".to_owned()));
+        whole.append("Second", ExtractedText::plain("two".to_owned()));
         assert_eq!(whole.text(), "ä one\n\ntwo");
         assert_eq!(whole.place(3..4).heading.unwrap(), ["First", "Inside"]);
         assert_eq!(whole.place(7..8).heading.unwrap(), ["Second"]);

@@ -6,7 +6,7 @@ use lectern_index::IndexError;
 use lectern_parse::protocol::ParseError;
 use lectern_shared::{db::DbError, egress::EgressError, model::job::IngestionError};
 
-use crate::{budget::Budget, sandbox::SandboxError};
+use crate::{budget::CpuBudget, sandbox::SandboxError};
 
 /// Why an ingestion failed.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl IngestFailure {
     }
 
     /// The document has taken all the processor time that it may.
-    pub(crate) fn out_of_time(budget: &Budget) -> Self {
+    pub(crate) fn out_of_time(budget: &CpuBudget) -> Self {
         ParseError::OutOfTime { seconds: budget.limit().as_secs() }.into()
     }
 

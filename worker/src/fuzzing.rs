@@ -3,32 +3,36 @@
 
 use std::{convert::Infallible, ops::Range};
 
-use lectern_parse::{charset, protocol::Frame};
-use lectern_shared::model::document::{Splitter, SplitterType};
+use lectern_parse::{charset, protocol::ParseFrame};
+use lectern_shared::model::document::{SplitterConfig, SplitterType};
 
 use crate::{
-    extracted::Extracted,
-    ingest::passages::{self, Passage},
+    extracted::ExtractedText,
+    ingest::passages::{self, PassageSlice},
     source::parts,
-    splitter::{self, Piece, Shape, Sizing},
+    splitter::{self, PassageRange, TextShape, TokenCounter},
 };
 
 /// Plain text and Markdown, cut by all kinds of splitters.
 pub fn split(bytes: &[u8]) {
     let (text, _, _) = charset::decode(bytes, None);
-    for shape in [Shape::Prose, Shape::Markdown, Shape::Rows] {
+    for shape in [TextShape::Prose, TextShape::Markdown, TextShape::Rows] {
         cut(&text, shape, None);
     }
     for r#type in [SplitterType::Token, SplitterType::Character] {
         for (chunk_size, chunk_overlap) in [(1, 0), (7, 3), (50, 49)] {
-            cut(&text, Shape::Markdown, Some(&Splitter { r#type, chunk_size, chunk_overlap, given: None }));
+            cut(
+                &text,
+                TextShape::Markdown,
+                Some(&SplitterConfig { r#type, chunk_size, chunk_overlap, given: None }),
+            );
         }
     }
 }
 
 /// Puts together what a parser has said of a source, and cuts it into passages: each is the slice of the text that its place names.
-pub fn passages(frames: Vec<Frame>) {
-    let mut extracted = Extracted::default();
+pub fn passages(frames: Vec<ParseFrame>) {
+    let mut extracted = ExtractedText::default();
     for frame in frames {
         parts::take(&mut extracted, frame);
     }
@@ -47,9 +51,9 @@ pub fn passages(frames: Vec<Frame>) {
     let Ok(()) = passages::cut(
         &extracted,
         None,
-        &Sizing::default(),
+        &TokenCounter::default(),
         &|_| Ok(()),
-        |Passage { text: said, place, end }| {
+        |PassageSlice { text: said, place, end }| {
             assert_eq!(end.checked_sub(said.len()).and_then(|start| text.get(start..end)), Some(said));
             assert_eq!(place.char_end - place.char_start, said.chars().count() as u64, "{place:?}");
             Ok::<_, Infallible>(())
@@ -58,16 +62,16 @@ pub fn passages(frames: Vec<Frame>) {
 }
 
 /// Passages are slices of the text, one after the other, and their places say where.
-fn cut(text: &str, shape: Shape, splitter: Option<&Splitter>) {
+fn cut(text: &str, shape: TextShape, splitter: Option<&SplitterConfig>) {
     let mut last = 0;
     let (mut bytes, mut characters) = (0, 0);
     let Ok(()) = splitter::split(
         text,
         shape,
         splitter,
-        &Sizing::default(),
+        &TokenCounter::default(),
         &|_| Ok(()),
-        |Piece { range, char_range }| {
+        |PassageRange { range, char_range }| {
             let passage = text.get(range.clone()).unwrap_or_default();
             assert!(!passage.trim().is_empty(), "{range:?} of {} bytes says nothing", text.len());
             assert!(range.end > last, "they come in the order in which they end");

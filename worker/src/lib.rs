@@ -9,8 +9,8 @@ mod failure;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod health;
-mod hold;
 mod ingest;
+mod lease;
 pub mod preview;
 pub mod sandbox;
 mod scrubber;
@@ -23,7 +23,7 @@ use std::{io, time::Duration};
 use lectern_runtime::Runtime;
 use lectern_shared::{
     clock::Timestamp,
-    db::{self, Location},
+    db::{self, DatabaseLocation},
     shutdown::Shutdown,
 };
 
@@ -35,7 +35,7 @@ use crate::{
 
 /// Why the worker cannot start.
 #[derive(Debug, thiserror::Error)]
-pub enum StartError {
+pub enum WorkerStartError {
     /// The program cannot find itself, which it must to run its parsers.
     #[error("the running program cannot be found: {0}")]
     NoBinary(io::Error),
@@ -48,17 +48,17 @@ pub enum StartError {
 }
 
 /// Starts the worker in the background; it ends with `shutdown`.
-pub async fn start(runtime: &Runtime, shutdown: &Shutdown) -> Result<(), StartError> {
+pub async fn start(runtime: &Runtime, shutdown: &Shutdown) -> Result<(), WorkerStartError> {
     let settings = &runtime.settings;
-    let config =
-        SandboxConfig::within(&settings.limits, settings.jobs.concurrency).map_err(StartError::NoBinary)?;
+    let config = SandboxConfig::within(&settings.limits, settings.jobs.concurrency)
+        .map_err(WorkerStartError::NoBinary)?;
     let sandbox = Sandbox::new(config);
     tell_of_walls(&sandbox).await;
     let pdf = PdfEngine::choose(&settings.pdf, &sandbox).await?;
     let ingester = Ingester::new(runtime.clone(), sandbox, pdf);
-    if matches!(settings.database, Location::Sqlite(_)) {
+    if matches!(settings.database, DatabaseLocation::Sqlite(_)) {
         // This process has the data directory for itself: whoever held a job before is gone.
-        sweeper::release_all(runtime, Timestamp::from_micros(i64::MAX)).await?;
+        sweeper::expire_job_leases(runtime, Timestamp::from_micros(i64::MAX)).await?;
     }
     consumer::start(runtime, ingester, shutdown);
     sweeper::start(runtime.clone(), shutdown);
@@ -67,8 +67,8 @@ pub async fn start(runtime: &Runtime, shutdown: &Shutdown) -> Result<(), StartEr
 
 /// Says in the log what stands around parsers, and what does not.
 async fn tell_of_walls(sandbox: &Sandbox) {
-    match sandbox.try_walls().await {
-        Ok(walls) if walls.are_whole() => tracing::info!(%walls, "sandbox"),
+    match sandbox.probe_confinement().await {
+        Ok(walls) if walls.is_confined() => tracing::info!(%walls, "sandbox"),
         Ok(walls) => tracing::warn!(%walls, "sandbox; see \"What parsers can reach\" in docs/operations.md"),
         Err(error) => tracing::warn!(%error, "the sandbox could not be tried"),
     }

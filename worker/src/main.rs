@@ -5,8 +5,8 @@ use std::{path::PathBuf, process::ExitCode};
 use clap::{Parser, Subcommand};
 use lectern_parse::child;
 use lectern_runtime::{
-    Role,
-    process::{self, Failure},
+    ProcessRole,
+    process::{self, FatalError},
 };
 use lectern_shared::{config::Settings, shutdown::Shutdown};
 use lectern_worker::health;
@@ -14,16 +14,16 @@ use lectern_worker::health;
 /// Lectern's worker; requests are answered by `lectern-api`.
 #[derive(Parser)]
 #[command(name = "lectern-worker", version)]
-struct Cli {
+struct WorkerCli {
     /// A TOML file with settings; the environment wins over it.
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<WorkerCommand>,
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum WorkerCommand {
     /// Ingest documents (what happens without a command).
     Work,
     /// Ask the running worker whether it is ready; it must have `LECTERN_WORKER_ADDR`.
@@ -36,20 +36,20 @@ fn main() -> ExitCode {
         return child::main();
     }
     process::shield();
-    let Cli { config, command } = Cli::parse();
-    process::run(config.as_deref(), async |settings| match command.unwrap_or(Command::Work) {
-        Command::Work => Box::pin(work(settings)).await,
-        Command::Health => match settings.worker_addr {
+    let WorkerCli { config, command } = WorkerCli::parse();
+    process::run(config.as_deref(), async |settings| match command.unwrap_or(WorkerCommand::Work) {
+        WorkerCommand::Work => Box::pin(work(settings)).await,
+        WorkerCommand::Health => match settings.worker_addr {
             Some(addr) => process::ask_health(addr).await,
             None => Err("LECTERN_WORKER_ADDR is not set, so the worker listens on nothing".into()),
         },
     })
 }
 
-async fn work(settings: Settings) -> Result<(), Failure> {
+async fn work(settings: Settings) -> Result<(), FatalError> {
     let shutdown = Shutdown::new();
     shutdown.listen()?;
-    let Some(runtime) = process::open(settings, Role::Part, &shutdown).await? else { return Ok(()) };
+    let Some(runtime) = process::open(settings, ProcessRole::Part, &shutdown).await? else { return Ok(()) };
     let listener = health::bind(&runtime).await?;
     lectern_worker::start(&runtime, &shutdown).await?;
     if let Some(listener) = listener {

@@ -6,8 +6,8 @@ use lectern_shared::{
     config::Settings,
     model::{
         document::{DocumentType, PageRange},
-        job::{SourceInfo, Warning},
-        place::Place,
+        job::{IngestionWarning, SourceInfo},
+        place::SourceSpan,
     },
 };
 use serde::Serialize;
@@ -15,34 +15,34 @@ use tokio::fs::File;
 
 use crate::{
     failure::IngestFailure,
-    hold::ProgressReporter,
     ingest::passages,
+    lease::ProgressReporter,
     sandbox::{Sandbox, SandboxConfig},
     source::{self, DownloadedFile, FetchedSource, LoadContext, pdf::PdfEngine},
-    splitter::Sizing,
+    splitter::TokenCounter,
 };
 
 /// What a file says, as the service would read it.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Preview {
+pub struct DocumentPreview {
     /// What was learnt of it.
     pub source: SourceInfo,
     /// Pages read, for files that have pages.
     pub pages: Option<u32>,
     /// What was gone past.
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<IngestionWarning>,
     /// The text.
     pub text: String,
     /// The passages that it would be searched by.
-    pub passages: Vec<Passage>,
+    pub passages: Vec<PreviewPassage>,
 }
 
 /// A passage.
 #[derive(Debug, Serialize)]
-pub struct Passage {
+pub struct PreviewPassage {
     /// Where it stands.
-    pub place: Place,
+    pub place: SourceSpan,
     /// Roughly how many tokens it has.
     pub tokens: usize,
     /// What it says.
@@ -53,7 +53,7 @@ pub struct Passage {
 ///
 /// # Errors
 /// The code and the message that the document's owner would see.
-pub async fn read(path: &Path, r#type: DocumentType, settings: &Settings) -> Result<Preview, String> {
+pub async fn read(path: &Path, r#type: DocumentType, settings: &Settings) -> Result<DocumentPreview, String> {
     let limits = &settings.limits;
     let told = |failure: IngestFailure| {
         let error = failure.into_error();
@@ -81,18 +81,18 @@ pub async fn read(path: &Path, r#type: DocumentType, settings: &Settings) -> Res
     };
     let extracted =
         source::load(r#type, FetchedSource::Download(Box::new(download)), &context).await.map_err(told)?;
-    let sizing = Sizing::of(None, &settings.embedding);
+    let sizing = TokenCounter::of(None, &settings.embedding);
     let work = tokio::task::spawn_blocking(move || {
         let mut passages = Vec::new();
         let Ok(()) = passages::cut(&extracted, None, &sizing, &|_| Ok(()), |passage| {
-            passages.push(Passage {
+            passages.push(PreviewPassage {
                 place: passage.place,
                 tokens: sizing.count(passage.text),
                 text: passage.text.to_owned(),
             });
             Ok::<_, std::convert::Infallible>(())
         });
-        Preview {
+        DocumentPreview {
             source: extracted.source.clone(),
             pages: extracted.pages,
             warnings: extracted.warnings.clone(),

@@ -4,12 +4,12 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use lectern_index::{
-    IndexError, Mismatch,
-    audit::{self, Damage, is_under_way},
+    EntryMismatch, IndexError,
+    audit::{self, DocumentDamage, is_under_way},
 };
 use lectern_runtime::Runtime;
 use lectern_shared::{
-    db::checkup::{self, Answering},
+    db::checkup::{self, SearchableDocument},
     ids::{DocumentId, GenerationId},
     metrics::MismatchKind,
     model::job::JobState,
@@ -25,37 +25,37 @@ const ROUND_AGAIN: Duration = Duration::from_mins(1);
 const AGAIN_AFTER: Duration = Duration::from_secs(30);
 
 /// A look through everything, a page at a time.
-pub(crate) struct Scrubber {
+pub(crate) struct IndexScrubber {
     /// The last document that was looked at.
     after: DocumentId,
     /// When the next page may be looked at.
     due: Instant,
     /// What this look found so far, and what the one before it found.
-    found: Mismatches,
-    found_before: Mismatches,
+    found: MismatchCounts,
+    found_before: MismatchCounts,
 }
 
 /// How many documents have which mismatch.
 #[derive(Clone, Copy, Default)]
-struct Mismatches {
+struct MismatchCounts {
     missing: u64,
     excess: u64,
     passages: u64,
 }
 
 /// A document that something is wrong with, and nothing is under way for.
-struct Suspect {
-    document: Answering,
-    damage: Damage,
+struct DamagedDocument {
+    document: SearchableDocument,
+    damage: DocumentDamage,
 }
 
-impl Scrubber {
+impl IndexScrubber {
     pub(crate) fn new() -> Self {
         Self {
             after: checkup::beginning(),
             due: Instant::now(),
-            found: Mismatches::default(),
-            found_before: Mismatches::default(),
+            found: MismatchCounts::default(),
+            found_before: MismatchCounts::default(),
         }
     }
 
@@ -92,7 +92,7 @@ impl Scrubber {
                 .map(|suspect| suspect.document.generation)
                 .collect();
             suspects.retain(|suspect| still.contains(&suspect.document.generation));
-            self.heal(runtime, &suspects).await?;
+            self.repair_page(runtime, &suspects).await?;
         }
         self.after = last;
         Ok(())
@@ -108,12 +108,16 @@ impl Scrubber {
     }
 
     /// Names what is wrong, and queues what its stored passages mend.
-    async fn heal(&mut self, runtime: &Runtime, suspects: &[Suspect]) -> Result<(), IndexError> {
+    async fn repair_page(
+        &mut self,
+        runtime: &Runtime,
+        suspects: &[DamagedDocument],
+    ) -> Result<(), IndexError> {
         let mut found = self.found;
         let again: Vec<DocumentId> = suspects.iter().filter_map(|suspect| found.name(suspect)).collect();
         found.max(self.found_before).tell(runtime);
         if !again.is_empty() {
-            mend(runtime, &again).await?;
+            queue_reindex(runtime, &again).await?;
         }
         // Not before: if these could not be queued, the page is looked at again.
         self.found = found;
@@ -122,7 +126,7 @@ impl Scrubber {
 }
 
 /// Queues documents to be indexed again.
-async fn mend(runtime: &Runtime, documents: &[DocumentId]) -> Result<(), IndexError> {
+async fn queue_reindex(runtime: &Runtime, documents: &[DocumentId]) -> Result<(), IndexError> {
     let mut tx = runtime.db.begin().await?;
     let queued = checkup::index_again(&mut tx, documents, runtime.jobs.now()).await?;
     tx.commit().await?;
@@ -133,31 +137,34 @@ async fn mend(runtime: &Runtime, documents: &[DocumentId]) -> Result<(), IndexEr
 }
 
 /// Those of a page that something is wrong with, and nothing is under way for.
-async fn suspects(runtime: &Runtime, page: Vec<Answering>) -> Result<Vec<Suspect>, IndexError> {
+async fn suspects(
+    runtime: &Runtime,
+    page: Vec<SearchableDocument>,
+) -> Result<Vec<DamagedDocument>, IndexError> {
     let audited = audit::compare(&runtime.db, Some(&*runtime.index), page).await?;
-    let suspect = |audited: audit::Audited| {
+    let suspect = |audited: audit::AuditedDocument| {
         let damage = audited.damage.filter(|damage| !is_under_way(&audited.document, *damage))?;
-        Some(Suspect { document: audited.document, damage })
+        Some(DamagedDocument { document: audited.document, damage })
     };
     Ok(audited.into_iter().filter_map(suspect).collect())
 }
 
-impl Mismatches {
+impl MismatchCounts {
     /// Counts what is wrong with a document, and says so. The document, if its stored passages mend it.
-    fn name(&mut self, Suspect { document, damage }: &Suspect) -> Option<DocumentId> {
+    fn name(&mut self, DamagedDocument { document, damage }: &DamagedDocument) -> Option<DocumentId> {
         let generation = document.generation;
         let mismatch = match damage {
-            Damage::Entries(mismatch) => *mismatch,
+            DocumentDamage::Entries(mismatch) => *mismatch,
             // These need a source, or a decision; the doctor has both.
-            Damage::Row | Damage::Passages { .. } => {
+            DocumentDamage::Row | DocumentDamage::Passages { .. } => {
                 self.passages += 1;
                 tracing::error!(document = %document.id, %generation, "what is stored of a document is damaged: run `lectern doctor`");
                 return None;
             }
         };
         match mismatch {
-            Mismatch::Missing => self.missing += 1,
-            Mismatch::Excess => self.excess += 1,
+            EntryMismatch::Missing => self.missing += 1,
+            EntryMismatch::Excess => self.excess += 1,
         }
         tracing::error!(document = %document.id, %generation, ?mismatch, "the index does not hold what was published of a document");
         // One that could not be indexed again is left to the operator, not tried for ever.

@@ -11,9 +11,9 @@ use lectern_shared::{
         self, DbError,
         accounts::leftovers,
         chunks, documents,
-        generations::{self, Purgeable},
+        generations::{self, PurgeableGeneration},
         idempotency,
-        jobs::Again,
+        jobs::ReindexTarget,
         known_addresses::{self, KNOWN_FOR},
         singletons, traces, vectors,
     },
@@ -25,7 +25,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::{jitter, scrubber::Scrubber};
+use crate::{jitter, scrubber::IndexScrubber};
 
 const EVERY: Duration = Duration::from_secs(3);
 /// How often it is swept when there is nothing to do.
@@ -77,7 +77,7 @@ pub(crate) fn start(runtime: Runtime, shutdown: &Shutdown) {
             swept: None,
             tidied: Instant::now(),
             embedded: None,
-            scrubber: Scrubber::new(),
+            scrubber: IndexScrubber::new(),
             looked_through: UserId::from(Uuid::nil()),
             failed: None,
         };
@@ -114,7 +114,7 @@ struct Sweeper {
     swept: Option<Instant>,
     tidied: Instant,
     embedded: Option<Instant>,
-    scrubber: Scrubber,
+    scrubber: IndexScrubber,
     /// The deleted account that was looked through last.
     looked_through: UserId,
     /// When a sweep failed last.
@@ -146,7 +146,7 @@ impl Sweeper {
         }
         // On a full disk only what frees room is worth its reserve.
         let frees_room = !generations.is_empty() || !documents.is_empty();
-        if !self.hold_broom(frees_room).await? {
+        if !self.acquire_sweep_lease(frees_room).await? {
             return Ok(());
         }
         if rests {
@@ -157,7 +157,7 @@ impl Sweeper {
         self.swept = Some(Instant::now());
         // A store that could not be written kept workers from renewing their claims and from giving jobs back. They come first.
         if self.failed.is_none_or(|failed| failed.elapsed() > GIVING_BACK) {
-            release_all(runtime, now).await?;
+            expire_job_leases(runtime, now).await?;
         }
         let mut tx = runtime.db.begin_essential().await?;
         generations::abandon(&mut tx, now.plus(runtime.settings.index_grace)).await?;
@@ -173,7 +173,7 @@ impl Sweeper {
         }
         for generation in &generations {
             // Whoever else took the broom meanwhile goes on with it.
-            if self.soft.is_cancelled() || !self.hold_broom(true).await? {
+            if self.soft.is_cancelled() || !self.acquire_sweep_lease(true).await? {
                 return Ok(());
             }
             // One that cannot be removed does not keep the others.
@@ -188,7 +188,7 @@ impl Sweeper {
         }
         let waiting = usize::try_from(depth.due).unwrap_or(0);
         runtime.jobs.doorbell().ring(waiting.min(runtime.settings.jobs.concurrency));
-        if let Err(error) = self.look_through_accounts(now).await {
+        if let Err(error) = self.purge_deleted_accounts(now).await {
             tracing::warn!(%error, "what is left of deleted accounts could not be removed yet");
         }
         self.scrubber.go_on(&self.runtime).await;
@@ -205,11 +205,11 @@ impl Sweeper {
         let now = runtime.jobs.now();
         let before = since.max(now.minus(UNEMBEDDED_AFTER));
         if db::jobs::any_without_vectors(&runtime.db, before).await? {
-            if !self.hold_broom(false).await? {
+            if !self.acquire_sweep_lease(false).await? {
                 return Ok(());
             }
             let mut tx = runtime.db.begin().await?;
-            let queued = db::jobs::enqueue_again(&mut tx, Again::WithoutVectors(before), now).await?;
+            let queued = db::jobs::enqueue_again(&mut tx, ReindexTarget::WithoutVectors(before), now).await?;
             tx.commit().await?;
             tracing::info!(documents = queued, "documents without vectors are embedded from what is stored");
             let ringing = usize::try_from(queued).unwrap_or(usize::MAX);
@@ -220,7 +220,7 @@ impl Sweeper {
     }
 
     /// Whether this process is the one that sweeps, for a while from now.
-    async fn hold_broom(&self, is_essential: bool) -> Result<bool, DbError> {
+    async fn acquire_sweep_lease(&self, is_essential: bool) -> Result<bool, DbError> {
         let (db, now) = (&self.runtime.db, self.runtime.jobs.now());
         let mut tx = if is_essential { db.begin_essential().await? } else { db.begin().await? };
         let mine = singletons::hold_lease(&mut tx, LEASE_NAME, self.me, now, now.plus(LEASE)).await?;
@@ -229,7 +229,7 @@ impl Sweeper {
     }
 
     /// Removes what was added to deleted accounts by requests that had begun before, some accounts in each sweep, all in turn.
-    async fn look_through_accounts(&mut self, now: Timestamp) -> Result<(), DbError> {
+    async fn purge_deleted_accounts(&mut self, now: Timestamp) -> Result<(), DbError> {
         let runtime = &self.runtime;
         let accounts = leftovers::deleted(&runtime.db, self.looked_through, BATCH).await?;
         if accounts.is_empty() {
@@ -266,7 +266,7 @@ impl Sweeper {
 }
 
 /// Takes the jobs whose lease ran out before `before` from their workers.
-pub(crate) async fn release_all(runtime: &Runtime, before: Timestamp) -> Result<(), DbError> {
+pub(crate) async fn expire_job_leases(runtime: &Runtime, before: Timestamp) -> Result<(), DbError> {
     let error = IngestionError::interrupted();
     let mut tx = runtime.db.begin_essential().await?;
     let expired = db::jobs::expire_leases(&mut tx, before, runtime.jobs.now(), &error).await?;
@@ -282,10 +282,10 @@ pub(crate) async fn release_all(runtime: &Runtime, before: Timestamp) -> Result<
 /// Removes what no search reads any more: a replaced or abandoned generation, or one of a deleted document. An index that
 /// cannot refuse the late entries of a writer that was given up is cleared once more when none can come any longer; only then
 /// is the generation forgotten.
-async fn purge_generation(runtime: &Runtime, generation: &Purgeable) -> Result<(), SweepError> {
-    let Purgeable { retired, document_id, removals } = *generation;
+async fn purge_generation(runtime: &Runtime, generation: &PurgeableGeneration) -> Result<(), SweepError> {
+    let PurgeableGeneration { retired, document_id, removals } = *generation;
     runtime.index.remove(retired).await?;
-    if let Some(straggle) = runtime.index.straggle() {
+    if let Some(straggle) = runtime.index.late_write_window() {
         if removals == 0 {
             let again_at = runtime.jobs.now().plus(runtime.settings.jobs.lease + straggle);
             let mut tx = runtime.db.begin_essential().await?;

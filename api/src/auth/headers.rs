@@ -45,7 +45,7 @@ pub(super) fn api_token(headers: &HeaderMap) -> Result<Option<&str>, ToStrError>
 
 /// The credentials that a request carries, whether or not those are good for anything: what stands behind `Bearer`, and in the API
 /// token's own header. A request with two may be authenticated by either, so it is counted for both.
-pub(crate) fn carried(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+pub(crate) fn presented_credentials(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     let token = api_token(headers).ok().flatten();
     bearer(headers).ok().flatten().into_iter().chain(token).filter(|credential| !credential.is_empty())
 }
@@ -57,7 +57,7 @@ mod tests {
     fn carried_by(headers: &[(&'static str, &str)]) -> Vec<String> {
         let pairs =
             headers.iter().map(|(name, value)| (HeaderName::from_static(name), value.parse().unwrap()));
-        carried(&pairs.collect()).map(str::to_owned).collect()
+        presented_credentials(&pairs.collect()).map(str::to_owned).collect()
     }
 
     #[test]

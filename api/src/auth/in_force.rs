@@ -30,40 +30,40 @@ const BATCH: usize = 500;
 
 /// The credentials by which something long is being answered. Cheap to clone; clones share them.
 #[derive(Clone)]
-pub(crate) struct InForce(Arc<Inner>);
+pub(crate) struct CredentialMonitor(Arc<MonitorState>);
 
-struct Inner {
+struct MonitorState {
     authenticator: Authenticator,
-    list: Mutex<List>,
+    list: Mutex<MonitoredCredentials>,
 }
 
 #[derive(Default)]
-struct List {
-    entries: HashMap<Credential, Entry>,
+struct MonitoredCredentials {
+    entries: HashMap<Credential, CredentialEntry>,
     /// Whether there is a task that looks at them.
     is_watched: bool,
 }
 
 /// One credential, for as long as something that it opened goes on.
 #[derive(Default)]
-struct Entry {
+struct CredentialEntry {
     holders: usize,
     ended: watch::Sender<bool>,
 }
 
 /// Something that goes on as long as its credential is in force.
-struct Held {
-    list: InForce,
+struct CredentialSubscription {
+    list: CredentialMonitor,
     credential: Credential,
     ended: watch::Receiver<bool>,
 }
 
-impl InForce {
+impl CredentialMonitor {
     pub(crate) fn new(authenticator: Authenticator) -> Self {
-        Self(Arc::new(Inner { authenticator, list: Mutex::default() }))
+        Self(Arc::new(MonitorState { authenticator, list: Mutex::default() }))
     }
 
-    fn hold(&self, credential: Credential) -> Held {
+    fn subscribe(&self, credential: Credential) -> CredentialSubscription {
         let mut list = self.0.list.lock();
         let entry = list.entries.entry(credential).or_default();
         entry.holders += 1;
@@ -71,7 +71,7 @@ impl InForce {
         if !mem::replace(&mut list.is_watched, true) {
             tokio::spawn(self.clone().watch());
         }
-        Held { list: self.clone(), credential, ended }
+        CredentialSubscription { list: self.clone(), credential, ended }
     }
 
     /// Looks at what is held until nothing is.
@@ -111,14 +111,14 @@ impl InForce {
     }
 }
 
-impl Held {
+impl CredentialSubscription {
     async fn ended(&mut self) {
         // The sender is there for as long as this is.
         let _ = self.ended.wait_for(|ended| *ended).await;
     }
 }
 
-impl Drop for Held {
+impl Drop for CredentialSubscription {
     fn drop(&mut self) {
         let mut list = self.list.0.list.lock();
         if let Some(entry) = list.entries.get_mut(&self.credential) {
@@ -132,19 +132,19 @@ impl Drop for Held {
 
 /// By what a request was opened. It goes with every request; whatever authenticates notes it here.
 #[derive(Clone)]
-pub(crate) struct Opened {
-    list: InForce,
+pub(crate) struct RequestCredential {
+    list: CredentialMonitor,
     by: Arc<OnceLock<Credential>>,
 }
 
-impl Opened {
+impl RequestCredential {
     pub(super) fn note(&self, credential: Credential) {
         // A second look at the same request finds the same.
         let _ = self.by.set(credential);
     }
 
-    fn hold(&self) -> Option<Held> {
-        self.by.get().map(|credential| self.list.hold(*credential))
+    fn hold(&self) -> Option<CredentialSubscription> {
+        self.by.get().map(|credential| self.list.subscribe(*credential))
     }
 
     /// Goes on with `work` as long as the credential is in force: for what takes long before there is an answer at all.
@@ -167,22 +167,26 @@ impl Opened {
 /// What an answer's stream says last when it ends before its time, in its own form. Put into the answer's extensions by whoever
 /// streams; a stream without one is cut off, so that nobody takes it for whole.
 #[derive(Clone)]
-pub(crate) struct LastWords(pub(crate) Bytes);
+pub(crate) struct TerminationNotice(pub(crate) Bytes);
 
 /// Ends answers whose length is not known beforehand soon after the credential that opened them has ended.
-pub(crate) async fn guard(State(list): State<InForce>, mut request: Request, next: Next) -> Response {
-    let opened = Opened { list, by: Arc::default() };
+pub(crate) async fn guard(
+    State(list): State<CredentialMonitor>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let opened = RequestCredential { list, by: Arc::default() };
     request.extensions_mut().insert(opened.clone());
     let mut response = next.run(request).await;
     if response.body().size_hint().exact().is_some() {
         return response;
     }
     let Some(held) = opened.hold() else { return response };
-    let last = response.extensions_mut().remove::<LastWords>();
-    response.map(|body| while_held(body, held, last))
+    let last = response.extensions_mut().remove::<TerminationNotice>();
+    response.map(|body| end_with_credential(body, held, last))
 }
 
-fn while_held(body: Body, held: Held, last: Option<LastWords>) -> Body {
+fn end_with_credential(body: Body, held: CredentialSubscription, last: Option<TerminationNotice>) -> Body {
     let begin = Some((body.into_data_stream(), held, last));
     Body::from_stream(stream::unfold(begin, |going_on| async move {
         let (mut pieces, mut held, last) = going_on?;
@@ -190,7 +194,7 @@ fn while_held(body: Body, held: Held, last: Option<LastWords>) -> Body {
             biased;
             () = held.ended() => {
                 let cut = || io::Error::other("the credential has ended");
-                Some((last.map(|LastWords(bytes)| bytes).ok_or_else(cut), None))
+                Some((last.map(|TerminationNotice(bytes)| bytes).ok_or_else(cut), None))
             }
             piece = pieces.next() => {
                 Some((piece?.map_err(io::Error::other), Some((pieces, held, last))))

@@ -13,7 +13,7 @@ use lectern_shared::{ids::UserId, model::user::User};
 
 use self::{
     headers::{api_token, bearer},
-    in_force::Opened,
+    in_force::RequestCredential,
 };
 use crate::{
     error::ApiError,
@@ -30,9 +30,9 @@ pub(crate) struct TokenCaller(pub(crate) User);
 
 /// A [`Caller`] who may use the operator's endpoints. Looked up anew for each request, so that whoever loses it has lost it.
 #[derive(Clone, Debug)]
-pub(crate) struct Admin(pub(crate) User);
+pub(crate) struct AdminCaller(pub(crate) User);
 
-impl Admin {
+impl AdminCaller {
     pub(crate) fn id(&self) -> UserId {
         self.0.id
     }
@@ -68,7 +68,7 @@ where
     }
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Admin
+impl<S: Send + Sync> FromRequestParts<S> for AdminCaller
 where
     Authenticator: FromRef<S>,
 {
@@ -108,7 +108,7 @@ async fn authenticate(
     extensions: &Extensions,
 ) -> Result<User, ApiError> {
     let (credential, user) = authenticator.authenticate(credential).await?;
-    if let Some(opened) = extensions.get::<Opened>() {
+    if let Some(opened) = extensions.get::<RequestCredential>() {
         opened.note(credential);
     }
     Ok(user)

@@ -6,72 +6,72 @@ use std::sync::Arc;
 use lectern_shared::clock::Timestamp;
 use tokio::{runtime::Handle, task::JoinHandle};
 
-use super::{Inner, Key};
+use super::{LimitKey, LimiterState};
 
 /// Tells one attempt from another; random.
 pub(super) type AttemptId = u64;
 
 /// What a guess counts for, and which of these counts may refuse it.
 #[derive(Clone, Copy)]
-pub(crate) struct Guess {
+pub(crate) struct AttemptKeys {
     /// What may refuse it, and what a right guess clears.
-    own: Key,
+    own: LimitKey,
     /// What may refuse it as well.
-    also_refuses: Option<Key>,
+    also_refuses: Option<LimitKey>,
     /// What it counts for without being refused by it.
-    only_counts: Option<Key>,
+    only_counts: Option<LimitKey>,
 }
 
-impl Guess {
+impl AttemptKeys {
     /// At a password that somebody who is signed in is asked for.
-    pub(crate) fn at(account: Key) -> Self {
+    pub(crate) fn at(account: LimitKey) -> Self {
         Self { own: account, also_refuses: None, only_counts: None }
     }
 
     /// From an address where nobody has signed in to the account of late. All of these count together for the account.
-    pub(crate) fn from_stranger(account: Key, address: Key) -> Self {
+    pub(crate) fn for_unknown_address(account: LimitKey, address: LimitKey) -> Self {
         Self { own: account, also_refuses: Some(address), only_counts: None }
     }
 
     /// From an address where the account was signed in to of late. It counts by itself, and for the account too; but what strangers
     /// guess does not keep its owner out.
-    pub(crate) fn from_known(account: Key, address: Key) -> Self {
-        let own = Key::pair(account, address);
+    pub(crate) fn for_known_address(account: LimitKey, address: LimitKey) -> Self {
+        let own = LimitKey::pair(account, address);
         Self { own, also_refuses: Some(address), only_counts: Some(account) }
     }
 
-    pub(super) fn own(&self) -> &Key {
+    pub(super) fn own(&self) -> &LimitKey {
         &self.own
     }
 
     /// What may refuse it, its own first.
-    pub(super) fn refusing(&self) -> impl Iterator<Item = &Key> {
+    pub(super) fn blocking_keys(&self) -> impl Iterator<Item = &LimitKey> {
         std::iter::once(&self.own).chain(&self.also_refuses)
     }
 
     /// What it counts for: first what may refuse it.
-    pub(super) fn keys(&self) -> impl Iterator<Item = &Key> {
-        self.refusing().chain(&self.only_counts)
+    pub(super) fn keys(&self) -> impl Iterator<Item = &LimitKey> {
+        self.blocking_keys().chain(&self.only_counts)
     }
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct Counted {
-    pub(super) guess: Guess,
+pub(super) struct AttemptRecord {
+    pub(super) guess: AttemptKeys,
     pub(super) id: AttemptId,
     pub(super) at: Timestamp,
-    pub(super) place: Place,
+    pub(super) place: CounterScope,
 }
 
 /// Where an attempt was counted.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum CounterScope {
     Local,
     Shared,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Decision {
+pub(super) enum AttemptOutcome {
     Failed,
     Succeeded,
     Undecided,
@@ -80,56 +80,57 @@ pub(super) enum Decision {
 /// An attempt that is not decided yet. Dropped without a decision, it was none; so what looks at the password owns it, lest a client
 /// that hangs up meanwhile take it back.
 #[must_use = "an attempt that is dropped was none"]
-pub(crate) struct Attempt {
-    limits: Arc<Inner>,
-    counted: Counted,
+pub(crate) struct PasswordAttempt {
+    limits: Arc<LimiterState>,
+    counted: AttemptRecord,
     decided: bool,
 }
 
-impl Attempt {
-    pub(super) fn new(limits: Arc<Inner>, counted: Counted) -> Self {
+impl PasswordAttempt {
+    pub(super) fn new(limits: Arc<LimiterState>, counted: AttemptRecord) -> Self {
         Self { limits, counted, decided: false }
     }
 
     /// The password was wrong: the attempt stays counted.
     pub(crate) fn failed(mut self) {
         // Nothing is on its way that could be waited for.
-        drop(self.settle(Decision::Failed));
+        drop(self.settle(AttemptOutcome::Failed));
     }
 
     /// The password was right: the attempt is taken back, and earlier failures at its own key are forgiven, wherever they were counted.
-    pub(crate) fn succeeded(mut self) -> Settled {
-        self.settle(Decision::Succeeded)
+    pub(crate) fn succeeded(mut self) -> AttemptSettlement {
+        self.settle(AttemptOutcome::Succeeded)
     }
 
-    fn settle(&mut self, decision: Decision) -> Settled {
+    fn settle(&mut self, decision: AttemptOutcome) -> AttemptSettlement {
         self.decided = true;
         let (limits, counted) = (Arc::clone(&self.limits), self.counted);
-        limits.settle_here(&counted, decision);
-        if decision == Decision::Failed || limits.shared.is_none() {
-            return Settled(None);
+        limits.settle_locally(&counted, decision);
+        if decision == AttemptOutcome::Failed || limits.shared.is_none() {
+            return AttemptSettlement(None);
         }
         // In a task of its own: a client that goes away takes nothing back. Without a runtime the process is ending.
         let runtime = Handle::try_current().ok();
-        Settled(
-            runtime
-                .map(|runtime| runtime.spawn(async move { limits.settle_there(&counted, decision).await })),
+        AttemptSettlement(
+            runtime.map(|runtime| {
+                runtime.spawn(async move { limits.settle_in_redis(&counted, decision).await })
+            }),
         )
     }
 }
 
-impl Drop for Attempt {
+impl Drop for PasswordAttempt {
     fn drop(&mut self) {
         if !self.decided {
-            self.settle(Decision::Undecided);
+            self.settle(AttemptOutcome::Undecided);
         }
     }
 }
 
 /// A decision on its way to where it is counted. It arrives whether or not anybody waits for it.
-pub(crate) struct Settled(Option<JoinHandle<()>>);
+pub(crate) struct AttemptSettlement(Option<JoinHandle<()>>);
 
-impl Settled {
+impl AttemptSettlement {
     /// Waits until every later attempt sees the decision, or Redis turns out to be away.
     pub(crate) async fn wait(self) {
         if let Some(task) = self.0 {

@@ -2,30 +2,30 @@
 
 use std::{collections::VecDeque, num::NonZeroUsize, time::Duration};
 
-use lectern_shared::{clock::Timestamp, config::rate::Rate};
+use lectern_shared::{clock::Timestamp, config::rate::RequestRate};
 use lru::LruCache;
 use parking_lot::Mutex;
 
-use super::{AttemptId, FailureRule, Guess, Key, RetryAfter};
+use super::{AttemptId, AttemptKeys, FailureRule, LimitKey, RetryAfter};
 
 /// Keys that are remembered of each kind; those not met for longest are forgotten first.
 const REMEMBERED: NonZeroUsize = NonZeroUsize::MIN.saturating_add(49_999);
 
 #[derive(Clone)]
-struct Failure {
+struct FailedAttempt {
     at: Timestamp,
     id: AttemptId,
 }
 
 /// The counters of one process.
-pub(super) struct Local {
-    /// The moment of each key, as [`Rate::next`] has it.
-    requests: Mutex<LruCache<Key, Timestamp>>,
+pub(super) struct LocalCounters {
+    /// The moment of each key, as [`RequestRate::next`] has it.
+    requests: Mutex<LruCache<LimitKey, Timestamp>>,
     /// Oldest first.
-    failures: Mutex<LruCache<Key, VecDeque<Failure>>>,
+    failures: Mutex<LruCache<LimitKey, VecDeque<FailedAttempt>>>,
 }
 
-impl Default for Local {
+impl Default for LocalCounters {
     fn default() -> Self {
         Self {
             requests: Mutex::new(LruCache::new(REMEMBERED)),
@@ -34,9 +34,14 @@ impl Default for Local {
     }
 }
 
-impl Local {
+impl LocalCounters {
     /// Counts a request for every key, or for none when one of them must wait.
-    pub(super) fn admit(&self, rate: Rate, keys: &[Key], now: Timestamp) -> Result<(), RetryAfter> {
+    pub(super) fn admit(
+        &self,
+        rate: RequestRate,
+        keys: &[LimitKey],
+        now: Timestamp,
+    ) -> Result<(), RetryAfter> {
         let mut requests = self.requests.lock();
         let mut wait = Duration::ZERO;
         for key in keys {
@@ -59,13 +64,13 @@ impl Local {
     pub(super) fn begin(
         &self,
         rule: FailureRule,
-        guess: &Guess,
+        guess: &AttemptKeys,
         id: AttemptId,
         now: Timestamp,
     ) -> Result<(), RetryAfter> {
         let mut failures = self.failures.lock();
         let mut wait = Duration::ZERO;
-        for key in guess.refusing() {
+        for key in guess.blocking_keys() {
             let Some(counted) = failures.get_mut(key) else { continue };
             forget(rule, counted, now);
             // Of more than are allowed, as many must be forgotten as there are too many.
@@ -74,23 +79,23 @@ impl Local {
             }
         }
         RetryAfter::unless_zero(wait)?;
-        count(&mut failures, rule, guess, &Failure { at: now, id });
+        count(&mut failures, rule, guess, &FailedAttempt { at: now, id });
         Ok(())
     }
 
     /// Counts a failure for each of its keys.
-    pub(super) fn failed(&self, rule: FailureRule, guess: &Guess, id: AttemptId, at: Timestamp) {
-        count(&mut self.failures.lock(), rule, guess, &Failure { at, id });
+    pub(super) fn failed(&self, rule: FailureRule, guess: &AttemptKeys, id: AttemptId, at: Timestamp) {
+        count(&mut self.failures.lock(), rule, guess, &FailedAttempt { at, id });
     }
 
     /// Takes a guess back, and forgives its own key.
-    pub(super) fn succeeded(&self, guess: &Guess, id: AttemptId) {
+    pub(super) fn succeeded(&self, guess: &AttemptKeys, id: AttemptId) {
         self.failures.lock().pop(guess.own());
         self.undecided(guess, id);
     }
 
     /// Takes a guess back.
-    pub(super) fn undecided(&self, guess: &Guess, id: AttemptId) {
+    pub(super) fn undecided(&self, guess: &AttemptKeys, id: AttemptId) {
         let mut failures = self.failures.lock();
         for key in guess.keys() {
             let Some(counted) = failures.get_mut(key) else { continue };
@@ -103,10 +108,10 @@ impl Local {
 }
 
 fn count(
-    failures: &mut LruCache<Key, VecDeque<Failure>>,
+    failures: &mut LruCache<LimitKey, VecDeque<FailedAttempt>>,
     rule: FailureRule,
-    guess: &Guess,
-    failure: &Failure,
+    guess: &AttemptKeys,
+    failure: &FailedAttempt,
 ) {
     for key in guess.keys() {
         let counted = failures.get_or_insert_mut(*key, VecDeque::new);
@@ -117,7 +122,7 @@ fn count(
 }
 
 /// Forgets what is long ago.
-fn forget(rule: FailureRule, counted: &mut VecDeque<Failure>, now: Timestamp) {
+fn forget(rule: FailureRule, counted: &mut VecDeque<FailedAttempt>, now: Timestamp) {
     counted.retain(|failure| failure.at > now.minus(rule.within));
 }
 
@@ -130,13 +135,13 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_micros(1_800_000_000_000_000);
     const RULE: FailureRule = FailureRule::SIGN_IN;
 
-    fn ada() -> Key {
-        Key::account("ada")
+    fn ada() -> LimitKey {
+        LimitKey::account("ada")
     }
 
     #[test]
     fn a_burst_passes_at_once_and_the_steady_rate_after_it() {
-        let (local, rate) = (Local::default(), parse_rate("10/s burst 3").unwrap().unwrap());
+        let (local, rate) = (LocalCounters::default(), parse_rate("10/s burst 3").unwrap().unwrap());
         let step = Duration::from_millis(100);
         for _ in 0..3 {
             local.admit(rate, &[ada()], NOW).unwrap();
@@ -151,19 +156,19 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_set_back_stops_nobody_for_longer_than_one_interval() {
-        let (local, rate) = (Local::default(), parse_rate("1/s burst 5").unwrap().unwrap());
+        let (local, rate) = (LocalCounters::default(), parse_rate("1/s burst 5").unwrap().unwrap());
         local.admit(rate, &[ada()], NOW).unwrap();
         let earlier = NOW.minus(Duration::from_hours(1));
         assert_eq!(local.admit(rate, &[ada()], earlier), Err(RetryAfter(Duration::from_secs(1))));
     }
 
-    fn guess() -> Guess {
-        Guess::at(ada())
+    fn guess() -> AttemptKeys {
+        AttemptKeys::at(ada())
     }
 
     #[test]
     fn failures_are_forgotten_one_by_one_after_ten_minutes() {
-        let local = Local::default();
+        let local = LocalCounters::default();
         let minute = |minute: u32| NOW.plus(Duration::from_mins(1) * minute);
         for failure in 0..9 {
             local.begin(RULE, &guess(), failure, minute(0)).unwrap();
@@ -180,7 +185,7 @@ mod tests {
 
     #[test]
     fn with_more_failures_than_allowed_the_wait_lasts_until_enough_are_forgotten() {
-        let local = Local::default();
+        let local = LocalCounters::default();
         let minute = |minute: u32| NOW.plus(Duration::from_mins(1) * minute);
         // Ten were let in elsewhere, and two more by an owner's own address.
         for failure in 0..12 {
@@ -192,8 +197,8 @@ mod tests {
 
     #[test]
     fn keys_that_count_nothing_any_more_take_no_room() {
-        let local = Local::default();
-        let guess = Guess::from_known(ada(), Key::account("stands for an address"));
+        let local = LocalCounters::default();
+        let guess = AttemptKeys::for_known_address(ada(), LimitKey::account("stands for an address"));
         local.begin(RULE, &guess, 0, NOW).unwrap();
         local.begin(RULE, &guess, 1, NOW).unwrap();
         assert_eq!(local.failures.lock().len(), 3);

@@ -17,20 +17,20 @@ use lectern_shared::{clock::Timestamp, redis::Redis};
 use sha2::{Digest, Sha256};
 
 use self::{
-    attempt::{AttemptId, Counted, Decision, Place},
-    local::Local,
-    redis::Shared,
+    attempt::{AttemptId, AttemptOutcome, AttemptRecord, CounterScope},
+    local::LocalCounters,
+    redis::RedisCounters,
 };
 
-pub(crate) use self::attempt::{Attempt, Guess};
-use lectern_shared::config::rate::Rate;
+pub(crate) use self::attempt::{AttemptKeys, PasswordAttempt};
+use lectern_shared::config::rate::RequestRate;
 
 /// What is counted for. A hash: it has the same size whatever a caller sends, and what leaves the process shows no token,
 /// name or address.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Key([u8; 32]);
+pub(crate) struct LimitKey([u8; 32]);
 
-impl Key {
+impl LimitKey {
     fn new(kind: &str, value: &[u8]) -> Self {
         Self(Sha256::new().chain_update(kind).chain_update([0]).chain_update(value).finalize().into())
     }
@@ -98,25 +98,25 @@ impl FailureRule {
 
 /// Every limit on how often something is done. Cheap to clone; clones count together.
 #[derive(Clone)]
-pub(crate) struct Limits(Arc<Inner>);
+pub(crate) struct RateLimiter(Arc<LimiterState>);
 
-struct Inner {
-    rate: Option<Rate>,
+struct LimiterState {
+    rate: Option<RequestRate>,
     rule: FailureRule,
-    local: Local,
-    shared: Option<Shared>,
+    local: LocalCounters,
+    shared: Option<RedisCounters>,
 }
 
-impl Limits {
+impl RateLimiter {
     /// Limits requests to `rate`, and failed sign-ins always. With `redis`, all processes that use the same prefix count
     /// together.
-    pub(crate) fn new(rate: Option<Rate>, redis: Option<Redis>) -> Self {
-        let shared = redis.map(|redis| Shared::new(redis, redis::PATIENCE));
+    pub(crate) fn new(rate: Option<RequestRate>, redis: Option<Redis>) -> Self {
+        let shared = redis.map(|redis| RedisCounters::new(redis, redis::PATIENCE));
         Self::counted_in(shared, rate, FailureRule::SIGN_IN)
     }
 
-    fn counted_in(shared: Option<Shared>, rate: Option<Rate>, rule: FailureRule) -> Self {
-        Self(Arc::new(Inner { rate, rule, local: Local::default(), shared }))
+    fn counted_in(shared: Option<RedisCounters>, rate: Option<RequestRate>, rule: FailureRule) -> Self {
+        Self(Arc::new(LimiterState { rate, rule, local: LocalCounters::default(), shared }))
     }
 
     /// Whether requests are limited at all.
@@ -128,7 +128,7 @@ impl Limits {
     ///
     /// # Errors
     /// How long to wait, when one of the keys has made too many.
-    pub(crate) async fn admit(&self, keys: &[Key], now: Timestamp) -> Result<(), RetryAfter> {
+    pub(crate) async fn admit(&self, keys: &[LimitKey], now: Timestamp) -> Result<(), RetryAfter> {
         let Some(rate) = self.0.rate.filter(|_| !keys.is_empty()) else { return Ok(()) };
         if let Some(shared) = &self.0.shared
             && let Some(decision) = shared.admit(rate, keys).await
@@ -143,40 +143,45 @@ impl Limits {
     ///
     /// # Errors
     /// How long to wait, when there were too many failures; it does not count then.
-    pub(crate) async fn begin(&self, guess: Guess, now: Timestamp) -> Result<Attempt, RetryAfter> {
+    pub(crate) async fn begin(
+        &self,
+        guess: AttemptKeys,
+        now: Timestamp,
+    ) -> Result<PasswordAttempt, RetryAfter> {
         let id = rand::random();
-        let attempt = |place| Attempt::new(Arc::clone(&self.0), Counted { guess, id, at: now, place });
+        let attempt =
+            |place| PasswordAttempt::new(Arc::clone(&self.0), AttemptRecord { guess, id, at: now, place });
         if let Some(shared) = &self.0.shared
             && let Some(decision) = shared.begin(self.0.rule, &guess, id).await
         {
-            return decision.map(|()| attempt(Place::Shared));
+            return decision.map(|()| attempt(CounterScope::Shared));
         }
         self.0.local.begin(self.0.rule, &guess, id, now)?;
-        Ok(attempt(Place::Local))
+        Ok(attempt(CounterScope::Local))
     }
 }
 
-impl Inner {
+impl LimiterState {
     /// What of a decision is counted in this process.
-    fn settle_here(&self, counted: &Counted, decision: Decision) {
-        let Counted { guess, id, at, place } = counted;
+    fn settle_locally(&self, counted: &AttemptRecord, decision: AttemptOutcome) {
+        let AttemptRecord { guess, id, at, place } = counted;
         match (decision, place) {
-            (Decision::Succeeded, _) => self.local.succeeded(guess, *id),
-            (Decision::Undecided, _) => self.local.undecided(guess, *id),
-            (Decision::Failed, Place::Local) => {}
+            (AttemptOutcome::Succeeded, _) => self.local.succeeded(guess, *id),
+            (AttemptOutcome::Undecided, _) => self.local.undecided(guess, *id),
+            (AttemptOutcome::Failed, CounterScope::Local) => {}
             // Noted here too, lest Redis's going away be a fresh start.
-            (Decision::Failed, Place::Shared) => self.local.failed(self.rule, guess, *id, *at),
+            (AttemptOutcome::Failed, CounterScope::Shared) => self.local.failed(self.rule, guess, *id, *at),
         }
     }
 
     /// What of a decision is counted in Redis, even if the attempt was counted here: an answer that came too late may have counted
     /// it there as well.
-    async fn settle_there(&self, counted: &Counted, decision: Decision) {
+    async fn settle_in_redis(&self, counted: &AttemptRecord, decision: AttemptOutcome) {
         let Some(shared) = &self.shared else { return };
         match decision {
-            Decision::Succeeded => shared.succeeded(&counted.guess, counted.id).await,
-            Decision::Undecided => shared.undecided(&counted.guess, counted.id).await,
-            Decision::Failed => {}
+            AttemptOutcome::Succeeded => shared.succeeded(&counted.guess, counted.id).await,
+            AttemptOutcome::Undecided => shared.undecided(&counted.guess, counted.id).await,
+            AttemptOutcome::Failed => {}
         }
     }
 }

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use ::redis::{ErrorKind, RedisError, Script};
 use parking_lot::Mutex;
 
-use super::{AttemptId, FailureRule, Guess, Key, RetryAfter};
-use lectern_shared::config::rate::Rate;
+use super::{AttemptId, AttemptKeys, FailureRule, LimitKey, RetryAfter};
+use lectern_shared::config::rate::RequestRate;
 use lectern_shared::{redis::Redis, secrets::hex};
 
 /// The longest that a request waits for Redis.
@@ -68,22 +68,22 @@ for i, key in ipairs(KEYS) do
 end";
 
 /// The counters of an installation. Every question is answered by none when Redis does not answer in time.
-pub(super) struct Shared {
+pub(super) struct RedisCounters {
     redis: Redis,
     patience: Duration,
-    breaker: Breaker,
+    breaker: CircuitBreaker,
     admit: Script,
     begin: Script,
     take_back: Script,
 }
 
-impl Shared {
+impl RedisCounters {
     /// Counters in `redis`, which is away when it does not answer within `patience`.
     pub(super) fn new(redis: Redis, patience: Duration) -> Self {
         Self {
             redis,
             patience,
-            breaker: Breaker(Mutex::new(State::Asked)),
+            breaker: CircuitBreaker(Mutex::new(BreakerState::Asked)),
             admit: Script::new(ADMIT),
             begin: Script::new(BEGIN),
             take_back: Script::new(TAKE_BACK),
@@ -91,7 +91,7 @@ impl Shared {
     }
 
     /// As [`super::local::Local::admit`].
-    pub(super) async fn admit(&self, rate: Rate, keys: &[Key]) -> Option<Result<(), RetryAfter>> {
+    pub(super) async fn admit(&self, rate: RequestRate, keys: &[LimitKey]) -> Option<Result<(), RetryAfter>> {
         let wait = self.ask(async {
             let mut call = self.admit.prepare_invoke();
             for key in keys {
@@ -107,7 +107,7 @@ impl Shared {
     pub(super) async fn begin(
         &self,
         rule: FailureRule,
-        guess: &Guess,
+        guess: &AttemptKeys,
         id: AttemptId,
     ) -> Option<Result<(), RetryAfter>> {
         let wait = self.ask(async {
@@ -115,23 +115,23 @@ impl Shared {
             for key in guess.keys() {
                 call.key(self.name("sign-in", key));
             }
-            call.arg(rule.within_micros()).arg(rule.failures).arg(id).arg(guess.refusing().count());
+            call.arg(rule.within_micros()).arg(rule.failures).arg(id).arg(guess.blocking_keys().count());
             call.invoke_async::<u64>(&mut self.redis.connection()).await
         });
         wait.await.map(|micros| RetryAfter::unless_zero(Duration::from_micros(micros)))
     }
 
     /// As [`super::local::Local::succeeded`], if Redis is there.
-    pub(super) async fn succeeded(&self, guess: &Guess, id: AttemptId) {
-        self.take_back(guess, id, 1).await;
+    pub(super) async fn succeeded(&self, guess: &AttemptKeys, id: AttemptId) {
+        self.revoke_attempt(guess, id, 1).await;
     }
 
     /// As [`super::local::Local::undecided`], if Redis is there.
-    pub(super) async fn undecided(&self, guess: &Guess, id: AttemptId) {
-        self.take_back(guess, id, 0).await;
+    pub(super) async fn undecided(&self, guess: &AttemptKeys, id: AttemptId) {
+        self.revoke_attempt(guess, id, 0).await;
     }
 
-    async fn take_back(&self, guess: &Guess, id: AttemptId, forgiven: usize) {
+    async fn revoke_attempt(&self, guess: &AttemptKeys, id: AttemptId, forgiven: usize) {
         self.ask(async {
             let mut call = self.take_back.prepare_invoke();
             for key in guess.keys() {
@@ -143,7 +143,7 @@ impl Shared {
         .await;
     }
 
-    fn name(&self, kind: &str, key: &Key) -> String {
+    fn name(&self, kind: &str, key: &LimitKey) -> String {
         format!("{}:{kind}:{}", self.redis.prefix(), hex(&key.0))
     }
 
@@ -165,49 +165,49 @@ impl Shared {
 }
 
 /// Keeps requests from waiting for a Redis that is known to be away, and says only once that it is.
-struct Breaker(Mutex<State>);
+struct CircuitBreaker(Mutex<BreakerState>);
 
 #[derive(Clone, Copy)]
-enum State {
+enum BreakerState {
     Asked,
     Away { again_at: Instant },
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Permit {
+enum BreakerPermit {
     Ordinary,
     /// The one question that finds out whether Redis is back.
     Probe,
 }
 
-impl Breaker {
-    fn permit(&self) -> Option<Permit> {
+impl CircuitBreaker {
+    fn permit(&self) -> Option<BreakerPermit> {
         let mut state = self.0.lock();
         match *state {
-            State::Asked => Some(Permit::Ordinary),
-            State::Away { again_at } => {
+            BreakerState::Asked => Some(BreakerPermit::Ordinary),
+            BreakerState::Away { again_at } => {
                 let now = Instant::now();
                 if now < again_at {
                     return None;
                 }
-                *state = State::Away { again_at: now + PAUSE };
-                Some(Permit::Probe)
+                *state = BreakerState::Away { again_at: now + PAUSE };
+                Some(BreakerPermit::Probe)
             }
         }
     }
 
-    fn answered(&self, permit: Permit) {
+    fn answered(&self, permit: BreakerPermit) {
         // The late answer to an ordinary question, from before Redis went away, says nothing about now.
-        if permit == Permit::Probe {
-            *self.0.lock() = State::Asked;
+        if permit == BreakerPermit::Probe {
+            *self.0.lock() = BreakerState::Asked;
             tracing::info!("Redis is back; limits are counted there again");
         }
     }
 
     fn failed(&self, error: &RedisError) {
-        let away = State::Away { again_at: Instant::now() + PAUSE };
+        let away = BreakerState::Away { again_at: Instant::now() + PAUSE };
         let before = std::mem::replace(&mut *self.0.lock(), away);
-        if matches!(before, State::Asked) {
+        if matches!(before, BreakerState::Asked) {
             tracing::warn!(%error, "Redis is away; until it is back, each process counts limits by itself");
         }
     }
@@ -243,23 +243,23 @@ mod tests {
         });
         let said = |what: &str| String::from_utf8(log.0.lock().clone()).unwrap().matches(what).count();
         tracing::subscriber::with_default(subscriber.finish(), || {
-            let breaker = Breaker(Mutex::new(State::Asked));
+            let breaker = CircuitBreaker(Mutex::new(BreakerState::Asked));
             let error = RedisError::from((ErrorKind::Io, "gone"));
-            assert!(breaker.permit() == Some(Permit::Ordinary));
+            assert!(breaker.permit() == Some(BreakerPermit::Ordinary));
             for _ in 0..50 {
                 breaker.failed(&error);
                 assert!(breaker.permit().is_none());
             }
             assert_eq!((said("WARN"), said("INFO")), (1, 0));
-            breaker.answered(Permit::Ordinary);
+            breaker.answered(BreakerPermit::Ordinary);
             assert!(breaker.permit().is_none(), "a late answer does not bring it back");
 
             while breaker.permit().is_none() {
                 std::thread::yield_now();
             }
             assert!(breaker.permit().is_none(), "one question finds out, not all of them");
-            breaker.answered(Permit::Probe);
-            assert!(breaker.permit() == Some(Permit::Ordinary));
+            breaker.answered(BreakerPermit::Probe);
+            assert!(breaker.permit() == Some(BreakerPermit::Ordinary));
             assert_eq!((said("WARN"), said("INFO")), (1, 1));
         });
     }

@@ -38,25 +38,25 @@ fn redis(url: &SecretString) -> Redis {
 }
 
 /// Counters in Redis that wait for it as long as its own client does: a busy machine is no reason to count elsewhere.
-fn patient(redis: Redis) -> Shared {
-    Shared::new(redis, DEADLINE)
+fn patient(redis: Redis) -> RedisCounters {
+    RedisCounters::new(redis, DEADLINE)
 }
 
 /// Each place to count in, with its name.
-fn everywhere(rate: &str, rule: FailureRule) -> Vec<(&'static str, Limits)> {
+fn everywhere(rate: &str, rule: FailureRule) -> Vec<(&'static str, RateLimiter)> {
     let rate = parse_rate(rate).unwrap();
-    let mut places = vec![("in the process", Limits::counted_in(None, rate, rule))];
+    let mut places = vec![("in the process", RateLimiter::counted_in(None, rate, rule))];
     if let Some(url) = server() {
-        places.push(("in Redis", Limits::counted_in(Some(patient(redis(&url))), rate, rule)));
+        places.push(("in Redis", RateLimiter::counted_in(Some(patient(redis(&url))), rate, rule)));
     }
     places
 }
 
-fn everywhere_at(rate: &str) -> Vec<(&'static str, Limits)> {
+fn everywhere_at(rate: &str) -> Vec<(&'static str, RateLimiter)> {
     everywhere(rate, FailureRule::SIGN_IN)
 }
 
-fn everywhere_for_sign_ins() -> Vec<(&'static str, Limits)> {
+fn everywhere_for_sign_ins() -> Vec<(&'static str, RateLimiter)> {
     everywhere("off", FailureRule::SIGN_IN)
 }
 
@@ -64,12 +64,12 @@ fn now() -> Timestamp {
     Clock::system().now()
 }
 
-fn account(name: &str) -> Key {
-    Key::account(name)
+fn account(name: &str) -> LimitKey {
+    LimitKey::account(name)
 }
 
-fn address(text: &str) -> Key {
-    Key::address(text.parse().unwrap())
+fn address(text: &str) -> LimitKey {
+    LimitKey::address(text.parse().unwrap())
 }
 
 async fn until<F: Future<Output = bool>>(what: &str, mut condition: impl FnMut() -> F) {
@@ -81,25 +81,25 @@ async fn until<F: Future<Output = bool>>(what: &str, mut condition: impl FnMut()
 }
 
 /// From anywhere.
-fn at(name: &str) -> Guess {
-    Guess::at(account(name))
+fn at(name: &str) -> AttemptKeys {
+    AttemptKeys::at(account(name))
 }
 
 /// From an address where nobody has signed in to the account.
-fn from(name: &str, text: &str) -> Guess {
-    Guess::from_stranger(account(name), address(text))
+fn from(name: &str, text: &str) -> AttemptKeys {
+    AttemptKeys::for_unknown_address(account(name), address(text))
 }
 
 /// From an address where its owner has signed in.
-fn from_home(name: &str, text: &str) -> Guess {
-    Guess::from_known(account(name), address(text))
+fn from_home(name: &str, text: &str) -> AttemptKeys {
+    AttemptKeys::for_known_address(account(name), address(text))
 }
 
-async fn fail(limits: &Limits, guess: Guess) {
+async fn fail(limits: &RateLimiter, guess: AttemptKeys) {
     limits.begin(guess, now()).await.unwrap().failed();
 }
 
-async fn may_try(limits: &Limits, guess: Guess) -> bool {
+async fn may_try(limits: &RateLimiter, guess: AttemptKeys) -> bool {
     limits.begin(guess, now()).await.is_ok()
 }
 
@@ -184,7 +184,7 @@ fn keys_of_one_network_are_one_and_keys_of_different_kinds_never_are() {
     assert!(address("2001:db8:1:2::1") != address("2001:db8:1:3::1"));
     assert!(address("192.0.2.1") == address("::ffff:192.0.2.1"));
     assert!(address("192.0.2.1") != address("192.0.2.2"));
-    assert!(Key::account("ada") != Key::credential("ada"));
+    assert!(LimitKey::account("ada") != LimitKey::credential("ada"));
 }
 
 #[test]
@@ -213,7 +213,7 @@ async fn after_ten_failures_an_account_must_wait_and_a_success_clears_it() {
 }
 
 /// Begins fifty guesses at once, and leaves them undecided.
-async fn undecided(limits: &Limits, guess: impl Fn(usize) -> Guess) -> Vec<Attempt> {
+async fn undecided(limits: &RateLimiter, guess: impl Fn(usize) -> AttemptKeys) -> Vec<PasswordAttempt> {
     let mut guesses = JoinSet::new();
     for number in 0..50 {
         let (limits, guess) = (limits.clone(), guess(number));
@@ -385,7 +385,7 @@ async fn processes_count_together_over_redis() {
     let Some(url) = server() else { return };
     let (redis, rate) = (redis(&url), parse_rate(SLOW).unwrap());
     let [one, other] = [redis.clone(), redis]
-        .map(|redis| Limits::counted_in(Some(patient(redis)), rate, FailureRule::SIGN_IN));
+        .map(|redis| RateLimiter::counted_in(Some(patient(redis)), rate, FailureRule::SIGN_IN));
     for _ in 0..2 {
         one.admit(&[account("ada")], now()).await.unwrap();
         other.admit(&[account("ada")], now()).await.unwrap();
@@ -405,8 +405,8 @@ async fn what_is_in_redis_is_hashed_belongs_to_the_installation_and_expires() {
     let Some(url) = server() else { return };
     let redis = redis(&url);
     let shared = Some(patient(redis.clone()));
-    let limits = Limits::counted_in(shared, parse_rate(SLOW).unwrap(), FailureRule::SIGN_IN);
-    limits.admit(&[Key::credential("lec_secret"), address("192.0.2.77")], now()).await.unwrap();
+    let limits = RateLimiter::counted_in(shared, parse_rate(SLOW).unwrap(), FailureRule::SIGN_IN);
+    limits.admit(&[LimitKey::credential("lec_secret"), address("192.0.2.77")], now()).await.unwrap();
     fail(&limits, from_home("ada@example.com", "192.0.2.77")).await;
     let pattern = format!("{}:*", redis.prefix());
     let keys: Vec<String> =
@@ -430,8 +430,8 @@ async fn decisions_go_on_when_redis_goes_away_and_return_to_it_when_it_is_back()
             (Redis::new(&url, &instance).unwrap(), Redis::new(&way.url, &instance).unwrap())
         };
         let rate = parse_rate(SLOW).unwrap();
-        let [witness, limits] = [direct, detour].map(|redis| Limits::new(rate, Some(redis)));
-        let is_shared = async |key: Key| {
+        let [witness, limits] = [direct, detour].map(|redis| RateLimiter::new(rate, Some(redis)));
+        let is_shared = async |key: LimitKey| {
             // A charge that only one of the two sees does not fill the burst of the other.
             let mut passed = 0;
             while limits.admit(&[key], now()).await.is_ok() {
@@ -475,7 +475,7 @@ async fn a_redis_that_was_never_there_fails_nothing() {
     let port = unused.local_addr().unwrap().port();
     drop(unused);
     let url = SecretString::from(format!("redis://127.0.0.1:{port}"));
-    let limits = Limits::new(parse_rate(SLOW).unwrap(), Some(redis(&url)));
+    let limits = RateLimiter::new(parse_rate(SLOW).unwrap(), Some(redis(&url)));
     for request in 1..=5 {
         assert_eq!(limits.admit(&[account("ada")], now()).await, Ok(()), "{request}");
     }

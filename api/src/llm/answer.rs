@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use super::{
-    ChatErrorKind, ChatOutcome, ChatRequest, FinishReason, ToolCall, Usage, UsageSource, retry::Failure,
+    ChatErrorKind, ChatOutcome, ChatRequest, FinishReason, TokenUsage, ToolCall, UsageSource,
+    retry::AttemptFailure,
 };
 
 /// The most text taken from one answer. A longer one is cut there, at a character, and finishes with
@@ -26,26 +27,26 @@ pub(super) fn is_own_id(id: &str) -> bool {
 
 /// An answer, as far as it has arrived.
 #[derive(Debug, Default)]
-pub(super) struct Partial {
+pub(super) struct PartialAnswer {
     /// The text so far.
     pub(super) text: String,
     /// How far it has come.
-    pub(super) progress: Progress,
+    pub(super) progress: AnswerProgress,
     /// Why nothing more is to be read.
-    pub(super) halt: Option<Halt>,
+    pub(super) halt: Option<HaltReason>,
     /// Why the answer ended, once an event has said so.
     pub(super) finish_reason: Option<FinishReason>,
     /// Tokens read, if reported.
     pub(super) input_tokens: Option<u64>,
     /// Tokens written, if reported.
     pub(super) output_tokens: Option<u64>,
-    calls: Vec<PartialCall>,
+    calls: Vec<PartialToolCall>,
     call_bytes: usize,
 }
 
 /// How far an answer has come.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Progress {
+pub(super) enum AnswerProgress {
     /// No event with data has come.
     #[default]
     Nothing,
@@ -59,7 +60,7 @@ pub(super) enum Progress {
 
 /// Why nothing more is to be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Halt {
+pub(super) enum HaltReason {
     /// The provider has said that nothing follows.
     Ended,
     /// There was more text than is taken.
@@ -69,14 +70,14 @@ pub(super) enum Halt {
 }
 
 #[derive(Debug)]
-struct PartialCall {
+struct PartialToolCall {
     index: Option<u64>,
     call: ToolCall,
 }
 
 /// A piece of a call. What a piece does not say is empty.
 #[derive(Debug, Default)]
-pub(super) struct CallPart<'a> {
+pub(super) struct ToolCallDelta<'a> {
     /// Which of the answer's calls this belongs to.
     pub(super) index: Option<u64>,
     /// [`ToolCall::id`].
@@ -89,14 +90,14 @@ pub(super) struct CallPart<'a> {
     pub(super) signature: Option<&'a str>,
 }
 
-impl Partial {
+impl PartialAnswer {
     /// Notes that the answer has come so far at least.
-    pub(super) fn reach(&mut self, progress: Progress) {
+    pub(super) fn reach(&mut self, progress: AnswerProgress) {
         self.progress = self.progress.max(progress);
     }
 
     /// Notes that nothing more is to be read. The first reason counts.
-    pub(super) fn halt(&mut self, halt: Halt) {
+    pub(super) fn halt(&mut self, halt: HaltReason) {
         self.halt.get_or_insert(halt);
     }
 
@@ -105,11 +106,11 @@ impl Partial {
         if text.is_empty() {
             return;
         }
-        self.reach(Progress::Begun);
+        self.reach(AnswerProgress::Begun);
         let piece = &text[..text.floor_char_boundary(MAX_TEXT_BYTES - self.text.len())];
         self.text.push_str(piece);
         if piece.len() < text.len() {
-            self.halt(Halt::TextCut);
+            self.halt(HaltReason::TextCut);
         }
     }
 
@@ -122,7 +123,7 @@ impl Partial {
                 for block in blocks {
                     match block["text"].as_str() {
                         Some(text) => self.push_text(text),
-                        None => self.reach(Progress::Begun),
+                        None => self.reach(AnswerProgress::Begun),
                     }
                 }
             }
@@ -133,7 +134,7 @@ impl Partial {
     /// Notes that the model thinks; what it thinks is not kept.
     pub(super) fn think(&mut self, thought: &Value) {
         if !thought.is_null() && thought.as_str() != Some("") {
-            self.reach(Progress::Begun);
+            self.reach(AnswerProgress::Begun);
         }
     }
 
@@ -144,13 +145,13 @@ impl Partial {
     }
 
     /// Adds a piece of a call to the call that it continues, or begins a new one.
-    pub(super) fn push_call(&mut self, part: &CallPart<'_>) {
-        self.reach(Progress::Begun);
+    pub(super) fn push_call(&mut self, part: &ToolCallDelta<'_>) {
+        self.reach(AnswerProgress::Begun);
         let size =
             part.id.len() + part.name.len() + part.arguments.len() + part.signature.map_or(0, str::len);
         self.call_bytes = self.call_bytes.saturating_add(size);
         if self.call_bytes > MAX_TOOL_CALL_BYTES {
-            self.halt(Halt::CallsTooLarge);
+            self.halt(HaltReason::CallsTooLarge);
             return;
         }
         match self.position_of(part.index, part.id) {
@@ -164,7 +165,7 @@ impl Partial {
                 }
                 call.arguments.push_str(part.arguments);
             }
-            None if self.calls.len() == MAX_TOOL_CALLS => self.halt(Halt::CallsTooLarge),
+            None if self.calls.len() == MAX_TOOL_CALLS => self.halt(HaltReason::CallsTooLarge),
             None => {
                 let call = ToolCall {
                     id: part.id.to_owned(),
@@ -172,15 +173,15 @@ impl Partial {
                     arguments: part.arguments.to_owned(),
                     signature: part.signature.map(ToOwned::to_owned),
                 };
-                self.calls.push(PartialCall { index: part.index, call });
+                self.calls.push(PartialToolCall { index: part.index, call });
             }
         }
     }
 
     /// Adds a call that came in one piece.
-    pub(super) fn push_whole_call(&mut self, part: &CallPart<'_>) {
+    pub(super) fn push_whole_call(&mut self, part: &ToolCallDelta<'_>) {
         let index = Some(self.calls.len() as u64);
-        self.push_call(&CallPart { index, ..*part });
+        self.push_call(&ToolCallDelta { index, ..*part });
     }
 
     /// The call that a part continues. The index decides, unless the part brings another id than the call has:
@@ -200,31 +201,31 @@ impl Partial {
     }
 
     /// Decides what a stream amounts to. A finish reason makes it whole, however it ended; nothing else does.
-    pub(super) fn conclude(mut self, end: End) -> Result<Answer, Failure> {
+    pub(super) fn conclude(mut self, end: StreamOutcome) -> Result<CompleteAnswer, AttemptFailure> {
         let finish_reason = match (end, self.finish_reason) {
-            (End::Failed(failure), _) if failure.kind == ChatErrorKind::TooLarge => {
-                return Err(Failure { retryable: false, ..failure });
+            (StreamOutcome::Failed(failure), _) if failure.kind == ChatErrorKind::TooLarge => {
+                return Err(AttemptFailure { retryable: false, ..failure });
             }
-            (End::Cut, _) => FinishReason::Length,
+            (StreamOutcome::Cut, _) => FinishReason::Length,
             (_, Some(reason)) => reason,
-            (End::Failed(failure), None) => {
-                return Err(Failure {
-                    retryable: failure.retryable && self.progress < Progress::Begun,
+            (StreamOutcome::Failed(failure), None) => {
+                return Err(AttemptFailure {
+                    retryable: failure.retryable && self.progress < AnswerProgress::Begun,
                     ..failure
                 });
             }
-            (End::Closed, None) => {
-                return Err(Failure::new(match self.progress {
-                    Progress::Nothing => ChatErrorKind::Garbage,
-                    Progress::Data => ChatErrorKind::NoChoices,
-                    Progress::Choice | Progress::Begun => ChatErrorKind::Truncated,
+            (StreamOutcome::Closed, None) => {
+                return Err(AttemptFailure::new(match self.progress {
+                    AnswerProgress::Nothing => ChatErrorKind::Garbage,
+                    AnswerProgress::Data => ChatErrorKind::NoChoices,
+                    AnswerProgress::Choice | AnswerProgress::Begun => ChatErrorKind::Truncated,
                 }));
             }
         };
         let tool_calls = self.take_calls();
         // Several servers end a turn of tool calls with `stop`.
         let waits = finish_reason == FinishReason::Stop && !tool_calls.is_empty();
-        Ok(Answer {
+        Ok(CompleteAnswer {
             text: self.text,
             tool_calls,
             finish_reason: if waits { FinishReason::ToolCalls } else { finish_reason },
@@ -235,7 +236,7 @@ impl Partial {
     /// Takes the calls, each with an id of its own.
     fn take_calls(&mut self) -> Vec<ToolCall> {
         let mut calls: Vec<ToolCall> = Vec::with_capacity(self.calls.len());
-        for PartialCall { mut call, .. } in std::mem::take(&mut self.calls) {
+        for PartialToolCall { mut call, .. } in std::mem::take(&mut self.calls) {
             if call.id.is_empty() || calls.iter().any(|other| other.id == call.id) {
                 // Random, so that it is no other turn's either.
                 call.id = format!("{OWN_ID}{:016x}", rand::random::<u64>());
@@ -248,25 +249,25 @@ impl Partial {
 
 /// How a stream ended.
 #[derive(Debug)]
-pub(super) enum End {
+pub(super) enum StreamOutcome {
     /// The provider ended it, with or without an end event.
     Closed,
     /// We did: there is more text than we take.
     Cut,
     /// Neither wanted to.
-    Failed(Failure),
+    Failed(AttemptFailure),
 }
 
 /// A stream that came to a good end.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct CompleteAnswer {
     text: String,
     tool_calls: Vec<ToolCall>,
     finish_reason: FinishReason,
     reported: Option<(u64, u64)>,
 }
 
-impl Answer {
+impl CompleteAnswer {
     /// An answer that its provider withheld before its first word.
     pub(super) const fn withheld() -> Self {
         Self {
@@ -280,8 +281,8 @@ impl Answer {
     /// The outcome of a call whose `attempts`th request was answered so.
     pub(super) fn into_outcome(self, request: &ChatRequest, attempts: u32) -> ChatOutcome {
         let usage = self.reported.map_or_else(
-            || Usage::estimate(request, &self.text, &self.tool_calls),
-            |(input_tokens, output_tokens)| Usage {
+            || TokenUsage::estimate(request, &self.text, &self.tool_calls),
+            |(input_tokens, output_tokens)| TokenUsage {
                 input_tokens,
                 output_tokens,
                 source: UsageSource::Provider,

@@ -5,14 +5,14 @@
 
 use std::time::Duration;
 
-use super::Provider;
+use super::ModelProvider;
 
 /// A chat call that failed for good, after every try it was entitled to.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize, thiserror::Error)]
 #[error("The model provider {provider} {kind}.")]
 pub struct ChatError {
     /// The provider that was asked.
-    pub provider: Provider,
+    pub provider: ModelProvider,
     /// Requests sent, the failed ones included.
     pub attempts: u32,
     /// The class of the failure.
@@ -126,13 +126,13 @@ pub enum ModelConfigError {
     #[error("The provider {provider} is not available on this server.")]
     ProviderNotAvailable {
         /// The provider in question.
-        provider: Provider,
+        provider: ModelProvider,
     },
     /// The provider has no address of its own.
     #[error("The provider {provider} needs a base URL.")]
     BaseUrlRequired {
         /// The provider in question.
-        provider: Provider,
+        provider: ModelProvider,
     },
     /// Not http or https, no host, or with a user name or password in it (keys belong in the key field).
     #[error("The base URL must be an http or https address without a user name or password.")]

@@ -3,12 +3,12 @@
 use bytes::Bytes;
 
 use super::{
-    ChatErrorKind, ChatMessage, ChatRequest, MAX_TEXT_BYTES, Provider,
-    answer::{End, Halt, Partial, Progress},
-    rejection::Refused,
-    retry::Failure,
-    sse::{Event, EventReader},
-    wire::Endpoint,
+    ChatErrorKind, ChatMessage, ChatRequest, MAX_TEXT_BYTES, ModelProvider,
+    answer::{AnswerProgress, HaltReason, PartialAnswer, StreamOutcome},
+    rejection::RefusedSettings,
+    retry::AttemptFailure,
+    sse::{ServerSentEvent, SseReader},
+    wire::ModelEndpoint,
 };
 
 /// Server-sent events: they do not depend on how the bytes were cut.
@@ -20,8 +20,8 @@ pub fn sse(bytes: &[u8]) {
 }
 
 /// The events of these pieces, and whether they ended because one was too large.
-fn events(pieces: impl IntoIterator<Item = Bytes>) -> (Vec<Event>, bool) {
-    let mut reader = EventReader::default();
+fn events(pieces: impl IntoIterator<Item = Bytes>) -> (Vec<ServerSentEvent>, bool) {
+    let mut reader = SseReader::default();
     let mut all = Vec::new();
     for piece in pieces {
         reader.feed(piece);
@@ -38,44 +38,44 @@ fn events(pieces: impl IntoIterator<Item = Bytes>) -> (Vec<Event>, bool) {
 
 /// An answer of `OpenAI` and those who speak its format.
 pub fn openai(bytes: &[u8]) {
-    answer(Provider::OpenAi, bytes);
+    answer(ModelProvider::OpenAi, bytes);
 }
 
 /// An answer of Anthropic's.
 pub fn anthropic(bytes: &[u8]) {
-    answer(Provider::Anthropic, bytes);
+    answer(ModelProvider::Anthropic, bytes);
 }
 
 /// An answer of Gemini's.
 pub fn gemini(bytes: &[u8]) {
-    answer(Provider::Gemini, bytes);
+    answer(ModelProvider::Gemini, bytes);
 }
 
 /// An answer of Cohere's.
 pub fn cohere(bytes: &[u8]) {
-    answer(Provider::Cohere, bytes);
+    answer(ModelProvider::Cohere, bytes);
 }
 
 /// Reads a stream as a request does, to its end or to where it is given up, and makes of it what a run is given.
-fn answer(provider: Provider, bytes: &[u8]) {
-    let Ok(endpoint) = Endpoint::new(provider, "a-model", None, None) else { return };
+fn answer(provider: ModelProvider, bytes: &[u8]) {
+    let Ok(endpoint) = ModelEndpoint::new(provider, "a-model", None, None) else { return };
     let (events, is_too_large) = events([Bytes::copy_from_slice(bytes)]);
-    let mut answer = Partial::default();
-    let too_large = || End::Failed(Failure::new(ChatErrorKind::TooLarge));
-    let mut end = if is_too_large { too_large() } else { End::Closed };
+    let mut answer = PartialAnswer::default();
+    let too_large = || StreamOutcome::Failed(AttemptFailure::new(ChatErrorKind::TooLarge));
+    let mut end = if is_too_large { too_large() } else { StreamOutcome::Closed };
     for event in events.iter().filter(|event| !event.data.is_empty()) {
-        answer.reach(Progress::Data);
+        answer.reach(AnswerProgress::Data);
         let told = answer.text.len();
         if let Err(failure) = endpoint.format.read(event, &mut answer) {
-            end = End::Failed(failure);
+            end = StreamOutcome::Failed(failure);
             break;
         }
         assert!((told..=MAX_TEXT_BYTES).contains(&answer.text.len()) && answer.text.is_char_boundary(told));
         end = match answer.halt {
             None => continue,
-            Some(Halt::Ended) => End::Closed,
-            Some(Halt::TextCut) => End::Cut,
-            Some(Halt::CallsTooLarge) => too_large(),
+            Some(HaltReason::Ended) => StreamOutcome::Closed,
+            Some(HaltReason::TextCut) => StreamOutcome::Cut,
+            Some(HaltReason::CallsTooLarge) => too_large(),
         };
         break;
     }
@@ -89,6 +89,6 @@ fn answer(provider: Provider, bytes: &[u8]) {
     // What the model wanted is sent back to it in the next request.
     let message = ChatMessage::Assistant { text: outcome.text, tool_calls: outcome.tool_calls };
     let request = ChatRequest { messages: vec![message], ..ChatRequest::default() };
-    let body = endpoint.format.body("a-model", &request, Refused::default());
+    let body = endpoint.format.body("a-model", &request, RefusedSettings::default());
     assert!(body.is_object());
 }

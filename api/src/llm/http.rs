@@ -1,6 +1,6 @@
 //! Chat models over HTTP: one request, the stream of its answer, and when to ask again. What is said in requests and
 //! events is the wire formats' business; everything that decides whether an answer may be believed is here and in
-//! [`Partial::conclude`].
+//! [`PartialAnswer::conclude`].
 
 use std::{
     fmt,
@@ -10,19 +10,20 @@ use std::{
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use lectern_shared::egress::{Egress, EgressError, Limits, Request, Response};
+use lectern_shared::egress::{Egress, EgressError, EgressRequest, EgressResponse, RequestLimits};
 use reqwest::Method;
 use secrecy::SecretString;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use url::Url;
 
 use super::{
-    ChatError, ChatErrorKind, ChatModel, ChatOutcome, ChatRequest, Deltas, ModelConfigError, Provider,
-    answer::{Answer, End, Halt, Partial, Progress},
-    rejection::{Refused, judge},
-    retry::{Failure, MAX_ATTEMPTS},
-    sse::EventReader,
-    wire::Endpoint,
+    ChatError, ChatErrorKind, ChatModel, ChatOutcome, ChatRequest, DeltaSink, ModelConfigError,
+    ModelProvider,
+    answer::{AnswerProgress, CompleteAnswer, HaltReason, PartialAnswer, StreamOutcome},
+    rejection::{RefusedSettings, classify_response},
+    retry::{AttemptFailure, MAX_ATTEMPTS},
+    sse::SseReader,
+    wire::ModelEndpoint,
 };
 
 /// How long a provider may send nothing at all.
@@ -40,9 +41,9 @@ const LAST_BYTES: Duration = Duration::from_millis(20);
 
 /// What a model over HTTP is made of.
 #[derive(Clone)]
-pub struct ModelConfig {
+pub struct ChatModelConfig {
     /// The provider.
-    pub provider: Provider,
+    pub provider: ModelProvider,
     /// The model name, sent as it is. For Azure the name of the deployment.
     pub model: String,
     /// Where requests go; the provider's own address without one. The path may end with or without a slash.
@@ -57,12 +58,12 @@ pub struct ModelConfig {
 
 /// A [`ChatModel`] that asks a provider over HTTP.
 pub struct HttpModel {
-    provider: Provider,
+    provider: ModelProvider,
     model: String,
-    endpoint: Endpoint,
+    endpoint: ModelEndpoint,
     egress: Egress,
     silence: Duration,
-    /// [`Refused`], as this model has taught it.
+    /// [`RefusedSettings`], as this model has taught it.
     refused: AtomicU8,
 }
 
@@ -77,12 +78,12 @@ impl fmt::Debug for HttpModel {
 
 impl HttpModel {
     /// Sets the model up; sends nothing.
-    pub fn new(config: ModelConfig) -> Result<Self, ModelConfigError> {
-        let ModelConfig { provider, model, base_url, api_key, egress, silence } = config;
+    pub fn new(config: ChatModelConfig) -> Result<Self, ModelConfigError> {
+        let ChatModelConfig { provider, model, base_url, api_key, egress, silence } = config;
         if model.trim().is_empty() {
             return Err(ModelConfigError::ModelRequired);
         }
-        let endpoint = Endpoint::new(provider, &model, base_url, api_key.as_ref())?;
+        let endpoint = ModelEndpoint::new(provider, &model, base_url, api_key.as_ref())?;
         Ok(Self { provider, model, endpoint, egress, silence, refused: AtomicU8::new(0) })
     }
 
@@ -91,30 +92,30 @@ impl HttpModel {
         &self,
         body: Bytes,
         deadline: Instant,
-        deltas: &mut dyn Deltas,
-    ) -> Result<Answer, Failure> {
-        let limits = Limits {
+        deltas: &mut dyn DeltaSink,
+    ) -> Result<CompleteAnswer, AttemptFailure> {
+        let limits = RequestLimits {
             max_bytes: MAX_ANSWER_BYTES,
             total_timeout: deadline.saturating_duration_since(Instant::now()),
             idle_timeout: self.silence,
         };
-        let mut request = Request::new(Method::POST, self.endpoint.url.clone(), limits);
+        let mut request = EgressRequest::new(Method::POST, self.endpoint.url.clone(), limits);
         request.headers = self.endpoint.headers.clone();
         request.body = Some(body);
         // The key, the conversation and the model's answer are for the host that was named.
         request.follow_redirects = false;
         let sent = self.egress.send(request).await;
-        let mut response = sent.map_err(|error| unsent(&error, deadline))?;
+        let mut response = sent.map_err(|error| send_failure(&error, deadline))?;
         if !(200..300).contains(&response.status) {
-            return judge(response, deadline).await;
+            return classify_response(response, deadline).await;
         }
         // A page for people, from a proxy or a wrong address.
         if response.content_type().as_deref() == Some("text/html") {
-            return Err(Failure::new(ChatErrorKind::Garbage));
+            return Err(AttemptFailure::new(ChatErrorKind::Garbage));
         }
-        let mut answer = Partial::default();
+        let mut answer = PartialAnswer::default();
         let end = self.read(&mut response, &mut answer, deadline, deltas).await;
-        if answer.halt == Some(Halt::Ended) {
+        if answer.halt == Some(HaltReason::Ended) {
             let _ = timeout(LAST_BYTES, response.chunk()).await;
         }
         answer.conclude(end)
@@ -123,49 +124,51 @@ impl HttpModel {
     /// Reads events into `answer` until there is nothing more to read, or no reason to.
     async fn read(
         &self,
-        response: &mut Response,
-        answer: &mut Partial,
+        response: &mut EgressResponse,
+        answer: &mut PartialAnswer,
         deadline: Instant,
-        deltas: &mut dyn Deltas,
-    ) -> End {
-        let mut events = EventReader::default();
+        deltas: &mut dyn DeltaSink,
+    ) -> StreamOutcome {
+        let mut events = SseReader::default();
         let mut heard = Instant::now();
         loop {
             let until = if answer.finish_reason.is_some() { deadline.min(heard + TAIL) } else { deadline };
             match timeout_at(until, response.chunk()).await {
                 Ok(Ok(Some(piece))) => events.feed(piece),
-                Ok(Ok(None)) => return End::Closed,
-                Ok(Err(error)) => return End::Failed(broken(&error, answer, deadline)),
-                Err(_) => return End::Failed(Failure::timed_out(false)),
+                Ok(Ok(None)) => return StreamOutcome::Closed,
+                Ok(Err(error)) => return StreamOutcome::Failed(read_failure(&error, answer, deadline)),
+                Err(_) => return StreamOutcome::Failed(AttemptFailure::timed_out(false)),
             }
             loop {
                 let event = match events.next_event() {
                     Ok(Some(event)) => event,
                     Ok(None) => break,
-                    Err(_) => return End::Failed(Failure::new(too_large(answer))),
+                    Err(_) => return StreamOutcome::Failed(AttemptFailure::new(too_large(answer))),
                 };
                 if event.data.is_empty() {
                     continue;
                 }
-                answer.reach(Progress::Data);
+                answer.reach(AnswerProgress::Data);
                 heard = Instant::now();
                 let told = answer.text.len();
                 if let Err(failure) = self.endpoint.format.read(&event, answer) {
-                    return End::Failed(failure);
+                    return StreamOutcome::Failed(failure);
                 }
                 let delta = &answer.text[told..];
                 if !delta.is_empty() {
                     // Not bounded by the deadline: a piece that was dropped half-way would be heard and not told.
                     deltas.take(delta).await;
                     if Instant::now() >= deadline && answer.halt.is_none() {
-                        return End::Failed(Failure::timed_out(false));
+                        return StreamOutcome::Failed(AttemptFailure::timed_out(false));
                     }
                 }
                 match answer.halt {
                     None => {}
-                    Some(Halt::Ended) => return End::Closed,
-                    Some(Halt::TextCut) => return End::Cut,
-                    Some(Halt::CallsTooLarge) => return End::Failed(Failure::new(ChatErrorKind::TooLarge)),
+                    Some(HaltReason::Ended) => return StreamOutcome::Closed,
+                    Some(HaltReason::TextCut) => return StreamOutcome::Cut,
+                    Some(HaltReason::CallsTooLarge) => {
+                        return StreamOutcome::Failed(AttemptFailure::new(ChatErrorKind::TooLarge));
+                    }
                 }
             }
         }
@@ -178,9 +181,9 @@ impl ChatModel for HttpModel {
         &self,
         request: &ChatRequest,
         deadline: Instant,
-        deltas: &mut dyn Deltas,
+        deltas: &mut dyn DeltaSink,
     ) -> Result<ChatOutcome, ChatError> {
-        let mut refused = Refused::from_bits(self.refused.load(Ordering::Relaxed));
+        let mut refused = RefusedSettings::from_bits(self.refused.load(Ordering::Relaxed));
         let body =
             |refused| Bytes::from(self.endpoint.format.body(&self.model, request, refused).to_string());
         let mut bytes = body(refused);
@@ -191,7 +194,7 @@ impl ChatModel for HttpModel {
                 Err(failure) => failure,
             };
             let other = failure.refused.filter(|&setting| !refused.contains(setting));
-            let pause = if other.is_some() { Duration::ZERO } else { failure.pause(attempts) };
+            let pause = if other.is_some() { Duration::ZERO } else { failure.backoff_delay(attempts) };
             let again = (failure.retryable || other.is_some())
                 && attempts < MAX_ATTEMPTS
                 && Instant::now().checked_add(pause).is_some_and(|then| then < deadline);
@@ -211,42 +214,42 @@ impl ChatModel for HttpModel {
 }
 
 /// The class of a request that brought no response.
-fn unsent(error: &EgressError, deadline: Instant) -> Failure {
+fn send_failure(error: &EgressError, deadline: Instant) -> AttemptFailure {
     match error {
         EgressError::RefusedAddress { .. }
         | EgressError::OtherSite { .. }
         | EgressError::InvalidUrl { .. }
         | EgressError::Dns { .. }
         | EgressError::Connect { .. } => {
-            Failure { retryable: error.is_retryable(), ..Failure::new(ChatErrorKind::RefusedAddress) }
+            AttemptFailure { retryable: error.is_retryable(), ..AttemptFailure::new(ChatErrorKind::RefusedAddress) }
         }
-        EgressError::Timeout { .. } => Failure::timed_out(Instant::now() < deadline),
+        EgressError::Timeout { .. } => AttemptFailure::timed_out(Instant::now() < deadline),
         EgressError::Tls { .. }
         // The connection closed before an answer began.
         | EgressError::Protocol { .. } => {
-            Failure { retryable: error.is_retryable(), ..Failure::new(ChatErrorKind::Connect) }
+            AttemptFailure { retryable: error.is_retryable(), ..AttemptFailure::new(ChatErrorKind::Connect) }
         }
-        EgressError::TooLarge { .. } => Failure::new(ChatErrorKind::TooLarge),
-        EgressError::Decode => Failure::new(ChatErrorKind::Garbage),
+        EgressError::TooLarge { .. } => AttemptFailure::new(ChatErrorKind::TooLarge),
+        EgressError::Decode => AttemptFailure::new(ChatErrorKind::Garbage),
         EgressError::TooManyRedirects { .. }
         | EgressError::RefusedRedirect { .. }
         | EgressError::Write { .. }
-        | EgressError::Setup { .. } => Failure::new(ChatErrorKind::Upstream { status: None }),
+        | EgressError::Setup { .. } => AttemptFailure::new(ChatErrorKind::Upstream { status: None }),
     }
 }
 
 /// The class of a body that could not be read to its end.
-fn broken(error: &EgressError, answer: &Partial, deadline: Instant) -> Failure {
+fn read_failure(error: &EgressError, answer: &PartialAnswer, deadline: Instant) -> AttemptFailure {
     match error {
-        EgressError::TooLarge { .. } => Failure::new(too_large(answer)),
-        EgressError::Protocol { .. } | EgressError::Decode if answer.progress > Progress::Nothing => {
-            Failure::new(ChatErrorKind::Truncated)
+        EgressError::TooLarge { .. } => AttemptFailure::new(too_large(answer)),
+        EgressError::Protocol { .. } | EgressError::Decode if answer.progress > AnswerProgress::Nothing => {
+            AttemptFailure::new(ChatErrorKind::Truncated)
         }
-        error => unsent(error, deadline),
+        error => send_failure(error, deadline),
     }
 }
 
 /// Too much of an answer, or too much of something that never was one.
-fn too_large(answer: &Partial) -> ChatErrorKind {
-    if answer.progress > Progress::Nothing { ChatErrorKind::TooLarge } else { ChatErrorKind::Garbage }
+fn too_large(answer: &PartialAnswer) -> ChatErrorKind {
+    if answer.progress > AnswerProgress::Nothing { ChatErrorKind::TooLarge } else { ChatErrorKind::Garbage }
 }

@@ -26,12 +26,12 @@ use tokio::time::Instant;
 
 pub use self::answer::MAX_TEXT_BYTES;
 pub use self::error::{ChatError, ChatErrorKind, ModelConfigError};
-pub use self::http::{DEFAULT_SILENCE, HttpModel, ModelConfig};
-pub use self::provider::{Provider, UnknownProvider};
+pub use self::http::{ChatModelConfig, DEFAULT_SILENCE, HttpModel};
+pub use self::provider::{ModelProvider, UnknownProvider};
 
 /// Takes each piece of text while it arrives.
 #[async_trait]
-pub trait Deltas: Send {
+pub trait DeltaSink: Send {
     /// Takes the next piece. Nothing more is read from the provider until this is done, so whoever is slow slows the
     /// model down and nothing piles up. How long it takes is not bounded here: a piece that was dropped half-way would be
     /// heard by some and not by others.
@@ -49,7 +49,7 @@ pub trait ChatModel: Send + Sync {
         &self,
         request: &ChatRequest,
         deadline: Instant,
-        deltas: &mut dyn Deltas,
+        deltas: &mut dyn DeltaSink,
     ) -> Result<ChatOutcome, ChatError>;
 }
 
@@ -149,7 +149,7 @@ pub struct ChatOutcome {
     /// Why the answer ended.
     pub finish_reason: FinishReason,
     /// Tokens spent by the successful try.
-    pub usage: Usage,
+    pub usage: TokenUsage,
     /// Requests sent, 1 if the first one worked.
     pub attempts: u32,
 }
@@ -171,7 +171,7 @@ pub enum FinishReason {
 
 /// Tokens spent on an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Usage {
+pub struct TokenUsage {
     /// Tokens read.
     pub input_tokens: u64,
     /// Tokens written.
@@ -189,7 +189,7 @@ pub enum UsageSource {
     Estimated,
 }
 
-impl Usage {
+impl TokenUsage {
     /// An estimate for an answer whose provider reported nothing: one token for four characters.
     pub fn estimate(request: &ChatRequest, text: &str, tool_calls: &[ToolCall]) -> Self {
         let calls = |calls: &[ToolCall]| -> u64 {

@@ -11,7 +11,7 @@ use url::Url;
 
 /// A model provider, by the label that users write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
-pub enum Provider {
+pub enum ModelProvider {
     /// OpenAI's chat completions.
     OpenAiChat,
     /// OpenAI, the older label; speaks chat completions too.
@@ -36,7 +36,7 @@ pub enum Provider {
     Extractive,
 }
 
-impl Provider {
+impl ModelProvider {
     /// Every label, in the order in which they are listed to users.
     pub const ALL: [Self; 11] = [
         Self::OpenAiChat,
@@ -100,7 +100,7 @@ impl Provider {
     }
 }
 
-impl fmt::Display for Provider {
+impl fmt::Display for ModelProvider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.label())
     }
@@ -108,10 +108,10 @@ impl fmt::Display for Provider {
 
 /// The label names no provider; the message lists those that there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("The provider is unknown; known ones are {}.", Provider::ALL.map(Provider::label).join(", "))]
+#[error("The provider is unknown; known ones are {}.", ModelProvider::ALL.map(ModelProvider::label).join(", "))]
 pub struct UnknownProvider;
 
-impl FromStr for Provider {
+impl FromStr for ModelProvider {
     type Err = UnknownProvider;
 
     fn from_str(label: &str) -> Result<Self, Self::Err> {

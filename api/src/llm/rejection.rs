@@ -3,14 +3,14 @@
 
 use std::time::Duration;
 
-use lectern_shared::egress::Response;
+use lectern_shared::egress::EgressResponse;
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
 use super::{
     ChatErrorKind,
-    answer::Answer,
-    retry::{Failure, retry_after},
+    answer::CompleteAnswer,
+    retry::{AttemptFailure, retry_after},
 };
 
 /// Read of an error body at most; all that is looked for stands near its beginning.
@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A part of a request without which most models answer too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Setting {
+pub(super) enum RequestSetting {
     /// Newer reasoning models have no temperature.
     Temperature,
     /// The same for stop texts.
@@ -34,10 +34,10 @@ pub(super) enum Setting {
 
 /// The settings that a model turned out not to take.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Refused(u8);
+pub(super) struct RefusedSettings(u8);
 
-impl Refused {
-    /// From [`Refused::bits`].
+impl RefusedSettings {
+    /// From [`RefusedSettings::bits`].
     pub(super) const fn from_bits(bits: u8) -> Self {
         Self(bits)
     }
@@ -48,22 +48,25 @@ impl Refused {
     }
 
     /// Whether the model does not take `setting`.
-    pub(super) const fn contains(self, setting: Setting) -> bool {
+    pub(super) const fn contains(self, setting: RequestSetting) -> bool {
         self.0 & (1 << setting as u8) != 0
     }
 
     /// These and `setting`.
-    pub(super) const fn with(self, setting: Setting) -> Self {
+    pub(super) const fn with(self, setting: RequestSetting) -> Self {
         Self(self.0 | (1 << setting as u8))
     }
 }
 
 /// What a response amounts to whose status is no success: in one case an answer, and else a failure. Its body is read only
 /// where it can make a difference, and only its beginning.
-pub(super) async fn judge(mut response: Response, deadline: Instant) -> Result<Answer, Failure> {
+pub(super) async fn classify_response(
+    mut response: EgressResponse,
+    deadline: Instant,
+) -> Result<CompleteAnswer, AttemptFailure> {
     let status = response.status;
     let asked = retry_after(&response.headers);
-    let failure = Failure::from_status(status).after(asked);
+    let failure = AttemptFailure::from_status(status).after(asked);
     if !matches!((status, asked), (400 | 422, _) | (429, None)) {
         return Err(failure);
     }
@@ -75,16 +78,16 @@ pub(super) async fn judge(mut response: Response, deadline: Instant) -> Result<A
     }
     // Azure withholds the answer to a prompt that its filter dislikes by a status.
     if text.contains("\"content_filter\"") {
-        return Ok(Answer::withheld());
+        return Ok(CompleteAnswer::withheld());
     }
     // Google's word for a wrong key.
     if text.contains("\"API_KEY_INVALID\"") {
-        return Err(Failure::new(ChatErrorKind::Unauthorized { status }));
+        return Err(AttemptFailure::new(ChatErrorKind::Unauthorized { status }));
     }
-    Err(Failure { refused: refused_setting(&text.to_ascii_lowercase()), ..failure })
+    Err(AttemptFailure { refused: refused_setting(&text.to_ascii_lowercase()), ..failure })
 }
 
-async fn beginning(response: &mut Response, until: Instant) -> Vec<u8> {
+async fn beginning(response: &mut EgressResponse, until: Instant) -> Vec<u8> {
     let mut body = Vec::new();
     while body.len() < MAX_ERROR_BYTES
         && let Ok(Ok(Some(piece))) = timeout_at(until, response.chunk()).await
@@ -95,7 +98,7 @@ async fn beginning(response: &mut Response, until: Instant) -> Vec<u8> {
 }
 
 /// The setting that an error text, in lower case, calls unsupported. A wrong guess costs one more request.
-fn refused_setting(text: &str) -> Option<Setting> {
+fn refused_setting(text: &str) -> Option<RequestSetting> {
     const WORDS: [&str; 8] = [
         "unsupported",
         "not support",
@@ -116,13 +119,13 @@ fn refused_setting(text: &str) -> Option<Setting> {
         })
     };
     if names("stream_options") {
-        Some(Setting::StreamOptions)
+        Some(RequestSetting::StreamOptions)
     } else if names("max_completion_tokens") || names("max_tokens") {
-        Some(Setting::LimitName)
+        Some(RequestSetting::LimitName)
     } else if names("temperature") {
-        Some(Setting::Temperature)
+        Some(RequestSetting::Temperature)
     } else if names("stop") || names("stop_sequences") || names("stopsequences") {
-        Some(Setting::Stop)
+        Some(RequestSetting::Stop)
     } else {
         None
     }
@@ -136,7 +139,7 @@ fn retry_delay(body: &Value) -> Option<Duration> {
 }
 
 /// The failure that an event of a stream reports: its status by number, or by the words that providers use for one.
-pub(super) fn error_event(error: &Value) -> Failure {
+pub(super) fn error_event(error: &Value) -> AttemptFailure {
     const FIELDS: [&str; 4] = ["code", "status", "status_code", "type"];
     let fields = || FIELDS.iter().map(|field| &error[*field]);
     let number = |value: &Value| value.as_u64().or_else(|| value.as_str()?.parse().ok());
@@ -144,7 +147,10 @@ pub(super) fn error_event(error: &Value) -> Failure {
         .find_map(|value| number(value).filter(|status| (400..600).contains(status)))
         .and_then(|status| u16::try_from(status).ok())
         .or_else(|| fields().find_map(|value| named_status(&value.as_str()?.to_ascii_lowercase())))
-        .map_or_else(|| Failure::new(ChatErrorKind::Upstream { status: None }), Failure::from_status)
+        .map_or_else(
+            || AttemptFailure::new(ChatErrorKind::Upstream { status: None }),
+            AttemptFailure::from_status,
+        )
 }
 
 fn named_status(name: &str) -> Option<u16> {
@@ -170,19 +176,25 @@ fn named_status(name: &str) -> Option<u16> {
 mod tests {
     use serde_json::json;
 
-    use super::{Refused, Setting, error_event, refused_setting};
+    use super::{RefusedSettings, RequestSetting, error_event, refused_setting};
     use crate::llm::ChatErrorKind;
 
     #[test]
     fn a_setting_that_a_model_does_not_take_is_recognised() {
         for (text, setting) in [
-            ("unsupported value: 'temperature' does not support 0.2 with this model.", Setting::Temperature),
-            ("`temperature` is deprecated for this model.", Setting::Temperature),
-            ("unsupported parameter: 'stop' is not supported with this model.", Setting::Stop),
-            ("'max_tokens' is not supported; use 'max_completion_tokens' instead.", Setting::LimitName),
+            (
+                "unsupported value: 'temperature' does not support 0.2 with this model.",
+                RequestSetting::Temperature,
+            ),
+            ("`temperature` is deprecated for this model.", RequestSetting::Temperature),
+            ("unsupported parameter: 'stop' is not supported with this model.", RequestSetting::Stop),
+            (
+                "'max_tokens' is not supported; use 'max_completion_tokens' instead.",
+                RequestSetting::LimitName,
+            ),
             (
                 r#"{"type":"extra_forbidden","loc":["body","stream_options"],"msg":"extra inputs are not permitted"}"#,
-                Setting::StreamOptions,
+                RequestSetting::StreamOptions,
             ),
         ] {
             assert_eq!(refused_setting(text), Some(setting), "{text}");
@@ -194,9 +206,9 @@ mod tests {
 
     #[test]
     fn refused_settings_are_kept_apart() {
-        let refused = Refused::default().with(Setting::Stop);
-        assert!(refused.contains(Setting::Stop) && !refused.contains(Setting::Temperature));
-        assert_eq!(Refused::from_bits(refused.bits()), refused);
+        let refused = RefusedSettings::default().with(RequestSetting::Stop);
+        assert!(refused.contains(RequestSetting::Stop) && !refused.contains(RequestSetting::Temperature));
+        assert_eq!(RefusedSettings::from_bits(refused.bits()), refused);
     }
 
     #[test]

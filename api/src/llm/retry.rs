@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::DateTime;
 use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 
-use super::{ChatErrorKind, rejection::Setting};
+use super::{ChatErrorKind, rejection::RequestSetting};
 
 /// Requests that one call may send in all.
 pub(super) const MAX_ATTEMPTS: u32 = 3;
@@ -15,7 +15,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(200);
 
 /// One try that failed.
 #[derive(Debug)]
-pub(super) struct Failure {
+pub(super) struct AttemptFailure {
     /// The class of the failure.
     pub(super) kind: ChatErrorKind,
     /// How long the provider asked callers to wait.
@@ -23,10 +23,10 @@ pub(super) struct Failure {
     /// The same request may work in a moment, and nothing of this try was passed on.
     pub(super) retryable: bool,
     /// The request was rejected for a setting without which it may work.
-    pub(super) refused: Option<Setting>,
+    pub(super) refused: Option<RequestSetting>,
 }
 
-impl Failure {
+impl AttemptFailure {
     /// A failure whose class alone decides whether a repetition makes sense.
     pub(super) const fn new(kind: ChatErrorKind) -> Self {
         let retryable = matches!(
@@ -61,7 +61,7 @@ impl Failure {
 
     /// The pause before the next try, when `attempts` requests have failed: what the provider asked for, if it asked,
     /// or else growing pauses of which a random half keeps callers from coming back all at once.
-    pub(super) fn pause(&self, attempts: u32) -> Duration {
+    pub(super) fn backoff_delay(&self, attempts: u32) -> Duration {
         let backoff = FIRST_PAUSE.saturating_mul(1 << attempts.saturating_sub(1).min(8));
         let jittered = backoff.mul_f64(rand::random_range(0.5..=1.0));
         self.retry_after.map_or(jittered, |asked| asked.max(jittered))

@@ -14,7 +14,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// One event.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Event {
+pub(super) struct ServerSentEvent {
     /// The `event` field; empty for a message without a name.
     pub(super) name: Vec<u8>,
     /// The `data` fields, joined by line feeds. Not checked to be UTF-8.
@@ -27,7 +27,7 @@ pub(super) struct EventTooLarge;
 
 /// Makes events of bytes, however these are cut into pieces.
 #[derive(Debug, Default)]
-pub(super) struct EventReader {
+pub(super) struct SseReader {
     piece: Bytes,
     line: Vec<u8>,
     name: Vec<u8>,
@@ -40,14 +40,14 @@ pub(super) struct EventReader {
     begun: bool,
 }
 
-impl EventReader {
-    /// Takes the next bytes. Those before must have been read to their end with [`EventReader::next_event`].
+impl SseReader {
+    /// Takes the next bytes. Those before must have been read to their end with [`SseReader::next_event`].
     pub(super) fn feed(&mut self, piece: Bytes) {
         self.piece = piece;
     }
 
     /// The next event of what was fed; none when more bytes are needed.
-    pub(super) fn next_event(&mut self) -> Result<Option<Event>, EventTooLarge> {
+    pub(super) fn next_event(&mut self) -> Result<Option<ServerSentEvent>, EventTooLarge> {
         while let Some(end) = self.piece.iter().position(|&byte| matches!(byte, b'\n' | b'\r')) {
             let mut part = self.piece.split_to(end + 1);
             let ending = part.split_off(end);
@@ -83,7 +83,7 @@ impl EventReader {
         Ok(())
     }
 
-    fn take_line(&mut self, line: &[u8]) -> Option<Event> {
+    fn take_line(&mut self, line: &[u8]) -> Option<ServerSentEvent> {
         let line = if std::mem::replace(&mut self.begun, true) {
             line
         } else {
@@ -92,7 +92,7 @@ impl EventReader {
         if line.is_empty() {
             let (name, mut data) = (std::mem::take(&mut self.name), std::mem::take(&mut self.data));
             data.pop();
-            return std::mem::take(&mut self.has_data).then_some(Event { name, data });
+            return std::mem::take(&mut self.has_data).then_some(ServerSentEvent { name, data });
         }
         let (field, value) = match line.iter().position(|&byte| byte == b':') {
             Some(colon) => (&line[..colon], &line[colon + 1..]),
@@ -117,11 +117,11 @@ impl EventReader {
 mod tests {
     use bytes::Bytes;
 
-    use super::{EventReader, EventTooLarge, MAX_EVENT_BYTES};
+    use super::{EventTooLarge, MAX_EVENT_BYTES, SseReader};
 
     /// The events of a text that arrives in pieces of `size` bytes.
     fn events(text: &[u8], size: usize) -> Vec<(String, String)> {
-        let mut reader = EventReader::default();
+        let mut reader = SseReader::default();
         let mut events = Vec::new();
         for piece in text.chunks(size) {
             reader.feed(Bytes::copy_from_slice(piece));
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn what_never_becomes_an_event_is_refused() {
         for piece in [vec![b'x'; 4096], b"data: 12345678\n".repeat(300), b": no event\n\n".repeat(300)] {
-            let mut reader = EventReader::default();
+            let mut reader = SseReader::default();
             let mut fed = 0;
             let refused = loop {
                 reader.feed(Bytes::from(piece.clone()));

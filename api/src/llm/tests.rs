@@ -22,13 +22,13 @@ use super::*;
 const KEY: &str = "sk-secret-0123456789";
 
 impl Server {
-    fn config(&self, model: &str) -> ModelConfig {
-        self.of(Provider::OpenAiCompatible, model)
+    fn config(&self, model: &str) -> ChatModelConfig {
+        self.of(ModelProvider::OpenAiCompatible, model)
     }
 
     /// A model of any provider; the path of the base URL is `/v1`.
-    fn of(&self, provider: Provider, model: &str) -> ModelConfig {
-        ModelConfig {
+    fn of(&self, provider: ModelProvider, model: &str) -> ChatModelConfig {
+        ChatModelConfig {
             provider,
             model: model.to_owned(),
             base_url: Some(self.base.clone()),
@@ -112,7 +112,7 @@ fn conversation() -> ChatRequest {
     }
 }
 
-async fn ask(config: ModelConfig, request: &ChatRequest) -> (Result<ChatOutcome, ChatError>, String) {
+async fn ask(config: ChatModelConfig, request: &ChatRequest) -> (Result<ChatOutcome, ChatError>, String) {
     let mut streamed = String::new();
     let model = HttpModel::new(config).unwrap();
     let deadline = Instant::now() + Duration::from_secs(30);
@@ -121,7 +121,7 @@ async fn ask(config: ModelConfig, request: &ChatRequest) -> (Result<ChatOutcome,
 }
 
 /// What the provider's answer amounts to.
-async fn answer_of(provider: Provider, reply: Reply) -> ChatOutcome {
+async fn answer_of(provider: ModelProvider, reply: Reply) -> ChatOutcome {
     let server = Server::start(vec![reply]).await;
     let (answer, streamed) = ask(server.of(provider, "m"), &question()).await;
     let answer = answer.unwrap();
@@ -129,7 +129,7 @@ async fn answer_of(provider: Provider, reply: Reply) -> ChatOutcome {
     answer
 }
 
-async fn error_of(provider: Provider, replies: Vec<Reply>) -> (ChatErrorKind, u32) {
+async fn error_of(provider: ModelProvider, replies: Vec<Reply>) -> (ChatErrorKind, u32) {
     let server = Server::start(replies).await;
     let error = ask(server.of(provider, "m"), &question()).await.0.unwrap_err();
     (error.kind, error.attempts)
@@ -155,16 +155,16 @@ fn told(answer: &ChatOutcome) -> Vec<(&str, &str, &str)> {
 }
 
 /// A provider's reports of tokens.
-const fn reported(input_tokens: u64, output_tokens: u64) -> Usage {
-    Usage { input_tokens, output_tokens, source: UsageSource::Provider }
+const fn reported(input_tokens: u64, output_tokens: u64) -> TokenUsage {
+    TokenUsage { input_tokens, output_tokens, source: UsageSource::Provider }
 }
 
 #[test]
 fn provider_labels_read_back_and_unknown_ones_list_the_known() {
-    for provider in Provider::ALL {
+    for provider in ModelProvider::ALL {
         assert_eq!(provider.to_string().parse(), Ok(provider));
     }
-    let message = "openai_chat".parse::<Provider>().unwrap_err().to_string();
+    let message = "openai_chat".parse::<ModelProvider>().unwrap_err().to_string();
     assert!(
         message.contains("openai-chat, openai, anthropic") && message.contains("extractive"),
         "{message}"
@@ -174,7 +174,7 @@ fn provider_labels_read_back_and_unknown_ones_list_the_known() {
 struct Heard<'a>(&'a mut String);
 
 #[async_trait]
-impl Deltas for Heard<'_> {
+impl DeltaSink for Heard<'_> {
     async fn take(&mut self, delta: &str) {
         self.0.push_str(delta);
     }

@@ -13,14 +13,15 @@ use utoipa::{
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "describes what `http` writes")]
 #[serde(rename_all = "camelCase")]
-struct Failure {
+#[schema(as = Failure)]
+struct FailureResponse {
     /// Always false.
     success: bool,
     /// Null, but for `/health/ready`, which tells the state of the parts.
     #[schema(value_type = Option<Object>, required = true)]
     data: Option<Value>,
     /// What is wrong.
-    error: Problem,
+    error: FailureDetail,
     /// Finds the request in the service's log.
     request_id: String,
 }
@@ -28,7 +29,8 @@ struct Failure {
 /// What is wrong with a request.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "describes `error::ApiError`")]
-struct Problem {
+#[schema(as = Problem)]
+struct FailureDetail {
     /// For programs; it stays the same.
     #[schema(pattern = "^[a-z0-9_]+$")]
     code: String,
@@ -52,7 +54,7 @@ const FAILURE: &str = "Failure";
 const JSON: &str = "application/json";
 
 /// A failure that many operations share.
-pub(super) struct Shared {
+pub(super) struct SharedFailure {
     pub(super) status: &'static str,
     /// Its name among the components.
     name: &'static str,
@@ -63,14 +65,14 @@ pub(super) struct Shared {
 
 macro_rules! shared {
     ($($constant:ident = $status:literal $name:literal $code:literal $message:literal: $description:literal;)*) => {
-        $(pub(super) const $constant: Shared = Shared {
+        $(pub(super) const $constant: SharedFailure = SharedFailure {
             status: $status,
             name: $name,
             description: $description,
             code: $code,
             message: $message,
         };)*
-        const ALL: &[Shared] = &[$($constant),*];
+        const ALL: &[SharedFailure] = &[$($constant),*];
     };
 }
 
@@ -103,7 +105,7 @@ shared! {
         "A part of the service is away. `Retry-After` says when to try again.";
 }
 
-impl Shared {
+impl SharedFailure {
     /// What an operation that can give it says.
     pub(super) fn reference(&self) -> RefOr<Response> {
         RefOr::Ref(Ref::from_response_name(self.name))
@@ -133,8 +135,8 @@ const INVALID_STATUS: &str = INVALID.status;
 
 /// Adds the shared failures, and what they consist of, to the components.
 pub(super) fn register(components: &mut Components) {
-    let mut schemas = vec![(FAILURE.to_owned(), Failure::schema())];
-    Failure::schemas(&mut schemas);
+    let mut schemas = vec![(FAILURE.to_owned(), FailureResponse::schema())];
+    FailureResponse::schemas(&mut schemas);
     components.schemas.extend(schemas);
     for shared in ALL {
         components.responses.insert(shared.name.to_owned(), shared.response().into());

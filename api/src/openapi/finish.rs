@@ -11,10 +11,10 @@ use utoipa::openapi::{
     schema::{AdditionalProperties, ArrayItems, Object, ObjectBuilder, Schema, Type},
 };
 
-use super::failures::{self, Shared};
+use super::failures::{self, SharedFailure};
 
 /// The schemas of the components, by name.
-type Schemas = BTreeMap<String, RefOr<Schema>>;
+type SchemaMap = BTreeMap<String, RefOr<Schema>>;
 
 /// What is outside of this and of [`ADMIN`] is neither limited nor needs the stores.
 const VERSION: &str = "/api/v1/";
@@ -37,7 +37,7 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
     [get, put, post, delete, options, head, patch, trace].into_iter().flatten()
 }
 
-fn finish_operation(path: &str, operation: &mut Operation, schemas: &Schemas) {
+fn finish_operation(path: &str, operation: &mut Operation, schemas: &SchemaMap) {
     let id = operation.operation_id.clone().unwrap_or_default();
     if id.starts_with("list") {
         add_paging(operation, schemas);
@@ -65,7 +65,7 @@ fn finish_operation(path: &str, operation: &mut Operation, schemas: &Schemas) {
     let limited = for_admins || path.starts_with(VERSION);
     let has_body = body.is_some();
     let idempotent = parameters(operation).any(|parameter| parameter.name == IDEMPOTENCY_KEY);
-    let can_give: [(bool, Shared); 13] = [
+    let can_give: [(bool, SharedFailure); 13] = [
         (has_body, failures::MALFORMED),
         (!public, failures::UNAUTHORIZED),
         (for_admins, failures::FORBIDDEN),
@@ -120,7 +120,7 @@ fn success(operation: &mut Operation) -> Option<&mut Response> {
     }
 }
 
-fn add_paging(operation: &mut Operation, schemas: &Schemas) {
+fn add_paging(operation: &mut Operation, schemas: &SchemaMap) {
     let limit = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)).maximum(Some(200));
     let description = "How many to give. Without it all are given, but no `nextCursor`.";
     add_parameter(operation, parameter("limit", ParameterIn::Query, description, limit));
@@ -159,7 +159,7 @@ fn add_idempotency(operation: &mut Operation) {
     }
 }
 
-fn resolve<'a>(schema: &'a RefOr<Schema>, schemas: &'a Schemas) -> Option<&'a Schema> {
+fn resolve<'a>(schema: &'a RefOr<Schema>, schemas: &'a SchemaMap) -> Option<&'a Schema> {
     match schema {
         RefOr::T(schema) => Some(schema),
         RefOr::Ref(Ref { ref_location, .. }) => {
@@ -178,12 +178,12 @@ fn is_id(name: &str) -> bool {
 }
 
 /// Whether a body names other things by their ids.
-fn has_ids(schema: &RefOr<Schema>, schemas: &Schemas) -> bool {
+fn has_ids(schema: &RefOr<Schema>, schemas: &SchemaMap) -> bool {
     // Schemas may contain themselves; no body of ours is nested deeper.
     within(schema, schemas, 8)
 }
 
-fn within(schema: &RefOr<Schema>, schemas: &Schemas, depth: u8) -> bool {
+fn within(schema: &RefOr<Schema>, schemas: &SchemaMap, depth: u8) -> bool {
     let Some(depth) = depth.checked_sub(1) else { return false };
     let any = |items: &[RefOr<Schema>]| items.iter().any(|item| within(item, schemas, depth));
     match resolve(schema, schemas) {

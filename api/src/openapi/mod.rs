@@ -21,7 +21,7 @@ pub(crate) use finish::finish;
 
 /// An answer that is a success.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct Data<T> {
+pub(crate) struct SuccessResponse<T> {
     /// True when the call succeeded.
     pub(crate) success: bool,
     /// What it gives.

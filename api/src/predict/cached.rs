@@ -10,7 +10,7 @@ use lectern_shared::{
 };
 use serde_json::json;
 
-use super::{AgentParts, Question, read, run::Ended, setup::Record, trace::StepView};
+use super::{AgentParts, AgentQuestion, read, run::RunAnswer, setup::RunRecord, trace::StepView};
 use crate::error::ApiError;
 
 /// What an answer depends on, as a hash; none for one that must not be given again: of a session, or of an agent that asks
@@ -18,7 +18,7 @@ use crate::error::ApiError;
 pub(super) async fn key(
     parts: &AgentParts,
     agent: &Agent,
-    question: &Question,
+    question: &AgentQuestion,
 ) -> Result<Option<[u8; 32]>, ApiError> {
     if question.cache_ttl.is_zero() || question.session.is_some() {
         return Ok(None);
@@ -48,7 +48,7 @@ pub(super) async fn find(
     agent: &Agent,
     key: &[u8; 32],
     age: Duration,
-) -> Result<Option<Record>, ApiError> {
+) -> Result<Option<RunRecord>, ApiError> {
     let now = parts.clock.now();
     let since = now.minus(age);
     let Some(trace) = db::cached_answers::find(&parts.db, agent.user_id, key, since, now).await? else {
@@ -59,7 +59,7 @@ pub(super) async fn find(
 }
 
 /// Whether an answer is worth giving again: one that a limit cut short, or for which something failed, may be better next time.
-pub(super) fn is_worth_it(ended: &Ended, steps: &[StepView]) -> bool {
+pub(super) fn is_cacheable(ended: &RunAnswer, steps: &[StepView]) -> bool {
     matches!(ended.finish_reason, "stop" | "return_direct" | "extractive" | "declined")
         && steps.iter().all(|step| step.error.is_none())
 }

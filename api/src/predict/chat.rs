@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     instructions,
-    run::{Asked, Observed, Run, Wanted},
+    run::{AgentRun, CallObservation, RequestedCall, StepOutcome},
 };
 use crate::{
     error::ApiError,
@@ -24,7 +24,7 @@ const LOST: &str =
     "Nothing of your last answer arrived: if it was a function call, its form was not valid. Answer again.";
 
 /// Runs until the model has answered; why that ended.
-pub(super) async fn answer(run: &mut Run<'_>, found: &[usize]) -> Result<&'static str, ApiError> {
+pub(super) async fn answer(run: &mut AgentRun<'_>, found: &[usize]) -> Result<&'static str, ApiError> {
     let mut messages = conversation(run, found);
     let mut shown = 0;
     let mut was_lost = false;
@@ -45,8 +45,8 @@ pub(super) async fn answer(run: &mut Run<'_>, found: &[usize]) -> Result<&'stati
         shown = messages.len() + 1;
         run.emitter.begin_turn();
         let outcome = match run.ask(&request, appended, true).await? {
-            Asked::Over(reason) => return Ok(reason),
-            Asked::Said(outcome) => outcome,
+            StepOutcome::Over(reason) => return Ok(reason),
+            StepOutcome::Said(outcome) => outcome,
         };
         let is_lost = outcome.finish_reason == FinishReason::Other && outcome.text.trim().is_empty();
         if outcome.tool_calls.is_empty() && is_lost && !std::mem::replace(&mut was_lost, true) {
@@ -68,7 +68,7 @@ pub(super) async fn answer(run: &mut Run<'_>, found: &[usize]) -> Result<&'stati
             });
         }
         let is_cut = outcome.finish_reason == FinishReason::Length;
-        let wanted = outcome.tool_calls.iter().map(|call| want(run, call, is_cut)).collect();
+        let wanted = outcome.tool_calls.iter().map(|call| requested_call(run, call, is_cut)).collect();
         let observed = run.call(wanted).await?;
         if let Some(answer) = observed.iter().find_map(|observed| observed.is_answer.as_ref()) {
             run.emitter.begin_turn();
@@ -79,7 +79,7 @@ pub(super) async fn answer(run: &mut Run<'_>, found: &[usize]) -> Result<&'stati
             .tool_calls
             .iter()
             .zip(observed)
-            .map(|(call, Observed { text, .. })| ChatMessage::Tool {
+            .map(|(call, CallObservation { text, .. })| ChatMessage::Tool {
                 call_id: call.id.clone(),
                 name: call.name.clone(),
                 content: text,
@@ -91,7 +91,7 @@ pub(super) async fn answer(run: &mut Run<'_>, found: &[usize]) -> Result<&'stati
 }
 
 /// The conversation up to the question.
-pub(super) fn conversation(run: &Run<'_>, found: &[usize]) -> Vec<ChatMessage> {
+pub(super) fn conversation(run: &AgentRun<'_>, found: &[usize]) -> Vec<ChatMessage> {
     let setup = run.setup;
     let mut messages = vec![ChatMessage::System(instructions::system(setup, &run.sources, found))];
     if !setup.prompt.as_ref().is_some_and(|prompt| prompt.holds_history) {
@@ -119,7 +119,7 @@ pub(super) fn show(messages: &[ChatMessage]) -> Value {
         .collect()
 }
 
-fn want(run: &Run<'_>, call: &ToolCall, is_cut: bool) -> Wanted {
+fn requested_call(run: &AgentRun<'_>, call: &ToolCall, is_cut: bool) -> RequestedCall {
     let arguments = call.parse_arguments();
     // What is deeper can be written and not be read again.
     let arguments = arguments.ok().filter(|arguments| !is_deeper(arguments, DEEPEST));
@@ -135,5 +135,5 @@ fn want(run: &Run<'_>, call: &ToolCall, is_cut: bool) -> Wanted {
             ))
         }
     });
-    Wanted { id: call.id.clone(), name: call.name.clone(), shown, plan }
+    RequestedCall { id: call.id.clone(), name: call.name.clone(), shown, plan }
 }

@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use self::markdown::code_spans;
-use self::markers::{Marker, Passages, markers};
+use self::markers::{CitationMarker, NumberedPassages, markers};
 pub(super) use self::{
     markdown::is_label,
     markers::{MAX_MARKER_CHARACTERS, may_stand_in_marker, read_numbers, written_markers},
@@ -20,7 +20,7 @@ use super::quote::{QuotedSpan, is_unspaced, quoted_spans, verify_quote};
 
 /// A numbered passage that the model was given.
 #[derive(Debug, Clone, Copy)]
-pub struct Source<'a> {
+pub struct CitableSource<'a> {
     /// The number by which the answer cites it; from 1, unique.
     pub n: usize,
     /// The passage as it is stored.
@@ -29,7 +29,7 @@ pub struct Source<'a> {
 
 /// One citation of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cited {
+pub struct AnswerCitation {
     /// The passage's number.
     pub n: usize,
     /// The words that the model quoted before the marker, or else the passage's best sentence for the claim; empty
@@ -67,21 +67,27 @@ const MAX_PLACES: usize = 1_000;
 ///
 /// Takes time in proportion to the answer, and at most [`MAX_LOOKS`] looks into a passage: for answers of untrusted
 /// length this is work for a blocking thread.
-pub fn cite(answer: &str, sources: &[Source<'_>], best_sentence: BestSentence<'_>) -> Vec<Cited> {
+pub fn cite(
+    answer: &str,
+    sources: &[CitableSource<'_>],
+    best_sentence: BestSentence<'_>,
+) -> Vec<AnswerCitation> {
     let code = code_spans(answer);
     let is_code = |at: usize| {
         let after = code.partition_point(|span| span.start <= at);
         after > 0 && at < code[after - 1].end
     };
-    let passages = Passages::new(sources);
+    let passages = NumberedPassages::new(sources);
     let markers = markers(answer, &is_code);
     let spans = quoted_spans(answer, &is_code);
     let ends = sentence_ends(answer, &spans, &markers);
-    let mut looks = Looks::new(&passages, best_sentence);
+    let mut looks = CitationLookup::new(&passages, best_sentence);
     let mut places = 0;
     let mut previous_end = 0;
     // Markers with nothing but blanks between them stand in one place, and cite for the same words.
-    let is_adjacent = |one: &Marker, next: &Marker| answer[one.bytes.end..next.bytes.start].trim().is_empty();
+    let is_adjacent = |one: &CitationMarker, next: &CitationMarker| {
+        answer[one.bytes.end..next.bytes.start].trim().is_empty()
+    };
     for place in markers.chunk_by(is_adjacent) {
         let (Some(first), Some(last)) = (place.first(), place.last()) else { continue };
         let at = first.bytes.start;
@@ -95,14 +101,14 @@ pub fn cite(answer: &str, sources: &[Source<'_>], best_sentence: BestSentence<'_
             break;
         }
         let sentence = sentence_before(answer, at, &ends);
-        let mut wordings: Vec<Wording> = quotes_before(&spans, at, sentence.start, previous)
+        let mut wordings: Vec<CitedWording> = quotes_before(&spans, at, sentence.start, previous)
             .into_iter()
-            .filter_map(|range| Quote::read(answer, range, &markers))
+            .filter_map(|range| QuotedWords::read(answer, range, &markers))
             .take(MAX_QUOTES)
-            .map(Wording::Quote)
+            .map(CitedWording::Quote)
             .collect();
         if wordings.is_empty() {
-            wordings.push(Wording::Claim(claim(answer, sentence, &markers)));
+            wordings.push(CitedWording::Claim(claim(answer, sentence, &markers)));
         }
         if !looks.add(wordings, &numbers) {
             break;
@@ -113,25 +119,25 @@ pub fn cite(answer: &str, sources: &[Source<'_>], best_sentence: BestSentence<'_
 
 /// What a marker stands for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Wording {
+enum CitedWording {
     /// Words in quotation marks.
-    Quote(Quote),
+    Quote(QuotedWords),
     /// The model's own sentence, or the end of a long one.
     Claim(String),
 }
 
 /// Words in quotation marks.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Quote {
+struct QuotedWords {
     /// Without markers.
     words: String,
     /// As they stand there, when that is something else: what looks like a marker may be the source's own.
     written: Option<String>,
 }
 
-impl Quote {
+impl QuotedWords {
     /// Reads what stands between quotation marks; none when it is no quotation by its length.
-    fn read(answer: &str, range: Range<usize>, markers: &[Marker]) -> Option<Self> {
+    fn read(answer: &str, range: Range<usize>, markers: &[CitationMarker]) -> Option<Self> {
         if range.len() > MAX_QUOTE_BYTES {
             return None;
         }
@@ -142,10 +148,10 @@ impl Quote {
     }
 }
 
-impl Wording {
-    fn look_up(&self, n: usize, passage: &str, best_sentence: BestSentence<'_>) -> Cited {
+impl CitedWording {
+    fn look_up(&self, n: usize, passage: &str, best_sentence: BestSentence<'_>) -> AnswerCitation {
         match self {
-            Self::Quote(Quote { words, written }) => {
+            Self::Quote(QuotedWords { words, written }) => {
                 let (quote, range) = written
                     .as_ref()
                     .and_then(|written| Some((written, verify_quote(written, passage)?)))
@@ -153,31 +159,31 @@ impl Wording {
                         || (words, verify_quote(words, passage)),
                         |(quote, range)| (quote, Some(range)),
                     );
-                Cited { n, quote: quote.clone(), verified: range.is_some(), range }
+                AnswerCitation { n, quote: quote.clone(), verified: range.is_some(), range }
             }
             Self::Claim(claim) => {
                 let range =
                     best_sentence(claim, passage).filter(|range| passage.get(range.clone()).is_some());
                 let quote = range.clone().map_or_else(String::new, |range| passage[range].to_owned());
-                Cited { n, quote, verified: false, range }
+                AnswerCitation { n, quote, verified: false, range }
             }
         }
     }
 }
 
 /// What was looked up, and what it gave.
-struct Looks<'a> {
-    passages: &'a Passages<'a>,
+struct CitationLookup<'a> {
+    passages: &'a NumberedPassages<'a>,
     best_sentence: BestSentence<'a>,
     /// Each wording has a number, which is cheaper to compare.
-    wordings: HashMap<Wording, usize>,
-    found: HashMap<(usize, usize), Cited>,
+    wordings: HashMap<CitedWording, usize>,
+    found: HashMap<(usize, usize), AnswerCitation>,
     shown: HashSet<(usize, String)>,
-    citations: Vec<Cited>,
+    citations: Vec<AnswerCitation>,
 }
 
-impl<'a> Looks<'a> {
-    fn new(passages: &'a Passages<'a>, best_sentence: BestSentence<'a>) -> Self {
+impl<'a> CitationLookup<'a> {
+    fn new(passages: &'a NumberedPassages<'a>, best_sentence: BestSentence<'a>) -> Self {
         Self {
             passages,
             best_sentence,
@@ -190,7 +196,7 @@ impl<'a> Looks<'a> {
 
     /// Cites these passages for these wordings, of which each quotation belongs to the passages that hold it; one that none
     /// of them holds to all of them. False when enough was looked up for one answer.
-    fn add(&mut self, wordings: Vec<Wording>, numbers: &[usize]) -> bool {
+    fn add(&mut self, wordings: Vec<CitedWording>, numbers: &[usize]) -> bool {
         let mut ids = Vec::with_capacity(wordings.len());
         let mut complete = true;
         'wordings: for wording in wordings {
@@ -229,7 +235,7 @@ impl<'a> Looks<'a> {
 }
 
 /// Where sentences end, in order: after the closing sign, or at the line break. Quotations are not cut.
-fn sentence_ends(text: &str, spans: &[QuotedSpan], markers: &[Marker]) -> Vec<usize> {
+fn sentence_ends(text: &str, spans: &[QuotedSpan], markers: &[CitationMarker]) -> Vec<usize> {
     let mut ends = Vec::new();
     let mut span = spans.iter().map(|span| &span.outer).peekable();
     for (at, character) in text.char_indices() {
@@ -297,7 +303,7 @@ fn quotes_before(spans: &[QuotedSpan], at: usize, sentence: usize, previous: usi
 }
 
 /// A sentence as it is looked up: its end, if it is long, without markers.
-fn claim(text: &str, sentence: Range<usize>, markers: &[Marker]) -> String {
+fn claim(text: &str, sentence: Range<usize>, markers: &[CitationMarker]) -> String {
     let mut start = text.ceil_char_boundary(sentence.end.saturating_sub(MAX_CLAIM_BYTES)).max(sentence.start);
     let before = markers.partition_point(|marker| marker.bytes.start < start);
     if let Some(cut) = before.checked_sub(1).and_then(|before| markers.get(before)) {
@@ -306,7 +312,7 @@ fn claim(text: &str, sentence: Range<usize>, markers: &[Marker]) -> String {
     without_markers(text, start..sentence.end, markers)
 }
 
-fn without_markers(text: &str, range: Range<usize>, markers: &[Marker]) -> String {
+fn without_markers(text: &str, range: Range<usize>, markers: &[CitationMarker]) -> String {
     let mut kept = String::new();
     let mut from = range.start;
     let first = markers.partition_point(|marker| marker.bytes.start < range.start);

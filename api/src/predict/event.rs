@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::{sync::mpsc, time::timeout};
 
 use super::filter::AnswerFilter;
-use crate::{error::ApiError, llm::Deltas};
+use crate::{error::ApiError, llm::DeltaSink};
 
 /// Events that wait for their reader. A reader that is slower than the model makes the run wait.
 pub(super) const WAITING: usize = 32;
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Something that happened.
 #[derive(Clone, Debug)]
-pub(crate) enum Event {
+pub(crate) enum RunEvent {
     /// The run has begun.
     Start {
         /// Its trace.
@@ -52,7 +52,7 @@ pub(crate) enum Event {
     },
     /// What came of a call.
     ToolResult {
-        /// [`Event::ToolCall`]'s.
+        /// [`RunEvent::ToolCall`]'s.
         id: String,
         /// The tool's name.
         name: String,
@@ -74,7 +74,7 @@ pub(crate) enum Event {
     },
 }
 
-impl Event {
+impl RunEvent {
     /// Its name in a stream of named events.
     pub(crate) const fn name(&self) -> &'static str {
         match self {
@@ -114,9 +114,9 @@ impl Event {
 }
 
 /// Where a run's events go, and its answer with them: what passes here is the answer.
-pub(super) struct Emitter {
+pub(super) struct EventEmitter {
     /// None where nobody listens, as in a run within a run.
-    events: Option<mpsc::Sender<Event>>,
+    events: Option<mpsc::Sender<RunEvent>>,
     filter: AnswerFilter,
     answer: String,
     /// The next text begins a paragraph.
@@ -132,8 +132,8 @@ pub(super) struct Emitter {
 /// Between the texts of two turns.
 const BETWEEN_TURNS: &str = "\n\n";
 
-impl Emitter {
-    pub(super) fn new(events: Option<mpsc::Sender<Event>>) -> Self {
+impl EventEmitter {
+    pub(super) fn new(events: Option<mpsc::Sender<RunEvent>>) -> Self {
         Self {
             events,
             filter: AnswerFilter::new(),
@@ -147,7 +147,7 @@ impl Emitter {
 
     /// Passes an event on. A reader that takes none for too long has none from then on: a run does not outlive its limits because
     /// of it.
-    pub(super) async fn emit(&mut self, event: Event) {
+    pub(super) async fn emit(&mut self, event: RunEvent) {
         if let Some(events) = &self.events
             && timeout(PATIENCE, events.send(event)).await.is_err()
         {
@@ -208,7 +208,7 @@ impl Emitter {
     async fn pass(&mut self, delta: String) {
         if !delta.is_empty() {
             self.answer.push_str(&delta);
-            self.emit(Event::Token { delta }).await;
+            self.emit(RunEvent::Token { delta }).await;
         }
     }
 
@@ -224,7 +224,7 @@ impl Emitter {
 }
 
 #[async_trait]
-impl Deltas for Emitter {
+impl DeltaSink for EventEmitter {
     async fn take(&mut self, delta: &str) {
         self.text(delta).await;
     }

@@ -3,12 +3,12 @@
 use std::fmt::Write;
 
 use lectern_index::lexical::{best_sentence, covered_terms};
-use lectern_shared::compute::Compute;
+use lectern_shared::compute::ComputePool;
 
 use super::{
-    cite::Cited,
+    cite::AnswerCitation,
     quote::verify_quote,
-    sources::{FoundPart, Source},
+    sources::{ExcerptPassage, NumberedSource},
 };
 use crate::error::ApiError;
 
@@ -20,30 +20,30 @@ const THRESHOLD: f32 = 0.34;
 const OF_BEST: f32 = 0.6;
 
 /// An answer that is made of quotations.
-pub(super) struct Composed {
+pub(super) struct ExtractiveAnswer {
     /// The text.
     pub(super) text: String,
     /// Why it ended.
     pub(super) finish_reason: &'static str,
     /// What it quotes.
-    pub(super) citations: Vec<Cited>,
+    pub(super) citations: Vec<AnswerCitation>,
 }
 
 /// Composes an answer from the passages.
 pub(super) async fn compose(
-    compute: &Compute,
+    compute: &ComputePool,
     question: String,
-    sources: Vec<Source>,
-) -> Result<Composed, ApiError> {
+    sources: Vec<NumberedSource>,
+) -> Result<ExtractiveAnswer, ApiError> {
     Ok(compute.run(move || quote_best(&question, &sources)).await?)
 }
 
-fn quote_best(question: &str, sources: &[Source]) -> Composed {
+fn quote_best(question: &str, sources: &[NumberedSource]) -> ExtractiveAnswer {
     let covered: Vec<f32> =
         sources.iter().map(|source| covered_terms(question, &source.found.text)).collect();
     let best = covered.iter().copied().fold(0.0, f32::max);
     let needed = THRESHOLD.max(best * OF_BEST);
-    let mut citations: Vec<Cited> = Vec::new();
+    let mut citations: Vec<AnswerCitation> = Vec::new();
     let mut text = String::from("From the linked documents:");
     for (source, covered) in sources.iter().zip(&covered) {
         if *covered < needed || citations.len() == QUOTED {
@@ -61,17 +61,17 @@ fn quote_best(question: &str, sources: &[Source]) -> Composed {
         // Writing to a string cannot fail.
         let origin = source.part(found.as_ref()).map(origin).unwrap_or_default();
         let _ = write!(text, "\n\n“{quote}” [{}] ({origin})", source.n);
-        citations.push(Cited { n: source.n, verified: found.is_some(), range: found, quote });
+        citations.push(AnswerCitation { n: source.n, verified: found.is_some(), range: found, quote });
     }
     if citations.is_empty() {
         let text = "Nothing in the linked documents answers this question.".to_owned();
-        return Composed { text, finish_reason: "declined", citations };
+        return ExtractiveAnswer { text, finish_reason: "declined", citations };
     }
-    Composed { text, finish_reason: "extractive", citations }
+    ExtractiveAnswer { text, finish_reason: "extractive", citations }
 }
 
 /// The document's name and the place in it, for people.
-fn origin(passage: &FoundPart) -> String {
+fn origin(passage: &ExcerptPassage) -> String {
     let place = &passage.place;
     let name = &passage.document_name;
     match (place.page, place.page_end) {

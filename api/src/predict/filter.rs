@@ -10,64 +10,64 @@ mod known;
 mod markdown;
 mod markers;
 
-use self::{guard::Guard, known::Known, markers::MarkerFilter};
+use self::{guard::LinkGuard, known::KnownReferences, markers::MarkerFilter};
 
 /// Filters one answer.
 #[derive(Debug)]
 pub(super) struct AnswerFilter {
-    known: Known,
+    known: KnownReferences,
     /// What the model has given to tools.
-    said: Known,
+    said: KnownReferences,
     markers: MarkerFilter,
-    guard: Guard,
+    guard: LinkGuard,
     /// The last character was a carriage return, which has passed as a line feed.
     after_return: bool,
-    opening: Opening,
+    opening: AnswerOpening,
 }
 
 impl AnswerFilter {
     /// A filter that knows no source and no address.
     pub(super) fn new() -> Self {
         Self {
-            known: Known::default(),
-            said: Known::default(),
+            known: KnownReferences::default(),
+            said: KnownReferences::default(),
             markers: MarkerFilter::default(),
-            guard: Guard::new(),
+            guard: LinkGuard::new(),
             after_return: false,
-            opening: Opening::default(),
+            opening: AnswerOpening::default(),
         }
     }
 
     /// From now on the answer may cite this source.
-    pub(super) fn know_source(&mut self, n: usize) {
+    pub(super) fn allow_source(&mut self, n: usize) {
         self.known.add_source(n);
     }
 
     /// From now on the answer may link to the hosts whose addresses are in this text: a source, or what a tool gave. Takes
     /// time in proportion to the text.
-    pub(super) fn know_text(&mut self, text: &str) {
+    pub(super) fn allow_hosts_in(&mut self, text: &str) {
         self.known.add_text(text);
     }
 
     /// The same for what a person wrote, the question or the agent's prompt. Images on the hosts that it names may be shown too,
     /// if a text holds their very addresses.
-    pub(super) fn know_asked(&mut self, text: &str) {
+    pub(super) fn allow_user_text(&mut self, text: &str) {
         self.known.add_asked(text);
     }
 
     /// The same for images on a host that the operator named.
-    pub(super) fn know_image_host(&mut self, host: &str) {
+    pub(super) fn allow_image_host(&mut self, host: &str) {
         self.known.add_image_host(host);
     }
 
     /// What the model gave a tool. It does not become known because a tool repeats it, now or later.
-    pub(super) fn know_said(&mut self, text: &str) {
+    pub(super) fn note_model_text(&mut self, text: &str) {
         self.said.add_text(text);
     }
 
     /// The same as [`AnswerFilter::know_text`] for what a tool answered, but for what the model itself has said.
-    pub(super) fn know_result(&mut self, text: &str) {
-        let mut theirs = Known::default();
+    pub(super) fn allow_tool_result(&mut self, text: &str) {
+        let mut theirs = KnownReferences::default();
         theirs.add_text(text);
         theirs.remove(&self.said);
         self.known.add(theirs);
@@ -130,12 +130,12 @@ impl AnswerFilter {
 /// The beginning of an answer, up to the first word: what stands in brackets before it may be taken out, and what follows is the
 /// beginning then.
 #[derive(Clone, Copy, Debug, Default)]
-struct Opening {
+struct AnswerOpening {
     in_brackets: bool,
     is_over: bool,
 }
 
-impl Opening {
+impl AnswerOpening {
     fn note(&mut self, character: char) {
         match character {
             '[' | '【' | '(' | '<' => self.in_brackets = true,

@@ -2,7 +2,7 @@
 
 use super::{
     filter::AnswerFilter,
-    react_text::{self, Directive},
+    react_text::{self, ReactDirective},
 };
 
 /// The answer filter: what passes does not depend on how the answer was cut. The bytes before the first NUL are a text that the run
@@ -12,8 +12,8 @@ pub fn answer_filter(bytes: &[u8]) {
     let (known, answer) = text.split_once('\0').unwrap_or(("https://example.org/a", &*text));
     let filtered = |pieces: &mut dyn Iterator<Item = &str>| {
         let mut filter = AnswerFilter::new();
-        filter.know_source(1);
-        filter.know_text(known);
+        filter.allow_source(1);
+        filter.allow_hosts_in(known);
         let mut passed: String = pieces.map(|piece| filter.push(piece)).collect();
         passed.push_str(&filter.finish());
         passed
@@ -33,8 +33,8 @@ pub fn react(bytes: &[u8]) {
     assert_eq!(prose.trim(), prose);
     match react_text::parse(&text) {
         Ok(turn) => match turn.directive {
-            Directive::Call { tool, .. } => assert!(!tool.is_empty()),
-            Directive::Finish(answer) => assert!(!answer.trim().is_empty()),
+            ReactDirective::Call { tool, .. } => assert!(!tool.is_empty()),
+            ReactDirective::Finish(answer) => assert!(!answer.trim().is_empty()),
         },
         Err(error) => assert!(!error.to_string().is_empty() && !error.code().is_empty()),
     }

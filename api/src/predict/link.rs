@@ -2,22 +2,22 @@
 
 use lectern_shared::model::{
     document::{DocumentType, addresses},
-    place::Place,
+    place::SourceSpan,
 };
 use url::Url;
 
-use crate::search::Passage;
+use crate::search::PassageHit;
 
 /// The video site's domains, and the one of its short addresses.
 const VIDEO_DOMAINS: [&str; 3] = ["youtube.com", "youtube-nocookie.com", "youtu.be"];
 
 /// The address of a passage: of its page, of its moment, or of its document. None for what has no address, and where a document
 /// was made of several and nobody knows which one the passage is from.
-pub(crate) fn to(passage: &Passage) -> Option<String> {
+pub(crate) fn passage_url(passage: &PassageHit) -> Option<String> {
     to_place(passage.document_type, &passage.document_url, &passage.chunk.place.0)
 }
 
-fn to_place(r#type: DocumentType, url: &str, place: &Place) -> Option<String> {
+fn to_place(r#type: DocumentType, url: &str, place: &SourceSpan) -> Option<String> {
     let addresses = addresses(r#type, url);
     let [address] = addresses.as_slice() else { return None };
     let mut url = Url::parse(address).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
@@ -65,9 +65,9 @@ mod tests {
     fn a_citation_leads_to_the_page_or_to_the_moment_of_its_passage() {
         use DocumentType::{Pdf, Txt, Url, Video};
         let (plain, on_page, at_moment) = (
-            Place::default(),
-            Place { page: Some(7), page_end: Some(8), ..Place::default() },
-            Place { start: Some(83.9), end: Some(90.0), ..Place::default() },
+            SourceSpan::default(),
+            SourceSpan { page: Some(7), page_end: Some(8), ..SourceSpan::default() },
+            SourceSpan { start: Some(83.9), end: Some(90.0), ..SourceSpan::default() },
         );
         for (r#type, url, place, link) in [
             (Pdf, "https://a.example/r.pdf", &on_page, Some("https://a.example/r.pdf#page=7")),

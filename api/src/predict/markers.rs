@@ -1,7 +1,7 @@
 //! Markers of sources in texts that leave the run whose numbers they are.
 
 /// A text without its `[1]`, `[2, 3]`, `[4-6]` and 【7】, and without the blank before each. JSON stays as it is.
-pub(super) fn without(text: &str) -> String {
+pub(super) fn strip_markers(text: &str) -> String {
     if serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok() {
         return text.to_owned();
     }
@@ -46,7 +46,7 @@ mod tests {
             ("x = [4], Paris ([1]), 東京【2】。", "x = [4], Paris (), 東京。"),
             ("none", "none"),
         ] {
-            assert_eq!(without(text), plain);
+            assert_eq!(strip_markers(text), plain);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use lectern_embed::approximate_tokens;
 use lectern_shared::{
-    db::{self, Tx, memory::Turn},
+    db::{self, Tx, memory::ConversationTurn},
     model::agent::Agent,
 };
 
@@ -24,7 +24,7 @@ pub(super) async fn recall(
     let room = window.map_or(TOKENS, |window| TOKENS.min(window / 4));
     let turns = db::memory::latest(&parts.db, agent.user_id, agent.id, session, room).await?;
     // Numbers of sources mean others in another turn.
-    let told = |turn: Turn| (turn.question, markers::without(&turn.answer));
+    let told = |turn: ConversationTurn| (turn.question, markers::strip_markers(&turn.answer));
     Ok(turns.into_iter().rev().map(told).collect())
 }
 
@@ -38,7 +38,7 @@ pub(super) async fn remember(
     answer: &str,
 ) -> Result<(), db::DbError> {
     let tokens = approximate_tokens(question) + approximate_tokens(answer);
-    let turn = Turn {
+    let turn = ConversationTurn {
         question: question.to_owned(),
         answer: answer.to_owned(),
         tokens: i64::try_from(tokens).unwrap_or(i64::MAX),

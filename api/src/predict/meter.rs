@@ -4,29 +4,29 @@
 use std::sync::Arc;
 
 use lectern_shared::{
-    config::Price, ids::AgentId, metrics::Metrics, model::tool::ToolType, telemetry::SPANS,
+    config::TokenPrice, ids::AgentId, metrics::Metrics, model::tool::ToolType, telemetry::SPANS,
 };
 use tokio::time::Instant;
 use tracing::{Span, field, info_span};
 
-use super::{run::Done, setup::Setup};
-use crate::llm::{ChatError, ChatOutcome, ChatRequest, FinishReason, Provider};
+use super::{run::FinishedRun, setup::RunSetup};
+use crate::llm::{ChatError, ChatOutcome, ChatRequest, FinishReason, ModelProvider};
 
 /// Tells of one run.
-pub(super) struct Meter {
+pub(super) struct RunMeter {
     metrics: Arc<Metrics>,
-    provider: Provider,
+    provider: ModelProvider,
     model: String,
-    price: Option<Price>,
+    price: Option<TokenPrice>,
 }
 
-impl Meter {
-    pub(super) fn new(metrics: Arc<Metrics>, provider: Provider, setup: &Setup) -> Self {
+impl RunMeter {
+    pub(super) fn new(metrics: Arc<Metrics>, provider: ModelProvider, setup: &RunSetup) -> Self {
         Self { metrics, provider, model: setup.model.clone(), price: setup.price }
     }
 
     /// The model is being asked.
-    pub(super) fn asks(&self, request: &ChatRequest) -> Asking<'_> {
+    pub(super) fn start_model_call(&self, request: &ChatRequest) -> ModelCallMeter<'_> {
         let span = info_span!(
             target: SPANS,
             "chat",
@@ -44,11 +44,11 @@ impl Meter {
             lectern.attempts = field::Empty,
             error.type = field::Empty,
         );
-        Asking { meter: self, began: Instant::now(), first: None, span }
+        ModelCallMeter { meter: self, began: Instant::now(), first: None, span }
     }
 
     /// A tool is being called.
-    pub(super) fn calls(&self, r#type: ToolType, name: &str) -> Calling<'_> {
+    pub(super) fn start_tool_call(&self, r#type: ToolType, name: &str) -> ToolCallMeter<'_> {
         let span = info_span!(
             target: SPANS,
             "execute_tool",
@@ -59,31 +59,31 @@ impl Meter {
             gen_ai.tool.type = "extension",
             lectern.tool.type = r#type.as_str(),
         );
-        Calling { metrics: &self.metrics, r#type, began: Instant::now(), span }
+        ToolCallMeter { metrics: &self.metrics, r#type, began: Instant::now(), span }
     }
 }
 
 /// A model that is being asked.
-pub(super) struct Asking<'a> {
-    meter: &'a Meter,
+pub(super) struct ModelCallMeter<'a> {
+    meter: &'a RunMeter,
     began: Instant,
     first: Option<Instant>,
     span: Span,
 }
 
-impl Asking<'_> {
+impl ModelCallMeter<'_> {
     pub(super) fn span(&self) -> Span {
         self.span.clone()
     }
 
     /// A piece of the answer is there.
-    pub(super) fn hears(&mut self) {
+    pub(super) fn note_delta(&mut self) {
         self.first.get_or_insert_with(Instant::now);
     }
 
     /// It has answered, or failed for good.
     pub(super) fn ended(self, answered: &Result<ChatOutcome, ChatError>) {
-        let Self { meter: Meter { metrics, provider, price, .. }, began, first, span } = self;
+        let Self { meter: RunMeter { metrics, provider, price, .. }, began, first, span } = self;
         let label = provider.label();
         if let Some(first) = first {
             metrics.model_began(label, first.duration_since(began));
@@ -110,14 +110,14 @@ impl Asking<'_> {
 }
 
 /// A tool that is being called.
-pub(super) struct Calling<'a> {
+pub(super) struct ToolCallMeter<'a> {
     metrics: &'a Metrics,
     r#type: ToolType,
     began: Instant,
     span: Span,
 }
 
-impl Calling<'_> {
+impl ToolCallMeter<'_> {
     pub(super) fn span(&self) -> Span {
         self.span.clone()
     }
@@ -150,9 +150,9 @@ pub(super) fn run_span(agent: AgentId) -> Span {
 }
 
 /// Notes the end of a run in its span, which is the current one; says how it ended.
-pub(super) fn ran(setup: &Setup, done: &Done) -> &'static str {
+pub(super) fn record_run_end(setup: &RunSetup, done: &FinishedRun) -> &'static str {
     let span = Span::current();
-    let provider = setup.provider.parse::<Provider>();
+    let provider = setup.provider.parse::<ModelProvider>();
     span.record("gen_ai.provider.name", provider.map_or("unknown", known_name))
         .record("gen_ai.request.model", setup.model.as_str())
         .record("gen_ai.usage.input_tokens", done.spent.input_tokens)
@@ -176,18 +176,18 @@ pub(super) fn search_span() -> Span {
 }
 
 /// What OpenTelemetry calls a provider; its label where it has no name of its own there.
-fn known_name(provider: Provider) -> &'static str {
+fn known_name(provider: ModelProvider) -> &'static str {
     match provider {
-        Provider::OpenAiChat | Provider::OpenAi => "openai",
-        Provider::Gemini => "gcp.gemini",
-        Provider::Mistral => "mistral_ai",
-        Provider::AzureOpenAi => "azure.ai.openai",
-        Provider::Anthropic
-        | Provider::Groq
-        | Provider::Cohere
-        | Provider::Ollama
-        | Provider::OpenAiCompatible
-        | Provider::Extractive => provider.label(),
+        ModelProvider::OpenAiChat | ModelProvider::OpenAi => "openai",
+        ModelProvider::Gemini => "gcp.gemini",
+        ModelProvider::Mistral => "mistral_ai",
+        ModelProvider::AzureOpenAi => "azure.ai.openai",
+        ModelProvider::Anthropic
+        | ModelProvider::Groq
+        | ModelProvider::Cohere
+        | ModelProvider::Ollama
+        | ModelProvider::OpenAiCompatible
+        | ModelProvider::Extractive => provider.label(),
     }
 }
 

@@ -46,13 +46,13 @@ use tokio::{
 };
 use tracing::Instrument;
 
-pub(crate) use self::event::Event;
+pub(crate) use self::event::RunEvent;
 use self::{
-    event::{Emitter, WAITING},
-    outside::{Live, Outside},
-    prepare::{Bounds, Checked},
-    run::{Done, Run},
-    setup::{Entry, RECORD_VERSION, Record, Setup},
+    event::{EventEmitter, WAITING},
+    outside::{LiveEnvironment, RunEnvironment},
+    prepare::{CheckedAgent, RunBounds},
+    run::{AgentRun, FinishedRun},
+    setup::{RECORD_VERSION, RecordEntry, RunRecord, RunSetup},
 };
 use crate::{
     error::{ApiError, ApiErrorKind},
@@ -61,7 +61,7 @@ use crate::{
 
 /// What an agent is asked.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Question {
+pub(crate) struct AgentQuestion {
     /// The question.
     pub(crate) text: String,
     /// Values for the agent's prompt.
@@ -72,7 +72,7 @@ pub(crate) struct Question {
     pub(crate) cache_ttl: Duration,
 }
 
-impl Question {
+impl AgentQuestion {
     /// A question by itself.
     pub(crate) fn new(text: String) -> Self {
         Self { text, ..Self::default() }
@@ -80,27 +80,27 @@ impl Question {
 }
 
 /// A run that goes on. It ends when this is dropped, wherever it is.
-pub(crate) struct Running {
-    events: mpsc::Receiver<Event>,
+pub(crate) struct RunHandle {
+    events: mpsc::Receiver<RunEvent>,
     task: AbortHandle,
     ended: bool,
 }
 
-impl Drop for Running {
+impl Drop for RunHandle {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-impl Running {
+impl RunHandle {
     /// The next event; none after the last one.
-    pub(crate) async fn next(&mut self) -> Option<Event> {
+    pub(crate) async fn next(&mut self) -> Option<RunEvent> {
         if self.ended {
             return None;
         }
         let event = self.events.recv().await.unwrap_or_else(|| {
             tracing::error!("a run ended without its last event");
-            Event::Failed(ApiError::internal())
+            RunEvent::Failed(ApiError::internal())
         });
         self.ended = event.is_last();
         Some(event)
@@ -110,15 +110,15 @@ impl Running {
     pub(crate) async fn finish(mut self) -> Result<(String, Value), ApiError> {
         loop {
             match self.next().await {
-                Some(Event::End { answer, trace }) => return Ok((answer, trace)),
-                Some(Event::Failed(error)) => return Err(error),
+                Some(RunEvent::End { answer, trace }) => return Ok((answer, trace)),
+                Some(RunEvent::Failed(error)) => return Err(error),
                 Some(_) => {}
                 None => return Err(ApiError::internal()),
             }
         }
     }
 
-    fn spawn<F: Future<Output = ()> + Send + 'static>(run: impl FnOnce(mpsc::Sender<Event>) -> F) -> Self {
+    fn spawn<F: Future<Output = ()> + Send + 'static>(run: impl FnOnce(mpsc::Sender<RunEvent>) -> F) -> Self {
         let (sender, events) = mpsc::channel(WAITING);
         // What it logs belongs to the request that asked.
         let task = tokio::spawn(run(sender).in_current_span()).abort_handle();
@@ -135,22 +135,22 @@ pub(crate) async fn start(
     parts: &AgentParts,
     toolbox: &Toolbox,
     agent: Agent,
-    question: Question,
-) -> Result<Running, ApiError> {
+    question: AgentQuestion,
+) -> Result<RunHandle, ApiError> {
     let checked = prepare::check(parts, agent.clone(), &question).await?;
     let key = cached::key(parts, &agent, &question).await?;
     if let Some(key) = &key
         && let Some(record) = cached::find(parts, &agent, key, question.cache_ttl).await?
     {
-        return Ok(repeat(parts, record));
+        return Ok(replay_record(parts, record));
     }
     let (parts, toolbox) = (parts.clone(), toolbox.clone());
-    Ok(Running::spawn(move |events| async move {
-        let asked = Asked { agent, question, key };
-        let driven = drive(&parts, &toolbox, checked, &asked, &events);
+    Ok(RunHandle::spawn(move |events| async move {
+        let asked = AskedQuestion { agent, question, key };
+        let driven = run_and_store(&parts, &toolbox, checked, &asked, &events);
         let last = match driven.instrument(meter::run_span(asked.agent.id)).await {
             Ok(last) => last,
-            Err(error) => Event::Failed(error),
+            Err(error) => RunEvent::Failed(error),
         };
         // Nobody may be listening any more.
         let _ = events.send(last).await;
@@ -158,12 +158,12 @@ pub(crate) async fn start(
 }
 
 /// Runs again what a record tells, without asking anything outside; the events are the same.
-fn repeat(parts: &AgentParts, record: Record) -> Running {
+fn replay_record(parts: &AgentParts, record: RunRecord) -> RunHandle {
     let compute = parts.compute.clone();
-    Running::spawn(move |events| async move {
-        let Record { setup, entries, duration_ms, .. } = record;
-        let outside = Outside::Recorded(VecDeque::from(entries));
-        let run = Run::new(&setup, outside, compute, Emitter::new(Some(events.clone())));
+    RunHandle::spawn(move |events| async move {
+        let RunRecord { setup, entries, duration_ms, .. } = record;
+        let outside = RunEnvironment::Recorded(VecDeque::from(entries));
+        let run = AgentRun::new(&setup, outside, compute, EventEmitter::new(Some(events.clone())));
         let done = run.finish().await;
         let trace = trace::trace(&setup, &done, duration_ms);
         let _ = events.send(last(done, trace)).await;
@@ -178,7 +178,7 @@ pub(crate) fn replay(
     parts: &AgentParts,
     trace: &StoredTrace,
     record: Option<Json<Value>>,
-) -> Result<Running, ApiError> {
+) -> Result<RunHandle, ApiError> {
     let refused = |why: &str| ApiError::conflict(why);
     let record = record
         .filter(|_| trace.complete)
@@ -186,39 +186,39 @@ pub(crate) fn replay(
     let record = read(record).ok_or_else(|| {
         refused("This trace was recorded by another version of the service and cannot be repeated.")
     })?;
-    Ok(repeat(parts, record))
+    Ok(replay_record(parts, record))
 }
 
 /// A stored record, if this version understands it.
-fn read(record: Json<Value>) -> Option<Record> {
+fn read(record: Json<Value>) -> Option<RunRecord> {
     let is_known = record.0.get("version").and_then(Value::as_u64) == Some(u64::from(RECORD_VERSION));
-    let read = is_known.then(|| serde_json::from_value::<Record>(record.0)).transpose();
+    let read = is_known.then(|| serde_json::from_value::<RunRecord>(record.0)).transpose();
     read.inspect_err(|error| tracing::error!(%error, "the record of a trace cannot be read")).ok().flatten()
 }
 
 /// What was asked, for the store.
-struct Asked {
+struct AskedQuestion {
     agent: Agent,
-    question: Question,
+    question: AgentQuestion,
     /// The answer may be given again to whoever asks what this stands for.
     key: Option<[u8; 32]>,
 }
 
-async fn drive(
+async fn run_and_store(
     parts: &AgentParts,
     toolbox: &Toolbox,
-    checked: Checked,
-    asked: &Asked,
-    events: &mpsc::Sender<Event>,
-) -> Result<Event, ApiError> {
-    let Asked { agent, question, .. } = asked;
+    checked: CheckedAgent,
+    asked: &AskedQuestion,
+    events: &mpsc::Sender<RunEvent>,
+) -> Result<RunEvent, ApiError> {
+    let AskedQuestion { agent, question, .. } = asked;
     let started = Instant::now();
-    let bounds = Bounds { limits: None, started, deadline: None, chain: vec![agent.id] };
+    let bounds = RunBounds { limits: None, started, deadline: None, chain: vec![agent.id] };
     let (setup, live) = prepare::prepare(parts, toolbox, checked, question, bounds).await?;
-    let done = go(&setup, &live, events).await;
+    let done = run_live(&setup, &live, events).await;
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let body = trace::trace(&setup, &done, duration_ms);
-    let ended = meter::ran(&setup, &done);
+    let ended = meter::record_run_end(&setup, &done);
     parts.metrics.predicted(ended, started.elapsed());
     tracing::info!(
         agent = %agent.id,
@@ -230,13 +230,13 @@ async fn drive(
         duration_ms,
         "an agent was asked"
     );
-    keep(parts, asked, &setup, &done, &body, duration_ms).await;
+    store_trace(parts, asked, &setup, &done, &body, duration_ms).await;
     Ok(last(done, body))
 }
 
-async fn go(setup: &Setup, live: &Live, events: &mpsc::Sender<Event>) -> Done {
-    let emitter = Emitter::new(Some(events.clone()));
-    Run::new(setup, Outside::Live(live), live.parts.compute.clone(), emitter).finish().await
+async fn run_live(setup: &RunSetup, live: &LiveEnvironment, events: &mpsc::Sender<RunEvent>) -> FinishedRun {
+    let emitter = EventEmitter::new(Some(events.clone()));
+    AgentRun::new(setup, RunEnvironment::Live(live), live.parts.compute.clone(), emitter).finish().await
 }
 
 fn unread() -> ApiError {
@@ -245,11 +245,11 @@ fn unread() -> ApiError {
     ApiError::new(ApiErrorKind::Unavailable, "stream_not_read", message)
 }
 
-fn last(done: Done, trace: Value) -> Event {
+fn last(done: FinishedRun, trace: Value) -> RunEvent {
     match done.outcome {
-        Ok(_) if done.is_unread => Event::Failed(unread()),
-        Ok(ended) => Event::End { answer: ended.answer, trace },
-        Err(error) => Event::Failed(error),
+        Ok(_) if done.is_unread => RunEvent::Failed(unread()),
+        Ok(ended) => RunEvent::End { answer: ended.answer, trace },
+        Err(error) => RunEvent::Failed(error),
     }
 }
 
@@ -262,10 +262,21 @@ const LARGEST_RECORD: usize = 2 << 20;
 
 /// Stores the trace, and both turns if the session is remembered. The answer is right without it, so a store that is away costs
 /// the record, not the answer.
-async fn keep(parts: &AgentParts, asked: &Asked, setup: &Setup, done: &Done, body: &Value, duration_ms: u64) {
-    let Asked { agent, question, key } = asked;
-    let record =
-        Record { version: RECORD_VERSION, setup: setup.clone(), entries: done.entries.clone(), duration_ms };
+async fn store_trace(
+    parts: &AgentParts,
+    asked: &AskedQuestion,
+    setup: &RunSetup,
+    done: &FinishedRun,
+    body: &Value,
+    duration_ms: u64,
+) {
+    let AskedQuestion { agent, question, key } = asked;
+    let record = RunRecord {
+        version: RECORD_VERSION,
+        setup: setup.clone(),
+        entries: done.entries.clone(),
+        duration_ms,
+    };
     let record = json!(record);
     let complete = is_at_most(body, LARGEST_TRACE) && is_at_most(&record, LARGEST_RECORD);
     let kept = if complete { body.clone() } else { trace::shortened(body.clone(), LARGEST_TRACE) };
@@ -279,7 +290,7 @@ async fn keep(parts: &AgentParts, asked: &Asked, setup: &Setup, done: &Done, bod
         body: Json(kept),
     };
     // What failed before the model was asked cannot be told from what was recorded.
-    let is_repeatable = done.outcome.is_ok() || matches!(done.entries.last(), Some(Entry::Chat { .. }));
+    let is_repeatable = done.outcome.is_ok() || matches!(done.entries.last(), Some(RecordEntry::Chat { .. }));
     let record = (complete && is_repeatable).then_some(Json(record));
     let written = async {
         // A turn of a conversation is kept like any other thing of a user's; a trace alone is not worth waiting for the disk.
@@ -294,7 +305,7 @@ async fn keep(parts: &AgentParts, asked: &Asked, setup: &Setup, done: &Done, bod
             if let Some(session) = question.session.as_ref().filter(|_| is_turn) {
                 memory::remember(parts, &mut tx, agent, session, &question.text, &ended.answer).await?;
             }
-            if let Some(key) = key.as_ref().filter(|_| complete && cached::is_worth_it(ended, &done.steps)) {
+            if let Some(key) = key.as_ref().filter(|_| complete && cached::is_cacheable(ended, &done.steps)) {
                 db::cached_answers::put(&mut tx, agent.user_id, key, setup.trace, now).await?;
             }
         }
@@ -311,8 +322,8 @@ async fn keep(parts: &AgentParts, asked: &Asked, setup: &Setup, done: &Done, bod
 
 /// Whether a value has at most so many bytes as JSON.
 fn is_at_most(value: &Value, bytes: usize) -> bool {
-    struct Count(usize);
-    impl std::io::Write for Count {
+    struct LimitedWriter(usize);
+    impl std::io::Write for LimitedWriter {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
             self.0 = self.0.checked_sub(bytes.len()).ok_or(std::io::ErrorKind::FileTooLarge)?;
             Ok(bytes.len())
@@ -322,5 +333,5 @@ fn is_at_most(value: &Value, bytes: usize) -> bool {
             Ok(())
         }
     }
-    serde_json::to_writer(Count(bytes), value).is_ok()
+    serde_json::to_writer(LimitedWriter(bytes), value).is_ok()
 }

@@ -8,13 +8,13 @@ use tokio::time::Instant;
 use tracing::Instrument;
 
 use super::{
-    Question,
-    event::Emitter,
+    AgentQuestion,
+    event::EventEmitter,
     markers, meter,
-    outside::{Live, Outside, failed},
-    prepare::{self, Bounds},
-    run::Run,
-    setup::{Called, Limits},
+    outside::{LiveEnvironment, RunEnvironment, failed},
+    prepare::{self, RunBounds},
+    run::AgentRun,
+    setup::{CallOutcome, RunLimits},
 };
 use crate::error::ApiError;
 
@@ -23,12 +23,12 @@ const DEPTH: usize = 3;
 
 /// Asks another agent.
 pub(super) fn ask<'a>(
-    live: &'a Live,
+    live: &'a LiveEnvironment,
     agent: AgentId,
     arguments: &'a Map<String, Value>,
-    left: Limits,
+    left: RunLimits,
     deadline: Instant,
-) -> BoxFuture<'a, Called> {
+) -> BoxFuture<'a, CallOutcome> {
     async move {
         let input = arguments.get("input").and_then(Value::as_str).filter(|input| !input.trim().is_empty());
         let Some(input) = input else {
@@ -65,32 +65,37 @@ fn why(error: &ApiError) -> String {
 }
 
 async fn run(
-    live: &Live,
+    live: &LiveEnvironment,
     agent: AgentId,
     input: &str,
-    left: Limits,
+    left: RunLimits,
     deadline: Instant,
-) -> Result<Called, ApiError> {
+) -> Result<CallOutcome, ApiError> {
     let parts = &live.parts;
     let agent = db::agents::find(&parts.db, live.user, agent).await?;
     let agent = agent.ok_or_else(|| ApiError::not_found("agent"))?;
-    let question = Question::new(input.to_owned());
+    let question = AgentQuestion::new(input.to_owned());
     let mut chain = live.chain.clone();
     chain.push(agent.id);
     let checked = prepare::check(parts, agent, &question).await?;
-    let bounds = Bounds { limits: Some(left), started: Instant::now(), deadline: Some(deadline), chain };
+    let bounds = RunBounds { limits: Some(left), started: Instant::now(), deadline: Some(deadline), chain };
     let (setup, inner) = prepare::prepare(parts, &live.toolbox, checked, &question, bounds).await?;
-    let run = Run::new(&setup, Outside::Live(&inner), parts.compute.clone(), Emitter::new(None));
+    let run =
+        AgentRun::new(&setup, RunEnvironment::Live(&inner), parts.compute.clone(), EventEmitter::new(None));
     let done = async {
         let done = run.finish().await;
-        meter::ran(&setup, &done);
+        meter::record_run_end(&setup, &done);
         done
     };
     let done = done.instrument(meter::run_span(setup.agent)).await;
     Ok(match done.outcome {
-        Ok(ended) if ended.is_unanswered => Called { spent: done.spent, ..failed(ended.answer) },
+        Ok(ended) if ended.is_unanswered => CallOutcome { spent: done.spent, ..failed(ended.answer) },
         // Its numbers are not those of the run that asks.
-        Ok(ended) => Called { text: markers::without(&ended.answer), spent: done.spent, ..Called::default() },
-        Err(error) => Called { spent: done.spent, ..failed(why(&error)) },
+        Ok(ended) => CallOutcome {
+            text: markers::strip_markers(&ended.answer),
+            spent: done.spent,
+            ..CallOutcome::default()
+        },
+        Err(error) => CallOutcome { spent: done.spent, ..failed(why(&error)) },
     })
 }

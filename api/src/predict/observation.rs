@@ -22,13 +22,13 @@ pub(super) fn shown(outcome: &ChatOutcome) -> Value {
 }
 
 /// What a model gives a tool, as the tool reads it.
-pub(super) fn know_said(filter: &mut AnswerFilter, value: &Value) {
+pub(super) fn note_tool_input(filter: &mut AnswerFilter, value: &Value) {
     match value {
-        Value::String(text) => filter.know_said(text),
-        Value::Array(items) => items.iter().for_each(|item| know_said(filter, item)),
+        Value::String(text) => filter.note_model_text(text),
+        Value::Array(items) => items.iter().for_each(|item| note_tool_input(filter, item)),
         Value::Object(map) => map.iter().for_each(|(name, value)| {
-            filter.know_said(name);
-            know_said(filter, value);
+            filter.note_model_text(name);
+            note_tool_input(filter, value);
         }),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }

@@ -15,17 +15,17 @@ use tracing::Instrument;
 
 use super::{
     AgentParts,
-    meter::{self, Asking, Meter},
+    meter::{self, ModelCallMeter, RunMeter},
     nested,
-    redact::{RedactedStream, Redactor},
-    setup::{Called, Entry, Limits, Said, Span},
-    sources::Found,
+    redact::{RedactedStream, SecretRedactor},
+    setup::{CallOutcome, ModelReply, RecordEntry, RunLimits, StepTiming},
+    sources::RetrievedExcerpt,
 };
 use crate::{
     error::ApiError,
-    llm::{ChatErrorKind, ChatModel, ChatOutcome, ChatRequest, Deltas},
-    search::{Filter, SearchRequest},
-    tools::{Tool, Toolbox},
+    llm::{ChatErrorKind, ChatModel, ChatOutcome, ChatRequest, DeltaSink},
+    search::{MetadataFilter, SearchRequest},
+    tools::{CallableTool, Toolbox},
 };
 
 /// Passages of a search that are looked at.
@@ -36,28 +36,28 @@ const SEARCHED: i64 = 2_000;
 const AT_ONCE: usize = 8;
 
 /// The world as it is now.
-pub(super) struct Live {
+pub(super) struct LiveEnvironment {
     pub(super) parts: AgentParts,
     pub(super) toolbox: Toolbox,
     pub(super) user: UserId,
     /// The documents of the agent.
     pub(super) documents: Vec<DocumentId>,
-    pub(super) meter: Meter,
+    pub(super) meter: RunMeter,
     /// None for an agent that has none.
     pub(super) model: Option<Box<dyn ChatModel>>,
     /// What each function of the setup is.
-    pub(super) callables: Vec<Callable>,
+    pub(super) callables: Vec<CallTarget>,
     /// When the run ends at the latest.
     pub(super) deadline: Instant,
     /// When it began.
     pub(super) started: Instant,
-    pub(super) redactor: Redactor,
+    pub(super) redactor: SecretRedactor,
     /// The agents that asked each other, down to the one that runs.
     pub(super) chain: Vec<AgentId>,
 }
 
 /// What stands behind a function.
-pub(super) enum Callable {
+pub(super) enum CallTarget {
     /// The linked documents.
     Documents,
     /// Another agent.
@@ -70,7 +70,7 @@ pub(super) enum Callable {
     /// A tool.
     Tool {
         /// Which.
-        tool: Arc<dyn Tool>,
+        tool: Arc<dyn CallableTool>,
         /// Which of its functions.
         function: usize,
         /// Its type.
@@ -79,7 +79,7 @@ pub(super) enum Callable {
 }
 
 /// A call that is to be made.
-pub(super) struct Planned {
+pub(super) struct PlannedCall {
     /// The place of the function in the setup.
     pub(super) function: usize,
     /// Its arguments.
@@ -87,21 +87,25 @@ pub(super) struct Planned {
 }
 
 /// Where the answers come from.
-pub(super) enum Outside<'a> {
+pub(super) enum RunEnvironment<'a> {
     /// From the world.
-    Live(&'a Live),
+    Live(&'a LiveEnvironment),
     /// From a record.
-    Recorded(VecDeque<Entry>),
+    Recorded(VecDeque<RecordEntry>),
 }
 
 /// The record ends before the run, or tells of something else: it is of another version of the service.
-fn unlike() -> ApiError {
+fn record_mismatch() -> ApiError {
     ApiError::conflict("This trace was recorded by another version of the service and cannot be repeated.")
 }
 
-impl Outside<'_> {
+impl RunEnvironment<'_> {
     /// Searches the documents for the question.
-    pub(super) async fn search(&mut self, query: &str, tokens: i64) -> Result<(Vec<Found>, Span), ApiError> {
+    pub(super) async fn search(
+        &mut self,
+        query: &str,
+        tokens: i64,
+    ) -> Result<(Vec<RetrievedExcerpt>, StepTiming), ApiError> {
         match self {
             Self::Live(live) => {
                 let began = Instant::now();
@@ -110,8 +114,8 @@ impl Outside<'_> {
                 Ok((found, live.span(began)))
             }
             Self::Recorded(entries) => match entries.pop_front() {
-                Some(Entry::Search { found, span }) => Ok((found, span)),
-                _ => Err(unlike()),
+                Some(RecordEntry::Search { found, span }) => Ok((found, span)),
+                _ => Err(record_mismatch()),
             },
         }
     }
@@ -121,28 +125,34 @@ impl Outside<'_> {
         &mut self,
         request: &ChatRequest,
         is_first: bool,
-        hears: &mut dyn Deltas,
-    ) -> Result<(Said, Vec<u32>, Span), ApiError> {
+        hears: &mut dyn DeltaSink,
+    ) -> Result<(ModelReply, Vec<u32>, StepTiming), ApiError> {
         match self {
             Self::Live(live) => {
                 let began = Instant::now();
                 let redacted = live.redactor.stream();
-                let mut tee =
-                    Tee { to: hears, asking: None, redacted, text: String::new(), pieces: Vec::new() };
+                let mut tee = DeltaRecorder {
+                    to: hears,
+                    asking: None,
+                    redacted,
+                    text: String::new(),
+                    pieces: Vec::new(),
+                };
                 let said = live.chat(request, is_first, &mut tee).await;
                 Ok((said, tee.pieces, live.span(began)))
             }
             Self::Recorded(entries) => match entries.pop_front() {
-                Some(Entry::Chat { said, pieces, span }) => {
+                Some(RecordEntry::Chat { said, pieces, span }) => {
                     let mut rest = said.text();
                     for piece in &pieces {
-                        let (delta, more) = rest.split_at_checked(*piece as usize).ok_or_else(unlike)?;
+                        let (delta, more) =
+                            rest.split_at_checked(*piece as usize).ok_or_else(record_mismatch)?;
                         hears.take(delta).await;
                         rest = more;
                     }
                     Ok((said, pieces, span))
                 }
-                _ => Err(unlike()),
+                _ => Err(record_mismatch()),
             },
         }
     }
@@ -150,34 +160,34 @@ impl Outside<'_> {
     /// Calls functions, and waits for all of them.
     pub(super) async fn call(
         &mut self,
-        planned: Vec<Planned>,
-        left: Limits,
-    ) -> Result<Vec<Called>, ApiError> {
+        planned: Vec<PlannedCall>,
+        left: RunLimits,
+    ) -> Result<Vec<CallOutcome>, ApiError> {
         match self {
             Self::Live(live) => Ok(live.call(planned, left).await),
             Self::Recorded(entries) => match entries.pop_front() {
-                Some(Entry::Calls(called)) if called.len() == planned.len() => Ok(called),
-                _ => Err(unlike()),
+                Some(RecordEntry::Calls(called)) if called.len() == planned.len() => Ok(called),
+                _ => Err(record_mismatch()),
             },
         }
     }
 }
 
-impl Live {
-    fn span(&self, began: Instant) -> Span {
+impl LiveEnvironment {
+    fn span(&self, began: Instant) -> StepTiming {
         let milliseconds = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-        Span {
+        StepTiming {
             started_ms: milliseconds(began.duration_since(self.started)),
             duration_ms: milliseconds(began.elapsed()),
         }
     }
 
-    async fn search(&self, query: &str, tokens: i64) -> Result<Vec<Found>, ApiError> {
+    async fn search(&self, query: &str, tokens: i64) -> Result<Vec<RetrievedExcerpt>, ApiError> {
         let request = SearchRequest {
             user: self.user,
             query: query.to_owned(),
             documents: Some(self.documents.clone()),
-            filter: Filter::default(),
+            filter: MetadataFilter::default(),
             mode: SearchMode::Hybrid,
             limit: PASSAGES,
         };
@@ -188,15 +198,20 @@ impl Live {
         };
         let excerpts = searched.instrument(span.clone()).await?;
         span.record("lectern.passages", excerpts.len());
-        Ok(excerpts.iter().map(Found::from).collect())
+        Ok(excerpts.iter().map(RetrievedExcerpt::from).collect())
     }
 
-    async fn chat<'a>(&'a self, request: &ChatRequest, is_first: bool, tee: &mut Tee<'a>) -> Said {
+    async fn chat<'a>(
+        &'a self,
+        request: &ChatRequest,
+        is_first: bool,
+        tee: &mut DeltaRecorder<'a>,
+    ) -> ModelReply {
         // A run with a model has one.
         let Some(model) = self.model.as_ref().filter(|_| Instant::now() < self.deadline) else {
-            return Said::TimeUp { text: String::new(), was_asked: false };
+            return ModelReply::TimeUp { text: String::new(), was_asked: false };
         };
-        let asking = self.meter.asks(request);
+        let asking = self.meter.start_model_call(request);
         let span = asking.span();
         tee.asking = Some(asking);
         let answered = model.chat(request, self.deadline, tee).instrument(span).await;
@@ -212,34 +227,34 @@ impl Live {
                         *text = self.redactor.text(std::mem::take(text));
                     }
                 }
-                Said::Whole(ChatOutcome { text, ..outcome })
+                ModelReply::Whole(ChatOutcome { text, ..outcome })
             }
             Err(error) => {
                 let is_over = error.kind == ChatErrorKind::Timeout && Instant::now() >= self.deadline;
                 // A provider that never said anything is the failure; a run that has got somewhere ends with what it has.
                 if is_over && !(is_first && text.is_empty()) {
-                    Said::TimeUp { text, was_asked: true }
+                    ModelReply::TimeUp { text, was_asked: true }
                 } else {
-                    Said::Failed(error, text)
+                    ModelReply::Failed(error, text)
                 }
             }
         }
     }
 
     /// Agents are asked one after the other, because they share what is left of the limits; everything else at once.
-    async fn call(&self, planned: Vec<Planned>, mut left: Limits) -> Vec<Called> {
+    async fn call(&self, planned: Vec<PlannedCall>, mut left: RunLimits) -> Vec<CallOutcome> {
         let (mut agents, mut others) = (Vec::new(), Vec::new());
         let total = planned.len();
         for (at, planned) in planned.into_iter().enumerate() {
             match self.callables.get(planned.function) {
-                Some(Callable::Agent { agent, timeout }) => {
+                Some(CallTarget::Agent { agent, timeout }) => {
                     agents.push((at, *agent, *timeout, planned.arguments));
                 }
                 Some(callable) => others.push(self.call_one(at, callable, planned.arguments).boxed()),
                 None => {}
             }
         }
-        let mut called: Vec<Called> = std::iter::repeat_with(Called::default).take(total).collect();
+        let mut called: Vec<CallOutcome> = std::iter::repeat_with(CallOutcome::default).take(total).collect();
         let mut answers = stream::iter(others).buffer_unordered(AT_ONCE);
         while let Some((at, answer)) = answers.next().await {
             called[at] = answer;
@@ -247,7 +262,7 @@ impl Live {
         for (at, agent, timeout, arguments) in agents {
             let began = Instant::now();
             let deadline = timeout.map_or(self.deadline, |timeout| self.deadline.min(began + timeout));
-            let calling = self.meter.calls(ToolType::Agent, "agent");
+            let calling = self.meter.start_tool_call(ToolType::Agent, "agent");
             let asking = nested::ask(self, agent, &arguments, left, deadline).instrument(calling.span());
             let mut answer = asking.await;
             calling.ended(answer.failed);
@@ -262,40 +277,40 @@ impl Live {
     async fn call_one(
         &self,
         at: usize,
-        callable: &Callable,
+        callable: &CallTarget,
         arguments: Map<String, Value>,
-    ) -> (usize, Called) {
+    ) -> (usize, CallOutcome) {
         let began = Instant::now();
         let mut answer = match callable {
-            Callable::Documents => self.search_documents(&arguments).await,
-            Callable::Tool { tool, function, r#type } => {
+            CallTarget::Documents => self.search_documents(&arguments).await,
+            CallTarget::Tool { tool, function, r#type } => {
                 let name = tool.functions().get(*function).map_or("", |function| &function.spec.name);
-                let calling = self.meter.calls(*r#type, name);
+                let calling = self.meter.start_tool_call(*r#type, name);
                 let call = tool.call(*function, arguments, self.deadline).instrument(calling.span());
                 // Whatever a tool does, a run never waits longer than it may.
                 let answer = match timeout_at(self.deadline, call).await {
-                    Ok(Ok(text)) => Called { text, ..Called::default() },
+                    Ok(Ok(text)) => CallOutcome { text, ..CallOutcome::default() },
                     Ok(Err(error)) => failed(error.to_string()),
                     Err(_) => failed(crate::tools::ToolError::Timeout.to_string()),
                 };
                 calling.ended(answer.failed);
                 answer
             }
-            Callable::Agent { .. } => failed("The tool cannot be used here.".to_owned()),
+            CallTarget::Agent { .. } => failed("The tool cannot be used here.".to_owned()),
         };
         answer.text = self.redactor.text(answer.text);
         answer.span = self.span(began);
         (at, answer)
     }
 
-    async fn search_documents(&self, arguments: &Map<String, Value>) -> Called {
+    async fn search_documents(&self, arguments: &Map<String, Value>) -> CallOutcome {
         let Some(query) =
             arguments.get("query").and_then(Value::as_str).filter(|query| !query.trim().is_empty())
         else {
             return failed("The arguments are wrong: give `query`, the text to look for.".to_owned());
         };
         match timeout_at(self.deadline, self.search(query, SEARCHED)).await {
-            Ok(Ok(found)) => Called { found, ..Called::default() },
+            Ok(Ok(found)) => CallOutcome { found, ..CallOutcome::default() },
             Ok(Err(error)) => {
                 tracing::warn!(code = error.code, "a search by an agent's model failed");
                 failed("The documents cannot be searched at the moment.".to_owned())
@@ -306,21 +321,21 @@ impl Live {
 }
 
 /// What a call gave that failed.
-pub(super) fn failed(text: String) -> Called {
-    Called { text, failed: true, ..Called::default() }
+pub(super) fn failed(text: String) -> CallOutcome {
+    CallOutcome { text, failed: true, ..CallOutcome::default() }
 }
 
 /// Passes text on, without secrets, and remembers how it came.
-struct Tee<'a> {
-    to: &'a mut dyn Deltas,
+struct DeltaRecorder<'a> {
+    to: &'a mut dyn DeltaSink,
     /// The request that is answered.
-    asking: Option<Asking<'a>>,
+    asking: Option<ModelCallMeter<'a>>,
     redacted: RedactedStream<'a>,
     text: String,
     pieces: Vec<u32>,
 }
 
-impl Tee<'_> {
+impl DeltaRecorder<'_> {
     async fn pass(&mut self, piece: String) {
         if !piece.is_empty() {
             self.text.push_str(&piece);
@@ -336,10 +351,10 @@ impl Tee<'_> {
 }
 
 #[async_trait]
-impl Deltas for Tee<'_> {
+impl DeltaSink for DeltaRecorder<'_> {
     async fn take(&mut self, delta: &str) {
         if let Some(asking) = &mut self.asking {
-            asking.hears();
+            asking.note_delta();
         }
         let piece = self.redacted.push(delta);
         self.pass(piece).await;

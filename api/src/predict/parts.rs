@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use lectern_runtime::Runtime;
 use lectern_shared::{
-    clock::Clock, compute::Compute, config::Settings, db::Db, egress::Egress, metrics::Metrics,
+    clock::Clock, compute::ComputePool, config::Settings, db::Db, egress::Egress, metrics::Metrics,
     secrets::Keyring,
 };
 
-use crate::search::Search;
+use crate::search::SearchEngine;
 
 /// The parts that a run of an agent uses. Cheap to clone.
 #[derive(Clone)]
@@ -17,9 +17,9 @@ pub(crate) struct AgentParts {
     pub(crate) clock: Clock,
     pub(crate) db: Db,
     pub(crate) keyring: Arc<Keyring>,
-    pub(crate) search: Search,
+    pub(crate) search: SearchEngine,
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) compute: Compute,
+    pub(crate) compute: ComputePool,
     /// The way out for everything that a user can steer.
     pub(crate) egress: Egress,
     /// The way to hosts that the operator's settings name.
@@ -27,7 +27,7 @@ pub(crate) struct AgentParts {
 }
 
 impl AgentParts {
-    pub(crate) fn new(runtime: &Runtime, search: Search) -> Self {
+    pub(crate) fn new(runtime: &Runtime, search: SearchEngine) -> Self {
         let Runtime { settings, clock, db, keyring, metrics, compute, egress, operator_egress, .. } =
             runtime.clone();
         Self { settings, clock, db, keyring, search, metrics, compute, egress, operator_egress }

@@ -8,7 +8,7 @@ use lectern_shared::{
     db,
     ids::{AgentId, TraceId, UserId},
     model::{
-        agent::{Agent, AgentType, Llm},
+        agent::{Agent, AgentType, LlmConfig},
         tool::{Tool, ToolType},
     },
     secrets::hex,
@@ -19,19 +19,19 @@ use tokio::time::Instant;
 use url::Url;
 
 use super::{
-    AgentParts, Question, instructions, memory,
-    meter::Meter,
-    outside::{Callable, Live},
-    redact::Redactor,
+    AgentParts, AgentQuestion, instructions, memory,
+    meter::RunMeter,
+    outside::{CallTarget, LiveEnvironment},
+    redact::SecretRedactor,
     run::SEARCH,
-    setup::{Limits, Offered, Prompted, Setup, Style},
+    setup::{AnswerStyle, OfferedFunction, RenderedPrompt, RunLimits, RunSetup},
 };
 use crate::{
     error::{ApiError, ApiErrorKind, FieldError},
-    llm::{ChatModel, DEFAULT_SILENCE, HttpModel, ModelConfig, ModelConfigError, Provider},
-    prompt::{FormatError, Template},
+    llm::{ChatModel, ChatModelConfig, DEFAULT_SILENCE, HttpModel, ModelConfigError, ModelProvider},
+    prompt::{PromptTemplate, TemplateFormatError},
     services::agents::key_place,
-    tools::{Opened, Toolbox, naming},
+    tools::{OpenedTool, Toolbox, naming},
 };
 
 /// Tokens of the passages that a model is given with the question.
@@ -42,19 +42,19 @@ const PROMPT: usize = 1 << 20;
 const OWN_VARIABLES: [&str; 5] = ["input", "chat_history", "tools", "tool_names", "agent_scratchpad"];
 
 /// What is known before anything is asked: all that can be wrong with the request or with the agent.
-pub(super) struct Checked {
+pub(super) struct CheckedAgent {
     agent: Agent,
-    provider: Provider,
-    style: Style,
+    provider: ModelProvider,
+    style: AnswerStyle,
     model: Option<Box<dyn ChatModel>>,
-    template: Option<Template>,
-    redactor: Redactor,
+    template: Option<PromptTemplate>,
+    redactor: SecretRedactor,
 }
 
 /// Within what a run has to stay, and on whose behalf it runs.
-pub(super) struct Bounds {
+pub(super) struct RunBounds {
     /// The limits that the caller leaves it.
-    pub(super) limits: Option<Limits>,
+    pub(super) limits: Option<RunLimits>,
     /// When it began.
     pub(super) started: Instant,
     /// When it ends at the latest.
@@ -70,27 +70,27 @@ pub(super) struct Bounds {
 pub(super) async fn check(
     parts: &AgentParts,
     agent: Agent,
-    question: &Question,
-) -> Result<Checked, ApiError> {
-    let provider: Provider = agent.llm.0.provider.parse().map_err(|_| {
+    question: &AgentQuestion,
+) -> Result<CheckedAgent, ApiError> {
+    let provider: ModelProvider = agent.llm.0.provider.parse().map_err(|_| {
         let message = "The agent's provider is not known to this version of the service.";
         ApiError::new(ApiErrorKind::Upstream, "provider_not_available", message)
     })?;
-    if provider == Provider::Extractive {
-        let (style, redactor) = (Style::Extractive, Redactor::default());
-        return Ok(Checked { agent, provider, style, model: None, template: None, redactor });
+    if provider == ModelProvider::Extractive {
+        let (style, redactor) = (AnswerStyle::Extractive, SecretRedactor::default());
+        return Ok(CheckedAgent { agent, provider, style, model: None, template: None, redactor });
     }
     let style = match agent.r#type {
-        AgentType::ChatVendor => Style::ChatVendor,
-        AgentType::React => Style::React,
+        AgentType::ChatVendor => AnswerStyle::ChatVendor,
+        AgentType::React => AnswerStyle::React,
     };
-    let mut redactor = Redactor::default();
+    let mut redactor = SecretRedactor::default();
     let model = model(parts, &agent, provider, &mut redactor)?;
     let template = match agent.prompt_id {
         None => None,
         Some(id) => match db::prompts::find(&parts.db, agent.user_id, id).await? {
             None => None,
-            Some(prompt) => Some(Template::parse(&prompt.template).map_err(|error| {
+            Some(prompt) => Some(PromptTemplate::parse(&prompt.template).map_err(|error| {
                 tracing::error!(%error, prompt = %id, "a stored prompt cannot be read");
                 ApiError::internal()
             })?),
@@ -104,7 +104,7 @@ pub(super) async fn check(
             return Err(ApiError::invalid(missing));
         }
     }
-    Ok(Checked { agent, provider, style, model: Some(Box::new(model)), template, redactor })
+    Ok(CheckedAgent { agent, provider, style, model: Some(Box::new(model)), template, redactor })
 }
 
 fn missing(name: &str) -> FieldError {
@@ -118,11 +118,11 @@ fn missing(name: &str) -> FieldError {
 pub(super) async fn prepare(
     parts: &AgentParts,
     toolbox: &Toolbox,
-    checked: Checked,
-    question: &Question,
-    bounds: Bounds,
-) -> Result<(Setup, Live), ApiError> {
-    let Checked { agent, provider, style, model, template, mut redactor } = checked;
+    checked: CheckedAgent,
+    question: &AgentQuestion,
+    bounds: RunBounds,
+) -> Result<(RunSetup, LiveEnvironment), ApiError> {
+    let CheckedAgent { agent, provider, style, model, template, mut redactor } = checked;
     let settings = &parts.settings.predict;
     let llm = agent.llm.0.clone();
     let own = |seconds: f64| bounds.started + Duration::from_secs_f64(seconds);
@@ -132,22 +132,23 @@ pub(super) async fn prepare(
         .fold(bounds.started + settings.duration, Instant::min);
     let documents = db::agents::linked_documents(&parts.db, agent.user_id, agent.id).await?;
     let (functions, callables) = match style {
-        Style::Extractive => (Vec::new(), Vec::new()),
-        Style::ChatVendor | Style::React => {
+        AnswerStyle::Extractive => (Vec::new(), Vec::new()),
+        AnswerStyle::ChatVendor | AnswerStyle::React => {
             functions(parts, toolbox, &agent, !documents.is_empty(), deadline, &mut redactor).await?
         }
     };
     let history = match &question.session {
-        Some(session) if agent.has_memory && style != Style::Extractive => {
+        Some(session) if agent.has_memory && style != AnswerStyle::Extractive => {
             memory::recall(parts, &agent, session).await?
         }
         Some(_) | None => Vec::new(),
     };
     let is_nested = bounds.chain.len() > 1;
-    let prompt =
-        template.map(|template| fill(&template, question, is_nested, &functions, &history)).transpose()?;
+    let prompt = template
+        .map(|template| render_prompt(&template, question, is_nested, &functions, &history))
+        .transpose()?;
     let window = llm.context_window.map(i64::from);
-    let setup = Setup {
+    let setup = RunSetup {
         trace: TraceId::generate(),
         agent: agent.id,
         session: question.session.clone(),
@@ -168,12 +169,12 @@ pub(super) async fn prepare(
         provider: llm.provider,
         model: llm.model,
     };
-    let live = Live {
+    let live = LiveEnvironment {
         parts: parts.clone(),
         toolbox: toolbox.clone(),
         user: agent.user_id,
         documents,
-        meter: Meter::new(std::sync::Arc::clone(&parts.metrics), provider, &setup),
+        meter: RunMeter::new(std::sync::Arc::clone(&parts.metrics), provider, &setup),
         model,
         callables,
         deadline,
@@ -185,12 +186,12 @@ pub(super) async fn prepare(
 }
 
 /// The lowest of what the service, the agent and the caller allow.
-fn limits(settings: &PredictSettings, llm: &Llm, left: Option<Limits>) -> Limits {
+fn limits(settings: &PredictSettings, llm: &LlmConfig, left: Option<RunLimits>) -> RunLimits {
     fn lowest<T: PartialOrd>(limits: impl IntoIterator<Item = Option<T>>) -> Option<T> {
         limits.into_iter().flatten().reduce(|one, other| if other < one { other } else { one })
     }
     let left = left.as_ref();
-    Limits {
+    RunLimits {
         steps: lowest([Some(settings.steps), llm.max_steps, left.map(|left| left.steps)])
             .unwrap_or(settings.steps),
         tokens: lowest([
@@ -203,13 +204,13 @@ fn limits(settings: &PredictSettings, llm: &Llm, left: Option<Limits>) -> Limits
 }
 
 /// Puts the values into an agent's prompt.
-fn fill(
-    template: &Template,
-    question: &Question,
+fn render_prompt(
+    template: &PromptTemplate,
+    question: &AgentQuestion,
     is_nested: bool,
-    functions: &[Offered],
+    functions: &[OfferedFunction],
     history: &[(String, String)],
-) -> Result<Prompted, ApiError> {
+) -> Result<RenderedPrompt, ApiError> {
     let uses = |name: &str| template.variables().contains(&name);
     let value = |name: &str| -> Option<String> {
         match name {
@@ -226,9 +227,9 @@ fn fill(
             }),
         }
     };
-    let refused = |error: FormatError| match error {
-        FormatError::Missing(name) => ApiError::invalid(vec![missing(&name)]),
-        FormatError::TooLong(limit) => ApiError::invalid(vec![FieldError {
+    let refused = |error: TemplateFormatError| match error {
+        TemplateFormatError::Missing(name) => ApiError::invalid(vec![missing(&name)]),
+        TemplateFormatError::TooLong(limit) => ApiError::invalid(vec![FieldError {
             path: "input".to_owned(),
             message: format!("makes the agent's prompt longer than {limit} bytes"),
         }]),
@@ -239,7 +240,7 @@ fn fill(
         "chat_history" | "tools" | "tool_names" => Some(String::new()),
         _ => value(name),
     };
-    Ok(Prompted {
+    Ok(RenderedPrompt {
         text: template.format(value, PROMPT).map_err(refused)?,
         own: template.format(own, PROMPT).map_err(refused)?,
         tells_format: uses("tool_names") || uses("agent_scratchpad"),
@@ -254,28 +255,28 @@ async fn functions(
     agent: &Agent,
     has_documents: bool,
     deadline: Instant,
-    redactor: &mut Redactor,
-) -> Result<(Vec<Offered>, Vec<Callable>), ApiError> {
+    redactor: &mut SecretRedactor,
+) -> Result<(Vec<OfferedFunction>, Vec<CallTarget>), ApiError> {
     let tools = db::tools::of_agent(&parts.db, agent.user_id, agent.id).await?;
     let mut opening = Vec::with_capacity(tools.len());
     for tool in tools.iter().take(TOOLS) {
         opening.push(open(toolbox, tool, deadline).boxed());
     }
     let opened: Vec<_> = stream::iter(opening).buffered(OPENED_AT_ONCE).collect().await;
-    let mut all = List::default();
+    let mut all = FunctionList::default();
     if has_documents {
-        all.push(documents(), Callable::Documents);
+        all.push(documents(), CallTarget::Documents);
     }
     for (tool, opened) in tools.iter().zip(opened) {
         match opened {
             None => {
-                let (offered, callable) = asks_agent(parts, agent.user_id, tool).await?;
+                let (offered, callable) = agent_function(parts, agent.user_id, tool).await?;
                 all.push(offered, callable);
             }
             Some(opened) => {
                 opened.secrets.into_iter().for_each(|secret| redactor.add(secret));
                 for (at, function) in opened.tool.functions().iter().enumerate() {
-                    let offered = Offered {
+                    let offered = OfferedFunction {
                         name: function.spec.name.clone(),
                         description: function.spec.description.clone(),
                         parameters: function.spec.parameters.clone(),
@@ -284,7 +285,7 @@ async fn functions(
                         searches_documents: false,
                     };
                     let (tool, r#type) = (std::sync::Arc::clone(&opened.tool), tool.r#type);
-                    all.push(offered, Callable::Tool { tool, function: at, r#type });
+                    all.push(offered, CallTarget::Tool { tool, function: at, r#type });
                 }
             }
         }
@@ -301,15 +302,15 @@ async fn functions(
 }
 
 /// Makes a tool ready. One that asks an agent needs nothing.
-async fn open(toolbox: &Toolbox, tool: &Tool, deadline: Instant) -> Option<Opened> {
+async fn open(toolbox: &Toolbox, tool: &Tool, deadline: Instant) -> Option<OpenedTool> {
     if tool.r#type == ToolType::Agent { None } else { Some(toolbox.open(tool, deadline).await) }
 }
 
 /// Functions whose names are all different.
 #[derive(Default)]
-struct List {
-    offered: Vec<Offered>,
-    callables: Vec<Callable>,
+struct FunctionList {
+    offered: Vec<OfferedFunction>,
+    callables: Vec<CallTarget>,
     names: HashSet<String>,
 }
 
@@ -321,8 +322,8 @@ const FUNCTIONS: usize = 128;
 /// Longest name of a function.
 const LONGEST_NAME: usize = 64;
 
-impl List {
-    fn push(&mut self, mut offered: Offered, callable: Callable) {
+impl FunctionList {
+    fn push(&mut self, mut offered: OfferedFunction, callable: CallTarget) {
         if self.offered.len() == FUNCTIONS {
             tracing::warn!("an agent has more functions than a model takes; the last ones are left out");
             return;
@@ -340,8 +341,8 @@ impl List {
 }
 
 /// The search of the linked documents.
-fn documents() -> Offered {
-    Offered {
+fn documents() -> OfferedFunction {
+    OfferedFunction {
         name: SEARCH.to_owned(),
         description: "Searches the user's documents for passages, by words and by meaning. Use it when the sources that \
                       you were given do not hold what the question needs. The passages that it finds are numbered, and \
@@ -359,7 +360,11 @@ fn documents() -> Offered {
 }
 
 /// A tool that asks another agent.
-async fn asks_agent(parts: &AgentParts, user: UserId, tool: &Tool) -> Result<(Offered, Callable), ApiError> {
+async fn agent_function(
+    parts: &AgentParts,
+    user: UserId,
+    tool: &Tool,
+) -> Result<(OfferedFunction, CallTarget), ApiError> {
     let asked = match tool.calls_agent {
         Some(id) => db::agents::find(&parts.db, user, id).await?,
         None => None,
@@ -369,7 +374,7 @@ async fn asks_agent(parts: &AgentParts, user: UserId, tool: &Tool) -> Result<(Of
         ("", None) => "Asks another agent.".to_owned(),
         (description, _) => description.to_owned(),
     };
-    let offered = Offered {
+    let offered = OfferedFunction {
         name: naming::function(tool),
         description: about.trim().to_owned(),
         parameters: json!({
@@ -384,15 +389,15 @@ async fn asks_agent(parts: &AgentParts, user: UserId, tool: &Tool) -> Result<(Of
     let seconds = tool.metadata.0.get("timeout").and_then(Value::as_f64).filter(|seconds| *seconds > 0.0);
     // An id that no agent has answers, when it is asked, that there is none.
     let agent = tool.calls_agent.unwrap_or_else(AgentId::generate);
-    Ok((offered, Callable::Agent { agent, timeout: seconds.map(Duration::from_secs_f64) }))
+    Ok((offered, CallTarget::Agent { agent, timeout: seconds.map(Duration::from_secs_f64) }))
 }
 
 /// The agent's model.
 fn model(
     parts: &AgentParts,
     agent: &Agent,
-    provider: Provider,
-    redactor: &mut Redactor,
+    provider: ModelProvider,
+    redactor: &mut SecretRedactor,
 ) -> Result<HttpModel, ApiError> {
     let llm = &agent.llm.0;
     let own_url = llm.base_url.as_deref().map(Url::parse).transpose();
@@ -415,7 +420,7 @@ fn model(
     if let Some(key) = &api_key {
         redactor.add(key.clone());
     }
-    Ok(HttpModel::new(ModelConfig {
+    Ok(HttpModel::new(ChatModelConfig {
         provider,
         model: llm.model.clone(),
         base_url,
@@ -425,16 +430,16 @@ fn model(
     })?)
 }
 
-fn operator_key(parts: &AgentParts, provider: Provider) -> Option<SecretString> {
+fn operator_key(parts: &AgentParts, provider: ModelProvider) -> Option<SecretString> {
     let name = match provider {
-        Provider::OpenAiChat | Provider::OpenAi => "OPENAI_API_KEY",
-        Provider::Anthropic => "ANTHROPIC_API_KEY",
-        Provider::Gemini => "GEMINI_API_KEY",
-        Provider::Mistral => "MISTRAL_API_KEY",
-        Provider::Groq => "GROQ_API_KEY",
-        Provider::Cohere => "COHERE_API_KEY",
-        Provider::AzureOpenAi => "AZURE_OPENAI_API_KEY",
-        Provider::Ollama | Provider::OpenAiCompatible | Provider::Extractive => return None,
+        ModelProvider::OpenAiChat | ModelProvider::OpenAi => "OPENAI_API_KEY",
+        ModelProvider::Anthropic => "ANTHROPIC_API_KEY",
+        ModelProvider::Gemini => "GEMINI_API_KEY",
+        ModelProvider::Mistral => "MISTRAL_API_KEY",
+        ModelProvider::Groq => "GROQ_API_KEY",
+        ModelProvider::Cohere => "COHERE_API_KEY",
+        ModelProvider::AzureOpenAi => "AZURE_OPENAI_API_KEY",
+        ModelProvider::Ollama | ModelProvider::OpenAiCompatible | ModelProvider::Extractive => return None,
     };
     parts.settings.provider_keys.get(name).cloned()
 }

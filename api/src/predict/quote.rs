@@ -14,11 +14,11 @@ use unicode_normalization::char::{canonical_combining_class, decompose_canonical
 /// Parts between ellipses (`…`, `...`, `. . .`, `[...]`, `(…)`) must stand in the text in the same order.
 /// Takes time in proportion to both lengths.
 pub fn verify_quote(quote: &str, text: &str) -> Option<Range<usize>> {
-    let stored = Units::of(text);
+    let stored = NormalizedText::of(text);
     let mut from = 0;
     let mut found: Option<Range<usize>> = None;
     for part in parts_between_ellipses(quote) {
-        let part = Units::of(part);
+        let part = NormalizedText::of(part);
         let at = stored.find(&part.units, from)?;
         from = at + part.units.len();
         let bytes = stored.bytes(at..from)?;
@@ -29,21 +29,21 @@ pub fn verify_quote(quote: &str, text: &str) -> Option<Range<usize>> {
 
 /// One character to compare, and the bytes of the source characters that it comes from.
 #[derive(Debug, Clone)]
-struct Unit {
+struct NormalizedChar {
     character: char,
     bytes: Range<usize>,
 }
 
 /// A text as what is compared: white space as single blanks, none at the ends and none where scripts are written without;
 /// ligatures and accents apart.
-struct Units<'a> {
+struct NormalizedText<'a> {
     text: &'a str,
-    units: Vec<Unit>,
+    units: Vec<NormalizedChar>,
 }
 
-impl<'a> Units<'a> {
+impl<'a> NormalizedText<'a> {
     fn of(text: &'a str) -> Self {
-        let mut units: Vec<Unit> = Vec::with_capacity(text.len());
+        let mut units: Vec<NormalizedChar> = Vec::with_capacity(text.len());
         let mut blank: Option<Range<usize>> = None;
         let mut is_divided = false;
         for (at, character) in text.char_indices() {
@@ -63,9 +63,9 @@ impl<'a> Units<'a> {
             if let Some(bytes) = blank.take()
                 && parts(&units, character)
             {
-                units.push(Unit { character: ' ', bytes });
+                units.push(NormalizedChar { character: ' ', bytes });
             }
-            let push = |character| units.push(Unit { character, bytes: bytes.clone() });
+            let push = |character| units.push(NormalizedChar { character, bytes: bytes.clone() });
             if is_ligature(character) {
                 decompose_compatible(character, push);
             } else {
@@ -83,7 +83,7 @@ impl<'a> Units<'a> {
     }
 
     /// The first place, from `from` on, at which `part` stands (Knuth-Morris-Pratt).
-    fn find(&self, part: &[Unit], from: usize) -> Option<usize> {
+    fn find(&self, part: &[NormalizedChar], from: usize) -> Option<usize> {
         let mut borders = vec![0; part.len()];
         let mut length = 0;
         for at in 1..part.len() {
@@ -163,7 +163,7 @@ impl<'a> Units<'a> {
 }
 
 /// Whether a blank before this character parts it from what came before.
-fn parts(before: &[Unit], character: char) -> bool {
+fn parts(before: &[NormalizedChar], character: char) -> bool {
     let mut back = before.iter().rev().map(|unit| unit.character);
     let Some(left) = back.next() else { return false };
     if left.is_numeric() && character.is_numeric() {
@@ -177,7 +177,7 @@ fn parts(before: &[Unit], character: char) -> bool {
 }
 
 /// Puts the marks on a letter into their canonical order. All of them, and the letter, then have the bytes of all.
-fn order_marks(units: &mut [Unit]) {
+fn order_marks(units: &mut [NormalizedChar]) {
     let mut at = 0;
     while at < units.len() {
         let marks = units[at + 1..].iter().take_while(|unit| is_mark(unit.character)).count();

@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 
 use super::{
     chat::{conversation, show},
-    react_text::{self, Directive, FormatError},
-    run::{Asked, Run, Wanted},
+    react_text::{self, ReactDirective, ReactFormatError},
+    run::{AgentRun, RequestedCall, StepOutcome},
 };
 use crate::{
     error::ApiError,
@@ -18,7 +18,7 @@ const CUT: &str =
     "What you wrote was cut off before the Action Input was complete. Write it again, and shorter.";
 
 /// Runs until there is a final answer; why that ended.
-pub(super) async fn answer(run: &mut Run<'_>, found: &[usize]) -> Result<&'static str, ApiError> {
+pub(super) async fn answer(run: &mut AgentRun<'_>, found: &[usize]) -> Result<&'static str, ApiError> {
     let mut messages = conversation(run, found);
     let mut shown = 0;
     let mut was_wrong = false;
@@ -28,8 +28,8 @@ pub(super) async fn answer(run: &mut Run<'_>, found: &[usize]) -> Result<&'stati
         let appended = show(&messages[shown..]);
         shown = messages.len() + 1;
         let outcome = match run.ask(&request, appended, false).await? {
-            Asked::Over(reason) => return Ok(reason),
-            Asked::Said(outcome) => outcome,
+            StepOutcome::Over(reason) => return Ok(reason),
+            StepOutcome::Said(outcome) => outcome,
         };
         let text = react_text::cut_at_stop(&outcome.text);
         let is_cut = outcome.finish_reason == FinishReason::Length;
@@ -38,18 +38,18 @@ pub(super) async fn answer(run: &mut Run<'_>, found: &[usize]) -> Result<&'stati
                 run.note(&turn.thought);
                 was_wrong = false;
                 match turn.directive {
-                    Directive::Finish(answer) => {
+                    ReactDirective::Finish(answer) => {
                         run.emitter.text(&answer).await;
                         return Ok(if is_cut { run.length_reason() } else { "stop" });
                     }
                     // Half an input is another input.
-                    Directive::Call { .. } if is_cut => CUT.to_owned(),
-                    Directive::Call { tool, input } => match act(run, tool, input).await? {
-                        Acted::Answer(answer) => {
+                    ReactDirective::Call { .. } if is_cut => CUT.to_owned(),
+                    ReactDirective::Call { tool, input } => match act(run, tool, input).await? {
+                        ActionOutcome::Answer(answer) => {
                             run.emitter.verbatim(&answer).await;
                             return Ok("return_direct");
                         }
-                        Acted::Observation(text) => text,
+                        ActionOutcome::Observation(text) => text,
                     },
                 }
             }
@@ -73,33 +73,33 @@ pub(super) async fn answer(run: &mut Run<'_>, found: &[usize]) -> Result<&'stati
 pub(super) fn so_far(text: &str) -> String {
     match react_text::parse(react_text::cut_at_stop(text)) {
         Ok(turn) => match turn.directive {
-            Directive::Finish(answer) => answer,
-            Directive::Call { .. } => String::new(),
+            ReactDirective::Finish(answer) => answer,
+            ReactDirective::Call { .. } => String::new(),
         },
         Err(_) => String::new(),
     }
 }
 
-enum Acted {
+enum ActionOutcome {
     Observation(String),
     Answer(String),
 }
 
-async fn act(run: &mut Run<'_>, tool: String, input: String) -> Result<Acted, ApiError> {
+async fn act(run: &mut AgentRun<'_>, tool: String, input: String) -> Result<ActionOutcome, ApiError> {
     let plan = run.function(&tool).and_then(|function| {
         let offered = run.setup.functions.get(function).ok_or_else(String::new)?;
         arguments(&input, &offered.parameters, offered.plain.as_deref())
             .map(|arguments| (function, arguments))
     });
     let id = format!("action_{}", run.steps.len());
-    let wanted = Wanted { id, name: tool, shown: json!(input), plan };
+    let wanted = RequestedCall { id, name: tool, shown: json!(input), plan };
     let observed = run.call(vec![wanted]).await?.pop();
     Ok(match observed {
         Some(observed) => match observed.is_answer {
-            Some(answer) => Acted::Answer(answer),
-            None => Acted::Observation(observed.text),
+            Some(answer) => ActionOutcome::Answer(answer),
+            None => ActionOutcome::Observation(observed.text),
         },
-        None => Acted::Observation(String::new()),
+        None => ActionOutcome::Observation(String::new()),
     })
 }
 
@@ -131,7 +131,7 @@ fn unfenced(input: &str) -> &str {
     inside().unwrap_or(input)
 }
 
-fn correction(error: FormatError) -> String {
+fn correction(error: ReactFormatError) -> String {
     error.to_string()
 }
 

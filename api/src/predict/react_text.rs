@@ -9,7 +9,7 @@ mod tests;
 
 use serde_json::{Map, Value};
 
-use self::labels::{Kind, Label, end_of_line, holds_answer, kept, labels, unfenced};
+use self::labels::{LabelKind, ReactLabel, end_of_line, holds_answer, kept, labels, unfenced};
 
 /// What the model is asked to stop at. Providers allow four; the rest is cut by [`cut_at_stop`].
 pub(super) const STOP: [&str; 4] =
@@ -17,7 +17,7 @@ pub(super) const STOP: [&str; 4] =
 
 /// What a model wants to do next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Directive {
+pub(super) enum ReactDirective {
     /// Use a tool.
     Call {
         /// The tool's name, as the model wrote it without decoration; never empty, and not necessarily known.
@@ -31,16 +31,16 @@ pub(super) enum Directive {
 
 /// One text of the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Turn {
+pub(super) struct ReactTurn {
     /// What it wrote before the directive, without the label; may be empty.
     pub(super) thought: String,
     /// What it wants.
-    pub(super) directive: Directive,
+    pub(super) directive: ReactDirective,
 }
 
 /// Why a text is none of the format. The message is for the model: it says what to write instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum FormatError {
+pub(super) enum ReactFormatError {
     /// Neither an action nor an answer.
     #[error(
         "There was no complete `Action:` and no `Final Answer:`. To use a tool, write `Action:` with its name and on \
@@ -64,7 +64,7 @@ pub(super) enum FormatError {
     ActionWithAnswer,
 }
 
-impl FormatError {
+impl ReactFormatError {
     /// The error's name in a trace.
     pub(super) fn code(self) -> &'static str {
         match self {
@@ -77,27 +77,27 @@ impl FormatError {
 }
 
 /// Reads a complete text of the model. Takes time in proportion to its length.
-pub(super) fn parse(text: &str) -> Result<Turn, FormatError> {
+pub(super) fn parse(text: &str) -> Result<ReactTurn, ReactFormatError> {
     let text = without_thinking(text);
-    let mut reader = Reader::new(&text);
+    let mut reader = ReactParser::new(&text);
     let (start, directive) = reader.directive()?;
-    Ok(Turn { thought: reader.thought(start), directive })
+    Ok(ReactTurn { thought: reader.thought(start), directive })
 }
 
 /// What is shown if a text is taken as the answer although it is none of the format: without thinking, without what
 /// follows an invented observation, and without the labels that only frame it. May be empty.
 pub(super) fn prose(text: &str) -> String {
     let text = without_thinking(text);
-    let reader = Reader::new(&text);
+    let reader = ReactParser::new(&text);
     let mut shown = String::with_capacity(reader.text.len());
     let mut from = 0;
     for (at, label) in reader.labels.iter().enumerate() {
         let content = &reader.text[label.content..reader.content_end(at)];
         let bare = content.trim().is_empty();
-        let answered = (label.kind == Kind::Action).then(|| holds_answer(first_line(content))).flatten();
+        let answered = (label.kind == LabelKind::Action).then(|| holds_answer(first_line(content))).flatten();
         let until = match answered {
             Some(answer) => label.content + offset(content, answer),
-            None if bare || matches!(label.kind, Kind::Thought | Kind::Answer) => label.content,
+            None if bare || matches!(label.kind, LabelKind::Thought | LabelKind::Answer) => label.content,
             None => continue,
         };
         shown.push_str(&reader.text[from..label.start]);
@@ -123,8 +123,8 @@ pub(super) fn cut_at_stop(text: &str) -> &str {
     text
 }
 
-fn observation(labels: &[Label]) -> Option<usize> {
-    labels.iter().find(|label| label.kind == Kind::Observation && label.colon).map(|label| label.start)
+fn observation(labels: &[ReactLabel]) -> Option<usize> {
+    labels.iter().find(|label| label.kind == LabelKind::Observation && label.colon).map(|label| label.start)
 }
 
 fn without_thinking(text: &str) -> String {
@@ -135,13 +135,13 @@ fn without_thinking(text: &str) -> String {
 const MAX_BROKEN_BLOBS: usize = 8;
 
 /// A text without thinking and without what follows an invented observation.
-struct Reader<'a> {
+struct ReactParser<'a> {
     text: &'a str,
-    labels: Vec<Label>,
+    labels: Vec<ReactLabel>,
     broken_blobs: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ReactParser<'a> {
     fn new(text: &'a str) -> Self {
         let mut labels = labels(text);
         let end = observation(&labels).unwrap_or(text.len());
@@ -159,35 +159,35 @@ impl<'a> Reader<'a> {
     }
 
     fn thought(&self, end: usize) -> String {
-        let label = self.labels.iter().find(|label| label.kind == Kind::Thought);
+        let label = self.labels.iter().find(|label| label.kind == LabelKind::Thought);
         let start =
             label.filter(|label| self.text[..label.start].trim().is_empty()).map_or(0, |label| label.content);
         self.text.get(start..end).unwrap_or("").trim().to_owned()
     }
 
     /// The directive and where it starts.
-    fn directive(&mut self) -> Result<(usize, Directive), FormatError> {
+    fn directive(&mut self) -> Result<(usize, ReactDirective), ReactFormatError> {
         let preamble = self.labels.first().map_or(self.text.len(), |label| label.start);
         if let Some(found) = self.blob(0, preamble)? {
             return Ok(found);
         }
-        let mut missing = FormatError::MissingAction;
+        let mut missing = ReactFormatError::MissingAction;
         for at in 0..self.labels.len() {
             let label = self.labels[at];
             match label.kind {
-                Kind::Answer => return Ok((label.start, Directive::Finish(self.answer(at)?))),
-                Kind::Action => {
+                LabelKind::Answer => return Ok((label.start, ReactDirective::Finish(self.answer(at)?))),
+                LabelKind::Action => {
                     if let Some(directive) = self.action(at)? {
                         return Ok((label.start, directive));
                     }
                     if !tool(self.content(at)).is_empty() {
-                        missing = FormatError::MissingActionInput;
+                        missing = ReactFormatError::MissingActionInput;
                     }
                 }
-                Kind::Thought | Kind::Input | Kind::Observation => {}
+                LabelKind::Thought | LabelKind::Input | LabelKind::Observation => {}
             }
             // An input is no place for a directive: what looks like one is input of an action that was not named.
-            if label.kind != Kind::Input
+            if label.kind != LabelKind::Input
                 && let Some(found) = self.blob(label.content, self.content_end(at))?
             {
                 return Ok(found);
@@ -197,13 +197,13 @@ impl<'a> Reader<'a> {
     }
 
     /// What the action at a label wants, if it is complete.
-    fn action(&self, at: usize) -> Result<Option<Directive>, FormatError> {
+    fn action(&self, at: usize) -> Result<Option<ReactDirective>, ReactFormatError> {
         let content = self.content(at);
         if let Some(object) = object_start(first_line(content)).and_then(|_| blob(content)) {
             return object.map(Some);
         }
         if holds_answer(first_line(content)).is_some() {
-            return Err(FormatError::ActionWithAnswer);
+            return Err(ReactFormatError::ActionWithAnswer);
         }
         let name = tool(content);
         if name.is_empty() || !self.has_input(at) {
@@ -214,30 +214,32 @@ impl<'a> Reader<'a> {
     }
 
     fn has_input(&self, at: usize) -> bool {
-        self.labels.get(at + 1).is_some_and(|next| next.kind == Kind::Input)
+        self.labels.get(at + 1).is_some_and(|next| next.kind == LabelKind::Input)
     }
 
     /// The last answer, from the one at a label on, that says something.
-    fn answer(&self, first: usize) -> Result<String, FormatError> {
+    fn answer(&self, first: usize) -> Result<String, ReactFormatError> {
         let mut answer = "";
         let mut open = None;
         for at in first..self.labels.len() {
             let label = &self.labels[at];
             match label.kind {
-                Kind::Answer => {
+                LabelKind::Answer => {
                     answer = self.between(open.replace(at), label.start).unwrap_or(answer);
                 }
-                Kind::Action if !matches!(self.action(at), Ok(None) | Err(FormatError::ActionWithAnswer)) => {
+                LabelKind::Action
+                    if !matches!(self.action(at), Ok(None) | Err(ReactFormatError::ActionWithAnswer)) =>
+                {
                     let before = &self.labels[at - 1];
                     // The thought that leads to the action is the action's.
-                    let end = if before.kind == Kind::Thought { before.start } else { label.start };
+                    let end = if before.kind == LabelKind::Thought { before.start } else { label.start };
                     answer = self.between(open.take(), end).unwrap_or(answer);
                 }
                 _ => {}
             }
         }
         answer = self.between(open, self.text.len()).unwrap_or(answer);
-        if answer.is_empty() { Err(FormatError::EmptyAnswer) } else { Ok(answer.to_owned()) }
+        if answer.is_empty() { Err(ReactFormatError::EmptyAnswer) } else { Ok(answer.to_owned()) }
     }
 
     /// The answer from a label to an end, if it says something.
@@ -252,7 +254,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The first object in a part of the text that names an action and its input.
-    fn blob(&mut self, from: usize, to: usize) -> Result<Option<(usize, Directive)>, FormatError> {
+    fn blob(&mut self, from: usize, to: usize) -> Result<Option<(usize, ReactDirective)>, ReactFormatError> {
         let mut line = from;
         while line < to && self.broken_blobs < MAX_BROKEN_BLOBS {
             let line_end = end_of_line(self.text, line).min(to);
@@ -268,11 +270,19 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn directive(tool: &str, answer: &str, input: impl FnOnce() -> String) -> Result<Directive, FormatError> {
+fn directive(
+    tool: &str,
+    answer: &str,
+    input: impl FnOnce() -> String,
+) -> Result<ReactDirective, ReactFormatError> {
     if !tool.eq_ignore_ascii_case("final answer") {
-        return Ok(Directive::Call { tool: tool.to_owned(), input: input() });
+        return Ok(ReactDirective::Call { tool: tool.to_owned(), input: input() });
     }
-    if answer.is_empty() { Err(FormatError::EmptyAnswer) } else { Ok(Directive::Finish(answer.to_owned())) }
+    if answer.is_empty() {
+        Err(ReactFormatError::EmptyAnswer)
+    } else {
+        Ok(ReactDirective::Finish(answer.to_owned()))
+    }
 }
 
 /// The first line that says something and is no fence.
@@ -324,7 +334,7 @@ fn offset(text: &str, part: &str) -> usize {
 }
 
 /// What an object at the start of a text wants, if it names an action and its input.
-fn blob(content: &str) -> Option<Result<Directive, FormatError>> {
+fn blob(content: &str) -> Option<Result<ReactDirective, ReactFormatError>> {
     let content = &content[content.find('{')?..];
     let object = first_object(content).or_else(|| first_object(&with_escaped_newlines(content)))?;
     let name = object.get("action")?.as_str().map(tool).filter(|name| !name.is_empty())?;

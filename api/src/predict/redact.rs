@@ -12,9 +12,9 @@ const MOST: usize = 1_000;
 
 /// Everything that must not be seen, the longest first.
 #[derive(Clone, Default)]
-pub(super) struct Redactor(Vec<SecretString>);
+pub(super) struct SecretRedactor(Vec<SecretString>);
 
-impl Redactor {
+impl SecretRedactor {
     pub(super) fn add(&mut self, secret: SecretString) {
         let text = secret.expose_secret().trim();
         // Headers that are no secrets are configured among those that are.
@@ -44,7 +44,7 @@ impl Redactor {
 
 /// A text that comes in pieces, without its secrets.
 pub(super) struct RedactedStream<'a> {
-    redactor: &'a Redactor,
+    redactor: &'a SecretRedactor,
     /// What may be the beginning of a secret.
     held: String,
 }
@@ -99,8 +99,8 @@ impl RedactedStream<'_> {
 mod tests {
     use super::*;
 
-    fn redactor() -> Redactor {
-        let mut redactor = Redactor::default();
+    fn redactor() -> SecretRedactor {
+        let mut redactor = SecretRedactor::default();
         for secret in ["sk-1234", "sk-1234567890", "abc"] {
             redactor.add(SecretString::from(secret));
         }

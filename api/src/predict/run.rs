@@ -1,27 +1,28 @@
-//! The run itself. It asks the [`Outside`] for everything that is not decided here, so that the same run from a record takes
+//! The run itself. It asks the [`RunEnvironment`] for everything that is not decided here, so that the same run from a record takes
 //! the same course.
 
 use std::collections::{HashMap, VecDeque};
 
 use lectern_index::lexical::best_sentence;
-use lectern_shared::compute::Compute;
+use lectern_shared::compute::ComputePool;
 use serde_json::{Map, Value, json};
 
 use super::{
     chat, cite,
-    event::{Emitter, Event},
+    event::{EventEmitter, RunEvent},
     extractive,
-    observation::{know_said, shortened, shown},
-    outside::{Outside, Planned, failed},
+    observation::{note_tool_input, shortened, shown},
+    outside::{PlannedCall, RunEnvironment, failed},
     react,
-    setup::{Called, Entry, Said, Setup, Spent, Style},
-    sources::Sources,
+    setup::{AnswerStyle, CallOutcome, ModelReply, RecordEntry, RunSetup, RunUsage},
+    sources::SourceRegistry,
     trace::{CitationView, StepView, UsageView},
 };
 use crate::{
     error::ApiError,
     llm::{
-        ChatError, ChatErrorKind, ChatMessage, ChatOutcome, ChatRequest, Deltas, Provider, Usage, UsageSource,
+        ChatError, ChatErrorKind, ChatMessage, ChatOutcome, ChatRequest, DeltaSink, ModelProvider,
+        TokenUsage, UsageSource,
     },
 };
 
@@ -31,22 +32,22 @@ const SAFE_TO_ASK: u32 = 4_096;
 const SAME_CALL: u32 = 2;
 
 /// A run that goes on.
-pub(super) struct Run<'a> {
-    pub(super) setup: &'a Setup,
-    outside: Outside<'a>,
-    compute: Compute,
-    pub(super) emitter: Emitter,
-    pub(super) sources: Sources,
+pub(super) struct AgentRun<'a> {
+    pub(super) setup: &'a RunSetup,
+    outside: RunEnvironment<'a>,
+    compute: ComputePool,
+    pub(super) emitter: EventEmitter,
+    pub(super) sources: SourceRegistry,
     pub(super) steps: Vec<StepView>,
-    entries: Vec<Entry>,
-    pub(super) spent: Spent,
+    entries: Vec<RecordEntry>,
+    pub(super) spent: RunUsage,
     calls: HashMap<(usize, String), u32>,
     /// The model was given fewer tokens than its agent asks for, since no more were left.
     is_short: bool,
 }
 
 /// How a run ended.
-pub(super) struct Ended {
+pub(super) struct RunAnswer {
     /// The answer.
     pub(super) answer: String,
     /// Why it ended.
@@ -58,21 +59,21 @@ pub(super) struct Ended {
 }
 
 /// What is known of a run, however it ended.
-pub(super) struct Done {
+pub(super) struct FinishedRun {
     /// How it ended.
-    pub(super) outcome: Result<Ended, ApiError>,
+    pub(super) outcome: Result<RunAnswer, ApiError>,
     /// What was done.
     pub(super) steps: Vec<StepView>,
     /// What the outside answered.
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<RecordEntry>,
     /// What it took.
-    pub(super) spent: Spent,
+    pub(super) spent: RunUsage,
     /// Its reader was too slow to hear all of it.
     pub(super) is_unread: bool,
 }
 
 /// What became of asking the model.
-pub(super) enum Asked {
+pub(super) enum StepOutcome {
     /// It answered.
     Said(ChatOutcome),
     /// The run has to end here, and why.
@@ -80,7 +81,7 @@ pub(super) enum Asked {
 }
 
 /// A call that the model wants.
-pub(super) struct Wanted {
+pub(super) struct RequestedCall {
     /// Ties the observation to it.
     pub(super) id: String,
     /// The name, as the model wrote it.
@@ -92,57 +93,62 @@ pub(super) struct Wanted {
 }
 
 /// What the model is told about a call.
-pub(super) struct Observed {
+pub(super) struct CallObservation {
     /// The text for the model.
     pub(super) text: String,
     /// The call succeeded, and its result is to be the answer: all of it.
     pub(super) is_answer: Option<String>,
 }
 
-impl<'a> Run<'a> {
-    pub(super) fn new(setup: &'a Setup, outside: Outside<'a>, compute: Compute, emitter: Emitter) -> Self {
+impl<'a> AgentRun<'a> {
+    pub(super) fn new(
+        setup: &'a RunSetup,
+        outside: RunEnvironment<'a>,
+        compute: ComputePool,
+        emitter: EventEmitter,
+    ) -> Self {
         Self {
             setup,
             outside,
             compute,
             emitter,
-            sources: Sources::default(),
+            sources: SourceRegistry::default(),
             steps: Vec::new(),
             entries: Vec::new(),
-            spent: Spent::default(),
+            spent: RunUsage::default(),
             calls: HashMap::new(),
             is_short: false,
         }
     }
 
     /// Runs to the end. The last event is for the caller to emit.
-    pub(super) async fn finish(mut self) -> Done {
-        let Setup { trace, agent, session, .. } = self.setup;
-        self.emitter.emit(Event::Start { trace: *trace, agent: *agent, session: session.clone() }).await;
+    pub(super) async fn finish(mut self) -> FinishedRun {
+        let RunSetup { trace, agent, session, .. } = self.setup;
+        self.emitter.emit(RunEvent::Start { trace: *trace, agent: *agent, session: session.clone() }).await;
         let outcome = self.answer().await;
         let is_unread = self.emitter.is_unread();
-        Done { outcome, steps: self.steps, entries: self.entries, spent: self.spent, is_unread }
+        FinishedRun { outcome, steps: self.steps, entries: self.entries, spent: self.spent, is_unread }
     }
 
-    async fn answer(&mut self) -> Result<Ended, ApiError> {
+    async fn answer(&mut self) -> Result<RunAnswer, ApiError> {
         for host in &self.setup.image_hosts {
-            self.emitter.filter().know_image_host(host);
+            self.emitter.filter().allow_image_host(host);
         }
         // What another agent's model asks is not a user's word.
         if !self.setup.is_nested {
-            self.emitter.filter().know_asked(&self.setup.question);
+            self.emitter.filter().allow_user_text(&self.setup.question);
         }
         for (question, answer) in &self.setup.history {
-            self.emitter.filter().know_asked(question);
-            self.emitter.filter().know_text(answer);
+            self.emitter.filter().allow_user_text(question);
+            self.emitter.filter().allow_hosts_in(answer);
         }
         if let Some(prompt) = &self.setup.prompt {
-            self.emitter.filter().know_text(&prompt.text);
-            self.emitter.filter().know_asked(&prompt.own);
+            self.emitter.filter().allow_hosts_in(&prompt.text);
+            self.emitter.filter().allow_user_text(&prompt.own);
         }
         let found = self.retrieve().await?;
         let finish_reason = match self.setup.style {
-            Style::Extractive => {
+            AnswerStyle::Extractive => {
                 let sources = self.sources.all().to_vec();
                 let composed =
                     extractive::compose(&self.compute, self.setup.question.clone(), sources).await?;
@@ -150,15 +156,15 @@ impl<'a> Run<'a> {
                 self.emitter.end_text().await;
                 return Ok(self.ended(composed.finish_reason, &composed.citations).await);
             }
-            Style::ChatVendor => chat::answer(self, &found).await?,
-            Style::React => react::answer(self, &found).await?,
+            AnswerStyle::ChatVendor => chat::answer(self, &found).await?,
+            AnswerStyle::React => react::answer(self, &found).await?,
         };
         self.emitter.end_text().await;
         if self.emitter.answer().trim().is_empty() {
             let limit = explain(finish_reason).ok_or_else(|| self.empty())?;
             self.emitter.text(&limit).await;
             self.emitter.end_text().await;
-            return Ok(Ended { is_unanswered: true, ..self.ended(finish_reason, &[]).await });
+            return Ok(RunAnswer { is_unanswered: true, ..self.ended(finish_reason, &[]).await });
         }
         let (answer, sources) = (self.emitter.citing().to_owned(), self.sources.all().to_vec());
         let cited = self
@@ -166,7 +172,7 @@ impl<'a> Run<'a> {
             .run(move || {
                 let sources: Vec<_> = sources
                     .iter()
-                    .map(|source| cite::Source { n: source.n, text: &source.found.text })
+                    .map(|source| cite::CitableSource { n: source.n, text: &source.found.text })
                     .collect();
                 cite::cite(&answer, &sources, &|claim, passage| best_sentence(claim, passage))
             })
@@ -174,13 +180,13 @@ impl<'a> Run<'a> {
         Ok(self.ended(finish_reason, &cited).await)
     }
 
-    async fn ended(&mut self, finish_reason: &'static str, cited: &[cite::Cited]) -> Ended {
+    async fn ended(&mut self, finish_reason: &'static str, cited: &[cite::AnswerCitation]) -> RunAnswer {
         let citations: Vec<_> =
             cited.iter().filter_map(|cited| CitationView::new(self.sources.get(cited.n)?, cited)).collect();
         for citation in &citations {
-            self.emitter.emit(Event::Citation(json!(citation))).await;
+            self.emitter.emit(RunEvent::Citation(json!(citation))).await;
         }
-        Ended { answer: self.emitter.answer().to_owned(), finish_reason, citations, is_unanswered: false }
+        RunAnswer { answer: self.emitter.answer().to_owned(), finish_reason, citations, is_unanswered: false }
     }
 
     /// Searches the documents for the question; the numbers of what was found.
@@ -190,14 +196,14 @@ impl<'a> Run<'a> {
         }
         let query = &self.setup.question;
         let (found, span) = self.outside.search(query, self.setup.passages).await?;
-        self.entries.push(Entry::Search { found: found.clone(), span });
+        self.entries.push(RecordEntry::Search { found: found.clone(), span });
         for source in &found {
-            self.emitter.filter().know_text(&source.text);
+            self.emitter.filter().allow_hosts_in(&source.text);
         }
         let numbers = self.sources.add(found);
         self.know(&numbers);
         let documents = self.sources.describe(&numbers);
-        self.emitter.emit(Event::Retrieval { query: query.clone(), documents: documents.clone() }).await;
+        self.emitter.emit(RunEvent::Retrieval { query: query.clone(), documents: documents.clone() }).await;
         self.steps.push(StepView { documents, ..StepView::new("retrieval", SEARCH, json!(query), span) });
         Ok(numbers)
     }
@@ -205,9 +211,9 @@ impl<'a> Run<'a> {
     /// Sources with these numbers, and the addresses that belong to them, may stand in the answer.
     fn know(&mut self, numbers: &[usize]) {
         for n in numbers {
-            self.emitter.filter().know_source(*n);
+            self.emitter.filter().allow_source(*n);
             if let Some(url) = self.sources.get(*n).and_then(|source| source.part(None)?.url.clone()) {
-                self.emitter.filter().know_text(&url);
+                self.emitter.filter().allow_hosts_in(&url);
             }
         }
     }
@@ -235,39 +241,39 @@ impl<'a> Run<'a> {
         request: &ChatRequest,
         appended: Value,
         is_heard: bool,
-    ) -> Result<Asked, ApiError> {
+    ) -> Result<StepOutcome, ApiError> {
         if let Some(limit) = self.setup.limits.reached(&self.spent, self.setup.price.is_some()) {
-            return Ok(Asked::Over(limit));
+            return Ok(StepOutcome::Over(limit));
         }
         let is_first = self.spent.steps == 0;
         let (said, pieces, span) = if is_heard {
             self.outside.chat(request, is_first, &mut self.emitter).await?
         } else {
-            self.outside.chat(request, is_first, &mut Unheard).await?
+            self.outside.chat(request, is_first, &mut NullDeltaSink).await?
         };
-        self.entries.push(Entry::Chat { said: said.clone(), pieces, span });
+        self.entries.push(RecordEntry::Chat { said: said.clone(), pieces, span });
         let mut step = StepView::new("chat", &self.setup.model, appended, span);
         let asked = match said {
-            Said::Whole(outcome) => {
+            ModelReply::Whole(outcome) => {
                 let spent = self.spend(outcome.usage);
                 step.observation = shown(&outcome);
                 step.attempts = outcome.attempts;
                 step.usage = Some(UsageView::of(&spent));
-                Ok(Asked::Said(outcome))
+                Ok(StepOutcome::Said(outcome))
             }
-            Said::TimeUp { text, was_asked } => {
+            ModelReply::TimeUp { text, was_asked } => {
                 step.observation = json!(text);
                 step.error = Some("The time was up.".to_owned());
                 if was_asked {
-                    let spent = self.spend(Usage::estimate(request, &text, &[]));
+                    let spent = self.spend(TokenUsage::estimate(request, &text, &[]));
                     step.usage = Some(UsageView::of(&spent));
                 }
                 if !is_heard {
                     self.emitter.text(&react::so_far(&text)).await;
                 }
-                Ok(Asked::Over("max_time"))
+                Ok(StepOutcome::Over("max_time"))
             }
-            Said::Failed(error, text) => {
+            ModelReply::Failed(error, text) => {
                 step.observation = json!(text);
                 step.attempts = error.attempts;
                 step.error = Some(error.to_string());
@@ -283,8 +289,8 @@ impl<'a> Run<'a> {
         if self.is_short { "max_tokens" } else { "length" }
     }
 
-    fn spend(&mut self, usage: Usage) -> Spent {
-        let spent = Spent {
+    fn spend(&mut self, usage: TokenUsage) -> RunUsage {
+        let spent = RunUsage {
             steps: 1,
             input_tokens: usage.input_tokens,
             output_tokens: usage.output_tokens,
@@ -304,14 +310,17 @@ impl<'a> Run<'a> {
     }
 
     /// Makes the calls that a step of the model wants, and says what came of each.
-    pub(super) async fn call(&mut self, wanted: Vec<Wanted>) -> Result<Vec<Observed>, ApiError> {
+    pub(super) async fn call(
+        &mut self,
+        wanted: Vec<RequestedCall>,
+    ) -> Result<Vec<CallObservation>, ApiError> {
         for call in &wanted {
-            self.emitter.filter().know_said(&call.shown.to_string());
+            self.emitter.filter().note_model_text(&call.shown.to_string());
             if let Ok((_, arguments)) = &call.plan {
-                arguments.values().for_each(|value| know_said(self.emitter.filter(), value));
+                arguments.values().for_each(|value| note_tool_input(self.emitter.filter(), value));
             }
             let (id, name) = (call.id.clone(), call.name.clone());
-            self.emitter.emit(Event::ToolCall { id, name, input: call.shown.clone() }).await;
+            self.emitter.emit(RunEvent::ToolCall { id, name, input: call.shown.clone() }).await;
         }
         let mut planned = Vec::new();
         let mut is_planned = Vec::with_capacity(wanted.len());
@@ -330,15 +339,15 @@ impl<'a> Run<'a> {
             if refused.is_none()
                 && let Ok((function, arguments)) = &call.plan
             {
-                planned.push(Planned { function: *function, arguments: arguments.clone() });
+                planned.push(PlannedCall { function: *function, arguments: arguments.clone() });
             }
             is_planned.push(refused);
         }
-        let mut answers: VecDeque<Called> = VecDeque::new();
+        let mut answers: VecDeque<CallOutcome> = VecDeque::new();
         if !planned.is_empty() {
             let left = self.setup.limits.without(&self.spent);
             let called = self.outside.call(planned, left).await?;
-            self.entries.push(Entry::Calls(called.clone()));
+            self.entries.push(RecordEntry::Calls(called.clone()));
             answers.extend(called);
         }
         let mut observed = Vec::with_capacity(wanted.len());
@@ -352,14 +361,14 @@ impl<'a> Run<'a> {
         Ok(observed)
     }
 
-    async fn observe(&mut self, call: Wanted, called: Called) -> Observed {
-        let Called { mut text, failed, found, spent, span } = called;
+    async fn observe(&mut self, call: RequestedCall, called: CallOutcome) -> CallObservation {
+        let CallOutcome { mut text, failed, found, spent, span } = called;
         let offered = call.plan.as_ref().ok().and_then(|(function, _)| self.setup.functions.get(*function));
         self.spent.add(&spent);
         let mut documents = Vec::new();
         if offered.is_some_and(|offered| offered.searches_documents) && !failed {
             for source in &found {
-                self.emitter.filter().know_text(&source.text);
+                self.emitter.filter().allow_hosts_in(&source.text);
             }
             let numbers = self.sources.add(found);
             self.know(&numbers);
@@ -370,11 +379,11 @@ impl<'a> Run<'a> {
             };
         }
         if !failed && documents.is_empty() {
-            self.emitter.filter().know_result(&text);
+            self.emitter.filter().allow_tool_result(&text);
         }
         let for_model = shortened(&text);
         self.emitter
-            .emit(Event::ToolResult {
+            .emit(RunEvent::ToolResult {
                 id: call.id,
                 name: call.name.clone(),
                 observation: for_model.clone(),
@@ -389,7 +398,7 @@ impl<'a> Run<'a> {
             documents,
             ..StepView::new("tool", &call.name, call.shown, span)
         });
-        Observed { text: for_model, is_answer: is_answer.then_some(text) }
+        CallObservation { text: for_model, is_answer: is_answer.then_some(text) }
     }
 
     /// The function of this name, however it is spelt.
@@ -418,7 +427,7 @@ impl<'a> Run<'a> {
     pub(super) fn empty(&self) -> ApiError {
         let attempts =
             self.steps.iter().rev().find(|step| step.kind == "chat").map_or(1, |step| step.attempts);
-        match self.setup.provider.parse::<Provider>() {
+        match self.setup.provider.parse::<ModelProvider>() {
             Ok(provider) => ChatError { provider, attempts, kind: ChatErrorKind::Empty }.into(),
             Err(_) => ApiError::internal(),
         }
@@ -441,9 +450,9 @@ fn explain(finish_reason: &str) -> Option<String> {
 pub(super) const SEARCH: &str = "search_documents";
 
 /// Text that is not part of the answer yet.
-struct Unheard;
+struct NullDeltaSink;
 
 #[async_trait::async_trait]
-impl Deltas for Unheard {
+impl DeltaSink for NullDeltaSink {
     async fn take(&mut self, _: &str) {}
 }

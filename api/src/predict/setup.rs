@@ -2,18 +2,18 @@
 //! run: it can be repeated from them.
 
 use lectern_shared::{
-    config::Price,
+    config::TokenPrice,
     ids::{AgentId, TraceId},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::sources::Found;
+use super::sources::RetrievedExcerpt;
 use crate::llm::{ChatError, ChatOutcome};
 
 /// How an agent answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Style {
+pub(super) enum AnswerStyle {
     /// Without a model, by quoting.
     Extractive,
     /// By function calling.
@@ -24,7 +24,7 @@ pub(super) enum Style {
 
 /// What a run is made of.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Setup {
+pub(super) struct RunSetup {
     /// The id of its trace.
     pub(super) trace: TraceId,
     /// The agent.
@@ -32,7 +32,7 @@ pub(super) struct Setup {
     /// The session, when one was named.
     pub(super) session: Option<String>,
     /// How it answers.
-    pub(super) style: Style,
+    pub(super) style: AnswerStyle,
     /// The label of the model's provider.
     pub(super) provider: String,
     /// The model's name.
@@ -42,11 +42,11 @@ pub(super) struct Setup {
     /// Another agent asks, and not a user.
     pub(super) is_nested: bool,
     /// The agent's own prompt, filled in.
-    pub(super) prompt: Option<Prompted>,
+    pub(super) prompt: Option<RenderedPrompt>,
     /// Turns that are remembered, oldest first.
     pub(super) history: Vec<(String, String)>,
     /// What the model may call.
-    pub(super) functions: Vec<Offered>,
+    pub(super) functions: Vec<OfferedFunction>,
     /// Whether there are documents to search.
     pub(super) has_documents: bool,
     /// Tokens of the passages that are looked up before the model is asked.
@@ -56,9 +56,9 @@ pub(super) struct Setup {
     /// The most tokens that the model may write in one step.
     pub(super) max_tokens: Option<u32>,
     /// What the run may take.
-    pub(super) limits: Limits,
+    pub(super) limits: RunLimits,
     /// What the model's tokens cost.
-    pub(super) price: Option<Price>,
+    pub(super) price: Option<TokenPrice>,
     /// Hosts whose images the operator lets answers show. Records of 0.1 have none.
     #[serde(default)]
     pub(super) image_hosts: Vec<String>,
@@ -68,7 +68,7 @@ pub(super) struct Setup {
 
 /// An agent's own prompt.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Prompted {
+pub(super) struct RenderedPrompt {
     /// Its text, filled in.
     pub(super) text: String,
     /// The same without what a model or a tool's description put into it. Records of 0.1 have none.
@@ -82,7 +82,7 @@ pub(super) struct Prompted {
 
 /// A function that the model may call.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Offered {
+pub(super) struct OfferedFunction {
     /// Its name; unique in a run.
     pub(super) name: String,
     /// When and how to use it, for the model.
@@ -99,7 +99,7 @@ pub(super) struct Offered {
 
 /// What a run may take.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Limits {
+pub(super) struct RunLimits {
     /// Requests to the model.
     pub(super) steps: u32,
     /// Tokens, read and written.
@@ -110,7 +110,7 @@ pub(super) struct Limits {
 
 /// What was spent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Spent {
+pub(super) struct RunUsage {
     /// Requests to models.
     pub(super) steps: u32,
     /// Tokens read.
@@ -125,7 +125,7 @@ pub(super) struct Spent {
     pub(super) unpriced: bool,
 }
 
-impl Spent {
+impl RunUsage {
     /// Adds what was spent elsewhere.
     pub(super) fn add(&mut self, more: &Self) {
         // A provider may report any number.
@@ -145,9 +145,9 @@ impl Spent {
     }
 }
 
-impl Limits {
+impl RunLimits {
     /// What is left of them.
-    pub(super) fn without(self, spent: &Spent) -> Self {
+    pub(super) fn without(self, spent: &RunUsage) -> Self {
         let tokens = spent.input_tokens.saturating_add(spent.output_tokens);
         Self {
             steps: self.steps.saturating_sub(spent.steps),
@@ -157,7 +157,7 @@ impl Limits {
     }
 
     /// Why nothing more may be asked; none while it may.
-    pub(super) fn reached(self, spent: &Spent, has_price: bool) -> Option<&'static str> {
+    pub(super) fn reached(self, spent: &RunUsage, has_price: bool) -> Option<&'static str> {
         let left = self.without(spent);
         if left.steps == 0 {
             Some("max_iterations")
@@ -173,7 +173,7 @@ impl Limits {
 
 /// When something was done.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Span {
+pub(super) struct StepTiming {
     /// Milliseconds from the beginning of the run.
     pub(super) started_ms: u64,
     /// How long it took, in milliseconds.
@@ -182,30 +182,30 @@ pub(super) struct Span {
 
 /// What the outside answered.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) enum Entry {
+pub(super) enum RecordEntry {
     /// The search before the model is asked.
     Search {
         /// What was found, best first.
-        found: Vec<Found>,
+        found: Vec<RetrievedExcerpt>,
         /// When.
-        span: Span,
+        span: StepTiming,
     },
     /// A step of the model.
     Chat {
         /// What it said.
-        said: Said,
+        said: ModelReply,
         /// The lengths of the pieces in which its text came, in bytes.
         pieces: Vec<u32>,
         /// When.
-        span: Span,
+        span: StepTiming,
     },
     /// The calls of one step.
-    Calls(Vec<Called>),
+    Calls(Vec<CallOutcome>),
 }
 
 /// What became of a question to the model.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) enum Said {
+pub(super) enum ModelReply {
     /// Its answer.
     Whole(ChatOutcome),
     /// The time was up.
@@ -219,7 +219,7 @@ pub(super) enum Said {
     Failed(ChatError, String),
 }
 
-impl Said {
+impl ModelReply {
     /// The text that came.
     pub(super) fn text(&self) -> &str {
         match self {
@@ -231,28 +231,28 @@ impl Said {
 
 /// What became of a call.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Called {
+pub(super) struct CallOutcome {
     /// What the tool said, or why it did not.
     pub(super) text: String,
     /// It failed.
     pub(super) failed: bool,
     /// What a search of the documents found.
-    pub(super) found: Vec<Found>,
+    pub(super) found: Vec<RetrievedExcerpt>,
     /// What an agent that was asked spent.
-    pub(super) spent: Spent,
+    pub(super) spent: RunUsage,
     /// When.
-    pub(super) span: Span,
+    pub(super) span: StepTiming,
 }
 
 /// The record of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Record {
+pub(super) struct RunRecord {
     /// The form of this record.
     pub(super) version: u32,
     /// What the run was made of.
-    pub(super) setup: Setup,
+    pub(super) setup: RunSetup,
     /// What the outside answered, in order.
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<RecordEntry>,
     /// How long the run took, in milliseconds.
     pub(super) duration_ms: u64,
 }

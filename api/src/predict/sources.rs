@@ -4,28 +4,28 @@ use std::{fmt::Write, ops::Range};
 
 use lectern_shared::{
     ids::{ChunkId, DocumentId},
-    model::place::Place,
+    model::place::SourceSpan,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::link;
-use crate::search::{Excerpt, Part};
+use crate::search::{Excerpt, ExcerptPart};
 
 /// An excerpt of a document that a search found.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Found {
+pub(super) struct RetrievedExcerpt {
     /// Its text.
     pub(super) text: String,
     /// The passages that it is made of, in order; at least one.
-    parts: Vec<FoundPart>,
+    parts: Vec<ExcerptPassage>,
     /// Which of them was found best.
     best: usize,
 }
 
 /// A passage of an excerpt.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct FoundPart {
+pub(super) struct ExcerptPassage {
     /// Its text in the excerpt's, in bytes.
     range: Range<usize>,
     /// Its document.
@@ -35,24 +35,24 @@ pub(super) struct FoundPart {
     /// The passage's own id.
     pub(super) chunk_id: ChunkId,
     /// Where it stands in the document.
-    pub(super) place: Place,
+    pub(super) place: SourceSpan,
     /// Where it can be opened.
     pub(super) url: Option<String>,
     /// How well it matches; none for one that stands beside a passage that was found.
     score: Option<f32>,
 }
 
-impl From<&Excerpt> for Found {
+impl From<&Excerpt> for RetrievedExcerpt {
     fn from(excerpt: &Excerpt) -> Self {
-        let part = |part: &Part| {
+        let part = |part: &ExcerptPart| {
             let passage = &part.passage;
-            FoundPart {
+            ExcerptPassage {
                 range: part.range.clone(),
                 document_id: passage.chunk.document_id,
                 document_name: passage.document_name.clone(),
                 chunk_id: passage.chunk.chunk_id,
                 place: passage.chunk.place.0.clone(),
-                url: link::to(passage),
+                url: link::passage_url(passage),
                 score: part.found.then_some(passage.score),
             }
         };
@@ -66,10 +66,10 @@ impl From<&Excerpt> for Found {
 }
 
 #[cfg(test)]
-impl Found {
+impl RetrievedExcerpt {
     /// An excerpt that is one passage.
-    pub(super) fn whole(document_id: DocumentId, document_name: &str, place: Place, text: &str) -> Self {
-        let part = FoundPart {
+    pub(super) fn whole(document_id: DocumentId, document_name: &str, place: SourceSpan, text: &str) -> Self {
+        let part = ExcerptPassage {
             range: 0..text.len(),
             document_id,
             document_name: document_name.to_owned(),
@@ -84,19 +84,19 @@ impl Found {
 
 /// A numbered excerpt.
 #[derive(Clone, Debug)]
-pub(super) struct Source {
+pub(super) struct NumberedSource {
     /// The number by which it is cited, from 1.
     pub(super) n: usize,
     /// What it is.
-    pub(super) found: Found,
+    pub(super) found: RetrievedExcerpt,
 }
 
-impl Source {
+impl NumberedSource {
     /// The passage that holds most of this stretch of the text, in bytes; the best one when none does.
-    pub(super) fn part(&self, stretch: Option<&Range<usize>>) -> Option<&FoundPart> {
+    pub(super) fn part(&self, stretch: Option<&Range<usize>>) -> Option<&ExcerptPassage> {
         let best = self.found.parts.get(self.found.best);
         let Some(stretch) = stretch else { return best };
-        let shared = |part: &FoundPart| {
+        let shared = |part: &ExcerptPassage| {
             part.range.end.min(stretch.end).saturating_sub(part.range.start.max(stretch.start))
         };
         let most = self.found.parts.iter().map(shared).max().unwrap_or(0);
@@ -133,19 +133,19 @@ impl Source {
 
 /// All sources of a run. A number stands for the same excerpt from its beginning to its end.
 #[derive(Debug, Default)]
-pub(super) struct Sources(Vec<Source>);
+pub(super) struct SourceRegistry(Vec<NumberedSource>);
 
 /// Numbers that a marker in an answer can hold.
 const MOST: usize = 999;
 
-impl Sources {
+impl SourceRegistry {
     /// Numbers what a search found; what is known already keeps its number. The numbers, in the order of the search.
-    pub(super) fn add(&mut self, found: Vec<Found>) -> Vec<usize> {
+    pub(super) fn add(&mut self, found: Vec<RetrievedExcerpt>) -> Vec<usize> {
         found.into_iter().filter_map(|found| self.add_one(found)).collect()
     }
 
-    fn add_one(&mut self, found: Found) -> Option<usize> {
-        let holds = |source: &Source| {
+    fn add_one(&mut self, found: RetrievedExcerpt) -> Option<usize> {
+        let holds = |source: &NumberedSource| {
             found.parts.iter().all(|new| source.found.parts.iter().any(|old| old.chunk_id == new.chunk_id))
         };
         if let Some(known) = self.0.iter().find(|source| holds(source)) {
@@ -155,27 +155,27 @@ impl Sources {
         if n > MOST {
             return None;
         }
-        self.0.push(Source { n, found });
+        self.0.push(NumberedSource { n, found });
         Some(n)
     }
 
     /// All of them, by number.
-    pub(super) fn all(&self) -> &[Source] {
+    pub(super) fn all(&self) -> &[NumberedSource] {
         &self.0
     }
 
     /// The one with this number.
-    pub(super) fn get(&self, n: usize) -> Option<&Source> {
+    pub(super) fn get(&self, n: usize) -> Option<&NumberedSource> {
         self.0.get(n.checked_sub(1)?)
     }
 
-    fn these(&self, numbers: &[usize]) -> impl Iterator<Item = &Source> {
+    fn these(&self, numbers: &[usize]) -> impl Iterator<Item = &NumberedSource> {
         numbers.iter().filter_map(|n| self.get(*n))
     }
 
     /// The passages of these, as traces and events show them.
     pub(super) fn describe(&self, numbers: &[usize]) -> Vec<Value> {
-        self.these(numbers).flat_map(Source::describe).collect()
+        self.these(numbers).flat_map(NumberedSource::describe).collect()
     }
 
     /// These as a model reads them.

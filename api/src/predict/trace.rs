@@ -2,17 +2,17 @@
 
 use lectern_shared::{
     ids::{ChunkId, DocumentId, TraceId},
-    model::place::Place,
+    model::place::SourceSpan,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::{
-    cite::Cited,
-    run::Done,
-    setup::{Setup, Span, Spent},
-    sources::Source,
+    cite::AnswerCitation,
+    run::FinishedRun,
+    setup::{RunSetup, RunUsage, StepTiming},
+    sources::NumberedSource,
 };
 
 /// How an answer came about.
@@ -146,7 +146,7 @@ pub(super) struct CitationView {
     chunk_id: ChunkId,
     /// Where the passage stands in the document.
     #[schema(value_type = PlaceView)]
-    place: Place,
+    place: SourceSpan,
     /// Where the passage can be opened: the document's address, at the page of a PDF (`#page=7`) or the moment of a video. Null for
     /// documents that were uploaded, came as text, or were made of several addresses.
     #[schema(required = true)]
@@ -191,7 +191,7 @@ pub(crate) struct PlaceView {
 
 impl StepView {
     /// A step that has been made, and of which nothing else is known yet.
-    pub(super) fn new(kind: &'static str, action: &str, input: Value, span: Span) -> Self {
+    pub(super) fn new(kind: &'static str, action: &str, input: Value, span: StepTiming) -> Self {
         Self {
             kind,
             action: action.to_owned(),
@@ -209,7 +209,7 @@ impl StepView {
 }
 
 /// The trace of a run that has ended, with the answer or without.
-pub(super) fn trace(setup: &Setup, done: &Done, duration_ms: u64) -> Value {
+pub(super) fn trace(setup: &RunSetup, done: &FinishedRun, duration_ms: u64) -> Value {
     let (output, finish_reason, citations) = match &done.outcome {
         Ok(ended) => (ended.answer.clone(), ended.finish_reason, ended.citations.clone()),
         Err(_) => (String::new(), "error", Vec::new()),
@@ -227,7 +227,7 @@ pub(super) fn trace(setup: &Setup, done: &Done, duration_ms: u64) -> Value {
 }
 
 impl CitationView {
-    pub(super) fn new(source: &Source, cited: &Cited) -> Option<Self> {
+    pub(super) fn new(source: &NumberedSource, cited: &AnswerCitation) -> Option<Self> {
         let passage = source.part(cited.range.as_ref())?;
         Some(Self {
             n: source.n,
@@ -243,7 +243,7 @@ impl CitationView {
 }
 
 impl UsageView {
-    pub(super) fn of(spent: &Spent) -> Self {
+    pub(super) fn of(spent: &RunUsage) -> Self {
         let source = match (spent.steps, spent.estimated) {
             (0, _) => "none",
             (_, true) => "estimated",
@@ -365,7 +365,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::predict::sources::{Found, Sources};
+    use crate::predict::sources::{RetrievedExcerpt, SourceRegistry};
 
     fn properties<T: PartialSchema>() -> BTreeSet<String> {
         let RefOr::T(Schema::Object(schema)) = T::schema() else { panic!("no object") };
@@ -376,8 +376,8 @@ mod tests {
         value.as_object().unwrap().keys().cloned().collect()
     }
 
-    fn place() -> Place {
-        Place {
+    fn place() -> SourceSpan {
+        SourceSpan {
             page: Some(1),
             page_end: Some(2),
             row: Some(1),
@@ -393,9 +393,9 @@ mod tests {
     #[test]
     fn what_writes_itself_is_described_with_the_fields_that_it_has() {
         assert_eq!(keys(&json!(place())), properties::<PlaceView>());
-        let mut sources = Sources::default();
+        let mut sources = SourceRegistry::default();
         let document = DocumentId::generate();
-        let numbers = sources.add(vec![Found::whole(document, "name", place(), "text")]);
+        let numbers = sources.add(vec![RetrievedExcerpt::whole(document, "name", place(), "text")]);
         let described = sources.describe(&numbers);
         assert_eq!(keys(&described[0]), properties::<RetrievedPassage>());
     }

@@ -12,13 +12,13 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::users::Nothing;
+use super::users::NullBody;
 use crate::{
     auth::Caller,
-    extract::{Fields, FromFields, PathId, queried_agent},
-    idempotency::{Create, answer, shown},
-    openapi::Data,
-    response::{Answer, Paging, data, list},
+    extract::{FromFields, JsonFields, PathId, queried_agent},
+    idempotency::{CreateRequest, creation_response, json_encoder},
+    openapi::SuccessResponse,
+    response::{ApiResult, Paging, data, list},
     services::links::{AgentDocumentService, NewLink},
     state::AppState,
 };
@@ -98,7 +98,7 @@ fn created_example() -> Value {
 #[derive(ToSchema)]
 #[schema(as = NewAgentDocument, rename_all = "camelCase")]
 #[expect(dead_code, reason = "it describes the JSON; the values are read one by one")]
-struct NewLinkSchema {
+struct NewAgentDocumentSchema {
     /// One of your agents.
     agent_id: String,
     /// One of your documents.
@@ -106,7 +106,7 @@ struct NewLinkSchema {
 }
 
 impl FromFields for NewLink<DocumentId> {
-    fn from_fields(fields: &mut Fields<'_>) -> Self {
+    fn from_fields(fields: &mut JsonFields<'_>) -> Self {
         Self { agent: fields.id("agentId"), other: fields.id("documentId") }
     }
 }
@@ -120,26 +120,26 @@ impl FromFields for NewLink<DocumentId> {
     path = "/agent-documents",
     tag = "Agent documents",
     operation_id = "createAgentDocument",
-    request_body(content = NewLinkSchema, example = json!({
+    request_body(content = NewAgentDocumentSchema, example = json!({
         "agentId": "019a8f41-9c33-7d21-b0aa-7e54d1c2b3f0",
         "documentId": "019a8f3e-2b7a-7f11-93c4-8d6e5f4a3b2c",
     })),
     responses((
         status = 200,
         description = "The link",
-        body = inline(Data<AgentDocumentView>),
+        body = inline(SuccessResponse<AgentDocumentView>),
         example = json!({"success": true, "data": created_example()}),
     )),
 )]
 async fn create(
     State(links): State<AgentDocumentService>,
     caller: Caller,
-    Create { body, once }: Create<NewLink<DocumentId>>,
-) -> Answer {
-    let show = shown(|link: &AgentDocument| {
+    CreateRequest { body, once }: CreateRequest<NewLink<DocumentId>>,
+) -> ApiResult {
+    let show = json_encoder(|link: &AgentDocument| {
         Ok(AgentDocumentView { user: Some(Map::new()), ..AgentDocumentView::from(link) })
     });
-    links.create(caller.actor(), body, once, show).await.map(answer)
+    links.create(caller.actor(), body, once, show).await.map(creation_response)
 }
 
 /// List links between agents and documents
@@ -154,7 +154,7 @@ async fn create(
     responses((
         status = 200,
         description = "The links",
-        body = inline(Data<Vec<AgentDocumentView>>),
+        body = inline(SuccessResponse<Vec<AgentDocumentView>>),
         example = json!({"success": true, "data": [example()]}),
     )),
 )]
@@ -164,7 +164,7 @@ async fn index(
     caller: Caller,
     uri: Uri,
     paging: Paging,
-) -> Answer {
+) -> ApiResult {
     let agent = queried_agent(&db, &caller, &uri).await?;
     list(paging, move |before, limit| {
         let (links, actor) = (links.clone(), caller.actor());
@@ -188,7 +188,7 @@ async fn index(
     responses((
         status = 200,
         description = "The link",
-        body = inline(Data<AgentDocumentView>),
+        body = inline(SuccessResponse<AgentDocumentView>),
         example = json!({"success": true, "data": example()}),
     )),
 )]
@@ -196,7 +196,7 @@ async fn find(
     State(links): State<AgentDocumentService>,
     caller: Caller,
     PathId(id): PathId<AgentDocumentId>,
-) -> Answer {
+) -> ApiResult {
     Ok(data(AgentDocumentView::from(&links.find(caller.actor(), id).await?)))
 }
 
@@ -212,7 +212,7 @@ async fn find(
     responses((
         status = 200,
         description = "It is gone",
-        body = inline(Data<Nothing>),
+        body = inline(SuccessResponse<NullBody>),
         example = json!({"success": true, "data": null}),
     )),
 )]
@@ -220,7 +220,7 @@ async fn remove(
     State(links): State<AgentDocumentService>,
     caller: Caller,
     PathId(id): PathId<AgentDocumentId>,
-) -> Answer {
+) -> ApiResult {
     links.delete(caller.actor(), id).await?;
-    Ok(data(Nothing))
+    Ok(data(NullBody))
 }

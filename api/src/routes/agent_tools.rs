@@ -12,13 +12,13 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::users::Nothing;
+use super::users::NullBody;
 use crate::{
     auth::Caller,
-    extract::{Fields, FromFields, PathId, queried_agent},
-    idempotency::{Create, answer, shown},
-    openapi::Data,
-    response::{Answer, Paging, data, list},
+    extract::{FromFields, JsonFields, PathId, queried_agent},
+    idempotency::{CreateRequest, creation_response, json_encoder},
+    openapi::SuccessResponse,
+    response::{ApiResult, Paging, data, list},
     services::links::{AgentToolService, NewLink},
     state::AppState,
 };
@@ -85,7 +85,7 @@ fn example() -> Value {
 #[derive(ToSchema)]
 #[schema(as = NewAgentTool, rename_all = "camelCase")]
 #[expect(dead_code, reason = "it describes the JSON; the values are read one by one")]
-struct NewLinkSchema {
+struct NewAgentToolSchema {
     /// One of your agents.
     agent_id: String,
     /// One of your tools.
@@ -93,7 +93,7 @@ struct NewLinkSchema {
 }
 
 impl FromFields for NewLink<ToolId> {
-    fn from_fields(fields: &mut Fields<'_>) -> Self {
+    fn from_fields(fields: &mut JsonFields<'_>) -> Self {
         Self { agent: fields.id("agentId"), other: fields.id("toolId") }
     }
 }
@@ -107,24 +107,24 @@ impl FromFields for NewLink<ToolId> {
     path = "/agent-tools",
     tag = "Agent tools",
     operation_id = "createAgentTool",
-    request_body(content = NewLinkSchema, example = json!({
+    request_body(content = NewAgentToolSchema, example = json!({
         "agentId": "019a8f41-9c33-7d21-b0aa-7e54d1c2b3f0",
         "toolId": "019a8f44-7d10-7b52-9c1e-52d6a1f0b3e7",
     })),
     responses((
         status = 200,
         description = "The link",
-        body = inline(Data<AgentToolView>),
+        body = inline(SuccessResponse<AgentToolView>),
         example = json!({"success": true, "data": example()}),
     )),
 )]
 async fn create(
     State(links): State<AgentToolService>,
     caller: Caller,
-    Create { body, once }: Create<NewLink<ToolId>>,
-) -> Answer {
-    let show = shown(|link: &AgentTool| Ok(AgentToolView::from(link)));
-    links.create(caller.actor(), body, once, show).await.map(answer)
+    CreateRequest { body, once }: CreateRequest<NewLink<ToolId>>,
+) -> ApiResult {
+    let show = json_encoder(|link: &AgentTool| Ok(AgentToolView::from(link)));
+    links.create(caller.actor(), body, once, show).await.map(creation_response)
 }
 
 /// List links between agents and tools
@@ -139,7 +139,7 @@ async fn create(
     responses((
         status = 200,
         description = "The links",
-        body = inline(Data<Vec<AgentToolView>>),
+        body = inline(SuccessResponse<Vec<AgentToolView>>),
         example = json!({"success": true, "data": [example()]}),
     )),
 )]
@@ -149,7 +149,7 @@ async fn index(
     caller: Caller,
     uri: Uri,
     paging: Paging,
-) -> Answer {
+) -> ApiResult {
     let agent = queried_agent(&db, &caller, &uri).await?;
     list(paging, move |before, limit| {
         let (links, actor) = (links.clone(), caller.actor());
@@ -173,7 +173,7 @@ async fn index(
     responses((
         status = 200,
         description = "The link",
-        body = inline(Data<AgentToolView>),
+        body = inline(SuccessResponse<AgentToolView>),
         example = json!({"success": true, "data": example()}),
     )),
 )]
@@ -181,7 +181,7 @@ async fn find(
     State(links): State<AgentToolService>,
     caller: Caller,
     PathId(id): PathId<AgentToolId>,
-) -> Answer {
+) -> ApiResult {
     Ok(data(AgentToolView::from(&links.find(caller.actor(), id).await?)))
 }
 
@@ -197,7 +197,7 @@ async fn find(
     responses((
         status = 200,
         description = "It is gone",
-        body = inline(Data<Nothing>),
+        body = inline(SuccessResponse<NullBody>),
         example = json!({"success": true, "data": null}),
     )),
 )]
@@ -205,7 +205,7 @@ async fn remove(
     State(links): State<AgentToolService>,
     caller: Caller,
     PathId(id): PathId<AgentToolId>,
-) -> Answer {
+) -> ApiResult {
     links.delete(caller.actor(), id).await?;
-    Ok(data(Nothing))
+    Ok(data(NullBody))
 }

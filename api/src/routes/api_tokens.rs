@@ -18,10 +18,10 @@ use super::{
 };
 use crate::{
     auth::Caller,
-    extract::{Fields, FromFields, PathId},
-    idempotency::{Create, answer, shown},
-    openapi::Data,
-    response::{Answer, Paging, data, list},
+    extract::{FromFields, JsonFields, PathId},
+    idempotency::{CreateRequest, creation_response, json_encoder},
+    openapi::SuccessResponse,
+    response::{ApiResult, Paging, data, list},
     services::tokens::{NewApiToken, RevealedToken, TokenService},
     state::AppState,
 };
@@ -82,7 +82,7 @@ fn example() -> Value {
 }
 
 impl FromFields for NewApiToken {
-    fn from_fields(fields: &mut Fields<'_>) -> Self {
+    fn from_fields(fields: &mut JsonFields<'_>) -> Self {
         Self { description: fields.text("description", DESCRIPTION) }
     }
 }
@@ -100,18 +100,18 @@ impl FromFields for NewApiToken {
     responses((
         status = 200,
         description = "The new token with its value",
-        body = inline(Data<ApiTokenView>),
+        body = inline(SuccessResponse<ApiTokenView>),
         example = json!({"success": true, "data": example()}),
     )),
 )]
 async fn create(
     State(tokens): State<TokenService>,
     caller: Caller,
-    Create { body, once }: Create<NewApiToken>,
-) -> Answer {
+    CreateRequest { body, once }: CreateRequest<NewApiToken>,
+) -> ApiResult {
     let actor = caller.actor();
-    let show = shown(move |token: &RevealedToken| Ok(ApiTokenView::new(token, &caller.0)));
-    tokens.create(actor, body, once, show).await.map(answer)
+    let show = json_encoder(move |token: &RevealedToken| Ok(ApiTokenView::new(token, &caller.0)));
+    tokens.create(actor, body, once, show).await.map(creation_response)
 }
 
 /// List your API tokens
@@ -125,11 +125,11 @@ async fn create(
     responses((
         status = 200,
         description = "Your tokens",
-        body = inline(Data<Vec<ApiTokenView>>),
+        body = inline(SuccessResponse<Vec<ApiTokenView>>),
         example = json!({"success": true, "data": [example()]}),
     )),
 )]
-async fn index(State(tokens): State<TokenService>, caller: Caller, paging: Paging) -> Answer {
+async fn index(State(tokens): State<TokenService>, caller: Caller, paging: Paging) -> ApiResult {
     list(paging, move |before, limit| {
         let (tokens, caller) = (tokens.clone(), caller.clone());
         async move {
@@ -153,11 +153,15 @@ async fn index(State(tokens): State<TokenService>, caller: Caller, paging: Pagin
     responses((
         status = 200,
         description = "The token",
-        body = inline(Data<ApiTokenView>),
+        body = inline(SuccessResponse<ApiTokenView>),
         example = json!({"success": true, "data": example()}),
     )),
 )]
-async fn find(State(tokens): State<TokenService>, caller: Caller, PathId(id): PathId<ApiTokenId>) -> Answer {
+async fn find(
+    State(tokens): State<TokenService>,
+    caller: Caller,
+    PathId(id): PathId<ApiTokenId>,
+) -> ApiResult {
     let token = tokens.find(caller.actor(), id).await?;
     Ok(data(ApiTokenView::new(&token, &caller.0)))
 }
@@ -174,7 +178,7 @@ async fn find(State(tokens): State<TokenService>, caller: Caller, PathId(id): Pa
     responses((
         status = 200,
         description = "The token, which opens nothing any more",
-        body = inline(Data<ApiTokenView>),
+        body = inline(SuccessResponse<ApiTokenView>),
         example = json!({"success": true, "data": example()}),
     )),
 )]
@@ -182,7 +186,7 @@ async fn remove(
     State(tokens): State<TokenService>,
     caller: Caller,
     PathId(id): PathId<ApiTokenId>,
-) -> Answer {
+) -> ApiResult {
     let token = tokens.delete(caller.actor(), id).await?;
     Ok(data(ApiTokenView::new(&token, &caller.0)))
 }

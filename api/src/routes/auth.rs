@@ -11,17 +11,17 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     NAME,
-    users::{self, Nothing, UserView},
+    users::{self, NullBody, UserView},
 };
 use crate::{
     auth::Caller,
-    body::Sender,
-    extract::{Fields, FromFields, Valid},
-    openapi::Data,
-    response::{Answer, data},
+    body::SenderTrust,
+    extract::{FromFields, JsonFields, ValidJson},
+    openapi::SuccessResponse,
+    response::{ApiResult, data},
     services::{
         accounts::{AccountService, NewAccount, email_problem, password_problem},
-        sign_in::{PasswordSignIn, SignInService, SignedIn},
+        sign_in::{PasswordSignIn, SignInService, SignedInUser},
     },
     state::AppState,
 };
@@ -31,9 +31,9 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
 }
 
 impl FromFields for NewAccount {
-    const SENDER: Sender = Sender::Stranger;
+    const SENDER: SenderTrust = SenderTrust::Stranger;
 
-    fn from_fields(fields: &mut Fields<'_>) -> Self {
+    fn from_fields(fields: &mut JsonFields<'_>) -> Self {
         let email = fields.text("email", 254);
         if let Some(problem) = email_problem(&email).filter(|_| fields.get("email").is_some()) {
             fields.refuse("email", problem);
@@ -47,9 +47,9 @@ impl FromFields for NewAccount {
 }
 
 impl FromFields for PasswordSignIn {
-    const SENDER: Sender = Sender::Stranger;
+    const SENDER: SenderTrust = SenderTrust::Stranger;
 
-    fn from_fields(fields: &mut Fields<'_>) -> Self {
+    fn from_fields(fields: &mut JsonFields<'_>) -> Self {
         Self {
             email: fields.text("email", 1_000),
             password: SecretString::from(fields.text("password", 10_000)),
@@ -69,8 +69,8 @@ struct SessionView {
     user: UserView,
 }
 
-impl From<SignedIn> for SessionView {
-    fn from(SignedIn { user, token }: SignedIn) -> Self {
+impl From<SignedInUser> for SessionView {
+    fn from(SignedInUser { user, token }: SignedInUser) -> Self {
         Self { token, user: UserView::from(&user) }
     }
 }
@@ -100,7 +100,7 @@ fn example() -> Value {
         (
             status = 200,
             description = "The new account, signed in",
-            body = inline(Data<SessionView>),
+            body = inline(SuccessResponse<SessionView>),
             example = json!({"success": true, "data": example()}),
         ),
         (status = 403, description = "The service takes no sign-ups"),
@@ -110,8 +110,8 @@ fn example() -> Value {
 async fn sign_up(
     State(accounts): State<AccountService>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
-    Valid(account): Valid<NewAccount>,
-) -> Answer {
+    ValidJson(account): ValidJson<NewAccount>,
+) -> ApiResult {
     Ok(data(SessionView::from(accounts.sign_up(account, peer.ip()).await?)))
 }
 
@@ -135,7 +135,7 @@ async fn sign_up(
         (
             status = 200,
             description = "A bearer token and the account that it opens",
-            body = inline(Data<SessionView>),
+            body = inline(SuccessResponse<SessionView>),
             example = json!({"success": true, "data": example()}),
         ),
         (status = 401, description = "The e-mail or the password is wrong"),
@@ -144,8 +144,8 @@ async fn sign_up(
 async fn sign_in(
     State(sign_ins): State<SignInService>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
-    Valid(who): Valid<PasswordSignIn>,
-) -> Answer {
+    ValidJson(who): ValidJson<PasswordSignIn>,
+) -> ApiResult {
     Ok(data(SessionView::from(sign_ins.sign_in(who, peer.ip()).await?)))
 }
 
@@ -161,11 +161,11 @@ async fn sign_in(
     responses((
         status = 200,
         description = "Every earlier sign-in has ended",
-        body = inline(Data<Nothing>),
+        body = inline(SuccessResponse<NullBody>),
         example = json!({"success": true, "data": null}),
     )),
 )]
-async fn sign_out(State(sign_ins): State<SignInService>, caller: Caller) -> Answer {
+async fn sign_out(State(sign_ins): State<SignInService>, caller: Caller) -> ApiResult {
     sign_ins.sign_out(caller.actor()).await?;
-    Ok(data(Nothing))
+    Ok(data(NullBody))
 }

@@ -13,7 +13,7 @@ use axum::{
 use lectern_shared::secrets::{hex, sha256};
 use utoipa::openapi::OpenApi;
 
-use crate::{error::ApiError, http::unknown_path, response::Answer, state::AppState};
+use crate::{error::ApiError, http::unknown_path, response::ApiResult, state::AppState};
 
 /// The pages may run and ask for nothing but what this service serves, in no other site's frame.
 const POLICY: HeaderValue = HeaderValue::from_static(
@@ -41,11 +41,11 @@ const VENDORED: [(&str, &str, &[u8]); 3] = [
 pub(crate) fn router(document: &OpenApi) -> Router<AppState> {
     let json =
         document.to_json().inspect_err(|error| tracing::error!(%error, "there is no OpenAPI document"));
-    let json = json.ok().map(|json| File::new("application/json", Bytes::from(json)));
+    let json = json.ok().map(|json| StaticFile::new("application/json", Bytes::from(json)));
     let json = move |headers: HeaderMap| async move {
         json.as_ref().map(|json| json.answer(&headers)).ok_or_else(ApiError::internal)
     };
-    let pages = Arc::new(Pages::new());
+    let pages = Arc::new(StaticFiles::new());
     let index = Arc::clone(&pages);
     Router::new()
         .route("/openapi.json", get(json))
@@ -63,24 +63,24 @@ pub(crate) fn router(document: &OpenApi) -> Router<AppState> {
 }
 
 /// Every file of the pages, by name. Nothing is looked up anywhere else, so no name leads out of here.
-struct Pages(Vec<(&'static str, File)>);
+struct StaticFiles(Vec<(&'static str, StaticFile)>);
 
-impl Pages {
+impl StaticFiles {
     fn new() -> Self {
         let page = Bytes::from_static(include_bytes!("docs/index.html"));
         let script = Bytes::from_static(include_bytes!("docs/start.js"));
         let mut files = vec![
-            ("index.html", File::new("text/html; charset=utf-8", page)),
-            ("start.js", File::new("text/javascript; charset=utf-8", script)),
+            ("index.html", StaticFile::new("text/html; charset=utf-8", page)),
+            ("start.js", StaticFile::new("text/javascript; charset=utf-8", script)),
         ];
         let vendored = |(name, content_type, bytes): (&'static str, &str, &'static [u8])| {
-            (name, File::new(content_type, Bytes::from_static(bytes)))
+            (name, StaticFile::new(content_type, Bytes::from_static(bytes)))
         };
         files.extend(VENDORED.map(vendored));
         Self(files)
     }
 
-    async fn answer(&self, name: &str, headers: &HeaderMap) -> Answer {
+    async fn answer(&self, name: &str, headers: &HeaderMap) -> ApiResult {
         let Some((_, file)) = self.0.iter().find(|(known, _)| *known == name) else {
             return Err(unknown_path().await);
         };
@@ -92,14 +92,14 @@ impl Pages {
 
 /// Something that stays the same for as long as the process runs.
 #[derive(Clone)]
-struct File {
+struct StaticFile {
     content_type: HeaderValue,
     bytes: Bytes,
     /// Of the content, so that every process of a cluster gives the same.
     etag: HeaderValue,
 }
 
-impl File {
+impl StaticFile {
     fn new(content_type: &str, bytes: Bytes) -> Self {
         // Half of the digest is unique enough.
         let etag = format!("\"{}\"", hex(sha256(&bytes).get(..16).unwrap_or_default()));
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn every_file_that_the_page_names_is_served_and_it_names_no_other_site() {
         let page = include_str!("docs/index.html");
-        let files = Pages::new().0;
+        let files = StaticFiles::new().0;
         let mut named = 0;
         for attribute in ["href=\"", "src=\""] {
             for rest in page.split(attribute).skip(1) {

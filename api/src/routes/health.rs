@@ -14,7 +14,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     error::{ApiError, ApiErrorKind},
-    openapi::Data,
+    openapi::SuccessResponse,
     response::data,
     state::AppState,
 };
@@ -55,7 +55,7 @@ struct ReadinessView {
     responses((
         status = 200,
         description = "It does",
-        body = inline(Data<LivenessView>),
+        body = inline(SuccessResponse<LivenessView>),
         example = json!({"success": true, "data": {"status": "live"}}),
     )),
 )]
@@ -76,7 +76,7 @@ async fn live() -> Response {
         (
             status = 200,
             description = "It can",
-            body = inline(Data<ReadinessView>),
+            body = inline(SuccessResponse<ReadinessView>),
             example = json!({"success": true, "data": {"status": "ready", "parts": {
                 "database": {"kind": "sqlite", "status": "up"},
                 "queue": {"kind": "in-process", "due": 0, "oldestDueSeconds": null, "waiting": 0, "running": 0, "dead": 0, "status": "up"},

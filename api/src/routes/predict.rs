@@ -15,16 +15,16 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub(super) use self::stream::{Format, streamed};
+pub(super) use self::stream::{StreamFormat, streamed};
 use crate::{
-    auth::{TokenCaller, in_force::Opened},
+    auth::{TokenCaller, in_force::RequestCredential},
     error::ApiError,
-    extract::{Fields, FromFields, PathId, Valid},
+    extract::{FromFields, JsonFields, PathId, ValidJson},
     predict::{
-        self, AgentParts, Question, Running,
+        self, AgentParts, AgentQuestion, RunHandle,
         trace::{self, TraceView},
     },
-    response::Answer,
+    response::ApiResult,
     state::AppState,
     tools::Toolbox,
 };
@@ -42,7 +42,8 @@ const LONGEST_CACHE: f64 = 2_592_000.0;
 
 /// A question to an agent.
 #[derive(ToSchema)]
-struct Predict {
+#[schema(as = Predict)]
+struct PredictRequest {
     /// What the agent is given.
     input: PredictInput,
     /// Whether the answer is to be streamed as server-sent events.
@@ -73,8 +74,8 @@ struct PredictInput {
     variables: Map<String, Value>,
 }
 
-impl FromFields for Predict {
-    fn from_fields(fields: &mut Fields<'_>) -> Self {
+impl FromFields for PredictRequest {
+    fn from_fields(fields: &mut JsonFields<'_>) -> Self {
         if fields.get("input").is_none() {
             fields.refuse("input", "is required: an object such as {\"input\": \"your question\"}");
         }
@@ -96,7 +97,7 @@ impl FromFields for Predict {
 }
 
 impl FromFields for PredictInput {
-    fn from_fields(fields: &mut Fields<'_>) -> Self {
+    fn from_fields(fields: &mut JsonFields<'_>) -> Self {
         let input = fields.text("input", QUESTION);
         Self { input, variables: fields.others(&["input"]) }
     }
@@ -104,7 +105,7 @@ impl FromFields for PredictInput {
 
 /// An agent's answer.
 #[derive(Serialize, ToSchema)]
-struct Prediction {
+struct PredictResponse {
     /// True when the agent has answered.
     success: bool,
     /// The answer, with `[n]` where it cites.
@@ -140,11 +141,11 @@ fn example() -> Value {
     security(("apiToken" = []), ("bearer" = []), ("autorization" = [])),
     params(("id" = String, Path, description = "The agent's id")),
     request_body(
-        content = Predict,
+        content = PredictRequest,
         example = json!({"input": {"input": "Who was the captain?"}, "has_streaming": false, "session": "support-4711"}),
     ),
     responses(
-        (status = 200, description = "The agent's answer; with `has_streaming` as `text/event-stream`", body = inline(Prediction), example = json!(example())),
+        (status = 200, description = "The agent's answer; with `has_streaming` as `text/event-stream`", body = inline(PredictResponse), example = json!(example())),
         (status = 502, description = "The agent's model refused the request, failed or answered with something unusable"),
         (status = 504, description = "The agent's model did not answer in time"),
     ),
@@ -154,14 +155,14 @@ async fn run(
     State(toolbox): State<Toolbox>,
     TokenCaller(user): TokenCaller,
     shutdown: Option<Extension<Shutdown>>,
-    Extension(opened): Extension<Opened>,
+    Extension(opened): Extension<RequestCredential>,
     PathId(id): PathId<AgentId>,
-    Valid(body): Valid<Predict>,
-) -> Answer<Response> {
+    ValidJson(body): ValidJson<PredictRequest>,
+) -> ApiResult<Response> {
     let agent =
         db::agents::find(&agents.db, user.id, id).await?.ok_or_else(|| ApiError::not_found("agent"))?;
-    let format = Format::of(body.has_streaming, body.stream_events);
-    let question = Question {
+    let format = StreamFormat::of(body.has_streaming, body.stream_events);
+    let question = AgentQuestion {
         text: body.input.input,
         variables: body.input.variables,
         session: body.session,
@@ -173,15 +174,15 @@ async fn run(
 
 /// A run's answer, whole or as it comes.
 pub(super) async fn answer(
-    running: Running,
-    format: Option<Format>,
+    running: RunHandle,
+    format: Option<StreamFormat>,
     shutdown: Option<Extension<Shutdown>>,
-) -> Answer<Response> {
+) -> ApiResult<Response> {
     match format {
         Some(format) => streamed(running, format, shutdown.map(|Extension(shutdown)| shutdown)).await,
         None => {
             let (text, trace) = running.finish().await?;
-            Ok(Json(Prediction { success: true, data: text, trace }).into_response())
+            Ok(Json(PredictResponse { success: true, data: text, trace }).into_response())
         }
     }
 }

@@ -9,7 +9,7 @@ use axum::{
 };
 use lectern_shared::{
     ids::{ChunkId, DocumentId},
-    model::place::Place,
+    model::place::SourceSpan,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -19,11 +19,11 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use self::body::SearchBody;
 use crate::{
     auth::Caller,
-    extract::Valid,
-    openapi::Data,
+    extract::ValidJson,
+    openapi::SuccessResponse,
     predict::{link, trace::PlaceView},
-    response::Answer,
-    search::Passage,
+    response::ApiResult,
+    search::PassageHit,
     services::search::{PassageQuery, SearchService},
     state::AppState,
 };
@@ -51,7 +51,7 @@ struct PassageView {
     score: f32,
     /// Where it stands in its document.
     #[schema(value_type = PlaceView)]
-    place: Place,
+    place: SourceSpan,
     /// What each side of the search says of it.
     scores: ScoresView,
     /// Where the passage can be opened: the document's address, at the page of a PDF (`#page=7`) or the moment of a video. Null for
@@ -87,10 +87,10 @@ struct ScoresView {
     lexical: Option<f32>,
 }
 
-impl From<Passage> for PassageView {
-    fn from(passage: Passage) -> Self {
-        let url = link::to(&passage);
-        let Passage { document_name, chunk, score, lexical, dense, also_in, .. } = passage;
+impl From<PassageHit> for PassageView {
+    fn from(passage: PassageHit) -> Self {
+        let url = link::passage_url(&passage);
+        let PassageHit { document_name, chunk, score, lexical, dense, also_in, .. } = passage;
         let copy = |(document_id, chunk_id)| CopyView { document_id, chunk_id };
         Self {
             document_id: chunk.document_id,
@@ -140,7 +140,7 @@ fn example() -> Value {
         (
             status = 200,
             description = "The passages, best first",
-            body = inline(Data<Vec<PassageView>>),
+            body = inline(SuccessResponse<Vec<PassageView>>),
             example = json!({"success": true, "data": [example()]}),
         ),
         (
@@ -154,10 +154,10 @@ fn example() -> Value {
 async fn search(
     State(search): State<SearchService>,
     caller: Caller,
-    Valid(body): Valid<PassageQuery>,
-) -> Answer<Response> {
+    ValidJson(body): ValidJson<PassageQuery>,
+) -> ApiResult<Response> {
     let passages = search.search(caller.actor(), body).await?;
     let data = passages.into_iter().map(PassageView::from).collect::<Vec<_>>();
     // Written as it is: by way of a JSON value, a score would get digits that it does not have.
-    Ok(Json(Data { success: true, data }).into_response())
+    Ok(Json(SuccessResponse { success: true, data }).into_response())
 }

@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::{NAME, users::Nothing};
+use super::{NAME, users::NullBody};
 use crate::{
     auth::Caller,
-    extract::{Fields, FromFields, PathId, Valid},
-    idempotency::{Create, answer, shown},
-    openapi::Data,
-    response::{Answer, Paging, data, list},
+    extract::{FromFields, JsonFields, PathId, ValidJson},
+    idempotency::{CreateRequest, creation_response, json_encoder},
+    openapi::SuccessResponse,
+    response::{ApiResult, Paging, data, list},
     services::tags::{NewTag, TagChange, TagService},
     state::AppState,
 };
@@ -69,12 +69,12 @@ pub(super) fn example() -> Value {
 }
 
 impl FromFields for NewTag {
-    fn from_fields(fields: &mut Fields<'_>) -> Self {
+    fn from_fields(fields: &mut JsonFields<'_>) -> Self {
         Self { name: fields.text("name", NAME), color: color(fields) }
     }
 }
 
-fn color(fields: &mut Fields<'_>) -> String {
+fn color(fields: &mut JsonFields<'_>) -> String {
     let color = fields.text("color", NAME);
     let digits = color.strip_prefix('#').filter(|digits| digits.len() == 6);
     let right = digits.is_some_and(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
@@ -85,7 +85,7 @@ fn color(fields: &mut Fields<'_>) -> String {
 }
 
 impl FromFields for TagChange {
-    fn from_fields(fields: &mut Fields<'_>) -> Self {
+    fn from_fields(fields: &mut JsonFields<'_>) -> Self {
         fields.only(&["name", "color"]);
         fields.refuse_nulls(&["name", "color"]);
         Self {
@@ -107,17 +107,17 @@ impl FromFields for TagChange {
     responses((
         status = 200,
         description = "The new tag",
-        body = inline(Data<TagView>),
+        body = inline(SuccessResponse<TagView>),
         example = json!({"success": true, "data": example()}),
     )),
 )]
 async fn create(
     State(tags): State<TagService>,
     caller: Caller,
-    Create { body, once }: Create<NewTag>,
-) -> Answer {
-    let show = shown(|tag: &Tag| Ok(TagView::from(tag.clone())));
-    tags.create(caller.actor(), body, once, show).await.map(answer)
+    CreateRequest { body, once }: CreateRequest<NewTag>,
+) -> ApiResult {
+    let show = json_encoder(|tag: &Tag| Ok(TagView::from(tag.clone())));
+    tags.create(caller.actor(), body, once, show).await.map(creation_response)
 }
 
 /// List your tags
@@ -131,11 +131,11 @@ async fn create(
     responses((
         status = 200,
         description = "Your tags",
-        body = inline(Data<Vec<TagView>>),
+        body = inline(SuccessResponse<Vec<TagView>>),
         example = json!({"success": true, "data": [example()]}),
     )),
 )]
-async fn index(State(tags): State<TagService>, caller: Caller, paging: Paging) -> Answer {
+async fn index(State(tags): State<TagService>, caller: Caller, paging: Paging) -> ApiResult {
     list(paging, move |before, limit| {
         let (tags, actor) = (tags.clone(), caller.actor());
         async move {
@@ -158,11 +158,11 @@ async fn index(State(tags): State<TagService>, caller: Caller, paging: Paging) -
     responses((
         status = 200,
         description = "The tag",
-        body = inline(Data<TagView>),
+        body = inline(SuccessResponse<TagView>),
         example = json!({"success": true, "data": example()}),
     )),
 )]
-async fn find(State(tags): State<TagService>, caller: Caller, PathId(id): PathId<TagId>) -> Answer {
+async fn find(State(tags): State<TagService>, caller: Caller, PathId(id): PathId<TagId>) -> ApiResult {
     Ok(data(TagView::from(tags.find(caller.actor(), id).await?)))
 }
 
@@ -179,7 +179,7 @@ async fn find(State(tags): State<TagService>, caller: Caller, PathId(id): PathId
     responses((
         status = 200,
         description = "The tag as it is now",
-        body = inline(Data<TagView>),
+        body = inline(SuccessResponse<TagView>),
         example = json!({"success": true, "data": changed_example()}),
     )),
 )]
@@ -187,8 +187,8 @@ async fn change(
     State(tags): State<TagService>,
     caller: Caller,
     PathId(id): PathId<TagId>,
-    Valid(change): Valid<TagChange>,
-) -> Answer {
+    ValidJson(change): ValidJson<TagChange>,
+) -> ApiResult {
     Ok(data(TagView::from(tags.change(caller.actor(), id, change).await?)))
 }
 
@@ -211,11 +211,11 @@ fn changed_example() -> Value {
     responses((
         status = 200,
         description = "It is gone",
-        body = inline(Data<Nothing>),
+        body = inline(SuccessResponse<NullBody>),
         example = json!({"success": true, "data": null}),
     )),
 )]
-async fn remove(State(tags): State<TagService>, caller: Caller, PathId(id): PathId<TagId>) -> Answer {
+async fn remove(State(tags): State<TagService>, caller: Caller, PathId(id): PathId<TagId>) -> ApiResult {
     tags.delete(caller.actor(), id).await?;
-    Ok(data(Nothing))
+    Ok(data(NullBody))
 }

@@ -19,14 +19,14 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     auth::Caller,
-    extract::{Fields, FromFields, PathId, Valid, queried_agent},
-    openapi::Data,
+    extract::{FromFields, JsonFields, PathId, ValidJson, queried_agent},
+    openapi::SuccessResponse,
     predict::{
         self, AgentParts,
         trace::{self, TraceView},
     },
-    response::{Answer, Paging, data, list_by},
-    routes::predict::{Format, streamed},
+    response::{ApiResult, Paging, data, list_by},
+    routes::predict::{StreamFormat, streamed},
     services::traces::{RecordedTrace, TraceService},
     state::AppState,
 };
@@ -100,7 +100,7 @@ fn example() -> Value {
     responses((
         status = 200,
         description = "Your traces",
-        body = inline(Data<Vec<StoredTraceView>>),
+        body = inline(SuccessResponse<Vec<StoredTraceView>>),
         example = json!({"success": true, "data": [example()]}),
     )),
 )]
@@ -110,7 +110,7 @@ async fn index(
     caller: Caller,
     uri: Uri,
     paging: Paging,
-) -> Answer {
+) -> ApiResult {
     let agent = queried_agent(&db, &caller, &uri).await?;
     list_by(PAGE, paging, move |before, limit| {
         let (traces, actor) = (traces.clone(), caller.actor());
@@ -135,17 +135,18 @@ async fn index(
     responses((
         status = 200,
         description = "The trace",
-        body = inline(Data<StoredTraceView>),
+        body = inline(SuccessResponse<StoredTraceView>),
         example = json!({"success": true, "data": example()}),
     )),
 )]
-async fn find(State(traces): State<TraceService>, caller: Caller, PathId(id): PathId<TraceId>) -> Answer {
+async fn find(State(traces): State<TraceService>, caller: Caller, PathId(id): PathId<TraceId>) -> ApiResult {
     Ok(data(StoredTraceView::from(traces.find(caller.actor(), id).await?)))
 }
 
 /// How a run is to be repeated.
 #[derive(ToSchema)]
-struct Replay {
+#[schema(as = Replay)]
+struct ReplayRequest {
     /// Whether the answer is to be streamed, as predict does it.
     #[schema(required = false, default = false)]
     has_streaming: bool,
@@ -154,8 +155,8 @@ struct Replay {
     stream_events: bool,
 }
 
-impl FromFields for Replay {
-    fn from_fields(fields: &mut Fields<'_>) -> Self {
+impl FromFields for ReplayRequest {
+    fn from_fields(fields: &mut JsonFields<'_>) -> Self {
         Self {
             has_streaming: fields.boolean("has_streaming").unwrap_or(false),
             stream_events: fields.boolean("stream_events").unwrap_or(false),
@@ -165,7 +166,7 @@ impl FromFields for Replay {
 
 /// What a repeated run answered.
 #[derive(Serialize, ToSchema)]
-struct Replayed {
+struct ReplayResponse {
     /// True when the run was repeated.
     success: bool,
     /// The answer that it gives.
@@ -193,9 +194,9 @@ fn replayed_example() -> Value {
     tag = "Traces",
     operation_id = "replayTrace",
     params(("id" = String, Path, description = "The trace's id")),
-    request_body(content = Replay, example = json!({"has_streaming": false})),
+    request_body(content = ReplayRequest, example = json!({"has_streaming": false})),
     responses(
-        (status = 200, description = "What the run answers", body = inline(Replayed), example = json!(replayed_example())),
+        (status = 200, description = "What the run answers", body = inline(ReplayResponse), example = json!(replayed_example())),
         (status = 409, description = "The trace was too large to be kept whole, or another version of the service recorded it"),
     ),
 )]
@@ -205,16 +206,16 @@ async fn replay(
     caller: Caller,
     shutdown: Option<Extension<Shutdown>>,
     PathId(id): PathId<TraceId>,
-    Valid(body): Valid<Replay>,
-) -> Answer<Response> {
+    ValidJson(body): ValidJson<ReplayRequest>,
+) -> ApiResult<Response> {
     let RecordedTrace { trace: stored, record } = traces.find_with_record(caller.actor(), id).await?;
     let running = predict::replay(&agents, &stored, record)?;
-    match Format::of(body.has_streaming, body.stream_events) {
+    match StreamFormat::of(body.has_streaming, body.stream_events) {
         Some(format) => streamed(running, format, shutdown.map(|Extension(shutdown)| shutdown)).await,
         None => {
             let (data, trace) = running.finish().await?;
             let matches = trace == stored.body.0;
-            Ok(Json(Replayed { success: true, data, trace, matches }).into_response())
+            Ok(Json(ReplayResponse { success: true, data, trace, matches }).into_response())
         }
     }
 }

@@ -16,9 +16,9 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::NAME;
 use crate::{
     auth::Caller,
-    extract::{Fields, FromFields, Valid},
-    openapi::Data,
-    response::{Answer, data},
+    extract::{FromFields, JsonFields, ValidJson},
+    openapi::SuccessResponse,
+    response::{ApiResult, data},
     services::accounts::{AccountChange, AccountRemoval, AccountService, password_problem},
     state::AppState,
 };
@@ -104,15 +104,15 @@ pub(super) fn example() -> Value {
 
 /// Null: there is nothing to say but that it is done.
 #[derive(Serialize)]
-pub(super) struct Nothing;
+pub(super) struct NullBody;
 
-impl PartialSchema for Nothing {
+impl PartialSchema for NullBody {
     fn schema() -> RefOr<Schema> {
         ObjectBuilder::new().schema_type(Type::Null).into()
     }
 }
 
-impl ToSchema for Nothing {}
+impl ToSchema for NullBody {}
 
 /// Get your account
 ///
@@ -125,16 +125,16 @@ impl ToSchema for Nothing {}
     responses((
         status = 200,
         description = "Your account",
-        body = inline(Data<UserView>),
+        body = inline(SuccessResponse<UserView>),
         example = json!({"success": true, "data": example()}),
     )),
 )]
-async fn me(caller: Caller) -> Answer {
+async fn me(caller: Caller) -> ApiResult {
     Ok(data(UserView::from(&caller.0)))
 }
 
 impl FromFields for AccountChange {
-    fn from_fields(fields: &mut Fields<'_>) -> Self {
+    fn from_fields(fields: &mut JsonFields<'_>) -> Self {
         const NAMES: [&str; 3] = ["name", "password", "currentPassword"];
         fields.only(&NAMES);
         fields.refuse_nulls(&NAMES);
@@ -164,7 +164,7 @@ impl FromFields for AccountChange {
     responses((
         status = 200,
         description = "Your account as it is now",
-        body = inline(Data<UserView>),
+        body = inline(SuccessResponse<UserView>),
         example = json!({"success": true, "data": example()}),
     )),
 )]
@@ -172,14 +172,14 @@ async fn change(
     State(accounts): State<AccountService>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     caller: Caller,
-    Valid(change): Valid<AccountChange>,
-) -> Answer {
+    ValidJson(change): ValidJson<AccountChange>,
+) -> ApiResult {
     let user = accounts.change(caller.actor(), change, peer.ip()).await?;
     Ok(data(UserView::from(&user)))
 }
 
 impl FromFields for AccountRemoval {
-    fn from_fields(fields: &mut Fields<'_>) -> Self {
+    fn from_fields(fields: &mut JsonFields<'_>) -> Self {
         Self { password: SecretString::from(fields.text("password", 10_000)) }
     }
 }
@@ -198,7 +198,7 @@ impl FromFields for AccountRemoval {
     responses((
         status = 200,
         description = "The account is gone",
-        body = inline(Data<Nothing>),
+        body = inline(SuccessResponse<NullBody>),
         example = json!({"success": true, "data": null}),
     )),
 )]
@@ -206,10 +206,10 @@ async fn remove(
     State(accounts): State<AccountService>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     caller: Caller,
-    Valid(removal): Valid<AccountRemoval>,
-) -> Answer {
+    ValidJson(removal): ValidJson<AccountRemoval>,
+) -> ApiResult {
     accounts.delete(caller.actor(), removal, peer.ip()).await?;
-    Ok(data(Nothing))
+    Ok(data(NullBody))
 }
 
 #[cfg(test)]

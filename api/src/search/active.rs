@@ -15,7 +15,7 @@ use lectern_shared::{
 use parking_lot::Mutex;
 use uuid::Uuid;
 
-use super::{Filter, SearchError, metadata::Metadatas, remembered::Remembered};
+use super::{MetadataFilter, SearchError, metadata::MetadataCache, remembered::UserCache};
 
 /// Searchable documents take one of so many parts of what all lists may take.
 const PART: u64 = 2;
@@ -35,19 +35,19 @@ pub(super) struct ActiveSet {
     documents: Vec<Arc<ActiveDocument>>,
     /// The place of each generation's document.
     places: HashMap<GenerationId, usize>,
-    whole: Summary,
+    whole: CorpusSummary,
 }
 
 /// What is known of the passages of some documents together.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Summary {
+pub(super) struct CorpusSummary {
     /// The languages of the passages and how many there are of each, the most frequent first.
     pub(super) languages: Vec<(Language, u64)>,
     /// The embedding spaces of their vectors.
     pub(super) spaces: Vec<Uuid>,
 }
 
-impl Summary {
+impl CorpusSummary {
     fn of<'a>(documents: impl Iterator<Item = &'a ActiveDocument>) -> Self {
         let mut passages: HashMap<Language, u64> = HashMap::new();
         let mut spaces: Vec<Uuid> = Vec::new();
@@ -71,19 +71,19 @@ impl Summary {
 }
 
 /// Which of the documents a search is about.
-pub(super) struct Selection {
+pub(super) struct DocumentSelection {
     /// Their generations.
     pub(super) generations: Vec<GenerationId>,
     /// Those of the others.
     pub(super) others: Vec<GenerationId>,
     /// What they are like.
-    pub(super) summary: Summary,
+    pub(super) summary: CorpusSummary,
 }
 
 impl ActiveSet {
     fn new(epoch: i64, documents: Vec<Arc<ActiveDocument>>) -> Self {
         let places = documents.iter().enumerate().map(|(at, d)| (d.active_generation, at)).collect();
-        let whole = Summary::of(documents.iter().map(Arc::as_ref));
+        let whole = CorpusSummary::of(documents.iter().map(Arc::as_ref));
         Self { epoch, documents, places, whole }
     }
 
@@ -132,14 +132,14 @@ impl ActiveSet {
     /// Those of the documents that are named, all when none are, and that meet the filter.
     pub(super) async fn select(
         self: &Arc<Self>,
-        metadata: &Metadatas,
+        metadata: &MetadataCache,
         user: UserId,
         named: Option<&[DocumentId]>,
-        filter: &Filter,
-    ) -> Result<Selection, SearchError> {
+        filter: &MetadataFilter,
+    ) -> Result<DocumentSelection, SearchError> {
         if named.is_none() && filter.is_empty() {
             let generations = self.documents.iter().map(|d| d.active_generation).collect();
-            return Ok(Selection { generations, others: Vec::new(), summary: self.whole.clone() });
+            return Ok(DocumentSelection { generations, others: Vec::new(), summary: self.whole.clone() });
         }
         let named: Option<HashSet<DocumentId>> = named.map(|ids| ids.iter().copied().collect());
         let is_named =
@@ -156,24 +156,24 @@ impl ActiveSet {
             let each = self.documents.iter().zip(&meant).filter(move |(_, meant)| **meant == wanted);
             each.map(|(document, _)| document.as_ref())
         };
-        Ok(Selection {
+        Ok(DocumentSelection {
             generations: of(true).map(|d| d.active_generation).collect(),
             others: of(false).map(|d| d.active_generation).collect(),
-            summary: Summary::of(of(true)),
+            summary: CorpusSummary::of(of(true)),
         })
     }
 }
 
 /// The sets of the users who searched last. Cheap to clone.
 #[derive(Clone)]
-pub(super) struct ActiveSets {
+pub(super) struct ActiveSetCache {
     db: Db,
-    sets: Arc<Mutex<Remembered<ActiveSet>>>,
+    sets: Arc<Mutex<UserCache<ActiveSet>>>,
 }
 
-impl ActiveSets {
+impl ActiveSetCache {
     pub(super) fn new(db: Db, budget: &CacheBudget) -> Self {
-        Self { db, sets: Arc::new(Mutex::new(Remembered::new(budget, budget.for_lists() / PART, SHARE))) }
+        Self { db, sets: Arc::new(Mutex::new(UserCache::new(budget, budget.for_lists() / PART, SHARE))) }
     }
 
     /// The user's searchable documents. The epoch is read first: a change that comes later raises it, so an outdated set
@@ -183,7 +183,7 @@ impl ActiveSets {
         let former = self.sets.lock().get(user);
         let documents = match former {
             Some((at, set)) if at == epoch => return Ok(set),
-            Some((_, former)) => self.again(user, &former).await?,
+            Some((_, former)) => self.refresh(user, &former).await?,
             None => self.all(user).await?,
         };
         let set = Arc::new(ActiveSet::new(epoch, documents));
@@ -196,7 +196,7 @@ impl ActiveSets {
     }
 
     /// Reads what has changed since: while documents are ingested that is one of thousands at a time.
-    async fn again(&self, user: UserId, former: &ActiveSet) -> Result<Vec<Arc<ActiveDocument>>, DbError> {
+    async fn refresh(&self, user: UserId, former: &ActiveSet) -> Result<Vec<Arc<ActiveDocument>>, DbError> {
         let versions = db::documents::active_versions(&self.db, user).await?;
         let changed: Vec<DocumentId> = versions
             .iter()

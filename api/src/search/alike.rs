@@ -12,7 +12,7 @@ const ALIKE: f64 = 0.9;
 
 /// What is compared of a passage, by hash.
 #[derive(Clone, Debug)]
-pub(super) struct Sketch {
+pub(super) struct ShingleSketch {
     /// Its distinct runs of words.
     shingles: Vec<u64>,
     /// Its words with digits, in their order: two texts that differ in a price or a date say different things, however long
@@ -20,7 +20,7 @@ pub(super) struct Sketch {
     figures: u64,
 }
 
-impl Sketch {
+impl ShingleSketch {
     /// Of a text; white space, case and marks do not count.
     pub(super) fn of(text: &str) -> Self {
         let words: Vec<String> = text
@@ -50,7 +50,7 @@ impl Sketch {
 
     /// Whether both say the same.
     #[allow(clippy::cast_precision_loss, reason = "a passage has far fewer than 2^52 words")]
-    pub(super) fn is_like(&self, other: &Self) -> bool {
+    pub(super) fn is_near_duplicate(&self, other: &Self) -> bool {
         if self.figures != other.figures {
             return false;
         }
@@ -68,10 +68,10 @@ impl Sketch {
 
 #[cfg(test)]
 mod tests {
-    use super::Sketch;
+    use super::ShingleSketch;
 
     fn alike(a: &str, b: &str) -> bool {
-        Sketch::of(a).is_like(&Sketch::of(b))
+        ShingleSketch::of(a).is_near_duplicate(&ShingleSketch::of(b))
     }
 
     fn words(range: std::ops::Range<u32>) -> String {

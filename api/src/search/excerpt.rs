@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::Passage;
+use super::PassageHit;
 
 /// Passages of one document that stand side by side, best one known.
 #[derive(Clone, Debug)]
@@ -11,16 +11,16 @@ pub(crate) struct Excerpt {
     /// Their text; what two of them share is in it once.
     pub(crate) text: String,
     /// The passages in the order of the document; at least one.
-    pub(crate) parts: Vec<Part>,
+    pub(crate) parts: Vec<ExcerptPart>,
     /// The place of the best among them.
     best: usize,
 }
 
 /// A passage of an excerpt.
 #[derive(Clone, Debug)]
-pub(crate) struct Part {
+pub(crate) struct ExcerptPart {
     /// The passage.
-    pub(crate) passage: Passage,
+    pub(crate) passage: PassageHit,
     /// Whether it was found; otherwise it stands beside one that was.
     pub(crate) found: bool,
     /// Its text in the excerpt's, in bytes.
@@ -29,7 +29,7 @@ pub(crate) struct Part {
 
 impl Excerpt {
     /// The passage that was found best.
-    pub(crate) fn best(&self) -> &Passage {
+    pub(crate) fn best(&self) -> &PassageHit {
         // There is always one.
         &self.parts[self.best].passage
     }
@@ -37,13 +37,13 @@ impl Excerpt {
 
 /// Reads passages, best first, as excerpts, best first. `found` tells those that were found from those that are added for what
 /// they stand beside.
-pub(super) fn excerpts(passages: Vec<(Passage, bool)>) -> Vec<Excerpt> {
-    let mut ranked: Vec<(usize, (Passage, bool))> = passages.into_iter().enumerate().collect();
+pub(super) fn excerpts(passages: Vec<(PassageHit, bool)>) -> Vec<Excerpt> {
+    let mut ranked: Vec<(usize, (PassageHit, bool))> = passages.into_iter().enumerate().collect();
     ranked.sort_by_key(|(_, (passage, _))| (passage.generation, passage.chunk.ordinal));
-    let mut runs: Vec<Vec<(usize, (Passage, bool))>> = Vec::new();
+    let mut runs: Vec<Vec<(usize, (PassageHit, bool))>> = Vec::new();
     for item in ranked {
         let (_, (passage, _)) = &item;
-        let follows = |(_, (last, _)): &(usize, (Passage, bool))| {
+        let follows = |(_, (last, _)): &(usize, (PassageHit, bool))| {
             last.generation == passage.generation && last.chunk.ordinal + 1 == passage.chunk.ordinal
         };
         match runs.last_mut().filter(|run| run.last().is_some_and(follows)) {
@@ -56,11 +56,11 @@ pub(super) fn excerpts(passages: Vec<(Passage, bool)>) -> Vec<Excerpt> {
 }
 
 /// Passages that follow each other, with their ranks, as one.
-fn joined(run: Vec<(usize, (Passage, bool))>) -> Excerpt {
+fn joined(run: Vec<(usize, (PassageHit, bool))>) -> Excerpt {
     let ranks = run.iter().map(|(rank, _)| *rank);
     let best = ranks.enumerate().min_by_key(|(_, rank)| *rank).map_or(0, |(at, _)| at);
     let mut text = String::new();
-    let mut parts: Vec<Part> = Vec::with_capacity(run.len());
+    let mut parts: Vec<ExcerptPart> = Vec::with_capacity(run.len());
     for (_, (passage, found)) in run {
         let own = &passage.chunk.text;
         let start = match parts.last() {
@@ -77,14 +77,14 @@ fn joined(run: Vec<(usize, (Passage, bool))>) -> Excerpt {
         let said = text.len() - start;
         text.push_str(own.get(said..).unwrap_or_default());
         let range = start..start + own.len();
-        parts.push(Part { passage, found, range });
+        parts.push(ExcerptPart { passage, found, range });
     }
     Excerpt { text, parts, best }
 }
 
 /// How many bytes the end of a passage and the beginning of the next have in common, by their places; none when they do not
 /// even touch.
-fn shared_bytes(before: &Passage, after: &Passage) -> Option<usize> {
+fn shared_bytes(before: &PassageHit, after: &PassageHit) -> Option<usize> {
     let (end, start) = (before.chunk.place.0.char_end, after.chunk.place.0.char_start);
     let characters = usize::try_from(end.checked_sub(start)?).ok()?;
     let bytes: usize = after.chunk.text.chars().take(characters).map(char::len_utf8).sum();
@@ -99,7 +99,7 @@ mod tests {
         ids::{ChunkId, DocumentId, GenerationId},
         model::{
             document::{Chunk, DocumentType},
-            place::Place,
+            place::SourceSpan,
         },
     };
 
@@ -108,11 +108,11 @@ mod tests {
     const TEXT: &str = "Grün ist die Heide. Die Heide blüht im August.\n\nDann kommen die Bienen.";
 
     /// The passage of `TEXT` between two code points.
-    fn passage(generation: GenerationId, ordinal: i64, from: u64, to: u64) -> Passage {
+    fn passage(generation: GenerationId, ordinal: i64, from: u64, to: u64) -> PassageHit {
         let at = |place: u64| usize::try_from(place).unwrap();
         let text: String = TEXT.chars().skip(at(from)).take(at(to - from)).collect();
         let document = DocumentId::generate();
-        Passage {
+        PassageHit {
             document_name: "Heide".to_owned(),
             document_type: DocumentType::Txt,
             document_url: String::new(),
@@ -121,7 +121,7 @@ mod tests {
                 chunk_id: ChunkId::derive(document, u32::try_from(ordinal).unwrap(), &text, "{}"),
                 document_id: document,
                 tokens: 5,
-                place: Json(Place { char_start: from, char_end: to, ..Place::default() }),
+                place: Json(SourceSpan { char_start: from, char_end: to, ..SourceSpan::default() }),
                 text,
             },
             generation,

@@ -7,21 +7,21 @@ use serde_json::{Number, Value};
 
 /// Metadata conditions, all of which a document must meet.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Filter {
+pub(crate) struct MetadataFilter {
     /// The conditions; any document meets none.
-    pub(crate) conditions: Vec<Condition>,
+    pub(crate) conditions: Vec<MetadataCondition>,
 }
 
 /// A condition on one value of a document's metadata.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Condition {
+pub(crate) struct MetadataCondition {
     /// The value's key.
     pub(crate) key: String,
     /// The value must be one of these, or a list that contains one of them. `null` stands for a missing one too.
     pub(crate) any_of: Vec<Value>,
 }
 
-impl Filter {
+impl MetadataFilter {
     /// Whether every document meets it.
     pub(crate) fn is_empty(&self) -> bool {
         self.conditions.is_empty()
@@ -33,15 +33,17 @@ impl Filter {
     /// When it is not that.
     pub(crate) fn meets(&self, metadata: Option<&str>) -> serde_json::Result<bool> {
         let conditions = &*self.conditions;
-        let Some(metadata) = metadata else { return Ok(conditions.iter().all(Condition::meets_none)) };
+        let Some(metadata) = metadata else {
+            return Ok(conditions.iter().all(MetadataCondition::meets_none));
+        };
         let mut reader = serde_json::Deserializer::from_str(metadata);
-        let met = Met { conditions }.deserialize(&mut reader)?;
+        let met = FilterSeed { conditions }.deserialize(&mut reader)?;
         reader.end()?;
         Ok(met)
     }
 }
 
-impl Condition {
+impl MetadataCondition {
     fn meets(&self, value: &Value) -> bool {
         let is_wanted = |value: &Value| self.any_of.iter().any(|wanted| equal(value, wanted));
         match value {
@@ -56,11 +58,11 @@ impl Condition {
 }
 
 /// Reads an object of which only the values are kept, one at a time, that a condition is about.
-struct Met<'a> {
-    conditions: &'a [Condition],
+struct FilterSeed<'a> {
+    conditions: &'a [MetadataCondition],
 }
 
-impl<'de> DeserializeSeed<'de> for Met<'_> {
+impl<'de> DeserializeSeed<'de> for FilterSeed<'_> {
     type Value = bool;
 
     fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<bool, D::Error> {
@@ -68,7 +70,7 @@ impl<'de> DeserializeSeed<'de> for Met<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Met<'_> {
+impl<'de> Visitor<'de> for FilterSeed<'_> {
     type Value = bool;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -78,7 +80,7 @@ impl<'de> Visitor<'de> for Met<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<bool, A::Error> {
         let Self { conditions } = self;
         let mut met: Vec<Option<bool>> = vec![None; conditions.len()];
-        while let Some(about) = object.next_key_seed(About { conditions })? {
+        while let Some(about) = object.next_key_seed(ConditionKeySeed { conditions })? {
             let Some(key) = about else {
                 object.next_value::<IgnoredAny>()?;
                 continue;
@@ -94,11 +96,11 @@ impl<'de> Visitor<'de> for Met<'_> {
 }
 
 /// Reads a key: the one of the conditions that it is, if it is one.
-struct About<'a> {
-    conditions: &'a [Condition],
+struct ConditionKeySeed<'a> {
+    conditions: &'a [MetadataCondition],
 }
 
-impl<'a, 'de> DeserializeSeed<'de> for About<'a> {
+impl<'a, 'de> DeserializeSeed<'de> for ConditionKeySeed<'a> {
     type Value = Option<&'a str>;
 
     fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Self::Value, D::Error> {
@@ -106,7 +108,7 @@ impl<'a, 'de> DeserializeSeed<'de> for About<'a> {
     }
 }
 
-impl<'a> Visitor<'_> for About<'a> {
+impl<'a> Visitor<'_> for ConditionKeySeed<'a> {
     type Value = Option<&'a str>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -146,12 +148,12 @@ mod tests {
         filter(conditions).meets(metadata.as_deref()).unwrap()
     }
 
-    fn filter(conditions: &Value) -> Filter {
-        let conditions = conditions.as_object().unwrap().iter().map(|(key, wanted)| Condition {
+    fn filter(conditions: &Value) -> MetadataFilter {
+        let conditions = conditions.as_object().unwrap().iter().map(|(key, wanted)| MetadataCondition {
             key: key.clone(),
             any_of: wanted.as_array().cloned().unwrap_or_else(|| vec![wanted.clone()]),
         });
-        Filter { conditions: conditions.collect() }
+        MetadataFilter { conditions: conditions.collect() }
     }
 
     #[test]

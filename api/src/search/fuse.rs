@@ -14,7 +14,7 @@ use std::{collections::HashMap, hash::Hash};
 
 /// A ranked list and what it says.
 #[derive(Clone, Debug)]
-pub(super) struct List<K> {
+pub(super) struct RankedList<K> {
     /// Keys with their scores, best first.
     pub(super) hits: Vec<(K, f32)>,
     /// How much it counts.
@@ -30,16 +30,16 @@ pub(super) struct List<K> {
 /// A list whose scores do not differ says nothing. Scores that are not finite and repetitions of a key in one list are passed
 /// over. Best first; of equals the one that came first.
 pub(super) fn fuse<K: Clone + Eq + Hash>(
-    lists: &[List<K>],
+    lists: &[RankedList<K>],
     could_be_in: impl Fn(&K, usize) -> bool,
 ) -> Vec<(K, f32)> {
     let longest = lists.iter().map(|list| list.hits.len()).max().unwrap_or(0);
     let mut places = HashMap::<&K, usize>::new();
     // The key, its sum, and the last list that it was met in.
     let mut fused = Vec::<(&K, f32, usize)>::new();
-    for (number, List { hits, weight, zero_beyond }) in lists.iter().enumerate() {
+    for (number, RankedList { hits, weight, zero_beyond }) in lists.iter().enumerate() {
         let length = if *zero_beyond { longest } else { 0 };
-        let scale = Scale::of(hits.iter().map(|(_, score)| *score), length);
+        let scale = ScoreScale::of(hits.iter().map(|(_, score)| *score), length);
         for (key, score) in hits.iter().filter(|(_, score)| score.is_finite()) {
             let scaled = weight * scale.apply(*score);
             let place = *places.entry(key).or_insert(fused.len());
@@ -69,12 +69,12 @@ pub(super) fn fuse<K: Clone + Eq + Hash>(
 }
 
 /// How far above the end of its list a score stands, in (sample) standard deviations.
-struct Scale {
+struct ScoreScale {
     end: f64,
     deviation: f64,
 }
 
-impl Scale {
+impl ScoreScale {
     /// Of a list that is as long as `length`, or made so long by zeros.
     fn of(scores: impl Iterator<Item = f32>, length: usize) -> Self {
         // Welford's method: one pass, and no cancellation when large scores differ little.
@@ -107,15 +107,15 @@ impl Scale {
 mod tests {
     use super::*;
 
-    fn list<'k>(hits: &[(&'k str, f32)]) -> List<&'k str> {
-        List { hits: hits.to_vec(), weight: 0.5, zero_beyond: false }
+    fn list<'k>(hits: &[(&'k str, f32)]) -> RankedList<&'k str> {
+        RankedList { hits: hits.to_vec(), weight: 0.5, zero_beyond: false }
     }
 
-    fn by_words<'k>(hits: &[(&'k str, f32)]) -> List<&'k str> {
-        List { zero_beyond: true, ..list(hits) }
+    fn by_words<'k>(hits: &[(&'k str, f32)]) -> RankedList<&'k str> {
+        RankedList { zero_beyond: true, ..list(hits) }
     }
 
-    fn keys<'k>(lists: &[List<&'k str>]) -> Vec<&'k str> {
+    fn keys<'k>(lists: &[RankedList<&'k str>]) -> Vec<&'k str> {
         fuse(lists, |_, _| true).into_iter().map(|(key, _)| key).collect()
     }
 

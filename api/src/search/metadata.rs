@@ -5,14 +5,14 @@ use std::{collections::HashMap, sync::Arc};
 
 use lectern_shared::{
     cache_budget::CacheBudget,
-    compute::{Compute, Stopped},
+    compute::{ComputePool, ComputeStopped},
     db::{self, Db, DbError},
     ids::{DocumentId, UserId},
 };
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::{Filter, SearchError, active::ActiveSet, remembered::Remembered};
+use super::{MetadataFilter, SearchError, active::ActiveSet, remembered::UserCache};
 
 /// Metadata takes one of so many parts of what all lists may take; the rest is for the lists that every search needs.
 const PART: u64 = 2;
@@ -25,25 +25,25 @@ const READ_AT_ONCE: usize = 2;
 
 /// The metadata of the users who searched with filters last. Cheap to clone.
 #[derive(Clone)]
-pub(super) struct Metadatas {
+pub(super) struct MetadataCache {
     db: Db,
     /// Its own: what a filter is worth is not computed in the place of other searches.
-    compute: Compute,
-    users: Arc<Mutex<Remembered<Known>>>,
+    compute: ComputePool,
+    users: Arc<Mutex<UserCache<CachedMetadata>>>,
     /// Taken anew for every page, in the order of asking: nobody waits for more than a page of each other search.
     turns: Arc<Semaphore>,
 }
 
 /// What is known of a user's metadata.
-enum Known {
-    Text(Texts),
+enum CachedMetadata {
+    Text(MetadataTexts),
     /// More than is remembered of one user.
     TooMuch,
 }
 
 /// The metadata of some documents.
 #[derive(Default)]
-struct Texts {
+struct MetadataTexts {
     /// Those that have some, ascending.
     ids: Box<[DocumentId]>,
     /// Where the text of each ends.
@@ -51,7 +51,7 @@ struct Texts {
     text: Box<str>,
 }
 
-impl Texts {
+impl MetadataTexts {
     /// The bytes that so many texts take.
     const fn bytes(count: u64, text: u64) -> u64 {
         count * (size_of::<DocumentId>() + size_of::<usize>()) as u64 + text
@@ -65,7 +65,12 @@ impl Texts {
     }
 
     /// Which of the documents at these places of the set, which are in their order, meet a filter.
-    fn met(&self, set: &ActiveSet, places: &[usize], filter: &Filter) -> Result<Vec<bool>, DbError> {
+    fn matching(
+        &self,
+        set: &ActiveSet,
+        places: &[usize],
+        filter: &MetadataFilter,
+    ) -> Result<Vec<bool>, DbError> {
         let mut met = vec![false; set.len()];
         let mut texts = self.iter().peekable();
         for place in places {
@@ -80,16 +85,16 @@ impl Texts {
     }
 }
 
-fn meets(filter: &Filter, metadata: Option<&str>) -> Result<bool, DbError> {
+fn meets(filter: &MetadataFilter, metadata: Option<&str>) -> Result<bool, DbError> {
     filter.meets(metadata).map_err(|error| DbError::Unreadable(error.to_string()))
 }
 
-impl Metadatas {
+impl MetadataCache {
     pub(super) fn new(db: Db, budget: &CacheBudget) -> Self {
-        let users = Remembered::new(budget, budget.for_lists() / PART, SHARE);
+        let users = UserCache::new(budget, budget.for_lists() / PART, SHARE);
         Self {
             db,
-            compute: Compute::per_core(),
+            compute: ComputePool::per_core(),
             users: Arc::new(Mutex::new(users)),
             turns: Arc::new(Semaphore::new(READ_AT_ONCE)),
         }
@@ -101,29 +106,29 @@ impl Metadatas {
         user: UserId,
         set: &Arc<ActiveSet>,
         places: Vec<usize>,
-        filter: &Filter,
+        filter: &MetadataFilter,
     ) -> Result<Vec<bool>, SearchError> {
         let known = self.known(user, set.epoch()).await?;
         let filter = Arc::new(filter.clone());
         match &*known {
-            Known::Text(_) => {
+            CachedMetadata::Text(_) => {
                 let set = Arc::clone(set);
                 let met = move || match &*known {
-                    Known::Text(texts) => texts.met(&set, &places, &filter),
-                    Known::TooMuch => Ok(Vec::new()),
+                    CachedMetadata::Text(texts) => texts.matching(&set, &places, &filter),
+                    CachedMetadata::TooMuch => Ok(Vec::new()),
                 };
                 Ok(self.compute.run(met).await??)
             }
-            Known::TooMuch => self.met_by_pages(user, set, &places, filter).await,
+            CachedMetadata::TooMuch => self.matching_by_pages(user, set, &places, filter).await,
         }
     }
 
-    async fn met_by_pages(
+    async fn matching_by_pages(
         &self,
         user: UserId,
         set: &ActiveSet,
         places: &[usize],
-        filter: Arc<Filter>,
+        filter: Arc<MetadataFilter>,
     ) -> Result<Vec<bool>, SearchError> {
         let mut met = vec![false; set.len()];
         for page in places.chunks(PAGE) {
@@ -146,7 +151,7 @@ impl Metadatas {
     }
 
     /// The user's metadata. A change that comes after the epoch was read raised it, so that this is not used any more.
-    async fn known(&self, user: UserId, epoch: i64) -> Result<Arc<Known>, SearchError> {
+    async fn known(&self, user: UserId, epoch: i64) -> Result<Arc<CachedMetadata>, SearchError> {
         if let Some(known) = self.remembered(user, epoch) {
             return Ok(known);
         }
@@ -157,25 +162,25 @@ impl Metadatas {
         }
         let (known, bytes) = match self.read(user).await? {
             Some(texts) => {
-                let bytes = Texts::bytes(texts.ids.len() as u64, texts.text.len() as u64);
-                (Known::Text(texts), bytes)
+                let bytes = MetadataTexts::bytes(texts.ids.len() as u64, texts.text.len() as u64);
+                (CachedMetadata::Text(texts), bytes)
             }
-            None => (Known::TooMuch, 0),
+            None => (CachedMetadata::TooMuch, 0),
         };
         let known = Arc::new(known);
-        self.users.lock().put(user, epoch, Arc::clone(&known), bytes + size_of::<Known>() as u64);
+        self.users.lock().put(user, epoch, Arc::clone(&known), bytes + size_of::<CachedMetadata>() as u64);
         Ok(known)
     }
 
-    fn remembered(&self, user: UserId, epoch: i64) -> Option<Arc<Known>> {
+    fn remembered(&self, user: UserId, epoch: i64) -> Option<Arc<CachedMetadata>> {
         self.users.lock().get(user).filter(|(at, _)| *at == epoch).map(|(_, known)| known)
     }
 
     /// None when it is more than is remembered of one user.
-    async fn read(&self, user: UserId) -> Result<Option<Texts>, DbError> {
-        let most = self.users.lock().largest().saturating_sub(size_of::<Known>() as u64);
+    async fn read(&self, user: UserId) -> Result<Option<MetadataTexts>, DbError> {
+        let most = self.users.lock().largest().saturating_sub(size_of::<CachedMetadata>() as u64);
         let (count, bytes) = db::documents::metadata::size(&self.db, user).await?;
-        if Texts::bytes(count, bytes) > most {
+        if MetadataTexts::bytes(count, bytes) > most {
             return Ok(None);
         }
         let room = |number: u64| usize::try_from(number).unwrap_or(0);
@@ -184,7 +189,7 @@ impl Metadatas {
         let mut fits = true;
         db::documents::metadata::each(&self.db, user, |id, metadata| {
             // It may have grown since.
-            fits = Texts::bytes(ids.len() as u64 + 1, (text.len() + metadata.len()) as u64) <= most;
+            fits = MetadataTexts::bytes(ids.len() as u64 + 1, (text.len() + metadata.len()) as u64) <= most;
             if fits {
                 text.push_str(metadata);
                 ids.push(id);
@@ -193,10 +198,10 @@ impl Metadatas {
             fits
         })
         .await?;
-        Ok(fits.then(|| Texts { ids: ids.into(), ends: ends.into(), text: text.into() }))
+        Ok(fits.then(|| MetadataTexts { ids: ids.into(), ends: ends.into(), text: text.into() }))
     }
 
-    async fn turn(&self) -> Result<SemaphorePermit<'_>, Stopped> {
-        self.turns.acquire().await.map_err(|_| Stopped)
+    async fn turn(&self) -> Result<SemaphorePermit<'_>, ComputeStopped> {
+        self.turns.acquire().await.map_err(|_| ComputeStopped)
     }
 }

@@ -9,8 +9,8 @@ use lru::LruCache;
 const USERS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(1_023);
 
 /// What was used last, each with the epoch at which it was read.
-pub(super) struct Remembered<V> {
-    users: LruCache<UserId, Entry<V>>,
+pub(super) struct UserCache<V> {
+    users: LruCache<UserId, UserCacheEntry<V>>,
     /// What they take together.
     bytes: u64,
     /// The most bytes.
@@ -20,13 +20,13 @@ pub(super) struct Remembered<V> {
     budget: CacheBudget,
 }
 
-struct Entry<V> {
+struct UserCacheEntry<V> {
     epoch: i64,
     value: Arc<V>,
     bytes: u64,
 }
 
-impl<V> Remembered<V> {
+impl<V> UserCache<V> {
     /// At most `capacity` bytes, and a part of one in `share` of a single user's.
     pub(super) fn new(budget: &CacheBudget, capacity: u64, share: u64) -> Self {
         Self {
@@ -57,8 +57,8 @@ impl<V> Remembered<V> {
             return;
         }
         self.bytes += bytes;
-        self.budget.take(bytes);
-        if let Some((_, evicted)) = self.users.push(user, Entry { epoch, value, bytes }) {
+        self.budget.reserve(bytes);
+        if let Some((_, evicted)) = self.users.push(user, UserCacheEntry { epoch, value, bytes }) {
             self.forgotten(&evicted);
         }
         while self.bytes > self.capacity {
@@ -67,9 +67,9 @@ impl<V> Remembered<V> {
         }
     }
 
-    fn forgotten(&mut self, entry: &Entry<V>) {
+    fn forgotten(&mut self, entry: &UserCacheEntry<V>) {
         self.bytes -= entry.bytes;
-        self.budget.give_back(entry.bytes);
+        self.budget.release(entry.bytes);
     }
 }
 
@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn what_was_used_least_recently_makes_room_and_what_is_too_large_is_not_remembered() {
         let budget = CacheBudget::new(1_000);
-        let mut remembered = Remembered::new(&budget, 100, 2);
+        let mut remembered = UserCache::new(&budget, 100, 2);
         let [a, b, c, large] = [(); 4].map(|()| UserId::generate());
         for user in [a, b] {
             remembered.put(user, 1, Arc::new("known"), 40);
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn no_more_users_are_remembered_than_there_are_places_for() {
         let budget = CacheBudget::new(1 << 20);
-        let mut remembered = Remembered::new(&budget, 1 << 20, 2);
+        let mut remembered = UserCache::new(&budget, 1 << 20, 2);
         for _ in 0..USERS.get() + 10 {
             remembered.put(UserId::generate(), 1, Arc::new(()), 3);
         }

@@ -3,56 +3,58 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use lectern_embed::{EmbedError, Embedder, Models, testing::Synonyms};
+use lectern_embed::{EmbedError, Embedder, EmbeddingModels, testing::Synonyms};
 use lectern_index::{
-    Candidates, Entry, ExpectedEntries, IndexError, IndexQuery, IndexStatus, IndexWriter, LocalIndex,
-    Mismatch, SearchIndex, Target,
+    EntryMismatch, ExpectedEntries, IndexCandidates, IndexEntry, IndexError, IndexQuery, IndexStatus,
+    IndexTarget, IndexWriter, LocalIndex, SearchIndex,
 };
 use lectern_shared::{
     cache_budget::CacheBudget,
     db::{
         Db, documents,
         generations::RetiredGeneration,
-        jobs::{self, Published},
+        jobs::{self, PublishOutcome},
         testing::{
             TestDb, at, both, claim, claimed, commit, enqueue, passages, plain, publish, set_languages,
             set_metadata, staged_in, user,
         },
     },
     ids::{DocumentId, GenerationId, UserId},
-    model::{document::DocumentType, job::Claim, language::Language},
+    model::{document::DocumentType, job::JobClaim, language::Language},
 };
 use serde_json::{Value, json};
 
-use super::{Condition, Filter, Passage, Search, SearchError, SearchMode, SearchRequest};
+use super::{
+    MetadataCondition, MetadataFilter, PassageHit, SearchEngine, SearchError, SearchMode, SearchRequest,
+};
 
 /// Search as one process has it.
-fn search(db: &Db) -> Search {
-    search_with(db, Models::none())
+fn search(db: &Db) -> SearchEngine {
+    search_with(db, EmbeddingModels::none())
 }
 
-fn search_with(db: &Db, models: Models) -> Search {
+fn search_with(db: &Db, models: EmbeddingModels) -> SearchEngine {
     search_within(db, models, &CacheBudget::new(64 << 20))
 }
 
-fn search_within(db: &Db, models: Models, budget: &CacheBudget) -> Search {
+fn search_within(db: &Db, models: EmbeddingModels, budget: &CacheBudget) -> SearchEngine {
     let index = Arc::new(LocalIndex::within(db.clone(), budget.clone()));
-    Search::new(db.clone(), index, models, Arc::default(), budget)
+    SearchEngine::new(db.clone(), index, models, Arc::default(), budget)
 }
 
 /// Writes a claim's generation to the store and to the index, as an ingestion does.
-async fn indexed(db: &Db, claim: &Claim, texts: &[&str]) -> GenerationId {
+async fn indexed(db: &Db, claim: &JobClaim, texts: &[&str]) -> GenerationId {
     indexed_with(db, claim, None, texts).await
 }
 
-async fn indexed_with(db: &Db, claim: &Claim, model: Option<&Synonyms>, texts: &[&str]) -> GenerationId {
+async fn indexed_with(db: &Db, claim: &JobClaim, model: Option<&Synonyms>, texts: &[&str]) -> GenerationId {
     let space = model.map(Embedder::space);
     let generation = staged_in(db, claim, space, texts, at(0)).await;
     let index = LocalIndex::new(db.clone(), 0);
     let space = space.map(|space| (space.id, space.dimensions));
-    let mut writer = index.writer(Target { claim, generation, space }).unwrap();
+    let mut writer = index.writer(IndexTarget { claim, generation, space }).unwrap();
     let entry =
-        |text: &&str| Entry { text: (*text).to_owned(), vector: model.map(|_| Synonyms::vector(text)) };
+        |text: &&str| IndexEntry { text: (*text).to_owned(), vector: model.map(|_| Synonyms::vector(text)) };
     writer.add(texts.iter().map(entry).collect()).await.unwrap();
     assert_eq!(writer.finish().await.unwrap().entries, texts.len() as u64);
     generation
@@ -62,14 +64,14 @@ async fn indexed_with(db: &Db, claim: &Claim, model: Option<&Synonyms>, texts: &
 async fn embedded(db: &Db, user: UserId, model: &Synonyms, texts: &[&str]) -> DocumentId {
     let held = claimed(db, user, "embedded", at(0)).await;
     let generation = indexed_with(db, &held, Some(model), texts).await;
-    assert_eq!(publish(db, &held, generation, at(0)).await, Published::Yes);
+    assert_eq!(publish(db, &held, generation, at(0)).await, PublishOutcome::Yes);
     held.document_id
 }
 
 async fn ingested(db: &Db, user: UserId, name: &str, texts: &[&str]) -> DocumentId {
     let held = claimed(db, user, name, at(0)).await;
     let generation = indexed(db, &held, texts).await;
-    assert_eq!(publish(db, &held, generation, at(0)).await, Published::Yes);
+    assert_eq!(publish(db, &held, generation, at(0)).await, PublishOutcome::Yes);
     held.document_id
 }
 
@@ -82,23 +84,23 @@ fn request(user: UserId, query: &str) -> SearchRequest {
         user,
         query: query.to_owned(),
         documents: None,
-        filter: Filter::default(),
+        filter: MetadataFilter::default(),
         mode: SearchMode::Hybrid,
         limit: 10,
     }
 }
 
-async fn answer(search: &Search, request: &SearchRequest) -> Vec<Passage> {
+async fn answer(search: &SearchEngine, request: &SearchRequest) -> Vec<PassageHit> {
     search.search(request).await.unwrap()
 }
 
 /// The texts that are found, best first.
-async fn texts(search: &Search, user: UserId, query: &str) -> Vec<String> {
+async fn texts(search: &SearchEngine, user: UserId, query: &str) -> Vec<String> {
     answer(search, &request(user, query)).await.into_iter().map(|passage| passage.chunk.text).collect()
 }
 
 /// The texts that are found among these documents, in alphabetical order.
-async fn among(search: &Search, user: UserId, documents: &[DocumentId], query: &str) -> Vec<String> {
+async fn among(search: &SearchEngine, user: UserId, documents: &[DocumentId], query: &str) -> Vec<String> {
     let request = SearchRequest { documents: Some(documents.to_vec()), ..request(user, query) };
     let mut texts: Vec<_> =
         answer(search, &request).await.into_iter().map(|passage| passage.chunk.text).collect();
@@ -106,7 +108,7 @@ async fn among(search: &Search, user: UserId, documents: &[DocumentId], query: &
     texts
 }
 
-async fn start(t: &TestDb) -> (Search, UserId) {
+async fn start(t: &TestDb) -> (SearchEngine, UserId) {
     (search(&t.db), user(&t.db, at(0)).await)
 }
 
@@ -205,7 +207,7 @@ async fn what_has_changed_since_the_last_search_counts_and_all_else_is_as_it_was
         };
         assert_eq!(found().await.len(), 4, "{}", t.name);
 
-        let named = documents::NewDocument { id: renamed, ..plain(user, "one, renamed") };
+        let named = documents::NewDocumentRow { id: renamed, ..plain(user, "one, renamed") };
         commit!(t.db, |tx| async {
             documents::bump_search_epoch(tx, user).await?;
             documents::update(tx, &named, at(5)).await
@@ -214,7 +216,7 @@ async fn what_has_changed_since_the_last_search_counts_and_all_else_is_as_it_was
         assert!(enqueue(&t.db, user, again, at(5)).await, "{}", t.name);
         let held = claim(&t.db, at(5)).await.unwrap();
         let generation = indexed(&t.db, &held, &["apple two, again"]).await;
-        assert_eq!(publish(&t.db, &held, generation, at(5)).await, Published::Yes, "{}", t.name);
+        assert_eq!(publish(&t.db, &held, generation, at(5)).await, PublishOutcome::Yes, "{}", t.name);
         ingested(&t.db, user, "five", &["apple five"]).await;
         let expected = [
             ("five", "apple five"),
@@ -297,11 +299,11 @@ struct Interrupted {
 
 #[async_trait]
 impl SearchIndex for Interrupted {
-    fn writer<'a>(&'a self, target: Target<'a>) -> Result<Box<dyn IndexWriter + 'a>, IndexError> {
+    fn writer<'a>(&'a self, target: IndexTarget<'a>) -> Result<Box<dyn IndexWriter + 'a>, IndexError> {
         self.inner.writer(target)
     }
 
-    async fn search(&self, query: IndexQuery) -> Result<Candidates, IndexError> {
+    async fn search(&self, query: IndexQuery) -> Result<IndexCandidates, IndexError> {
         let candidates = self.inner.search(query).await?;
         delete(&self.db, self.user, self.document).await;
         Ok(candidates)
@@ -318,12 +320,12 @@ impl SearchIndex for Interrupted {
     async fn mismatched(
         &self,
         expected: &[ExpectedEntries],
-    ) -> Result<BTreeMap<GenerationId, Mismatch>, IndexError> {
+    ) -> Result<BTreeMap<GenerationId, EntryMismatch>, IndexError> {
         self.inner.mismatched(expected).await
     }
 
-    fn straggle(&self) -> Option<Duration> {
-        self.inner.straggle()
+    fn late_write_window(&self) -> Option<Duration> {
+        self.inner.late_write_window()
     }
 
     async fn ping(&self) -> Result<IndexStatus, IndexError> {
@@ -344,7 +346,13 @@ async fn a_document_that_is_deleted_during_a_search_makes_room_for_the_next_best
             document: best,
         };
         let budget = CacheBudget::new(64 << 20);
-        let search = Search::new(t.db.clone(), Arc::new(index), Models::none(), Arc::default(), &budget);
+        let search = SearchEngine::new(
+            t.db.clone(),
+            Arc::new(index),
+            EmbeddingModels::none(),
+            Arc::default(),
+            &budget,
+        );
         let found = answer(&search, &SearchRequest { limit: 1, ..request(user, "apple") }).await;
         let names: Vec<_> = found.iter().map(|passage| &*passage.document_name).collect();
         assert_eq!(names, ["next"], "{}", t.name);
@@ -355,7 +363,7 @@ async fn a_document_that_is_deleted_during_a_search_makes_room_for_the_next_best
 async fn a_passage_is_found_by_what_it_means() {
     for t in &both().await {
         let model = Arc::new(Synonyms::new("one"));
-        let search = search_with(&t.db, Models::of(Arc::clone(&model) as Arc<dyn Embedder>));
+        let search = search_with(&t.db, EmbeddingModels::of(Arc::clone(&model) as Arc<dyn Embedder>));
         let user = user(&t.db, at(0)).await;
         let content = ["the automobile is red", "a physician earns a wage", "the car park is closed"];
         embedded(&t.db, user, &model, &content).await;
@@ -378,7 +386,7 @@ async fn a_passage_is_found_by_what_it_means() {
 async fn documents_of_several_models_and_of_none_are_searched_side_by_side() {
     for t in &both().await {
         let (now, former) = (Arc::new(Synonyms::new("now")), Synonyms::new("former"));
-        let search = search_with(&t.db, Models::of(Arc::clone(&now) as Arc<dyn Embedder>));
+        let search = search_with(&t.db, EmbeddingModels::of(Arc::clone(&now) as Arc<dyn Embedder>));
         let user = user(&t.db, at(0)).await;
         embedded(&t.db, user, &now, &["a puppy in the garden", "rain in the garden"]).await;
         embedded(&t.db, user, &former, &["the dog of the neighbours", "a puppy elsewhere"]).await;
@@ -398,7 +406,7 @@ async fn documents_of_several_models_and_of_none_are_searched_side_by_side() {
 async fn a_question_in_a_language_that_the_model_does_not_know_is_searched_by_words() {
     for t in &both().await {
         let model = Arc::new(Synonyms::new("one"));
-        let search = search_with(&t.db, Models::of(Arc::clone(&model) as Arc<dyn Embedder>));
+        let search = search_with(&t.db, EmbeddingModels::of(Arc::clone(&model) as Arc<dyn Embedder>));
         let user = user(&t.db, at(0)).await;
         let content = ["東京の天気は雨です", "大阪の食べ物", "an English text of the same document"];
         embedded(&t.db, user, &model, &content).await;
@@ -414,7 +422,7 @@ async fn a_question_in_a_language_that_the_model_does_not_know_is_searched_by_wo
 async fn a_model_that_does_not_know_the_documents_language_answers_when_the_words_find_nothing() {
     for t in &both().await {
         let model = Arc::new(Synonyms::new("one"));
-        let search = search_with(&t.db, Models::of(Arc::clone(&model) as Arc<dyn Embedder>));
+        let search = search_with(&t.db, EmbeddingModels::of(Arc::clone(&model) as Arc<dyn Embedder>));
         let user = user(&t.db, at(0)).await;
         let document = embedded(&t.db, user, &model, &["automobile", "physician"]).await;
         let languages = format!("[[{},2]]", Language::French.code());
@@ -429,7 +437,7 @@ async fn a_model_that_does_not_know_the_documents_language_answers_when_the_word
 async fn a_model_that_fails_leaves_a_hybrid_search_its_words_and_ends_one_by_meaning() {
     for t in &both().await {
         let model = Arc::new(Synonyms::new("one"));
-        let search = search_with(&t.db, Models::of(Arc::clone(&model) as Arc<dyn Embedder>));
+        let search = search_with(&t.db, EmbeddingModels::of(Arc::clone(&model) as Arc<dyn Embedder>));
         let user = user(&t.db, at(0)).await;
         embedded(&t.db, user, &model, &["the car", "the automobile"]).await;
         *model.fails.lock() = Some(|| EmbedError::Away("it sleeps".to_owned()));
@@ -448,7 +456,7 @@ async fn a_model_that_fails_leaves_a_hybrid_search_its_words_and_ends_one_by_mea
 async fn a_model_that_does_not_answer_is_not_waited_for_by_every_question() {
     let t = &both().await[0];
     let model = Arc::new(Synonyms::new("one"));
-    let search = search_with(&t.db, Models::of(Arc::clone(&model) as Arc<dyn Embedder>));
+    let search = search_with(&t.db, EmbeddingModels::of(Arc::clone(&model) as Arc<dyn Embedder>));
     let user = user(&t.db, at(0)).await;
     embedded(&t.db, user, &model, &["the car", "the automobile", "the cart"]).await;
     *model.stalled.lock() = Some(0);
@@ -490,13 +498,13 @@ async fn describe(db: &Db, user: UserId, document: DocumentId, metadata: &Value,
 
 /// What is found of the user's documents about apples whose metadata says this of `team`, in alphabetical order.
 async fn of_team(
-    search: &Search,
+    search: &SearchEngine,
     user: UserId,
     documents: Option<&[DocumentId]>,
     team: &Value,
 ) -> Vec<String> {
-    let condition = Condition { key: "team".to_owned(), any_of: vec![team.clone()] };
-    let filter = Filter { conditions: vec![condition] };
+    let condition = MetadataCondition { key: "team".to_owned(), any_of: vec![team.clone()] };
+    let filter = MetadataFilter { conditions: vec![condition] };
     let documents = documents.map(<[_]>::to_vec);
     let request = SearchRequest { documents, filter, ..request(user, "apple") };
     let mut texts: Vec<_> =
@@ -523,7 +531,7 @@ async fn metadata_that_is_too_large_to_be_remembered_is_filtered_all_the_same() 
     for t in &both().await {
         // Of one user 2 KiB are remembered.
         let budget = CacheBudget::new(64 << 10);
-        let search = search_within(&t.db, Models::none(), &budget);
+        let search = search_within(&t.db, EmbeddingModels::none(), &budget);
         let user = user(&t.db, at(0)).await;
         let all = teams(&t.db, user, 1 << 10).await;
         assert_eq!(texts(&search, user, "apple").await.len(), 4, "{}", t.name);
@@ -549,7 +557,7 @@ async fn metadata_that_is_too_large_to_be_remembered_is_filtered_all_the_same() 
 async fn one_users_large_metadata_does_not_drive_out_what_is_remembered_of_others() {
     for t in &both().await {
         let budget = CacheBudget::new(64 << 10);
-        let search = search_within(&t.db, Models::none(), &budget);
+        let search = search_within(&t.db, EmbeddingModels::none(), &budget);
         let (ordinary, large) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
         let documents = teams(&t.db, ordinary, 100).await;
         teams(&t.db, large, 8 << 10).await;
@@ -570,8 +578,9 @@ async fn what_is_remembered_of_all_users_together_is_bounded_and_leaves_the_inde
     for t in &both().await {
         let budget = CacheBudget::new(32 << 10);
         let index = Arc::new(LocalIndex::within(t.db.clone(), budget.clone()));
-        let models = Models::none();
-        let search = Search::new(t.db.clone(), Arc::clone(&index) as _, models, Arc::default(), &budget);
+        let models = EmbeddingModels::none();
+        let search =
+            SearchEngine::new(t.db.clone(), Arc::clone(&index) as _, models, Arc::default(), &budget);
         for _ in 0..12 {
             let user = user(&t.db, at(0)).await;
             teams(&t.db, user, 200).await;
@@ -590,8 +599,8 @@ async fn a_filter_is_about_the_metadata_of_this_moment() {
         let document = ingested(&t.db, user, "one", &["apple one"]).await;
         ingested(&t.db, user, "two", &["apple two"]).await;
         let filter = |value: &str| SearchRequest {
-            filter: Filter {
-                conditions: vec![Condition { key: "team".to_owned(), any_of: vec![value.into()] }],
+            filter: MetadataFilter {
+                conditions: vec![MetadataCondition { key: "team".to_owned(), any_of: vec![value.into()] }],
             },
             ..request(user, "apple")
         };

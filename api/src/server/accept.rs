@@ -8,7 +8,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use crate::shares::Full;
+use crate::shares::PoolExhausted;
 
 /// The first pause after the system refused to accept a connection, for want of descriptors for instance. It doubles.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
@@ -19,11 +19,11 @@ const TOLD_EVERY: Duration = Duration::from_mins(1);
 
 /// Failures to accept in a row.
 #[derive(Default)]
-pub(super) struct Trouble {
+pub(super) struct AcceptBackoff {
     failures: u32,
 }
 
-impl Trouble {
+impl AcceptBackoff {
     /// How long to wait before the next try.
     pub(super) fn pause(&mut self, error: &io::Error) -> Duration {
         // It was the one connection, which is gone.
@@ -49,25 +49,25 @@ impl Trouble {
 
 /// Connections that were closed at once.
 #[derive(Default)]
-pub(super) struct Refusals {
+pub(super) struct RefusedConnections {
     untold: u64,
     told: Option<Instant>,
 }
 
-impl Refusals {
-    pub(super) fn add(&mut self, client: IpAddr, full: Full) {
+impl RefusedConnections {
+    pub(super) fn add(&mut self, client: IpAddr, full: PoolExhausted) {
         self.untold += 1;
         if self.told.is_some_and(|told| told.elapsed() < TOLD_EVERY) {
             return;
         }
         let refused = self.untold;
         match full {
-            Full::One => tracing::warn!(
+            PoolExhausted::One => tracing::warn!(
                 refused,
                 %client,
                 "connections are closed: an address has as many as LECTERN_MAX_CONNECTIONS lets it"
             ),
-            Full::Whole => {
+            PoolExhausted::Whole => {
                 tracing::warn!(refused, %client, "connections are closed: there are as many as there may be");
             }
         }
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn a_system_that_refuses_is_asked_less_and_less_often_until_it_does_not() {
-        let mut trouble = Trouble::default();
+        let mut trouble = AcceptBackoff::default();
         let full = io::Error::from_raw_os_error(24);
         let pauses: Vec<_> = (0..100).map(|_| trouble.pause(&full)).collect();
         assert!(pauses.is_sorted() && pauses[0] > Duration::ZERO);
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_client_that_is_gone_already_delays_nobody() {
-        let mut trouble = Trouble::default();
+        let mut trouble = AcceptBackoff::default();
         assert_eq!(trouble.pause(&ErrorKind::ConnectionAborted.into()), Duration::ZERO);
         assert_eq!(trouble.failures, 0);
     }

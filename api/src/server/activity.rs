@@ -13,27 +13,27 @@ use std::{
 use axum::body::{Body, Bytes, HttpBody};
 use http_body::{Frame, SizeHint};
 
-use crate::shares::Share;
+use crate::shares::ResourceShare;
 
 /// What happens on a connection, for its share. Cheap to clone; clones tell of the same connection.
 #[derive(Clone)]
-pub(super) struct Activity(Arc<Inner>);
+pub(super) struct ConnectionActivity(Arc<ActivityState>);
 
-struct Inner {
-    share: Share,
+struct ActivityState {
+    share: ResourceShare,
     in_hand: AtomicUsize,
 }
 
-impl Activity {
-    pub(super) fn new(share: Share) -> Self {
-        Self(Arc::new(Inner { share, in_hand: AtomicUsize::new(0) }))
+impl ConnectionActivity {
+    pub(super) fn new(share: ResourceShare) -> Self {
+        Self(Arc::new(ActivityState { share, in_hand: AtomicUsize::new(0) }))
     }
 
     /// A request has come.
-    pub(super) fn begin(&self) -> InHand {
+    pub(super) fn begin(&self) -> InFlightRequest {
         self.0.in_hand.fetch_add(1, Ordering::Relaxed);
         self.0.share.busy();
-        InHand(self.clone())
+        InFlightRequest(self.clone())
     }
 
     /// All that there was to send is sent.
@@ -44,34 +44,34 @@ impl Activity {
     }
 
     /// Waits until another client has the connection's place.
-    pub(super) async fn given_up(&self) {
-        self.0.share.given_up().await;
+    pub(super) async fn evicted(&self) {
+        self.0.share.evicted().await;
     }
 }
 
 /// A request, for as long as something of its answer is still to be made.
-pub(super) struct InHand(Activity);
+pub(super) struct InFlightRequest(ConnectionActivity);
 
-impl InHand {
+impl InFlightRequest {
     /// The request stays in hand until this body has ended.
-    pub(super) fn until_end_of(self, body: Body) -> AnswerBody {
-        AnswerBody { body, _in_hand: self }
+    pub(super) fn track_body(self, body: Body) -> TrackedBody {
+        TrackedBody { body, _in_hand: self }
     }
 }
 
-impl Drop for InHand {
+impl Drop for InFlightRequest {
     fn drop(&mut self) {
         self.0.0.in_hand.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 /// The body of an answer.
-pub(super) struct AnswerBody {
+pub(super) struct TrackedBody {
     body: Body,
-    _in_hand: InHand,
+    _in_hand: InFlightRequest,
 }
 
-impl HttpBody for AnswerBody {
+impl HttpBody for TrackedBody {
     type Data = Bytes;
     type Error = axum::Error;
 

@@ -21,13 +21,13 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tower::ServiceExt;
 
 use self::{
-    accept::{Refusals, Trouble},
-    activity::Activity,
-    progress::Progress,
+    accept::{AcceptBackoff, RefusedConnections},
+    activity::ConnectionActivity,
+    progress::WriteTimeoutStream,
 };
 use crate::{
     client_address::{client, is_trusted, network},
-    shares::{Bounds, Shares},
+    shares::{PoolLimits, ResourcePool},
 };
 
 /// Connections at once, if there may be as many files.
@@ -58,7 +58,7 @@ pub(crate) fn bind(addr: SocketAddr) -> io::Result<TcpListener> {
 }
 
 /// Who may connect, and for how long what may last.
-pub(crate) struct Terms {
+pub(crate) struct ServerOptions {
     /// Proxies in these networks are believed from whom they have a request, and have any number of connections.
     pub(crate) trusted: Arc<[IpNet]>,
     /// Connections of one address.
@@ -71,7 +71,7 @@ pub(crate) struct Terms {
     pub(crate) read_within: Duration,
 }
 
-impl Terms {
+impl ServerOptions {
     pub(crate) fn of(settings: &Settings) -> Self {
         // A request needs files and connections of its own, to the database for instance.
         let half = open_files::limit().and_then(|limit| usize::try_from(limit / 2).ok());
@@ -90,11 +90,12 @@ impl Terms {
 pub(crate) async fn serve(
     app: Router,
     listener: TcpListener,
-    terms: Terms,
+    terms: ServerOptions,
     shutdown: &Shutdown,
 ) -> io::Result<()> {
-    let connections = Shares::new(Bounds { whole: terms.all, of_one: terms.of_one, stale: terms.idle });
-    let (mut trouble, mut refusals) = (Trouble::default(), Refusals::default());
+    let connections =
+        ResourcePool::new(PoolLimits { whole: terms.all, of_one: terms.of_one, stale: terms.idle });
+    let (mut trouble, mut refusals) = (AcceptBackoff::default(), RefusedConnections::default());
     let graceful = GracefulShutdown::new();
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
@@ -123,8 +124,8 @@ pub(crate) async fn serve(
             refusals.add(peer.ip(), full);
             continue;
         }
-        let activity = Activity::new(share);
-        let stream = Progress::new(ready(stream), terms.read_within, activity.clone());
+        let activity = ConnectionActivity::new(share);
+        let stream = WriteTimeoutStream::new(ready(stream), terms.read_within, activity.clone());
         let connection = connection(&http, app.clone(), stream, peer, Arc::clone(&terms.trusted), shutdown);
         tokio::spawn(run(graceful.watch(connection), activity));
     }
@@ -143,7 +144,7 @@ fn ready(stream: TcpStream) -> TcpStream {
 }
 
 /// Answers on a connection until it ends, or until another client has its place.
-async fn run(connection: impl Future<Output = hyper::Result<()>>, activity: Activity) {
+async fn run(connection: impl Future<Output = hyper::Result<()>>, activity: ConnectionActivity) {
     tokio::select! {
         end = connection => {
             // A client that breaks off is no event.
@@ -151,14 +152,14 @@ async fn run(connection: impl Future<Output = hyper::Result<()>>, activity: Acti
                 tracing::debug!(%error, "connection ended");
             }
         }
-        () = activity.given_up() => tracing::debug!("a connection gave way to another"),
+        () = activity.evicted() => tracing::debug!("a connection gave way to another"),
     }
 }
 
 fn connection(
     http: &http1::Builder,
     app: Router,
-    stream: Progress<TcpStream>,
+    stream: WriteTimeoutStream<TcpStream>,
     peer: SocketAddr,
     trusted: Arc<[IpNet]>,
     shutdown: &Shutdown,
@@ -171,7 +172,7 @@ fn connection(
         request.extensions_mut().insert(shutdown.clone());
         let in_hand = activity.begin();
         let answer = app.clone().oneshot(request.map(Body::new));
-        async move { answer.await.map(|answer| answer.map(|body| in_hand.until_end_of(body))) }
+        async move { answer.await.map(|answer| answer.map(|body| in_hand.track_body(body))) }
     });
     http.serve_connection(TokioIo::new(stream), service)
 }

@@ -15,18 +15,18 @@ use tokio::{
     time::{Sleep, sleep},
 };
 
-use super::activity::Activity;
+use super::activity::ConnectionActivity;
 
 /// Bytes that a client has to take in the time that it is given, unless there are fewer for it.
 const LEAST: usize = 16 << 10;
 
 /// What can be ended at once.
-pub(super) trait Abort {
+pub(super) trait AbortiveClose {
     /// What was not sent yet is thrown away when this is closed.
     fn abort(&self);
 }
 
-impl Abort for TcpStream {
+impl AbortiveClose for TcpStream {
     fn abort(&self) {
         // Otherwise the system would go on offering it to the client for minutes.
         let _ = self.set_zero_linger();
@@ -34,27 +34,27 @@ impl Abort for TcpStream {
 }
 
 /// A stream of which a write fails that waits for too long.
-pub(super) struct Progress<T> {
+pub(super) struct WriteTimeoutStream<T> {
     io: T,
     within: Duration,
     /// There while the client does not take what is written.
-    stalled: Option<Stalled>,
-    activity: Activity,
+    stalled: Option<StalledWrite>,
+    activity: ConnectionActivity,
 }
 
-struct Stalled {
+struct StalledWrite {
     until: Pin<Box<Sleep>>,
     written: usize,
 }
 
-impl<T: Abort + Unpin> Progress<T> {
+impl<T: AbortiveClose + Unpin> WriteTimeoutStream<T> {
     /// Gives a client `within` to take something.
-    pub(super) fn new(io: T, within: Duration, activity: Activity) -> Self {
+    pub(super) fn new(io: T, within: Duration, activity: ConnectionActivity) -> Self {
         Self { io, within, stalled: None, activity }
     }
 
     /// What happens on the connection.
-    pub(super) fn activity(&self) -> &Activity {
+    pub(super) fn activity(&self) -> &ConnectionActivity {
         &self.activity
     }
 
@@ -70,7 +70,7 @@ impl<T: Abort + Unpin> Progress<T> {
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
             Poll::Pending => {
                 let within = self.within;
-                let begin = || Stalled { until: Box::pin(sleep(within)), written: 0 };
+                let begin = || StalledWrite { until: Box::pin(sleep(within)), written: 0 };
                 ready!(self.stalled.get_or_insert_with(begin).until.as_mut().poll(cx));
                 self.io.abort();
                 Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read")))
@@ -79,7 +79,7 @@ impl<T: Abort + Unpin> Progress<T> {
     }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Progress<T> {
+impl<T: AsyncRead + Unpin> AsyncRead for WriteTimeoutStream<T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -89,7 +89,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Progress<T> {
     }
 }
 
-impl<T: AsyncWrite + Abort + Unpin> AsyncWrite for Progress<T> {
+impl<T: AsyncWrite + AbortiveClose + Unpin> AsyncWrite for WriteTimeoutStream<T> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let write = Pin::new(&mut self.io).poll_write(cx, buf);
         self.judge(cx, write)
@@ -126,17 +126,17 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
     use super::*;
-    use crate::shares::{Bounds, Shares};
+    use crate::shares::{PoolLimits, ResourcePool};
 
-    impl Abort for DuplexStream {
+    impl AbortiveClose for DuplexStream {
         fn abort(&self) {}
     }
 
     const WITHIN: Duration = Duration::from_millis(200);
 
-    fn progress(io: DuplexStream) -> Progress<DuplexStream> {
-        let shares = Shares::new(Bounds { whole: 1, of_one: 1, stale: Duration::MAX });
-        Progress::new(io, WITHIN, Activity::new(shares.begin(None)))
+    fn progress(io: DuplexStream) -> WriteTimeoutStream<DuplexStream> {
+        let shares = ResourcePool::new(PoolLimits { whole: 1, of_one: 1, stale: Duration::MAX });
+        WriteTimeoutStream::new(io, WITHIN, ConnectionActivity::new(shares.begin(None)))
     }
 
     #[tokio::test]

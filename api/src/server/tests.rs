@@ -14,8 +14,8 @@ use super::*;
 const SOON: Duration = Duration::from_millis(300);
 const DEADLINE: Duration = Duration::from_secs(30);
 
-fn terms() -> Terms {
-    Terms {
+fn terms() -> ServerOptions {
+    ServerOptions {
         trusted: Arc::default(),
         of_one: 10,
         all: 100,
@@ -43,7 +43,7 @@ struct Server {
 
 impl Server {
     /// Answers `/endless` without an end, and everything else with `here`.
-    fn start(terms: Terms) -> Self {
+    fn start(terms: ServerOptions) -> Self {
         let (shutdown, over) = (Shutdown::new(), Arc::<Notify>::default());
         let listener = bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
         let addr = listener.local_addr().unwrap();
@@ -105,7 +105,7 @@ async fn to_the_end(client: &mut TcpStream) -> Vec<u8> {
 
 #[tokio::test]
 async fn a_client_that_does_not_read_loses_its_connection() {
-    let server = Server::start(Terms { read_within: SOON, ..terms() });
+    let server = Server::start(ServerOptions { read_within: SOON, ..terms() });
     let client = server.sent("GET /endless HTTP/1.1\r\nHost: x\r\n\r\n").await;
     tokio::time::timeout(DEADLINE, server.over.notified()).await.expect("the answer is given up");
     assert!(server.answers().await);
@@ -114,7 +114,7 @@ async fn a_client_that_does_not_read_loses_its_connection() {
 
 #[tokio::test]
 async fn a_connection_without_a_whole_request_ends_before_the_first_and_after_it() {
-    let server = Server::start(Terms { headers_within: SOON, ..terms() });
+    let server = Server::start(ServerOptions { headers_within: SOON, ..terms() });
     assert_eq!(to_the_end(&mut server.sent("").await).await, b"");
     assert_eq!(to_the_end(&mut server.sent("GET / HTTP/1.1\r\nHost").await).await, b"");
     let answer = to_the_end(&mut server.sent("GET / HTTP/1.1\r\nHost: x\r\n\r\n").await).await;
@@ -132,7 +132,7 @@ async fn headers_that_are_too_large_are_refused() {
 
 #[tokio::test]
 async fn one_address_has_only_so_many_connections() {
-    let server = Server::start(Terms { of_one: 3, ..terms() });
+    let server = Server::start(ServerOptions { of_one: 3, ..terms() });
     let mut held = Vec::new();
     for _ in 0..3 {
         held.push(server.sent("").await);
@@ -145,7 +145,7 @@ async fn one_address_has_only_so_many_connections() {
 #[tokio::test]
 async fn a_trusted_proxy_has_any_number_of_connections() {
     let trusted = Arc::new(["127.0.0.0/8".parse().unwrap()]);
-    let server = Server::start(Terms { of_one: 3, trusted, ..terms() });
+    let server = Server::start(ServerOptions { of_one: 3, trusted, ..terms() });
     let mut held = Vec::new();
     for _ in 0..20 {
         held.push(server.sent("").await);
@@ -155,7 +155,7 @@ async fn a_trusted_proxy_has_any_number_of_connections() {
 
 #[tokio::test]
 async fn when_there_are_as_many_connections_as_there_may_be_those_of_whoever_has_most_give_way() {
-    let server = Server::start(Terms { all: 5, ..terms() });
+    let server = Server::start(ServerOptions { all: 5, ..terms() });
     let mut held = Vec::new();
     for _ in 0..5 {
         held.push(server.sent("").await);
@@ -193,7 +193,7 @@ async fn read_on(client: &mut TcpStream) {
 
 #[tokio::test]
 async fn when_everybody_has_one_connection_those_without_a_request_give_way_and_no_other() {
-    let server = Server::start(Terms { all: 3, idle: Duration::ZERO, ..terms() });
+    let server = Server::start(ServerOptions { all: 3, idle: Duration::ZERO, ..terms() });
     let mut reading = server.sent_from(2, "GET /endless HTTP/1.1\r\nHost: x\r\n\r\n").await;
     read_until(&mut reading, b"xxx").await;
     let mut silent = server.sent_from(3, "GET / HTTP/1.1\r\nHost").await;
@@ -215,7 +215,7 @@ async fn when_everybody_has_one_connection_those_without_a_request_give_way_and_
 
 #[tokio::test]
 async fn a_connection_that_was_idle_for_a_moment_does_not_give_way() {
-    let server = Server::start(Terms { all: 1, ..terms() });
+    let server = Server::start(ServerOptions { all: 1, ..terms() });
     let mut held = server.sent_from(2, "GET / HTTP/1.1\r\nHost: x\r\n\r\n").await;
     read_until(&mut held, b"here").await;
     assert!(!server.answers_to(3).await);

@@ -7,7 +7,7 @@ use lectern_shared::{
     config::SignUp,
     db::{self, Db, DbError, singletons},
     ids::UserId,
-    jobs::Jobs,
+    jobs::JobQueue,
     model::user::{User, email_key},
 };
 use secrecy::{ExposeSecret, SecretString};
@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 
 use super::{
     Actor,
-    sign_in::{Passwords, SignInService, SignedIn},
+    sign_in::{PasswordHashPool, SignInService, SignedInUser},
 };
 use crate::error::ApiError;
 
@@ -74,7 +74,7 @@ pub(crate) struct AccountRemoval {
 }
 
 /// Who asks for an account.
-enum Origin {
+enum AccountOrigin {
     /// Anyone who reaches the service, from this address; the settings decide.
     SignUp(IpAddr),
     /// The operator.
@@ -92,10 +92,10 @@ const SHELL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 pub struct AccountService {
     db: Db,
     clock: Clock,
-    jobs: Jobs,
+    jobs: JobQueue,
     /// Who may sign up.
     policy: SignUp,
-    passwords: Passwords,
+    passwords: PasswordHashPool,
     sign_ins: SignInService,
 }
 
@@ -103,17 +103,21 @@ impl AccountService {
     pub(crate) fn new(
         db: Db,
         clock: Clock,
-        jobs: Jobs,
+        jobs: JobQueue,
         policy: SignUp,
-        passwords: Passwords,
+        passwords: PasswordHashPool,
         sign_ins: SignInService,
     ) -> Self {
         Self { db, clock, jobs, policy, passwords, sign_ins }
     }
 
     /// Makes an account, if the settings let anyone, and signs in to it.
-    pub(crate) async fn sign_up(&self, account: NewAccount, address: IpAddr) -> Result<SignedIn, ApiError> {
-        let user = self.create(account, Origin::SignUp(address)).await?;
+    pub(crate) async fn sign_up(
+        &self,
+        account: NewAccount,
+        address: IpAddr,
+    ) -> Result<SignedInUser, ApiError> {
+        let user = self.create(account, AccountOrigin::SignUp(address)).await?;
         self.sign_ins.sign_in_new(user, address).await
     }
 
@@ -174,7 +178,7 @@ impl AccountService {
     ) -> Result<UserId, AccountError> {
         check(email, &password)?;
         let account = NewAccount { email: email.to_owned(), password, name: None };
-        Ok(self.create(account, Origin::Operator { admin }).await?.id)
+        Ok(self.create(account, AccountOrigin::Operator { admin }).await?.id)
     }
 
     /// Sets an account's password from the shell; every earlier sign-in ends.
@@ -212,10 +216,10 @@ impl AccountService {
     }
 
     /// Makes an account of what is checked already. The first one of an installation is an admin.
-    async fn create(&self, account: NewAccount, origin: Origin) -> Result<User, ApiError> {
+    async fn create(&self, account: NewAccount, origin: AccountOrigin) -> Result<User, ApiError> {
         let closed =
             || ApiError::forbidden("This service takes no sign-ups. Ask its operator for an account.");
-        if let Origin::SignUp(_) = origin {
+        if let AccountOrigin::SignUp(_) = origin {
             let taken = self.policy == SignUp::First && singletons::get(&self.db, FIRST).await?.is_some();
             // Said before the password is hashed, which is the expensive part.
             if self.policy == SignUp::Closed || taken {
@@ -223,8 +227,8 @@ impl AccountService {
             }
         }
         let address = match origin {
-            Origin::SignUp(address) => address,
-            Origin::Operator { .. } => SHELL,
+            AccountOrigin::SignUp(address) => address,
+            AccountOrigin::Operator { .. } => SHELL,
         };
         let password_hash = self.passwords.turn(address).await?.hash(account.password).await?;
         let email = account.email.trim();
@@ -233,9 +237,9 @@ impl AccountService {
         let mut tx = self.db.begin().await?;
         let first = singletons::claim(&mut tx, FIRST, "taken").await?;
         let is_admin = match origin {
-            Origin::SignUp(_) if !first && self.policy == SignUp::First => return Err(closed()),
-            Origin::SignUp(_) => first,
-            Origin::Operator { admin } => admin || first,
+            AccountOrigin::SignUp(_) if !first && self.policy == SignUp::First => return Err(closed()),
+            AccountOrigin::SignUp(_) => first,
+            AccountOrigin::Operator { admin } => admin || first,
         };
         let user = db::accounts::NewUser {
             id: UserId::generate(),

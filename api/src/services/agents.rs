@@ -10,17 +10,17 @@ use lectern_shared::{
     db::{self, Db, Json, Tx},
     ids::{AgentId, PromptId, TagId, UserId},
     model::{
-        agent::{Agent, AgentType, Llm},
+        agent::{Agent, AgentType, LlmConfig},
         tag::Tag,
     },
-    secrets::{Keyring, Place, mask},
+    secrets::{CiphertextLocation, Keyring, mask},
 };
 use secrecy::{ExposeSecret, SecretString};
 use uuid::Uuid;
 
 use super::{
     Actor,
-    creation::{Created, Creations, Once, Tell},
+    creation::{CreationOutcome, IdempotencyStore, IdempotentRequest, ResponseEncoder},
 };
 use crate::error::{ApiError, FieldError};
 
@@ -29,7 +29,7 @@ pub(crate) const MASKED: char = '…';
 
 /// A model that was checked, and its key.
 pub(crate) struct NewLlm {
-    pub(crate) llm: Llm,
+    pub(crate) llm: LlmConfig,
     pub(crate) key: Option<SecretString>,
 }
 
@@ -92,12 +92,12 @@ pub(crate) struct AgentService {
     clock: Clock,
     keyring: Arc<Keyring>,
     settings: Arc<Settings>,
-    creations: Creations,
+    creations: IdempotencyStore,
 }
 
 /// Where an agent's provider key is sealed.
-pub(crate) fn key_place(id: &AgentId) -> Place<'_> {
-    Place::agent_key(id.as_uuid())
+pub(crate) fn key_place(id: &AgentId) -> CiphertextLocation<'_> {
+    CiphertextLocation::agent_key(id.as_uuid())
 }
 
 fn unknown() -> ApiError {
@@ -117,7 +117,7 @@ impl AgentService {
         clock: Clock,
         keyring: Arc<Keyring>,
         settings: Arc<Settings>,
-        creations: Creations,
+        creations: IdempotencyStore,
     ) -> Self {
         Self { db, clock, keyring, settings, creations }
     }
@@ -130,9 +130,9 @@ impl AgentService {
         &self,
         actor: Actor,
         new: NewAgent,
-        once: Once,
-        tell: impl Tell<AgentDetails>,
-    ) -> Result<Created, ApiError> {
+        once: IdempotentRequest,
+        tell: impl ResponseEncoder<AgentDetails>,
+    ) -> Result<CreationOutcome, ApiError> {
         let (id, user) = (AgentId::generate(), actor.user);
         let NewLlm { llm, key } = new.llm.unwrap_or_else(|| NewLlm { llm: self.default_llm(), key: None });
         address::check(&self.settings.predict, &llm)?;
@@ -263,9 +263,9 @@ impl AgentService {
         Ok(tx.commit().await?)
     }
 
-    fn default_llm(&self) -> Llm {
+    fn default_llm(&self) -> LlmConfig {
         let (provider, model) = self.settings.default_llm.clone();
-        Llm { model, provider, ..Llm::default() }
+        LlmConfig { model, provider, ..LlmConfig::default() }
     }
 
     /// Encrypts an agent's new key. A mask is none, unless it is that of the stored key, which is not new: the provider would

@@ -6,8 +6,8 @@ use std::{sync::Arc, time::Duration};
 use lectern_shared::{
     db::{self, Db, Tx},
     ids::UserId,
-    jobs::Jobs,
-    secrets::{Keyring, Place, idempotency_row, sha256},
+    jobs::JobQueue,
+    secrets::{CiphertextLocation, Keyring, idempotency_row, sha256},
 };
 use uuid::Uuid;
 
@@ -21,39 +21,39 @@ const HASH: usize = 32;
 
 /// A creating request that is to be answered once.
 #[derive(Debug)]
-pub(crate) struct Once {
+pub(crate) struct IdempotentRequest {
     user: UserId,
-    keyed: Option<Keyed>,
+    keyed: Option<RequestFingerprint>,
 }
 
 #[derive(Debug)]
-struct Keyed {
+struct RequestFingerprint {
     user: UserId,
     key: String,
     hash: [u8; HASH],
 }
 
-impl Once {
+impl IdempotentRequest {
     /// A request under the caller's own key, if it has one. It is the same one again when its path and its content are.
     pub(crate) fn new(actor: Actor, key: Option<String>, path: &str, content: &[u8]) -> Self {
         let user = actor.user;
         let keyed = key.map(|key| {
             // No path has a line break in it.
             let hash = sha256(&[path.as_bytes(), b"\n", content].concat());
-            Keyed { user, key, hash }
+            RequestFingerprint { user, key, hash }
         });
         Self { user, keyed }
     }
 }
 
 /// How a face tells what was made.
-pub(crate) trait Tell<T>: Fn(&T) -> Result<Vec<u8>, ApiError> + Send + Sync {}
+pub(crate) trait ResponseEncoder<T>: Fn(&T) -> Result<Vec<u8>, ApiError> + Send + Sync {}
 
-impl<T, F: Fn(&T) -> Result<Vec<u8>, ApiError> + Send + Sync> Tell<T> for F {}
+impl<T, F: Fn(&T) -> Result<Vec<u8>, ApiError> + Send + Sync> ResponseEncoder<T> for F {}
 
 /// What came of a creating request: what the face told of it.
 #[derive(Debug)]
-pub(crate) enum Created {
+pub(crate) enum CreationOutcome {
     /// It was made.
     Now(Vec<u8>),
     /// The same request made it before, and was told this.
@@ -62,14 +62,14 @@ pub(crate) enum Created {
 
 /// Ends transactions that create something. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Creations {
+pub(crate) struct IdempotencyStore {
     db: Db,
     keyring: Arc<Keyring>,
-    jobs: Jobs,
+    jobs: JobQueue,
 }
 
-impl Creations {
-    pub(crate) fn new(db: Db, keyring: Arc<Keyring>, jobs: Jobs) -> Self {
+impl IdempotencyStore {
+    pub(crate) fn new(db: Db, keyring: Arc<Keyring>, jobs: JobQueue) -> Self {
         Self { db, keyring, jobs }
     }
 
@@ -77,7 +77,10 @@ impl Creations {
     ///
     /// # Errors
     /// A conflict when the key was used for another request.
-    pub(crate) async fn earlier(&self, once: &Once) -> Result<Option<Vec<u8>>, ApiError> {
+    pub(crate) async fn stored_response(
+        &self,
+        once: &IdempotentRequest,
+    ) -> Result<Option<Vec<u8>>, ApiError> {
         let Some(keyed) = &once.keyed else { return Ok(None) };
         let stored = db::idempotency::find(&self.db, keyed.user, &keyed.key, self.jobs.now()).await?;
         stored.map(|sealed| keyed.open(&self.keyring, &sealed)).transpose()
@@ -88,10 +91,10 @@ impl Creations {
     pub(crate) async fn commit<T: Sync>(
         &self,
         mut tx: Tx,
-        once: Once,
+        once: IdempotentRequest,
         made: &T,
-        tell: impl Tell<T>,
-    ) -> Result<Created, ApiError> {
+        tell: impl ResponseEncoder<T>,
+    ) -> Result<CreationOutcome, ApiError> {
         let told = tell(made)?;
         if let Some(keyed) = &once.keyed {
             let (sealed, now) = (keyed.seal(&self.keyring, &told)?, self.jobs.now());
@@ -99,9 +102,9 @@ impl Creations {
             if !db::idempotency::insert(&mut tx, keyed.user, &keyed.key, &sealed, now, expires_at).await? {
                 // Rolls back, and gives its connection back for the look at the other's answer.
                 drop(tx);
-                let earlier = self.earlier(&once).await?;
+                let earlier = self.stored_response(&once).await?;
                 let under_way = || ApiError::conflict("The same request is being answered; try again.");
-                return earlier.map(Created::Before).ok_or_else(under_way);
+                return earlier.map(CreationOutcome::Before).ok_or_else(under_way);
             }
         }
         // At last: what was added points to the account, so that it cannot go any more before this ends.
@@ -109,23 +112,24 @@ impl Creations {
             return Err(ApiError::credential_ended());
         }
         tx.commit().await?;
-        Ok(Created::Now(told))
+        Ok(CreationOutcome::Now(told))
     }
 }
 
-impl Keyed {
+impl RequestFingerprint {
     fn row(&self) -> Uuid {
         idempotency_row(self.user, &self.key)
     }
 
     /// Encrypts an answer together with the hash of what was asked, which could tell a password that was in it.
     fn seal(&self, keyring: &Keyring, answer: &[u8]) -> Result<Vec<u8>, ApiError> {
-        Ok(keyring.encrypt(Place::idempotent_answer(&self.row()), &[&self.hash, answer].concat())?)
+        Ok(keyring
+            .encrypt(CiphertextLocation::idempotent_answer(&self.row()), &[&self.hash, answer].concat())?)
     }
 
     /// The answer, if it was given to this request.
     fn open(&self, keyring: &Keyring, sealed: &[u8]) -> Result<Vec<u8>, ApiError> {
-        let mut hash = keyring.decrypt(Place::idempotent_answer(&self.row()), sealed)?;
+        let mut hash = keyring.decrypt(CiphertextLocation::idempotent_answer(&self.row()), sealed)?;
         let answer = hash.split_off(HASH.min(hash.len()));
         if hash == self.hash {
             return Ok(answer);

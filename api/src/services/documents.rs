@@ -8,17 +8,17 @@ pub(crate) mod schema;
 use std::sync::Arc;
 
 use lectern_shared::{
-    blobs::Blobs,
+    blobs::BlobStore,
     clock::Clock,
     config::Settings,
-    db::{self, Db, Tx, documents::NewDocument as Row},
+    db::{self, Db, Tx, documents::NewDocumentRow as Row},
     ids::{DocumentId, UserId},
-    jobs::Jobs,
+    jobs::JobQueue,
     model::{
-        document::{Chunk, Document, DocumentType, PageRange, SourceAuthorization, Splitter},
-        job::Ingestion,
+        document::{Chunk, Document, DocumentType, PageRange, SourceAuthorization, SplitterConfig},
+        job::IngestionSummary,
     },
-    secrets::{Keyring, Place},
+    secrets::{CiphertextLocation, Keyring},
 };
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -29,7 +29,7 @@ pub(super) use self::file::blob_failed;
 use self::schema::{AuthorizationSchema, PageSchema, SplitterSchema, TypeSchema};
 use super::{
     Actor,
-    creation::{Created, Creations, Once, Tell},
+    creation::{CreationOutcome, IdempotencyStore, IdempotentRequest, ResponseEncoder},
 };
 use crate::error::{ApiError, ApiErrorKind};
 
@@ -56,7 +56,7 @@ pub(crate) struct NewDocument {
     pub(crate) metadata: Option<Map<String, Value>>,
     /// How to cut the text into passages. Without it: 400 tokens, 60 of them repeated.
     #[schema(value_type = Option<SplitterSchema>)]
-    pub(crate) splitter: Option<Splitter>,
+    pub(crate) splitter: Option<SplitterConfig>,
     /// PDF: the first page to ingest, counted from 1. Ignored for other types.
     #[schema(value_type = Option<PageSchema>)]
     pub(crate) from_page: Option<u32>,
@@ -81,10 +81,10 @@ pub(crate) struct DocumentService {
     db: Db,
     clock: Clock,
     keyring: Arc<Keyring>,
-    jobs: Jobs,
-    blobs: Blobs,
+    jobs: JobQueue,
+    blobs: BlobStore,
     settings: Arc<Settings>,
-    creations: Creations,
+    creations: IdempotencyStore,
 }
 
 fn unknown() -> ApiError {
@@ -92,13 +92,18 @@ fn unknown() -> ApiError {
 }
 
 /// Refuses what a user may not store besides what is stored already.
-pub(super) async fn admit(settings: &Settings, tx: &mut Tx, user: UserId, more: u64) -> Result<(), ApiError> {
+pub(super) async fn check_quota(
+    settings: &Settings,
+    tx: &mut Tx,
+    user: UserId,
+    more: u64,
+) -> Result<(), ApiError> {
     Ok(db::storage::admit(tx, user, more, None, settings.limits.storage_bytes).await??)
 }
 
 /// Queues a document that was made in this transaction, and reads it.
 pub(super) async fn queue_new(
-    jobs: &Jobs,
+    jobs: &JobQueue,
     tx: &mut Tx,
     user: UserId,
     id: DocumentId,
@@ -115,10 +120,10 @@ impl DocumentService {
         db: Db,
         clock: Clock,
         keyring: Arc<Keyring>,
-        jobs: Jobs,
-        blobs: Blobs,
+        jobs: JobQueue,
+        blobs: BlobStore,
         settings: Arc<Settings>,
-        creations: Creations,
+        creations: IdempotencyStore,
     ) -> Self {
         Self { db, clock, keyring, jobs, blobs, settings, creations }
     }
@@ -128,9 +133,9 @@ impl DocumentService {
         &self,
         actor: Actor,
         new: NewDocument,
-        once: Once,
-        tell: impl Tell<Document>,
-    ) -> Result<Created, ApiError> {
+        once: IdempotentRequest,
+        tell: impl ResponseEncoder<Document>,
+    ) -> Result<CreationOutcome, ApiError> {
         let id = DocumentId::generate();
         let authorization = new.authorization.as_ref();
         let authorization_sealed = authorization.map(|given| self.seal(id, given)).transpose()?;
@@ -149,7 +154,7 @@ impl DocumentService {
         };
         let bytes = new.content.as_ref().map_or(0, String::len) as u64;
         let mut tx = self.db.begin().await?;
-        admit(&self.settings, &mut tx, actor.user, bytes).await?;
+        check_quota(&self.settings, &mut tx, actor.user, bytes).await?;
         db::documents::insert(&mut tx, &row, self.clock.now()).await?;
         let document = queue_new(&self.jobs, &mut tx, actor.user, id).await?;
         let created = self.creations.commit(tx, once, &document, tell).await?;
@@ -226,7 +231,7 @@ impl DocumentService {
     }
 
     /// How the ingestion of a document goes.
-    pub(crate) async fn ingestion(&self, actor: Actor, id: DocumentId) -> Result<Ingestion, ApiError> {
+    pub(crate) async fn ingestion(&self, actor: Actor, id: DocumentId) -> Result<IngestionSummary, ApiError> {
         db::documents::ingestion(&self.db, actor.user, id).await?.ok_or_else(unknown)
     }
 
@@ -234,7 +239,11 @@ impl DocumentService {
     ///
     /// # Errors
     /// When it cannot be followed any more.
-    pub(crate) async fn follow(&self, actor: Actor, id: DocumentId) -> Result<Option<Ingestion>, ApiError> {
+    pub(crate) async fn follow(
+        &self,
+        actor: Actor,
+        id: DocumentId,
+    ) -> Result<Option<IngestionSummary>, ApiError> {
         db::documents::ingestion(&self.db, actor.user, id).await.map_err(|error| {
             tracing::warn!(%error, "an ingestion cannot be followed any more");
             let message = "A part of the service is away; connect again shortly.";
@@ -249,6 +258,6 @@ impl DocumentService {
     /// What opens a document's source, as it is stored.
     fn seal(&self, id: DocumentId, authorization: &SourceAuthorization) -> Result<Vec<u8>, ApiError> {
         let json = serde_json::to_vec(authorization).map_err(|_| ApiError::internal())?;
-        Ok(self.keyring.encrypt(Place::document_authorization(id.as_uuid()), &json)?)
+        Ok(self.keyring.encrypt(CiphertextLocation::document_authorization(id.as_uuid()), &json)?)
     }
 }

@@ -4,11 +4,11 @@ use lectern_shared::{
     clock::Timestamp,
     db::{
         Db, DbError,
-        operator_jobs::{self, Action, Filter, Outcome, Position},
+        operator_jobs::{self, JobAction, JobActionOutcome, JobCursor, JobRowFilter},
     },
     ids::{DocumentId, JobId, UserId},
-    jobs::Jobs,
-    model::job::{JobRecord, Standing},
+    jobs::JobQueue,
+    model::job::{JobPhase, JobRecord},
 };
 use tokio::time::Instant;
 
@@ -18,7 +18,7 @@ use crate::error::{ApiError, ApiErrorKind, FieldError};
 #[derive(Clone, Debug, Default)]
 pub struct JobFilter {
     /// Those that stand so.
-    pub standing: Option<Standing>,
+    pub standing: Option<JobPhase>,
     /// Those of this user, by e-mail or id.
     pub user: Option<String>,
     /// Those of this document.
@@ -89,19 +89,19 @@ pub struct JobList {
     /// The moment at which they stand so.
     pub at: Timestamp,
     /// Where the list goes on; none when it ends here.
-    pub next: Option<Position>,
+    pub next: Option<JobCursor>,
 }
 
 /// The jobs of every user. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct JobService {
     db: Db,
-    jobs: Jobs,
+    jobs: JobQueue,
 }
 
 impl JobService {
     /// The jobs of this queue, which is over `db`.
-    pub fn new(db: Db, jobs: Jobs) -> Self {
+    pub fn new(db: Db, jobs: JobQueue) -> Self {
         Self { db, jobs }
     }
 
@@ -112,7 +112,7 @@ impl JobService {
     pub async fn list(
         &self,
         filter: JobFilter,
-        after: Option<Position>,
+        after: Option<JobCursor>,
         limit: u32,
     ) -> Result<JobList, JobError> {
         let filter = self.resolve(filter).await?;
@@ -143,14 +143,19 @@ impl JobService {
     /// # Errors
     /// [`JobError::UnknownJob`] when there is none, or its document was deleted; [`JobError::Running`] when it is to be retried and
     /// a worker holds it.
-    pub async fn change(&self, operator: JobOperator, action: Action, id: JobId) -> Result<bool, JobError> {
+    pub async fn change(
+        &self,
+        operator: JobOperator,
+        action: JobAction,
+        id: JobId,
+    ) -> Result<bool, JobError> {
         match self.jobs.change(action, id).await?.ok_or(JobError::UnknownJob(id))? {
-            Outcome::Changed => {
+            JobActionOutcome::Changed => {
                 note(operator, action, id);
                 Ok(true)
             }
-            Outcome::Unchanged => Ok(false),
-            Outcome::Running => Err(JobError::Running(id)),
+            JobActionOutcome::Unchanged => Ok(false),
+            JobActionOutcome::Running => Err(JobError::Running(id)),
         }
     }
 
@@ -158,7 +163,7 @@ impl JobService {
     pub(crate) async fn change_and_find(
         &self,
         operator: JobOperator,
-        action: Action,
+        action: JobAction,
         id: JobId,
     ) -> Result<JobSnapshot, JobError> {
         self.change(operator, action, id).await?;
@@ -172,7 +177,7 @@ impl JobService {
     pub async fn change_all(
         &self,
         operator: JobOperator,
-        action: Action,
+        action: JobAction,
         filter: JobFilter,
     ) -> Result<usize, JobError> {
         let filter = self.resolve(filter).await?;
@@ -181,7 +186,7 @@ impl JobService {
         let (mut changed, mut after) = (0, None);
         loop {
             let began = Instant::now();
-            let batch = self.jobs.change_next(action, &filter, after).await?;
+            let batch = self.jobs.change_batch(action, &filter, after).await?;
             changed += batch.jobs.len();
             for job in batch.jobs {
                 note(operator, action, job);
@@ -197,13 +202,13 @@ impl JobService {
     }
 
     /// The filter with the account that it names.
-    async fn resolve(&self, filter: JobFilter) -> Result<Filter, JobError> {
+    async fn resolve(&self, filter: JobFilter) -> Result<JobRowFilter, JobError> {
         let JobFilter { standing, user, document, code } = filter;
         let user = match user {
             Some(name) => Some(self.account(name).await?),
             None => None,
         };
-        Ok(Filter { standing, user, document, code })
+        Ok(JobRowFilter { standing, user, document, code })
     }
 
     /// The account of this e-mail or id.
@@ -216,12 +221,14 @@ impl JobService {
 }
 
 /// Leaves a line of what an admin did. A command tells it itself.
-fn note(operator: JobOperator, action: Action, job: JobId) {
+fn note(operator: JobOperator, action: JobAction, job: JobId) {
     match (operator, action) {
-        (JobOperator::Admin(admin), Action::Retry) => tracing::info!(%admin, %job, "an admin retried a job"),
-        (JobOperator::Admin(admin), Action::Discard) => {
+        (JobOperator::Admin(admin), JobAction::Retry) => {
+            tracing::info!(%admin, %job, "an admin retried a job");
+        }
+        (JobOperator::Admin(admin), JobAction::Discard) => {
             tracing::info!(%admin, %job, "an admin discarded a job");
         }
-        (JobOperator::Command, Action::Retry | Action::Discard) => {}
+        (JobOperator::Command, JobAction::Retry | JobAction::Discard) => {}
     }
 }

@@ -2,16 +2,16 @@
 
 use lectern_shared::{
     clock::Clock,
-    db::{self, Db, tools::Linked},
+    db::{self, Db, tools::LinkOutcome},
     ids::{AgentDocumentId, AgentId, AgentToolId, DocumentId, ToolId},
-    jobs::Jobs,
+    jobs::JobQueue,
     model::{agent::AgentDocument, tool::AgentTool},
 };
 use uuid::Uuid;
 
 use super::{
     Actor,
-    creation::{Created, Creations, Once, Tell},
+    creation::{CreationOutcome, IdempotencyStore, IdempotentRequest, ResponseEncoder},
     tools::circle,
 };
 use crate::error::ApiError;
@@ -39,12 +39,12 @@ impl<T> NewLink<T> {
 pub(crate) struct AgentDocumentService {
     db: Db,
     clock: Clock,
-    jobs: Jobs,
-    creations: Creations,
+    jobs: JobQueue,
+    creations: IdempotencyStore,
 }
 
 impl AgentDocumentService {
-    pub(crate) fn new(db: Db, clock: Clock, jobs: Jobs, creations: Creations) -> Self {
+    pub(crate) fn new(db: Db, clock: Clock, jobs: JobQueue, creations: IdempotencyStore) -> Self {
         Self { db, clock, jobs, creations }
     }
 
@@ -54,15 +54,15 @@ impl AgentDocumentService {
         &self,
         actor: Actor,
         new: NewLink<DocumentId>,
-        once: Once,
-        tell: impl Tell<AgentDocument>,
-    ) -> Result<Created, ApiError> {
+        once: IdempotentRequest,
+        tell: impl ResponseEncoder<AgentDocument>,
+    ) -> Result<CreationOutcome, ApiError> {
         let (agent, document) = new.ends("document")?;
         let mut tx = self.db.begin().await?;
         let link = db::agents::link(&mut tx, actor.user, agent, document, self.clock.now()).await?;
         let link = link.ok_or_else(|| ApiError::not_found("agent or document"))?;
         // Whoever links a document means to ask it: one of which nothing is searchable, and nothing under way, is tried again.
-        let queued = db::jobs::gave_up(&mut tx, document).await?;
+        let queued = db::jobs::ended_unpublished(&mut tx, document).await?;
         if queued {
             self.jobs.enqueue_ingest(&mut tx, actor.user, document).await?;
         }
@@ -79,11 +79,11 @@ impl AgentDocumentService {
 pub(crate) struct AgentToolService {
     db: Db,
     clock: Clock,
-    creations: Creations,
+    creations: IdempotencyStore,
 }
 
 impl AgentToolService {
-    pub(crate) fn new(db: Db, clock: Clock, creations: Creations) -> Self {
+    pub(crate) fn new(db: Db, clock: Clock, creations: IdempotencyStore) -> Self {
         Self { db, clock, creations }
     }
 
@@ -95,15 +95,15 @@ impl AgentToolService {
         &self,
         actor: Actor,
         new: NewLink<ToolId>,
-        once: Once,
-        tell: impl Tell<AgentTool>,
-    ) -> Result<Created, ApiError> {
+        once: IdempotentRequest,
+        tell: impl ResponseEncoder<AgentTool>,
+    ) -> Result<CreationOutcome, ApiError> {
         let (agent, tool) = new.ends("tool")?;
         let mut tx = self.db.begin().await?;
         match db::tools::link(&mut tx, actor.user, agent, tool, self.clock.now()).await? {
-            Linked::Yes(link) => self.creations.commit(tx, once, &link, tell).await,
-            Linked::Unknown => Err(ApiError::not_found("agent or tool")),
-            Linked::Circle => Err(circle("toolId")),
+            LinkOutcome::Yes(link) => self.creations.commit(tx, once, &link, tell).await,
+            LinkOutcome::Unknown => Err(ApiError::not_found("agent or tool")),
+            LinkOutcome::Circle => Err(circle("toolId")),
         }
     }
 }

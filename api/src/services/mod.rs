@@ -25,21 +25,21 @@ use lectern_shared::ids::UserId;
 use self::{
     accounts::AccountService,
     agents::AgentService,
-    creation::Creations,
+    creation::IdempotencyStore,
     credentials::Authenticator,
     documents::DocumentService,
     jobs::JobService,
     links::{AgentDocumentService, AgentToolService},
     prompts::PromptService,
     search::SearchService,
-    sign_in::{Passwords, SignInService},
+    sign_in::{PasswordHashPool, SignInService},
     tags::TagService,
     tokens::TokenService,
     tools::ToolService,
     traces::TraceService,
     uploads::UploadService,
 };
-use crate::{limits::Limits, search::Search};
+use crate::{limits::RateLimiter, search::SearchEngine};
 
 /// Longest name of anything, in characters.
 pub(crate) const NAME: usize = 1_000;
@@ -59,7 +59,7 @@ pub(crate) struct Services {
     pub(crate) agent_tools: AgentToolService,
     pub(crate) agents: AgentService,
     pub(crate) authenticator: Authenticator,
-    pub(crate) creations: Creations,
+    pub(crate) creations: IdempotencyStore,
     pub(crate) documents: DocumentService,
     pub(crate) jobs: JobService,
     pub(crate) prompts: PromptService,
@@ -73,10 +73,10 @@ pub(crate) struct Services {
 }
 
 impl Services {
-    pub(crate) fn new(runtime: &Runtime, search: Search, limits: Limits) -> Self {
+    pub(crate) fn new(runtime: &Runtime, search: SearchEngine, limits: RateLimiter) -> Self {
         let Runtime { db, clock, keyring, settings, jobs, blobs, .. } = runtime.clone();
-        let creations = Creations::new(db.clone(), keyring.clone(), jobs.clone());
-        let passwords = Passwords::new();
+        let creations = IdempotencyStore::new(db.clone(), keyring.clone(), jobs.clone());
+        let passwords = PasswordHashPool::new();
         let sign_ins = SignInService::new(
             db.clone(),
             clock.clone(),

@@ -13,11 +13,11 @@ use uuid::Uuid;
 
 use super::{
     Actor,
-    creation::{Created, Creations, Once, Tell},
+    creation::{CreationOutcome, IdempotencyStore, IdempotentRequest, ResponseEncoder},
 };
 use crate::{
     error::{ApiError, FieldError},
-    prompt::Template,
+    prompt::PromptTemplate,
 };
 
 /// Names that a message lists, at most.
@@ -68,7 +68,7 @@ impl PromptChange {
             input_variables: self.input_variables.map_or_else(|| before.input_variables.clone(), Json),
             ..before.clone()
         };
-        let template = Template::parse(&after.template).map_err(|error| {
+        let template = PromptTemplate::parse(&after.template).map_err(|error| {
             tracing::error!(prompt = %before.id, %error, "a stored template cannot be read");
             ApiError::internal()
         })?;
@@ -82,7 +82,7 @@ impl PromptChange {
 pub(crate) struct PromptService {
     db: Db,
     clock: Clock,
-    creations: Creations,
+    creations: IdempotencyStore,
 }
 
 fn unknown() -> ApiError {
@@ -90,7 +90,7 @@ fn unknown() -> ApiError {
 }
 
 impl PromptService {
-    pub(crate) fn new(db: Db, clock: Clock, creations: Creations) -> Self {
+    pub(crate) fn new(db: Db, clock: Clock, creations: IdempotencyStore) -> Self {
         Self { db, clock, creations }
     }
 
@@ -99,9 +99,9 @@ impl PromptService {
         &self,
         actor: Actor,
         new: NewPrompt,
-        once: Once,
-        tell: impl Tell<Prompt>,
-    ) -> Result<Created, ApiError> {
+        once: IdempotentRequest,
+        tell: impl ResponseEncoder<Prompt>,
+    ) -> Result<CreationOutcome, ApiError> {
         let now = self.clock.now();
         let prompt = Prompt {
             id: PromptId::generate(),
@@ -160,7 +160,7 @@ impl PromptService {
 }
 
 /// In what a template and its variables differ, as it is said of one of the two fields.
-pub(crate) fn problems(path: &str, template: &Template, variables: &[String]) -> Vec<FieldError> {
+pub(crate) fn problems(path: &str, template: &PromptTemplate, variables: &[String]) -> Vec<FieldError> {
     let Some(found) = template.disagreement(variables) else { return Vec::new() };
     let (undeclared, unused) = match path {
         "template" => (

@@ -11,7 +11,7 @@ use lectern_shared::{
 use super::Actor;
 use crate::{
     error::ApiError,
-    search::{Filter, Passage, Search, SearchRequest},
+    search::{MetadataFilter, PassageHit, SearchEngine, SearchRequest},
 };
 
 /// What to search for, and in what.
@@ -22,7 +22,7 @@ pub(crate) struct PassageQuery {
     pub(crate) documents: Option<Result<Vec<DocumentId>, InvalidId>>,
     /// The agent that is named.
     pub(crate) agent: Option<Result<AgentId, InvalidId>>,
-    pub(crate) filter: Filter,
+    pub(crate) filter: MetadataFilter,
     pub(crate) limit: usize,
     pub(crate) mode: SearchMode,
 }
@@ -31,7 +31,7 @@ pub(crate) struct PassageQuery {
 #[derive(Clone)]
 pub(crate) struct SearchService {
     db: Db,
-    search: Search,
+    search: SearchEngine,
 }
 
 fn unknown_document() -> ApiError {
@@ -43,7 +43,7 @@ fn unknown_agent() -> ApiError {
 }
 
 impl SearchService {
-    pub(crate) fn new(db: Db, search: Search) -> Self {
+    pub(crate) fn new(db: Db, search: SearchEngine) -> Self {
         Self { db, search }
     }
 
@@ -51,7 +51,11 @@ impl SearchService {
     ///
     /// # Errors
     /// Not found, for a document or an agent that is not the caller's.
-    pub(crate) async fn search(&self, actor: Actor, asked: PassageQuery) -> Result<Vec<Passage>, ApiError> {
+    pub(crate) async fn search(
+        &self,
+        actor: Actor,
+        asked: PassageQuery,
+    ) -> Result<Vec<PassageHit>, ApiError> {
         let PassageQuery { query, documents, agent, filter, limit, mode } = asked;
         let documents = self.documents(actor, documents, agent).await?;
         let request = SearchRequest { user: actor.user, query, documents, filter, mode, limit };

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::{
     Actor,
-    creation::{Created, Creations, Once, Tell},
+    creation::{CreationOutcome, IdempotencyStore, IdempotentRequest, ResponseEncoder},
 };
 use crate::error::ApiError;
 
@@ -42,7 +42,7 @@ pub(crate) struct TagChange {
 pub(crate) struct TagService {
     db: Db,
     clock: Clock,
-    creations: Creations,
+    creations: IdempotencyStore,
 }
 
 fn unknown() -> ApiError {
@@ -50,7 +50,7 @@ fn unknown() -> ApiError {
 }
 
 impl TagService {
-    pub(crate) fn new(db: Db, clock: Clock, creations: Creations) -> Self {
+    pub(crate) fn new(db: Db, clock: Clock, creations: IdempotencyStore) -> Self {
         Self { db, clock, creations }
     }
 
@@ -59,9 +59,9 @@ impl TagService {
         &self,
         actor: Actor,
         new: NewTag,
-        once: Once,
-        tell: impl Tell<Tag>,
-    ) -> Result<Created, ApiError> {
+        once: IdempotentRequest,
+        tell: impl ResponseEncoder<Tag>,
+    ) -> Result<CreationOutcome, ApiError> {
         let now = self.clock.now();
         let NewTag { name, color } = new;
         let tag =

@@ -7,7 +7,7 @@ use lectern_shared::{
     db::{self, Db},
     ids::ApiTokenId,
     model::user::{ApiToken, User},
-    secrets::{Keyring, Place, sha256},
+    secrets::{CiphertextLocation, Keyring, sha256},
 };
 use lru::LruCache;
 use parking_lot::Mutex;
@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use super::{
     Actor,
-    creation::{Created, Creations, Once, Tell},
+    creation::{CreationOutcome, IdempotencyStore, IdempotentRequest, ResponseEncoder},
 };
 use crate::error::ApiError;
 
@@ -52,7 +52,7 @@ pub(crate) struct TokenService {
     db: Db,
     clock: Clock,
     keyring: Arc<Keyring>,
-    creations: Creations,
+    creations: IdempotencyStore,
     /// When this process last noted the use of an API token.
     touched: Arc<Mutex<LruCache<ApiTokenId, Timestamp>>>,
 }
@@ -81,12 +81,12 @@ fn generate() -> String {
     })
 }
 
-fn place(id: &ApiTokenId) -> Place<'_> {
-    Place::api_token(id.as_uuid())
+fn place(id: &ApiTokenId) -> CiphertextLocation<'_> {
+    CiphertextLocation::api_token(id.as_uuid())
 }
 
 impl TokenService {
-    pub(crate) fn new(db: Db, clock: Clock, keyring: Arc<Keyring>, creations: Creations) -> Self {
+    pub(crate) fn new(db: Db, clock: Clock, keyring: Arc<Keyring>, creations: IdempotencyStore) -> Self {
         let touched = Arc::new(Mutex::new(LruCache::new(TOUCHED)));
         Self { db, clock, keyring, creations, touched }
     }
@@ -96,9 +96,9 @@ impl TokenService {
         &self,
         actor: Actor,
         new: NewApiToken,
-        once: Once,
-        tell: impl Tell<RevealedToken>,
-    ) -> Result<Created, ApiError> {
+        once: IdempotentRequest,
+        tell: impl ResponseEncoder<RevealedToken>,
+    ) -> Result<CreationOutcome, ApiError> {
         let NewApiToken { description } = new;
         let mut tx = self.db.begin().await?;
         let (id, value) = (ApiTokenId::generate(), generate());

@@ -17,7 +17,7 @@ use uuid::Uuid;
 pub(crate) use self::metadata::ToolMetadata;
 use super::{
     Actor,
-    creation::{Created, Creations, Once, Tell},
+    creation::{CreationOutcome, IdempotencyStore, IdempotentRequest, ResponseEncoder},
 };
 use crate::{
     error::{ApiError, FieldError},
@@ -56,7 +56,7 @@ pub(crate) struct ToolService {
     db: Db,
     clock: Clock,
     keyring: Arc<Keyring>,
-    creations: Creations,
+    creations: IdempotencyStore,
 }
 
 fn unknown() -> ApiError {
@@ -86,7 +86,7 @@ async fn called_agent(
 }
 
 impl ToolService {
-    pub(crate) fn new(db: Db, clock: Clock, keyring: Arc<Keyring>, creations: Creations) -> Self {
+    pub(crate) fn new(db: Db, clock: Clock, keyring: Arc<Keyring>, creations: IdempotencyStore) -> Self {
         Self { db, clock, keyring, creations }
     }
 
@@ -98,9 +98,9 @@ impl ToolService {
         &self,
         actor: Actor,
         new: NewTool,
-        once: Once,
-        tell: impl Tell<ToolDetails>,
-    ) -> Result<Created, ApiError> {
+        once: IdempotentRequest,
+        tell: impl ResponseEncoder<ToolDetails>,
+    ) -> Result<CreationOutcome, ApiError> {
         let id = ToolId::generate();
         let mut tx = self.db.begin().await?;
         let calls_agent = called_agent(&mut tx, actor.user, new.metadata.agent).await?;
@@ -158,9 +158,9 @@ impl ToolService {
         let mut tool = before.clone();
         if let Some(mut changed) = change.metadata {
             let stored = secrets::reveal(&self.keyring, &tool)?;
-            let kept = metadata::keep_masked(&mut changed, &stored);
+            let kept = metadata::restore_masked(&mut changed, &stored);
             let ToolMetadata { all, agent } = metadata::check_alone(tool.r#type, &changed)?;
-            metadata::check_kept(tool.r#type, &stored, &all, kept)?;
+            metadata::check_kept_secrets(tool.r#type, &stored, &all, kept)?;
             tool.calls_agent = called_agent(&mut tx, user, agent).await?;
             if let Some(called) = tool.calls_agent
                 && db::tools::would_circle(&mut tx, user, id, called).await?

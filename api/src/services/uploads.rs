@@ -13,17 +13,17 @@ use futures::{
     stream::{self, BoxStream},
 };
 use lectern_shared::{
-    blobs::{BlobError, Blobs, Stored},
+    blobs::{BlobError, BlobStore, StoredBlob},
     config::Settings,
     db::{
         Db,
-        documents::{NewDocument as Row, uploads},
-        storage::{self, Left},
+        documents::{NewDocumentRow as Row, uploads},
+        storage::{self, RemainingQuota},
     },
     format::SNIFFED,
     ids::DocumentId,
-    jobs::Jobs,
-    model::document::{Document, DocumentType, PageRange, Splitter},
+    jobs::JobQueue,
+    model::document::{Document, DocumentType, PageRange, SplitterConfig},
     secrets::hex,
 };
 use serde_json::{Map, Value, json};
@@ -33,8 +33,8 @@ pub(crate) use self::file_kind::FileKind;
 use self::slots::{UploadSlot, UploadSlots};
 use super::{
     Actor,
-    creation::{Created, Creations, Once, Tell},
-    documents::{admit, blob_failed, queue_new},
+    creation::{CreationOutcome, IdempotencyStore, IdempotentRequest, ResponseEncoder},
+    documents::{blob_failed, check_quota, queue_new},
 };
 use crate::error::{ApiError, ApiErrorKind, FieldError};
 
@@ -55,7 +55,7 @@ pub(crate) struct SentFile<'a> {
 
 /// A file that is in the blob store. When it is dropped, it is purged, unless it has become a document.
 pub(crate) struct UploadedFile {
-    stored: Stored,
+    stored: StoredBlob,
     reservation: UploadReservation,
     pub(crate) kind: FileKind,
 }
@@ -66,7 +66,7 @@ pub(crate) struct NewUpload {
     pub(crate) name: String,
     pub(crate) description: String,
     pub(crate) metadata: Option<Map<String, Value>>,
-    pub(crate) splitter: Option<Splitter>,
+    pub(crate) splitter: Option<SplitterConfig>,
     pub(crate) pages: PageRange,
 }
 
@@ -92,10 +92,10 @@ impl NewUpload {
 #[derive(Clone)]
 pub(crate) struct UploadService {
     db: Db,
-    jobs: Jobs,
-    blobs: Blobs,
+    jobs: JobQueue,
+    blobs: BlobStore,
     settings: Arc<Settings>,
-    creations: Creations,
+    creations: IdempotencyStore,
     slots: UploadSlots,
 }
 
@@ -107,10 +107,10 @@ pub(crate) fn late() -> ApiError {
 impl UploadService {
     pub(crate) fn new(
         db: Db,
-        jobs: Jobs,
-        blobs: Blobs,
+        jobs: JobQueue,
+        blobs: BlobStore,
         settings: Arc<Settings>,
-        creations: Creations,
+        creations: IdempotencyStore,
     ) -> Self {
         let slots = UploadSlots::new(settings.limits.uploads);
         Self { db, jobs, blobs, settings, creations, slots }
@@ -156,7 +156,7 @@ impl UploadService {
     }
 
     /// Begins an upload, and tells how much the user may still store.
-    async fn reserve(&self, actor: Actor) -> Result<(UploadReservation, Option<Left>), ApiError> {
+    async fn reserve(&self, actor: Actor) -> Result<(UploadReservation, Option<RemainingQuota>), ApiError> {
         let id = DocumentId::generate();
         let now = self.jobs.now();
         let mut tx = self.db.begin().await?;
@@ -172,11 +172,11 @@ impl UploadService {
         actor: Actor,
         file: UploadedFile,
         new: NewUpload,
-        once: Once,
-        tell: impl Tell<Document>,
-    ) -> Result<Created, ApiError> {
-        if let Some(told) = self.creations.earlier(&once).await? {
-            return Ok(Created::Before(told));
+        once: IdempotentRequest,
+        tell: impl ResponseEncoder<Document>,
+    ) -> Result<CreationOutcome, ApiError> {
+        if let Some(told) = self.creations.stored_response(&once).await? {
+            return Ok(CreationOutcome::Before(told));
         }
         let id = file.reservation.id;
         let row = Row {
@@ -192,7 +192,7 @@ impl UploadService {
             pages: new.pages,
             authorization_sealed: None,
         };
-        let stored = uploads::File {
+        let stored = uploads::BlobFile {
             key: &file.stored.key,
             bytes: file.stored.bytes,
             sha256: &file.stored.sha256,
@@ -201,7 +201,7 @@ impl UploadService {
         };
         let mut tx = self.db.begin().await?;
         // Others of the user's may have come meanwhile.
-        admit(&self.settings, &mut tx, actor.user, file.stored.bytes).await?;
+        check_quota(&self.settings, &mut tx, actor.user, file.stored.bytes).await?;
         if !uploads::complete(&mut tx, &row, &stored, self.jobs.now()).await? {
             return Err(late());
         }
@@ -242,7 +242,7 @@ fn explain(error: BlobError) -> ApiError {
 /// document.
 struct UploadReservation {
     db: Db,
-    jobs: Jobs,
+    jobs: JobQueue,
     id: DocumentId,
 }
 

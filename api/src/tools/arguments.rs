@@ -14,7 +14,7 @@ const CHOICES: usize = 30;
 
 /// How exactly types are taken.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Types {
+pub(super) enum TypeStrictness {
     /// As JSON has them.
     Exact,
     /// Texts that read as the right type will do, and the other way round: they are sent as text anyway.
@@ -26,8 +26,8 @@ pub(super) enum Types {
 /// # Errors
 /// [`ToolError::Arguments`] that names each mistake.
 pub(super) fn check(schema: &Value, arguments: &Map<String, Value>) -> Result<(), ToolError> {
-    let mut mistakes = Mistakes::default();
-    mistakes.object("", schema, arguments, Types::Exact);
+    let mut mistakes = ArgumentErrors::default();
+    mistakes.object("", schema, arguments, TypeStrictness::Exact);
     mistakes.end()
 }
 
@@ -45,15 +45,21 @@ pub(super) fn words(arguments: &Map<String, Value>, name: &str, most: usize) -> 
 
 /// The mistakes found so far.
 #[derive(Default)]
-pub(super) struct Mistakes(Vec<String>);
+pub(super) struct ArgumentErrors(Vec<String>);
 
-impl Mistakes {
+impl ArgumentErrors {
     pub(super) fn add(&mut self, mistake: String) {
         self.0.push(mistake);
     }
 
     /// Holds the members of one object against its schema. `prefix` is the object's own path, with a dot behind it.
-    pub(super) fn object(&mut self, prefix: &str, schema: &Value, object: &Map<String, Value>, types: Types) {
+    pub(super) fn object(
+        &mut self,
+        prefix: &str,
+        schema: &Value,
+        object: &Map<String, Value>,
+        types: TypeStrictness,
+    ) {
         let properties = schema["properties"].as_object();
         let given = |name: &str| object.get(name).is_some_and(|value| !value.is_null());
         for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
@@ -78,7 +84,7 @@ impl Mistakes {
         }
     }
 
-    fn value(&mut self, prefix: &str, name: &str, schema: &Value, value: &Value, types: Types) {
+    fn value(&mut self, prefix: &str, name: &str, schema: &Value, value: &Value, types: TypeStrictness) {
         if !fits(schema, value, types) {
             self.add(format!("`{prefix}{name}` must be {}", kinds(schema).unwrap_or_default()));
         } else if let Some(choices) = schema["enum"].as_array()
@@ -124,41 +130,44 @@ fn allows_null(schema: &Value) -> bool {
     named(schema).contains(&"null")
 }
 
-fn fits(schema: &Value, value: &Value, types: Types) -> bool {
+fn fits(schema: &Value, value: &Value, types: TypeStrictness) -> bool {
     let named = named(schema);
     named.is_empty() || named.iter().any(|name| is(name, value, types))
 }
 
-fn is(name: &str, value: &Value, types: Types) -> bool {
+fn is(name: &str, value: &Value, types: TypeStrictness) -> bool {
     match name {
         "string" => {
-            value.is_string() || (types == Types::AsText && (value.is_number() || value.is_boolean()))
+            value.is_string()
+                || (types == TypeStrictness::AsText && (value.is_number() || value.is_boolean()))
         }
         "boolean" => {
-            value.is_boolean() || (types == Types::AsText && matches!(value.as_str(), Some("true" | "false")))
+            value.is_boolean()
+                || (types == TypeStrictness::AsText && matches!(value.as_str(), Some("true" | "false")))
         }
         "integer" => {
             let whole = |number: f64| number.fract() == 0.0;
             value.is_i64()
                 || value.is_u64()
                 || value.as_f64().is_some_and(whole)
-                || (types == Types::AsText && value.as_str().is_some_and(|text| text.parse::<i64>().is_ok()))
+                || (types == TypeStrictness::AsText
+                    && value.as_str().is_some_and(|text| text.parse::<i64>().is_ok()))
         }
         "number" => {
             let finite = |text: &str| text.parse::<f64>().is_ok_and(f64::is_finite);
-            value.is_number() || (types == Types::AsText && value.as_str().is_some_and(finite))
+            value.is_number() || (types == TypeStrictness::AsText && value.as_str().is_some_and(finite))
         }
         // One value where several may stand is a list of one.
-        "array" => value.is_array() || (types == Types::AsText && !value.is_object()),
+        "array" => value.is_array() || (types == TypeStrictness::AsText && !value.is_object()),
         "object" => value.is_object(),
         "null" => value.is_null(),
         _ => true,
     }
 }
 
-fn same(choice: &Value, value: &Value, types: Types) -> bool {
+fn same(choice: &Value, value: &Value, types: TypeStrictness) -> bool {
     choice == value
-        || (types == Types::AsText
+        || (types == TypeStrictness::AsText
             && match (choice, value) {
                 (Value::String(text), Value::Bool(truth)) | (Value::Bool(truth), Value::String(text)) => {
                     text == if *truth { "true" } else { "false" }

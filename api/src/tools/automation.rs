@@ -10,12 +10,12 @@ use tokio::time::Instant;
 use url::Url;
 
 use super::{
-    Function, Tool, ToolError, arguments,
-    cache::Cache,
+    CallableTool, ToolError, ToolFunction, arguments,
+    cache::ToolCache,
     encode,
-    http::{Ask, Service, join},
+    http::{ServiceClient, ServiceRequest, join},
     naming, text,
-    toolbox::{Configuration, failed},
+    toolbox::{ToolConfiguration, failed},
 };
 use crate::llm::ToolSpec;
 
@@ -31,30 +31,30 @@ const HEADER: &str = "x-api-key";
 const INSTRUCTIONS: &str = "instructions";
 
 /// What a server exposes.
-pub(super) struct Actions {
-    functions: Vec<Function>,
-    actions: Vec<Action>,
+pub(super) struct ActionCatalog {
+    functions: Vec<ToolFunction>,
+    actions: Vec<ServerAction>,
 }
 
-struct Action {
+struct ServerAction {
     id: String,
     /// How the server calls the parameters that models know by the first name.
     parameters: Vec<(String, String)>,
 }
 
-pub(super) struct Automation {
-    service: Service,
+pub(super) struct AutomationTool {
+    service: ServiceClient,
     base: Url,
     key: HeaderValue,
-    actions: Arc<Actions>,
+    actions: Arc<ActionCatalog>,
 }
 
-impl Automation {
+impl AutomationTool {
     pub(super) async fn open(
         tool: &Stored,
-        configuration: &Configuration<'_>,
-        service: Service,
-        cache: &Cache<Actions>,
+        configuration: &ToolConfiguration<'_>,
+        service: ServiceClient,
+        cache: &ToolCache<ActionCatalog>,
         deadline: Instant,
     ) -> Result<Self, ToolError> {
         let Some(base) = configuration.url("base_url") else {
@@ -67,12 +67,12 @@ impl Automation {
         let actions = match cache.get(tool) {
             Some(actions) => actions,
             None => {
-                let ask = Ask::get(join(&base, "/api/v1/exposed/")).header(HEADER, key.clone());
+                let ask = ServiceRequest::get(join(&base, "/api/v1/exposed/")).header(HEADER, key.clone());
                 let answer = service.send(ask, service.until(deadline)).await?;
                 let answer = service.json(answer).await?;
                 let stored = tool.clone();
-                let actions = service.compute().run(move || Actions::read(&stored, &answer)).await;
-                let actions = actions.ok().flatten().ok_or_else(|| service.garbage())?;
+                let actions = service.compute().run(move || ActionCatalog::read(&stored, &answer)).await;
+                let actions = actions.ok().flatten().ok_or_else(|| service.malformed_answer())?;
                 if actions.actions.is_empty() {
                     return Err(service.failed("exposes no action; allow some in its own settings"));
                 }
@@ -83,7 +83,7 @@ impl Automation {
     }
 }
 
-impl Actions {
+impl ActionCatalog {
     fn read(tool: &Stored, answer: &Value) -> Option<Self> {
         let listed: Vec<_> = answer["results"]
             .as_array()?
@@ -105,8 +105,8 @@ impl Actions {
             let does = format!("Runs the action \"{description}\" as the instructions say.");
             let description = naming::describe_member(tool, &does);
             let spec = ToolSpec { name, description, parameters: schema };
-            read.functions.push(Function { spec, plain: Some(INSTRUCTIONS) });
-            read.actions.push(Action { id: id.to_owned(), parameters });
+            read.functions.push(ToolFunction { spec, plain: Some(INSTRUCTIONS) });
+            read.actions.push(ServerAction { id: id.to_owned(), parameters });
         }
         Some(read)
     }
@@ -137,8 +137,8 @@ fn parameters(params: Option<&Map<String, Value>>) -> (Vec<(String, String)>, Va
 }
 
 #[async_trait]
-impl Tool for Automation {
-    fn functions(&self) -> &[Function] {
+impl CallableTool for AutomationTool {
+    fn functions(&self) -> &[ToolFunction] {
         &self.actions.functions
     }
 
@@ -151,7 +151,7 @@ impl Tool for Automation {
         let (Some(offered), Some(action)) =
             (self.actions.functions.get(function), self.actions.actions.get(function))
         else {
-            return Err(self.service.garbage());
+            return Err(self.service.malformed_answer());
         };
         arguments::check(&offered.spec.parameters, &arguments)?;
         let mut body = Map::new();
@@ -163,14 +163,15 @@ impl Tool for Automation {
         // Last, so that no parameter takes its place.
         body.insert(INSTRUCTIONS.to_owned(), arguments.remove(INSTRUCTIONS).unwrap_or_default());
         let path = format!("/api/v1/exposed/{}/execute/", encode::component(&action.id));
-        let ask = Ask::post(join(&self.base, &path), &Value::Object(body)).header(HEADER, self.key.clone());
+        let ask = ServiceRequest::post(join(&self.base, &path), &Value::Object(body))
+            .header(HEADER, self.key.clone());
         let answer = self.service.send(ask, self.service.until(deadline)).await?;
         let answer = self.service.json(answer).await?;
         let rendered = self.service.compute().run(move || render(&answer)).await;
         match rendered.ok().flatten() {
             Some(Ok(text)) => Ok(text),
             Some(Err(())) => Err(self.service.failed("could not run the action")),
-            None => Err(self.service.garbage()),
+            None => Err(self.service.malformed_answer()),
         }
     }
 }

@@ -13,11 +13,11 @@ const ENTRIES: NonZeroUsize = NonZeroUsize::MIN.saturating_add(31);
 const KEPT: Duration = Duration::from_mins(5);
 
 /// A bounded memory by tool. A tool that its owner changes is another one.
-pub(super) struct Cache<T>(Mutex<LruCache<Key, (Instant, Arc<T>)>>);
+pub(super) struct ToolCache<T>(Mutex<LruCache<ToolCacheKey, (Instant, Arc<T>)>>);
 
-type Key = (ToolId, Timestamp);
+type ToolCacheKey = (ToolId, Timestamp);
 
-impl<T> Cache<T> {
+impl<T> ToolCache<T> {
     pub(super) fn new() -> Self {
         Self(Mutex::new(LruCache::new(ENTRIES)))
     }

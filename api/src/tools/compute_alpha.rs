@@ -8,10 +8,10 @@ use tokio::time::Instant;
 use url::Url;
 
 use super::{
-    Function, Tool, ToolError, arguments,
-    http::{Ask, Service, join},
+    CallableTool, ToolError, ToolFunction, arguments,
+    http::{ServiceClient, ServiceRequest, join},
     naming, text,
-    toolbox::{Configuration, failed},
+    toolbox::{ToolConfiguration, failed},
 };
 use crate::llm::ToolSpec;
 
@@ -24,18 +24,18 @@ const INPUT: usize = 2_000;
 /// Longest suggestion, in characters.
 const SUGGESTION: usize = 1_000;
 
-pub(super) struct ComputeAlpha {
-    functions: [Function; 1],
-    service: Service,
+pub(super) struct ComputeAlphaTool {
+    functions: [ToolFunction; 1],
+    service: ServiceClient,
     base: Url,
     app_id: SecretString,
 }
 
-impl ComputeAlpha {
+impl ComputeAlphaTool {
     pub(super) fn new(
         tool: &Stored,
-        configuration: &Configuration<'_>,
-        service: Service,
+        configuration: &ToolConfiguration<'_>,
+        service: ServiceClient,
     ) -> Result<Self, ToolError> {
         let app_id = configuration.text("app_id").ok_or_else(|| failed("This tool has no `app_id`."))?;
         let does = "Computes, and looks up facts: mathematics, units, dates, science, places, money. Takes a short \
@@ -52,7 +52,7 @@ impl ComputeAlpha {
             }),
         };
         Ok(Self {
-            functions: [Function { spec, plain: Some("input") }],
+            functions: [ToolFunction { spec, plain: Some("input") }],
             service,
             base: configuration.base(VENDOR)?,
             app_id: app_id.into(),
@@ -73,8 +73,8 @@ impl ComputeAlpha {
 }
 
 #[async_trait]
-impl Tool for ComputeAlpha {
-    fn functions(&self) -> &[Function] {
+impl CallableTool for ComputeAlphaTool {
+    fn functions(&self) -> &[ToolFunction] {
         &self.functions
     }
 
@@ -91,14 +91,14 @@ impl Tool for ComputeAlpha {
             .append_pair("input", &input)
             .append_pair("appid", self.app_id.expose_secret())
             .append_pair("maxchars", ANSWER);
-        let mut ask = Ask::get(url);
+        let mut ask = ServiceRequest::get(url);
         ask.accept = "text/plain";
         let answer = self.service.send(ask, self.service.until(deadline)).await?;
         if answer.status == 501 {
             return Err(self.not_understood(answer.plain_text().as_deref()));
         }
         let answer = self.service.accept(answer)?;
-        let answer = answer.plain_text().ok_or_else(|| self.service.garbage())?;
+        let answer = answer.plain_text().ok_or_else(|| self.service.malformed_answer())?;
         Ok(text::cut(answer, text::MOST))
     }
 }

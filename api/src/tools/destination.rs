@@ -4,20 +4,20 @@ use lectern_shared::model::tool::{SearchProvider, ToolType};
 use serde_json::{Map, Value};
 use url::{Origin, Url};
 
-use super::{compute_alpha, model_host, search, toolbox::Configuration};
+use super::{compute_alpha, model_host, search, toolbox::ToolConfiguration};
 
 /// Whom a tool's secrets are shown to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Destination {
+pub(crate) struct SecretDestination {
     provider: Option<SearchProvider>,
     /// Scheme, host and port; none when they are sent to nobody.
     origin: Option<Origin>,
 }
 
-impl Destination {
+impl SecretDestination {
     /// That of a tool of this type with this configuration.
     pub(crate) fn of(r#type: ToolType, metadata: &Map<String, Value>) -> Self {
-        let configuration = Configuration(metadata);
+        let configuration = ToolConfiguration(metadata);
         let base = configuration.url("base_url");
         let or_vendor = |vendor: Option<&str>| base.clone().or_else(|| Url::parse(vendor?).ok());
         let (provider, url) = match r#type {
@@ -42,8 +42,8 @@ mod tests {
 
     use super::*;
 
-    fn of(r#type: ToolType, metadata: &Value) -> Destination {
-        Destination::of(r#type, metadata.as_object().unwrap())
+    fn of(r#type: ToolType, metadata: &Value) -> SecretDestination {
+        SecretDestination::of(r#type, metadata.as_object().unwrap())
     }
 
     #[test]

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use lectern_shared::{
-    compute::Compute,
-    egress::{Egress, EgressError, Limits, Request, Response},
+    compute::ComputePool,
+    egress::{Egress, EgressError, EgressRequest, EgressResponse, RequestLimits},
 };
 use reqwest::{
     Method,
@@ -28,9 +28,9 @@ const LARGE: usize = 32 * 1024;
 
 /// A service that a tool asks.
 #[derive(Clone)]
-pub(super) struct Service {
+pub(super) struct ServiceClient {
     egress: Egress,
-    compute: Compute,
+    compute: ComputePool,
     /// How sentences call it: `The search service`.
     subject: &'static str,
     /// The longest time for one call.
@@ -38,7 +38,7 @@ pub(super) struct Service {
 }
 
 /// One question to a service.
-pub(super) struct Ask {
+pub(super) struct ServiceRequest {
     pub(super) method: Method,
     pub(super) url: Url,
     pub(super) headers: HeaderMap,
@@ -49,7 +49,7 @@ pub(super) struct Ask {
     pub(super) most: u64,
 }
 
-impl Ask {
+impl ServiceRequest {
     pub(super) fn new(method: Method, url: Url) -> Self {
         Self {
             method,
@@ -79,7 +79,7 @@ impl Ask {
 }
 
 /// What a service answered, whole.
-pub(super) struct Answer {
+pub(super) struct ServiceResponse {
     pub(super) status: u16,
     /// The media type without parameters, in lower case.
     pub(super) content_type: Option<String>,
@@ -88,7 +88,7 @@ pub(super) struct Answer {
     pub(super) url: Url,
 }
 
-impl Answer {
+impl ServiceResponse {
     /// The body as text, if it says that it is plain text.
     pub(super) fn plain_text(&self) -> Option<String> {
         let plain = self.content_type.as_deref().is_none_or(|kind| kind == "text/plain");
@@ -99,8 +99,13 @@ impl Answer {
     }
 }
 
-impl Service {
-    pub(super) fn new(egress: Egress, compute: Compute, subject: &'static str, timeout: Duration) -> Self {
+impl ServiceClient {
+    pub(super) fn new(
+        egress: Egress,
+        compute: ComputePool,
+        subject: &'static str,
+        timeout: Duration,
+    ) -> Self {
         Self { egress, compute, subject, timeout }
     }
 
@@ -110,13 +115,17 @@ impl Service {
     }
 
     /// Asks, and reads the whole answer, whatever its status.
-    pub(super) async fn send(&self, ask: Ask, until: Instant) -> Result<Answer, ToolError> {
+    pub(super) async fn send(
+        &self,
+        ask: ServiceRequest,
+        until: Instant,
+    ) -> Result<ServiceResponse, ToolError> {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(ToolError::Timeout);
         }
-        let limits = Limits { max_bytes: ask.most, total_timeout: left, idle_timeout: left };
-        let mut request = Request::new(ask.method, ask.url, limits);
+        let limits = RequestLimits { max_bytes: ask.most, total_timeout: left, idle_timeout: left };
+        let mut request = EgressRequest::new(ask.method, ask.url, limits);
         request.headers = ask.headers;
         request.portable_headers.insert(ACCEPT, HeaderValue::from_static(ask.accept));
         request.body = ask.body;
@@ -124,7 +133,7 @@ impl Service {
             let response = self.egress.send(request).await?;
             let (status, content_type) = (response.status, response.content_type());
             let url = response.final_url.clone();
-            Ok(Answer { status, content_type, url, body: read(response).await? })
+            Ok(ServiceResponse { status, content_type, url, body: read(response).await? })
         };
         match timeout_at(until, exchange).await {
             Ok(answer) => answer.map_err(|error| self.explain(&error)),
@@ -161,7 +170,7 @@ impl Service {
     }
 
     /// The answer, if its status says that it is what was asked for.
-    pub(super) fn accept(&self, answer: Answer) -> Result<Answer, ToolError> {
+    pub(super) fn accept(&self, answer: ServiceResponse) -> Result<ServiceResponse, ToolError> {
         let status = answer.status;
         let what = match status {
             200..=299 => return Ok(answer),
@@ -175,24 +184,24 @@ impl Service {
     }
 
     /// That the service answered with something that its protocol does not know.
-    pub(super) fn garbage(&self) -> ToolError {
+    pub(super) fn malformed_answer(&self) -> ToolError {
         self.failed("answered with something that cannot be understood")
     }
 
     /// The body of a successful answer as JSON.
-    pub(super) async fn json(&self, answer: Answer) -> Result<Value, ToolError> {
+    pub(super) async fn json(&self, answer: ServiceResponse) -> Result<Value, ToolError> {
         let body = self.accept(answer)?.body;
-        parse(&self.compute, body).await.ok_or_else(|| self.garbage())
+        parse(&self.compute, body).await.ok_or_else(|| self.malformed_answer())
     }
 
     /// Where heavy work is done.
-    pub(super) fn compute(&self) -> &Compute {
+    pub(super) fn compute(&self) -> &ComputePool {
         &self.compute
     }
 }
 
 /// The whole body of a success. Of a failure, the beginning, as far as it comes: what matters is that it is one.
-async fn read(mut response: Response) -> Result<Bytes, EgressError> {
+async fn read(mut response: EgressResponse) -> Result<Bytes, EgressError> {
     if (200..300).contains(&response.status) {
         return response.bytes().await;
     }
@@ -209,7 +218,7 @@ async fn read(mut response: Response) -> Result<Bytes, EgressError> {
 }
 
 /// A body as JSON, if it is.
-pub(super) async fn parse(compute: &Compute, body: Bytes) -> Option<Value> {
+pub(super) async fn parse(compute: &ComputePool, body: Bytes) -> Option<Value> {
     if body.len() < LARGE {
         return serde_json::from_slice(&body).ok();
     }
@@ -217,7 +226,7 @@ pub(super) async fn parse(compute: &Compute, body: Bytes) -> Option<Value> {
 }
 
 /// A body as JSON without white space, if it is JSON; numbers stay as they are written.
-pub(super) async fn compact(compute: &Compute, body: Bytes) -> Option<String> {
+pub(super) async fn compact(compute: &ComputePool, body: Bytes) -> Option<String> {
     let work = move || {
         let text = std::str::from_utf8(&body).ok()?;
         serde_json::from_str::<IgnoredAny>(text).ok()?;

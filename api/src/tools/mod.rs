@@ -1,4 +1,4 @@
-//! What an agent's model can call: one file a kind of tool, behind [`Tool`].
+//! What an agent's model can call: one file a kind of tool, behind [`CallableTool`].
 //!
 //! A run ([`crate::predict`]) opens the tools that are linked to its agent, offers their functions to the model, and gives
 //! back what they say. Tools reach the outside through [`lectern_shared::egress`] only. They know nothing of runs.
@@ -25,12 +25,12 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
-pub(crate) use self::toolbox::{Opened, Toolbox};
+pub(crate) use self::toolbox::{OpenedTool, Toolbox};
 use crate::llm::ToolSpec;
 
 /// A function that a tool offers.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Function {
+pub(crate) struct ToolFunction {
     /// How it is described to the model. Its name has 1 to 64 ASCII letters, digits, `_` and `-`.
     pub(crate) spec: ToolSpec,
     /// The argument that plain text stands for, for models that write text instead of a JSON object.
@@ -39,11 +39,11 @@ pub(crate) struct Function {
 
 /// A tool, ready to be called.
 #[async_trait]
-pub(crate) trait Tool: Send + Sync {
+pub(crate) trait CallableTool: Send + Sync {
     /// What it offers; the same for as long as it lives, and never empty.
-    fn functions(&self) -> &[Function];
+    fn functions(&self) -> &[ToolFunction];
 
-    /// Calls the function at this place of [`Tool::functions`] and waits for its answer, at the latest until `deadline`.
+    /// Calls the function at this place of [`CallableTool::functions`] and waits for its answer, at the latest until `deadline`.
     /// Dropping the future ends whatever goes on outside.
     async fn call(
         &self,

@@ -7,33 +7,33 @@ use lectern_shared::model::tool::Tool as Stored;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-pub(super) use self::prediction::Cancels;
-use self::prediction::{Host, Start, State};
+pub(super) use self::prediction::CancellationLimit;
+use self::prediction::{ModelHostClient, ModelReference, PredictionState};
 use super::{
-    Function, Tool, ToolError, arguments, encode,
-    http::Service,
+    CallableTool, ToolError, ToolFunction, arguments, encode,
+    http::ServiceClient,
     naming, text,
-    toolbox::{Configuration, failed},
+    toolbox::{ToolConfiguration, failed},
 };
 use crate::llm::ToolSpec;
 
 /// The vendor's own address.
 pub(super) const VENDOR: &str = "https://api.replicate.com";
 
-pub(super) struct ModelHost {
-    functions: [Function; 1],
-    host: Host,
-    start: Start,
+pub(super) struct ModelHostTool {
+    functions: [ToolFunction; 1],
+    host: ModelHostClient,
+    start: ModelReference,
     /// Inputs that the model may leave out.
     defaults: Map<String, Value>,
 }
 
-impl ModelHost {
+impl ModelHostTool {
     pub(super) fn new(
         tool: &Stored,
-        configuration: &Configuration<'_>,
-        service: Service,
-        cancels: Cancels,
+        configuration: &ToolConfiguration<'_>,
+        service: ServiceClient,
+        cancels: CancellationLimit,
     ) -> Result<Self, ToolError> {
         let start = start(configuration)?;
         let defaults = configuration.0.get("input").and_then(Value::as_object).cloned().unwrap_or_default();
@@ -48,8 +48,8 @@ impl ModelHost {
         let spec =
             ToolSpec { name: naming::function(tool), description: naming::describe(tool, does), parameters };
         let base = configuration.base(VENDOR)?;
-        let host = Host::new(service, base, configuration.key("api_key", "Bearer ")?, cancels);
-        Ok(Self { functions: [Function { spec, plain: Some("prompt") }], host, start, defaults })
+        let host = ModelHostClient::new(service, base, configuration.key("api_key", "Bearer ")?, cancels);
+        Ok(Self { functions: [ToolFunction { spec, plain: Some("prompt") }], host, start, defaults })
     }
 
     /// The inputs to send: what the model gives over what the configuration has.
@@ -70,17 +70,17 @@ impl ModelHost {
 }
 
 /// What is to be run: a version, wherever it is written, or else the model's newest.
-fn start(configuration: &Configuration<'_>) -> Result<Start, ToolError> {
+fn start(configuration: &ToolConfiguration<'_>) -> Result<ModelReference, ToolError> {
     if let Some(version) = configuration.text("version") {
-        return Ok(Start::Version(version.to_owned()));
+        return Ok(ModelReference::Version(version.to_owned()));
     }
     let model = configuration.text("model").unwrap_or_default();
     if let Some((_, version)) = model.split_once(':') {
-        return Ok(Start::Version(version.to_owned()));
+        return Ok(ModelReference::Version(version.to_owned()));
     }
     match model.split_once('/') {
         Some((owner, name)) if is_name(owner) && is_name(name) => {
-            Ok(Start::Model(format!("{}/{}", encode::component(owner), encode::component(name))))
+            Ok(ModelReference::Model(format!("{}/{}", encode::component(owner), encode::component(name))))
         }
         _ => Err(failed("The `model` of this tool must be written `owner/name`.")),
     }
@@ -91,8 +91,8 @@ fn is_name(text: &str) -> bool {
 }
 
 #[async_trait]
-impl Tool for ModelHost {
-    fn functions(&self) -> &[Function] {
+impl CallableTool for ModelHostTool {
+    fn functions(&self) -> &[ToolFunction] {
         &self.functions
     }
 
@@ -105,10 +105,10 @@ impl Tool for ModelHost {
         arguments::check(&self.functions[0].spec.parameters, &arguments)?;
         let input = self.input(arguments)?;
         match self.host.run(&self.start, &input, deadline).await? {
-            State::Succeeded(output) => Ok(text::cut(render(output), text::MOST)),
-            State::Failed => Err(failed("The model failed on this input.")),
-            State::Canceled => Err(failed("The run of the model was canceled at its host.")),
-            State::Running => Err(ToolError::Timeout),
+            PredictionState::Succeeded(output) => Ok(text::cut(render(output), text::MOST)),
+            PredictionState::Failed => Err(failed("The model failed on this input.")),
+            PredictionState::Canceled => Err(failed("The run of the model was canceled at its host.")),
+            PredictionState::Running => Err(ToolError::Timeout),
         }
     }
 }

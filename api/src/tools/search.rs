@@ -8,10 +8,10 @@ use tokio::time::Instant;
 use url::Url;
 
 use super::{
-    Function, Tool, ToolError, arguments,
-    http::{Ask, Service, join},
+    CallableTool, ToolError, ToolFunction, arguments,
+    http::{ServiceClient, ServiceRequest, join},
     naming, text,
-    toolbox::{Configuration, failed},
+    toolbox::{ToolConfiguration, failed},
 };
 use crate::llm::ToolSpec;
 
@@ -24,20 +24,20 @@ const TITLE: usize = 200;
 const ADDRESS: usize = 2_000;
 const SNIPPET: usize = 1_000;
 
-pub(super) struct Search {
-    functions: [Function; 1],
-    service: Service,
+pub(super) struct WebSearchTool {
+    functions: [ToolFunction; 1],
+    service: ServiceClient,
     provider: SearchProvider,
     base: Url,
     key: Option<HeaderValue>,
     results: usize,
 }
 
-impl Search {
+impl WebSearchTool {
     pub(super) fn new(
         tool: &Stored,
-        configuration: &Configuration<'_>,
-        service: Service,
+        configuration: &ToolConfiguration<'_>,
+        service: ServiceClient,
     ) -> Result<Self, ToolError> {
         let provider = configuration.text("provider").and_then(|name| name.parse().ok());
         let provider = provider.ok_or_else(|| failed("This tool names no search provider that is known."))?;
@@ -64,24 +64,26 @@ impl Search {
             }),
         };
         let results = configuration.count("limit").unwrap_or(RESULTS).min(most(provider));
-        let functions = [Function { spec, plain: Some("query") }];
+        let functions = [ToolFunction { spec, plain: Some("query") }];
         Ok(Self { functions, service, provider, base, key, results })
     }
 
-    fn ask(&self, query: &str) -> Ask {
+    fn ask(&self, query: &str) -> ServiceRequest {
         let (path, results) = (path(self.provider), self.results);
         let mut url = join(&self.base, path);
         let ask = match self.provider {
             SearchProvider::Searxng => {
                 url.query_pairs_mut().append_pair("q", query).append_pair("format", "json");
-                Ask::get(url)
+                ServiceRequest::get(url)
             }
             SearchProvider::Brave => {
                 url.query_pairs_mut().append_pair("q", query).append_pair("count", &results.to_string());
-                Ask::get(url)
+                ServiceRequest::get(url)
             }
-            SearchProvider::Tavily => Ask::post(url, &json!({"query": query, "max_results": results})),
-            SearchProvider::Serper => Ask::post(url, &json!({"q": query, "num": results})),
+            SearchProvider::Tavily => {
+                ServiceRequest::post(url, &json!({"query": query, "max_results": results}))
+            }
+            SearchProvider::Serper => ServiceRequest::post(url, &json!({"q": query, "num": results})),
         };
         let header = match self.provider {
             SearchProvider::Searxng | SearchProvider::Tavily => "authorization",
@@ -121,30 +123,33 @@ fn most(provider: SearchProvider) -> usize {
 }
 
 /// Where the results are, how their parts are called, and what is in every answer, with results or without.
-struct Shape {
+struct ResultLayout {
     results: &'static str,
     address: &'static str,
     snippet: &'static str,
     mark: &'static str,
 }
 
-fn shape(provider: SearchProvider) -> Shape {
+fn shape(provider: SearchProvider) -> ResultLayout {
     match provider {
         SearchProvider::Searxng | SearchProvider::Tavily => {
-            Shape { results: "/results", address: "url", snippet: "content", mark: "query" }
+            ResultLayout { results: "/results", address: "url", snippet: "content", mark: "query" }
         }
         SearchProvider::Brave => {
-            Shape { results: "/web/results", address: "url", snippet: "description", mark: "query" }
+            ResultLayout { results: "/web/results", address: "url", snippet: "description", mark: "query" }
         }
-        SearchProvider::Serper => {
-            Shape { results: "/organic", address: "link", snippet: "snippet", mark: "searchParameters" }
-        }
+        SearchProvider::Serper => ResultLayout {
+            results: "/organic",
+            address: "link",
+            snippet: "snippet",
+            mark: "searchParameters",
+        },
     }
 }
 
 /// The results as text; none when the answer is not one of this service.
 fn render(provider: SearchProvider, answer: &Value, most: usize) -> Option<String> {
-    let Shape { results, address, snippet, mark } = shape(provider);
+    let ResultLayout { results, address, snippet, mark } = shape(provider);
     let results = match answer.pointer(results) {
         Some(Value::Array(results)) => results.as_slice(),
         None | Some(Value::Null) if answer.get(mark).is_some() => &[],
@@ -172,8 +177,8 @@ fn render(provider: SearchProvider, answer: &Value, most: usize) -> Option<Strin
 }
 
 #[async_trait]
-impl Tool for Search {
-    fn functions(&self) -> &[Function] {
+impl CallableTool for WebSearchTool {
+    fn functions(&self) -> &[ToolFunction] {
         &self.functions
     }
 
@@ -195,6 +200,9 @@ impl Tool for Search {
         let (provider, results) = (self.provider, self.results);
         let answer = self.service.json(answer).await?;
         let text = self.service.compute().run(move || render(provider, &answer, results)).await;
-        text.ok().flatten().map(|text| text::cut(text, text::MOST)).ok_or_else(|| self.service.garbage())
+        text.ok()
+            .flatten()
+            .map(|text| text::cut(text, text::MOST))
+            .ok_or_else(|| self.service.malformed_answer())
     }
 }

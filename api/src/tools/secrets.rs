@@ -3,7 +3,7 @@
 use lectern_shared::{
     ids::ToolId,
     model::tool::Tool,
-    secrets::{Keyring, Place, SecretError},
+    secrets::{CiphertextLocation, Keyring, SecretError},
 };
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value};
@@ -12,7 +12,7 @@ use url::form_urlencoded;
 use crate::error::ApiError;
 
 /// What may lie open of a configuration, with null where a secret was, and its secrets, sealed.
-pub(crate) type Sealed = (Map<String, Value>, Option<Vec<u8>>);
+pub(crate) type SealedConfiguration = (Map<String, Value>, Option<Vec<u8>>);
 
 /// Why a stored configuration cannot be had with its secrets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -68,8 +68,8 @@ pub(crate) fn visit_secrets(map: &mut Map<String, Value>, visit: &mut impl FnMut
     }
 }
 
-fn place(tool: &ToolId) -> Place<'_> {
-    Place::tool_metadata(tool.as_uuid())
+fn place(tool: &ToolId) -> CiphertextLocation<'_> {
+    CiphertextLocation::tool_metadata(tool.as_uuid())
 }
 
 /// Takes the secrets out of a configuration.
@@ -80,7 +80,7 @@ pub(crate) fn seal(
     keyring: &Keyring,
     tool: &ToolId,
     mut metadata: Map<String, Value>,
-) -> Result<Sealed, SecretError> {
+) -> Result<SealedConfiguration, SecretError> {
     let mut secrets = Map::new();
     visit_secrets(&mut metadata, &mut |at, value| drop(secrets.insert(at.to_owned(), value.take())));
     if secrets.is_empty() {

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use lectern_runtime::Runtime;
 use lectern_shared::{
-    compute::Compute,
+    compute::ComputePool,
     egress::Egress,
     model::tool::{Tool as Stored, ToolType},
     secrets::Keyring,
@@ -16,16 +16,16 @@ use tokio::time::Instant;
 use url::Url;
 
 use super::{
-    Tool, ToolError,
-    automation::Automation,
-    cache::Cache,
-    compute_alpha::ComputeAlpha,
-    http::Service,
-    model_host::{Cancels, ModelHost},
-    openapi::OpenApi,
-    search::Search,
+    CallableTool, ToolError,
+    automation::AutomationTool,
+    cache::ToolCache,
+    compute_alpha::ComputeAlphaTool,
+    http::ServiceClient,
+    model_host::{CancellationLimit, ModelHostTool},
+    openapi::OpenApiTool,
+    search::WebSearchTool,
     secrets,
-    unusable::Unusable,
+    unusable::UnusableTool,
 };
 
 /// The longest time for a call, unless the configuration says otherwise.
@@ -36,23 +36,23 @@ const LONGEST: f64 = 120.0;
 /// Opens tools. Cheap to clone; clones share what was learnt from outside.
 #[derive(Clone)]
 pub(crate) struct Toolbox {
-    inner: Arc<Inner>,
+    inner: Arc<SharedToolbox>,
 }
 
-struct Inner {
+struct SharedToolbox {
     keyring: Arc<Keyring>,
     egress: Egress,
-    compute: Compute,
-    plans: Cache<super::openapi::Plan>,
-    actions: Cache<super::automation::Actions>,
-    cancels: Cancels,
+    compute: ComputePool,
+    plans: ToolCache<super::openapi::OpenApiPlan>,
+    actions: ToolCache<super::automation::ActionCatalog>,
+    cancels: CancellationLimit,
 }
 
 /// A tool that can be called.
 #[derive(Clone)]
-pub(crate) struct Opened {
+pub(crate) struct OpenedTool {
     /// The tool.
-    pub(crate) tool: Arc<dyn Tool>,
+    pub(crate) tool: Arc<dyn CallableTool>,
     /// Every secret of its configuration, in each spelling in which it can turn up in an address or a JSON text, the
     /// longest first. None may be seen in what the tool answers or a model writes.
     pub(crate) secrets: Vec<SecretString>,
@@ -64,10 +64,17 @@ impl Toolbox {
         Self::with(Arc::clone(&runtime.keyring), runtime.egress.clone(), runtime.compute.clone())
     }
 
-    pub(super) fn with(keyring: Arc<Keyring>, egress: Egress, compute: Compute) -> Self {
-        let (plans, actions) = (Cache::new(), Cache::new());
+    pub(super) fn with(keyring: Arc<Keyring>, egress: Egress, compute: ComputePool) -> Self {
+        let (plans, actions) = (ToolCache::new(), ToolCache::new());
         Self {
-            inner: Arc::new(Inner { keyring, egress, compute, plans, actions, cancels: Cancels::default() }),
+            inner: Arc::new(SharedToolbox {
+                keyring,
+                egress,
+                compute,
+                plans,
+                actions,
+                cancels: CancellationLimit::default(),
+            }),
         }
     }
 
@@ -75,48 +82,50 @@ impl Toolbox {
     ///
     /// It does not fail: a tool that cannot be used has one function, which says why. So has an AGENT tool, which a run
     /// answers itself.
-    pub(crate) async fn open(&self, tool: &Stored, deadline: Instant) -> Opened {
+    pub(crate) async fn open(&self, tool: &Stored, deadline: Instant) -> OpenedTool {
         let metadata = match secrets::reveal(&self.inner.keyring, tool) {
             Ok(metadata) => metadata,
             Err(error) => {
                 tracing::error!(%error, tool = %tool.id, "the secrets of a tool cannot be read");
                 let error =
                     failed("The configuration of this tool cannot be read; its owner must set it again.");
-                return Opened { tool: Arc::new(Unusable::new(tool, error)), secrets: Vec::new() };
+                return OpenedTool { tool: Arc::new(UnusableTool::new(tool, error)), secrets: Vec::new() };
             }
         };
-        let opened = self.inner.open(tool, &Configuration(&metadata), deadline).await;
-        let opened = opened.unwrap_or_else(|error| Arc::new(Unusable::new(tool, error)));
-        Opened { tool: opened, secrets: secrets::values(metadata) }
+        let opened = self.inner.open(tool, &ToolConfiguration(&metadata), deadline).await;
+        let opened = opened.unwrap_or_else(|error| Arc::new(UnusableTool::new(tool, error)));
+        OpenedTool { tool: opened, secrets: secrets::values(metadata) }
     }
 }
 
-impl Inner {
+impl SharedToolbox {
     async fn open(
         &self,
         tool: &Stored,
-        configuration: &Configuration<'_>,
+        configuration: &ToolConfiguration<'_>,
         deadline: Instant,
-    ) -> Result<Arc<dyn Tool>, ToolError> {
+    ) -> Result<Arc<dyn CallableTool>, ToolError> {
         let service = |subject| {
-            Service::new(self.egress.clone(), self.compute.clone(), subject, configuration.timeout())
+            ServiceClient::new(self.egress.clone(), self.compute.clone(), subject, configuration.timeout())
         };
         Ok(match tool.r#type {
-            ToolType::Search => Arc::new(Search::new(tool, configuration, service("The search service"))?),
+            ToolType::Search => {
+                Arc::new(WebSearchTool::new(tool, configuration, service("The search service"))?)
+            }
             ToolType::ComputeAlpha => {
-                Arc::new(ComputeAlpha::new(tool, configuration, service("The computation service"))?)
+                Arc::new(ComputeAlphaTool::new(tool, configuration, service("The computation service"))?)
             }
             ToolType::ModelHost => {
                 let service = service("The model host");
-                Arc::new(ModelHost::new(tool, configuration, service, self.cancels.clone())?)
+                Arc::new(ModelHostTool::new(tool, configuration, service, self.cancels.clone())?)
             }
             ToolType::AutomationNla => {
                 let service = service("The automation service");
-                Arc::new(Automation::open(tool, configuration, service, &self.actions, deadline).await?)
+                Arc::new(AutomationTool::open(tool, configuration, service, &self.actions, deadline).await?)
             }
-            ToolType::OpenApi => {
-                Arc::new(OpenApi::open(tool, configuration, service("The API"), &self.plans, deadline).await?)
-            }
+            ToolType::OpenApi => Arc::new(
+                OpenApiTool::open(tool, configuration, service("The API"), &self.plans, deadline).await?,
+            ),
             ToolType::Agent => {
                 return Err(failed("This tool asks another agent, which is not possible here."));
             }
@@ -130,9 +139,9 @@ pub(super) fn failed(sentence: &str) -> ToolError {
 
 /// A tool's configuration, secrets included. It was checked when it was stored; what is not as it should be counts as
 /// absent.
-pub(super) struct Configuration<'a>(pub(super) &'a Map<String, Value>);
+pub(super) struct ToolConfiguration<'a>(pub(super) &'a Map<String, Value>);
 
-impl Configuration<'_> {
+impl ToolConfiguration<'_> {
     /// A text that is not blank.
     pub(super) fn text(&self, name: &str) -> Option<&str> {
         self.0.get(name)?.as_str().map(str::trim).filter(|text| !text.is_empty())

@@ -5,15 +5,15 @@ use lectern_shared::model::tool::Tool as Stored;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use super::{Function, Tool, ToolError, naming};
+use super::{CallableTool, ToolError, ToolFunction, naming};
 use crate::llm::ToolSpec;
 
-pub(super) struct Unusable {
-    functions: [Function; 1],
+pub(super) struct UnusableTool {
+    functions: [ToolFunction; 1],
     error: ToolError,
 }
 
-impl Unusable {
+impl UnusableTool {
     pub(super) fn new(tool: &Stored, error: ToolError) -> Self {
         let spec = ToolSpec {
             name: naming::function(tool),
@@ -23,13 +23,13 @@ impl Unusable {
                 "properties": {"input": {"type": "string", "description": "What it is asked."}},
             }),
         };
-        Self { functions: [Function { spec, plain: Some("input") }], error }
+        Self { functions: [ToolFunction { spec, plain: Some("input") }], error }
     }
 }
 
 #[async_trait]
-impl Tool for Unusable {
-    fn functions(&self) -> &[Function] {
+impl CallableTool for UnusableTool {
+    fn functions(&self) -> &[ToolFunction] {
         &self.functions
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use url::Url;
 
-use crate::units::{Allowance, Rate};
+use crate::units::{GrowthAllowance, LoadRate};
 
 /// Load at set rates, with every answer checked. Exit code 1 when there was an error, a job or document was stuck, or the memory
 /// grew.
@@ -25,19 +25,19 @@ pub(crate) struct MixArgs {
     pub(super) interval: Duration,
     /// Documents that are added; the oldest go at the same rate.
     #[arg(long, default_value = "5/s")]
-    pub(super) documents: Rate,
+    pub(super) documents: LoadRate,
     /// Questions that the agent is asked.
     #[arg(long, default_value = "20/s")]
-    pub(super) questions: Rate,
+    pub(super) questions: LoadRate,
     /// Searches.
     #[arg(long, default_value = "20/s")]
-    pub(super) searches: Rate,
+    pub(super) searches: LoadRate,
     /// Pages of lists that are read.
     #[arg(long, default_value = "5/s")]
-    pub(super) lists: Rate,
+    pub(super) lists: LoadRate,
     /// Documents whose metadata is changed.
     #[arg(long, default_value = "1/s")]
-    pub(super) patches: Rate,
+    pub(super) patches: LoadRate,
     /// Documents that there are at the beginning, and about at any time.
     #[arg(long, default_value_t = 500)]
     pub(super) corpus: usize,
@@ -50,7 +50,7 @@ pub(crate) struct MixArgs {
     pub(super) metrics: Vec<Url>,
     /// By how much a process may be larger at the end than after the warm-up.
     #[arg(long, default_value = "10%+16MiB")]
-    pub(super) max_growth: Allowance,
+    pub(super) max_growth: GrowthAllowance,
     /// How long the service has, after the load, to finish what it was given.
     #[arg(long, default_value = "60s", value_parser = humantime::parse_duration)]
     pub(super) drain: Duration,

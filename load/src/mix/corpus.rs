@@ -8,14 +8,14 @@ use std::{
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::random::Random;
+use crate::random::SeededRandom;
 
 /// Removed documents are remembered for so long: longer than any request may take.
 const MEMORY: Duration = Duration::from_mins(5);
 
 /// A document that can be searched.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Published {
+pub(super) struct PublishedDocument {
     /// Its number in the library.
     pub(super) number: u64,
     /// Its id in the service.
@@ -24,7 +24,7 @@ pub(super) struct Published {
 
 /// What may be said of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum DocumentVisibility {
     /// It has to be found.
     Published,
     /// It may be found, or not: it is being ingested or removed, or was removed after the question.
@@ -34,7 +34,7 @@ pub(super) enum Standing {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct CorpusEntry {
     id: Option<String>,
     published: bool,
     leaving: bool,
@@ -45,10 +45,10 @@ struct Entry {
 }
 
 #[derive(Default)]
-struct Inner {
+struct CorpusState {
     next: u64,
     /// In the order of their numbers.
-    there: BTreeMap<u64, Entry>,
+    there: BTreeMap<u64, CorpusEntry>,
     /// Those that can be searched, the oldest first.
     published: VecDeque<u64>,
     removed: VecDeque<(Instant, u64)>,
@@ -57,7 +57,7 @@ struct Inner {
 
 /// The documents of a run, shared by all tasks.
 #[derive(Default)]
-pub(super) struct Corpus(Mutex<Inner>);
+pub(super) struct Corpus(Mutex<CorpusState>);
 
 impl Corpus {
     /// The number of a document that is about to be sent.
@@ -65,7 +65,7 @@ impl Corpus {
         let mut inner = self.0.lock();
         let number = inner.next;
         inner.next += 1;
-        let entry = Entry { id: None, published: false, leaving: false, revision: 0, busy: false };
+        let entry = CorpusEntry { id: None, published: false, leaving: false, revision: 0, busy: false };
         inner.there.insert(number, entry);
         number
     }
@@ -92,16 +92,16 @@ impl Corpus {
     }
 
     /// Any document that can be searched.
-    pub(super) fn any(&self, random: &mut Random) -> Option<Published> {
+    pub(super) fn any(&self, random: &mut SeededRandom) -> Option<PublishedDocument> {
         let inner = self.0.lock();
         let number = *inner.published.get(random.below(inner.published.len()))?;
         let id = inner.there.get(&number)?.id.clone()?;
-        Some(Published { number, id })
+        Some(PublishedDocument { number, id })
     }
 
     /// Any document to change, and how often it was changed with this time. Nobody else gets it until it is
     /// [`changed`](Self::changed).
-    pub(super) fn any_to_change(&self, random: &mut Random) -> Option<(Published, u64)> {
+    pub(super) fn any_to_change(&self, random: &mut SeededRandom) -> Option<(PublishedDocument, u64)> {
         let chosen = self.any(random)?;
         let mut inner = self.0.lock();
         let entry = inner.there.get_mut(&chosen.number)?;
@@ -121,7 +121,7 @@ impl Corpus {
     }
 
     /// The oldest document, if there are more than `keep`. From now on it is between being there and not.
-    pub(super) fn oldest(&self, keep: usize) -> Option<Published> {
+    pub(super) fn oldest(&self, keep: usize) -> Option<PublishedDocument> {
         let mut inner = self.0.lock();
         if inner.published.len() <= keep {
             return None;
@@ -132,7 +132,7 @@ impl Corpus {
         let number = inner.published.remove(place)?;
         let entry = inner.there.get_mut(&number)?;
         entry.leaving = true;
-        Some(Published { number, id: entry.id.clone()? })
+        Some(PublishedDocument { number, id: entry.id.clone()? })
     }
 
     /// The service has said that a document is removed.
@@ -151,15 +151,15 @@ impl Corpus {
     }
 
     /// What an answer to a question of the time `asked` may say of a document.
-    pub(super) fn standing(&self, number: u64, asked: Instant) -> Standing {
+    pub(super) fn standing(&self, number: u64, asked: Instant) -> DocumentVisibility {
         let inner = self.0.lock();
         match inner.there.get(&number) {
-            Some(entry) if entry.published && !entry.leaving => Standing::Published,
-            Some(_) => Standing::Between,
+            Some(entry) if entry.published && !entry.leaving => DocumentVisibility::Published,
+            Some(_) => DocumentVisibility::Between,
             None => match inner.when_removed.get(&number) {
-                Some(when) if *when > asked => Standing::Between,
+                Some(when) if *when > asked => DocumentVisibility::Between,
                 // Never sent, refused, or removed long ago.
-                _ => Standing::Removed,
+                _ => DocumentVisibility::Removed,
             },
         }
     }
@@ -176,10 +176,10 @@ impl Corpus {
     }
 
     /// The ids of all that is there, and its numbers.
-    pub(super) fn all(&self) -> Vec<Published> {
+    pub(super) fn all(&self) -> Vec<PublishedDocument> {
         let inner = self.0.lock();
         let ids = inner.there.iter().filter_map(|(number, entry)| Some((*number, entry.id.clone()?)));
-        ids.map(|(number, id)| Published { number, id }).collect()
+        ids.map(|(number, id)| PublishedDocument { number, id }).collect()
     }
 }
 
@@ -202,18 +202,18 @@ mod tests {
         let corpus = corpus(0);
         let asked = Instant::now();
         let number = corpus.begin();
-        assert_eq!(corpus.standing(number, asked), Standing::Between);
+        assert_eq!(corpus.standing(number, asked), DocumentVisibility::Between);
         corpus.taken(number, "id");
         assert_eq!(corpus.unfinished(), 1);
         corpus.publish(number);
-        assert_eq!(corpus.standing(number, asked), Standing::Published);
+        assert_eq!(corpus.standing(number, asked), DocumentVisibility::Published);
         assert_eq!(corpus.oldest(0).unwrap().id, "id");
-        assert_eq!(corpus.standing(number, asked), Standing::Between);
+        assert_eq!(corpus.standing(number, asked), DocumentVisibility::Between);
         corpus.removed(number);
         assert_eq!((corpus.len(), corpus.unfinished()), (0, 0));
         // Whoever asked before may have found it; whoever asks now must not.
-        assert_eq!(corpus.standing(number, asked), Standing::Between);
-        assert_eq!(corpus.standing(number, Instant::now()), Standing::Removed);
+        assert_eq!(corpus.standing(number, asked), DocumentVisibility::Between);
+        assert_eq!(corpus.standing(number, Instant::now()), DocumentVisibility::Removed);
     }
 
     #[test]
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn a_document_that_is_being_changed_is_left_to_whoever_changes_it() {
         let corpus = corpus(1);
-        let mut random = Random::new(1);
+        let mut random = SeededRandom::new(1);
         let (chosen, revision) = corpus.any_to_change(&mut random).unwrap();
         assert_eq!((chosen.number, revision), (0, 1));
         assert_eq!(corpus.any_to_change(&mut random), None);
@@ -240,9 +240,9 @@ mod tests {
     #[test]
     fn what_was_never_there_must_not_be_found() {
         let corpus = corpus(1);
-        assert_eq!(corpus.standing(9, Instant::now()), Standing::Removed);
+        assert_eq!(corpus.standing(9, Instant::now()), DocumentVisibility::Removed);
         let number = corpus.begin();
         corpus.refused(number);
-        assert_eq!(corpus.standing(number, Instant::now()), Standing::Removed);
+        assert_eq!(corpus.standing(number, Instant::now()), DocumentVisibility::Removed);
     }
 }

@@ -9,8 +9,8 @@ use std::{sync::Arc, time::Duration};
 use tokio::{sync::Semaphore, time::Instant};
 use tokio_util::task::TaskTracker;
 
-use super::user::User;
-use crate::{api::Problem, random::Random, stats::Operation, units::Rate};
+use super::user::LoadUser;
+use crate::{api::RequestProblem, random::SeededRandom, stats::LoadOperation, units::LoadRate};
 
 /// A request that is sent later than this counts as late.
 const LATE: Duration = Duration::from_millis(100);
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What is done at a rate of its own.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Stream {
+pub(super) enum LoadStream {
     /// Documents are added.
     Documents,
     /// The agent is asked.
@@ -34,20 +34,20 @@ pub(super) enum Stream {
     Deletes(usize),
 }
 
-impl Stream {
+impl LoadStream {
     /// What its requests are counted as.
-    fn operation(self) -> Operation {
+    fn operation(self) -> LoadOperation {
         match self {
-            Self::Documents => Operation::Post,
-            Self::Questions => Operation::Predict,
-            Self::Searches => Operation::Search,
-            Self::Lists => Operation::List,
-            Self::Patches => Operation::Patch,
-            Self::Deletes(_) => Operation::Delete,
+            Self::Documents => LoadOperation::Post,
+            Self::Questions => LoadOperation::Predict,
+            Self::Searches => LoadOperation::Search,
+            Self::Lists => LoadOperation::List,
+            Self::Patches => LoadOperation::Patch,
+            Self::Deletes(_) => LoadOperation::Delete,
         }
     }
 
-    async fn act(self, user: &User, due: Instant, random: Random) {
+    async fn act(self, user: &LoadUser, due: Instant, random: SeededRandom) {
         match self {
             Self::Documents => user.add(due).await,
             Self::Questions => user.ask(due, random).await,
@@ -61,7 +61,7 @@ impl Stream {
 
 /// When the load is on, and how much of one kind may be under way.
 #[derive(Clone)]
-pub(super) struct Plan {
+pub(super) struct LoadPlan {
     pub(super) begin: Instant,
     pub(super) duration: Duration,
     pub(super) in_flight: usize,
@@ -71,7 +71,7 @@ pub(super) struct Plan {
 }
 
 /// Begins one request after the other, each when it is due, until the load ends.
-pub(super) async fn drive(plan: Plan, user: Arc<User>, stream: Stream, rate: Rate) {
+pub(super) async fn drive(plan: LoadPlan, user: Arc<LoadUser>, stream: LoadStream, rate: LoadRate) {
     let operation = stream.operation();
     // Each kind has its place in the first interval, or all would begin at the same moment again and again.
     let offset = rate.due(1).min(Duration::from_secs(1)) * (operation as u32) / 16;
@@ -86,10 +86,10 @@ pub(super) async fn drive(plan: Plan, user: Arc<User>, stream: Stream, rate: Rat
         }
         let Ok(Ok(slot)) = slot else {
             let message = format!("{} requests were under way for {PATIENCE:?}", plan.in_flight);
-            user.recorder.error(operation, &Problem::new("not_sent", message));
+            user.recorder.error(operation, &RequestProblem::new("not_sent", message));
             continue;
         };
-        let random = Random::of(plan.seed ^ (u64::from(operation as u8) << 56), number);
+        let random = SeededRandom::of(plan.seed ^ (u64::from(operation as u8) << 56), number);
         let user = Arc::clone(&user);
         plan.tasks.spawn(async move {
             stream.act(&user, due, random).await;

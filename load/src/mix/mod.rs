@@ -16,14 +16,14 @@ use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 use url::Url;
 
 use self::{
-    drive::{Plan, Stream, drive},
-    report::Report,
+    drive::{LoadPlan, LoadStream, drive},
+    report::MixReport,
     setup::{clean_up, prepare, seed, sign_in},
-    user::User,
-    watch::{Jobs, Watch},
+    user::LoadUser,
+    watch::{JobCounts, ProcessWatch},
 };
 use crate::{
-    api::{Api, Problem},
+    api::{ApiClient, RequestProblem},
     out::say,
     stop,
     units::mebibytes,
@@ -46,7 +46,7 @@ pub(crate) enum MixError {
         /// What was to be done.
         what: &'static str,
         /// What the service said.
-        problem: Problem,
+        problem: RequestProblem,
     },
     /// The documents to begin with did not become searchable.
     #[error("the documents to begin with cannot be added: {0}")]
@@ -63,14 +63,14 @@ pub(crate) enum MixError {
 }
 
 impl MixError {
-    fn setup(what: &'static str) -> impl Fn(Problem) -> Self {
+    fn setup(what: &'static str) -> impl Fn(RequestProblem) -> Self {
         move |problem| Self::Setup { what, problem }
     }
 }
 
 /// Why the load ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ending {
+enum LoadEnding {
     /// Its time was over.
     Complete,
     /// Somebody asked for it.
@@ -91,7 +91,7 @@ pub(crate) async fn run(args: MixArgs) -> Result<bool, MixError> {
     let (give_up, given_up) = flag::channel(false);
     let user = Arc::new(prepare(&args, api, given_up).await?);
     let outcome = load(&args, &user, &give_up).await;
-    if !args.keep && !matches!(outcome, Ok((_, Ending::Gone)) | Err(MixError::Gone(_))) {
+    if !args.keep && !matches!(outcome, Ok((_, LoadEnding::Gone)) | Err(MixError::Gone(_))) {
         say("cleaning up")?;
         if let Err(problem) = clean_up(&user).await {
             say(&format!("not everything that was made could be deleted: {problem}"))?;
@@ -103,9 +103,9 @@ pub(crate) async fn run(args: MixArgs) -> Result<bool, MixError> {
 /// Puts the load on, and prints the report; whether the service has passed, and why the load ended.
 async fn load(
     args: &MixArgs,
-    user: &Arc<User>,
+    user: &Arc<LoadUser>,
     give_up: &flag::Sender<bool>,
-) -> Result<(bool, Ending), MixError> {
+) -> Result<(bool, LoadEnding), MixError> {
     let requested = stop::requested()?;
     tokio::select! {
         seeded = seed(args, user) => seeded?,
@@ -117,7 +117,7 @@ async fn load(
         let own = format!("{}/metrics", args.url.as_str().trim_end_matches('/'));
         metrics.extend(Url::parse(&own));
     }
-    let watch = Watch::new(&user.api, metrics);
+    let watch = ProcessWatch::new(&user.api, metrics);
     let dead_before = watch.jobs().await.map_err(MixError::setup("the jobs cannot be counted"))?.dead();
     let begin = Instant::now();
     // So often that an interval has a median worth its name.
@@ -125,7 +125,7 @@ async fn load(
         let (watch, pause) = (Arc::clone(&watch), (args.interval / 10).max(Duration::from_millis(100)));
         async move { watch.sample(begin, pause).await }
     }));
-    let plan = Plan {
+    let plan = LoadPlan {
         begin,
         duration: args.duration,
         in_flight: args.in_flight,
@@ -143,16 +143,16 @@ async fn load(
     ))?;
     let drivers = drivers(args, user, &plan);
     let ending = tokio::select! {
-        printed = progress(args, user, &watch, plan.begin) => { printed?; Ending::Complete }
-        () = stop::wait(requested.clone(), 1) => Ending::Interrupted,
-        () = gone(&user.api) => Ending::Gone,
+        printed = progress(args, user, &watch, plan.begin) => { printed?; LoadEnding::Complete }
+        () = stop::wait(requested.clone(), 1) => LoadEnding::Interrupted,
+        () = gone(&user.api) => LoadEnding::Gone,
     };
     let lasted = plan.begin.elapsed();
     drop(sampling);
     drop(drivers);
     plan.tasks.close();
     let mut jobs = None;
-    if ending != Ending::Gone {
+    if ending != LoadEnding::Gone {
         say(&format!(
             "the load is over; the service has {} to finish",
             humantime::format_duration(args.drain)
@@ -172,20 +172,20 @@ async fn load(
     give_up.send_replace(true);
     // What is under way now ends by itself, or with its time limit.
     let _ = tokio::time::timeout(Duration::from_secs(5), plan.tasks.wait()).await;
-    let report = Report { args, user, watch: &watch, lasted, ending, unfinished, jobs, dead_before };
+    let report = MixReport { args, user, watch: &watch, lasted, ending, unfinished, jobs, dead_before };
     Ok((report.print()?, ending))
 }
 
 /// One task for each kind of request. They end when they are dropped.
-fn drivers(args: &MixArgs, user: &Arc<User>, plan: &Plan) -> Vec<AbortOnDropHandle<()>> {
+fn drivers(args: &MixArgs, user: &Arc<LoadUser>, plan: &LoadPlan) -> Vec<AbortOnDropHandle<()>> {
     let streams = [
-        (Stream::Documents, args.documents),
-        (Stream::Questions, args.questions),
-        (Stream::Searches, args.searches),
-        (Stream::Lists, args.lists),
-        (Stream::Patches, args.patches),
+        (LoadStream::Documents, args.documents),
+        (LoadStream::Questions, args.questions),
+        (LoadStream::Searches, args.searches),
+        (LoadStream::Lists, args.lists),
+        (LoadStream::Patches, args.patches),
         // As many as come, or the corpus would grow.
-        (Stream::Deletes(args.corpus), args.documents),
+        (LoadStream::Deletes(args.corpus), args.documents),
     ];
     let any = streams.into_iter().filter(|(_, rate)| rate.is_any());
     let start = |(stream, rate)| tokio::spawn(drive(plan.clone(), Arc::clone(user), stream, rate));
@@ -193,7 +193,12 @@ fn drivers(args: &MixArgs, user: &Arc<User>, plan: &Plan) -> Vec<AbortOnDropHand
 }
 
 /// Prints a line an interval until the load has lasted as long as it should.
-async fn progress(args: &MixArgs, user: &User, watch: &Watch, begin: Instant) -> Result<(), MixError> {
+async fn progress(
+    args: &MixArgs,
+    user: &LoadUser,
+    watch: &ProcessWatch,
+    begin: Instant,
+) -> Result<(), MixError> {
     let mut from = begin;
     loop {
         let until = (from + args.interval).min(begin + args.duration);
@@ -223,7 +228,7 @@ async fn progress(args: &MixArgs, user: &User, watch: &Watch, begin: Instant) ->
 }
 
 /// Returns when the service has not answered for a while.
-async fn gone(api: &Api) {
+async fn gone(api: &ApiClient) {
     let mut heard = Instant::now();
     while heard.elapsed() < GONE {
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -235,7 +240,7 @@ async fn gone(api: &Api) {
 }
 
 /// Waits until no job is left, at most until `deadline`; the jobs as they are then.
-async fn until_idle(watch: &Watch, deadline: Instant) -> Option<Jobs> {
+async fn until_idle(watch: &ProcessWatch, deadline: Instant) -> Option<JobCounts> {
     loop {
         let jobs = watch.jobs().await.ok();
         if Instant::now() >= deadline || jobs.as_ref().is_some_and(|jobs| jobs.left() == 0) {

@@ -3,29 +3,29 @@
 use std::time::Duration;
 
 use super::{
-    Ending, MixArgs, MixError,
-    user::User,
-    watch::{Jobs, Watch},
+    LoadEnding, MixArgs, MixError,
+    user::LoadUser,
+    watch::{JobCounts, ProcessWatch},
 };
-use crate::{memory::Growth, out::say, units::mebibytes};
+use crate::{memory::MemoryGrowth, out::say, units::mebibytes};
 
 /// Everything that is known after a run.
-pub(super) struct Report<'a> {
+pub(super) struct MixReport<'a> {
     pub(super) args: &'a MixArgs,
-    pub(super) user: &'a User,
-    pub(super) watch: &'a Watch,
+    pub(super) user: &'a LoadUser,
+    pub(super) watch: &'a ProcessWatch,
     /// How long the load lasted.
     pub(super) lasted: Duration,
-    pub(super) ending: Ending,
+    pub(super) ending: LoadEnding,
     /// Documents that were taken and did not become searchable in time.
     pub(super) unfinished: usize,
     /// The jobs after the service had its time to finish; none when it did not say.
-    pub(super) jobs: Option<Jobs>,
+    pub(super) jobs: Option<JobCounts>,
     /// Jobs that had failed for good before the load.
     pub(super) dead_before: u64,
 }
 
-impl Report<'_> {
+impl MixReport<'_> {
     /// Prints it, and returns whether the service has passed.
     pub(super) fn print(&self) -> Result<bool, MixError> {
         let recorder = &self.user.recorder;
@@ -33,10 +33,10 @@ impl Report<'_> {
         say(recorder.table(self.lasted).trim_end())?;
         let mut failures = Vec::new();
         match self.ending {
-            Ending::Complete => {}
+            LoadEnding::Complete => {}
             // What was not done has not passed.
-            Ending::Interrupted => failures.push("the load was stopped before its end".to_owned()),
-            Ending::Gone => failures.push(format!(
+            LoadEnding::Interrupted => failures.push("the load was stopped before its end".to_owned()),
+            LoadEnding::Gone => failures.push(format!(
                 "the service at {} does not answer any more; the load was ended after {:.0} s",
                 self.args.url,
                 self.lasted.as_secs_f64()
@@ -69,7 +69,7 @@ impl Report<'_> {
             if growth.is_bad() {
                 failures.push(format!("the memory of {address} grows"));
             }
-            if growth == Growth::Unknown && !self.args.metrics.is_empty() {
+            if growth == MemoryGrowth::Unknown && !self.args.metrics.is_empty() {
                 failures.push(format!("{address} does not say what memory is held"));
             }
         }
@@ -79,7 +79,7 @@ impl Report<'_> {
     fn say_jobs(&self, failures: &mut Vec<String>) -> Result<(), MixError> {
         let Some(jobs) = &self.jobs else {
             say("jobs left: unknown")?;
-            if self.ending != Ending::Gone {
+            if self.ending != LoadEnding::Gone {
                 failures.push("the jobs that are left are not known".to_owned());
             }
             return Ok(());

@@ -7,12 +7,12 @@ use serde_json::json;
 use tokio::{sync::watch as flag, time::Instant};
 use uuid::Uuid;
 
-use super::{MixArgs, MixError, corpus::Corpus, user::User};
+use super::{MixArgs, MixError, corpus::Corpus, user::LoadUser};
 use crate::{
-    api::{Api, Problem, envelope, id_of},
-    facts::Library,
+    api::{ApiClient, RequestProblem, envelope, id_of},
+    facts::DocumentLibrary,
     out::say,
-    stats::{Recorder, rate},
+    stats::{StatsRecorder, rate},
 };
 
 /// Documents that are sent at once before the load.
@@ -21,8 +21,8 @@ const SEEDERS: usize = 8;
 const STALLED: Duration = Duration::from_mins(2);
 
 /// A client of the account that the load is put on.
-pub(super) async fn sign_in(args: &MixArgs) -> Result<Api, MixError> {
-    let api = Api::new(&args.url).map_err(MixError::setup("no HTTP client"))?;
+pub(super) async fn sign_in(args: &MixArgs) -> Result<ApiClient, MixError> {
+    let api = ApiClient::new(&args.url).map_err(MixError::setup("no HTTP client"))?;
     let live = envelope(api.request(Method::GET, "/health/live")).await;
     live.map_err(MixError::setup("no Lectern answers at --url"))?;
     if let Some(token) = &args.token {
@@ -48,9 +48,9 @@ pub(super) async fn sign_in(args: &MixArgs) -> Result<Api, MixError> {
 /// Makes the agent, and all that the tasks share.
 pub(super) async fn prepare(
     args: &MixArgs,
-    api: Api,
+    api: ApiClient,
     given_up: flag::Receiver<bool>,
-) -> Result<User, MixError> {
+) -> Result<LoadUser, MixError> {
     // Several runs may use the same account, one after the other or at once.
     let id = Uuid::now_v7().simple().to_string();
     let run = format!("Load {}", &id[id.len() - 8..]);
@@ -58,11 +58,11 @@ pub(super) async fn prepare(
         "name": run, "type": "CHATVENDOR", "llm": {"provider": "extractive", "model": "extractive"},
     });
     let agent = api.post("/agents", &agent).await.and_then(|agent| id_of(&agent));
-    let user = User {
+    let user = LoadUser {
         api,
-        library: Library::new(&run, args.seed),
+        library: DocumentLibrary::new(&run, args.seed),
         corpus: Corpus::default(),
-        recorder: Recorder::default(),
+        recorder: StatsRecorder::default(),
         agent: agent.map_err(MixError::setup("no agent can be made"))?,
         run,
         given_up,
@@ -71,7 +71,7 @@ pub(super) async fn prepare(
 }
 
 /// Sends the documents that the load begins with, as fast as the service takes them.
-pub(super) async fn seed(args: &MixArgs, user: &Arc<User>) -> Result<(), MixError> {
+pub(super) async fn seed(args: &MixArgs, user: &Arc<LoadUser>) -> Result<(), MixError> {
     say(&format!("{} documents are added before the load", args.corpus))?;
     let began = Instant::now();
     let corpus = args.corpus;
@@ -114,7 +114,7 @@ async fn stalled(corpus: &Corpus) {
 }
 
 /// Deletes what this run has made. The account stays: accounts cannot be deleted.
-pub(super) async fn clean_up(user: &User) -> Result<(), Problem> {
+pub(super) async fn clean_up(user: &LoadUser) -> Result<(), RequestProblem> {
     let delete = |path: String| async move { user.api.call(Method::DELETE, &path, None).await.map(drop) };
     delete(format!("/agents/{}", user.agent)).await?;
     for document in user.corpus.all() {

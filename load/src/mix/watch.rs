@@ -7,8 +7,8 @@ use tokio::time::Instant;
 use url::Url;
 
 use crate::{
-    api::{Api, Problem},
-    memory::Course,
+    api::{ApiClient, RequestProblem},
+    memory::MemorySeries,
     prometheus::{samples_of, whole},
 };
 
@@ -17,9 +17,9 @@ const UNFINISHED: [&str; 3] = ["due", "waiting", "running"];
 
 /// Jobs by state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Jobs(BTreeMap<String, u64>);
+pub(super) struct JobCounts(BTreeMap<String, u64>);
 
-impl Jobs {
+impl JobCounts {
     /// Jobs that are not finished.
     pub(super) fn left(&self) -> u64 {
         UNFINISHED.iter().filter_map(|state| self.0.get(*state)).sum()
@@ -44,7 +44,7 @@ impl Jobs {
     }
 }
 
-impl fmt::Display for Jobs {
+impl fmt::Display for JobCounts {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let states = self.0.iter().map(|(state, count)| format!("{state} {count}"));
         formatter.write_str(&states.collect::<Vec<_>>().join(", "))
@@ -52,16 +52,16 @@ impl fmt::Display for Jobs {
 }
 
 /// Asks every process what it holds, all the time.
-pub(super) struct Watch {
-    api: Api,
+pub(super) struct ProcessWatch {
+    api: ApiClient,
     metrics: Vec<Url>,
-    courses: Mutex<Vec<Course>>,
+    courses: Mutex<Vec<MemorySeries>>,
 }
 
-impl Watch {
+impl ProcessWatch {
     /// Will ask these addresses.
-    pub(super) fn new(api: &Api, metrics: Vec<Url>) -> Arc<Self> {
-        let courses = Mutex::new(vec![Course::default(); metrics.len()]);
+    pub(super) fn new(api: &ApiClient, metrics: Vec<Url>) -> Arc<Self> {
+        let courses = Mutex::new(vec![MemorySeries::default(); metrics.len()]);
         Arc::new(Self { api: api.clone(), metrics, courses })
     }
 
@@ -85,13 +85,13 @@ impl Watch {
     }
 
     /// What each process held so far, by its address.
-    pub(super) fn courses(&self) -> Vec<(Url, Course)> {
+    pub(super) fn courses(&self) -> Vec<(Url, MemorySeries)> {
         self.metrics.iter().cloned().zip(self.courses.lock().iter().cloned()).collect()
     }
 
     /// The jobs that there are: by `/metrics`, or by `/health/ready` where nobody has the former.
-    pub(super) async fn jobs(&self) -> Result<Jobs, Problem> {
-        let mut jobs = Jobs::default();
+    pub(super) async fn jobs(&self) -> Result<JobCounts, RequestProblem> {
+        let mut jobs = JobCounts::default();
         let mut any = false;
         for address in &self.metrics {
             if let Ok(text) = self.api.text(address).await {
@@ -105,7 +105,8 @@ impl Watch {
         let queue = &health["data"]["parts"]["queue"];
         for state in UNFINISHED.into_iter().chain(["dead"]) {
             let count = queue[state].as_u64();
-            let count = count.ok_or_else(|| Problem::new("not_an_answer", "/health/ready tells no jobs"))?;
+            let count =
+                count.ok_or_else(|| RequestProblem::new("not_an_answer", "/health/ready tells no jobs"))?;
             jobs.0.insert(state.to_owned(), count);
         }
         Ok(jobs)
@@ -118,7 +119,7 @@ mod tests {
 
     #[test]
     fn jobs_of_several_processes_are_not_added_up() {
-        let mut jobs = Jobs::default();
+        let mut jobs = JobCounts::default();
         assert!(jobs.merge("lectern_jobs{state=\"due\"} 3\nlectern_jobs{state=\"dead\"} 1\n"));
         assert!(jobs.merge("lectern_jobs{state=\"due\"} 2\nlectern_jobs{state=\"running\"} 1\n"));
         assert_eq!((jobs.left(), jobs.dead()), (4, 1));

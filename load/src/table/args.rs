@@ -7,7 +7,7 @@ use url::Url;
 
 /// Which programs the service is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Modes {
+pub(super) enum ServiceModes {
     /// `lectern`, with everything in its data directory.
     Embedded,
     /// `lectern-api` and `lectern-worker`, over PostgreSQL and Redis.
@@ -23,8 +23,8 @@ pub(crate) struct TableArgs {
     #[arg(long, default_value = "target/release")]
     pub(super) programs: PathBuf,
     /// What is measured.
-    #[arg(long, value_enum, default_value_t = Modes::Both)]
-    pub(super) mode: Modes,
+    #[arg(long, value_enum, default_value_t = ServiceModes::Both)]
+    pub(super) mode: ServiceModes,
     /// A PostgreSQL server, as a role that may create databases: the cluster gets one that is dropped at the end.
     #[arg(long)]
     pub(super) database_url: Option<Url>,

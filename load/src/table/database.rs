@@ -8,12 +8,12 @@ use uuid::Uuid;
 use super::TableError;
 
 /// A server, and the databases that were made on it.
-pub(super) struct Databases {
+pub(super) struct RunDatabases {
     server: Url,
     made: Mutex<Vec<String>>,
 }
 
-impl Databases {
+impl RunDatabases {
     /// Databases on this server.
     pub(super) fn on(server: &Url) -> Self {
         Self { server: server.clone(), made: Mutex::default() }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 /// A line of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Figure {
+pub(super) enum TableFigure {
     Size,
     StartEmpty,
     StartExisting,
@@ -22,7 +22,7 @@ pub(super) enum Figure {
     Pdf,
 }
 
-impl Figure {
+impl TableFigure {
     /// All of them, in the order of the table.
     const ALL: [Self; 15] = [
         Self::PostAlone,
@@ -66,39 +66,39 @@ impl Figure {
 
 /// What was measured of one mode.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Column {
+pub(super) struct TableColumn {
     /// `embedded` or `cluster`.
     pub(super) title: &'static str,
-    values: Vec<(Figure, String)>,
+    values: Vec<(TableFigure, String)>,
     /// What has to be known besides.
     pub(super) notes: Vec<String>,
 }
 
-impl Column {
+impl TableColumn {
     /// Nothing yet.
     pub(super) fn new(title: &'static str) -> Self {
         Self { title, ..Self::default() }
     }
 
     /// Adds a figure.
-    pub(super) fn add(&mut self, figure: Figure, value: String) {
+    pub(super) fn add(&mut self, figure: TableFigure, value: String) {
         self.values.push((figure, value));
     }
 
-    fn value(&self, figure: Figure) -> &str {
+    fn value(&self, figure: TableFigure) -> &str {
         self.values.iter().find(|(known, _)| *known == figure).map_or("not measured", |(_, value)| value)
     }
 }
 
 /// The table and what is said below it, as Markdown. `facts` are lines about the machine and the run.
-pub(super) fn markdown(columns: &[Column], facts: &[String]) -> String {
+pub(super) fn markdown(columns: &[TableColumn], facts: &[String]) -> String {
     let mut text = "| | goal |".to_owned();
     // Writing to a string cannot fail.
     for column in columns {
         let _ = write!(text, " {} |", column.title);
     }
     let _ = writeln!(text, "\n|---|---|{}", "---|".repeat(columns.len()));
-    for figure in Figure::ALL {
+    for figure in TableFigure::ALL {
         let (title, goal) = figure.text();
         let _ = write!(text, "| {title} | {goal} |");
         for column in columns {
@@ -133,12 +133,12 @@ mod tests {
 
     #[test]
     fn the_table_has_every_figure_once_and_says_what_was_not_measured() {
-        let mut column = Column::new("embedded");
-        column.add(Figure::List, "1.0 / 2.0 ms".to_owned());
+        let mut column = TableColumn::new("embedded");
+        column.add(TableFigure::List, "1.0 / 2.0 ms".to_owned());
         column.notes.push("a note".to_owned());
-        let text = markdown(&[column, Column::new("cluster")], &["a fact".to_owned()]);
+        let text = markdown(&[column, TableColumn::new("cluster")], &["a fact".to_owned()]);
         let rows: Vec<&str> = text.lines().filter(|line| line.starts_with('|')).collect();
-        assert_eq!(rows.len(), 2 + Figure::ALL.len());
+        assert_eq!(rows.len(), 2 + TableFigure::ALL.len());
         assert!(rows.iter().all(|row| row.matches('|').count() == 5), "{text}");
         assert!(text.contains("| ≤ 2 ms p50 | 1.0 / 2.0 ms | not measured |"), "{text}");
         assert!(text.ends_with("- a fact\n- embedded: a note\n"), "{text}");

@@ -9,10 +9,10 @@ use tokio::time::Instant;
 
 use super::TableError;
 use crate::{
-    api::{Api, Problem, envelope, id_of},
-    facts::{Library, flattened},
-    random::Random,
-    stats::{Latency, rate},
+    api::{ApiClient, RequestProblem, envelope, id_of},
+    facts::{DocumentLibrary, flattened},
+    random::SeededRandom,
+    stats::{LatencyHistogram, rate},
 };
 
 /// Requests of each kind before those that are timed.
@@ -29,17 +29,17 @@ const POLL: Duration = Duration::from_millis(20);
 pub(super) const PAGES: usize = 50;
 
 /// A service, an account there, and the documents that it has.
-pub(super) struct Bench {
-    pub(super) api: Api,
-    library: Library,
+pub(super) struct ServiceBench {
+    pub(super) api: ApiClient,
+    library: DocumentLibrary,
     ids: Vec<String>,
 }
 
-impl Bench {
+impl ServiceBench {
     /// A new account.
-    pub(super) async fn new(api: &Api) -> Result<Self, TableError> {
+    pub(super) async fn new(api: &ApiClient) -> Result<Self, TableError> {
         let api = api.sign_up("table@example.com", "correct horse battery staple").await?;
-        Ok(Self { api, library: Library::new("Table", 1), ids: Vec::new() })
+        Ok(Self { api, library: DocumentLibrary::new("Table", 1), ids: Vec::new() })
     }
 
     /// How many small documents there are.
@@ -48,7 +48,7 @@ impl Bench {
     }
 
     /// GET /health/live: what every time holds of the client itself.
-    pub(super) async fn client(&self, requests: u64) -> Result<Latency, TableError> {
+    pub(super) async fn client(&self, requests: u64) -> Result<LatencyHistogram, TableError> {
         timed(requests, async |_| {
             let began = Instant::now();
             envelope(self.api.request(Method::GET, "/health/live")).await?;
@@ -58,7 +58,7 @@ impl Bench {
     }
 
     /// POST /documents one after the other. With `alone`, the one before has been ingested each time.
-    pub(super) async fn post(&mut self, requests: u64, alone: bool) -> Result<Latency, TableError> {
+    pub(super) async fn post(&mut self, requests: u64, alone: bool) -> Result<LatencyHistogram, TableError> {
         let mut ids = Vec::new();
         let from = self.ids.len() as u64;
         let latency = timed(requests, async |number| {
@@ -128,22 +128,22 @@ impl Bench {
     }
 
     /// GET of a page of 50 documents.
-    pub(super) async fn list(&self, requests: u64) -> Result<Latency, TableError> {
+    pub(super) async fn list(&self, requests: u64) -> Result<LatencyHistogram, TableError> {
         timed(requests, async |_| {
             let began = Instant::now();
             let page = self.api.get("/documents?limit=50").await?;
             let time = began.elapsed();
             match page.as_array().map(Vec::len) {
                 Some(50) => Ok(time),
-                other => Err(Problem::new("not_an_answer", format!("a page of {other:?} documents"))),
+                other => Err(RequestProblem::new("not_an_answer", format!("a page of {other:?} documents"))),
             }
         })
         .await
     }
 
     /// POST /search for a fact of any document, which has to be found.
-    pub(super) async fn search(&self, requests: u64, mode: &str) -> Result<Latency, TableError> {
-        let mut random = Random::new(2);
+    pub(super) async fn search(&self, requests: u64, mode: &str) -> Result<LatencyHistogram, TableError> {
+        let mut random = SeededRandom::new(2);
         timed(requests, async |_| {
             let number = self.any(&mut random);
             let fact = self.library.fact(number, random.next());
@@ -157,7 +157,7 @@ impl Bench {
             if passages.as_array().is_some_and(|passages| passages.iter().any(says)) {
                 return Ok(time);
             }
-            Err(Problem::new("fact_not_found", fact.question))
+            Err(RequestProblem::new("fact_not_found", fact.question))
         })
         .await
     }
@@ -177,8 +177,8 @@ impl Bench {
     }
 
     /// POST /agents/{id}/predict with a question that a document answers.
-    pub(super) async fn predict(&self, agent: &str, requests: u64) -> Result<Latency, TableError> {
-        let mut random = Random::new(3);
+    pub(super) async fn predict(&self, agent: &str, requests: u64) -> Result<LatencyHistogram, TableError> {
+        let mut random = SeededRandom::new(3);
         let path = format!("/agents/{agent}/predict");
         timed(requests, async |_| {
             let number = self.any(&mut random);
@@ -189,14 +189,18 @@ impl Bench {
             let time = began.elapsed();
             match &answer["trace"]["finishReason"] {
                 Value::String(reason) if reason == "stop" => Ok(time),
-                other => Err(Problem::new("not_an_answer", format!("a predict ended with {other}"))),
+                other => Err(RequestProblem::new("not_an_answer", format!("a predict ended with {other}"))),
             }
         })
         .await
     }
 
     /// The same model, asked without the service, until its answer's end.
-    pub(super) async fn model(&self, model: &Api, requests: u64) -> Result<Latency, TableError> {
+    pub(super) async fn model(
+        &self,
+        model: &ApiClient,
+        requests: u64,
+    ) -> Result<LatencyHistogram, TableError> {
         let body =
             json!({"model": "load", "stream": true, "messages": [{"role": "user", "content": "When?"}]});
         timed(requests, async |_| {
@@ -212,12 +216,12 @@ impl Bench {
         json!({"name": self.library.name(number), "type": "TXT", "content": content})
     }
 
-    fn any(&self, random: &mut Random) -> u64 {
+    fn any(&self, random: &mut SeededRandom) -> u64 {
         random.below(self.ids.len()) as u64
     }
 
     /// Waits until no job is left.
-    async fn until_idle(&self) -> Result<(), Problem> {
+    async fn until_idle(&self) -> Result<(), RequestProblem> {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let (_, health) = self.api.health().await?;
@@ -226,37 +230,40 @@ impl Bench {
                 return Ok(());
             }
             if Instant::now() > deadline {
-                return Err(Problem::new("stuck", format!("after {PATIENCE:?} the queue is {queue}")));
+                return Err(RequestProblem::new("stuck", format!("after {PATIENCE:?} the queue is {queue}")));
             }
             tokio::time::sleep(POLL).await;
         }
     }
 
     /// Every document was ingested, and not only taken off the queue.
-    async fn all_searchable(&self) -> Result<(), Problem> {
+    async fn all_searchable(&self) -> Result<(), RequestProblem> {
         let documents = self.api.get("/documents").await?;
         let documents = documents.as_array().map_or(&[] as &[Value], Vec::as_slice);
         if documents.len() < self.ids.len() {
-            return Err(Problem::new("lost", format!("{} of {} documents", documents.len(), self.ids.len())));
+            return Err(RequestProblem::new(
+                "lost",
+                format!("{} of {} documents", documents.len(), self.ids.len()),
+            ));
         }
         documents.iter().try_for_each(searchable)
     }
 }
 
-fn searchable(document: &Value) -> Result<(), Problem> {
+fn searchable(document: &Value) -> Result<(), RequestProblem> {
     let ingestion = &document["ingestion"];
     if ingestion["status"] == "SUCCEEDED" {
         return Ok(());
     }
-    Err(Problem::new("not_searchable", format!("{}: {ingestion}", document["name"])))
+    Err(RequestProblem::new("not_searchable", format!("{}: {ingestion}", document["name"])))
 }
 
 /// Times requests one after the other, after some that are not counted. Each says how long it took.
 async fn timed(
     requests: u64,
-    mut act: impl AsyncFnMut(u64) -> Result<Duration, Problem>,
-) -> Result<Latency, TableError> {
-    let mut latency = Latency::new();
+    mut act: impl AsyncFnMut(u64) -> Result<Duration, RequestProblem>,
+) -> Result<LatencyHistogram, TableError> {
+    let mut latency = LatencyHistogram::new();
     for number in 0..WARM_UP + requests {
         let time = act(number).await?;
         if number >= WARM_UP {

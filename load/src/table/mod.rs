@@ -18,17 +18,17 @@ use std::{
 use tokio::process::Command;
 
 use self::{
-    args::Modes,
-    database::Databases,
-    figure::{Column, Figure, between_markers, markdown},
-    measure::{Bench, CLIENTS, PAGES},
-    model::Model,
-    service::{Service, Setup},
+    args::ServiceModes,
+    database::RunDatabases,
+    figure::{TableColumn, TableFigure, between_markers, markdown},
+    measure::{CLIENTS, PAGES, ServiceBench},
+    model::MockModelServer,
+    service::{RunningService, ServiceSetup},
 };
 use crate::{
-    api::{Api, Problem},
+    api::{ApiClient, RequestProblem},
     out::{note, say},
-    stats::Latency,
+    stats::LatencyHistogram,
     stop,
 };
 
@@ -66,7 +66,7 @@ pub(crate) enum TableError {
     Model(String),
     /// A wrong answer, or none.
     #[error("the service answered badly: {0}")]
-    Answer(#[from] Problem),
+    Answer(#[from] RequestProblem),
     /// The PostgreSQL server.
     #[error("PostgreSQL: {0}")]
     Database(#[from] sqlx::Error),
@@ -80,7 +80,7 @@ pub(crate) enum TableError {
 
 /// Measures what the arguments say, and prints the table.
 pub(crate) async fn run(args: TableArgs) -> Result<(), TableError> {
-    let cluster = args.mode != Modes::Embedded;
+    let cluster = args.mode != ServiceModes::Embedded;
     if cluster && (args.database_url.is_none() || args.redis_url.is_none()) {
         return Err(TableError::Arguments("a cluster needs --database-url and --redis-url"));
     }
@@ -89,7 +89,7 @@ pub(crate) async fn run(args: TableArgs) -> Result<(), TableError> {
     }
     let requested = stop::requested()?;
     let folder = tempfile::Builder::new().prefix("lectern-load-").tempdir()?;
-    let databases = args.database_url.as_ref().map(Databases::on);
+    let databases = args.database_url.as_ref().map(RunDatabases::on);
     let measured = tokio::select! {
         measured = measure(&args, folder.path(), databases.as_ref()) => measured,
         () = stop::wait(requested, 1) => Err(TableError::Stopped),
@@ -126,15 +126,15 @@ fn write_table(file: &Path, table: &str) -> Result<(), TableError> {
 async fn measure(
     args: &TableArgs,
     folder: &Path,
-    databases: Option<&Databases>,
+    databases: Option<&RunDatabases>,
 ) -> Result<String, TableError> {
     let mut columns = Vec::new();
-    if args.mode != Modes::Cluster {
-        columns.push(Run { args, folder, databases: None }.column("embedded", &["lectern"]).await?);
+    if args.mode != ServiceModes::Cluster {
+        columns.push(ModeRun { args, folder, databases: None }.column("embedded", &["lectern"]).await?);
     }
-    if args.mode != Modes::Embedded {
+    if args.mode != ServiceModes::Embedded {
         let programs = ["lectern-api", "lectern-worker"];
-        columns.push(Run { args, folder, databases }.column("cluster", &programs).await?);
+        columns.push(ModeRun { args, folder, databases }.column("cluster", &programs).await?);
     }
     let now = humantime::format_rfc3339_seconds(now()).to_string();
     let mut facts = vec![
@@ -158,7 +158,8 @@ fn index(args: &TableArgs) -> &'static str {
 }
 
 async fn version(args: &TableArgs) -> Result<String, TableError> {
-    let program = args.programs.join(if args.mode == Modes::Cluster { "lectern-api" } else { "lectern" });
+    let program =
+        args.programs.join(if args.mode == ServiceModes::Cluster { "lectern-api" } else { "lectern" });
     let output = Command::new(program).arg("--version").output().await?;
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
@@ -184,16 +185,16 @@ fn command_line(arguments: impl Iterator<Item = String>) -> String {
 }
 
 /// The measurements of one mode.
-struct Run<'a> {
+struct ModeRun<'a> {
     args: &'a TableArgs,
     folder: &'a Path,
     /// The server of a cluster's databases.
-    databases: Option<&'a Databases>,
+    databases: Option<&'a RunDatabases>,
 }
 
-impl Run<'_> {
-    async fn column(&self, title: &'static str, programs: &[&str]) -> Result<Column, TableError> {
-        let mut column = Column::new(title);
+impl ModeRun<'_> {
+    async fn column(&self, title: &'static str, programs: &[&str]) -> Result<TableColumn, TableError> {
+        let mut column = TableColumn::new(title);
         // They run in a folder of their own, where a relative path would mean something else.
         let folder = fs::canonicalize(&self.args.programs)
             .map_err(|error| TableError::Program { path: self.args.programs.clone(), error })?;
@@ -204,7 +205,7 @@ impl Run<'_> {
             let size = size.map_err(|error| TableError::Program { path: path.clone(), error })?;
             sizes.push((name_of(path), size.len()));
         }
-        column.add(Figure::Size, megabytes(&sizes));
+        column.add(TableFigure::Size, megabytes(&sizes));
         self.starts(&paths, &mut column).await?;
         self.without_model(&paths, &mut column).await?;
         if let Some(model) = &self.args.model_dir {
@@ -215,10 +216,10 @@ impl Run<'_> {
     }
 
     /// A service with nothing in it.
-    async fn fresh(&self, programs: &[PathBuf]) -> Result<Setup, TableError> {
+    async fn fresh(&self, programs: &[PathBuf]) -> Result<ServiceSetup, TableError> {
         // It goes with the folder that it is in, unless somebody has to look at it.
         let folder = tempfile::Builder::new().prefix("service-").tempdir_in(self.folder)?.keep();
-        let mut setup = Setup { programs: programs.to_vec(), folder, env: Vec::new() }
+        let mut setup = ServiceSetup { programs: programs.to_vec(), folder, env: Vec::new() }
             .with("LECTERN_RATE_LIMIT", "off")
             .with("LECTERN_SIGN_UP", "open")
             .with("LECTERN_EGRESS_ALLOW", "127.0.0.1/32");
@@ -234,7 +235,7 @@ impl Run<'_> {
         Ok(setup)
     }
 
-    async fn starts(&self, programs: &[PathBuf], column: &mut Column) -> Result<(), TableError> {
+    async fn starts(&self, programs: &[PathBuf], column: &mut TableColumn) -> Result<(), TableError> {
         note(&format!("{}: starting and stopping", column.title));
         let (mut first, mut again) = (Vec::new(), Vec::new());
         for _ in 0..self.args.starts {
@@ -246,33 +247,33 @@ impl Run<'_> {
                 service.stop().await?;
             }
         }
-        column.add(Figure::StartEmpty, format!("{} ms", median(&mut first).as_millis()));
-        column.add(Figure::StartExisting, format!("{} ms", median(&mut again).as_millis()));
+        column.add(TableFigure::StartEmpty, format!("{} ms", median(&mut first).as_millis()));
+        column.add(TableFigure::StartExisting, format!("{} ms", median(&mut again).as_millis()));
         Ok(())
     }
 
-    async fn without_model(&self, programs: &[PathBuf], column: &mut Column) -> Result<(), TableError> {
+    async fn without_model(&self, programs: &[PathBuf], column: &mut TableColumn) -> Result<(), TableError> {
         let setup = self.fresh(programs).await?;
         let (service, _) = setup.with("LECTERN_EMBEDDER", "none").start().await?;
-        column.add(Figure::Idle, idle(&service).await);
+        column.add(TableFigure::Idle, idle(&service).await);
         let requests = self.args.requests;
         note(&format!("{}: requests", column.title));
-        let mut bench = Bench::new(service.api()?).await?;
-        column.add(Figure::Client, format!("{:.1} ms", bench.client(requests).await?.at(0.5)));
-        column.add(Figure::PostAlone, both(&bench.post(requests / 2, true).await?, 0.0));
-        column.add(Figure::PostBusy, both(&bench.post(requests / 2, false).await?, 0.0));
+        let mut bench = ServiceBench::new(service.api()?).await?;
+        column.add(TableFigure::Client, format!("{:.1} ms", bench.client(requests).await?.at(0.5)));
+        column.add(TableFigure::PostAlone, both(&bench.post(requests / 2, true).await?, 0.0));
+        column.add(TableFigure::PostBusy, both(&bench.post(requests / 2, false).await?, 0.0));
         bench.fill(self.args.documents).await?;
-        column.add(Figure::List, both(&bench.list(requests).await?, 0.0));
-        column.add(Figure::SearchLexical, both(&bench.search(requests, "lexical").await?, 0.0));
+        column.add(TableFigure::List, both(&bench.list(requests).await?, 0.0));
+        column.add(TableFigure::SearchLexical, both(&bench.search(requests, "lexical").await?, 0.0));
         self.predict(&bench, column).await?;
         column.notes.push(format!(
             "{requests} requests of each kind (half as many of each POST); lists, searches and predicts over {} documents",
             bench.documents()
         ));
         note(&format!("{}: ingestion", column.title));
-        column.add(Figure::IngestLexical, documents(bench.ingest(self.args.small).await?));
+        column.add(TableFigure::IngestLexical, documents(bench.ingest(self.args.small).await?));
         let pages = bench.ingest_pdfs(self.args.pdfs).await?;
-        column.add(Figure::Pdf, format!("{pages:.0} pages/s"));
+        column.add(TableFigure::Pdf, format!("{pages:.0} pages/s"));
         column.notes.push(format!(
             "{} small documents and {} PDFs of {PAGES} pages, by {CLIENTS} clients; afterwards it holds {}",
             self.args.small,
@@ -282,12 +283,12 @@ impl Run<'_> {
         service.stop().await
     }
 
-    async fn predict(&self, bench: &Bench, column: &mut Column) -> Result<(), TableError> {
-        let model = Model::start().await?;
+    async fn predict(&self, bench: &ServiceBench, column: &mut TableColumn) -> Result<(), TableError> {
+        let model = MockModelServer::start().await?;
         let agent = bench.agent(model.base_url.as_str()).await?;
-        let bare = bench.model(&Api::new(&model.base_url)?, self.args.requests).await?;
+        let bare = bench.model(&ApiClient::new(&model.base_url)?, self.args.requests).await?;
         let whole = bench.predict(&agent, self.args.requests).await?;
-        column.add(Figure::Predict, both(&whole, bare.at(0.5)));
+        column.add(TableFigure::Predict, both(&whole, bare.at(0.5)));
         column.notes.push(format!(
             "a predict takes {}, and the model alone {}, of which the median is taken off",
             both(&whole, 0.0),
@@ -300,30 +301,30 @@ impl Run<'_> {
         &self,
         programs: &[PathBuf],
         model: &Path,
-        column: &mut Column,
+        column: &mut TableColumn,
     ) -> Result<(), TableError> {
         note(&format!("{}: with the model", column.title));
         let setup = self.fresh(programs).await?;
         let setup = setup.with("LECTERN_EMBEDDER", "local").with("LECTERN_EMBEDDING_MODEL_DIR", model);
         let (service, _) = setup.start().await?;
         service.until_model_is_open().await?;
-        column.add(Figure::IdleWithModel, idle(&service).await);
-        let mut bench = Bench::new(service.api()?).await?;
-        column.add(Figure::IngestDense, documents(bench.ingest(self.args.documents).await?));
-        column.add(Figure::SearchHybrid, both(&bench.search(self.args.requests, "hybrid").await?, 0.0));
+        column.add(TableFigure::IdleWithModel, idle(&service).await);
+        let mut bench = ServiceBench::new(service.api()?).await?;
+        column.add(TableFigure::IngestDense, documents(bench.ingest(self.args.documents).await?));
+        column.add(TableFigure::SearchHybrid, both(&bench.search(self.args.requests, "hybrid").await?, 0.0));
         service.stop().await
     }
 }
 
 /// What the processes hold when nobody asks anything.
-async fn idle(service: &Service) -> String {
+async fn idle(service: &RunningService) -> String {
     note("waiting until it is idle");
     tokio::time::sleep(IDLE).await;
     megabytes(&service.resident())
 }
 
 /// The median and the 95th percentile, both less `off` milliseconds.
-fn both(latency: &Latency, off: f64) -> String {
+fn both(latency: &LatencyHistogram, off: f64) -> String {
     let less = |share| (latency.at(share) - off).max(0.0);
     format!("{:.1} / {:.1} ms", less(0.5), less(0.95))
 }
@@ -373,7 +374,7 @@ mod tests {
 
     #[test]
     fn what_the_model_takes_is_taken_off_and_nothing_becomes_negative() {
-        let mut latency = Latency::new();
+        let mut latency = LatencyHistogram::new();
         (0..100).for_each(|_| latency.add(Duration::from_millis(10)));
         assert_eq!(both(&latency, 4.0), "6.0 / 6.0 ms");
         assert_eq!(both(&latency, 40.0), "0.0 / 0.0 ms");

@@ -19,13 +19,13 @@ use url::Url;
 const ANSWER: &str = "The sources say when the bridge was opened and who keeps the lighthouse [1].";
 
 /// A server of the `OpenAI` chat completions protocol, which always streams. It ends when it is dropped.
-pub(super) struct Model {
+pub(super) struct MockModelServer {
     /// What an agent has as its `base_url`.
     pub(super) base_url: Url,
     _server: AbortOnDropHandle<()>,
 }
 
-impl Model {
+impl MockModelServer {
     /// Starts it on a free port.
     pub(super) async fn start() -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;

@@ -18,7 +18,7 @@ use tokio::{
 use url::Url;
 
 use super::{TableError, machine};
-use crate::api::Api;
+use crate::api::ApiClient;
 
 /// The longest that a start may take.
 const START: Duration = Duration::from_mins(1);
@@ -29,7 +29,7 @@ const POLL: Duration = Duration::from_millis(2);
 
 /// Which programs, with which settings.
 #[derive(Clone, Debug)]
-pub(super) struct Setup {
+pub(super) struct ServiceSetup {
     /// The programs; the first one answers requests.
     pub(super) programs: Vec<PathBuf>,
     /// Where the data and the logs go.
@@ -38,7 +38,7 @@ pub(super) struct Setup {
     pub(super) env: Vec<(&'static str, OsString)>,
 }
 
-impl Setup {
+impl ServiceSetup {
     /// The same with one more setting.
     #[must_use]
     pub(super) fn with(mut self, name: &'static str, value: impl Into<OsString>) -> Self {
@@ -52,11 +52,11 @@ impl Setup {
     }
 
     /// Starts every program, and waits until all are ready; how long that took.
-    pub(super) async fn start(&self) -> Result<(Service, Duration), TableError> {
+    pub(super) async fn start(&self) -> Result<(RunningService, Duration), TableError> {
         let began = Instant::now();
         let mut processes = Vec::new();
         for program in &self.programs {
-            processes.push(Process::spawn(program, self)?);
+            processes.push(ServiceProcess::spawn(program, self)?);
         }
         let ready = async {
             let mut addresses = Vec::new();
@@ -71,26 +71,27 @@ impl Setup {
             log: self.folder.clone(),
         })??;
         let lasted = began.elapsed();
-        let apis: Result<Vec<_>, _> = addresses.iter().map(Api::new).collect();
-        Ok((Service { processes, apis: apis? }, lasted))
+        let apis: Result<Vec<_>, _> = addresses.iter().map(ApiClient::new).collect();
+        Ok((RunningService { processes, apis: apis? }, lasted))
     }
 }
 
 /// A running service. What is not stopped is killed when this is dropped.
-pub(super) struct Service {
-    processes: Vec<Process>,
-    apis: Vec<Api>,
+pub(super) struct RunningService {
+    processes: Vec<ServiceProcess>,
+    apis: Vec<ApiClient>,
 }
 
-impl Service {
+impl RunningService {
     /// A client that is not signed in.
-    pub(super) fn api(&self) -> Result<&Api, TableError> {
+    pub(super) fn api(&self) -> Result<&ApiClient, TableError> {
         self.apis.first().ok_or(TableError::Arguments("there is no program to measure"))
     }
 
     /// What each process holds, in bytes, with its name.
     pub(super) fn resident(&self) -> Vec<(String, u64)> {
-        let held = |process: &Process| Some((process.name.clone(), machine::resident(process.child.id()?)?));
+        let held =
+            |process: &ServiceProcess| Some((process.name.clone(), machine::resident(process.child.id()?)?));
         self.processes.iter().filter_map(held).collect()
     }
 
@@ -125,14 +126,14 @@ impl Service {
     }
 }
 
-struct Process {
+struct ServiceProcess {
     name: String,
     child: Child,
     log: PathBuf,
 }
 
-impl Process {
-    fn spawn(program: &Path, setup: &Setup) -> Result<Self, TableError> {
+impl ServiceProcess {
+    fn spawn(program: &Path, setup: &ServiceSetup) -> Result<Self, TableError> {
         let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let log = setup.folder.join(format!("{name}.log"));
         let failed = |error: std::io::Error| TableError::Process {
@@ -176,7 +177,7 @@ impl Process {
                 None => tokio::time::sleep(POLL).await,
             }
         };
-        let api = Api::new(&address)?;
+        let api = ApiClient::new(&address)?;
         loop {
             let answer = api.request(Method::GET, "/health/ready").send().await;
             if answer.is_ok_and(|answer| answer.status() == StatusCode::OK) {

@@ -16,16 +16,16 @@ mod tokens;
 use std::fmt;
 
 use async_trait::async_trait;
-use lectern_shared::model::space::Space;
+use lectern_shared::model::space::EmbeddingSpace;
 
 pub use self::{
-    hub::{CachedModel, Hub, HubError, ModelId, Progress},
+    hub::{CachedModel, HubError, ModelHub, ModelId, PullProgress},
     local::{LocalEmbedder, ModelError},
-    models::{ModelState, Models, OpenError, altered, at_hand},
+    models::{EmbeddingModels, ModelState, OpenError, altered, at_hand},
     openai::{OpenAiConfig, OpenAiEmbedder},
     tokens::approximate_tokens,
 };
-use lectern_shared::{compute::Stopped, model::language::Language};
+use lectern_shared::{compute::ComputeStopped, model::language::Language};
 
 /// Why a model could not embed.
 #[derive(Debug, thiserror::Error)]
@@ -39,14 +39,14 @@ pub enum EmbedError {
     Refused(String),
     /// A computation panicked, or the process is ending.
     #[error(transparent)]
-    Stopped(#[from] Stopped),
+    Stopped(#[from] ComputeStopped),
 }
 
 /// A model that turns texts into vectors of unit length. Texts longer than its limit are cut at it.
 #[async_trait]
 pub trait Embedder: fmt::Debug + Send + Sync {
     /// What its vectors mean.
-    fn space(&self) -> &Space;
+    fn space(&self) -> &EmbeddingSpace;
     /// The most tokens that a text may have, those that the model adds itself not counted.
     fn max_tokens(&self) -> usize;
     /// How many tokens a text has, those that the model adds itself not counted. Computes: never called on an async thread.

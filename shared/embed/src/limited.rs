@@ -1,18 +1,18 @@
 //! A model whose languages the operator knows better than its vocabulary tells.
 
 use async_trait::async_trait;
-use lectern_shared::model::{language::Language, space::Space};
+use lectern_shared::model::{language::Language, space::EmbeddingSpace};
 
 use super::{EmbedError, Embedder};
 
 /// A model that is said to know certain languages.
 #[derive(Debug)]
-pub(super) struct Limited<E> {
+pub(super) struct LimitedEmbedder<E> {
     embedder: E,
     languages: Vec<Language>,
 }
 
-impl<E> Limited<E> {
+impl<E> LimitedEmbedder<E> {
     /// `embedder`, knowing `languages`.
     pub(super) fn new(embedder: E, languages: Vec<Language>) -> Self {
         Self { embedder, languages }
@@ -20,8 +20,8 @@ impl<E> Limited<E> {
 }
 
 #[async_trait]
-impl<E: Embedder> Embedder for Limited<E> {
-    fn space(&self) -> &Space {
+impl<E: Embedder> Embedder for LimitedEmbedder<E> {
+    fn space(&self) -> &EmbeddingSpace {
         self.embedder.space()
     }
 

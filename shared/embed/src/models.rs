@@ -7,7 +7,7 @@ use lectern_shared::{
     clock::{Clock, Timestamp},
     config::{EmbedderKind, EmbeddingSettings},
     db::{self, Db},
-    model::space::Space,
+    model::space::EmbeddingSpace,
     shutdown::Shutdown,
 };
 use parking_lot::Mutex;
@@ -18,8 +18,8 @@ use tokio::{
 use uuid::Uuid;
 
 use super::{
-    EmbedError, Embedder, Hub, HubError, LocalEmbedder, ModelError, ModelId, OpenAiConfig, OpenAiEmbedder,
-    Progress, limited::Limited,
+    EmbedError, Embedder, HubError, LocalEmbedder, ModelError, ModelHub, ModelId, OpenAiConfig,
+    OpenAiEmbedder, PullProgress, limited::LimitedEmbedder,
 };
 
 /// The first pause before a model that could not be had is tried again; it doubles.
@@ -42,7 +42,7 @@ pub enum ModelState {
     /// It is being opened; a moment.
     Opening,
     /// It is being downloaded.
-    Downloading(Progress),
+    Downloading(PullProgress),
     /// It is there since a moment of the clock.
     Ready(Arc<dyn Embedder>, Timestamp),
     /// It could not be had, in words for the operator; it is tried again.
@@ -80,28 +80,28 @@ pub enum OpenError {
 
 /// The models of a process. Cheap to clone.
 #[derive(Clone)]
-pub struct Models {
-    inner: Arc<Inner>,
+pub struct EmbeddingModels {
+    inner: Arc<EmbeddingModelsState>,
 }
 
-struct Inner {
+struct EmbeddingModelsState {
     /// None when there are no models, whatever is stored.
     settings: Option<EmbeddingSettings>,
     state: watch::Sender<ModelState>,
     /// Models of other spaces than the current one's, and when they were tried last.
-    earlier: Mutex<HashMap<Uuid, Earlier>>,
+    earlier: Mutex<HashMap<Uuid, EarlierModel>>,
     /// One is opened at a time.
     opening: AsyncMutex<()>,
 }
 
 #[derive(Clone)]
-struct Earlier {
+struct EarlierModel {
     embedder: Option<Arc<dyn Embedder>>,
     tried: Instant,
 }
 
-impl Models {
-    /// The models that the settings name. None is there before [`Models::start`] or [`Models::open`].
+impl EmbeddingModels {
+    /// The models that the settings name. None is there before [`EmbeddingModels::start`] or [`EmbeddingModels::open`].
     pub fn new(settings: &EmbeddingSettings) -> Self {
         let off = settings.kind == EmbedderKind::None;
         let state = if off { ModelState::Off } else { ModelState::Opening };
@@ -121,7 +121,7 @@ impl Models {
     fn with(settings: Option<EmbeddingSettings>, state: ModelState) -> Self {
         let (state, _) = watch::channel(state);
         Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(EmbeddingModelsState {
                 settings,
                 state,
                 earlier: Mutex::default(),
@@ -147,7 +147,7 @@ impl Models {
 
     /// The model that is set, once it is known whether it is at hand: neither a download is waited for nor a server that does
     /// not answer.
-    pub async fn settled(&self) -> Option<Arc<dyn Embedder>> {
+    pub async fn wait_until_opened(&self) -> Option<Arc<dyn Embedder>> {
         let mut state = self.inner.state.subscribe();
         // The sender lives as long as this value.
         let opened = state.wait_for(|state| !matches!(state, ModelState::Opening));
@@ -169,7 +169,7 @@ impl Models {
                 };
                 let problem = match opened {
                     Ok(embedder) => {
-                        let Space { model, dimensions, .. } = embedder.space();
+                        let EmbeddingSpace { model, dimensions, .. } = embedder.space();
                         tracing::info!(model, dimensions, "the embedding model is there");
                         models.inner.state.send_replace(ModelState::Ready(embedder, clock.now()));
                         return;
@@ -219,11 +219,11 @@ impl Models {
                         match hub.cached(&model)? {
                             Some(folder) => folder,
                             None => {
-                                let show = |progress: Progress| {
+                                let show = |progress: PullProgress| {
                                     self.inner.state.send_replace(ModelState::Downloading(progress));
                                 };
                                 // Another process may be fetching it, which takes as long.
-                                show(Progress { file: "model.safetensors", bytes: 0, total: 0 });
+                                show(PullProgress { file: "model.safetensors", bytes: 0, total: 0 });
                                 hub.pull(&model, &show).await?
                             }
                         }
@@ -289,11 +289,11 @@ impl Models {
         {
             earlier.remove(&oldest);
         }
-        earlier.insert(space, Earlier { embedder: embedder.clone(), tried: Instant::now() });
+        earlier.insert(space, EarlierModel { embedder: embedder.clone(), tried: Instant::now() });
         embedder
     }
 
-    fn earlier(&self, space: Uuid) -> Option<Earlier> {
+    fn earlier(&self, space: Uuid) -> Option<EarlierModel> {
         let known = self.inner.earlier.lock().get(&space).cloned()?;
         (known.embedder.is_some() || known.tried.elapsed() < FORGET_AFTER).then_some(known)
     }
@@ -370,15 +370,15 @@ pub async fn altered(settings: &EmbeddingSettings) -> Result<Vec<String>, OpenEr
     }
     let (hub, model) = (hub(settings)?, named(settings)?);
     let looked = tokio::task::spawn_blocking(move || hub.altered(&model)).await;
-    Ok(looked.map_err(|_| EmbedError::Stopped(lectern_shared::compute::Stopped))??)
+    Ok(looked.map_err(|_| EmbedError::Stopped(lectern_shared::compute::ComputeStopped))??)
 }
 
 fn named(settings: &EmbeddingSettings) -> Result<ModelId, OpenError> {
     settings.model.parse().map_err(|error: HubError| OpenError::Name(error.to_string()))
 }
 
-fn hub(settings: &EmbeddingSettings) -> Result<Hub, HubError> {
-    Hub::new(settings.hub.clone(), settings.hub_token.clone(), settings.cache.clone())
+fn hub(settings: &EmbeddingSettings) -> Result<ModelHub, HubError> {
+    ModelHub::new(settings.hub.clone(), settings.hub_token.clone(), settings.cache.clone())
 }
 
 /// Opens a model's folder off the async threads.
@@ -390,9 +390,9 @@ async fn local(
     let threads = settings.threads;
     let open = move || LocalEmbedder::open(&folder, &name, threads);
     let opened = tokio::task::spawn_blocking(open).await;
-    let embedder = opened.map_err(|_| EmbedError::Stopped(lectern_shared::compute::Stopped))??;
+    let embedder = opened.map_err(|_| EmbedError::Stopped(lectern_shared::compute::ComputeStopped))??;
     Ok(match &settings.languages {
-        Some(languages) => Arc::new(Limited::new(embedder, languages.clone())),
+        Some(languages) => Arc::new(LimitedEmbedder::new(embedder, languages.clone())),
         None => Arc::new(embedder),
     })
 }

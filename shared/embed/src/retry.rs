@@ -10,14 +10,14 @@ use reqwest::{
 
 /// How long to wait before a request is sent again.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pauses {
+pub(super) struct RetryBackoff {
     /// After the first failure; twice as long after each further one.
     pub(super) first: Duration,
     /// Never longer, unless the server asks for it.
     pub(super) longest: Duration,
 }
 
-impl Pauses {
+impl RetryBackoff {
     /// The pause after so many failures in a row, of which the first is 1. A part of it is left to chance, so that those
     /// who failed together do not come back together. What the server `asked` for is the least.
     pub(super) fn after(self, failures: u32, asked: Option<Duration>) -> Duration {
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn pauses_grow_to_their_limit_and_are_never_shorter_than_asked() {
-        let pauses = Pauses { first: Duration::from_secs(1), longest: Duration::from_secs(30) };
+        let pauses = RetryBackoff { first: Duration::from_secs(1), longest: Duration::from_secs(30) };
         for (failures, least, most) in [(1, 0.5, 1.0), (3, 2.0, 4.0), (6, 15.0, 30.0), (u32::MAX, 15.0, 30.0)]
         {
             let pause = pauses.after(failures, None).as_secs_f64();

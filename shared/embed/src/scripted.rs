@@ -12,14 +12,14 @@ use url::Url;
 
 /// What a server was asked.
 #[derive(Clone, Debug)]
-pub(super) struct Request {
+pub(super) struct ScriptedRequest {
     /// With the query.
     pub(super) path: String,
     headers: Vec<(String, String)>,
     pub(super) body: Vec<u8>,
 }
 
-impl Request {
+impl ScriptedRequest {
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(header, _)| header == name).map(|(_, value)| value.as_str())
     }
@@ -31,7 +31,7 @@ impl Request {
 
 /// How an answer ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+enum ScriptedEnding {
     /// Whole.
     Whole,
     /// The connection is closed after so many bytes of the body.
@@ -44,17 +44,17 @@ enum End {
 
 /// What a server answers.
 #[derive(Clone, Debug)]
-pub(super) struct Reply {
+pub(super) struct ScriptedReply {
     status: u16,
     headers: Vec<(&'static str, String)>,
     body: Vec<u8>,
     length: bool,
-    end: End,
+    end: ScriptedEnding,
 }
 
-impl Reply {
+impl ScriptedReply {
     pub(super) fn new(status: u16, body: impl Into<Vec<u8>>) -> Self {
-        Self { status, headers: Vec::new(), body: body.into(), length: true, end: End::Whole }
+        Self { status, headers: Vec::new(), body: body.into(), length: true, end: ScriptedEnding::Whole }
     }
 
     pub(super) fn ok(body: impl Into<Vec<u8>>) -> Self {
@@ -75,17 +75,17 @@ impl Reply {
     }
 
     pub(super) fn cut(mut self, after: usize) -> Self {
-        self.end = End::Cut(after);
+        self.end = ScriptedEnding::Cut(after);
         self
     }
 
     pub(super) fn stall(mut self, after: usize) -> Self {
-        self.end = End::Stall(after);
+        self.end = ScriptedEnding::Stall(after);
         self
     }
 
     pub(super) fn endless(mut self) -> Self {
-        self.end = End::Endless;
+        self.end = ScriptedEnding::Endless;
         self.without_length()
     }
 
@@ -97,14 +97,16 @@ impl Reply {
 }
 
 /// A server; it ends with the test.
-pub(super) struct Server {
+pub(super) struct ScriptedServer {
     pub(super) url: Url,
-    seen: Arc<Mutex<Vec<Request>>>,
+    seen: Arc<Mutex<Vec<ScriptedRequest>>>,
     gone: watch::Receiver<usize>,
 }
 
-impl Server {
-    pub(super) async fn start(answer: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
+impl ScriptedServer {
+    pub(super) async fn start(
+        answer: impl Fn(&ScriptedRequest) -> ScriptedReply + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
         let (seen, (left, gone)) = (Arc::new(Mutex::new(Vec::new())), watch::channel(0));
@@ -124,12 +126,12 @@ impl Server {
     }
 
     /// What it was asked so far.
-    pub(super) fn requests(&self) -> Vec<Request> {
+    pub(super) fn requests(&self) -> Vec<ScriptedRequest> {
         self.seen.lock().clone()
     }
 
     /// The requests whose path begins so.
-    pub(super) fn requests_for(&self, path: &str) -> Vec<Request> {
+    pub(super) fn requests_for(&self, path: &str) -> Vec<ScriptedRequest> {
         self.requests().into_iter().filter(|request| request.path.starts_with(path)).collect()
     }
 
@@ -143,8 +145,8 @@ impl Server {
 
 async fn converse(
     mut stream: TcpStream,
-    requests: &Mutex<Vec<Request>>,
-    answer: &(dyn Fn(&Request) -> Reply + Send + Sync),
+    requests: &Mutex<Vec<ScriptedRequest>>,
+    answer: &(dyn Fn(&ScriptedRequest) -> ScriptedReply + Send + Sync),
 ) -> std::io::Result<()> {
     let mut bytes = Vec::new();
     let request = loop {
@@ -166,15 +168,15 @@ async fn converse(
     }
     stream.write_all(format!("{head}\r\n").as_bytes()).await?;
     match reply.end {
-        End::Whole => stream.write_all(&reply.body).await?,
-        End::Cut(after) => stream.write_all(&reply.body[..after]).await?,
-        End::Stall(after) => {
+        ScriptedEnding::Whole => stream.write_all(&reply.body).await?,
+        ScriptedEnding::Cut(after) => stream.write_all(&reply.body[..after]).await?,
+        ScriptedEnding::Stall(after) => {
             stream.write_all(&reply.body[..after]).await?;
             stream.flush().await?;
             while stream.read(&mut [0; 64]).await? > 0 {}
             return Err(std::io::ErrorKind::ConnectionReset.into());
         }
-        End::Endless => loop {
+        ScriptedEnding::Endless => loop {
             stream.write_all(&reply.body).await?;
         },
     }
@@ -182,7 +184,7 @@ async fn converse(
 }
 
 /// A request that has come whole.
-fn parse(bytes: &[u8]) -> Option<Request> {
+fn parse(bytes: &[u8]) -> Option<ScriptedRequest> {
     let end = bytes.windows(4).position(|part| part == b"\r\n\r\n")?;
     let head = String::from_utf8_lossy(&bytes[..end]);
     let mut lines = head.lines();
@@ -194,5 +196,5 @@ fn parse(bytes: &[u8]) -> Option<Request> {
     let length =
         headers.iter().find(|(name, _)| name == "content-length").map_or(0, |(_, n)| n.parse().unwrap());
     let body = bytes.get(end + 4..end + 4 + length)?.to_vec();
-    Some(Request { path, headers, body })
+    Some(ScriptedRequest { path, headers, body })
 }

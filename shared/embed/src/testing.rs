@@ -3,7 +3,7 @@
 #![allow(missing_docs, clippy::indexing_slicing, clippy::new_without_default, reason = "for tests")]
 
 use async_trait::async_trait;
-use lectern_shared::model::{language::Language, space::Space};
+use lectern_shared::model::{language::Language, space::EmbeddingSpace};
 use parking_lot::Mutex;
 
 use super::{EmbedError, Embedder, approximate_tokens};
@@ -21,7 +21,7 @@ const MEANINGS: [&[&str]; 6] = [
 /// A model that knows English and the meanings of a few words.
 #[derive(Debug)]
 pub struct Synonyms {
-    space: Space,
+    space: EmbeddingSpace,
     /// What it answers next instead of a vector.
     pub fails: Mutex<Option<fn() -> EmbedError>>,
     /// How many questions it has been asked of those that it does not answer; it answers all while this is none.
@@ -32,7 +32,7 @@ impl Synonyms {
     /// The model, and the space of its vectors, told apart from others by `name`.
     pub fn new(name: &str) -> Self {
         Self {
-            space: Space::new(name, MEANINGS.len() + 1, &[("kind", &"test"), ("name", &name)]),
+            space: EmbeddingSpace::new(name, MEANINGS.len() + 1, &[("kind", &"test"), ("name", &name)]),
             fails: Mutex::default(),
             stalled: Mutex::default(),
         }
@@ -54,7 +54,7 @@ impl Synonyms {
 
 #[async_trait]
 impl Embedder for Synonyms {
-    fn space(&self) -> &Space {
+    fn space(&self) -> &EmbeddingSpace {
         &self.space
     }
 

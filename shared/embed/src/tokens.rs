@@ -7,35 +7,35 @@
 /// Deterministic, linear, and the same on every machine; used when no model is loaded.
 pub fn approximate_tokens(text: &str) -> usize {
     #[derive(Clone, Copy, PartialEq)]
-    enum Run {
+    enum CharacterRun {
         None,
         Latin,
         Alphabet,
         Digits,
     }
-    let cost = |run: Run, length: usize| match run {
-        Run::None => 0,
-        Run::Latin => length.div_ceil(6),
-        Run::Alphabet | Run::Digits => length.div_ceil(3),
+    let cost = |run: CharacterRun, length: usize| match run {
+        CharacterRun::None => 0,
+        CharacterRun::Latin => length.div_ceil(6),
+        CharacterRun::Alphabet | CharacterRun::Digits => length.div_ceil(3),
     };
-    let (mut tokens, mut run, mut length) = (0, Run::None, 0_usize);
+    let (mut tokens, mut run, mut length) = (0, CharacterRun::None, 0_usize);
     for c in text.chars() {
         let kind = match c {
-            'a'..='z' | 'A'..='Z' | '\u{c0}'..='\u{24f}' => Run::Latin,
-            '0'..='9' => Run::Digits,
+            'a'..='z' | 'A'..='Z' | '\u{c0}'..='\u{24f}' => CharacterRun::Latin,
+            '0'..='9' => CharacterRun::Digits,
             // Scripts written without blanks, in which a vocabulary has single characters.
             '\u{2e80}'..='\u{9fff}'
             | '\u{ac00}'..='\u{d7af}'
             | '\u{f900}'..='\u{faff}'
             | '\u{20000}'..='\u{3ffff}' => {
                 tokens += 1;
-                Run::None
+                CharacterRun::None
             }
-            c if c.is_alphanumeric() => Run::Alphabet,
-            c if c.is_whitespace() => Run::None,
+            c if c.is_alphanumeric() => CharacterRun::Alphabet,
+            c if c.is_whitespace() => CharacterRun::None,
             _ => {
                 tokens += 1;
-                Run::None
+                CharacterRun::None
             }
         };
         if kind == run {

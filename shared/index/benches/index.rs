@@ -20,11 +20,11 @@ use std::{
 use futures::future::join_all;
 use lectern_index::{
     IndexQuery, LocalIndex, SearchIndex, SpaceVector,
-    score::{DenseSearch, LexicalSearch, Selection},
-    segment::{Block, Kind, Segment, SegmentBuilder, Source},
+    score::{BlockSelection, DenseSearch, LexicalSearch},
+    segment::{BlockKind, MergeSource, PostingsBlock, Segment, SegmentBuilder},
 };
 use lectern_shared::{
-    db::{self, Db, Location, index_segments},
+    db::{self, DatabaseLocation, Db, index_segments},
     ids::{GenerationId, UserId},
 };
 use uuid::Uuid;
@@ -229,7 +229,7 @@ struct Store {
 
 async fn store(documents: Vec<Vec<(Vec<u8>, u32)>>) -> Store {
     let folder = tempfile::tempdir().unwrap();
-    let db = db::connect(&Location::Sqlite(folder.path().join("bench.db"))).await.unwrap();
+    let db = db::connect(&DatabaseLocation::Sqlite(folder.path().join("bench.db"))).await.unwrap();
     db::migrate::run(&db).await.unwrap();
     let user = UserId::generate();
     let mut bytes = 0;
@@ -378,18 +378,18 @@ fn scanning(corpus: &Arc<Corpus>, passages: usize) {
         built.push(Segment::from_bytes(data).unwrap());
     }
     let start = Instant::now();
-    let blocks: Vec<Selection> = built
+    let blocks: Vec<BlockSelection> = built
         .chunks(7)
         .map(|segments| {
             let sources: Vec<_> =
-                segments.iter().map(|segment| Source::Segment(generation, segment)).collect();
-            Selection::all(Arc::new(Block::merge(Kind::of(&segments[0]), &sources)), |_| 0)
+                segments.iter().map(|segment| MergeSource::Segment(generation, segment)).collect();
+            BlockSelection::all(Arc::new(PostingsBlock::merge(BlockKind::of(&segments[0]), &sources)), |_| 0)
         })
         .collect();
     let merged = start.elapsed().as_secs_f64();
     let stored: usize = built.iter().map(Segment::byte_len).sum();
     drop(built);
-    let rows: u32 = blocks.iter().map(Selection::row_count).sum();
+    let rows: u32 = blocks.iter().map(BlockSelection::row_count).sum();
     let questions = questions(corpus);
     let (mut dense, mut lexical, mut postings) = (Vec::new(), Vec::new(), 0);
     for (text, vector) in &questions {

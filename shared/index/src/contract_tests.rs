@@ -11,13 +11,14 @@ use lectern_shared::{
         testing::{TestDb, at, both, claimed, staged, user},
     },
     ids::{GenerationId, UserId},
-    model::{job::Claim, language::Language},
+    model::{job::JobClaim, language::Language},
 };
 use parking_lot::Mutex;
 use uuid::Uuid;
 
 use super::{
-    Candidates, Entry, IndexError, IndexQuery, Indexed, LocalIndex, SearchIndex, SpaceVector, Target,
+    IndexCandidates, IndexEntry, IndexError, IndexQuery, IndexTarget, IndexedGeneration, LocalIndex,
+    SearchIndex, SpaceVector,
     qdrant::testing::{self, TestQdrant},
 };
 
@@ -64,19 +65,19 @@ async fn backends() -> Backends {
 
 impl Backend {
     /// A new user's claim.
-    async fn claim(&self) -> Claim {
+    async fn claim(&self) -> JobClaim {
         claimed(&self.db, user(&self.db, at(0)).await, "one", at(0)).await
     }
 
     /// Adds a generation, some entries at a time.
     async fn add_in(
         &self,
-        claim: &Claim,
+        claim: &JobClaim,
         space: Option<(Uuid, usize)>,
-        batches: Vec<Vec<Entry>>,
-    ) -> (GenerationId, Indexed) {
+        batches: Vec<Vec<IndexEntry>>,
+    ) -> (GenerationId, IndexedGeneration) {
         let generation = staged(&self.db, claim, &[], at(0)).await;
-        let mut writer = self.index.writer(Target { claim, generation, space }).unwrap();
+        let mut writer = self.index.writer(IndexTarget { claim, generation, space }).unwrap();
         for batch in batches {
             writer.add(batch).await.unwrap();
         }
@@ -87,11 +88,16 @@ impl Backend {
         (generation, indexed)
     }
 
-    async fn add(&self, claim: &Claim, space: Option<(Uuid, usize)>, entries: Vec<Entry>) -> GenerationId {
+    async fn add(
+        &self,
+        claim: &JobClaim,
+        space: Option<(Uuid, usize)>,
+        entries: Vec<IndexEntry>,
+    ) -> GenerationId {
         self.add_in(claim, space, vec![entries]).await.0
     }
 
-    async fn indexed(&self, claim: &Claim, texts: &[&str]) -> GenerationId {
+    async fn indexed(&self, claim: &JobClaim, texts: &[&str]) -> GenerationId {
         self.add(claim, None, words(texts)).await
     }
 
@@ -110,7 +116,7 @@ impl Backend {
         }
     }
 
-    async fn search(&self, query: IndexQuery) -> Candidates {
+    async fn search(&self, query: IndexQuery) -> IndexCandidates {
         self.index.search(query).await.unwrap()
     }
 
@@ -129,7 +135,7 @@ impl Backend {
     }
 }
 
-fn names(list: &[super::Candidate]) -> Vec<(GenerationId, u32)> {
+fn names(list: &[super::SearchCandidate]) -> Vec<(GenerationId, u32)> {
     list.iter().map(|candidate| (candidate.generation, candidate.ordinal)).collect()
 }
 
@@ -138,12 +144,12 @@ fn sorted<T: Ord>(mut list: Vec<T>) -> Vec<T> {
     list
 }
 
-fn words(texts: &[&str]) -> Vec<Entry> {
-    texts.iter().map(|text| Entry { text: (*text).to_owned(), vector: None }).collect()
+fn words(texts: &[&str]) -> Vec<IndexEntry> {
+    texts.iter().map(|text| IndexEntry { text: (*text).to_owned(), vector: None }).collect()
 }
 
-fn vectors(rows: &[[f32; 2]]) -> Vec<Entry> {
-    rows.iter().map(|row| Entry { text: "text".to_owned(), vector: Some(row.to_vec()) }).collect()
+fn vectors(rows: &[[f32; 2]]) -> Vec<IndexEntry> {
+    rows.iter().map(|row| IndexEntry { text: "text".to_owned(), vector: Some(row.to_vec()) }).collect()
 }
 
 fn vector(space: Uuid, vector: &[f32]) -> SpaceVector {
@@ -178,7 +184,7 @@ async fn an_index_that_is_there_says_what_it_is() {
         let engine = status.kind == "qdrant";
         assert_eq!(engine, b.name == "Qdrant");
         assert_eq!(status.version.is_some(), engine, "{}", b.name);
-        assert_eq!(b.index.straggle().is_some(), engine, "{}", b.name);
+        assert_eq!(b.index.late_write_window().is_some(), engine, "{}", b.name);
     }
 }
 
@@ -237,7 +243,7 @@ async fn naming_what_is_searched_and_naming_what_is_not_find_the_same() {
                 .map(|m| {
                     let angle = f32::from(n) + f32::from(m) / 7.0;
                     let text = format!("word{} word{} shared", m % 7, (m + n) % 5);
-                    Entry { text, vector: Some(vec![angle.cos(), angle.sin()]) }
+                    IndexEntry { text, vector: Some(vec![angle.cos(), angle.sin()]) }
                 })
                 .collect();
             all.push(b.add(&claim, Some((SPACE, 2)), entries).await);
@@ -258,7 +264,7 @@ async fn naming_what_is_searched_and_naming_what_is_not_find_the_same() {
             for (generation, _) in names(&candidates.lexical).iter().chain(&names(&candidates.dense[0])) {
                 assert!(searched.contains(generation), "{}", b.name);
             }
-            let scores = |list: &[super::Candidate]| list.iter().map(|c| c.score).collect::<Vec<_>>();
+            let scores = |list: &[super::SearchCandidate]| list.iter().map(|c| c.score).collect::<Vec<_>>();
             found.push((scores(&candidates.lexical), scores(&candidates.dense[0])));
         }
         assert_eq!(found[0], found[1], "{}", b.name);
@@ -271,7 +277,7 @@ async fn a_list_is_full_however_much_that_is_not_searched_matches_better() {
     for b in &backends.all {
         let claim = b.claim().await;
         let entry =
-            |text: &str, vector: [f32; 2]| Entry { text: text.to_owned(), vector: Some(vector.into()) };
+            |text: &str, vector: [f32; 2]| IndexEntry { text: text.to_owned(), vector: Some(vector.into()) };
         let space = Some((SPACE, 2));
         let wanted = (0..12).map(|_| entry("an apple among many other things that are said", [0.6, 0.8]));
         let wanted = b.add(&claim, space, wanted.collect()).await;
@@ -347,7 +353,7 @@ async fn an_entry_without_the_vector_of_its_space_is_rejected() {
     let backends = backends().await;
     for b in &backends.all {
         let claim = b.claim().await;
-        let bad = |vector: Option<Vec<f32>>| vec![Entry { text: "text".to_owned(), vector }];
+        let bad = |vector: Option<Vec<f32>>| vec![IndexEntry { text: "text".to_owned(), vector }];
         for (space, entries) in [
             (None, bad(Some(vec![1.0]))),
             (Some((SPACE, 2)), bad(None)),
@@ -355,7 +361,7 @@ async fn an_entry_without_the_vector_of_its_space_is_rejected() {
             (Some((SPACE, 2)), bad(Some(vec![1.0, f32::NAN]))),
         ] {
             let generation = staged(&b.db, &claim, &[], at(0)).await;
-            let mut writer = b.index.writer(Target { claim: &claim, generation, space }).unwrap();
+            let mut writer = b.index.writer(IndexTarget { claim: &claim, generation, space }).unwrap();
             let added = writer.add(entries).await;
             assert!(matches!(added, Err(IndexError::Rejected(_))), "{}: {added:?}", b.name);
             drop(writer);
@@ -363,7 +369,7 @@ async fn an_entry_without_the_vector_of_its_space_is_rejected() {
         }
         for dimension in [0, 1 << 20] {
             let generation = staged(&b.db, &claim, &[], at(0)).await;
-            let target = Target { claim: &claim, generation, space: Some((SPACE, dimension)) };
+            let target = IndexTarget { claim: &claim, generation, space: Some((SPACE, dimension)) };
             assert!(matches!(b.index.writer(target), Err(IndexError::Rejected(_))), "{}", b.name);
         }
     }
@@ -376,7 +382,7 @@ async fn an_entry_without_words_is_counted_and_found_by_its_vector() {
         let claim = b.claim().await;
         let texts = ["", "?!", "apple", "  "];
         let entries =
-            texts.iter().map(|text| Entry { text: (*text).to_owned(), vector: Some(vec![0.0, 1.0]) });
+            texts.iter().map(|text| IndexEntry { text: (*text).to_owned(), vector: Some(vec![0.0, 1.0]) });
         let (generation, indexed) = b.add_in(&claim, Some((SPACE, 2)), vec![entries.collect()]).await;
         assert_eq!(indexed.entries, 4, "{}", b.name);
         let query = IndexQuery {

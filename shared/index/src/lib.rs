@@ -22,10 +22,10 @@ pub use local::LocalIndex;
 pub use qdrant::QdrantIndex;
 
 use lectern_shared::{
-    compute::Stopped,
+    compute::ComputeStopped,
     db::{DbError, generations::RetiredGeneration},
     ids::{GenerationId, UserId},
-    model::{job::Claim, language::Language},
+    model::{job::JobClaim, language::Language},
 };
 
 /// Why the index could not do something.
@@ -48,12 +48,12 @@ pub enum IndexError {
     Refused(String),
     /// A computation panicked, or the process is ending.
     #[error(transparent)]
-    Stopped(#[from] Stopped),
+    Stopped(#[from] ComputeStopped),
 }
 
 /// A passage to be indexed.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct IndexEntry {
     /// The text that is searched: the passage under a short header of its context.
     pub text: String,
     /// Its vector in the target's embedding space, of unit length.
@@ -62,9 +62,9 @@ pub struct Entry {
 
 /// Where entries go.
 #[derive(Clone, Copy, Debug)]
-pub struct Target<'a> {
+pub struct IndexTarget<'a> {
     /// The claim under which they are written.
-    pub claim: &'a Claim,
+    pub claim: &'a JobClaim,
     /// The generation that they make up.
     pub generation: GenerationId,
     /// The embedding space of the entries' vectors and its dimension; none when they have no vectors.
@@ -102,7 +102,7 @@ pub struct IndexQuery {
 
 /// A passage that matches.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Candidate {
+pub struct SearchCandidate {
     /// Its generation.
     pub generation: GenerationId,
     /// Its number in the generation.
@@ -113,16 +113,16 @@ pub struct Candidate {
 
 /// What matches, best first, by words and by meaning.
 #[derive(Clone, Debug, Default)]
-pub struct Candidates {
+pub struct IndexCandidates {
     /// By words (BM25).
-    pub lexical: Vec<Candidate>,
+    pub lexical: Vec<SearchCandidate>,
     /// By meaning (cosine), a list for each vector of the query, in their order.
-    pub dense: Vec<Vec<Candidate>>,
+    pub dense: Vec<Vec<SearchCandidate>>,
 }
 
 /// What a generation has become in the index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Indexed {
+pub struct IndexedGeneration {
     /// How many entries the index now holds of it, counted exactly.
     pub entries: u64,
     /// How many of them are in each language, for an index that must be told so when it is asked.
@@ -133,9 +133,9 @@ pub struct Indexed {
 #[async_trait]
 pub trait IndexWriter: Send {
     /// Adds the next entries.
-    async fn add(&mut self, entries: Vec<Entry>) -> Result<(), IndexError>;
+    async fn add(&mut self, entries: Vec<IndexEntry>) -> Result<(), IndexError>;
     /// Writes what is left.
-    async fn finish(self: Box<Self>) -> Result<Indexed, IndexError>;
+    async fn finish(self: Box<Self>) -> Result<IndexedGeneration, IndexError>;
 }
 
 /// What an index is, for the operator.
@@ -160,14 +160,14 @@ pub struct ExpectedEntries {
 
 /// How the entries of a generation are not as many as there should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mismatch {
+pub enum EntryMismatch {
     /// Some are missing, or all.
     Missing,
     /// There are more.
     Excess,
 }
 
-impl Mismatch {
+impl EntryMismatch {
     /// What `held` entries are where `expected` should be; none when that is right.
     fn of(held: u64, expected: u64) -> Option<Self> {
         match held.cmp(&expected) {
@@ -182,9 +182,9 @@ impl Mismatch {
 #[async_trait]
 pub trait SearchIndex: Send + Sync {
     /// Begins to add a generation.
-    fn writer<'a>(&'a self, target: Target<'a>) -> Result<Box<dyn IndexWriter + 'a>, IndexError>;
+    fn writer<'a>(&'a self, target: IndexTarget<'a>) -> Result<Box<dyn IndexWriter + 'a>, IndexError>;
     /// What matches best in the generations that the query names.
-    async fn search(&self, query: IndexQuery) -> Result<Candidates, IndexError>;
+    async fn search(&self, query: IndexQuery) -> Result<IndexCandidates, IndexError>;
     /// Removes everything of a generation that will never answer again; nothing happens when there is nothing.
     async fn remove(&self, retired: RetiredGeneration) -> Result<(), IndexError>;
     /// How many entries it holds of a user's generation, of all kinds, counted exactly.
@@ -193,9 +193,9 @@ pub trait SearchIndex: Send + Sync {
     async fn mismatched(
         &self,
         expected: &[ExpectedEntries],
-    ) -> Result<BTreeMap<GenerationId, Mismatch>, IndexError>;
+    ) -> Result<BTreeMap<GenerationId, EntryMismatch>, IndexError>;
     /// How long after its claim was lost a writer's last entries may still arrive. None when the index itself refuses them.
-    fn straggle(&self) -> Option<Duration>;
+    fn late_write_window(&self) -> Option<Duration>;
     /// Whether it can answer.
     async fn ping(&self) -> Result<IndexStatus, IndexError>;
 }

@@ -18,33 +18,33 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use lectern_shared::{
     cache_budget::CacheBudget,
-    compute::Compute,
+    compute::ComputePool,
     db::{Db, checkup, generations::RetiredGeneration, index_segments},
     ids::{GenerationId, UserId},
 };
 
 use self::{
-    arena::Resolved,
-    cache::Cache,
-    scan::{Hits, Question},
-    writer::Writer,
+    arena::ResolvedBlocks,
+    cache::IndexCache,
+    scan::{RankedHits, ScanQuery},
+    writer::LocalIndexWriter,
 };
 use super::{
-    Candidate, Candidates, ExpectedEntries, IndexError, IndexQuery, IndexStatus, IndexWriter, Mismatch,
-    SearchIndex, Target, score::Hit,
+    EntryMismatch, ExpectedEntries, IndexCandidates, IndexError, IndexQuery, IndexStatus, IndexTarget,
+    IndexWriter, SearchCandidate, SearchIndex, score::ScoredHit,
 };
 
 /// The embedded index. Cheap to clone.
 #[derive(Clone)]
 pub struct LocalIndex {
-    inner: Arc<Inner>,
+    inner: Arc<LocalIndexState>,
 }
 
-struct Inner {
+struct LocalIndexState {
     db: Db,
-    cache: Cache,
+    cache: IndexCache,
     /// Scans and builds at once: as many as there are cores.
-    compute: Compute,
+    compute: ComputePool,
     /// The most threads of one search.
     threads: usize,
     /// What is not in memory is read by one search at a time, so that memory stays bounded when many come at once.
@@ -52,9 +52,9 @@ struct Inner {
 }
 
 /// How far a search has come at the first look.
-enum Look {
-    Done(Hits),
-    Begun(Resolved, Question),
+enum CacheLookup {
+    Done(RankedHits),
+    Begun(ResolvedBlocks, ScanQuery),
 }
 
 impl LocalIndex {
@@ -66,10 +66,10 @@ impl LocalIndex {
     /// An index over `db` that caches as much as others leave of a budget.
     pub fn within(db: Db, budget: CacheBudget) -> Self {
         Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(LocalIndexState {
                 db,
-                cache: Cache::new(budget),
-                compute: Compute::per_core(),
+                cache: IndexCache::new(budget),
+                compute: ComputePool::per_core(),
                 threads: std::thread::available_parallelism().map_or(2, std::num::NonZero::get),
                 read: tokio::sync::Mutex::new(()),
             }),
@@ -85,11 +85,11 @@ impl LocalIndex {
         &self,
         user: UserId,
         generations: Arc<[GenerationId]>,
-        question: Question,
-    ) -> Result<Hits, IndexError> {
+        question: ScanQuery,
+    ) -> Result<RankedHits, IndexError> {
         let (resolved, question) = match self.look(user, Arc::clone(&generations), question).await? {
-            Look::Done(hits) => return Ok(hits),
-            Look::Begun(resolved, question) => (resolved, question),
+            CacheLookup::Done(hits) => return Ok(hits),
+            CacheLookup::Begun(resolved, question) => (resolved, question),
         };
         if resolved.missing.is_empty() {
             return self.scan(resolved, question).await;
@@ -103,8 +103,8 @@ impl LocalIndex {
         drop(resolved);
         self.load(user, &missing, &sizes).await?;
         let (resolved, question) = match self.look(user, Arc::clone(&generations), question).await? {
-            Look::Done(hits) => return Ok(hits),
-            Look::Begun(resolved, question) => (resolved, question),
+            CacheLookup::Done(hits) => return Ok(hits),
+            CacheLookup::Begun(resolved, question) => (resolved, question),
         };
         if resolved.missing.is_empty() {
             return self.scan(resolved, question).await;
@@ -120,47 +120,50 @@ impl LocalIndex {
         &self,
         user: UserId,
         generations: Arc<[GenerationId]>,
-        question: Question,
-    ) -> Result<Look, IndexError> {
+        question: ScanQuery,
+    ) -> Result<CacheLookup, IndexError> {
         let inner = Arc::clone(&self.inner);
         let look = move || {
             let resolved = inner.cache.resolve(user, &generations);
             if resolved.missing.is_empty() && scan::is_small(&question, &resolved.selections) {
-                Look::Done(scan::scan_here(question, resolved.selections))
+                CacheLookup::Done(scan::scan_here(question, resolved.selections))
             } else {
-                Look::Begun(resolved, question)
+                CacheLookup::Begun(resolved, question)
             }
         };
         Ok(self.inner.compute.run(look).await?)
     }
 
-    async fn scan(&self, resolved: Resolved, question: Question) -> Result<Hits, IndexError> {
+    async fn scan(&self, resolved: ResolvedBlocks, question: ScanQuery) -> Result<RankedHits, IndexError> {
         Ok(scan::scan(&self.inner.compute, self.inner.threads, question, resolved.selections).await?)
     }
 }
 
 #[async_trait]
 impl SearchIndex for LocalIndex {
-    fn writer<'a>(&'a self, target: Target<'a>) -> Result<Box<dyn IndexWriter + 'a>, IndexError> {
-        Ok(Box::new(Writer::new(self, target)?))
+    fn writer<'a>(&'a self, target: IndexTarget<'a>) -> Result<Box<dyn IndexWriter + 'a>, IndexError> {
+        Ok(Box::new(LocalIndexWriter::new(self, target)?))
     }
 
-    async fn search(&self, query: IndexQuery) -> Result<Candidates, IndexError> {
+    async fn search(&self, query: IndexQuery) -> Result<IndexCandidates, IndexError> {
         let IndexQuery { user, generations, text, vectors, depth, .. } = query;
         let generations: Arc<[GenerationId]> = generations.into();
-        let hits = self.hits(user, Arc::clone(&generations), Question { text, vectors, depth }).await?;
+        let hits = self.hits(user, Arc::clone(&generations), ScanQuery { text, vectors, depth }).await?;
         if self.inner.cache.is_over() {
             let inner = Arc::clone(&self.inner);
             self.inner.compute.run(move || inner.cache.make_room()).await?;
         }
-        let named = |hits: Vec<Hit>| -> Vec<Candidate> {
-            let named = |hit: Hit| {
+        let named = |hits: Vec<ScoredHit>| -> Vec<SearchCandidate> {
+            let named = |hit: ScoredHit| {
                 let generation = *generations.get(usize::try_from(hit.place).ok()?)?;
-                Some(Candidate { generation, ordinal: hit.ordinal, score: hit.score })
+                Some(SearchCandidate { generation, ordinal: hit.ordinal, score: hit.score })
             };
             hits.into_iter().filter_map(named).collect()
         };
-        Ok(Candidates { lexical: named(hits.lexical), dense: hits.dense.into_iter().map(named).collect() })
+        Ok(IndexCandidates {
+            lexical: named(hits.lexical),
+            dense: hits.dense.into_iter().map(named).collect(),
+        })
     }
 
     async fn remove(&self, retired: RetiredGeneration) -> Result<(), IndexError> {
@@ -180,19 +183,19 @@ impl SearchIndex for LocalIndex {
     async fn mismatched(
         &self,
         expected: &[ExpectedEntries],
-    ) -> Result<BTreeMap<GenerationId, Mismatch>, IndexError> {
+    ) -> Result<BTreeMap<GenerationId, EntryMismatch>, IndexError> {
         let generations: Vec<_> = expected.iter().map(|expected| expected.generation).collect();
         let held = checkup::indexed(&self.inner.db, &generations).await?;
         let mismatch = |expected: &ExpectedEntries| {
             let held = held.get(&expected.generation).copied().unwrap_or(0);
-            let mismatch = Mismatch::of(u64::try_from(held).unwrap_or(0), expected.entries)?;
+            let mismatch = EntryMismatch::of(u64::try_from(held).unwrap_or(0), expected.entries)?;
             Some((expected.generation, mismatch))
         };
         Ok(expected.iter().filter_map(mismatch).collect())
     }
 
     /// Segments are written in the transaction that checks the claim.
-    fn straggle(&self) -> Option<Duration> {
+    fn late_write_window(&self) -> Option<Duration> {
         None
     }
 

@@ -9,12 +9,12 @@ use lectern_shared::{
         testing::{TestDb, at, both, claimed, commit, damage_segment, staged, user},
     },
     ids::{GenerationId, UserId},
-    model::{job::Claim, language::Language},
+    model::{job::JobClaim, language::Language},
 };
 use uuid::Uuid;
 
 use super::{
-    Candidates, Entry, IndexError, IndexQuery, LocalIndex, SearchIndex, SpaceVector, Target,
+    IndexCandidates, IndexEntry, IndexError, IndexQuery, IndexTarget, LocalIndex, SearchIndex, SpaceVector,
     segment::MAX_CHUNKS,
 };
 
@@ -23,25 +23,25 @@ const LARGE: u64 = 64 << 20;
 
 const SPACE: Uuid = Uuid::from_u128(1);
 
-fn words(texts: &[&str]) -> Vec<Entry> {
-    texts.iter().map(|text| Entry { text: (*text).to_owned(), vector: None }).collect()
+fn words(texts: &[&str]) -> Vec<IndexEntry> {
+    texts.iter().map(|text| IndexEntry { text: (*text).to_owned(), vector: None }).collect()
 }
 
 /// Adds a generation to the index, and returns it with how many entries the index says it has.
 async fn add(
     db: &Db,
     index: &LocalIndex,
-    claim: &Claim,
+    claim: &JobClaim,
     space: Option<(Uuid, usize)>,
-    entries: Vec<Entry>,
+    entries: Vec<IndexEntry>,
 ) -> (GenerationId, u64) {
     let generation = staged(db, claim, &[], at(0)).await;
-    let mut writer = index.writer(Target { claim, generation, space }).unwrap();
+    let mut writer = index.writer(IndexTarget { claim, generation, space }).unwrap();
     writer.add(entries).await.unwrap();
     (generation, writer.finish().await.unwrap().entries)
 }
 
-async fn indexed(db: &Db, index: &LocalIndex, claim: &Claim, texts: &[&str]) -> GenerationId {
+async fn indexed(db: &Db, index: &LocalIndex, claim: &JobClaim, texts: &[&str]) -> GenerationId {
     add(db, index, claim, None, words(texts)).await.0
 }
 
@@ -74,7 +74,7 @@ async fn found(
     candidates.lexical.iter().map(|candidate| (candidate.generation, candidate.ordinal)).collect()
 }
 
-async fn new(t: &TestDb, cache: u64) -> (LocalIndex, Claim) {
+async fn new(t: &TestDb, cache: u64) -> (LocalIndex, JobClaim) {
     let user = user(&t.db, at(0)).await;
     (LocalIndex::new(t.db.clone(), cache), claimed(&t.db, user, "one", at(0)).await)
 }
@@ -85,7 +85,7 @@ async fn a_generation_of_several_parts_is_found_in_all_of_them() {
         let (index, claim) = new(t, LARGE).await;
         let generation = staged(&t.db, &claim, &[], at(0)).await;
         let texts: Vec<String> = (0..2 * MAX_CHUNKS + 100).map(|n| format!("{} common", spelt(n))).collect();
-        let mut writer = index.writer(Target { claim: &claim, generation, space: None }).unwrap();
+        let mut writer = index.writer(IndexTarget { claim: &claim, generation, space: None }).unwrap();
         // Batches that end before, on and after the end of a part.
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         let (first, rest) = texts.split_at(MAX_CHUNKS - 1);
@@ -130,7 +130,7 @@ async fn frequencies_are_counted_over_exactly_the_named_generations() {
     }
 }
 
-fn assert_same(a: &Candidates, b: &Candidates, on: &str) {
+fn assert_same(a: &IndexCandidates, b: &IndexCandidates, on: &str) {
     assert_eq!(a.lexical, b.lexical, "{on}");
     assert_eq!(a.dense, b.dense, "{on}");
 }
@@ -145,7 +145,7 @@ async fn a_cache_of_any_size_gives_the_same_hits() {
                 .map(|m| {
                     let angle = f32::from(n) + f32::from(m) / 7.0;
                     let text = format!("word{} word{} shared", m % 7, (m + n) % 5);
-                    Entry { text, vector: Some(vec![angle.cos(), angle.sin()]) }
+                    IndexEntry { text, vector: Some(vec![angle.cos(), angle.sin()]) }
                 })
                 .collect();
             generations.push(add(&t.db, &index, &claim, Some((SPACE, 2)), entries).await.0);
@@ -261,7 +261,7 @@ async fn a_writer_whose_claim_is_gone_writes_nothing_more() {
             let written = MAX_CHUNKS * parts;
             let (index, claim) = new(t, LARGE).await;
             let generation = staged(&t.db, &claim, &[], at(0)).await;
-            let mut writer = index.writer(Target { claim: &claim, generation, space: None }).unwrap();
+            let mut writer = index.writer(IndexTarget { claim: &claim, generation, space: None }).unwrap();
             writer.add(words(&vec!["text"; written])).await.unwrap();
             let stored = index_segments::count(&t.db, generation).await.unwrap();
             assert_eq!(usize::try_from(stored), Ok(written), "{}", t.name);
@@ -271,7 +271,7 @@ async fn a_writer_whose_claim_is_gone_writes_nothing_more() {
             let full = writer.add(words(&vec!["text"; MAX_CHUNKS])).await;
             assert!(matches!(full, Err(IndexError::ClaimLost)), "{}: {full:?}", t.name);
             drop(writer);
-            let mut writer = index.writer(Target { claim: &claim, generation, space: None }).unwrap();
+            let mut writer = index.writer(IndexTarget { claim: &claim, generation, space: None }).unwrap();
             writer.add(words(&["text"])).await.unwrap();
             let finished = writer.finish().await;
             assert!(matches!(finished, Err(IndexError::ClaimLost)), "{}: {finished:?}", t.name);
@@ -306,7 +306,7 @@ async fn a_writer_tells_how_many_entries_are_in_segments_of_each_language() {
         let mut texts = vec![english; MAX_CHUNKS];
         texts.extend([german; 3]);
         let generation = staged(&t.db, &claim, &[], at(0)).await;
-        let mut writer = index.writer(Target { claim: &claim, generation, space: None }).unwrap();
+        let mut writer = index.writer(IndexTarget { claim: &claim, generation, space: None }).unwrap();
         writer.add(words(&texts)).await.unwrap();
         let indexed = writer.finish().await.unwrap();
         let expected = [(Language::English, MAX_CHUNKS as u64), (Language::German, 3)];

@@ -11,8 +11,8 @@ use lectern_shared::{
 use tokio::time::Instant;
 
 use crate::{
-    Candidates, Entry, ExpectedEntries, IndexError, IndexQuery, IndexStatus, IndexWriter, Indexed, Mismatch,
-    SearchIndex, Target,
+    EntryMismatch, ExpectedEntries, IndexCandidates, IndexEntry, IndexError, IndexQuery, IndexStatus,
+    IndexTarget, IndexWriter, IndexedGeneration, SearchIndex,
 };
 
 /// An index whose every operation is timed.
@@ -41,12 +41,12 @@ async fn timed<T>(
 
 #[async_trait]
 impl<I: SearchIndex> SearchIndex for MeteredIndex<I> {
-    fn writer<'a>(&'a self, target: Target<'a>) -> Result<Box<dyn IndexWriter + 'a>, IndexError> {
+    fn writer<'a>(&'a self, target: IndexTarget<'a>) -> Result<Box<dyn IndexWriter + 'a>, IndexError> {
         let inner = self.inner.writer(target)?;
         Ok(Box::new(MeteredWriter { inner, metrics: &self.metrics }))
     }
 
-    async fn search(&self, query: IndexQuery) -> Result<Candidates, IndexError> {
+    async fn search(&self, query: IndexQuery) -> Result<IndexCandidates, IndexError> {
         timed(&self.metrics, "search", self.inner.search(query)).await
     }
 
@@ -61,12 +61,12 @@ impl<I: SearchIndex> SearchIndex for MeteredIndex<I> {
     async fn mismatched(
         &self,
         expected: &[ExpectedEntries],
-    ) -> Result<BTreeMap<GenerationId, Mismatch>, IndexError> {
+    ) -> Result<BTreeMap<GenerationId, EntryMismatch>, IndexError> {
         timed(&self.metrics, "count", self.inner.mismatched(expected)).await
     }
 
-    fn straggle(&self) -> Option<Duration> {
-        self.inner.straggle()
+    fn late_write_window(&self) -> Option<Duration> {
+        self.inner.late_write_window()
     }
 
     async fn ping(&self) -> Result<IndexStatus, IndexError> {
@@ -81,11 +81,11 @@ struct MeteredWriter<'a> {
 
 #[async_trait]
 impl IndexWriter for MeteredWriter<'_> {
-    async fn add(&mut self, entries: Vec<Entry>) -> Result<(), IndexError> {
-        timed(&self.metrics, "write", self.inner.add(entries)).await
+    async fn add(&mut self, entries: Vec<IndexEntry>) -> Result<(), IndexError> {
+        timed(self.metrics, "write", self.inner.add(entries)).await
     }
 
-    async fn finish(self: Box<Self>) -> Result<Indexed, IndexError> {
+    async fn finish(self: Box<Self>) -> Result<IndexedGeneration, IndexError> {
         let Self { inner, metrics } = *self;
         timed(metrics, "write", inner.finish()).await
     }

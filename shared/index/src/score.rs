@@ -16,12 +16,12 @@ use std::{
 pub use self::{
     bm25::{LexicalScorer, LexicalSearch},
     dense::DenseSearch,
-    selection::{NOT_SEARCHED, Selection},
+    selection::{BlockSelection, NOT_SEARCHED},
 };
 
 /// A passage that was found.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Hit {
+pub struct ScoredHit {
     /// The place of its generation in the list of those searched.
     pub place: u32,
     /// Its ordinal in the generation.
@@ -30,9 +30,9 @@ pub struct Hit {
     pub score: f32,
 }
 
-impl Eq for Hit {}
+impl Eq for ScoredHit {}
 
-impl Ord for Hit {
+impl Ord for ScoredHit {
     /// The better is the greater; of equals the earlier.
     fn cmp(&self, other: &Self) -> Ordering {
         self.score
@@ -41,7 +41,7 @@ impl Ord for Hit {
     }
 }
 
-impl PartialOrd for Hit {
+impl PartialOrd for ScoredHit {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
@@ -49,14 +49,14 @@ impl PartialOrd for Hit {
 
 /// The best hits so far.
 #[derive(Debug, Clone)]
-struct Best {
+struct TopHits {
     limit: usize,
-    heap: BinaryHeap<Reverse<Hit>>,
+    heap: BinaryHeap<Reverse<ScoredHit>>,
     /// The least score that can still get in.
     threshold: f32,
 }
 
-impl Best {
+impl TopHits {
     const fn new(limit: usize) -> Self {
         let threshold = if limit == 0 { f32::NAN } else { f32::NEG_INFINITY };
         Self { limit, heap: BinaryHeap::new(), threshold }
@@ -67,7 +67,7 @@ impl Best {
         score >= self.threshold
     }
 
-    fn push(&mut self, hit: Hit) {
+    fn push(&mut self, hit: ScoredHit) {
         if self.heap.len() < self.limit {
             self.heap.push(Reverse(hit));
         } else if let Some(mut worst) = self.heap.peek_mut()
@@ -89,7 +89,7 @@ impl Best {
     }
 
     /// The hits, best first.
-    fn finish(self) -> Vec<Hit> {
+    fn finish(self) -> Vec<ScoredHit> {
         self.heap.into_sorted_vec().into_iter().map(|Reverse(hit)| hit).collect()
     }
 }

@@ -9,21 +9,21 @@ use std::{
 
 use rustix::fs::Mode;
 
-use crate::StartError;
+use crate::RuntimeStartError;
 
 /// What everybody but the owner may do.
 const OTHERS: u32 = 0o077;
 
 /// Makes the data directory and takes it for this process alone: a second process on its SQLite file would take the first
 /// one's jobs for abandoned.
-pub(crate) fn lock(path: &Path) -> Result<File, StartError> {
-    let fail = |source| StartError::DataDir { path: path.display().to_string(), source };
+pub(crate) fn lock(path: &Path) -> Result<File, RuntimeStartError> {
+    let fail = |source| RuntimeStartError::DataDir { path: path.display().to_string(), source };
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(fail)?;
     let lock =
         File::options().create(true).truncate(false).write(true).open(path.join("lock")).map_err(fail)?;
     match lock.try_lock() {
         Ok(()) => Ok(lock),
-        Err(TryLockError::WouldBlock) => Err(StartError::InUse(path.display().to_string())),
+        Err(TryLockError::WouldBlock) => Err(RuntimeStartError::InUse(path.display().to_string())),
         Err(TryLockError::Error(error)) => Err(fail(error)),
     }
 }
@@ -32,10 +32,10 @@ pub(crate) fn lock(path: &Path) -> Result<File, StartError> {
 /// and what this process is going to make.
 ///
 /// # Errors
-/// [`StartError::DataDirOpen`] when that is not possible.
-pub(crate) fn close_to_others(path: &Path) -> Result<(), StartError> {
+/// [`RuntimeStartError::DataDirOpen`] when that is not possible.
+pub(crate) fn close_to_others(path: &Path) -> Result<(), RuntimeStartError> {
     rustix::process::umask(Mode::from_raw_mode(OTHERS));
-    let open = |source| StartError::DataDirOpen { path: path.display().to_string(), source };
+    let open = |source| RuntimeStartError::DataDirOpen { path: path.display().to_string(), source };
     close_within(path);
     close(path).map_err(open)
 }

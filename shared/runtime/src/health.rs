@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The state of every part.
 #[derive(Clone, Debug)]
-pub struct Health {
+pub struct HealthReport {
     /// Whether every part that is needed is up.
     pub ready: bool,
     /// Each part by its name: `status`, and what else is known of it.
@@ -30,13 +30,13 @@ pub struct Health {
 
 /// Whether the parts are up: asks all of them, or waits for the answers when somebody has asked already. Takes little more than three
 /// seconds at most.
-pub async fn check(runtime: &Runtime) -> Health {
+pub async fn check(runtime: &Runtime) -> HealthReport {
     let looked_at = runtime.clone();
     runtime.writes.looks.share(async move { Box::pin(look(&looked_at)).await }).await
 }
 
 /// Asks every part, all at once.
-async fn look(runtime: &Runtime) -> Health {
+async fn look(runtime: &Runtime) -> HealthReport {
     let database = probe("database", async {
         let (read, written) = tokio::join!(runtime.db.ping(), runtime.writes.check(runtime));
         read?;
@@ -64,7 +64,7 @@ async fn look(runtime: &Runtime) -> Health {
     let ((database, database_up), (queue, queue_up), (index, index_up), (blobs, blobs_up)) =
         tokio::join!(database, queue, index, blobs);
     let embedder = embedder(&runtime.models.state());
-    Health {
+    HealthReport {
         ready: database_up && queue_up && index_up && blobs_up,
         parts: json!({"database": database, "queue": queue, "index": index, "blobs": blobs, "embedder": embedder}),
     }

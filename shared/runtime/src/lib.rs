@@ -15,25 +15,25 @@ use std::{
 };
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
-use lectern_embed::Models;
+use lectern_embed::EmbeddingModels;
 use lectern_index::{IndexError, LocalIndex, QdrantIndex, SearchIndex, metered::MeteredIndex};
 use lectern_shared::{
-    blobs::{BlobError, BlobLocation, Blobs},
+    blobs::{BlobError, BlobLocation, BlobStore},
     cache_budget::CacheBudget,
     clock::Clock,
-    compute::Compute,
+    compute::ComputePool,
     config::Settings,
     db::{
-        self, Db, DbError, Location,
-        jobs::Again,
-        migrate::{MigrationError, Standing},
+        self, DatabaseLocation, Db, DbError,
+        jobs::ReindexTarget,
+        migrate::{MigrationError, SchemaStatus},
         singletons,
     },
     egress::{Egress, EgressError, EgressPolicy, SiteScope},
-    jobs::{Doorbell, Jobs},
+    jobs::{Doorbell, JobQueue},
     metrics::Metrics,
     redis::{Redis, RedisError},
-    secrets::{CANARY, Keyring, Place, SecretError, hex, unhex},
+    secrets::{CANARY, CiphertextLocation, Keyring, SecretError, hex, unhex},
 };
 use secrecy::SecretString;
 use tokio::time::Instant;
@@ -48,7 +48,7 @@ const SERVER_PAUSE: Duration = Duration::from_secs(2);
 
 /// What else there may be of this installation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum ProcessRole {
     /// The API and the worker in one process.
     Whole,
     /// One of several processes.
@@ -60,7 +60,7 @@ pub enum Role {
 
 /// Why the service cannot start.
 #[derive(Debug, thiserror::Error)]
-pub enum StartError {
+pub enum RuntimeStartError {
     /// The data directory cannot be used.
     #[error("the data directory {path} cannot be used: {source}")]
     DataDir {
@@ -165,15 +165,15 @@ pub struct Runtime {
     /// The keys.
     pub keyring: Arc<Keyring>,
     /// Blobs.
-    pub blobs: Blobs,
+    pub blobs: BlobStore,
     /// Redis, when it is used.
     pub redis: Option<Redis>,
     /// The queue.
-    pub jobs: Jobs,
+    pub jobs: JobQueue,
     /// The search index.
     pub index: Arc<dyn SearchIndex>,
     /// The embedding models.
-    pub models: Models,
+    pub models: EmbeddingModels,
     /// The memory for what is kept of the index and of what is searched.
     pub cache_budget: CacheBudget,
     /// Whether the store can be written.
@@ -181,7 +181,7 @@ pub struct Runtime {
     /// What is counted and timed.
     pub metrics: Arc<Metrics>,
     /// Blocking work on behalf of requests.
-    pub compute: Compute,
+    pub compute: ComputePool,
     /// The way out for everything that a user can steer.
     pub egress: Egress,
     /// The way to hosts that the operator's settings name, wherever they are. Never for an address that a user can steer.
@@ -194,42 +194,48 @@ pub struct Runtime {
 
 impl Runtime {
     /// Opens every part, and brings the schema up to date. Servers that do not answer yet are waited for.
-    pub async fn start(settings: Settings, role: Role) -> Result<Self, StartError> {
+    pub async fn start(settings: Settings, role: ProcessRole) -> Result<Self, RuntimeStartError> {
         // Large, and held by whoever waits for it.
-        Box::pin(Self::open(settings, role, Index::AsBefore)).await
+        Box::pin(Self::open(settings, role, IndexOpenMode::AsBefore)).await
     }
 
     /// Makes the index that is set the one of this installation, and queues every searchable document to be indexed in it from
     /// its stored passages; how many there are. The service does that when it runs the next time, and must not run now.
-    pub async fn reindex(settings: Settings) -> Result<u64, StartError> {
-        let runtime = Box::pin(Self::open(settings, Role::Whole, Index::Anew)).await?;
+    pub async fn reindex(settings: Settings) -> Result<u64, RuntimeStartError> {
+        let runtime = Box::pin(Self::open(settings, ProcessRole::Whole, IndexOpenMode::Anew)).await?;
         let mut tx = runtime.db.begin().await?;
         singletons::set(&mut tx, INDEX, index_name(&runtime.settings)).await?;
-        let queued = db::jobs::enqueue_again(&mut tx, Again::All, runtime.jobs.now()).await?;
+        let queued = db::jobs::enqueue_again(&mut tx, ReindexTarget::All, runtime.jobs.now()).await?;
         tx.commit().await?;
         runtime.close().await;
         Ok(queued)
     }
 
-    async fn open(settings: Settings, role: Role, index_is: Index) -> Result<Self, StartError> {
-        let data_dir = take_data_dir(&settings, role)?;
+    async fn open(
+        settings: Settings,
+        role: ProcessRole,
+        index_is: IndexOpenMode,
+    ) -> Result<Self, RuntimeStartError> {
+        let data_dir = lock_data_dir(&settings, role)?;
         lectern_shared::tls::install();
         let database = || db::connect(&settings.database);
-        let db = patiently("the database", database, DbError::is_connection_failure).await?;
-        if role == Role::Whole {
+        let db = retry_while_away("the database", database, DbError::is_connection_failure).await?;
+        if role == ProcessRole::Whole {
             db.keep_reserve().await;
         }
         match role {
-            Role::Whole | Role::Part => db::migrate::run(&db).await?,
-            Role::Command if db::migrate::standing(&db).await? == Standing::Current => {}
-            Role::Command => return Err(StartError::OtherSchema),
+            ProcessRole::Whole | ProcessRole::Part => db::migrate::run(&db).await?,
+            ProcessRole::Command if db::migrate::standing(&db).await? == SchemaStatus::Current => {}
+            ProcessRole::Command => return Err(RuntimeStartError::OtherSchema),
         }
         let keyring = Arc::new(open_keyring(&settings, &db).await?);
         let instance = instance_id(&db).await?;
-        let blobs = Blobs::open(&settings.blobs).await?;
-        let take = || take_blobs(&blobs, &settings.blobs, &db, &instance);
-        let away = |error: &StartError| matches!(error, StartError::Blobs(BlobError::Unavailable { .. }));
-        patiently("the blob store", take, away).await?;
+        let blobs = BlobStore::open(&settings.blobs).await?;
+        let take = || claim_blob_store(&blobs, &settings.blobs, &db, &instance);
+        let away = |error: &RuntimeStartError| {
+            matches!(error, RuntimeStartError::Blobs(BlobError::Unavailable { .. }))
+        };
+        retry_while_away("the blob store", take, away).await?;
         let redis = settings.redis.as_ref().map(|url| Redis::new(url, &instance)).transpose()?;
         if let Some(redis) = &redis
             && let Err(error) = redis.ping().await
@@ -237,9 +243,9 @@ impl Runtime {
             tracing::warn!(%error, "Redis does not answer; going on without until it does");
         }
         // Before the index is asked for: a process with another one need not wait for it.
-        let index_known = index_is == Index::AsBefore && check_index(&settings, &db).await?;
+        let index_known = index_is == IndexOpenMode::AsBefore && check_index(&settings, &db).await?;
         let doorbell = redis.clone().map_or_else(Doorbell::local, Doorbell::redis);
-        let jobs = Jobs::new(db.clone(), Clock::system(), settings.jobs.clone(), doorbell);
+        let jobs = JobQueue::new(db.clone(), Clock::system(), settings.jobs.clone(), doorbell);
         jobs.follow_database_clock().await?;
         let clock = Clock::system();
         let metrics = Arc::new(Metrics::new(clock.now()));
@@ -250,17 +256,17 @@ impl Runtime {
             Some(config) => {
                 let open = || QdrantIndex::open(config, &instance, index_known);
                 let away = |error: &IndexError| matches!(error, IndexError::Engine(_));
-                Arc::new(MeteredIndex::new(patiently("Qdrant", open, away).await?, metered))
+                Arc::new(MeteredIndex::new(retry_while_away("Qdrant", open, away).await?, metered))
             }
         };
-        if index_is == Index::AsBefore {
+        if index_is == IndexOpenMode::AsBefore {
             // Only now: an address that was wrong at the first start must not be held against the right one.
             let mut tx = db.begin_essential().await?;
             singletons::claim(&mut tx, INDEX, index_name(&settings)).await?;
             tx.commit().await?;
             check_index(&settings, &db).await?;
         }
-        let models = Models::new(&settings.embedding);
+        let models = EmbeddingModels::new(&settings.embedding);
         Ok(Self {
             clock,
             cache_budget: budget,
@@ -281,7 +287,7 @@ impl Runtime {
                 ..EgressPolicy::default()
             })?,
             settings: Arc::new(settings),
-            compute: Compute::per_core(),
+            compute: ComputePool::per_core(),
             writes: Arc::new(WriteProbe::new()),
             db,
             keyring,
@@ -302,26 +308,26 @@ impl Runtime {
 
 /// Locks the data directory where the store is in it, and closes it to others. None where it is not, or where a command works beside
 /// the service.
-fn take_data_dir(settings: &Settings, role: Role) -> Result<Option<Arc<File>>, StartError> {
+fn lock_data_dir(settings: &Settings, role: ProcessRole) -> Result<Option<Arc<File>>, RuntimeStartError> {
     Ok(match (&settings.database, role) {
-        (Location::Sqlite(_), Role::Part) => return Err(StartError::SqliteInParts),
-        (Location::Sqlite(_), Role::Whole) => {
+        (DatabaseLocation::Sqlite(_), ProcessRole::Part) => return Err(RuntimeStartError::SqliteInParts),
+        (DatabaseLocation::Sqlite(_), ProcessRole::Whole) => {
             let lock = data_dir::lock(&settings.data_dir)?;
             data_dir::close_to_others(&settings.data_dir)?;
             Some(Arc::new(lock))
         }
-        (Location::Sqlite(file), Role::Command) => {
+        (DatabaseLocation::Sqlite(file), ProcessRole::Command) => {
             if !file.exists() {
-                return Err(StartError::Nothing(file.display().to_string()));
+                return Err(RuntimeStartError::Nothing(file.display().to_string()));
             }
             match data_dir::lock(&settings.data_dir) {
                 Ok(lock) => Some(Arc::new(lock)),
                 // The service runs. SQLite lets another process write beside it.
-                Err(StartError::InUse(_)) => None,
+                Err(RuntimeStartError::InUse(_)) => None,
                 Err(error) => return Err(error),
             }
         }
-        (Location::Postgres(_), _) => None,
+        (DatabaseLocation::Postgres(_), _) => None,
     })
 }
 
@@ -332,7 +338,7 @@ pub const BLOBS: &str = "blobs";
 
 /// Which index is opened.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Index {
+enum IndexOpenMode {
     /// The one that the documents are in.
     AsBefore,
     /// One that they are to be in.
@@ -346,16 +352,16 @@ pub fn index_name(settings: &Settings) -> &'static str {
 
 /// Makes sure that every process uses the same index: what one of them adds elsewhere would never be found. True when it
 /// has been used before.
-async fn check_index(settings: &Settings, db: &Db) -> Result<bool, StartError> {
+async fn check_index(settings: &Settings, db: &Db) -> Result<bool, RuntimeStartError> {
     let set = index_name(settings);
     match singletons::get(db, INDEX).await? {
-        Some(known) if known != set => Err(StartError::IndexElsewhere { known, set }),
+        Some(known) if known != set => Err(RuntimeStartError::IndexElsewhere { known, set }),
         known => Ok(known.is_some()),
     }
 }
 
 /// Opens a part that another server holds, and tries again for a while when that is not there yet.
-async fn patiently<T, E: std::fmt::Display>(
+async fn retry_while_away<T, E: std::fmt::Display>(
     part: &str,
     mut open: impl AsyncFnMut() -> Result<T, E>,
     is_away: impl Fn(&E) -> bool,
@@ -374,14 +380,14 @@ async fn patiently<T, E: std::fmt::Display>(
 
 /// Makes sure that the blob store is the one that every other process of this installation uses: a worker without
 /// the shared folder must not quietly find nothing in a folder of its own.
-async fn take_blobs(
-    blobs: &Blobs,
+async fn claim_blob_store(
+    blobs: &BlobStore,
     location: &BlobLocation,
     db: &Db,
     instance: &str,
-) -> Result<(), StartError> {
+) -> Result<(), RuntimeStartError> {
     const NAME: &str = BLOBS;
-    let elsewhere = |mark: String| StartError::BlobsElsewhere { place: location.to_string(), mark };
+    let elsewhere = |mark: String| RuntimeStartError::BlobsElsewhere { place: location.to_string(), mark };
     // In this order: what the database knows of was written to the store before.
     let known = singletons::get(db, NAME).await?;
     let mark = match (blobs.owner().await?, known) {
@@ -389,7 +395,7 @@ async fn take_blobs(
         (None, Some(mark)) => return Err(elsewhere(mark)),
         (None, None) => {
             let fresh = format!("{instance}.{}", Uuid::now_v7().simple());
-            match blobs.take(&fresh).await {
+            match blobs.claim(&fresh).await {
                 Ok(()) => fresh,
                 // Another process was quicker; it may be one of this installation.
                 Err(foreign @ BlobError::Foreign(_)) => blobs.owner().await?.ok_or(foreign)?,
@@ -410,17 +416,18 @@ async fn take_blobs(
 }
 
 /// The keys from the settings; embedded, from a file that is made at the first start.
-async fn open_keyring(settings: &Settings, db: &Db) -> Result<Keyring, StartError> {
+async fn open_keyring(settings: &Settings, db: &Db) -> Result<Keyring, RuntimeStartError> {
     let secret = match (&settings.secret_key, &settings.database) {
         (Some(secret), _) => secret.clone(),
-        (None, Location::Postgres(_)) => return Err(StartError::SecretMissing),
-        (None, Location::Sqlite(_)) => {
-            let fail = |source| StartError::DataDir { path: settings.data_dir.display().to_string(), source };
+        (None, DatabaseLocation::Postgres(_)) => return Err(RuntimeStartError::SecretMissing),
+        (None, DatabaseLocation::Sqlite(_)) => {
+            let fail =
+                |source| RuntimeStartError::DataDir { path: settings.data_dir.display().to_string(), source };
             match stored_secret(&settings.data_dir).map_err(fail)? {
                 Some(secret) => secret,
                 // A fresh key would only hide what is wrong.
                 None if singletons::get(db, CANARY).await?.is_some() => {
-                    return Err(StartError::SecretLost(
+                    return Err(RuntimeStartError::SecretLost(
                         secret_file(&settings.data_dir).display().to_string(),
                     ));
                 }
@@ -459,21 +466,21 @@ fn fresh_secret(data_dir: &Path) -> io::Result<SecretString> {
     Ok(SecretString::from(secret))
 }
 
-async fn check_canary(keyring: &Keyring, db: &Db) -> Result<(), StartError> {
-    let sealed = hex(&keyring.encrypt(Place::canary(), CANARY.as_bytes())?);
+async fn check_canary(keyring: &Keyring, db: &Db) -> Result<(), RuntimeStartError> {
+    let sealed = hex(&keyring.encrypt(CiphertextLocation::canary(), CANARY.as_bytes())?);
     let mut tx = db.begin_essential().await?;
     let first = singletons::claim(&mut tx, CANARY, &sealed).await?;
     tx.commit().await?;
     if first {
         return Ok(());
     }
-    let stored = singletons::get(db, CANARY).await?.ok_or(StartError::WrongSecret)?;
-    if opens_canary(keyring, &stored) { Ok(()) } else { Err(StartError::WrongSecret) }
+    let stored = singletons::get(db, CANARY).await?.ok_or(RuntimeStartError::WrongSecret)?;
+    if opens_canary(keyring, &stored) { Ok(()) } else { Err(RuntimeStartError::WrongSecret) }
 }
 
 /// Whether these keys are those of the database with this canary.
 pub fn opens_canary(keyring: &Keyring, stored: &str) -> bool {
-    unhex(stored).is_some_and(|sealed| keyring.decrypt(Place::canary(), &sealed).is_ok())
+    unhex(stored).is_some_and(|sealed| keyring.decrypt(CiphertextLocation::canary(), &sealed).is_ok())
 }
 
 /// The name under which the installation's own id is recorded.

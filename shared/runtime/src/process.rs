@@ -8,13 +8,13 @@ use std::{
 };
 
 use lectern_shared::{
-    config::{ConfigError, LogFormat, Settings, Source},
+    config::{ConfigError, LogFormat, Settings, SettingsSource},
     egress, open_files,
     shutdown::Shutdown,
     telemetry,
 };
 
-use crate::{Role, Runtime, StartError};
+use crate::{ProcessRole, Runtime, RuntimeStartError};
 
 /// How long blocking work may take to end after everything else has.
 const EXIT_WITHIN: Duration = Duration::from_secs(2);
@@ -22,7 +22,7 @@ const EXIT_WITHIN: Duration = Duration::from_secs(2);
 const HEALTH_WITHIN: Duration = Duration::from_secs(5);
 
 /// Anything that ends a program, in words for the operator.
-pub type Failure = Box<dyn std::error::Error>;
+pub type FatalError = Box<dyn std::error::Error>;
 
 /// Closes this process to others of its account, which could else read its memory and the secrets in its environment; what
 /// it starts gains no rights by being started, and no file that whoever started this one had open. It is the first thing that a
@@ -48,7 +48,7 @@ fn is_shielded() -> bool {
 }
 
 /// Reads the settings, the TOML file `config` among them, begins to log, and runs `work`. A failure is logged.
-pub fn run<F: Future<Output = Result<(), Failure>>>(
+pub fn run<F: Future<Output = Result<(), FatalError>>>(
     config: Option<&Path>,
     work: impl FnOnce(Settings) -> F,
 ) -> ExitCode {
@@ -61,10 +61,10 @@ pub fn run<F: Future<Output = Result<(), Failure>>>(
     }
 }
 
-fn start<F: Future<Output = Result<(), Failure>>>(
+fn start<F: Future<Output = Result<(), FatalError>>>(
     config: Option<&Path>,
     work: impl FnOnce(Settings) -> F,
-) -> Result<(), Failure> {
+) -> Result<(), FatalError> {
     let (source, settings) = match load(config) {
         Ok(loaded) => loaded,
         Err(error) => {
@@ -89,8 +89,8 @@ fn start<F: Future<Output = Result<(), Failure>>>(
     end
 }
 
-fn load(config: Option<&Path>) -> Result<(Source, Settings), ConfigError> {
-    let environment = Source::environment()?;
+fn load(config: Option<&Path>) -> Result<(SettingsSource, Settings), ConfigError> {
+    let environment = SettingsSource::environment()?;
     let source = match config {
         Some(path) => environment.with_file(path)?,
         None => environment,
@@ -103,9 +103,9 @@ fn load(config: Option<&Path>) -> Result<(Source, Settings), ConfigError> {
 /// there.
 pub async fn open(
     settings: Settings,
-    role: Role,
+    role: ProcessRole,
     shutdown: &Shutdown,
-) -> Result<Option<Runtime>, StartError> {
+) -> Result<Option<Runtime>, RuntimeStartError> {
     if !is_shielded() {
         tracing::warn!(
             "other programs of this account can read the memory of this one: the system has no way to prevent it"
@@ -123,7 +123,7 @@ pub async fn open(
 }
 
 /// Asks the process that listens on `addr` whether it is ready, for a container's health check.
-pub async fn ask_health(addr: SocketAddr) -> Result<(), Failure> {
+pub async fn ask_health(addr: SocketAddr) -> Result<(), FatalError> {
     let ip = match addr.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),

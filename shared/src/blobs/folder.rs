@@ -14,18 +14,18 @@ use tokio::{
     runtime::Handle,
 };
 
-use super::{BlobError, BlobReader, LISTED, Listed, MARKER, Meter, read_marker};
+use super::{BlobError, BlobMeter, BlobReader, LISTED, ListedBlob, MARKER, read_marker};
 use crate::{clock::Timestamp, ids::DocumentId};
 
 /// Where files are until they are whole.
 const INCOMING: &str = "incoming";
 
 /// A folder of blobs.
-pub(super) struct Folder {
+pub(super) struct BlobFolder {
     root: PathBuf,
 }
 
-impl Folder {
+impl BlobFolder {
     pub(super) async fn open(root: &Path) -> Result<Self, BlobError> {
         fs::create_dir_all(root.join(INCOMING)).await?;
         Ok(Self::at(root))
@@ -51,7 +51,7 @@ impl Folder {
     pub(super) async fn mark(&self, instance: &str) -> Result<(), BlobError> {
         // Written aside and linked, so that nobody reads half of it and the first one wins.
         let name = format!("{MARKER}-{}", uuid::Uuid::now_v7().simple());
-        let (mut fresh, mut file) = Incoming::create(self.root.join(INCOMING).join(name)).await?;
+        let (mut fresh, mut file) = TemporaryFile::create(self.root.join(INCOMING).join(name)).await?;
         file.write_all(instance.as_bytes()).await?;
         file.sync_all().await?;
         drop(file);
@@ -76,9 +76,9 @@ impl Folder {
         document: DocumentId,
         name: &str,
         mut body: impl Stream<Item = Result<Bytes, E>> + Unpin,
-        meter: &mut Meter,
+        meter: &mut BlobMeter,
     ) -> Result<(), BlobError> {
-        let (mut incoming, mut file) = Incoming::create(self.root.join(INCOMING).join(name)).await?;
+        let (mut incoming, mut file) = TemporaryFile::create(self.root.join(INCOMING).join(name)).await?;
         let written: Result<(), BlobError> = async {
             while let Some(part) = body.next().await {
                 let part = part.map_err(Into::into)?;
@@ -132,7 +132,7 @@ impl Folder {
 
     pub(super) async fn list<E: From<BlobError>>(
         &self,
-        mut visit: impl AsyncFnMut(Vec<Listed>) -> Result<(), E>,
+        mut visit: impl AsyncFnMut(Vec<ListedBlob>) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut found = Vec::new();
         let mut shards = entries(&self.root).await?;
@@ -148,7 +148,7 @@ impl Folder {
                         continue;
                     }
                     let modified = there.modified().ok().map_or(0, micros);
-                    found.push(Listed {
+                    found.push(ListedBlob {
                         key: format!("{document}/{name}"),
                         document,
                         bytes: there.len(),
@@ -228,12 +228,12 @@ async fn sync_folder(folder: &Path) -> Result<(), BlobError> {
 }
 
 /// A file that is removed unless it is moved to its place.
-struct Incoming {
+struct TemporaryFile {
     path: PathBuf,
     gone: bool,
 }
 
-impl Incoming {
+impl TemporaryFile {
     async fn create(path: PathBuf) -> io::Result<(Self, File)> {
         // Guarded before it is made: making it goes on when this is dropped.
         let incoming = Self { path, gone: false };
@@ -254,7 +254,7 @@ impl Incoming {
     }
 }
 
-impl Drop for Incoming {
+impl Drop for TemporaryFile {
     fn drop(&mut self) {
         if let (false, Ok(runtime)) = (self.gone, Handle::try_current()) {
             let path = std::mem::take(&mut self.path);

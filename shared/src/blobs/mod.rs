@@ -2,7 +2,7 @@
 //! so that no two share a blob.
 //!
 //! Both places are shared by every process of an installation, and a wrong one must be noticed at the start rather than as
-//! documents that cannot be found. So a store carries a marker, `instance`: [`Blobs::owner`] reads it, [`Blobs::take`]
+//! documents that cannot be found. So a store carries a marker, `instance`: [`BlobStore::owner`] reads it, [`BlobStore::take`]
 //! writes it where there is none, and whoever starts the service decides what a marker means.
 //!
 //! An S3 account needs `s3:GetObject`, `s3:PutObject`, `s3:DeleteObject`, `s3:AbortMultipartUpload` on the objects, and
@@ -23,7 +23,7 @@ use sha2::{Digest, Sha256};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 pub use self::location::{BlobLocation, S3Location};
-use self::{folder::Folder, s3::Bucket};
+use self::{folder::BlobFolder, s3::S3Bucket};
 use crate::{clock::Timestamp, ids::DocumentId};
 
 /// What a store is marked with, and how many bytes of it are read: a marker is an id, whatever else is there.
@@ -62,7 +62,7 @@ pub enum BlobError {
 
 /// What was stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stored {
+pub struct StoredBlob {
     /// Where to find it.
     pub key: String,
     /// Its size in bytes.
@@ -73,7 +73,7 @@ pub struct Stored {
 
 /// A blob that a listing found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct ListedBlob {
     /// Where it is.
     pub key: String,
     /// The document whose it is.
@@ -89,48 +89,50 @@ pub type BlobReader = Box<dyn AsyncRead + Send + Unpin>;
 
 /// A store of blobs. Cheap to clone.
 #[derive(Clone)]
-pub struct Blobs {
-    store: Store,
+pub struct BlobStore {
+    store: BlobBackend,
 }
 
 #[derive(Clone)]
-enum Store {
-    Folder(Arc<Folder>),
-    S3(Arc<Bucket>),
+enum BlobBackend {
+    Folder(Arc<BlobFolder>),
+    S3(Arc<S3Bucket>),
 }
 
-impl Blobs {
-    /// Opens the store; a folder is made when it is missing. Whose it is, is not looked at (see [`Blobs::owner`]), and a
+impl BlobStore {
+    /// Opens the store; a folder is made when it is missing. Whose it is, is not looked at (see [`BlobStore::owner`]), and a
     /// bucket is not spoken to yet.
     ///
     /// # Errors
     /// [`BlobError::Io`] when the folder cannot be made, [`BlobError::Unavailable`] when what is set for S3 makes no sense.
     pub async fn open(location: &BlobLocation) -> Result<Self, BlobError> {
         let store = match location {
-            BlobLocation::Folder(root) => Store::Folder(Arc::new(Folder::open(root).await?)),
-            BlobLocation::S3(s3) => Store::S3(Arc::new(Bucket::open(s3, &s3::Patience::default())?)),
+            BlobLocation::Folder(root) => BlobBackend::Folder(Arc::new(BlobFolder::open(root).await?)),
+            BlobLocation::S3(s3) => {
+                BlobBackend::S3(Arc::new(S3Bucket::open(s3, &s3::S3Timeouts::default())?))
+            }
         };
         Ok(Self { store })
     }
 
     /// A folder that is only read, such as a copy: nothing is made in it.
-    pub fn peruse(folder: &Path) -> Self {
-        Self { store: Store::Folder(Arc::new(Folder::at(folder))) }
+    pub fn open_read_only(folder: &Path) -> Self {
+        Self { store: BlobBackend::Folder(Arc::new(BlobFolder::at(folder))) }
     }
 
     /// What kind of store it is: `folder` or `s3`.
     pub fn kind(&self) -> &'static str {
         match &self.store {
-            Store::Folder(_) => "folder",
-            Store::S3(_) => "s3",
+            BlobBackend::Folder(_) => "folder",
+            BlobBackend::S3(_) => "s3",
         }
     }
 
     /// What the store is marked with, if it is.
     pub async fn owner(&self) -> Result<Option<String>, BlobError> {
         match &self.store {
-            Store::Folder(folder) => folder.owner().await,
-            Store::S3(bucket) => bucket.owner().await,
+            BlobBackend::Folder(folder) => folder.owner().await,
+            BlobBackend::S3(bucket) => bucket.owner().await,
         }
     }
 
@@ -140,11 +142,11 @@ impl Blobs {
     ///
     /// # Errors
     /// [`BlobError::Foreign`] when it carries another mark.
-    pub async fn take(&self, instance: &str) -> Result<(), BlobError> {
+    pub async fn claim(&self, instance: &str) -> Result<(), BlobError> {
         if self.owner().await?.is_none() {
             match &self.store {
-                Store::Folder(folder) => folder.mark(instance).await?,
-                Store::S3(bucket) => bucket.mark(instance).await?,
+                BlobBackend::Folder(folder) => folder.mark(instance).await?,
+                BlobBackend::S3(bucket) => bucket.mark(instance).await?,
             }
         }
         // Read back: somebody else may have been quicker.
@@ -162,7 +164,7 @@ impl Blobs {
 
     /// Stores a stream of bytes as a blob of `document`, in memory that does not grow with it. When it fails, nothing is left
     /// behind. When it is dropped half-way, what was begun is cleared away in the background as well as can be: what a crash
-    /// leaves in a folder goes with [`Blobs::forget_unfinished`], and in a bucket with a lifecycle rule for incomplete
+    /// leaves in a folder goes with [`BlobStore::forget_unfinished`], and in a bucket with a lifecycle rule for incomplete
     /// multipart uploads, which every bucket should have.
     ///
     /// # Errors
@@ -172,21 +174,21 @@ impl Blobs {
         document: DocumentId,
         body: impl Stream<Item = Result<Bytes, E>> + Unpin,
         limit: u64,
-    ) -> Result<Stored, BlobError> {
+    ) -> Result<StoredBlob, BlobError> {
         let name = uuid::Uuid::now_v7().simple().to_string();
         self.put_at(document, &name, body, limit).await
     }
 
-    /// Stores a stream of bytes under a key that another store gave out, as [`Blobs::put`] does. What was there is replaced.
+    /// Stores a stream of bytes under a key that another store gave out, as [`BlobStore::put`] does. What was there is replaced.
     ///
     /// # Errors
-    /// As [`Blobs::put`]; [`BlobError::NotFound`] when `key` is no key.
+    /// As [`BlobStore::put`]; [`BlobError::NotFound`] when `key` is no key.
     pub async fn put_as<E: Into<io::Error>>(
         &self,
         key: &str,
         body: impl Stream<Item = Result<Bytes, E>> + Unpin,
         limit: u64,
-    ) -> Result<Stored, BlobError> {
+    ) -> Result<StoredBlob, BlobError> {
         let (document, name) = parse_key(key).ok_or(BlobError::NotFound)?;
         self.put_at(document, name, body, limit).await
     }
@@ -197,13 +199,13 @@ impl Blobs {
         name: &str,
         body: impl Stream<Item = Result<Bytes, E>> + Unpin,
         limit: u64,
-    ) -> Result<Stored, BlobError> {
-        let mut meter = Meter { bytes: 0, hash: Sha256::new(), limit };
+    ) -> Result<StoredBlob, BlobError> {
+        let mut meter = BlobMeter { bytes: 0, hash: Sha256::new(), limit };
         match &self.store {
-            Store::Folder(folder) => folder.put(document, name, body, &mut meter).await?,
-            Store::S3(bucket) => bucket.put(document, name, body, &mut meter).await?,
+            BlobBackend::Folder(folder) => folder.put(document, name, body, &mut meter).await?,
+            BlobBackend::S3(bucket) => bucket.put(document, name, body, &mut meter).await?,
         }
-        Ok(Stored {
+        Ok(StoredBlob {
             key: format!("{document}/{name}"),
             bytes: meter.bytes,
             sha256: meter.hash.finalize().into(),
@@ -214,8 +216,8 @@ impl Blobs {
     pub async fn size(&self, key: &str) -> Result<Option<u64>, BlobError> {
         let Some((document, name)) = parse_key(key) else { return Ok(None) };
         match &self.store {
-            Store::Folder(folder) => folder.size(document, name).await,
-            Store::S3(bucket) => bucket.size(document, name).await,
+            BlobBackend::Folder(folder) => folder.size(document, name).await,
+            BlobBackend::S3(bucket) => bucket.size(document, name).await,
         }
     }
 
@@ -226,11 +228,11 @@ impl Blobs {
     /// Those of the store, and what `visit` fails with.
     pub async fn list<E: From<BlobError>>(
         &self,
-        visit: impl AsyncFnMut(Vec<Listed>) -> Result<(), E>,
+        visit: impl AsyncFnMut(Vec<ListedBlob>) -> Result<(), E>,
     ) -> Result<(), E> {
         match &self.store {
-            Store::Folder(folder) => folder.list(visit).await,
-            Store::S3(bucket) => bucket.list(visit).await,
+            BlobBackend::Folder(folder) => folder.list(visit).await,
+            BlobBackend::S3(bucket) => bucket.list(visit).await,
         }
     }
 
@@ -238,28 +240,28 @@ impl Blobs {
     pub async fn remove(&self, key: &str) -> Result<(), BlobError> {
         let Some((document, name)) = parse_key(key) else { return Ok(()) };
         match &self.store {
-            Store::Folder(folder) => folder.remove(document, name).await,
-            Store::S3(bucket) => bucket.remove(document, name).await,
+            BlobBackend::Folder(folder) => folder.remove(document, name).await,
+            BlobBackend::S3(bucket) => bucket.remove(document, name).await,
         }
     }
 
     /// Opens a blob for reading.
     ///
     /// # Errors
-    /// [`BlobError::NotFound`] also when `key` is none that [`Blobs::put`] could have given out.
+    /// [`BlobError::NotFound`] also when `key` is none that [`BlobStore::put`] could have given out.
     pub async fn get(&self, key: &str) -> Result<BlobReader, BlobError> {
         let (document, name) = parse_key(key).ok_or(BlobError::NotFound)?;
         match &self.store {
-            Store::Folder(folder) => folder.get(document, name).await,
-            Store::S3(bucket) => bucket.get(document, name).await,
+            BlobBackend::Folder(folder) => folder.get(document, name).await,
+            BlobBackend::S3(bucket) => bucket.get(document, name).await,
         }
     }
 
     /// Removes every blob of a document; that there is none is fine. A bucket that keeps versions keeps them.
     pub async fn remove_document(&self, document: DocumentId) -> Result<(), BlobError> {
         match &self.store {
-            Store::Folder(folder) => folder.remove_document(document).await,
-            Store::S3(bucket) => bucket.remove_document(document).await,
+            BlobBackend::Folder(folder) => folder.remove_document(document).await,
+            BlobBackend::S3(bucket) => bucket.remove_document(document).await,
         }
     }
 
@@ -268,15 +270,15 @@ impl Blobs {
     /// (`AbortIncompleteMultipartUpload`).
     pub async fn forget_unfinished(&self, older_than: Duration) -> Result<(), BlobError> {
         match &self.store {
-            Store::Folder(folder) => folder.forget_unfinished(older_than).await,
-            Store::S3(_) => Ok(()),
+            BlobBackend::Folder(folder) => folder.forget_unfinished(older_than).await,
+            BlobBackend::S3(_) => Ok(()),
         }
     }
 
     fn place(&self) -> String {
         match &self.store {
-            Store::Folder(folder) => folder.place(),
-            Store::S3(bucket) => bucket.place().to_owned(),
+            BlobBackend::Folder(folder) => folder.place(),
+            BlobBackend::S3(bucket) => bucket.place().to_owned(),
         }
     }
 
@@ -285,20 +287,20 @@ impl Blobs {
     }
 }
 
-impl fmt::Debug for Blobs {
+impl fmt::Debug for BlobStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Blobs").field(&self.place()).finish()
     }
 }
 
 /// Counts and hashes what passes, up to the limit.
-struct Meter {
+struct BlobMeter {
     bytes: u64,
     hash: Sha256,
     limit: u64,
 }
 
-impl Meter {
+impl BlobMeter {
     fn add(&mut self, part: &[u8]) -> Result<(), BlobError> {
         self.bytes = self.bytes.saturating_add(part.len() as u64);
         if self.bytes > self.limit {

@@ -18,12 +18,14 @@ use secrecy::ExposeSecret;
 use tokio_util::io::StreamReader;
 use url::Url;
 
-use super::{BlobError, BlobReader, LISTED, Listed, MARKER, Meter, S3Location, read_marker, upload::Upload};
+use super::{
+    BlobError, BlobMeter, BlobReader, LISTED, ListedBlob, MARKER, S3Location, read_marker, upload::BlobUpload,
+};
 use crate::{clock::Timestamp, egress, ids::DocumentId};
 
 /// How long the store may take.
 #[derive(Clone, Debug)]
-pub(super) struct Patience {
+pub(super) struct S3Timeouts {
     /// For a connection.
     pub(super) connect: Duration,
     /// Until an answer begins after much was sent or much is to be done, and between two pieces of an answer.
@@ -34,7 +36,7 @@ pub(super) struct Patience {
     pub(super) small: Duration,
 }
 
-impl Default for Patience {
+impl Default for S3Timeouts {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(5),
@@ -55,15 +57,15 @@ const METADATA: Duration = Duration::from_secs(1);
 const METADATA_HOST: &str = "169.254.169.254";
 
 /// A bucket of blobs.
-pub(super) struct Bucket {
+pub(super) struct S3Bucket {
     store: AmazonS3,
     prefix: Path,
     place: String,
-    patience: Patience,
+    patience: S3Timeouts,
 }
 
-impl Bucket {
-    pub(super) fn open(location: &S3Location, patience: &Patience) -> Result<Self, BlobError> {
+impl S3Bucket {
+    pub(super) fn open(location: &S3Location, patience: &S3Timeouts) -> Result<Self, BlobError> {
         let place = location.to_string();
         let wrong = |why: &str| BlobError::Unavailable { what: format!("{place}: {why}") };
         let prefix =
@@ -73,7 +75,7 @@ impl Bucket {
             .with_virtual_hosted_style_request(!location.path_style)
             // Not every store can delete many objects in one request, and a document has few.
             .with_disable_bulk_delete(true)
-            .with_http_connector(Connector(patience.clone()))
+            .with_http_connector(S3Connector(patience.clone()))
             // They tell the connector which client is wanted, no more.
             .with_client_options(ClientOptions::new().with_allow_http(false))
             .with_retry(RetryConfig {
@@ -139,10 +141,10 @@ impl Bucket {
         document: DocumentId,
         name: &str,
         body: impl Stream<Item = Result<Bytes, E>> + Unpin,
-        meter: &mut Meter,
+        meter: &mut BlobMeter,
     ) -> Result<(), BlobError> {
         let path = self.folder(document).join(name);
-        let mut upload = Upload::new(self.store.clone(), path, |error| self.error(error));
+        let mut upload = BlobUpload::new(self.store.clone(), path, |error| self.error(error));
         match upload.run(body, meter).await {
             Ok(()) => {
                 upload.keep();
@@ -182,7 +184,7 @@ impl Bucket {
 
     pub(super) async fn list<E: From<BlobError>>(
         &self,
-        mut visit: impl AsyncFnMut(Vec<Listed>) -> Result<(), E>,
+        mut visit: impl AsyncFnMut(Vec<ListedBlob>) -> Result<(), E>,
     ) -> Result<(), E> {
         let folder = self.prefix.clone().join("documents");
         let mut objects = self.store.list(Some(&folder));
@@ -191,7 +193,7 @@ impl Bucket {
             let mut parts = object.location.parts().skip(folder.parts().count());
             let (Some(id), Some(name), None) = (parts.next(), parts.next(), parts.next()) else { continue };
             let Ok(document) = id.as_ref().parse::<DocumentId>() else { continue };
-            found.push(Listed {
+            found.push(ListedBlob {
                 key: format!("{document}/{}", name.as_ref()),
                 document,
                 bytes: object.size,
@@ -254,9 +256,9 @@ fn address(endpoint: &Url, location: &S3Location) -> Option<String> {
 
 /// Makes the library's clients in our way.
 #[derive(Debug)]
-struct Connector(Patience);
+struct S3Connector(S3Timeouts);
 
-impl HttpConnector for Connector {
+impl HttpConnector for S3Connector {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
         // Plain HTTP is asked for where credentials come from the machine itself, and only there.
         let metadata =
@@ -264,7 +266,7 @@ impl HttpConnector for Connector {
         let (connect, silence) =
             if metadata { (METADATA, METADATA) } else { (self.0.connect, self.0.silence) };
         egress::operator_client(connect, silence)
-            .map(|client| HttpClient::new(InTime { client, patience: self.0.clone() }))
+            .map(|client| HttpClient::new(TimedHttpService { client, patience: self.0.clone() }))
             .map_err(|error| Error::Generic { store: "S3", source: Box::new(error) })
     }
 }
@@ -272,12 +274,12 @@ impl HttpConnector for Connector {
 /// Requests whose answer has to begin in a time that what they send is worth: a connection that is dead without a word costs the
 /// few who get it one try, not a minute.
 #[derive(Debug)]
-struct InTime {
+struct TimedHttpService {
     client: reqwest::Client,
-    patience: Patience,
+    patience: S3Timeouts,
 }
 
-impl InTime {
+impl TimedHttpService {
     fn limit(&self, request: &HttpRequest) -> Duration {
         if request.method() == reqwest::Method::POST {
             // The store puts the parts together before it answers.
@@ -289,7 +291,7 @@ impl InTime {
 }
 
 #[async_trait]
-impl HttpService for InTime {
+impl HttpService for TimedHttpService {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let limit = self.limit(&request);
         tokio::time::timeout(limit, self.client.call(request))
@@ -310,14 +312,14 @@ impl BlobError {
 
 /// What is worth knowing about a failed request.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Failure {
+struct S3Failure {
     status: Option<u16>,
     /// S3's own name for the error. Letters and digits only.
     code: Option<String>,
 }
 
 /// The library keeps status and answer in a private type, so that they are taken from its text.
-fn failure(error: &Error) -> Failure {
+fn failure(error: &Error) -> S3Failure {
     let text = error.to_string();
     let status = text
         .split_once("status code: ")
@@ -329,7 +331,7 @@ fn failure(error: &Error) -> Failure {
         .map(|(code, _)| code.trim())
         .filter(|code| code.len() <= 64 && code.bytes().all(|byte| byte.is_ascii_alphanumeric()))
         .map(str::to_owned);
-    Failure { status, code }
+    S3Failure { status, code }
 }
 
 /// Why a request failed, in a few words of our own: the library's text has addresses with queries and whole answers in it.

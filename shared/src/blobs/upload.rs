@@ -10,7 +10,7 @@ use tokio::{
     task::{JoinHandle, JoinSet},
 };
 
-use super::{BlobError, Meter};
+use super::{BlobError, BlobMeter};
 
 /// The size of a part in bytes. S3 wants 5 MiB at least, some stores parts of one size, and none more than 10,000 of them,
 /// so that a blob can have 78 GiB.
@@ -19,7 +19,7 @@ pub(super) const PART: usize = 8 << 20;
 pub(super) const IN_FLIGHT: usize = 2;
 
 /// An upload. Until it is [kept](Self::keep), dropping it clears away in the background what it has left in the store.
-pub(super) struct Upload<F> {
+pub(super) struct BlobUpload<F> {
     store: AmazonS3,
     path: Path,
     explain: F,
@@ -30,7 +30,7 @@ pub(super) struct Upload<F> {
     written: bool,
 }
 
-impl<F: Fn(&Error) -> BlobError> Upload<F> {
+impl<F: Fn(&Error) -> BlobError> BlobUpload<F> {
     /// `explain` is what the library's errors become.
     pub(super) fn new(store: AmazonS3, path: Path, explain: F) -> Self {
         let (buffer, parts) = (BytesMut::new(), JoinSet::new());
@@ -41,7 +41,7 @@ impl<F: Fn(&Error) -> BlobError> Upload<F> {
     pub(super) async fn run<E: Into<io::Error>>(
         &mut self,
         mut body: impl Stream<Item = Result<Bytes, E>> + Unpin,
-        meter: &mut Meter,
+        meter: &mut BlobMeter,
     ) -> Result<(), BlobError> {
         while let Some(piece) = body.next().await {
             let mut piece = piece.map_err(Into::into)?;
@@ -98,7 +98,7 @@ impl<F: Fn(&Error) -> BlobError> Upload<F> {
     }
 }
 
-impl<F> Upload<F> {
+impl<F> BlobUpload<F> {
     /// Lets what was sent stand.
     pub(super) fn keep(&mut self) {
         self.multipart = None;
@@ -128,7 +128,7 @@ impl<F> Upload<F> {
     }
 }
 
-impl<F> Drop for Upload<F> {
+impl<F> Drop for BlobUpload<F> {
     fn drop(&mut self) {
         drop(self.abandon());
     }

@@ -2,7 +2,7 @@
 
 use url::{Host, Url};
 
-use super::parse::Parsed;
+use super::parse::ParseResult;
 
 /// The origins of other sites' pages that may call the API from a browser.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,18 +17,20 @@ pub enum CorsOrigins {
 }
 
 /// `*`, or origins separated by commas; nothing is none.
-pub(super) fn origins(text: &str) -> Parsed<CorsOrigins> {
+pub(super) fn origins(text: &str) -> ParseResult<CorsOrigins> {
     match text.trim() {
         "" => Ok(CorsOrigins::None),
         "*" => Ok(CorsOrigins::Any),
-        text => {
-            text.split(',').map(|text| origin(text.trim())).collect::<Parsed<_>>().map(CorsOrigins::Exactly)
-        }
+        text => text
+            .split(',')
+            .map(|text| origin(text.trim()))
+            .collect::<ParseResult<_>>()
+            .map(CorsOrigins::Exactly),
     }
 }
 
 /// One origin as a browser writes it: lower case, internationalised names in their ASCII form, no default port.
-fn origin(text: &str) -> Parsed<String> {
+fn origin(text: &str) -> ParseResult<String> {
     let wrong = || {
         format!(
             "must be * alone, or origins such as https://app.example.com or http://localhost:3000, without a path; {text:?} is none"

@@ -6,8 +6,8 @@ use secrecy::SecretString;
 use url::Url;
 
 use super::{
-    ConfigError, Source,
-    parse::{self, Parsed, choice, number},
+    ConfigError, SettingsSource,
+    parse::{self, ParseResult, choice, number},
 };
 use crate::model::{language::Language, text_enum};
 
@@ -62,7 +62,7 @@ impl EmbeddingSettings {
     ///
     /// # Errors
     /// The first one that is wrong, or missing.
-    pub(super) fn load(source: &Source, data_dir: &Path, cores: usize) -> Result<Self, ConfigError> {
+    pub(super) fn load(source: &SettingsSource, data_dir: &Path, cores: usize) -> Result<Self, ConfigError> {
         let kind = source.parse("LECTERN_EMBEDDER", "auto", choice)?;
         let url = source.optional("LECTERN_EMBEDDING_URL", server)?;
         let model = source.get("LECTERN_EMBEDDING_MODEL")?.map(|name| name.trim().to_owned());
@@ -103,7 +103,7 @@ impl EmbeddingSettings {
     }
 }
 
-fn server(text: &str) -> Parsed<Url> {
+fn server(text: &str) -> ParseResult<Url> {
     let url = parse::http_url(text)?;
     if url.query().is_some() || url.fragment().is_some() || !url.username().is_empty() {
         return Err("must be an address without a query, a fragment or a user name".to_owned());
@@ -112,7 +112,7 @@ fn server(text: &str) -> Parsed<Url> {
 }
 
 /// `en,de`, or `all`.
-fn languages(text: &str) -> Parsed<Vec<Language>> {
+fn languages(text: &str) -> ParseResult<Vec<Language>> {
     if text == "all" {
         return Ok(Language::ALL.to_vec());
     }

@@ -16,14 +16,14 @@ use ipnet::IpNet;
 use secrecy::SecretString;
 use url::Url;
 
-use crate::{blobs::BlobLocation, db::Location, model::text_enum, secrets::MIN_SECRET_BYTES};
+use crate::{blobs::BlobLocation, db::DatabaseLocation, model::text_enum, secrets::MIN_SECRET_BYTES};
 pub use cors::CorsOrigins;
 pub use embedding::{DEFAULT_MODEL, EmbedderKind, EmbeddingSettings};
-use parse::{Parsed, at_least, choice, cidrs, default_llm, duration, number, size};
-pub use predict::{PredictSettings, Price};
+use parse::{ParseResult, at_least, choice, cidrs, default_llm, duration, number, size};
+pub use predict::{PredictSettings, TokenPrice};
 pub use qdrant::QdrantConfig;
-use rate::Rate;
-pub use source::Source;
+use rate::RequestRate;
+pub use source::SettingsSource;
 pub use tracing::TracingSettings;
 
 /// A setting that keeps the service from starting.
@@ -60,7 +60,7 @@ text_enum! {
 
 /// One setting as the documentation lists it.
 #[derive(Debug, Clone, Copy)]
-pub struct Setting {
+pub struct SettingSpec {
     /// Its name.
     pub name: &'static str,
     /// Its value when unset, in words.
@@ -73,14 +73,14 @@ pub struct Setting {
 
 macro_rules! settings {
     ($($name:literal, $default:literal, $meaning:literal $(, $secret:ident)?;)*) => {
-        &[$(Setting { name: $name, default: $default, meaning: $meaning, secret: settings!(@ $($secret)?) },)*]
+        &[$(SettingSpec { name: $name, default: $default, meaning: $meaning, secret: settings!(@ $($secret)?) },)*]
     };
     (@ secret) => { true };
     (@) => { false };
 }
 
 /// Every setting there is.
-pub const SETTINGS: &[Setting] = settings! {
+pub const SETTINGS: &[SettingSpec] = settings! {
     "LECTERN_ADDR", "127.0.0.1:8080", "where the API listens";
     "LECTERN_WORKER_ADDR", "none", "where `lectern-worker` answers `/health/live`, `/health/ready` and `/metrics`";
     "LECTERN_DATA_DIR", "./data", "embedded database, blobs, keys";
@@ -162,7 +162,7 @@ pub const SETTINGS: &[Setting] = settings! {
 
 /// Who may call the outside, and how much.
 #[derive(Clone, Debug)]
-pub struct Limits {
+pub struct ServiceLimits {
     /// Largest JSON body, in bytes.
     pub body_bytes: u64,
     /// Memory for JSON bodies that are arriving, in bytes.
@@ -249,7 +249,7 @@ pub struct Settings {
     /// Where the worker answers questions about its health, when it runs by itself.
     pub worker_addr: Option<SocketAddr>,
     /// The relational store.
-    pub database: Location,
+    pub database: DatabaseLocation,
     /// Redis: the doorbell and the counters of several processes.
     pub redis: Option<SecretString>,
     /// Qdrant; the embedded index when none.
@@ -265,7 +265,7 @@ pub struct Settings {
     /// Who may sign up.
     pub sign_up: SignUp,
     /// How many requests one caller may send.
-    pub rate_limit: Option<Rate>,
+    pub rate_limit: Option<RequestRate>,
     /// Networks of proxies that are believed from whom they have a request.
     pub trusted_proxies: Vec<IpNet>,
     /// Whose pages browsers let call the API.
@@ -287,7 +287,7 @@ pub struct Settings {
     /// Captions of videos.
     pub video: VideoSettings,
     /// Sizes and times.
-    pub limits: Limits,
+    pub limits: ServiceLimits,
     /// PDFs.
     pub pdf: PdfSettings,
     /// What one predict may take, and what models cost.
@@ -309,10 +309,10 @@ impl Settings {
     ///
     /// # Errors
     /// The first setting that is wrong.
-    pub fn load(source: &Source) -> Result<Self, ConfigError> {
+    pub fn load(source: &SettingsSource) -> Result<Self, ConfigError> {
         let data_dir = PathBuf::from(source.get("LECTERN_DATA_DIR")?.unwrap_or_else(|| "./data".to_owned()));
         let database = match source.secret("DATABASE_URL")? {
-            None => Location::Sqlite(data_dir.join("lectern.db")),
+            None => DatabaseLocation::Sqlite(data_dir.join("lectern.db")),
             Some(url) => parse::database(url)?,
         };
         let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
@@ -368,7 +368,7 @@ impl Settings {
                 client: source.optional("LECTERN_VIDEO_CLIENT", parse::video_client)?,
                 proxy: source.secret("LECTERN_VIDEO_PROXY")?.map(parse::proxy).transpose()?,
             },
-            limits: Limits {
+            limits: ServiceLimits {
                 body_bytes: source.parse("LECTERN_MAX_BODY", "2MiB", size)?,
                 body_memory: source.parse("LECTERN_BODY_MEMORY", "64MiB", at_least(1 << 20, size))?,
                 connections: source.parse("LECTERN_MAX_CONNECTIONS", "256", number(1, 1_000_000))?,
@@ -409,8 +409,12 @@ impl Settings {
     }
 }
 
-impl Source {
-    fn optional<T>(&self, name: &str, parse: impl Fn(&str) -> Parsed<T>) -> Result<Option<T>, ConfigError> {
+impl SettingsSource {
+    fn optional<T>(
+        &self,
+        name: &str,
+        parse: impl Fn(&str) -> ParseResult<T>,
+    ) -> Result<Option<T>, ConfigError> {
         self.get(name)?.map(|_| self.parse(name, "", parse)).transpose()
     }
 
@@ -418,7 +422,7 @@ impl Source {
         &self,
         name: &str,
         default: &str,
-        parse: impl Fn(&str) -> Parsed<T>,
+        parse: impl Fn(&str) -> ParseResult<T>,
     ) -> Result<T, ConfigError> {
         let text = self.get(name)?.unwrap_or_else(|| default.to_owned());
         parse(text.trim()).map_err(|problem| ConfigError {
@@ -433,14 +437,16 @@ mod tests {
     use super::*;
 
     fn load(pairs: &[(&str, &str)]) -> Result<Settings, ConfigError> {
-        Settings::load(&Source::from_pairs(pairs))
+        Settings::load(&SettingsSource::from_pairs(pairs))
     }
 
     #[test]
     fn without_any_setting_everything_is_embedded() {
         let settings = load(&[]).unwrap();
         assert_eq!(settings.addr.to_string(), "127.0.0.1:8080");
-        assert!(matches!(settings.database, Location::Sqlite(path) if path.ends_with("data/lectern.db")));
+        assert!(
+            matches!(settings.database, DatabaseLocation::Sqlite(path) if path.ends_with("data/lectern.db"))
+        );
         assert_eq!(settings.jwt_ttl, Duration::from_hours(30 * 24));
         assert_eq!(settings.index_cache, 512 << 20);
         assert_eq!(settings.sign_up, SignUp::First);
@@ -512,11 +518,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("lectern.toml");
         std::fs::write(&path, "LECTERN_JWT_TTL = \"5m\"\nLECTERN_JOB_MAX_ATTEMPTS = 7\n").unwrap();
-        let source = Source::from_pairs(&[("LECTERN_JWT_TTL", "10m")]).with_file(&path).unwrap();
+        let source = SettingsSource::from_pairs(&[("LECTERN_JWT_TTL", "10m")]).with_file(&path).unwrap();
         let settings = Settings::load(&source).unwrap();
         assert_eq!((settings.jwt_ttl, settings.jobs.max_attempts), (Duration::from_mins(10), 7));
         std::fs::write(&path, "LECTERN_JWT_TLL = \"5m\"\n").unwrap();
-        let error = Source::from_pairs(&[]).with_file(&path).unwrap_err();
+        let error = SettingsSource::from_pairs(&[]).with_file(&path).unwrap_err();
         assert!(error.to_string().contains("LECTERN_JWT_TLL"), "{error}");
     }
 
@@ -568,7 +574,7 @@ mod tests {
         let (file, key) = (folder.path().join("lectern.toml"), folder.path().join("key"));
         std::fs::write(&key, "k".repeat(40)).unwrap();
         std::fs::write(&file, "LECTERN_OCR_COMMAND = \"tesseract\"\nLECTERN_OCR_NETWORK = \"on\"").unwrap();
-        let source = Source::from_pairs(&[
+        let source = SettingsSource::from_pairs(&[
             ("LECTERN_DATA_DIR", "/srv/lectern"),
             ("LECTERN_BLOBS", "file:///srv/files"),
             ("LECTERN_SECRET_KEY_FILE", key.to_str().unwrap()),

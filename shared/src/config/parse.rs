@@ -6,30 +6,33 @@ use ipnet::IpNet;
 use secrecy::{ExposeSecret, SecretString};
 use url::Url;
 
-use super::{ConfigError, OcrSettings, Source};
+use super::{ConfigError, OcrSettings, SettingsSource};
 use crate::{
     blobs::{BlobLocation, S3Location},
     config::QdrantConfig,
-    db::Location,
+    db::DatabaseLocation,
 };
 
 /// A value, or what would have been right.
-pub(super) type Parsed<T> = Result<T, String>;
+pub(super) type ParseResult<T> = Result<T, String>;
 
 /// `5s`, `15m`, `30d`.
-pub(super) fn duration(text: &str) -> Parsed<Duration> {
+pub(super) fn duration(text: &str) -> ParseResult<Duration> {
     humantime::parse_duration(text).map_err(|_| "must be a duration such as 5s, 15m or 30d".to_owned())
 }
 
 /// `512MiB`, in bytes.
-pub(super) fn size(text: &str) -> Parsed<u64> {
+pub(super) fn size(text: &str) -> ParseResult<u64> {
     text.parse::<bytesize::ByteSize>()
         .map(|size| size.as_u64())
         .map_err(|_| "must be a size such as 512MiB".to_owned())
 }
 
 /// A whole number between two bounds, both included.
-pub(super) fn number<T: FromStr + PartialOrd + Display + Copy>(min: T, max: T) -> impl Fn(&str) -> Parsed<T> {
+pub(super) fn number<T: FromStr + PartialOrd + Display + Copy>(
+    min: T,
+    max: T,
+) -> impl Fn(&str) -> ParseResult<T> {
     move |text| {
         text.parse()
             .ok()
@@ -41,8 +44,8 @@ pub(super) fn number<T: FromStr + PartialOrd + Display + Copy>(min: T, max: T) -
 /// What another parser accepts, if it is not below `min`.
 pub(super) fn at_least<T: PartialOrd + std::fmt::Debug>(
     min: T,
-    parse: impl Fn(&str) -> Parsed<T>,
-) -> impl Fn(&str) -> Parsed<T> {
+    parse: impl Fn(&str) -> ParseResult<T>,
+) -> impl Fn(&str) -> ParseResult<T> {
     move |text| {
         let value = parse(text)?;
         if value < min { Err(format!("must be at least {min:?}")) } else { Ok(value) }
@@ -50,18 +53,18 @@ pub(super) fn at_least<T: PartialOrd + std::fmt::Debug>(
 }
 
 /// One word of an enum.
-pub(super) fn choice<T: FromStr + Choices>(text: &str) -> Parsed<T> {
+pub(super) fn choice<T: FromStr + WordChoices>(text: &str) -> ParseResult<T> {
     text.parse().map_err(|_| format!("must be one of {}", T::choices()))
 }
 
 /// The words that a setting takes.
-pub(super) trait Choices {
+pub(super) trait WordChoices {
     fn choices() -> String;
 }
 
 macro_rules! choices {
     ($($name:ty),*) => {$(
-        impl Choices for $name {
+        impl WordChoices for $name {
             fn choices() -> String {
                 <$name>::choices()
             }
@@ -71,12 +74,12 @@ macro_rules! choices {
 choices!(super::SignUp, super::EmbedderKind, super::LogFormat);
 
 /// Networks, separated by commas; an address alone is a network of one.
-pub(super) fn cidrs(text: &str) -> Parsed<Vec<IpNet>> {
+pub(super) fn cidrs(text: &str) -> ParseResult<Vec<IpNet>> {
     crate::egress::parse_allow_list(text)
 }
 
 /// `provider/model`.
-pub(super) fn default_llm(text: &str) -> Parsed<(String, String)> {
+pub(super) fn default_llm(text: &str) -> ParseResult<(String, String)> {
     match text.split_once('/') {
         Some((provider, model)) if !provider.is_empty() && !model.is_empty() => {
             Ok((provider.to_owned(), model.to_owned()))
@@ -86,12 +89,12 @@ pub(super) fn default_llm(text: &str) -> Parsed<(String, String)> {
 }
 
 /// An address and a port.
-pub(super) fn address(text: &str) -> Parsed<SocketAddr> {
+pub(super) fn address(text: &str) -> ParseResult<SocketAddr> {
     text.parse().map_err(|_| "must be an address and a port, such as 127.0.0.1:8080".to_owned())
 }
 
 /// Where blobs are: `file://` and an absolute path, or `s3://bucket/prefix`; unset, a folder of the data directory.
-pub(super) fn blobs(source: &Source, data_dir: &Path) -> Result<BlobLocation, ConfigError> {
+pub(super) fn blobs(source: &SettingsSource, data_dir: &Path) -> Result<BlobLocation, ConfigError> {
     const NAME: &str = "LECTERN_BLOBS";
     let refuse = |setting: &str, problem: &str| ConfigError {
         setting: setting.to_owned(),
@@ -127,7 +130,7 @@ pub(super) fn blobs(source: &Source, data_dir: &Path) -> Result<BlobLocation, Co
 }
 
 /// An `http://` or `https://` URL.
-pub(super) fn http_url(text: &str) -> Parsed<Url> {
+pub(super) fn http_url(text: &str) -> ParseResult<Url> {
     Url::parse(text)
         .ok()
         .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
@@ -135,7 +138,7 @@ pub(super) fn http_url(text: &str) -> Parsed<Url> {
 }
 
 /// The address of a whole site.
-pub(super) fn site(text: &str) -> Parsed<Url> {
+pub(super) fn site(text: &str) -> ParseResult<Url> {
     let url = http_url(text)?;
     let bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
     if bare && url.username().is_empty() && url.password().is_none() {
@@ -146,7 +149,7 @@ pub(super) fn site(text: &str) -> Parsed<Url> {
 }
 
 /// `NAME/VERSION` of a player.
-pub(super) fn video_client(text: &str) -> Parsed<(String, String)> {
+pub(super) fn video_client(text: &str) -> ParseResult<(String, String)> {
     // They become headers and parts of a JSON object.
     let is_word = |text: &str| {
         (1..=64).contains(&text.len())
@@ -161,7 +164,7 @@ pub(super) fn video_client(text: &str) -> Parsed<(String, String)> {
 }
 
 /// What recognises text on images, if anything does.
-pub(super) fn ocr(source: &Source, data_dir: &Path) -> Result<Option<OcrSettings>, ConfigError> {
+pub(super) fn ocr(source: &SettingsSource, data_dir: &Path) -> Result<Option<OcrSettings>, ConfigError> {
     let second = at_least(Duration::from_secs(1), duration);
     let timeout = source.parse("LECTERN_OCR_TIMEOUT", "60s", second)?;
     let command = source.optional("LECTERN_OCR_COMMAND", |text| {
@@ -181,7 +184,7 @@ pub(super) fn ocr(source: &Source, data_dir: &Path) -> Result<Option<OcrSettings
     Ok(command.map(|command| OcrSettings { command, timeout, environment: environment(), hidden, network }))
 }
 
-fn switch(text: &str) -> Parsed<bool> {
+fn switch(text: &str) -> ParseResult<bool> {
     match text {
         "on" => Ok(true),
         "off" => Ok(false),
@@ -198,7 +201,7 @@ pub(super) fn proxy(url: SecretString) -> Result<SecretString, ConfigError> {
 }
 
 /// Where Qdrant is, if it is used.
-pub(super) fn qdrant(source: &Source) -> Result<Option<QdrantConfig>, ConfigError> {
+pub(super) fn qdrant(source: &SettingsSource) -> Result<Option<QdrantConfig>, ConfigError> {
     let Some(url) = source.optional("QDRANT_URL", http_url)? else { return Ok(None) };
     let timeout =
         source.parse("LECTERN_QDRANT_TIMEOUT", "10s", at_least(Duration::from_millis(100), duration))?;
@@ -216,10 +219,10 @@ pub(super) fn redis(url: SecretString) -> Result<SecretString, ConfigError> {
 }
 
 /// `postgres://…`; the message never repeats the value, which holds a password.
-pub(super) fn database(url: SecretString) -> Result<Location, ConfigError> {
+pub(super) fn database(url: SecretString) -> Result<DatabaseLocation, ConfigError> {
     let text = url.expose_secret();
     if text.starts_with("postgres://") || text.starts_with("postgresql://") {
-        Ok(Location::Postgres(url))
+        Ok(DatabaseLocation::Postgres(url))
     } else {
         let problem =
             "must begin with postgres://; leave it unset for SQLite in the data directory".to_owned();

@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, time::Duration};
 use url::{Host, Url};
 
 use super::{
-    ConfigError, Source,
-    parse::{Parsed, at_least, duration, http_url, number},
+    ConfigError, SettingsSource,
+    parse::{ParseResult, at_least, duration, http_url, number},
 };
 
 /// Longest time for one predict that can be set.
@@ -24,7 +24,7 @@ pub struct PredictSettings {
     /// What the model's tokens may cost, in the currency of the prices.
     pub cost: Option<f64>,
     /// What models cost, by `provider/model`.
-    pub prices: BTreeMap<String, Price>,
+    pub prices: BTreeMap<String, TokenPrice>,
     /// Where models of `ollama` run, for agents that name no address.
     pub ollama: Option<Url>,
     /// The operator's resource of `azure-openai`, for agents that name none.
@@ -35,14 +35,14 @@ pub struct PredictSettings {
 
 /// What a model's tokens cost.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct Price {
+pub struct TokenPrice {
     /// A million tokens that it reads.
     pub input: f64,
     /// A million tokens that it writes.
     pub output: f64,
 }
 
-impl Price {
+impl TokenPrice {
     /// What so many tokens cost.
     #[expect(clippy::cast_precision_loss, reason = "no run has 2^53 tokens")]
     pub fn of(self, input_tokens: u64, output_tokens: u64) -> f64 {
@@ -51,7 +51,7 @@ impl Price {
 }
 
 impl PredictSettings {
-    pub(super) fn load(source: &Source) -> Result<Self, ConfigError> {
+    pub(super) fn load(source: &SettingsSource) -> Result<Self, ConfigError> {
         Ok(Self {
             duration: source.parse("LECTERN_MAX_SECONDS", "120s", |text| {
                 match at_least(Duration::from_secs(1), duration)(text)? {
@@ -71,7 +71,7 @@ impl PredictSettings {
 }
 
 /// Names of hosts, separated by commas, as browsers write them.
-fn hosts(text: &str) -> Parsed<Vec<String>> {
+fn hosts(text: &str) -> ParseResult<Vec<String>> {
     let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
     names
         .map(|name| match Host::parse(name) {
@@ -83,14 +83,14 @@ fn hosts(text: &str) -> Parsed<Vec<String>> {
         .collect()
 }
 
-fn amount(text: &str) -> Parsed<f64> {
+fn amount(text: &str) -> ParseResult<f64> {
     let amount = text.parse::<f64>().ok().filter(|amount| amount.is_finite() && *amount >= 0.0);
     amount.ok_or_else(|| "must be an amount such as 0.05".to_owned())
 }
 
 /// `provider/model=input:output`, separated by commas or white space. Names of models have slashes, colons and equal signs of
 /// their own, so that the numbers are looked for from behind.
-fn prices(text: &str) -> Parsed<BTreeMap<String, Price>> {
+fn prices(text: &str) -> ParseResult<BTreeMap<String, TokenPrice>> {
     let entries = text.split([',', ' ', '\t', '\n', '\r']).filter(|entry| !entry.is_empty());
     entries
         .map(|entry| {
@@ -98,7 +98,7 @@ fn prices(text: &str) -> Parsed<BTreeMap<String, Price>> {
                 name.split_once('/').is_some_and(|(provider, model)| !provider.is_empty() && !model.is_empty())
             })?;
             let (input, output) = numbers.split_once(':')?;
-            let price = Price { input: amount(input).ok()?, output: amount(output).ok()? };
+            let price = TokenPrice { input: amount(input).ok()?, output: amount(output).ok()? };
             Some((name.to_owned(), price))
         })
         .map(|entry| {
@@ -111,7 +111,7 @@ fn prices(text: &str) -> Parsed<BTreeMap<String, Price>> {
 }
 
 /// As the program itself reads it: a host and a port, the scheme and the port being optional.
-fn ollama(text: &str) -> Parsed<Url> {
+fn ollama(text: &str) -> ParseResult<Url> {
     let whole = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
     let problem = || "must be an address such as 127.0.0.1:11434".to_owned();
     let mut url = Url::parse(&whole).map_err(|_| problem())?;
@@ -131,8 +131,8 @@ mod tests {
     #[test]
     fn prices_are_read_for_models_with_any_name() {
         let prices = prices("openai/gpt-4.1=2:8, openai-compatible/a/b:c=d=0.1:0.25\ngroq/x=0:0").unwrap();
-        assert_eq!(prices["openai/gpt-4.1"], Price { input: 2.0, output: 8.0 });
-        assert_eq!(prices["openai-compatible/a/b:c=d"], Price { input: 0.1, output: 0.25 });
+        assert_eq!(prices["openai/gpt-4.1"], TokenPrice { input: 2.0, output: 8.0 });
+        assert_eq!(prices["openai-compatible/a/b:c=d"], TokenPrice { input: 0.1, output: 0.25 });
         assert_eq!(prices.len(), 3);
         assert!((prices["openai/gpt-4.1"].of(1_000, 500) - 0.006).abs() < 1e-12);
     }

@@ -18,7 +18,7 @@ const EXPECTED: &str = "expected a number of requests a second, a minute or an h
 
 /// How many requests one key may make: a steady rate, and a burst after a rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rate {
+pub struct RequestRate {
     /// Between two requests of the steady rate; whole microseconds, at least 100.
     interval: Duration,
     /// Requests at once after a rest; at least one.
@@ -29,7 +29,7 @@ pub struct Rate {
 ///
 /// # Errors
 /// What is wrong with the text, and what would be right.
-pub fn parse_rate(text: &str) -> Result<Option<Rate>, String> {
+pub fn parse_rate(text: &str) -> Result<Option<RequestRate>, String> {
     let words: Vec<_> = text.split_whitespace().collect();
     let (rate, burst) = match *words.as_slice() {
         ["off"] => return Ok(None),
@@ -62,10 +62,10 @@ pub fn parse_rate(text: &str) -> Result<Option<Rate>, String> {
             .filter(|burst| (1..=LARGEST_BURST).contains(burst))
             .ok_or_else(|| format!("the burst must be a number between 1 and {LARGEST_BURST}"))?,
     };
-    Ok(Some(Rate { interval, burst }))
+    Ok(Some(RequestRate { interval, burst }))
 }
 
-impl Rate {
+impl RequestRate {
     /// Microseconds between two requests of the steady rate.
     pub fn interval_micros(self) -> u64 {
         micros(self.interval)
@@ -97,15 +97,15 @@ fn micros(duration: Duration) -> u64 {
 mod tests {
     use super::*;
 
-    fn rate(text: &str) -> Rate {
+    fn rate(text: &str) -> RequestRate {
         parse_rate(text).unwrap().unwrap()
     }
 
     #[test]
     fn a_rate_has_a_burst_of_ten_times_its_number_unless_it_says_otherwise() {
-        assert_eq!(rate("200/s"), Rate { interval: Duration::from_millis(5), burst: 2_000 });
-        assert_eq!(rate("60/m"), Rate { interval: Duration::from_secs(1), burst: 600 });
-        assert_eq!(rate("1/h burst 3"), Rate { interval: Duration::from_hours(1), burst: 3 });
+        assert_eq!(rate("200/s"), RequestRate { interval: Duration::from_millis(5), burst: 2_000 });
+        assert_eq!(rate("60/m"), RequestRate { interval: Duration::from_secs(1), burst: 600 });
+        assert_eq!(rate("1/h burst 3"), RequestRate { interval: Duration::from_hours(1), burst: 3 });
         assert_eq!(rate("3/s burst 1").interval, Duration::from_micros(333_333));
         assert_eq!(rate("7/s").interval, Duration::from_micros(142_857));
         assert_eq!(rate("  200/s   burst 500 ").burst, 500);

@@ -11,19 +11,19 @@ use super::{ConfigError, SETTINGS};
 
 /// The environment, and what a file adds to it.
 #[derive(Clone, Default)]
-pub struct Source {
+pub struct SettingsSource {
     environment: BTreeMap<String, String>,
     file: BTreeMap<String, String>,
     path: Option<PathBuf>,
 }
 
-impl std::fmt::Debug for Source {
+impl std::fmt::Debug for SettingsSource {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Source").field("file", &self.file.keys()).finish_non_exhaustive()
     }
 }
 
-impl Source {
+impl SettingsSource {
     /// The process's environment.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 use secrecy::{ExposeSecret, SecretString};
 use url::Url;
 
-use super::{ConfigError, Source, parse::Parsed};
+use super::{ConfigError, SettingsSource, parse::ParseResult};
 
 /// Where spans are sent.
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ pub struct TracingSettings {
 }
 
 impl TracingSettings {
-    pub(super) fn load(source: &Source) -> Result<Self, ConfigError> {
+    pub(super) fn load(source: &SettingsSource) -> Result<Self, ConfigError> {
         const HEADERS: &str = "OTEL_EXPORTER_OTLP_HEADERS";
         let headers = source.secret(HEADERS)?.map(|text| headers(text.expose_secret())).transpose();
         let headers = headers
@@ -34,7 +34,7 @@ impl TracingSettings {
 }
 
 /// The address for traces of a collector at a base address.
-fn endpoint(text: &str) -> Parsed<Url> {
+fn endpoint(text: &str) -> ParseResult<Url> {
     let hint = || "is no address of a collector, such as http://collector:4318".to_owned();
     let mut url = Url::parse(text).map_err(|_| hint())?;
     if !matches!(url.scheme(), "http" | "https") || !url.username().is_empty() || url.password().is_some() {
@@ -45,7 +45,7 @@ fn endpoint(text: &str) -> Parsed<Url> {
     Ok(url)
 }
 
-fn ratio(text: &str) -> Parsed<f64> {
+fn ratio(text: &str) -> ParseResult<f64> {
     let ratio = text.parse().ok().filter(|ratio| (0.0..=1.0).contains(ratio));
     ratio.ok_or_else(|| "must be a number from 0 to 1".to_owned())
 }

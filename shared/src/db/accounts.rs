@@ -58,7 +58,7 @@ pub async fn insert(tx: &mut Tx, user: &NewUser<'_>, now: Timestamp) -> Result<U
 
 /// An active account and its password's hash.
 #[derive(sqlx::FromRow)]
-pub struct Credentials {
+pub struct UserCredentials {
     /// The account.
     #[sqlx(flatten)]
     pub user: User,
@@ -67,14 +67,14 @@ pub struct Credentials {
 }
 
 /// Without the password's hash.
-impl fmt::Debug for Credentials {
+impl fmt::Debug for UserCredentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Credentials").field("user", &self.user).finish_non_exhaustive()
     }
 }
 
 /// The active account with this folded e-mail.
-pub async fn find_by_email(db: &Db, email_key: &str) -> Result<Option<Credentials>> {
+pub async fn find_by_email(db: &Db, email_key: &str) -> Result<Option<UserCredentials>> {
     Ok(on!(db, |c| sqlx::query_as("SELECT * FROM users WHERE email_key = $1 AND deleted_at IS NULL")
         .bind(email_key)
         .fetch_optional(c))?)
@@ -85,7 +85,7 @@ pub async fn find_by_email(db: &Db, email_key: &str) -> Result<Option<Credential
 pub struct SignIn {
     /// The account, and what its password has to fit.
     #[sqlx(flatten)]
-    pub credentials: Credentials,
+    pub credentials: UserCredentials,
     /// When the account was last noted to have been signed in to from there.
     pub seen_there_at: Option<Timestamp>,
 }
@@ -117,7 +117,7 @@ pub async fn token_versions(db: &Db, ids: &[UserId]) -> Result<Vec<(UserId, i64)
 }
 
 /// The active account with this id, and its password's hash.
-pub async fn find_credentials(db: &Db, id: UserId) -> Result<Option<Credentials>> {
+pub async fn find_credentials(db: &Db, id: UserId) -> Result<Option<UserCredentials>> {
     Ok(on!(db, |c| sqlx::query_as("SELECT * FROM users WHERE id = $1 AND deleted_at IS NULL")
         .bind(id)
         .fetch_optional(c))?)

@@ -8,7 +8,7 @@ use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 pub use self::repair::{
-    adopt_leftovers, index_again, ingest_again, renew_generation, retire_unnamed, withdraw,
+    adopt_leftovers, index_again, ingest_again, renew_generation, retire_unnamed, unpublish,
 };
 use crate::{
     clock::Timestamp,
@@ -47,7 +47,7 @@ pub async fn dangling(db: &Db) -> Result<usize> {
 
 /// How many secrets are encrypted under which key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, sqlx::FromRow)]
-pub struct Sealed {
+pub struct KeyUsage {
     /// In all.
     pub total: i64,
     /// Under the first key asked for.
@@ -57,7 +57,7 @@ pub struct Sealed {
 }
 
 /// Counts what is encrypted, by the key's id that each secret carries.
-pub async fn sealed(db: &Db, current: [u8; 4], previous: [u8; 4]) -> Result<Sealed> {
+pub async fn sealed(db: &Db, current: [u8; 4], previous: [u8; 4]) -> Result<KeyUsage> {
     Ok(on!(db, |c| sqlx::query_as(
         "SELECT COUNT(*) AS total,
                 COUNT(CASE WHEN SUBSTR(sealed, 2, 4) = $1 THEN 1 END) AS current,
@@ -94,7 +94,7 @@ pub async fn dead(db: &Db, after: JobId) -> Result<Vec<(JobId, Option<String>)>>
 
 /// A document that no job belongs to, so that nobody sees it and nothing is done for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::FromRow)]
-pub struct Unqueued {
+pub struct UnqueuedDocument {
     /// The document.
     pub id: DocumentId,
     /// Its owner.
@@ -104,7 +104,7 @@ pub struct Unqueued {
 }
 
 /// At most [`PAGE`] documents without a job after `after`.
-pub async fn unqueued(db: &Db, after: DocumentId) -> Result<Vec<Unqueued>> {
+pub async fn unqueued(db: &Db, after: DocumentId) -> Result<Vec<UnqueuedDocument>> {
     Ok(on!(db, |c| sqlx::query_as(
         "SELECT d.id, d.user_id, (d.active_generation IS NOT NULL) AS searchable
          FROM documents d LEFT JOIN jobs j ON j.document_id = d.id
@@ -117,7 +117,7 @@ pub async fn unqueued(db: &Db, after: DocumentId) -> Result<Vec<Unqueued>> {
 
 /// A document that answers, with everything that says how.
 #[derive(Clone, Debug, sqlx::FromRow)]
-pub struct Answering {
+pub struct SearchableDocument {
     /// The document.
     pub id: DocumentId,
     /// Its owner.
@@ -147,7 +147,7 @@ pub struct Answering {
 }
 
 /// At most [`PAGE`] documents that answer, of all users, after `after`.
-pub async fn answering(db: &Db, after: DocumentId) -> Result<Vec<Answering>> {
+pub async fn answering(db: &Db, after: DocumentId) -> Result<Vec<SearchableDocument>> {
     Ok(on!(db, |c| {
         sqlx::query_as(
         "SELECT d.id, d.user_id, d.active_generation AS generation, d.search_index, (d.url <> '') AS has_url,
@@ -247,7 +247,7 @@ pub async fn without_vectors(db: &Db) -> Result<i64> {
 
 /// A document's file, as its row has it.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
-pub struct Upload {
+pub struct UploadRecord {
     /// The document.
     pub id: DocumentId,
     /// Where the file is in the blob store.
@@ -259,7 +259,7 @@ pub struct Upload {
 }
 
 /// The files of at most [`PAGE`] documents after `after`, of all users.
-pub async fn uploads(db: &Db, after: DocumentId) -> Result<Vec<Upload>> {
+pub async fn uploads(db: &Db, after: DocumentId) -> Result<Vec<UploadRecord>> {
     Ok(on!(db, |c| sqlx::query_as(
         "SELECT id, blob_key, COALESCE(source_bytes, 0) AS source_bytes, source_sha256 FROM documents
          WHERE deleted_at IS NULL AND blob_key IS NOT NULL AND source_sha256 IS NOT NULL AND id > $1
@@ -272,7 +272,7 @@ pub async fn uploads(db: &Db, after: DocumentId) -> Result<Vec<Upload>> {
 
 /// What is stored of a document's file.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
-pub struct Holder {
+pub struct BlobHolder {
     /// The document.
     pub id: DocumentId,
     /// The file that it names.
@@ -282,7 +282,7 @@ pub struct Holder {
 }
 
 /// Those of these documents that there are, deleted ones included; at most [`PAGE`].
-pub async fn holders(db: &Db, documents: &[DocumentId]) -> Result<Vec<Holder>> {
+pub async fn holders(db: &Db, documents: &[DocumentId]) -> Result<Vec<BlobHolder>> {
     if documents.is_empty() {
         return Ok(Vec::new());
     }
@@ -301,7 +301,7 @@ pub async fn holders(db: &Db, documents: &[DocumentId]) -> Result<Vec<Holder>> {
 
 /// What nobody owns, and the sweeper does not see either.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, sqlx::FromRow)]
-pub struct Leftovers {
+pub struct OrphanCounts {
     /// Passages of no generation.
     pub chunks: i64,
     /// Parts of the embedded index of no generation.
@@ -312,7 +312,7 @@ pub struct Leftovers {
     pub vectors: i64,
 }
 
-impl Leftovers {
+impl OrphanCounts {
     /// Whether there are none.
     pub fn is_none(&self) -> bool {
         *self == Self::default()
@@ -320,7 +320,7 @@ impl Leftovers {
 }
 
 /// Counts what nobody owns.
-pub async fn leftovers(db: &Db) -> Result<Leftovers> {
+pub async fn leftovers(db: &Db) -> Result<OrphanCounts> {
     Ok(on!(db, |c| {
         sqlx::query_as(
         "SELECT

@@ -7,7 +7,7 @@ use crate::{
     ids::{ChunkId, DocumentId, GenerationId, UserId},
     model::{
         document::{Chunk, DocumentType},
-        place::Place,
+        place::SourceSpan,
     },
 };
 
@@ -26,7 +26,7 @@ pub struct NewChunk {
     /// Tokens in it.
     pub tokens: u32,
     /// Where it stands.
-    pub place: Place,
+    pub place: SourceSpan,
     /// What it says.
     pub text: String,
 }
@@ -72,7 +72,7 @@ pub async fn count(db: &Db, generation: GenerationId) -> Result<i64> {
 
 /// A passage, and what is shown of the document that it is of.
 #[derive(Clone, Debug, sqlx::FromRow)]
-pub struct Fetched {
+pub struct FetchedChunk {
     /// The generation that it is of.
     pub generation_id: GenerationId,
     /// Its document's name.
@@ -88,7 +88,7 @@ pub struct Fetched {
 
 /// The passages at these places of these generations, in no order. Those of deleted documents, and of documents that are
 /// not `user`'s, are left out.
-pub async fn fetch(db: &Db, user: UserId, keys: &[(GenerationId, u32)]) -> Result<Vec<Fetched>> {
+pub async fn fetch(db: &Db, user: UserId, keys: &[(GenerationId, u32)]) -> Result<Vec<FetchedChunk>> {
     if keys.is_empty() {
         return Ok(Vec::new());
     }
@@ -150,7 +150,7 @@ struct StoredRow {
     chunk_id: ChunkId,
     text_hash: Vec<u8>,
     tokens: i64,
-    place: Json<Place>,
+    place: Json<SourceSpan>,
     text: String,
 }
 

@@ -100,7 +100,7 @@ impl PgWrite {
         match (silence::answered(tx.commit()).await, xid) {
             (Ok(()), _) => Ok(()),
             (Err(error), None) => Err(error.into()),
-            (Err(error), Some(xid)) => ask(&pool, &xid, backend, error).await,
+            (Err(error), Some(xid)) => resolve_outcome(&pool, &xid, backend, error).await,
         }
     }
 }
@@ -120,7 +120,7 @@ impl DerefMut for PgWrite {
 }
 
 /// Finds out what became of a transaction whose commit ended in `error`.
-async fn ask(pool: &PgPool, id: &str, backend: i32, error: sqlx::Error) -> Result<()> {
+async fn resolve_outcome(pool: &PgPool, id: &str, backend: i32, error: sqlx::Error) -> Result<()> {
     let began = Instant::now();
     while began.elapsed() < ASK_FOR {
         let left = ASK_FOR.saturating_sub(began.elapsed());
@@ -198,11 +198,11 @@ mod tests {
         let (_t, pool) = postgres().await;
         let (tx, id, backend) = writing(&pool).await;
         tx.rollback().await.unwrap();
-        let error = ask(&pool, &id, backend, broken()).await.unwrap_err();
+        let error = resolve_outcome(&pool, &id, backend, broken()).await.unwrap_err();
         assert!(matches!(error, DbError::Failed(_)), "{error}");
         let (tx, id, backend) = writing(&pool).await;
         tx.commit().await.unwrap();
-        ask(&pool, &id, backend, broken()).await.unwrap();
+        resolve_outcome(&pool, &id, backend, broken()).await.unwrap();
     }
 
     #[tokio::test]
@@ -210,7 +210,7 @@ mod tests {
         let (t, pool) = postgres().await;
         // The server has not noticed: nothing was said on this connection, and nothing will be.
         let (abandoned, id, backend) = writing(&pool).await;
-        let error = ask(&pool, &id, backend, broken()).await.unwrap_err();
+        let error = resolve_outcome(&pool, &id, backend, broken()).await.unwrap_err();
         assert!(matches!(error, DbError::Failed(_)), "{error}");
         // What it held locked is free.
         assert!(commit!(t.db, |tx| crate::db::singletons::claim(tx, "written", "by another")));
@@ -223,7 +223,7 @@ mod tests {
         let (tx, id, backend) = writing(&pool).await;
         tx.commit().await.unwrap();
         pool.close().await;
-        let error = ask(&pool, &id, backend, broken()).await.unwrap_err();
+        let error = resolve_outcome(&pool, &id, backend, broken()).await.unwrap_err();
         assert!(matches!(error, DbError::CommitUnknown(_)) && error.is_connection_failure(), "{error}");
     }
 }

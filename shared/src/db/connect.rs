@@ -14,11 +14,11 @@ use sqlx::{
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 
-use super::{Db, DbError, Result, room::Room, silence};
+use super::{Db, DbError, Result, room::DiskReserve, silence};
 
 /// Where the store is.
 #[derive(Clone, Debug)]
-pub enum Location {
+pub enum DatabaseLocation {
     /// A `postgres://` URL, which may hold a password.
     Postgres(SecretString),
     /// A SQLite file, made when it is missing.
@@ -61,19 +61,19 @@ const COMMAND: SessionTimeouts = SessionTimeouts {
 };
 
 /// Opens the store. Nothing is migrated.
-pub async fn connect(location: &Location) -> Result<Db> {
+pub async fn connect(location: &DatabaseLocation) -> Result<Db> {
     open(location, true, &SERVICE).await
 }
 
 /// Opens the store that is there already, for a command of the operator's that may ask long questions. Nothing is made and
 /// nothing is migrated.
-pub async fn attend(location: &Location) -> Result<Db> {
+pub async fn open_for_command(location: &DatabaseLocation) -> Result<Db> {
     open(location, false, &COMMAND).await
 }
 
 /// Opens a SQLite file that nobody writes to, such as a copy, and leaves it as it is: nothing can be written through this, and no
 /// file appears beside it.
-pub async fn peruse(path: &Path) -> Result<Db> {
+pub async fn open_read_only(path: &Path) -> Result<Db> {
     let options = SqliteConnectOptions::new()
         .filename(path)
         .read_only(true)
@@ -82,22 +82,22 @@ pub async fn peruse(path: &Path) -> Result<Db> {
         .disable_statement_logging();
     let readers = SqlitePoolOptions::new().max_connections(2).acquire_timeout(ACQUIRE).connect_with(options);
     let readers = readers.await?;
-    Ok(Db::Sqlite { writer: readers.clone(), readers, room: Arc::new(Room::beside(path)) })
+    Ok(Db::Sqlite { writer: readers.clone(), readers, room: Arc::new(DiskReserve::beside(path)) })
 }
 
-async fn open(location: &Location, make: bool, timeouts: &SessionTimeouts) -> Result<Db> {
+async fn open(location: &DatabaseLocation, make: bool, timeouts: &SessionTimeouts) -> Result<Db> {
     match (open_once(location, make, timeouts).await, location) {
         // After a crash SQLite writes before it reads.
-        (Err(DbError::Full(_)), Location::Sqlite(path)) if Room::beside(path).give_back() => {
+        (Err(DbError::Full(_)), DatabaseLocation::Sqlite(path)) if DiskReserve::beside(path).give_back() => {
             open_once(location, make, timeouts).await
         }
         (opened, _) => opened,
     }
 }
 
-async fn open_once(location: &Location, make: bool, timeouts: &SessionTimeouts) -> Result<Db> {
+async fn open_once(location: &DatabaseLocation, make: bool, timeouts: &SessionTimeouts) -> Result<Db> {
     match location {
-        Location::Postgres(url) => {
+        DatabaseLocation::Postgres(url) => {
             silence::allow(timeouts.statement);
             let seconds = |time: Duration| format!("{}s", time.as_secs());
             let options = PgConnectOptions::from_str(url.expose_secret())
@@ -123,7 +123,7 @@ async fn open_once(location: &Location, make: bool, timeouts: &SessionTimeouts) 
             let pool = pool.max_connections(POSTGRES_CONNECTIONS - POSTGRES_PROBES).connect_with(options);
             Ok(Db::Postgres { pool: pool.await?, probes })
         }
-        Location::Sqlite(path) => {
+        DatabaseLocation::Sqlite(path) => {
             let options = SqliteConnectOptions::new()
                 .filename(path)
                 .create_if_missing(make)
@@ -136,7 +136,7 @@ async fn open_once(location: &Location, make: bool, timeouts: &SessionTimeouts) 
                 .pragma("temp_store", "MEMORY")
                 .row_buffer_size(ROWS_AHEAD)
                 .disable_statement_logging();
-            let room = Arc::new(Room::beside(path));
+            let room = Arc::new(DiskReserve::beside(path));
             let watched = Arc::clone(&room);
             let writer = SqlitePoolOptions::new()
                 .max_connections(1)

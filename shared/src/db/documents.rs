@@ -15,14 +15,14 @@ use crate::{
     db::{Db, DbError, Json, Result, Tx, accounts, commit::pg_identity, execute, from_hex, on, silence},
     ids::{DocumentId, GenerationId, UserId},
     model::{
-        document::{ActiveDocument, Document, DocumentType, PageRange, Source, Splitter},
-        job::{Ingestion, Warning},
+        document::{ActiveDocument, Document, DocumentSource, DocumentType, PageRange, SplitterConfig},
+        job::{IngestionSummary, IngestionWarning},
     },
 };
 
 /// A new document's row.
 #[derive(Debug)]
-pub struct NewDocument<'a> {
+pub struct NewDocumentRow<'a> {
     /// Its id.
     pub id: DocumentId,
     /// Its owner.
@@ -40,7 +40,7 @@ pub struct NewDocument<'a> {
     /// The owner's own values.
     pub metadata: Option<&'a Map<String, Value>>,
     /// How to cut it.
-    pub splitter: Option<&'a Splitter>,
+    pub splitter: Option<&'a SplitterConfig>,
     /// Pages to ingest.
     pub pages: PageRange,
     /// What opens the source, sealed.
@@ -48,7 +48,7 @@ pub struct NewDocument<'a> {
 }
 
 /// Adds a document. It is not queued: see [`crate::jobs::enqueue`].
-pub async fn insert(tx: &mut Tx, document: &NewDocument<'_>, now: Timestamp) -> Result<()> {
+pub async fn insert(tx: &mut Tx, document: &NewDocumentRow<'_>, now: Timestamp) -> Result<()> {
     execute!(tx, sqlx::query(
         "INSERT INTO documents (id, user_id, type, name, description, url, metadata, splitter, from_page, to_page,
                                 authorization_sealed, revision, created_at, updated_at, content, stored_bytes)
@@ -72,7 +72,7 @@ pub async fn insert(tx: &mut Tx, document: &NewDocument<'_>, now: Timestamp) -> 
 }
 
 /// The bytes that a document's own row stores.
-fn inline_bytes(document: &NewDocument<'_>) -> i64 {
+fn inline_bytes(document: &NewDocumentRow<'_>) -> i64 {
     i64::try_from(document.content.map_or(0, str::len)).unwrap_or(i64::MAX)
 }
 
@@ -107,7 +107,7 @@ pub async fn find_in(tx: &mut Tx, user: UserId, id: DocumentId) -> Result<Option
 }
 
 /// How the ingestion of one of a user's documents goes; none when there is no such document.
-pub async fn ingestion(db: &Db, user: UserId, id: DocumentId) -> Result<Option<Ingestion>> {
+pub async fn ingestion(db: &Db, user: UserId, id: DocumentId) -> Result<Option<IngestionSummary>> {
     Ok(on!(db, |c| sqlx::query_as(
         "SELECT j.state, j.stage, j.progress, j.attempts, j.last_error, j.warnings, j.source, j.queued_at,
                 j.started_at, j.finished_at
@@ -167,18 +167,18 @@ const SELECT_SOURCE: &str =
      FROM documents WHERE id = $1 AND user_id = $2 AND deleted_at IS NULL";
 
 /// What an ingestion needs to know of a document; none when it was deleted.
-pub async fn source(db: &Db, user: UserId, id: DocumentId) -> Result<Option<Source>> {
+pub async fn source(db: &Db, user: UserId, id: DocumentId) -> Result<Option<DocumentSource>> {
     Ok(on!(db, |c| sqlx::query_as(SELECT_SOURCE).bind(id).bind(user).fetch_optional(c))?)
 }
 
 /// [`source`] within a transaction, with what was done in it.
-pub async fn source_in(tx: &mut Tx, user: UserId, id: DocumentId) -> Result<Option<Source>> {
+pub async fn source_in(tx: &mut Tx, user: UserId, id: DocumentId) -> Result<Option<DocumentSource>> {
     Ok(on!(tx, |c| sqlx::query_as(SELECT_SOURCE).bind(id).bind(user).fetch_optional(c))?)
 }
 
 /// Makes one of a user's documents what `document` says; its type and an upload stay as they are. It is not queued, and what is
 /// cached of it is not marked as out of date: the caller knows what changed. False when there is no such document.
-pub async fn update(tx: &mut Tx, document: &NewDocument<'_>, now: Timestamp) -> Result<bool> {
+pub async fn update(tx: &mut Tx, document: &NewDocumentRow<'_>, now: Timestamp) -> Result<bool> {
     let rows = execute!(
         tx,
         sqlx::query(
@@ -206,7 +206,7 @@ pub async fn update(tx: &mut Tx, document: &NewDocument<'_>, now: Timestamp) -> 
 
 /// Has a document that was just queued be indexed again from the passages that are stored, so that its source is left alone.
 /// `warnings` are what its last ingestion went past, which is still true. A job that a worker holds is left as it is.
-pub async fn from_stored(tx: &mut Tx, id: DocumentId, warnings: &[Warning]) -> Result<()> {
+pub async fn from_stored(tx: &mut Tx, id: DocumentId, warnings: &[IngestionWarning]) -> Result<()> {
     execute!(
         tx,
         sqlx::query(
@@ -220,7 +220,7 @@ pub async fn from_stored(tx: &mut Tx, id: DocumentId, warnings: &[Warning]) -> R
 
 /// What is stored of a document besides its row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::FromRow)]
-pub struct Holdings {
+pub struct DocumentHoldings {
     /// Generations, those included that no search reads any more.
     pub generations: i64,
     /// Passages in all of them.
@@ -230,7 +230,7 @@ pub struct Holdings {
 }
 
 /// What is to be purged when one of a user's documents is deleted; none when there is no such document.
-pub async fn holdings(tx: &mut Tx, user: UserId, id: DocumentId) -> Result<Option<Holdings>> {
+pub async fn holdings(tx: &mut Tx, user: UserId, id: DocumentId) -> Result<Option<DocumentHoldings>> {
     Ok(on!(tx, |c| sqlx::query_as(
         "SELECT (SELECT COUNT(*) FROM generations g WHERE g.document_id = d.id) AS generations,
                 (SELECT COUNT(*) FROM generations g JOIN chunks c ON c.generation_id = g.id

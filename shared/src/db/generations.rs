@@ -7,7 +7,7 @@ use crate::{
     clock::Timestamp,
     db::{Db, Json, Result, Tx, execute, on},
     ids::{DocumentId, GenerationId, UserId},
-    model::{document::SearchIndexInfo, job::Claim},
+    model::{document::SearchIndexInfo, job::JobClaim},
 };
 
 /// A generation that is about to be made.
@@ -23,7 +23,7 @@ pub struct NewGeneration {
 
 /// Begins a generation under a claim, with vectors in `space` or without any. False when the claim is no longer held: nothing
 /// was written then.
-pub async fn begin(tx: &mut Tx, claim: &Claim, new: NewGeneration, now: Timestamp) -> Result<bool> {
+pub async fn begin(tx: &mut Tx, claim: &JobClaim, new: NewGeneration, now: Timestamp) -> Result<bool> {
     let rows = execute!(
         tx,
         sqlx::query(
@@ -45,7 +45,7 @@ pub async fn begin(tx: &mut Tx, claim: &Claim, new: NewGeneration, now: Timestam
 
 /// Whether rows may still be added to a generation: it is being made, and its claim is held. Inside the transaction that
 /// adds them, this is what keeps a worker that was given up from writing.
-pub async fn may_write(tx: &mut Tx, claim: &Claim, id: GenerationId) -> Result<bool> {
+pub async fn may_write(tx: &mut Tx, claim: &JobClaim, id: GenerationId) -> Result<bool> {
     let found: Option<i64> = on!(tx, |c| {
         sqlx::query_scalar(
         "UPDATE generations SET chunks = chunks WHERE id = $1 AND state = 'staging' AND claim_id = $3
@@ -101,7 +101,7 @@ impl RetiredGeneration {
 
 /// A generation whose time to be removed has come.
 #[derive(Debug, Clone, Copy, sqlx::FromRow)]
-pub struct Purgeable {
+pub struct PurgeableGeneration {
     /// The generation.
     #[sqlx(flatten)]
     pub retired: RetiredGeneration,
@@ -128,9 +128,9 @@ pub async fn abandon(tx: &mut Tx, purge_at: Timestamp) -> Result<u64> {
 
 /// Gives up the generation that was being written under a claim, for good, so that it may be removed at once. None when it
 /// answers, or answered until a moment ago: then it was published, whatever its writer believes.
-pub async fn give_up(
+pub async fn retire(
     tx: &mut Tx,
-    claim: &Claim,
+    claim: &JobClaim,
     id: GenerationId,
     purge_at: Timestamp,
 ) -> Result<Option<RetiredGeneration>> {
@@ -158,7 +158,7 @@ pub async fn give_up(
 }
 
 /// Generations whose time has come, oldest first.
-pub async fn purgeable(db: &Db, now: Timestamp, limit: u32) -> Result<Vec<Purgeable>> {
+pub async fn purgeable(db: &Db, now: Timestamp, limit: u32) -> Result<Vec<PurgeableGeneration>> {
     Ok(on!(db, |c| {
         sqlx::query_as(
         "SELECT id, user_id, document_id, removals FROM generations

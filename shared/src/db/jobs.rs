@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 #[cfg(test)]
 pub(super) use claims::{DUE, PASSED_OVER, TAKE};
-pub use claims::{Due, claim, due};
+pub use claims::{DueJobs, claim, due};
 pub(super) use line::BEHIND_OWN;
 pub use line::admit;
 #[cfg(test)]
@@ -23,7 +23,7 @@ use crate::{
     ids::{DocumentId, GenerationId, JobId, UserId},
     model::{
         document::{SearchIndexInfo, SourceState},
-        job::{Claim, IngestionError, JobKind, JobState, Progress, Stage},
+        job::{IngestionError, IngestionStage, JobClaim, JobKind, JobState, StageProgress},
     },
 };
 
@@ -119,7 +119,7 @@ pub async fn set_trace_parent(tx: &mut Tx, job: JobId, parent: &str) -> Result<(
 
 /// Which searchable documents are indexed again from their stored passages.
 #[derive(Clone, Copy, Debug)]
-pub enum Again {
+pub enum ReindexTarget {
     /// All of them.
     All,
     /// Those whose vectors are not of this embedding space, or that have none.
@@ -151,10 +151,10 @@ macro_rules! enqueue_again {
 /// Queues searchable documents of every user to be indexed again from their stored passages, except those that are queued or
 /// running already; how many there were. Each user's documents are a second line of the user's: they take turns with what the
 /// user adds.
-pub async fn enqueue_again(tx: &mut Tx, which: Again, now: Timestamp) -> Result<u64> {
+pub async fn enqueue_again(tx: &mut Tx, which: ReindexTarget, now: Timestamp) -> Result<u64> {
     match which {
-        Again::All => execute!(tx, sqlx::query(enqueue_again!("1 = 1")).bind(now)),
-        Again::OutsideSpace(space) => execute!(
+        ReindexTarget::All => execute!(tx, sqlx::query(enqueue_again!("1 = 1")).bind(now)),
+        ReindexTarget::OutsideSpace(space) => execute!(
             tx,
             sqlx::query(enqueue_again!(
                 "(generations.embedding_space IS NULL OR generations.embedding_space <> $2)"
@@ -162,7 +162,7 @@ pub async fn enqueue_again(tx: &mut Tx, which: Again, now: Timestamp) -> Result<
             .bind(now)
             .bind(space)
         ),
-        Again::WithoutVectors(before) => execute!(
+        ReindexTarget::WithoutVectors(before) => execute!(
             tx,
             sqlx::query(enqueue_again!(
                 "generations.embedding_space IS NULL AND generations.created_at < $2 AND jobs.state = 'done'"
@@ -191,15 +191,20 @@ pub async fn any_without_vectors(db: &Db, before: Timestamp) -> Result<bool> {
 
 /// What a worker tells of a job while it holds it.
 #[derive(Debug, Clone, Default)]
-pub struct Report {
+pub struct JobProgress {
     /// What it is doing.
-    pub stage: Option<Stage>,
+    pub stage: Option<IngestionStage>,
     /// How far that is.
-    pub progress: Option<Progress>,
+    pub progress: Option<StageProgress>,
 }
 
 /// Extends a claim and notes how far it is. False when the claim is no longer held.
-pub async fn renew(tx: &mut Tx, claim: &Claim, lease_until: Timestamp, report: &Report) -> Result<bool> {
+pub async fn renew(
+    tx: &mut Tx,
+    claim: &JobClaim,
+    lease_until: Timestamp,
+    report: &JobProgress,
+) -> Result<bool> {
     let rows = execute!(
         tx,
         sqlx::query(
@@ -216,24 +221,24 @@ pub async fn renew(tx: &mut Tx, claim: &Claim, lease_until: Timestamp, report: &
 }
 
 /// Gives a job back untried: the attempt does not count, and it is due at once, at the place that it had. False when the claim is no longer held.
-pub async fn hand_back(tx: &mut Tx, claim: &Claim, now: Timestamp) -> Result<bool> {
-    put_back(tx, claim, now, None).await
+pub async fn release(tx: &mut Tx, claim: &JobClaim, now: Timestamp) -> Result<bool> {
+    requeue_uncounted(tx, claim, now, None).await
 }
 
 /// Gives a job back that an outage stopped: the attempt does not count, and it is due at `run_at`. False when the claim is no
 /// longer held.
 pub async fn postpone(
     tx: &mut Tx,
-    claim: &Claim,
+    claim: &JobClaim,
     run_at: Timestamp,
     reason: &IngestionError,
 ) -> Result<bool> {
-    put_back(tx, claim, run_at, Some(reason)).await
+    requeue_uncounted(tx, claim, run_at, Some(reason)).await
 }
 
-async fn put_back(
+async fn requeue_uncounted(
     tx: &mut Tx,
-    claim: &Claim,
+    claim: &JobClaim,
     run_at: Timestamp,
     reason: Option<&IngestionError>,
 ) -> Result<bool> {
@@ -261,10 +266,10 @@ async fn put_back(
 /// changed meanwhile is queued afresh instead. Returns the job's new state; none when the claim is no longer held.
 pub async fn fail(
     tx: &mut Tx,
-    claim: &Claim,
+    claim: &JobClaim,
     error: &IngestionError,
     retry_at: Option<Timestamp>,
-    report: &Report,
+    report: &JobProgress,
     now: Timestamp,
 ) -> Result<Option<JobState>> {
     // In the order of locks: the document first.
@@ -295,7 +300,7 @@ pub async fn fail(
     .fetch_optional(c))?)
 }
 
-async fn requeue(tx: &mut Tx, claim: &Claim, now: Timestamp) -> Result<Option<JobState>> {
+async fn requeue(tx: &mut Tx, claim: &JobClaim, now: Timestamp) -> Result<Option<JobState>> {
     Ok(on!(tx, |c| sqlx::query_scalar(
         "UPDATE jobs SET state = 'queued', run_at = $3, attempts = 0, claim_id = NULL, lease_until = NULL,
                          stage = NULL, progress = NULL
@@ -309,7 +314,7 @@ async fn requeue(tx: &mut Tx, claim: &Claim, now: Timestamp) -> Result<Option<Jo
 
 /// A finished generation, ready to answer.
 #[derive(Debug)]
-pub struct Publication<'a> {
+pub struct GenerationPublication<'a> {
     /// The generation.
     pub generation: GenerationId,
     /// What is searchable of the document from now on.
@@ -324,7 +329,7 @@ pub struct Publication<'a> {
 
 /// How publishing ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Published {
+pub enum PublishOutcome {
     /// The generation answers from now on.
     Yes,
     /// The document changed while it was ingested; its job is queued again.
@@ -336,10 +341,10 @@ pub enum Published {
 /// Makes a generation the one that answers, and ends its job, in one step.
 pub async fn publish(
     db: &Db,
-    claim: &Claim,
-    publication: &Publication<'_>,
+    claim: &JobClaim,
+    publication: &GenerationPublication<'_>,
     now: Timestamp,
-) -> Result<Published> {
+) -> Result<PublishOutcome> {
     let mut tx = db.begin().await?;
     documents::bump_search_epoch(&mut tx, claim.user_id).await?;
     let revision: Option<i64> = on!(tx, |c| {
@@ -351,12 +356,12 @@ pub async fn publish(
     .fetch_optional(c)
     })?;
     let Some(revision) = revision else {
-        return Ok(Published::ClaimLost);
+        return Ok(PublishOutcome::ClaimLost);
     };
     if revision != claim.claimed_revision {
         let state = requeue(&mut tx, claim, now).await?;
         tx.commit().await?;
-        return Ok(if state.is_some() { Published::Outdated } else { Published::ClaimLost });
+        return Ok(if state.is_some() { PublishOutcome::Outdated } else { PublishOutcome::ClaimLost });
     }
     let ended: Option<JobId> = on!(tx, |c| {
         sqlx::query_scalar(
@@ -373,7 +378,7 @@ pub async fn publish(
     .fetch_optional(c)
     })?;
     if ended.is_none() {
-        return Ok(Published::ClaimLost);
+        return Ok(PublishOutcome::ClaimLost);
     }
     execute!(tx, sqlx::query(
         "UPDATE generations SET state = 'superseded', purge_at = $2 WHERE document_id = $1 AND state = 'active'"
@@ -393,7 +398,7 @@ pub async fn publish(
     )?;
     if activated != 1 {
         // It was given up meanwhile, and what is kept of it may be gone.
-        return Ok(Published::ClaimLost);
+        return Ok(PublishOutcome::ClaimLost);
     }
     execute!(
         tx,
@@ -409,7 +414,7 @@ pub async fn publish(
         .bind(publication.learnt.map(Json))
     )?;
     tx.commit().await?;
-    Ok(Published::Yes)
+    Ok(PublishOutcome::Yes)
 }
 
 /// Stops a user's job, queued or running; false when there is nothing to stop.
@@ -428,7 +433,7 @@ pub async fn cancel(tx: &mut Tx, user: UserId, document: DocumentId, now: Timest
 }
 
 /// Whether nothing of a document is searchable, and nothing is under way to change that.
-pub async fn gave_up(tx: &mut Tx, document: DocumentId) -> Result<bool> {
+pub async fn ended_unpublished(tx: &mut Tx, document: DocumentId) -> Result<bool> {
     let found: Option<JobId> = on!(tx, |c| {
         sqlx::query_scalar(
         "SELECT jobs.id FROM jobs JOIN documents ON documents.id = jobs.document_id
@@ -442,7 +447,7 @@ pub async fn gave_up(tx: &mut Tx, document: DocumentId) -> Result<bool> {
 
 /// A job whose worker went away.
 #[derive(Debug, sqlx::FromRow)]
-pub struct Expired {
+pub struct ExpiredJob {
     /// The job.
     pub id: JobId,
     /// What became of it.
@@ -458,7 +463,7 @@ pub async fn expire_leases(
     before: Timestamp,
     now: Timestamp,
     error: &IngestionError,
-) -> Result<Vec<Expired>> {
+) -> Result<Vec<ExpiredJob>> {
     // In the order of locks, and so that a change of a document which is about to be committed is seen below.
     execute!(
         tx,
@@ -491,7 +496,7 @@ pub async fn expire_leases(
 
 /// How much work there is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, sqlx::FromRow)]
-pub struct Depth {
+pub struct QueueDepth {
     /// Jobs that a worker could take now.
     pub due: i64,
     /// When the oldest of them became due.
@@ -505,7 +510,7 @@ pub struct Depth {
 }
 
 /// Counts the jobs by what they wait for.
-pub async fn depth(db: &Db, now: Timestamp) -> Result<Depth> {
+pub async fn depth(db: &Db, now: Timestamp) -> Result<QueueDepth> {
     Ok(on!(db, |c| sqlx::query_as(
         "SELECT
              (SELECT COUNT(*) FROM jobs WHERE state = 'queued' AND run_at <= $1) AS due,

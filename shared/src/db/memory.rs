@@ -10,7 +10,7 @@ use crate::{
 
 /// A question and its answer.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
-pub struct Turn {
+pub struct ConversationTurn {
     /// What the user said.
     pub question: String,
     /// What the agent answered.
@@ -20,7 +20,13 @@ pub struct Turn {
 }
 
 /// The last turns of a session that have at most so many tokens together, newest first.
-pub async fn latest(db: &Db, user: UserId, agent: AgentId, session: &str, tokens: i64) -> Result<Vec<Turn>> {
+pub async fn latest(
+    db: &Db,
+    user: UserId,
+    agent: AgentId,
+    session: &str,
+    tokens: i64,
+) -> Result<Vec<ConversationTurn>> {
     Ok(on!(db, |c| {
         sqlx::query_as(
         "SELECT question, answer, tokens FROM
@@ -42,7 +48,7 @@ pub async fn add(
     user: UserId,
     agent: AgentId,
     session: &str,
-    turn: &Turn,
+    turn: &ConversationTurn,
     now: Timestamp,
     keep: u32,
 ) -> Result<()> {

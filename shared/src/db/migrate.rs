@@ -10,21 +10,29 @@ use sqlx::{
 use super::{Db, DbError, on};
 
 /// The statements of one version of the schema, for both drivers.
-struct Step {
+struct MigrationStep {
     version: i64,
     description: &'static str,
     sql: &'static str,
 }
 
-const STEPS: &[Step] = &[
-    Step { version: 1, description: "initial", sql: include_str!("../../../migrations/0001_initial.sql") },
-    Step {
+const STEPS: &[MigrationStep] = &[
+    MigrationStep {
+        version: 1,
+        description: "initial",
+        sql: include_str!("../../../migrations/0001_initial.sql"),
+    },
+    MigrationStep {
         version: 2,
         description: "known addresses",
         sql: include_str!("../../../migrations/0002_known_addresses.sql"),
     },
-    Step { version: 3, description: "storage", sql: include_str!("../../../migrations/0003_storage.sql") },
-    Step {
+    MigrationStep {
+        version: 3,
+        description: "storage",
+        sql: include_str!("../../../migrations/0003_storage.sql"),
+    },
+    MigrationStep {
         version: 4,
         description: "fair line",
         sql: include_str!("../../../migrations/0004_fair_line.sql"),
@@ -47,7 +55,7 @@ pub enum MigrationError {
 
 /// How a database's schema stands to this program's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum SchemaStatus {
     /// There is none: the database is empty.
     Empty,
     /// It is this program's.
@@ -66,9 +74,9 @@ pub fn version() -> i64 {
 }
 
 /// How the schema stands to this program's.
-pub async fn standing(db: &Db) -> super::Result<Standing> {
+pub async fn standing(db: &Db) -> super::Result<SchemaStatus> {
     if !has_history(db).await? {
-        return Ok(Standing::Empty);
+        return Ok(SchemaStatus::Empty);
     }
     let applied: Vec<(i64, bool, Vec<u8>)> = on!(db, |c| sqlx::query_as(
         "SELECT version, success, checksum FROM _sqlx_migrations ORDER BY version"
@@ -77,14 +85,14 @@ pub async fn standing(db: &Db) -> super::Result<Standing> {
     for (version, success, checksum) in &applied {
         let ours = migrations().into_iter().find(|step| step.version == *version);
         if !success || ours.is_some_and(|step| *step.checksum != **checksum) {
-            return Ok(Standing::Altered(*version));
+            return Ok(SchemaStatus::Altered(*version));
         }
     }
     Ok(match applied.last() {
-        None => Standing::Empty,
-        Some((applied, ..)) if *applied < version() => Standing::Older(*applied),
-        Some((applied, ..)) if *applied > version() => Standing::Newer(*applied),
-        Some(_) => Standing::Current,
+        None => SchemaStatus::Empty,
+        Some((applied, ..)) if *applied < version() => SchemaStatus::Older(*applied),
+        Some((applied, ..)) if *applied > version() => SchemaStatus::Newer(*applied),
+        Some(_) => SchemaStatus::Current,
     })
 }
 
@@ -100,7 +108,7 @@ async fn has_history(db: &Db) -> super::Result<bool> {
 }
 
 fn migrations() -> Vec<Migration> {
-    let migration = |step: &Step| {
+    let migration = |step: &MigrationStep| {
         Migration::new(
             step.version,
             Cow::Borrowed(step.description),

@@ -43,14 +43,14 @@ use sqlx::{PgConnection, PgPool, SqliteConnection, SqlitePool, SqliteTransaction
 use uuid::Uuid;
 
 pub use commit::PgWrite;
-pub use connect::{Location, attend, connect, peruse};
+pub use connect::{DatabaseLocation, connect, open_for_command, open_read_only};
 pub use json::Json;
-pub use room::Room;
+pub use room::DiskReserve;
 
 use crate::clock::Timestamp;
 
 /// What a statement runs on, for one of the two drivers.
-pub(crate) enum On<P, S> {
+pub(crate) enum DbExecutor<P, S> {
     /// PostgreSQL.
     Postgres(P),
     /// SQLite.
@@ -63,8 +63,8 @@ pub(crate) enum On<P, S> {
 macro_rules! on {
     ($db:expr, |$c:ident| $body:expr) => {
         match $db.on() {
-            $crate::db::On::Postgres($c) => $crate::db::silence::answered($body).await,
-            $crate::db::On::Sqlite($c) => $body.await,
+            $crate::db::DbExecutor::Postgres($c) => $crate::db::silence::answered($body).await,
+            $crate::db::DbExecutor::Sqlite($c) => $body.await,
         }
     };
 }
@@ -74,10 +74,10 @@ pub(crate) use on;
 macro_rules! execute {
     ($db:expr, $query:expr) => {
         match $db.on() {
-            $crate::db::On::Postgres(c) => {
+            $crate::db::DbExecutor::Postgres(c) => {
                 $crate::db::silence::answered($query.execute(c)).await.map(|done| done.rows_affected())
             }
-            $crate::db::On::Sqlite(c) => $query.execute(c).await.map(|done| done.rows_affected()),
+            $crate::db::DbExecutor::Sqlite(c) => $query.execute(c).await.map(|done| done.rows_affected()),
         }
         .map_err($crate::db::DbError::from)
     };
@@ -182,13 +182,13 @@ pub enum Db {
         /// The one connection that writes.
         writer: SqlitePool,
         /// The room on its disk.
-        room: Arc<Room>,
+        room: Arc<DiskReserve>,
     },
 }
 
 /// What a transaction's commit promises.
 #[derive(Clone, Copy)]
-enum Durability {
+enum CommitDurability {
     /// It has taken place for good.
     Promised,
     /// It may be lost when the machine goes.
@@ -196,10 +196,10 @@ enum Durability {
 }
 
 impl Db {
-    pub(crate) fn on(&self) -> On<&PgPool, &SqlitePool> {
+    pub(crate) fn on(&self) -> DbExecutor<&PgPool, &SqlitePool> {
         match self {
-            Self::Postgres { pool, .. } => On::Postgres(pool),
-            Self::Sqlite { readers, .. } => On::Sqlite(readers),
+            Self::Postgres { pool, .. } => DbExecutor::Postgres(pool),
+            Self::Sqlite { readers, .. } => DbExecutor::Sqlite(readers),
         }
     }
 
@@ -209,7 +209,7 @@ impl Db {
     /// # Errors
     /// [`DbError::Full`] at once while the disk of a SQLite store has only room for [`Db::begin_essential`].
     pub async fn begin(&self) -> Result<Tx> {
-        self.start_with_room(Durability::Promised).await
+        self.start_with_room(CommitDurability::Promised).await
     }
 
     /// Starts a transaction like [`Db::begin`] for what must work on a full disk too: what frees room, and what keeps the jobs in
@@ -218,14 +218,14 @@ impl Db {
         if let Self::Sqlite { room, .. } = self {
             room.make().await;
         }
-        self.start(Durability::Promised).await
+        self.start(CommitDurability::Promised).await
     }
 
     /// Starts a transaction like [`Db::begin`] for what may be lost in a crash of the machine, or of the database's server: its commit
     /// does not wait for the disk, and the last moments of such commits go when the machine goes. Nothing is ever half there: the
     /// log has an order, so that whatever is committed by a transaction of [`Db::begin`] takes everything before it to the disk.
     pub async fn begin_relaxed(&self) -> Result<Tx> {
-        self.start_with_room(Durability::Relaxed).await
+        self.start_with_room(CommitDurability::Relaxed).await
     }
 
     /// Starts a transaction that is one of [`Db::begin_essential`] and of [`Db::begin_relaxed`].
@@ -233,11 +233,11 @@ impl Db {
         if let Self::Sqlite { room, .. } = self {
             room.make().await;
         }
-        self.start(Durability::Relaxed).await
+        self.start(CommitDurability::Relaxed).await
     }
 
     /// Starts a transaction once there is room for it.
-    async fn start_with_room(&self, durability: Durability) -> Result<Tx> {
+    async fn start_with_room(&self, durability: CommitDurability) -> Result<Tx> {
         let Self::Sqlite { room, .. } = self else { return self.start(durability).await };
         loop {
             room.check().await?;
@@ -250,19 +250,19 @@ impl Db {
         }
     }
 
-    async fn start(&self, durability: Durability) -> Result<Tx> {
+    async fn start(&self, durability: CommitDurability) -> Result<Tx> {
         match (self, durability) {
-            (Self::Postgres { pool, .. }, Durability::Promised) => {
+            (Self::Postgres { pool, .. }, CommitDurability::Promised) => {
                 Ok(Tx::Postgres(PgWrite::promising(pool).await?))
             }
-            (Self::Postgres { pool, .. }, Durability::Relaxed) => {
+            (Self::Postgres { pool, .. }, CommitDurability::Relaxed) => {
                 Ok(Tx::Postgres(PgWrite::relaxed(pool).await?))
             }
             (Self::Sqlite { writer, .. }, durability) => {
                 // What is a property of each transaction is one of the connection here, so every transaction sets it.
                 let begin = match durability {
-                    Durability::Promised => "PRAGMA synchronous = FULL; BEGIN IMMEDIATE",
-                    Durability::Relaxed => "PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE",
+                    CommitDurability::Promised => "PRAGMA synchronous = FULL; BEGIN IMMEDIATE",
+                    CommitDurability::Relaxed => "PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE",
                 };
                 Ok(Tx::Sqlite(writer.begin_with(begin).await?))
             }
@@ -280,7 +280,7 @@ impl Db {
     pub async fn is_room_doubtful(&self) -> bool {
         match self {
             Self::Postgres { .. } => false,
-            Self::Sqlite { room, .. } => room.glance().await,
+            Self::Sqlite { room, .. } => room.probe_free_space().await,
         }
     }
 
@@ -382,10 +382,10 @@ pub enum Tx {
 }
 
 impl Tx {
-    pub(crate) fn on(&mut self) -> On<&mut PgConnection, &mut SqliteConnection> {
+    pub(crate) fn on(&mut self) -> DbExecutor<&mut PgConnection, &mut SqliteConnection> {
         match self {
-            Self::Postgres(tx) => On::Postgres(&mut **tx),
-            Self::Sqlite(tx) => On::Sqlite(&mut **tx),
+            Self::Postgres(tx) => DbExecutor::Postgres(&mut **tx),
+            Self::Sqlite(tx) => DbExecutor::Sqlite(&mut **tx),
         }
     }
 

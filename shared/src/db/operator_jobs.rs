@@ -15,7 +15,7 @@ use crate::{
     db::{Db, Json, Result, Tx, accounts, documents, execute, jobs, on},
     ids::{DocumentId, InvalidId, JobId, UserId},
     model::{
-        job::{IngestionError, JobKind, JobRecord, JobState, Standing, Warning},
+        job::{IngestionError, IngestionWarning, JobKind, JobPhase, JobRecord, JobState},
         user::email_key,
     },
 };
@@ -25,9 +25,9 @@ pub const BATCH: u32 = 200;
 
 /// Which jobs are meant: those that meet everything that is set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Filter {
+pub struct JobRowFilter {
     /// Those that stand so.
-    pub standing: Option<Standing>,
+    pub standing: Option<JobPhase>,
     /// Those of this user.
     pub user: Option<UserId>,
     /// Those of this document.
@@ -38,20 +38,20 @@ pub struct Filter {
 
 /// Where a page of a list ended, for the one after it. Good for the same filter only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Position {
+pub struct JobCursor {
     /// By what the list is ordered, a place in the queue being written as a time too; the beginning of time where that is the id
     /// alone.
     at: Timestamp,
     id: JobId,
 }
 
-impl fmt::Display for Position {
+impl fmt::Display for JobCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}_{}", self.at.as_micros(), self.id)
     }
 }
 
-impl FromStr for Position {
+impl FromStr for JobCursor {
     type Err = InvalidId;
 
     fn from_str(text: &str) -> std::result::Result<Self, InvalidId> {
@@ -63,7 +63,7 @@ impl FromStr for Position {
 
 /// How a list is ordered, which is by what an index has in that order.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Order {
+enum JobOrder {
     /// As workers take them.
     Queue,
     /// The longest running first.
@@ -74,24 +74,24 @@ enum Order {
     Id,
 }
 
-impl Order {
-    fn of(standing: Option<Standing>) -> Self {
+impl JobOrder {
+    fn of(standing: Option<JobPhase>) -> Self {
         match standing {
-            Some(Standing::Queued | Standing::Due | Standing::Waiting) => Self::Queue,
-            Some(Standing::Running) => Self::Started,
-            Some(Standing::Dead | Standing::Cancelled) => Self::Ended,
-            Some(Standing::Done) | None => Self::Id,
+            Some(JobPhase::Queued | JobPhase::Due | JobPhase::Waiting) => Self::Queue,
+            Some(JobPhase::Running) => Self::Started,
+            Some(JobPhase::Dead | JobPhase::Cancelled) => Self::Ended,
+            Some(JobPhase::Done) | None => Self::Id,
         }
     }
 
-    fn position(self, job: &JobRecord) -> Position {
+    fn position(self, job: &JobRecord) -> JobCursor {
         let at = match self {
             Self::Queue => Some(Timestamp::from_micros(job.fair_at)),
             Self::Started => job.started_at,
             Self::Ended => job.finished_at,
             Self::Id => None,
         };
-        Position { at: at.unwrap_or(Timestamp::from_micros(0)), id: job.id }
+        JobCursor { at: at.unwrap_or(Timestamp::from_micros(0)), id: job.id }
     }
 }
 
@@ -114,34 +114,34 @@ pub async fn find(db: &Db, id: JobId) -> Result<Option<JobRecord>> {
 
 /// A page of jobs.
 #[derive(Debug)]
-pub struct Page {
+pub struct JobPage {
     /// The jobs.
     pub jobs: Vec<JobRecord>,
     /// Where the next page begins; none when there is none.
-    pub next: Option<Position>,
+    pub next: Option<JobCursor>,
 }
 
 /// At most `limit` jobs after a position. Queued ones come in the order in which workers take them, running ones with the
 /// longest running first, dead and cancelled ones with the last that ended first, and all else with the newest documents' first.
 pub async fn list(
     db: &Db,
-    filter: &Filter,
-    after: Option<Position>,
+    filter: &JobRowFilter,
+    after: Option<JobCursor>,
     limit: u32,
     now: Timestamp,
-) -> Result<Page> {
-    let order = Order::of(filter.standing);
+) -> Result<JobPage> {
+    let order = JobOrder::of(filter.standing);
     let mut jobs: Vec<JobRecord> = on!(db, |c| async {
         let mut query = QueryBuilder::new(SELECT);
         // Literals, because an index over a part of the table is used for no others.
         match filter.standing {
-            Some(Standing::Queued) => query.push("j.state = 'queued'"),
-            Some(Standing::Due) => query.push("j.state = 'queued' AND j.run_at <= ").push_bind(now),
-            Some(Standing::Waiting) => query.push("j.state = 'queued' AND j.run_at > ").push_bind(now),
-            Some(Standing::Running) => query.push("j.state = 'running'"),
-            Some(Standing::Dead) => query.push("j.state = 'dead'"),
-            Some(Standing::Done) => query.push("j.state = 'done'"),
-            Some(Standing::Cancelled) => query.push("j.state = 'cancelled'"),
+            Some(JobPhase::Queued) => query.push("j.state = 'queued'"),
+            Some(JobPhase::Due) => query.push("j.state = 'queued' AND j.run_at <= ").push_bind(now),
+            Some(JobPhase::Waiting) => query.push("j.state = 'queued' AND j.run_at > ").push_bind(now),
+            Some(JobPhase::Running) => query.push("j.state = 'running'"),
+            Some(JobPhase::Dead) => query.push("j.state = 'dead'"),
+            Some(JobPhase::Done) => query.push("j.state = 'done'"),
+            Some(JobPhase::Cancelled) => query.push("j.state = 'cancelled'"),
             None => query.push("1 = 1"),
         };
         if let Some(user) = filter.user {
@@ -156,12 +156,12 @@ pub async fn list(
             query.push(")) = ").push_bind(start);
         }
         let (key, compare, direction) = match order {
-            Order::Queue => (Some("j.fair_at"), '>', "ASC"),
-            Order::Started => (Some("j.started_at"), '>', "ASC"),
-            Order::Ended => (Some("j.finished_at"), '<', "DESC"),
-            Order::Id => (None, '<', "DESC"),
+            JobOrder::Queue => (Some("j.fair_at"), '>', "ASC"),
+            JobOrder::Started => (Some("j.started_at"), '>', "ASC"),
+            JobOrder::Ended => (Some("j.finished_at"), '<', "DESC"),
+            JobOrder::Id => (None, '<', "DESC"),
         };
-        if let Some(Position { at, id }) = after {
+        if let Some(JobCursor { at, id }) = after {
             match key {
                 Some(key) => {
                     query.push(format_args!(" AND ({key}, j.id) {compare} (")).push_bind(at);
@@ -183,7 +183,7 @@ pub async fn list(
     let more = jobs.len() > limit;
     jobs.truncate(limit);
     let next = jobs.last().filter(|_| more).map(|last| order.position(last));
-    Ok(Page { jobs, next })
+    Ok(JobPage { jobs, next })
 }
 
 /// How every stored error with this code begins: as JSON it is written with the code first.
@@ -201,7 +201,7 @@ pub async fn find_account(db: &Db, name: &str) -> Result<Option<UserId>> {
 
 /// What an operator can do to jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum JobAction {
     /// Have them tried again, at once, with all their attempts before them, as when the owner asks for an ingestion. What was to
     /// be made from stored passages still is, unless it had ended well.
     Retry,
@@ -209,13 +209,13 @@ pub enum Action {
     Discard,
 }
 
-impl Action {
+impl JobAction {
     /// How jobs may stand that it is done to without naming each of them.
-    pub fn standings(self) -> &'static [Standing] {
+    pub fn standings(self) -> &'static [JobPhase] {
         match self {
-            Self::Retry => &[Standing::Dead, Standing::Waiting, Standing::Cancelled],
+            Self::Retry => &[JobPhase::Dead, JobPhase::Waiting, JobPhase::Cancelled],
             Self::Discard => {
-                &[Standing::Dead, Standing::Queued, Standing::Due, Standing::Waiting, Standing::Running]
+                &[JobPhase::Dead, JobPhase::Queued, JobPhase::Due, JobPhase::Waiting, JobPhase::Running]
             }
         }
     }
@@ -228,7 +228,7 @@ impl Action {
 
 /// What became of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum JobActionOutcome {
     /// It is as it was to be.
     Changed,
     /// It was so already: due, when it was to be retried; ended, when it was to be discarded.
@@ -239,12 +239,12 @@ pub enum Outcome {
 
 /// A job that nobody else can change until the transaction ends.
 #[derive(sqlx::FromRow)]
-struct Held {
+struct LockedJob {
     kind: JobKind,
     state: JobState,
     run_at: Timestamp,
     last_error: Option<Json<IngestionError>>,
-    warnings: Json<Vec<Warning>>,
+    warnings: Json<Vec<IngestionWarning>>,
     from_stored: bool,
 }
 
@@ -252,12 +252,12 @@ struct Held {
 /// `max_attempts`. Jobs that are gone, or whose documents are, are left out.
 pub async fn change(
     tx: &mut Tx,
-    action: Action,
+    action: JobAction,
     jobs: &[JobRecord],
-    filter: &Filter,
+    filter: &JobRowFilter,
     max_attempts: u32,
     now: Timestamp,
-) -> Result<Vec<(JobId, Outcome)>> {
+) -> Result<Vec<(JobId, JobActionOutcome)>> {
     // In the order of locks, and each kind in the order of ids, so that no two of these wait for each other.
     let users: BTreeSet<UserId> = jobs.iter().map(|job| job.user_id).collect();
     for user in users {
@@ -273,30 +273,30 @@ pub async fn change(
     }
     let mut outcomes = Vec::new();
     for job in there {
-        let Some(held) = hold(tx, job.id).await? else { continue };
+        let Some(held) = lock_job(tx, job.id).await? else { continue };
         if !held.meets(filter, now) {
             continue;
         }
         let outcome = match action {
-            Action::Retry => retry(tx, job, &held, max_attempts, now).await?,
-            Action::Discard => discard(tx, job, held.state, now).await?,
+            JobAction::Retry => retry(tx, job, &held, max_attempts, now).await?,
+            JobAction::Discard => discard(tx, job, held.state, now).await?,
         };
         outcomes.push((job.id, outcome));
     }
     Ok(outcomes)
 }
 
-impl Held {
+impl LockedJob {
     /// Whether it is still what was found: its owner, or a worker, may have been quicker.
-    fn meets(&self, filter: &Filter, now: Timestamp) -> bool {
-        let standing = Standing::of(self.state, self.run_at, now);
+    fn meets(&self, filter: &JobRowFilter, now: Timestamp) -> bool {
+        let standing = JobPhase::of(self.state, self.run_at, now);
         let code = self.last_error.as_ref().map(|error| error.0.code.as_str());
         filter.standing.is_none_or(|wanted| wanted.covers(standing))
             && filter.code.as_deref().is_none_or(|wanted| code == Some(wanted))
     }
 }
 
-async fn hold(tx: &mut Tx, id: JobId) -> Result<Option<Held>> {
+async fn lock_job(tx: &mut Tx, id: JobId) -> Result<Option<LockedJob>> {
     Ok(on!(tx, |c| sqlx::query_as(
         "UPDATE jobs SET attempts = attempts WHERE id = $1
          RETURNING kind, state, run_at, last_error, warnings, from_stored"
@@ -308,21 +308,21 @@ async fn hold(tx: &mut Tx, id: JobId) -> Result<Option<Held>> {
 async fn retry(
     tx: &mut Tx,
     &JobRecord { user_id, document_id, .. }: &JobRecord,
-    held: &Held,
+    held: &LockedJob,
     max_attempts: u32,
     now: Timestamp,
-) -> Result<Outcome> {
-    match Standing::of(held.state, held.run_at, now) {
-        Standing::Running => return Ok(Outcome::Running),
+) -> Result<JobActionOutcome> {
+    match JobPhase::of(held.state, held.run_at, now) {
+        JobPhase::Running => return Ok(JobActionOutcome::Running),
         // It keeps its place.
-        Standing::Due => return Ok(Outcome::Unchanged),
-        Standing::Queued | Standing::Waiting | Standing::Dead | Standing::Done | Standing::Cancelled => {}
+        JobPhase::Due => return Ok(JobActionOutcome::Unchanged),
+        JobPhase::Queued | JobPhase::Waiting | JobPhase::Dead | JobPhase::Done | JobPhase::Cancelled => {}
     }
     jobs::enqueue(tx, user_id, document_id, held.kind, max_attempts, now).await?;
     if held.from_stored && held.state != JobState::Done {
         documents::from_stored(tx, document_id, &held.warnings.0).await?;
     }
-    Ok(Outcome::Changed)
+    Ok(JobActionOutcome::Changed)
 }
 
 async fn discard(
@@ -330,17 +330,17 @@ async fn discard(
     &JobRecord { id, user_id, document_id, .. }: &JobRecord,
     state: JobState,
     now: Timestamp,
-) -> Result<Outcome> {
+) -> Result<JobActionOutcome> {
     let changed = match state {
         JobState::Queued | JobState::Running => jobs::cancel(tx, user_id, document_id, now).await?,
-        JobState::Dead => give_up(tx, id, now).await?,
+        JobState::Dead => cancel_dead(tx, id, now).await?,
         JobState::Done | JobState::Cancelled => false,
     };
-    Ok(if changed { Outcome::Changed } else { Outcome::Unchanged })
+    Ok(if changed { JobActionOutcome::Changed } else { JobActionOutcome::Unchanged })
 }
 
 /// Makes a dead job one that was cancelled. Why it died stays.
-async fn give_up(tx: &mut Tx, id: JobId, now: Timestamp) -> Result<bool> {
+async fn cancel_dead(tx: &mut Tx, id: JobId, now: Timestamp) -> Result<bool> {
     let rows = execute!(
         tx,
         sqlx::query("UPDATE jobs SET state = 'cancelled', finished_at = $2 WHERE id = $1 AND state = 'dead'")

@@ -37,7 +37,7 @@ const PIECE: usize = 1 << 16;
 
 /// What is known of the room beside a database's file.
 #[derive(Debug)]
-pub struct Room {
+pub struct DiskReserve {
     folder: PathBuf,
     /// Whether a reserve is kept: by the service, not by commands and tests.
     kept: AtomicBool,
@@ -49,7 +49,7 @@ pub struct Room {
     none_at: Mutex<Option<Instant>>,
 }
 
-impl Room {
+impl DiskReserve {
     pub(super) fn beside(file: &Path) -> Self {
         Self {
             folder: file.parent().unwrap_or(Path::new(".")).to_owned(),
@@ -90,7 +90,7 @@ impl Room {
     }
 
     /// Whether there may be no room, by what the file system says too.
-    pub(super) async fn glance(&self) -> bool {
+    pub(super) async fn probe_free_space(&self) -> bool {
         let folder = self.folder.clone();
         if !self.is_doubtful() && blocking(move || free(&folder)).await.is_ok_and(|free| free < NEEDED) {
             self.doubt();

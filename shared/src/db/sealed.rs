@@ -6,12 +6,12 @@ use uuid::Uuid;
 use crate::{
     db::{Db, Result, Tx, execute, on},
     ids::UserId,
-    secrets::Place,
+    secrets::CiphertextLocation,
 };
 
 /// A column of ciphertexts in a table whose rows have an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Column {
+pub enum SealedColumn {
     /// The values of API tokens.
     ApiToken,
     /// What opens the sources of documents.
@@ -22,25 +22,25 @@ pub enum Column {
     ToolMetadata,
 }
 
-impl Column {
+impl SealedColumn {
     /// Every one of them.
     pub const ALL: [Self; 4] =
         [Self::ApiToken, Self::DocumentAuthorization, Self::AgentKey, Self::ToolMetadata];
 
     /// What the ciphertext of a row is bound to.
-    pub const fn place(self, row: &Uuid) -> Place<'_> {
+    pub const fn place(self, row: &Uuid) -> CiphertextLocation<'_> {
         match self {
-            Self::ApiToken => Place::api_token(row),
-            Self::DocumentAuthorization => Place::document_authorization(row),
-            Self::AgentKey => Place::agent_key(row),
-            Self::ToolMetadata => Place::tool_metadata(row),
+            Self::ApiToken => CiphertextLocation::api_token(row),
+            Self::DocumentAuthorization => CiphertextLocation::document_authorization(row),
+            Self::AgentKey => CiphertextLocation::agent_key(row),
+            Self::ToolMetadata => CiphertextLocation::tool_metadata(row),
         }
     }
 }
 
 /// The ciphertext of a row.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
-pub struct Sealed {
+pub struct SealedValue {
     /// The row's id.
     pub id: Uuid,
     /// The ciphertext.
@@ -65,12 +65,18 @@ macro_rules! outdated {
 }
 
 /// At most `limit` ciphertexts of a column that do not begin with `head`, of rows behind `after`, in the order of their ids.
-pub async fn outdated(db: &Db, column: Column, head: &[u8], after: Uuid, limit: u32) -> Result<Vec<Sealed>> {
+pub async fn outdated(
+    db: &Db,
+    column: SealedColumn,
+    head: &[u8],
+    after: Uuid,
+    limit: u32,
+) -> Result<Vec<SealedValue>> {
     let statement = match column {
-        Column::ApiToken => outdated!("api_tokens", "token_sealed"),
-        Column::DocumentAuthorization => outdated!("documents", "authorization_sealed"),
-        Column::AgentKey => outdated!("agents", "llm_key_sealed"),
-        Column::ToolMetadata => outdated!("tools", "metadata_sealed"),
+        SealedColumn::ApiToken => outdated!("api_tokens", "token_sealed"),
+        SealedColumn::DocumentAuthorization => outdated!("documents", "authorization_sealed"),
+        SealedColumn::AgentKey => outdated!("agents", "llm_key_sealed"),
+        SealedColumn::ToolMetadata => outdated!("tools", "metadata_sealed"),
     };
     Ok(on!(db, |c| sqlx::query_as(statement).bind(after).bind(head).bind(i64::from(limit)).fetch_all(c))?)
 }
@@ -82,12 +88,12 @@ macro_rules! replace {
 }
 
 /// Writes `anew` in place of a ciphertext; false when it is not that any more, because it was written or deleted meanwhile.
-pub async fn replace(tx: &mut Tx, column: Column, old: &Sealed, anew: &[u8]) -> Result<bool> {
+pub async fn replace(tx: &mut Tx, column: SealedColumn, old: &SealedValue, anew: &[u8]) -> Result<bool> {
     let statement = match column {
-        Column::ApiToken => replace!("api_tokens", "token_sealed"),
-        Column::DocumentAuthorization => replace!("documents", "authorization_sealed"),
-        Column::AgentKey => replace!("agents", "llm_key_sealed"),
-        Column::ToolMetadata => replace!("tools", "metadata_sealed"),
+        SealedColumn::ApiToken => replace!("api_tokens", "token_sealed"),
+        SealedColumn::DocumentAuthorization => replace!("documents", "authorization_sealed"),
+        SealedColumn::AgentKey => replace!("agents", "llm_key_sealed"),
+        SealedColumn::ToolMetadata => replace!("tools", "metadata_sealed"),
     };
     let rows = execute!(tx, sqlx::query(statement).bind(old.id).bind(old.sealed.as_slice()).bind(anew))?;
     Ok(rows == 1)

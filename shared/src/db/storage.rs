@@ -49,7 +49,7 @@ async fn used(tx: &mut Tx, user: UserId, without: Option<DocumentId>) -> Result<
 
 /// What a user may still store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Left {
+pub struct RemainingQuota {
     /// So many bytes, at least one.
     pub bytes: u64,
     /// What whoever stores more is told.
@@ -65,13 +65,13 @@ pub async fn left(
     tx: &mut Tx,
     user: UserId,
     allowed: Option<u64>,
-) -> Result<std::result::Result<Option<Left>, OverQuota>> {
+) -> Result<std::result::Result<Option<RemainingQuota>, OverQuota>> {
     let Some(allowed) = allowed else { return Ok(Ok(None)) };
     accounts::lock(tx, user).await?;
     let used = used(tx, user, None).await?;
     let over = OverQuota { used, allowed };
     let bytes = allowed.saturating_sub(used);
-    Ok(if bytes == 0 { Err(over) } else { Ok(Some(Left { bytes, over })) })
+    Ok(if bytes == 0 { Err(over) } else { Ok(Some(RemainingQuota { bytes, over })) })
 }
 
 /// Whether a user may store `more` bytes, which the transaction then does. Whoever is over the quota may not even store what does not

@@ -105,7 +105,7 @@ pub async fn set(tx: &mut Tx, user: UserId, agent: AgentId, tags: &[TagId]) -> R
 }
 
 #[derive(sqlx::FromRow)]
-struct Row {
+struct AgentTagRow {
     agent_id: AgentId,
     #[sqlx(flatten)]
     tag: Tag,
@@ -124,7 +124,7 @@ macro_rules! tags_of {
                 ids.push_bind(*agent);
             }
             query.push(") ORDER BY agent_tags.agent_id, agent_tags.position");
-            query.build_query_as::<Row>().fetch_all(c).await
+            query.build_query_as::<AgentTagRow>().fetch_all(c).await
         })
     };
 }
@@ -143,9 +143,9 @@ pub async fn of_agent(tx: &mut Tx, user: UserId, agent: AgentId) -> Result<Vec<T
     Ok(by_agent(rows).remove(&agent).unwrap_or_default())
 }
 
-fn by_agent(rows: Vec<Row>) -> HashMap<AgentId, Vec<Tag>> {
+fn by_agent(rows: Vec<AgentTagRow>) -> HashMap<AgentId, Vec<Tag>> {
     let mut tags: HashMap<AgentId, Vec<Tag>> = HashMap::new();
-    for Row { agent_id, tag } in rows {
+    for AgentTagRow { agent_id, tag } in rows {
         tags.entry(agent_id).or_default().push(tag);
     }
     tags

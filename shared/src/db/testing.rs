@@ -18,13 +18,13 @@ use secrecy::{ExposeSecret, SecretString};
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
 
 use super::{
-    Db, Location, Tx, accounts,
+    DatabaseLocation, Db, Tx, accounts,
     chunks::{self, NewChunk},
     connect,
-    documents::{self, NewDocument},
+    documents::{self, NewDocumentRow},
     execute,
     generations::{self, NewGeneration},
-    jobs::{self, Publication, Published},
+    jobs::{self, GenerationPublication, PublishOutcome},
     migrate, vectors,
 };
 use crate::{
@@ -32,9 +32,9 @@ use crate::{
     ids::{ChunkId, DocumentId, GenerationId, UserId},
     model::{
         document::{DocumentType, PageRange, SearchIndexInfo, SourceState},
-        job::{Claim, JobKind},
-        place::Place,
-        space::Space,
+        job::{JobClaim, JobKind},
+        place::SourceSpan,
+        space::EmbeddingSpace,
     },
 };
 
@@ -51,7 +51,7 @@ const DEADLINE: Duration = Duration::from_mins(1);
 pub struct TestDb {
     pub name: &'static str,
     pub db: Db,
-    location: Location,
+    location: DatabaseLocation,
     _home: Home,
 }
 
@@ -64,8 +64,8 @@ impl TestDb {
     /// The file of a SQLite store.
     pub fn file(&self) -> &std::path::Path {
         match &self.location {
-            Location::Sqlite(file) => file,
-            Location::Postgres(_) => panic!("it is no file"),
+            DatabaseLocation::Sqlite(file) => file,
+            DatabaseLocation::Postgres(_) => panic!("it is no file"),
         }
     }
 }
@@ -101,7 +101,7 @@ async fn on_server(server: &SecretString, statement: String) {
 /// A fresh store on each engine, not migrated.
 pub async fn both_empty() -> Vec<TestDb> {
     let dir = tempfile::tempdir().unwrap();
-    let sqlite = Location::Sqlite(dir.path().join("test.db"));
+    let sqlite = DatabaseLocation::Sqlite(dir.path().join("test.db"));
     #[expect(clippy::disallowed_methods, reason = "the test command passes the server's address this way")]
     let server = std::env::var("TEST_DATABASE_URL").expect(
         "TEST_DATABASE_URL is not set: run scripts/test.sh, which starts a PostgreSQL server for the tests",
@@ -112,7 +112,7 @@ pub async fn both_empty() -> Vec<TestDb> {
     let server = SecretString::from(server);
     // Nobody can be connected to `template0`, which would keep it from being copied.
     on_server(&server, format!("CREATE DATABASE {name} TEMPLATE template0")).await;
-    let postgres = Location::Postgres(SecretString::from(url.to_string()));
+    let postgres = DatabaseLocation::Postgres(SecretString::from(url.to_string()));
     vec![
         TestDb {
             name: "SQLite",
@@ -175,8 +175,8 @@ pub async fn user(db: &Db, now: Timestamp) -> UserId {
 }
 
 /// A document with nothing but a name and inline content.
-pub fn plain(user: UserId, name: &str) -> NewDocument<'_> {
-    NewDocument {
+pub fn plain(user: UserId, name: &str) -> NewDocumentRow<'_> {
+    NewDocumentRow {
         id: DocumentId::generate(),
         user_id: user,
         r#type: DocumentType::Txt,
@@ -205,12 +205,12 @@ pub async fn enqueue(db: &Db, user: UserId, document: DocumentId, now: Timestamp
 }
 
 /// Takes the next due job.
-pub async fn claim(db: &Db, now: Timestamp) -> Option<Claim> {
+pub async fn claim(db: &Db, now: Timestamp) -> Option<JobClaim> {
     commit!(db, |tx| jobs::claim(tx, "worker", now, now.plus(LEASE)))
 }
 
 /// Adds a document and takes its job.
-pub async fn claimed(db: &Db, user: UserId, name: &str, now: Timestamp) -> Claim {
+pub async fn claimed(db: &Db, user: UserId, name: &str, now: Timestamp) -> JobClaim {
     let document = document(db, user, name, now).await;
     let claim = claim(db, now).await.unwrap();
     assert_eq!(claim.document_id, document, "another job was due before this one");
@@ -224,22 +224,26 @@ pub fn passages(document: DocumentId, texts: &[&str]) -> Vec<NewChunk> {
         chunk_id: ChunkId::derive(document, ordinal, text, "{}"),
         text_hash: crate::secrets::sha256(text.as_bytes()),
         tokens: 7,
-        place: Place { page: Some(ordinal + 1), char_end: text.chars().count() as u64, ..Place::default() },
+        place: SourceSpan {
+            page: Some(ordinal + 1),
+            char_end: text.chars().count() as u64,
+            ..SourceSpan::default()
+        },
         text: (*text).to_owned(),
     };
     (0..).zip(texts).map(chunk).collect()
 }
 
 /// Begins a generation and fills it with passages.
-pub async fn staged(db: &Db, claim: &Claim, texts: &[&str], now: Timestamp) -> GenerationId {
+pub async fn staged(db: &Db, claim: &JobClaim, texts: &[&str], now: Timestamp) -> GenerationId {
     staged_in(db, claim, None, texts, now).await
 }
 
 /// [`staged`], with vectors in an embedding space.
 pub async fn staged_in(
     db: &Db,
-    claim: &Claim,
-    space: Option<&Space>,
+    claim: &JobClaim,
+    space: Option<&EmbeddingSpace>,
     texts: &[&str],
     now: Timestamp,
 ) -> GenerationId {
@@ -271,8 +275,8 @@ pub fn ready(generation: GenerationId, chunks: u64) -> SearchIndexInfo {
 }
 
 /// Publishes a generation.
-pub async fn publish(db: &Db, claim: &Claim, generation: GenerationId, now: Timestamp) -> Published {
-    let publication = Publication {
+pub async fn publish(db: &Db, claim: &JobClaim, generation: GenerationId, now: Timestamp) -> PublishOutcome {
+    let publication = GenerationPublication {
         generation,
         index: &ready(generation, 1),
         languages: &[],
@@ -292,7 +296,7 @@ pub async fn published(
 ) -> (DocumentId, GenerationId) {
     let claim = claimed(db, user, name, now).await;
     let generation = staged(db, &claim, texts, now).await;
-    assert_eq!(publish(db, &claim, generation, now).await, Published::Yes);
+    assert_eq!(publish(db, &claim, generation, now).await, PublishOutcome::Yes);
     (claim.document_id, generation)
 }
 

@@ -152,7 +152,7 @@ pub async fn owns_agent(tx: &mut Tx, user: UserId, agent: AgentId) -> Result<boo
 
 /// How linking ended.
 #[derive(Debug)]
-pub enum Linked {
+pub enum LinkOutcome {
     /// The link; the first one when there was one already.
     Yes(AgentTool),
     /// The agent or the tool is not the user's.
@@ -162,15 +162,21 @@ pub enum Linked {
 }
 
 /// Links a user's agent and tool.
-pub async fn link(tx: &mut Tx, user: UserId, agent: AgentId, tool: ToolId, now: Timestamp) -> Result<Linked> {
-    let Some(Tool { calls_agent, .. }) = lock(tx, user, tool).await? else { return Ok(Linked::Unknown) };
+pub async fn link(
+    tx: &mut Tx,
+    user: UserId,
+    agent: AgentId,
+    tool: ToolId,
+    now: Timestamp,
+) -> Result<LinkOutcome> {
+    let Some(Tool { calls_agent, .. }) = lock(tx, user, tool).await? else { return Ok(LinkOutcome::Unknown) };
     if !lock_agent(tx, user, agent).await? {
-        return Ok(Linked::Unknown);
+        return Ok(LinkOutcome::Unknown);
     }
     if let Some(called) = calls_agent
         && reached_from(called, &calls(tx, user, None).await?).contains(&agent)
     {
-        return Ok(Linked::Circle);
+        return Ok(LinkOutcome::Circle);
     }
     let added = execute!(
         tx,
@@ -194,7 +200,7 @@ pub async fn link(tx: &mut Tx, user: UserId, agent: AgentId, tool: ToolId, now: 
     .bind(tool)
     .bind(user)
     .fetch_optional(c))?;
-    Ok(link.map_or(Linked::Unknown, Linked::Yes))
+    Ok(link.map_or(LinkOutcome::Unknown, LinkOutcome::Yes))
 }
 
 /// Whether an agent that has `tool` would ask itself, by way of others or at once, if the tool asked `called`. The tool must
@@ -211,10 +217,10 @@ pub async fn would_circle(tx: &mut Tx, user: UserId, tool: ToolId, called: Agent
 }
 
 /// Which agents each of a user's agents can ask.
-type Calls = BTreeMap<AgentId, Vec<AgentId>>;
+type AgentCallGraph = BTreeMap<AgentId, Vec<AgentId>>;
 
 /// Who can ask whom, by way of every tool but one.
-async fn calls(tx: &mut Tx, user: UserId, except: Option<ToolId>) -> Result<Calls> {
+async fn calls(tx: &mut Tx, user: UserId, except: Option<ToolId>) -> Result<AgentCallGraph> {
     let pairs: Vec<(ToolId, AgentId, AgentId)> = on!(tx, |c| sqlx::query_as(
         "SELECT tools.id, agent_tools.agent_id, tools.calls_agent
          FROM tools JOIN agent_tools ON agent_tools.tool_id = tools.id
@@ -222,7 +228,7 @@ async fn calls(tx: &mut Tx, user: UserId, except: Option<ToolId>) -> Result<Call
     )
     .bind(user)
     .fetch_all(c))?;
-    let mut calls = Calls::new();
+    let mut calls = AgentCallGraph::new();
     for (tool, asking, asked) in pairs {
         if Some(tool) != except {
             calls.entry(asking).or_default().push(asked);
@@ -232,7 +238,7 @@ async fn calls(tx: &mut Tx, user: UserId, except: Option<ToolId>) -> Result<Call
 }
 
 /// An agent and all that it can ask, by way of others too.
-fn reached_from(agent: AgentId, calls: &Calls) -> BTreeSet<AgentId> {
+fn reached_from(agent: AgentId, calls: &AgentCallGraph) -> BTreeSet<AgentId> {
     let (mut reached, mut next) = (BTreeSet::new(), vec![agent]);
     while let Some(agent) = next.pop() {
         if reached.insert(agent) {

@@ -60,12 +60,12 @@ pub async fn find_with_record(
     now: Timestamp,
 ) -> Result<Option<(StoredTrace, Option<Json<Value>>)>> {
     #[derive(sqlx::FromRow)]
-    struct Row {
+    struct TraceRow {
         #[sqlx(flatten)]
         trace: StoredTrace,
         record: Option<Json<Value>>,
     }
-    let found: Option<Row> = on!(db, |c| sqlx::query_as(
+    let found: Option<TraceRow> = on!(db, |c| sqlx::query_as(
         "SELECT * FROM traces WHERE id = $1 AND user_id = $2 AND expires_at > $3"
     )
     .bind(id)

@@ -10,14 +10,14 @@ use crate::{
     clock::Timestamp,
     db::{Db, DbError, Result, Tx, chunks::BATCH, execute, on},
     ids::{DocumentId, GenerationId, UserId},
-    model::space::Space,
+    model::space::EmbeddingSpace,
 };
 
 /// SHA-256 of a text as the model was given it.
 pub type TextHash = [u8; 32];
 
 /// Records an embedding space; nothing happens when it is known.
-pub async fn record_space(tx: &mut Tx, space: &Space, now: Timestamp) -> Result<()> {
+pub async fn record_space(tx: &mut Tx, space: &EmbeddingSpace, now: Timestamp) -> Result<()> {
     execute!(
         tx,
         sqlx::query(
@@ -42,7 +42,7 @@ struct SpaceRow {
 }
 
 /// A recorded embedding space.
-pub async fn space(db: &Db, id: Uuid) -> Result<Option<Space>> {
+pub async fn space(db: &Db, id: Uuid) -> Result<Option<EmbeddingSpace>> {
     let row: Option<SpaceRow> = on!(db, |c| sqlx::query_as(
         "SELECT id, fingerprint, model, dimensions FROM embedding_spaces WHERE id = $1"
     )
@@ -51,13 +51,13 @@ pub async fn space(db: &Db, id: Uuid) -> Result<Option<Space>> {
     row.map(|SpaceRow { id, fingerprint, model, dimensions }| {
         let dimensions = usize::try_from(dimensions)
             .map_err(|_| DbError::Unreadable("the dimension of an embedding space".to_owned()))?;
-        Ok(Space { id, fingerprint, model, dimensions })
+        Ok(EmbeddingSpace { id, fingerprint, model, dimensions })
     })
     .transpose()
 }
 
 /// How many searchable documents, of all users, have their vectors in this space, and how many have not.
-pub async fn documents_in_space(db: &Db, space: &Space) -> Result<(i64, i64)> {
+pub async fn documents_in_space(db: &Db, space: &EmbeddingSpace) -> Result<(i64, i64)> {
     let (inside, all): (i64, i64) = on!(db, |c| sqlx::query_as(
         "SELECT COUNT(CASE WHEN generations.embedding_space = $1 THEN 1 END), COUNT(*)
          FROM documents JOIN generations ON generations.id = documents.active_generation
@@ -79,7 +79,7 @@ pub async fn fetch(
     db: &Db,
     user: UserId,
     document: DocumentId,
-    space: &Space,
+    space: &EmbeddingSpace,
     hashes: &[TextHash],
 ) -> Result<HashMap<TextHash, Vec<f32>>> {
     debug_assert!(hashes.len() <= BATCH);
@@ -118,7 +118,7 @@ pub async fn insert(
     tx: &mut Tx,
     document: DocumentId,
     generation: GenerationId,
-    space: &Space,
+    space: &EmbeddingSpace,
     vectors: &[(TextHash, Vec<f32>)],
 ) -> Result<()> {
     debug_assert!(vectors.len() <= BATCH);
@@ -151,7 +151,7 @@ pub async fn used(
     tx: &mut Tx,
     document: DocumentId,
     generation: GenerationId,
-    space: &Space,
+    space: &EmbeddingSpace,
     hashes: &[TextHash],
 ) -> Result<()> {
     debug_assert!(hashes.len() <= BATCH);

@@ -20,17 +20,17 @@ const PIECE: usize = 16 * 1024;
 const NOT_READ: [&str; 5] = ["deflate", "zstd", "compress", "x-compress", "dcb"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Coding {
+pub(super) enum ContentCoding {
     Gzip,
     Brotli,
 }
 
 /// A body from which pieces are read until there are none.
-pub(super) enum Body {
+pub(super) enum ResponseBody {
     /// Not compressed.
     Plain(reqwest::Response),
     /// Compressed, nothing read yet.
-    Packed(reqwest::Response, Coding),
+    Packed(reqwest::Response, ContentCoding),
     /// Compressed, being unpacked. The buffer is reused between pieces.
     Unpacking(Pin<Box<dyn AsyncRead + Send + Sync>>, BytesMut),
     /// Compressed in a way that is not read here.
@@ -39,12 +39,12 @@ pub(super) enum Body {
     Ended,
 }
 
-impl Body {
+impl ResponseBody {
     pub(super) fn new(response: reqwest::Response) -> Self {
         match coding(response.headers()) {
             Ok(None) => Self::Plain(response),
             Ok(Some(coding)) => Self::Packed(response, coding),
-            Err(NotRead) => Self::Unreadable,
+            Err(UnsupportedCoding) => Self::Unreadable,
         }
     }
 
@@ -85,18 +85,18 @@ impl Body {
     }
 }
 
-fn unpack(response: reqwest::Response, coding: Coding, first: Bytes) -> Body {
+fn unpack(response: reqwest::Response, coding: ContentCoding, first: Bytes) -> ResponseBody {
     let rest = response.bytes_stream().map_err(io::Error::other);
     let packed = StreamReader::new(Box::pin(stream::once(std::future::ready(Ok(first))).chain(rest)));
     let reader: Pin<Box<dyn AsyncRead + Send + Sync>> = match coding {
-        Coding::Gzip => {
+        ContentCoding::Gzip => {
             let mut decoder = GzipDecoder::new(packed);
             decoder.multiple_members(true);
             Box::pin(decoder)
         }
-        Coding::Brotli => Box::pin(BrotliDecoder::new(packed)),
+        ContentCoding::Brotli => Box::pin(BrotliDecoder::new(packed)),
     };
-    Body::Unpacking(reader, BytesMut::new())
+    ResponseBody::Unpacking(reader, BytesMut::new())
 }
 
 /// A transport's error passes through the decoder unchanged; any other is the decoder's own.
@@ -107,22 +107,22 @@ fn unpacking_failed(host: &str, error: &io::Error) -> EgressError {
     }
 }
 
-struct NotRead;
+struct UnsupportedCoding;
 
 /// The one coding that the headers name. Several on top of each other are not read: nobody sends them but to multiply
 /// the work of unpacking.
-fn coding(headers: &HeaderMap) -> Result<Option<Coding>, NotRead> {
+fn coding(headers: &HeaderMap) -> Result<Option<ContentCoding>, UnsupportedCoding> {
     let mut found = None;
     let values = headers.get_all(CONTENT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     for name in values.flat_map(|value| value.split(',')).map(|name| name.trim().to_ascii_lowercase()) {
         let coding = match name.as_str() {
-            "gzip" | "x-gzip" => Coding::Gzip,
-            "br" => Coding::Brotli,
-            other if NOT_READ.contains(&other) => return Err(NotRead),
+            "gzip" | "x-gzip" => ContentCoding::Gzip,
+            "br" => ContentCoding::Brotli,
+            other if NOT_READ.contains(&other) => return Err(UnsupportedCoding),
             _ => continue,
         };
         if found.replace(coding).is_some() {
-            return Err(NotRead);
+            return Err(UnsupportedCoding);
         }
     }
     Ok(found)

@@ -37,12 +37,12 @@ use secrecy::{ExposeSecret, SecretString};
 use tokio::time::{Instant, timeout_at};
 use url::{Host, Url};
 
-use self::{address::AddressGuard, redirect::Hop, resolver::GuardedResolver};
+use self::{address::AddressGuard, redirect::RedirectHop, resolver::GuardedResolver};
 pub use self::{
     address::parse_allow_list,
     error::EgressError,
-    request::{Limits, Request},
-    response::Response,
+    request::{EgressRequest, RequestLimits},
+    response::EgressResponse,
     site::SiteScope,
 };
 
@@ -90,11 +90,11 @@ impl Default for EgressPolicy {
 /// The guarded client. Cheap to clone; clones share connections and limits on lookups.
 #[derive(Clone, Debug)]
 pub struct Egress {
-    inner: Arc<Inner>,
+    inner: Arc<EgressState>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct EgressState {
     guard: Arc<AddressGuard>,
     site: Option<SiteScope>,
     proxied: bool,
@@ -133,7 +133,9 @@ impl Egress {
             }
         };
         let client = builder.build().map_err(|error| EgressError::setup(&error))?;
-        Ok(Self { inner: Arc::new(Inner { guard, site, proxied, max_redirects, connect_timeout, client }) })
+        Ok(Self {
+            inner: Arc::new(EgressState { guard, site, proxied, max_redirects, connect_timeout, client }),
+        })
     }
 
     /// Whether a request to `url` may be tried, as far as the URL alone tells: the scheme, no credentials in it, a host of
@@ -176,27 +178,27 @@ impl Egress {
     }
 
     /// Sends `request` and follows redirects if it says so. Returns when the final response's head has arrived,
-    /// whatever its status: what a 404 means is the caller's to say. The body is read from the [`Response`], within
+    /// whatever its status: what a 404 means is the caller's to say. The body is read from the [`EgressResponse`], within
     /// the same limits.
     ///
-    /// Towards another origin (scheme, host, port) everything in [`Request::headers`] is dropped, for good: a redirect
+    /// Towards another origin (scheme, host, port) everything in [`EgressRequest::headers`] is dropped, for good: a redirect
     /// back does not restore it. A redirect that would take a request body to another origin, or credentials from
     /// `https` to `http`, is refused.
     ///
     /// # Errors
     /// Any [`EgressError`] but [`EgressError::Decode`] and [`EgressError::Write`], which only reading brings.
-    pub async fn send(&self, request: Request) -> Result<Response, EgressError> {
+    pub async fn send(&self, request: EgressRequest) -> Result<EgressResponse, EgressError> {
         let limits = request.limits;
         let follow = request.follow_redirects;
         let deadline = after(Instant::now(), limits.total_timeout);
-        let mut hop = Hop::first(request);
+        let mut hop = RedirectHop::first(request);
         let mut redirects = 0;
         loop {
             self.check_url(&hop.url)?;
             let response = self.exchange(&hop, deadline, limits.idle_timeout).await?;
             let next = if follow { hop.redirected(response.status(), response.headers())? } else { None };
             let Some(next) = next else {
-                return Response::new(response, hop.url, limits, deadline);
+                return EgressResponse::new(response, hop.url, limits, deadline);
             };
             if redirects == self.inner.max_redirects {
                 return Err(EgressError::TooManyRedirects { limit: self.inner.max_redirects });
@@ -209,7 +211,7 @@ impl Egress {
     /// One request and the head of its response.
     async fn exchange(
         &self,
-        hop: &Hop,
+        hop: &RedirectHop,
         deadline: Instant,
         idle: Duration,
     ) -> Result<reqwest::Response, EgressError> {

@@ -10,7 +10,7 @@ use url::Url;
 
 use super::{
     error::EgressError,
-    request::{Request, sanitise},
+    request::{EgressRequest, sanitise},
 };
 
 /// Headers that say something about the body or the wanted representation: no credentials.
@@ -33,7 +33,7 @@ const OF_THE_BODY: [HeaderName; 4] =
 
 /// One request of a chain of redirects.
 #[derive(Clone)]
-pub(super) struct Hop {
+pub(super) struct RedirectHop {
     pub(super) method: Method,
     pub(super) url: Url,
     pub(super) body: Option<Bytes>,
@@ -41,9 +41,9 @@ pub(super) struct Hop {
     portable: HeaderMap,
 }
 
-impl Hop {
-    pub(super) fn first(request: Request) -> Self {
-        let Request { method, url, mut headers, mut portable_headers, body, .. } = request;
+impl RedirectHop {
+    pub(super) fn first(request: EgressRequest) -> Self {
+        let EgressRequest { method, url, mut headers, mut portable_headers, body, .. } = request;
         sanitise(&mut headers);
         sanitise(&mut portable_headers);
         Self { method, url, body, headers, portable: portable_headers }
@@ -126,27 +126,34 @@ fn becomes_get(status: StatusCode, method: &Method) -> bool {
 mod tests {
     use std::time::Duration;
 
-    use super::{super::request::Limits, *};
+    use super::{super::request::RequestLimits, *};
 
-    const LIMITS: Limits =
-        Limits { max_bytes: 1, total_timeout: Duration::from_secs(1), idle_timeout: Duration::from_secs(1) };
+    const LIMITS: RequestLimits = RequestLimits {
+        max_bytes: 1,
+        total_timeout: Duration::from_secs(1),
+        idle_timeout: Duration::from_secs(1),
+    };
 
     fn hop(
         method: Method,
         url: &str,
         headers: &[(&'static str, &'static str)],
         body: Option<&'static str>,
-    ) -> Hop {
-        let mut request = Request::new(method, url.parse().unwrap(), LIMITS);
+    ) -> RedirectHop {
+        let mut request = EgressRequest::new(method, url.parse().unwrap(), LIMITS);
         for (name, value) in headers {
             request.headers.insert(*name, value.parse().unwrap());
         }
         request.portable_headers.insert(header::ACCEPT, "text/html".parse().unwrap());
         request.body = body.map(Bytes::from);
-        Hop::first(request)
+        RedirectHop::first(request)
     }
 
-    fn redirect(hop: &Hop, status: u16, location: &'static str) -> Result<Option<Hop>, EgressError> {
+    fn redirect(
+        hop: &RedirectHop,
+        status: u16,
+        location: &'static str,
+    ) -> Result<Option<RedirectHop>, EgressError> {
         let headers = [(header::LOCATION, location.parse().unwrap())].into_iter().collect();
         hop.redirected(StatusCode::from_u16(status).unwrap(), &headers)
     }

@@ -11,7 +11,7 @@ use url::Url;
 
 /// How much a request may take, from the first lookup to the last byte of the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct RequestLimits {
     /// Most bytes of body, counted after decompression.
     pub max_bytes: u64,
     /// Longest time for everything: lookups, connections, redirects and body.
@@ -22,7 +22,7 @@ pub struct Limits {
 
 /// One outbound request.
 #[derive(Clone)]
-pub struct Request {
+pub struct EgressRequest {
     /// The method.
     pub method: Method,
     /// Where to.
@@ -32,19 +32,19 @@ pub struct Request {
     /// business (`Host`, `Content-Length`, `Connection`, `Accept-Encoding` and the like) are ignored.
     pub headers: HeaderMap,
     /// What this service says of itself wherever a redirect leads (`Accept`, `Accept-Language`): never a value that
-    /// came from a user. [`Request::headers`] win over these.
+    /// came from a user. [`EgressRequest::headers`] win over these.
     pub portable_headers: HeaderMap,
     /// The body, sent again where a redirect within the origin keeps the method.
     pub body: Option<Bytes>,
     /// What the answer may take.
-    pub limits: Limits,
+    pub limits: RequestLimits,
     /// Whether redirects are followed; otherwise they are returned like any other response.
     pub follow_redirects: bool,
 }
 
-impl Request {
+impl EgressRequest {
     /// A request without headers or body that follows redirects.
-    pub fn new(method: Method, url: Url, limits: Limits) -> Self {
+    pub fn new(method: Method, url: Url, limits: RequestLimits) -> Self {
         Self {
             method,
             url,
@@ -57,13 +57,13 @@ impl Request {
     }
 
     /// A GET that follows redirects.
-    pub fn get(url: Url, limits: Limits) -> Self {
+    pub fn get(url: Url, limits: RequestLimits) -> Self {
         Self::new(Method::GET, url, limits)
     }
 }
 
 /// Without headers, body and query, which may be secret: requests end up in logs.
-impl fmt::Debug for Request {
+impl fmt::Debug for EgressRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Request")
             .field("method", &self.method)

@@ -13,35 +13,35 @@ use url::Url;
 
 use super::{
     after,
-    body::Body,
+    body::ResponseBody,
     error::{EgressError, host_of},
-    request::Limits,
+    request::RequestLimits,
 };
 
 /// Reserved at most from a size that only the server claims.
 const MAX_RESERVED: u64 = 64 * 1024;
 
 /// A response whose head has arrived; the body is still to be read.
-pub struct Response {
+pub struct EgressResponse {
     /// The URL that answered, after redirects.
     pub final_url: Url,
     /// The HTTP status code.
     pub status: u16,
     /// The headers as sent; a `Content-Length` counts the compressed bytes.
     pub headers: HeaderMap,
-    body: Body,
+    body: ResponseBody,
     /// What the server claims to send.
     claimed: u64,
-    limits: Limits,
+    limits: RequestLimits,
     deadline: Instant,
     received: u64,
 }
 
-impl Response {
+impl EgressResponse {
     pub(super) fn new(
         response: reqwest::Response,
         final_url: Url,
-        limits: Limits,
+        limits: RequestLimits,
         deadline: Instant,
     ) -> Result<Self, EgressError> {
         let claimed = response.content_length().unwrap_or(0);
@@ -55,7 +55,7 @@ impl Response {
             final_url,
             status,
             headers,
-            body: Body::new(response),
+            body: ResponseBody::new(response),
             claimed,
             limits,
             deadline,
@@ -95,7 +95,7 @@ impl Response {
     /// The whole decompressed body in memory.
     ///
     /// # Errors
-    /// As [`Response::chunk`].
+    /// As [`EgressResponse::chunk`].
     pub async fn bytes(mut self) -> Result<Bytes, EgressError> {
         let claimed = self.claimed.min(self.limits.max_bytes).min(MAX_RESERVED);
         let mut whole = BytesMut::with_capacity(usize::try_from(claimed).unwrap_or(0));
@@ -109,7 +109,7 @@ impl Response {
     /// writer holds a part of the body.
     ///
     /// # Errors
-    /// As [`Response::chunk`], and [`EgressError::Write`] when the writer fails.
+    /// As [`EgressResponse::chunk`], and [`EgressError::Write`] when the writer fails.
     pub async fn copy_to(mut self, writer: &mut (impl AsyncWrite + Unpin)) -> Result<u64, EgressError> {
         while let Some(chunk) = self.chunk().await? {
             writer.write_all(&chunk).await.map_err(|error| EgressError::Write { kind: error.kind() })?;
@@ -154,7 +154,7 @@ impl Response {
 }
 
 /// Without headers and query, which may be secret.
-impl fmt::Debug for Response {
+impl fmt::Debug for EgressResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Response")
             .field("status", &self.status)

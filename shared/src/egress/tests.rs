@@ -56,7 +56,7 @@ const BROTLI_BOMB: [u8; 106] = [
     0xa0, 0x7b, 0xff, 0x07,
 ];
 
-const ROOMY: Limits = Limits {
+const ROOMY: RequestLimits = RequestLimits {
     max_bytes: 1 << 20,
     total_timeout: Duration::from_secs(30),
     idle_timeout: Duration::from_secs(30),
@@ -71,7 +71,7 @@ fn url(text: &str) -> Url {
     text.parse().unwrap()
 }
 
-fn refused(result: Result<Response, EgressError>) -> String {
+fn refused(result: Result<EgressResponse, EgressError>) -> String {
     match result {
         Err(EgressError::RefusedAddress { host }) => host,
         other => panic!("not refused: {other:?}"),
@@ -85,7 +85,7 @@ async fn an_answer_arrives_with_what_the_server_says_about_it() {
         let headers = "content-type: Text/HTML; Charset=\"UTF-8\"\r\netag: \"e1\"\r\nlast-modified: Mon\r\ncontent-length: 5";
         Reply::Whole([head(headers), b"hello".to_vec()].concat())
     });
-    let response = egress("127.0.0.1").send(Request::get(url(&base), ROOMY)).await.unwrap();
+    let response = egress("127.0.0.1").send(EgressRequest::get(url(&base), ROOMY)).await.unwrap();
     assert_eq!(response.status, 200);
     assert_eq!(response.content_type().as_deref(), Some("text/html"));
     assert_eq!(response.charset().as_deref(), Some("utf-8"));
@@ -121,7 +121,7 @@ async fn literal_addresses_that_are_not_public_are_refused_however_they_are_spel
         "[fd00:ec2::254]",
         "[fe80::1]",
     ] {
-        let result = egress.send(Request::get(url(&format!("http://{host}/")), ROOMY)).await;
+        let result = egress.send(EgressRequest::get(url(&format!("http://{host}/")), ROOMY)).await;
         refused(result);
     }
     assert_eq!(egress.check_url(&url("http://10.9.1.1/")), Ok(()));
@@ -134,11 +134,11 @@ async fn a_name_that_resolves_to_a_private_address_is_refused_before_any_connect
     let (listener, base) = bind("127.0.0.1").await;
     let seen = serve(listener, |_| ok("secret"));
     let by_name = base.replace("127.0.0.1", "LocalHost");
-    let host = refused(egress("10.0.0.0/8").send(Request::get(url(&by_name), ROOMY)).await);
+    let host = refused(egress("10.0.0.0/8").send(EgressRequest::get(url(&by_name), ROOMY)).await);
     assert_eq!(host, "localhost");
     assert!(seen.lock().is_empty());
 
-    let opened = egress("127.0.0.0/8, ::1").send(Request::get(url(&by_name), ROOMY)).await.unwrap();
+    let opened = egress("127.0.0.0/8, ::1").send(EgressRequest::get(url(&by_name), ROOMY)).await.unwrap();
     assert_eq!(opened.bytes().await.unwrap(), "secret");
 }
 
@@ -156,7 +156,8 @@ fn a_name_with_one_private_address_among_public_ones_is_refused() {
 async fn a_name_that_does_not_exist_is_unreachable() {
     // A label longer than DNS allows: the system's resolver says no without asking anyone.
     let host = format!("{}.invalid", "x".repeat(64));
-    let error = egress("").send(Request::get(url(&format!("http://{host}/")), ROOMY)).await.unwrap_err();
+    let error =
+        egress("").send(EgressRequest::get(url(&format!("http://{host}/")), ROOMY)).await.unwrap_err();
     assert_eq!(error, EgressError::Dns { host });
 }
 
@@ -168,7 +169,7 @@ async fn a_refused_name_a_name_that_does_not_exist_and_a_closed_port_are_told_al
     let by_name = base.replace("127.0.0.1", "localhost");
     let nowhere = format!("http://{}.invalid/", "x".repeat(64));
     let told = async |allow: &str, address: &str| {
-        let error = egress(allow).send(Request::get(url(address), ROOMY)).await.unwrap_err();
+        let error = egress(allow).send(EgressRequest::get(url(address), ROOMY)).await.unwrap_err();
         let host = url(address).host_str().unwrap().to_owned();
         (error.code(), error.is_retryable(), error.to_string().replace(&host, "HOST"))
     };
@@ -185,13 +186,13 @@ async fn a_refused_name_a_name_that_does_not_exist_and_a_closed_port_are_told_al
 async fn a_closed_port_is_unreachable_and_a_port_without_tls_says_so() {
     let (listener, base) = bind("127.0.0.1").await;
     drop(listener);
-    let error = egress("127.0.0.1").send(Request::get(url(&base), ROOMY)).await.unwrap_err();
+    let error = egress("127.0.0.1").send(EgressRequest::get(url(&base), ROOMY)).await.unwrap_err();
     assert_eq!(error, EgressError::Connect { host: "127.0.0.1".into() });
 
     let (listener, base) = bind("127.0.0.1").await;
     serve(listener, |_| Reply::Whole(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec()));
     let secure = base.replace("http:", "https:");
-    let error = egress("127.0.0.1").send(Request::get(url(&secure), ROOMY)).await.unwrap_err();
+    let error = egress("127.0.0.1").send(EgressRequest::get(url(&secure), ROOMY)).await.unwrap_err();
     assert_eq!((error.code(), error.is_retryable()), ("tls_failed", false));
 }
 
@@ -205,13 +206,13 @@ async fn only_http_without_user_and_password_is_fetched() {
         "data:text/plain,x",
         "unix:/run/x",
     ] {
-        let error = egress.send(Request::get(url(wrong), ROOMY)).await.unwrap_err();
+        let error = egress.send(EgressRequest::get(url(wrong), ROOMY)).await.unwrap_err();
         assert_eq!(error.code(), "invalid_url", "{wrong}");
     }
     for wrong in
         ["http://user:hunter2@example.com/", "https://token@example.com/", "http://:hunter2@example.com/"]
     {
-        let error = egress.send(Request::get(url(wrong), ROOMY)).await.unwrap_err();
+        let error = egress.send(EgressRequest::get(url(wrong), ROOMY)).await.unwrap_err();
         assert!(error.to_string().contains("authorization"), "{error}");
         assert!(!error.to_string().contains("hunter2"), "{error}");
     }
@@ -222,20 +223,20 @@ async fn a_redirect_to_a_private_address_is_refused() {
     for target in ["http://127.0.0.2/", "http://[::1]/", "http://169.254.169.254/latest/meta-data"] {
         let (listener, base) = bind("127.0.0.1").await;
         serve(listener, move |_| redirect(302, target));
-        let result = egress("127.0.0.1/32").send(Request::get(url(&base), ROOMY)).await;
+        let result = egress("127.0.0.1/32").send(EgressRequest::get(url(&base), ROOMY)).await;
         assert_eq!(refused(result), url(target).host_str().unwrap());
     }
     // By name: the first server's network is opened, the one that the name resolves to is not.
     let (listener, base) = bind("127.0.0.9").await;
     serve(listener, |_| redirect(302, "http://localhost/"));
-    assert_eq!(refused(egress("127.0.0.9").send(Request::get(url(&base), ROOMY)).await), "localhost");
+    assert_eq!(refused(egress("127.0.0.9").send(EgressRequest::get(url(&base), ROOMY)).await), "localhost");
 }
 
 #[tokio::test]
 async fn a_redirect_to_another_scheme_is_refused() {
     let (listener, base) = bind("127.0.0.1").await;
     serve(listener, |_| redirect(302, "file:///etc/passwd"));
-    let error = egress("127.0.0.1").send(Request::get(url(&base), ROOMY)).await.unwrap_err();
+    let error = egress("127.0.0.1").send(EgressRequest::get(url(&base), ROOMY)).await.unwrap_err();
     assert_eq!(error.code(), "invalid_url");
 }
 
@@ -247,14 +248,14 @@ async fn five_redirects_are_followed_and_a_sixth_is_an_error() {
         if left == 0 { ok("there") } else { redirect(301, &format!("/{}", left - 1)) }
     });
     let egress = egress("127.0.0.1");
-    let response = egress.send(Request::get(url(&format!("{base}/5")), ROOMY)).await.unwrap();
+    let response = egress.send(EgressRequest::get(url(&format!("{base}/5")), ROOMY)).await.unwrap();
     assert_eq!(response.final_url.path(), "/0");
     assert_eq!(response.bytes().await.unwrap(), "there");
-    let error = egress.send(Request::get(url(&format!("{base}/600")), ROOMY)).await.unwrap_err();
+    let error = egress.send(EgressRequest::get(url(&format!("{base}/600")), ROOMY)).await.unwrap_err();
     assert_eq!(error, EgressError::TooManyRedirects { limit: 5 });
     assert_eq!(seen.lock().len(), 12);
 
-    let mut request = Request::get(url(&format!("{base}/1")), ROOMY);
+    let mut request = EgressRequest::get(url(&format!("{base}/1")), ROOMY);
     request.follow_redirects = false;
     assert_eq!(egress.send(request).await.unwrap().status, 301);
 }
@@ -272,7 +273,7 @@ async fn credentials_stay_with_their_origin_even_when_a_redirect_comes_back() {
     let back = format!("{home_base}/back");
     let elsewhere = serve(other, move |_| redirect(302, &back));
 
-    let mut request = Request::get(url(&format!("{home_base}/start")), ROOMY);
+    let mut request = EgressRequest::get(url(&format!("{home_base}/start")), ROOMY);
     request.headers.insert(AUTHORIZATION, "Bearer s3cret".parse().unwrap());
     request.headers.insert("x-api-key", "s3cret".parse().unwrap());
     request.headers.insert("cookie", "id=s3cret".parse().unwrap());
@@ -305,7 +306,7 @@ async fn a_posted_body_is_sent_again_within_the_origin_only() {
     let elsewhere = serve(other, |_| ok("leaked"));
     let egress = egress("127.0.0.1");
     let post = async |path: &str| {
-        let mut request = Request::new(Method::POST, url(&format!("{base}{path}")), ROOMY);
+        let mut request = EgressRequest::new(Method::POST, url(&format!("{base}{path}")), ROOMY);
         request.body = Some("payload".into());
         egress.send(request).await
     };
@@ -360,8 +361,9 @@ async fn compressed_bodies_are_unpacked_and_a_bomb_stops_at_the_limit() {
         }
     });
     let egress = egress("127.0.0.1");
-    let get =
-        async |path: &str| egress.send(Request::get(url(&format!("{base}{path}")), ROOMY)).await.unwrap();
+    let get = async |path: &str| {
+        egress.send(EgressRequest::get(url(&format!("{base}{path}")), ROOMY)).await.unwrap()
+    };
 
     let written = Arc::new(AtomicU64::new(0));
     assert_eq!(get("/small").await.copy_to(&mut Counter(Arc::clone(&written))).await, Ok(64 * 1024));
@@ -369,7 +371,7 @@ async fn compressed_bodies_are_unpacked_and_a_bomb_stops_at_the_limit() {
 
     assert_eq!(get("/two").await.bytes().await.map(|body| body.len()), Ok(128 * 1024));
     assert_eq!(get("/brotli").await.bytes().await.unwrap(), "hello");
-    let only_head = Request::new(Method::HEAD, url(&format!("{base}/small")), ROOMY);
+    let only_head = EgressRequest::new(Method::HEAD, url(&format!("{base}/small")), ROOMY);
     assert_eq!(egress.send(only_head).await.unwrap().bytes().await.unwrap(), "");
 
     let written = Arc::new(AtomicU64::new(0));
@@ -396,7 +398,8 @@ async fn a_compression_that_was_not_asked_for_is_an_error_and_a_mistaken_one_is_
         let (listener, base) = bind("127.0.0.1").await;
         let headers = format!("content-encoding: {encoding}\r\ncontent-length: 4");
         serve(listener, move |_| Reply::Whole([head(&headers), b"body".to_vec()].concat()));
-        let body = egress("127.0.0.1").send(Request::get(url(&base), ROOMY)).await.unwrap().bytes().await;
+        let body =
+            egress("127.0.0.1").send(EgressRequest::get(url(&base), ROOMY)).await.unwrap().bytes().await;
         assert_eq!(body.is_ok(), readable, "{encoding}: {body:?}");
     }
 }
@@ -415,7 +418,7 @@ async fn a_body_over_the_limit_is_refused_whether_announced_or_endless() {
         _ => Reply::Endless(head("x-endless: yes"), vec![b'x'; 65536]),
     });
     let egress = egress("127.0.0.1");
-    let get = async |path: &str| egress.send(Request::get(url(&format!("{base}{path}")), ROOMY)).await;
+    let get = async |path: &str| egress.send(EgressRequest::get(url(&format!("{base}{path}")), ROOMY)).await;
     let too_large = EgressError::TooLarge { limit: ROOMY.max_bytes };
     assert_eq!(get("/announced").await.unwrap_err(), too_large);
     assert_eq!(get("/endless").await.unwrap().bytes().await, Err(too_large));
@@ -437,10 +440,16 @@ async fn silence_and_trickles_end_in_a_timeout() {
         ..EgressPolicy::default()
     };
     let egress = Egress::new(policy).unwrap();
-    let impatient =
-        Limits { idle_timeout: Duration::from_millis(200), total_timeout: Duration::from_hours(1), ..ROOMY };
-    let short =
-        Limits { total_timeout: Duration::from_millis(300), idle_timeout: Duration::from_hours(1), ..ROOMY };
+    let impatient = RequestLimits {
+        idle_timeout: Duration::from_millis(200),
+        total_timeout: Duration::from_hours(1),
+        ..ROOMY
+    };
+    let short = RequestLimits {
+        total_timeout: Duration::from_millis(300),
+        idle_timeout: Duration::from_hours(1),
+        ..ROOMY
+    };
     for (path, limits) in [
         ("/silent", impatient),
         ("/stalled", impatient),
@@ -448,8 +457,9 @@ async fn silence_and_trickles_end_in_a_timeout() {
         ("/stalled", short),
         ("/trickle", short),
     ] {
-        let outcome =
-            async { egress.send(Request::get(url(&format!("{base}{path}")), limits)).await?.bytes().await };
+        let outcome = async {
+            egress.send(EgressRequest::get(url(&format!("{base}{path}")), limits)).await?.bytes().await
+        };
         // Only so that a limit that does not work fails here instead of hanging.
         let outcome = tokio::time::timeout(Duration::from_secs(20), outcome).await.expect(path);
         assert_eq!(outcome, Err(EgressError::Timeout { host: "127.0.0.1".into() }), "{path}");
@@ -462,7 +472,7 @@ async fn a_broken_connection_or_something_else_than_http_may_be_tried_again() {
         let (listener, base) = bind("127.0.0.1").await;
         serve(listener, move |_| Reply::Whole(broken.into()));
         let outcome =
-            async { egress("127.0.0.1").send(Request::get(url(&base), ROOMY)).await?.bytes().await }
+            async { egress("127.0.0.1").send(EgressRequest::get(url(&base), ROOMY)).await?.bytes().await }
                 .await
                 .unwrap_err();
         assert_eq!((outcome.code(), outcome.is_retryable()), ("bad_response", true), "{broken}: {outcome:?}");
@@ -480,7 +490,7 @@ async fn the_operators_client_reaches_private_hosts_and_follows_no_redirect() {
 
 #[tokio::test]
 async fn what_is_logged_or_shown_holds_no_secret() {
-    let mut request = Request::get(url("http://127.0.0.1/path?key=s3cret"), ROOMY);
+    let mut request = EgressRequest::get(url("http://127.0.0.1/path?key=s3cret"), ROOMY);
     request.headers.insert(AUTHORIZATION, "Bearer s3cret".parse().unwrap());
     request.body = Some("s3cret".into());
     assert!(!format!("{request:?}").contains("s3cret"));
@@ -494,7 +504,7 @@ async fn what_is_logged_or_shown_holds_no_secret() {
 async fn a_server_is_reached_directly() {
     let (listener, base) = bind("127.0.0.1").await;
     serve(listener, |_| ok("direct"));
-    let response = egress("127.0.0.1").send(Request::get(url(&base), ROOMY)).await.unwrap();
+    let response = egress("127.0.0.1").send(EgressRequest::get(url(&base), ROOMY)).await.unwrap();
     assert_eq!(response.bytes().await.unwrap(), "direct");
 }
 

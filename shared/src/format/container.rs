@@ -1,6 +1,6 @@
 //! Files that hold other files: zip archives, and the old compound files of office programs.
 
-use super::{Format, kinds::Named};
+use super::{FileFormat, kinds::FormatHints};
 
 /// How a zip archive begins: with a file, with nothing, or with the mark of one that was parted.
 const ZIP: [&[u8]; 3] = [b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08"];
@@ -8,19 +8,22 @@ const FILE: &[u8] = b"PK\x03\x04";
 const OLE2: &[u8] = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1";
 
 /// Tells such a file; none when it is none.
-pub(super) fn detect(head: &[u8], named: &Named<'_>) -> Option<Format> {
+pub(super) fn detect(head: &[u8], named: &FormatHints<'_>) -> Option<FileFormat> {
     if head.starts_with(OLE2) {
         return Some(if holds_a_sheet_stream(head) || named.is_workbook() {
-            Format::Workbook
+            FileFormat::Workbook
         } else {
-            Format::LegacyOffice
+            FileFormat::LegacyOffice
         });
     }
     if !ZIP.iter().any(|mark| head.starts_with(mark)) {
         return None;
     }
-    let inside = Entries(head).find_map(|entry| entry.tells());
-    Some(inside.unwrap_or_else(|| if named.is_workbook() { Format::Workbook } else { Format::Package }))
+    let inside = ZipEntries(head).find_map(|entry| entry.tells());
+    Some(
+        inside
+            .unwrap_or_else(|| if named.is_workbook() { FileFormat::Workbook } else { FileFormat::Package }),
+    )
 }
 
 /// The stream that every Excel file since 1995 has, in the directory of a compound file.
@@ -31,38 +34,38 @@ fn holds_a_sheet_stream(head: &[u8]) -> bool {
 
 /// A file in a zip archive, as far as it is in the first bytes.
 #[derive(Debug)]
-struct Entry<'a> {
+struct ZipEntry<'a> {
     name: &'a [u8],
     /// What follows the name and whatever else is said of the file; cut nowhere.
     content: &'a [u8],
 }
 
-impl Entry<'_> {
-    fn tells(&self) -> Option<Format> {
+impl ZipEntry<'_> {
+    fn tells(&self) -> Option<FileFormat> {
         if self.name == b"mimetype" {
             // Written first and as it is, so that it can be read here.
             if self.content.starts_with(b"application/vnd.oasis.opendocument.spreadsheet") {
-                return Some(Format::Workbook);
+                return Some(FileFormat::Workbook);
             }
             let others: [&[u8]; 2] = [b"application/epub+zip", b"application/vnd.oasis.opendocument."];
-            return others.iter().any(|other| self.content.starts_with(other)).then_some(Format::Package);
+            return others.iter().any(|other| self.content.starts_with(other)).then_some(FileFormat::Package);
         }
         if self.name.starts_with(b"xl/") {
-            return Some(Format::Workbook);
+            return Some(FileFormat::Workbook);
         }
         let others: [&[u8]; 2] = [b"word/", b"ppt/"];
-        others.iter().any(|folder| self.name.starts_with(folder)).then_some(Format::Package)
+        others.iter().any(|folder| self.name.starts_with(folder)).then_some(FileFormat::Package)
     }
 }
 
 /// The files of a zip archive whose beginnings are in the first bytes. They are found by their mark: where one ends is often not
 /// said before it.
-struct Entries<'a>(&'a [u8]);
+struct ZipEntries<'a>(&'a [u8]);
 
-impl<'a> Iterator for Entries<'a> {
-    type Item = Entry<'a>;
+impl<'a> Iterator for ZipEntries<'a> {
+    type Item = ZipEntry<'a>;
 
-    fn next(&mut self) -> Option<Entry<'a>> {
+    fn next(&mut self) -> Option<ZipEntry<'a>> {
         let at = self.0.windows(FILE.len()).position(|window| window == FILE)?;
         let header = self.0.get(at..)?;
         self.0 = header.get(FILE.len()..)?;
@@ -72,7 +75,7 @@ impl<'a> Iterator for Entries<'a> {
         };
         let (name, extra) = (length(26)?, length(28)?);
         let name_ends = 30 + name;
-        Some(Entry {
+        Some(ZipEntry {
             name: header.get(30..name_ends).or_else(|| header.get(30..))?,
             content: header.get(name_ends + extra..).unwrap_or_default(),
         })

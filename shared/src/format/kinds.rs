@@ -1,27 +1,27 @@
 //! The media types and the ends of names that are known.
 
-use super::Format::{
+use super::FileFormat::{
     self, Captions, Html, Json, LegacyOffice, Markdown, Package, Pdf, Table, Text, Workbook,
 };
 
 /// A kind of file.
 #[derive(Debug)]
-struct Kind {
-    format: Format,
+struct FileType {
+    format: FileFormat,
     media_type: &'static str,
     /// How its name ends; the usual end first.
     extensions: &'static [&'static str],
 }
 
-const fn kind(format: Format, media_type: &'static str, extensions: &'static [&'static str]) -> Kind {
-    Kind { format, media_type, extensions }
+const fn kind(format: FileFormat, media_type: &'static str, extensions: &'static [&'static str]) -> FileType {
+    FileType { format, media_type, extensions }
 }
 
 /// They say nothing of what a file is.
 const VAGUE: [&str; 2] = ["text/plain", "application/octet-stream"];
 
 /// The first of each format is the one of a file of which no more is known.
-const KINDS: &[Kind] = &[
+const KINDS: &[FileType] = &[
     kind(Pdf, "application/pdf", &["pdf"]),
     kind(Html, "text/html", &["html", "htm"]),
     kind(Html, "application/xhtml+xml", &["xhtml", "xht"]),
@@ -77,23 +77,23 @@ const KINDS: &[Kind] = &[
 
 /// What a file's name and media type say of it.
 #[derive(Debug)]
-pub(super) struct Named<'a> {
+pub(super) struct FormatHints<'a> {
     /// What comes after the name's last dot, in lower case.
     extension: Option<String>,
     content_type: Option<&'a str>,
 }
 
-impl<'a> Named<'a> {
+impl<'a> FormatHints<'a> {
     pub(super) fn of(name: Option<&str>, content_type: Option<&'a str>) -> Self {
         Self { extension: name.and_then(extension), content_type }
     }
 
-    fn by_extension(&self) -> Option<&'static Kind> {
+    fn by_extension(&self) -> Option<&'static FileType> {
         let extension = self.extension.as_deref()?;
         KINDS.iter().find(|kind| kind.extensions.contains(&extension))
     }
 
-    fn by_type(&self) -> Option<&'static Kind> {
+    fn by_type(&self) -> Option<&'static FileType> {
         let content_type = self.content_type.filter(|content_type| !VAGUE.contains(content_type))?;
         KINDS.iter().find(|kind| kind.media_type == content_type)
     }
@@ -111,14 +111,14 @@ impl<'a> Named<'a> {
     }
 
     /// What it is called, if it is text.
-    pub(super) fn text(&self) -> Option<Format> {
-        let of_text = |kind: &Kind| match kind.format {
+    pub(super) fn text(&self) -> Option<FileFormat> {
+        let of_text = |kind: &FileType| match kind.format {
             // Programs export tables under the names of spreadsheets.
             Workbook => Some(Table),
             // A text file under this name shows nothing but that it was named.
             Text if kind.extensions == ["txt"] => None,
             format @ (Html | Markdown | Table | Captions | Json | Text) => Some(format),
-            Pdf | Package | LegacyOffice | Format::Binary => None,
+            Pdf | Package | LegacyOffice | FileFormat::Binary => None,
         };
         let other_json = || self.content_type.is_some_and(|content_type| content_type.ends_with("+json"));
         self.by_extension()
@@ -134,8 +134,8 @@ pub(super) fn extension(name: &str) -> Option<String> {
 }
 
 /// The media type of a file of a known format: of those that it can have, the one that its name, or else its sender, tells.
-pub(super) fn media_type(format: Format, named: &Named<'_>) -> &'static str {
-    let fits = |kind: &&Kind| kind.format == format;
+pub(super) fn media_type(format: FileFormat, named: &FormatHints<'_>) -> &'static str {
+    let fits = |kind: &&FileType| kind.format == format;
     let kind = named.by_extension().filter(fits).or_else(|| named.by_type().filter(fits));
     kind.or_else(|| KINDS.iter().find(fits)).map_or("application/octet-stream", |kind| kind.media_type)
 }

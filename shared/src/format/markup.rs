@@ -1,33 +1,33 @@
 //! Text in angle brackets: web pages, captions in XML, and other XML.
 
-use super::{Format, kinds::Named};
+use super::{FileFormat, kinds::FormatHints};
 
 /// XML that is neither a page nor captions, though servers often send it as a page.
 const OTHER_ROOTS: &[&[u8]] =
     &[b"<rss", b"<feed", b"<rdf:rdf", b"<urlset", b"<sitemapindex", b"<opml", b"<svg"];
 
 /// Tells such a text; none when its bytes do not say enough.
-pub(super) fn detect(text: &[u8], named: &Named<'_>) -> Option<Format> {
+pub(super) fn detect(text: &[u8], named: &FormatHints<'_>) -> Option<FileFormat> {
     if !text.starts_with(b"<") {
         return None;
     }
     let start = after_prolog(text);
     let begins = |tag: &&[u8]| begins_with(start, tag);
     if doctype(start).is_some_and(|doctype| begins_with(doctype, b"html")) {
-        return Some(Format::Html);
+        return Some(FileFormat::Html);
     }
     let pages: [&[u8]; 3] = [b"<html", b"<head", b"<body"];
     if pages.iter().any(begins) {
-        return Some(Format::Html);
+        return Some(FileFormat::Html);
     }
     if begins(&&b"<tt"[..]) || begins_with(start, b"<tt:tt") {
-        return Some(Format::Captions);
+        return Some(FileFormat::Captions);
     }
     if OTHER_ROOTS.iter().any(begins) {
-        return Some(Format::Text);
+        return Some(FileFormat::Text);
     }
     // Half a page, or the page of an error in the place of the file that the name promises.
-    named.is_sent_as_page().then_some(Format::Html)
+    named.is_sent_as_page().then_some(FileFormat::Html)
 }
 
 /// Past what may stand before the first element: blanks, comments, processing instructions, and the XML declaration.

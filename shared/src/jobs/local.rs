@@ -28,7 +28,7 @@ const POLL_TO: Duration = Duration::from_secs(5);
 
 /// One wake-up. It says nothing about the work.
 #[derive(Clone, Copy, Debug)]
-pub struct Ring;
+pub struct DoorbellRing;
 
 /// Rings for a [`LocalBackend`]. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -83,7 +83,7 @@ pub struct LocalBackend {
 }
 
 impl Backend for LocalBackend {
-    type Task = Task<Ring>;
+    type Task = Task<DoorbellRing>;
     type Error = Infallible;
 
     fn poll_ready(&mut self, _: &mut Context<'_>, _: &WorkerContext) -> Poll<Result<(), Infallible>> {
@@ -94,17 +94,17 @@ impl Backend for LocalBackend {
         &mut self,
         cx: &mut Context<'_>,
         _: &WorkerContext,
-    ) -> Poll<Option<Result<Task<Ring>, Infallible>>> {
+    ) -> Poll<Option<Result<Task<DoorbellRing>, Infallible>>> {
         // The channel cannot close while this process can still ring.
         if let Poll::Ready(Some(())) = self.receiver.poll_recv(cx) {
             self.idle.send_replace(false);
-            return Poll::Ready(Some(Ok(Task::new(Ring))));
+            return Poll::Ready(Some(Ok(Task::new(DoorbellRing))));
         }
         if self.poll.as_mut().poll(cx).is_ready() {
             self.idle.send_replace(false);
             let pause = POLL_FROM + POLL_TO.saturating_sub(POLL_FROM).mul_f64(rand::random());
             self.poll.as_mut().reset(Instant::now() + pause);
-            return Poll::Ready(Some(Ok(Task::new(Ring))));
+            return Poll::Ready(Some(Ok(Task::new(DoorbellRing))));
         }
         // It is asked only when there is a free place.
         self.idle.send_replace(true);
@@ -117,7 +117,7 @@ impl Backend for LocalBackend {
 }
 
 impl BackendConfig for LocalBackend {
-    type Args = Ring;
+    type Args = DoorbellRing;
     type Id = uuid::Uuid;
     type Kind = Ephemeral;
     type Config = ();

@@ -11,16 +11,16 @@ use std::{sync::Arc, time::Duration};
 
 pub use doorbell::Doorbell;
 use local::LocalDoorbell;
-pub use local::{LocalBackend, Ring};
+pub use local::{DoorbellRing, LocalBackend};
 use redis::RedisDoorbell;
 use tokio::time::Instant;
 
 use crate::{
     clock::{Clock, Timestamp},
     config::JobSettings,
-    db::{self, Db, Tx, jobs::Report},
+    db::{self, Db, Tx, jobs::JobProgress},
     ids::{DocumentId, JobId, UserId},
-    model::job::{Claim, IngestionError, JobKind, JobState},
+    model::job::{IngestionError, JobClaim, JobKind, JobState},
     telemetry,
 };
 
@@ -34,7 +34,7 @@ const POSTPONED_FOR: Duration = Duration::from_secs(10);
 
 /// The queue. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Jobs {
+pub struct JobQueue {
     db: Db,
     /// The process's clock, corrected by the database's, so that a machine whose clock is wrong steals no leases.
     clock: Clock,
@@ -52,7 +52,7 @@ async fn note_trace(tx: &mut Tx, job: Option<JobId>) -> db::Result<bool> {
     Ok(job.is_some())
 }
 
-impl Jobs {
+impl JobQueue {
     /// A queue over `db`.
     pub fn new(db: Db, clock: Clock, settings: JobSettings, doorbell: Doorbell) -> Self {
         Self { db, clock, settings: Arc::new(settings), doorbell, began: Instant::now() }
@@ -96,7 +96,7 @@ impl Jobs {
     }
 
     /// Takes the next due job, if there is one.
-    pub async fn claim(&self, worker: &str) -> db::Result<Option<Claim>> {
+    pub async fn claim(&self, worker: &str) -> db::Result<Option<JobClaim>> {
         // A glance first: idle workers must not queue for the write lock.
         let due = db::jobs::due(&self.db, self.now()).await?;
         if !due.any() {
@@ -119,20 +119,20 @@ impl Jobs {
 
     /// Whether the job may have brought the machine down before. It has been tried, or was queued before this process began:
     /// of a first attempt that ends in a crash nothing may be left.
-    fn may_have_crashed(&self, claim: &Claim) -> bool {
+    fn may_have_crashed(&self, claim: &JobClaim) -> bool {
         claim.attempts > 1 || claim.queued_at <= self.now().minus(self.began.elapsed())
     }
 
     /// Has a claim outlast a crash, so that its attempt counts whatever comes of it: each crash but the first then uses one up,
     /// and no job crashes the machine for ever. A commit that waits for the disk takes all before it there.
-    async fn make_durable(&self, claim: &Claim) -> db::Result<()> {
+    async fn make_durable(&self, claim: &JobClaim) -> db::Result<()> {
         let mut tx = self.db.begin_essential().await?;
-        db::jobs::renew(&mut tx, claim, self.lease_end(self.now()), &Report::default()).await?;
+        db::jobs::renew(&mut tx, claim, self.lease_end(self.now()), &JobProgress::default()).await?;
         tx.commit().await
     }
 
     /// Extends a claim and notes how far it is; false when it is no longer held.
-    pub async fn renew(&self, claim: &Claim, report: &Report) -> db::Result<bool> {
+    pub async fn renew(&self, claim: &JobClaim, report: &JobProgress) -> db::Result<bool> {
         // A full disk must not take claims from workers: the attempts would count.
         let mut tx = self.db.begin_essential_relaxed().await?;
         let held = db::jobs::renew(&mut tx, claim, self.lease_end(self.now()), report).await?;
@@ -141,9 +141,9 @@ impl Jobs {
     }
 
     /// Gives a job back as if it had not been taken.
-    pub async fn hand_back(&self, claim: &Claim) -> db::Result<()> {
+    pub async fn release(&self, claim: &JobClaim) -> db::Result<()> {
         let mut tx = self.db.begin_essential().await?;
-        let was_held = db::jobs::hand_back(&mut tx, claim, self.now()).await?;
+        let was_held = db::jobs::release(&mut tx, claim, self.now()).await?;
         tx.commit().await?;
         if was_held {
             self.doorbell.ring(1);
@@ -153,7 +153,7 @@ impl Jobs {
 
     /// Gives a job back that could not be worked on through no fault of its own. The attempt does not count; it is due again
     /// after a short pause.
-    pub async fn postpone(&self, claim: &Claim, reason: &IngestionError) -> db::Result<()> {
+    pub async fn postpone(&self, claim: &JobClaim, reason: &IngestionError) -> db::Result<()> {
         let now = self.now();
         let mut tx = self.db.begin_essential().await?;
         db::jobs::postpone(
@@ -170,9 +170,9 @@ impl Jobs {
     /// the job's new state; none when the claim is no longer held.
     pub async fn fail(
         &self,
-        claim: &Claim,
+        claim: &JobClaim,
         error: &IngestionError,
-        report: &Report,
+        report: &JobProgress,
     ) -> db::Result<Option<JobState>> {
         let now = self.now();
         let again = error.retryable && claim.attempts < claim.max_attempts;
@@ -202,14 +202,14 @@ mod tests {
     use crate::db::testing::{ATTEMPTS, TestDb, at, both, document, user};
 
     /// A queue whose time is set by the test.
-    fn queue(t: &TestDb, clock: &Clock) -> Jobs {
+    fn queue(t: &TestDb, clock: &Clock) -> JobQueue {
         let settings = JobSettings {
             concurrency: 1,
             timeout: Duration::from_mins(1),
             max_attempts: 3,
             lease: Duration::from_mins(1),
         };
-        Jobs::new(t.db.clone(), clock.clone(), settings, Doorbell::local())
+        JobQueue::new(t.db.clone(), clock.clone(), settings, Doorbell::local())
     }
 
     fn passing() -> IngestionError {
@@ -232,12 +232,12 @@ mod tests {
                 expired.len()
             };
             clock.advance(Duration::from_secs(50));
-            assert!(jobs.renew(&claim, &Report::default()).await.unwrap(), "{}", t.name);
+            assert!(jobs.renew(&claim, &JobProgress::default()).await.unwrap(), "{}", t.name);
             clock.advance(Duration::from_secs(50));
             assert_eq!(expire().await, 0, "{}: it was renewed", t.name);
             clock.advance(Duration::from_secs(20));
             assert_eq!(expire().await, 1, "{}: it was silent for a lease", t.name);
-            assert!(!jobs.renew(&claim, &Report::default()).await.unwrap(), "{}", t.name);
+            assert!(!jobs.renew(&claim, &JobProgress::default()).await.unwrap(), "{}", t.name);
             assert!(jobs.claim("second").await.unwrap().is_some(), "{}: another takes over", t.name);
         }
     }
@@ -252,7 +252,7 @@ mod tests {
             for attempt in 1..=i64::from(ATTEMPTS) {
                 let claim = jobs.claim("worker").await.unwrap().expect(t.name);
                 assert_eq!(claim.attempts, attempt, "{}", t.name);
-                let state = jobs.fail(&claim, &passing(), &Report::default()).await.unwrap();
+                let state = jobs.fail(&claim, &passing(), &JobProgress::default()).await.unwrap();
                 let last = attempt == claim.max_attempts;
                 assert_eq!(state, Some(if last { JobState::Dead } else { JobState::Queued }), "{}", t.name);
                 assert!(jobs.claim("worker").await.unwrap().is_none(), "{}: not before the pause", t.name);
@@ -280,7 +280,7 @@ mod tests {
         let new = jobs.claim("worker").await.unwrap().unwrap();
         assert!(!waited_for_the_disk().await, "a document that was just accepted was never tried");
 
-        jobs.fail(&new, &passing(), &Report::default()).await.unwrap();
+        jobs.fail(&new, &passing(), &JobProgress::default()).await.unwrap();
         clock.advance(LONGEST_BACKOFF);
         let again = jobs.claim("worker").await.unwrap().unwrap();
         assert_eq!(again.attempts, 2);

@@ -1,10 +1,10 @@
 //! What an operator does to the jobs of every user.
 
-use super::Jobs;
+use super::JobQueue;
 use crate::{
     db::{
         self, Tx,
-        operator_jobs::{self, Action, Filter, Outcome, Position},
+        operator_jobs::{self, JobAction, JobActionOutcome, JobCursor, JobRowFilter},
     },
     ids::JobId,
     model::job::JobRecord,
@@ -12,22 +12,22 @@ use crate::{
 
 /// Some of the jobs that something was done to.
 #[derive(Debug)]
-pub struct Batch {
+pub struct JobBatch {
     /// Those that are changed.
     pub jobs: Vec<JobId>,
     /// Where to go on; none when all are done.
-    pub next: Option<Position>,
+    pub next: Option<JobCursor>,
 }
 
-impl Jobs {
+impl JobQueue {
     /// Does something to one job. None when there is no such job, or its document was deleted.
-    pub async fn change(&self, action: Action, id: JobId) -> db::Result<Option<Outcome>> {
+    pub async fn change(&self, action: JobAction, id: JobId) -> db::Result<Option<JobActionOutcome>> {
         let Some(job) = operator_jobs::find(&self.db, id).await? else { return Ok(None) };
         let mut tx = self.db.begin().await?;
-        let outcomes = self.change_in(&mut tx, action, &[job], &Filter::default()).await?;
+        let outcomes = self.change_in(&mut tx, action, &[job], &JobRowFilter::default()).await?;
         tx.commit().await?;
         let outcome = outcomes.first().map(|(_, outcome)| *outcome);
-        if action == Action::Retry && outcome == Some(Outcome::Changed) {
+        if action == JobAction::Retry && outcome == Some(JobActionOutcome::Changed) {
             self.doorbell.ring(1);
         }
         Ok(outcome)
@@ -35,34 +35,34 @@ impl Jobs {
 
     /// Does something to the next of the jobs that meet a filter, in a transaction of their own; `after` is where the batch
     /// before ended.
-    pub async fn change_next(
+    pub async fn change_batch(
         &self,
-        action: Action,
-        filter: &Filter,
-        after: Option<Position>,
-    ) -> db::Result<Batch> {
+        action: JobAction,
+        filter: &JobRowFilter,
+        after: Option<JobCursor>,
+    ) -> db::Result<JobBatch> {
         let page = operator_jobs::list(&self.db, filter, after, operator_jobs::BATCH, self.now()).await?;
         if page.jobs.is_empty() {
-            return Ok(Batch { jobs: Vec::new(), next: None });
+            return Ok(JobBatch { jobs: Vec::new(), next: None });
         }
         let mut tx = self.db.begin().await?;
         let outcomes = self.change_in(&mut tx, action, &page.jobs, filter).await?;
         tx.commit().await?;
-        let changed = outcomes.into_iter().filter(|(_, outcome)| *outcome == Outcome::Changed);
+        let changed = outcomes.into_iter().filter(|(_, outcome)| *outcome == JobActionOutcome::Changed);
         let jobs: Vec<JobId> = changed.map(|(id, _)| id).collect();
-        if action == Action::Retry {
+        if action == JobAction::Retry {
             self.doorbell.ring(jobs.len());
         }
-        Ok(Batch { jobs, next: page.next })
+        Ok(JobBatch { jobs, next: page.next })
     }
 
     async fn change_in(
         &self,
         tx: &mut Tx,
-        action: Action,
+        action: JobAction,
         jobs: &[JobRecord],
-        filter: &Filter,
-    ) -> db::Result<Vec<(JobId, Outcome)>> {
+        filter: &JobRowFilter,
+    ) -> db::Result<Vec<(JobId, JobActionOutcome)>> {
         // The time is taken only now: beginning the transaction may have taken a while.
         operator_jobs::change(tx, action, jobs, filter, self.settings.max_attempts, self.now()).await
     }
@@ -77,22 +77,22 @@ mod tests {
         clock::Clock,
         config::JobSettings,
         db::{
-            jobs::Report,
+            jobs::JobProgress,
             testing::{TestDb, at, both, document, user},
         },
         jobs::Doorbell,
-        model::job::{IngestionError, Standing},
+        model::job::{IngestionError, JobPhase},
     };
 
     /// A queue whose time is set by the test.
-    fn queue(t: &TestDb, clock: &Clock) -> Jobs {
+    fn queue(t: &TestDb, clock: &Clock) -> JobQueue {
         let settings = JobSettings {
             concurrency: 1,
             timeout: Duration::from_mins(1),
             max_attempts: 3,
             lease: Duration::from_mins(1),
         };
-        Jobs::new(t.db.clone(), clock.clone(), settings, Doorbell::local())
+        JobQueue::new(t.db.clone(), clock.clone(), settings, Doorbell::local())
     }
 
     #[tokio::test]
@@ -113,13 +113,13 @@ mod tests {
                 retryable: false,
             };
             while let Some(claim) = jobs.claim("worker").await.unwrap() {
-                jobs.fail(&claim, &error, &Report::default()).await.unwrap();
+                jobs.fail(&claim, &error, &JobProgress::default()).await.unwrap();
             }
             let all = async |action, standing| {
-                let filter = Filter { standing: Some(standing), ..Filter::default() };
+                let filter = JobRowFilter { standing: Some(standing), ..JobRowFilter::default() };
                 let (mut changed, mut batches, mut after) = (Vec::new(), 0, None);
                 loop {
-                    let batch = jobs.change_next(action, &filter, after).await.unwrap();
+                    let batch = jobs.change_batch(action, &filter, after).await.unwrap();
                     assert!(batch.jobs.len() <= operator_jobs::BATCH as usize, "{}", t.name);
                     changed.extend(batch.jobs);
                     batches += 1;
@@ -130,12 +130,12 @@ mod tests {
                 }
             };
             clock.advance(Duration::from_secs(1));
-            assert_eq!(all(Action::Retry, Standing::Dead).await, (JOBS, JOBS, 2), "{}", t.name);
-            assert_eq!(all(Action::Retry, Standing::Dead).await, (0, 0, 1), "{}", t.name);
+            assert_eq!(all(JobAction::Retry, JobPhase::Dead).await, (JOBS, JOBS, 2), "{}", t.name);
+            assert_eq!(all(JobAction::Retry, JobPhase::Dead).await, (0, 0, 1), "{}", t.name);
             let depth = db::jobs::depth(&t.db, clock.now()).await.unwrap();
             assert_eq!((depth.due, depth.dead), (i64::try_from(JOBS).unwrap(), 0), "{}", t.name);
             // In the order in which they would be taken, from under the list's feet.
-            assert_eq!(all(Action::Discard, Standing::Queued).await, (JOBS, JOBS, 2), "{}", t.name);
+            assert_eq!(all(JobAction::Discard, JobPhase::Queued).await, (JOBS, JOBS, 2), "{}", t.name);
             assert!(jobs.claim("worker").await.unwrap().is_none(), "{}", t.name);
         }
     }
@@ -148,11 +148,11 @@ mod tests {
             document(&t.db, owner, "one", at(0)).await;
             let held = jobs.claim("worker").await.unwrap().unwrap();
             for (action, outcome) in [
-                (Action::Retry, Outcome::Running),
-                (Action::Discard, Outcome::Changed),
-                (Action::Discard, Outcome::Unchanged),
-                (Action::Retry, Outcome::Changed),
-                (Action::Retry, Outcome::Unchanged),
+                (JobAction::Retry, JobActionOutcome::Running),
+                (JobAction::Discard, JobActionOutcome::Changed),
+                (JobAction::Discard, JobActionOutcome::Unchanged),
+                (JobAction::Retry, JobActionOutcome::Changed),
+                (JobAction::Retry, JobActionOutcome::Unchanged),
             ] {
                 assert_eq!(
                     jobs.change(action, held.id).await.unwrap(),
@@ -163,7 +163,7 @@ mod tests {
             }
             let again = jobs.claim("worker").await.unwrap().unwrap();
             assert_eq!((again.id, again.attempts), (held.id, 1), "{}", t.name);
-            for action in [Action::Retry, Action::Discard] {
+            for action in [JobAction::Retry, JobAction::Discard] {
                 assert_eq!(jobs.change(action, JobId::generate()).await.unwrap(), None, "{}", t.name);
             }
         }

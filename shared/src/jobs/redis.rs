@@ -61,12 +61,12 @@ enum RingError {
 /// Rings for the workers of every process. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct RedisDoorbell {
-    bell: Arc<Bell>,
-    _ringer: Arc<Ringer>,
+    bell: Arc<RedisDoorbellState>,
+    _ringer: Arc<RingSenderTask>,
 }
 
 #[derive(Debug)]
-struct Bell {
+struct RedisDoorbellState {
     redis: Redis,
     queue: Config,
     channel: String,
@@ -76,14 +76,14 @@ struct Bell {
     rung: Notify,
     /// Held while rings are being sent.
     sending: tokio::sync::Mutex<()>,
-    trouble: Trouble,
+    trouble: OutageLog,
 }
 
 /// Ends the task that sends rings with the last handle to the doorbell.
 #[derive(Debug)]
-struct Ringer(JoinHandle<()>);
+struct RingSenderTask(JoinHandle<()>);
 
-impl Drop for Ringer {
+impl Drop for RingSenderTask {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -91,9 +91,9 @@ impl Drop for Ringer {
 
 /// Says once that Redis went away, and once that it is back.
 #[derive(Debug, Default)]
-struct Trouble(Mutex<bool>);
+struct OutageLog(Mutex<bool>);
 
-impl Trouble {
+impl OutageLog {
     fn failed(&self, doing: &str, error: &RingError) {
         if std::mem::replace(&mut *self.0.lock(), true) {
             tracing::debug!(%error, doing, "Redis still fails");
@@ -113,7 +113,7 @@ impl RedisDoorbell {
     /// A doorbell for the installation that `redis` belongs to; `local` hears it in this process.
     pub(super) fn new(redis: Redis, local: LocalDoorbell) -> Self {
         let name = format!("{}:doorbell", redis.prefix());
-        let bell = Arc::new(Bell {
+        let bell = Arc::new(RedisDoorbellState {
             channel: format!("{name}:rung"),
             queue: Config::default().queue(&name).batch_size(1).emit_events(false),
             redis,
@@ -121,7 +121,7 @@ impl RedisDoorbell {
             unsent: AtomicUsize::new(0),
             rung: Notify::new(),
             sending: tokio::sync::Mutex::new(()),
-            trouble: Trouble::default(),
+            trouble: OutageLog::default(),
         });
         let ringer = tokio::spawn({
             let bell = Arc::clone(&bell);
@@ -132,7 +132,7 @@ impl RedisDoorbell {
                 }
             }
         });
-        Self { bell, _ringer: Arc::new(Ringer(ringer)) }
+        Self { bell, _ringer: Arc::new(RingSenderTask(ringer)) }
     }
 
     pub(super) fn ring(&self, times: usize) {
@@ -168,7 +168,7 @@ impl RedisDoorbell {
     }
 }
 
-impl Bell {
+impl RedisDoorbellState {
     /// Sends every ring that waits; when Redis does not take them, the worker of this process hears them at least.
     async fn send(&self) {
         let _one_at_a_time = self.sending.lock().await;

@@ -6,7 +6,7 @@ use crate::model::text_enum;
 
 text_enum! {
     /// How an attempt at a job ended.
-    Attempt {
+    JobAttemptOutcome {
         /// The document is searchable, or needs nothing more.
         Done => "done",
         /// It failed, and is tried again.
@@ -24,7 +24,7 @@ text_enum! {
 
 text_enum! {
     /// What a text is embedded for.
-    Purpose {
+    EmbeddingPurpose {
         /// To be searched for.
         Question => "question",
         /// To be found.
@@ -60,21 +60,21 @@ macro_rules! labels {
 
 labels! {
     // The pattern of the path, of which there are as many as operations.
-    Route { method: &'static str, route: String }
-    ByRequest { method: &'static str, route: String, status: u16 }
-    State { state: &'static str }
-    Outcome { outcome: &'static str }
-    Staged { stage: String }
-    SourceType { r#type: &'static str }
-    Purposed { purpose: &'static str }
-    PurposedOutcome { purpose: &'static str, outcome: &'static str }
-    ByIndexOperation { operation: &'static str, outcome: &'static str }
-    Provider { provider: &'static str }
-    ByModelCall { provider: &'static str, outcome: &'static str }
-    Direction { provider: &'static str, direction: &'static str }
-    ByTool { r#type: &'static str, outcome: &'static str }
-    FinishReason { finish_reason: &'static str }
-    Kind { kind: &'static str }
-    ByPool { pool: &'static str }
-    ByConnection { pool: &'static str, state: &'static str }
+    RouteLabels { method: &'static str, route: String }
+    RequestLabels { method: &'static str, route: String, status: u16 }
+    StateLabel { state: &'static str }
+    OutcomeLabel { outcome: &'static str }
+    StageLabel { stage: String }
+    SourceTypeLabel { r#type: &'static str }
+    PurposeLabel { purpose: &'static str }
+    PurposeOutcomeLabels { purpose: &'static str, outcome: &'static str }
+    IndexOperationLabels { operation: &'static str, outcome: &'static str }
+    ProviderLabel { provider: &'static str }
+    ModelCallLabels { provider: &'static str, outcome: &'static str }
+    TokenDirectionLabels { provider: &'static str, direction: &'static str }
+    ToolCallLabels { r#type: &'static str, outcome: &'static str }
+    FinishReasonLabel { finish_reason: &'static str }
+    MismatchKindLabel { kind: &'static str }
+    PoolLabel { pool: &'static str }
+    ConnectionLabels { pool: &'static str, state: &'static str }
 }

@@ -17,15 +17,16 @@ use prometheus_client::{
 };
 use secrecy::{ExposeSecret, SecretString};
 
-pub use self::labels::{Attempt, MismatchKind, Purpose};
 use self::labels::{
-    ByConnection, ByIndexOperation, ByModelCall, ByPool, ByRequest, ByTool, Direction, FinishReason, Kind,
-    Outcome, Provider, Purposed, PurposedOutcome, Route, SourceType, Staged, State,
+    ConnectionLabels, FinishReasonLabel, IndexOperationLabels, MismatchKindLabel, ModelCallLabels,
+    OutcomeLabel, PoolLabel, ProviderLabel, PurposeLabel, PurposeOutcomeLabels, RequestLabels, RouteLabels,
+    SourceTypeLabel, StageLabel, StateLabel, TokenDirectionLabels, ToolCallLabels,
 };
+pub use self::labels::{EmbeddingPurpose, JobAttemptOutcome, MismatchKind};
 use crate::{
     clock::Timestamp,
-    db::{PoolState, jobs::Depth},
-    model::{document::DocumentType, job::Stage, tool::ToolType},
+    db::{PoolState, jobs::QueueDepth},
+    model::{document::DocumentType, job::IngestionStage, tool::ToolType},
     secrets::sha256,
 };
 
@@ -46,40 +47,40 @@ fn slow() -> Histogram {
 }
 
 /// No label at all; in a family, so that it can be absent.
-type Whole = Vec<(String, String)>;
-type Histograms<L> = Family<L, Histogram, fn() -> Histogram>;
+type NoLabels = Vec<(String, String)>;
+type HistogramFamily<L> = Family<L, Histogram, fn() -> Histogram>;
 
 /// The metrics of a process.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
-    requests: Family<ByRequest, Counter>,
-    request_seconds: Histograms<Route>,
+    requests: Family<RequestLabels, Counter>,
+    request_seconds: HistogramFamily<RouteLabels>,
     requests_in_flight: Gauge,
-    jobs: Family<State, Gauge>,
-    oldest_due: Family<Whole, Gauge<f64, AtomicU64>>,
-    attempts: Family<Outcome, Counter>,
-    attempt_seconds: Histograms<Outcome>,
+    jobs: Family<StateLabel, Gauge>,
+    oldest_due: Family<NoLabels, Gauge<f64, AtomicU64>>,
+    attempts: Family<OutcomeLabel, Counter>,
+    attempt_seconds: HistogramFamily<OutcomeLabel>,
     lease_expiries: Counter,
-    stage_seconds: Histograms<Staged>,
-    documents: Family<SourceType, Counter>,
-    pages: Family<SourceType, Counter>,
-    chunks: Family<SourceType, Counter>,
-    source_bytes: Family<SourceType, Counter>,
-    embedding_seconds: Histograms<PurposedOutcome>,
-    texts: Family<Purposed, Counter>,
-    index_seconds: Histograms<ByIndexOperation>,
-    index_mismatch: Family<Kind, Gauge>,
-    model_seconds: Histograms<ByModelCall>,
-    first_token_seconds: Histograms<Provider>,
-    tokens: Family<Direction, Counter>,
-    cost: Family<Provider, Counter<f64, AtomicU64>>,
-    tool_seconds: Histograms<ByTool>,
-    predict_seconds: Histograms<FinishReason>,
-    connections: Family<ByConnection, Gauge>,
-    connections_max: Family<ByPool, Gauge>,
-    embedder_ready: Family<Whole, Gauge>,
-    process: Mutex<process::Process>,
+    stage_seconds: HistogramFamily<StageLabel>,
+    documents: Family<SourceTypeLabel, Counter>,
+    pages: Family<SourceTypeLabel, Counter>,
+    chunks: Family<SourceTypeLabel, Counter>,
+    source_bytes: Family<SourceTypeLabel, Counter>,
+    embedding_seconds: HistogramFamily<PurposeOutcomeLabels>,
+    texts: Family<PurposeLabel, Counter>,
+    index_seconds: HistogramFamily<IndexOperationLabels>,
+    index_mismatch: Family<MismatchKindLabel, Gauge>,
+    model_seconds: HistogramFamily<ModelCallLabels>,
+    first_token_seconds: HistogramFamily<ProviderLabel>,
+    tokens: Family<TokenDirectionLabels, Counter>,
+    cost: Family<ProviderLabel, Counter<f64, AtomicU64>>,
+    tool_seconds: HistogramFamily<ToolCallLabels>,
+    predict_seconds: HistogramFamily<FinishReasonLabel>,
+    connections: Family<ConnectionLabels, Gauge>,
+    connections_max: Family<PoolLabel, Gauge>,
+    embedder_ready: Family<NoLabels, Gauge>,
+    process: Mutex<process::ProcessMetrics>,
 }
 
 impl Default for Metrics {
@@ -92,8 +93,9 @@ impl Metrics {
     /// Nothing counted yet, in a process that began at `started`.
     pub fn new(started: Timestamp) -> Self {
         let mut registry = Registry::default();
-        let process = process::Process::register(registry.sub_registry_with_prefix("process"), started);
-        let mut add = Registrar { registry: registry.sub_registry_with_prefix("lectern") };
+        let process =
+            process::ProcessMetrics::register(registry.sub_registry_with_prefix("process"), started);
+        let mut add = MetricRegistrar { registry: registry.sub_registry_with_prefix("lectern") };
         let version = [("version", env!("CARGO_PKG_VERSION"))];
         add.registry.register("build", "The program's version", Info::new(version));
         let metrics = Self {
@@ -152,22 +154,22 @@ impl Metrics {
     }
 
     /// An HTTP request came; it is in flight until the answer is told.
-    pub fn request_began(&self) -> InFlight {
+    pub fn request_began(&self) -> InFlightGuard {
         self.requests_in_flight.inc();
-        InFlight(self.requests_in_flight.clone())
+        InFlightGuard(self.requests_in_flight.clone())
     }
 
     /// An HTTP request was answered. `route` is the pattern of a path, never a path.
     pub fn request(&self, method: &'static str, route: &str, status: u16, took: Duration) {
-        let by = ByRequest { method, route: route.to_owned(), status };
+        let by = RequestLabels { method, route: route.to_owned(), status };
         self.requests.get_or_create(&by).inc();
-        let ByRequest { route, .. } = by;
-        self.request_seconds.get_or_create(&Route { method, route }).observe(took.as_secs_f64());
+        let RequestLabels { route, .. } = by;
+        self.request_seconds.get_or_create(&RouteLabels { method, route }).observe(took.as_secs_f64());
     }
 
     /// An attempt at a job ended.
-    pub fn attempt(&self, outcome: Attempt, took: Duration) {
-        let outcome = Outcome { outcome: outcome.as_str() };
+    pub fn attempt(&self, outcome: JobAttemptOutcome, took: Duration) {
+        let outcome = OutcomeLabel { outcome: outcome.as_str() };
         self.attempts.get_or_create(&outcome).inc();
         self.attempt_seconds.get_or_create(&outcome).observe(took.as_secs_f64());
     }
@@ -178,83 +180,83 @@ impl Metrics {
     }
 
     /// A stage of an ingestion ended.
-    pub fn stage(&self, stage: Stage, took: Duration) {
-        let stage = Staged { stage: stage.as_str().to_ascii_lowercase() };
+    pub fn stage(&self, stage: IngestionStage, took: Duration) {
+        let stage = StageLabel { stage: stage.as_str().to_ascii_lowercase() };
         self.stage_seconds.get_or_create(&stage).observe(took.as_secs_f64());
     }
 
     /// A source was read.
     pub fn read(&self, r#type: DocumentType, bytes: u64) {
-        self.source_bytes.get_or_create(&SourceType { r#type: r#type.as_str() }).inc_by(bytes);
+        self.source_bytes.get_or_create(&SourceTypeLabel { r#type: r#type.as_str() }).inc_by(bytes);
     }
 
     /// A document was made searchable.
     pub fn published(&self, r#type: DocumentType, pages: u64, chunks: u64) {
-        let of = SourceType { r#type: r#type.as_str() };
+        let of = SourceTypeLabel { r#type: r#type.as_str() };
         self.documents.get_or_create(&of).inc();
         self.pages.get_or_create(&of).inc_by(pages);
         self.chunks.get_or_create(&of).inc_by(chunks);
     }
 
     /// The embedding model was asked for the vectors of `texts` texts.
-    pub fn embedded(&self, purpose: Purpose, texts: usize, is_ok: bool, took: Duration) {
+    pub fn embedded(&self, purpose: EmbeddingPurpose, texts: usize, is_ok: bool, took: Duration) {
         let purpose = purpose.as_str();
-        self.texts.get_or_create(&Purposed { purpose }).inc_by(texts as u64);
-        let labels = PurposedOutcome { purpose, outcome: labels::outcome(is_ok) };
+        self.texts.get_or_create(&PurposeLabel { purpose }).inc_by(texts as u64);
+        let labels = PurposeOutcomeLabels { purpose, outcome: labels::outcome(is_ok) };
         self.embedding_seconds.get_or_create(&labels).observe(took.as_secs_f64());
     }
 
     /// The search index was asked for something.
     pub fn index(&self, operation: &'static str, is_ok: bool, took: Duration) {
-        let labels = ByIndexOperation { operation, outcome: labels::outcome(is_ok) };
+        let labels = IndexOperationLabels { operation, outcome: labels::outcome(is_ok) };
         self.index_seconds.get_or_create(&labels).observe(took.as_secs_f64());
     }
 
     /// So many searchable documents have this mismatch.
     pub fn mismatched(&self, kind: MismatchKind, documents: u64) {
         let documents = i64::try_from(documents).unwrap_or(i64::MAX);
-        self.index_mismatch.get_or_create(&Kind { kind: kind.as_str() }).set(documents);
+        self.index_mismatch.get_or_create(&MismatchKindLabel { kind: kind.as_str() }).set(documents);
     }
 
     /// A chat model was asked. `outcome` is `ok` or the kind of failure.
     pub fn model_asked(&self, provider: &'static str, outcome: &'static str, took: Duration) {
-        self.model_seconds.get_or_create(&ByModelCall { provider, outcome }).observe(took.as_secs_f64());
+        self.model_seconds.get_or_create(&ModelCallLabels { provider, outcome }).observe(took.as_secs_f64());
     }
 
     /// A chat model's answer began.
     pub fn model_began(&self, provider: &'static str, after: Duration) {
-        self.first_token_seconds.get_or_create(&Provider { provider }).observe(after.as_secs_f64());
+        self.first_token_seconds.get_or_create(&ProviderLabel { provider }).observe(after.as_secs_f64());
     }
 
     /// What a chat model read and wrote, and what that cost where the price is known.
     pub fn model_used(&self, provider: &'static str, input: u64, output: u64, cost: Option<f64>) {
-        self.tokens.get_or_create(&Direction { provider, direction: "input" }).inc_by(input);
-        self.tokens.get_or_create(&Direction { provider, direction: "output" }).inc_by(output);
+        self.tokens.get_or_create(&TokenDirectionLabels { provider, direction: "input" }).inc_by(input);
+        self.tokens.get_or_create(&TokenDirectionLabels { provider, direction: "output" }).inc_by(output);
         if let Some(cost) = cost.filter(|cost| *cost > 0.0) {
-            self.cost.get_or_create(&Provider { provider }).inc_by(cost);
+            self.cost.get_or_create(&ProviderLabel { provider }).inc_by(cost);
         }
     }
 
     /// A tool was called.
     pub fn tool(&self, r#type: ToolType, is_ok: bool, took: Duration) {
-        let labels = ByTool { r#type: r#type.as_str(), outcome: labels::outcome(is_ok) };
+        let labels = ToolCallLabels { r#type: r#type.as_str(), outcome: labels::outcome(is_ok) };
         self.tool_seconds.get_or_create(&labels).observe(took.as_secs_f64());
     }
 
     /// A run of an agent ended.
     pub fn predicted(&self, finish_reason: &'static str, took: Duration) {
-        self.predict_seconds.get_or_create(&FinishReason { finish_reason }).observe(took.as_secs_f64());
+        self.predict_seconds.get_or_create(&FinishReasonLabel { finish_reason }).observe(took.as_secs_f64());
     }
 
     /// What the pools of the database hold at this moment.
     pub fn set_pools(&self, pools: &[PoolState]) {
         for pool in pools {
             let set = |state, value| {
-                self.connections.get_or_create(&ByConnection { pool: pool.name, state }).set(value);
+                self.connections.get_or_create(&ConnectionLabels { pool: pool.name, state }).set(value);
             };
             set("idle", pool.idle);
             set("used", pool.open - pool.idle);
-            self.connections_max.get_or_create(&ByPool { pool: pool.name }).set(pool.max);
+            self.connections_max.get_or_create(&PoolLabel { pool: pool.name }).set(pool.max);
         }
     }
 
@@ -269,7 +271,7 @@ impl Metrics {
     }
 
     /// How much work there is; none when nobody could say.
-    pub fn set_queue(&self, depth: Option<Depth>, now: Timestamp) {
+    pub fn set_queue(&self, depth: Option<QueueDepth>, now: Timestamp) {
         // Absent is better than old.
         self.jobs.clear();
         self.oldest_due.clear();
@@ -281,7 +283,7 @@ impl Metrics {
             ("dead", depth.dead),
         ];
         for (state, count) in counts {
-            self.jobs.get_or_create(&State { state }).set(count);
+            self.jobs.get_or_create(&StateLabel { state }).set(count);
         }
         let oldest = depth.oldest_due.map_or(Duration::ZERO, |due| now.since(due));
         self.oldest_due.get_or_create(&Vec::new()).set(oldest.as_secs_f64());
@@ -311,20 +313,20 @@ pub fn may_read(token: Option<&SecretString>, authorization: Option<&str>) -> bo
 
 /// An HTTP request that has no answer yet.
 #[derive(Debug)]
-pub struct InFlight(Gauge);
+pub struct InFlightGuard(Gauge);
 
-impl Drop for InFlight {
+impl Drop for InFlightGuard {
     fn drop(&mut self) {
         self.0.dec();
     }
 }
 
 /// Registers metrics, and gives them back.
-struct Registrar<'a> {
+struct MetricRegistrar<'a> {
     registry: &'a mut Registry,
 }
 
-impl Registrar<'_> {
+impl MetricRegistrar<'_> {
     fn one<M: prometheus_client::registry::Metric + Clone + Default>(&mut self, name: &str, help: &str) -> M {
         let metric = M::default();
         self.registry.register(name, help, metric.clone());
@@ -353,11 +355,11 @@ impl Registrar<'_> {
         family
     }
 
-    fn seconds<L>(&mut self, name: &str, help: &str, buckets: fn() -> Histogram) -> Histograms<L>
+    fn seconds<L>(&mut self, name: &str, help: &str, buckets: fn() -> Histogram) -> HistogramFamily<L>
     where
         L: Clone + std::hash::Hash + Eq + EncodeLabelSet + std::fmt::Debug + Send + Sync + 'static,
     {
-        let family = Histograms::<L>::new_with_constructor(buckets);
+        let family = HistogramFamily::<L>::new_with_constructor(buckets);
         self.registry.register_with_unit(name, help, Unit::Seconds, family.clone());
         family
     }

@@ -18,7 +18,7 @@ const THREADS: usize = 17;
 
 /// The metrics of the process.
 #[derive(Debug)]
-pub(super) struct Process {
+pub(super) struct ProcessMetrics {
     resident: Gauge,
     cpu: Counter<f64, AtomicU64>,
     /// What was counted of it.
@@ -28,7 +28,7 @@ pub(super) struct Process {
     threads: Gauge,
 }
 
-impl Process {
+impl ProcessMetrics {
     pub(super) fn register(registry: &mut Registry, started: Timestamp) -> Self {
         let process = Self {
             resident: Gauge::default(),
@@ -67,7 +67,7 @@ impl Process {
         if let Some(bytes) = pages.and_then(|pages| i64::try_from(pages * param::page_size()).ok()) {
             self.resident.set(bytes);
         }
-        if let Some(stat) = fs::read_to_string("/proc/self/stat").ok().as_deref().and_then(Stat::parse) {
+        if let Some(stat) = fs::read_to_string("/proc/self/stat").ok().as_deref().and_then(ProcStat::parse) {
             self.threads.set(stat.threads);
             let seconds = stat.cpu_seconds;
             self.cpu.inc_by((seconds - self.cpu_seconds).max(0.0));
@@ -82,12 +82,12 @@ impl Process {
     }
 }
 
-struct Stat {
+struct ProcStat {
     cpu_seconds: f64,
     threads: i64,
 }
 
-impl Stat {
+impl ProcStat {
     fn parse(text: &str) -> Option<Self> {
         let (_, numbers) = text.rsplit_once(')')?;
         let numbers: Vec<&str> = numbers.split_whitespace().collect();

@@ -16,27 +16,27 @@ const OPERATIONS: &str = include_str!("../../../docs/operations.md");
 fn told() -> Metrics {
     let metrics = Metrics::new(Timestamp::from_micros(1_700_000_000_500_000));
     metrics.request("GET", "/api/v1/documents/{id}", 200, Duration::from_millis(3));
-    metrics.attempt(Attempt::Done, Duration::from_secs(2));
+    metrics.attempt(JobAttemptOutcome::Done, Duration::from_secs(2));
     metrics.leases_expired(2);
     metrics.mismatched(MismatchKind::Missing, 1);
-    metrics.stage(Stage::Parse, Duration::from_millis(30));
+    metrics.stage(IngestionStage::Parse, Duration::from_millis(30));
     metrics.read(DocumentType::Pdf, 4_096);
     metrics.published(DocumentType::Pdf, 12, 40);
-    metrics.embedded(Purpose::Passages, 64, true, Duration::from_secs(1));
+    metrics.embedded(EmbeddingPurpose::Passages, 64, true, Duration::from_secs(1));
     metrics.model_asked("openai", "timeout", Duration::from_secs(30));
     metrics.model_began("openai", Duration::from_millis(400));
     metrics.model_used("openai", 412, 24, Some(0.25));
     metrics.tool(ToolType::Search, false, Duration::from_millis(90));
     metrics.predicted("stop", Duration::from_secs(3));
     for state in ["due", "waiting", "running", "dead"] {
-        metrics.jobs.get_or_create(&State { state }).set(1);
+        metrics.jobs.get_or_create(&StateLabel { state }).set(1);
     }
     metrics.oldest_due.get_or_create(&Vec::new()).set(1.0);
     metrics.embedder_ready.get_or_create(&Vec::new()).set(1);
     let (pool, state) = ("main", "used");
-    metrics.connections.get_or_create(&ByConnection { pool, state }).set(1);
-    metrics.connections_max.get_or_create(&ByPool { pool }).set(20);
-    let labels = ByIndexOperation { operation: "search", outcome: "ok" };
+    metrics.connections.get_or_create(&ConnectionLabels { pool, state }).set(1);
+    metrics.connections_max.get_or_create(&PoolLabel { pool }).set(20);
+    let labels = IndexOperationLabels { operation: "search", outcome: "ok" };
     metrics.index_seconds.get_or_create(&labels).observe(0.001);
     metrics
 }

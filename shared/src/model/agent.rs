@@ -22,7 +22,7 @@ text_enum! {
 
 /// Which model an agent asks, and how. The key is kept apart, sealed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Llm {
+pub struct LlmConfig {
     /// The model's name, sent to the provider as given.
     pub model: String,
     /// The provider's label.
@@ -67,7 +67,7 @@ pub struct Agent {
     /// Anything its owner wants to say of it.
     pub description: String,
     /// Its model.
-    pub llm: Json<Llm>,
+    pub llm: Json<LlmConfig>,
     /// The provider's key, sealed.
     pub llm_key_sealed: Option<Vec<u8>>,
     /// Remembers the turns of a session.

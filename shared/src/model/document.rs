@@ -12,9 +12,9 @@ use crate::{
     db::Json,
     ids::{ChunkId, DocumentId, GenerationId, UserId},
     model::{
-        job::{Ingestion, SourceInfo, Warning},
+        job::{IngestionSummary, IngestionWarning, SourceInfo},
         language::Language,
-        place::Place,
+        place::SourceSpan,
         text_enum,
     },
 };
@@ -51,7 +51,7 @@ text_enum! {
 
 /// How a document is to be cut into passages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Splitter {
+pub struct SplitterConfig {
     /// The way of cutting, and with it the unit of both sizes.
     pub r#type: SplitterType,
     /// The most that a passage holds.
@@ -180,7 +180,7 @@ pub struct Document {
     /// The owner's own values, which searches filter on.
     pub metadata: Option<Json<Map<String, Value>>>,
     /// How to cut it.
-    pub splitter: Option<Json<Splitter>>,
+    pub splitter: Option<Json<SplitterConfig>>,
     /// First page to ingest.
     pub from_page: Option<i64>,
     /// Last page to ingest.
@@ -195,12 +195,12 @@ pub struct Document {
     pub updated_at: Timestamp,
     /// How its ingestion goes.
     #[sqlx(flatten)]
-    pub ingestion: Ingestion,
+    pub ingestion: IngestionSummary,
 }
 
 /// What an ingestion needs to know of a document.
 #[derive(Clone, Debug, FromRow)]
-pub struct Source {
+pub struct DocumentSource {
     /// The document.
     pub id: DocumentId,
     /// Its owner.
@@ -220,7 +220,7 @@ pub struct Source {
     /// The media type of an upload, as it was told when it came.
     pub source_mime: Option<String>,
     /// How to cut it.
-    pub splitter: Option<Json<Splitter>>,
+    pub splitter: Option<Json<SplitterConfig>>,
     /// First page to ingest.
     pub from_page: Option<i64>,
     /// Last page to ingest.
@@ -247,7 +247,7 @@ pub struct SourceState {
     /// What was learnt of it.
     pub source: SourceInfo,
     /// What was gone past.
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<IngestionWarning>,
 }
 
 /// The file that a document was made of by an upload.
@@ -281,7 +281,7 @@ pub struct Chunk {
     /// Tokens in it.
     pub tokens: i64,
     /// Where it stands.
-    pub place: Json<Place>,
+    pub place: Json<SourceSpan>,
     /// What it says: exactly the slice of the extracted text that its place names.
     pub text: String,
 }

@@ -36,7 +36,7 @@ text_enum! {
 
 text_enum! {
     /// What an ingestion is doing.
-    Stage {
+    IngestionStage {
         /// Getting the source.
         Fetch => "FETCH",
         /// Reading text out of it.
@@ -52,7 +52,7 @@ text_enum! {
 
 /// How far a stage is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Progress {
+pub struct StageProgress {
     /// Units done.
     pub done: u64,
     /// Units in all, once that is known.
@@ -85,7 +85,7 @@ impl IngestionError {
 
 /// Something an ingestion went past.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Warning {
+pub struct IngestionWarning {
     /// A fixed word.
     pub code: String,
     /// One sentence.
@@ -110,19 +110,19 @@ pub struct SourceInfo {
 
 /// A document's ingestion job as its owner sees it.
 #[derive(Clone, Debug, FromRow)]
-pub struct Ingestion {
+pub struct IngestionSummary {
     /// Where it stands.
     pub state: JobState,
     /// What it is, or was last, doing.
-    pub stage: Option<Stage>,
+    pub stage: Option<IngestionStage>,
     /// How far that is.
-    pub progress: Option<Json<Progress>>,
+    pub progress: Option<Json<StageProgress>>,
     /// How often a worker took it up since it was queued.
     pub attempts: i64,
     /// Why the last attempt failed.
     pub last_error: Option<Json<IngestionError>>,
     /// What it went past.
-    pub warnings: Json<Vec<Warning>>,
+    pub warnings: Json<Vec<IngestionWarning>>,
     /// What it learnt of its source.
     pub source: Option<Json<SourceInfo>>,
     /// When it was queued.
@@ -135,7 +135,7 @@ pub struct Ingestion {
 
 /// One worker's hold on a job. Everything written under it is fenced on `claim_id`.
 #[derive(Clone, Debug, FromRow)]
-pub struct Claim {
+pub struct JobClaim {
     /// The job.
     pub id: JobId,
     /// What to do.
@@ -162,7 +162,7 @@ pub struct Claim {
 
 text_enum! {
     /// Where a job stands, as its operator asks: of the queued ones it matters whether their time has come.
-    Standing {
+    JobPhase {
         /// Due or waiting. Asked for, and never shown.
         Queued => "queued",
         /// A worker could take it now.
@@ -180,7 +180,7 @@ text_enum! {
     }
 }
 
-impl Standing {
+impl JobPhase {
     /// Where a job stands that is in this state, and is or was to run at `run_at`. Never [`Queued`](Self::Queued).
     pub fn of(state: JobState, run_at: Timestamp, now: Timestamp) -> Self {
         match state {
@@ -217,9 +217,9 @@ pub struct JobRecord {
     /// Its state.
     pub state: JobState,
     /// What it is, or was last, doing.
-    pub stage: Option<Stage>,
+    pub stage: Option<IngestionStage>,
     /// How far that is.
-    pub progress: Option<Json<Progress>>,
+    pub progress: Option<Json<StageProgress>>,
     /// How often a worker took it up since it was queued.
     pub attempts: i64,
     /// Attempts allowed.
@@ -241,14 +241,14 @@ pub struct JobRecord {
     /// Why the last attempt failed.
     pub last_error: Option<Json<IngestionError>>,
     /// What it went past.
-    pub warnings: Json<Vec<Warning>>,
+    pub warnings: Json<Vec<IngestionWarning>>,
     /// Only the index is made again, from the passages that are stored.
     pub from_stored: bool,
 }
 
 impl JobRecord {
     /// Where it stands.
-    pub fn standing(&self, now: Timestamp) -> Standing {
-        Standing::of(self.state, self.run_at, now)
+    pub fn standing(&self, now: Timestamp) -> JobPhase {
+        JobPhase::of(self.state, self.run_at, now)
     }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// Where a passage stands in its source. Only what the kind of source has is present; the offsets always are.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Place {
+pub struct SourceSpan {
     /// PDF: the first page that it touches, counted from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub page: Option<u32>,

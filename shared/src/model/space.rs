@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 /// Everything that decides what vectors mean: two vectors may be compared when their spaces are equal, and never otherwise.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Space {
+pub struct EmbeddingSpace {
     /// Its id, made of the fingerprint: the same in every process.
     pub id: Uuid,
     /// What it is made of, one `key=value` a line: the kind of embedder, the model and its revision or the hash of its
@@ -19,7 +19,7 @@ pub struct Space {
     pub dimensions: usize,
 }
 
-impl Space {
+impl EmbeddingSpace {
     /// The space of a model. The dimension becomes part of the fingerprint.
     pub fn new(model: impl Into<String>, dimensions: usize, facts: &[(&str, &dyn fmt::Display)]) -> Self {
         let mut fingerprint = format!("dimensions={dimensions}");

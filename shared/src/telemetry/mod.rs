@@ -21,7 +21,7 @@ use tracing_subscriber::{
     util::SubscriberInitExt,
 };
 
-use self::otlp::Exporter;
+use self::otlp::OtlpExporter;
 use crate::config::{ConfigError, LogFormat, TracingSettings};
 
 /// The target of spans that are exported and not in the log: `tracing::info_span!(target: telemetry::SPANS, "name", …)`. Their
@@ -36,7 +36,7 @@ const TRACE_PARENT: &str = "traceparent";
 /// Keeps spans on their way to the collector.
 #[derive(Debug)]
 #[must_use = "what is not sent yet is lost without `finish`"]
-pub struct Telemetry(Option<Exporter>);
+pub struct Telemetry(Option<OtlpExporter>);
 
 impl Telemetry {
     /// Sends what is not sent yet; blocks for a few seconds at most.
@@ -78,7 +78,7 @@ pub fn init(
             Box::new(lines.json().with_current_span(true).with_span_list(false).with_filter(filter))
         }
     }];
-    let exporter = tracing.map(Exporter::new).transpose()?.flatten();
+    let exporter = tracing.map(OtlpExporter::new).transpose()?.flatten();
     if let Some(exporter) = &exporter {
         layers.push(Box::new(exports(exporter.tracer())));
     }

@@ -35,11 +35,11 @@ const LARGEST_ANSWER: usize = 64 << 10;
 
 /// Sends spans.
 #[derive(Debug)]
-pub(super) struct Exporter {
+pub(super) struct OtlpExporter {
     provider: SdkTracerProvider,
 }
 
-impl Exporter {
+impl OtlpExporter {
     /// None when no collector is set.
     pub(super) fn new(settings: &TracingSettings) -> Result<Option<Self>, ConfigError> {
         let Some(endpoint) = &settings.endpoint else { return Ok(None) };
@@ -53,7 +53,7 @@ impl Exporter {
             .iter()
             .map(|(name, value)| (name.clone(), value.expose_secret().to_owned()))
             .collect();
-        let collector = Collector { http, runtime: Handle::current(), failing: Arc::default() };
+        let collector = CollectorClient { http, runtime: Handle::current(), failing: Arc::default() };
         let exporter = SpanExporter::builder()
             .with_http()
             .with_http_client(collector)
@@ -98,13 +98,13 @@ fn program() -> String {
 
 /// The way to the collector. Spans are sent from a thread of their own, which knows no async runtime.
 #[derive(Clone, Debug)]
-struct Collector {
+struct CollectorClient {
     http: reqwest::Client,
     runtime: Handle,
     failing: Arc<AtomicBool>,
 }
 
-impl Collector {
+impl CollectorClient {
     async fn send(http: reqwest::Client, request: reqwest::Request) -> Result<Response<Bytes>, String> {
         // An error's own text holds the address, and so perhaps a key.
         let failed = |error: reqwest::Error| {
@@ -127,7 +127,7 @@ impl Collector {
 }
 
 #[async_trait]
-impl HttpClient for Collector {
+impl HttpClient for CollectorClient {
     async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
         let request = reqwest::Request::try_from(request.map(reqwest::Body::from))?;
         let sent = self.runtime.spawn(Self::send(self.http.clone(), request)).await?;

@@ -14,7 +14,9 @@ use std::{
 use crate::{
     confine::{self, ResourceLimits},
     formats,
-    protocol::{self, ChildRequest, Crash, Message, PARSE_COMMAND, ParseError, Stop, WALLS_COMMAND},
+    protocol::{
+        self, ChildMessage, ChildRequest, PARSE_COMMAND, ParseAbort, ParseError, ParserCrash, WALLS_COMMAND,
+    },
 };
 
 /// The priority of a parser, lower than that of the service: whoever waits for an answer comes before a document.
@@ -78,20 +80,20 @@ fn run(request: &ChildRequest, input: &mut impl Read, mut output: File) -> io::R
     let mut bytes = Vec::new();
     input.read_to_end(&mut bytes)?;
     let options = &request.options;
-    let mut emit = |message: &Message| match protocol::encode(message) {
-        Ok(bytes) => output.write_all(&bytes).map_err(Stop::Output),
+    let mut emit = |message: &ChildMessage| match protocol::encode(message) {
+        Ok(bytes) => output.write_all(&bytes).map_err(ParseAbort::Output),
         Err(_) => Err(ParseError::TooLarge { limit: options.max_chars }.into()),
     };
-    let parsed = formats::parse(request.kind, bytes, options, &mut |frame| emit(&Message::Frame(frame)));
+    let parsed = formats::parse(request.kind, bytes, options, &mut |frame| emit(&ChildMessage::Frame(frame)));
     let last_word = match parsed {
-        Ok(()) => Message::Done,
-        Err(Stop::Document(error)) => Message::Failed(error),
-        Err(Stop::Panicked) => Message::Failed(ParseError::Crashed(Crash::Died)),
-        Err(Stop::Output(error)) => return Err(error),
+        Ok(()) => ChildMessage::Done,
+        Err(ParseAbort::Document(error)) => ChildMessage::Failed(error),
+        Err(ParseAbort::Panicked) => ChildMessage::Failed(ParseError::Crashed(ParserCrash::Died)),
+        Err(ParseAbort::Output(error)) => return Err(error),
     };
     match emit(&last_word) {
-        Ok(()) | Err(Stop::Document(_) | Stop::Panicked) => Ok(()),
-        Err(Stop::Output(error)) => Err(error),
+        Ok(()) | Err(ParseAbort::Document(_) | ParseAbort::Panicked) => Ok(()),
+        Err(ParseAbort::Output(error)) => Err(error),
     }
 }
 

@@ -9,7 +9,8 @@ use crate::{
     charset,
     formats::{self, html},
     protocol::{
-        Frame, MAX_TITLE, MAX_URL, MarkKind, ParseOptions, ParsedPart, SourceKind, SourceMetadata, TextMark,
+        MAX_TITLE, MAX_URL, MarkKind, ParseFrame, ParseOptions, ParsedPart, SourceKind, SourceMetadata,
+        TextMark,
     },
 };
 
@@ -30,21 +31,21 @@ pub fn pdf(bytes: &[u8]) {
     let (mut expected, mut chars) = (None, 0);
     let mut emit = |frame| {
         match frame {
-            Frame::Start { pages_total, first, last, title } => {
+            ParseFrame::Start { pages_total, first, last, title } => {
                 assert!(expected.is_none() && (1..=last).contains(&first) && last <= pages_total);
                 assert!(title.is_none_or(|title| is_title(&title) && !title.trim().is_empty()));
                 expected = Some(first..=last);
             }
-            Frame::Page { number, text, .. } => {
+            ParseFrame::Page { number, text, .. } => {
                 assert_eq!(expected.as_mut().and_then(Iterator::next), Some(number), "pages come in order");
                 assert!(is_clean(&text));
                 chars += text.chars().count() as u64;
             }
-            other @ (Frame::Image { .. }
-            | Frame::About(_)
-            | Frame::Part(_)
-            | Frame::Headings(_)
-            | Frame::Warning(_)) => {
+            other @ (ParseFrame::Image { .. }
+            | ParseFrame::About(_)
+            | ParseFrame::Part(_)
+            | ParseFrame::Headings(_)
+            | ParseFrame::Warning(_)) => {
                 unreachable!("no frame of a PDF's: {other:?}");
             }
         }
@@ -58,7 +59,7 @@ pub fn pdf(bytes: &[u8]) {
 }
 
 /// A web page, and the captions that it links to.
-pub fn html(bytes: &[u8]) -> Vec<Frame> {
+pub fn html(bytes: &[u8]) -> Vec<ParseFrame> {
     let frames = parts(SourceKind::Html, bytes);
     let base = url::Url::parse("https://example.org/a/b?c").ok();
     html::tracks(&charset::decode(bytes, None).0, base.as_ref());
@@ -66,37 +67,37 @@ pub fn html(bytes: &[u8]) -> Vec<Frame> {
 }
 
 /// CSV and its relatives.
-pub fn table(bytes: &[u8]) -> Vec<Frame> {
+pub fn table(bytes: &[u8]) -> Vec<ParseFrame> {
     parts(SourceKind::Table, bytes)
 }
 
 /// JSON and JSON Lines.
-pub fn json(bytes: &[u8]) -> Vec<Frame> {
+pub fn json(bytes: &[u8]) -> Vec<ParseFrame> {
     parts(SourceKind::Json, bytes)
 }
 
 /// Workbooks: a file as it is, or the parts of one, see [`zipped`].
-pub fn workbook(bytes: &[u8]) -> Vec<Frame> {
+pub fn workbook(bytes: &[u8]) -> Vec<ParseFrame> {
     parts(SourceKind::Workbook, &zipped(bytes))
 }
 
 /// Other office documents: a file as it is, or the parts of one, see [`zipped`].
-pub fn package(bytes: &[u8]) -> Vec<Frame> {
+pub fn package(bytes: &[u8]) -> Vec<ParseFrame> {
     parts(SourceKind::Package, &zipped(bytes))
 }
 
 /// Captions of a video.
-pub fn captions(bytes: &[u8]) -> Vec<Frame> {
+pub fn captions(bytes: &[u8]) -> Vec<ParseFrame> {
     parts(SourceKind::Captions, bytes)
 }
 
 /// Plain text, which may look like Markdown.
-pub fn text(bytes: &[u8]) -> Vec<Frame> {
+pub fn text(bytes: &[u8]) -> Vec<ParseFrame> {
     parts(SourceKind::Text, bytes)
 }
 
 /// Text that is called Markdown.
-pub fn markdown(bytes: &[u8]) -> Vec<Frame> {
+pub fn markdown(bytes: &[u8]) -> Vec<ParseFrame> {
     parts(SourceKind::Markdown, bytes)
 }
 
@@ -129,28 +130,28 @@ fn zipped(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// Reads a source as the child does, and looks at what it says as its parent does.
-fn parts(kind: SourceKind, bytes: &[u8]) -> Vec<Frame> {
+fn parts(kind: SourceKind, bytes: &[u8]) -> Vec<ParseFrame> {
     let mut frames = Vec::new();
     let (mut begun, mut chars) = (false, 0);
-    let mut emit = |frame: Frame| {
+    let mut emit = |frame: ParseFrame| {
         match &frame {
-            Frame::About(SourceMetadata { title, canonical_url, .. }) => {
+            ParseFrame::About(SourceMetadata { title, canonical_url, .. }) => {
                 assert!(!begun, "what it says of itself comes before any part, and once");
                 assert!(title.as_ref().is_none_or(|title| is_title(title) && !title.trim().is_empty()));
                 let is_address = |url: &String| url.len() <= MAX_URL && url.starts_with("http");
                 assert!(canonical_url.as_ref().is_none_or(is_address));
                 begun = true;
             }
-            Frame::Part(ParsedPart { text, marks }) => {
+            ParseFrame::Part(ParsedPart { text, marks }) => {
                 are_in_order(text, marks);
                 chars += text.chars().count() as u64;
                 begun = true;
             }
-            Frame::Headings(marks) => {
+            ParseFrame::Headings(marks) => {
                 assert!(marks.iter().all(|mark| mark.at <= chars) && marks.is_sorted_by_key(|mark| mark.at));
             }
-            Frame::Warning(warning) => assert!(is_clean(&warning.message)),
-            other @ (Frame::Start { .. } | Frame::Image { .. } | Frame::Page { .. }) => {
+            ParseFrame::Warning(warning) => assert!(is_clean(&warning.message)),
+            other @ (ParseFrame::Start { .. } | ParseFrame::Image { .. } | ParseFrame::Page { .. }) => {
                 unreachable!("no frame of a source without pages: {other:?}");
             }
         }

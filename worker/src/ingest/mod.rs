@@ -6,33 +6,33 @@ mod vectors;
 use std::sync::Arc;
 
 use lectern_embed::Embedder;
-use lectern_index::{Entry, IndexError, IndexWriter, Target};
+use lectern_index::{IndexEntry, IndexError, IndexTarget, IndexWriter};
 use lectern_runtime::Runtime;
 use lectern_shared::{
-    config::Limits,
+    config::ServiceLimits,
     db::{
         self, Json,
         chunks::NewChunk,
         generations::{self, NewGeneration},
-        jobs::{Publication, Published},
+        jobs::{GenerationPublication, PublishOutcome},
     },
     ids::{ChunkId, GenerationId},
     model::{
-        document::{SearchIndexInfo, Source, SourceState},
-        job::{Claim, Stage},
+        document::{DocumentSource, SearchIndexInfo, SourceState},
+        job::{IngestionStage, JobClaim},
     },
     secrets::{hex, sha256},
 };
 
-use self::{passages::Passage, vectors::Vectors};
+use self::{passages::PassageSlice, vectors::GenerationVectors};
 use crate::{
-    budget::{Budget, Meter, Spent},
-    extracted::Extracted,
+    budget::{BudgetExhausted, CpuBudget, CpuMeter},
+    extracted::ExtractedText,
     failure::IngestFailure,
-    hold::ProgressReporter,
+    lease::ProgressReporter,
     sandbox::Sandbox,
     source::{FetchBudget, ReadOutcome, SourceReading, pdf::PdfEngine},
-    splitter::Sizing,
+    splitter::TokenCounter,
 };
 
 /// Runs ingestions. Cheap to clone.
@@ -44,8 +44,8 @@ pub(crate) struct Ingester {
 }
 
 /// What was made of a document, ready to be written.
-struct Prepared {
-    extracted: Extracted,
+struct PreparedDocument {
+    extracted: ExtractedText,
     chunks: Vec<NewChunk>,
     content_hash: String,
 }
@@ -56,20 +56,24 @@ impl Ingester {
     }
 
     /// Makes the claim's document searchable.
-    pub(crate) async fn run(&self, claim: &Claim, progress: &ProgressReporter) -> Result<(), IngestFailure> {
+    pub(crate) async fn run(
+        &self,
+        claim: &JobClaim,
+        progress: &ProgressReporter,
+    ) -> Result<(), IngestFailure> {
         let runtime = &self.runtime;
-        let budget = Budget::new(runtime.settings.limits.processor_time);
+        let budget = CpuBudget::new(runtime.settings.limits.processor_time);
         let source = db::documents::source(&runtime.db, claim.user_id, claim.document_id)
             .await?
             .ok_or(IngestFailure::ClaimLost)?;
-        if runtime.index.straggle().is_some() {
+        if runtime.index.late_write_window().is_some() {
             // An index that is away is found out before the source is asked.
             runtime.index.ping().await?;
         }
         let former = generations::active(&runtime.db, claim.user_id, claim.document_id).await?;
         let known = source.source_state.as_ref().filter(|_| former.is_some()).map(|Json(state)| state);
-        let embedder = runtime.models.settled().await;
-        let sizing = Sizing::of(embedder.clone(), &runtime.settings.embedding);
+        let embedder = runtime.models.wait_until_opened().await;
+        let sizing = TokenCounter::of(embedder.clone(), &runtime.settings.embedding);
         let reading = SourceReading {
             runtime,
             sandbox: &self.sandbox.within_budget(budget.clone()),
@@ -102,17 +106,25 @@ impl Ingester {
         if extracted.text().trim().is_empty() {
             return Err(IngestFailure::no_text("The source has no text. Check that it is the right file."));
         }
-        let Prepared { extracted, chunks, content_hash } = split(
+        let PreparedDocument { extracted, chunks, content_hash } = split(
             &source,
             extracted,
-            Cutting { sizing: &sizing, budget, limits: &runtime.settings.limits },
+            SplitContext { sizing: &sizing, budget, limits: &runtime.settings.limits },
             progress,
         )
         .await?;
         let total = chunks.len() as u64;
         let quota = runtime.settings.limits.storage_bytes;
-        let making =
-            Making { runtime, claim, source: &source, embedder, sizing: &sizing, total, quota, progress };
+        let making = GenerationBuilder {
+            runtime,
+            claim,
+            source: &source,
+            embedder,
+            sizing: &sizing,
+            total,
+            quota,
+            progress,
+        };
         let generation = making.begin(chunks.iter().map(|chunk| chunk.text.len() as u64).sum()).await?;
         let mut done = 0;
         for batch in chunks.chunks(vectors::BATCH) {
@@ -139,19 +151,20 @@ impl Ingester {
     /// Fills the index from the passages that are stored, in a generation of its own like any other.
     async fn index_again(
         &self,
-        claim: &Claim,
-        source: &Source,
+        claim: &JobClaim,
+        source: &DocumentSource,
         former: SearchIndexInfo,
         learnt: Option<&SourceState>,
         progress: &ProgressReporter,
     ) -> Result<(), IngestFailure> {
         let runtime = &self.runtime;
-        let embedder = runtime.models.settled().await;
-        let sizing = Sizing::of(embedder.clone(), &runtime.settings.embedding);
+        let embedder = runtime.models.wait_until_opened().await;
+        let sizing = TokenCounter::of(embedder.clone(), &runtime.settings.embedding);
         let total = former.chunks;
         // What the operator wants of every document, and what only shows its new name, is in nobody's way.
         let quota = runtime.settings.limits.storage_bytes.filter(|_| !claim.from_stored);
-        let making = Making { runtime, claim, source, embedder, sizing: &sizing, total, quota, progress };
+        let making =
+            GenerationBuilder { runtime, claim, source, embedder, sizing: &sizing, total, quota, progress };
         // Counted and not taken from the former one: it may be of another model, or have been estimated when storage was first counted.
         let texts = db::storage::text_bytes(&runtime.db, claim.user_id, former.generation).await?;
         let generation = making.begin(texts).await?;
@@ -180,8 +193,8 @@ impl Ingester {
 
     /// Removes what was added to the index after the claim was lost: an index that cannot refuse it may have taken it after the
     /// sweeper looked for the last time. The store decides whether it may go. Nothing depends on it, so a failure is only noted.
-    pub(crate) async fn discard(&self, claim: &Claim, generation: GenerationId) {
-        if self.runtime.index.straggle().is_none() {
+    pub(crate) async fn discard(&self, claim: &JobClaim, generation: GenerationId) {
+        if self.runtime.index.late_write_window().is_none() {
             return;
         }
         match self.remove_abandoned(claim, generation).await {
@@ -194,11 +207,11 @@ impl Ingester {
     }
 
     /// Gives a generation up and removes it from the index; false when it answers, and is left alone.
-    async fn remove_abandoned(&self, claim: &Claim, generation: GenerationId) -> Result<bool, IndexError> {
+    async fn remove_abandoned(&self, claim: &JobClaim, generation: GenerationId) -> Result<bool, IndexError> {
         let Runtime { db, index, jobs, settings, .. } = &self.runtime;
         let purge_at = jobs.now().plus(settings.index_grace);
         let mut tx = db.begin_essential().await?;
-        let retired = generations::give_up(&mut tx, claim, generation, purge_at).await?;
+        let retired = generations::retire(&mut tx, claim, generation, purge_at).await?;
         tx.commit().await?;
         let Some(retired) = retired else { return Ok(false) };
         index.remove(retired).await?;
@@ -207,12 +220,12 @@ impl Ingester {
 }
 
 /// What a generation is made of and with.
-struct Making<'a> {
+struct GenerationBuilder<'a> {
     runtime: &'a Runtime,
-    claim: &'a Claim,
-    source: &'a Source,
+    claim: &'a JobClaim,
+    source: &'a DocumentSource,
     embedder: Option<Arc<dyn Embedder>>,
-    sizing: &'a Sizing,
+    sizing: &'a TokenCounter,
     /// Passages in all.
     total: u64,
     /// What its owner may store, where that matters.
@@ -220,15 +233,15 @@ struct Making<'a> {
     progress: &'a ProgressReporter,
 }
 
-impl<'a> Making<'a> {
+impl<'a> GenerationBuilder<'a> {
     /// Begins a generation of passages whose texts have so many bytes, if its owner may store them.
     async fn begin(&self, texts: u64) -> Result<GenerationId, IngestFailure> {
         let Self { runtime, claim, progress, .. } = *self;
-        progress.stage(if self.embedder.is_some() { Stage::Embed } else { Stage::Index });
+        progress.stage(if self.embedder.is_some() { IngestionStage::Embed } else { IngestionStage::Index });
         let generation = GenerationId::generate();
         let now = runtime.clock.now();
         // Nothing counts before it is published. But what is written elsewhere can be removed only as long as this is known.
-        let elsewhere = runtime.index.straggle().is_some();
+        let elsewhere = runtime.index.late_write_window().is_some();
         let mut tx = if elsewhere { runtime.db.begin().await? } else { runtime.db.begin_relaxed().await? };
         // In the order of locks: the user first.
         let (bytes, instead_of) = (self.bytes(texts), Some(claim.document_id));
@@ -269,18 +282,18 @@ impl<'a> Making<'a> {
     }
 
     /// Begins to write the generation.
-    fn write(self, generation: GenerationId) -> Result<Writing<'a>, IngestFailure> {
+    fn write(self, generation: GenerationId) -> Result<GenerationWriter<'a>, IngestFailure> {
         let Self { runtime, claim, progress, .. } = self;
-        progress.stage(Stage::Index);
+        progress.stage(IngestionStage::Index);
         let space = self.embedder.as_ref().map(|embedder| embedder.space());
         let space = space.map(|space| (space.id, space.dimensions));
-        let index = runtime.index.writer(Target { claim, generation, space })?;
-        Ok(Writing { making: self, generation, index, done: 0 })
+        let index = runtime.index.writer(IndexTarget { claim, generation, space })?;
+        Ok(GenerationWriter { making: self, generation, index, done: 0 })
     }
 
-    fn vectors(&self, generation: GenerationId) -> Option<Vectors<'_>> {
+    fn vectors(&self, generation: GenerationId) -> Option<GenerationVectors<'_>> {
         let Self { runtime, claim, .. } = *self;
-        Some(Vectors { runtime, claim, generation, embedder: self.embedder.as_ref()? })
+        Some(GenerationVectors { runtime, claim, generation, embedder: self.embedder.as_ref()? })
     }
 
     /// What is embedded of passages: their text under as much of the header as there is room for.
@@ -298,18 +311,18 @@ impl<'a> Making<'a> {
 }
 
 /// A generation that is being written: passages and index entries, batch by batch, each fenced on the claim.
-struct Writing<'a> {
-    making: Making<'a>,
+struct GenerationWriter<'a> {
+    making: GenerationBuilder<'a>,
     generation: GenerationId,
     index: Box<dyn IndexWriter + 'a>,
     done: u64,
 }
 
-impl Writing<'_> {
+impl GenerationWriter<'_> {
     /// Adds at most [`db::chunks::BATCH`] passages.
     async fn add(&mut self, batch: &[NewChunk]) -> Result<(), IngestFailure> {
         let generation = self.generation;
-        let Making { runtime, claim, source, total, progress, .. } = self.making;
+        let GenerationBuilder { runtime, claim, source, total, progress, .. } = self.making;
         let vectors = match self.making.vectors(generation) {
             Some(vectors) => {
                 let made = vectors.get(self.making.embeddable(batch).await?).await?;
@@ -323,7 +336,7 @@ impl Writing<'_> {
         }
         db::chunks::insert(&mut tx, claim.user_id, claim.document_id, generation, batch).await?;
         tx.commit().await?;
-        let entry = |(chunk, vector): (&NewChunk, Option<Vec<f32>>)| Entry {
+        let entry = |(chunk, vector): (&NewChunk, Option<Vec<f32>>)| IndexEntry {
             text: format!("{}\n{}", header(&source.name, chunk), chunk.text),
             vector,
         };
@@ -340,7 +353,7 @@ impl Writing<'_> {
         learnt: Option<&SourceState>,
     ) -> Result<(), IngestFailure> {
         let generation = self.generation;
-        let Making { runtime, claim, source, total, progress, ref embedder, .. } = self.making;
+        let GenerationBuilder { runtime, claim, source, total, progress, ref embedder, .. } = self.making;
         let space = embedder.as_ref().map(|embedder| embedder.space());
         let index = SearchIndexInfo {
             embedding_model: space.map(|space| space.model.clone()),
@@ -360,7 +373,7 @@ impl Writing<'_> {
         // Of each language, by its number, where the index wants to know.
         let languages: Vec<_> =
             indexed.languages.iter().map(|(language, count)| (language.code(), *count)).collect();
-        let publication = Publication {
+        let publication = GenerationPublication {
             generation,
             index: &index,
             languages: &languages,
@@ -370,18 +383,18 @@ impl Writing<'_> {
         // From here on what the store says of the publication decides, and nobody else's view of the claim.
         progress.publishing();
         match db::jobs::publish(&runtime.db, claim, &publication, runtime.jobs.now()).await? {
-            Published::Yes => {
+            PublishOutcome::Yes => {
                 tracing::info!(chunks = index.chunks, pages = index.pages, "document searchable");
                 runtime.metrics.published(source.r#type, index.pages.map_or(0, u64::from), index.chunks);
                 vectors::prune(runtime, claim, generation).await;
                 Ok(())
             }
-            Published::Outdated => {
+            PublishOutcome::Outdated => {
                 tracing::info!("the document changed while it was ingested; it is queued again");
                 runtime.jobs.doorbell().ring(1);
                 Ok(())
             }
-            Published::ClaimLost => Err(IngestFailure::ClaimLost),
+            PublishOutcome::ClaimLost => Err(IngestFailure::ClaimLost),
         }
     }
 }
@@ -397,21 +410,21 @@ fn header(name: &str, chunk: &NewChunk) -> String {
 }
 
 /// What the cutting of a text goes by.
-struct Cutting<'a> {
-    sizing: &'a Sizing,
-    budget: Budget,
-    limits: &'a Limits,
+struct SplitContext<'a> {
+    sizing: &'a TokenCounter,
+    budget: CpuBudget,
+    limits: &'a ServiceLimits,
 }
 
 /// Cuts the text into passages, off the async threads. The work ends with the job: it notices when nobody waits for it, or when
 /// the document has had its time.
 async fn split(
-    source: &Source,
-    extracted: Extracted,
-    Cutting { sizing, budget, limits }: Cutting<'_>,
+    source: &DocumentSource,
+    extracted: ExtractedText,
+    SplitContext { sizing, budget, limits }: SplitContext<'_>,
     progress: &ProgressReporter,
-) -> Result<Prepared, IngestFailure> {
-    progress.stage(Stage::Split);
+) -> Result<PreparedDocument, IngestFailure> {
+    progress.stage(IngestionStage::Split);
     let (document, sizing, progress) = (source.id, sizing.clone(), progress.clone());
     let splitter = source.splitter.as_ref().map(|Json(splitter)| splitter.clone());
     let most = limits.passages;
@@ -420,34 +433,40 @@ async fn split(
     let work = tokio::task::spawn_blocking(move || {
         let total = extracted.text().len() as u64;
         let mut chunks = Vec::new();
-        let meter = Meter::start(budget.clone());
+        let meter = CpuMeter::start(budget.clone());
         let go_on = |bytes| {
             if waiter.strong_count() == 0 {
                 return Err(IngestFailure::ClaimLost);
             }
-            meter.go_on(bytes).map_err(|Spent| IngestFailure::out_of_time(&budget))
+            meter.go_on(bytes).map_err(|BudgetExhausted| IngestFailure::out_of_time(&budget))
         };
-        passages::cut(&extracted, splitter.as_ref(), &sizing, &go_on, |Passage { text, place, end }| {
-            if chunks.len() >= most {
-                return Err(too_many_passages(most));
-            }
-            let ordinal = u32::try_from(chunks.len()).unwrap_or(u32::MAX);
-            // The place is part of what the id is made of, in the form in which it is stored.
-            let place_json =
-                serde_json::to_string(&place).map_err(|error| IngestFailure::Internal(error.to_string()))?;
-            chunks.push(NewChunk {
-                ordinal,
-                chunk_id: ChunkId::derive(document, ordinal, text, &place_json),
-                text_hash: sha256(text.as_bytes()),
-                tokens: u32::try_from(sizing.count(text)).unwrap_or(u32::MAX),
-                place,
-                text: text.to_owned(),
-            });
-            progress.at(end as u64, Some(total), "bytes");
-            Ok(())
-        })?;
+        passages::cut(
+            &extracted,
+            splitter.as_ref(),
+            &sizing,
+            &go_on,
+            |PassageSlice { text, place, end }| {
+                if chunks.len() >= most {
+                    return Err(too_many_passages(most));
+                }
+                let ordinal = u32::try_from(chunks.len()).unwrap_or(u32::MAX);
+                // The place is part of what the id is made of, in the form in which it is stored.
+                let place_json = serde_json::to_string(&place)
+                    .map_err(|error| IngestFailure::Internal(error.to_string()))?;
+                chunks.push(NewChunk {
+                    ordinal,
+                    chunk_id: ChunkId::derive(document, ordinal, text, &place_json),
+                    text_hash: sha256(text.as_bytes()),
+                    tokens: u32::try_from(sizing.count(text)).unwrap_or(u32::MAX),
+                    place,
+                    text: text.to_owned(),
+                });
+                progress.at(end as u64, Some(total), "bytes");
+                Ok(())
+            },
+        )?;
         let content_hash = hex(&sha256(extracted.text().as_bytes()));
-        Ok(Prepared { extracted, chunks, content_hash })
+        Ok(PreparedDocument { extracted, chunks, content_hash })
     });
     let prepared = work.await.map_err(|_| IngestFailure::Panicked)?;
     drop(waiting);

@@ -2,20 +2,20 @@
 
 use std::ops::Range;
 
-use lectern_parse::protocol::Structure;
-use lectern_shared::model::{document::Splitter, place::Place};
+use lectern_parse::protocol::TextMarkup;
+use lectern_shared::model::{document::SplitterConfig, place::SourceSpan};
 
 use crate::{
-    extracted::Extracted,
-    splitter::{self, Piece, Shape, Sizing},
+    extracted::ExtractedText,
+    splitter::{self, PassageRange, TextShape, TokenCounter},
 };
 
 /// A passage and where it stands.
-pub(crate) struct Passage<'a> {
+pub(crate) struct PassageSlice<'a> {
     /// What it says: exactly the slice of the text that its place names.
     pub(crate) text: &'a str,
     /// Where it stands in the source.
-    pub(crate) place: Place,
+    pub(crate) place: SourceSpan,
     /// Where it ends, in bytes of the text.
     pub(crate) end: usize,
 }
@@ -30,20 +30,20 @@ pub(crate) struct Passage<'a> {
 /// # Errors
 /// The first error of `go_on` or `each`, which ends the cutting.
 pub(crate) fn cut<E>(
-    extracted: &Extracted,
-    splitter: Option<&Splitter>,
-    sizing: &Sizing,
+    extracted: &ExtractedText,
+    splitter: Option<&SplitterConfig>,
+    sizing: &TokenCounter,
     go_on: &dyn Fn(usize) -> Result<(), E>,
-    mut each: impl FnMut(Passage<'_>) -> Result<(), E>,
+    mut each: impl FnMut(PassageSlice<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
     let text = extracted.text();
     let shape = match extracted.structure {
-        _ if extracted.has_rows() => Shape::Rows,
-        Structure::Markdown => Shape::Markdown,
-        Structure::Plain => Shape::Prose,
+        _ if extracted.has_rows() => TextShape::Rows,
+        TextMarkup::Markdown => TextShape::Markdown,
+        TextMarkup::Plain => TextShape::Prose,
     };
     let mut said = 0;
-    let mut cut = |Piece { range, char_range }| {
+    let mut cut = |PassageRange { range, char_range }| {
         let (range, char_range) = match extracted.last_heading_in(char_range.start + 1..said + 1) {
             Some(heading) if heading < char_range.end => without_start(text, range, char_range, heading),
             _ => (range, char_range),
@@ -51,13 +51,13 @@ pub(crate) fn cut<E>(
         said = char_range.end;
         let end = range.end;
         let text = text.get(range).unwrap_or_default();
-        each(Passage { text, place: extracted.place(char_range), end })
+        each(PassageSlice { text, place: extracted.place(char_range), end })
     };
     for (section, characters) in extracted.sections() {
         let bytes = section.start;
         let section = text.get(section).unwrap_or_default();
-        splitter::split(section, shape, splitter, sizing, go_on, |Piece { range, char_range }| {
-            cut(Piece {
+        splitter::split(section, shape, splitter, sizing, go_on, |PassageRange { range, char_range }| {
+            cut(PassageRange {
                 range: bytes + range.start..bytes + range.end,
                 char_range: characters + char_range.start..characters + char_range.end,
             })
@@ -92,17 +92,22 @@ mod tests {
             let heading = MarkKind::Heading { level: 1, title: title.to_owned() };
             (format!("{title}: ä\n\n"), [mark(0, heading), mark(0, MarkKind::Row(1))])
         };
-        let mut extracted = Extracted::default();
+        let mut extracted = ExtractedText::default();
         for title in ["Prices", "Stock"] {
             let (text, marks) = sheet(title);
             extracted.push(&text, marks);
         }
         let mut passages = Vec::new();
-        let Ok(()) =
-            cut(&extracted, None, &Sizing::default(), &|_| Ok(()), |Passage { text, place, end }| {
+        let Ok(()) = cut(
+            &extracted,
+            None,
+            &TokenCounter::default(),
+            &|_| Ok(()),
+            |PassageSlice { text, place, end }| {
                 passages.push((text.to_owned(), place.heading.unwrap(), place.char_start, end));
                 Ok::<_, std::convert::Infallible>(())
-            });
+            },
+        );
         assert_eq!(
             passages,
             [
@@ -119,9 +124,9 @@ mod tests {
             format!("{title}\n\n{}\n\n", format!("Grün is told in section {n} only. ").repeat(25))
         };
         let text: String = (0..8).map(section).collect();
-        let mut extracted = Extracted::default();
+        let mut extracted = ExtractedText::default();
         extracted.push(&text, []);
-        extracted.structure = Structure::Markdown;
+        extracted.structure = TextMarkup::Markdown;
         for n in 0..8 {
             let at = text.find(&format!("## Section {n}")).unwrap();
             let at = text[..at].chars().count() as u64;
@@ -131,8 +136,12 @@ mod tests {
         }
         let characters: Vec<char> = text.chars().collect();
         let mut passages = 0;
-        let Ok(()) =
-            cut(&extracted, None, &Sizing::default(), &|_| Ok(()), |Passage { text, place, .. }| {
+        let Ok(()) = cut(
+            &extracted,
+            None,
+            &TokenCounter::default(),
+            &|_| Ok(()),
+            |PassageSlice { text, place, .. }| {
                 let heading = &place.heading.unwrap()[0];
                 for n in 0..8 {
                     let told = text.contains(&format!("section {n} only"));
@@ -143,7 +152,8 @@ mod tests {
                 assert_eq!(text, slice);
                 passages += 1;
                 Ok::<_, std::convert::Infallible>(())
-            });
+            },
+        );
         assert!(passages >= 8, "{passages}");
     }
 }

@@ -11,8 +11,8 @@ use lectern_shared::{
         vectors::{self, TextHash},
     },
     ids::GenerationId,
-    metrics::Purpose,
-    model::job::Claim,
+    metrics::EmbeddingPurpose,
+    model::job::JobClaim,
     secrets::sha256,
 };
 use tokio::time::Instant;
@@ -24,14 +24,14 @@ pub(super) const BATCH: usize = 64;
 
 /// Makes vectors for one generation.
 #[derive(Clone, Copy)]
-pub(super) struct Vectors<'a> {
+pub(super) struct GenerationVectors<'a> {
     pub(super) runtime: &'a Runtime,
-    pub(super) claim: &'a Claim,
+    pub(super) claim: &'a JobClaim,
     pub(super) generation: GenerationId,
     pub(super) embedder: &'a Arc<dyn Embedder>,
 }
 
-impl Vectors<'_> {
+impl GenerationVectors<'_> {
     /// Makes sure that these texts' vectors are stored; at most [`BATCH`].
     pub(super) async fn make(&self, texts: Vec<String>) -> Result<(), IngestFailure> {
         let (texts, hashes) = self.hash(texts).await?;
@@ -100,7 +100,7 @@ impl Vectors<'_> {
         }
         let (began, count) = (Instant::now(), texts.len());
         let made = embedder.embed_passages(texts).await;
-        runtime.metrics.embedded(Purpose::Passages, count, made.is_ok(), began.elapsed());
+        runtime.metrics.embedded(EmbeddingPurpose::Passages, count, made.is_ok(), began.elapsed());
         let made = made?;
         if made.len() != missing.len() || made.iter().any(|v| v.len() != embedder.space().dimensions) {
             return Err(IngestFailure::Internal(
@@ -119,7 +119,7 @@ impl Vectors<'_> {
 }
 
 /// Removes what the document's earlier generations were embedded to. Nothing depends on it, so a failure is only noted.
-pub(super) async fn prune(runtime: &Runtime, claim: &Claim, generation: GenerationId) {
+pub(super) async fn prune(runtime: &Runtime, claim: &JobClaim, generation: GenerationId) {
     if let Err(error) = vectors::remove(&runtime.db, claim.document_id, Some(generation)).await {
         tracing::warn!(%error, "old vectors of a document could not be removed yet");
     }

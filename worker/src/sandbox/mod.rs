@@ -10,10 +10,10 @@ mod stream;
 use std::{io, path::PathBuf, process::Stdio, sync::Arc, time::Duration};
 
 use lectern_parse::{
-    confine::Walls,
-    protocol::{self, ChildRequest, Crash, PARSE_COMMAND, ParseOptions, SourceKind, WALLS_COMMAND},
+    confine::ConfinementReport,
+    protocol::{self, ChildRequest, PARSE_COMMAND, ParseOptions, ParserCrash, SourceKind, WALLS_COMMAND},
 };
-use lectern_shared::config::Limits;
+use lectern_shared::config::ServiceLimits;
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
@@ -23,7 +23,7 @@ use tokio::{
 };
 
 pub use self::{error::SandboxError, stream::FrameStream};
-use crate::budget::Budget;
+use crate::budget::CpuBudget;
 
 /// How long a parser may work on one file in all, as a multiple of its longest silence.
 const PATIENCE: u32 = 60;
@@ -79,7 +79,7 @@ impl SandboxConfig {
     }
 
     /// The running binary within the service's limits, with so many children at once.
-    pub fn within(limits: &Limits, max_parallel: usize) -> io::Result<Self> {
+    pub fn within(limits: &ServiceLimits, max_parallel: usize) -> io::Result<Self> {
         let total_wall = limits.parser_timeout.saturating_mul(PATIENCE);
         Ok(Self {
             memory_bytes: limits.parser_memory,
@@ -108,7 +108,7 @@ pub struct Sandbox {
     config: Arc<SandboxConfig>,
     places: Arc<Semaphore>,
     /// What the document that is parsed may still take, besides the limits of every parse.
-    budget: Option<Budget>,
+    budget: Option<CpuBudget>,
 }
 
 impl Sandbox {
@@ -120,7 +120,7 @@ impl Sandbox {
 
     /// The same sandbox for one document: what its parses take is taken from its budget, and ends with it.
     #[must_use]
-    pub fn within_budget(&self, budget: Budget) -> Self {
+    pub fn within_budget(&self, budget: CpuBudget) -> Self {
         Self { budget: Some(budget), ..self.clone() }
     }
 
@@ -170,14 +170,14 @@ impl Sandbox {
             max_output_bytes: config.max_output_bytes,
             budget: self.budget.clone(),
         });
-        if feed(stdin, &header, &mut source, config.page_wall, deadline).await? == Fed::Stuck {
-            stream.give_up(Crash::TooSlow);
+        if feed(stdin, &header, &mut source, config.page_wall, deadline).await? == FeedOutcome::Stuck {
+            stream.fail_early(ParserCrash::TooSlow);
         }
         Ok(stream)
     }
 
     /// Has a child try what it could reach, and tells which walls are around it. Takes no place: it is soon over.
-    pub async fn try_walls(&self) -> Result<Walls, SandboxError> {
+    pub async fn probe_confinement(&self) -> Result<ConfinementReport, SandboxError> {
         let directory = directory().await?;
         let mut child = self.start(WALLS_COMMAND, &directory).map_err(SandboxError::Spawn)?;
         drop(child.stdin.take());
@@ -224,7 +224,7 @@ fn whole_seconds(time: Duration) -> u64 {
 
 /// How handing over the bytes ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fed {
+enum FeedOutcome {
     /// The child has them all.
     Whole,
     /// The child stopped reading. What it says, or that it says nothing, is found out by reading from it.
@@ -240,7 +240,7 @@ async fn feed<R>(
     source: &mut R,
     patience: Duration,
     deadline: Instant,
-) -> Result<Fed, SandboxError>
+) -> Result<FeedOutcome, SandboxError>
 where
     R: AsyncRead + Unpin,
 {
@@ -249,8 +249,8 @@ where
     loop {
         match sent {
             Ok(Ok(())) => {}
-            Ok(Err(_)) => return Ok(Fed::Refused),
-            Err(_) => return Ok(Fed::Stuck),
+            Ok(Err(_)) => return Ok(FeedOutcome::Refused),
+            Err(_) => return Ok(FeedOutcome::Stuck),
         }
         let until = deadline.min(Instant::now() + patience);
         let length = timeout_at(until, source.read(&mut buffer))
@@ -258,7 +258,7 @@ where
             .map_err(|elapsed| SandboxError::Source(elapsed.into()))?
             .map_err(SandboxError::Source)?;
         let Some(bytes) = buffer.get(..length).filter(|bytes| !bytes.is_empty()) else {
-            return Ok(Fed::Whole);
+            return Ok(FeedOutcome::Whole);
         };
         let until = deadline.min(Instant::now() + patience);
         sent = timeout_at(until, stdin.write_all(bytes)).await;

@@ -3,7 +3,7 @@
 use std::{os::unix::process::ExitStatusExt as _, process::ExitStatus, sync::Arc, time::Duration};
 
 use lectern_parse::protocol::{
-    Crash, Frame, FrameOrder, Inbox, Message, ParseError, ParseOptions, SourceKind,
+    ChildMessage, FrameOrder, MessageDecoder, ParseError, ParseFrame, ParseOptions, ParserCrash, SourceKind,
 };
 use parking_lot::Mutex;
 use tempfile::TempDir;
@@ -16,7 +16,7 @@ use tokio::{
 };
 
 use super::kill;
-use crate::budget::{Budget, process_time};
+use crate::budget::{CpuBudget, process_time};
 
 /// Bytes of a child's stderr that are kept, the last ones.
 const STDERR_TAIL: usize = 2 * 1024;
@@ -39,7 +39,7 @@ pub(super) struct StreamParts {
     pub(super) deadline: Instant,
     pub(super) page_wall: Duration,
     pub(super) max_output_bytes: u64,
-    pub(super) budget: Option<Budget>,
+    pub(super) budget: Option<CpuBudget>,
 }
 
 /// The frames of one parse, one after another as the child finds them. Dropping it kills the child.
@@ -49,7 +49,7 @@ pub struct FrameStream {
     running: Option<RunningChild>,
     /// How the stream has ended, once it has.
     outcome: Option<Result<(), ParseError>>,
-    inbox: Inbox,
+    inbox: MessageDecoder,
     order: FrameOrder,
     page_wall: Duration,
     deadline: Instant,
@@ -58,7 +58,7 @@ pub struct FrameStream {
     handed_out: Option<Instant>,
     output_left: u64,
     /// What the document may still take.
-    budget: Option<Budget>,
+    budget: Option<CpuBudget>,
     /// When the child began, and what was left of the budget then.
     began: Instant,
     allowed: Duration,
@@ -85,7 +85,7 @@ impl FrameStream {
                 _permit: parts.permit,
             }),
             outcome: None,
-            inbox: Inbox::default(),
+            inbox: MessageDecoder::default(),
             order: FrameOrder::new(parts.kind, &parts.options),
             page_wall: parts.page_wall,
             deadline: parts.deadline,
@@ -93,24 +93,24 @@ impl FrameStream {
             handed_out: None,
             output_left: parts.max_output_bytes,
             began: Instant::now(),
-            allowed: parts.budget.as_ref().map_or(Duration::MAX, Budget::left),
+            allowed: parts.budget.as_ref().map_or(Duration::MAX, CpuBudget::left),
             budget: parts.budget,
         }
     }
 
     /// The next frame, or `None` after the last one. Once it has failed it fails again in the same way. Cancel-safe: a
     /// dropped call loses nothing.
-    pub async fn next(&mut self) -> Result<Option<Frame>, ParseError> {
-        self.leave_out_the_reader();
+    pub async fn next(&mut self) -> Result<Option<ParseFrame>, ParseError> {
+        self.exclude_reader_time();
         match self.receive_or_recall().await {
             Some(frame) => Ok(Some(frame)),
-            None => self.see_out_and_judge().await.map(|()| None),
+            None => self.finish_stream().await.map(|()| None),
         }
     }
 
     /// Moves both limits by the time that the reader of the last frame has taken: they are on the child's time. A child
     /// that is held up by a slow reader has bytes waiting, but of a long message it may have sent the beginning only.
-    fn leave_out_the_reader(&mut self) {
+    fn exclude_reader_time(&mut self) {
         if let Some(handed_out) = self.handed_out.take() {
             let held_up = handed_out.elapsed();
             self.deadline += held_up;
@@ -119,7 +119,7 @@ impl FrameStream {
     }
 
     /// The next frame; none when the stream has ended, now or before, and `outcome` tells how.
-    async fn receive_or_recall(&mut self) -> Option<Frame> {
+    async fn receive_or_recall(&mut self) -> Option<ParseFrame> {
         if self.outcome.is_some() {
             return None;
         }
@@ -139,10 +139,10 @@ impl FrameStream {
 
     /// Sees the child out, unless it is gone already, and tells how the stream has ended. What a child has died of is known
     /// only now: what it has used may not have been told yet when it was asked.
-    async fn see_out_and_judge(&mut self) -> Result<(), ParseError> {
+    async fn finish_stream(&mut self) -> Result<(), ParseError> {
         let mut running = self.running.take();
         let exited = match &mut running {
-            Some(running) => running.see_out(self.error()).await,
+            Some(running) => running.wait_or_kill(self.error()).await,
             None => None,
         };
         if let Some(late) = self.error().and_then(|error| self.out_of_time(error, exited)) {
@@ -160,7 +160,7 @@ impl FrameStream {
     }
 
     /// Ends the stream before the child has said anything.
-    pub(super) fn give_up(&mut self, crash: Crash) {
+    pub(super) fn fail_early(&mut self, crash: ParserCrash) {
         self.outcome = Some(Err(ParseError::Crashed(crash)));
     }
 
@@ -178,19 +178,22 @@ impl FrameStream {
         let budget = self.budget.as_ref()?;
         let was_killed = exited.is_some_and(|status| status.signal().is_some());
         let is_spent = budget.is_spent() || (was_killed && self.began.elapsed() >= self.allowed);
-        let died = *error == ParseError::Crashed(Crash::Died);
+        let died = *error == ParseError::Crashed(ParserCrash::Died);
         (died && is_spent).then(|| ParseError::OutOfTime { seconds: budget.limit().as_secs() })
     }
 
-    async fn receive(&mut self) -> Result<Option<Frame>, ParseError> {
+    async fn receive(&mut self) -> Result<Option<ParseFrame>, ParseError> {
         loop {
-            let message = self.inbox.take::<Message>().map_err(|_| ParseError::Crashed(Crash::BadOutput))?;
+            let message =
+                self.inbox.take::<ChildMessage>().map_err(|_| ParseError::Crashed(ParserCrash::BadOutput))?;
             if let Some((message, size)) = message {
                 // Images are not kept; there is one for each page at most, and none is larger than a message.
-                if !matches!(message, Message::Frame(Frame::Image { .. })) {
+                if !matches!(message, ChildMessage::Frame(ParseFrame::Image { .. })) {
                     let size = u64::try_from(size).unwrap_or(u64::MAX);
-                    self.output_left =
-                        self.output_left.checked_sub(size).ok_or(ParseError::Crashed(Crash::BadOutput))?;
+                    self.output_left = self
+                        .output_left
+                        .checked_sub(size)
+                        .ok_or(ParseError::Crashed(ParserCrash::BadOutput))?;
                 }
                 return self.order.admit(message);
             }
@@ -199,8 +202,8 @@ impl FrameStream {
             buffer.reserve(READ_SIZE);
             let until = self.deadline.min(self.silent_since + self.page_wall);
             match timeout_at(until, running.stdout.read_buf(buffer)).await {
-                Err(_) => return Err(ParseError::Crashed(Crash::TooSlow)),
-                Ok(Ok(0) | Err(_)) => return Err(ParseError::Crashed(Crash::Died)),
+                Err(_) => return Err(ParseError::Crashed(ParserCrash::TooSlow)),
+                Ok(Ok(0) | Err(_)) => return Err(ParseError::Crashed(ParserCrash::Died)),
                 Ok(Ok(_)) => {}
             }
         }
@@ -209,9 +212,9 @@ impl FrameStream {
 
 impl RunningChild {
     /// Waits for the end of a child that may end by itself, and kills any other. How it has exited, if it did so by itself.
-    async fn see_out(&mut self, error: Option<&ParseError>) -> Option<ExitStatus> {
+    async fn wait_or_kill(&mut self, error: Option<&ParseError>) -> Option<ExitStatus> {
         let exited = match error {
-            Some(ParseError::Crashed(Crash::TooSlow | Crash::BadOutput)) => None,
+            Some(ParseError::Crashed(ParserCrash::TooSlow | ParserCrash::BadOutput)) => None,
             _ => timeout(EXIT_PATIENCE, self.child.wait()).await.ok().and_then(Result::ok),
         };
         if exited.is_none() {

@@ -7,9 +7,9 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use lectern_runtime::Runtime;
 use lectern_shared::{
     blobs::BlobError,
-    egress::{Limits, Request, Response},
-    model::document::{Source, SourceAuthorization, SourceState, addresses},
-    secrets::Place,
+    egress::{EgressRequest, EgressResponse, RequestLimits},
+    model::document::{DocumentSource, SourceAuthorization, SourceState, addresses},
+    secrets::CiphertextLocation,
 };
 use parking_lot::Mutex;
 use reqwest::header::{
@@ -25,7 +25,7 @@ use tokio::{
 use url::Url;
 
 use super::load::{DownloadedFile, FetchedSource};
-use crate::{failure::IngestFailure, hold::ProgressReporter};
+use crate::{failure::IngestFailure, lease::ProgressReporter};
 
 /// A server that sends nothing for so long is given up.
 const SILENCE: Duration = Duration::from_secs(20);
@@ -68,24 +68,24 @@ impl FetchBudget {
 
 /// By what a source is known the next time.
 #[derive(Debug, Default)]
-pub(super) struct Validators {
+pub(super) struct CacheValidators {
     pub(super) etag: Option<String>,
     pub(super) last_modified: Option<String>,
     pub(super) sha256: Option<String>,
 }
 
 /// What an address answered.
-pub(super) enum Got {
+pub(super) enum FetchOutcome {
     /// It has not changed.
     NotModified,
     /// Its bytes, and what they are known by, as far as the server says.
-    New { download: Box<DownloadedFile>, validators: Validators },
+    New { download: Box<DownloadedFile>, validators: CacheValidators },
 }
 
 /// Gets an upload.
 pub(super) async fn upload(
     runtime: &Runtime,
-    source: &Source,
+    source: &DocumentSource,
     progress: &ProgressReporter,
 ) -> Result<FetchedSource, IngestFailure> {
     let Some(key) = &source.blob_key else {
@@ -99,16 +99,16 @@ pub(super) async fn upload(
 /// Gets what is at one of a document's addresses in the time that is given, unless it is what was read the last time.
 pub(super) async fn fetch(
     runtime: &Runtime,
-    source: &Source,
+    source: &DocumentSource,
     url: Url,
     known: Option<&SourceState>,
     within: Duration,
     progress: &ProgressReporter,
-) -> Result<Got, IngestFailure> {
+) -> Result<FetchOutcome, IngestFailure> {
     let limits = &runtime.settings.limits;
-    let mut request = Request::get(
+    let mut request = EgressRequest::get(
         url,
-        Limits { max_bytes: limits.source_bytes, total_timeout: within, idle_timeout: SILENCE },
+        RequestLimits { max_bytes: limits.source_bytes, total_timeout: within, idle_timeout: SILENCE },
     );
     request.portable_headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
     if is_own_origin(source, &request.url) {
@@ -125,12 +125,12 @@ pub(super) async fn fetch(
         request.headers.contains_key(IF_NONE_MATCH) || request.headers.contains_key(IF_MODIFIED_SINCE);
     let response = runtime.egress.send(request).await?;
     if response.status == 304 && asked_whether_changed {
-        return Ok(Got::NotModified);
+        return Ok(FetchOutcome::NotModified);
     }
     check_status(&response)?;
     let (content_type, charset, final_url) =
         (response.content_type(), response.charset(), response.final_url.clone());
-    let validators = Validators {
+    let validators = CacheValidators {
         etag: response.etag().map(str::to_owned),
         last_modified: response.last_modified().map(str::to_owned),
         sha256: None,
@@ -140,7 +140,7 @@ pub(super) async fn fetch(
         response.headers.get(reqwest::header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse().ok());
     let (file, bytes) = save(response, total, progress).await?;
     let download = DownloadedFile { file, bytes, content_type, charset, url: Some(final_url), name };
-    Ok(Got::New { download: Box::new(download), validators })
+    Ok(FetchOutcome::New { download: Box::new(download), validators })
 }
 
 /// The file's name in a `Content-Disposition`.
@@ -155,7 +155,7 @@ fn file_name(disposition: &str) -> Option<String> {
 
 async fn stored(
     runtime: &Runtime,
-    source: &Source,
+    source: &DocumentSource,
     key: &str,
     progress: &ProgressReporter,
 ) -> Result<FetchedSource, IngestFailure> {
@@ -219,7 +219,7 @@ async fn temporary_file() -> Result<File, IngestFailure> {
 }
 
 async fn save(
-    mut response: Response,
+    mut response: EgressResponse,
     total: Option<u64>,
     progress: &ProgressReporter,
 ) -> Result<(File, u64), IngestFailure> {
@@ -235,7 +235,7 @@ async fn save(
     Ok((file, bytes))
 }
 
-fn check_status(response: &Response) -> Result<(), IngestFailure> {
+fn check_status(response: &EgressResponse) -> Result<(), IngestFailure> {
     let host = response.final_url.host_str().unwrap_or("the server");
     match response.status {
         200..=299 => Ok(()),
@@ -265,16 +265,16 @@ fn check_status(response: &Response) -> Result<(), IngestFailure> {
 }
 
 /// Whether an address is of the origin that the document's authorization is meant for: that of its first address.
-fn is_own_origin(source: &Source, url: &Url) -> bool {
+fn is_own_origin(source: &DocumentSource, url: &Url) -> bool {
     let first = addresses(source.r#type, &source.url).into_iter().next();
     first.and_then(|first| Url::parse(first).ok()).is_some_and(|first| first.origin() == url.origin())
 }
 
 /// The headers that open the source.
-fn credentials(runtime: &Runtime, source: &Source) -> Result<HeaderMap, IngestFailure> {
+fn credentials(runtime: &Runtime, source: &DocumentSource) -> Result<HeaderMap, IngestFailure> {
     let mut headers = HeaderMap::new();
     let Some(sealed) = &source.authorization_sealed else { return Ok(headers) };
-    let place = Place::document_authorization(source.id.as_uuid());
+    let place = CiphertextLocation::document_authorization(source.id.as_uuid());
     let json = runtime.keyring.decrypt_text(place, sealed).map_err(|error| {
         IngestFailure::Internal(format!("the stored authorization cannot be read: {error}"))
     })?;

@@ -6,8 +6,8 @@ use lectern_parse::{
     protocol::{ParseError, ParseOptions, SourceKind},
 };
 use lectern_shared::{
-    config::Limits,
-    format::{Format, SNIFFED},
+    config::ServiceLimits,
+    format::{FileFormat, SNIFFED},
     model::{
         document::{DocumentType, PageRange},
         job::SourceInfo,
@@ -23,7 +23,7 @@ use super::{
     parts,
     pdf::{self, PdfEngine},
 };
-use crate::{extracted::Extracted, failure::IngestFailure, hold::ProgressReporter, sandbox::Sandbox};
+use crate::{extracted::ExtractedText, failure::IngestFailure, lease::ProgressReporter, sandbox::Sandbox};
 
 /// Bytes of a web page beyond which it is not searched for captions.
 const LARGEST_PAGE: u64 = 8 << 20;
@@ -59,7 +59,7 @@ pub(crate) struct DownloadedFile {
 /// What a source is read with.
 pub(crate) struct LoadContext<'a> {
     pub(crate) sandbox: &'a Sandbox,
-    pub(crate) limits: &'a Limits,
+    pub(crate) limits: &'a ServiceLimits,
     pub(crate) pages: PageRange,
     pub(crate) pdf: &'a PdfEngine,
     pub(crate) progress: &'a ProgressReporter,
@@ -83,7 +83,7 @@ pub(crate) async fn load(
     r#type: DocumentType,
     fetched: FetchedSource,
     context: &LoadContext<'_>,
-) -> Result<Extracted, IngestFailure> {
+) -> Result<ExtractedText, IngestFailure> {
     match fetched {
         FetchedSource::Inline(content) => inline(r#type, content, context).await,
         FetchedSource::Captions(captions) => inline(DocumentType::Video, captions, context).await,
@@ -96,7 +96,7 @@ async fn inline(
     r#type: DocumentType,
     content: String,
     context: &LoadContext<'_>,
-) -> Result<Extracted, IngestFailure> {
+) -> Result<ExtractedText, IngestFailure> {
     let LoadContext { sandbox, progress, .. } = *context;
     let options = ParseOptions { charset: Some("utf-8".to_owned()), ..context.options() };
     let kind = match r#type {
@@ -113,7 +113,7 @@ async fn downloaded(
     r#type: DocumentType,
     download: DownloadedFile,
     context: &LoadContext<'_>,
-) -> Result<Extracted, IngestFailure> {
+) -> Result<ExtractedText, IngestFailure> {
     let LoadContext { sandbox, progress, .. } = *context;
     let DownloadedFile { mut file, bytes, content_type, charset, url, name } = download;
     let mut head = vec![0; SNIFFED];
@@ -121,7 +121,7 @@ async fn downloaded(
     head.truncate(length);
     file.rewind().await?;
     let name = name.or_else(|| url.as_ref().and_then(last_segment));
-    let format = Format::detect(&head, name.as_deref(), content_type.as_deref(), charset.as_deref());
+    let format = FileFormat::detect(&head, name.as_deref(), content_type.as_deref(), charset.as_deref());
     let options = ParseOptions {
         charset: charset.clone(),
         url: url.as_ref().map(ToString::to_string),
@@ -156,8 +156,8 @@ pub(super) async fn tracks_of_page(
     let length = read_up_to(file, &mut head).await?;
     head.truncate(length);
     file.rewind().await?;
-    let format = Format::detect(&head, name.as_deref(), content_type.as_deref(), charset.as_deref());
-    if format != Format::Html {
+    let format = FileFormat::detect(&head, name.as_deref(), content_type.as_deref(), charset.as_deref());
+    if format != FileFormat::Html {
         return Ok(None);
     }
     if *bytes > LARGEST_PAGE {
@@ -174,7 +174,7 @@ pub(super) async fn tracks_of_page(
 }
 
 /// How bytes are read: by what they are, and among kinds of text by what the document was called.
-fn kind_of(r#type: DocumentType, format: Format, empty: bool) -> Result<SourceKind, IngestFailure> {
+fn kind_of(r#type: DocumentType, format: FileFormat, empty: bool) -> Result<SourceKind, IngestFailure> {
     let text = match r#type {
         DocumentType::Csv => SourceKind::Table,
         DocumentType::Video => SourceKind::Captions,
@@ -183,18 +183,18 @@ fn kind_of(r#type: DocumentType, format: Format, empty: bool) -> Result<SourceKi
         DocumentType::Pdf | DocumentType::Txt | DocumentType::Url => SourceKind::Text,
     };
     Ok(match format {
-        Format::Pdf => SourceKind::Pdf,
-        Format::Html => SourceKind::Html,
-        Format::Table => SourceKind::Table,
-        Format::Json if r#type == DocumentType::Video => SourceKind::Captions,
-        Format::Json => SourceKind::Json,
-        Format::Captions => SourceKind::Captions,
-        Format::Workbook => SourceKind::Workbook,
-        Format::Package | Format::LegacyOffice => SourceKind::Package,
-        Format::Markdown if r#type != DocumentType::Csv => SourceKind::Markdown,
-        Format::Markdown | Format::Text => text,
-        Format::Binary if r#type == DocumentType::Pdf => SourceKind::Pdf,
-        Format::Binary => {
+        FileFormat::Pdf => SourceKind::Pdf,
+        FileFormat::Html => SourceKind::Html,
+        FileFormat::Table => SourceKind::Table,
+        FileFormat::Json if r#type == DocumentType::Video => SourceKind::Captions,
+        FileFormat::Json => SourceKind::Json,
+        FileFormat::Captions => SourceKind::Captions,
+        FileFormat::Workbook => SourceKind::Workbook,
+        FileFormat::Package | FileFormat::LegacyOffice => SourceKind::Package,
+        FileFormat::Markdown if r#type != DocumentType::Csv => SourceKind::Markdown,
+        FileFormat::Markdown | FileFormat::Text => text,
+        FileFormat::Binary if r#type == DocumentType::Pdf => SourceKind::Pdf,
+        FileFormat::Binary => {
             let what = "it is neither text nor one of the formats that are known".to_owned();
             return Err(ParseError::Unsupported(what).into());
         }
@@ -235,20 +235,20 @@ mod tests {
     fn bytes_decide_how_a_source_is_read_and_the_type_among_kinds_of_text() {
         use DocumentType::{Csv, Pdf, Txt, Url, Video};
         for (r#type, format, empty, kind) in [
-            (Txt, Format::Pdf, false, Some(SourceKind::Pdf)),
-            (Pdf, Format::Binary, false, Some(SourceKind::Pdf)),
-            (Pdf, Format::Text, true, Some(SourceKind::Pdf)),
-            (Txt, Format::Binary, false, None),
-            (Csv, Format::Text, false, Some(SourceKind::Table)),
-            (Csv, Format::Markdown, false, Some(SourceKind::Table)),
-            (Csv, Format::Pdf, false, Some(SourceKind::Pdf)),
-            (Url, Format::Table, false, Some(SourceKind::Table)),
-            (Url, Format::Html, false, Some(SourceKind::Html)),
-            (Video, Format::Text, false, Some(SourceKind::Captions)),
-            (Video, Format::Json, false, Some(SourceKind::Captions)),
-            (Txt, Format::Captions, false, Some(SourceKind::Captions)),
-            (Txt, Format::Text, false, Some(SourceKind::Text)),
-            (Url, Format::Markdown, false, Some(SourceKind::Markdown)),
+            (Txt, FileFormat::Pdf, false, Some(SourceKind::Pdf)),
+            (Pdf, FileFormat::Binary, false, Some(SourceKind::Pdf)),
+            (Pdf, FileFormat::Text, true, Some(SourceKind::Pdf)),
+            (Txt, FileFormat::Binary, false, None),
+            (Csv, FileFormat::Text, false, Some(SourceKind::Table)),
+            (Csv, FileFormat::Markdown, false, Some(SourceKind::Table)),
+            (Csv, FileFormat::Pdf, false, Some(SourceKind::Pdf)),
+            (Url, FileFormat::Table, false, Some(SourceKind::Table)),
+            (Url, FileFormat::Html, false, Some(SourceKind::Html)),
+            (Video, FileFormat::Text, false, Some(SourceKind::Captions)),
+            (Video, FileFormat::Json, false, Some(SourceKind::Captions)),
+            (Txt, FileFormat::Captions, false, Some(SourceKind::Captions)),
+            (Txt, FileFormat::Text, false, Some(SourceKind::Text)),
+            (Url, FileFormat::Markdown, false, Some(SourceKind::Markdown)),
         ] {
             assert_eq!(kind_of(r#type, format, empty).ok(), kind, "{type:?} {format:?}");
         }

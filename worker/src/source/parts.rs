@@ -2,14 +2,14 @@
 
 use lectern_parse::{
     formats,
-    protocol::{Frame, ParseOptions, ParsedPart, SourceKind, SourceMetadata, Stop},
+    protocol::{ParseAbort, ParseFrame, ParseOptions, ParsedPart, SourceKind, SourceMetadata},
 };
 use tokio::io::AsyncRead;
 
 use crate::{
-    extracted::Extracted,
+    extracted::ExtractedText,
     failure::IngestFailure,
-    hold::ProgressReporter,
+    lease::ProgressReporter,
     sandbox::{ParseRequest, Sandbox},
 };
 
@@ -24,11 +24,11 @@ pub(super) async fn load(
     options: ParseOptions,
     sandbox: &Sandbox,
     progress: &ProgressReporter,
-) -> Result<Extracted, IngestFailure> {
+) -> Result<ExtractedText, IngestFailure> {
     let mut frames = sandbox.parse(ParseRequest { kind, source, options }).await?;
-    let mut extracted = Extracted::default();
+    let mut extracted = ExtractedText::default();
     while let Some(frame) = frames.next().await? {
-        let is_part = matches!(frame, Frame::Part(_));
+        let is_part = matches!(frame, ParseFrame::Part(_));
         take(&mut extracted, frame);
         if is_part {
             progress.at(extracted.length(), None, "characters");
@@ -57,7 +57,7 @@ pub(super) async fn load_plain(
     options: ParseOptions,
     sandbox: &Sandbox,
     progress: &ProgressReporter,
-) -> Result<Extracted, IngestFailure> {
+) -> Result<ExtractedText, IngestFailure> {
     if bytes.len() > SHORT {
         return load(kind, bytes.as_slice(), options, sandbox, progress).await;
     }
@@ -66,37 +66,37 @@ pub(super) async fn load_plain(
 }
 
 /// What the child does, without one.
-fn read(kind: SourceKind, bytes: Vec<u8>, options: &ParseOptions) -> Result<Extracted, IngestFailure> {
-    let mut extracted = Extracted::default();
+fn read(kind: SourceKind, bytes: Vec<u8>, options: &ParseOptions) -> Result<ExtractedText, IngestFailure> {
+    let mut extracted = ExtractedText::default();
     let read = formats::parse(kind, bytes, options, &mut |frame| {
         take(&mut extracted, frame);
         Ok(())
     });
     match read {
         Ok(()) => Ok(extracted),
-        Err(Stop::Document(error)) => Err(error.into()),
-        Err(Stop::Panicked) => Err(IngestFailure::Panicked),
-        Err(Stop::Output(error)) => Err(error.into()),
+        Err(ParseAbort::Document(error)) => Err(error.into()),
+        Err(ParseAbort::Panicked) => Err(IngestFailure::Panicked),
+        Err(ParseAbort::Output(error)) => Err(error.into()),
     }
 }
 
 /// Puts what a frame says to the rest.
-pub(crate) fn take(extracted: &mut Extracted, frame: Frame) {
+pub(crate) fn take(extracted: &mut ExtractedText, frame: ParseFrame) {
     match frame {
-        Frame::About(SourceMetadata { title, canonical_url, structure, pages }) => {
+        ParseFrame::About(SourceMetadata { title, canonical_url, structure, pages }) => {
             extracted.source.title = title;
             extracted.source.canonical_url = canonical_url;
             extracted.structure = structure;
             extracted.pages = pages;
         }
-        Frame::Part(ParsedPart { text, marks }) => extracted.push(&text, marks),
-        Frame::Headings(marks) => {
+        ParseFrame::Part(ParsedPart { text, marks }) => extracted.push(&text, marks),
+        ParseFrame::Headings(marks) => {
             for mark in marks {
                 extracted.mark(mark.at, mark.what);
             }
         }
-        Frame::Warning(warning) => extracted.warnings.push(warning),
+        ParseFrame::Warning(warning) => extracted.warnings.push(warning),
         // Only a PDF has them, and the stream lets no others pass.
-        Frame::Start { .. } | Frame::Image { .. } | Frame::Page { .. } => {}
+        ParseFrame::Start { .. } | ParseFrame::Image { .. } | ParseFrame::Page { .. } => {}
     }
 }

@@ -8,23 +8,24 @@ use lectern_runtime::Runtime;
 use lectern_shared::{
     db::Json,
     model::{
-        document::{DocumentType, PageRange, Source, SourceState, addresses},
-        job::{SourceInfo, Stage, Warning},
+        document::{DocumentSource, DocumentType, PageRange, SourceState, addresses},
+        job::{IngestionStage, IngestionWarning, SourceInfo},
     },
-    secrets::{Hasher, hex, sha256},
+    secrets::{Sha256Hasher, hex, sha256},
 };
 use serde_json::json;
 use tokio::fs::File;
 use url::Url;
 
 use super::{
-    fetch::{self, FetchBudget, Got, Validators},
+    fetch::{self, CacheValidators, FetchBudget, FetchOutcome},
     load::{self, DownloadedFile, FetchedSource, LoadContext},
     pdf::PdfEngine,
     video::{self, VideoCaptions},
 };
 use crate::{
-    extracted::Extracted, failure::IngestFailure, hold::ProgressReporter, sandbox::Sandbox, splitter::Sizing,
+    extracted::ExtractedText, failure::IngestFailure, lease::ProgressReporter, sandbox::Sandbox,
+    splitter::TokenCounter,
 };
 
 /// Raised whenever parsers or the splitter make something else of the same bytes: sources are then read again, changed or not.
@@ -37,7 +38,7 @@ pub(crate) enum ReadOutcome {
     /// It is as it was: the passages that are stored are still right.
     Unchanged,
     /// Its text, and what to know it by the next time.
-    Read(Box<(Extracted, SourceState)>),
+    Read(Box<(ExtractedText, SourceState)>),
 }
 
 /// Reads a document's source. `known` is what was read the last time, if its passages are stored.
@@ -45,8 +46,8 @@ pub(crate) struct SourceReading<'a> {
     pub(crate) runtime: &'a Runtime,
     pub(crate) sandbox: &'a Sandbox,
     pub(crate) pdf: &'a PdfEngine,
-    pub(crate) source: &'a Source,
-    pub(crate) sizing: &'a Sizing,
+    pub(crate) source: &'a DocumentSource,
+    pub(crate) sizing: &'a TokenCounter,
     pub(crate) progress: &'a ProgressReporter,
     pub(crate) budget: FetchBudget,
 }
@@ -60,28 +61,28 @@ impl SourceReading<'_> {
             // What they hold is part of the settings, or never changes.
             return Ok(ReadOutcome::Unchanged);
         }
-        progress.stage(Stage::Fetch);
+        progress.stage(IngestionStage::Fetch);
         let (validators, mut extracted) = if let Some(content) = &source.content {
-            (Validators::default(), self.load(FetchedSource::Inline(content.clone())).await?)
+            (CacheValidators::default(), self.load(FetchedSource::Inline(content.clone())).await?)
         } else if source.blob_key.is_some() {
-            (Validators::default(), self.load(fetch::upload(runtime, source, progress).await?).await?)
+            (CacheValidators::default(), self.load(fetch::upload(runtime, source, progress).await?).await?)
         } else {
             match addresses(source.r#type, &source.url).as_slice() {
                 [address] => match self.address(address, known).await? {
                     Some((validators, extracted)) => (validators, extracted),
                     None => return Ok(ReadOutcome::Unchanged),
                 },
-                several => (Validators::default(), self.several(several).await?),
+                several => (CacheValidators::default(), self.several(several).await?),
             }
         };
         if let Some(given) = source.splitter.as_ref().and_then(|Json(splitter)| splitter.given.as_deref()) {
-            extracted.warnings.push(Warning {
+            extracted.warnings.push(IngestionWarning {
                 code: "legacy_splitter".to_owned(),
                 message: format!("The splitter's name {given} is an old one; it was read as its successor."),
                 count: 1,
             });
         }
-        let Validators { etag, last_modified, sha256 } = validators;
+        let CacheValidators { etag, last_modified, sha256 } = validators;
         let state = SourceState {
             settings,
             etag,
@@ -95,7 +96,7 @@ impl SourceReading<'_> {
 
     /// Everything besides the bytes at an address that the passages depend on.
     async fn settings(&self) -> Result<String, IngestFailure> {
-        let Source { r#type, url, content, blob_key, splitter, from_page, to_page, .. } = self.source;
+        let DocumentSource { r#type, url, content, blob_key, splitter, from_page, to_page, .. } = self.source;
         let limits = &self.runtime.settings.limits;
         let language = (*r#type == DocumentType::Video).then(|| self.language());
         let content = match content {
@@ -130,7 +131,7 @@ impl SourceReading<'_> {
         &self,
         address: &str,
         known: Option<&SourceState>,
-    ) -> Result<Option<(Validators, Extracted)>, IngestFailure> {
+    ) -> Result<Option<(CacheValidators, ExtractedText)>, IngestFailure> {
         let url = Url::parse(address).map_err(|_| {
             IngestFailure::permanent("invalid_url", "The document's url is not a valid address.")
         })?;
@@ -140,7 +141,7 @@ impl SourceReading<'_> {
             return self.video(&id, known).await;
         }
         let got = self.fetch(url, known).await?;
-        let Got::New { mut download, mut validators } = got else { return Ok(None) };
+        let FetchOutcome::New { mut download, mut validators } = got else { return Ok(None) };
         if self.source.r#type == DocumentType::Video
             && let Some(tracks) = load::tracks_of_page(&mut download).await?
         {
@@ -156,7 +157,7 @@ impl SourceReading<'_> {
         Ok(Some((validators, extracted)))
     }
 
-    async fn fetch(&self, url: Url, known: Option<&SourceState>) -> Result<Got, IngestFailure> {
+    async fn fetch(&self, url: Url, known: Option<&SourceState>) -> Result<FetchOutcome, IngestFailure> {
         let fetched = |within| fetch::fetch(self.runtime, self.source, url, known, within, self.progress);
         self.budget.spend(fetched).await
     }
@@ -166,7 +167,7 @@ impl SourceReading<'_> {
         &self,
         id: &str,
         known: Option<&SourceState>,
-    ) -> Result<Option<(Validators, Extracted)>, IngestFailure> {
+    ) -> Result<Option<(CacheValidators, ExtractedText)>, IngestFailure> {
         let wanted = self.language();
         let captions = |within| video::captions(self.runtime, id, wanted, within, self.progress);
         let captions = self.budget.spend(captions).await?;
@@ -178,7 +179,7 @@ impl SourceReading<'_> {
         }
         let mut extracted = self.load(FetchedSource::Captions(body)).await?;
         let mut warn = |code: &str, message: String| {
-            extracted.warnings.push(Warning { code: code.to_owned(), message, count: 1 });
+            extracted.warnings.push(IngestionWarning { code: code.to_owned(), message, count: 1 });
         };
         if automatic {
             let message =
@@ -193,7 +194,7 @@ impl SourceReading<'_> {
         }
         extracted.source =
             SourceInfo { title, canonical_url: Some(canonical_url), mime_type: None, bytes: Some(bytes) };
-        Ok(Some((Validators { sha256: Some(hash), ..Validators::default() }, extracted)))
+        Ok(Some((CacheValidators { sha256: Some(hash), ..CacheValidators::default() }, extracted)))
     }
 
     /// The captions that a web page gives its video.
@@ -201,7 +202,7 @@ impl SourceReading<'_> {
         &self,
         tracks: Vec<TrackElement>,
         page: Box<DownloadedFile>,
-    ) -> Result<(Validators, Extracted), IngestFailure> {
+    ) -> Result<(CacheValidators, ExtractedText), IngestFailure> {
         let wanted = self.language();
         let speech = tracks
             .into_iter()
@@ -219,21 +220,21 @@ impl SourceReading<'_> {
             return Err(IngestFailure::permanent("transcripts_disabled", message));
         };
         let got = self.fetch(best.url, None).await?;
-        let Got::New { download, .. } = got else {
+        let FetchOutcome::New { download, .. } = got else {
             return Err(IngestFailure::Internal("captions that were never read are unchanged".to_owned()));
         };
         let mut extracted = self.load(FetchedSource::Download(download)).await?;
         extracted.source.canonical_url = page.url.map(load::without_credentials);
-        Ok((Validators::default(), extracted))
+        Ok((CacheValidators::default(), extracted))
     }
 
     /// Several addresses as one text. One that is gone for good is left out and noted.
-    async fn several(&self, addresses: &[&str]) -> Result<Extracted, IngestFailure> {
-        let mut whole = Extracted::default();
+    async fn several(&self, addresses: &[&str]) -> Result<ExtractedText, IngestFailure> {
+        let mut whole = ExtractedText::default();
         let (mut read, mut bytes) = (0, 0);
         let mut failed = None;
         for address in addresses {
-            self.progress.stage(Stage::Fetch);
+            self.progress.stage(IngestionStage::Fetch);
             match self.address(address, None).await {
                 Ok(found) => {
                     let Some((_, extracted)) = found else { continue };
@@ -260,7 +261,7 @@ impl SourceReading<'_> {
         }
         match failed {
             Some((error, _)) if read == 0 => return Err(IngestFailure::Document(error)),
-            Some((error, count)) => whole.warnings.push(Warning {
+            Some((error, count)) => whole.warnings.push(IngestionWarning {
                 code: "address_left_out".to_owned(),
                 message: format!("Some addresses could not be read. The first: {}", error.message),
                 count,
@@ -271,8 +272,8 @@ impl SourceReading<'_> {
         Ok(whole)
     }
 
-    async fn load(&self, fetched: FetchedSource) -> Result<Extracted, IngestFailure> {
-        self.progress.stage(Stage::Parse);
+    async fn load(&self, fetched: FetchedSource) -> Result<ExtractedText, IngestFailure> {
+        self.progress.stage(IngestionStage::Parse);
         let page = |number: Option<i64>| number.and_then(|number| u32::try_from(number).ok());
         let context = LoadContext {
             sandbox: self.sandbox,
@@ -303,7 +304,7 @@ async fn hash_text(text: String) -> Result<(String, String), IngestFailure> {
 async fn hash(file: File) -> Result<(File, String), IngestFailure> {
     let mut file = file.into_std().await;
     let work = tokio::task::spawn_blocking(move || {
-        let mut hasher = Hasher::default();
+        let mut hasher = Sha256Hasher::default();
         let mut piece = vec![0; HASHED];
         loop {
             match file.read(&mut piece)? {

@@ -7,12 +7,12 @@ const LONG: usize = 256;
 const NEWLINES: [char; 2] = ['\n', '\r'];
 
 /// The long runs of white space of a text.
-pub(super) struct Blanks<'t> {
+pub(super) struct WhitespaceRuns<'t> {
     text: &'t str,
     runs: Vec<Range<usize>>,
 }
 
-impl<'t> Blanks<'t> {
+impl<'t> WhitespaceRuns<'t> {
     pub(super) fn of(text: &'t str) -> Self {
         let mut runs = Vec::new();
         let mut begun = 0;

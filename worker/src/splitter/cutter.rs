@@ -5,9 +5,9 @@
 use std::{cmp::Ordering, collections::HashMap, ops::Range};
 
 use super::{
-    blanks::Blanks,
-    outline::{Outline, Walk},
-    units::{Segmenters, Unit},
+    blanks::WhitespaceRuns,
+    outline::{OutlineCursor, TextOutline},
+    units::{TextUnit, UnicodeSegmenters},
 };
 
 /// Bytes beyond the reach of a passage that decide where the last sentence in it ends.
@@ -21,7 +21,7 @@ const PROBED: usize = 8;
 
 /// How large passages may be.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Room {
+pub(super) struct PassageLimits {
     /// The largest size, at least 1.
     pub(super) capacity: usize,
     /// The largest size of what a passage repeats of the one before, smaller than `capacity`.
@@ -36,20 +36,20 @@ pub(super) struct Room {
 /// The first error of `size` or `each`, which ends the cutting.
 pub(super) fn cut<E>(
     text: &str,
-    outline: &Outline,
-    segmenters: &Segmenters,
-    room: Room,
+    outline: &TextOutline,
+    segmenters: &UnicodeSegmenters,
+    room: PassageLimits,
     size: impl FnMut(&str) -> Result<usize, E>,
     mut each: impl FnMut(Range<usize>) -> Result<(), E>,
 ) -> Result<(), E> {
-    let mut cutter = Cutter {
+    let mut cutter = PassageCutter {
         text,
         room,
         segmenters,
         is_markdown: outline.is_markdown(),
-        blanks: Blanks::of(text),
-        walk: Walk::new(text, outline),
-        ruler: Ruler { size, sizes: HashMap::new(), measured: 0 },
+        blanks: WhitespaceRuns::of(text),
+        walk: OutlineCursor::new(text, outline),
+        ruler: SizeCache { size, sizes: HashMap::new(), measured: 0 },
         cursor: 0,
         horizon: 0,
         sections: Vec::new(),
@@ -68,21 +68,21 @@ pub(super) fn cut<E>(
 }
 
 /// Measures pieces of the text, each once.
-struct Ruler<F> {
+struct SizeCache<F> {
     size: F,
     sizes: HashMap<(usize, usize), usize>,
     /// Bytes that were measured since something new was said.
     measured: usize,
 }
 
-struct Cutter<'t, F> {
+struct PassageCutter<'t, F> {
     text: &'t str,
-    room: Room,
-    segmenters: &'t Segmenters,
+    room: PassageLimits,
+    segmenters: &'t UnicodeSegmenters,
     is_markdown: bool,
-    blanks: Blanks<'t>,
-    walk: Walk<'t>,
-    ruler: Ruler<F>,
+    blanks: WhitespaceRuns<'t>,
+    walk: OutlineCursor<'t>,
+    ruler: SizeCache<F>,
     /// Where the next passage begins.
     cursor: usize,
     /// What ends further on is too large for a passage.
@@ -93,7 +93,7 @@ struct Cutter<'t, F> {
     largest: Option<usize>,
 }
 
-impl<F, E> Cutter<'_, F>
+impl<F, E> PassageCutter<'_, F>
 where
     F: FnMut(&str) -> Result<usize, E>,
 {
@@ -180,9 +180,9 @@ where
         let rest = self.text.get(cursor..self.text.ceil_char_boundary(horizon.saturating_add(BEYOND)));
         let rest = rest.unwrap_or_default();
         let first = |unit| Some((unit, segmenters.units(unit, rest, cursor).next()?.end));
-        let (unit, less) = self.choose(Unit::ALL.into_iter().filter_map(first))?;
+        let (unit, less) = self.choose(TextUnit::ALL.into_iter().filter_map(first))?;
         let most = most.into_iter().chain(less).min();
-        self.fill(segmenters.units(unit.unwrap_or(Unit::Character), rest, cursor), most)
+        self.fill(segmenters.units(unit.unwrap_or(TextUnit::Character), rest, cursor), most)
     }
 
     /// Takes sections until they are too large together, a little more each time: the larger a text, the longer it is measured.

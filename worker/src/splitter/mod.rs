@@ -13,14 +13,14 @@ mod units;
 
 use std::ops::Range;
 
-use lectern_shared::model::document::{Splitter, SplitterType};
+use lectern_shared::model::document::{SplitterConfig, SplitterType};
 
-pub(crate) use self::sizing::Sizing;
+pub(crate) use self::sizing::TokenCounter;
 use self::{
-    cutter::{Room, cut},
-    outline::Outline,
+    cutter::{PassageLimits, cut},
+    outline::TextOutline,
     stretches::stretches,
-    units::Segmenters,
+    units::UnicodeSegmenters,
 };
 
 /// Tokens of a passage unless the document says otherwise.
@@ -30,7 +30,7 @@ const DEFAULT_OVERLAP: usize = 60;
 
 /// What a text is made of, which decides how it is cut when its document does not say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub(crate) enum TextShape {
     /// Sentences and paragraphs.
     Prose,
     /// Markdown: passages begin at headings where they can.
@@ -41,7 +41,7 @@ pub(crate) enum Shape {
 
 /// A passage of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Piece {
+pub(crate) struct PassageRange {
     /// Where it stands, in bytes.
     pub(crate) range: Range<usize>,
     /// Where it stands, in code points.
@@ -56,16 +56,16 @@ const BYTES_PER_TOKEN: usize = 64;
 const BYTES_PER_CHARACTER: usize = 4;
 
 /// How passages are measured: what is larger than one by its bytes alone is not looked through.
-enum Measure<'s> {
+enum PassageMeasure<'s> {
     /// In tokens.
-    Tokens { capacity: usize, sizing: &'s Sizing },
+    Tokens { capacity: usize, sizing: &'s TokenCounter },
     /// In characters: a passage of the `most` of them is as large as `capacity`. What has more tokens than the model takes in is too
     /// large as well; `capacity` is that number of tokens then, which is the smaller one, and decides how far is looked.
-    Letters { most: usize, capacity: usize, tokens: Option<&'s Sizing> },
+    Letters { most: usize, capacity: usize, tokens: Option<&'s TokenCounter> },
 }
 
-impl<'s> Measure<'s> {
-    fn letters(letters: usize, sizing: &'s Sizing) -> Self {
+impl<'s> PassageMeasure<'s> {
+    fn letters(letters: usize, sizing: &'s TokenCounter) -> Self {
         match sizing.most().filter(|most| *most < letters) {
             Some(tokens) => Self::Letters { most: letters, capacity: tokens, tokens: Some(sizing) },
             // So few characters never have too many tokens.
@@ -81,15 +81,15 @@ impl<'s> Measure<'s> {
     }
 
     /// The room of a passage that repeats `overlap` of the one before, in the document's own measure.
-    fn room(&self, overlap: usize) -> Room {
+    fn room(&self, overlap: usize) -> PassageLimits {
         let most_bytes = |size: usize, bytes: usize| (size + 1).saturating_mul(bytes) - 1;
         match self {
             Self::Tokens { capacity, .. } => {
-                Room { capacity: *capacity, overlap, bytes: most_bytes(*capacity, BYTES_PER_TOKEN) }
+                PassageLimits { capacity: *capacity, overlap, bytes: most_bytes(*capacity, BYTES_PER_TOKEN) }
             }
             Self::Letters { most, capacity, tokens } => {
                 let by_tokens = tokens.map_or(usize::MAX, |_| most_bytes(*capacity, BYTES_PER_TOKEN));
-                Room {
+                PassageLimits {
                     capacity: *capacity,
                     overlap: overlap * capacity / most,
                     bytes: most_bytes(*most, BYTES_PER_CHARACTER).min(by_tokens),
@@ -131,14 +131,14 @@ impl<'s> Measure<'s> {
 /// The first error of `go_on` or `each`, which ends the cutting.
 pub(crate) fn split<E>(
     text: &str,
-    shape: Shape,
-    splitter: Option<&Splitter>,
-    sizing: &Sizing,
+    shape: TextShape,
+    splitter: Option<&SplitterConfig>,
+    sizing: &TokenCounter,
     go_on: &dyn Fn(usize) -> Result<(), E>,
-    mut each: impl FnMut(Piece) -> Result<(), E>,
+    mut each: impl FnMut(PassageRange) -> Result<(), E>,
 ) -> Result<(), E> {
     let (kind, size, overlap) = match splitter {
-        None if shape == Shape::Rows => (SplitterType::Token, DEFAULT_TOKENS, 0),
+        None if shape == TextShape::Rows => (SplitterType::Token, DEFAULT_TOKENS, 0),
         None => (SplitterType::Token, DEFAULT_TOKENS, DEFAULT_OVERLAP),
         Some(splitter) => (splitter.r#type, splitter.chunk_size as usize, splitter.chunk_overlap as usize),
     };
@@ -149,12 +149,14 @@ pub(crate) fn split<E>(
     let capacity = bounded.max(1);
     let overlap = overlap.min(capacity - 1);
     let (measure, along_structure) = match kind {
-        SplitterType::Token => (Measure::Tokens { capacity, sizing }, shape == Shape::Markdown),
-        SplitterType::Recursive | SplitterType::Character => (Measure::letters(capacity, sizing), false),
-        SplitterType::Markdown => (Measure::letters(capacity, sizing), true),
+        SplitterType::Token => (PassageMeasure::Tokens { capacity, sizing }, shape == TextShape::Markdown),
+        SplitterType::Recursive | SplitterType::Character => {
+            (PassageMeasure::letters(capacity, sizing), false)
+        }
+        SplitterType::Markdown => (PassageMeasure::letters(capacity, sizing), true),
     };
     let room = measure.room(overlap);
-    let segmenters = Segmenters::new();
+    let segmenters = UnicodeSegmenters::new();
     let mut characters = 0;
     let longest = LONG_LINE.max(measure.capacity().saturating_mul(8));
     for stretch in stretches(text, longest, along_structure) {
@@ -162,7 +164,7 @@ pub(crate) fn split<E>(
         let stretch = text.get(stretch).unwrap_or_default();
         go_on(stretch.len())?;
         let outline =
-            if along_structure { Outline::of_markdown(stretch) } else { Outline::of_lines(stretch) };
+            if along_structure { TextOutline::of_markdown(stretch) } else { TextOutline::of_lines(stretch) };
         let size = |piece: &str| go_on(piece.len()).map(|()| measure.size(piece));
         // How far characters have been counted, in bytes.
         let mut counted = 0;
@@ -177,7 +179,7 @@ pub(crate) fn split<E>(
             }
             counted = passage.start;
             let char_range = before..before + count(passage.clone());
-            each(Piece { range: start + passage.start..start + passage.end, char_range })
+            each(PassageRange { range: start + passage.start..start + passage.end, char_range })
         })?;
         characters += stretch.chars().count() as u64;
     }

@@ -6,38 +6,38 @@ use lectern_parse::formats::markdown::flattened;
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag};
 
 /// How strong a boundary is; of two, the larger one parts more.
-pub(super) type Level = usize;
+pub(super) type BoundaryLevel = usize;
 
 /// Levels of Markdown. In a text of lines, the level is the number of line ends that follow each other.
-const SOFT_BREAK: Level = 0;
-const INLINE: Level = 1;
-const BLOCK: Level = 2;
-const RULE: Level = 3;
+const SOFT_BREAK: BoundaryLevel = 0;
+const INLINE: BoundaryLevel = 1;
+const BLOCK: BoundaryLevel = 2;
+const RULE: BoundaryLevel = 3;
 /// The weakest heading; the others follow.
-const HEADING: Level = 4;
+const HEADING: BoundaryLevel = 4;
 const LEVELS: usize = 10;
 
 /// Something that is one of its level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Span {
+struct OutlineSpan {
     start: usize,
     end: usize,
-    level: Level,
+    level: BoundaryLevel,
 }
 
 /// What a text is made of, in order.
 #[derive(Debug)]
-pub(super) struct Outline {
-    spans: Vec<Span>,
+pub(super) struct TextOutline {
+    spans: Vec<OutlineSpan>,
     markdown: bool,
     /// Of Markdown: where the last span of each level begins.
     last: [Option<usize>; LEVELS],
 }
 
-impl Outline {
+impl TextOutline {
     /// The runs of line ends.
     pub(super) fn of_lines(text: &str) -> Self {
-        let mut spans: Vec<Span> = Vec::new();
+        let mut spans: Vec<OutlineSpan> = Vec::new();
         let mut returned = false;
         for (start, byte) in text.bytes().enumerate() {
             if byte == b'\n' || byte == b'\r' {
@@ -48,7 +48,7 @@ impl Outline {
                         last.end += 1;
                         last.level += level;
                     }
-                    None => spans.push(Span { start, end: start + 1, level: 1 }),
+                    None => spans.push(OutlineSpan { start, end: start + 1, level: 1 }),
                 }
             }
             returned = byte == b'\r';
@@ -59,10 +59,10 @@ impl Outline {
     /// The elements of Markdown.
     pub(super) fn of_markdown(text: &str) -> Self {
         let flat = flattened(text);
-        let spans = Parser::new_ext(&flat, Options::all())
-            .into_offset_iter()
-            .filter_map(|(event, Range { start, end })| Some(Span { start, end, level: level(&event)? }));
-        let mut spans: Vec<Span> = spans.collect();
+        let spans = Parser::new_ext(&flat, Options::all()).into_offset_iter().filter_map(
+            |(event, Range { start, end })| Some(OutlineSpan { start, end, level: level(&event)? }),
+        );
+        let mut spans: Vec<OutlineSpan> = spans.collect();
         // What holds another comes before it.
         spans.sort_by(|a, b| a.start.cmp(&b.start).then(b.end.cmp(&a.end)));
         let mut last = [None; LEVELS];
@@ -81,7 +81,7 @@ impl Outline {
 }
 
 /// The level of what an event begins.
-fn level(event: &Event<'_>) -> Option<Level> {
+fn level(event: &Event<'_>) -> Option<BoundaryLevel> {
     Some(match event {
         Event::SoftBreak => SOFT_BREAK,
         Event::Start(
@@ -117,9 +117,9 @@ fn level(event: &Event<'_>) -> Option<Level> {
 
 /// How far an outline has been gone through: only forward, so that all of it costs no more than its length.
 #[derive(Clone, Copy)]
-pub(super) struct Walk<'t> {
+pub(super) struct OutlineCursor<'t> {
     text: &'t str,
-    outline: &'t Outline,
+    outline: &'t TextOutline,
     cursor: usize,
     /// The first span that does not begin before the cursor.
     next: usize,
@@ -127,8 +127,8 @@ pub(super) struct Walk<'t> {
     firsts: [usize; LEVELS],
 }
 
-impl<'t> Walk<'t> {
-    pub(super) fn new(text: &'t str, outline: &'t Outline) -> Self {
+impl<'t> OutlineCursor<'t> {
+    pub(super) fn new(text: &'t str, outline: &'t TextOutline) -> Self {
         Self { text, outline, cursor: 0, next: 0, firsts: [0; LEVELS] }
     }
 
@@ -150,14 +150,14 @@ impl<'t> Walk<'t> {
 
     /// The levels that the rest of the text has, and where the first section of each ends, from the weakest on. What is beyond
     /// `horizon` may be left out.
-    pub(super) fn levels(&self, horizon: usize) -> Levels<'t> {
-        Levels { walk: *self, horizon, level: 0, at: self.next, ended: false }
+    pub(super) fn levels(&self, horizon: usize) -> LevelBoundaries<'t> {
+        LevelBoundaries { walk: *self, horizon, level: 0, at: self.next, ended: false }
     }
 
     /// The rest of the text in sections of a level. The first one that ends beyond `horizon` is the last.
-    pub(super) fn sections(&self, level: Level, horizon: usize) -> Sections<'t> {
+    pub(super) fn sections(&self, level: BoundaryLevel, horizon: usize) -> OutlineSections<'t> {
         let spans = &self.outline.spans;
-        Sections {
+        OutlineSections {
             text: self.text,
             spans: spans.get(self.after_holders(level, horizon)..).unwrap_or_default(),
             markdown: self.outline.markdown,
@@ -170,13 +170,13 @@ impl<'t> Walk<'t> {
     }
 
     /// The first span that holds no other one of the level: what stands in something larger would be passed over with it.
-    fn after_holders(&self, level: Level, horizon: usize) -> usize {
+    fn after_holders(&self, level: BoundaryLevel, horizon: usize) -> usize {
         let spans = &self.outline.spans;
         let first = self.firsts.get(level).copied().unwrap_or(usize::MAX);
         let Some(mut inner) = spans.get(first).filter(|_| self.outline.markdown) else { return self.next };
         if first == self.next {
             // Of those that begin here, the smallest.
-            let same = |span: &&Span| span.level == level && span.start == inner.start;
+            let same = |span: &&OutlineSpan| span.level == level && span.start == inner.start;
             inner = spans.get(first..).unwrap_or_default().iter().take_while(same).last().unwrap_or(inner);
         }
         let mut at = self.next;
@@ -192,21 +192,21 @@ impl<'t> Walk<'t> {
     }
 }
 
-/// See [`Walk::levels`].
-pub(super) struct Levels<'t> {
-    walk: Walk<'t>,
+/// See [`OutlineCursor::levels`].
+pub(super) struct LevelBoundaries<'t> {
+    walk: OutlineCursor<'t>,
     horizon: usize,
     /// Levels below are done.
-    level: Level,
+    level: BoundaryLevel,
     at: usize,
     ended: bool,
 }
 
-impl Iterator for Levels<'_> {
-    type Item = (Level, usize);
+impl Iterator for LevelBoundaries<'_> {
+    type Item = (BoundaryLevel, usize);
 
-    fn next(&mut self) -> Option<(Level, usize)> {
-        let Walk { outline, cursor, .. } = self.walk;
+    fn next(&mut self) -> Option<(BoundaryLevel, usize)> {
+        let OutlineCursor { outline, cursor, .. } = self.walk;
         if outline.markdown {
             loop {
                 let (level, last) = (self.level, outline.last.get(self.level)?);
@@ -230,21 +230,21 @@ impl Iterator for Levels<'_> {
     }
 }
 
-/// See [`Walk::sections`].
-pub(super) struct Sections<'t> {
+/// See [`OutlineCursor::sections`].
+pub(super) struct OutlineSections<'t> {
     text: &'t str,
-    spans: &'t [Span],
+    spans: &'t [OutlineSpan],
     markdown: bool,
-    level: Level,
+    level: BoundaryLevel,
     horizon: usize,
     cursor: usize,
     pending: Option<Range<usize>>,
     ended: bool,
 }
 
-impl Sections<'_> {
+impl OutlineSections<'_> {
     /// The next span of the level or a stronger one, if there is any before the horizon.
-    fn span(&mut self) -> Option<Span> {
+    fn span(&mut self) -> Option<OutlineSpan> {
         while let Some((span, rest)) = self.spans.split_first()
             && span.start <= self.horizon
         {
@@ -257,7 +257,7 @@ impl Sections<'_> {
     }
 }
 
-impl Iterator for Sections<'_> {
+impl Iterator for OutlineSections<'_> {
     type Item = Range<usize>;
 
     fn next(&mut self) -> Option<Range<usize>> {
@@ -266,7 +266,7 @@ impl Iterator for Sections<'_> {
         }
         while !self.ended {
             let begun = self.cursor;
-            let Some(Span { start, end, level }) = self.span() else {
+            let Some(OutlineSpan { start, end, level }) = self.span() else {
                 self.ended = true;
                 let beyond = self.spans.first().map_or(self.text.len(), |span| span.start);
                 self.cursor = beyond.max(begun);

@@ -12,13 +12,13 @@ const USUAL: usize = 254;
 
 /// Counts tokens as the model does, and knows how many of them a passage may have. Cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Sizing {
+pub(crate) struct TokenCounter {
     embedder: Option<Arc<dyn Embedder>>,
     /// The most tokens that a text may have, if any number is too large.
     limit: Option<usize>,
 }
 
-impl Sizing {
+impl TokenCounter {
     /// For the model that is there; without one, for the model that may come, so that passages need not be cut anew for it.
     pub(crate) fn of(embedder: Option<Arc<dyn Embedder>>, settings: &EmbeddingSettings) -> Self {
         let limit = match (&embedder, settings.kind) {
@@ -66,7 +66,7 @@ impl Sizing {
 }
 
 /// What passages depend on, to tell when they must be cut anew.
-impl fmt::Display for Sizing {
+impl fmt::Display for TokenCounter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counted = self.embedder.as_ref().and_then(|embedder| embedder.space().fact("tokenizer"));
         write!(f, "{:?} {}", self.limit, counted.unwrap_or("approximate"))
@@ -79,20 +79,20 @@ mod tests {
 
     #[test]
     fn a_passage_leaves_room_for_its_header() {
-        assert_eq!(Sizing::limited(254).most(), Some(220));
-        assert_eq!(Sizing::limited(8_191).most(), Some(8_157));
-        assert_eq!(Sizing::limited(32).most(), Some(24));
-        assert_eq!(Sizing::default().most(), None);
+        assert_eq!(TokenCounter::limited(254).most(), Some(220));
+        assert_eq!(TokenCounter::limited(8_191).most(), Some(8_157));
+        assert_eq!(TokenCounter::limited(32).most(), Some(24));
+        assert_eq!(TokenCounter::default().most(), None);
     }
 
     #[test]
     fn a_long_header_is_cut_to_its_room_and_a_short_one_is_not() {
-        let sizing = Sizing::limited(254);
+        let sizing = TokenCounter::limited(254);
         assert_eq!(sizing.fit("Terms of use\nLiability"), "Terms of use\nLiability");
         let long = "Überlänge und mehr ".repeat(50);
         let cut = sizing.fit(&long);
         assert!(long.starts_with(cut) && cut.len() > 40, "{cut}");
         assert!(sizing.count(cut) <= HEADER);
-        assert_eq!(Sizing::default().fit(&long), long);
+        assert_eq!(TokenCounter::default().fit(&long), long);
     }
 }

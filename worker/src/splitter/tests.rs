@@ -2,13 +2,13 @@
 
 use super::*;
 
-fn splitter(r#type: SplitterType, chunk_size: u32, chunk_overlap: u32) -> Splitter {
-    Splitter { r#type, chunk_size, chunk_overlap, given: None }
+fn splitter(r#type: SplitterType, chunk_size: u32, chunk_overlap: u32) -> SplitterConfig {
+    SplitterConfig { r#type, chunk_size, chunk_overlap, given: None }
 }
 
-fn all(text: &str, splitter: Option<&Splitter>) -> Vec<Piece> {
+fn all(text: &str, splitter: Option<&SplitterConfig>) -> Vec<PassageRange> {
     let mut pieces = Vec::new();
-    split(text, Shape::Prose, splitter, &Sizing::default(), &|_| Ok(()), |piece| {
+    split(text, TextShape::Prose, splitter, &TokenCounter::default(), &|_| Ok(()), |piece| {
         pieces.push(piece);
         Ok::<_, std::convert::Infallible>(())
     })
@@ -78,7 +78,7 @@ fn nothing_is_lost_between_passages_and_none_is_too_large() {
     let mut covered = 0;
     for piece in &pieces {
         assert!(piece.range.start <= covered || text[covered..piece.range.start].trim().is_empty());
-        assert!(Sizing::default().count(&text[piece.range.clone()]) <= DEFAULT_TOKENS);
+        assert!(TokenCounter::default().count(&text[piece.range.clone()]) <= DEFAULT_TOKENS);
         covered = piece.range.end;
     }
     assert!(text[covered..].trim().is_empty());
@@ -110,7 +110,7 @@ fn rows_are_packed_whole_and_not_repeated() {
     let rows: Vec<_> = (0..200).map(|n| format!("name: person {n}\ncity: some town {n}")).collect();
     let text = rows.join("\n\n");
     let mut covered = 0;
-    split(&text, Shape::Rows, None, &Sizing::default(), &|_| Ok(()), |piece| {
+    split(&text, TextShape::Rows, None, &TokenCounter::default(), &|_| Ok(()), |piece| {
         assert!(text[piece.range.clone()].starts_with("name: person"), "a row is torn");
         assert!(piece.range.start >= covered, "a row is repeated");
         covered = piece.range.end;
@@ -125,7 +125,7 @@ fn passages_of_markdown_begin_at_its_headings() {
     let section = |n: usize| format!("## Section {n}\n\n{}\n", "Words and more words. ".repeat(40));
     let text = (0..6).map(section).collect::<String>();
     let mut at_heading = 0;
-    split(&text, Shape::Markdown, None, &Sizing::default(), &|_| Ok(()), |piece| {
+    split(&text, TextShape::Markdown, None, &TokenCounter::default(), &|_| Ok(()), |piece| {
         at_heading += usize::from(text[piece.range].starts_with("## Section"));
         Ok::<_, std::convert::Infallible>(())
     })
@@ -137,7 +137,7 @@ fn passages_of_markdown_begin_at_its_headings() {
 fn no_passage_has_more_tokens_than_the_model_takes_in_however_it_is_measured() {
     let sentences: Vec<_> = (0..500).map(|n| format!("Sentence number {n} says something. ")).collect();
     let text = sentences.concat();
-    let sizing = Sizing::limited(254);
+    let sizing = TokenCounter::limited(254);
     for (kind, size) in [
         (SplitterType::Token, 5_000),
         (SplitterType::Character, 9_000),
@@ -145,7 +145,7 @@ fn no_passage_has_more_tokens_than_the_model_takes_in_however_it_is_measured() {
         (SplitterType::Markdown, 1_000_000),
     ] {
         let mut covered = 0;
-        split(&text, Shape::Prose, Some(&splitter(kind, size, 0)), &sizing, &|_| Ok(()), |piece| {
+        split(&text, TextShape::Prose, Some(&splitter(kind, size, 0)), &sizing, &|_| Ok(()), |piece| {
             let passage = &text[piece.range.clone()];
             assert!(sizing.count(passage) <= 220, "{kind}: {} tokens", sizing.count(passage));
             assert!(passage.chars().count() <= size as usize, "{kind}");
@@ -168,7 +168,7 @@ fn a_text_without_any_boundary_is_cut_all_the_same() {
 #[test]
 fn what_the_model_takes_in_bounds_how_far_is_looked_for_a_passage() {
     let text = ",a".repeat(50_000);
-    let sizing = Sizing::limited(254);
+    let sizing = TokenCounter::limited(254);
     let furthest = std::cell::Cell::new(0_usize);
     let go_on = |bytes: usize| {
         furthest.set(furthest.get().max(bytes));
@@ -176,15 +176,15 @@ fn what_the_model_takes_in_bounds_how_far_is_looked_for_a_passage() {
     };
     let splitter = splitter(SplitterType::Recursive, 20_000, 0);
     let mut covered = 0;
-    let Ok(()) = split(&text, Shape::Prose, Some(&splitter), &sizing, &go_on, |piece| {
+    let Ok(()) = split(&text, TextShape::Prose, Some(&splitter), &sizing, &go_on, |piece| {
         assert_eq!(piece.range.start, covered);
         covered = piece.range.end;
         Ok(())
     });
     assert_eq!(covered, text.len());
     assert!(furthest.get() <= LONG_LINE, "{}", furthest.get());
-    let measure = Measure::letters(20_000, &sizing);
-    let Room { capacity, bytes, .. } = measure.room(0);
+    let measure = PassageMeasure::letters(20_000, &sizing);
+    let PassageLimits { capacity, bytes, .. } = measure.room(0);
     assert!(bytes < (capacity + 1) * BYTES_PER_TOKEN, "{bytes} bytes for {capacity} tokens");
     assert!(measure.size(&"x".repeat(bytes + 1)) > capacity, "what is beyond is too large");
     assert!(measure.size("Words of an ordinary sentence, in a usual text.") < 20);
@@ -193,7 +193,7 @@ fn what_the_model_takes_in_bounds_how_far_is_looked_for_a_passage() {
 // --- as it always was -------------------------------------------------------------------------------------------------
 
 /// Measures for the crate that cut texts before, and does so still where nothing is out of the way.
-struct AsMeasured<'s>(Measure<'s>);
+struct AsMeasured<'s>(PassageMeasure<'s>);
 
 impl text_splitter::ChunkSizer for AsMeasured<'_> {
     fn size(&self, chunk: &str) -> usize {
@@ -202,7 +202,7 @@ impl text_splitter::ChunkSizer for AsMeasured<'_> {
 }
 
 /// The passages that this crate makes of a text without long lines.
-fn as_before(text: &str, markdown: bool, measure: Measure<'_>, overlap: usize) -> Vec<Range<usize>> {
+fn as_before(text: &str, markdown: bool, measure: PassageMeasure<'_>, overlap: usize) -> Vec<Range<usize>> {
     let room = measure.room(overlap);
     let config = text_splitter::ChunkConfig::new(room.capacity).with_overlap(room.overlap).unwrap();
     let config = config.with_sizer(AsMeasured(measure));
@@ -214,7 +214,12 @@ fn as_before(text: &str, markdown: bool, measure: Measure<'_>, overlap: usize) -
     }
 }
 
-fn ranges(text: &str, shape: Shape, splitter: &Splitter, sizing: &Sizing) -> Vec<Range<usize>> {
+fn ranges(
+    text: &str,
+    shape: TextShape,
+    splitter: &SplitterConfig,
+    sizing: &TokenCounter,
+) -> Vec<Range<usize>> {
     let mut ranges = Vec::new();
     let Ok(()) = split(text, shape, Some(splitter), sizing, &|_| Ok(()), |piece| {
         ranges.push(piece.range);
@@ -311,7 +316,7 @@ fn usual_texts_are_cut_where_they_always_were() {
         std::fs::read_to_string(format!("{}/../docs/{page}", env!("CARGO_MANIFEST_DIR"))).unwrap()
     });
     let generated = (0..24).map(|number| numbers.document(number % 2 == 0)).collect::<Vec<_>>();
-    let sizing = Sizing::default();
+    let sizing = TokenCounter::default();
     let mut passages = 0;
     for (number, text) in pages.iter().chain(&generated).enumerate() {
         for (kind, size, overlap) in [
@@ -323,18 +328,18 @@ fn usual_texts_are_cut_where_they_always_were() {
         ] {
             // The others do not go by it.
             let shapes = if kind == SplitterType::Token {
-                &[Shape::Prose, Shape::Markdown][..]
+                &[TextShape::Prose, TextShape::Markdown][..]
             } else {
-                &[Shape::Prose]
+                &[TextShape::Prose]
             };
             for shape in shapes.iter().copied() {
                 let markdown = kind == SplitterType::Markdown
-                    || (kind == SplitterType::Token && shape == Shape::Markdown);
+                    || (kind == SplitterType::Token && shape == TextShape::Markdown);
                 let capacity = size as usize;
                 let measure = match kind {
-                    SplitterType::Token => Measure::Tokens { capacity, sizing: &sizing },
+                    SplitterType::Token => PassageMeasure::Tokens { capacity, sizing: &sizing },
                     SplitterType::Recursive | SplitterType::Character | SplitterType::Markdown => {
-                        Measure::letters(capacity, &sizing)
+                        PassageMeasure::letters(capacity, &sizing)
                     }
                 };
                 let before = as_before(text, markdown, measure, overlap as usize);
@@ -357,7 +362,8 @@ fn work(text: &str, kind: SplitterType, size: u32, overlap: u32) -> usize {
         Ok::<_, std::convert::Infallible>(())
     };
     let splitter = splitter(kind, size, overlap);
-    let Ok(()) = split(text, Shape::Markdown, Some(&splitter), &Sizing::default(), &go_on, |_| Ok(()));
+    let Ok(()) =
+        split(text, TextShape::Markdown, Some(&splitter), &TokenCounter::default(), &go_on, |_| Ok(()));
     looked_at.get()
 }
 
@@ -423,7 +429,7 @@ fn cutting_ends_in_the_midst_of_a_passage_when_it_must_not_go_on() {
         if asked.get() < 5 { Ok(()) } else { Err("given up") }
     };
     let mut pieces = 0;
-    let ended = split(&text, Shape::Prose, None, &Sizing::default(), &go_on, |_| {
+    let ended = split(&text, TextShape::Prose, None, &TokenCounter::default(), &go_on, |_| {
         pieces += 1;
         Ok(())
     });

@@ -9,7 +9,7 @@ use icu_segmenter::{
 };
 
 /// Knows the boundaries of Unicode.
-pub(super) struct Segmenters {
+pub(super) struct UnicodeSegmenters {
     graphemes: GraphemeClusterSegmenterBorrowed<'static>,
     words: WordSegmenterBorrowed<'static>,
     sentences: SentenceSegmenterBorrowed<'static>,
@@ -17,18 +17,18 @@ pub(super) struct Segmenters {
 
 /// A unit, from the smallest on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unit {
+pub(super) enum TextUnit {
     Character,
     Grapheme,
     Word,
     Sentence,
 }
 
-impl Unit {
+impl TextUnit {
     pub(super) const ALL: [Self; 4] = [Self::Character, Self::Grapheme, Self::Word, Self::Sentence];
 }
 
-impl Segmenters {
+impl UnicodeSegmenters {
     pub(super) fn new() -> Self {
         Self {
             graphemes: GraphemeClusterSegmenter::new(),
@@ -40,17 +40,17 @@ impl Segmenters {
     /// The units of a text, which begins at `base`.
     pub(super) fn units<'s>(
         &'s self,
-        unit: Unit,
+        unit: TextUnit,
         text: &'s str,
         base: usize,
     ) -> Box<dyn Iterator<Item = Range<usize>> + 's> {
         match unit {
-            Unit::Character => {
+            TextUnit::Character => {
                 Box::new(text.char_indices().map(move |(at, c)| base + at..base + at + c.len_utf8()))
             }
-            Unit::Grapheme => Box::new(between(self.graphemes.segment_str(text), base)),
-            Unit::Word => Box::new(between(self.words.segment_str(text), base)),
-            Unit::Sentence => Box::new(between(self.sentences.segment_str(text), base)),
+            TextUnit::Grapheme => Box::new(between(self.graphemes.segment_str(text), base)),
+            TextUnit::Word => Box::new(between(self.words.segment_str(text), base)),
+            TextUnit::Sentence => Box::new(between(self.sentences.segment_str(text), base)),
         }
     }
 }

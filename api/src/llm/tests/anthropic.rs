@@ -7,7 +7,7 @@ use super::{
     *,
 };
 
-const PROVIDER: Provider = Provider::Anthropic;
+const PROVIDER: ModelProvider = ModelProvider::Anthropic;
 
 fn start() -> Value {
     json!({"type": "message_start", "message": {"role": "assistant", "content": [], "usage": {
@@ -139,7 +139,7 @@ async fn the_request_is_the_conversation_as_the_format_has_it() {
 #[tokio::test]
 async fn a_limit_is_sent_even_where_the_agent_sets_none() {
     let server = Server::start(vec![sse(&plain())]).await;
-    let config = ModelConfig { base_url: Some(server.at("/")), ..server.of(PROVIDER, "m") };
+    let config = ChatModelConfig { base_url: Some(server.at("/")), ..server.of(PROVIDER, "m") };
     let alone =
         ChatRequest { messages: vec![ChatMessage::System("Greet.".into())], ..ChatRequest::default() };
     ask(config, &alone).await.0.unwrap();

@@ -7,7 +7,7 @@ use super::{
     *,
 };
 
-const PROVIDER: Provider = Provider::Cohere;
+const PROVIDER: ModelProvider = ModelProvider::Cohere;
 
 fn event(kind: &str, index: u64, message: &Value) -> Value {
     json!({"type": kind, "index": index, "delta": {"message": message}})
@@ -84,7 +84,7 @@ async fn every_reason_to_finish_has_its_meaning() {
 #[tokio::test]
 async fn the_request_is_the_conversation_as_the_format_has_it() {
     let server = Server::start(vec![plain()]).await;
-    let config = ModelConfig { base_url: Some(server.at("/")), ..server.of(PROVIDER, "a/b:c@d") };
+    let config = ChatModelConfig { base_url: Some(server.at("/")), ..server.of(PROVIDER, "a/b:c@d") };
     ask(config, &conversation()).await.0.unwrap();
     let seen = server.request(0);
     assert_eq!(seen.target(), "POST /v2/chat");

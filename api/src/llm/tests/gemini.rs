@@ -7,7 +7,7 @@ use super::{
     *,
 };
 
-const PROVIDER: Provider = Provider::Gemini;
+const PROVIDER: ModelProvider = ModelProvider::Gemini;
 
 fn parts(parts: &Value) -> Value {
     json!({"candidates": [{"content": {"role": "model", "parts": parts}, "index": 0}]})
@@ -138,7 +138,7 @@ async fn the_model_is_one_segment_of_the_address_and_the_key_is_not_in_it() {
         ("/gate", "tunedModels/mine", "/gate/v1beta/tunedModels/mine"),
     ] {
         let server = Server::start(vec![plain()]).await;
-        let config = ModelConfig { base_url: Some(server.at(base)), ..server.of(PROVIDER, model) };
+        let config = ChatModelConfig { base_url: Some(server.at(base)), ..server.of(PROVIDER, model) };
         ask(config, &question()).await.0.unwrap();
         let seen = server.request(0);
         assert_eq!(seen.target(), format!("POST {path}:streamGenerateContent?alt=sse"));

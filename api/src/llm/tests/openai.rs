@@ -21,7 +21,10 @@ async fn an_answer_arrives_in_pieces_with_usage_and_reason() {
 #[tokio::test]
 async fn usage_is_estimated_from_characters_where_the_provider_gives_none() {
     let answer = outcome(vec![hello()]).await;
-    assert_eq!(answer.usage, Usage { input_tokens: 4, output_tokens: 2, source: UsageSource::Estimated });
+    assert_eq!(
+        answer.usage,
+        TokenUsage { input_tokens: 4, output_tokens: 2, source: UsageSource::Estimated }
+    );
 }
 
 #[tokio::test]
@@ -51,7 +54,7 @@ async fn the_model_name_reaches_the_wire_as_it_is_and_adds_nothing() {
 #[tokio::test]
 async fn no_credentials_are_sent_where_there_are_none() {
     let server = Server::start(vec![hello()]).await;
-    ask(ModelConfig { api_key: None, ..server.config("m") }, &question()).await.0.unwrap();
+    ask(ChatModelConfig { api_key: None, ..server.config("m") }, &question()).await.0.unwrap();
     assert!(!server.seen.lock()[0].head.to_lowercase().contains("authorization"));
 }
 
@@ -145,7 +148,7 @@ async fn the_request_is_the_conversation_as_the_format_has_it() {
 #[tokio::test]
 async fn mistral_gets_its_own_fields_and_ids_only() {
     let server = Server::start(vec![hello()]).await;
-    ask(server.of(Provider::Mistral, "o3-like"), &conversation()).await.0.unwrap();
+    ask(server.of(ModelProvider::Mistral, "o3-like"), &conversation()).await.0.unwrap();
     let body = server.request(0).body;
     assert_eq!((&body["stream_options"], &body["max_completion_tokens"]), (&Value::Null, &Value::Null));
     assert_eq!((&body["max_tokens"], &body["stop"][0]), (&json!(99), &json!("Observation:")));
@@ -158,29 +161,29 @@ async fn mistral_gets_its_own_fields_and_ids_only() {
 async fn mistrals_blocks_of_content_are_text_and_thoughts() {
     let delta = json!([{"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}, {"type": "text", "text": "Hi"}]);
     let body = frame(&json!({"choices": [{"delta": {"content": delta}, "finish_reason": "stop"}]}));
-    assert_eq!(answer_of(Provider::Mistral, sse(&body)).await.text, "Hi");
+    assert_eq!(answer_of(ModelProvider::Mistral, sse(&body)).await.text, "Hi");
 }
 
 #[tokio::test]
 async fn reasoning_models_get_no_stop() {
     let server = Server::start(vec![hello()]).await;
-    ask(server.of(Provider::OpenAi, "gpt-5-mini"), &conversation()).await.0.unwrap();
+    ask(server.of(ModelProvider::OpenAi, "gpt-5-mini"), &conversation()).await.0.unwrap();
     assert_eq!(server.request(0).body["stop"], Value::Null);
 }
 
 #[tokio::test]
 async fn every_speaker_is_asked_where_it_listens() {
     for (provider, base, target) in [
-        (Provider::OpenAiChat, "/v1/", "/v1/chat/completions"),
-        (Provider::Groq, "/openai/v1", "/openai/v1/chat/completions"),
-        (Provider::OpenAiCompatible, "/", "/chat/completions"),
-        (Provider::OpenAiCompatible, "/x?tenant=a%20b#c", "/x/chat/completions?tenant=a%20b"),
-        (Provider::Ollama, "/", "/v1/chat/completions"),
-        (Provider::Ollama, "/llm", "/llm/v1/chat/completions"),
-        (Provider::Ollama, "/v1/", "/v1/chat/completions"),
+        (ModelProvider::OpenAiChat, "/v1/", "/v1/chat/completions"),
+        (ModelProvider::Groq, "/openai/v1", "/openai/v1/chat/completions"),
+        (ModelProvider::OpenAiCompatible, "/", "/chat/completions"),
+        (ModelProvider::OpenAiCompatible, "/x?tenant=a%20b#c", "/x/chat/completions?tenant=a%20b"),
+        (ModelProvider::Ollama, "/", "/v1/chat/completions"),
+        (ModelProvider::Ollama, "/llm", "/llm/v1/chat/completions"),
+        (ModelProvider::Ollama, "/v1/", "/v1/chat/completions"),
     ] {
         let server = Server::start(vec![hello()]).await;
-        let config = ModelConfig { base_url: Some(server.at(base)), ..server.of(provider, "m") };
+        let config = ChatModelConfig { base_url: Some(server.at(base)), ..server.of(provider, "m") };
         ask(config, &question()).await.0.unwrap();
         assert_eq!(server.request(0).target(), format!("POST {target}"));
     }
@@ -202,8 +205,10 @@ async fn azure_is_asked_by_deployment_and_version() {
         ("/gate/openai/v1/", "/gate/openai/v1/chat/completions".to_owned(), json!("a/b:c@d"), &usage),
     ] {
         let server = Server::start(vec![hello()]).await;
-        let config =
-            ModelConfig { base_url: Some(server.at(base)), ..server.of(Provider::AzureOpenAi, "a/b:c@d") };
+        let config = ChatModelConfig {
+            base_url: Some(server.at(base)),
+            ..server.of(ModelProvider::AzureOpenAi, "a/b:c@d")
+        };
         ask(config, &question()).await.0.unwrap();
         let seen = server.request(0);
         assert_eq!(seen.target(), format!("POST {target}"));
@@ -216,7 +221,7 @@ async fn azure_is_asked_by_deployment_and_version() {
 #[tokio::test]
 async fn a_prompt_that_azure_withholds_is_a_filtered_answer() {
     let body = r#"{"error": {"message": "…", "param": "prompt", "code": "content_filter", "status": 400}}"#;
-    let answer = answer_of(Provider::AzureOpenAi, raw("400 Bad Request", "", body)).await;
+    let answer = answer_of(ModelProvider::AzureOpenAi, raw("400 Bad Request", "", body)).await;
     assert_eq!((answer.text.as_str(), answer.finish_reason), ("", FinishReason::ContentFilter));
 }
 

@@ -60,7 +60,7 @@ async fn a_provider_that_cannot_be_reached_is_asked_three_times_in_all() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base_url = Url::parse(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
     drop(listener);
-    let config = ModelConfig { base_url: Some(base_url), ..server.config("m") };
+    let config = ChatModelConfig { base_url: Some(base_url), ..server.config("m") };
     let error = ask(config, &question()).await.0.unwrap_err();
     assert_eq!((error.kind, error.attempts), (ChatErrorKind::RefusedAddress, 3));
 }
@@ -152,12 +152,12 @@ async fn a_finish_reason_makes_an_answer_whole_however_the_stream_ends() {
 #[tokio::test]
 async fn silence_is_tried_again_before_the_first_token_and_never_after() {
     let server = Server::start(vec![cut(": hello\n\n", true), cut("", true), hello()]).await;
-    let config = ModelConfig { silence: Duration::from_millis(100), ..server.config("m") };
+    let config = ChatModelConfig { silence: Duration::from_millis(100), ..server.config("m") };
     let (answer, streamed) = ask(config, &question()).await;
     assert_eq!((answer.unwrap().attempts, streamed.as_str()), (3, "Hello"));
 
     let server = Server::start(vec![cut(&text("Hal"), true), hello()]).await;
-    let config = ModelConfig { silence: Duration::from_millis(100), ..server.config("m") };
+    let config = ChatModelConfig { silence: Duration::from_millis(100), ..server.config("m") };
     let (answer, streamed) = ask(config, &question()).await;
     let error = answer.unwrap_err();
     assert_eq!((error.kind.clone(), error.attempts, streamed.as_str()), (ChatErrorKind::Timeout, 1, "Hal"));
@@ -227,7 +227,7 @@ async fn a_refused_address_is_told_and_a_refused_name_is_tried_like_one_that_doe
     let server = Server::start(vec![hello()]).await;
     let by_name = Url::parse(&format!("http://localhost:{}/v1", server.base.port().unwrap())).unwrap();
     for (base_url, attempts) in [(server.base.clone(), 1), (by_name, 3)] {
-        let config = ModelConfig { base_url: Some(base_url), egress: egress(""), ..server.config("m") };
+        let config = ChatModelConfig { base_url: Some(base_url), egress: egress(""), ..server.config("m") };
         let error = ask(config, &question()).await.0.unwrap_err();
         assert_eq!((error.kind, error.attempts), (ChatErrorKind::RefusedAddress, attempts));
     }
@@ -237,19 +237,19 @@ async fn a_refused_address_is_told_and_a_refused_name_is_tried_like_one_that_doe
 #[tokio::test]
 async fn a_model_that_cannot_work_is_refused_when_it_is_set_up() {
     let server = Server::start(vec![]).await;
-    let refusal = |config: ModelConfig| HttpModel::new(config).unwrap_err();
-    for provider in [Provider::OpenAiCompatible, Provider::Ollama, Provider::AzureOpenAi] {
-        let config = ModelConfig { base_url: None, ..server.of(provider, "m") };
+    let refusal = |config: ChatModelConfig| HttpModel::new(config).unwrap_err();
+    for provider in [ModelProvider::OpenAiCompatible, ModelProvider::Ollama, ModelProvider::AzureOpenAi] {
+        let config = ChatModelConfig { base_url: None, ..server.of(provider, "m") };
         assert_eq!(refusal(config), ModelConfigError::BaseUrlRequired { provider });
     }
     for address in ["ftp://host/", "http://user:pass@host/", "http://user@host/", "data:text/plain,x"] {
         let base_url = Some(Url::parse(address).unwrap());
-        let config = ModelConfig { base_url, ..server.config("m") };
+        let config = ChatModelConfig { base_url, ..server.config("m") };
         assert_eq!(refusal(config), ModelConfigError::BaseUrlInvalid, "{address}");
     }
     let api_key = Some(SecretString::from("a\nb"));
-    assert_eq!(refusal(ModelConfig { api_key, ..server.config("m") }), ModelConfigError::ApiKeyInvalid);
+    assert_eq!(refusal(ChatModelConfig { api_key, ..server.config("m") }), ModelConfigError::ApiKeyInvalid);
     assert_eq!(refusal(server.config(" ")), ModelConfigError::ModelRequired);
-    let provider = Provider::Extractive;
+    let provider = ModelProvider::Extractive;
     assert_eq!(refusal(server.of(provider, "m")), ModelConfigError::ProviderNotAvailable { provider });
 }

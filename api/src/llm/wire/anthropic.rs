@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Refused, object_schema, stop, temperature};
+use super::{RefusedSettings, object_schema, stop, temperature};
 use crate::llm::{
     ChatErrorKind, ChatMessage, ChatRequest, FinishReason,
-    answer::{CallPart, Halt, Partial, Progress},
-    retry::Failure,
+    answer::{AnswerProgress, HaltReason, PartialAnswer, ToolCallDelta},
+    retry::AttemptFailure,
 };
 
 /// The version of the interface; the only one there is.
@@ -16,7 +16,7 @@ pub(super) const VERSION: &str = "2023-06-01";
 const DEFAULT_MAX_TOKENS: u32 = 4096;
 
 /// The body of a request.
-pub(super) fn body(model: &str, request: &ChatRequest, refused: Refused) -> Value {
+pub(super) fn body(model: &str, request: &ChatRequest, refused: RefusedSettings) -> Value {
     let (system, messages) = conversation(request);
     let mut body = Map::new();
     body.insert("model".to_owned(), json!(model));
@@ -92,32 +92,32 @@ fn text(text: &str) -> Vec<Value> {
 }
 
 /// Adds what an event says.
-pub(super) fn read(frame: &Value, answer: &mut Partial) -> Result<(), Failure> {
+pub(super) fn read(frame: &Value, answer: &mut PartialAnswer) -> Result<(), AttemptFailure> {
     match frame["type"].as_str().unwrap_or_default() {
         "message_start" => {
-            answer.reach(Progress::Choice);
+            answer.reach(AnswerProgress::Choice);
             count(&frame["message"]["usage"], answer);
         }
         "content_block_start" => {
-            answer.reach(Progress::Choice);
+            answer.reach(AnswerProgress::Choice);
             start_block(frame["index"].as_u64(), &frame["content_block"], answer);
         }
         "content_block_delta" => {
-            answer.reach(Progress::Choice);
+            answer.reach(AnswerProgress::Choice);
             let delta = &frame["delta"];
             match delta["type"].as_str().unwrap_or_default() {
                 "text_delta" => answer.push_content(&delta["text"]),
-                "input_json_delta" => answer.push_call(&CallPart {
+                "input_json_delta" => answer.push_call(&ToolCallDelta {
                     index: frame["index"].as_u64(),
                     arguments: delta["partial_json"].as_str().unwrap_or_default(),
-                    ..CallPart::default()
+                    ..ToolCallDelta::default()
                 }),
                 // Thoughts, their signatures, citations.
-                _ => answer.reach(Progress::Begun),
+                _ => answer.reach(AnswerProgress::Begun),
             }
         }
         "message_delta" => {
-            answer.reach(Progress::Choice);
+            answer.reach(AnswerProgress::Choice);
             count(&frame["usage"], answer);
             if let Some(reason) = frame["delta"]["stop_reason"].as_str() {
                 answer.finish_reason = Some(match reason {
@@ -130,22 +130,22 @@ pub(super) fn read(frame: &Value, answer: &mut Partial) -> Result<(), Failure> {
                 });
             }
         }
-        "message_stop" => answer.halt(Halt::Ended),
-        "error" => return Err(Failure::new(ChatErrorKind::Upstream { status: None })),
+        "message_stop" => answer.halt(HaltReason::Ended),
+        "error" => return Err(AttemptFailure::new(ChatErrorKind::Upstream { status: None })),
         // `ping`, `content_block_stop`, and what may be added.
         _ => {}
     }
     Ok(())
 }
 
-fn start_block(index: Option<u64>, block: &Value, answer: &mut Partial) {
+fn start_block(index: Option<u64>, block: &Value, answer: &mut PartialAnswer) {
     match block["type"].as_str().unwrap_or_default() {
         "text" => answer.push_content(&block["text"]),
         "tool_use" => {
             // The input follows in pieces, which are the whole of it. Some gateways send it here instead.
             let input = &block["input"];
             let whole = input.as_object().is_some_and(|input| !input.is_empty()).then(|| input.to_string());
-            answer.push_call(&CallPart {
+            answer.push_call(&ToolCallDelta {
                 index,
                 id: block["id"].as_str().unwrap_or_default(),
                 name: block["name"].as_str().unwrap_or_default(),
@@ -153,13 +153,13 @@ fn start_block(index: Option<u64>, block: &Value, answer: &mut Partial) {
                 signature: None,
             });
         }
-        _ => answer.reach(Progress::Begun),
+        _ => answer.reach(AnswerProgress::Begun),
     }
 }
 
 /// Tokens read count whether or not they came from a cache. Every report holds the sums so far; gateways leave those at zero
 /// that they do not know yet.
-fn count(usage: &Value, answer: &mut Partial) {
+fn count(usage: &Value, answer: &mut PartialAnswer) {
     let parts = ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"];
     let read: Option<u64> = parts
         .iter()

@@ -3,21 +3,21 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    Refused, function,
+    RefusedSettings, function,
     openai::{push_call, tool_call},
     stop, temperature,
 };
 use crate::llm::{
     ChatErrorKind, ChatMessage, ChatRequest, FinishReason,
-    answer::{Halt, Partial, Progress},
-    retry::Failure,
+    answer::{AnswerProgress, HaltReason, PartialAnswer},
+    retry::AttemptFailure,
 };
 
 /// Stop texts that a request may hold.
 const MAX_STOP: usize = 5;
 
 /// The body of a request.
-pub(super) fn body(model: &str, request: &ChatRequest, refused: Refused) -> Value {
+pub(super) fn body(model: &str, request: &ChatRequest, refused: RefusedSettings) -> Value {
     let mut body = Map::new();
     body.insert("model".to_owned(), json!(model));
     body.insert("messages".to_owned(), request.messages.iter().map(message).collect());
@@ -60,11 +60,11 @@ fn message(message: &ChatMessage) -> Value {
 }
 
 /// Adds what an event says.
-pub(super) fn read(frame: &Value, answer: &mut Partial) -> Result<(), Failure> {
+pub(super) fn read(frame: &Value, answer: &mut PartialAnswer) -> Result<(), AttemptFailure> {
     let kind = frame["type"].as_str().unwrap_or_default();
     let message = &frame["delta"]["message"];
     if message.is_object() || matches!(kind, "message-start" | "message-end") {
-        answer.reach(Progress::Choice);
+        answer.reach(AnswerProgress::Choice);
     }
     match kind {
         "content-start" | "content-delta" => {
@@ -88,12 +88,12 @@ pub(super) fn read(frame: &Value, answer: &mut Partial) -> Result<(), Failure> {
                 Some("MAX_TOKENS") => Some(FinishReason::Length),
                 Some("TOOL_CALL") => Some(FinishReason::ToolCalls),
                 Some("ERROR_TOXIC") => Some(FinishReason::ContentFilter),
-                Some("TIMEOUT") => return Err(Failure::from_status(504)),
-                Some("ERROR") => return Err(Failure::new(ChatErrorKind::Upstream { status: None })),
+                Some("TIMEOUT") => return Err(AttemptFailure::from_status(504)),
+                Some("ERROR") => return Err(AttemptFailure::new(ChatErrorKind::Upstream { status: None })),
                 Some(_) => Some(FinishReason::Other),
                 None => None,
             };
-            answer.halt(Halt::Ended);
+            answer.halt(HaltReason::Ended);
         }
         // `message-start`, ends of parts, citations, and what may be added.
         _ => {}

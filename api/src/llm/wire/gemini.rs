@@ -3,10 +3,10 @@
 use serde_json::{Map, Value, json};
 use url::Url;
 
-use super::{Refused, gemini_schema::reduced, stop, temperature};
+use super::{RefusedSettings, gemini_schema::reduced, stop, temperature};
 use crate::llm::{
     ChatMessage, ChatRequest, FinishReason, ModelConfigError, ToolCall, ToolSpec,
-    answer::{CallPart, Partial, Progress, is_own_id},
+    answer::{AnswerProgress, PartialAnswer, ToolCallDelta, is_own_id},
 };
 
 /// Stop texts that a request may hold.
@@ -41,7 +41,7 @@ fn is_version(segment: &str) -> bool {
 }
 
 /// The body of a request. The model is in the address.
-pub(super) fn body(request: &ChatRequest, refused: Refused) -> Value {
+pub(super) fn body(request: &ChatRequest, refused: RefusedSettings) -> Value {
     let (system, contents) = conversation(request);
     let mut body = Map::new();
     if !system.is_empty() {
@@ -135,7 +135,7 @@ fn put_id(part: &mut Value, id: &str) {
 }
 
 /// Adds what a response of the stream says.
-pub(super) fn read(frame: &Value, answer: &mut Partial) {
+pub(super) fn read(frame: &Value, answer: &mut PartialAnswer) {
     let usage = &frame["usageMetadata"];
     let tokens =
         |parts: [&str; 2]| parts.iter().filter_map(|part| usage[*part].as_u64()).reduce(u64::saturating_add);
@@ -144,16 +144,16 @@ pub(super) fn read(frame: &Value, answer: &mut Partial) {
         tokens(["candidatesTokenCount", "thoughtsTokenCount"]),
     );
     if frame["promptFeedback"]["blockReason"].is_string() {
-        answer.reach(Progress::Choice);
+        answer.reach(AnswerProgress::Choice);
         answer.finish_reason = Some(FinishReason::ContentFilter);
     }
     let Some(candidate) = frame["candidates"].get(0) else { return };
-    answer.reach(Progress::Choice);
+    answer.reach(AnswerProgress::Choice);
     for part in candidate["content"]["parts"].as_array().into_iter().flatten() {
         let call = &part["functionCall"];
         if call.is_object() {
             let arguments = if call["args"].is_null() { String::new() } else { call["args"].to_string() };
-            answer.push_whole_call(&CallPart {
+            answer.push_whole_call(&ToolCallDelta {
                 index: None,
                 id: call["id"].as_str().unwrap_or_default(),
                 name: call["name"].as_str().unwrap_or_default(),
@@ -161,7 +161,7 @@ pub(super) fn read(frame: &Value, answer: &mut Partial) {
                 signature: part["thoughtSignature"].as_str(),
             });
         } else if part["thought"] == true {
-            answer.reach(Progress::Begun);
+            answer.reach(AnswerProgress::Begun);
         } else {
             answer.push_content(&part["text"]);
         }

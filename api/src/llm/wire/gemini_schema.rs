@@ -20,18 +20,18 @@ const KEPT_NUMBERS: [&str; 4] = ["minItems", "maxItems", "minimum", "maximum"];
 
 /// A tool's parameters; none if there is no parameter to describe.
 pub(super) fn reduced(schema: &Value) -> Option<Value> {
-    let mut reducer = Reducer { root: schema, nodes: 0, bytes: 0 };
+    let mut reducer = SchemaReducer { root: schema, nodes: 0, bytes: 0 };
     let reduced = reducer.schema(schema, 0);
     (reduced["type"] == "OBJECT" && reduced["properties"].is_object()).then_some(reduced)
 }
 
-struct Reducer<'a> {
+struct SchemaReducer<'a> {
     root: &'a Value,
     nodes: usize,
     bytes: usize,
 }
 
-impl<'a> Reducer<'a> {
+impl<'a> SchemaReducer<'a> {
     fn schema(&mut self, schema: &'a Value, depth: usize) -> Value {
         self.nodes += 1;
         let schema = self.resolved(schema);

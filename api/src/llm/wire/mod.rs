@@ -12,30 +12,30 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
 use url::Url;
 
-use self::openai::Dialect;
+use self::openai::OpenAiDialect;
 use super::{
-    ChatErrorKind, ChatRequest, ModelConfigError, Provider, ToolSpec,
-    answer::{Halt, Partial},
-    rejection::{Refused, Setting},
-    retry::Failure,
-    sse::Event,
+    ChatErrorKind, ChatRequest, ModelConfigError, ModelProvider, ToolSpec,
+    answer::{HaltReason, PartialAnswer},
+    rejection::{RefusedSettings, RequestSetting},
+    retry::AttemptFailure,
+    sse::ServerSentEvent,
 };
 
 /// Where the requests of one model go, and in which format.
-pub(super) struct Endpoint {
+pub(super) struct ModelEndpoint {
     /// The address, with the model in it where the provider wants it there. Never with a key of ours.
     pub(super) url: Url,
     /// All headers that depend on the model; values that are secret are marked so.
     pub(super) headers: HeaderMap,
     /// The format of requests and events.
-    pub(super) format: Format,
+    pub(super) format: WireFormat,
 }
 
 /// A wire format.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Format {
+pub(super) enum WireFormat {
     /// OpenAI's chat completions, as one provider speaks them.
-    OpenAi(Dialect),
+    OpenAi(OpenAiDialect),
     /// Anthropic's messages.
     Anthropic,
     /// Gemini's `streamGenerateContent`.
@@ -44,10 +44,10 @@ pub(super) enum Format {
     Cohere,
 }
 
-impl Endpoint {
+impl ModelEndpoint {
     /// Where `provider` serves `model`, under `base_url` or else its public address.
     pub(super) fn new(
-        provider: Provider,
+        provider: ModelProvider,
         model: &str,
         base_url: Option<Url>,
         key: Option<&SecretString>,
@@ -58,28 +58,31 @@ impl Endpoint {
             (None, None) => Err(ModelConfigError::BaseUrlRequired { provider }),
         };
         let (url, format) = match provider {
-            Provider::Extractive => return Err(ModelConfigError::ProviderNotAvailable { provider }),
-            Provider::OpenAiChat | Provider::OpenAi | Provider::OpenAiCompatible | Provider::Groq => {
-                (under(base()?, "", &["chat", "completions"])?, Format::OpenAi(Dialect::OPENAI))
+            ModelProvider::Extractive => return Err(ModelConfigError::ProviderNotAvailable { provider }),
+            ModelProvider::OpenAiChat
+            | ModelProvider::OpenAi
+            | ModelProvider::OpenAiCompatible
+            | ModelProvider::Groq => {
+                (under(base()?, "", &["chat", "completions"])?, WireFormat::OpenAi(OpenAiDialect::OPENAI))
             }
-            Provider::Mistral => {
-                (under(base()?, "", &["chat", "completions"])?, Format::OpenAi(Dialect::MISTRAL))
+            ModelProvider::Mistral => {
+                (under(base()?, "", &["chat", "completions"])?, WireFormat::OpenAi(OpenAiDialect::MISTRAL))
             }
-            Provider::Ollama => {
-                (under(base()?, "v1", &["chat", "completions"])?, Format::OpenAi(Dialect::OPENAI))
+            ModelProvider::Ollama => {
+                (under(base()?, "v1", &["chat", "completions"])?, WireFormat::OpenAi(OpenAiDialect::OPENAI))
             }
-            Provider::AzureOpenAi => {
+            ModelProvider::AzureOpenAi => {
                 let (url, dialect) = openai::azure(base()?, model)?;
-                (url, Format::OpenAi(dialect))
+                (url, WireFormat::OpenAi(dialect))
             }
-            Provider::Anthropic => (under(base()?, "v1", &["messages"])?, Format::Anthropic),
-            Provider::Gemini => (gemini::url(base()?, model)?, Format::Gemini),
-            Provider::Cohere => (under(base()?, "v2", &["chat"])?, Format::Cohere),
+            ModelProvider::Anthropic => (under(base()?, "v1", &["messages"])?, WireFormat::Anthropic),
+            ModelProvider::Gemini => (gemini::url(base()?, model)?, WireFormat::Gemini),
+            ModelProvider::Cohere => (under(base()?, "v2", &["chat"])?, WireFormat::Cohere),
         };
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        if provider == Provider::Anthropic {
+        if provider == ModelProvider::Anthropic {
             headers.insert(
                 HeaderName::from_static("anthropic-version"),
                 HeaderValue::from_static(anthropic::VERSION),
@@ -87,9 +90,15 @@ impl Endpoint {
         }
         if let Some(key) = key.map(|key| key.expose_secret().trim()).filter(|key| !key.is_empty()) {
             let (name, value) = match provider {
-                Provider::Anthropic => (HeaderName::from_static("x-api-key"), HeaderValue::from_str(key)),
-                Provider::Gemini => (HeaderName::from_static("x-goog-api-key"), HeaderValue::from_str(key)),
-                Provider::AzureOpenAi => (HeaderName::from_static("api-key"), HeaderValue::from_str(key)),
+                ModelProvider::Anthropic => {
+                    (HeaderName::from_static("x-api-key"), HeaderValue::from_str(key))
+                }
+                ModelProvider::Gemini => {
+                    (HeaderName::from_static("x-goog-api-key"), HeaderValue::from_str(key))
+                }
+                ModelProvider::AzureOpenAi => {
+                    (HeaderName::from_static("api-key"), HeaderValue::from_str(key))
+                }
                 _ => (AUTHORIZATION, HeaderValue::from_str(&format!("Bearer {key}"))),
             };
             let mut value = value.map_err(|_| ModelConfigError::ApiKeyInvalid)?;
@@ -100,9 +109,9 @@ impl Endpoint {
     }
 }
 
-impl Format {
+impl WireFormat {
     /// The body of a request, without the settings that the model has refused.
-    pub(super) fn body(self, model: &str, request: &ChatRequest, refused: Refused) -> Value {
+    pub(super) fn body(self, model: &str, request: &ChatRequest, refused: RefusedSettings) -> Value {
         match self {
             Self::OpenAi(dialect) => openai::body(dialect, model, request, refused),
             Self::Anthropic => anthropic::body(model, request, refused),
@@ -112,16 +121,20 @@ impl Format {
     }
 
     /// Adds what an event says to the answer.
-    pub(super) fn read(self, event: &Event, answer: &mut Partial) -> Result<(), Failure> {
+    pub(super) fn read(
+        self,
+        event: &ServerSentEvent,
+        answer: &mut PartialAnswer,
+    ) -> Result<(), AttemptFailure> {
         // OpenAI's mark of the end, which gateways put behind the other formats too.
         if event.data.trim_ascii() == b"[DONE]" {
-            answer.halt(Halt::Ended);
+            answer.halt(HaltReason::Ended);
             return Ok(());
         }
         let frame: Value =
-            serde_json::from_slice(&event.data).map_err(|_| Failure::new(ChatErrorKind::Garbage))?;
+            serde_json::from_slice(&event.data).map_err(|_| AttemptFailure::new(ChatErrorKind::Garbage))?;
         if !frame.is_object() {
-            return Err(Failure::new(ChatErrorKind::Garbage));
+            return Err(AttemptFailure::new(ChatErrorKind::Garbage));
         }
         let error = &frame["error"];
         if !error.is_null() {
@@ -168,13 +181,13 @@ fn under(mut base: Url, version: &str, segments: &[&str]) -> Result<Url, ModelCo
 }
 
 /// The temperature to send, if any.
-fn temperature(request: &ChatRequest, refused: Refused) -> Option<f64> {
-    request.temperature.filter(|_| !refused.contains(Setting::Temperature))
+fn temperature(request: &ChatRequest, refused: RefusedSettings) -> Option<f64> {
+    request.temperature.filter(|_| !refused.contains(RequestSetting::Temperature))
 }
 
 /// The stop texts to send, `most` at most.
-fn stop(request: &ChatRequest, refused: Refused, most: usize) -> Option<Value> {
-    if refused.contains(Setting::Stop) {
+fn stop(request: &ChatRequest, refused: RefusedSettings, most: usize) -> Option<Value> {
+    if refused.contains(RequestSetting::Stop) {
         return None;
     }
     let texts: Vec<&str> =

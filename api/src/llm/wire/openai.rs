@@ -3,11 +3,11 @@
 use serde_json::{Map, Value, json};
 use url::Url;
 
-use super::{Refused, Setting, function, stop, temperature, under};
+use super::{RefusedSettings, RequestSetting, function, stop, temperature, under};
 use crate::llm::{
     ChatErrorKind, ChatMessage, ChatRequest, FinishReason, ModelConfigError, ToolCall,
-    answer::{CallPart, Partial, Progress},
-    retry::Failure,
+    answer::{AnswerProgress, PartialAnswer, ToolCallDelta},
+    retry::AttemptFailure,
 };
 
 /// Stop texts that a request may hold.
@@ -24,7 +24,7 @@ const MISTRAL_ID_LENGTH: usize = 9;
 
 /// What distinguishes one speaker of the format from another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::llm) struct Dialect {
+pub(in crate::llm) struct OpenAiDialect {
     /// The model is named in the body rather than in the address.
     model_in_body: bool,
     /// `stream_options.include_usage` is known.
@@ -33,7 +33,7 @@ pub(in crate::llm) struct Dialect {
     mistral: bool,
 }
 
-impl Dialect {
+impl OpenAiDialect {
     /// As OpenAI itself.
     pub(super) const OPENAI: Self = Self { model_in_body: true, stream_options: true, mistral: false };
     /// Usage comes unasked, unknown fields are refused, and so are ids of other forms than its own.
@@ -42,10 +42,10 @@ impl Dialect {
 
 /// Azure's address for a deployment. The base is the resource's own address; the deployment's full address, as Azure shows it,
 /// and the newer form under `/openai/v1` do as well.
-pub(super) fn azure(mut base: Url, deployment: &str) -> Result<(Url, Dialect), ModelConfigError> {
+pub(super) fn azure(mut base: Url, deployment: &str) -> Result<(Url, OpenAiDialect), ModelConfigError> {
     let path = base.path().trim_end_matches('/').to_owned();
     if path.ends_with("/openai/v1") {
-        return Ok((under(base, "", &["chat", "completions"])?, Dialect::OPENAI));
+        return Ok((under(base, "", &["chat", "completions"])?, OpenAiDialect::OPENAI));
     }
     let own = path.split_once("/openai/deployments").map_or(path.as_str(), |(own, _)| own);
     let own = own.strip_suffix("/openai").unwrap_or(own).to_owned();
@@ -57,13 +57,18 @@ pub(super) fn azure(mut base: Url, deployment: &str) -> Result<(Url, Dialect), M
     }
     let version = named.as_deref().unwrap_or(AZURE_VERSION);
     let dialect =
-        Dialect { model_in_body: false, stream_options: version >= AZURE_USAGE_SINCE, mistral: false };
+        OpenAiDialect { model_in_body: false, stream_options: version >= AZURE_USAGE_SINCE, mistral: false };
     Ok((under(base, "", &["openai", "deployments", deployment, "chat", "completions"])?, dialect))
 }
 
 /// The body of a request.
-pub(super) fn body(dialect: Dialect, model: &str, request: &ChatRequest, refused: Refused) -> Value {
-    let ids = Ids::new(dialect, request);
+pub(super) fn body(
+    dialect: OpenAiDialect,
+    model: &str,
+    request: &ChatRequest,
+    refused: RefusedSettings,
+) -> Value {
+    let ids = CallIds::new(dialect, request);
     let messages: Vec<Value> = request.messages.iter().map(|written| message(written, &ids)).collect();
     let mut body = Map::new();
     if dialect.model_in_body {
@@ -71,7 +76,7 @@ pub(super) fn body(dialect: Dialect, model: &str, request: &ChatRequest, refused
     }
     body.insert("messages".to_owned(), Value::Array(messages));
     body.insert("stream".to_owned(), json!(true));
-    if dialect.stream_options && !refused.contains(Setting::StreamOptions) {
+    if dialect.stream_options && !refused.contains(RequestSetting::StreamOptions) {
         body.insert("stream_options".to_owned(), json!({"include_usage": true}));
     }
     if !request.tools.is_empty() {
@@ -82,7 +87,7 @@ pub(super) fn body(dialect: Dialect, model: &str, request: &ChatRequest, refused
     }
     let reasoning = !dialect.mistral && is_reasoning(model);
     if let Some(limit) = request.max_tokens {
-        let newer = !dialect.mistral && reasoning != refused.contains(Setting::LimitName);
+        let newer = !dialect.mistral && reasoning != refused.contains(RequestSetting::LimitName);
         let name = if newer { "max_completion_tokens" } else { "max_tokens" };
         body.insert(name.to_owned(), json!(limit));
     }
@@ -103,7 +108,7 @@ fn is_reasoning(model: &str) -> bool {
     digit_after("o").is_some() || digit_after("gpt-").is_some_and(|major| major >= 5)
 }
 
-fn message(message: &ChatMessage, ids: &Ids<'_>) -> Value {
+fn message(message: &ChatMessage, ids: &CallIds<'_>) -> Value {
     match message {
         ChatMessage::System(text) => json!({"role": "system", "content": text}),
         ChatMessage::User(text) => json!({"role": "user", "content": text}),
@@ -133,10 +138,10 @@ pub(super) fn tool_call(call: &ToolCall, id: &str) -> Value {
 }
 
 /// The ids of a conversation's calls, in the form that is accepted.
-struct Ids<'a>(Option<Vec<&'a str>>);
+struct CallIds<'a>(Option<Vec<&'a str>>);
 
-impl<'a> Ids<'a> {
-    fn new(dialect: Dialect, request: &'a ChatRequest) -> Self {
+impl<'a> CallIds<'a> {
+    fn new(dialect: OpenAiDialect, request: &'a ChatRequest) -> Self {
         let calls = request.messages.iter().flat_map(|message| match message {
             ChatMessage::Assistant { tool_calls, .. } => tool_calls.as_slice(),
             _ => &[],
@@ -157,12 +162,12 @@ impl<'a> Ids<'a> {
 }
 
 /// Adds what a chunk says.
-pub(super) fn read(frame: &Value, answer: &mut Partial) -> Result<(), Failure> {
+pub(super) fn read(frame: &Value, answer: &mut PartialAnswer) -> Result<(), AttemptFailure> {
     for usage in [&frame["usage"], &frame["x_groq"]["usage"]] {
         answer.count(usage["prompt_tokens"].as_u64(), usage["completion_tokens"].as_u64());
     }
     let Some(choice) = frame["choices"].get(0) else { return Ok(()) };
-    answer.reach(Progress::Choice);
+    answer.reach(AnswerProgress::Choice);
     let delta = &choice["delta"];
     answer.push_content(&delta["content"]);
     // Instead of content, where a model declines.
@@ -179,7 +184,7 @@ pub(super) fn read(frame: &Value, answer: &mut Partial) -> Result<(), Failure> {
             "tool_calls" | "function_call" => FinishReason::ToolCalls,
             "content_filter" => FinishReason::ContentFilter,
             // Mistral's and some gateways' way to say that the model broke down.
-            "error" => return Err(Failure::new(ChatErrorKind::Upstream { status: None })),
+            "error" => return Err(AttemptFailure::new(ChatErrorKind::Upstream { status: None })),
             _ => FinishReason::Other,
         });
     }
@@ -187,14 +192,14 @@ pub(super) fn read(frame: &Value, answer: &mut Partial) -> Result<(), Failure> {
 }
 
 /// A part of a call as OpenAI and Cohere write it.
-pub(super) fn push_call(answer: &mut Partial, index: Option<u64>, part: &Value) {
+pub(super) fn push_call(answer: &mut PartialAnswer, index: Option<u64>, part: &Value) {
     let arguments = match &part["function"]["arguments"] {
         Value::String(text) => text.clone(),
         Value::Null => String::new(),
         // Some servers send the object itself.
         other => other.to_string(),
     };
-    answer.push_call(&CallPart {
+    answer.push_call(&ToolCallDelta {
         index,
         id: part["id"].as_str().unwrap_or_default(),
         name: part["function"]["name"].as_str().unwrap_or_default(),

@@ -8,7 +8,7 @@ const MAX_LINK_BYTES: usize = 2048;
 /// Fenced blocks and code spans, in order. Takes time in proportion to the text.
 pub(super) fn code_spans(text: &str) -> Vec<Range<usize>> {
     let mut spans: Vec<Range<usize>> = Vec::new();
-    let mut backticks = Backticks::new(text);
+    let mut backticks = BacktickRuns::new(text);
     let mut at = 0;
     let mut line_start = true;
     while at < text.len() {
@@ -68,13 +68,13 @@ fn fenced_length(text: &str) -> Option<usize> {
 }
 
 /// Where the runs of backticks stand, so that none is looked for twice.
-struct Backticks<'a> {
+struct BacktickRuns<'a> {
     text: &'a str,
     starts_by_length: HashMap<usize, Vec<usize>>,
     paragraph_end: Option<usize>,
 }
 
-impl<'a> Backticks<'a> {
+impl<'a> BacktickRuns<'a> {
     fn new(text: &'a str) -> Self {
         let mut starts_by_length: HashMap<usize, Vec<usize>> = HashMap::new();
         let mut at = 0;

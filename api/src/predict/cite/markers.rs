@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Source, markdown::is_label};
+use super::{CitableSource, markdown::is_label};
 
 /// The most digits of a marker: `[2024]` is a year.
 const MAX_DIGITS: usize = 3;
@@ -19,10 +19,10 @@ const MAX_RANGE: usize = 50;
 pub(in crate::predict) const MAX_MARKER_CHARACTERS: usize = 200;
 
 /// The texts of the sources by the numbers that a marker can hold.
-pub(super) struct Passages<'a>(Vec<Option<&'a str>>);
+pub(super) struct NumberedPassages<'a>(Vec<Option<&'a str>>);
 
-impl<'a> Passages<'a> {
-    pub(super) fn new(sources: &[Source<'a>]) -> Self {
+impl<'a> NumberedPassages<'a> {
+    pub(super) fn new(sources: &[CitableSource<'a>]) -> Self {
         let mut texts = vec![None; MAX_NUMBER + 1];
         for source in sources {
             if let Some(text) = texts.get_mut(source.n) {
@@ -51,18 +51,18 @@ impl<'a> Passages<'a> {
 
 /// A marker in an answer.
 #[derive(Debug)]
-pub(super) struct Marker {
+pub(super) struct CitationMarker {
     pub(super) bytes: Range<usize>,
 }
 
-impl Marker {
+impl CitationMarker {
     /// Read anew each time: a few bytes can stand for a thousand numbers.
     pub(super) fn numbers(&self, answer: &str) -> Vec<usize> {
         read_numbers(answer[self.bytes.clone()].trim_matches(['[', ']', '【', '】'])).unwrap_or_default()
     }
 }
 
-pub(super) fn markers(answer: &str, is_code: &dyn Fn(usize) -> bool) -> Vec<Marker> {
+pub(super) fn markers(answer: &str, is_code: &dyn Fn(usize) -> bool) -> Vec<CitationMarker> {
     let mut markers = Vec::new();
     for (at, open) in answer.match_indices(['[', '【']) {
         let close = if open == "[" { ']' } else { '】' };
@@ -82,7 +82,7 @@ pub(super) fn markers(answer: &str, is_code: &dyn Fn(usize) -> bool) -> Vec<Mark
         if open == "[" && is_label(answer, at, end) {
             continue;
         }
-        markers.push(Marker { bytes: at..end });
+        markers.push(CitationMarker { bytes: at..end });
     }
     markers
 }

@@ -2,7 +2,7 @@
 
 use std::{cell::RefCell, ops::Range};
 
-use super::{Cited, Source, cite};
+use super::{AnswerCitation, CitableSource, cite};
 
 const SKY: &str = "It is known that the sky is blue at noon. Grass is green.";
 const SEA: &str = "The sea is deep and wide.";
@@ -11,8 +11,8 @@ fn first_sentence(_: &str, text: &str) -> Option<Range<usize>> {
     text.find('.').map(|end| 0..end + 1)
 }
 
-fn check(answer: &str) -> Vec<Cited> {
-    cite(answer, &[Source { n: 1, text: SKY }, Source { n: 2, text: SEA }], &first_sentence)
+fn check(answer: &str) -> Vec<AnswerCitation> {
+    cite(answer, &[CitableSource { n: 1, text: SKY }, CitableSource { n: 2, text: SEA }], &first_sentence)
 }
 
 fn list(answer: &str) -> Vec<(usize, String, bool)> {
@@ -56,7 +56,7 @@ fn the_claim_is_the_sentence_without_its_markers() {
     };
     cite(
         "First one. Dr. No says [1] it is so [2]. Third.[1]",
-        &[Source { n: 1, text: SKY }, Source { n: 2, text: SEA }],
+        &[CitableSource { n: 1, text: SKY }, CitableSource { n: 2, text: SEA }],
         &note,
     );
     assert_eq!(*claims.lock(), ["Dr. No says", "Dr. No says it is so", "Third."]);
@@ -102,7 +102,7 @@ fn every_quotation_that_a_marker_stands_for_is_looked_up() {
 
 #[test]
 fn what_looks_like_a_marker_may_be_the_sources_own() {
-    let source = [Source { n: 1, text: "It was shown before [2] that moss grows." }];
+    let source = [CitableSource { n: 1, text: "It was shown before [2] that moss grows." }];
     for answer in ["“shown before [2] that moss grows” [1]", "“It was shown before [2] that moss”, [1]"]
     {
         let cited = cite(answer, &source, &first_sentence);
@@ -173,8 +173,8 @@ fn odd_input_never_panics() {
 }
 
 /// The claims that are looked up in passages, for sources 1 to `count` that know no good sentence.
-fn looks(answer: &str, count: usize) -> (Vec<String>, Vec<Cited>) {
-    let sources: Vec<_> = (1..=count).map(|n| Source { n, text: SKY }).collect();
+fn looks(answer: &str, count: usize) -> (Vec<String>, Vec<AnswerCitation>) {
+    let sources: Vec<_> = (1..=count).map(|n| CitableSource { n, text: SKY }).collect();
     let claims = RefCell::new(Vec::new());
     let cited = cite(answer, &sources, &|claim, _| {
         claims.borrow_mut().push(claim.to_owned());
@@ -284,6 +284,6 @@ fn hostile_answers_are_read_in_one_go() {
 
 #[test]
 fn a_best_sentence_out_of_bounds_is_ignored() {
-    let cited = cite("Blue [1].", &[Source { n: 1, text: "é" }], &|_, _| Some(1..9)).remove(0);
+    let cited = cite("Blue [1].", &[CitableSource { n: 1, text: "é" }], &|_, _| Some(1..9)).remove(0);
     assert_eq!((cited.quote.as_str(), cited.range), ("", None));
 }

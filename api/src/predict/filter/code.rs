@@ -5,26 +5,26 @@
 /// comes; a line that begins with three backticks or tildes opens a block until such a line closes it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CodeState {
-    mode: Mode,
+    mode: CodeMode,
     /// Only blanks stand in the line so far.
     line_is_blank: bool,
     /// The run of fence signs that ends the text so far.
-    run: Option<Run>,
+    run: Option<FenceRun>,
     /// The line holds nothing but this run, and blanks.
-    closing: Option<Run>,
+    closing: Option<FenceRun>,
     /// The block has begun in this line.
     is_opening: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mode {
+enum CodeMode {
     Text,
     Span(usize),
-    Fence(Run),
+    Fence(FenceRun),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Run {
+struct FenceRun {
     sign: char,
     length: usize,
     begins_line: bool,
@@ -34,7 +34,7 @@ const FENCE_LENGTH: usize = 3;
 
 impl CodeState {
     pub(super) const fn new() -> Self {
-        Self { mode: Mode::Text, line_is_blank: true, run: None, closing: None, is_opening: false }
+        Self { mode: CodeMode::Text, line_is_blank: true, run: None, closing: None, is_opening: false }
     }
 
     /// Goes past the next character; whether it stands in code.
@@ -43,7 +43,7 @@ impl CodeState {
             && run.sign == character
         {
             run.length += 1;
-            return self.mode != Mode::Text;
+            return self.mode != CodeMode::Text;
         }
         if let Some(run) = self.run.take() {
             self.end_run(run);
@@ -51,21 +51,21 @@ impl CodeState {
         let was_blank = self.line_is_blank;
         match character {
             '\n' => {
-                if let (Mode::Fence(opened), Some(closing)) = (self.mode, self.closing)
+                if let (CodeMode::Fence(opened), Some(closing)) = (self.mode, self.closing)
                     && opened.sign == closing.sign
                     && closing.length >= opened.length
                 {
-                    self.mode = Mode::Text;
+                    self.mode = CodeMode::Text;
                 }
-                if was_blank && matches!(self.mode, Mode::Span(_)) {
-                    self.mode = Mode::Text;
+                if was_blank && matches!(self.mode, CodeMode::Span(_)) {
+                    self.mode = CodeMode::Text;
                 }
                 self.closing = None;
                 self.is_opening = false;
                 self.line_is_blank = true;
             }
             '`' | '~' => {
-                self.run = Some(Run { sign: character, length: 1, begins_line: was_blank });
+                self.run = Some(FenceRun { sign: character, length: 1, begins_line: was_blank });
                 self.line_is_blank = false;
                 self.closing = None;
             }
@@ -75,24 +75,24 @@ impl CodeState {
                 self.closing = None;
             }
         }
-        self.mode != Mode::Text
+        self.mode != CodeMode::Text
     }
 
-    fn end_run(&mut self, run: Run) {
+    fn end_run(&mut self, run: FenceRun) {
         match self.mode {
             // What follows a fence of backticks in its line has none.
-            Mode::Fence(opened) if self.is_opening && opened.sign == '`' && run.sign == '`' => {
+            CodeMode::Fence(opened) if self.is_opening && opened.sign == '`' && run.sign == '`' => {
                 let is_closed = opened.length == run.length;
-                self.mode = if is_closed { Mode::Text } else { Mode::Span(opened.length) };
+                self.mode = if is_closed { CodeMode::Text } else { CodeMode::Span(opened.length) };
             }
-            Mode::Fence(_) => self.closing = run.begins_line.then_some(run),
-            Mode::Text if run.begins_line && run.length >= FENCE_LENGTH => {
-                self.mode = Mode::Fence(run);
+            CodeMode::Fence(_) => self.closing = run.begins_line.then_some(run),
+            CodeMode::Text if run.begins_line && run.length >= FENCE_LENGTH => {
+                self.mode = CodeMode::Fence(run);
                 self.is_opening = true;
             }
-            Mode::Text if run.sign == '`' => self.mode = Mode::Span(run.length),
-            Mode::Span(length) if run.sign == '`' && run.length == length => self.mode = Mode::Text,
-            Mode::Text | Mode::Span(_) => {}
+            CodeMode::Text if run.sign == '`' => self.mode = CodeMode::Span(run.length),
+            CodeMode::Span(length) if run.sign == '`' && run.length == length => self.mode = CodeMode::Text,
+            CodeMode::Text | CodeMode::Span(_) => {}
         }
     }
 }

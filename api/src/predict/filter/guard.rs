@@ -10,10 +10,10 @@ mod inline;
 mod judge;
 
 pub(super) use self::judge::decode;
-use self::{address::Swallow, inline::Opened, judge::is_invisible};
+use self::{address::RemovedAddress, inline::OpenBrackets, judge::is_invisible};
 use super::{
-    known::Known,
-    markdown::{Markdown, Span},
+    known::KnownReferences,
+    markdown::{CodeSpan, MarkdownState},
 };
 
 /// The most bytes that are held back. The other filters hold back as many at most.
@@ -24,7 +24,7 @@ const REMOVED: &str = "(link removed)";
 
 /// How strict an address is judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum LinkKind {
     /// It is fetched on a click: the host must be known.
     Link,
     /// It is fetched at once: the whole address must be known, and a person must have named its host.
@@ -33,7 +33,7 @@ enum Kind {
 
 /// How a text that is looked at ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum LookaheadEnd {
     /// More will come.
     Open,
     /// More will come, but no more is waited for.
@@ -44,7 +44,7 @@ pub(super) enum End {
 
 /// What is to be done with the beginning of a text.
 #[derive(Debug)]
-enum Step {
+enum GuardStep {
     /// Nothing, until one of these comes, or anything at all if there are none.
     More(&'static [char]),
     /// So many bytes pass.
@@ -67,30 +67,30 @@ enum Step {
 
 /// The guard of one answer.
 #[derive(Debug)]
-pub(super) struct Guard {
+pub(super) struct LinkGuard {
     held: String,
     /// Nothing changes before one of these comes.
     wake: &'static [char],
-    swallow: Option<Swallow>,
+    swallow: Option<RemovedAddress>,
     /// What passed last.
     last: char,
     /// What passed before that.
     last_but_one: char,
-    markdown: Markdown,
+    markdown: MarkdownState,
     /// So many bytes of what is held are code.
     code: usize,
     /// What passed last takes its meaning from what follows.
     escapes: bool,
-    line: Line,
-    opened: Opened,
+    line: LinePrefix,
+    opened: OpenBrackets,
     /// Something is gone, and what follows must not touch what stood before it.
     is_apart: bool,
-    looks_for: Target,
+    looks_for: GuardScope,
 }
 
 /// What of a line has passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Line {
+enum LinePrefix {
     /// Only what may stand before a definition.
     Empty,
     /// The head of a footnote, after which a definition may stand.
@@ -101,14 +101,14 @@ enum Line {
 
 /// What a guard looks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Target {
+enum GuardScope {
     /// Addresses and what holds them.
     Everything,
     /// Addresses by themselves.
     Addresses,
 }
 
-impl Guard {
+impl LinkGuard {
     pub(super) const fn new() -> Self {
         Self {
             held: String::new(),
@@ -116,26 +116,26 @@ impl Guard {
             swallow: None,
             last: '\n',
             last_but_one: '\n',
-            markdown: Markdown::new(),
+            markdown: MarkdownState::new(),
             code: 0,
             escapes: false,
-            line: Line::Empty,
-            opened: Opened::new(),
+            line: LinePrefix::Empty,
+            opened: OpenBrackets::new(),
             is_apart: false,
-            looks_for: Target::Everything,
+            looks_for: GuardScope::Everything,
         }
     }
 
     /// Whether an address in this text would be taken out.
-    fn finds_in(text: &str, known: &Known) -> bool {
+    fn would_remove(text: &str, known: &KnownReferences) -> bool {
         let mut passed = String::with_capacity(text.len());
-        let mut guard = Self { looks_for: Target::Addresses, ..Self::new() };
+        let mut guard = Self { looks_for: GuardScope::Addresses, ..Self::new() };
         guard.push(known, text, &mut passed);
         guard.finish(known, &mut passed);
         passed != text
     }
 
-    pub(super) fn push(&mut self, known: &Known, text: &str, passed: &mut String) {
+    pub(super) fn push(&mut self, known: &KnownReferences, text: &str, passed: &mut String) {
         // One character after the other, so that it never matters how the text was cut.
         for character in text.chars() {
             let waits = !self.held.is_empty() && !self.wake.is_empty() && !self.wake.contains(&character);
@@ -146,9 +146,9 @@ impl Guard {
         }
     }
 
-    pub(super) fn finish(&mut self, known: &Known, passed: &mut String) {
+    pub(super) fn finish(&mut self, known: &KnownReferences, passed: &mut String) {
         self.run(known, true, passed);
-        if let Some(rest) = self.swallow.take().map(Swallow::finish) {
+        if let Some(rest) = self.swallow.take().map(RemovedAddress::finish) {
             self.held = rest;
             self.run(known, true, passed);
         }
@@ -160,7 +160,7 @@ impl Guard {
         self.held.len()
     }
 
-    fn run(&mut self, known: &Known, is_last: bool, passed: &mut String) {
+    fn run(&mut self, known: &KnownReferences, is_last: bool, passed: &mut String) {
         let mut held = std::mem::take(&mut self.held);
         let mut at = 0;
         while let Some(first) = held[at..].chars().next() {
@@ -179,25 +179,25 @@ impl Guard {
             // What ends code is never a part of what is looked at within.
             let view = if is_code { &held[at..at + self.code] } else { &held[at..] };
             let end = match (is_last || is_code, view.len() >= LIMIT) {
-                (true, _) => End::Last,
-                (false, true) => End::Full,
-                (false, false) => End::Open,
+                (true, _) => LookaheadEnd::Last,
+                (false, true) => LookaheadEnd::Full,
+                (false, false) => LookaheadEnd::Open,
             };
             match self.step(view, end, known) {
-                Step::More(wake) if end == End::Open => {
+                GuardStep::More(wake) if end == LookaheadEnd::Open => {
                     self.wake = wake;
                     break;
                 }
                 // Nothing waits for what will not come.
-                Step::More(_) => {
+                GuardStep::More(_) => {
                     self.pass(&view[..first.len_utf8()], passed);
                     at += self.go_past(first.len_utf8());
                 }
-                Step::Keep(length) => {
+                GuardStep::Keep(length) => {
                     self.pass(&view[..length], passed);
                     at += self.go_past(length);
                 }
-                Step::Replace { length, with, then } => {
+                GuardStep::Replace { length, with, then } => {
                     self.is_apart = true;
                     self.pass(with, passed);
                     self.is_apart = true;
@@ -206,16 +206,16 @@ impl Guard {
                     held.replace_range(..at + length, &then);
                     at = 0;
                 }
-                Step::Break => {
+                GuardStep::Break => {
                     self.pass(&view[..1], passed);
                     self.pass(" ", passed);
                     at += self.go_past(1);
                 }
-                Step::Code(length) => self.code = length,
-                Step::Swallow(length) => {
+                GuardStep::Code(length) => self.code = length,
+                GuardStep::Swallow(length) => {
                     self.is_apart = true;
                     self.pass(REMOVED, passed);
-                    self.swallow = Some(Swallow::new());
+                    self.swallow = Some(RemovedAddress::new());
                     at += self.go_past(length);
                 }
             }
@@ -230,9 +230,9 @@ impl Guard {
         length
     }
 
-    fn step(&mut self, view: &str, end: End, known: &Known) -> Step {
-        let Some(first) = view.chars().next() else { return Step::More(&[]) };
-        let holds = self.looks_for == Target::Everything;
+    fn step(&mut self, view: &str, end: LookaheadEnd, known: &KnownReferences) -> GuardStep {
+        let Some(first) = view.chars().next() else { return GuardStep::More(&[]) };
+        let holds = self.looks_for == GuardScope::Everything;
         if holds
             && self.opened.page
             && let Some(step) = self.page(view, end, known)
@@ -243,15 +243,15 @@ impl Guard {
             '[' | '!' | ']' if holds => self.inline(view, end, known),
             '<' if holds => self.tag(view, end, known),
             '&' | '\\' | '/' | 'a'..='z' | 'A'..='Z' => address::bare(view, end, self.last, known),
-            _ => Step::Keep(first.len_utf8()),
+            _ => GuardStep::Keep(first.len_utf8()),
         }
     }
 
-    fn tag(&mut self, view: &str, end: End, known: &Known) -> Step {
+    fn tag(&mut self, view: &str, end: LookaheadEnd, known: &KnownReferences) -> GuardStep {
         match html::may_begin(view, end) {
-            None => Step::More(&[]),
-            Some(false) => Step::Keep(1),
-            Some(true) if self.is_code() => Step::Keep(1),
+            None => GuardStep::More(&[]),
+            Some(false) => GuardStep::Keep(1),
+            Some(true) if self.is_code() => GuardStep::Keep(1),
             Some(true) => self
                 .unless_code(view, end)
                 .unwrap_or_else(|| html::tag(view, end, self.last, self.escapes && !self.is_apart, known)),
@@ -264,13 +264,13 @@ impl Guard {
     }
 
     /// What is to be done with a text if it is code in its line, or may become that.
-    fn unless_code(&mut self, view: &str, end: End) -> Option<Step> {
+    fn unless_code(&mut self, view: &str, end: LookaheadEnd) -> Option<GuardStep> {
         match self.markdown.span(view, end) {
-            Span::Is(length) => Some(Step::Code(length)),
+            CodeSpan::Is(length) => Some(GuardStep::Code(length)),
             // Whether backticks have ended shows in what follows them.
-            Span::Open if view.ends_with('`') => Some(Step::More(&[])),
-            Span::Open => Some(Step::More(&['`', '\n'])),
-            Span::No => None,
+            CodeSpan::Open if view.ends_with('`') => Some(GuardStep::More(&[])),
+            CodeSpan::Open => Some(GuardStep::More(&['`', '\n'])),
+            CodeSpan::No => None,
         }
     }
 
@@ -284,19 +284,19 @@ impl Guard {
     }
 
     fn pass_character(&mut self, character: char, passed: &mut String) {
-        if self.looks_for == Target::Everything {
+        if self.looks_for == GuardScope::Everything {
             self.markdown.feed(character);
         }
         self.opened.feed(self.last, character);
         self.escapes = character == '\\' && !self.escapes;
         if character == '\n' {
-            self.line = Line::Empty;
-        } else if self.line == Line::Footnote {
+            self.line = LinePrefix::Empty;
+        } else if self.line == LinePrefix::Footnote {
             if character == ':' {
-                self.line = Line::Empty;
+                self.line = LinePrefix::Empty;
             }
         } else if !may_stand_before_definition(character) {
-            self.line = Line::Begun;
+            self.line = LinePrefix::Begun;
         }
         self.last_but_one = std::mem::replace(&mut self.last, character);
         passed.push(character);

@@ -23,7 +23,7 @@ const MAX_TRIMMED: usize = 6;
 
 /// The sources, hosts and addresses that are known.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct KnownReferences {
     sources: HashSet<usize>,
     hosts: HashSet<String>,
     /// Those of them that a person named: who asks, who wrote the agent's prompt, or the operator.
@@ -33,7 +33,7 @@ pub(super) struct Known {
     markers: HashSet<String>,
 }
 
-impl Known {
+impl KnownReferences {
     pub(super) fn add_source(&mut self, n: usize) {
         self.sources.insert(n);
     }

@@ -9,12 +9,12 @@ mod nesting;
 mod readers;
 
 use self::{
-    effort::Effort,
-    line::{Line, Rest},
+    effort::ParseCost,
+    line::{LineState, LineTail},
     nesting::depth,
-    readers::{Block, block_at, is_span, readers},
+    readers::{BlockContext, block_at, is_span, readers},
 };
-use super::guard::End;
+use super::guard::LookaheadEnd;
 
 /// How much of what has passed is kept to be looked at. Texts seldom have so much without a paragraph of its own.
 const REACH: usize = 32 * 1024;
@@ -33,16 +33,16 @@ const PROBE: char = '\u{E000}';
 
 /// An answer as it is read, up to what has passed.
 #[derive(Debug)]
-pub(super) struct Markdown {
+pub(super) struct MarkdownState {
     /// What has passed since a place at which no block was open. None if it is too much.
     passed: Option<String>,
     /// What it takes to look at that.
-    effort: Effort,
+    effort: ParseCost,
     /// Where the line begins in it.
     line_at: usize,
-    line: Line,
+    line: LineState,
     is_after_blank: bool,
-    fence: Option<Fence>,
+    fence: Option<OpenFence>,
     /// From here on nothing is certain any more.
     is_lost: bool,
     /// The steps that are left.
@@ -51,7 +51,7 @@ pub(super) struct Markdown {
 
 /// A fenced block that is open.
 #[derive(Debug, Clone, Copy)]
-struct Fence {
+struct OpenFence {
     sign: char,
     length: usize,
     /// In which column it began.
@@ -62,7 +62,7 @@ struct Fence {
 
 /// Whether a text goes on as code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Span {
+pub(super) enum CodeSpan {
     /// For so many bytes.
     Is(usize),
     /// It depends on what follows.
@@ -71,13 +71,13 @@ pub(super) enum Span {
     No,
 }
 
-impl Markdown {
+impl MarkdownState {
     pub(super) const fn new() -> Self {
         Self {
             passed: Some(String::new()),
-            effort: Effort::new(),
+            effort: ParseCost::new(),
             line_at: 0,
-            line: Line::new(),
+            line: LineState::new(),
             is_after_blank: true,
             fence: None,
             is_lost: false,
@@ -87,8 +87,8 @@ impl Markdown {
 
     /// Whether what comes next stands in a fenced block.
     pub(super) fn is_fenced(&self) -> bool {
-        let begins_deep = |fence: Fence| !self.line.has_tab && self.line.indent >= fence.indent;
-        let is_in = |fence: Fence| fence.is_top || !self.line.is_blank || begins_deep(fence);
+        let begins_deep = |fence: OpenFence| !self.line.has_tab && self.line.indent >= fence.indent;
+        let is_in = |fence: OpenFence| fence.is_top || !self.line.is_blank || begins_deep(fence);
         !self.is_lost && self.fence.is_some_and(is_in)
     }
 
@@ -136,12 +136,12 @@ impl Markdown {
 
     fn begin_anew(&mut self) {
         self.passed = Some(String::new());
-        self.effort = Effort::new();
+        self.effort = ParseCost::new();
         self.line_at = 0;
     }
 
     fn end_line(&mut self) {
-        let line = std::mem::replace(&mut self.line, Line::new());
+        let line = std::mem::replace(&mut self.line, LineState::new());
         self.is_after_blank = line.is_blank;
         match self.fence {
             Some(fence) if line.may_close(fence) => self.close(fence, line),
@@ -156,8 +156,8 @@ impl Markdown {
         self.line_at = self.passed.as_ref().map_or(0, String::len);
     }
 
-    fn close(&mut self, fence: Fence, line: Line) {
-        if line.rest == Rest::Blanks {
+    fn close(&mut self, fence: OpenFence, line: LineState) {
+        if line.rest == LineTail::Blanks {
             self.is_lost = true;
         } else if !fence.is_top {
             // Deeper than it began it may be a part of the code; then the next fence is looked at with all that was before.
@@ -205,29 +205,29 @@ impl Markdown {
         }
         let text = format!("{passed}{}{PROBE}\n", " ".repeat(indent));
         match block_at(&text, signs, self.line_at + indent, passed.len() + indent) {
-            Block::None => {}
-            Block::Fenced { is_top } => {
-                self.fence = Some(Fence { sign, length, indent, is_top });
+            BlockContext::None => {}
+            BlockContext::Fenced { is_top } => {
+                self.fence = Some(OpenFence { sign, length, indent, is_top });
                 if is_top {
                     self.begin_anew();
                 }
             }
-            Block::Unclear => self.is_lost = true,
+            BlockContext::Unclear => self.is_lost = true,
         }
     }
 
     /// Whether this text, which comes next, is at its beginning within backticks that have opened and will close in this line.
-    pub(super) fn span(&mut self, view: &str, end: End) -> Span {
+    pub(super) fn span(&mut self, view: &str, end: LookaheadEnd) -> CodeSpan {
         if self.is_lost || self.passed.is_none() || self.fence.is_some() {
-            return Span::No;
+            return CodeSpan::No;
         }
-        let Some(length) = self.line.open_backticks() else { return Span::No };
+        let Some(length) = self.line.open_backticks() else { return CodeSpan::No };
         match closing_run(view, length, end) {
             // A reference may take the first backticks for a part of its label, wherever it is defined.
-            Closing::At(_) if self.effort.has_reference() => Span::No,
-            Closing::At(close) if self.is_code(&view[..close + length]) => Span::Is(close),
-            Closing::At(_) | Closing::None => Span::No,
-            Closing::Open => Span::Open,
+            ClosingRun::At(_) if self.effort.has_reference() => CodeSpan::No,
+            ClosingRun::At(close) if self.is_code(&view[..close + length]) => CodeSpan::Is(close),
+            ClosingRun::At(_) | ClosingRun::None => CodeSpan::No,
+            ClosingRun::Open => CodeSpan::Open,
         }
     }
 
@@ -264,16 +264,16 @@ fn fence_at(line: &str) -> Option<usize> {
     ["```", "~~~"].into_iter().filter_map(|fence| line.find(fence)).min()
 }
 
-enum Closing {
+enum ClosingRun {
     At(usize),
     Open,
     None,
 }
 
 /// Where backticks of this length close in the line.
-fn closing_run(view: &str, length: usize, end: End) -> Closing {
+fn closing_run(view: &str, length: usize, end: LookaheadEnd) -> ClosingRun {
     let line = view.split('\n').next().unwrap_or_default();
-    let goes_on = line.len() == view.len() && end != End::Last;
+    let goes_on = line.len() == view.len() && end != LookaheadEnd::Last;
     let mut at = 0;
     while let Some(next) = line[at..].find('`') {
         let start = at + next;
@@ -281,11 +281,11 @@ fn closing_run(view: &str, length: usize, end: End) -> Closing {
         at = start + run;
         // As long as they may become more, they close nothing, however much of the text is held.
         if run == length && (at < line.len() || !goes_on) {
-            return Closing::At(start);
+            return ClosingRun::At(start);
         }
     }
     match end {
-        End::Open if goes_on => Closing::Open,
-        End::Open | End::Full | End::Last => Closing::None,
+        LookaheadEnd::Open if goes_on => ClosingRun::Open,
+        LookaheadEnd::Open | LookaheadEnd::Full | LookaheadEnd::Last => ClosingRun::None,
     }
 }

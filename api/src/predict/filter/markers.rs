@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{code::CodeState, known::Known};
+use super::{code::CodeState, known::KnownReferences};
 use crate::predict::cite::{MAX_MARKER_CHARACTERS, is_label, may_stand_in_marker, read_numbers};
 
 /// How far after `[1]` is looked for what makes it a link's text, in bytes.
@@ -50,7 +50,7 @@ impl Default for MarkerFilter {
 }
 
 /// What is to be done with what is held.
-enum Next {
+enum MarkerStep {
     /// More must come.
     More,
     /// So many bytes are no marker.
@@ -60,14 +60,14 @@ enum Next {
 }
 
 impl MarkerFilter {
-    pub(super) fn push(&mut self, known: &Known, text: &str, passed: &mut String) {
+    pub(super) fn push(&mut self, known: &KnownReferences, text: &str, passed: &mut String) {
         for character in text.chars() {
             self.held.push(character);
             self.run(known, false, passed);
         }
     }
 
-    pub(super) fn finish(&mut self, known: &Known, passed: &mut String) {
+    pub(super) fn finish(&mut self, known: &KnownReferences, passed: &mut String) {
         self.run(known, true, passed);
         self.pass_blanks(passed);
     }
@@ -78,17 +78,17 @@ impl MarkerFilter {
         self.held.len() + self.blanks.iter().map(|blank| blank.len_utf8()).sum::<usize>()
     }
 
-    fn run(&mut self, known: &Known, is_end: bool, passed: &mut String) {
+    fn run(&mut self, known: &KnownReferences, is_end: bool, passed: &mut String) {
         while !self.held.is_empty() {
             match self.next(is_end) {
-                Next::More => return,
-                Next::Plain(length) => {
+                MarkerStep::More => return,
+                MarkerStep::Plain(length) => {
                     let plain: String = self.held.drain(..length).collect();
                     for character in plain.chars() {
                         self.pass(character, passed);
                     }
                 }
-                Next::Marker(length) => {
+                MarkerStep::Marker(length) => {
                     let written: String = self.held.drain(..length).collect();
                     self.pass_marker(&written, known, passed);
                 }
@@ -96,16 +96,16 @@ impl MarkerFilter {
         }
     }
 
-    fn next(&self, is_end: bool) -> Next {
+    fn next(&self, is_end: bool) -> MarkerStep {
         let mut characters = self.held.chars();
         let (open, close) = match characters.next() {
             Some('[') => ('[', ']'),
             Some('【') => ('【', '】'),
-            first => return Next::Plain(first.map_or(0, char::len_utf8)),
+            first => return MarkerStep::Plain(first.map_or(0, char::len_utf8)),
         };
         let mut peeked = self.code;
         if self.last == Some('\\') && self.blanks.is_empty() || peeked.feed(open) {
-            return Next::Plain(open.len_utf8());
+            return MarkerStep::Plain(open.len_utf8());
         }
         let inner = characters.as_str();
         let end = inner
@@ -114,35 +114,35 @@ impl MarkerFilter {
             .find(|(_, character)| !may_stand_in_marker(*character));
         let length = match end {
             Some((length, character)) if character == close => length,
-            None if !is_end && inner.chars().count() < MAX_MARKER_CHARACTERS => return Next::More,
-            _ => return Next::Plain(open.len_utf8()),
+            None if !is_end && inner.chars().count() < MAX_MARKER_CHARACTERS => return MarkerStep::More,
+            _ => return MarkerStep::Plain(open.len_utf8()),
         };
         if read_numbers(&inner[..length]).is_none() {
-            return Next::Plain(open.len_utf8());
+            return MarkerStep::Plain(open.len_utf8());
         }
         let end = open.len_utf8() + length + close.len_utf8();
         let rest = &self.held[end..];
         if open == '【' {
-            return Next::Marker(end);
+            return MarkerStep::Marker(end);
         }
         let is_label = match rest.chars().next() {
-            None if !is_end => return Next::More,
+            None if !is_end => return MarkerStep::More,
             Some('(') => match rest.find([')', '\n']) {
-                None if !is_end && rest.len() < LABEL_LIMIT => return Next::More,
+                None if !is_end && rest.len() < LABEL_LIMIT => return MarkerStep::More,
                 None => !is_end,
                 Some(_) => is_label(&self.held, 0, end),
             },
             Some(':') if self.line_is_blank => match rest.find('\n') {
-                None if !is_end && rest.len() < LABEL_LIMIT => return Next::More,
+                None if !is_end && rest.len() < LABEL_LIMIT => return MarkerStep::More,
                 _ => is_label(&self.held, 0, end),
             },
             _ => false,
         };
-        if is_label { Next::Plain(end) } else { Next::Marker(end) }
+        if is_label { MarkerStep::Plain(end) } else { MarkerStep::Marker(end) }
     }
 
     /// Passes a marker on with the numbers that are known, if any is.
-    fn pass_marker(&mut self, written: &str, known: &Known, passed: &mut String) {
+    fn pass_marker(&mut self, written: &str, known: &KnownReferences, passed: &mut String) {
         let is_quoted = self.closes.is_some() && known.has_marker(written);
         let numbers = read_numbers(written.trim_matches(['[', ']', '【', '】'])).unwrap_or_default();
         let kept: Vec<usize> = numbers.iter().copied().filter(|n| known.has_source(*n)).collect();

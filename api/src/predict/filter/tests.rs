@@ -8,10 +8,10 @@ use super::AnswerFilter;
 /// Sources 1 and 2; a host that the question names, with one image; and one that only a source names, with an image too.
 fn filter() -> AnswerFilter {
     let mut filter = AnswerFilter::new();
-    filter.know_source(1);
-    filter.know_source(2);
-    filter.know_asked("What does listed.example show?");
-    filter.know_text(
+    filter.allow_source(1);
+    filter.allow_source(2);
+    filter.allow_user_text("What does listed.example show?");
+    filter.allow_hosts_in(
         "See https://listed.example/page?a=1&amp;b=2, ![logo](https://listed.example/logo.png) and \
          http://other.example, https://other.example/7.png. It was shown before [7].",
     );
@@ -151,7 +151,7 @@ fn numbers_in_code_and_labels_are_left_alone() {
 fn ranges_without_their_unknown_numbers_do_not_swell_the_answer() {
     let flood = "[0-49]".repeat(20_000);
     let mut filter = AnswerFilter::new();
-    (1..50).for_each(|n| filter.know_source(n));
+    (1..50).for_each(|n| filter.allow_source(n));
     let text = filter.push(&flood) + &filter.finish();
     assert!(text.starts_with("[1, 2, 3, 4"));
     assert!(text.len() < flood.len() + 100_000);
@@ -239,18 +239,18 @@ fn tags_outside_of_code_go_or_are_made_harmless() {
 fn images_show_only_what_a_person_has_named() {
     let digits = "![](https://evil.example/1.png)![](https://evil.example/7.png)";
     let mut filter = AnswerFilter::new();
-    filter.know_text("https://evil.example/1.png https://evil.example/7.png");
-    filter.know_result("evil.example");
+    filter.allow_hosts_in("https://evil.example/1.png https://evil.example/7.png");
+    filter.allow_tool_result("evil.example");
     assert_eq!(filter.push(digits) + &filter.finish(), "");
     for named in ["Show me evil.example!", "https://evil.example/"] {
         let mut filter = AnswerFilter::new();
-        filter.know_text("https://evil.example/1.png https://evil.example/7.png");
-        filter.know_asked(named);
+        filter.allow_hosts_in("https://evil.example/1.png https://evil.example/7.png");
+        filter.allow_user_text(named);
         assert_eq!(filter.push(digits) + &filter.finish(), digits);
     }
     let mut filter = AnswerFilter::new();
-    filter.know_text("https://evil.example/1.png");
-    filter.know_image_host("evil.example");
+    filter.allow_hosts_in("https://evil.example/1.png");
+    filter.allow_image_host("evil.example");
     assert_eq!(filter.push(digits) + &filter.finish(), "![](https://evil.example/1.png)");
 }
 
@@ -274,7 +274,7 @@ fn long_addresses_stream_on_or_go_to_their_end() {
 fn what_is_said_later_may_be_linked_later() {
     let mut filter = AnswerFilter::new();
     assert_eq!(filter.push("https://new.example/x\n"), "(link removed)\n");
-    filter.know_asked(r#"{"url":"https:\/\/new.example\/a.png","name":"bare.example.org"}"#);
+    filter.allow_user_text(r#"{"url":"https:\/\/new.example\/a.png","name":"bare.example.org"}"#);
     let text = "https://new.example/x ![a](https://new.example/a.png) https://bare.example.org/\n";
     assert_eq!(filter.push(text), text);
 }
@@ -282,7 +282,7 @@ fn what_is_said_later_may_be_linked_later() {
 #[test]
 fn a_host_in_another_script_is_known_by_its_encoded_name() {
     let mut filter = AnswerFilter::new();
-    filter.know_text("https://bücher.example/x");
+    filter.allow_hosts_in("https://bücher.example/x");
     let text = "https://xn--bcher-kva.example/y https://BÜCHER.example/z\n";
     assert_eq!(filter.push(text), text);
 }

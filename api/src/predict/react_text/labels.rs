@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// What a label announces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum LabelKind {
     Thought,
     Action,
     Input,
@@ -14,8 +14,8 @@ pub(super) enum Kind {
 
 /// One label of a text; all places are in bytes of that text.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Label {
-    pub(super) kind: Kind,
+pub(super) struct ReactLabel {
+    pub(super) kind: LabelKind,
     /// Where its line starts, or the label itself if it stands inside a line.
     pub(super) start: usize,
     /// Where what it announces starts.
@@ -27,8 +27,8 @@ pub(super) struct Label {
 }
 
 /// A label, seen from the start of its own line.
-struct Found {
-    kind: Kind,
+struct LineLabel {
+    kind: LabelKind,
     content: usize,
     colon: bool,
     open_emphasis: &'static str,
@@ -41,12 +41,12 @@ const LONGEST_FENCE: usize = 16;
 /// The fences of one text. A fence that is never closed fences nothing: a model that forgets to close it would
 /// otherwise lose its next label.
 #[derive(Default)]
-struct Fences {
+struct FenceScanner {
     /// For backticks and tildes, the shortest fence known to stay open from here to the end; 0 if none is known.
     unclosed: [usize; 2],
 }
 
-impl Fences {
+impl FenceScanner {
     /// Where the text goes on after the fence that the line `content` opens; `next` is the start of the line after it.
     fn end(&mut self, text: &str, content: &str, next: usize) -> Option<usize> {
         let (mark, length, info) = fence_line(content)?;
@@ -86,7 +86,7 @@ pub(super) fn unfenced(text: &str) -> Option<(&str, &str)> {
     let first = end_of_line(text, 0);
     let (_, _, info) = fence_line(&text[..first])?;
     let body = after_line(text, first);
-    if Fences::default().end(text, &text[..first], body)? != text.len() {
+    if FenceScanner::default().end(text, &text[..first], body)? != text.len() {
         return None;
     }
     let closing = text.rfind('\n').filter(|at| *at >= body).unwrap_or(body);
@@ -107,7 +107,7 @@ fn after_line(text: &str, line_end: usize) -> usize {
 /// of its own or at an end of one: what stands before such a tag is thinking too, unless nothing follows.
 pub(super) fn kept(text: &str) -> Vec<Range<usize>> {
     let mut kept = Vec::new();
-    let mut fences = Fences::default();
+    let mut fences = FenceScanner::default();
     let (mut from, mut line, mut seen_block) = (0, 0, false);
     while line < text.len() {
         let line_end = end_of_line(text, line);
@@ -173,9 +173,9 @@ fn closing_tag(text: &str, from: usize) -> Option<usize> {
 }
 
 /// The labels of a text, in order: at line starts outside fences, and `Final Answer:` inside a line of thought.
-pub(super) fn labels(text: &str) -> Vec<Label> {
-    let mut labels: Vec<Label> = Vec::new();
-    let mut fences = Fences::default();
+pub(super) fn labels(text: &str) -> Vec<ReactLabel> {
+    let mut labels: Vec<ReactLabel> = Vec::new();
+    let mut fences = FenceScanner::default();
     let (mut line, mut begun) = (0, false);
     while line < text.len() {
         let line_end = end_of_line(text, line);
@@ -183,7 +183,7 @@ pub(super) fn labels(text: &str) -> Vec<Label> {
         let this = &text[line..line_end];
         let found = label(this).or_else(|| alone(this));
         // A prompt that ends in `Thought:` has the model go on without the label.
-        let thinks = found.as_ref().map_or(!begun, |found| found.kind == Kind::Thought);
+        let thinks = found.as_ref().map_or(!begun, |found| found.kind == LabelKind::Thought);
         let mut content = line + found.as_ref().map_or(0, |found| found.content);
         if let Some(found) = found {
             labels.push(found.at(line, line));
@@ -201,27 +201,27 @@ pub(super) fn labels(text: &str) -> Vec<Label> {
 
 /// Without the lines `Observation` that announce nothing. Only before the end, or before an observation, such a line
 /// is a label: what a service leaves that cuts at the colon.
-fn without_words(text: &str, mut labels: Vec<Label>) -> Vec<Label> {
+fn without_words(text: &str, mut labels: Vec<ReactLabel>) -> Vec<ReactLabel> {
     let mut ends = text.len();
-    for label in labels.iter_mut().rev().filter(|label| label.kind == Kind::Observation) {
+    for label in labels.iter_mut().rev().filter(|label| label.kind == LabelKind::Observation) {
         label.colon |= !decorated(text, label)
             && text.get(label.content..ends).is_some_and(|rest| rest.trim_start().is_empty());
         if label.colon {
             ends = label.start;
         }
     }
-    labels.retain(|label| label.kind != Kind::Observation || label.colon || decorated(text, label));
+    labels.retain(|label| label.kind != LabelKind::Observation || label.colon || decorated(text, label));
     labels
 }
 
-fn decorated(text: &str, label: &Label) -> bool {
+fn decorated(text: &str, label: &ReactLabel) -> bool {
     text[label.start..label.content].contains(['#', '*', '_'])
 }
 
-impl Found {
-    fn at(self, start: usize, base: usize) -> Label {
+impl LineLabel {
+    fn at(self, start: usize, base: usize) -> ReactLabel {
         let Self { kind, content, colon, open_emphasis } = self;
-        Label { kind, start, content: base + content, colon, open_emphasis }
+        ReactLabel { kind, start, content: base + content, colon, open_emphasis }
     }
 }
 
@@ -229,18 +229,23 @@ impl Found {
 fn opener(line: &str) -> &str {
     let Some(found) = label(line) else { return line };
     let content = &line[found.content..];
-    let answer = (found.kind == Kind::Thought).then(|| inline_answer(content, true)).flatten();
+    let answer = (found.kind == LabelKind::Thought).then(|| inline_answer(content, true)).flatten();
     answer.map_or(content, |(at, found)| &content[at + found.content..])
 }
 
 /// `Observation` alone on a line.
-fn alone(line: &str) -> Option<Found> {
+fn alone(line: &str) -> Option<LineLabel> {
     let alone = line.trim().eq_ignore_ascii_case("observation");
-    alone.then_some(Found { kind: Kind::Observation, content: line.len(), colon: false, open_emphasis: "" })
+    alone.then_some(LineLabel {
+        kind: LabelKind::Observation,
+        content: line.len(),
+        colon: false,
+        open_emphasis: "",
+    })
 }
 
 /// The label at the start of a line.
-fn label(line: &str) -> Option<Found> {
+fn label(line: &str) -> Option<LineLabel> {
     let indented = line.trim_start();
     let rest = indented.trim_start_matches('#');
     let heading = rest.len() < indented.len();
@@ -249,13 +254,13 @@ fn label(line: &str) -> Option<Found> {
     label_after(line, rest, heading, emphasis)
 }
 
-fn label_after(line: &str, rest: &str, heading: bool, emphasis: &'static str) -> Option<Found> {
+fn label_after(line: &str, rest: &str, heading: bool, emphasis: &'static str) -> Option<LineLabel> {
     let (kind, rest) = name(rest)?;
     let rest = rest.trim_start();
     let before_colon = rest.strip_prefix(emphasis).filter(|_| !emphasis.is_empty());
     let rest = before_colon.unwrap_or(rest).trim_start();
     let closed = emphasis.is_empty() || before_colon.is_some();
-    let found = |rest: &str, colon, closed| Found {
+    let found = |rest: &str, colon, closed| LineLabel {
         kind,
         content: line.len() - rest.len(),
         colon,
@@ -278,7 +283,7 @@ pub(super) fn holds_answer(line: &str) -> Option<&str> {
 
 /// The `Final Answer:` inside a line and where it starts. `spelled`: only if both words have capitals and no quote or
 /// code opens before them, as "I need the final answer: …" is a thought.
-fn inline_answer(line: &str, spelled: bool) -> Option<(usize, Found)> {
+fn inline_answer(line: &str, spelled: bool) -> Option<(usize, LineLabel)> {
     let mut from = 0;
     while let Some(step) = line[from..].bytes().position(|byte| matches!(byte, b'F' | b'f')) {
         let at = from + step;
@@ -295,7 +300,7 @@ fn inline_answer(line: &str, spelled: bool) -> Option<(usize, Found)> {
         let start = at - emphasis.len();
         let Some(found) = label_after(&line[start..], &line[at..], false, emphasis) else { continue };
         let capitals = line[at..start + found.content].contains('A');
-        if found.kind == Kind::Answer && found.colon && (capitals || !spelled) {
+        if found.kind == LabelKind::Answer && found.colon && (capitals || !spelled) {
             return Some((start, found));
         }
     }
@@ -303,20 +308,20 @@ fn inline_answer(line: &str, spelled: bool) -> Option<(usize, Found)> {
 }
 
 /// The name of a label and what follows it.
-fn name(text: &str) -> Option<(Kind, &str)> {
+fn name(text: &str) -> Option<(LabelKind, &str)> {
     if let Some(rest) = strip_word(text, "action") {
         let rest = without_number(rest);
         let input = rest.trim_start_matches([' ', '\t', '_', '-']);
         return Some(match strip_word(input, "input") {
-            Some(rest) => (Kind::Input, without_number(rest)),
-            None => (Kind::Action, rest),
+            Some(rest) => (LabelKind::Input, without_number(rest)),
+            None => (LabelKind::Action, rest),
         });
     }
     if let Some(rest) = strip_word(text, "final") {
         let rest = strip_word(rest.trim_start_matches([' ', '\t', '_', '-']), "answer")?;
-        return Some((Kind::Answer, without_number(rest)));
+        return Some((LabelKind::Answer, without_number(rest)));
     }
-    let plain = [("thought", Kind::Thought), ("observation", Kind::Observation)];
+    let plain = [("thought", LabelKind::Thought), ("observation", LabelKind::Observation)];
     plain.into_iter().find_map(|(word, kind)| Some((kind, without_number(strip_word(text, word)?))))
 }
 

@@ -3,18 +3,18 @@
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use serde_json::Value;
 
-use super::{Directive, FormatError, STOP, cut_at_stop, parse, prose, without_thinking};
+use super::{ReactDirective, ReactFormatError, STOP, cut_at_stop, parse, prose, without_thinking};
 
 fn call(text: &str) -> (String, String) {
     match parse(text).map(|turn| turn.directive) {
-        Ok(Directive::Call { tool, input }) => (tool, input),
+        Ok(ReactDirective::Call { tool, input }) => (tool, input),
         other => panic!("no call in {text:?}: {other:?}"),
     }
 }
 
 fn answer(text: &str) -> String {
     match parse(text).map(|turn| turn.directive) {
-        Ok(Directive::Finish(answer)) => answer,
+        Ok(ReactDirective::Finish(answer)) => answer,
         other => panic!("no answer in {text:?}: {other:?}"),
     }
 }
@@ -34,7 +34,7 @@ fn answers(text: &str, expected: &str) {
 }
 
 #[track_caller]
-fn fails(text: &str, expected: FormatError) {
+fn fails(text: &str, expected: ReactFormatError) {
     assert_eq!(parse(text), Err(expected), "{text:?}");
 }
 
@@ -45,8 +45,8 @@ fn every_agreed_case_is_read_as_agreed() {
     for case in cases {
         let (id, text, expected) = (&case["id"], case["text"].as_str().unwrap(), &case["expected"]);
         let read = match parse(text).map(|turn| turn.directive) {
-            Ok(Directive::Call { tool, input }) => serde_json::json!({ "tool": tool, "input": input }),
-            Ok(Directive::Finish(answer)) => serde_json::json!({ "finish": answer }),
+            Ok(ReactDirective::Call { tool, input }) => serde_json::json!({ "tool": tool, "input": input }),
+            Ok(ReactDirective::Finish(answer)) => serde_json::json!({ "finish": answer }),
             Err(error) => serde_json::json!({ "error": error.code() }),
         };
         assert_eq!(read, *expected, "{id}");
@@ -99,7 +99,7 @@ fn action_labels_do_not_count_inside_lines_fences_or_as_part_of_words() {
         "Action:\nAction Input: cats",
         "Action: `` ` ``\nAction Input: cats",
     ] {
-        fails(text, FormatError::MissingAction);
+        fails(text, ReactFormatError::MissingAction);
     }
 }
 
@@ -132,7 +132,7 @@ fn speaking_of_the_answer_in_a_thought_is_no_answer() {
         "Search",
         "cats",
     );
-    fails("First line.\nA second one with Final Answer: 42", FormatError::MissingAction);
+    fails("First line.\nA second one with Final Answer: 42", ReactFormatError::MissingAction);
 }
 
 #[test]
@@ -159,8 +159,8 @@ fn an_invented_observation_ends_the_text() {
     answers("Final Answer: 42\nObservation: well done", "42");
     answers("Final Answer: 42\n  observation 2: well done\nFinal Answer: 43", "42");
     answers("Final Answer: the\n## Observation\nof a bird", "the\n## Observation\nof a bird");
-    fails("Observation: it is 42\nFinal Answer: 42", FormatError::MissingAction);
-    fails("Action: Search\nObservation: 42\nAction Input: cats", FormatError::MissingActionInput);
+    fails("Observation: it is 42\nFinal Answer: 42", ReactFormatError::MissingAction);
+    fails("Action: Search\nObservation: 42\nAction Input: cats", ReactFormatError::MissingActionInput);
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn thinking_is_never_read() {
     answers("Final Answer:\n```html\n<think>\n```\nis it", "```html\n<think>\n```\nis it");
     answers("<think>```</think>\nFinal Answer: ok\n```", "ok\n```");
     answers("<think>a</think>Final Answer: close it with </think> then", "close it with </think> then");
-    fails("<think>Final Answer: no", FormatError::MissingAction);
+    fails("<think>Final Answer: no", ReactFormatError::MissingAction);
 }
 
 #[test]
@@ -197,16 +197,19 @@ fn objects_are_read_fenced_bare_and_after_an_action() {
     calls("{\"action\": \"run\", \"action_input\": \"a\n\tb \\\"c\\\"\n\"}", "run", "a\n\tb \"c\"");
     answers("Action: {\"action\": \"final answer\", \"action_input\": \"42\"}", "42");
     answers("Action: Final Answer\nAction Input: 42", "42");
-    fails("{\"action\": \"Final Answer\", \"action_input\": \" \"}", FormatError::EmptyAnswer);
+    fails("{\"action\": \"Final Answer\", \"action_input\": \" \"}", ReactFormatError::EmptyAnswer);
     assert_eq!(thought("Thought: t\n{\"action\": \"a\", \"action_input\": \"b\"}"), "t");
 }
 
 #[test]
 fn other_objects_are_text() {
-    fails("{\"action\": \"Search\"}", FormatError::MissingAction);
-    fails("{\"action\": 1, \"action_input\": 1}", FormatError::MissingAction);
-    fails("{\"action\": \"Search\", \"action_input\": \"cats\"", FormatError::MissingAction);
-    fails("Action Input: {\"action\": \"Search\", \"action_input\": \"cats\"}", FormatError::MissingAction);
+    fails("{\"action\": \"Search\"}", ReactFormatError::MissingAction);
+    fails("{\"action\": 1, \"action_input\": 1}", ReactFormatError::MissingAction);
+    fails("{\"action\": \"Search\", \"action_input\": \"cats\"", ReactFormatError::MissingAction);
+    fails(
+        "Action Input: {\"action\": \"Search\", \"action_input\": \"cats\"}",
+        ReactFormatError::MissingAction,
+    );
     let sent = "Send this:\n{\"action\": \"Search\", \"action_input\": \"cats\"}";
     answers(&format!("Final Answer: {sent}"), sent);
 }
@@ -233,20 +236,20 @@ fn an_input_loses_one_clean_pair_of_quotes_and_no_more() {
 
 #[test]
 fn what_can_be_read_in_two_ways_is_an_error() {
-    fails("Action: Final Answer: 42", FormatError::ActionWithAnswer);
-    fails("Action: Search, final answer: 42\nAction Input: cats", FormatError::ActionWithAnswer);
-    fails("Final Answer:", FormatError::EmptyAnswer);
-    fails("Thought: done. Final Answer: \n \nObservation: 42", FormatError::EmptyAnswer);
-    fails("Action: Search", FormatError::MissingActionInput);
+    fails("Action: Final Answer: 42", ReactFormatError::ActionWithAnswer);
+    fails("Action: Search, final answer: 42\nAction Input: cats", ReactFormatError::ActionWithAnswer);
+    fails("Final Answer:", ReactFormatError::EmptyAnswer);
+    fails("Thought: done. Final Answer: \n \nObservation: 42", ReactFormatError::EmptyAnswer);
+    fails("Action: Search", ReactFormatError::MissingActionInput);
 }
 
 #[test]
 fn every_error_tells_the_model_what_to_write() {
     for (error, code) in [
-        (FormatError::MissingAction, "missing_action"),
-        (FormatError::MissingActionInput, "missing_action_input"),
-        (FormatError::EmptyAnswer, "empty_answer"),
-        (FormatError::ActionWithAnswer, "action_with_answer"),
+        (ReactFormatError::MissingAction, "missing_action"),
+        (ReactFormatError::MissingActionInput, "missing_action_input"),
+        (ReactFormatError::EmptyAnswer, "empty_answer"),
+        (ReactFormatError::ActionWithAnswer, "action_with_answer"),
     ] {
         assert_eq!(error.code(), code);
         assert!(error.to_string().contains(". Write") || error.to_string().contains("write `"), "{error}");
@@ -370,12 +373,12 @@ fn check(text: &str) {
         assert_eq!(piece, piece.trim(), "{named:?}");
     };
     match turn.directive {
-        Directive::Call { tool, input } => {
+        ReactDirective::Call { tool, input } => {
             assert!(!tool.is_empty() && !tool.contains('\n'), "{named:?}");
             piece(&tool);
             piece(&input);
         }
-        Directive::Finish(answer) => {
+        ReactDirective::Finish(answer) => {
             assert!(!answer.is_empty(), "{named:?}");
             piece(&answer);
         }

@@ -1,17 +1,17 @@
 //! Many jobs at once, after an outage for instance.
 
 use axum::extract::State;
-use lectern_shared::{db::operator_jobs::Action, model::job::Standing};
+use lectern_shared::{db::operator_jobs::JobAction, model::job::JobPhase};
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::jobs::{BAD_CODE, Code, operator};
+use super::jobs::{BAD_CODE, JobErrorCode, operator};
 use crate::{
-    auth::Admin,
-    extract::{Fields, FromFields, Valid},
-    openapi::Data,
-    response::{Answer, data},
+    auth::AdminCaller,
+    extract::{FromFields, JsonFields, ValidJson},
+    openapi::SuccessResponse,
+    response::{ApiResult, data},
     services::jobs::{JobFilter, JobService},
     state::AppState,
 };
@@ -28,10 +28,10 @@ const CODE: usize = 100;
 /// Which jobs are to be retried: those that meet everything that is set.
 #[derive(ToSchema)]
 #[schema(as = JobsToRetry)]
-struct ToRetry {
+struct JobsToRetry {
     /// How they stand.
     #[schema(value_type = RetriedState)]
-    state: Option<Standing>,
+    state: Option<JobPhase>,
     /// Only those of this user, by e-mail or id.
     #[schema(required = false, max_length = 320)]
     user: Option<String>,
@@ -54,10 +54,10 @@ enum RetriedState {
 /// Which jobs are to be discarded: those that meet everything that is set.
 #[derive(ToSchema)]
 #[schema(as = JobsToDiscard)]
-struct ToDiscard {
+struct JobsToDiscard {
     /// How they stand; `queued` is `due` and `waiting`.
     #[schema(value_type = DiscardedState)]
-    state: Option<Standing>,
+    state: Option<JobPhase>,
     /// Only those of this user, by e-mail or id.
     #[schema(required = false, max_length = 320)]
     user: Option<String>,
@@ -79,20 +79,20 @@ enum DiscardedState {
     Running,
 }
 
-impl FromFields for ToRetry {
-    fn from_fields(fields: &mut Fields<'_>) -> Self {
+impl FromFields for JobsToRetry {
+    fn from_fields(fields: &mut JsonFields<'_>) -> Self {
         Self {
-            state: state(fields, Action::Retry),
+            state: state(fields, JobAction::Retry),
             user: fields.optional_text("user", USER),
             code: code(fields),
         }
     }
 }
 
-impl FromFields for ToDiscard {
-    fn from_fields(fields: &mut Fields<'_>) -> Self {
+impl FromFields for JobsToDiscard {
+    fn from_fields(fields: &mut JsonFields<'_>) -> Self {
         Self {
-            state: state(fields, Action::Discard),
+            state: state(fields, JobAction::Discard),
             user: fields.optional_text("user", USER),
             code: code(fields),
         }
@@ -100,7 +100,7 @@ impl FromFields for ToDiscard {
 }
 
 /// How the jobs stand. It has to be said, so that a forgotten filter is not all that there are.
-fn state(fields: &mut Fields<'_>, action: Action) -> Option<Standing> {
+fn state(fields: &mut JsonFields<'_>, action: JobAction) -> Option<JobPhase> {
     let choices = action.choices();
     let state = fields.choice("state", &choices)?;
     if !action.standings().contains(&state) {
@@ -109,10 +109,10 @@ fn state(fields: &mut Fields<'_>, action: Action) -> Option<Standing> {
     Some(state)
 }
 
-fn code(fields: &mut Fields<'_>) -> Option<String> {
+fn code(fields: &mut JsonFields<'_>) -> Option<String> {
     let code = fields.optional_text("code", CODE)?;
     match code.parse() {
-        Ok(Code(code)) => Some(code),
+        Ok(JobErrorCode(code)) => Some(code),
         Err(()) => {
             fields.refuse("code", BAD_CODE);
             None
@@ -137,18 +137,22 @@ struct ChangedView {
     path = "/admin/jobs/retry",
     tag = "Operation",
     operation_id = "retryJobs",
-    request_body(content = ToRetry, example = json!({"state": "dead", "code": "embedder_failed"})),
+    request_body(content = JobsToRetry, example = json!({"state": "dead", "code": "embedder_failed"})),
     responses((
         status = 200,
         description = "How many are due now",
-        body = inline(Data<ChangedView>),
+        body = inline(SuccessResponse<ChangedView>),
         example = json!({"success": true, "data": {"jobs": 17}}),
     )),
 )]
-async fn retry(State(jobs): State<JobService>, admin: Admin, Valid(body): Valid<ToRetry>) -> Answer {
-    let ToRetry { state, user, code } = body;
+async fn retry(
+    State(jobs): State<JobService>,
+    admin: AdminCaller,
+    ValidJson(body): ValidJson<JobsToRetry>,
+) -> ApiResult {
+    let JobsToRetry { state, user, code } = body;
     let filter = JobFilter { standing: state, user, document: None, code };
-    let jobs = jobs.change_all(operator(&admin), Action::Retry, filter).await?;
+    let jobs = jobs.change_all(operator(&admin), JobAction::Retry, filter).await?;
     Ok(data(ChangedView { jobs }))
 }
 
@@ -161,18 +165,22 @@ async fn retry(State(jobs): State<JobService>, admin: Admin, Valid(body): Valid<
     path = "/admin/jobs/discard",
     tag = "Operation",
     operation_id = "discardJobs",
-    request_body(content = ToDiscard, example = json!({"state": "dead", "user": "ada@example.com"})),
+    request_body(content = JobsToDiscard, example = json!({"state": "dead", "user": "ada@example.com"})),
     responses((
         status = 200,
         description = "How many are cancelled now",
-        body = inline(Data<ChangedView>),
+        body = inline(SuccessResponse<ChangedView>),
         example = json!({"success": true, "data": {"jobs": 17}}),
     )),
 )]
-async fn discard(State(jobs): State<JobService>, admin: Admin, Valid(body): Valid<ToDiscard>) -> Answer {
-    let ToDiscard { state, user, code } = body;
+async fn discard(
+    State(jobs): State<JobService>,
+    admin: AdminCaller,
+    ValidJson(body): ValidJson<JobsToDiscard>,
+) -> ApiResult {
+    let JobsToDiscard { state, user, code } = body;
     let filter = JobFilter { standing: state, user, document: None, code };
-    let jobs = jobs.change_all(operator(&admin), Action::Discard, filter).await?;
+    let jobs = jobs.change_all(operator(&admin), JobAction::Discard, filter).await?;
     Ok(data(ChangedView { jobs }))
 }
 
@@ -189,8 +197,8 @@ mod tests {
 
     #[test]
     fn a_filter_says_how_the_jobs_stand() {
-        let retry = |body: Value| wrong(validate::<ToRetry>(&body));
-        let discard = |body: Value| wrong(validate::<ToDiscard>(&body));
+        let retry = |body: Value| wrong(validate::<JobsToRetry>(&body));
+        let discard = |body: Value| wrong(validate::<JobsToDiscard>(&body));
         assert_eq!(retry(json!({})), ["state"]);
         assert_eq!(discard(json!({"user": "ada@example.com"})), ["state"]);
         for state in ["dead", "waiting", "cancelled"] {

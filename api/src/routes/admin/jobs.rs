@@ -9,20 +9,20 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use lectern_shared::{
-    db::operator_jobs::{self, Action, Position},
+    db::operator_jobs::{self, JobAction, JobCursor},
     ids::JobId,
-    model::job::Standing,
+    model::job::JobPhase,
 };
 use serde_json::json;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::view::{self, JobView};
 use crate::{
-    auth::Admin,
+    auth::AdminCaller,
     error::{ApiError, FieldError},
     extract::{PathId, parameter},
-    openapi::Data,
-    response::{Answer, data},
+    openapi::SuccessResponse,
+    response::{ApiResult, data},
     services::jobs::{JobFilter, JobList, JobOperator, JobService, JobSnapshot},
     state::AppState,
 };
@@ -39,13 +39,13 @@ pub(super) fn router() -> OpenApiRouter<AppState> {
 const LIMIT: u32 = 50;
 
 /// What is asked of the list.
-struct Query {
+struct JobListQuery {
     filter: JobFilter,
     limit: u32,
-    after: Option<Position>,
+    after: Option<JobCursor>,
 }
 
-impl<S: Sync> FromRequestParts<S> for Query {
+impl<S: Sync> FromRequestParts<S> for JobListQuery {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
@@ -53,14 +53,14 @@ impl<S: Sync> FromRequestParts<S> for Query {
         let query = Self {
             filter: JobFilter {
                 standing: parse(parts, "state", &mut wrong, || {
-                    format!("must be one of {}", Standing::choices())
+                    format!("must be one of {}", JobPhase::choices())
                 }),
                 user: parameter(&parts.uri, "user"),
                 document: parse(parts, "document", &mut wrong, || "must be the id of a document".to_owned()),
-                code: parse(parts, "code", &mut wrong, || BAD_CODE.to_owned()).map(|Code(code)| code),
+                code: parse(parts, "code", &mut wrong, || BAD_CODE.to_owned()).map(|JobErrorCode(code)| code),
             },
             limit: parse(parts, "limit", &mut wrong, || "must be a number between 1 and 200".to_owned())
-                .map_or(LIMIT, |Limit(limit)| limit),
+                .map_or(LIMIT, |JobListLimit(limit)| limit),
             after: parse(parts, "cursor", &mut wrong, || {
                 "must be the nextCursor of an earlier answer".to_owned()
             }),
@@ -83,9 +83,9 @@ fn parse<T: FromStr>(
 }
 
 /// How many to give.
-struct Limit(u32);
+struct JobListLimit(u32);
 
-impl FromStr for Limit {
+impl FromStr for JobListLimit {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
@@ -94,11 +94,11 @@ impl FromStr for Limit {
 }
 
 /// The code of an error.
-pub(super) struct Code(pub(super) String);
+pub(super) struct JobErrorCode(pub(super) String);
 
 pub(super) const BAD_CODE: &str = "must be a code of small letters, digits and `_`, such as not_found";
 
-impl FromStr for Code {
+impl FromStr for JobErrorCode {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
@@ -128,12 +128,12 @@ impl FromStr for Code {
     responses((
         status = 200,
         description = "The jobs",
-        body = inline(Data<Vec<JobView>>),
+        body = inline(SuccessResponse<Vec<JobView>>),
         example = json!({"success": true, "data": [view::example()]}),
     )),
 )]
-async fn index(State(jobs): State<JobService>, _: Admin, query: Query) -> Answer {
-    let Query { filter, limit, after } = query;
+async fn index(State(jobs): State<JobService>, _: AdminCaller, query: JobListQuery) -> ApiResult {
+    let JobListQuery { filter, limit, after } = query;
     let JobList { jobs, at, next } = jobs.list(filter, after, limit).await?;
     let jobs: Vec<JobView> = jobs.into_iter().map(|job| JobView::new(job, at)).collect();
     let mut body = json!({"success": true, "data": jobs});
@@ -155,11 +155,11 @@ async fn index(State(jobs): State<JobService>, _: Admin, query: Query) -> Answer
     responses((
         status = 200,
         description = "The job",
-        body = inline(Data<JobView>),
+        body = inline(SuccessResponse<JobView>),
         example = json!({"success": true, "data": view::example()}),
     )),
 )]
-async fn find(State(jobs): State<JobService>, _: Admin, PathId(id): PathId<JobId>) -> Answer {
+async fn find(State(jobs): State<JobService>, _: AdminCaller, PathId(id): PathId<JobId>) -> ApiResult {
     Ok(show(jobs.find(id).await?))
 }
 
@@ -182,14 +182,14 @@ fn show(JobSnapshot { job, at }: JobSnapshot) -> Response {
         (
             status = 200,
             description = "The job as it is now",
-            body = inline(Data<JobView>),
+            body = inline(SuccessResponse<JobView>),
             example = json!({"success": true, "data": view::due_example()}),
         ),
         (status = 409, description = "A worker holds the job"),
     ),
 )]
-async fn retry(State(jobs): State<JobService>, admin: Admin, PathId(id): PathId<JobId>) -> Answer {
-    Ok(show(jobs.change_and_find(operator(&admin), Action::Retry, id).await?))
+async fn retry(State(jobs): State<JobService>, admin: AdminCaller, PathId(id): PathId<JobId>) -> ApiResult {
+    Ok(show(jobs.change_and_find(operator(&admin), JobAction::Retry, id).await?))
 }
 
 /// Discard a job
@@ -205,15 +205,15 @@ async fn retry(State(jobs): State<JobService>, admin: Admin, PathId(id): PathId<
     responses((
         status = 200,
         description = "The job as it is now",
-        body = inline(Data<JobView>),
+        body = inline(SuccessResponse<JobView>),
         example = json!({"success": true, "data": view::cancelled_example()}),
     )),
 )]
-async fn discard(State(jobs): State<JobService>, admin: Admin, PathId(id): PathId<JobId>) -> Answer {
-    Ok(show(jobs.change_and_find(operator(&admin), Action::Discard, id).await?))
+async fn discard(State(jobs): State<JobService>, admin: AdminCaller, PathId(id): PathId<JobId>) -> ApiResult {
+    Ok(show(jobs.change_and_find(operator(&admin), JobAction::Discard, id).await?))
 }
 
 /// On whose behalf this request changes jobs.
-pub(super) fn operator(admin: &Admin) -> JobOperator {
+pub(super) fn operator(admin: &AdminCaller) -> JobOperator {
     JobOperator::Admin(admin.id())
 }

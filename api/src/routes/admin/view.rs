@@ -5,7 +5,7 @@ use lectern_shared::{
     ids::{DocumentId, JobId, UserId},
     model::{
         document::DocumentType,
-        job::{JobKind, JobRecord, Stage, Standing},
+        job::{IngestionStage, JobKind, JobPhase, JobRecord},
     },
 };
 use serde::Serialize;
@@ -29,7 +29,7 @@ pub struct JobView {
     /// Where it stands: `due` (a worker could take it now), `waiting` (for a later moment), `running`, `dead` (it has failed for
     /// good), `done` or `cancelled`.
     #[schema(value_type = String)]
-    state: Standing,
+    state: JobPhase,
     /// The document's owner.
     #[schema(value_type = String)]
     user_id: UserId,
@@ -45,7 +45,7 @@ pub struct JobView {
     from_stored: bool,
     /// What it does, or did last: `FETCH`, `PARSE`, `SPLIT`, `EMBED`, `INDEX`; null before it began.
     #[schema(value_type = Option<String>, required = true)]
-    stage: Option<Stage>,
+    stage: Option<IngestionStage>,
     /// How far that is, when it can be told.
     #[schema(required = true)]
     progress: Option<ProgressView>,

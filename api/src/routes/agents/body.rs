@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use lectern_shared::{
     ids::TagId,
-    model::agent::{AgentType, Llm},
+    model::agent::{AgentType, LlmConfig},
 };
 use secrecy::SecretString;
 use serde_json::Value;
@@ -15,8 +15,8 @@ use utoipa::{
 };
 
 use crate::{
-    extract::{Fields, FromFields},
-    llm::Provider,
+    extract::{FromFields, JsonFields},
+    llm::ModelProvider,
     routes::{DESCRIPTION, NAME},
     services::agents::{AgentChange, MASKED, NewAgent, NewLlm, PromptRef, TagIds},
 };
@@ -73,7 +73,7 @@ struct ProviderSchema;
 
 impl PartialSchema for ProviderSchema {
     fn schema() -> RefOr<Schema> {
-        let labels = Provider::ALL.map(Provider::label);
+        let labels = ModelProvider::ALL.map(ModelProvider::label);
         ObjectBuilder::new().schema_type(Type::String).enum_values(Some(labels)).into()
     }
 }
@@ -134,7 +134,7 @@ pub(super) struct NewAgentSchema {
 }
 
 impl FromFields for NewAgent {
-    fn from_fields(fields: &mut Fields<'_>) -> Self {
+    fn from_fields(fields: &mut JsonFields<'_>) -> Self {
         Self {
             r#type: fields.choice("type", &AgentType::choices()).unwrap_or(AgentType::ChatVendor),
             name: fields.text("name", NAME),
@@ -176,10 +176,10 @@ pub(super) struct AgentChangeSchema {
 }
 
 impl FromFields for AgentChange {
-    fn from_fields(fields: &mut Fields<'_>) -> Self {
+    fn from_fields(fields: &mut JsonFields<'_>) -> Self {
         fields.only(&["name", "type", "description", "llm", "hasMemory", "promptId", "tags"]);
         fields.refuse_nulls(&["name", "type", "llm", "hasMemory"]);
-        let is_set = |fields: &Fields<'_>, name| fields.get(name).is_some();
+        let is_set = |fields: &JsonFields<'_>, name| fields.get(name).is_some();
         let description = fields.optional_text("description", DESCRIPTION).unwrap_or_default();
         Self {
             r#type: is_set(fields, "type").then(|| fields.choice("type", &AgentType::choices())).flatten(),
@@ -193,11 +193,11 @@ impl FromFields for AgentChange {
     }
 }
 
-fn llm(fields: &mut Fields<'_>) -> NewLlm {
+fn llm(fields: &mut JsonFields<'_>) -> NewLlm {
     let provider = fields.text("provider", NAME);
-    let parsed = provider.parse::<Provider>();
+    let parsed = provider.parse::<ModelProvider>();
     if parsed.is_err() && fields.get("provider").is_some() {
-        let known: Vec<_> = Provider::ALL.iter().map(|provider| provider.label()).collect();
+        let known: Vec<_> = ModelProvider::ALL.iter().map(|provider| provider.label()).collect();
         fields.refuse("provider", format_args!("must be one of {}", known.join(", ")));
     }
     let base_url = fields.optional_text("base_url", TEXT);
@@ -211,12 +211,12 @@ fn llm(fields: &mut Fields<'_>) -> NewLlm {
                 fields.refuse("base_url", "must be an http or https address without credentials");
             }
         },
-        None if parsed == Ok(Provider::OpenAiCompatible) => {
+        None if parsed == Ok(ModelProvider::OpenAiCompatible) => {
             fields.refuse("base_url", "is required for openai-compatible");
         }
         None => {}
     }
-    let llm = Llm {
+    let llm = LlmConfig {
         model: fields.text("model", NAME),
         provider,
         base_url,
@@ -235,12 +235,12 @@ fn llm(fields: &mut Fields<'_>) -> NewLlm {
     NewLlm { llm, key: key.map(SecretString::from) }
 }
 
-fn prompt(fields: &mut Fields<'_>) -> Option<PromptRef> {
+fn prompt(fields: &mut JsonFields<'_>) -> Option<PromptRef> {
     fields.get("promptId")?;
     Some(PromptRef(fields.id("promptId")))
 }
 
-fn tags(fields: &mut Fields<'_>) -> TagIds {
+fn tags(fields: &mut JsonFields<'_>) -> TagIds {
     let items = match fields.get("tags") {
         None => return Some(Vec::new()),
         Some(Value::Array(items)) if items.len() <= TAGS => items,

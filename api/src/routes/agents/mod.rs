@@ -14,14 +14,14 @@ use self::{
     body::{AgentChangeSchema, NewAgentSchema},
     view::{AgentLinkedView, AgentView, changed_example, example, linked_example},
 };
-use super::users::Nothing;
+use super::users::NullBody;
 use crate::{
     auth::Caller,
     error::{ApiError, FieldError},
-    extract::{PathId, Valid},
-    idempotency::{Create, answer, shown},
-    openapi::Data,
-    response::{Answer, Paging, data, list},
+    extract::{PathId, ValidJson},
+    idempotency::{CreateRequest, creation_response, json_encoder},
+    openapi::SuccessResponse,
+    response::{ApiResult, Paging, data, list},
     services::agents::{AgentChange, AgentDetails, AgentService, NewAgent},
     state::AppState,
 };
@@ -58,7 +58,7 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
         (
             status = 200,
             description = "The new agent",
-            body = inline(Data<AgentView>),
+            body = inline(SuccessResponse<AgentView>),
             example = json!({"success": true, "data": example()}),
         ),
         (status = 404, description = "`promptId` is none of your prompts, or one of `tags` none of your tags"),
@@ -67,10 +67,10 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
 async fn create(
     State(agents): State<AgentService>,
     caller: Caller,
-    Create { body, once }: Create<NewAgent>,
-) -> Answer {
-    let show = shown(|made: &AgentDetails| Ok(AgentView::from(made.clone())));
-    agents.create(caller.actor(), body, once, show).await.map(answer)
+    CreateRequest { body, once }: CreateRequest<NewAgent>,
+) -> ApiResult {
+    let show = json_encoder(|made: &AgentDetails| Ok(AgentView::from(made.clone())));
+    agents.create(caller.actor(), body, once, show).await.map(creation_response)
 }
 
 /// List your agents
@@ -84,11 +84,11 @@ async fn create(
     responses((
         status = 200,
         description = "Your agents",
-        body = inline(Data<Vec<AgentLinkedView>>),
+        body = inline(SuccessResponse<Vec<AgentLinkedView>>),
         example = json!({"success": true, "data": [linked_example()]}),
     )),
 )]
-async fn index(State(agents): State<AgentService>, caller: Caller, paging: Paging) -> Answer {
+async fn index(State(agents): State<AgentService>, caller: Caller, paging: Paging) -> ApiResult {
     list(paging, move |before, limit| {
         let (agents, actor) = (agents.clone(), caller.actor());
         async move {
@@ -112,11 +112,11 @@ async fn index(State(agents): State<AgentService>, caller: Caller, paging: Pagin
     responses((
         status = 200,
         description = "The agent",
-        body = inline(Data<AgentLinkedView>),
+        body = inline(SuccessResponse<AgentLinkedView>),
         example = json!({"success": true, "data": linked_example()}),
     )),
 )]
-async fn find(State(agents): State<AgentService>, caller: Caller, PathId(id): PathId<AgentId>) -> Answer {
+async fn find(State(agents): State<AgentService>, caller: Caller, PathId(id): PathId<AgentId>) -> ApiResult {
     Ok(data(AgentLinkedView::from(agents.find(caller.actor(), id).await?)))
 }
 
@@ -138,7 +138,7 @@ async fn find(State(agents): State<AgentService>, caller: Caller, PathId(id): Pa
     responses((
         status = 200,
         description = "The agent as it is now",
-        body = inline(Data<AgentView>),
+        body = inline(SuccessResponse<AgentView>),
         example = json!({"success": true, "data": changed_example()}),
     )),
 )]
@@ -146,8 +146,8 @@ async fn change(
     State(agents): State<AgentService>,
     caller: Caller,
     PathId(id): PathId<AgentId>,
-    Valid(change): Valid<AgentChange>,
-) -> Answer {
+    ValidJson(change): ValidJson<AgentChange>,
+) -> ApiResult {
     Ok(data(AgentView::from(agents.change(caller.actor(), id, change).await?)))
 }
 
@@ -163,13 +163,17 @@ async fn change(
     responses((
         status = 200,
         description = "It is gone",
-        body = inline(Data<Nothing>),
+        body = inline(SuccessResponse<NullBody>),
         example = json!({"success": true, "data": null}),
     )),
 )]
-async fn remove(State(agents): State<AgentService>, caller: Caller, PathId(id): PathId<AgentId>) -> Answer {
+async fn remove(
+    State(agents): State<AgentService>,
+    caller: Caller,
+    PathId(id): PathId<AgentId>,
+) -> ApiResult {
     agents.delete(caller.actor(), id).await?;
-    Ok(data(Nothing))
+    Ok(data(NullBody))
 }
 
 /// An agent and the name of a session, from the path.
@@ -213,7 +217,7 @@ impl<S: Send + Sync> FromRequestParts<S> for PathSession {
         (
             status = 200,
             description = "It is forgotten",
-            body = inline(Data<Nothing>),
+            body = inline(SuccessResponse<NullBody>),
             example = json!({"success": true, "data": null}),
         ),
         (status = 422, description = "No session can have this name"),
@@ -223,7 +227,7 @@ async fn erase_session(
     State(agents): State<AgentService>,
     caller: Caller,
     PathSession { agent, session }: PathSession,
-) -> Answer {
+) -> ApiResult {
     agents.erase_session(caller.actor(), agent, &session).await?;
-    Ok(data(Nothing))
+    Ok(data(NullBody))
 }

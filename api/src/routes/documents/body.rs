@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::splitter;
 use crate::{
-    extract::{Fields, FromFields},
+    extract::{FromFields, JsonFields},
     routes::{DESCRIPTION, NAME},
     services::documents::{
         NewDocument,
@@ -21,7 +21,7 @@ const METADATA: usize = 16 * 1024;
 const CREDENTIAL: usize = 8_000;
 
 impl FromFields for NewDocument {
-    fn from_fields(fields: &mut Fields<'_>) -> Self {
+    fn from_fields(fields: &mut JsonFields<'_>) -> Self {
         let r#type = fields.choice("type", &DocumentType::choices()).unwrap_or(DocumentType::Txt);
         let url = url(fields);
         for problem in address_problems(r#type, &url) {
@@ -55,15 +55,15 @@ impl FromFields for NewDocument {
 }
 
 /// Where the source is, as it is given. Whether it can be there depends on the document: see [`address_problems`].
-pub(super) fn url(fields: &mut Fields<'_>) -> String {
+pub(super) fn url(fields: &mut JsonFields<'_>) -> String {
     fields.optional_text("url", ADDRESSES).unwrap_or_default().trim().to_owned()
 }
 
-pub(super) fn description(fields: &mut Fields<'_>) -> String {
+pub(super) fn description(fields: &mut JsonFields<'_>) -> String {
     fields.optional_text("description", DESCRIPTION).unwrap_or_default()
 }
 
-pub(super) fn metadata(fields: &mut Fields<'_>) -> Option<Map<String, Value>> {
+pub(super) fn metadata(fields: &mut JsonFields<'_>) -> Option<Map<String, Value>> {
     let metadata = fields.object("metadata")?;
     if json!(metadata).to_string().len() > METADATA {
         fields.refuse("metadata", format_args!("must have at most {METADATA} bytes"));
@@ -72,7 +72,7 @@ pub(super) fn metadata(fields: &mut Fields<'_>) -> Option<Map<String, Value>> {
 }
 
 /// The pages of a PDF; other types have none, whatever is given.
-pub(super) fn pages(r#type: DocumentType, fields: &mut Fields<'_>) -> PageRange {
+pub(super) fn pages(r#type: DocumentType, fields: &mut JsonFields<'_>) -> PageRange {
     if r#type != DocumentType::Pdf {
         return PageRange::default();
     }
@@ -83,11 +83,11 @@ pub(super) fn pages(r#type: DocumentType, fields: &mut Fields<'_>) -> PageRange 
     range
 }
 
-pub(super) fn authorization(fields: &mut Fields<'_>) -> Option<SourceAuthorization> {
+pub(super) fn authorization(fields: &mut JsonFields<'_>) -> Option<SourceAuthorization> {
     fields.nested("authorization", read_authorization).flatten()
 }
 
-fn read_authorization(fields: &mut Fields<'_>) -> Option<SourceAuthorization> {
+fn read_authorization(fields: &mut JsonFields<'_>) -> Option<SourceAuthorization> {
     let kind: String = fields.choice("type", "bearer, basic, headers")?;
     match kind.as_str() {
         "bearer" => Some(SourceAuthorization::Bearer { token: fields.text("token", CREDENTIAL) }),

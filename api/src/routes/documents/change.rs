@@ -9,9 +9,9 @@ use super::{
 };
 use crate::{
     auth::Caller,
-    extract::{Fields, FromFields, PathId, Valid},
-    openapi::Data,
-    response::{Answer, data},
+    extract::{FromFields, JsonFields, PathId, ValidJson},
+    openapi::SuccessResponse,
+    response::{ApiResult, data},
     routes::NAME,
     services::documents::{DocumentChange, DocumentService, rules::address_problems},
 };
@@ -29,7 +29,7 @@ const NAMES: [&str; 9] = [
 ];
 
 impl FromFields for DocumentChange {
-    fn from_fields(fields: &mut Fields<'_>) -> Self {
+    fn from_fields(fields: &mut JsonFields<'_>) -> Self {
         fields.only(&NAMES);
         fields.refuse_nulls(&["name"]);
         let change = Self {
@@ -51,7 +51,7 @@ impl FromFields for DocumentChange {
 }
 
 /// The new addresses. Which they may be depends on the document's type; what they can be of no type is said at once.
-fn url(fields: &mut Fields<'_>) -> String {
+fn url(fields: &mut JsonFields<'_>) -> String {
     let url = body::url(fields);
     let several = address_problems(DocumentType::Url, &url);
     if !address_problems(DocumentType::Txt, &url).is_empty() && !several.is_empty() {
@@ -81,7 +81,7 @@ fn url(fields: &mut Fields<'_>) -> String {
     responses((
         status = 200,
         description = "The document as it is now",
-        body = inline(Data<DocumentView>),
+        body = inline(SuccessResponse<DocumentView>),
         example = json!({"success": true, "data": view::example()}),
     )),
 )]
@@ -89,7 +89,7 @@ pub(super) async fn change(
     State(documents): State<DocumentService>,
     caller: Caller,
     PathId(id): PathId<DocumentId>,
-    Valid(change): Valid<DocumentChange>,
-) -> Answer {
+    ValidJson(change): ValidJson<DocumentChange>,
+) -> ApiResult {
     Ok(data(DocumentView::from(documents.change(caller.actor(), id, change).await?)))
 }

@@ -15,7 +15,7 @@ use crate::{
     auth::Caller,
     error::{ApiError, FieldError},
     extract::{PathId, parameter},
-    response::Answer,
+    response::ApiResult,
     services::documents::DocumentService,
 };
 
@@ -102,7 +102,7 @@ pub(super) async fn list(
     caller: Caller,
     PathId(id): PathId<DocumentId>,
     paging: ChunkPaging,
-) -> Answer {
+) -> ApiResult {
     // One passage more than is shown tells that there are more.
     let mut chunks = documents.chunks(caller.actor(), id, paging.from, paging.limit + 1).await?;
     let more = chunks.len() > paging.limit as usize;

@@ -12,17 +12,17 @@ use axum::{
     },
 };
 use futures::{StreamExt, stream};
-use lectern_shared::{ids::DocumentId, model::job::Ingestion, shutdown::Shutdown};
+use lectern_shared::{ids::DocumentId, model::job::IngestionSummary, shutdown::Shutdown};
 use serde::Serialize;
 use serde_json::json;
 
 use super::view::IngestionView;
 use crate::{
-    auth::{Caller, in_force::LastWords},
+    auth::{Caller, in_force::TerminationNotice},
     error::ApiError,
     extract::PathId,
     predict::sse,
-    response::Answer,
+    response::ApiResult,
     services::{Actor, documents::DocumentService},
 };
 
@@ -56,10 +56,10 @@ pub(super) async fn follow(
     caller: Caller,
     shutdown: Option<Extension<Shutdown>>,
     PathId(id): PathId<DocumentId>,
-) -> Answer {
+) -> ApiResult {
     let actor = caller.actor();
     let first = documents.ingestion(actor, id).await?;
-    let follower = Follower { documents, actor, id, unread: Some(first), shown: None };
+    let follower = IngestionFollower { documents, actor, id, unread: Some(first), shown: None };
     let events = stream::unfold(Some(follower), |follower| async { follower?.next().await });
     let stopped = async move {
         match shutdown {
@@ -71,19 +71,19 @@ pub(super) async fn follow(
     let over = ApiError::credential_ended();
     let last = sse::named("error", &json!({"code": over.code, "message": over.message}));
     let stream = Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE));
-    Ok((Extension(LastWords(last)), stream).into_response())
+    Ok((Extension(TerminationNotice(last)), stream).into_response())
 }
 
-struct Follower {
+struct IngestionFollower {
     documents: DocumentService,
     actor: Actor,
     id: DocumentId,
     /// What was read and is to be looked at before the database is asked again.
-    unread: Option<Ingestion>,
+    unread: Option<IngestionSummary>,
     shown: Option<IngestionView>,
 }
 
-impl Follower {
+impl IngestionFollower {
     /// The next event, and who makes the one after it, if there is to be one.
     async fn next(mut self) -> Option<(Event, Option<Self>)> {
         loop {

@@ -14,15 +14,15 @@ use axum::extract::State;
 use lectern_shared::{ids::DocumentId, model::document::Document};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use self::view::{DocumentView, WithContent};
+use self::view::{DocumentView, DocumentWithContent};
 pub(super) use self::view::{ErrorView, ProgressView, WarningView};
 use crate::{
     auth::Caller,
     extract::PathId,
-    idempotency::{Create, answer, shown},
-    openapi::Data,
-    response::{Answer, Paging, data, list},
-    routes::users::Nothing,
+    idempotency::{CreateRequest, creation_response, json_encoder},
+    openapi::SuccessResponse,
+    response::{ApiResult, Paging, data, list},
+    routes::users::NullBody,
     services::documents::{DocumentService, FullDocument, NewDocument},
     state::AppState,
 };
@@ -65,17 +65,17 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
     responses((
         status = 200,
         description = "The new document",
-        body = inline(Data<DocumentView>),
+        body = inline(SuccessResponse<DocumentView>),
         example = json!({"success": true, "data": view::queued_example()}),
     )),
 )]
 async fn create(
     State(documents): State<DocumentService>,
     caller: Caller,
-    Create { body, once }: Create<NewDocument>,
-) -> Answer {
-    let show = shown(|document: &Document| Ok(DocumentView::from(document.clone())));
-    documents.create(caller.actor(), body, once, show).await.map(answer)
+    CreateRequest { body, once }: CreateRequest<NewDocument>,
+) -> ApiResult {
+    let show = json_encoder(|document: &Document| Ok(DocumentView::from(document.clone())));
+    documents.create(caller.actor(), body, once, show).await.map(creation_response)
 }
 
 /// List your documents
@@ -89,11 +89,11 @@ async fn create(
     responses((
         status = 200,
         description = "Your documents",
-        body = inline(Data<Vec<DocumentView>>),
+        body = inline(SuccessResponse<Vec<DocumentView>>),
         example = json!({"success": true, "data": [view::example()]}),
     )),
 )]
-async fn index(State(documents): State<DocumentService>, caller: Caller, paging: Paging) -> Answer {
+async fn index(State(documents): State<DocumentService>, caller: Caller, paging: Paging) -> ApiResult {
     list(paging, move |before, limit| {
         let (documents, actor) = (documents.clone(), caller.actor());
         async move {
@@ -117,7 +117,7 @@ async fn index(State(documents): State<DocumentService>, caller: Caller, paging:
     responses((
         status = 200,
         description = "The document",
-        body = inline(Data<WithContent>),
+        body = inline(SuccessResponse<DocumentWithContent>),
         example = json!({"success": true, "data": view::example_with_content()}),
     )),
 )]
@@ -125,9 +125,9 @@ async fn find(
     State(documents): State<DocumentService>,
     caller: Caller,
     PathId(id): PathId<DocumentId>,
-) -> Answer {
+) -> ApiResult {
     let FullDocument { document, content } = documents.find(caller.actor(), id).await?;
-    Ok(data(WithContent { document: document.into(), content }))
+    Ok(data(DocumentWithContent { document: document.into(), content }))
 }
 
 /// Delete a document
@@ -143,7 +143,7 @@ async fn find(
     responses((
         status = 200,
         description = "It is deleted",
-        body = inline(Data<Nothing>),
+        body = inline(SuccessResponse<NullBody>),
         example = json!({"success": true, "data": null}),
     )),
 )]
@@ -151,9 +151,9 @@ async fn remove(
     State(documents): State<DocumentService>,
     caller: Caller,
     PathId(id): PathId<DocumentId>,
-) -> Answer {
+) -> ApiResult {
     documents.delete(caller.actor(), id).await?;
-    Ok(data(Nothing))
+    Ok(data(NullBody))
 }
 
 /// Ingest a document again
@@ -169,7 +169,7 @@ async fn remove(
     responses((
         status = 200,
         description = "The document, queued",
-        body = inline(Data<DocumentView>),
+        body = inline(SuccessResponse<DocumentView>),
         example = json!({"success": true, "data": view::queued_example()}),
     )),
 )]
@@ -177,7 +177,7 @@ async fn ingest(
     State(documents): State<DocumentService>,
     caller: Caller,
     PathId(id): PathId<DocumentId>,
-) -> Answer {
+) -> ApiResult {
     Ok(data(DocumentView::from(documents.ingest(caller.actor(), id).await?)))
 }
 
@@ -194,7 +194,7 @@ async fn ingest(
     responses((
         status = 200,
         description = "The document as it is now",
-        body = inline(Data<DocumentView>),
+        body = inline(SuccessResponse<DocumentView>),
         example = json!({"success": true, "data": view::example()}),
     )),
 )]
@@ -202,6 +202,6 @@ async fn cancel(
     State(documents): State<DocumentService>,
     caller: Caller,
     PathId(id): PathId<DocumentId>,
-) -> Answer {
+) -> ApiResult {
     Ok(data(DocumentView::from(documents.cancel(caller.actor(), id).await?)))
 }

@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 
 use super::file_name;
 use crate::{
-    auth::Caller, error::ApiError, extract::PathId, response::Answer, services::documents::DocumentService,
+    auth::Caller, error::ApiError, extract::PathId, response::ApiResult, services::documents::DocumentService,
 };
 
 /// Bytes that are read at a time.
@@ -26,7 +26,7 @@ const PIECE: usize = 64 << 10;
 #[derive(ToSchema)]
 #[schema(value_type = String, format = Binary)]
 #[expect(dead_code, reason = "it is written down for the documentation only")]
-struct File(Vec<u8>);
+struct SourceFileSchema(Vec<u8>);
 
 /// Get a document's file
 ///
@@ -42,7 +42,7 @@ struct File(Vec<u8>);
         (
             status = 200,
             description = "The file, as it was uploaded",
-            content((inline(File) = "*/*")),
+            content((inline(SourceFileSchema) = "*/*")),
             headers(
                 ("Content-Disposition" = String, description = "A name to save the file under"),
                 ("ETag" = String, description = "SHA-256 of the file, in hexadecimal"),
@@ -56,7 +56,7 @@ pub(super) async fn download(
     caller: Caller,
     headers: HeaderMap,
     PathId(id): PathId<DocumentId>,
-) -> Answer {
+) -> ApiResult {
     let file = documents.file(caller.actor(), id).await?;
     let tag = format!("\"{}\"", hex(&file.source_sha256));
     let value = |text: String| HeaderValue::from_str(&text).map_err(|_| ApiError::internal());

@@ -1,9 +1,9 @@
 //! How a text is to be cut, as documents say it: under the names of today, and under those that text splitters had in the service
 //! before this one.
 
-use lectern_shared::model::document::{Splitter, SplitterType};
+use lectern_shared::model::document::{SplitterConfig, SplitterType};
 
-use crate::extract::Fields;
+use crate::extract::JsonFields;
 
 /// Passages of fewer characters or tokens say too little to be found.
 const SMALLEST_CHUNK: u32 = 20;
@@ -18,11 +18,11 @@ const OLD_NAMES: [(&str, SplitterType); 5] = [
     ("markdowntextsplitter", SplitterType::Markdown),
 ];
 
-pub(super) fn read(fields: &mut Fields<'_>) -> Option<Splitter> {
+pub(super) fn read(fields: &mut JsonFields<'_>) -> Option<SplitterConfig> {
     fields.nested("splitter", read_fields).flatten()
 }
 
-fn read_fields(fields: &mut Fields<'_>) -> Option<Splitter> {
+fn read_fields(fields: &mut JsonFields<'_>) -> Option<SplitterConfig> {
     let named = read_type(fields);
     let token = named.as_ref().is_some_and(|(r#type, _)| *r#type == SplitterType::Token);
     let (default_size, default_overlap) = if token { (400, 60) } else { (1_600, 240) };
@@ -39,11 +39,11 @@ fn read_fields(fields: &mut Fields<'_>) -> Option<Splitter> {
         fields.refuse(overlap, format_args!("must be at most half of {size}"));
     }
     let (r#type, given) = named?;
-    Some(Splitter { r#type, chunk_size, chunk_overlap, given })
+    Some(SplitterConfig { r#type, chunk_size, chunk_overlap, given })
 }
 
 /// The way of cutting, and the name it was given by when that is an old one.
-fn read_type(fields: &mut Fields<'_>) -> Option<(SplitterType, Option<String>)> {
+fn read_type(fields: &mut JsonFields<'_>) -> Option<(SplitterType, Option<String>)> {
     let name = fields.get("type").and_then(|value| value.as_str()).unwrap_or_default().trim();
     let lower = name.to_ascii_lowercase();
     if let Some((_, r#type)) = OLD_NAMES.iter().find(|(old, _)| *old == lower) {
@@ -56,6 +56,6 @@ fn read_type(fields: &mut Fields<'_>) -> Option<(SplitterType, Option<String>)> 
 }
 
 /// The name that a field has today, unless it is given by the old one alone.
-fn either(fields: &Fields<'_>, name: &'static str, old: &'static str) -> &'static str {
+fn either(fields: &JsonFields<'_>, name: &'static str, old: &'static str) -> &'static str {
     if fields.get(name).is_none() && fields.get(old).is_some() { old } else { name }
 }

@@ -4,9 +4,12 @@ use lectern_shared::{
     clock::Timestamp,
     ids::{ChunkId, DocumentId, GenerationId, UserId},
     model::{
-        document::{Chunk, Document, DocumentType, SearchIndexInfo, Splitter, SplitterType},
-        job::{Ingestion, IngestionError, JobState, Progress, SourceInfo, Stage, Warning},
-        place::Place,
+        document::{Chunk, Document, DocumentType, SearchIndexInfo, SplitterConfig, SplitterType},
+        job::{
+            IngestionError, IngestionStage, IngestionSummary, IngestionWarning, JobState, SourceInfo,
+            StageProgress,
+        },
+        place::SourceSpan,
     },
 };
 use serde::Serialize;
@@ -25,7 +28,7 @@ pub(super) struct DocumentView {
     #[schema(value_type = String)]
     user_id: UserId,
     /// Always empty.
-    user: Empty,
+    user: EmptyObject,
     /// The kind of source: `TXT`, `PDF`, `VIDEO`, `CSV` or `URL`.
     #[schema(value_type = String)]
     r#type: DocumentType,
@@ -69,12 +72,13 @@ pub(super) struct DocumentView {
 
 /// An object without fields.
 #[derive(Serialize, ToSchema)]
-pub(super) struct Empty {}
+#[schema(as = Empty)]
+pub(super) struct EmptyObject {}
 
 /// A document with its content.
 #[derive(Serialize, ToSchema)]
 #[schema(as = DocumentWithContent)]
-pub(super) struct WithContent {
+pub(super) struct DocumentWithContent {
     #[serde(flatten)]
     pub(super) document: DocumentView,
     /// The text that came with it; null when it has a url or was uploaded.
@@ -131,10 +135,10 @@ pub(super) struct IndexView {
 #[serde(rename_all = "camelCase")]
 pub(super) struct IngestionView {
     /// Where it stands.
-    pub(super) status: Status,
+    pub(super) status: IngestionStatus,
     /// What it does, or did last: `FETCH`, `PARSE`, `SPLIT`, `EMBED`, `INDEX`; null before it began.
     #[schema(value_type = Option<String>, required = true)]
-    stage: Option<Stage>,
+    stage: Option<IngestionStage>,
     /// How far that is, when it can be told.
     #[schema(required = true)]
     progress: Option<ProgressView>,
@@ -163,7 +167,7 @@ pub(super) struct IngestionView {
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = IngestionStatus)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub(super) enum Status {
+pub(super) enum IngestionStatus {
     Queued,
     Running,
     Succeeded,
@@ -171,7 +175,7 @@ pub(super) enum Status {
     Cancelled,
 }
 
-impl Status {
+impl IngestionStatus {
     pub(super) fn is_final(self) -> bool {
         match self {
             Self::Queued | Self::Running => false,
@@ -252,7 +256,7 @@ pub(super) struct ChunkView {
     /// what the kind of source has: `page` and `pageEnd` (PDF), `row` and `rowEnd` (CSV), `start` and `end` in seconds
     /// (VIDEO), `heading` (web pages).
     #[schema(value_type = Object)]
-    place: Place,
+    place: SourceSpan,
     /// Tokens in it.
     tokens: i64,
 }
@@ -262,7 +266,7 @@ impl From<Document> for DocumentView {
         Self {
             id: document.id,
             user_id: document.user_id,
-            user: Empty {},
+            user: EmptyObject {},
             r#type: document.r#type,
             url: document.url,
             name: document.name,
@@ -280,8 +284,8 @@ impl From<Document> for DocumentView {
     }
 }
 
-impl From<Splitter> for SplitterView {
-    fn from(Splitter { r#type, chunk_size, chunk_overlap, .. }: Splitter) -> Self {
+impl From<SplitterConfig> for SplitterView {
+    fn from(SplitterConfig { r#type, chunk_size, chunk_overlap, .. }: SplitterConfig) -> Self {
         Self { r#type, chunk_size, chunk_overlap }
     }
 }
@@ -302,8 +306,8 @@ impl From<SearchIndexInfo> for IndexView {
     }
 }
 
-impl From<Ingestion> for IngestionView {
-    fn from(ingestion: Ingestion) -> Self {
+impl From<IngestionSummary> for IngestionView {
+    fn from(ingestion: IngestionSummary) -> Self {
         Self {
             status: ingestion.state.into(),
             stage: ingestion.stage,
@@ -319,7 +323,7 @@ impl From<Ingestion> for IngestionView {
     }
 }
 
-impl From<JobState> for Status {
+impl From<JobState> for IngestionStatus {
     fn from(state: JobState) -> Self {
         match state {
             JobState::Queued => Self::Queued,
@@ -331,8 +335,8 @@ impl From<JobState> for Status {
     }
 }
 
-impl From<Progress> for ProgressView {
-    fn from(Progress { done, total, unit }: Progress) -> Self {
+impl From<StageProgress> for ProgressView {
+    fn from(StageProgress { done, total, unit }: StageProgress) -> Self {
         Self { done, total, unit }
     }
 }
@@ -343,8 +347,8 @@ impl From<IngestionError> for ErrorView {
     }
 }
 
-impl From<Warning> for WarningView {
-    fn from(Warning { code, message, count }: Warning) -> Self {
+impl From<IngestionWarning> for WarningView {
+    fn from(IngestionWarning { code, message, count }: IngestionWarning) -> Self {
         Self { code, message, count }
     }
 }

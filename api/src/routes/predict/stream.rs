@@ -13,44 +13,44 @@ use lectern_shared::shutdown::Shutdown;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::{
-    auth::in_force::LastWords,
+    auth::in_force::TerminationNotice,
     error::{ApiError, ApiErrorKind},
-    predict::{Event, Running, sse},
-    response::Answer,
+    predict::{RunEvent, RunHandle, sse},
+    response::ApiResult,
 };
 
 /// What a stream tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Format {
+pub(crate) enum StreamFormat {
     /// The answer, piece by piece, and its end.
     Text,
     /// Everything that happens, by named events.
     Events,
 }
 
-impl Format {
+impl StreamFormat {
     /// What a caller has asked for; none without a stream.
     pub(crate) fn of(has_streaming: bool, stream_events: bool) -> Option<Self> {
         has_streaming.then_some(if stream_events { Self::Events } else { Self::Text })
     }
 
-    fn write(self, event: &Event) -> Option<Bytes> {
+    fn write(self, event: &RunEvent) -> Option<Bytes> {
         match (self, event) {
             (Self::Events, event) => Some(sse::named(event.name(), &event.data())),
-            (Self::Text, Event::Token { delta }) => Some(sse::token(delta)),
-            (Self::Text, Event::Failed(_)) => {
+            (Self::Text, RunEvent::Token { delta }) => Some(sse::token(delta)),
+            (Self::Text, RunEvent::Failed(_)) => {
                 let mut bytes = sse::named(event.name(), &event.data()).to_vec();
                 bytes.extend_from_slice(sse::END);
                 Some(bytes.into())
             }
-            (Self::Text, Event::End { .. }) => Some(Bytes::from_static(sse::END)),
+            (Self::Text, RunEvent::End { .. }) => Some(Bytes::from_static(sse::END)),
             (
                 Self::Text,
-                Event::Start { .. }
-                | Event::Retrieval { .. }
-                | Event::ToolCall { .. }
-                | Event::ToolResult { .. }
-                | Event::Citation(_),
+                RunEvent::Start { .. }
+                | RunEvent::Retrieval { .. }
+                | RunEvent::ToolCall { .. }
+                | RunEvent::ToolResult { .. }
+                | RunEvent::Citation(_),
             ) => None,
         }
     }
@@ -65,20 +65,20 @@ const LAST_WORDS: Duration = Duration::from_secs(10);
 
 /// Answers with a run's events.
 pub(crate) async fn streamed(
-    mut running: Running,
-    format: Format,
+    mut running: RunHandle,
+    format: StreamFormat,
     shutdown: Option<Shutdown>,
-) -> Answer<Response> {
+) -> ApiResult<Response> {
     let until = Instant::now() + UNDECIDED;
     let mut first = None;
     while first.is_none() {
         match timeout_at(until, running.next()).await {
-            Ok(Some(Event::Failed(error))) => return Err(error),
+            Ok(Some(RunEvent::Failed(error))) => return Err(error),
             Ok(Some(event)) => first = format.write(&event).map(|bytes| (bytes, event.is_last())),
             Ok(None) | Err(_) => break,
         }
     }
-    let reader = Reader { running, format, shutdown, last_words: None, ended: false };
+    let reader = PredictStream { running, format, shutdown, last_words: None, ended: false };
     let body = stream::unfold((first, reader), |(first, mut reader)| async move {
         let bytes = match first {
             Some((bytes, is_last)) => {
@@ -89,8 +89,8 @@ pub(crate) async fn streamed(
         };
         Some((Ok::<_, std::convert::Infallible>(bytes?), (None, reader)))
     });
-    let over = Event::Failed(ApiError::credential_ended());
-    let last_words = format.write(&over).map(|bytes| Extension(LastWords(bytes)));
+    let over = RunEvent::Failed(ApiError::credential_ended());
+    let last_words = format.write(&over).map(|bytes| Extension(TerminationNotice(bytes)));
     let headers = [
         (header::CONTENT_TYPE, "text/event-stream"),
         (header::CACHE_CONTROL, "no-cache, no-transform"),
@@ -100,16 +100,16 @@ pub(crate) async fn streamed(
     Ok((headers, last_words, Body::from_stream(body)).into_response())
 }
 
-struct Reader {
-    running: Running,
-    format: Format,
+struct PredictStream {
+    running: RunHandle,
+    format: StreamFormat,
     shutdown: Option<Shutdown>,
     /// When it ends at the latest, once the service is asked to stop.
     last_words: Option<Instant>,
     ended: bool,
 }
 
-impl Reader {
+impl PredictStream {
     async fn next(&mut self) -> Option<Bytes> {
         let quiet_since = Instant::now();
         while !self.ended {
@@ -122,7 +122,7 @@ impl Reader {
                             self.last_words = Some(Instant::now() + LAST_WORDS);
                             continue;
                         }
-                        Some(_) => Event::Failed(stopping()),
+                        Some(_) => RunEvent::Failed(stopping()),
                     }
                 }
                 () = sleep_until(quiet_since + KEEP_ALIVE) => return Some(Bytes::from_static(sse::KEEP_ALIVE)),

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use crate::{
     error::FieldError,
-    extract::{Fields, FromFields},
-    prompt::{LONGEST_NAME, Template, is_variable_name},
+    extract::{FromFields, JsonFields},
+    prompt::{LONGEST_NAME, PromptTemplate, is_variable_name},
     routes::NAME,
     services::prompts::{NewPrompt, PromptChange, problems},
 };
@@ -16,7 +16,7 @@ const TEMPLATE: usize = 100_000;
 const VARIABLES: usize = 100;
 
 impl FromFields for NewPrompt {
-    fn from_fields(fields: &mut Fields<'_>) -> Self {
+    fn from_fields(fields: &mut JsonFields<'_>) -> Self {
         let name = fields.text("name", NAME);
         let (template, input_variables) = (template(fields), variables(fields));
         agree(fields, template.as_ref(), input_variables.as_deref());
@@ -29,7 +29,7 @@ impl FromFields for NewPrompt {
 }
 
 impl FromFields for PromptChange {
-    fn from_fields(fields: &mut Fields<'_>) -> Self {
+    fn from_fields(fields: &mut JsonFields<'_>) -> Self {
         const NAMES: [&str; 3] = ["name", "template", "input_variables"];
         fields.only(&NAMES);
         fields.refuse_nulls(&NAMES);
@@ -45,14 +45,14 @@ impl FromFields for PromptChange {
 }
 
 /// Reads the template, which is there when it is a good one.
-fn template(fields: &mut Fields<'_>) -> Option<String> {
+fn template(fields: &mut JsonFields<'_>) -> Option<String> {
     let text = fields.text("template", TEMPLATE);
     let given = fields.get("template").and_then(Value::as_str);
     // What was refused already is not refused once more for what it is not.
     if given != Some(&text) || text.trim().is_empty() {
         return None;
     }
-    if let Err(error) = Template::parse(&text) {
+    if let Err(error) = PromptTemplate::parse(&text) {
         fields.refuse("template", error);
         return None;
     }
@@ -60,7 +60,7 @@ fn template(fields: &mut Fields<'_>) -> Option<String> {
 }
 
 /// Reads the names of the variables, which are there when they are good ones.
-fn variables(fields: &mut Fields<'_>) -> Option<Vec<String>> {
+fn variables(fields: &mut JsonFields<'_>) -> Option<Vec<String>> {
     let items = match fields.get("input_variables") {
         Some(Value::Array(items)) if items.len() <= VARIABLES => items,
         other => {
@@ -95,9 +95,9 @@ fn variables(fields: &mut Fields<'_>) -> Option<Vec<String>> {
 }
 
 /// Notes in what a template and its variables differ, when both are given.
-fn agree(fields: &mut Fields<'_>, template: Option<&String>, variables: Option<&[String]>) {
+fn agree(fields: &mut JsonFields<'_>, template: Option<&String>, variables: Option<&[String]>) {
     let (Some(text), Some(variables)) = (template, variables) else { return };
-    if let Ok(template) = Template::parse(text) {
+    if let Ok(template) = PromptTemplate::parse(text) {
         for FieldError { path, message } in problems("input_variables", &template, variables) {
             fields.refuse(&path, message);
         }

@@ -13,13 +13,13 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::users::Nothing;
+use super::users::NullBody;
 use crate::{
     auth::Caller,
-    extract::{PathId, Valid},
-    idempotency::{Create, answer, shown},
-    openapi::Data,
-    response::{Answer, Paging, data, list_by},
+    extract::{PathId, ValidJson},
+    idempotency::{CreateRequest, creation_response, json_encoder},
+    openapi::SuccessResponse,
+    response::{ApiResult, Paging, data, list_by},
     services::prompts::{NewPrompt, PromptChange, PromptService},
     state::AppState,
 };
@@ -92,17 +92,17 @@ fn example() -> Value {
     responses((
         status = 200,
         description = "The new prompt",
-        body = inline(Data<PromptView>),
+        body = inline(SuccessResponse<PromptView>),
         example = json!({"success": true, "data": example()}),
     )),
 )]
 async fn create(
     State(prompts): State<PromptService>,
     caller: Caller,
-    Create { body, once }: Create<NewPrompt>,
-) -> Answer {
-    let show = shown(|prompt: &Prompt| Ok(PromptView::from(prompt.clone())));
-    prompts.create(caller.actor(), body, once, show).await.map(answer)
+    CreateRequest { body, once }: CreateRequest<NewPrompt>,
+) -> ApiResult {
+    let show = json_encoder(|prompt: &Prompt| Ok(PromptView::from(prompt.clone())));
+    prompts.create(caller.actor(), body, once, show).await.map(creation_response)
 }
 
 /// List your prompts
@@ -116,11 +116,11 @@ async fn create(
     responses((
         status = 200,
         description = "Your prompts",
-        body = inline(Data<Vec<PromptView>>),
+        body = inline(SuccessResponse<Vec<PromptView>>),
         example = json!({"success": true, "data": [example()]}),
     )),
 )]
-async fn index(State(prompts): State<PromptService>, caller: Caller, paging: Paging) -> Answer {
+async fn index(State(prompts): State<PromptService>, caller: Caller, paging: Paging) -> ApiResult {
     list_by(PAGE, paging, move |before, limit| {
         let (prompts, actor) = (prompts.clone(), caller.actor());
         async move {
@@ -144,11 +144,15 @@ async fn index(State(prompts): State<PromptService>, caller: Caller, paging: Pag
     responses((
         status = 200,
         description = "The prompt",
-        body = inline(Data<PromptView>),
+        body = inline(SuccessResponse<PromptView>),
         example = json!({"success": true, "data": example()}),
     )),
 )]
-async fn find(State(prompts): State<PromptService>, caller: Caller, PathId(id): PathId<PromptId>) -> Answer {
+async fn find(
+    State(prompts): State<PromptService>,
+    caller: Caller,
+    PathId(id): PathId<PromptId>,
+) -> ApiResult {
     Ok(data(PromptView::from(prompts.find(caller.actor(), id).await?)))
 }
 
@@ -169,7 +173,7 @@ async fn find(State(prompts): State<PromptService>, caller: Caller, PathId(id): 
     responses((
         status = 200,
         description = "The prompt as it is now",
-        body = inline(Data<PromptView>),
+        body = inline(SuccessResponse<PromptView>),
         example = json!({"success": true, "data": changed_example()}),
     )),
 )]
@@ -177,8 +181,8 @@ async fn change(
     State(prompts): State<PromptService>,
     caller: Caller,
     PathId(id): PathId<PromptId>,
-    Valid(change): Valid<PromptChange>,
-) -> Answer {
+    ValidJson(change): ValidJson<PromptChange>,
+) -> ApiResult {
     Ok(data(PromptView::from(prompts.change(caller.actor(), id, change).await?)))
 }
 
@@ -202,7 +206,7 @@ fn changed_example() -> Value {
     responses((
         status = 200,
         description = "It is deleted",
-        body = inline(Data<Nothing>),
+        body = inline(SuccessResponse<NullBody>),
         example = json!({"success": true, "data": null}),
     )),
 )]
@@ -210,7 +214,7 @@ async fn remove(
     State(prompts): State<PromptService>,
     caller: Caller,
     PathId(id): PathId<PromptId>,
-) -> Answer {
+) -> ApiResult {
     prompts.delete(caller.actor(), id).await?;
-    Ok(data(Nothing))
+    Ok(data(NullBody))
 }

@@ -16,8 +16,8 @@ use utoipa::{
 };
 
 use crate::{
-    extract::{Fields, FromFields},
-    search::{Condition, Filter},
+    extract::{FromFields, JsonFields},
+    search::{MetadataCondition, MetadataFilter},
     services::search::PassageQuery,
 };
 
@@ -101,7 +101,7 @@ impl PartialSchema for ModeSchema {
 impl ToSchema for ModeSchema {}
 
 impl FromFields for PassageQuery {
-    fn from_fields(fields: &mut Fields<'_>) -> Self {
+    fn from_fields(fields: &mut JsonFields<'_>) -> Self {
         Self {
             query: fields.text("query", QUERY),
             documents: documents(fields),
@@ -116,7 +116,7 @@ impl FromFields for PassageQuery {
     }
 }
 
-fn documents(fields: &mut Fields<'_>) -> Option<Result<Vec<DocumentId>, InvalidId>> {
+fn documents(fields: &mut JsonFields<'_>) -> Option<Result<Vec<DocumentId>, InvalidId>> {
     let Value::Array(items) = fields.get("documentIds")? else {
         fields.refuse("documentIds", "must be an array of document ids");
         return None;
@@ -131,8 +131,8 @@ fn documents(fields: &mut Fields<'_>) -> Option<Result<Vec<DocumentId>, InvalidI
     Some(items.iter().filter_map(Value::as_str).map(str::parse).collect())
 }
 
-fn filter(fields: &mut Fields<'_>) -> Filter {
-    let mut filter = Filter::default();
+fn filter(fields: &mut JsonFields<'_>) -> MetadataFilter {
+    let mut filter = MetadataFilter::default();
     let Some(keys) = fields.object("filter") else { return filter };
     if keys.len() > KEYS {
         fields.refuse("filter", format_args!("must have at most {KEYS} keys"));
@@ -150,12 +150,12 @@ fn filter(fields: &mut Fields<'_>) -> Filter {
         if any_of.iter().any(|value| value.is_object() || value.is_array()) {
             fields.refuse(&path, "must be a string, number, boolean or null, or an array of these");
         }
-        filter.conditions.push(Condition { key, any_of });
+        filter.conditions.push(MetadataCondition { key, any_of });
     }
     filter
 }
 
-fn limit(fields: &mut Fields<'_>) -> usize {
+fn limit(fields: &mut JsonFields<'_>) -> usize {
     let Some(value) = fields.get("limit") else { return DEFAULT_LIMIT };
     let limit = value.as_u64().and_then(|limit| usize::try_from(limit).ok());
     limit.filter(|limit| (1..=LIMIT).contains(limit)).unwrap_or_else(|| {

@@ -9,13 +9,13 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use self::view::{ToolView, example};
-use super::{DESCRIPTION, NAME, users::Nothing};
+use super::{DESCRIPTION, NAME, users::NullBody};
 use crate::{
     auth::Caller,
-    extract::{Fields, FromFields, PathId, Valid},
-    idempotency::{Create, answer, shown},
-    openapi::Data,
-    response::{Answer, Paging, data, list_by},
+    extract::{FromFields, JsonFields, PathId, ValidJson},
+    idempotency::{CreateRequest, creation_response, json_encoder},
+    openapi::SuccessResponse,
+    response::{ApiResult, Paging, data, list_by},
     services::tools::{NewTool, ToolChange, ToolDetails, ToolMetadata, ToolService},
     state::AppState,
 };
@@ -54,7 +54,7 @@ struct NewToolSchema {
 }
 
 impl FromFields for NewTool {
-    fn from_fields(fields: &mut Fields<'_>) -> Self {
+    fn from_fields(fields: &mut JsonFields<'_>) -> Self {
         let r#type: Option<ToolType> = fields.choice("type", &ToolType::choices());
         Self {
             r#type: r#type.unwrap_or(ToolType::Search),
@@ -86,7 +86,7 @@ impl FromFields for NewTool {
         (
             status = 200,
             description = "The new tool",
-            body = inline(Data<ToolView>),
+            body = inline(SuccessResponse<ToolView>),
             example = json!({"success": true, "data": example()}),
         ),
         (status = 404, description = "`metadata.agentId` is none of your agents"),
@@ -95,10 +95,10 @@ impl FromFields for NewTool {
 async fn create(
     State(tools): State<ToolService>,
     caller: Caller,
-    Create { body, once }: Create<NewTool>,
-) -> Answer {
-    let show = shown(|details: &ToolDetails| Ok(ToolView::from(details.clone())));
-    tools.create(caller.actor(), body, once, show).await.map(answer)
+    CreateRequest { body, once }: CreateRequest<NewTool>,
+) -> ApiResult {
+    let show = json_encoder(|details: &ToolDetails| Ok(ToolView::from(details.clone())));
+    tools.create(caller.actor(), body, once, show).await.map(creation_response)
 }
 
 /// List your tools
@@ -112,11 +112,11 @@ async fn create(
     responses((
         status = 200,
         description = "Your tools",
-        body = inline(Data<Vec<ToolView>>),
+        body = inline(SuccessResponse<Vec<ToolView>>),
         example = json!({"success": true, "data": [example()]}),
     )),
 )]
-async fn index(State(tools): State<ToolService>, caller: Caller, paging: Paging) -> Answer {
+async fn index(State(tools): State<ToolService>, caller: Caller, paging: Paging) -> ApiResult {
     list_by(PAGE, paging, move |before, limit| {
         let (tools, actor) = (tools.clone(), caller.actor());
         async move {
@@ -140,11 +140,11 @@ async fn index(State(tools): State<ToolService>, caller: Caller, paging: Paging)
     responses((
         status = 200,
         description = "The tool",
-        body = inline(Data<ToolView>),
+        body = inline(SuccessResponse<ToolView>),
         example = json!({"success": true, "data": example()}),
     )),
 )]
-async fn find(State(tools): State<ToolService>, caller: Caller, PathId(id): PathId<ToolId>) -> Answer {
+async fn find(State(tools): State<ToolService>, caller: Caller, PathId(id): PathId<ToolId>) -> ApiResult {
     Ok(data(ToolView::from(tools.find(caller.actor(), id).await?)))
 }
 
@@ -168,7 +168,7 @@ struct ToolChangeSchema {
 }
 
 impl FromFields for ToolChange {
-    fn from_fields(fields: &mut Fields<'_>) -> Self {
+    fn from_fields(fields: &mut JsonFields<'_>) -> Self {
         fields.only(&["name", "description", "metadata", "returnDirect"]);
         fields.refuse_nulls(&["name", "metadata", "returnDirect"]);
         let description = fields.given("description");
@@ -197,7 +197,7 @@ impl FromFields for ToolChange {
     responses((
         status = 200,
         description = "The tool as it is now",
-        body = inline(Data<ToolView>),
+        body = inline(SuccessResponse<ToolView>),
         example = json!({"success": true, "data": example()}),
     )),
 )]
@@ -205,8 +205,8 @@ async fn change(
     State(tools): State<ToolService>,
     caller: Caller,
     PathId(id): PathId<ToolId>,
-    Valid(change): Valid<ToolChange>,
-) -> Answer {
+    ValidJson(change): ValidJson<ToolChange>,
+) -> ApiResult {
     Ok(data(ToolView::from(tools.change(caller.actor(), id, change).await?)))
 }
 
@@ -222,11 +222,11 @@ async fn change(
     responses((
         status = 200,
         description = "It is gone",
-        body = inline(Data<Nothing>),
+        body = inline(SuccessResponse<NullBody>),
         example = json!({"success": true, "data": null}),
     )),
 )]
-async fn remove(State(tools): State<ToolService>, caller: Caller, PathId(id): PathId<ToolId>) -> Answer {
+async fn remove(State(tools): State<ToolService>, caller: Caller, PathId(id): PathId<ToolId>) -> ApiResult {
     tools.delete(caller.actor(), id).await?;
-    Ok(data(Nothing))
+    Ok(data(NullBody))
 }

@@ -1,15 +1,15 @@
 //! Where an agent's model is asked, as far as that can be told when the agent is saved.
 
-use lectern_shared::{config::PredictSettings, model::agent::Llm};
+use lectern_shared::{config::PredictSettings, model::agent::LlmConfig};
 use url::{Origin, Url};
 
 use crate::{
     error::{ApiError, FieldError},
-    llm::Provider,
+    llm::ModelProvider,
 };
 
 /// The scheme, host and port that requests to a model go to; none where no model is asked, or nothing names an address.
-fn origin(settings: &PredictSettings, provider: Provider, base_url: Option<&str>) -> Option<Origin> {
+fn origin(settings: &PredictSettings, provider: ModelProvider, base_url: Option<&str>) -> Option<Origin> {
     let own = match base_url {
         Some(own) => Url::parse(own).ok(),
         None => match provider.operator_host(settings) {
@@ -26,12 +26,12 @@ fn refuse(path: &str, message: String) -> ApiError {
 
 /// Refuses a model that nobody could ask: its provider has no address of its own, and neither the agent nor the operator names
 /// one.
-pub(super) fn check(settings: &PredictSettings, llm: &Llm) -> Result<(), ApiError> {
+pub(super) fn check(settings: &PredictSettings, llm: &LlmConfig) -> Result<(), ApiError> {
     let setting = match llm.provider.parse() {
-        Ok(provider @ (Provider::AzureOpenAi | Provider::Ollama))
+        Ok(provider @ (ModelProvider::AzureOpenAi | ModelProvider::Ollama))
             if llm.base_url.is_none() && provider.operator_host(settings).is_none() =>
         {
-            if provider == Provider::Ollama { "OLLAMA_HOST" } else { "AZURE_OPENAI_ENDPOINT" }
+            if provider == ModelProvider::Ollama { "OLLAMA_HOST" } else { "AZURE_OPENAI_ENDPOINT" }
         }
         Ok(_) | Err(_) => return Ok(()),
     };
@@ -41,8 +41,12 @@ pub(super) fn check(settings: &PredictSettings, llm: &Llm) -> Result<(), ApiErro
 
 /// Refuses to keep a key that would then be sent somewhere else: whoever may change the agent could have it sent to a host of
 /// their own, and read what is never shown.
-pub(super) fn check_kept_key(settings: &PredictSettings, before: &Llm, after: &Llm) -> Result<(), ApiError> {
-    let place = |llm: &Llm| {
+pub(super) fn check_kept_key(
+    settings: &PredictSettings,
+    before: &LlmConfig,
+    after: &LlmConfig,
+) -> Result<(), ApiError> {
+    let place = |llm: &LlmConfig| {
         let provider = llm.provider.parse().ok()?;
         Some((provider, origin(settings, provider, llm.base_url.as_deref())))
     };
@@ -74,15 +78,15 @@ mod tests {
         }
     }
 
-    fn llm(provider: &str, base_url: Option<&str>) -> Llm {
+    fn llm(provider: &str, base_url: Option<&str>) -> LlmConfig {
         let base_url = base_url.map(str::to_owned);
-        Llm { model: "m".to_owned(), provider: provider.to_owned(), base_url, ..Llm::default() }
+        LlmConfig { model: "m".to_owned(), provider: provider.to_owned(), base_url, ..LlmConfig::default() }
     }
 
     #[test]
     fn a_kept_key_goes_nowhere_else() {
         let settings = settings(None, Some("https://mine.openai.azure.com"));
-        let same = |before: &Llm, after: &Llm| check_kept_key(&settings, before, after).is_ok();
+        let same = |before: &LlmConfig, after: &LlmConfig| check_kept_key(&settings, before, after).is_ok();
         let own = llm("openai-compatible", Some("https://models.example/v1"));
         for after in [
             llm("openai-compatible", Some("https://models.example/v1")),

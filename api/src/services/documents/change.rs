@@ -1,13 +1,15 @@
 //! Changing a document. What its index depends on is ingested again; until that is done, the index answers as before.
 
 use lectern_shared::{
-    db::{self, Json, Tx, documents::NewDocument as Row},
+    db::{self, Json, Tx, documents::NewDocumentRow as Row},
     ids::DocumentId,
     model::{
-        document::{Document, DocumentType, PageRange, Source, SourceAuthorization, Splitter, addresses},
+        document::{
+            Document, DocumentSource, DocumentType, PageRange, SourceAuthorization, SplitterConfig, addresses,
+        },
         job::JobState,
     },
-    secrets::Place,
+    secrets::CiphertextLocation,
 };
 use secrecy::ExposeSecret;
 use serde_json::{Map, Value, json};
@@ -15,7 +17,7 @@ use url::Url;
 use utoipa::ToSchema;
 
 use super::{
-    Actor, DocumentService, admit,
+    Actor, DocumentService, check_quota,
     rules::{self, address_problems},
     schema::{AuthorizationSchema, PageSchema, SplitterSchema},
     unknown,
@@ -43,7 +45,7 @@ pub(crate) struct DocumentChange {
     pub(crate) metadata: Option<Option<Map<String, Value>>>,
     /// How to cut the text into passages.
     #[schema(value_type = Option<SplitterSchema>)]
-    pub(crate) splitter: Option<Option<Splitter>>,
+    pub(crate) splitter: Option<Option<SplitterConfig>>,
     /// PDF: the first page to ingest. Ignored for other types.
     #[schema(value_type = Option<PageSchema>)]
     pub(crate) from_page: Option<Option<u32>>,
@@ -69,7 +71,7 @@ impl DocumentChange {
 
 /// What a change makes necessary.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Work {
+enum ReindexScope {
     Nothing,
     /// The passages stay as they are.
     Index,
@@ -95,7 +97,7 @@ impl DocumentService {
         let work = self.apply(&mut tx, &change, &before, &source).await?;
         let after = db::documents::find_in(&mut tx, user, id).await?.ok_or_else(unknown)?;
         tx.commit().await?;
-        if work > Work::Nothing {
+        if work > ReindexScope::Nothing {
             self.jobs.doorbell().ring(1);
         }
         Ok(after)
@@ -106,8 +108,8 @@ impl DocumentService {
         tx: &mut Tx,
         change: &DocumentChange,
         before: &Document,
-        source: &Source,
-    ) -> Result<Work, ApiError> {
+        source: &DocumentSource,
+    ) -> Result<ReindexScope, ApiError> {
         let (user_id, id) = (before.user_id, before.id);
         let (url, content) = resulting_source(change, source)?;
         let pages = resulting_pages(change, source)?;
@@ -122,7 +124,7 @@ impl DocumentService {
             Some(_) | None => None,
         };
         if change.authorization.is_none() && source.authorization_sealed.is_some() {
-            check_kept(source, url)?;
+            check_kept_authorization(source, url)?;
         }
         let after = Row {
             id,
@@ -148,7 +150,7 @@ impl DocumentService {
             || authorization.is_some();
         let filters_changed = metadata != metadata_before;
         if !(named_anew || source_changed || filters_changed || after.description != before.description) {
-            return Ok(Work::Nothing);
+            return Ok(ReindexScope::Nothing);
         }
         // Citations show the name and lead to the url.
         if named_anew || filters_changed || after.url != source.url {
@@ -158,11 +160,11 @@ impl DocumentService {
         let more = bytes(after.content).saturating_sub(bytes(source.content.as_deref()));
         // Whoever has too much may change it, as long as it does not become more.
         if more > 0 {
-            admit(&self.settings, tx, user_id, more).await?;
+            check_quota(&self.settings, tx, user_id, more).await?;
         }
         db::documents::update(tx, &after, self.clock.now()).await?;
         if !(named_anew || source_changed) {
-            return Ok(Work::Nothing);
+            return Ok(ReindexScope::Nothing);
         }
         if !self.jobs.enqueue_ingest(tx, user_id, id).await? {
             return Err(unknown());
@@ -170,24 +172,30 @@ impl DocumentService {
         // Its passages are those of its source only when its last ingestion ended well.
         let current = before.search_index.is_some() && before.ingestion.state == JobState::Done;
         if source_changed || !current {
-            return Ok(Work::Ingest);
+            return Ok(ReindexScope::Ingest);
         }
         db::documents::from_stored(tx, id, &before.ingestion.warnings.0).await?;
-        Ok(Work::Index)
+        Ok(ReindexScope::Index)
     }
 
     /// Whether a document's authorization is this one already.
-    fn is_same(&self, source: &Source, given: Option<&SourceAuthorization>) -> Result<bool, ApiError> {
+    fn is_same(
+        &self,
+        source: &DocumentSource,
+        given: Option<&SourceAuthorization>,
+    ) -> Result<bool, ApiError> {
         let Some(sealed) = &source.authorization_sealed else { return Ok(given.is_none()) };
         let Some(given) = given else { return Ok(false) };
-        let known = self.keyring.decrypt_text(Place::document_authorization(source.id.as_uuid()), sealed)?;
+        let known = self
+            .keyring
+            .decrypt_text(CiphertextLocation::document_authorization(source.id.as_uuid()), sealed)?;
         Ok(serde_json::from_str(known.expose_secret()).is_ok_and(|known: Value| known == json!(given)))
     }
 }
 
 /// Refuses to keep an authorization that would then be sent somewhere else: whoever may change the document could have it sent to
 /// a host of their own, and read what is never shown.
-fn check_kept(source: &Source, url: &str) -> Result<(), ApiError> {
+fn check_kept_authorization(source: &DocumentSource, url: &str) -> Result<(), ApiError> {
     // It is for the origin of the first address.
     let origin = |addresses_of: &str| {
         let first = addresses(source.r#type, addresses_of).into_iter().next()?;
@@ -208,7 +216,7 @@ fn invalid(path: &str, message: &str) -> ApiError {
 /// The url and the content that a document has after the change: one of them, or none for an uploaded one.
 fn resulting_source<'a>(
     change: &'a DocumentChange,
-    source: &'a Source,
+    source: &'a DocumentSource,
 ) -> Result<(&'a str, Option<&'a str>), ApiError> {
     if source.blob_key.is_some() {
         let refuse =
@@ -242,7 +250,7 @@ fn resulting_source<'a>(
     Ok((url, content))
 }
 
-fn resulting_pages(change: &DocumentChange, source: &Source) -> Result<PageRange, ApiError> {
+fn resulting_pages(change: &DocumentChange, source: &DocumentSource) -> Result<PageRange, ApiError> {
     let before = pages_of(source);
     if source.r#type != DocumentType::Pdf {
         return Ok(before);
@@ -255,7 +263,7 @@ fn resulting_pages(change: &DocumentChange, source: &Source) -> Result<PageRange
     Ok(pages)
 }
 
-fn pages_of(source: &Source) -> PageRange {
+fn pages_of(source: &DocumentSource) -> PageRange {
     let page = |number: Option<i64>| number.and_then(|number| u32::try_from(number).ok());
     PageRange { from: page(source.from_page), to: page(source.to_page) }
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// What a token says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Claims {
+pub(crate) struct JwtClaims {
     /// Whose it is.
     pub(crate) sub: UserId,
     /// When it was given out, in seconds since 1970.
@@ -20,14 +20,14 @@ pub(crate) struct Claims {
 }
 
 /// Signs and verifies.
-pub(crate) struct Jwt {
+pub(crate) struct JwtCodec {
     signing: EncodingKey,
     verifying: Vec<DecodingKey>,
     validation: Validation,
     ttl: Duration,
 }
 
-impl Jwt {
+impl JwtCodec {
     pub(crate) fn new(keyring: &Keyring, ttl: Duration) -> Self {
         let mut validation = Validation::new(Algorithm::HS256);
         // Checked by the service's own clock instead.
@@ -44,14 +44,17 @@ impl Jwt {
     /// A token for `user`; none when it cannot be signed, which has no cause but a broken build.
     pub(crate) fn sign(&self, user: UserId, version: i64, now: Timestamp) -> Option<String> {
         let claims =
-            Claims { sub: user, iat: now.as_secs(), exp: now.plus(self.ttl).as_secs(), ver: version };
+            JwtClaims { sub: user, iat: now.as_secs(), exp: now.plus(self.ttl).as_secs(), ver: version };
         encode(&Header::new(Algorithm::HS256), &claims, &self.signing).ok()
     }
 
     /// What a token says, if it is ours and has not ended.
-    pub(crate) fn verify(&self, token: &str, now: Timestamp) -> Option<Claims> {
-        let claims =
-            self.verifying.iter().find_map(|key| decode::<Claims>(token, key, &self.validation).ok())?.claims;
+    pub(crate) fn verify(&self, token: &str, now: Timestamp) -> Option<JwtClaims> {
+        let claims = self
+            .verifying
+            .iter()
+            .find_map(|key| decode::<JwtClaims>(token, key, &self.validation).ok())?
+            .claims;
         (claims.exp > now.as_secs()).then_some(claims)
     }
 }
@@ -69,8 +72,8 @@ mod tests {
         Keyring::new(&secret(current), previous.map(secret).as_ref()).unwrap()
     }
 
-    fn jwt(current: &str, previous: Option<&str>) -> Jwt {
-        Jwt::new(&keyring(current, previous), Duration::from_mins(10))
+    fn jwt(current: &str, previous: Option<&str>) -> JwtCodec {
+        JwtCodec::new(&keyring(current, previous), Duration::from_mins(10))
     }
 
     #[test]
@@ -86,7 +89,7 @@ mod tests {
 
     #[test]
     fn another_algorithm_and_none_at_all_are_refused() {
-        let claims = Claims { sub: UserId::generate(), iat: 0, exp: i64::MAX / 2, ver: 0 };
+        let claims = JwtClaims { sub: UserId::generate(), iat: 0, exp: i64::MAX / 2, ver: 0 };
         let keyring = keyring("first", None);
         let key = EncodingKey::from_secret(keyring.jwt_signing_key());
         let other = encode(&Header::new(Algorithm::HS512), &claims, &key).unwrap();

@@ -19,15 +19,15 @@ use secrecy::SecretString;
 use tokio::time::timeout;
 use utoipa::ToSchema;
 
-use self::jwt::{Claims, Jwt};
+use self::jwt::{JwtClaims, JwtCodec};
 use super::Actor;
 use crate::{
     error::{ApiError, FieldError},
-    limits::{Attempt, Guess, Key, Limits},
-    turns::TurnLane,
+    limits::{AttemptKeys, LimitKey, PasswordAttempt, RateLimiter},
+    turns::PermitLane,
 };
 
-pub(crate) use self::passwords::Passwords;
+pub(crate) use self::passwords::PasswordHashPool;
 
 /// Addresses that are known of one account: homes, offices, and what a phone has had of late.
 const KNOWN: u32 = 20;
@@ -49,36 +49,36 @@ pub(crate) struct PasswordSignIn {
 }
 
 /// A user who is signed in.
-pub(crate) struct SignedIn {
+pub(crate) struct SignedInUser {
     pub(crate) user: User,
     /// The JSON web token that stands for it.
     pub(crate) token: String,
 }
 
 /// Where somebody is who signs in to an account.
-struct Whereabouts {
-    account: Key,
-    address: Key,
+struct SignInOrigin {
+    account: LimitKey,
+    address: LimitKey,
 }
 
-impl Whereabouts {
+impl SignInOrigin {
     fn new(email_key: &str, address: IpAddr) -> Self {
-        Self { account: Key::account(email_key), address: Key::address(address) }
+        Self { account: LimitKey::account(email_key), address: LimitKey::address(address) }
     }
 
     /// What a guess from here counts for, and where it waits for its turn. Where the account was signed in to of late, neither is up to
     /// strangers.
-    fn standing(&self, seen_at: Option<Timestamp>, now: Timestamp) -> (Guess, TurnLane) {
+    fn standing(&self, seen_at: Option<Timestamp>, now: Timestamp) -> (AttemptKeys, PermitLane) {
         if seen_at.is_some_and(|seen| now.since(seen) < KNOWN_FOR) {
-            (Guess::from_known(self.account, self.address), TurnLane::Reserved)
+            (AttemptKeys::for_known_address(self.account, self.address), PermitLane::Reserved)
         } else {
-            (Guess::from_stranger(self.account, self.address), TurnLane::Common)
+            (AttemptKeys::for_unknown_address(self.account, self.address), PermitLane::Common)
         }
     }
 
     /// What of it is stored. Addresses are few enough to try them all, so the hash has a key.
     fn hash(&self, keyring: &Keyring) -> [u8; 32] {
-        keyring.fingerprint(Key::pair(self.account, self.address).as_bytes())
+        keyring.fingerprint(LimitKey::pair(self.account, self.address).as_bytes())
     }
 }
 
@@ -88,9 +88,9 @@ pub(crate) struct SignInService {
     db: Db,
     clock: Clock,
     keyring: Arc<Keyring>,
-    limits: Limits,
-    passwords: Passwords,
-    jwt: Arc<Jwt>,
+    limits: RateLimiter,
+    passwords: PasswordHashPool,
+    jwt: Arc<JwtCodec>,
 }
 
 impl SignInService {
@@ -98,11 +98,11 @@ impl SignInService {
         db: Db,
         clock: Clock,
         keyring: Arc<Keyring>,
-        limits: Limits,
-        passwords: Passwords,
+        limits: RateLimiter,
+        passwords: PasswordHashPool,
         jwt_ttl: Duration,
     ) -> Self {
-        let jwt = Arc::new(Jwt::new(&keyring, jwt_ttl));
+        let jwt = Arc::new(JwtCodec::new(&keyring, jwt_ttl));
         Self { db, clock, keyring, limits, passwords, jwt }
     }
 
@@ -110,14 +110,18 @@ impl SignInService {
     ///
     /// # Errors
     /// When e-mail and password open no account, after too many failures, and when too many wait at this address.
-    pub(crate) async fn sign_in(&self, who: PasswordSignIn, address: IpAddr) -> Result<SignedIn, ApiError> {
+    pub(crate) async fn sign_in(
+        &self,
+        who: PasswordSignIn,
+        address: IpAddr,
+    ) -> Result<SignedInUser, ApiError> {
         let user = self.user_of(who, address).await?;
         self.signed_in(user)
     }
 
     /// Signs in somebody whose account was made at this moment and at this address.
-    pub(super) async fn sign_in_new(&self, user: User, address: IpAddr) -> Result<SignedIn, ApiError> {
-        let hash = Whereabouts::new(&email_key(&user.email), address).hash(&self.keyring);
+    pub(super) async fn sign_in_new(&self, user: User, address: IpAddr) -> Result<SignedInUser, ApiError> {
+        let hash = SignInOrigin::new(&email_key(&user.email), address).hash(&self.keyring);
         self.note(user.id, hash, self.clock.now()).await;
         self.signed_in(user)
     }
@@ -141,7 +145,7 @@ impl SignInService {
         address: IpAddr,
     ) -> Result<(), ApiError> {
         let turn = self.passwords.turn(address).await?;
-        let guess = Guess::at(Key::account(&format!("password of {}", actor.user)));
+        let guess = AttemptKeys::at(LimitKey::account(&format!("password of {}", actor.user)));
         let attempt = self.begin(guess, self.clock.now()).await?;
         let stored = db::accounts::find_credentials(&self.db, actor.user).await?;
         let hash = stored.map(|credentials| credentials.password_hash);
@@ -153,7 +157,7 @@ impl SignInService {
     }
 
     /// Whose JSON web token this is, and what it says; none when it is not ours or has ended.
-    pub(super) async fn authenticate(&self, token: &str) -> Result<Option<(Claims, User)>, ApiError> {
+    pub(super) async fn authenticate(&self, token: &str) -> Result<Option<(JwtClaims, User)>, ApiError> {
         let Some(claims) = self.jwt.verify(token, self.clock.now()) else { return Ok(None) };
         let user = db::accounts::find(&self.db, claims.sub).await?;
         Ok(user.filter(|user| user.token_version == claims.ver).map(|user| (claims, user)))
@@ -163,7 +167,7 @@ impl SignInService {
     async fn user_of(&self, who: PasswordSignIn, address: IpAddr) -> Result<User, ApiError> {
         let PasswordSignIn { email, password } = who;
         let email_key = email_key(&email);
-        let whereabouts = Whereabouts::new(&email_key, address);
+        let whereabouts = SignInOrigin::new(&email_key, address);
         let hash = whereabouts.hash(&self.keyring);
         // With a place first: no address looks up more accounts at once than it may have waiting.
         let place = self.passwords.place(address)?;
@@ -190,7 +194,7 @@ impl SignInService {
     ///
     /// # Errors
     /// When there were too many failures.
-    async fn begin(&self, guess: Guess, now: Timestamp) -> Result<Attempt, ApiError> {
+    async fn begin(&self, guess: AttemptKeys, now: Timestamp) -> Result<PasswordAttempt, ApiError> {
         let message = "Too many failed sign-ins. Wait before you try again.";
         let refusal = |wait| ApiError::too_many("too_many_attempts", message, wait);
         self.limits.begin(guess, now).await.map_err(refusal)
@@ -214,8 +218,8 @@ impl SignInService {
         tracing::debug!(problem, "where an account was signed in to could not be noted");
     }
 
-    fn signed_in(&self, user: User) -> Result<SignedIn, ApiError> {
+    fn signed_in(&self, user: User) -> Result<SignedInUser, ApiError> {
         let token = self.jwt.sign(user.id, user.token_version, self.clock.now());
-        token.map(|token| SignedIn { user, token }).ok_or_else(ApiError::internal)
+        token.map(|token| SignedInUser { user, token }).ok_or_else(ApiError::internal)
     }
 }

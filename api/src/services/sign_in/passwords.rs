@@ -11,8 +11,8 @@ use secrecy::{ExposeSecret, SecretString};
 
 use crate::{
     error::{ApiError, ApiErrorKind},
-    limits::{Attempt, Key},
-    turns::{Bounds, NoTurn, Turn, TurnLane, TurnPlace, Turns},
+    limits::{LimitKey, PasswordAttempt},
+    turns::{FairPermit, FairSemaphore, PermitError, PermitLane, PermitSlot, SemaphoreLimits},
 };
 
 /// Passwords of one address at once, where there are cores for more. Below the ten failures after which it has to wait, so that no
@@ -30,15 +30,15 @@ const AGAIN: u64 = 5;
 /// Hashes and verifies. The parameters are those of the crate: argon2id, 19 MiB, two passes, one lane, which is the
 /// current OWASP minimum.
 #[derive(Clone)]
-pub(crate) struct Passwords {
-    turns: Turns<Key>,
+pub(crate) struct PasswordHashPool {
+    turns: FairSemaphore<LimitKey>,
 }
 
 /// One address's place in the queue for a turn.
-pub(crate) struct PasswordPlace(TurnPlace);
+pub(crate) struct PasswordSlot(PermitSlot);
 
 /// One address's turn to have one password looked at.
-pub(crate) struct PasswordTurn(Turn);
+pub(crate) struct PasswordPermit(FairPermit);
 
 /// What a password of nobody is compared with, so that an unknown account takes as long as a known one.
 static NOBODY: LazyLock<String> = LazyLock::new(|| hash(b"nobody's password").unwrap_or_default());
@@ -51,7 +51,7 @@ fn matches(password: &[u8], hash: &str) -> bool {
     PasswordHash::new(hash).is_ok_and(|hash| Argon2::default().verify_password(password, &hash).is_ok())
 }
 
-impl Passwords {
+impl PasswordHashPool {
     pub(crate) fn new() -> Self {
         // Ready before the first unknown account asks, or that one would take longer.
         std::thread::spawn(|| LazyLock::force(&NOBODY));
@@ -61,34 +61,35 @@ impl Passwords {
     /// For so many cores.
     fn on(at_once: usize) -> Self {
         let of_one = at_once.div_ceil(2).min(OF_ONE_ADDRESS);
-        let bounds = Bounds { at_once, reserved: RESERVED, of_one, waiting: WAITING, patience: PATIENCE };
-        Self { turns: Turns::new(bounds) }
+        let bounds =
+            SemaphoreLimits { at_once, reserved: RESERVED, of_one, waiting: WAITING, patience: PATIENCE };
+        Self { turns: FairSemaphore::new(bounds) }
     }
 
     /// A place of an address, in which it may look up what decides about its lane.
     ///
     /// # Errors
     /// When too many of its own wait already.
-    pub(crate) fn place(&self, address: IpAddr) -> Result<PasswordPlace, ApiError> {
-        self.turns.enter(Key::address(address)).map(PasswordPlace).map_err(refusal)
+    pub(crate) fn place(&self, address: IpAddr) -> Result<PasswordSlot, ApiError> {
+        self.turns.reserve_slot(LimitKey::address(address)).map(PasswordSlot).map_err(refusal)
     }
 
     /// Waits in the common queue until it is the turn of an address.
     ///
     /// # Errors
     /// When too many of its own wait already, and when it takes too long.
-    pub(crate) async fn turn(&self, address: IpAddr) -> Result<PasswordTurn, ApiError> {
-        self.turns.take(Key::address(address)).await.map(PasswordTurn).map_err(refusal)
+    pub(crate) async fn turn(&self, address: IpAddr) -> Result<PasswordPermit, ApiError> {
+        self.turns.acquire(LimitKey::address(address)).await.map(PasswordPermit).map_err(refusal)
     }
 }
 
-fn refusal(problem: NoTurn) -> ApiError {
+fn refusal(problem: PermitError) -> ApiError {
     let (kind, code, message) = match problem {
-        NoTurn::QueueFull => {
+        PermitError::QueueFull => {
             let message = "Too many sign-ins from your address at once. Wait before you try again.";
             (ApiErrorKind::RateLimited, "too_many_attempts", message)
         }
-        NoTurn::Late => {
+        PermitError::Late => {
             let message = "Too many sign-ins are going on at this moment; try again shortly.";
             (ApiErrorKind::Unavailable, "too_many_sign_ins", message)
         }
@@ -96,17 +97,17 @@ fn refusal(problem: NoTurn) -> ApiError {
     ApiError { retry_after: Some(AGAIN), ..ApiError::new(kind, code, message) }
 }
 
-impl PasswordPlace {
+impl PasswordSlot {
     /// Waits until it is the address's turn.
     ///
     /// # Errors
     /// When it takes too long.
-    pub(crate) async fn turn(self, lane: TurnLane) -> Result<PasswordTurn, ApiError> {
-        self.0.turn(lane).await.map(PasswordTurn).map_err(refusal)
+    pub(crate) async fn turn(self, lane: PermitLane) -> Result<PasswordPermit, ApiError> {
+        self.0.turn(lane).await.map(PasswordPermit).map_err(refusal)
     }
 }
 
-impl PasswordTurn {
+impl PasswordPermit {
     /// The password's hash, in PHC form.
     pub(crate) async fn hash(self, password: SecretString) -> Result<String, ApiError> {
         self.0.run(move || hash(password.expose_secret().as_bytes())).await?.map_err(|error| {
@@ -118,7 +119,7 @@ impl PasswordTurn {
     /// Decides an attempt: whether the password fits; not without a hash, after as much work. Every later attempt sees the decision.
     pub(crate) async fn verify(
         self,
-        attempt: Attempt,
+        attempt: PasswordAttempt,
         password: SecretString,
         hash: Option<String>,
     ) -> Result<bool, ApiError> {
@@ -145,18 +146,18 @@ mod tests {
     use lectern_shared::clock::Timestamp;
 
     use super::*;
-    use crate::limits::{Guess, Limits};
+    use crate::limits::{AttemptKeys, RateLimiter};
 
     const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
     const NOW: Timestamp = Timestamp::from_micros(1_800_000_000_000_000);
 
-    async fn guess(limits: &Limits) -> Option<Attempt> {
-        limits.begin(Guess::at(Key::account("ada")), NOW).await.ok()
+    async fn guess(limits: &RateLimiter) -> Option<PasswordAttempt> {
+        limits.begin(AttemptKeys::at(LimitKey::account("ada")), NOW).await.ok()
     }
 
     #[tokio::test]
     async fn a_password_fits_its_own_hash_only() {
-        let (passwords, limits) = (Passwords::new(), Limits::new(None, None));
+        let (passwords, limits) = (PasswordHashPool::new(), RateLimiter::new(None, None));
         let turn = async || passwords.turn(HERE).await.ok().unwrap();
         let hash = turn().await.hash(SecretString::from("correct horse")).await.unwrap();
         assert!(hash.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{hash}");
@@ -170,7 +171,7 @@ mod tests {
     }
 
     /// Has a password looked at, and does not wait for that.
-    async fn hang_up(passwords: &Passwords, limits: &Limits, password: &'static str, hash: &str) {
+    async fn hang_up(passwords: &PasswordHashPool, limits: &RateLimiter, password: &'static str, hash: &str) {
         let turn = passwords.turn(HERE).await.ok().unwrap();
         let attempt = guess(limits).await.expect("an attempt that is let in");
         let mut looking = Box::pin(turn.verify(attempt, SecretString::from(password), Some(hash.to_owned())));
@@ -181,7 +182,7 @@ mod tests {
     #[tokio::test]
     async fn a_guess_whose_client_hangs_up_counts_as_it_turns_out() {
         // One at a time of one address, so that the next turn comes when the work has ended.
-        let (passwords, limits) = (Passwords::on(1), Limits::new(None, None));
+        let (passwords, limits) = (PasswordHashPool::on(1), RateLimiter::new(None, None));
         let hash = hash(b"correct horse").unwrap();
         for _ in 0..9 {
             hang_up(&passwords, &limits, "wrong horse", &hash).await;
@@ -198,20 +199,20 @@ mod tests {
 
     #[tokio::test]
     async fn a_crowd_of_addresses_does_not_keep_a_known_one_waiting() {
-        let passwords = Passwords::on(1);
+        let passwords = PasswordHashPool::on(1);
         let there = |number: u8| IpAddr::V4(Ipv4Addr::new(192, 0, 2, number));
         let _first = passwords.turn(there(0)).await.ok().unwrap();
         let mut crowd: Vec<_> = (1..50).map(|number| Box::pin(passwords.turn(there(number)))).collect();
         for waiting in &mut crowd {
             assert!(futures::poll!(waiting).is_pending());
         }
-        let known = passwords.place(HERE).ok().unwrap().turn(TurnLane::Reserved);
+        let known = passwords.place(HERE).ok().unwrap().turn(PermitLane::Reserved);
         assert!(futures::FutureExt::now_or_never(known).is_some_and(|turn| turn.is_ok()));
     }
 
     #[tokio::test]
     async fn an_address_that_floods_the_queue_is_refused_with_a_time_and_others_are_served() {
-        let passwords = Passwords::new();
+        let passwords = PasswordHashPool::new();
         let mut flood: Vec<_> = (0..500).map(|_| Box::pin(passwords.turn(HERE))).collect();
         let mut refused = Vec::new();
         for turn in &mut flood {

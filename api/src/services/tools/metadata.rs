@@ -11,8 +11,8 @@ use url::Url;
 
 use crate::{
     error::{ApiError, FieldError},
-    extract::{Fields, FromFields, is_deeper, validate},
-    tools::{destination::Destination, secrets::visit_secrets},
+    extract::{FromFields, JsonFields, is_deeper, validate},
+    tools::{destination::SecretDestination, secrets::visit_secrets},
 };
 
 /// Largest configuration, in bytes of JSON.
@@ -54,7 +54,7 @@ pub(crate) struct ToolMetadata {
 
 impl ToolMetadata {
     /// Reads `metadata` as a tool of this type needs it.
-    pub(crate) fn read(fields: &mut Fields<'_>, r#type: ToolType) -> Self {
+    pub(crate) fn read(fields: &mut JsonFields<'_>, r#type: ToolType) -> Self {
         if fields.get("metadata").is_none() {
             fields.refuse("metadata", format_args!("is required: {}", needs(r#type)));
             return Self::default();
@@ -110,7 +110,7 @@ fn needs(r#type: ToolType) -> &'static str {
     }
 }
 
-fn check(fields: &mut Fields<'_>, r#type: ToolType) -> Option<Result<AgentId, ()>> {
+fn check(fields: &mut JsonFields<'_>, r#type: ToolType) -> Option<Result<AgentId, ()>> {
     if let Some(url) = address(fields, "base_url")
         && (url.query().is_some() || url.fragment().is_some())
     {
@@ -133,7 +133,7 @@ fn check(fields: &mut Fields<'_>, r#type: ToolType) -> Option<Result<AgentId, ()
     None
 }
 
-fn search(fields: &mut Fields<'_>) {
+fn search(fields: &mut JsonFields<'_>) {
     if fields.count("limit").is_some_and(|limit| limit > RESULTS) {
         fields.refuse("limit", format_args!("must be at most {RESULTS}"));
     }
@@ -148,7 +148,7 @@ fn search(fields: &mut Fields<'_>) {
     }
 }
 
-fn open_api(fields: &mut Fields<'_>) {
+fn open_api(fields: &mut JsonFields<'_>) {
     if fields.get("openApiUrl").is_none() {
         fields.refuse("openApiUrl", "is required: where the OpenAPI document is");
     }
@@ -183,7 +183,7 @@ fn is_named(operation: &Value) -> bool {
 }
 
 /// An address, where there is one and it is right.
-fn address(fields: &mut Fields<'_>, name: &str) -> Option<Url> {
+fn address(fields: &mut JsonFields<'_>, name: &str) -> Option<Url> {
     let text = fields.optional_text(name, TEXT)?;
     let wrong = match Url::parse(&text) {
         Ok(url) if !matches!(url.scheme(), "http" | "https") => "must begin with http:// or https://",
@@ -203,10 +203,10 @@ fn depth(map: &Map<String, Value>, levels: usize) -> bool {
 }
 
 /// A change of the configuration alone, held against a type.
-struct Checked(ToolMetadata);
+struct CheckedMetadata(ToolMetadata);
 
-impl FromFields for Checked {
-    fn from_fields(fields: &mut Fields<'_>) -> Self {
+impl FromFields for CheckedMetadata {
+    fn from_fields(fields: &mut JsonFields<'_>) -> Self {
         let r#type = fields.choice("type", &ToolType::choices()).unwrap_or(ToolType::Search);
         Self(ToolMetadata::read(fields, r#type))
     }
@@ -214,7 +214,8 @@ impl FromFields for Checked {
 
 /// Checks a configuration that was sent by itself.
 pub(super) fn check_alone(r#type: ToolType, metadata: &Map<String, Value>) -> Result<ToolMetadata, ApiError> {
-    validate::<Checked>(&json!({"type": r#type, "metadata": metadata})).map(|Checked(metadata)| metadata)
+    validate::<CheckedMetadata>(&json!({"type": r#type, "metadata": metadata}))
+        .map(|CheckedMetadata(metadata)| metadata)
 }
 
 fn masked(secret: &Value) -> String {
@@ -234,7 +235,7 @@ pub(super) fn show(mut metadata: Map<String, Value>) -> Map<String, Value> {
 
 /// Puts the stored secrets back where a changed configuration has their masks: it was read, changed and sent back. The paths
 /// of those.
-pub(super) fn keep_masked(changed: &mut Map<String, Value>, stored: &Map<String, Value>) -> Vec<String> {
+pub(super) fn restore_masked(changed: &mut Map<String, Value>, stored: &Map<String, Value>) -> Vec<String> {
     let mut kept = Vec::new();
     let stored = Value::Object(stored.clone());
     visit_secrets(changed, &mut |at, value| {
@@ -248,13 +249,13 @@ pub(super) fn keep_masked(changed: &mut Map<String, Value>, stored: &Map<String,
 
 /// Refuses to keep secrets that would then be sent somewhere else: whoever may change the tool could have them sent to a host of
 /// their own, and read what is never shown.
-pub(super) fn check_kept(
+pub(super) fn check_kept_secrets(
     r#type: ToolType,
     stored: &Map<String, Value>,
     changed: &Map<String, Value>,
     kept: Vec<String>,
 ) -> Result<(), ApiError> {
-    if kept.is_empty() || Destination::of(r#type, stored) == Destination::of(r#type, changed) {
+    if kept.is_empty() || SecretDestination::of(r#type, stored) == SecretDestination::of(r#type, changed) {
         return Ok(());
     }
     let message =
@@ -402,7 +403,7 @@ mod tests {
             map(json!({"openApiUrl": "https://a.example/o.json", "headers": {"X-Key": "k-0123456789ab"}}));
         let refused = |changed: Value, kept: &[&str]| {
             let kept = kept.iter().map(|path| (*path).to_owned()).collect();
-            match check_kept(ToolType::OpenApi, &stored, &map(changed), kept) {
+            match check_kept_secrets(ToolType::OpenApi, &stored, &map(changed), kept) {
                 Ok(()) => Vec::new(),
                 Err(error) => error.fields.into_iter().map(|field| field.path).collect(),
             }
@@ -422,7 +423,7 @@ mod tests {
         let mut changed = show(stored.clone());
         changed.insert("other_key".to_owned(), json!("new"));
         changed.insert("third_key".to_owned(), json!("sk-…cdef"));
-        assert_eq!(keep_masked(&mut changed, &stored), ["metadata.api_key", "metadata.n.a/b_key"]);
+        assert_eq!(restore_masked(&mut changed, &stored), ["metadata.api_key", "metadata.n.a/b_key"]);
         let expected = json!({
             "api_key": "sk-0123456789abcdef", "other_key": "new", "n": {"a/b_key": "short"}, "third_key": "sk-…cdef",
         });

@@ -1,6 +1,6 @@
 //! What an uploaded file is, and what documents can be made of it.
 
-use lectern_shared::{format::Format, model::document::DocumentType};
+use lectern_shared::{format::FileFormat, model::document::DocumentType};
 
 use super::file_name;
 use crate::error::{ApiError, ApiErrorKind};
@@ -10,7 +10,7 @@ const ARCHIVE: &str = "application/zip";
 
 /// What a file tells of the document that is made of it.
 pub(crate) struct FileKind {
-    format: Format,
+    format: FileFormat,
     pub(crate) r#type: DocumentType,
     /// How the file is called, without folders; none when it has no usable name.
     pub(crate) file_name: Option<String>,
@@ -25,10 +25,10 @@ impl FileKind {
     pub(crate) fn of(head: &[u8], name: &str, content_type: Option<&str>) -> Result<Self, ApiError> {
         let file_name = file_name::cleaned(name);
         let name = file_name.as_deref();
-        let format = Format::detect(head, name, content_type, None);
+        let format = FileFormat::detect(head, name, content_type, None);
         let media_type = format.media_type(name, content_type);
         // A package of which nothing says what it is.
-        let known = if media_type == ARCHIVE { Format::Binary } else { format };
+        let known = if media_type == ARCHIVE { FileFormat::Binary } else { format };
         let r#type = type_of(known).map_err(|message| {
             ApiError::new(ApiErrorKind::UnsupportedType, "unsupported_media_type", message)
         })?;
@@ -37,7 +37,7 @@ impl FileKind {
 
     /// Of a file that is not there.
     pub(crate) fn nothing() -> Self {
-        let format = Format::Text;
+        let format = FileFormat::Text;
         Self { format, r#type: DocumentType::Txt, file_name: None, media_type: format.media_type(None, None) }
     }
 
@@ -59,19 +59,21 @@ impl FileKind {
 }
 
 /// The type of document that a file becomes, or why it becomes none.
-fn type_of(format: Format) -> Result<DocumentType, &'static str> {
+fn type_of(format: FileFormat) -> Result<DocumentType, &'static str> {
     match format {
-        Format::Pdf => Ok(DocumentType::Pdf),
-        Format::Table | Format::Workbook => Ok(DocumentType::Csv),
-        Format::Captions => Ok(DocumentType::Video),
-        Format::Html | Format::Markdown | Format::Json | Format::Text | Format::Package => {
-            Ok(DocumentType::Txt)
-        }
-        Format::LegacyOffice => Err(
+        FileFormat::Pdf => Ok(DocumentType::Pdf),
+        FileFormat::Table | FileFormat::Workbook => Ok(DocumentType::Csv),
+        FileFormat::Captions => Ok(DocumentType::Video),
+        FileFormat::Html
+        | FileFormat::Markdown
+        | FileFormat::Json
+        | FileFormat::Text
+        | FileFormat::Package => Ok(DocumentType::Txt),
+        FileFormat::LegacyOffice => Err(
             "The file is of an old office program, or protected by a password. Save it without a password as .docx, \
              .pptx, .xlsx or PDF.",
         ),
-        Format::Binary => Err(
+        FileFormat::Binary => Err(
             "The file is none that can be read: PDF; text, Markdown, HTML, XML and JSON; tables (CSV, TSV) and spreadsheets \
              (XLSX, XLSM, XLSB, XLS, ODS); DOCX, PPTX, ODT and EPUB; captions (VTT, SRT, SBV, TTML). Convert it to one of \
              these.",
@@ -80,24 +82,30 @@ fn type_of(format: Format) -> Result<DocumentType, &'static str> {
 }
 
 /// Whether a document of this type can be made of a file. Among kinds of text, its owner knows best.
-fn can_be(format: Format, r#type: DocumentType) -> bool {
+fn can_be(format: FileFormat, r#type: DocumentType) -> bool {
     match r#type {
-        DocumentType::Pdf => format == Format::Pdf,
+        DocumentType::Pdf => format == FileFormat::Pdf,
         DocumentType::Csv => {
-            matches!(format, Format::Table | Format::Workbook | Format::Text | Format::Markdown)
+            matches!(
+                format,
+                FileFormat::Table | FileFormat::Workbook | FileFormat::Text | FileFormat::Markdown
+            )
         }
         DocumentType::Video => {
-            matches!(format, Format::Captions | Format::Text | Format::Markdown | Format::Json)
+            matches!(
+                format,
+                FileFormat::Captions | FileFormat::Text | FileFormat::Markdown | FileFormat::Json
+            )
         }
         DocumentType::Txt => match format {
-            Format::Text
-            | Format::Markdown
-            | Format::Html
-            | Format::Json
-            | Format::Table
-            | Format::Captions
-            | Format::Package => true,
-            Format::Pdf | Format::Workbook | Format::LegacyOffice | Format::Binary => false,
+            FileFormat::Text
+            | FileFormat::Markdown
+            | FileFormat::Html
+            | FileFormat::Json
+            | FileFormat::Table
+            | FileFormat::Captions
+            | FileFormat::Package => true,
+            FileFormat::Pdf | FileFormat::Workbook | FileFormat::LegacyOffice | FileFormat::Binary => false,
         },
         DocumentType::Url => false,
     }

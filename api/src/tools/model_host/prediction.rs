@@ -13,7 +13,7 @@ use url::Url;
 
 use super::super::{
     ToolError,
-    http::{Answer, Ask, Service, join},
+    http::{ServiceClient, ServiceRequest, ServiceResponse, join},
 };
 
 /// The first pause before a run is asked after, and the longest.
@@ -33,9 +33,9 @@ const SHORTEST_RUN: u64 = 5;
 
 /// How many runs are being canceled. Cheap to clone; clones share the bound.
 #[derive(Clone)]
-pub(in super::super) struct Cancels(Arc<Semaphore>);
+pub(in super::super) struct CancellationLimit(Arc<Semaphore>);
 
-impl Default for Cancels {
+impl Default for CancellationLimit {
     fn default() -> Self {
         Self(Arc::new(Semaphore::new(CANCELS)))
     }
@@ -43,7 +43,7 @@ impl Default for Cancels {
 
 /// What is to be run.
 #[derive(Clone)]
-pub(super) enum Start {
+pub(super) enum ModelReference {
     /// The newest version of this model, `owner/name` as an address has it.
     Model(String),
     /// This version of a model.
@@ -52,7 +52,7 @@ pub(super) enum Start {
 
 /// What has become of a run.
 #[derive(Debug, PartialEq)]
-pub(super) enum State {
+pub(super) enum PredictionState {
     Running,
     Succeeded(Value),
     Failed,
@@ -61,29 +61,34 @@ pub(super) enum State {
 
 /// A host and whom it knows us as.
 #[derive(Clone)]
-pub(super) struct Host {
-    service: Service,
+pub(super) struct ModelHostClient {
+    service: ServiceClient,
     base: Url,
     key: HeaderValue,
-    cancels: Cancels,
+    cancels: CancellationLimit,
 }
 
-impl Host {
-    pub(super) fn new(service: Service, base: Url, key: HeaderValue, cancels: Cancels) -> Self {
+impl ModelHostClient {
+    pub(super) fn new(
+        service: ServiceClient,
+        base: Url,
+        key: HeaderValue,
+        cancels: CancellationLimit,
+    ) -> Self {
         Self { service, base, key, cancels }
     }
 
     /// Runs a model and waits for it, at the latest until `deadline`.
     pub(super) async fn run(
         &self,
-        start: &Start,
+        start: &ModelReference,
         input: &Value,
         deadline: Instant,
-    ) -> Result<State, ToolError> {
+    ) -> Result<PredictionState, ToolError> {
         let until = self.service.until(deadline);
         let (run, mut state) = self.create(start, input, until).await?;
         let (mut pause, mut misses) = (FIRST_PAUSE, 0);
-        while state == State::Running {
+        while state == PredictionState::Running {
             let left = until.saturating_duration_since(Instant::now());
             if left < SHORTEST_PAUSE {
                 return Err(ToolError::Timeout);
@@ -91,7 +96,7 @@ impl Host {
             // There is always time for another look.
             sleep(pause.min(left / 2)).await;
             pause = (pause * 3 / 2).min(LONGEST_PAUSE);
-            let ask = Ask::get(self.at(run.id(), "")).header("authorization", self.key.clone());
+            let ask = ServiceRequest::get(self.at(run.id(), "")).header("authorization", self.key.clone());
             let answer = self.service.send(ask, until).await?;
             // The run goes on while its host stumbles.
             if matches!(answer.status, 429 | 500..=599) && misses < MISSES {
@@ -106,15 +111,22 @@ impl Host {
     }
 
     /// Creates a run. It goes on by itself when nobody waits any more: only its answer tells which run has to be canceled.
-    async fn create(&self, start: &Start, input: &Value, until: Instant) -> Result<(Run, State), ToolError> {
+    async fn create(
+        &self,
+        start: &ModelReference,
+        input: &Value,
+        until: Instant,
+    ) -> Result<(PredictionGuard, PredictionState), ToolError> {
         let (path, body) = match start {
-            Start::Model(name) => (format!("/v1/models/{name}/predictions"), json!({"input": input})),
-            Start::Version(version) => {
+            ModelReference::Model(name) => {
+                (format!("/v1/models/{name}/predictions"), json!({"input": input}))
+            }
+            ModelReference::Version(version) => {
                 ("/v1/predictions".to_owned(), json!({"version": version, "input": input}))
             }
         };
         let seconds = until.saturating_duration_since(Instant::now()).as_secs().max(SHORTEST_RUN);
-        let mut ask = Ask::post(join(&self.base, &path), &body);
+        let mut ask = ServiceRequest::post(join(&self.base, &path), &body);
         if let Ok(seconds) = HeaderValue::from_str(&format!("{seconds}s")) {
             ask = ask.header("cancel-after", seconds);
         }
@@ -123,20 +135,20 @@ impl Host {
             let run = async {
                 let answer = host.send(ask, until).await?;
                 let (id, state) = host.read(answer).await?;
-                let run = Run { host: host.clone(), id: Some(id) };
+                let run = PredictionGuard { host: host.clone(), id: Some(id) };
                 Ok((run, state))
             };
             // When nobody takes the run, it is dropped here, which cancels it.
             drop(created.send(run.await));
         });
-        answer.await.unwrap_or_else(|_| Err(self.service.garbage()))
+        answer.await.unwrap_or_else(|_| Err(self.service.malformed_answer()))
     }
 
-    async fn send(&self, ask: Ask, until: Instant) -> Result<Answer, ToolError> {
+    async fn send(&self, ask: ServiceRequest, until: Instant) -> Result<ServiceResponse, ToolError> {
         self.accept(self.service.send(ask.header("authorization", self.key.clone()), until).await?)
     }
 
-    fn accept(&self, answer: Answer) -> Result<Answer, ToolError> {
+    fn accept(&self, answer: ServiceResponse) -> Result<ServiceResponse, ToolError> {
         match answer.status {
             404 => Err(self.service.failed("does not know this model or this run")),
             422 => Err(self
@@ -147,7 +159,7 @@ impl Host {
     }
 
     /// The id of a run and what has become of it.
-    async fn read(&self, answer: Answer) -> Result<(String, State), ToolError> {
+    async fn read(&self, answer: ServiceResponse) -> Result<(String, PredictionState), ToolError> {
         let mut answer = self.service.json(answer).await?;
         // It becomes a part of addresses.
         let is_id = |id: &&str| {
@@ -156,13 +168,13 @@ impl Host {
         };
         let id = answer["id"].as_str().filter(is_id).map(str::to_owned);
         let state = match answer["status"].as_str() {
-            Some("starting" | "processing" | "queued") => Some(State::Running),
-            Some("succeeded" | "successful") => Some(State::Succeeded(answer["output"].take())),
-            Some("failed") => Some(State::Failed),
-            Some("canceled" | "aborted") => Some(State::Canceled),
+            Some("starting" | "processing" | "queued") => Some(PredictionState::Running),
+            Some("succeeded" | "successful") => Some(PredictionState::Succeeded(answer["output"].take())),
+            Some("failed") => Some(PredictionState::Failed),
+            Some("canceled" | "aborted") => Some(PredictionState::Canceled),
             _ => None,
         };
-        id.zip(state).ok_or_else(|| self.service.garbage())
+        id.zip(state).ok_or_else(|| self.service.malformed_answer())
     }
 
     /// Where a run is. What the host says about that is not asked: it could be anywhere.
@@ -172,12 +184,12 @@ impl Host {
 }
 
 /// A run that has to be canceled unless it has ended.
-struct Run {
-    host: Host,
+struct PredictionGuard {
+    host: ModelHostClient,
     id: Option<String>,
 }
 
-impl Run {
+impl PredictionGuard {
     fn id(&self) -> &str {
         self.id.as_deref().unwrap_or_default()
     }
@@ -187,7 +199,7 @@ impl Run {
     }
 }
 
-impl Drop for Run {
+impl Drop for PredictionGuard {
     fn drop(&mut self) {
         let Some(id) = self.id.take() else { return };
         let (Ok(handle), Ok(slot)) =
@@ -200,8 +212,8 @@ impl Drop for Run {
     }
 }
 
-async fn cancel(host: Host, id: String, _slot: OwnedSemaphorePermit) {
-    let ask = Ask::post(host.at(&id, "/cancel"), &json!({}));
+async fn cancel(host: ModelHostClient, id: String, _slot: OwnedSemaphorePermit) {
+    let ask = ServiceRequest::post(host.at(&id, "/cancel"), &json!({}));
     if let Err(error) = host.send(ask, Instant::now() + CANCEL).await {
         tracing::debug!(%error, "a run at a model host could not be canceled");
     }

@@ -11,19 +11,19 @@ const SEPARATORS: usize = 400_000;
 
 /// Which dialect a document is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Version {
+pub(super) enum OpenApiVersion {
     /// Swagger 2.0.
     Two,
     /// OpenAPI 3.0 and 3.1, which differ in schemas only.
     Three,
 }
 
-pub(super) struct Document {
+pub(super) struct OpenApiDocument {
     root: Value,
-    pub(super) version: Version,
+    pub(super) version: OpenApiVersion,
 }
 
-impl Document {
+impl OpenApiDocument {
     /// Reads JSON or YAML. What is wrong comes as a part of a sentence, without anything of the text.
     pub(super) fn read(bytes: &[u8]) -> Result<Self, &'static str> {
         let unreadable = "is neither JSON nor YAML, or is too complex";
@@ -40,9 +40,9 @@ impl Document {
             _ => false,
         };
         let version = if starts("swagger", ["2.", "2"]) {
-            Version::Two
+            OpenApiVersion::Two
         } else if starts("openapi", ["3.", "3"]) {
-            Version::Three
+            OpenApiVersion::Three
         } else {
             return Err("is no OpenAPI document of version 2.0, 3.0 or 3.1");
         };

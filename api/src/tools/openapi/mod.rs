@@ -22,17 +22,17 @@ use tokio::time::Instant;
 use url::Url;
 
 use self::{
-    document::Document,
-    operation::{Found, OPERATIONS, Operation},
-    schema::Schemas,
-    server::{NoServer, Places},
+    document::OpenApiDocument,
+    operation::{FoundOperation, OPERATIONS, OpenApiOperation},
+    schema::SchemaCopier,
+    server::{NoServer, ServerResolver},
 };
 use super::{
-    Function, Tool, ToolError,
-    cache::Cache,
-    http::{self, Answer, Ask, Service},
+    CallableTool, ToolError, ToolFunction,
+    cache::ToolCache,
+    http::{self, ServiceClient, ServiceRequest, ServiceResponse},
     naming, text,
-    toolbox::{Configuration, failed},
+    toolbox::{ToolConfiguration, failed},
 };
 use crate::llm::ToolSpec;
 
@@ -40,23 +40,23 @@ use crate::llm::ToolSpec;
 const DOCUMENT: u64 = 2 * 1024 * 1024;
 
 /// What a document offers to a tool. It holds no secret.
-pub(super) struct Plan {
-    functions: Vec<Function>,
-    operations: Vec<(Operation, Result<Url, NoServer>)>,
+pub(super) struct OpenApiPlan {
+    functions: Vec<ToolFunction>,
+    operations: Vec<(OpenApiOperation, Result<Url, NoServer>)>,
 }
 
-pub(super) struct OpenApi {
-    service: Service,
+pub(super) struct OpenApiTool {
+    service: ServiceClient,
     headers: HeaderMap,
-    plan: Arc<Plan>,
+    plan: Arc<OpenApiPlan>,
 }
 
-impl OpenApi {
+impl OpenApiTool {
     pub(super) async fn open(
         tool: &Stored,
-        configuration: &Configuration<'_>,
-        service: Service,
-        cache: &Cache<Plan>,
+        configuration: &ToolConfiguration<'_>,
+        service: ServiceClient,
+        cache: &ToolCache<OpenApiPlan>,
         deadline: Instant,
     ) -> Result<Self, ToolError> {
         let headers = headers(configuration);
@@ -66,7 +66,7 @@ impl OpenApi {
         let address = configuration.url("openApiUrl");
         let address = address.ok_or_else(|| failed("This tool has no `openApiUrl` that can be asked."))?;
         let base = configuration.url("base_url");
-        let mut ask = Ask::get(address.clone());
+        let mut ask = ServiceRequest::get(address.clone());
         ask.accept = "application/json, application/yaml, text/yaml;q=0.9, */*;q=0.5";
         ask.most = DOCUMENT;
         // They are for the API. A document that lies somewhere else is fetched without them.
@@ -75,7 +75,7 @@ impl OpenApi {
         }
         let answer = service.send(ask, service.until(deadline)).await.map_err(|error| no_document(&error))?;
         let answer = service.accept(answer).map_err(|error| no_document(&error))?;
-        let wanted = Wanted {
+        let wanted = PlanInput {
             tool: tool.clone(),
             address,
             found: answer.url,
@@ -89,8 +89,8 @@ impl OpenApi {
     }
 
     /// What the API answered, for the model: failures too, which say in the API's own words what is wrong.
-    async fn render(&self, answer: Answer) -> String {
-        let Answer { status, content_type, body, .. } = answer;
+    async fn render(&self, answer: ServiceResponse) -> String {
+        let ServiceResponse { status, content_type, body, .. } = answer;
         if body.is_empty() {
             return format!("Status {status}, without content.");
         }
@@ -136,7 +136,7 @@ fn no_document(error: &ToolError) -> ToolError {
     ToolError::Failed(told)
 }
 
-fn headers(configuration: &Configuration<'_>) -> HeaderMap {
+fn headers(configuration: &ToolConfiguration<'_>) -> HeaderMap {
     let configured = configuration.0.get("headers").and_then(Value::as_object).into_iter().flatten();
     let pairs = configured.filter_map(|(name, value)| {
         let mut value = HeaderValue::from_str(value.as_str()?).ok()?;
@@ -146,13 +146,13 @@ fn headers(configuration: &Configuration<'_>) -> HeaderMap {
     pairs.collect()
 }
 
-fn listed(configuration: &Configuration<'_>) -> Option<Vec<String>> {
+fn listed(configuration: &ToolConfiguration<'_>) -> Option<Vec<String>> {
     let listed = configuration.0.get("operations")?.as_array()?;
     Some(listed.iter().filter_map(Value::as_str).map(str::to_owned).collect())
 }
 
 /// What a plan is made from, besides the document's text.
-struct Wanted {
+struct PlanInput {
     tool: Stored,
     /// Where the owner says that the document is.
     address: Url,
@@ -163,19 +163,19 @@ struct Wanted {
     operations: Option<Vec<String>>,
 }
 
-impl Wanted {
-    fn plan(&self, document: &[u8]) -> Result<Plan, ToolError> {
-        let document = Document::read(document)
+impl PlanInput {
+    fn plan(&self, document: &[u8]) -> Result<OpenApiPlan, ToolError> {
+        let document = OpenApiDocument::read(document)
             .map_err(|what| ToolError::Failed(format!("The OpenAPI document {what}.")))?;
         let origin = self.address.origin();
-        let places = Places {
+        let places = ServerResolver {
             document: &document,
             address: &self.found,
             base: self.base.as_ref(),
             only: (!self.headers.is_empty()).then_some(&origin),
         };
-        let mut schemas = Schemas::new(&document);
-        let mut operations: Vec<_> = Found::all(&document, self.operations.as_deref())
+        let mut schemas = SchemaCopier::new(&document);
+        let mut operations: Vec<_> = FoundOperation::all(&document, self.operations.as_deref())
             .filter_map(|found| {
                 Some((found.read(&document, &mut schemas, &self.headers)?, places.of(&found)))
             })
@@ -198,10 +198,10 @@ impl Wanted {
         let functions = names.into_iter().zip(&mut operations).map(|(name, (operation, _))| {
             let description = naming::describe_member(&self.tool, &operation.description);
             let spec = ToolSpec { name, description, parameters: operation.arguments() };
-            Function { spec, plain: None }
+            ToolFunction { spec, plain: None }
         });
         let functions = functions.collect();
-        Ok(Plan { functions, operations })
+        Ok(OpenApiPlan { functions, operations })
     }
 }
 
@@ -218,8 +218,8 @@ fn no_server(reason: NoServer) -> ToolError {
 }
 
 #[async_trait]
-impl Tool for OpenApi {
-    fn functions(&self) -> &[Function] {
+impl CallableTool for OpenApiTool {
+    fn functions(&self) -> &[ToolFunction] {
         &self.plan.functions
     }
 
@@ -232,7 +232,7 @@ impl Tool for OpenApi {
         let (Some(offered), Some((operation, server))) =
             (self.plan.functions.get(function), self.plan.operations.get(function))
         else {
-            return Err(self.service.garbage());
+            return Err(self.service.malformed_answer());
         };
         let server = server.as_ref().map_err(|reason| no_server(*reason))?;
         let ask = request::build(operation, &offered.spec.parameters, server, &self.headers, &arguments)?;

@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 
 use super::{
     super::text,
-    document::{Document, Version},
-    schema::Schemas,
+    document::{OpenApiDocument, OpenApiVersion},
+    schema::SchemaCopier,
 };
 
 /// Most operations that are offered.
@@ -52,13 +52,13 @@ const RESERVED: [&str; 25] = [
 
 /// Where a parameter goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ParameterLocation {
     Path,
     Query,
     Header,
 }
 
-impl Place {
+impl ParameterLocation {
     pub(super) const ALL: [Self; 3] = [Self::Path, Self::Query, Self::Header];
 
     /// The argument that holds the parameters that go there.
@@ -73,7 +73,7 @@ impl Place {
 
 /// How a value that is no single word is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Style {
+pub(super) enum ParameterStyle {
     /// Once for each item or member.
     Repeated,
     /// In one text, with this between; members as `name=value` when `pairs`, else as name and value.
@@ -85,46 +85,49 @@ pub(super) enum Style {
 }
 
 #[derive(Debug)]
-pub(super) struct Parameter {
+pub(super) struct OperationParameter {
     pub(super) name: String,
-    pub(super) place: Place,
-    pub(super) style: Style,
+    pub(super) place: ParameterLocation,
+    pub(super) style: ParameterStyle,
     required: bool,
     schema: Value,
 }
 
 #[derive(Debug)]
-pub(super) struct Body {
+pub(super) struct OperationBody {
     pub(super) media_type: String,
     /// How the fields of a form are written, when it is one; those that are not named are repeated.
-    pub(super) form: Option<Vec<(String, Style)>>,
+    pub(super) form: Option<Vec<(String, ParameterStyle)>>,
     required: bool,
     schema: Value,
 }
 
 /// An operation, as it is asked for.
 #[derive(Debug)]
-pub(super) struct Operation {
+pub(super) struct OpenApiOperation {
     pub(super) method: Method,
     pub(super) path: String,
-    pub(super) parameters: Vec<Parameter>,
-    pub(super) body: Option<Body>,
+    pub(super) parameters: Vec<OperationParameter>,
+    pub(super) body: Option<OperationBody>,
     /// What names its function.
     pub(super) name: String,
     pub(super) description: String,
 }
 
 /// An operation where it stands in its document.
-pub(super) struct Found<'a> {
+pub(super) struct FoundOperation<'a> {
     method: &'static str,
     path: &'a str,
     pub(super) item: &'a Map<String, Value>,
     pub(super) operation: &'a Map<String, Value>,
 }
 
-impl<'a> Found<'a> {
+impl<'a> FoundOperation<'a> {
     /// Those that may be offered: all, or those that are listed by their ids or as `METHOD /path`.
-    pub(super) fn all(document: &'a Document, listed: Option<&[String]>) -> impl Iterator<Item = Self> {
+    pub(super) fn all(
+        document: &'a OpenApiDocument,
+        listed: Option<&[String]>,
+    ) -> impl Iterator<Item = Self> {
         document
             .paths()
             .filter(|(path, _)| path.starts_with('/') && path.len() <= PATH)
@@ -153,12 +156,12 @@ impl<'a> Found<'a> {
     /// How to ask for it; none when it needs something that cannot be sent.
     pub(super) fn read(
         &self,
-        document: &'a Document,
-        schemas: &mut Schemas<'a>,
+        document: &'a OpenApiDocument,
+        schemas: &mut SchemaCopier<'a>,
         own_headers: &[HeaderName],
-    ) -> Option<Operation> {
+    ) -> Option<OpenApiOperation> {
         schemas.next_operation();
-        let mut reader = Reader { document, schemas, own_headers };
+        let mut reader = OperationReader { document, schemas, own_headers };
         let declared = self.declared(document);
         let mut parameters = Vec::new();
         for parameter in &declared {
@@ -167,22 +170,22 @@ impl<'a> Found<'a> {
             }
         }
         // What is declared for the path and what is in it need not be the same.
-        let holes = holes(self.path);
-        parameters.retain(|one| one.place != Place::Path || holes.contains(&one.name.as_str()));
+        let holes = path_variables(self.path);
+        parameters.retain(|one| one.place != ParameterLocation::Path || holes.contains(&one.name.as_str()));
         for hole in holes {
-            if !parameters.iter().any(|one| one.place == Place::Path && one.name == hole) {
-                parameters.push(Parameter {
+            if !parameters.iter().any(|one| one.place == ParameterLocation::Path && one.name == hole) {
+                parameters.push(OperationParameter {
                     name: hole.to_owned(),
-                    place: Place::Path,
-                    style: Style::Joined { with: ',', pairs: false },
+                    place: ParameterLocation::Path,
+                    style: ParameterStyle::Joined { with: ',', pairs: false },
                     required: true,
                     schema: json!({"type": "string"}),
                 });
             }
         }
         let body = match document.version {
-            Version::Two => reader.body_of_two(self.operation, &declared)?,
-            Version::Three => match self.operation.get("requestBody") {
+            OpenApiVersion::Two => reader.body_of_two(self.operation, &declared)?,
+            OpenApiVersion::Three => match self.operation.get("requestBody") {
                 None => None,
                 Some(body) => Some(reader.body_of_three(document.follow(body)?)?),
             },
@@ -198,7 +201,7 @@ impl<'a> Found<'a> {
             (false, false) => format!("{}. {description}\n", summary.trim_end_matches('.')),
         };
         let method = self.method.to_ascii_uppercase();
-        Some(Operation {
+        Some(OpenApiOperation {
             name: self.id().map_or_else(|| format!("{} {}", self.method, self.path), str::to_owned),
             method: Method::from_bytes(method.as_bytes()).ok()?,
             path: self.path.to_owned(),
@@ -209,7 +212,7 @@ impl<'a> Found<'a> {
     }
 
     /// Its parameters and those of its path, of which its own win.
-    fn declared(&self, document: &'a Document) -> Vec<&'a Map<String, Value>> {
+    fn declared(&self, document: &'a OpenApiDocument) -> Vec<&'a Map<String, Value>> {
         let mut declared: Vec<&Map<String, Value>> = Vec::new();
         for list in [self.operation, self.item] {
             for parameter in list.get("parameters").and_then(Value::as_array).into_iter().flatten() {
@@ -227,36 +230,39 @@ impl<'a> Found<'a> {
 }
 
 /// The names in braces in a path.
-fn holes(path: &str) -> Vec<&str> {
+fn path_variables(path: &str) -> Vec<&str> {
     let names = path.split('{').skip(1).filter_map(|rest| Some(rest.split_once('}')?.0));
     names.filter(|name| !name.is_empty()).take(PARAMETERS).collect()
 }
 
-struct Reader<'a, 's> {
-    document: &'a Document,
-    schemas: &'s mut Schemas<'a>,
+struct OperationReader<'a, 's> {
+    document: &'a OpenApiDocument,
+    schemas: &'s mut SchemaCopier<'a>,
     own_headers: &'s [HeaderName],
 }
 
-impl<'a> Reader<'a, '_> {
+impl<'a> OperationReader<'a, '_> {
     /// A parameter, if it is one that a model gives. None outside when the operation cannot be asked for with it.
     #[expect(clippy::option_option, reason = "whether it can be read, and whether it is then offered")]
-    fn parameter(&mut self, parameter: &'a Map<String, Value>) -> Option<Option<Parameter>> {
+    fn parameter(&mut self, parameter: &'a Map<String, Value>) -> Option<Option<OperationParameter>> {
         let text = |name: &str| parameter.get(name).and_then(Value::as_str);
         let (Some(name), Some(place)) = (text("name"), text("in")) else { return Some(None) };
         let place = match place {
-            "path" => Place::Path,
-            "query" => Place::Query,
-            "header" if self.is_offered(name) => Place::Header,
+            "path" => ParameterLocation::Path,
+            "query" => ParameterLocation::Query,
+            "header" if self.is_offered(name) => ParameterLocation::Header,
             // Cookies are credentials; bodies are read elsewhere.
             _ => return Some(None),
         };
         let (style, schema) = match self.document.version {
-            Version::Two => (style_of_two(parameter), self.schemas.copy_object(parameter)),
-            Version::Three => match parameter.get("content").and_then(Value::as_object) {
+            OpenApiVersion::Two => (style_of_two(parameter), self.schemas.copy_object(parameter)),
+            OpenApiVersion::Three => match parameter.get("content").and_then(Value::as_object) {
                 Some(content) => {
                     let schema = content.values().next().and_then(|media| media.get("schema"));
-                    (Some(Style::Json), schema.map_or_else(|| json!({}), |schema| self.schemas.copy(schema)))
+                    (
+                        Some(ParameterStyle::Json),
+                        schema.map_or_else(|| json!({}), |schema| self.schemas.copy(schema)),
+                    )
                 }
                 None => {
                     let schema = parameter.get("schema");
@@ -265,10 +271,11 @@ impl<'a> Reader<'a, '_> {
                 }
             },
         };
-        let required = place == Place::Path || parameter.get("required") == Some(&Value::Bool(true));
+        let required =
+            place == ParameterLocation::Path || parameter.get("required") == Some(&Value::Bool(true));
         let Some(style) = style else { return if required { None } else { Some(None) } };
         let schema = described(schema, parameter);
-        Some(Some(Parameter { name: name.to_owned(), place, style, required, schema }))
+        Some(Some(OperationParameter { name: name.to_owned(), place, style, required, schema }))
     }
 
     /// Whether a model may set this header.
@@ -284,7 +291,7 @@ impl<'a> Reader<'a, '_> {
         &mut self,
         operation: &'a Map<String, Value>,
         declared: &[&'a Map<String, Value>],
-    ) -> Option<Option<Body>> {
+    ) -> Option<Option<OperationBody>> {
         let consumes = operation.get("consumes").or_else(|| self.document.root().get("consumes"));
         let consumes: Vec<_> =
             consumes.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
@@ -298,7 +305,12 @@ impl<'a> Reader<'a, '_> {
             };
             let schema = body.get("schema").map_or_else(|| json!({}), |schema| self.schemas.copy(schema));
             let required = body.get("required") == Some(&Value::Bool(true));
-            return Some(Some(Body { media_type, form: None, required, schema: described(schema, body) }));
+            return Some(Some(OperationBody {
+                media_type,
+                form: None,
+                required,
+                schema: described(schema, body),
+            }));
         }
         let fields: Vec<_> = declared.iter().filter(is_in("formData")).collect();
         if fields.is_empty() {
@@ -325,10 +337,10 @@ impl<'a> Reader<'a, '_> {
             schema["required"] = required.into();
         }
         let media_type = "application/x-www-form-urlencoded".to_owned();
-        Some(Some(Body { media_type, form: Some(styles), required: is_required, schema }))
+        Some(Some(OperationBody { media_type, form: Some(styles), required: is_required, schema }))
     }
 
-    fn body_of_three(&mut self, body: &'a Value) -> Option<Body> {
+    fn body_of_three(&mut self, body: &'a Value) -> Option<OperationBody> {
         let content = body.get("content")?.as_object()?;
         let find = |wanted: fn(&str) -> bool| content.iter().find(|(kind, _)| wanted(kind));
         let ((kind, media), is_form) =
@@ -339,13 +351,16 @@ impl<'a> Reader<'a, '_> {
             let styled = encodings.filter_map(|(name, encoding)| {
                 let encoding = encoding.as_object()?;
                 let is_styled = encoding.contains_key("style") || encoding.contains_key("explode");
-                Some((name.clone(), style_of_three(encoding, Place::Query).filter(|_| is_styled)?))
+                Some((
+                    name.clone(),
+                    style_of_three(encoding, ParameterLocation::Query).filter(|_| is_styled)?,
+                ))
             });
             styled.collect()
         });
         let required = body.get("required") == Some(&Value::Bool(true));
         let schema = body.as_object().map_or_else(|| schema.clone(), |body| described(schema.clone(), body));
-        Some(Body { media_type: essence(kind), form, required, schema })
+        Some(OperationBody { media_type: essence(kind), form, required, schema })
     }
 }
 
@@ -379,38 +394,42 @@ fn is_form(kind: &str) -> bool {
         .eq_ignore_ascii_case("application/x-www-form-urlencoded")
 }
 
-fn style_of_two(parameter: &Map<String, Value>) -> Option<Style> {
-    let joined = |with| Some(Style::Joined { with, pairs: false });
+fn style_of_two(parameter: &Map<String, Value>) -> Option<ParameterStyle> {
+    let joined = |with| Some(ParameterStyle::Joined { with, pairs: false });
     match parameter.get("collectionFormat").and_then(Value::as_str) {
         None | Some("csv") => joined(','),
         Some("ssv") => joined(' '),
         Some("tsv") => joined('\t'),
         Some("pipes") => joined('|'),
-        Some("multi") => Some(Style::Repeated),
+        Some("multi") => Some(ParameterStyle::Repeated),
         Some(_) => None,
     }
 }
 
-fn style_of_three(parameter: &Map<String, Value>, place: Place) -> Option<Style> {
-    let default = if place == Place::Query { "form" } else { "simple" };
+fn style_of_three(parameter: &Map<String, Value>, place: ParameterLocation) -> Option<ParameterStyle> {
+    let default = if place == ParameterLocation::Query { "form" } else { "simple" };
     let style = parameter.get("style").and_then(Value::as_str).unwrap_or(default);
     let explode = parameter.get("explode").and_then(Value::as_bool).unwrap_or(style == "form");
-    let joined = |with| Some(if explode { Style::Repeated } else { Style::Joined { with, pairs: false } });
+    let joined = |with| {
+        Some(if explode { ParameterStyle::Repeated } else { ParameterStyle::Joined { with, pairs: false } })
+    };
     match (place, style) {
-        (Place::Path | Place::Header, "simple") => Some(Style::Joined { with: ',', pairs: explode }),
-        (Place::Query, "form") => joined(','),
-        (Place::Query, "spaceDelimited") => joined(' '),
-        (Place::Query, "pipeDelimited") => joined('|'),
-        (Place::Query, "deepObject") => Some(Style::Deep),
+        (ParameterLocation::Path | ParameterLocation::Header, "simple") => {
+            Some(ParameterStyle::Joined { with: ',', pairs: explode })
+        }
+        (ParameterLocation::Query, "form") => joined(','),
+        (ParameterLocation::Query, "spaceDelimited") => joined(' '),
+        (ParameterLocation::Query, "pipeDelimited") => joined('|'),
+        (ParameterLocation::Query, "deepObject") => Some(ParameterStyle::Deep),
         _ => None,
     }
 }
 
-impl Operation {
+impl OpenApiOperation {
     /// Takes out the schema of the arguments of its function: one object for each place that takes parameters, and the body.
     pub(super) fn arguments(&mut self) -> Value {
         let (mut groups, mut needed) = (Map::new(), Vec::new());
-        for place in Place::ALL {
+        for place in ParameterLocation::ALL {
             let (mut properties, mut required) = (Map::new(), Vec::new());
             for parameter in self.parameters.iter_mut().filter(|parameter| parameter.place == place) {
                 properties.insert(parameter.name.clone(), parameter.schema.take());

@@ -7,11 +7,11 @@ use url::{Url, form_urlencoded};
 use super::{
     super::{
         ToolError,
-        arguments::{Mistakes, Types},
+        arguments::{ArgumentErrors, TypeStrictness},
         encode::{component, decode},
-        http::{Ask, join},
+        http::{ServiceRequest, join},
     },
-    operation::{Body, Operation, Parameter, Place, Style},
+    operation::{OpenApiOperation, OperationBody, OperationParameter, ParameterLocation, ParameterStyle},
 };
 
 /// Longest address, in bytes.
@@ -22,12 +22,12 @@ const ADDRESS: usize = 16 * 1024;
 /// # Errors
 /// [`ToolError::Arguments`] for arguments that are not what the operation takes.
 pub(super) fn build(
-    operation: &Operation,
+    operation: &OpenApiOperation,
     schema: &Value,
     server: &Url,
     own: &HeaderMap,
     arguments: &Map<String, Value>,
-) -> Result<Ask, ToolError> {
+) -> Result<ServiceRequest, ToolError> {
     check(schema, arguments)?;
     let mut path = operation.path.clone();
     let mut query = Vec::new();
@@ -36,10 +36,10 @@ pub(super) fn build(
         let value = arguments.get(parameter.place.group()).and_then(|group| group.get(&parameter.name));
         let value = value.filter(|value| !value.is_null());
         match (parameter.place, value) {
-            (Place::Path, value) => fill(&mut path, parameter, value)?,
+            (ParameterLocation::Path, value) => fill(&mut path, parameter, value)?,
             (_, None) => {}
-            (Place::Query, Some(value)) => query.extend(pairs(parameter, value)),
-            (Place::Header, Some(value)) => {
+            (ParameterLocation::Query, Some(value)) => query.extend(pairs(parameter, value)),
+            (ParameterLocation::Header, Some(value)) => {
                 let (Ok(name), Ok(text)) = (
                     HeaderName::from_bytes(parameter.name.trim().as_bytes()),
                     HeaderValue::from_str(&joined(parameter.style, value, str::to_owned)),
@@ -60,7 +60,7 @@ pub(super) fn build(
     if url.as_str().len() > ADDRESS {
         return Err(ToolError::Arguments("`path` and `query` are too long.".to_owned()));
     }
-    let mut ask = Ask::new(operation.method.clone(), url);
+    let mut ask = ServiceRequest::new(operation.method.clone(), url);
     if let Some(body) = &operation.body
         && let Some(value) = arguments.get("body").filter(|value| !value.is_null())
     {
@@ -79,23 +79,23 @@ pub(super) fn build(
 }
 
 fn check(schema: &Value, arguments: &Map<String, Value>) -> Result<(), ToolError> {
-    let mut mistakes = Mistakes::default();
-    mistakes.object("", schema, arguments, Types::Exact);
+    let mut mistakes = ArgumentErrors::default();
+    mistakes.object("", schema, arguments, TypeStrictness::Exact);
     for (name, group) in arguments {
         if let Value::Object(group) = group {
             let is_body = name == "body";
-            let types = if is_body { Types::Exact } else { Types::AsText };
+            let types = if is_body { TypeStrictness::Exact } else { TypeStrictness::AsText };
             mistakes.object(&format!("{name}."), &schema["properties"][name], group, types);
         }
     }
     mistakes.end()
 }
 
-fn wrong(parameter: &Parameter, what: &str) -> ToolError {
+fn wrong(parameter: &OperationParameter, what: &str) -> ToolError {
     ToolError::Arguments(format!("`{}.{}` {what}.", parameter.place.group(), parameter.name))
 }
 
-fn fill(path: &mut String, parameter: &Parameter, value: Option<&Value>) -> Result<(), ToolError> {
+fn fill(path: &mut String, parameter: &OperationParameter, value: Option<&Value>) -> Result<(), ToolError> {
     let hole = format!("{{{}}}", parameter.name);
     if !path.contains(&hole) {
         return Ok(());
@@ -123,11 +123,11 @@ fn word(value: &Value) -> String {
 }
 
 /// A value in one text, each of its words encoded, and what separates them not.
-fn joined(style: Style, value: &Value, encode: impl Fn(&str) -> String) -> String {
+fn joined(style: ParameterStyle, value: &Value, encode: impl Fn(&str) -> String) -> String {
     let (with, pairs) = match style {
-        Style::Joined { with, pairs } => (with, pairs),
-        Style::Json => return encode(&value.to_string()),
-        Style::Repeated | Style::Deep => (',', false),
+        ParameterStyle::Joined { with, pairs } => (with, pairs),
+        ParameterStyle::Json => return encode(&value.to_string()),
+        ParameterStyle::Repeated | ParameterStyle::Deep => (',', false),
     };
     let words: Vec<_> = match value {
         Value::Array(items) => items.iter().map(|item| encode(&word(item))).collect(),
@@ -145,38 +145,42 @@ fn joined(style: Style, value: &Value, encode: impl Fn(&str) -> String) -> Strin
 }
 
 /// The pairs of a query that a value makes.
-fn pairs(parameter: &Parameter, value: &Value) -> Vec<String> {
+fn pairs(parameter: &OperationParameter, value: &Value) -> Vec<String> {
     let name = component(&parameter.name);
     let pair = |value: &Value| format!("{name}={}", component(&word(value)));
     match (parameter.style, value) {
         (_, Value::Array(items)) if items.is_empty() => Vec::new(),
-        (Style::Json | Style::Joined { .. }, value) => {
+        (ParameterStyle::Json | ParameterStyle::Joined { .. }, value) => {
             vec![format!("{name}={}", joined(parameter.style, value, component))]
         }
-        (Style::Repeated | Style::Deep, Value::Array(items)) => items.iter().map(pair).collect(),
-        (Style::Repeated, Value::Object(members)) => members
+        (ParameterStyle::Repeated | ParameterStyle::Deep, Value::Array(items)) => {
+            items.iter().map(pair).collect()
+        }
+        (ParameterStyle::Repeated, Value::Object(members)) => members
             .iter()
             .map(|(member, value)| format!("{}={}", component(member), component(&word(value))))
             .collect(),
-        (Style::Deep, Value::Object(members)) => members
+        (ParameterStyle::Deep, Value::Object(members)) => members
             .iter()
             .map(|(member, value)| format!("{name}[{}]={}", component(member), component(&word(value))))
             .collect(),
-        (Style::Repeated | Style::Deep, one) => vec![pair(one)],
+        (ParameterStyle::Repeated | ParameterStyle::Deep, one) => vec![pair(one)],
     }
 }
 
-fn write(body: &Body, value: &Value) -> Result<String, ToolError> {
+fn write(body: &OperationBody, value: &Value) -> Result<String, ToolError> {
     let Some(styles) = &body.form else { return Ok(value.to_string()) };
     let Value::Object(fields) = value else {
         return Err(ToolError::Arguments("`body` must be an object.".to_owned()));
     };
     let mut form = form_urlencoded::Serializer::new(String::new());
     for (name, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
-        let style =
-            styles.iter().find(|(known, _)| known == name).map_or(Style::Repeated, |(_, style)| *style);
+        let style = styles
+            .iter()
+            .find(|(known, _)| known == name)
+            .map_or(ParameterStyle::Repeated, |(_, style)| *style);
         match (style, value) {
-            (Style::Joined { with, .. }, Value::Array(items)) => {
+            (ParameterStyle::Joined { with, .. }, Value::Array(items)) => {
                 let words: Vec<_> = items.iter().map(word).collect();
                 form.append_pair(name, &words.join(with.encode_utf8(&mut [0; 4])));
             }

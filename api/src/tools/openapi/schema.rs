@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     super::text,
-    document::{Document, reference},
+    document::{OpenApiDocument, reference},
 };
 
 /// Deepest schema within schemas.
@@ -41,13 +41,13 @@ const PLAIN: [&str; 19] = [
 ];
 
 /// Copies schemas within a budget: a document can refer to one schema so often that written out it is endless.
-pub(super) struct Schemas<'a> {
-    document: &'a Document,
+pub(super) struct SchemaCopier<'a> {
+    document: &'a OpenApiDocument,
     left: usize,
 }
 
-impl<'a> Schemas<'a> {
-    pub(super) fn new(document: &'a Document) -> Self {
+impl<'a> SchemaCopier<'a> {
+    pub(super) fn new(document: &'a OpenApiDocument) -> Self {
         Self { document, left: 0 }
     }
 

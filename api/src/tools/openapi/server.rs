@@ -4,8 +4,8 @@ use serde_json::{Map, Value};
 use url::{Origin, Position, Url};
 
 use super::{
-    document::{Document, Version},
-    operation::Found,
+    document::{OpenApiDocument, OpenApiVersion},
+    operation::FoundOperation,
 };
 
 /// Most servers of one list that are looked at.
@@ -14,8 +14,8 @@ const SERVERS: usize = 20;
 const ADDRESS: usize = 2_000;
 
 /// Where an operation is to be asked for, and whether the owner's headers may go there.
-pub(super) struct Places<'a> {
-    pub(super) document: &'a Document,
+pub(super) struct ServerResolver<'a> {
+    pub(super) document: &'a OpenApiDocument,
     /// Where the document came from.
     pub(super) address: &'a Url,
     /// The configured server, which wins over what the document says.
@@ -33,14 +33,14 @@ pub(super) enum NoServer {
     Elsewhere,
 }
 
-impl Places<'_> {
-    pub(super) fn of(&self, found: &Found<'_>) -> Result<Url, NoServer> {
+impl ServerResolver<'_> {
+    pub(super) fn of(&self, found: &FoundOperation<'_>) -> Result<Url, NoServer> {
         if let Some(base) = self.base {
             return Ok(base.clone());
         }
         let named = match self.document.version {
-            Version::Two => self.of_two(found),
-            Version::Three => self.of_three(found),
+            OpenApiVersion::Two => self.of_two(found),
+            OpenApiVersion::Three => self.of_three(found),
         };
         let Some(first) = named.first() else { return Err(NoServer::Unusable) };
         match self.only {
@@ -49,7 +49,7 @@ impl Places<'_> {
         }
     }
 
-    fn of_two(&self, found: &Found<'_>) -> Vec<Url> {
+    fn of_two(&self, found: &FoundOperation<'_>) -> Vec<Url> {
         let root = self.document.root();
         let schemes = found.operation.get("schemes").unwrap_or(&root["schemes"]);
         let schemes: Vec<_> = schemes.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
@@ -68,7 +68,7 @@ impl Places<'_> {
             .collect()
     }
 
-    fn of_three(&self, found: &Found<'_>) -> Vec<Url> {
+    fn of_three(&self, found: &FoundOperation<'_>) -> Vec<Url> {
         let lists =
             [found.operation.get("servers"), found.item.get("servers"), self.document.root().get("servers")];
         let list = lists.into_iter().flatten().filter_map(Value::as_array).find(|list| !list.is_empty());

@@ -14,14 +14,14 @@ const COPIED: usize = 2 * 1024 * 1024;
 const DEEPEST: usize = 100;
 
 /// A collection that is being read.
-enum Open {
+enum OpenCollection {
     List(Vec<Value>),
     /// With the key whose value comes next.
     Map(Map<String, Value>, Option<String>),
 }
 
-struct Reader {
-    open: Vec<(Open, usize)>,
+struct YamlReader {
+    open: Vec<(OpenCollection, usize)>,
     anchors: HashMap<usize, Value>,
     nodes: usize,
     copied: usize,
@@ -30,7 +30,8 @@ struct Reader {
 
 /// Reads the first document of `text`; none when it is no YAML or too large.
 pub(super) fn read(text: &str) -> Option<Value> {
-    let mut reader = Reader { open: Vec::new(), anchors: HashMap::new(), nodes: 0, copied: 0, root: None };
+    let mut reader =
+        YamlReader { open: Vec::new(), anchors: HashMap::new(), nodes: 0, copied: 0, root: None };
     let mut parser = Parser::new_from_str(text);
     while reader.root.is_none() {
         let (event, _) = parser.next_event()?.ok()?;
@@ -39,7 +40,7 @@ pub(super) fn read(text: &str) -> Option<Value> {
     reader.root
 }
 
-impl Reader {
+impl YamlReader {
     fn take(&mut self, event: Event<'_>) -> Option<()> {
         self.nodes += 1;
         if self.nodes > NODES {
@@ -66,19 +67,19 @@ impl Reader {
                 let value = scalar(&text, style, tag.as_deref());
                 self.put(value, anchor)
             }
-            Event::SequenceStart(anchor, _) => self.open(Open::List(Vec::new()), anchor),
-            Event::MappingStart(anchor, _) => self.open(Open::Map(Map::new(), None), anchor),
+            Event::SequenceStart(anchor, _) => self.open(OpenCollection::List(Vec::new()), anchor),
+            Event::MappingStart(anchor, _) => self.open(OpenCollection::Map(Map::new(), None), anchor),
             Event::SequenceEnd | Event::MappingEnd => {
                 let (value, anchor) = match self.open.pop()? {
-                    (Open::List(items), anchor) => (Value::Array(items), anchor),
-                    (Open::Map(map, _), anchor) => (Value::Object(map), anchor),
+                    (OpenCollection::List(items), anchor) => (Value::Array(items), anchor),
+                    (OpenCollection::Map(map, _), anchor) => (Value::Object(map), anchor),
                 };
                 self.put(value, anchor)
             }
         }
     }
 
-    fn open(&mut self, collection: Open, anchor: usize) -> Option<()> {
+    fn open(&mut self, collection: OpenCollection, anchor: usize) -> Option<()> {
         // A key that is a collection stands for nothing in JSON.
         if self.open.len() >= DEEPEST || self.expects_key() {
             return None;
@@ -88,7 +89,7 @@ impl Reader {
     }
 
     fn expects_key(&self) -> bool {
-        matches!(self.open.last(), Some((Open::Map(_, None), _)))
+        matches!(self.open.last(), Some((OpenCollection::Map(_, None), _)))
     }
 
     fn put(&mut self, value: Value, anchor: usize) -> Option<()> {
@@ -104,8 +105,8 @@ impl Reader {
         }
         match self.open.last_mut() {
             None => self.root = Some(value),
-            Some((Open::List(items), _)) => items.push(value),
-            Some((Open::Map(map, key), _)) => match key.take() {
+            Some((OpenCollection::List(items), _)) => items.push(value),
+            Some((OpenCollection::Map(map, key), _)) => match key.take() {
                 None => {
                     *key = Some(match value {
                         Value::String(text) => text,

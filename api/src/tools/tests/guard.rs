@@ -4,7 +4,7 @@ use lectern_shared::model::tool::ToolType::OpenApi;
 use serde_json::{Value, json};
 
 use super::{
-    super::{Opened, ToolError},
+    super::{OpenedTool, ToolError},
     pets::{THREE, TWO},
     support::*,
 };
@@ -18,11 +18,11 @@ fn document(servers: &Value) -> String {
 }
 
 /// A tool whose toolbox may reach 127.0.0.9 alone.
-async fn narrow(metadata: Value) -> Opened {
+async fn narrow(metadata: Value) -> OpenedTool {
     toolbox("127.0.0.9").open(&stored(OpenApi, "My tool", metadata), soon()).await
 }
 
-async fn refused(opened: &Opened, subject: &str) {
+async fn refused(opened: &OpenedTool, subject: &str) {
     let error = call(opened, 0, json!({})).await.unwrap_err().to_string();
     assert!(error.starts_with(subject) && error.ends_with(REFUSED), "{error}");
     for address in ["169.254", "10.0.0.1", "localhost"] {

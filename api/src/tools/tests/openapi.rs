@@ -4,7 +4,7 @@ use lectern_shared::model::tool::ToolType::OpenApi;
 use serde_json::{Value, json};
 
 use super::{
-    super::{Opened, ToolError},
+    super::{OpenedTool, ToolError},
     pets::{THREE, THREE_ONE, TWO},
     support::*,
 };
@@ -23,7 +23,7 @@ async fn site(document: &str) -> Site {
     .await
 }
 
-async fn opened(site: &Site, more: Value) -> Opened {
+async fn opened(site: &Site, more: Value) -> OpenedTool {
     let mut metadata = json!({"openApiUrl": format!("{}/docs/openapi", site.base)});
     for (name, value) in object(more) {
         metadata[name] = value;
@@ -31,7 +31,7 @@ async fn opened(site: &Site, more: Value) -> Opened {
     open(OpenApi, metadata).await
 }
 
-fn names(opened: &Opened) -> Vec<&str> {
+fn names(opened: &OpenedTool) -> Vec<&str> {
     opened.tool.functions().iter().map(|function| function.spec.name.as_str()).collect()
 }
 

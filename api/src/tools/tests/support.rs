@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use lectern_shared::{
     clock::Timestamp,
-    compute::Compute,
+    compute::ComputePool,
     db::Json,
     egress::{Egress, EgressPolicy, parse_allow_list},
     ids::{ToolId, UserId},
@@ -21,7 +21,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use super::super::{Function, Opened, ToolError, Toolbox, secrets};
+use super::super::{OpenedTool, ToolError, ToolFunction, Toolbox, secrets};
 
 /// A secret that must never be seen anywhere but where it belongs.
 pub(super) const KEY: &str = "key-0123456789abcdef";
@@ -181,7 +181,7 @@ fn keyring() -> Arc<Keyring> {
 /// A toolbox that may reach these networks besides the public internet.
 pub(super) fn toolbox(allow: &str) -> Toolbox {
     let policy = EgressPolicy { allow: parse_allow_list(allow).unwrap(), ..EgressPolicy::default() };
-    Toolbox::with(keyring(), Egress::new(policy).unwrap(), Compute::new(2))
+    Toolbox::with(keyring(), Egress::new(policy).unwrap(), ComputePool::new(2))
 }
 
 pub(super) fn object(value: Value) -> Map<String, Value> {
@@ -214,11 +214,15 @@ pub(super) fn soon() -> Instant {
     Instant::now() + Duration::from_mins(1)
 }
 
-pub(super) async fn open(r#type: ToolType, metadata: Value) -> Opened {
+pub(super) async fn open(r#type: ToolType, metadata: Value) -> OpenedTool {
     toolbox("127.0.0.0/8").open(&stored(r#type, "My tool", metadata), soon()).await
 }
 
-pub(super) async fn call(opened: &Opened, function: usize, arguments: Value) -> Result<String, ToolError> {
+pub(super) async fn call(
+    opened: &OpenedTool,
+    function: usize,
+    arguments: Value,
+) -> Result<String, ToolError> {
     opened.tool.call(function, object(arguments), soon()).await
 }
 
@@ -227,7 +231,7 @@ pub(super) async fn ask(r#type: ToolType, metadata: Value, arguments: Value) -> 
     call(&open(r#type, metadata).await, 0, arguments).await
 }
 
-pub(super) fn function<'a>(opened: &'a Opened, name: &str) -> (usize, &'a Function) {
+pub(super) fn function<'a>(opened: &'a OpenedTool, name: &str) -> (usize, &'a ToolFunction) {
     let functions = opened.tool.functions();
     let names: Vec<_> = functions.iter().map(|function| &function.spec.name).collect();
     let at = functions.iter().position(|function| function.spec.name == name);

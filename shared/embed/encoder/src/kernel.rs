@@ -17,27 +17,27 @@ use std::ops::Range;
 use pulp::{Arch, Simd, WithSimd};
 
 use crate::{
-    Instructions,
+    InstructionSet,
     math::{exp, gelu, gelu_tanh},
 };
 
 /// What this processor can run, the fastest first.
-pub(crate) fn available() -> Vec<(Instructions, Arch)> {
+pub(crate) fn available() -> Vec<(InstructionSet, Arch)> {
     let mut found = Vec::new();
     #[cfg(target_arch = "x86_64")]
     {
-        found.extend(pulp::x86::V4::try_new().map(|simd| (Instructions::Wide, Arch::V4(simd))));
-        found.extend(pulp::x86::V3::try_new().map(|simd| (Instructions::Narrow, Arch::V3(simd))));
+        found.extend(pulp::x86::V4::try_new().map(|simd| (InstructionSet::Wide, Arch::V4(simd))));
+        found.extend(pulp::x86::V3::try_new().map(|simd| (InstructionSet::Narrow, Arch::V3(simd))));
     }
     #[cfg(target_arch = "aarch64")]
-    found.extend(pulp::aarch64::Neon::try_new().map(|simd| (Instructions::Narrow, Arch::Neon(simd))));
-    found.push((Instructions::Plain, Arch::Scalar));
+    found.extend(pulp::aarch64::Neon::try_new().map(|simd| (InstructionSet::Narrow, Arch::Neon(simd))));
+    found.push((InstructionSet::Plain, Arch::Scalar));
     found
 }
 
 /// What is done to the sums of a product before they are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Finish {
+pub(crate) enum MatmulEpilogue {
     /// They replace what was there.
     Store,
     /// They are added to what was there.
@@ -50,9 +50,9 @@ pub(crate) enum Finish {
     Relu,
 }
 
-/// A matrix of weights and its bias, laid out for [`Product`].
+/// A matrix of weights and its bias, laid out for [`MatmulKernel`].
 #[derive(Debug)]
-pub(crate) struct Linear<const M: usize> {
+pub(crate) struct PackedLinear<const M: usize> {
     inputs: usize,
     outputs: usize,
     /// Blocks one after another, `inputs` rows each.
@@ -60,7 +60,7 @@ pub(crate) struct Linear<const M: usize> {
     bias: Vec<[f32; M]>,
 }
 
-impl<const M: usize> Linear<M> {
+impl<const M: usize> PackedLinear<M> {
     /// All weights zero.
     pub(crate) fn zeroed(inputs: usize, outputs: usize) -> Self {
         let blocks = outputs.div_ceil(M);
@@ -86,26 +86,28 @@ impl<const M: usize> Linear<M> {
         arch: Arch,
         from: &[[f32; N]],
         to: &mut [[f32; N]],
-        finish: Finish,
+        finish: MatmulEpilogue,
     ) {
-        arch.dispatch(Product::<M, N, C, P> { linear: self, from, to, finish });
+        arch.dispatch(MatmulKernel::<M, N, C, P> { linear: self, from, to, finish });
     }
 }
 
-struct Product<'a, const M: usize, const N: usize, const C: usize, const P: usize> {
-    linear: &'a Linear<M>,
+struct MatmulKernel<'a, const M: usize, const N: usize, const C: usize, const P: usize> {
+    linear: &'a PackedLinear<M>,
     from: &'a [[f32; N]],
     to: &'a mut [[f32; N]],
-    finish: Finish,
+    finish: MatmulEpilogue,
 }
 
-impl<const M: usize, const N: usize, const C: usize, const P: usize> WithSimd for Product<'_, M, N, C, P> {
+impl<const M: usize, const N: usize, const C: usize, const P: usize> WithSimd
+    for MatmulKernel<'_, M, N, C, P>
+{
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { linear, from, to, finish } = self;
-        let Linear { inputs, outputs, blocks, bias } = linear;
+        let PackedLinear { inputs, outputs, blocks, bias } = linear;
         // Weights outside, so that each is read from far away once a text; the panels of a text stay near.
         for (number, (block, bias)) in blocks.chunks_exact(*inputs).zip(bias).enumerate() {
             let rows = number * M..(number * M + M).min(*outputs);
@@ -127,7 +129,7 @@ impl<const M: usize, const N: usize, const C: usize, const P: usize> WithSimd fo
     }
 }
 
-impl Finish {
+impl MatmulEpilogue {
     /// Writes the sums of one panel.
     #[inline(always)]
     fn write<S: Simd, const M: usize, const N: usize>(self, sums: &[[f32; N]; M], to: &mut [[f32; N]]) {
@@ -194,7 +196,7 @@ fn tile<S: Simd, const M: usize, const N: usize, const C: usize, const P: usize>
 }
 
 /// The attention of one head: every token's mean of all tokens' values, weighted by how well its query fits their keys.
-pub(crate) struct Attend<'a, const M: usize, const N: usize, const C: usize, const P: usize> {
+pub(crate) struct AttentionKernel<'a, const M: usize, const N: usize, const C: usize, const P: usize> {
     /// How many tokens there are.
     pub(crate) tokens: usize,
     /// Queries, then keys, then values of every head: panels of three times `hidden` rows.
@@ -208,12 +210,12 @@ pub(crate) struct Attend<'a, const M: usize, const N: usize, const C: usize, con
     /// Which head.
     pub(crate) head: usize,
     /// Memory to work in.
-    pub(crate) work: &'a mut Attention,
+    pub(crate) work: &'a mut AttentionScratch,
 }
 
 /// Memory for the attention of one head.
 #[derive(Debug, Default)]
-pub(crate) struct Attention {
+pub(crate) struct AttentionScratch {
     /// Blocks of keys: a row for each number of a key.
     keys: Vec<f32>,
     /// Blocks of a value's numbers: a row for each token.
@@ -222,7 +224,9 @@ pub(crate) struct Attention {
     scores: Vec<f32>,
 }
 
-impl<const M: usize, const N: usize, const C: usize, const P: usize> WithSimd for Attend<'_, M, N, C, P> {
+impl<const M: usize, const N: usize, const C: usize, const P: usize> WithSimd
+    for AttentionKernel<'_, M, N, C, P>
+{
     type Output = ();
 
     #[inline(always)]
@@ -324,24 +328,24 @@ fn exponentials<S: Simd, const N: usize>(scores: &mut [[f32; N]], scale: f32) ->
 
 /// The scale and shift of a normalisation, and what keeps it from dividing by zero.
 #[derive(Debug)]
-pub(crate) struct Norm {
+pub(crate) struct LayerNorm {
     pub(crate) scale: Vec<f32>,
     pub(crate) shift: Vec<f32>,
     pub(crate) epsilon: f32,
 }
 
 /// Brings the state of each token to mean 0 and variance 1, scaled and shifted.
-pub(crate) struct Normalize<'a, const N: usize> {
+pub(crate) struct LayerNormKernel<'a, const N: usize> {
     pub(crate) states: &'a mut [[f32; N]],
-    pub(crate) norm: &'a Norm,
+    pub(crate) norm: &'a LayerNorm,
 }
 
-impl<const N: usize> WithSimd for Normalize<'_, N> {
+impl<const N: usize> WithSimd for LayerNormKernel<'_, N> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _simd: S) {
-        let Norm { scale, shift, epsilon } = self.norm;
+        let LayerNorm { scale, shift, epsilon } = self.norm;
         let part = 1.0 / scale.len() as f32;
         for panel in self.states.chunks_exact_mut(scale.len()) {
             let mut means = [0.0; N];

@@ -17,16 +17,16 @@ use std::{
     io::{Read, Seek},
 };
 
-use self::network::Network;
+use self::network::EncoderNetwork;
 pub use self::{
-    network::Scratch,
-    shape::{Activation, Family, Pooling, Shape},
+    network::EncoderScratch,
+    shape::{ActivationFunction, ModelFamily, ModelShape, PoolingMode},
     weights::WeightsError,
 };
 
 /// The processor's instructions for which a network can be laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Instructions {
+pub enum InstructionSet {
     /// Registers of 512 bits (AVX-512).
     Wide,
     /// Registers of 256 bits (AVX2 with fused multiply-add), or of 128 bits but twice as many (NEON).
@@ -35,7 +35,7 @@ pub enum Instructions {
     Plain,
 }
 
-impl Instructions {
+impl InstructionSet {
     /// Those that this processor has, the fastest first.
     pub fn available() -> Vec<Self> {
         kernel::available().into_iter().map(|(instructions, _)| instructions).collect()
@@ -53,10 +53,10 @@ pub enum TokensError {
     Unknown(u32, usize),
 }
 
-/// A model, ready to embed. Immutable: any number of threads may use it at once, each with a [`Scratch`] of its own.
+/// A model, ready to embed. Immutable: any number of threads may use it at once, each with a [`EncoderScratch`] of its own.
 pub struct Encoder {
-    layout: Layout,
-    shape: Shape,
+    layout: NetworkLayout,
+    shape: ModelShape,
 }
 
 /// Registers in which a row of a panel of 16 numbers fits.
@@ -65,10 +65,10 @@ const NARROW: usize = if cfg!(target_arch = "aarch64") { 4 } else { 2 };
 /// The network, laid out for the instructions of this processor. The numbers are the height of a block, the width of a panel,
 /// the registers that a row of a panel takes, and how many panels a block is multiplied with at once: as many sums as there are
 /// registers, but for those that the factors need.
-enum Layout {
-    Wide(Network<12, 16, 1, 2>),
-    Narrow(Network<6, 16, NARROW, 1>),
-    Plain(Network<4, 4, 4, 1>),
+enum NetworkLayout {
+    Wide(EncoderNetwork<12, 16, 1, 2>),
+    Narrow(EncoderNetwork<6, 16, NARROW, 1>),
+    Plain(EncoderNetwork<4, 4, 4, 1>),
 }
 
 impl fmt::Debug for Encoder {
@@ -83,8 +83,8 @@ impl Encoder {
     ///
     /// # Errors
     /// The file is none, or does not hold a model of this shape.
-    pub fn load(file: &mut (impl Read + Seek), shape: &Shape) -> Result<Self, WeightsError> {
-        Self::load_for(Instructions::available()[0], file, shape)
+    pub fn load(file: &mut (impl Read + Seek), shape: &ModelShape) -> Result<Self, WeightsError> {
+        Self::load_for(InstructionSet::available()[0], file, shape)
     }
 
     /// The same for instructions that are not the best of this processor, to compare their results.
@@ -92,23 +92,23 @@ impl Encoder {
     /// # Errors
     /// As [`Encoder::load`]. Instructions that this processor lacks are [`WeightsError::Instructions`].
     pub fn load_for(
-        instructions: Instructions,
+        instructions: InstructionSet,
         file: &mut (impl Read + Seek),
-        shape: &Shape,
+        shape: &ModelShape,
     ) -> Result<Self, WeightsError> {
         let found = kernel::available().into_iter().find(|(available, _)| *available == instructions);
         let (_, arch) = found.ok_or(WeightsError::Instructions)?;
         let shape = *shape;
         let layout = match instructions {
-            Instructions::Wide => Layout::Wide(Network::load(arch, file, &shape)?),
-            Instructions::Narrow => Layout::Narrow(Network::load(arch, file, &shape)?),
-            Instructions::Plain => Layout::Plain(Network::load(arch, file, &shape)?),
+            InstructionSet::Wide => NetworkLayout::Wide(EncoderNetwork::load(arch, file, &shape)?),
+            InstructionSet::Narrow => NetworkLayout::Narrow(EncoderNetwork::load(arch, file, &shape)?),
+            InstructionSet::Plain => NetworkLayout::Plain(EncoderNetwork::load(arch, file, &shape)?),
         };
         Ok(Self { layout, shape })
     }
 
     /// Its shape.
-    pub fn shape(&self) -> &Shape {
+    pub fn shape(&self) -> &ModelShape {
         &self.shape
     }
 
@@ -121,8 +121,8 @@ impl Encoder {
     pub fn embed(
         &self,
         tokens: &[u32],
-        pooling: Pooling,
-        scratch: &mut Scratch,
+        pooling: PoolingMode,
+        scratch: &mut EncoderScratch,
     ) -> Result<Vec<f32>, TokensError> {
         let most = self.shape.max_tokens();
         if tokens.is_empty() || tokens.len() > most {
@@ -132,9 +132,9 @@ impl Encoder {
             return Err(TokensError::Unknown(*token, self.shape.vocabulary));
         }
         Ok(match &self.layout {
-            Layout::Wide(network) => network.embed(tokens, pooling, scratch),
-            Layout::Narrow(network) => network.embed(tokens, pooling, scratch),
-            Layout::Plain(network) => network.embed(tokens, pooling, scratch),
+            NetworkLayout::Wide(network) => network.embed(tokens, pooling, scratch),
+            NetworkLayout::Narrow(network) => network.embed(tokens, pooling, scratch),
+            NetworkLayout::Plain(network) => network.embed(tokens, pooling, scratch),
         })
     }
 }

@@ -8,60 +8,60 @@ use std::{
 use pulp::Arch;
 
 use crate::{
-    Activation, Pooling, Shape,
-    kernel::{Attend, Attention, Finish, Linear, Norm, Normalize},
-    weights::{Tensors, WeightsError},
+    ActivationFunction, ModelShape, PoolingMode,
+    kernel::{AttentionKernel, AttentionScratch, LayerNorm, LayerNormKernel, MatmulEpilogue, PackedLinear},
+    weights::{TensorFile, WeightsError},
 };
 
 /// The memory of one computation, kept between texts so that it is not asked of the system for each.
 #[derive(Default)]
-pub struct Scratch {
+pub struct EncoderScratch {
     states: Vec<f32>,
     projected: Vec<f32>,
     mixed: Vec<f32>,
     inner: Vec<f32>,
-    attention: Attention,
+    attention: AttentionScratch,
 }
 
-impl fmt::Debug for Scratch {
+impl fmt::Debug for EncoderScratch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Scratch").finish_non_exhaustive()
     }
 }
 
 /// A model, laid out.
-pub(crate) struct Network<const M: usize, const N: usize, const C: usize, const P: usize> {
+pub(crate) struct EncoderNetwork<const M: usize, const N: usize, const C: usize, const P: usize> {
     arch: Arch,
     hidden: usize,
     heads: usize,
     inner: usize,
-    activation: Finish,
+    activation: MatmulEpilogue,
     /// A row for each token of the vocabulary.
     words: Vec<f32>,
     /// A row for each position of a text; the kind of token is already added.
     positions: Vec<f32>,
-    norm: Norm,
-    layers: Vec<Layer<M>>,
+    norm: LayerNorm,
+    layers: Vec<EncoderLayer<M>>,
 }
 
-struct Layer<const M: usize> {
+struct EncoderLayer<const M: usize> {
     /// Queries, keys and values in one matrix.
-    projection: Linear<M>,
-    attended: Linear<M>,
-    attended_norm: Norm,
-    inner: Linear<M>,
-    outer: Linear<M>,
-    outer_norm: Norm,
+    projection: PackedLinear<M>,
+    attended: PackedLinear<M>,
+    attended_norm: LayerNorm,
+    inner: PackedLinear<M>,
+    outer: PackedLinear<M>,
+    outer_norm: LayerNorm,
 }
 
-impl<const M: usize, const N: usize, const C: usize, const P: usize> Network<M, N, C, P> {
+impl<const M: usize, const N: usize, const C: usize, const P: usize> EncoderNetwork<M, N, C, P> {
     /// Reads a model's weights and lays them out.
     pub(crate) fn load(
         arch: Arch,
         file: &mut (impl Read + Seek),
-        shape: &Shape,
+        shape: &ModelShape,
     ) -> Result<Self, WeightsError> {
-        let mut tensors = Tensors::open(file, shape.family)?;
+        let mut tensors = TensorFile::open(file, shape.family)?;
         let (hidden, inner) = (shape.hidden, shape.inner);
         if hidden == 0 || inner == 0 || shape.heads == 0 || !hidden.is_multiple_of(shape.heads) {
             return Err(WeightsError::Shape(*shape));
@@ -79,7 +79,7 @@ impl<const M: usize, const N: usize, const C: usize, const P: usize> Network<M, 
         let mut layers = Vec::new();
         for number in 0..shape.layers {
             let names = tensors.layer(number);
-            layers.push(Layer {
+            layers.push(EncoderLayer {
                 projection: tensors.linear(&names.projections, hidden, hidden)?,
                 attended: tensors.linear(&[names.attended], hidden, hidden)?,
                 attended_norm: tensors.norm(&names.attended_norm, hidden, shape.epsilon)?,
@@ -89,15 +89,20 @@ impl<const M: usize, const N: usize, const C: usize, const P: usize> Network<M, 
             });
         }
         let activation = match shape.activation {
-            Activation::Gelu => Finish::Gelu,
-            Activation::GeluTanh => Finish::GeluTanh,
-            Activation::Relu => Finish::Relu,
+            ActivationFunction::Gelu => MatmulEpilogue::Gelu,
+            ActivationFunction::GeluTanh => MatmulEpilogue::GeluTanh,
+            ActivationFunction::Relu => MatmulEpilogue::Relu,
         };
         Ok(Self { arch, hidden, heads: shape.heads, inner, activation, words, positions, norm, layers })
     }
 
     /// The vector of a text. The tokens are the model's, and no more than it has positions.
-    pub(crate) fn embed(&self, tokens: &[u32], pooling: Pooling, scratch: &mut Scratch) -> Vec<f32> {
+    pub(crate) fn embed(
+        &self,
+        tokens: &[u32],
+        pooling: PoolingMode,
+        scratch: &mut EncoderScratch,
+    ) -> Vec<f32> {
         let panels = tokens.len().div_ceil(N);
         let hidden = self.hidden;
         let states = panels_of::<N>(&mut scratch.states, panels * hidden);
@@ -108,9 +113,9 @@ impl<const M: usize, const N: usize, const C: usize, const P: usize> Network<M, 
         self.normalize(&self.norm, states);
         let width = hidden / self.heads;
         for layer in &self.layers {
-            layer.projection.apply::<N, C, P>(self.arch, states, projected, Finish::Store);
+            layer.projection.apply::<N, C, P>(self.arch, states, projected, MatmulEpilogue::Store);
             for head in 0..self.heads {
-                self.arch.dispatch(Attend::<M, N, C, P> {
+                self.arch.dispatch(AttentionKernel::<M, N, C, P> {
                     tokens: tokens.len(),
                     projected,
                     to: mixed,
@@ -120,10 +125,10 @@ impl<const M: usize, const N: usize, const C: usize, const P: usize> Network<M, 
                     work: &mut scratch.attention,
                 });
             }
-            layer.attended.apply::<N, C, P>(self.arch, mixed, states, Finish::Add);
+            layer.attended.apply::<N, C, P>(self.arch, mixed, states, MatmulEpilogue::Add);
             self.normalize(&layer.attended_norm, states);
             layer.inner.apply::<N, C, P>(self.arch, states, inner, self.activation);
-            layer.outer.apply::<N, C, P>(self.arch, inner, states, Finish::Add);
+            layer.outer.apply::<N, C, P>(self.arch, inner, states, MatmulEpilogue::Add);
             self.normalize(&layer.outer_norm, states);
         }
         pool(states, tokens.len(), hidden, pooling)
@@ -144,8 +149,8 @@ impl<const M: usize, const N: usize, const C: usize, const P: usize> Network<M, 
         }
     }
 
-    fn normalize(&self, norm: &Norm, states: &mut [[f32; N]]) {
-        self.arch.dispatch(Normalize { states, norm });
+    fn normalize(&self, norm: &LayerNorm, states: &mut [[f32; N]]) {
+        self.arch.dispatch(LayerNormKernel { states, norm });
     }
 }
 
@@ -155,10 +160,10 @@ fn panels_of<const N: usize>(memory: &mut Vec<f32>, rows: usize) -> &mut [[f32; 
 }
 
 /// One vector of unit length from the states of all tokens.
-fn pool<const N: usize>(states: &[[f32; N]], tokens: usize, hidden: usize, pooling: Pooling) -> Vec<f32> {
+fn pool<const N: usize>(states: &[[f32; N]], tokens: usize, hidden: usize, pooling: PoolingMode) -> Vec<f32> {
     let count = match pooling {
-        Pooling::Mean => tokens,
-        Pooling::FirstToken => 1,
+        PoolingMode::Mean => tokens,
+        PoolingMode::FirstToken => 1,
     };
     // Their sum has the direction of their mean, and only that is left in the end.
     let mut vector = vec![0.0_f32; hidden];

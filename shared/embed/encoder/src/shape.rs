@@ -2,7 +2,7 @@
 
 /// How the tensors of a file are named and where positions begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Family {
+pub enum ModelFamily {
     /// BERT, `RoBERTa`, XLM-`RoBERTa` and others that name their tensors alike.
     Bert,
     /// `DistilBERT`: the same arithmetic under other names, without kinds of tokens.
@@ -11,7 +11,7 @@ pub enum Family {
 
 /// What is done to the inner numbers of a feed-forward part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Activation {
+pub enum ActivationFunction {
     /// The Gaussian error linear unit.
     Gelu,
     /// The same by its approximation with a hyperbolic tangent.
@@ -22,7 +22,7 @@ pub enum Activation {
 
 /// How the states of all tokens become one vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pooling {
+pub enum PoolingMode {
     /// Their mean.
     Mean,
     /// The first token's.
@@ -31,9 +31,9 @@ pub enum Pooling {
 
 /// The shape of a model.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Shape {
+pub struct ModelShape {
     /// How its tensors are named.
-    pub family: Family,
+    pub family: ModelFamily,
     /// Numbers in the state of a token, and in a vector.
     pub hidden: usize,
     /// Layers.
@@ -51,10 +51,10 @@ pub struct Shape {
     /// What keeps normalisations from dividing by zero.
     pub epsilon: f32,
     /// Of its feed-forward parts.
-    pub activation: Activation,
+    pub activation: ActivationFunction,
 }
 
-impl Shape {
+impl ModelShape {
     /// The most tokens that it has positions for.
     pub const fn max_tokens(&self) -> usize {
         self.positions.saturating_sub(self.first_position)

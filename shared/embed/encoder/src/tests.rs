@@ -6,10 +6,13 @@ use std::{collections::HashMap, io::Cursor};
 
 use serde_json::json;
 
-use crate::{Activation, Encoder, Family, Instructions, Pooling, Scratch, Shape, TokensError, WeightsError};
+use crate::{
+    ActivationFunction, Encoder, EncoderScratch, InstructionSet, ModelFamily, ModelShape, PoolingMode,
+    TokensError, WeightsError,
+};
 
-const SMALL: Shape = Shape {
-    family: Family::Bert,
+const SMALL: ModelShape = ModelShape {
+    family: ModelFamily::Bert,
     hidden: 60,
     layers: 2,
     heads: 3,
@@ -18,13 +21,13 @@ const SMALL: Shape = Shape {
     positions: 40,
     first_position: 0,
     epsilon: 1e-5,
-    activation: Activation::Gelu,
+    activation: ActivationFunction::Gelu,
 };
 
 /// The tensors of a model, by the names of the BERT family.
 type Weights = HashMap<String, (Vec<usize>, Vec<f32>)>;
 
-fn weights(shape: &Shape) -> Weights {
+fn weights(shape: &ModelShape) -> Weights {
     let (hidden, inner) = (shape.hidden, shape.inner);
     let mut state = 88_172_645_463_325_252_u64;
     let mut weights = Weights::new();
@@ -84,7 +87,7 @@ fn plain_file(weights: &Weights) -> Vec<u8> {
     file(weights, "F32", |number| number.to_le_bytes().to_vec())
 }
 
-fn load(bytes: &[u8], shape: &Shape) -> Result<Encoder, WeightsError> {
+fn load(bytes: &[u8], shape: &ModelShape) -> Result<Encoder, WeightsError> {
     Encoder::load(&mut Cursor::new(bytes), shape)
 }
 
@@ -93,7 +96,7 @@ fn tokens(count: usize) -> Vec<u32> {
 }
 
 /// The plain encoder, in f64.
-fn reference(weights: &Weights, shape: &Shape, tokens: &[u32], pooling: Pooling) -> Vec<f64> {
+fn reference(weights: &Weights, shape: &ModelShape, tokens: &[u32], pooling: PoolingMode) -> Vec<f64> {
     let get = |name: &str| weights[name].1.iter().map(|number| f64::from(*number)).collect::<Vec<_>>();
     let linear = |name: &str, states: &[Vec<f64>]| -> Vec<Vec<f64>> {
         let (matrix, bias) = (get(&format!("{name}.weight")), get(&format!("{name}.bias")));
@@ -157,20 +160,20 @@ fn reference(weights: &Weights, shape: &Shape, tokens: &[u32], pooling: Pooling)
         for number in inner.iter_mut().flatten() {
             let x = *number;
             *number = match shape.activation {
-                Activation::Gelu => 0.5 * x * (1.0 + erf(x / 2.0_f64.sqrt())),
-                Activation::GeluTanh => {
+                ActivationFunction::Gelu => 0.5 * x * (1.0 + erf(x / 2.0_f64.sqrt())),
+                ActivationFunction::GeluTanh => {
                     0.5 * x
                         * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044_715 * x.powi(3))).tanh())
                 }
-                Activation::Relu => x.max(0.0),
+                ActivationFunction::Relu => x.max(0.0),
             };
         }
         add(&mut states, &linear(&name("output.dense"), &inner));
         norm(&name("output.LayerNorm"), &mut states);
     }
     let taken = match pooling {
-        Pooling::Mean => &states[..],
-        Pooling::FirstToken => &states[..1],
+        PoolingMode::Mean => &states[..],
+        PoolingMode::FirstToken => &states[..1],
     };
     let sum: Vec<f64> = (0..hidden).map(|i| taken.iter().map(|state| state[i]).sum()).collect();
     let length = sum.iter().map(|number| number * number).sum::<f64>().sqrt();
@@ -200,21 +203,21 @@ fn assert_same(wanted: &[f64], found: &[f32], what: &str) {
 fn every_shape_gives_the_same_as_the_plain_encoder_with_all_instructions() {
     let other = [
         SMALL,
-        Shape { heads: 1, hidden: 17, inner: 33, ..SMALL },
-        Shape { heads: 12, hidden: 48, inner: 96, layers: 1, ..SMALL },
-        Shape { heads: 2, hidden: 128, inner: 200, activation: Activation::Relu, ..SMALL },
-        Shape { activation: Activation::GeluTanh, ..SMALL },
-        Shape { first_position: 2, ..SMALL },
-        Shape { layers: 0, ..SMALL },
+        ModelShape { heads: 1, hidden: 17, inner: 33, ..SMALL },
+        ModelShape { heads: 12, hidden: 48, inner: 96, layers: 1, ..SMALL },
+        ModelShape { heads: 2, hidden: 128, inner: 200, activation: ActivationFunction::Relu, ..SMALL },
+        ModelShape { activation: ActivationFunction::GeluTanh, ..SMALL },
+        ModelShape { first_position: 2, ..SMALL },
+        ModelShape { layers: 0, ..SMALL },
     ];
-    let mut scratch = Scratch::default();
+    let mut scratch = EncoderScratch::default();
     for shape in other {
         let weights = weights(&shape);
         let file = plain_file(&weights);
-        for instructions in Instructions::available() {
+        for instructions in InstructionSet::available() {
             let encoder = Encoder::load_for(instructions, &mut Cursor::new(&file), &shape).expect("a model");
             for count in [1, 2, 5, 15, 16, 17, 33, shape.max_tokens()] {
-                for pooling in [Pooling::Mean, Pooling::FirstToken] {
+                for pooling in [PoolingMode::Mean, PoolingMode::FirstToken] {
                     let tokens = tokens(count);
                     let found = encoder.embed(&tokens, pooling, &mut scratch).expect("a vector");
                     let what = format!("{instructions:?} {pooling:?} {count} tokens, {shape:?}");
@@ -227,14 +230,15 @@ fn every_shape_gives_the_same_as_the_plain_encoder_with_all_instructions() {
 
 #[test]
 fn long_texts_are_embedded_as_exactly() {
-    let shape = Shape { positions: 512, layers: 1, ..SMALL };
+    let shape = ModelShape { positions: 512, layers: 1, ..SMALL };
     let weights = weights(&shape);
     let file = plain_file(&weights);
     let tokens = tokens(512);
-    let wanted = reference(&weights, &shape, &tokens, Pooling::Mean);
-    for instructions in Instructions::available() {
+    let wanted = reference(&weights, &shape, &tokens, PoolingMode::Mean);
+    for instructions in InstructionSet::available() {
         let encoder = Encoder::load_for(instructions, &mut Cursor::new(&file), &shape).expect("a model");
-        let found = encoder.embed(&tokens, Pooling::Mean, &mut Scratch::default()).expect("a vector");
+        let found =
+            encoder.embed(&tokens, PoolingMode::Mean, &mut EncoderScratch::default()).expect("a vector");
         assert_same(&wanted, &found, &format!("{instructions:?}"));
     }
 }
@@ -242,11 +246,11 @@ fn long_texts_are_embedded_as_exactly() {
 #[test]
 fn what_was_computed_before_leaves_no_trace() {
     let encoder = load(&plain_file(&weights(&SMALL)), &SMALL).expect("a model");
-    let mut scratch = Scratch::default();
-    let fresh = encoder.embed(&tokens(9), Pooling::Mean, &mut Scratch::default());
+    let mut scratch = EncoderScratch::default();
+    let fresh = encoder.embed(&tokens(9), PoolingMode::Mean, &mut EncoderScratch::default());
     for count in [40, 3, 21] {
-        encoder.embed(&tokens(count), Pooling::Mean, &mut scratch).expect("a vector");
-        assert_eq!(encoder.embed(&tokens(9), Pooling::Mean, &mut scratch), fresh);
+        encoder.embed(&tokens(count), PoolingMode::Mean, &mut scratch).expect("a vector");
+        assert_eq!(encoder.embed(&tokens(9), PoolingMode::Mean, &mut scratch), fresh);
     }
 }
 
@@ -264,8 +268,9 @@ fn half_precision_weights_are_read() {
             rounded.get_mut(name).expect("the same names").1 = numbers.iter().map(|x| round(*x)).collect();
         }
         let encoder = load(&file(&all, dtype, bytes), &SMALL).expect("a model");
-        let found = encoder.embed(&tokens(20), Pooling::Mean, &mut Scratch::default()).expect("a vector");
-        assert_same(&reference(&rounded, &SMALL, &tokens(20), Pooling::Mean), &found, dtype);
+        let found =
+            encoder.embed(&tokens(20), PoolingMode::Mean, &mut EncoderScratch::default()).expect("a vector");
+        assert_same(&reference(&rounded, &SMALL, &tokens(20), PoolingMode::Mean), &found, dtype);
     }
 }
 
@@ -277,9 +282,9 @@ fn renamed(weights: &Weights, name: impl Fn(&str) -> String) -> Weights {
 #[test]
 fn tensors_may_have_a_prefix_or_older_or_other_names() {
     let mut weights = weights(&SMALL);
-    let embed = |weights: &Weights, shape: &Shape| {
+    let embed = |weights: &Weights, shape: &ModelShape| {
         let encoder = load(&plain_file(weights), shape).expect("a model");
-        encoder.embed(&tokens(20), Pooling::Mean, &mut Scratch::default()).expect("a vector")
+        encoder.embed(&tokens(20), PoolingMode::Mean, &mut EncoderScratch::default()).expect("a vector")
     };
     let wanted = embed(&weights, &SMALL);
     for prefix in ["bert.", "roberta."] {
@@ -308,13 +313,13 @@ fn tensors_may_have_a_prefix_or_older_or_other_names() {
         .iter()
         .fold(format!("distilbert.{name}"), |name, (from, to)| name.replace(from, to))
     });
-    assert_eq!(embed(&distilled, &Shape { family: Family::DistilBert, ..SMALL }), wanted);
+    assert_eq!(embed(&distilled, &ModelShape { family: ModelFamily::DistilBert, ..SMALL }), wanted);
 }
 
 #[test]
 fn tokens_that_the_model_cannot_take_are_errors() {
     let encoder = load(&plain_file(&weights(&SMALL)), &SMALL).expect("a model");
-    let embed = |tokens: &[u32]| encoder.embed(tokens, Pooling::Mean, &mut Scratch::default());
+    let embed = |tokens: &[u32]| encoder.embed(tokens, PoolingMode::Mean, &mut EncoderScratch::default());
     assert_eq!(embed(&[]), Err(TokensError::Count(0, 40)));
     assert_eq!(embed(&tokens(41)), Err(TokensError::Count(41, 40)));
     assert_eq!(embed(&[50]), Err(TokensError::Unknown(50, 50)));
@@ -336,17 +341,21 @@ fn files_that_do_not_hold_the_model_are_errors() {
     assert!(
         matches!(load(&plain_file(&without), &SMALL), Err(WeightsError::Missing(missing)) if missing == name)
     );
-    let deeper = Shape { layers: usize::MAX, ..SMALL };
+    let deeper = ModelShape { layers: usize::MAX, ..SMALL };
     assert!(matches!(load(&whole, &deeper), Err(WeightsError::Missing(_))));
     for other in [
-        Shape { inner: 71, ..SMALL },
-        Shape { hidden: 30, ..SMALL },
-        Shape { vocabulary: 1 << 40, ..SMALL },
-        Shape { positions: 41, ..SMALL },
+        ModelShape { inner: 71, ..SMALL },
+        ModelShape { hidden: 30, ..SMALL },
+        ModelShape { vocabulary: 1 << 40, ..SMALL },
+        ModelShape { positions: 41, ..SMALL },
     ] {
         assert!(matches!(load(&whole, &other), Err(WeightsError::Tensor { .. })), "{other:?}");
     }
-    for none in [Shape { heads: 7, ..SMALL }, Shape { heads: 0, ..SMALL }, Shape { hidden: 0, ..SMALL }] {
+    for none in [
+        ModelShape { heads: 7, ..SMALL },
+        ModelShape { heads: 0, ..SMALL },
+        ModelShape { hidden: 0, ..SMALL },
+    ] {
         assert!(matches!(load(&whole, &none), Err(WeightsError::Shape(_))), "{none:?}");
     }
     assert!(matches!(

@@ -5,8 +5,8 @@ use std::io::{self, Read, Seek, SeekFrom};
 use safetensors::{Dtype, tensor::Metadata};
 
 use crate::{
-    Family, Shape,
-    kernel::{Linear, Norm},
+    ModelFamily, ModelShape,
+    kernel::{LayerNorm, PackedLinear},
 };
 
 /// The longest list of tensors that is read, in bytes. Real ones have some hundred kilobytes.
@@ -42,20 +42,20 @@ pub enum WeightsError {
     NotFinite(String),
     /// The configuration makes no sense.
     #[error("config.json describes no model: {0:?}")]
-    Shape(Shape),
+    Shape(ModelShape),
     /// The processor lacks the instructions asked for.
     #[error("this processor lacks the instructions asked for")]
     Instructions,
 }
 
 /// The tensors of an open file.
-pub(crate) struct Tensors<'a, F> {
+pub(crate) struct TensorFile<'a, F> {
     file: &'a mut F,
     list: Metadata,
     /// Where the numbers begin, and how many bytes of them there are.
     start: u64,
     length: u64,
-    family: Family,
+    family: ModelFamily,
     /// What is before the names that the published layers have.
     prefix: &'static str,
 }
@@ -70,9 +70,9 @@ pub(crate) struct LayerNames {
     pub(crate) outer_norm: String,
 }
 
-impl<'a, F: Read + Seek> Tensors<'a, F> {
+impl<'a, F: Read + Seek> TensorFile<'a, F> {
     /// Reads the list of tensors.
-    pub(crate) fn open(file: &'a mut F, family: Family) -> Result<Self, WeightsError> {
+    pub(crate) fn open(file: &'a mut F, family: ModelFamily) -> Result<Self, WeightsError> {
         let size = file.seek(SeekFrom::End(0))?;
         file.seek(SeekFrom::Start(0))?;
         let mut header = [0; 8];
@@ -105,8 +105,8 @@ impl<'a, F: Read + Seek> Tensors<'a, F> {
     /// The kinds of tokens, in families that tell them apart.
     pub(crate) fn kinds(&self) -> Option<String> {
         match self.family {
-            Family::Bert => Some(format!("{}embeddings.token_type_embeddings.weight", self.prefix)),
-            Family::DistilBert => None,
+            ModelFamily::Bert => Some(format!("{}embeddings.token_type_embeddings.weight", self.prefix)),
+            ModelFamily::DistilBert => None,
         }
     }
 
@@ -117,7 +117,7 @@ impl<'a, F: Read + Seek> Tensors<'a, F> {
     pub(crate) fn layer(&self, number: usize) -> LayerNames {
         let prefix = self.prefix;
         match self.family {
-            Family::Bert => {
+            ModelFamily::Bert => {
                 let name = |part: &str| format!("{prefix}encoder.layer.{number}.{part}");
                 LayerNames {
                     projections: ["query", "key", "value"]
@@ -129,7 +129,7 @@ impl<'a, F: Read + Seek> Tensors<'a, F> {
                     outer_norm: name("output.LayerNorm"),
                 }
             }
-            Family::DistilBert => {
+            ModelFamily::DistilBert => {
                 let name = |part: &str| format!("{prefix}transformer.layer.{number}.{part}");
                 LayerNames {
                     projections: ["q_lin", "k_lin", "v_lin"].map(|part| name(&format!("attention.{part}"))),
@@ -165,23 +165,23 @@ impl<'a, F: Read + Seek> Tensors<'a, F> {
         names: &[String],
         inputs: usize,
         outputs: usize,
-    ) -> Result<Linear<M>, WeightsError> {
+    ) -> Result<PackedLinear<M>, WeightsError> {
         let mut linear = None;
         for (number, name) in names.iter().enumerate() {
             let weights = self.tensor(&format!("{name}.weight"), &[outputs, inputs])?;
             let bias = self.tensor(&format!("{name}.bias"), &[outputs])?;
             // Made only now: the file has been seen to hold as much.
-            let linear = linear.get_or_insert_with(|| Linear::zeroed(inputs, names.len() * outputs));
+            let linear = linear.get_or_insert_with(|| PackedLinear::zeroed(inputs, names.len() * outputs));
             linear.set(number * outputs, &weights, &bias);
         }
-        Ok(linear.unwrap_or_else(|| Linear::zeroed(inputs, 0)))
+        Ok(linear.unwrap_or_else(|| PackedLinear::zeroed(inputs, 0)))
     }
 
     /// A normalisation. Older files call its scale `gamma` and its shift `beta`.
-    pub(crate) fn norm(&mut self, name: &str, width: usize, epsilon: f32) -> Result<Norm, WeightsError> {
+    pub(crate) fn norm(&mut self, name: &str, width: usize, epsilon: f32) -> Result<LayerNorm, WeightsError> {
         let old = self.list.info(&format!("{name}.gamma")).is_some();
         let [scale, shift] = if old { ["gamma", "beta"] } else { ["weight", "bias"] };
-        Ok(Norm {
+        Ok(LayerNorm {
             scale: self.tensor(&format!("{name}.{scale}"), &[width])?,
             shift: self.tensor(&format!("{name}.{shift}"), &[width])?,
             epsilon,

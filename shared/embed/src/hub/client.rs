@@ -12,8 +12,8 @@ use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 use url::Url;
 
-use super::{HubError, ModelId, error::Failure};
-use crate::retry::{self, Pauses};
+use super::{HubError, ModelId, error::HubFailure};
+use crate::retry::{self, RetryBackoff};
 
 /// Redirects followed for one request.
 const MAX_REDIRECTS: usize = 8;
@@ -24,25 +24,25 @@ const ERROR_CODE: &str = "x-error-code";
 
 /// How long to wait for what.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Patience {
+pub(super) struct HubRetryPolicy {
     /// Longest time to connect.
     pub(super) connect: Duration,
     /// Longest time without a byte.
     pub(super) silence: Duration,
     /// Between tries.
-    pub(super) pauses: Pauses,
+    pub(super) pauses: RetryBackoff,
     /// A host to which no connection can be made is given up after so long.
     pub(super) unreachable: Duration,
     /// Any other failure is, when nothing has come for so long.
     pub(super) no_progress: Duration,
 }
 
-impl Default for Patience {
+impl Default for HubRetryPolicy {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(10),
             silence: Duration::from_secs(30),
-            pauses: Pauses { first: Duration::from_secs(1), longest: Duration::from_secs(30) },
+            pauses: RetryBackoff { first: Duration::from_secs(1), longest: Duration::from_secs(30) },
             unreachable: Duration::from_secs(20),
             no_progress: Duration::from_mins(5),
         }
@@ -50,18 +50,18 @@ impl Default for Patience {
 }
 
 /// The way to one hub.
-pub(super) struct Client {
+pub(super) struct HubClient {
     address: Url,
     authorization: Option<HeaderValue>,
     http: reqwest::Client,
-    patience: Patience,
+    patience: HubRetryPolicy,
 }
 
-impl Client {
+impl HubClient {
     pub(super) fn new(
         address: Url,
         token: Option<SecretString>,
-        patience: Patience,
+        patience: HubRetryPolicy,
     ) -> Result<Self, HubError> {
         if !matches!(address.scheme(), "http" | "https") || address.host().is_none() {
             return Err(HubError::Settings(
@@ -77,8 +77,8 @@ impl Client {
         Ok(Self { address, authorization, http, patience })
     }
 
-    pub(super) fn tries(&self) -> Tries {
-        Tries { patience: self.patience, since: Instant::now(), failures: 0 }
+    pub(super) fn tries(&self) -> RequestRetries {
+        RequestRetries { patience: self.patience, since: Instant::now(), failures: 0 }
     }
 
     /// The hub's name for messages.
@@ -116,7 +116,7 @@ impl Client {
         Ok((parsed, next))
     }
 
-    async fn small(&self, model: &ModelId, url: &Url) -> Result<(Vec<u8>, Option<Url>), Failure> {
+    async fn small(&self, model: &ModelId, url: &Url) -> Result<(Vec<u8>, Option<Url>), HubFailure> {
         let mut response = self.get(model, url.clone(), HeaderMap::new()).await?;
         let next = next_page(response.headers(), response.url());
         if next.as_ref().is_some_and(|next| next.origin() != self.address.origin()) {
@@ -139,7 +139,7 @@ impl Client {
         model: &ModelId,
         mut url: Url,
         mut headers: HeaderMap,
-    ) -> Result<reqwest::Response, Failure> {
+    ) -> Result<reqwest::Response, HubFailure> {
         // Sizes and hashes are those of the file itself.
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         if let Some(token) = &self.authorization {
@@ -176,13 +176,13 @@ impl Client {
     }
 
     /// What an answer means that is neither success nor redirect.
-    fn failed(&self, model: &ModelId, url: &Url, response: &reqwest::Response) -> Failure {
+    fn failed(&self, model: &ModelId, url: &Url, response: &reqwest::Response) -> HubFailure {
         let (status, headers) = (response.status(), response.headers());
         let host = host(url);
         let problem = format!("it answers {}", status.as_u16());
         if retry::is_passing(status) {
             let after = retry::retry_after(headers);
-            return Failure { error: HubError::Away { host, problem }, after, unreachable: false };
+            return HubFailure { error: HubError::Away { host, problem }, after, unreachable: false };
         }
         // Another host keeps the files behind addresses that are good for a while; the hub gives a fresh one.
         if url.origin() != self.address.origin() {
@@ -220,13 +220,13 @@ impl Client {
 }
 
 /// The tries of one request.
-pub(super) struct Tries {
-    patience: Patience,
+pub(super) struct RequestRetries {
+    patience: HubRetryPolicy,
     since: Instant,
     failures: u32,
 }
 
-impl Tries {
+impl RequestRetries {
     /// Something came: the patience begins anew.
     pub(super) fn progressed(&mut self) {
         (self.since, self.failures) = (Instant::now(), 0);
@@ -236,7 +236,7 @@ impl Tries {
     ///
     /// # Errors
     /// The failure, when it is none that passes or nothing has come for too long.
-    pub(super) async fn again(&mut self, failure: Failure) -> Result<(), HubError> {
+    pub(super) async fn again(&mut self, failure: HubFailure) -> Result<(), HubError> {
         let HubError::Away { host, problem } = failure.error else { return Err(failure.error) };
         self.failures += 1;
         let pause = self.patience.pauses.after(self.failures, failure.after);
@@ -256,9 +256,9 @@ impl Tries {
 }
 
 /// The connection failed.
-pub(super) fn broken(url: &Url, error: &reqwest::Error) -> Failure {
+pub(super) fn broken(url: &Url, error: &reqwest::Error) -> HubFailure {
     let away = HubError::Away { host: host(url), problem: retry::reason(error).to_owned() };
-    Failure { error: away, after: None, unreachable: error.is_connect() }
+    HubFailure { error: away, after: None, unreachable: error.is_connect() }
 }
 
 fn bearer(token: &SecretString) -> Result<HeaderValue, HubError> {
@@ -307,8 +307,9 @@ mod tests {
 
     #[test]
     fn a_mirror_may_have_a_path_and_segments_are_escaped() {
-        let client =
-            |address: &str| Client::new(address.parse().unwrap(), None, Patience::default()).unwrap();
+        let client = |address: &str| {
+            HubClient::new(address.parse().unwrap(), None, HubRetryPolicy::default()).unwrap()
+        };
         let url = client("https://mirror.example.com/hub/?x#y").url(["a", "refs/pr/1"]);
         assert_eq!(url.as_str(), "https://mirror.example.com/hub/a/refs%2Fpr%2F1");
         assert_eq!(client("https://huggingface.co").url(["a"]).as_str(), "https://huggingface.co/a");

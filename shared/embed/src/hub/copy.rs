@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use lectern_shared::secrets::{Hasher, hex};
+use lectern_shared::secrets::{Sha256Hasher, hex};
 use serde::{Deserialize, Serialize};
 use tokio::io::AsyncWriteExt;
 
@@ -24,7 +24,7 @@ const FORMAT: u32 = 1;
 
 /// What a complete copy holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Manifest {
+pub(super) struct ModelManifest {
     format: u32,
     /// As it was asked for.
     pub(super) model: String,
@@ -40,7 +40,7 @@ pub(super) struct ManifestFile {
     pub(super) sha256: String,
 }
 
-impl Manifest {
+impl ModelManifest {
     pub(super) fn new(model: String, commit: String, files: Vec<ManifestFile>) -> Self {
         Self { format: FORMAT, model, commit, files }
     }
@@ -82,7 +82,7 @@ impl Manifest {
 /// SHA-256 of a file, in hexadecimal digits.
 pub(super) fn sha256(path: &Path) -> io::Result<String> {
     let mut file = fs::File::open(path)?;
-    let mut hasher = Hasher::default();
+    let mut hasher = Sha256Hasher::default();
     let mut piece = vec![0; PIECE];
     loop {
         match file.read(&mut piece)? {
@@ -110,11 +110,11 @@ async fn forget_partials(folder: &Path) -> io::Result<()> {
 }
 
 /// The only one that writes to a folder, of all processes, until it is dropped.
-pub(super) struct Lock {
+pub(super) struct FolderLock {
     _file: fs::File,
 }
 
-impl Lock {
+impl FolderLock {
     /// The lock, unless another one has it.
     pub(super) fn try_take(folder: &Path) -> io::Result<Option<Self>> {
         let path = folder.join(LOCK);

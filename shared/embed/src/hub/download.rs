@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use lectern_shared::secrets::{Hasher, hex};
+use lectern_shared::secrets::{Sha256Hasher, hex};
 use reqwest::{
     StatusCode,
     header::{CONTENT_RANGE, ETAG, HeaderMap, HeaderValue, IF_RANGE, RANGE},
@@ -18,9 +18,9 @@ use tokio::{
 
 use super::{
     HubError, ModelId,
-    client::{self, Client},
-    error::Failure,
-    listing::{Check, RemoteFile},
+    client::{self, HubClient},
+    error::HubFailure,
+    listing::{IntegrityCheck, RemoteFile},
 };
 
 /// What files are called until they are whole.
@@ -29,8 +29,8 @@ pub(super) const PARTIAL: &str = "partial";
 const PIECE: usize = 1024 * 1024;
 
 /// A file of one model at one commit.
-pub(super) struct Download<'a> {
-    pub(super) client: &'a Client,
+pub(super) struct FileDownload<'a> {
+    pub(super) client: &'a HubClient,
     pub(super) model: &'a ModelId,
     pub(super) commit: &'a str,
     pub(super) file: &'a RemoteFile,
@@ -40,7 +40,7 @@ pub(super) struct Download<'a> {
     pub(super) report: &'a (dyn Fn(u64) + Send + Sync),
 }
 
-impl Download<'_> {
+impl FileDownload<'_> {
     /// Makes sure that the file is at its place, and returns its SHA-256.
     pub(super) async fn run(&self) -> Result<String, HubError> {
         let place = self.folder.join(self.file.path);
@@ -86,7 +86,7 @@ impl Download<'_> {
 
     /// Fetches what is missing of the file; returns whether it was put together from several answers.
     async fn fetch(&self, path: &Path) -> Result<bool, HubError> {
-        let mut partial = Partial::open(path, self.file.size).await.map_err(|error| self.disk(error))?;
+        let mut partial = PartialFile::open(path, self.file.size).await.map_err(|error| self.disk(error))?;
         let mut tries = self.client.tries();
         // A server that sends from the start every time does not get further by sending the start again.
         let mut furthest = partial.there;
@@ -107,12 +107,12 @@ impl Download<'_> {
     }
 
     /// One request, and what comes of it.
-    async fn receive(&self, partial: &mut Partial) -> Result<(), Failure> {
+    async fn receive(&self, partial: &mut PartialFile) -> Result<(), HubFailure> {
         let repository = [self.model.owner(), self.model.name(), "resolve", self.commit];
         let url = self.client.url(repository.into_iter().chain(self.file.path.split('/')));
-        let mut response = self.client.get(self.model, url, partial.wishes()).await?;
+        let mut response = self.client.get(self.model, url, partial.range_headers()).await?;
         match response.status() {
-            StatusCode::PARTIAL_CONTENT if partial.goes_on_with(response.headers(), self.file.size) => {
+            StatusCode::PARTIAL_CONTENT if partial.continues_with(response.headers(), self.file.size) => {
                 partial.pieced = true;
             }
             StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE => {
@@ -135,7 +135,11 @@ impl Download<'_> {
         Ok(())
     }
 
-    async fn copy(&self, response: &mut reqwest::Response, partial: &mut Partial) -> Result<(), Failure> {
+    async fn copy(
+        &self,
+        response: &mut reqwest::Response,
+        partial: &mut PartialFile,
+    ) -> Result<(), HubFailure> {
         loop {
             let part = match response.chunk().await {
                 Ok(Some(part)) => part,
@@ -174,14 +178,14 @@ impl Download<'_> {
         HubError::disk(self.folder, error)
     }
 
-    fn away(&self, response: &reqwest::Response, problem: &str) -> Failure {
+    fn away(&self, response: &reqwest::Response, problem: &str) -> HubFailure {
         let host = response.url().host_str().map_or_else(|| self.client.host(), str::to_owned);
         HubError::Away { host, problem: problem.to_owned() }.into()
     }
 }
 
 /// What is there of a file.
-struct Partial {
+struct PartialFile {
     file: File,
     /// Bytes.
     there: u64,
@@ -191,7 +195,7 @@ struct Partial {
     pieced: bool,
 }
 
-impl Partial {
+impl PartialFile {
     async fn open(path: &Path, size: u64) -> io::Result<Self> {
         let mut file = OpenOptions::new().create(true).truncate(false).write(true).open(path).await?;
         let there = file.seek(SeekFrom::End(0)).await?;
@@ -203,7 +207,7 @@ impl Partial {
     }
 
     /// The headers that ask for what is missing.
-    fn wishes(&self) -> HeaderMap {
+    fn range_headers(&self) -> HeaderMap {
         let mut headers = HeaderMap::new();
         if self.there > 0 {
             if let Ok(range) = HeaderValue::from_str(&format!("bytes={}-", self.there)) {
@@ -217,7 +221,7 @@ impl Partial {
     }
 
     /// Whether the answer begins where this ends, and is of the same content.
-    fn goes_on_with(&self, headers: &HeaderMap, size: u64) -> bool {
+    fn continues_with(&self, headers: &HeaderMap, size: u64) -> bool {
         let range = headers.get(CONTENT_RANGE).and_then(|range| range.to_str().ok()).unwrap_or_default();
         let begins = range.strip_prefix("bytes ").and_then(|range| {
             let (span, total) = range.split_once('/')?;
@@ -249,7 +253,7 @@ impl Partial {
 }
 
 /// The SHA-256 of a file that has the size and hash that it must have; none when it is not there or another.
-fn hash_checked(path: &Path, size: u64, check: &Check) -> io::Result<Option<String>> {
+fn hash_checked(path: &Path, size: u64, check: &IntegrityCheck) -> io::Result<Option<String>> {
     let mut file = match std::fs::File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -258,8 +262,9 @@ fn hash_checked(path: &Path, size: u64, check: &Check) -> io::Result<Option<Stri
     if file.metadata()?.len() != size {
         return Ok(None);
     }
-    let mut sha256 = Hasher::default();
-    let mut git = matches!(check, Check::GitBlob(_)).then(|| Sha1::new_with_prefix(format!("blob {size}\0")));
+    let mut sha256 = Sha256Hasher::default();
+    let mut git =
+        matches!(check, IntegrityCheck::GitBlob(_)).then(|| Sha1::new_with_prefix(format!("blob {size}\0")));
     let mut piece = vec![0; PIECE];
     loop {
         let read = match file.read(&mut piece) {
@@ -276,10 +281,10 @@ fn hash_checked(path: &Path, size: u64, check: &Check) -> io::Result<Option<Stri
     }
     let hash = hex(&sha256.finish());
     let matches = match (check, git) {
-        (Check::Sha256(wanted), _) => *wanted == hash,
-        (Check::GitBlob(wanted), Some(git)) => *wanted == hex(&git.finalize()),
-        (Check::GitBlob(_), None) => false,
-        (Check::Size, _) => true,
+        (IntegrityCheck::Sha256(wanted), _) => *wanted == hash,
+        (IntegrityCheck::GitBlob(wanted), Some(git)) => *wanted == hex(&git.finalize()),
+        (IntegrityCheck::GitBlob(_), None) => false,
+        (IntegrityCheck::Size, _) => true,
     };
     Ok(matches.then_some(hash))
 }

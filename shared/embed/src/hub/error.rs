@@ -116,7 +116,7 @@ impl HubError {
 
 /// A request that failed.
 #[derive(Debug)]
-pub(super) struct Failure {
+pub(super) struct HubFailure {
     pub(super) error: HubError,
     /// How long the server asks to be left alone.
     pub(super) after: Option<Duration>,
@@ -124,7 +124,7 @@ pub(super) struct Failure {
     pub(super) unreachable: bool,
 }
 
-impl From<HubError> for Failure {
+impl From<HubError> for HubFailure {
     fn from(error: HubError) -> Self {
         Self { error, after: None, unreachable: false }
     }

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::{HubError, ModelId, client::Client, model_id::is_commit};
+use super::{HubError, ModelId, client::HubClient, model_id::is_commit};
 
 const MIB: u64 = 1024 * 1024;
 /// The files that an encoder reads: path, whether there is no encoder without it, and the most bytes that are plausible.
@@ -21,7 +21,7 @@ const MAX_PAGES: usize = 20;
 
 /// How the content of a file is checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Check {
+pub(super) enum IntegrityCheck {
     /// The SHA-256 of its bytes, in hexadecimal digits.
     Sha256(String),
     /// The SHA-1 that git names the file by, in hexadecimal digits.
@@ -37,19 +37,19 @@ pub(super) struct RemoteFile {
     pub(super) path: &'static str,
     /// Its length in bytes.
     pub(super) size: u64,
-    pub(super) check: Check,
+    pub(super) check: IntegrityCheck,
 }
 
 /// What is compiled in about a model: the revision that is used, and what its largest file must be.
 #[derive(Clone, Debug)]
-pub(super) struct Pin {
+pub(super) struct PinnedModel {
     pub(super) owner: String,
     pub(super) name: String,
     pub(super) commit: String,
     pub(super) files: Vec<(&'static str, u64, String)>,
 }
 
-impl Pin {
+impl PinnedModel {
     /// The pins of this version.
     pub(super) fn built_in() -> Vec<Self> {
         vec![Self {
@@ -70,49 +70,49 @@ impl Pin {
 }
 
 #[derive(Deserialize)]
-struct Revision {
+struct HubRevision {
     sha: String,
 }
 
 #[derive(Deserialize)]
-struct Entry {
+struct TreeEntry {
     r#type: String,
     path: String,
     #[serde(default)]
     size: u64,
     oid: Option<String>,
-    lfs: Option<Lfs>,
+    lfs: Option<LfsPointer>,
 }
 
 #[derive(Deserialize)]
-struct Lfs {
+struct LfsPointer {
     oid: String,
     size: u64,
 }
 
 /// The commit that a revision stands for now.
-pub(super) async fn commit(client: &Client, model: &ModelId, revision: &str) -> Result<String, HubError> {
+pub(super) async fn commit(client: &HubClient, model: &ModelId, revision: &str) -> Result<String, HubError> {
     if is_commit(revision) {
         return Ok(revision.to_owned());
     }
     let url = client.url(["api", "models", model.owner(), model.name(), "revision", revision]);
-    let (Revision { sha }, _) = client.json(model, &url).await?;
+    let (HubRevision { sha }, _) = client.json(model, &url).await?;
     // It becomes part of addresses and paths.
     if is_commit(&sha) { Ok(sha) } else { Err(client.not_a_hub("it names a revision that is no commit")) }
 }
 
 /// The files of a commit that are wanted.
 pub(super) async fn files(
-    client: &Client,
+    client: &HubClient,
     model: &ModelId,
     commit: &str,
-    pin: Option<&Pin>,
+    pin: Option<&PinnedModel>,
 ) -> Result<Vec<RemoteFile>, HubError> {
     let mut url = client.url(["api", "models", model.owner(), model.name(), "tree", commit]);
     url.set_query(Some("recursive=true"));
     let (mut found, mut seen) = (Vec::new(), Vec::new());
     for _ in 0..MAX_PAGES {
-        let (entries, next) = client.json::<Vec<Entry>>(model, &url).await?;
+        let (entries, next) = client.json::<Vec<TreeEntry>>(model, &url).await?;
         for entry in entries.into_iter().filter(|entry| entry.r#type == "file") {
             if let Some(&(path, _, most)) = WANTED.iter().find(|(path, ..)| *path == entry.path) {
                 found.push(remote_file(client, model, path, most, entry, pin)?);
@@ -129,17 +129,17 @@ pub(super) async fn files(
 }
 
 fn remote_file(
-    client: &Client,
+    client: &HubClient,
     model: &ModelId,
     path: &'static str,
     most: u64,
-    entry: Entry,
-    pin: Option<&Pin>,
+    entry: TreeEntry,
+    pin: Option<&PinnedModel>,
 ) -> Result<RemoteFile, HubError> {
     let (size, check) = match (entry.lfs, entry.oid) {
-        (Some(Lfs { oid, size }), _) => (size, Check::Sha256(digits(client, &oid, 64)?)),
-        (None, Some(oid)) => (entry.size, Check::GitBlob(digits(client, &oid, 40)?)),
-        (None, None) => (entry.size, Check::Size),
+        (Some(LfsPointer { oid, size }), _) => (size, IntegrityCheck::Sha256(digits(client, &oid, 64)?)),
+        (None, Some(oid)) => (entry.size, IntegrityCheck::GitBlob(digits(client, &oid, 40)?)),
+        (None, None) => (entry.size, IntegrityCheck::Size),
     };
     if size > most {
         let problem = format!("its {path} has {size} bytes, more than the {most} that are accepted");
@@ -147,8 +147,8 @@ fn remote_file(
     }
     let pinned = pin.and_then(|pin| pin.files.iter().find(|(pinned, ..)| *pinned == path));
     if let Some((_, pinned_size, hash)) = pinned {
-        let wanted = Check::Sha256(hash.clone());
-        let differs = size != *pinned_size || (matches!(check, Check::Sha256(_)) && check != wanted);
+        let wanted = IntegrityCheck::Sha256(hash.clone());
+        let differs = size != *pinned_size || (matches!(check, IntegrityCheck::Sha256(_)) && check != wanted);
         if differs {
             return Err(HubError::Damaged {
                 model: model.clone(),
@@ -161,7 +161,7 @@ fn remote_file(
     Ok(RemoteFile { path, size, check })
 }
 
-fn digits(client: &Client, text: &str, length: usize) -> Result<String, HubError> {
+fn digits(client: &HubClient, text: &str, length: usize) -> Result<String, HubError> {
     let digits = text.strip_prefix("sha256:").unwrap_or(text).to_ascii_lowercase();
     if digits.len() == length && digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         Ok(digits)

@@ -22,10 +22,10 @@ use secrecy::SecretString;
 use url::Url;
 
 use self::{
-    client::{Client, Patience},
-    copy::{Lock, Manifest, ManifestFile},
-    download::Download,
-    listing::Pin,
+    client::{HubClient, HubRetryPolicy},
+    copy::{FolderLock, ManifestFile, ModelManifest},
+    download::FileDownload,
+    listing::PinnedModel,
 };
 pub use self::{error::HubError, model_id::ModelId};
 
@@ -38,7 +38,7 @@ const LOCK_POLL: Duration = Duration::from_millis(250);
 
 /// How far a pull is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct PullProgress {
     /// The file that comes.
     pub file: &'static str,
     /// Bytes that are there, of all files of the model.
@@ -62,17 +62,17 @@ pub struct CachedModel {
 
 /// The way to models: a hub, and the cache of what came from it. Cheap to clone.
 #[derive(Clone)]
-pub struct Hub {
-    inner: Arc<Inner>,
+pub struct ModelHub {
+    inner: Arc<HubState>,
 }
 
-struct Inner {
-    client: Client,
+struct HubState {
+    client: HubClient,
     cache: PathBuf,
-    pins: Vec<Pin>,
+    pins: Vec<PinnedModel>,
 }
 
-impl fmt::Debug for Hub {
+impl fmt::Debug for ModelHub {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Hub")
             .field("host", &self.inner.client.host())
@@ -81,25 +81,25 @@ impl fmt::Debug for Hub {
     }
 }
 
-impl Hub {
+impl ModelHub {
     /// A hub at `address`, such as `https://huggingface.co`, and the folder `cache` for what comes from it. The token is sent to
     /// the hub only, never to where it redirects. No connection is made and no folder.
     ///
     /// # Errors
     /// [`HubError::Settings`].
     pub fn new(address: Url, token: Option<SecretString>, cache: PathBuf) -> Result<Self, HubError> {
-        Self::build(address, token, cache, Patience::default(), Pin::built_in())
+        Self::build(address, token, cache, HubRetryPolicy::default(), PinnedModel::built_in())
     }
 
     fn build(
         address: Url,
         token: Option<SecretString>,
         cache: PathBuf,
-        patience: Patience,
-        pins: Vec<Pin>,
+        patience: HubRetryPolicy,
+        pins: Vec<PinnedModel>,
     ) -> Result<Self, HubError> {
-        let client = Client::new(address, token, patience)?;
-        Ok(Self { inner: Arc::new(Inner { client, cache, pins }) })
+        let client = HubClient::new(address, token, patience)?;
+        Ok(Self { inner: Arc::new(HubState { client, cache, pins }) })
     }
 
     /// The folder of a complete, checked copy in the cache; nothing is asked of the hub. The manifest is read and sizes are
@@ -127,9 +127,9 @@ impl Hub {
     }
 
     /// What was pulled as this model, whatever became of its files since.
-    fn manifest(&self, model: &ModelId) -> Result<Option<Manifest>, HubError> {
+    fn manifest(&self, model: &ModelId) -> Result<Option<ModelManifest>, HubError> {
         let folder = self.folder(model);
-        let manifest = Manifest::read(&folder).map_err(|error| HubError::disk(&folder, error))?;
+        let manifest = ModelManifest::read(&folder).map_err(|error| HubError::disk(&folder, error))?;
         // Names that differ in case are one folder on some file systems.
         Ok(manifest.filter(|manifest| manifest.model == self.kept_as(model)))
     }
@@ -154,7 +154,7 @@ impl Hub {
     pub async fn pull(
         &self,
         model: &ModelId,
-        progress: &(dyn Fn(Progress) + Send + Sync),
+        progress: &(dyn Fn(PullProgress) + Send + Sync),
     ) -> Result<PathBuf, HubError> {
         if let Some(folder) = self.off_thread(model, Self::cached).await? {
             return Ok(folder);
@@ -182,14 +182,14 @@ impl Hub {
         let mut whole = 0;
         let mut manifest = Vec::with_capacity(files.len());
         for file in &files {
-            let report = |there| progress(Progress { file: file.path, bytes: whole + there, total });
+            let report = |there| progress(PullProgress { file: file.path, bytes: whole + there, total });
             let download =
-                Download { client, model, commit: &commit, file, folder: &folder, report: &report };
+                FileDownload { client, model, commit: &commit, file, folder: &folder, report: &report };
             let sha256 = download.run().await?;
             whole += file.size;
             manifest.push(ManifestFile { path: file.path.to_owned(), size: file.size, sha256 });
         }
-        Manifest::new(self.kept_as(model), commit, manifest).write(&folder).await.map_err(disk)?;
+        ModelManifest::new(self.kept_as(model), commit, manifest).write(&folder).await.map_err(disk)?;
         Ok(folder)
     }
 
@@ -206,7 +206,7 @@ impl Hub {
         })
     }
 
-    fn pin(&self, model: &ModelId) -> Option<&Pin> {
+    fn pin(&self, model: &ModelId) -> Option<&PinnedModel> {
         self.inner.pins.iter().find(|pin| pin.is_of(model))
     }
 
@@ -225,11 +225,11 @@ impl Hub {
     }
 }
 
-async fn lock(folder: &Path) -> io::Result<Lock> {
+async fn lock(folder: &Path) -> io::Result<FolderLock> {
     let mut told = false;
     loop {
         let at = folder.to_owned();
-        let tried = tokio::task::spawn_blocking(move || Lock::try_take(&at)).await;
+        let tried = tokio::task::spawn_blocking(move || FolderLock::try_take(&at)).await;
         if let Some(lock) = tried.map_err(io::Error::other)?? {
             return Ok(lock);
         }
@@ -243,7 +243,7 @@ async fn lock(folder: &Path) -> io::Result<Lock> {
 
 /// A folder of the cache, complete or not.
 fn describe(cache: &Path, folder: PathBuf) -> io::Result<CachedModel> {
-    if let Some(manifest) = Manifest::read(&folder)?.filter(|manifest| manifest.is_whole(&folder)) {
+    if let Some(manifest) = ModelManifest::read(&folder)?.filter(|manifest| manifest.is_whole(&folder)) {
         let bytes = manifest.files.iter().map(|file| file.size).sum();
         return Ok(CachedModel { model: manifest.model, commit: Some(manifest.commit), bytes, folder });
     }

@@ -12,21 +12,21 @@ use sha1::{Digest, Sha1};
 use tempfile::TempDir;
 use tokio::sync::Notify;
 
-use super::{listing::Pin, *};
+use super::{listing::PinnedModel, *};
 use crate::{
-    retry::Pauses,
-    scripted::{Reply, Request, Server},
+    retry::RetryBackoff,
+    scripted::{ScriptedReply, ScriptedRequest, ScriptedServer},
 };
 
 const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
 const WEIGHTS: &str = "/owner/encoder/resolve/0123456789abcdef0123456789abcdef01234567/model.safetensors";
 
 /// Patient with servers, not with pauses.
-fn quick() -> Patience {
-    Patience {
+fn quick() -> HubRetryPolicy {
+    HubRetryPolicy {
         connect: Duration::from_secs(10),
         silence: Duration::from_secs(10),
-        pauses: Pauses { first: Duration::from_millis(1), longest: Duration::from_millis(5) },
+        pauses: RetryBackoff { first: Duration::from_millis(1), longest: Duration::from_millis(5) },
         unreachable: Duration::from_millis(50),
         no_progress: Duration::from_secs(20),
     }
@@ -73,46 +73,46 @@ fn tree(files: &[Content]) -> serde_json::Value {
 }
 
 /// What a good hub answers; ranges too.
-fn honest(files: &[Content], request: &Request) -> Reply {
+fn honest(files: &[Content], request: &ScriptedRequest) -> ScriptedReply {
     let resolve = format!("/owner/encoder/resolve/{COMMIT}/");
     match request.path.as_str() {
         "/api/models/owner/encoder/revision/main" => {
-            Reply::json(&json!({"id": "owner/encoder", "sha": COMMIT}))
+            ScriptedReply::json(&json!({"id": "owner/encoder", "sha": COMMIT}))
         }
         path if path.starts_with(&format!("/api/models/owner/encoder/tree/{COMMIT}")) => {
-            Reply::json(&tree(files))
+            ScriptedReply::json(&tree(files))
         }
         path => {
             let found =
                 path.strip_prefix(&resolve).and_then(|path| files.iter().find(|file| file.path == path));
-            found.map_or_else(|| Reply::new(404, ""), |file| content(&file.bytes, request))
+            found.map_or_else(|| ScriptedReply::new(404, ""), |file| content(&file.bytes, request))
         }
     }
 }
 
 /// A file, or the part of it that was asked for.
-fn content(bytes: &[u8], request: &Request) -> Reply {
+fn content(bytes: &[u8], request: &ScriptedRequest) -> ScriptedReply {
     let from = request
         .header("range")
         .and_then(|range| range.strip_prefix("bytes=")?.strip_suffix('-')?.parse().ok());
     let reply = match from {
         Some(from) => {
             let (from, last): (usize, _) = (from, bytes.len() - 1);
-            Reply::new(206, &bytes[from..])
+            ScriptedReply::new(206, &bytes[from..])
                 .with("content-range", &format!("bytes {from}-{last}/{}", bytes.len()))
         }
-        None => Reply::ok(bytes),
+        None => ScriptedReply::ok(bytes),
     };
     reply.with("etag", "\"v1\"").with("accept-ranges", "bytes")
 }
 
 /// A hub that is good but for what `first` answers; it is told how often the path was asked before.
 async fn hub_but(
-    first: impl Fn(&Request, usize) -> Option<Reply> + Send + Sync + 'static,
-) -> (Server, TempDir) {
+    first: impl Fn(&ScriptedRequest, usize) -> Option<ScriptedReply> + Send + Sync + 'static,
+) -> (ScriptedServer, TempDir) {
     let asked = Mutex::new(Vec::<String>::new());
     let files = repository();
-    let server = Server::start(move |request| {
+    let server = ScriptedServer::start(move |request| {
         let before = asked.lock().iter().filter(|path| **path == request.path).count();
         asked.lock().push(request.path.clone());
         first(request, before).unwrap_or_else(|| honest(&files, request))
@@ -120,15 +120,15 @@ async fn hub_but(
     (server.await, tempfile::tempdir().unwrap())
 }
 
-fn open(server: &Server, cache: &TempDir) -> Hub {
-    Hub::build(server.url.clone(), None, cache.path().to_owned(), quick(), Vec::new()).unwrap()
+fn open(server: &ScriptedServer, cache: &TempDir) -> ModelHub {
+    ModelHub::build(server.url.clone(), None, cache.path().to_owned(), quick(), Vec::new()).unwrap()
 }
 
 fn model() -> ModelId {
     "owner/encoder".parse().unwrap()
 }
 
-async fn pull(hub: &Hub) -> Result<PathBuf, HubError> {
+async fn pull(hub: &ModelHub) -> Result<PathBuf, HubError> {
     hub.pull(&model(), &|_| {}).await
 }
 
@@ -157,7 +157,7 @@ async fn a_model_is_fetched_once_and_then_found_without_the_hub() {
     let seen = seen.into_inner();
     assert!(seen.is_sorted_by_key(|progress| progress.bytes), "{seen:?}");
     let total = seen[0].total;
-    assert_eq!(seen.last(), Some(&Progress { file: "model.safetensors", bytes: total, total }));
+    assert_eq!(seen.last(), Some(&PullProgress { file: "model.safetensors", bytes: total, total }));
     assert!(total > 200_000 && seen.iter().all(|progress| progress.total == total));
 
     let asked = server.requests().len();
@@ -195,8 +195,9 @@ async fn a_server_that_falls_silent_is_asked_again() {
         (request.path == WEIGHTS && before == 0).then(|| content(&weights(), request).stall(1_000))
     })
     .await;
-    let patience = Patience { silence: Duration::from_secs(1), ..quick() };
-    let hub = Hub::build(server.url.clone(), None, cache.path().to_owned(), patience, Vec::new()).unwrap();
+    let patience = HubRetryPolicy { silence: Duration::from_secs(1), ..quick() };
+    let hub =
+        ModelHub::build(server.url.clone(), None, cache.path().to_owned(), patience, Vec::new()).unwrap();
     assert_whole(&pull(&hub).await.unwrap());
     assert_eq!(server.requests_for(WEIGHTS)[1].header("range"), Some("bytes=1000-"));
 }
@@ -213,7 +214,7 @@ async fn a_pull_that_was_stopped_is_gone_on_with_by_the_next_one() {
     let started = tokio::spawn({
         let hub = hub.clone();
         async move {
-            let report = |progress: Progress| {
+            let report = |progress: PullProgress| {
                 if progress.file == "model.safetensors" && progress.bytes >= 1_000 {
                     seen.notify_one();
                 }
@@ -237,7 +238,7 @@ async fn a_pull_that_was_stopped_is_gone_on_with_by_the_next_one() {
 async fn a_server_without_ranges_starts_over() {
     let (server, cache) = hub_but(|request, before| match (request.path == WEIGHTS, before) {
         (true, 0) => Some(content(&weights(), request).cut(1_000)),
-        (true, _) => Some(Reply::ok(weights())),
+        (true, _) => Some(ScriptedReply::ok(weights())),
         _ => None,
     })
     .await;
@@ -252,7 +253,11 @@ async fn a_file_that_changed_between_two_parts_starts_over() {
         (true, 1) => {
             let last = weights().len() - 1;
             let range = format!("bytes 1000-{last}/{}", last + 1);
-            Some(Reply::new(206, vec![0; last - 999]).with("etag", "\"v2\"").with("content-range", &range))
+            Some(
+                ScriptedReply::new(206, vec![0; last - 999])
+                    .with("etag", "\"v2\"")
+                    .with("content-range", &range),
+            )
         }
         _ => None,
     })
@@ -276,7 +281,7 @@ async fn a_model_stays_at_the_commit_that_it_was_pulled_at() {
     let moved = "89abcdef0123456789abcdef0123456789abcdef";
     let (server, cache) = hub_but(move |request, before| {
         let main = request.path.ends_with("/revision/main");
-        (main && before > 0).then(|| Reply::json(&json!({ "sha": moved })))
+        (main && before > 0).then(|| ScriptedReply::json(&json!({ "sha": moved })))
     })
     .await;
     let hub = open(&server, &cache);
@@ -299,9 +304,9 @@ async fn a_long_list_of_files_is_read_page_by_page() {
         Some(match path {
             "?recursive=true" => {
                 let next = format!("</api/models/owner/encoder/tree/{COMMIT}?cursor=2>; rel=\"next\"");
-                Reply::json(&tree(first)).with("link", &next)
+                ScriptedReply::json(&tree(first)).with("link", &next)
             }
-            _ => Reply::json(&tree(second)),
+            _ => ScriptedReply::json(&tree(second)),
         })
     })
     .await;
@@ -310,19 +315,19 @@ async fn a_long_list_of_files_is_read_page_by_page() {
 
 #[tokio::test]
 async fn the_token_goes_to_the_hub_and_not_to_where_it_redirects() {
-    let elsewhere = Server::start(|request| content(&weights(), request)).await;
+    let elsewhere = ScriptedServer::start(|request| content(&weights(), request)).await;
     let files = elsewhere.url.clone();
     let (server, cache) = hub_but(move |request, _| {
         if request.path == WEIGHTS {
-            return Some(Reply::redirect("/moved"));
+            return Some(ScriptedReply::redirect("/moved"));
         }
         (request.path == "/moved")
-            .then(|| Reply::redirect(files.join("/bucket/key?signature=s").unwrap().as_str()))
+            .then(|| ScriptedReply::redirect(files.join("/bucket/key?signature=s").unwrap().as_str()))
     })
     .await;
     let token = SecretString::from("hf_hunter2");
     let cache_folder = cache.path().to_owned();
-    let hub = Hub::build(server.url.clone(), Some(token), cache_folder, quick(), Vec::new()).unwrap();
+    let hub = ModelHub::build(server.url.clone(), Some(token), cache_folder, quick(), Vec::new()).unwrap();
     assert!(!format!("{hub:?}").contains("hunter2"));
     assert_whole(&pull(&hub).await.unwrap());
     for request in server.requests() {
@@ -336,7 +341,7 @@ async fn the_token_goes_to_the_hub_and_not_to_where_it_redirects() {
 #[tokio::test]
 async fn a_model_that_this_version_knows_is_fetched_at_the_revision_that_it_knows() {
     let (server, cache) = hub_but(|_, _| None).await;
-    let pin = |commit: &str, hash: &[u8]| Pin {
+    let pin = |commit: &str, hash: &[u8]| PinnedModel {
         owner: "owner".to_owned(),
         name: "encoder".to_owned(),
         commit: commit.to_owned(),
@@ -344,7 +349,7 @@ async fn a_model_that_this_version_knows_is_fetched_at_the_revision_that_it_know
     };
     let open = |pin| {
         let cache = cache.path().to_owned();
-        Hub::build(server.url.clone(), None, cache, quick(), vec![pin]).unwrap()
+        ModelHub::build(server.url.clone(), None, cache, quick(), vec![pin]).unwrap()
     };
     let error = pull(&open(pin(COMMIT, b"something else"))).await.unwrap_err();
     assert!(error.to_string().contains("the hub lists another file"), "{error}");
@@ -359,7 +364,7 @@ async fn a_model_that_this_version_knows_is_fetched_at_the_revision_that_it_know
 
 #[test]
 fn the_model_that_is_compiled_in_is_pinned_to_a_whole_commit() {
-    let pins = Pin::built_in();
+    let pins = PinnedModel::built_in();
     let model: ModelId = "sentence-transformers/all-MiniLM-L6-v2".parse().unwrap();
     let pin = pins.iter().find(|pin| pin.is_of(&model)).unwrap();
     assert!(model_id::is_commit(&pin.commit));

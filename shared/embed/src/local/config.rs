@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-use lectern_encoder::{Activation, Family, Pooling, Shape};
+use lectern_encoder::{ActivationFunction, ModelFamily, ModelShape, PoolingMode};
 use serde::{Deserialize, de::DeserializeOwned};
 
 use super::ModelError;
@@ -16,9 +16,9 @@ const MOST_BYTES: u64 = 1 << 20;
 
 /// A model, as its files of settings describe it.
 #[derive(Debug)]
-pub(super) struct ModelConfig {
-    pub(super) shape: Shape,
-    pub(super) pooling: Pooling,
+pub(super) struct LocalModelConfig {
+    pub(super) shape: ModelShape,
+    pub(super) pooling: PoolingMode,
     /// Texts are put in lower case before anything else.
     pub(super) lower_case: bool,
     /// The most tokens of a text, with those that the tokenizer adds.
@@ -59,7 +59,7 @@ struct TransformerFile {
 
 /// A line of `modules.json`.
 #[derive(Deserialize)]
-struct Module {
+struct ModuleEntry {
     #[serde(default)]
     path: String,
     #[serde(rename = "type")]
@@ -100,7 +100,7 @@ struct TokenizerFile {
     model_max_length: Option<f64>,
 }
 
-impl ModelConfig {
+impl LocalModelConfig {
     /// Reads the files of a model's folder.
     pub(super) fn read(dir: &Path) -> Result<Self, ModelError> {
         let path = dir.join("config.json");
@@ -126,17 +126,17 @@ impl ModelConfig {
     }
 }
 
-fn shape(path: &Path, file: &TransformerFile) -> Result<Shape, ModelError> {
+fn shape(path: &Path, file: &TransformerFile) -> Result<ModelShape, ModelError> {
     let kind = match (&*file.model_type, file.architectures.as_deref()) {
         ("", Some([architecture, ..])) => architecture.to_lowercase(),
         (kind, _) => kind.to_lowercase().replace('-', ""),
     };
     let (family, offset) = match &*kind {
-        "bert" | "bertmodel" => (Family::Bert, false),
+        "bert" | "bertmodel" => (ModelFamily::Bert, false),
         "roberta" | "xlmroberta" | "camembert" | "robertamodel" | "xlmrobertamodel" | "camembertmodel" => {
-            (Family::Bert, true)
+            (ModelFamily::Bert, true)
         }
-        "distilbert" | "distilbertmodel" => (Family::DistilBert, false),
+        "distilbert" | "distilbertmodel" => (ModelFamily::DistilBert, false),
         other => {
             return Err(ModelError::unsupported(
                 path,
@@ -158,9 +158,9 @@ fn shape(path: &Path, file: &TransformerFile) -> Result<Shape, ModelError> {
         return Err(ModelError::unsupported(path, reason));
     }
     let activation = match file.hidden_act.as_deref().unwrap_or("gelu") {
-        "gelu" | "gelu_python" => Activation::Gelu,
-        "gelu_new" | "gelu_fast" | "gelu_pytorch_tanh" => Activation::GeluTanh,
-        "relu" => Activation::Relu,
+        "gelu" | "gelu_python" => ActivationFunction::Gelu,
+        "gelu_new" | "gelu_fast" | "gelu_pytorch_tanh" => ActivationFunction::GeluTanh,
+        "relu" => ActivationFunction::Relu,
         other => {
             return Err(ModelError::unsupported(path, format!("the activation \"{other}\" is not known")));
         }
@@ -171,7 +171,7 @@ fn shape(path: &Path, file: &TransformerFile) -> Result<Shape, ModelError> {
         Some(value) => Err(ModelError::damaged(path, format!("{key} cannot be {value}"))),
         None => Err(ModelError::damaged(path, format!("it lacks {key}"))),
     };
-    let shape = Shape {
+    let shape = ModelShape {
         family,
         hidden: need(file.hidden_size, "hidden_size")?,
         layers: need(file.num_hidden_layers, "num_hidden_layers")?,
@@ -197,12 +197,12 @@ fn shape(path: &Path, file: &TransformerFile) -> Result<Shape, ModelError> {
 }
 
 /// What follows the transformer. Without a list of modules it is the mean, as everywhere else.
-fn pooling(dir: &Path) -> Result<Pooling, ModelError> {
+fn pooling(dir: &Path) -> Result<PoolingMode, ModelError> {
     let path = dir.join("modules.json");
-    let Some(modules) = read_json::<Vec<Module>>(&path)? else {
+    let Some(modules) = read_json::<Vec<ModuleEntry>>(&path)? else {
         return pooling_mode(&dir.join("1_Pooling").join("config.json"));
     };
-    let mut mode = Pooling::Mean;
+    let mut mode = PoolingMode::Mean;
     for module in &modules {
         // The name of a class, with the packages that it is in.
         match module.kind.rsplit('.').next().unwrap_or_default() {
@@ -233,8 +233,8 @@ fn inside<'a>(path: &Path, folder: &'a str) -> Result<&'a str, ModelError> {
     }
 }
 
-fn pooling_mode(path: &Path) -> Result<Pooling, ModelError> {
-    let Some(file) = read_json::<PoolingFile>(path)? else { return Ok(Pooling::Mean) };
+fn pooling_mode(path: &Path) -> Result<PoolingMode, ModelError> {
+    let Some(file) = read_json::<PoolingFile>(path)? else { return Ok(PoolingMode::Mean) };
     if file.include_prompt == Some(false) {
         return Err(ModelError::unsupported(path, "prefixes that are left out of the mean are not known"));
     }
@@ -255,8 +255,8 @@ fn pooling_mode(path: &Path) -> Result<Pooling, ModelError> {
     };
     match named.as_slice() {
         // The last differs from the mean in its length only.
-        [] | ["mean" | "mean_sqrt_len_tokens"] => Ok(Pooling::Mean),
-        ["cls"] => Ok(Pooling::FirstToken),
+        [] | ["mean" | "mean_sqrt_len_tokens"] => Ok(PoolingMode::Mean),
+        ["cls"] => Ok(PoolingMode::FirstToken),
         other => {
             Err(ModelError::unsupported(path, format!("pooling by {} is not known", other.join(" and "))))
         }

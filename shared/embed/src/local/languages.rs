@@ -73,9 +73,9 @@ const CHARACTERS: [(Language, &str); 3] = [
 
 /// A set of languages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Languages(u32);
+pub(super) struct LanguageSet(u32);
 
-impl Languages {
+impl LanguageSet {
     /// Those that a tokenizer has a vocabulary for. It neither pads nor cuts.
     pub(super) fn of(tokenizer: &Tokenizer) -> Self {
         let mut found = Self::default();
@@ -160,13 +160,13 @@ mod tests {
     use lectern_shared::model::language::Language;
     use tokenizers::Tokenizer;
 
-    use super::{CHARACTERS, Languages, WORDS};
+    use super::{CHARACTERS, LanguageSet, WORDS};
     use crate::local::testing::{tokenizer_json, unigram_json};
 
     fn known(json: &serde_json::Value) -> Vec<Language> {
         let mut tokenizer = Tokenizer::from_bytes(json.to_string()).expect("a tokenizer");
         tokenizer.with_padding(None).with_truncation(None).expect("a tokenizer");
-        let languages = Languages::of(&tokenizer);
+        let languages = LanguageSet::of(&tokenizer);
         Language::ALL.into_iter().filter(|language| languages.contains(*language)).collect()
     }
 

@@ -16,16 +16,18 @@ use std::{fmt, path::Path, sync::Arc};
 
 use async_trait::async_trait;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
-use lectern_encoder::{Encoder, Pooling, Scratch};
+use lectern_encoder::{Encoder, EncoderScratch, PoolingMode};
 use parking_lot::Mutex;
 
 pub use self::error::ModelError;
 use lectern_shared::{
-    compute::Compute,
-    model::{language::Language, space::Space},
+    compute::ComputePool,
+    model::{language::Language, space::EmbeddingSpace},
 };
 
-use self::{config::ModelConfig, languages::Languages, prompts::Prompts, tokenizer::Tokens};
+use self::{
+    config::LocalModelConfig, languages::LanguageSet, prompts::EmbeddingPrompts, tokenizer::ModelTokenizer,
+};
 use super::{EmbedError, Embedder};
 
 /// Part of every space: raised when vectors of the same files change their meaning.
@@ -34,24 +36,24 @@ const VERSION: u32 = 1;
 /// A sentence encoder of the BERT family. Cheap to clone; clones share the weights and the bound on threads.
 #[derive(Clone)]
 pub struct LocalEmbedder {
-    model: Arc<Model>,
+    model: Arc<LoadedModel>,
     /// Passages: as many texts at once as were allowed, over all calls.
-    passages: Compute,
+    passages: ComputePool,
     /// Questions do not queue behind passages.
-    questions: Compute,
+    questions: ComputePool,
     threads: usize,
 }
 
-struct Model {
+struct LoadedModel {
     encoder: Encoder,
-    tokens: Tokens,
-    pooling: Pooling,
-    prompts: Prompts,
-    languages: Languages,
-    space: Space,
+    tokens: ModelTokenizer,
+    pooling: PoolingMode,
+    prompts: EmbeddingPrompts,
+    languages: LanguageSet,
+    space: EmbeddingSpace,
     max_tokens: usize,
     /// Memory of earlier computations: no more of them than there ever were at once.
-    scratch: Mutex<Vec<Scratch>>,
+    scratch: Mutex<Vec<EncoderScratch>>,
 }
 
 impl fmt::Debug for LocalEmbedder {
@@ -72,9 +74,9 @@ impl LocalEmbedder {
     /// A file is missing or damaged, or the model is of a kind that is not known. In words for the operator.
     pub fn open(dir: &Path, name: &str, threads: usize) -> Result<Self, ModelError> {
         let threads = threads.max(1);
-        let config = ModelConfig::read(dir)?;
-        let prompts = Prompts::read(dir, &[name, &config.original_name])?;
-        let tokens = Tokens::read(dir, &config, &prompts)?;
+        let config = LocalModelConfig::read(dir)?;
+        let prompts = EmbeddingPrompts::read(dir, &[name, &config.original_name])?;
+        let tokens = ModelTokenizer::read(dir, &config, &prompts)?;
         let (encoder, weights) = weights::read(dir, &config.shape)?;
         tokens.check_vocabulary(config.shape.vocabulary)?;
         let shape = &config.shape;
@@ -101,22 +103,22 @@ impl LocalEmbedder {
             ("passage_prefix", &prompts.passage),
             ("max_tokens", &config.max_tokens),
         ];
-        let space = Space::new(name, shape.hidden, &facts);
+        let space = EmbeddingSpace::new(name, shape.hidden, &facts);
         let max_tokens = tokens.passage_tokens();
         let languages = tokens.languages();
         let pooling = config.pooling;
         let scratch = Mutex::default();
-        let model = Model { encoder, tokens, pooling, prompts, languages, space, max_tokens, scratch };
+        let model = LoadedModel { encoder, tokens, pooling, prompts, languages, space, max_tokens, scratch };
         Ok(Self {
             model: Arc::new(model),
-            passages: Compute::new(threads),
-            questions: Compute::new(threads),
+            passages: ComputePool::new(threads),
+            questions: ComputePool::new(threads),
             threads,
         })
     }
 }
 
-impl Model {
+impl LoadedModel {
     /// Computes on this thread.
     fn embed(&self, prefix: &str, text: &str) -> Result<Vec<f32>, EmbedError> {
         let tokens = self.tokens.of(prefix, text).map_err(EmbedError::Refused)?;
@@ -129,7 +131,7 @@ impl Model {
 
 #[async_trait]
 impl Embedder for LocalEmbedder {
-    fn space(&self) -> &Space {
+    fn space(&self) -> &EmbeddingSpace {
         &self.model.space
     }
 

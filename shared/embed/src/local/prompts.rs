@@ -8,7 +8,7 @@ use super::{ModelError, config::read_json};
 
 /// What is put before each text. Mostly nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Prompts {
+pub(super) struct EmbeddingPrompts {
     pub(super) question: String,
     pub(super) passage: String,
 }
@@ -33,7 +33,7 @@ const KNOWN: &[(&[&str], &[&str], &str, &str)] = &[
     (&["bge", "zh"], &["m3"], "为这个句子生成表示以用于检索相关文章：", ""),
 ];
 
-impl Prompts {
+impl EmbeddingPrompts {
     /// What the files of a folder say, or else what is known of a model of one of these names.
     pub(super) fn read(dir: &Path, names: &[&str]) -> Result<Self, ModelError> {
         let file: PromptsFile =
@@ -64,7 +64,7 @@ impl Prompts {
 
 #[cfg(test)]
 mod tests {
-    use super::Prompts;
+    use super::EmbeddingPrompts;
 
     #[test]
     fn models_are_known_by_the_words_of_their_names() {
@@ -74,11 +74,11 @@ mod tests {
             ("BAAI/bge-small-en-v1.5", "Represent this sentence for searching relevant passages: ", ""),
             ("BAAI/bge-base-zh-v1.5", "为这个句子生成表示以用于检索相关文章：", ""),
         ] {
-            let prompts = Prompts::known(name).expect(name);
+            let prompts = EmbeddingPrompts::known(name).expect(name);
             assert_eq!((&*prompts.question, &*prompts.passage), (question, passage), "{name}");
         }
         for name in ["all-MiniLM-L6-v2", "thenlper/gte-base", "BAAI/bge-m3", "some-e55-model"] {
-            assert_eq!(Prompts::known(name), None, "{name}");
+            assert_eq!(EmbeddingPrompts::known(name), None, "{name}");
         }
     }
 }

@@ -10,9 +10,9 @@ use tokenizers::{Encoding, Tokenizer, TruncationDirection};
 
 use super::{
     ModelError,
-    config::{ModelConfig, read_file},
-    languages::Languages,
-    prompts::Prompts,
+    config::{LocalModelConfig, read_file},
+    languages::LanguageSet,
+    prompts::EmbeddingPrompts,
     weights::hex,
 };
 
@@ -21,7 +21,7 @@ const MOST_BYTES: u64 = 128 << 20;
 
 /// A model's tokenizer, with the limits of the model and without those that came with it: files are published with the padding
 /// and cutting of whoever exported them.
-pub(super) struct Tokens {
+pub(super) struct ModelTokenizer {
     path: PathBuf,
     tokenizer: Tokenizer,
     hash: String,
@@ -32,9 +32,13 @@ pub(super) struct Tokens {
     passage_prefix: usize,
 }
 
-impl Tokens {
+impl ModelTokenizer {
     /// Reads `tokenizer.json`.
-    pub(super) fn read(dir: &Path, config: &ModelConfig, prompts: &Prompts) -> Result<Self, ModelError> {
+    pub(super) fn read(
+        dir: &Path,
+        config: &LocalModelConfig,
+        prompts: &EmbeddingPrompts,
+    ) -> Result<Self, ModelError> {
         let path = dir.join("tokenizer.json");
         let bytes = read_file(&path, MOST_BYTES)?.ok_or_else(|| {
             let hint = "download it with the model; a model that is published without one is not supported";
@@ -87,8 +91,8 @@ impl Tokens {
     }
 
     /// The languages that its vocabulary is made for.
-    pub(super) fn languages(&self) -> Languages {
-        Languages::of(&self.tokenizer)
+    pub(super) fn languages(&self) -> LanguageSet {
+        LanguageSet::of(&self.tokenizer)
     }
 
     /// How many tokens a text has, those that the tokenizer adds not counted.

@@ -6,13 +6,13 @@ use std::{
     path::Path,
 };
 
-use lectern_encoder::{Encoder, Shape};
+use lectern_encoder::{Encoder, ModelShape};
 use sha2::{Digest as _, Sha256};
 
 use super::ModelError;
 
 /// The encoder, and the SHA-256 of the file in hexadecimal digits.
-pub(super) fn read(dir: &Path, shape: &Shape) -> Result<(Encoder, String), ModelError> {
+pub(super) fn read(dir: &Path, shape: &ModelShape) -> Result<(Encoder, String), ModelError> {
     let path = dir.join("model.safetensors");
     let failed = |error| ModelError::Read { path: path.clone(), error };
     let mut file = match File::open(&path) {

@@ -25,12 +25,12 @@ pub(super) enum AnswerError {
 }
 
 #[derive(Deserialize)]
-struct Answer {
-    data: Vec<Item>,
+struct EmbeddingsResponse {
+    data: Vec<EmbeddingItem>,
 }
 
 #[derive(Deserialize)]
-struct Item {
+struct EmbeddingItem {
     index: Option<usize>,
     #[serde(deserialize_with = "numbers")]
     embedding: Vec<f32>,
@@ -43,7 +43,7 @@ pub(super) fn vectors(
     texts: usize,
     wanted: Option<usize>,
 ) -> Result<Vec<Vec<f32>>, AnswerError> {
-    let Answer { mut data } = serde_json::from_slice(body).map_err(|_| AnswerError::Foreign)?;
+    let EmbeddingsResponse { mut data } = serde_json::from_slice(body).map_err(|_| AnswerError::Foreign)?;
     if data.len() != texts {
         return Err(AnswerError::Count { got: data.len(), wanted: texts });
     }
@@ -77,9 +77,9 @@ fn unit(mut vector: Vec<f32>, wanted: usize) -> Result<Vec<f32>, AnswerError> {
 
 /// A list of numbers, or the same in base64: 32-bit floats, little endian.
 fn numbers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f32>, D::Error> {
-    struct Numbers;
+    struct VectorVisitor;
 
-    impl<'de> Visitor<'de> for Numbers {
+    impl<'de> Visitor<'de> for VectorVisitor {
         type Value = Vec<f32>;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -109,7 +109,7 @@ fn numbers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f32>, D::Er
         }
     }
 
-    deserializer.deserialize_any(Numbers)
+    deserializer.deserialize_any(VectorVisitor)
 }
 
 #[cfg(test)]

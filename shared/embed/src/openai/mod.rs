@@ -16,8 +16,8 @@ use std::{
 use async_trait::async_trait;
 use futures::{StreamExt, TryStreamExt, stream};
 use lectern_shared::{
-    compute::{Compute, Stopped},
-    model::{language::Language, space::Space},
+    compute::{ComputePool, ComputeStopped},
+    model::{language::Language, space::EmbeddingSpace},
 };
 use secrecy::SecretString;
 use serde::Serialize;
@@ -26,7 +26,7 @@ use url::Url;
 
 use self::{
     answer::AnswerError,
-    server::{Patience, Rejected, Server},
+    server::{EmbeddingServer, RequestRejection, ServerRetryPolicy},
 };
 use super::{EmbedError, Embedder, approximate_tokens};
 
@@ -62,9 +62,9 @@ pub struct OpenAiConfig {
 /// Vectors from a server. A dropped call stops its requests.
 pub struct OpenAiEmbedder {
     config: OpenAiConfig,
-    server: Server,
-    space: Space,
-    compute: Compute,
+    server: EmbeddingServer,
+    space: EmbeddingSpace,
+    compute: ComputePool,
     passages: Semaphore,
     questions: Semaphore,
     /// Texts of a request that the server takes, as far as is known.
@@ -82,7 +82,7 @@ impl fmt::Debug for OpenAiEmbedder {
 }
 
 #[derive(Serialize)]
-struct Request<'a> {
+struct EmbeddingsRequest<'a> {
     model: &'a str,
     input: &'a [String],
     encoding_format: &'static str,
@@ -91,7 +91,7 @@ struct Request<'a> {
 }
 
 /// Texts of one request.
-struct Part {
+struct TextBatch {
     texts: Vec<String>,
     /// It is one text, which was cut because the server did not take it.
     cut: bool,
@@ -103,7 +103,7 @@ impl OpenAiEmbedder {
     /// # Errors
     /// [`EmbedError::Refused`] for settings that cannot be used; anything when the word is embedded.
     pub async fn connect(config: OpenAiConfig) -> Result<Self, EmbedError> {
-        Self::connect_with(config, Patience::default()).await
+        Self::connect_with(config, ServerRetryPolicy::default()).await
     }
 
     /// An embedder whose dimension is known already; nothing is sent. A dimension that the settings ask for must be this
@@ -112,10 +112,10 @@ impl OpenAiEmbedder {
     /// # Errors
     /// [`EmbedError::Refused`] for settings that cannot be used.
     pub fn with_dimensions(config: OpenAiConfig, dimensions: usize) -> Result<Self, EmbedError> {
-        Self::build(config, dimensions, Patience::default())
+        Self::build(config, dimensions, ServerRetryPolicy::default())
     }
 
-    async fn connect_with(config: OpenAiConfig, patience: Patience) -> Result<Self, EmbedError> {
+    async fn connect_with(config: OpenAiConfig, patience: ServerRetryPolicy) -> Result<Self, EmbedError> {
         if let Some(dimensions) = config.dimensions {
             return Self::build(config, dimensions, patience);
         }
@@ -127,8 +127,12 @@ impl OpenAiEmbedder {
         Ok(embedder)
     }
 
-    fn build(config: OpenAiConfig, dimensions: usize, patience: Patience) -> Result<Self, EmbedError> {
-        let server = Server::new(&config.url, config.api_key.as_ref(), patience)?;
+    fn build(
+        config: OpenAiConfig,
+        dimensions: usize,
+        patience: ServerRetryPolicy,
+    ) -> Result<Self, EmbedError> {
+        let server = EmbeddingServer::new(&config.url, config.api_key.as_ref(), patience)?;
         if dimensions == 0 || dimensions > MAX_DIMENSIONS {
             return Err(server.refused(format!("a vector has 1 to {MAX_DIMENSIONS} numbers")));
         }
@@ -142,7 +146,7 @@ impl OpenAiEmbedder {
             space: space(&server, &config, dimensions),
             server,
             config,
-            compute: Compute::per_core(),
+            compute: ComputePool::per_core(),
             passages: Semaphore::new(PASSAGES_AT_ONCE),
             questions: Semaphore::new(QUESTIONS_AT_ONCE),
             most_texts: AtomicUsize::new(batch::MAX_TEXTS),
@@ -160,29 +164,29 @@ impl OpenAiEmbedder {
         let mut vectors = Vec::with_capacity(texts.len());
         let (mut halved, mut cut, mut most) = (false, false, 0);
         // The last one is next.
-        let mut parts = vec![Part { texts, cut: false }];
+        let mut parts = vec![TextBatch { texts, cut: false }];
         while let Some(mut part) = parts.pop() {
             let limit = self.most_texts.load(Ordering::Relaxed);
             if part.texts.len() > limit {
-                parts.push(Part { texts: part.texts.split_off(limit), cut: false });
+                parts.push(TextBatch { texts: part.texts.split_off(limit), cut: false });
             }
             match self.request(&part.texts, dimensions, within).await {
                 Ok(some) => {
                     most = most.max(some.len());
                     vectors.extend(some);
                 }
-                Err(Rejected::Failed(error)) => return Err(error),
-                Err(Rejected::Content(_)) if part.texts.len() > 1 => {
+                Err(RequestRejection::Failed(error)) => return Err(error),
+                Err(RequestRejection::Content(_)) if part.texts.len() > 1 => {
                     halved = true;
                     let second = part.texts.split_off(part.texts.len().div_ceil(2));
-                    parts.push(Part { texts: second, cut: false });
+                    parts.push(TextBatch { texts: second, cut: false });
                     parts.push(part);
                 }
-                Err(Rejected::Content(_)) if !part.cut => {
+                Err(RequestRejection::Content(_)) if !part.cut => {
                     cut = true;
                     parts.push(self.halve(part.texts).await?);
                 }
-                Err(Rejected::Content(status)) => {
+                Err(RequestRejection::Content(status)) => {
                     let problem = format!(
                         "it does not take what it is sent ({}): is the model one for embeddings, and LECTERN_EMBEDDING_DIMENSIONS one that it has?",
                         status.as_u16()
@@ -199,7 +203,7 @@ impl OpenAiEmbedder {
     }
 
     /// A text that was not taken, at half of its length or of the limit, whatever is less.
-    async fn halve(&self, mut texts: Vec<String>) -> Result<Part, Stopped> {
+    async fn halve(&self, mut texts: Vec<String>) -> Result<TextBatch, ComputeStopped> {
         let limit = self.config.max_tokens;
         self.compute
             .run(move || {
@@ -207,7 +211,7 @@ impl OpenAiEmbedder {
                     let tokens = approximate_tokens(text).min(limit);
                     batch::cut(text, tokens.div_ceil(2));
                 }
-                Part { texts, cut: true }
+                TextBatch { texts, cut: true }
             })
             .await
     }
@@ -217,14 +221,14 @@ impl OpenAiEmbedder {
         texts: &[String],
         dimensions: Option<usize>,
         within: Duration,
-    ) -> Result<Vec<Vec<f32>>, Rejected> {
-        let request = Request {
+    ) -> Result<Vec<Vec<f32>>, RequestRejection> {
+        let request = EmbeddingsRequest {
             model: &self.config.model,
             input: texts,
             encoding_format: "float",
             dimensions: self.config.dimensions,
         };
-        let failed = |error: EmbedError| Rejected::Failed(error);
+        let failed = |error: EmbedError| RequestRejection::Failed(error);
         let body =
             serde_json::to_vec(&request).map_err(|_| failed(self.server.refused("nothing can be sent")))?;
         let numbers = texts.len().saturating_mul(dimensions.unwrap_or(MAX_DIMENSIONS));
@@ -245,14 +249,14 @@ impl OpenAiEmbedder {
     }
 
     async fn embed_batch(&self, texts: Vec<String>) -> Result<Vec<Vec<f32>>, EmbedError> {
-        let _slot = self.passages.acquire().await.map_err(|_| Stopped)?;
+        let _slot = self.passages.acquire().await.map_err(|_| ComputeStopped)?;
         self.embed(texts, Some(self.space.dimensions), self.server.patience().passages).await
     }
 }
 
 #[async_trait]
 impl Embedder for OpenAiEmbedder {
-    fn space(&self) -> &Space {
+    fn space(&self) -> &EmbeddingSpace {
         &self.space
     }
 
@@ -293,7 +297,7 @@ impl Embedder for OpenAiEmbedder {
         }
         let within = self.server.patience().question;
         let embedded = tokio::time::timeout(within, async {
-            let _slot = self.questions.acquire().await.map_err(|_| Stopped)?;
+            let _slot = self.questions.acquire().await.map_err(|_| ComputeStopped)?;
             self.embed(vec![text], Some(self.space.dimensions), within).await
         });
         let vectors =
@@ -304,8 +308,8 @@ impl Embedder for OpenAiEmbedder {
 
 /// What the vectors of a model on a server mean. Whether its dimension was asked for makes no difference: vectors of as many
 /// numbers are the same.
-fn space(server: &Server, config: &OpenAiConfig, dimensions: usize) -> Space {
+fn space(server: &EmbeddingServer, config: &OpenAiConfig, dimensions: usize) -> EmbeddingSpace {
     let facts: &[(&str, &dyn fmt::Display)] =
         &[("kind", &"openai-compatible"), ("server", &server.place()), ("model", &config.model)];
-    Space::new(&*config.model, dimensions, facts)
+    EmbeddingSpace::new(&*config.model, dimensions, facts)
 }

@@ -14,7 +14,7 @@ use url::Url;
 
 use crate::{
     EmbedError,
-    retry::{self, Pauses},
+    retry::{self, RetryBackoff},
 };
 
 /// The most bytes of an error's text that are looked at.
@@ -24,13 +24,13 @@ const NO_QUOTA: &[u8] = b"insufficient_quota";
 
 /// How long to wait for what.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Patience {
+pub(super) struct ServerRetryPolicy {
     /// Longest time to connect.
     pub(super) connect: Duration,
     /// Longest time without a byte: a model may have to be loaded first, and a full batch be computed on slow machines.
     pub(super) silence: Duration,
     /// Between tries.
-    pub(super) pauses: Pauses,
+    pub(super) pauses: RetryBackoff,
     /// The longest pause that a server may ask for.
     pub(super) longest_wait: Duration,
     /// One request with passages, all its tries together.
@@ -41,12 +41,12 @@ pub(super) struct Patience {
     pub(super) opening: Duration,
 }
 
-impl Default for Patience {
+impl Default for ServerRetryPolicy {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(10),
             silence: Duration::from_mins(2),
-            pauses: Pauses { first: Duration::from_millis(500), longest: Duration::from_secs(20) },
+            pauses: RetryBackoff { first: Duration::from_millis(500), longest: Duration::from_secs(20) },
             longest_wait: Duration::from_mins(1),
             passages: Duration::from_mins(5),
             question: Duration::from_secs(15),
@@ -57,7 +57,7 @@ impl Default for Patience {
 
 /// Why there is no answer to be read.
 #[derive(Debug)]
-pub(super) enum Rejected {
+pub(super) enum RequestRejection {
     /// The server does not take what it was sent: perhaps too many texts, or one too long.
     Content(StatusCode),
     /// Anything else.
@@ -65,24 +65,24 @@ pub(super) enum Rejected {
 }
 
 /// How one try ended without an answer.
-enum Miss {
+enum EmbeddingAttemptError {
     Passing { problem: String, after: Option<Duration> },
-    End(Rejected),
+    End(RequestRejection),
 }
 
 /// The way to one server.
-pub(super) struct Server {
+pub(super) struct EmbeddingServer {
     url: Url,
     headers: HeaderMap,
     http: reqwest::Client,
-    patience: Patience,
+    patience: ServerRetryPolicy,
 }
 
-impl Server {
+impl EmbeddingServer {
     pub(super) fn new(
         base: &Url,
         key: Option<&SecretString>,
-        patience: Patience,
+        patience: ServerRetryPolicy,
     ) -> Result<Self, EmbedError> {
         let refused = |problem: &str| EmbedError::Refused(problem.to_owned());
         if !matches!(base.scheme(), "http" | "https") || base.host().is_none() {
@@ -104,7 +104,7 @@ impl Server {
         Ok(Self { url: endpoint(base), headers, http, patience })
     }
 
-    pub(super) fn patience(&self) -> &Patience {
+    pub(super) fn patience(&self) -> &ServerRetryPolicy {
         &self.patience
     }
 
@@ -133,7 +133,7 @@ impl Server {
         body: Bytes,
         max_answer: usize,
         within: Duration,
-    ) -> Result<Vec<u8>, Rejected> {
+    ) -> Result<Vec<u8>, RequestRejection> {
         let deadline = Instant::now() + within;
         let mut failures = 0;
         let mut last = None;
@@ -141,12 +141,12 @@ impl Server {
             let Ok(tried) = timeout_at(deadline, self.try_once(body.clone(), max_answer)).await else {
                 // What went wrong before says more than the clock.
                 let problem = last.unwrap_or_else(|| "it does not answer in time".to_owned());
-                return Err(Rejected::Failed(self.away(problem)));
+                return Err(RequestRejection::Failed(self.away(problem)));
             };
             let (problem, after) = match tried {
                 Ok(answer) => return Ok(answer),
-                Err(Miss::End(rejected)) => return Err(rejected),
-                Err(Miss::Passing { problem, after }) => (problem, after),
+                Err(EmbeddingAttemptError::End(rejected)) => return Err(rejected),
+                Err(EmbeddingAttemptError::Passing { problem, after }) => (problem, after),
             };
             failures += 1;
             let pause = self.patience.pauses.after(failures, after);
@@ -156,7 +156,7 @@ impl Server {
                     Some(after) => format!("{problem} and asks to come back in {} s", after.as_secs()),
                     None => problem,
                 };
-                return Err(Rejected::Failed(self.away(problem)));
+                return Err(RequestRejection::Failed(self.away(problem)));
             }
             tracing::debug!(host = self.host(), problem, "the embedding server is asked again");
             last = Some(problem);
@@ -164,7 +164,7 @@ impl Server {
         }
     }
 
-    async fn try_once(&self, body: Bytes, max_answer: usize) -> Result<Vec<u8>, Miss> {
+    async fn try_once(&self, body: Bytes, max_answer: usize) -> Result<Vec<u8>, EmbeddingAttemptError> {
         let request = self.http.post(self.url.clone()).headers(self.headers.clone()).body(body);
         let mut response = request.send().await.map_err(|error| passing(retry::reason(&error)))?;
         let status = response.status();
@@ -173,7 +173,7 @@ impl Server {
             return if whole {
                 Ok(answer)
             } else {
-                Err(Miss::End(Rejected::Failed(
+                Err(EmbeddingAttemptError::End(RequestRejection::Failed(
                     self.away(format!("it answers with more than {max_answer} bytes")),
                 )))
             };
@@ -185,17 +185,20 @@ impl Server {
                 let (text, _) = read(&mut response, MAX_ERROR).await.unwrap_or_default();
                 if text.windows(NO_QUOTA.len()).any(|part| part == NO_QUOTA) {
                     let error = self.refused("the account's quota is used up (429)");
-                    return Err(Miss::End(Rejected::Failed(error)));
+                    return Err(EmbeddingAttemptError::End(RequestRejection::Failed(error)));
                 }
             }
-            return Err(Miss::Passing { problem: format!("it answers {}", status.as_u16()), after });
+            return Err(EmbeddingAttemptError::Passing {
+                problem: format!("it answers {}", status.as_u16()),
+                after,
+            });
         }
-        Err(Miss::End(self.rejected(status)))
+        Err(EmbeddingAttemptError::End(self.rejected(status)))
     }
 
-    fn rejected(&self, status: StatusCode) -> Rejected {
+    fn rejected(&self, status: StatusCode) -> RequestRejection {
         let problem = match status.as_u16() {
-            400 | 413 | 422 => return Rejected::Content(status),
+            400 | 413 | 422 => return RequestRejection::Content(status),
             401 => "its key is not accepted (401): LECTERN_EMBEDDING_API_KEY".to_owned(),
             403 => "its key may not use this model (403): LECTERN_EMBEDDING_API_KEY".to_owned(),
             404 | 405 | 410 => format!(
@@ -208,12 +211,15 @@ impl Server {
             ),
             other => format!("it answers {other}"),
         };
-        Rejected::Failed(self.refused(problem))
+        RequestRejection::Failed(self.refused(problem))
     }
 }
 
 /// A body up to a size, and whether that is all of it.
-async fn read(response: &mut reqwest::Response, max: usize) -> Result<(Vec<u8>, bool), Miss> {
+async fn read(
+    response: &mut reqwest::Response,
+    max: usize,
+) -> Result<(Vec<u8>, bool), EmbeddingAttemptError> {
     let announced = response.content_length().and_then(|length| usize::try_from(length).ok());
     let mut body = Vec::with_capacity(announced.unwrap_or(0).min(max));
     if announced.is_some_and(|length| length > max) {
@@ -228,8 +234,8 @@ async fn read(response: &mut reqwest::Response, max: usize) -> Result<(Vec<u8>, 
     Ok((body, true))
 }
 
-fn passing(problem: &str) -> Miss {
-    Miss::Passing { problem: problem.to_owned(), after: None }
+fn passing(problem: &str) -> EmbeddingAttemptError {
+    EmbeddingAttemptError::Passing { problem: problem.to_owned(), after: None }
 }
 
 fn host(url: &Url) -> String {
@@ -268,7 +274,8 @@ mod tests {
                 "x.example.com/a",
             ),
         ] {
-            let server = Server::new(&base.parse().unwrap(), None, Patience::default()).unwrap();
+            let server =
+                EmbeddingServer::new(&base.parse().unwrap(), None, ServerRetryPolicy::default()).unwrap();
             assert_eq!((server.url.as_str(), server.place().as_str()), (address, place));
         }
     }
@@ -276,11 +283,15 @@ mod tests {
     #[test]
     fn an_address_with_a_password_and_a_key_with_a_line_are_refused_without_being_shown() {
         let with = "https://me:hunter2@api.example.com".parse().unwrap();
-        let error = Server::new(&with, None, Patience::default()).err().unwrap();
+        let error = EmbeddingServer::new(&with, None, ServerRetryPolicy::default()).err().unwrap();
         assert!(!error.to_string().contains("hunter2"), "{error}");
         let key = SecretString::from("hunter2\nx");
-        let error =
-            Server::new(&"https://api.example.com".parse().unwrap(), Some(&key), Patience::default()).err();
+        let error = EmbeddingServer::new(
+            &"https://api.example.com".parse().unwrap(),
+            Some(&key),
+            ServerRetryPolicy::default(),
+        )
+        .err();
         assert!(!error.unwrap().to_string().contains("hunter2"));
     }
 }

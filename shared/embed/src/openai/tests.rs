@@ -9,16 +9,16 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    retry::Pauses,
-    scripted::{Reply, Request as Asked, Server as Scripted},
+    retry::RetryBackoff,
+    scripted::{ScriptedReply, ScriptedRequest as Asked, ScriptedServer as Scripted},
 };
 
 /// Patient with servers, not with pauses.
-fn quick() -> Patience {
-    Patience {
+fn quick() -> ServerRetryPolicy {
+    ServerRetryPolicy {
         connect: Duration::from_secs(10),
         silence: Duration::from_secs(20),
-        pauses: Pauses { first: Duration::from_millis(1), longest: Duration::from_millis(5) },
+        pauses: RetryBackoff { first: Duration::from_millis(1), longest: Duration::from_millis(5) },
         longest_wait: Duration::from_secs(5),
         passages: Duration::from_secs(20),
         question: Duration::from_secs(20),
@@ -62,7 +62,9 @@ fn answer(request: &Asked) -> Value {
 }
 
 /// A server that is good but for what `first` answers; it is told how often it was asked before.
-async fn server_but(first: impl Fn(&Asked, usize) -> Option<Reply> + Send + Sync + 'static) -> Scripted {
+async fn server_but(
+    first: impl Fn(&Asked, usize) -> Option<ScriptedReply> + Send + Sync + 'static,
+) -> Scripted {
     let asked = Mutex::new(0);
     Scripted::start(move |request| {
         let before = {
@@ -70,7 +72,7 @@ async fn server_but(first: impl Fn(&Asked, usize) -> Option<Reply> + Send + Sync
             *asked += 1;
             *asked - 1
         };
-        first(request, before).unwrap_or_else(|| Reply::json(&answer(request)))
+        first(request, before).unwrap_or_else(|| ScriptedReply::json(&answer(request)))
     })
     .await
 }
@@ -95,7 +97,7 @@ async fn passages_come_back_in_their_order_and_of_unit_length_whatever_order_the
     let server = server_but(|request, _| {
         let mut answer = answer(request);
         answer["data"].as_array_mut().unwrap().reverse();
-        Some(Reply::json(&answer))
+        Some(ScriptedReply::json(&answer))
     })
     .await;
     let embedder = embedder(&server);
@@ -177,9 +179,10 @@ async fn texts_are_cut_at_the_limit_before_they_are_sent() {
 
 #[tokio::test]
 async fn a_question_does_not_wait_for_passages() {
-    let server =
-        server_but(|request, _| (inputs(request).len() > 1).then(|| Reply::json(&answer(request)).stall(0)))
-            .await;
+    let server = server_but(|request, _| {
+        (inputs(request).len() > 1).then(|| ScriptedReply::json(&answer(request)).stall(0))
+    })
+    .await;
     let embedder = std::sync::Arc::new(embedder(&server));
     let passages = tokio::spawn({
         let embedder = std::sync::Arc::clone(&embedder);

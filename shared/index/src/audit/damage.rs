@@ -3,18 +3,18 @@
 use std::collections::HashMap;
 
 use lectern_shared::{
-    db::checkup::Answering,
+    db::checkup::SearchableDocument,
     ids::GenerationId,
     model::{document::SearchIndexInfo, job::JobState},
 };
 
-use crate::Mismatch;
+use crate::EntryMismatch;
 
 /// What is wrong with a document, the worst of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Damage {
+pub enum DocumentDamage {
     /// Only its index entries: its passages are whole.
-    Entries(Mismatch),
+    Entries(EntryMismatch),
     /// The row of its generation; its passages are whole.
     Row,
     /// Some of its passages, or all; `left` are there.
@@ -25,15 +25,15 @@ pub enum Damage {
 }
 
 /// What the index holds of each generation, as far as it could be asked.
-pub(super) struct Holdings {
+pub(super) struct GenerationAudit {
     /// Passages that are stored.
     pub(super) passages: HashMap<GenerationId, i64>,
     /// Generations of which the index does not hold what it should; empty when it could not be asked.
-    pub(super) entries: HashMap<GenerationId, Mismatch>,
+    pub(super) entries: HashMap<GenerationId, EntryMismatch>,
 }
 
 /// How many passages a document should have: as its generation's row says, or what was told of it when that is gone.
-pub(super) fn expected(document: &Answering) -> i64 {
+pub(super) fn expected(document: &SearchableDocument) -> i64 {
     let row = document.chunks.filter(|chunks| *chunks > 0);
     row.or_else(|| {
         let told: SearchIndexInfo = serde_json::from_str(document.search_index.as_deref()?).ok()?;
@@ -43,26 +43,28 @@ pub(super) fn expected(document: &Answering) -> i64 {
 }
 
 /// What is wrong with a document; none when nothing is.
-pub(super) fn damage(document: &Answering, holdings: &Holdings) -> Option<Damage> {
+pub(super) fn damage(document: &SearchableDocument, holdings: &GenerationAudit) -> Option<DocumentDamage> {
     let left = holdings.passages.get(&document.generation).copied().unwrap_or(0);
     if left == 0 || left != expected(document) {
-        return Some(Damage::Passages { left });
+        return Some(DocumentDamage::Passages { left });
     }
     if document.state.as_deref() != Some("active") {
-        return Some(Damage::Row);
+        return Some(DocumentDamage::Row);
     }
-    holdings.entries.get(&document.generation).copied().map(Damage::Entries)
+    holdings.entries.get(&document.generation).copied().map(DocumentDamage::Entries)
 }
 
 /// Whether what is queued already will mend it.
-pub fn is_under_way(document: &Answering, damage: Damage) -> bool {
+pub fn is_under_way(document: &SearchableDocument, damage: DocumentDamage) -> bool {
     let has_job = matches!(document.job, Some(JobState::Queued | JobState::Running));
     has_job
         && match damage {
-            Damage::Entries(_) => true,
+            DocumentDamage::Entries(_) => true,
             // Its row can be made again at once.
-            Damage::Row => false,
-            Damage::Passages { .. } => document.source_forgotten && document.from_stored == Some(false),
+            DocumentDamage::Row => false,
+            DocumentDamage::Passages { .. } => {
+                document.source_forgotten && document.from_stored == Some(false)
+            }
         }
 }
 
@@ -72,8 +74,8 @@ mod tests {
 
     use super::*;
 
-    fn document(state: Option<&str>, chunks: Option<i64>) -> Answering {
-        Answering {
+    fn document(state: Option<&str>, chunks: Option<i64>) -> SearchableDocument {
+        SearchableDocument {
             id: DocumentId::generate(),
             user_id: UserId::generate(),
             generation: GenerationId::generate(),
@@ -94,10 +96,13 @@ mod tests {
         }
     }
 
-    fn holding(document: &Answering, passages: i64, incomplete: bool) -> Holdings {
-        Holdings {
+    fn holding(document: &SearchableDocument, passages: i64, incomplete: bool) -> GenerationAudit {
+        GenerationAudit {
             passages: HashMap::from([(document.generation, passages)]),
-            entries: incomplete.then_some((document.generation, Mismatch::Missing)).into_iter().collect(),
+            entries: incomplete
+                .then_some((document.generation, EntryMismatch::Missing))
+                .into_iter()
+                .collect(),
         }
     }
 
@@ -105,13 +110,16 @@ mod tests {
     fn the_worst_of_what_is_missing_decides() {
         let whole = document(Some("active"), Some(3));
         assert_eq!(damage(&whole, &holding(&whole, 3, false)), None);
-        assert_eq!(damage(&whole, &holding(&whole, 3, true)), Some(Damage::Entries(Mismatch::Missing)));
-        assert_eq!(damage(&whole, &holding(&whole, 2, true)), Some(Damage::Passages { left: 2 }));
+        assert_eq!(
+            damage(&whole, &holding(&whole, 3, true)),
+            Some(DocumentDamage::Entries(EntryMismatch::Missing))
+        );
+        assert_eq!(damage(&whole, &holding(&whole, 2, true)), Some(DocumentDamage::Passages { left: 2 }));
         let rowless = document(None, None);
-        assert_eq!(damage(&rowless, &holding(&rowless, 3, true)), Some(Damage::Row));
-        assert_eq!(damage(&rowless, &holding(&rowless, 0, true)), Some(Damage::Passages { left: 0 }));
+        assert_eq!(damage(&rowless, &holding(&rowless, 3, true)), Some(DocumentDamage::Row));
+        assert_eq!(damage(&rowless, &holding(&rowless, 0, true)), Some(DocumentDamage::Passages { left: 0 }));
         let superseded = document(Some("superseded"), Some(3));
-        assert_eq!(damage(&superseded, &holding(&superseded, 3, false)), Some(Damage::Row));
+        assert_eq!(damage(&superseded, &holding(&superseded, 3, false)), Some(DocumentDamage::Row));
     }
 
     #[test]
@@ -119,13 +127,16 @@ mod tests {
         let mut document = document(Some("active"), Some(3));
         document.job = Some(JobState::Queued);
         document.from_stored = Some(true);
-        assert!(is_under_way(&document, Damage::Entries(Mismatch::Missing)));
-        assert!(!is_under_way(&document, Damage::Passages { left: 0 }));
+        assert!(is_under_way(&document, DocumentDamage::Entries(EntryMismatch::Missing)));
+        assert!(!is_under_way(&document, DocumentDamage::Passages { left: 0 }));
         document.from_stored = Some(false);
-        assert!(!is_under_way(&document, Damage::Passages { left: 0 }), "an unchanged source is not read");
+        assert!(
+            !is_under_way(&document, DocumentDamage::Passages { left: 0 }),
+            "an unchanged source is not read"
+        );
         document.source_forgotten = true;
-        assert!(is_under_way(&document, Damage::Passages { left: 0 }));
+        assert!(is_under_way(&document, DocumentDamage::Passages { left: 0 }));
         document.job = Some(JobState::Dead);
-        assert!(!is_under_way(&document, Damage::Entries(Mismatch::Missing)));
+        assert!(!is_under_way(&document, DocumentDamage::Entries(EntryMismatch::Missing)));
     }
 }

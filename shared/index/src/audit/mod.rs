@@ -5,28 +5,28 @@ mod damage;
 
 use std::collections::HashMap;
 
-pub use self::damage::{Damage, is_under_way};
+pub use self::damage::{DocumentDamage, is_under_way};
 use lectern_shared::{
     db::{
         Db,
-        checkup::{self, Answering},
+        checkup::{self, SearchableDocument},
     },
     ids::GenerationId,
 };
 
-use self::damage::{Holdings, expected};
+use self::damage::{GenerationAudit, expected};
 use crate::{ExpectedEntries, IndexError, SearchIndex};
 
 /// A document that answers, and what is wrong with it, if anything is.
 #[derive(Debug)]
-pub struct Audited {
+pub struct AuditedDocument {
     /// The document.
-    pub document: Answering,
+    pub document: SearchableDocument,
     /// The worst that is wrong with it.
-    pub damage: Option<Damage>,
+    pub damage: Option<DocumentDamage>,
 }
 
-impl Audited {
+impl AuditedDocument {
     /// How many passages it should have.
     pub fn expected(&self) -> i64 {
         expected(&self.document)
@@ -37,20 +37,20 @@ impl Audited {
 pub async fn compare(
     db: &Db,
     index: Option<&dyn SearchIndex>,
-    documents: Vec<Answering>,
-) -> Result<Vec<Audited>, IndexError> {
+    documents: Vec<SearchableDocument>,
+) -> Result<Vec<AuditedDocument>, IndexError> {
     let generations: Vec<GenerationId> = documents.iter().map(|document| document.generation).collect();
     let entries = match index {
         Some(index) => index.mismatched(&wanted(&documents)).await?.into_iter().collect(),
         None => HashMap::new(),
     };
-    let holdings = Holdings { passages: checkup::passages(db, &generations).await?, entries };
-    let audited = |document| Audited { damage: damage::damage(&document, &holdings), document };
+    let holdings = GenerationAudit { passages: checkup::passages(db, &generations).await?, entries };
+    let audited = |document| AuditedDocument { damage: damage::damage(&document, &holdings), document };
     Ok(documents.into_iter().map(audited).collect())
 }
 
-fn wanted(documents: &[Answering]) -> Vec<ExpectedEntries> {
-    let wanted = |document: &Answering| ExpectedEntries {
+fn wanted(documents: &[SearchableDocument]) -> Vec<ExpectedEntries> {
+    let wanted = |document: &SearchableDocument| ExpectedEntries {
         generation: document.generation,
         entries: u64::try_from(expected(document)).unwrap_or(0),
         space: document.embedding_space,

@@ -4,7 +4,7 @@ use rand::{RngExt, SeedableRng, rngs::StdRng};
 use uuid::Uuid;
 
 use super::{
-    super::{Candidate, Candidates, Entry, IndexQuery},
+    super::{IndexCandidates, IndexEntry, IndexQuery, SearchCandidate},
     backends, vector,
 };
 
@@ -59,13 +59,13 @@ async fn every_index_ranks_the_same_passages_alike() {
 
 /// The best ten of each, of which those with the same score may stand in either order; at the end of the list others with
 /// that score may be in their place.
-fn assert_alike(one: &[Candidate], other: &[Candidate], tolerance: f32, on: &str) {
+fn assert_alike(one: &[SearchCandidate], other: &[SearchCandidate], tolerance: f32, on: &str) {
     let close = |a: f32, b: f32| (a - b).abs() <= tolerance;
     assert_eq!(one.len(), other.len(), "{on}");
     let last = one.last().map_or(0.0, |candidate| candidate.score);
     for (a, b) in one.iter().zip(other) {
         assert!(close(a.score, b.score), "{on}: {} {}", a.score, b.score);
-        let same = |c: &&Candidate| c.ordinal == a.ordinal;
+        let same = |c: &&SearchCandidate| c.ordinal == a.ordinal;
         match other.iter().find(same) {
             Some(there) => assert!(close(there.score, a.score), "{on}: {} {}", there.score, a.score),
             None => assert!(close(a.score, last), "{on}: {} is missing", a.ordinal),
@@ -100,7 +100,7 @@ async fn every_index_returns_the_same_ten_best_by_words_and_by_meaning() {
     let rows: Vec<Vec<f32>> = (0..400).map(|_| random_vector()).collect();
     let vectors: Vec<Vec<f32>> = (0..12).map(|_| random_vector()).collect();
     let backends = backends().await;
-    let mut lists: Vec<Candidates> = Vec::new();
+    let mut lists: Vec<IndexCandidates> = Vec::new();
     for b in &backends.all {
         let claim = b.claim().await;
         // A space of its own: a collection that nothing else is in.
@@ -108,7 +108,7 @@ async fn every_index_returns_the_same_ten_best_by_words_and_by_meaning() {
         let entries = texts
             .iter()
             .zip(&rows)
-            .map(|(text, row)| Entry { text: text.clone(), vector: Some(row.clone()) });
+            .map(|(text, row)| IndexEntry { text: text.clone(), vector: Some(row.clone()) });
         let generation = b.add(&claim, Some((space, 32)), entries.collect()).await;
         for (number, (question, row)) in questions.iter().zip(&vectors).enumerate() {
             let query = IndexQuery {

@@ -6,7 +6,7 @@ use whatlang::{Lang, Script};
 
 use super::{
     stop_words::{self, StopLanguages},
-    tokenize::{GramScript, Mode, tokenize},
+    tokenize::{GramScript, TokenizeMode, tokenize},
 };
 
 /// The most bytes that detection looks at: more does not change its answer, only its time.
@@ -47,8 +47,8 @@ fn told_language(text: &str, usual: Option<Language>) -> Option<Language> {
     if info.is_reliable() {
         return Some(language_of(info.lang()));
     }
-    let mut hits = stop_words::Votes::default();
-    tokenize(sample, Mode::Query, &mut |token| hits.add(StopLanguages::of(token.text)));
+    let mut hits = stop_words::LanguageVotes::default();
+    tokenize(sample, TokenizeMode::Query, &mut |token| hits.add(StopLanguages::of(token.text)));
     hits.best(usual, 1)
 }
 

@@ -32,12 +32,12 @@ pub use self::stop_words::function_words;
 pub use self::{
     language::{detect_language, question_language},
     passage::{best_sentence, covered_terms},
-    query::Query,
+    query::LexicalQuery,
     sentences::{MAX_SENTENCE_CHARS, sentences},
 };
 pub(crate) use self::{
-    terms::Terms,
-    tokenize::{Kind, Mode, tokenize},
+    terms::TermStemmer,
+    tokenize::{TokenKind, TokenizeMode, tokenize},
 };
 
 /// Terms are made by this version of the analysis. It must rise with every change that gives a text other
@@ -107,10 +107,10 @@ pub fn idf(passages: u64, frequency: u64) -> f32 {
 
 /// The terms of one passage with their weights, by ascending term: a sparse vector.
 pub fn document_terms(text: &str, language: Language) -> Vec<(TermId, f32)> {
-    let mut terms = Terms::new(language);
+    let mut terms = TermStemmer::new(language);
     let mut counts = BTreeMap::<TermId, u32>::new();
     let mut length = 0;
-    tokenize(text, Mode::Document, &mut |token| {
+    tokenize(text, TokenizeMode::Document, &mut |token| {
         length += u32::from(token.kind.is_counted());
         let (term, unaccented) = terms.of_document(token.text);
         *counts.entry(term).or_default() += 1;

@@ -5,17 +5,18 @@ use std::{collections::HashMap, ops::Range};
 use lectern_shared::model::language::Language;
 
 use super::{
-    AVG_LEN, Mode, Query, TermId, Terms, idf, language::detect_language, sentences, tokenize, weight,
+    AVG_LEN, LexicalQuery, TermId, TermStemmer, TokenizeMode, idf, language::detect_language, sentences,
+    tokenize, weight,
 };
 
 /// The share of a question's content words that a text contains, from 0 to 1, by the same analysis as the
 /// index. Every word weighs the same, however rare. A question without words is 0.
 pub fn covered_terms(query: &str, text: &str) -> f32 {
-    let query = Query::new(query);
+    let query = LexicalQuery::new(query);
     let language = detect_language(text);
     let slots = slots_by_term(&query, language);
     let mut present = vec![false; query.len()];
-    count(text, &mut Terms::new(language), |term| {
+    count(text, &mut TermStemmer::new(language), |term| {
         for slot in slots.get(&term).into_iter().flatten() {
             present[*slot] = true;
         }
@@ -26,11 +27,11 @@ pub fn covered_terms(query: &str, text: &str) -> f32 {
 /// The byte range of the sentence that matches a question best: BM25 among the sentences of the passage, so
 /// that words which every sentence has decide nothing. The first of equals; none if no content word occurs.
 pub fn best_sentence(query: &str, text: &str) -> Option<Range<usize>> {
-    let query = Query::new(query);
+    let query = LexicalQuery::new(query);
     let language = detect_language(text);
     let weights = query.weights(&[language]);
     let slots = slots_by_term(&query, language);
-    let mut terms = Terms::new(language);
+    let mut terms = TermStemmer::new(language);
     let mut counted = Vec::new();
     let mut containing = vec![0_u64; query.len()];
     for (start, end) in sentences(text) {
@@ -82,7 +83,7 @@ const fn rounded(length: f32) -> u32 {
     length as u32
 }
 
-fn slots_by_term(query: &Query, language: Language) -> HashMap<TermId, Vec<usize>> {
+fn slots_by_term(query: &LexicalQuery, language: Language) -> HashMap<TermId, Vec<usize>> {
     let mut slots = HashMap::<TermId, Vec<usize>>::new();
     for (slot, term) in query.terms(language).into_iter().enumerate() {
         slots.entry(term).or_default().push(slot);
@@ -91,9 +92,9 @@ fn slots_by_term(query: &Query, language: Language) -> HashMap<TermId, Vec<usize
 }
 
 /// Calls `found` for every term of a text and returns its length in words.
-fn count(text: &str, terms: &mut Terms, mut found: impl FnMut(TermId)) -> u32 {
+fn count(text: &str, terms: &mut TermStemmer, mut found: impl FnMut(TermId)) -> u32 {
     let mut length = 0;
-    tokenize(text, Mode::Document, &mut |token| {
+    tokenize(text, TokenizeMode::Document, &mut |token| {
         length += u32::from(token.kind.is_counted());
         let (term, unaccented) = terms.of_document(token.text);
         found(term);

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use lectern_shared::model::language::Language;
 
 use super::{
-    Kind, Mode, TermId, Terms,
+    TermId, TermStemmer, TokenKind, TokenizeMode,
     fold::{fold_accents, has_accents},
-    stop_words::{StopLanguages, Votes},
+    stop_words::{LanguageVotes, StopLanguages},
     tokenize,
 };
 
@@ -25,7 +25,7 @@ const SINGLE: f32 = 0.5;
 
 /// One distinct word of a question.
 #[derive(Debug)]
-struct Slot {
+struct QueryWord {
     word: String,
     /// Its frequency in the question times the weight of its kind.
     weight: f32,
@@ -38,31 +38,31 @@ struct Slot {
 
 /// A question cut into distinct words ("slots"), which each language turns into terms of its own.
 #[derive(Debug)]
-pub struct Query {
-    slots: Vec<Slot>,
+pub struct LexicalQuery {
+    slots: Vec<QueryWord>,
     /// The function words of each language among the distinct words, and how many of them would make the
     /// question one in a language that few of the texts are in.
-    votes: Votes,
+    votes: LanguageVotes,
     convincing: u32,
 }
 
-impl Query {
+impl LexicalQuery {
     /// Analyses a question. Of a very long one the beginning counts.
     pub fn new(text: &str) -> Self {
         let text = &text[..text.floor_char_boundary(MAX_BYTES)];
         let shouted = !text.contains(char::is_lowercase);
-        let mut slots = Vec::<Slot>::new();
+        let mut slots = Vec::<QueryWord>::new();
         let mut known = HashMap::<(String, bool), usize>::new();
-        tokenize(text, Mode::Query, &mut |token| {
-            let stop = if token.kind == Kind::Word {
+        tokenize(text, TokenizeMode::Query, &mut |token| {
+            let stop = if token.kind == TokenKind::Word {
                 StopLanguages::of(token.text)
             } else {
                 StopLanguages::default()
             };
             let weight = match token.kind {
-                Kind::Word | Kind::Whole | Kind::Bigram => 1.0,
-                Kind::WeakBigram => WEAK,
-                Kind::Single => SINGLE,
+                TokenKind::Word | TokenKind::Whole | TokenKind::Bigram => 1.0,
+                TokenKind::WeakBigram => WEAK,
+                TokenKind::Single => SINGLE,
             };
             let capitals = token.capitals && !shouted;
             let mut add = |word: String, weight: f32, is_copy: bool| {
@@ -71,8 +71,8 @@ impl Query {
                     slot.capitals |= capitals;
                 } else if slots.len() < MAX_SLOTS {
                     known.insert((word.clone(), is_copy), slots.len());
-                    let whole = token.kind == Kind::Whole;
-                    slots.push(Slot { word, weight, unit: token.unit, whole, stop, capitals });
+                    let whole = token.kind == TokenKind::Whole;
+                    slots.push(QueryWord { word, weight, unit: token.unit, whole, stop, capitals });
                 }
             };
             if has_accents(token.text) {
@@ -86,7 +86,7 @@ impl Query {
                 add(token.text.to_owned(), weight, false);
             }
         });
-        let mut votes = Votes::default();
+        let mut votes = LanguageVotes::default();
         for slot in &slots {
             votes.add(slot.stop);
         }
@@ -104,9 +104,9 @@ impl Query {
         self.slots.len()
     }
 
-    /// The term of each word in `language`, in the order of [`Query::weights`].
+    /// The term of each word in `language`, in the order of [`LexicalQuery::weights`].
     pub fn terms(&self, language: Language) -> Vec<TermId> {
-        let mut terms = Terms::new(language);
+        let mut terms = TermStemmer::new(language);
         self.slots.iter().map(|slot| terms.of(&slot.word)).collect()
     }
 
@@ -118,8 +118,9 @@ impl Query {
     /// A word in capitals, such as IT or WHO, is a name.
     pub fn weights(&self, searched: &[Language]) -> Vec<f32> {
         let language = self.votes.best(searched.first().copied(), self.convincing);
-        let is_stop =
-            |slot: &Slot| !slot.capitals && language.is_some_and(|language| slot.stop.contains(language));
+        let is_stop = |slot: &QueryWord| {
+            !slot.capitals && language.is_some_and(|language| slot.stop.contains(language))
+        };
         let only_stop_words = self.slots.iter().all(is_stop);
         self.slots
             .iter()

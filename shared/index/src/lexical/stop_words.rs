@@ -153,9 +153,9 @@ impl StopLanguages {
 
 /// Counts, for each language, the function words that a text uses.
 #[derive(Debug, Default)]
-pub(super) struct Votes([u32; LISTS.len()]);
+pub(super) struct LanguageVotes([u32; LISTS.len()]);
 
-impl Votes {
+impl LanguageVotes {
     /// Counts one word.
     pub(super) fn add(&mut self, word: StopLanguages) {
         for (index, votes) in self.0.iter_mut().enumerate() {

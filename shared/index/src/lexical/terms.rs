@@ -14,7 +14,7 @@ use super::{
 
 /// The scripts that stemmers exist for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Script {
+enum StemmerScript {
     Latin,
     Greek,
     Cyrillic,
@@ -22,7 +22,7 @@ enum Script {
     Tamil,
 }
 
-impl Script {
+impl StemmerScript {
     const fn of(c: char) -> Option<Self> {
         Some(match c {
             'a'..='z' | '\u{c0}'..='\u{24f}' | '\u{1e00}'..='\u{1eff}' => Self::Latin,
@@ -36,23 +36,23 @@ impl Script {
 }
 
 /// Turns words into terms by the rules of one language.
-pub(crate) struct Terms {
-    script: Script,
+pub(crate) struct TermStemmer {
+    script: StemmerScript,
     native: Option<Stemmer>,
     foreign: Option<Stemmer>,
     folded: String,
     scratch: String,
 }
 
-impl Terms {
+impl TermStemmer {
     /// The rules of `language`.
     pub(crate) fn new(language: Language) -> Self {
         let script = match language {
-            Language::Greek => Script::Greek,
-            Language::Russian => Script::Cyrillic,
-            Language::Arabic => Script::Arabic,
-            Language::Tamil => Script::Tamil,
-            _ => Script::Latin,
+            Language::Greek => StemmerScript::Greek,
+            Language::Russian => StemmerScript::Cyrillic,
+            Language::Arabic => StemmerScript::Arabic,
+            Language::Tamil => StemmerScript::Tamil,
+            _ => StemmerScript::Latin,
         };
         // Latin words among another script are most likely English.
         let latin = language.is_written_in_another_script().then_some(Algorithm::English);
@@ -100,12 +100,14 @@ impl Terms {
 
     /// The stem, if the word is all letters of a script that there is a stemmer for.
     fn stem<'a>(&self, word: &'a str) -> Cow<'a, str> {
-        let Some(script) = word.chars().next().and_then(Script::of) else { return Cow::Borrowed(word) };
+        let Some(script) = word.chars().next().and_then(StemmerScript::of) else {
+            return Cow::Borrowed(word);
+        };
         let stemmer = if script == self.script { &self.native } else { &self.foreign };
         match stemmer {
             Some(stemmer)
-                if (script == self.script || script == Script::Latin)
-                    && word.chars().all(|c| Script::of(c) == Some(script)) =>
+                if (script == self.script || script == StemmerScript::Latin)
+                    && word.chars().all(|c| StemmerScript::of(c) == Some(script)) =>
             {
                 stemmer.stem(word)
             }

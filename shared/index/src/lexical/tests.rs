@@ -2,20 +2,20 @@ use std::collections::BTreeSet;
 
 use super::{detect_language, question_language, tokenize::MAX_TOKEN_CHARS, *};
 
-fn tokens(text: &str, mode: Mode) -> Vec<String> {
+fn tokens(text: &str, mode: TokenizeMode) -> Vec<String> {
     let mut all = Vec::new();
     tokenize(text, mode, &mut |token| all.push(token.text.to_owned()));
     all
 }
 
 fn document(text: &str) -> Vec<String> {
-    tokens(text, Mode::Document)
+    tokens(text, TokenizeMode::Document)
 }
 
 /// Whether a question shares a term with a text, both analysed in `language`.
 fn finds(query: &str, text: &str, language: Language) -> bool {
     let text: BTreeSet<TermId> = document_terms(text, language).into_iter().map(|(term, _)| term).collect();
-    let query = Query::new(query);
+    let query = LexicalQuery::new(query);
     query
         .terms(language)
         .into_iter()
@@ -67,7 +67,7 @@ fn ranked<'a>(query: &str, texts: &[&'a str]) -> Vec<&'a str> {
     let mut scored: Vec<(f32, &str)> = Vec::new();
     for (own, text) in all.iter().zip(texts) {
         let mut score = 0.0;
-        for (term, factor) in Query::new(query).sparse(&[Language::English]) {
+        for (term, factor) in LexicalQuery::new(query).sparse(&[Language::English]) {
             let frequency = all.iter().filter(|terms| weight(terms, term).is_some()).count();
             score += weight(own, term).unwrap_or(0.0) * factor * idf(all.len() as u64, frequency as u64);
         }
@@ -178,10 +178,10 @@ fn long_tokens_are_bounded() {
 #[test]
 fn scripts_without_spaces_are_cut_into_bigrams_and_single_characters() {
     assert_eq!(document("東京"), ["東", "東京", "京"]);
-    assert_eq!(tokens("東京", Mode::Query), ["東京"]);
+    assert_eq!(tokens("東京", TokenizeMode::Query), ["東京"]);
     assert_eq!(document("が"), ["が"]);
-    assert_eq!(tokens("猫は", Mode::Query), ["猫", "猫は"]);
-    assert_eq!(tokens("서울은", Mode::Query), ["서울", "울은"]);
+    assert_eq!(tokens("猫は", TokenizeMode::Query), ["猫", "猫は"]);
+    assert_eq!(tokens("서울은", TokenizeMode::Query), ["서울", "울은"]);
     assert_eq!(document("第3章"), ["第", "3", "章"]);
 }
 
@@ -241,14 +241,14 @@ fn inflected_forms_find_each_other() {
 
 #[test]
 fn an_accented_word_has_the_weight_of_one_word() {
-    let query = Query::new("administración");
+    let query = LexicalQuery::new("administración");
     assert_eq!(query.len(), 2);
     assert!((query.weights(&[Language::Spanish]).iter().sum::<f32>() - 1.0).abs() < 1e-6);
 }
 
 #[test]
 fn stop_words_count_only_if_a_question_has_nothing_else() {
-    let weights = |query: &str, languages: &[Language]| Query::new(query).weights(languages);
+    let weights = |query: &str, languages: &[Language]| LexicalQuery::new(query).weights(languages);
     assert_eq!(weights("what is the capital", &[Language::English]), [0.0, 0.0, 0.0, 1.0]);
     assert_eq!(weights("The Who", &[Language::English]), [1.0, 1.0]);
     assert!(weights("to be or not to be", &[Language::English]).iter().all(|weight| *weight > 0.0));
@@ -262,12 +262,12 @@ fn stop_words_count_only_if_a_question_has_nothing_else() {
 
 #[test]
 fn repeated_words_of_a_question_count_as_often_as_they_occur() {
-    assert_eq!(Query::new("dog cat Dog").weights(&[Language::English]), [2.0, 1.0]);
+    assert_eq!(LexicalQuery::new("dog cat Dog").weights(&[Language::English]), [2.0, 1.0]);
 }
 
 #[test]
 fn a_question_as_one_sparse_vector_has_the_terms_of_every_language() {
-    let query = Query::new("the houses");
+    let query = LexicalQuery::new("the houses");
     let sparse = query.sparse(&[Language::English, Language::Other]);
     let terms: Vec<TermId> = sparse.iter().map(|(term, _)| *term).collect();
     assert!(terms.contains(&TermId::of("hous")) && terms.contains(&TermId::of("houses")));
@@ -356,7 +356,7 @@ fn no_stemmer_panics_on_random_words() {
         usize::try_from(state >> 33).unwrap() % below
     };
     for language in Language::ALL {
-        let mut terms = Terms::new(language);
+        let mut terms = TermStemmer::new(language);
         for round in 0..6_000 {
             let set = letters[round % letters.len()];
             let word: String = (0..=random(14)).map(|_| set[random(set.len())]).collect();

@@ -22,7 +22,7 @@ const MAX_DIGIT_CHANGES: usize = 3;
 
 /// What a text is cut up for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mode {
+pub(crate) enum TokenizeMode {
     /// For an index: everything that a question might ask for.
     Document,
     /// For a question: what best identifies it.
@@ -31,7 +31,7 @@ pub(crate) enum Mode {
 
 /// What a token is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum TokenKind {
     /// A word, a number or a part of a compound.
     Word,
     /// A compound as a whole.
@@ -44,7 +44,7 @@ pub(crate) enum Kind {
     Single,
 }
 
-impl Kind {
+impl TokenKind {
     /// Whether the token adds to the length of its text; the others repeat what was counted.
     pub(crate) const fn is_counted(self) -> bool {
         matches!(self, Self::Word | Self::Bigram | Self::WeakBigram)
@@ -53,11 +53,11 @@ impl Kind {
 
 /// A token in lower case, with its accents.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Token<'a> {
+pub(crate) struct LexicalToken<'a> {
     /// The token.
     pub(crate) text: &'a str,
     /// What it is.
-    pub(crate) kind: Kind,
+    pub(crate) kind: TokenKind,
     /// Whether it was written in capitals only, with at least two of them.
     pub(crate) capitals: bool,
     /// Tokens of one compound have the same number.
@@ -98,9 +98,9 @@ impl GramScript {
 }
 
 /// Cuts a text into tokens, in reading order; a compound comes before its parts.
-pub(crate) fn tokenize(text: &str, mode: Mode, sink: &mut impl FnMut(Token<'_>)) {
+pub(crate) fn tokenize(text: &str, mode: TokenizeMode, sink: &mut impl FnMut(LexicalToken<'_>)) {
     let text = normalized(text);
-    Tokenizer { text: &text, mode, unit: 0, compound: Vec::new(), token: String::new(), sink }.run();
+    LexicalTokenizer { text: &text, mode, unit: 0, compound: Vec::new(), token: String::new(), sink }.run();
 }
 
 fn normalized(text: &str) -> Cow<'_, str> {
@@ -137,9 +137,9 @@ const fn is_number_sign(c: char) -> bool {
     matches!(c, '$' | '£' | '¥' | '¢' | '\u{20a0}'..='\u{20c0}' | '§' | '#')
 }
 
-struct Tokenizer<'a, S> {
+struct LexicalTokenizer<'a, S> {
     text: &'a str,
-    mode: Mode,
+    mode: TokenizeMode,
     unit: u32,
     /// The compound being read, with its joiners.
     compound: Vec<char>,
@@ -148,7 +148,7 @@ struct Tokenizer<'a, S> {
     sink: &'a mut S,
 }
 
-impl<S: FnMut(Token<'_>)> Tokenizer<'_, S> {
+impl<S: FnMut(LexicalToken<'_>)> LexicalTokenizer<'_, S> {
     fn run(&mut self) {
         let text = self.text;
         let bytes = text.as_bytes();
@@ -189,9 +189,9 @@ impl<S: FnMut(Token<'_>)> Tokenizer<'_, S> {
             self.token.clear();
             self.token.push_str(word);
             self.token.make_ascii_lowercase();
-            (self.sink)(Token { text: &self.token, kind: Kind::Word, capitals, unit: self.unit });
+            (self.sink)(LexicalToken { text: &self.token, kind: TokenKind::Word, capitals, unit: self.unit });
         } else {
-            (self.sink)(Token { text: word, kind: Kind::Word, capitals, unit: self.unit });
+            (self.sink)(LexicalToken { text: word, kind: TokenKind::Word, capitals, unit: self.unit });
         }
     }
 
@@ -220,12 +220,12 @@ impl<S: FnMut(Token<'_>)> Tokenizer<'_, S> {
         self.unit += 1;
         if is_number_sign(before) && chars.first().is_some_and(|c| c.is_numeric()) {
             chars.insert(0, before);
-            self.emit(&chars, Kind::Whole);
+            self.emit(&chars, TokenKind::Whole);
             chars.remove(0);
         }
         if let Some(suffix) = sign(text, at, chars.len()) {
             chars.extend(suffix.chars());
-            self.emit(&chars, Kind::Whole);
+            self.emit(&chars, TokenKind::Whole);
             chars.truncate(chars.len() - suffix.len());
         }
         self.apostrophes(&mut chars);
@@ -287,7 +287,7 @@ impl<S: FnMut(Token<'_>)> Tokenizer<'_, S> {
             return;
         }
         if level > 2 {
-            self.emit(chars, Kind::Word);
+            self.emit(chars, TokenKind::Word);
             return;
         }
         let digits_split = level == 2
@@ -303,7 +303,7 @@ impl<S: FnMut(Token<'_>)> Tokenizer<'_, S> {
             let change = level == 2 && is_change(chars, at, digits_split);
             if separator || change {
                 if start == 0 && chars.len() <= MAX_TOKEN_CHARS {
-                    self.emit(chars, Kind::Whole);
+                    self.emit(chars, TokenKind::Whole);
                 }
                 self.node(&chars[start..at], level + 1);
                 start = at + usize::from(separator);
@@ -313,7 +313,7 @@ impl<S: FnMut(Token<'_>)> Tokenizer<'_, S> {
     }
 
     /// Emits characters in lower case, joiners left out except between digits (`1.2` is not `12`).
-    fn emit(&mut self, chars: &[char], kind: Kind) {
+    fn emit(&mut self, chars: &[char], kind: TokenKind) {
         self.token.clear();
         let grouped = has_thousands(chars);
         let (mut capitals, mut lower) = (0, false);
@@ -330,7 +330,7 @@ impl<S: FnMut(Token<'_>)> Tokenizer<'_, S> {
         }
         if !self.token.is_empty() {
             let capitals = capitals > 1 && !lower;
-            (self.sink)(Token { text: &self.token, kind, capitals, unit: self.unit });
+            (self.sink)(LexicalToken { text: &self.token, kind, capitals, unit: self.unit });
         }
     }
 
@@ -346,41 +346,41 @@ impl<S: FnMut(Token<'_>)> Tokenizer<'_, S> {
             if let Some((previous, from)) = last {
                 self.gram(&[previous, c], bigram_kind(from, script));
             } else if next.is_none() {
-                self.gram(&[c], Kind::Bigram);
+                self.gram(&[c], TokenKind::Bigram);
                 break;
             }
             let alone = last.is_none_or(|(_, before)| before != script)
                 && next.is_none_or(|(_, after)| after != script);
             let wanted = match (script, self.mode) {
-                (GramScript::Han, Mode::Document) => true,
-                (GramScript::Han, Mode::Query) => alone,
-                (GramScript::Hangul, Mode::Document) => last.is_none(),
-                (GramScript::Hangul, Mode::Query) => {
+                (GramScript::Han, TokenizeMode::Document) => true,
+                (GramScript::Han, TokenizeMode::Query) => alone,
+                (GramScript::Hangul, TokenizeMode::Document) => last.is_none(),
+                (GramScript::Hangul, TokenizeMode::Query) => {
                     last.is_none() && text[end..].chars().nth(1).is_none_or(|c| GramScript::of(c).is_none())
                 }
                 _ => false,
             };
             if wanted {
-                self.gram(&[c], Kind::Single);
+                self.gram(&[c], TokenKind::Single);
             }
             last = Some((c, script));
         }
         end
     }
 
-    fn gram(&mut self, chars: &[char], kind: Kind) {
+    fn gram(&mut self, chars: &[char], kind: TokenKind) {
         self.unit += 1;
         self.token.clear();
         self.token.extend(chars);
-        (self.sink)(Token { text: &self.token, kind, capitals: false, unit: self.unit });
+        (self.sink)(LexicalToken { text: &self.token, kind, capitals: false, unit: self.unit });
     }
 }
 
 /// Hiragana writes particles and endings; where it meets another script a word begins or ends.
-const fn bigram_kind(first: GramScript, second: GramScript) -> Kind {
+const fn bigram_kind(first: GramScript, second: GramScript) -> TokenKind {
     match (first, second) {
-        (GramScript::Hiragana, _) | (GramScript::Katakana, GramScript::Hiragana) => Kind::WeakBigram,
-        _ => Kind::Bigram,
+        (GramScript::Hiragana, _) | (GramScript::Katakana, GramScript::Hiragana) => TokenKind::WeakBigram,
+        _ => TokenKind::Bigram,
     }
 }
 

@@ -16,10 +16,10 @@ use std::{
 use lectern_shared::ids::GenerationId;
 use parking_lot::Mutex;
 
-use super::hash::{ById, IdHasher};
+use super::hash::{IdHasher, IdMap};
 use crate::{
-    score::{NOT_SEARCHED, Selection},
-    segment::{Block, Kind, MAX_ROWS, Part, Source},
+    score::{BlockSelection, NOT_SEARCHED},
+    segment::{BlockKind, BlockPart, MAX_ROWS, MergeSource, PostingsBlock},
 };
 
 /// The most bytes that blocks are merged into: what is copied at a time, and what is evicted at a time.
@@ -35,19 +35,19 @@ const MANY: usize = 512;
 
 /// What is in memory of one user.
 #[derive(Debug, Default)]
-pub(super) struct Arena {
-    homes: ById<GenerationId, Home>,
-    slots: Vec<Option<Slot>>,
+pub(super) struct UserArena {
+    homes: IdMap<GenerationId, GenerationPlaces>,
+    slots: Vec<Option<ArenaSlot>>,
     /// What the blocks in the slots take.
     block_bytes: u64,
     /// What a large search found last, as long as nothing has changed.
-    memo: Mutex<Option<Memo>>,
+    memo: Mutex<Option<SelectionMemo>>,
 }
 
 /// A block in an arena.
 #[derive(Debug)]
-struct Slot {
-    block: Arc<Block>,
+struct ArenaSlot {
+    block: Arc<PostingsBlock>,
     /// Its rows whose generation is still there.
     live: u32,
     /// When it was searched last, on the cache's clock.
@@ -56,22 +56,22 @@ struct Slot {
 
 /// The rows of one segment in an arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
+struct ArenaPlace {
     slot: u32,
     part: u32,
 }
 
 /// Where a generation is.
 #[derive(Debug)]
-enum Home {
+enum GenerationPlaces {
     /// It has no passages.
     Nowhere,
-    One(Place),
-    Many(Box<[Place]>),
+    One(ArenaPlace),
+    Many(Box<[ArenaPlace]>),
 }
 
-impl Home {
-    fn new(places: Vec<Place>) -> Self {
+impl GenerationPlaces {
+    fn new(places: Vec<ArenaPlace>) -> Self {
         match places.as_slice() {
             [] => Self::Nowhere,
             [one] => Self::One(*one),
@@ -79,7 +79,7 @@ impl Home {
         }
     }
 
-    fn places(&self) -> &[Place] {
+    fn places(&self) -> &[ArenaPlace] {
         match self {
             Self::Nowhere => &[],
             Self::One(place) => std::slice::from_ref(place),
@@ -88,7 +88,7 @@ impl Home {
     }
 
     /// Puts one place for another; false when it is not there.
-    fn replace(&mut self, old: Place, new: Place) -> bool {
+    fn replace(&mut self, old: ArenaPlace, new: ArenaPlace) -> bool {
         let places = match self {
             Self::Nowhere => &mut [],
             Self::One(place) => std::slice::from_mut(place),
@@ -100,22 +100,22 @@ impl Home {
 
 /// The answer to a search that named many generations, which are often named again.
 #[derive(Debug)]
-struct Memo {
+struct SelectionMemo {
     generations: Arc<[GenerationId]>,
-    selections: Arc<[Selection]>,
+    selections: Arc<[BlockSelection]>,
     slots: Vec<u32>,
 }
 
 /// What a search finds in memory.
 #[derive(Debug, Default)]
-pub(super) struct Resolved {
+pub(super) struct ResolvedBlocks {
     /// The blocks to search.
-    pub(super) selections: Arc<[Selection]>,
+    pub(super) selections: Arc<[BlockSelection]>,
     /// The places, in the list of those searched, of generations that are not in memory, each once.
     pub(super) missing: Vec<usize>,
 }
 
-impl Resolved {
+impl ResolvedBlocks {
     /// The memory that the blocks take, in bytes.
     pub(super) fn byte_len(&self) -> u64 {
         self.selections.iter().map(|selection| selection.block().byte_len() as u64).sum()
@@ -124,30 +124,30 @@ impl Resolved {
 
 /// Blocks that are to become one.
 #[derive(Debug)]
-pub(super) struct Merge {
-    kind: Kind,
+pub(super) struct PendingMerge {
+    kind: BlockKind,
     /// Their slots, ascending, and which of their parts are still wanted.
-    sources: Vec<(u32, Arc<Block>, Vec<bool>)>,
+    sources: Vec<(u32, Arc<PostingsBlock>, Vec<bool>)>,
 }
 
-impl Merge {
+impl PendingMerge {
     /// Copies what is still wanted. Takes a moment.
-    pub(super) fn run(&self) -> Block {
+    pub(super) fn run(&self) -> PostingsBlock {
         let sources: Vec<_> =
-            self.sources.iter().map(|(_, block, live)| Source::Block(block, live)).collect();
-        Block::merge(self.kind, &sources)
+            self.sources.iter().map(|(_, block, live)| MergeSource::Block(block, live)).collect();
+        PostingsBlock::merge(self.kind, &sources)
     }
 
     /// Where the parts of the merged block were, in their order.
-    fn old_places(&self) -> impl Iterator<Item = Place> {
+    fn old_places(&self) -> impl Iterator<Item = ArenaPlace> {
         self.sources.iter().flat_map(|(slot, _, live)| {
             let parts = (0..).zip(live).filter(|(_, live)| **live);
-            parts.map(|(part, _)| Place { slot: *slot, part })
+            parts.map(|(part, _)| ArenaPlace { slot: *slot, part })
         })
     }
 }
 
-impl Arena {
+impl UserArena {
     /// The bytes that it takes.
     pub(super) fn bytes(&self) -> u64 {
         self.block_bytes + HOME * self.homes.len() as u64
@@ -170,12 +170,12 @@ impl Arena {
     }
 
     /// What is here of these generations, searched at the time `now`.
-    pub(super) fn resolve(&self, generations: &Arc<[GenerationId]>, now: u64) -> Resolved {
+    pub(super) fn resolve(&self, generations: &Arc<[GenerationId]>, now: u64) -> ResolvedBlocks {
         if let Some(memo) = self.memo.lock().as_ref().filter(|memo| memo.generations == *generations) {
             for slot in memo.slots.iter().filter_map(|slot| self.slots.get(*slot as usize)?.as_ref()) {
                 slot.used.store(now, Ordering::Relaxed);
             }
-            return Resolved { selections: Arc::clone(&memo.selections), missing: Vec::new() };
+            return ResolvedBlocks { selections: Arc::clone(&memo.selections), missing: Vec::new() };
         }
         let mut missing = Vec::new();
         let mut places: Vec<Vec<u32>> = vec![Vec::new(); self.slots.len()];
@@ -191,20 +191,20 @@ impl Arena {
         for ((number, slot), places) in (0..).zip(&self.slots).zip(places) {
             if let Some(slot) = slot.as_ref().filter(|_| !places.is_empty()) {
                 slot.used.store(now, Ordering::Relaxed);
-                selections.push(Selection::new(Arc::clone(&slot.block), places));
+                selections.push(BlockSelection::new(Arc::clone(&slot.block), places));
                 slots.push(number);
             }
         }
-        let selections: Arc<[Selection]> = selections.into();
+        let selections: Arc<[BlockSelection]> = selections.into();
         if generations.len() >= MANY && missing.is_empty() {
             let (generations, selections) = (Arc::clone(generations), Arc::clone(&selections));
-            *self.memo.lock() = Some(Memo { generations, selections, slots });
+            *self.memo.lock() = Some(SelectionMemo { generations, selections, slots });
         }
-        Resolved { selections, missing }
+        ResolvedBlocks { selections, missing }
     }
 
     /// Notes that the parts of a generation are searched as the one with this number.
-    fn mark(&self, home: &Home, number: usize, places: &mut [Vec<u32>]) {
+    fn mark(&self, home: &GenerationPlaces, number: usize, places: &mut [Vec<u32>]) {
         let number = u32::try_from(number).unwrap_or(NOT_SEARCHED);
         for place in home.places() {
             let at = place.slot as usize;
@@ -220,27 +220,33 @@ impl Arena {
     }
 
     /// Adds blocks, which hold all of these generations. What is here already, and what is of others, is passed over.
-    pub(super) fn insert(&mut self, generations: &[GenerationId], blocks: Vec<Block>, now: u64) {
+    pub(super) fn insert(&mut self, generations: &[GenerationId], blocks: Vec<PostingsBlock>, now: u64) {
         let new = generations.iter().filter(|generation| !self.contains(**generation));
-        let mut new: ById<GenerationId, Vec<Place>> =
+        let mut new: IdMap<GenerationId, Vec<ArenaPlace>> =
             new.map(|generation| (*generation, Vec::new())).collect();
         for block in blocks {
             self.add(block, now, |generation, place| {
                 new.get_mut(&generation).map(|places| places.push(place)).is_some()
             });
         }
-        self.homes.extend(new.into_iter().map(|(generation, places)| (generation, Home::new(places))));
+        self.homes
+            .extend(new.into_iter().map(|(generation, places)| (generation, GenerationPlaces::new(places))));
     }
 
     /// Adds a block. `settle` is told each part's generation and place, and tells whether it is wanted; a block of which
     /// nothing is wanted is dropped.
-    fn add(&mut self, block: Block, used: u64, mut settle: impl FnMut(GenerationId, Place) -> bool) {
+    fn add(
+        &mut self,
+        block: PostingsBlock,
+        used: u64,
+        mut settle: impl FnMut(GenerationId, ArenaPlace) -> bool,
+    ) {
         *self.memo.get_mut() = None;
         let free = self.slots.iter().position(Option::is_none).unwrap_or(self.slots.len());
         let Ok(slot) = u32::try_from(free) else { return };
         let mut live = 0;
         for (number, part) in (0..).zip(block.parts()) {
-            if settle(part.generation, Place { slot, part: number }) {
+            if settle(part.generation, ArenaPlace { slot, part: number }) {
                 live += part.len();
             }
         }
@@ -248,7 +254,7 @@ impl Arena {
             return;
         }
         self.block_bytes += block.byte_len() as u64;
-        let taken = Some(Slot { block: Arc::new(block), live, used: AtomicU64::new(used) });
+        let taken = Some(ArenaSlot { block: Arc::new(block), live, used: AtomicU64::new(used) });
         match self.slots.get_mut(free) {
             Some(slot) => *slot = taken,
             None => self.slots.push(taken),
@@ -261,8 +267,8 @@ impl Arena {
         *self.memo.get_mut() = None;
         for place in home.places() {
             let Some(slot) = self.slots.get_mut(place.slot as usize) else { continue };
-            let Some(Slot { block, live, .. }) = slot else { continue };
-            *live -= block.parts().get(place.part as usize).map_or(0, Part::len);
+            let Some(ArenaSlot { block, live, .. }) = slot else { continue };
+            *live -= block.parts().get(place.part as usize).map_or(0, BlockPart::len);
             if *live == 0 {
                 self.block_bytes -= block.byte_len() as u64;
                 *slot = None;
@@ -272,7 +278,7 @@ impl Arena {
 
     /// Forgets a block and every generation that has a part in it.
     pub(super) fn evict(&mut self, slot: u32) {
-        let Some(Some(Slot { block, .. })) = self.slots.get(slot as usize) else { return };
+        let Some(Some(ArenaSlot { block, .. })) = self.slots.get(slot as usize) else { return };
         let block = Arc::clone(block);
         for (part, live) in block.parts().iter().zip(self.live_parts(slot, &block)) {
             if live {
@@ -282,19 +288,21 @@ impl Arena {
     }
 
     /// Which parts of a block are of generations that are still here.
-    fn live_parts(&self, slot: u32, block: &Block) -> Vec<bool> {
-        let is_here = |(part, of): (u32, &Part)| {
-            self.homes.get(&of.generation).is_some_and(|home| home.places().contains(&Place { slot, part }))
+    fn live_parts(&self, slot: u32, block: &PostingsBlock) -> Vec<bool> {
+        let is_here = |(part, of): (u32, &BlockPart)| {
+            self.homes
+                .get(&of.generation)
+                .is_some_and(|home| home.places().contains(&ArenaPlace { slot, part }))
         };
         (0..).zip(block.parts()).map(is_here).collect()
     }
 
     /// Blocks that should be one, if there are any: several of about one size, or one of which most is gone.
-    pub(super) fn to_merge(&self) -> Option<Merge> {
+    pub(super) fn to_merge(&self) -> Option<PendingMerge> {
         // The slots of each kind and size, with their rows and bytes.
-        let mut sizes = BTreeMap::<(Kind, u32), (Vec<u32>, u32, usize)>::new();
+        let mut sizes = BTreeMap::<(BlockKind, u32), (Vec<u32>, u32, usize)>::new();
         for (number, slot) in (0..).zip(&self.slots) {
-            let Some(Slot { block, live, .. }) = slot else { continue };
+            let Some(ArenaSlot { block, live, .. }) = slot else { continue };
             let (kind, rows, bytes) = (block.kind(), block.row_count(), block.byte_len());
             if live * 2 < rows {
                 return Some(self.merge(kind, &[number]));
@@ -314,17 +322,17 @@ impl Arena {
         None
     }
 
-    fn merge(&self, kind: Kind, slots: &[u32]) -> Merge {
+    fn merge(&self, kind: BlockKind, slots: &[u32]) -> PendingMerge {
         let source = |number: &u32| {
             let block = &self.slots.get(*number as usize)?.as_ref()?.block;
             Some((*number, Arc::clone(block), self.live_parts(*number, block)))
         };
-        Merge { kind, sources: slots.iter().filter_map(source).collect() }
+        PendingMerge { kind, sources: slots.iter().filter_map(source).collect() }
     }
 
     /// Puts the merged block in the place of those that it was made of, unless one of them is not there any more.
-    pub(super) fn replace(&mut self, merge: &Merge, merged: Block) {
-        let is_there = |(number, block, _): &(u32, Arc<Block>, _)| {
+    pub(super) fn replace(&mut self, merge: &PendingMerge, merged: PostingsBlock) {
+        let is_there = |(number, block, _): &(u32, Arc<PostingsBlock>, _)| {
             let slot = self.slots.get(*number as usize).and_then(Option::as_ref);
             slot.is_some_and(|slot| Arc::ptr_eq(&slot.block, block))
         };

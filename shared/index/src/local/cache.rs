@@ -15,15 +15,15 @@ use lectern_shared::{
 use parking_lot::RwLock;
 
 use super::{
-    arena::{Arena, Merge, Resolved},
-    hash::ById,
+    arena::{PendingMerge, ResolvedBlocks, UserArena},
+    hash::IdMap,
 };
-use crate::segment::Block;
+use crate::segment::PostingsBlock;
 
 /// The cache.
 #[derive(Debug)]
-pub(super) struct Cache {
-    state: RwLock<State>,
+pub(super) struct IndexCache {
+    state: RwLock<IndexCacheState>,
     /// What the most bytes are told by: others take of it too.
     budget: CacheBudget,
     /// Counts what happens, to tell what was used last.
@@ -31,8 +31,8 @@ pub(super) struct Cache {
 }
 
 #[derive(Debug, Default)]
-struct State {
-    arenas: ById<UserId, Arena>,
+struct IndexCacheState {
+    arenas: IdMap<UserId, UserArena>,
     /// What the arenas take together.
     bytes: u64,
     /// How many readers are about to insert.
@@ -42,9 +42,9 @@ struct State {
 }
 
 /// While it is held, what is removed is remembered.
-pub(super) struct Reading<'a>(&'a Cache);
+pub(super) struct CacheReadGuard<'a>(&'a IndexCache);
 
-impl Drop for Reading<'_> {
+impl Drop for CacheReadGuard<'_> {
     fn drop(&mut self) {
         let mut state = self.0.state.write();
         state.readers -= 1;
@@ -54,7 +54,7 @@ impl Drop for Reading<'_> {
     }
 }
 
-impl Cache {
+impl IndexCache {
     /// An empty cache of at most what is left of a budget.
     pub(super) fn new(budget: CacheBudget) -> Self {
         Self { state: RwLock::default(), budget, clock: AtomicU64::new(0) }
@@ -81,17 +81,17 @@ impl Cache {
     }
 
     /// To be held from before something is read from the store until it is inserted.
-    pub(super) fn reading(&self) -> Reading<'_> {
+    pub(super) fn reading(&self) -> CacheReadGuard<'_> {
         self.state.write().readers += 1;
-        Reading(self)
+        CacheReadGuard(self)
     }
 
     /// What is in memory of these generations, and what is not. Takes a moment when there are many.
-    pub(super) fn resolve(&self, user: UserId, generations: &Arc<[GenerationId]>) -> Resolved {
+    pub(super) fn resolve(&self, user: UserId, generations: &Arc<[GenerationId]>) -> ResolvedBlocks {
         let now = self.now();
         match self.state.read().arenas.get(&user) {
             Some(arena) => arena.resolve(generations, now),
-            None => Arena::default().resolve(generations, now),
+            None => UserArena::default().resolve(generations, now),
         }
     }
 
@@ -105,7 +105,7 @@ impl Cache {
 
     /// Keeps blocks, which hold all of these generations, unless they were kept or removed meanwhile. What was searched least
     /// recently makes room.
-    pub(super) fn insert(&self, user: UserId, generations: &[GenerationId], blocks: Vec<Block>) {
+    pub(super) fn insert(&self, user: UserId, generations: &[GenerationId], blocks: Vec<PostingsBlock>) {
         let now = self.now();
         let mut state = self.state.write();
         let wanted: Vec<_> =
@@ -125,12 +125,12 @@ impl Cache {
     }
 
     /// Blocks of a user that should be one, if there are any.
-    pub(super) fn to_merge(&self, user: UserId) -> Option<Merge> {
+    pub(super) fn to_merge(&self, user: UserId) -> Option<PendingMerge> {
         self.state.read().arenas.get(&user)?.to_merge()
     }
 
     /// Puts the merged block in the place of those that it was made of, if they are all still there.
-    pub(super) fn merged(&self, user: UserId, merge: &Merge, block: Block) {
+    pub(super) fn merged(&self, user: UserId, merge: &PendingMerge, block: PostingsBlock) {
         self.state.write().change(user, |arena| arena.replace(merge, block));
     }
 
@@ -139,9 +139,9 @@ impl Cache {
     }
 }
 
-impl State {
+impl IndexCacheState {
     /// Changes a user's arena, if there is one; it goes when nothing is left in it.
-    fn change(&mut self, user: UserId, change: impl FnOnce(&mut Arena)) {
+    fn change(&mut self, user: UserId, change: impl FnOnce(&mut UserArena)) {
         let Some(arena) = self.arenas.get_mut(&user) else { return };
         self.bytes -= arena.bytes();
         change(arena);

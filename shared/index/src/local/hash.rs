@@ -3,7 +3,7 @@
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// A map by ids that this service made: nobody else can choose them, so that they collide.
-pub(super) type ById<K, V> = std::collections::HashMap<K, V, BuildHasherDefault<IdHasher>>;
+pub(super) type IdMap<K, V> = std::collections::HashMap<K, V, BuildHasherDefault<IdHasher>>;
 
 /// Mixes the two halves of an id, of which the second is mostly random.
 #[derive(Debug, Default, Clone, Copy)]

@@ -12,13 +12,13 @@ use lectern_shared::{
 
 use super::{
     LocalIndex,
-    arena::{MAX_BLOCK, Resolved},
-    scan::{Hits, Question},
+    arena::{MAX_BLOCK, ResolvedBlocks},
+    scan::{RankedHits, ScanQuery},
 };
 use crate::{
     IndexError,
-    score::{DenseSearch, LexicalScorer, LexicalSearch, NOT_SEARCHED, Selection},
-    segment::{Block, Kind, MAX_ROWS, Part, Segment, Source},
+    score::{BlockSelection, DenseSearch, LexicalScorer, LexicalSearch, NOT_SEARCHED},
+    segment::{BlockKind, BlockPart, MAX_ROWS, MergeSource, PostingsBlock, Segment},
 };
 
 /// Bytes that are read at a time.
@@ -28,7 +28,7 @@ const PIECE: u64 = 32 << 20;
 const KEPT: u64 = 32 << 20;
 
 /// How many bytes a generation has in the store; nothing for one that is not there.
-pub(super) type Sizes = HashMap<GenerationId, u64>;
+pub(super) type GenerationSizes = HashMap<GenerationId, u64>;
 
 impl LocalIndex {
     /// The sizes of those of these generations that the user has.
@@ -36,7 +36,7 @@ impl LocalIndex {
         &self,
         user: UserId,
         generations: &[GenerationId],
-    ) -> Result<Sizes, IndexError> {
+    ) -> Result<GenerationSizes, IndexError> {
         let sizes = index_segments::sizes(&self.inner.db, user, generations).await?;
         Ok(sizes.into_iter().map(|(g, size)| (g, u64::try_from(size).unwrap_or(0))).collect())
     }
@@ -47,7 +47,7 @@ impl LocalIndex {
         &self,
         user: UserId,
         generations: &[GenerationId],
-        sizes: &Sizes,
+        sizes: &GenerationSizes,
     ) -> Result<(), IndexError> {
         for some in pieces(generations, sizes) {
             let _one_at_a_time = self.inner.read.lock().await;
@@ -77,16 +77,16 @@ impl LocalIndex {
         &self,
         user: UserId,
         generations: &Arc<[GenerationId]>,
-        resolved: Resolved,
-        question: Question,
-        sizes: &Sizes,
-    ) -> Result<Hits, IndexError> {
-        let Resolved { selections: at_hand, missing } = resolved;
+        resolved: ResolvedBlocks,
+        question: ScanQuery,
+        sizes: &GenerationSizes,
+    ) -> Result<RankedHits, IndexError> {
+        let ResolvedBlocks { selections: at_hand, missing } = resolved;
         let places: Arc<HashMap<GenerationId, u32>> = Arc::new(
             missing.iter().filter_map(|at| Some((generations[*at], u32::try_from(*at).ok()?))).collect(),
         );
         let missing: Vec<GenerationId> = missing.into_iter().map(|at| generations[at]).collect();
-        let mut pass = First {
+        let mut pass = FirstPass {
             lexical: LexicalSearch::new(&question.text),
             dense: question.dense(),
             at_hand: Vec::new(),
@@ -97,9 +97,9 @@ impl LocalIndex {
             let (some, places) = (some.to_vec(), Arc::clone(&places));
             async move {
                 let blocks = self.read(user, &some).await?;
-                let place = |part: &Part| places.get(&part.generation).copied().unwrap_or(NOT_SEARCHED);
-                let select = |block| Selection::all(Arc::new(block), place);
-                Ok::<Vec<Selection>, IndexError>(blocks.into_iter().map(select).collect())
+                let place = |part: &BlockPart| places.get(&part.generation).copied().unwrap_or(NOT_SEARCHED);
+                let select = |block| BlockSelection::all(Arc::new(block), place);
+                Ok::<Vec<BlockSelection>, IndexError>(blocks.into_iter().map(select).collect())
             }
         };
         pass = self.inner.compute.run(move || pass.visit(at_hand.to_vec(), true)).await?;
@@ -108,7 +108,7 @@ impl LocalIndex {
             let selections = read(some).await?;
             pass = self.inner.compute.run(move || pass.visit(selections, false)).await?;
         }
-        let First { lexical, dense, at_hand, kept, bytes } = pass;
+        let FirstPass { lexical, dense, at_hand, kept, bytes } = pass;
         let mut scorer = lexical.score(question.depth);
         scorer = self.score(scorer, at_hand).await?;
         if bytes <= KEPT {
@@ -120,13 +120,16 @@ impl LocalIndex {
                 scorer = self.score(scorer, selections).await?;
             }
         }
-        Ok(Hits { lexical: scorer.finish(), dense: dense.into_iter().map(DenseSearch::finish).collect() })
+        Ok(RankedHits {
+            lexical: scorer.finish(),
+            dense: dense.into_iter().map(DenseSearch::finish).collect(),
+        })
     }
 
     async fn score(
         &self,
         mut scorer: LexicalScorer,
-        selections: Vec<Selection>,
+        selections: Vec<BlockSelection>,
     ) -> Result<LexicalScorer, IndexError> {
         let score = move || {
             for selection in &selections {
@@ -138,18 +141,22 @@ impl LocalIndex {
     }
 
     /// Reads generations and merges their segments into blocks. A generation without any has no passages.
-    async fn read(&self, user: UserId, generations: &[GenerationId]) -> Result<Vec<Block>, IndexError> {
+    async fn read(
+        &self,
+        user: UserId,
+        generations: &[GenerationId],
+    ) -> Result<Vec<PostingsBlock>, IndexError> {
         let stored = index_segments::fetch(&self.inner.db, user, generations).await?;
         Ok(self
             .inner
             .compute
             .run(move || {
-                let mut kinds = BTreeMap::<Kind, Vec<(GenerationId, Segment)>>::new();
+                let mut kinds = BTreeMap::<BlockKind, Vec<(GenerationId, Segment)>>::new();
                 for blob in stored {
                     let generation = blob.generation_id;
                     // One damaged document must not keep all others from being found.
                     match Segment::from_bytes(blob.data) {
-                        Ok(segment) => kinds.entry(Kind::of(&segment)).or_default().push((generation, segment)),
+                        Ok(segment) => kinds.entry(BlockKind::of(&segment)).or_default().push((generation, segment)),
                         Err(error) => {
                             let part = blob.part;
                             tracing::error!(%error, %generation, part, "a part of the index is damaged; ingest its document again");
@@ -163,13 +170,13 @@ impl LocalIndex {
 }
 
 /// Merges segments of one kind into as few blocks as may be.
-fn merge(kind: Kind, segments: Vec<(GenerationId, Segment)>) -> Vec<Block> {
+fn merge(kind: BlockKind, segments: Vec<(GenerationId, Segment)>) -> Vec<PostingsBlock> {
     let mut blocks = Vec::new();
     let mut some: Vec<(GenerationId, Segment)> = Vec::new();
     let (mut rows, mut bytes) = (0, 0);
     let block = |some: &mut Vec<(GenerationId, Segment)>| {
-        let sources: Vec<_> = some.iter().map(|(g, segment)| Source::Segment(*g, segment)).collect();
-        let block = Block::merge(kind, &sources);
+        let sources: Vec<_> = some.iter().map(|(g, segment)| MergeSource::Segment(*g, segment)).collect();
+        let block = PostingsBlock::merge(kind, &sources);
         drop(sources);
         // What was merged is not needed any more; memory is.
         some.clear();
@@ -192,7 +199,10 @@ fn merge(kind: Kind, segments: Vec<(GenerationId, Segment)>) -> Vec<Block> {
 }
 
 /// Generations in pieces of about [`PIECE`] bytes.
-fn pieces<'a>(generations: &'a [GenerationId], sizes: &'a Sizes) -> impl Iterator<Item = &'a [GenerationId]> {
+fn pieces<'a>(
+    generations: &'a [GenerationId],
+    sizes: &'a GenerationSizes,
+) -> impl Iterator<Item = &'a [GenerationId]> {
     let mut left = generations;
     std::iter::from_fn(move || {
         let mut bytes = 0;
@@ -208,19 +218,19 @@ fn pieces<'a>(generations: &'a [GenerationId], sizes: &'a Sizes) -> impl Iterato
 }
 
 /// The first time that everything is visited.
-struct First {
+struct FirstPass {
     lexical: LexicalSearch,
     dense: Vec<DenseSearch>,
     /// What stays in memory anyway.
-    at_hand: Vec<Selection>,
+    at_hand: Vec<BlockSelection>,
     /// What the second visit needs of everything else, and its size; nothing when it would be more than [`KEPT`].
-    kept: Vec<Selection>,
+    kept: Vec<BlockSelection>,
     bytes: u64,
 }
 
-impl First {
+impl FirstPass {
     /// Visits blocks. Of those that do not stay in memory, the question's postings are kept.
-    fn visit(mut self, selections: Vec<Selection>, stay: bool) -> Self {
+    fn visit(mut self, selections: Vec<BlockSelection>, stay: bool) -> Self {
         for selection in selections {
             self.lexical.count(&selection);
             for dense in &mut self.dense {

@@ -9,11 +9,11 @@ use std::{
 };
 
 use futures::{StreamExt, stream::FuturesUnordered};
-use lectern_shared::compute::{Compute, Stopped};
+use lectern_shared::compute::{ComputePool, ComputeStopped};
 
 use crate::{
     SpaceVector,
-    score::{DenseSearch, Hit, LexicalSearch, Selection},
+    score::{BlockSelection, DenseSearch, LexicalSearch, ScoredHit},
 };
 
 /// The bytes of vectors that are one piece of work: some tenths of a millisecond.
@@ -23,7 +23,7 @@ const SMALL: usize = 2 * PIECE;
 
 /// A question, ready to be put to blocks.
 #[derive(Debug, Clone)]
-pub(super) struct Question {
+pub(super) struct ScanQuery {
     /// Its words.
     pub(super) text: String,
     /// Its vectors.
@@ -32,7 +32,7 @@ pub(super) struct Question {
     pub(super) depth: usize,
 }
 
-impl Question {
+impl ScanQuery {
     /// A search for each of its vectors.
     pub(super) fn dense(&self) -> Vec<DenseSearch> {
         let search = |v: &SpaceVector| DenseSearch::new(v.space, v.vector.clone(), self.depth);
@@ -42,20 +42,20 @@ impl Question {
 
 /// What was found, best first: by words, and for each vector.
 #[derive(Debug)]
-pub(super) struct Hits {
-    pub(super) lexical: Vec<Hit>,
-    pub(super) dense: Vec<Vec<Hit>>,
+pub(super) struct RankedHits {
+    pub(super) lexical: Vec<ScoredHit>,
+    pub(super) dense: Vec<Vec<ScoredHit>>,
 }
 
 /// Everything that is to be done for one search.
-struct Scan {
-    question: Question,
-    selections: Arc<[Selection]>,
-    pieces: Vec<Piece>,
+struct BlockScan {
+    question: ScanQuery,
+    selections: Arc<[BlockSelection]>,
+    pieces: Vec<ScanTask>,
     next: AtomicUsize,
 }
 
-enum Piece {
+enum ScanTask {
     /// All of the lexical search: it takes much less than the dense one.
     Lexical,
     /// For one vector, the rows of one of the blocks.
@@ -63,37 +63,37 @@ enum Piece {
 }
 
 /// What one thread has done of a scan.
-struct Share {
+struct ThreadScan {
     pieces: usize,
-    lexical: Vec<Hit>,
+    lexical: Vec<ScoredHit>,
     dense: Vec<DenseSearch>,
 }
 
 /// Whether the scan is so small that it is done at once, by [`scan_here`].
-pub(super) fn is_small(question: &Question, selections: &[Selection]) -> bool {
+pub(super) fn is_small(question: &ScanQuery, selections: &[BlockSelection]) -> bool {
     let bytes: usize =
         selections.iter().map(|selection| row_bytes(selection) * selection.row_count() as usize).sum();
     bytes * question.vectors.len() <= SMALL
 }
 
 /// Searches these blocks on this thread.
-pub(super) fn scan_here(question: Question, selections: Arc<[Selection]>) -> Hits {
-    let scan = Scan::new(question, selections);
+pub(super) fn scan_here(question: ScanQuery, selections: Arc<[BlockSelection]>) -> RankedHits {
+    let scan = BlockScan::new(question, selections);
     let share = scan.work();
-    Hits { lexical: share.lexical, dense: share.dense.into_iter().map(DenseSearch::finish).collect() }
+    RankedHits { lexical: share.lexical, dense: share.dense.into_iter().map(DenseSearch::finish).collect() }
 }
 
 /// Searches these blocks on as many threads as are free, `threads` at most. Every thread waits for its slot like any other
 /// work, and who gets one takes what is left to do; the answer waits for nobody who has not begun.
 pub(super) async fn scan(
-    compute: &Compute,
+    compute: &ComputePool,
     threads: usize,
-    question: Question,
-    selections: Arc<[Selection]>,
-) -> Result<Hits, Stopped> {
+    question: ScanQuery,
+    selections: Arc<[BlockSelection]>,
+) -> Result<RankedHits, ComputeStopped> {
     let mut lexical = Vec::new();
     let mut dense = question.dense();
-    let scan = Arc::new(Scan::new(question, selections));
+    let scan = Arc::new(BlockScan::new(question, selections));
     let mut left = scan.pieces.len();
     let mut threads: FuturesUnordered<_> = (0..threads.clamp(1, left.max(1)))
         .map(|_| {
@@ -111,19 +111,19 @@ pub(super) async fn scan(
             dense.join(found);
         }
     }
-    Ok(Hits { lexical, dense: dense.into_iter().map(DenseSearch::finish).collect() })
+    Ok(RankedHits { lexical, dense: dense.into_iter().map(DenseSearch::finish).collect() })
 }
 
-impl Scan {
-    fn new(question: Question, selections: Arc<[Selection]>) -> Self {
-        let mut pieces = vec![Piece::Lexical];
+impl BlockScan {
+    fn new(question: ScanQuery, selections: Arc<[BlockSelection]>) -> Self {
+        let mut pieces = vec![ScanTask::Lexical];
         for (vector, search) in question.dense().iter().enumerate() {
             for (number, selection) in selections.iter().enumerate().filter(|(_, s)| search.concerns(s)) {
                 let rows = selection.block().row_count();
                 // As many searched rows in each piece, on average.
                 let bytes = row_bytes(selection) * selection.row_count() as usize;
                 let step = rows.div_ceil(u32::try_from(bytes.div_ceil(PIECE)).unwrap_or(rows).max(1)).max(1);
-                pieces.extend((0..rows).step_by(step as usize).map(|start| Piece::Dense {
+                pieces.extend((0..rows).step_by(step as usize).map(|start| ScanTask::Dense {
                     vector,
                     selection: number,
                     rows: start..rows.min(start.saturating_add(step)),
@@ -134,12 +134,12 @@ impl Scan {
     }
 
     /// Does pieces until none is left.
-    fn work(&self) -> Share {
-        let mut share = Share { pieces: 0, lexical: Vec::new(), dense: self.question.dense() };
+    fn work(&self) -> ThreadScan {
+        let mut share = ThreadScan { pieces: 0, lexical: Vec::new(), dense: self.question.dense() };
         while let Some(piece) = self.pieces.get(self.next.fetch_add(1, Ordering::Relaxed)) {
             match piece {
-                Piece::Lexical => share.lexical = self.lexical(),
-                Piece::Dense { vector, selection, rows } => {
+                ScanTask::Lexical => share.lexical = self.lexical(),
+                ScanTask::Dense { vector, selection, rows } => {
                     if let (Some(search), Some(selection)) =
                         (share.dense.get_mut(*vector), self.selections.get(*selection))
                     {
@@ -152,7 +152,7 @@ impl Scan {
         share
     }
 
-    fn lexical(&self) -> Vec<Hit> {
+    fn lexical(&self) -> Vec<ScoredHit> {
         let mut search = LexicalSearch::new(&self.question.text);
         for selection in self.selections.iter() {
             search.count(selection);
@@ -166,6 +166,6 @@ impl Scan {
 }
 
 /// The bytes of a row's vector.
-fn row_bytes(selection: &Selection) -> usize {
+fn row_bytes(selection: &BlockSelection) -> usize {
     selection.block().kind().space().map_or(0, |(_, dimension)| dimension * size_of::<f32>())
 }

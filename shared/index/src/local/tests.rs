@@ -10,7 +10,7 @@ use std::{
 
 use lectern_shared::{
     cache_budget::CacheBudget,
-    compute::Compute,
+    compute::ComputePool,
     db::{
         Db,
         generations::RetiredGeneration,
@@ -18,16 +18,16 @@ use lectern_shared::{
         testing::{TestDb, at, both, claimed, staged, user},
     },
     ids::{GenerationId, UserId},
-    model::{job::Claim, language::Language},
+    model::{job::JobClaim, language::Language},
 };
 use parking_lot::Mutex;
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::SliceRandom};
 use uuid::Uuid;
 
-use super::{Cache, Inner, LocalIndex};
+use super::{IndexCache, LocalIndex, LocalIndexState};
 use crate::{
-    Candidate, Candidates, Entry, IndexQuery, SearchIndex, SpaceVector, Target,
-    lexical::{Query, idf},
+    IndexCandidates, IndexEntry, IndexQuery, IndexTarget, SearchCandidate, SearchIndex, SpaceVector,
+    lexical::{LexicalQuery, idf},
     segment::Segment,
 };
 
@@ -36,17 +36,17 @@ const LARGE: u64 = 256 << 20;
 const SPACES: [(Uuid, usize); 2] = [(Uuid::from_u128(1), 19), (Uuid::from_u128(2), 8)];
 
 fn index(db: &Db, capacity: u64, threads: usize) -> LocalIndex {
-    let inner = Inner {
+    let inner = LocalIndexState {
         db: db.clone(),
-        cache: Cache::new(CacheBudget::new(capacity)),
-        compute: Compute::per_core(),
+        cache: IndexCache::new(CacheBudget::new(capacity)),
+        compute: ComputePool::per_core(),
         threads,
         read: tokio::sync::Mutex::new(()),
     };
     LocalIndex { inner: Arc::new(inner) }
 }
 
-async fn sqlite() -> (TestDb, Claim) {
+async fn sqlite() -> (TestDb, JobClaim) {
     let t = both().await.remove(0);
     let user = user(&t.db, at(0)).await;
     let claim = claimed(&t.db, user, "one", at(0)).await;
@@ -56,12 +56,12 @@ async fn sqlite() -> (TestDb, Claim) {
 async fn add(
     db: &Db,
     index: &LocalIndex,
-    claim: &Claim,
+    claim: &JobClaim,
     space: Option<(Uuid, usize)>,
-    entries: Vec<Entry>,
+    entries: Vec<IndexEntry>,
 ) -> GenerationId {
     let generation = staged(db, claim, &[], at(0)).await;
-    let mut writer = index.writer(Target { claim, generation, space }).unwrap();
+    let mut writer = index.writer(IndexTarget { claim, generation, space }).unwrap();
     writer.add(entries).await.unwrap();
     writer.finish().await.unwrap();
     generation
@@ -114,7 +114,7 @@ async fn naive(db: &Db, query: &IndexQuery) -> (Vec<Found>, Vec<Vec<Found>>) {
             segments.push((generation, Segment::from_bytes(stored.data).unwrap()));
         }
     }
-    let question = Query::new(&query.text);
+    let question = LexicalQuery::new(&query.text);
     let (mut passages, mut languages) = (0, BTreeMap::<Language, u64>::new());
     let mut frequencies = vec![0_u64; question.len()];
     for (_, segment) in &segments {
@@ -135,7 +135,7 @@ async fn naive(db: &Db, query: &IndexQuery) -> (Vec<Found>, Vec<Vec<Found>>) {
             question.terms(segment.language()).into_iter().zip(&weights).zip(&frequencies)
         {
             for (ordinal, stored) in
-                segment.postings(term).into_iter().flat_map(crate::segment::Postings::iter)
+                segment.postings(term).into_iter().flat_map(crate::segment::TermPostings::iter)
             {
                 let score = f64::from(*weight) * f64::from(idf(passages, *frequency)) * f64::from(stored);
                 if score > 0.0 {
@@ -167,7 +167,7 @@ async fn naive(db: &Db, query: &IndexQuery) -> (Vec<Found>, Vec<Vec<Found>>) {
 
 /// The same passages with the same scores; which of two that are as good as equal comes first, or is the last that gets
 /// in, is open.
-fn assert_exact(found: &[Candidate], naive: &[Found], depth: usize, on: &str) {
+fn assert_exact(found: &[SearchCandidate], naive: &[Found], depth: usize, on: &str) {
     let close = |a: f64, b: f64| (a - b).abs() <= 1e-5 * (1.0 + b.abs());
     assert_eq!(found.len(), naive.len().min(depth), "{on}");
     let scores: HashMap<_, _> = naive.iter().map(|(g, ordinal, score)| ((*g, *ordinal), *score)).collect();
@@ -182,7 +182,7 @@ fn assert_exact(found: &[Candidate], naive: &[Found], depth: usize, on: &str) {
     assert!(found.is_sorted_by(|a, b| a.score >= b.score), "{on}");
 }
 
-async fn assert_found_is_exact(index: &LocalIndex, query: &IndexQuery, on: &str) -> Candidates {
+async fn assert_found_is_exact(index: &LocalIndex, query: &IndexQuery, on: &str) -> IndexCandidates {
     let found = index.search(query.clone()).await.unwrap();
     let (lexical, dense) = naive(&index.inner.db, query).await;
     assert_exact(&found.lexical, &lexical, query.depth, on);
@@ -193,19 +193,19 @@ async fn assert_found_is_exact(index: &LocalIndex, query: &IndexQuery, on: &str)
     found
 }
 
-fn assert_equal(a: &Candidates, b: &Candidates, on: &str) {
+fn assert_equal(a: &IndexCandidates, b: &IndexCandidates, on: &str) {
     assert_eq!(a.lexical, b.lexical, "{on}");
     assert_eq!(a.dense, b.dense, "{on}");
 }
 
 /// Generations of all sizes and languages, some with vectors of either space.
-async fn random_generations(t: &TestDb, claim: &Claim, random: &mut StdRng) -> Vec<GenerationId> {
+async fn random_generations(t: &TestDb, claim: &JobClaim, random: &mut StdRng) -> Vec<GenerationId> {
     let writer = index(&t.db, 0, 1);
     let mut generations = Vec::new();
     for number in 0..48_usize {
         let space = [Some(SPACES[0]), Some(SPACES[1]), None, Some(SPACES[0])][random.random_range(0..4)];
         let entries = (0..[0, 1, 3, 40][random.random_range(0..4)])
-            .map(|_| Entry {
+            .map(|_| IndexEntry {
                 text: random_text(random, number),
                 vector: space.map(|(_, dimension)| random_vector(random, dimension)),
             })
@@ -270,7 +270,7 @@ async fn the_number_of_threads_changes_nothing() {
     // More than one thread is given at a time, in parts of several sizes; many vectors are equal.
     let rows: Vec<_> = (0..300).map(|_| random_vector(&mut random, space.1)).collect();
     for count in [2_500, 1, 700, 2_000, 30] {
-        let entry = |n: usize| Entry {
+        let entry = |n: usize| IndexEntry {
             text: format!("word{} word{}", n % 7, n % 50),
             vector: Some(rows[n % 300].clone()),
         };
@@ -324,7 +324,7 @@ async fn documents_that_come_one_by_one_are_merged_and_stay_within_the_cache() {
     for _ in 0..120 {
         let vector = Some(random_vector(&mut random, SPACES[0].1));
         let entry =
-            Entry { text: format!("the house in winter and {}", random_text(&mut random, 0)), vector };
+            IndexEntry { text: format!("the house in winter and {}", random_text(&mut random, 0)), vector };
         generations.push(add(&t.db, &index_of_all, &claim, Some(SPACES[0]), vec![entry]).await);
         let found = index_of_all.search(query(&generations)).await.unwrap();
         assert_eq!((found.lexical.len(), found.dense[0].len()), (generations.len(), generations.len()));
@@ -347,7 +347,7 @@ async fn documents_that_come_one_by_one_are_merged_and_stay_within_the_cache() {
     }
     assert_found_is_exact(&index_of_all, &query(&generations), "after removals").await;
     let before = index_of_all.cached_bytes();
-    let entry = Entry { text: "one more".to_owned(), vector: Some(vec![0.0; SPACES[0].1]) };
+    let entry = IndexEntry { text: "one more".to_owned(), vector: Some(vec![0.0; SPACES[0].1]) };
     let more = add(&t.db, &index_of_all, &claim, Some(SPACES[0]), vec![entry]).await;
     let all: Vec<_> = left.iter().copied().chain([more]).collect();
     assert_found_is_exact(&index_of_all, &query(&all), "after one more").await;
@@ -366,7 +366,9 @@ async fn generations_that_replace_one_another_are_each_found_as_long_as_they_are
         let index = index(&t.db, capacity, 2);
         let entries = |n: usize| {
             let text = |part: usize| format!("shared x{n} part{part}");
-            (0..3).map(|part| Entry { text: text(part), vector: Some(vec![1.0, 0.0]) }).collect::<Vec<_>>()
+            (0..3)
+                .map(|part| IndexEntry { text: text(part), vector: Some(vec![1.0, 0.0]) })
+                .collect::<Vec<_>>()
         };
         let space = Some((Uuid::from_u128(1), 2));
         let mut first = Vec::new();

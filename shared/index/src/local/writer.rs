@@ -4,15 +4,17 @@ use std::{cmp::Reverse, collections::BTreeMap};
 
 use async_trait::async_trait;
 use lectern_shared::{
-    compute::Stopped,
+    compute::ComputeStopped,
     db::{self, index_segments},
     model::language::Language,
 };
 
 use super::LocalIndex;
-use crate::{Entry, IndexError, IndexWriter, Indexed, SearchIndex, Target, segment::SegmentBuilder};
+use crate::{
+    IndexEntry, IndexError, IndexTarget, IndexWriter, IndexedGeneration, SearchIndex, segment::SegmentBuilder,
+};
 
-fn new_builder(target: Target<'_>, first_ordinal: u32) -> Result<SegmentBuilder, IndexError> {
+fn new_builder(target: IndexTarget<'_>, first_ordinal: u32) -> Result<SegmentBuilder, IndexError> {
     Ok(match target.space {
         None => SegmentBuilder::new(first_ordinal),
         Some((space, dimension)) => SegmentBuilder::with_space(first_ordinal, space, dimension)?,
@@ -20,9 +22,9 @@ fn new_builder(target: Target<'_>, first_ordinal: u32) -> Result<SegmentBuilder,
 }
 
 /// Fills segments and writes each when it is full.
-pub(super) struct Writer<'a> {
+pub(super) struct LocalIndexWriter<'a> {
     index: &'a LocalIndex,
-    target: Target<'a>,
+    target: IndexTarget<'a>,
     /// None only while a computation holds it.
     builder: Option<SegmentBuilder>,
     /// Entries in the builder.
@@ -35,9 +37,9 @@ pub(super) struct Writer<'a> {
     languages: BTreeMap<Language, u64>,
 }
 
-impl<'a> Writer<'a> {
+impl<'a> LocalIndexWriter<'a> {
     /// A writer that has written nothing yet.
-    pub(super) fn new(index: &'a LocalIndex, target: Target<'a>) -> Result<Self, IndexError> {
+    pub(super) fn new(index: &'a LocalIndex, target: IndexTarget<'a>) -> Result<Self, IndexError> {
         let builder = Some(new_builder(target, 0)?);
         Ok(Self { index, target, builder, pending: 0, ordinal: 0, part: 0, languages: BTreeMap::new() })
     }
@@ -47,9 +49,9 @@ impl<'a> Writer<'a> {
             return Ok(());
         }
         let next = new_builder(self.target, self.ordinal)?;
-        let full = self.builder.replace(next).ok_or(Stopped)?;
+        let full = self.builder.replace(next).ok_or(ComputeStopped)?;
         let (data, language) = self.index.inner.compute.run(move || full.finish_with_language()).await?;
-        let Target { claim, generation, .. } = self.target;
+        let IndexTarget { claim, generation, .. } = self.target;
         // It is nothing until its generation is published, which takes it to the disk.
         let mut tx = self.index.inner.db.begin_relaxed().await?;
         if !db::generations::may_write(&mut tx, claim, generation).await? {
@@ -65,11 +67,11 @@ impl<'a> Writer<'a> {
 }
 
 #[async_trait]
-impl IndexWriter for Writer<'_> {
-    async fn add(&mut self, entries: Vec<Entry>) -> Result<(), IndexError> {
+impl IndexWriter for LocalIndexWriter<'_> {
+    async fn add(&mut self, entries: Vec<IndexEntry>) -> Result<(), IndexError> {
         let mut entries = entries.into_iter();
         loop {
-            let mut builder = self.builder.take().ok_or(Stopped)?;
+            let mut builder = self.builder.take().ok_or(ComputeStopped)?;
             let (builder, rest, added) = self
                 .index
                 .inner
@@ -96,11 +98,11 @@ impl IndexWriter for Writer<'_> {
         }
     }
 
-    async fn finish(mut self: Box<Self>) -> Result<Indexed, IndexError> {
+    async fn finish(mut self: Box<Self>) -> Result<IndexedGeneration, IndexError> {
         self.flush().await?;
         let entries = self.index.count(self.target.claim.user_id, self.target.generation).await?;
         let mut languages: Vec<_> = self.languages.into_iter().collect();
         languages.sort_by_key(|(_, count)| Reverse(*count));
-        Ok(Indexed { entries, languages })
+        Ok(IndexedGeneration { entries, languages })
     }
 }

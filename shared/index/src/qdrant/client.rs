@@ -25,7 +25,7 @@ const MESSAGE_CHARS: usize = 300;
 
 /// What kind of failure it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum QdrantErrorKind {
     /// There is no connection, or it broke.
     Unreachable,
     /// There was no answer in time.
@@ -38,7 +38,7 @@ pub(super) enum Kind {
     Refused,
 }
 
-impl Kind {
+impl QdrantErrorKind {
     /// Whether the same call may succeed a little later.
     const fn is_passing(self) -> bool {
         matches!(self, Self::Unreachable | Self::Slow | Self::Busy(_))
@@ -47,32 +47,32 @@ impl Kind {
 
 /// Why a call failed, without anything secret.
 #[derive(Clone, Debug)]
-pub(super) struct Failure {
-    pub(super) kind: Kind,
+pub(super) struct QdrantFailure {
+    pub(super) kind: QdrantErrorKind,
     text: String,
 }
 
-impl Failure {
+impl QdrantFailure {
     /// An answer that is not one.
     pub(super) fn refused(text: impl Into<String>) -> Self {
-        Self { kind: Kind::Refused, text: text.into() }
+        Self { kind: QdrantErrorKind::Refused, text: text.into() }
     }
 
     /// The server took a write and has not finished it in time.
     pub(super) fn unfinished() -> Self {
-        Self { kind: Kind::Slow, text: "Qdrant did not finish a write in time".to_owned() }
+        Self { kind: QdrantErrorKind::Slow, text: "Qdrant did not finish a write in time".to_owned() }
     }
 }
 
-impl From<Failure> for IndexError {
-    fn from(failure: Failure) -> Self {
+impl From<QdrantFailure> for IndexError {
+    fn from(failure: QdrantFailure) -> Self {
         if failure.kind.is_passing() { Self::Engine(failure.text) } else { Self::Refused(failure.text) }
     }
 }
 
 /// How long to go on trying.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Patience {
+pub(super) enum QdrantRetryPolicy {
     /// Somebody waits: only a broken connection is replaced.
     Read,
     /// Another process may just be making what is asked about; it is waited for as long as one request may take.
@@ -82,42 +82,42 @@ pub(super) enum Patience {
 }
 
 /// The server.
-pub(super) struct Client {
+pub(super) struct QdrantClient {
     /// Its connections. They are made anew when the server did not answer: the other end may be gone without a word.
-    connections: RwLock<Connections>,
+    connections: RwLock<QdrantConnections>,
     build: Box<dyn Fn() -> Result<Qdrant, QdrantError> + Send + Sync>,
     /// Its address as it is shown.
     address: String,
     key: Option<SecretString>,
     timeout: Duration,
-    /// The longest that a [`Patience::Write`] call takes.
+    /// The longest that a [`QdrantRetryPolicy::Write`] call takes.
     pub(super) longest_write: Duration,
 }
 
-struct Connections {
+struct QdrantConnections {
     qdrant: Qdrant,
     since: Instant,
 }
 
-impl fmt::Debug for Client {
+impl fmt::Debug for QdrantClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client").field("address", &self.address).finish_non_exhaustive()
     }
 }
 
-impl Client {
+impl QdrantClient {
     /// Nothing is connected yet.
-    pub(super) fn new(config: &QdrantConfig) -> Result<Self, Failure> {
+    pub(super) fn new(config: &QdrantConfig) -> Result<Self, QdrantFailure> {
         let address = shown(&config.url);
         if !config.url.username().is_empty() || config.url.password().is_some() {
-            return Err(Failure::refused(format!(
+            return Err(QdrantFailure::refused(format!(
                 "the address of Qdrant, {address}, must not contain a name or a password: a key belongs into QDRANT_API_KEY"
             )));
         }
         let key = config.api_key.as_ref();
         // The library would repeat a key that it cannot send.
         if key.is_some_and(|key| !key.expose_secret().bytes().all(|byte| (b' '..=b'~').contains(&byte))) {
-            return Err(Failure::refused(
+            return Err(QdrantFailure::refused(
                 "QDRANT_API_KEY contains characters that no key can have, such as a line break",
             ));
         }
@@ -135,9 +135,10 @@ impl Client {
                 builder.build()
             }
         };
-        let unusable =
-            |error| Failure::refused(format!("the address of Qdrant, {address}, cannot be used: {error}"));
-        let connections = Connections { qdrant: connect().map_err(unusable)?, since: Instant::now() };
+        let unusable = |error| {
+            QdrantFailure::refused(format!("the address of Qdrant, {address}, cannot be used: {error}"))
+        };
+        let connections = QdrantConnections { qdrant: connect().map_err(unusable)?, since: Instant::now() };
         Ok(Self {
             connections: RwLock::new(connections),
             build: Box::new(connect),
@@ -159,7 +160,7 @@ impl Client {
         if connections.since <= began
             && let Ok(qdrant) = (self.build)()
         {
-            *connections = Connections { qdrant, since: Instant::now() };
+            *connections = QdrantConnections { qdrant, since: Instant::now() };
         }
     }
 
@@ -167,20 +168,20 @@ impl Client {
     pub(super) async fn call<T, F>(
         &self,
         what: &'static str,
-        patience: Patience,
+        patience: QdrantRetryPolicy,
         mut request: impl FnMut() -> F + Send,
-    ) -> Result<T, Failure>
+    ) -> Result<T, QdrantFailure>
     where
         F: Future<Output = Result<T, CallError>> + Send,
     {
         let end = Instant::now()
             + match patience {
-                Patience::Read | Patience::Settle => self.timeout,
-                Patience::Write => self.longest_write,
+                QdrantRetryPolicy::Read | QdrantRetryPolicy::Settle => self.timeout,
+                QdrantRetryPolicy::Write => self.longest_write,
             };
         let mut pause = PAUSE;
         let mut tries = 0;
-        let mut before: Option<Failure> = None;
+        let mut before: Option<QdrantFailure> = None;
         loop {
             let began = Instant::now();
             let this = began + self.timeout;
@@ -188,25 +189,34 @@ impl Client {
             let failure = match timeout_at(this.min(end), Box::pin(request())).await {
                 Ok(Ok(answer)) => return Ok(answer),
                 Ok(Err(CallError::Failure(failure))) => failure,
-                Ok(Err(CallError::Qdrant(error))) => self.understand(what, &error),
+                Ok(Err(CallError::Qdrant(error))) => self.classify_error(what, &error),
                 // A try that had not the whole time says less than the one before it.
                 Err(_) => match before.take().filter(|_| this > end) {
                     Some(before) => return Err(before),
                     None => self.slow(),
                 },
             };
-            if failure.kind == Kind::Slow {
+            if failure.kind == QdrantErrorKind::Slow {
                 self.reconnect(began);
             }
             tries += 1;
             tracing::debug!(what, tries, kind = ?failure.kind, error = failure.text, "a call to Qdrant failed");
             let wait = match (patience, failure.kind) {
-                (Patience::Read | Patience::Settle, Kind::Unreachable) if tries < CONNECTIONS => {
+                (QdrantRetryPolicy::Read | QdrantRetryPolicy::Settle, QdrantErrorKind::Unreachable)
+                    if tries < CONNECTIONS =>
+                {
                     Duration::ZERO
                 }
-                (Patience::Settle | Patience::Write, Kind::Busy(Some(asked))) => asked.max(pause),
-                (Patience::Settle, Kind::Busy(None)) => pause.mul_f64(0.5 + rand::random::<f64>()),
-                (Patience::Write, kind) if kind.is_passing() => pause.mul_f64(0.5 + rand::random::<f64>()),
+                (
+                    QdrantRetryPolicy::Settle | QdrantRetryPolicy::Write,
+                    QdrantErrorKind::Busy(Some(asked)),
+                ) => asked.max(pause),
+                (QdrantRetryPolicy::Settle, QdrantErrorKind::Busy(None)) => {
+                    pause.mul_f64(0.5 + rand::random::<f64>())
+                }
+                (QdrantRetryPolicy::Write, kind) if kind.is_passing() => {
+                    pause.mul_f64(0.5 + rand::random::<f64>())
+                }
                 _ => return Err(failure),
             };
             if Instant::now() + wait >= end {
@@ -218,16 +228,16 @@ impl Client {
         }
     }
 
-    fn slow(&self) -> Failure {
+    fn slow(&self) -> QdrantFailure {
         let timeout = humantime::format_duration(self.timeout);
-        Failure {
-            kind: Kind::Slow,
+        QdrantFailure {
+            kind: QdrantErrorKind::Slow,
             text: format!("Qdrant at {} did not answer within {timeout}", self.address),
         }
     }
 
     /// Says what an error means.
-    fn understand(&self, what: &str, error: &QdrantError) -> Failure {
+    fn classify_error(&self, what: &str, error: &QdrantError) -> QdrantFailure {
         let address = &self.address;
         let (status, retry_after) = match error {
             QdrantError::ResponseError { status } => (status, None),
@@ -239,40 +249,44 @@ impl Client {
                     "Qdrant at {address} cannot be asked for {what}: {}",
                     self.clean(&other.to_string())
                 );
-                return Failure { kind: Kind::Refused, text };
+                return QdrantFailure { kind: QdrantErrorKind::Refused, text };
             }
         };
         let message = status.message();
-        let code = Code::of(i32::from(status.code()));
+        let code = GrpcCode::of(i32::from(status.code()));
         let cause = std::error::Error::source(status);
-        if code == Code::Slow || message.contains("Timeout expired") {
+        if code == GrpcCode::Slow || message.contains("Timeout expired") {
             return self.slow();
         }
         // A status with a cause was made here, not by the server.
         if cause.is_some() || message.starts_with("Failed to connect to") {
             let text = format!("Qdrant at {address} cannot be reached{}", reason(message, cause));
-            return Failure { kind: Kind::Unreachable, text };
+            return QdrantFailure { kind: QdrantErrorKind::Unreachable, text };
         }
         let message = self.clean(message);
         let (kind, text) = match code {
-            Code::Exhausted => {
-                (Kind::Busy(retry_after), format!("Qdrant at {address} has too much to do: {message}"))
+            GrpcCode::Exhausted => (
+                QdrantErrorKind::Busy(retry_after),
+                format!("Qdrant at {address} has too much to do: {message}"),
+            ),
+            GrpcCode::Internal => {
+                (QdrantErrorKind::Busy(None), format!("Qdrant at {address} failed at {what}: {message}"))
             }
-            Code::Internal => (Kind::Busy(None), format!("Qdrant at {address} failed at {what}: {message}")),
-            Code::NotFound => {
-                (Kind::Missing, format!("Qdrant at {address} does not know what it is asked for: {message}"))
-            }
-            Code::Denied => (
-                Kind::Refused,
+            GrpcCode::NotFound => (
+                QdrantErrorKind::Missing,
+                format!("Qdrant at {address} does not know what it is asked for: {message}"),
+            ),
+            GrpcCode::Denied => (
+                QdrantErrorKind::Refused,
                 format!(
                     "Qdrant at {address} refuses the key: set QDRANT_API_KEY to one that may read and write every collection"
                 ),
             ),
-            Code::Slow | Code::Other => {
-                (Kind::Refused, format!("Qdrant at {address} refused {what}: {message}"))
+            GrpcCode::Slow | GrpcCode::Other => {
+                (QdrantErrorKind::Refused, format!("Qdrant at {address} refused {what}: {message}"))
             }
         };
-        Failure { kind, text }
+        QdrantFailure { kind, text }
     }
 
     /// A message in one line, not too long, and without the key.
@@ -291,7 +305,7 @@ impl Client {
 /// What a call returns when it fails.
 pub(super) enum CallError {
     Qdrant(QdrantError),
-    Failure(Failure),
+    Failure(QdrantFailure),
 }
 
 impl From<QdrantError> for CallError {
@@ -300,15 +314,15 @@ impl From<QdrantError> for CallError {
     }
 }
 
-impl From<Failure> for CallError {
-    fn from(failure: Failure) -> Self {
+impl From<QdrantFailure> for CallError {
+    fn from(failure: QdrantFailure) -> Self {
         Self::Failure(failure)
     }
 }
 
 /// The gRPC status codes, as far as they differ here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Code {
+enum GrpcCode {
     Slow,
     Exhausted,
     Internal,
@@ -317,7 +331,7 @@ enum Code {
     Other,
 }
 
-impl Code {
+impl GrpcCode {
     /// By the number that the gRPC specification gives it.
     const fn of(number: i32) -> Self {
         match number {

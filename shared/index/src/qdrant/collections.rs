@@ -11,7 +11,7 @@ use qdrant_client::qdrant::{
 use uuid::Uuid;
 
 use super::{
-    client::{Client, Failure, Kind, Patience},
+    client::{QdrantClient, QdrantErrorKind, QdrantFailure, QdrantRetryPolicy},
     points::{TEXT, field},
 };
 
@@ -25,12 +25,12 @@ const LINKS: u64 = 16;
 
 /// The names of an installation's collections.
 #[derive(Clone, Debug)]
-pub(super) struct Names {
+pub(super) struct CollectionNames {
     pub(super) lexical: String,
     dense: String,
 }
 
-impl Names {
+impl CollectionNames {
     pub(super) fn new(prefix: &str) -> Self {
         Self { lexical: format!("{prefix}_lexical"), dense: format!("{prefix}_dense_") }
     }
@@ -48,7 +48,7 @@ impl Names {
 
 /// What a collection holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Content {
+pub(super) enum CollectionContent {
     /// Words.
     Words,
     /// Vectors of this dimension.
@@ -56,13 +56,13 @@ pub(super) enum Content {
 }
 
 /// Asks for the server's version.
-pub(super) async fn version(client: &Client) -> Result<String, Failure> {
+pub(super) async fn version(client: &QdrantClient) -> Result<String, QdrantFailure> {
     let check = || async { Ok(client.qdrant().health_check().await?) };
-    Ok(client.call("its version", Patience::Read, check).await?.version)
+    Ok(client.call("its version", QdrantRetryPolicy::Read, check).await?.version)
 }
 
 /// Refuses a server that is too old.
-pub(super) fn check_version(version: &str) -> Result<(), Failure> {
+pub(super) fn check_version(version: &str) -> Result<(), QdrantFailure> {
     // Of a patch such as `0-dev` the number counts.
     let mut numbers =
         version.split('.').map(|part| part.split('-').next().and_then(|number| number.parse::<u64>().ok()));
@@ -73,7 +73,7 @@ pub(super) fn check_version(version: &str) -> Result<(), Failure> {
         _ => {
             let (major, minor, patch) = OLDEST;
             let version: String = version.chars().filter(|c| !c.is_control()).take(40).collect();
-            Err(Failure::refused(format!(
+            Err(QdrantFailure::refused(format!(
                 "Qdrant {version:?} cannot be used: install version {major}.{minor}.{patch} or a later one"
             )))
         }
@@ -81,21 +81,28 @@ pub(super) fn check_version(version: &str) -> Result<(), Failure> {
 }
 
 /// Whether there is a collection of this name.
-pub(super) async fn exists(client: &Client, name: &str) -> Result<bool, Failure> {
+pub(super) async fn exists(client: &QdrantClient, name: &str) -> Result<bool, QdrantFailure> {
     let exists = || async { Ok(client.qdrant().collection_exists(name).await?) };
-    client.call("a collection", Patience::Read, exists).await
+    client.call("a collection", QdrantRetryPolicy::Read, exists).await
 }
 
 /// The names of all collections that hold entries of this installation.
-pub(super) async fn list(client: &Client, names: &Names) -> Result<Vec<String>, Failure> {
+pub(super) async fn list(
+    client: &QdrantClient,
+    names: &CollectionNames,
+) -> Result<Vec<String>, QdrantFailure> {
     let list = || async { Ok(client.qdrant().list_collections().await?) };
-    let all = client.call("its collections", Patience::Read, list).await?.collections;
+    let all = client.call("its collections", QdrantRetryPolicy::Read, list).await?.collections;
     let ours = |name: &String| *name == names.lexical || names.is_dense(name);
     Ok(all.into_iter().map(|collection| collection.name).filter(ours).collect())
 }
 
 /// What a collection of this installation holds; none when there is no such collection.
-pub(super) async fn content(client: &Client, name: &str, instance: &str) -> Result<Option<Content>, Failure> {
+pub(super) async fn content(
+    client: &QdrantClient,
+    name: &str,
+    instance: &str,
+) -> Result<Option<CollectionContent>, QdrantFailure> {
     let Some(info) = info(client, name).await? else { return Ok(None) };
     check_owner(name, &info, instance)?;
     Ok(Some(content_of(name, &info)?))
@@ -103,11 +110,11 @@ pub(super) async fn content(client: &Client, name: &str, instance: &str) -> Resu
 
 /// Makes a collection, if it is not there, and its payload indexes. Several processes may do so at once.
 pub(super) async fn ensure(
-    client: &Client,
+    client: &QdrantClient,
     name: &str,
-    content: Content,
+    content: CollectionContent,
     instance: &str,
-) -> Result<(), Failure> {
+) -> Result<(), QdrantFailure> {
     let existing = match info(client, name).await? {
         Some(info) => info,
         None => create(client, name, content, instance).await?,
@@ -115,8 +122,8 @@ pub(super) async fn ensure(
     check_owner(name, &existing, instance)?;
     let found = content_of(name, &existing)?;
     if found != content {
-        return Err(Failure::refused(match (content, found) {
-            (Content::Vectors(wanted), Content::Vectors(found)) => format!(
+        return Err(QdrantFailure::refused(match (content, found) {
+            (CollectionContent::Vectors(wanted), CollectionContent::Vectors(found)) => format!(
                 "the Qdrant collection {name} is for vectors of {found} numbers, and these have {wanted}: delete the collection and embed everything again"
             ),
             _ => not_ours(name),
@@ -135,35 +142,37 @@ pub(super) async fn ensure(
             .field_index_params(params)
             .wait(true);
         let create = || async { Ok(client.qdrant().create_field_index(request.clone()).await?) };
-        client.call("an index of a field", Patience::Write, create).await?;
+        client.call("an index of a field", QdrantRetryPolicy::Write, create).await?;
     }
     Ok(())
 }
 
 async fn create(
-    client: &Client,
+    client: &QdrantClient,
     name: &str,
-    content: Content,
+    content: CollectionContent,
     instance: &str,
-) -> Result<CollectionInfo, Failure> {
+) -> Result<CollectionInfo, QdrantFailure> {
     let request = request(name, content, instance);
     let create = || async { Ok(client.qdrant().create_collection(request.clone()).await?) };
-    let created = client.call("a new collection", Patience::Write, create).await;
+    let created = client.call("a new collection", QdrantRetryPolicy::Write, create).await;
     // Whoever made it: it is there.
     match (info(client, name).await?, created) {
         (Some(info), _) => Ok(info),
         (None, Err(failure)) => Err(failure),
-        (None, Ok(_)) => Err(Failure::refused(format!("the Qdrant collection {name} was made and is gone"))),
+        (None, Ok(_)) => {
+            Err(QdrantFailure::refused(format!("the Qdrant collection {name} was made and is gone")))
+        }
     }
 }
 
-fn request(name: &str, content: Content, instance: &str) -> CreateCollection {
+fn request(name: &str, content: CollectionContent, instance: &str) -> CreateCollection {
     let metadata = HashMap::from([(INSTANCE.to_owned(), Value::from(instance))]);
     let collection = CreateCollectionBuilder::new(name).on_disk_payload(true);
     // What is searched is mapped into memory from files: the size of an installation is bounded by its disk, and what is
     // searched often is in the page cache.
     let request = match content {
-        Content::Words => {
+        CollectionContent::Words => {
             let index = SparseIndexConfigBuilder::default().on_disk(true);
             let mut vectors = SparseVectorsConfigBuilder::default();
             vectors.add_named_vector_params(
@@ -173,7 +182,7 @@ fn request(name: &str, content: Content, instance: &str) -> CreateCollection {
             collection.sparse_vectors_config(vectors).build()
         }
         // Of unit vectors the dot product is the cosine.
-        Content::Vectors(dimension) => {
+        CollectionContent::Vectors(dimension) => {
             let vectors = VectorParamsBuilder::new(dimension as u64, Distance::Dot).on_disk(true);
             let links = HnswConfigDiffBuilder::default().m(0).payload_m(LINKS);
             collection.vectors_config(vectors).hnsw_config(links).build()
@@ -182,12 +191,12 @@ fn request(name: &str, content: Content, instance: &str) -> CreateCollection {
     CreateCollection { metadata, ..request }
 }
 
-async fn info(client: &Client, name: &str) -> Result<Option<CollectionInfo>, Failure> {
+async fn info(client: &QdrantClient, name: &str) -> Result<Option<CollectionInfo>, QdrantFailure> {
     let get = || async { Ok(client.qdrant().collection_info(name).await?) };
     // A collection that is just being made cannot be described.
-    match client.call("a collection", Patience::Settle, get).await {
+    match client.call("a collection", QdrantRetryPolicy::Settle, get).await {
         Ok(answer) => Ok(answer.result),
-        Err(failure) if failure.kind == Kind::Missing => Ok(None),
+        Err(failure) if failure.kind == QdrantErrorKind::Missing => Ok(None),
         Err(failure) => Err(failure),
     }
 }
@@ -199,18 +208,18 @@ fn not_ours(name: &str) -> String {
 }
 
 /// Refuses a collection of another installation.
-fn check_owner(name: &str, info: &CollectionInfo, instance: &str) -> Result<(), Failure> {
+fn check_owner(name: &str, info: &CollectionInfo, instance: &str) -> Result<(), QdrantFailure> {
     let metadata = info.config.as_ref().map(|config| &config.metadata);
     match metadata.and_then(|metadata| metadata.get(INSTANCE)?.as_str()) {
         Some(owner) if owner == instance => Ok(()),
-        Some(_) => Err(Failure::refused(format!(
+        Some(_) => Err(QdrantFailure::refused(format!(
             "the Qdrant collection {name} belongs to another installation, with another database: set QDRANT_URL to this installation's own Qdrant; or, if that database is gone for good, delete the collections of this one and ingest every document again"
         ))),
-        None => Err(Failure::refused(not_ours(name))),
+        None => Err(QdrantFailure::refused(not_ours(name))),
     }
 }
 
-fn content_of(name: &str, info: &CollectionInfo) -> Result<Content, Failure> {
+fn content_of(name: &str, info: &CollectionInfo) -> Result<CollectionContent, QdrantFailure> {
     let params = info.config.as_ref().and_then(|config| config.params.as_ref());
     let words = params
         .and_then(|params| params.sparse_vectors_config.as_ref())
@@ -218,16 +227,18 @@ fn content_of(name: &str, info: &CollectionInfo) -> Result<Content, Failure> {
         .is_some_and(|vector| vector.modifier == Some(Modifier::Idf.into()));
     let vectors = params.and_then(|params| params.vectors_config.as_ref()?.config.as_ref());
     match vectors {
-        _ if words => Ok(Content::Words),
+        _ if words => Ok(CollectionContent::Words),
         Some(Config::Params(vectors)) if vectors.distance == i32::from(Distance::Dot) => {
-            usize::try_from(vectors.size).map(Content::Vectors).map_err(|_| Failure::refused(not_ours(name)))
+            usize::try_from(vectors.size)
+                .map(CollectionContent::Vectors)
+                .map_err(|_| QdrantFailure::refused(not_ours(name)))
         }
-        _ => Err(Failure::refused(not_ours(name))),
+        _ => Err(QdrantFailure::refused(not_ours(name))),
     }
 }
 
 /// The embedding spaces that are known to have a collection, with their dimensions.
-pub(super) type Spaces = HashMap<Uuid, usize>;
+pub(super) type SpaceDimensions = HashMap<Uuid, usize>;
 
 #[cfg(test)]
 mod tests {
@@ -246,12 +257,12 @@ mod tests {
 
     #[test]
     fn only_collections_of_this_installation_are_taken_for_its_own() {
-        let names = Names::new("lectern");
+        let names = CollectionNames::new("lectern");
         let space = Uuid::from_u128(7);
         assert!(names.is_dense(&names.dense(space)));
         for other in ["lectern_dense_", "lectern_dense_old", "lectern_lexical", "x", "lectern_test_dense_1"] {
             assert!(!names.is_dense(other), "{other}");
         }
-        assert!(!names.is_dense(&Names::new("other").dense(space)));
+        assert!(!names.is_dense(&CollectionNames::new("other").dense(space)));
     }
 }

@@ -2,42 +2,42 @@
 
 use std::collections::BTreeMap;
 
-use lectern_shared::{compute::Compute, config::QdrantConfig, ids::GenerationId};
+use lectern_shared::{compute::ComputePool, config::QdrantConfig, ids::GenerationId};
 use uuid::Uuid;
 
 use super::{
-    Inner, PREFIX, QdrantIndex,
-    client::Client,
-    collections::{self, Names, Spaces},
+    PREFIX, QdrantIndex, QdrantIndexState,
+    client::QdrantClient,
+    collections::{self, CollectionNames, SpaceDimensions},
     points,
 };
-use crate::{ExpectedEntries, IndexError, Mismatch};
+use crate::{EntryMismatch, ExpectedEntries, IndexError};
 
 impl QdrantIndex {
     /// Connects, and makes nothing: collections may be missing (see [`Self::missing`]).
     ///
     /// # Errors
     /// As [`Self::open`].
-    pub async fn look(config: &QdrantConfig, instance: &str) -> Result<Self, IndexError> {
-        let client = Client::new(config)?;
-        let names = Names::new(&format!("{PREFIX}_{}", instance.replace('-', "")));
+    pub async fn open_read_only(config: &QdrantConfig, instance: &str) -> Result<Self, IndexError> {
+        let client = QdrantClient::new(config)?;
+        let names = CollectionNames::new(&format!("{PREFIX}_{}", instance.replace('-', "")));
         collections::check_version(&collections::version(&client).await?)?;
         collections::content(&client, &names.lexical, instance).await?;
         Ok(Self {
-            inner: std::sync::Arc::new(Inner {
+            inner: std::sync::Arc::new(QdrantIndexState {
                 client,
                 names,
                 instance: instance.to_owned(),
-                spaces: parking_lot::Mutex::new(Spaces::default()),
+                spaces: parking_lot::Mutex::new(SpaceDimensions::default()),
                 making: tokio::sync::Mutex::default(),
-                compute: Compute::per_core(),
+                compute: ComputePool::per_core(),
             }),
         })
     }
 
     /// Those of the collections of words and of these embedding spaces that do not exist.
     pub async fn missing(&self, spaces: &[Uuid]) -> Result<Vec<String>, IndexError> {
-        let Inner { client, names, .. } = &*self.inner;
+        let QdrantIndexState { client, names, .. } = &*self.inner;
         let there = collections::list(client, names).await?;
         let wanted =
             std::iter::once(names.lexical.clone()).chain(spaces.iter().map(|space| names.dense(*space)));
@@ -57,7 +57,7 @@ impl QdrantIndex {
 pub(super) async fn mismatched(
     index: &QdrantIndex,
     expected: &[ExpectedEntries],
-) -> Result<BTreeMap<GenerationId, Mismatch>, IndexError> {
+) -> Result<BTreeMap<GenerationId, EntryMismatch>, IndexError> {
     let mut spaces: BTreeMap<Option<Uuid>, Vec<ExpectedEntries>> = BTreeMap::new();
     for expected in expected {
         spaces.entry(None).or_default().push(*expected);
@@ -77,7 +77,7 @@ async fn halve(
     index: &QdrantIndex,
     space: Option<Uuid>,
     expected: &[ExpectedEntries],
-    found: &mut BTreeMap<GenerationId, Mismatch>,
+    found: &mut BTreeMap<GenerationId, EntryMismatch>,
 ) -> Result<(), IndexError> {
     let mut left = vec![expected];
     while let Some(some) = left.pop() {
@@ -86,7 +86,8 @@ async fn halve(
         }
         let generations: Vec<GenerationId> = some.iter().map(|expected| expected.generation).collect();
         let held = index.entries(space, &generations).await?;
-        let Some(mismatch) = Mismatch::of(held, some.iter().map(|expected| expected.entries).sum()) else {
+        let Some(mismatch) = EntryMismatch::of(held, some.iter().map(|expected| expected.entries).sum())
+        else {
             continue;
         };
         if held == 0 || some.len() == 1 {

@@ -25,7 +25,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use futures::future::{try_join, try_join_all};
 use lectern_shared::{
-    compute::Compute,
+    compute::ComputePool,
     config::QdrantConfig,
     db::generations::RetiredGeneration,
     ids::{GenerationId, UserId},
@@ -37,13 +37,13 @@ use qdrant_client::qdrant::{
 use uuid::Uuid;
 
 use self::{
-    client::{CallError, Client, Failure, Kind, Patience},
-    collections::{Content, Names, Spaces},
-    writer::Writer,
+    client::{CallError, QdrantClient, QdrantErrorKind, QdrantFailure, QdrantRetryPolicy},
+    collections::{CollectionContent, CollectionNames, SpaceDimensions},
+    writer::QdrantIndexWriter,
 };
 use super::{
-    Candidates, ExpectedEntries, IndexError, IndexQuery, IndexStatus, IndexWriter, Mismatch, SearchIndex,
-    Target,
+    EntryMismatch, ExpectedEntries, IndexCandidates, IndexError, IndexQuery, IndexStatus, IndexTarget,
+    IndexWriter, SearchIndex,
 };
 
 /// What the names of all collections begin with; the installation's id follows, so that several can share a server.
@@ -52,20 +52,20 @@ const PREFIX: &str = "lectern";
 /// The index in Qdrant. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct QdrantIndex {
-    inner: Arc<Inner>,
+    inner: Arc<QdrantIndexState>,
 }
 
 #[derive(Debug)]
-struct Inner {
-    client: Client,
-    names: Names,
+struct QdrantIndexState {
+    client: QdrantClient,
+    names: CollectionNames,
     instance: String,
     /// The embedding spaces whose collections were seen.
-    spaces: Mutex<Spaces>,
+    spaces: Mutex<SpaceDimensions>,
     /// Held while such a collection is made.
     making: tokio::sync::Mutex<()>,
     /// Texts are analysed as many at once as there are cores.
-    compute: Compute,
+    compute: ComputePool,
 }
 
 impl QdrantIndex {
@@ -87,31 +87,31 @@ impl QdrantIndex {
         prefix: &str,
         must_exist: bool,
     ) -> Result<Self, IndexError> {
-        let client = Client::new(config)?;
-        let names = Names::new(prefix);
+        let client = QdrantClient::new(config)?;
+        let names = CollectionNames::new(prefix);
         let version = collections::version(&client).await?;
         collections::check_version(&version)?;
         if must_exist && !collections::exists(&client, &names.lexical).await? {
             return Err(gone(&names).into());
         }
-        collections::ensure(&client, &names.lexical, Content::Words, instance).await?;
+        collections::ensure(&client, &names.lexical, CollectionContent::Words, instance).await?;
         tracing::debug!(version, collection = names.lexical, "Qdrant is there");
         Ok(Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(QdrantIndexState {
                 client,
                 names,
                 instance: instance.to_owned(),
                 spaces: Mutex::default(),
                 making: tokio::sync::Mutex::default(),
-                compute: Compute::per_core(),
+                compute: ComputePool::per_core(),
             }),
         })
     }
 }
 
-impl Inner {
+impl QdrantIndexState {
     /// Makes the collection of an embedding space when it is not there.
-    async fn ensure_space(&self, space: Uuid, dimension: usize) -> Result<(), Failure> {
+    async fn ensure_space(&self, space: Uuid, dimension: usize) -> Result<(), QdrantFailure> {
         if self.spaces.lock().get(&space) == Some(&dimension) {
             return Ok(());
         }
@@ -120,23 +120,24 @@ impl Inner {
             return Ok(());
         }
         let name = self.names.dense(space);
-        collections::ensure(&self.client, &name, Content::Vectors(dimension), &self.instance).await?;
+        collections::ensure(&self.client, &name, CollectionContent::Vectors(dimension), &self.instance)
+            .await?;
         self.spaces.lock().insert(space, dimension);
         Ok(())
     }
 
     /// The dimension of an embedding space; none when it has no collection.
-    async fn dimension(&self, space: Uuid) -> Result<Option<usize>, Failure> {
+    async fn dimension(&self, space: Uuid) -> Result<Option<usize>, QdrantFailure> {
         if let Some(dimension) = self.spaces.lock().get(&space) {
             return Ok(Some(*dimension));
         }
         let name = self.names.dense(space);
         match collections::content(&self.client, &name, &self.instance).await? {
-            Some(Content::Vectors(dimension)) => {
+            Some(CollectionContent::Vectors(dimension)) => {
                 self.spaces.lock().insert(space, dimension);
                 Ok(Some(dimension))
             }
-            Some(Content::Words) | None => Ok(None),
+            Some(CollectionContent::Words) | None => Ok(None),
         }
     }
 
@@ -146,22 +147,22 @@ impl Inner {
     }
 
     /// How many points of a collection match, counted exactly; of a collection that does not exist, none.
-    async fn count(&self, collection: &str, filter: Filter) -> Result<u64, Failure> {
+    async fn count(&self, collection: &str, filter: Filter) -> Result<u64, QdrantFailure> {
         let request = CountPointsBuilder::new(collection).filter(filter).exact(true);
         let count = || async { Ok(self.client.qdrant().count(request.clone()).await?) };
-        match self.client.call("a count", Patience::Read, count).await {
+        match self.client.call("a count", QdrantRetryPolicy::Read, count).await {
             Ok(answer) => Ok(answer.result.map_or(0, |result| result.count)),
-            Err(failure) if failure.kind == Kind::Missing => Ok(0),
+            Err(failure) if failure.kind == QdrantErrorKind::Missing => Ok(0),
             Err(failure) => Err(failure),
         }
     }
 
     /// Removes all points of a collection that match; of a collection that does not exist, none.
-    async fn remove(&self, collection: &str, filter: Filter) -> Result<(), Failure> {
+    async fn remove(&self, collection: &str, filter: Filter) -> Result<(), QdrantFailure> {
         let request = DeletePointsBuilder::new(collection).points(filter).wait(true);
         let delete = || async { finished(&self.client.qdrant().delete_points(request.clone()).await?) };
-        match self.client.call("a removal", Patience::Write, delete).await {
-            Err(failure) if failure.kind != Kind::Missing => Err(failure),
+        match self.client.call("a removal", QdrantRetryPolicy::Write, delete).await {
+            Err(failure) if failure.kind != QdrantErrorKind::Missing => Err(failure),
             _ => Ok(()),
         }
     }
@@ -171,17 +172,17 @@ impl Inner {
 fn finished(response: &PointsOperationResponse) -> Result<(), CallError> {
     match &response.result {
         Some(result) if result.status == i32::from(UpdateStatus::Completed) => Ok(()),
-        _ => Err(Failure::unfinished().into()),
+        _ => Err(QdrantFailure::unfinished().into()),
     }
 }
 
 #[async_trait]
 impl SearchIndex for QdrantIndex {
-    fn writer<'a>(&'a self, target: Target<'a>) -> Result<Box<dyn IndexWriter + 'a>, IndexError> {
-        Ok(Box::new(Writer::new(&self.inner, target)?))
+    fn writer<'a>(&'a self, target: IndexTarget<'a>) -> Result<Box<dyn IndexWriter + 'a>, IndexError> {
+        Ok(Box::new(QdrantIndexWriter::new(&self.inner, target)?))
     }
 
-    async fn search(&self, query: IndexQuery) -> Result<Candidates, IndexError> {
+    async fn search(&self, query: IndexQuery) -> Result<IndexCandidates, IndexError> {
         Ok(search::search(&self.inner, query).await?)
     }
 
@@ -204,17 +205,17 @@ impl SearchIndex for QdrantIndex {
     async fn mismatched(
         &self,
         expected: &[ExpectedEntries],
-    ) -> Result<BTreeMap<GenerationId, Mismatch>, IndexError> {
+    ) -> Result<BTreeMap<GenerationId, EntryMismatch>, IndexError> {
         inspect::mismatched(self, expected).await
     }
 
     /// Twice the longest write: what a writer has given up, the server may still be doing.
-    fn straggle(&self) -> Option<Duration> {
+    fn late_write_window(&self) -> Option<Duration> {
         Some(self.inner.client.longest_write * 2)
     }
 
     async fn ping(&self) -> Result<IndexStatus, IndexError> {
-        let Inner { client, names, .. } = &*self.inner;
+        let QdrantIndexState { client, names, .. } = &*self.inner;
         // The version is told to everybody; what is asked of the collection needs the key.
         let (version, exists) =
             try_join(collections::version(client), collections::exists(client, &names.lexical)).await?;
@@ -226,8 +227,8 @@ impl SearchIndex for QdrantIndex {
 }
 
 /// Somebody deleted the collection of words, or this is another server.
-fn gone(names: &Names) -> Failure {
-    Failure::refused(format!(
+fn gone(names: &CollectionNames) -> QdrantFailure {
+    QdrantFailure::refused(format!(
         "the Qdrant collection {}, which the documents are in, is gone: check QDRANT_URL; restore a snapshot; or stop every process and run `lectern reindex`, which fills a new one",
         names.lexical
     ))

@@ -30,13 +30,13 @@ const NAMESPACE: Uuid = Uuid::from_u128(0x6c1b_7f0e_2d35_4a8b_9e47_51c3_88ad_06f
 
 /// Whose entries they are, which document's, and which generation's.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Owner {
+pub(super) struct PointOwner {
     pub(super) user: UserId,
     pub(super) document: DocumentId,
     pub(super) generation: GenerationId,
 }
 
-impl Owner {
+impl PointOwner {
     /// The point of an entry without any vector. Its id depends on the generation and the ordinal alone, so that writing an
     /// entry again overwrites it.
     pub(super) fn point(&self, ordinal: u32) -> PointStruct {
@@ -132,14 +132,14 @@ mod tests {
 
     #[test]
     fn an_entry_is_the_same_point_however_often_it_is_written() {
-        let owner = Owner {
+        let owner = PointOwner {
             user: UserId::generate(),
             document: DocumentId::generate(),
             generation: GenerationId::generate(),
         };
         assert_eq!(owner.point(7), owner.point(7));
         assert_ne!(owner.point(7).id, owner.point(8).id);
-        let other = Owner { generation: GenerationId::generate(), ..owner };
+        let other = PointOwner { generation: GenerationId::generate(), ..owner };
         assert_ne!(owner.point(7).id, other.point(7).id);
         assert_eq!(entry(&owner.point(7).payload), Some((owner.generation, 7)));
     }

@@ -11,9 +11,9 @@ use qdrant_client::qdrant::{
 use uuid::Uuid;
 
 use super::{
-    super::{Candidate, Candidates, IndexQuery, lexical::Query},
-    Inner,
-    client::{Failure, Kind, Patience},
+    super::{IndexCandidates, IndexQuery, SearchCandidate, lexical::LexicalQuery},
+    QdrantIndexState,
+    client::{QdrantErrorKind, QdrantFailure, QdrantRetryPolicy},
     gone,
     points::{TEXT, among, entry, except, field, sparse},
 };
@@ -23,7 +23,7 @@ use crate::lexical::detect_language;
 const DEEPER: usize = 4;
 
 /// What is searched, and how it is told to the server.
-struct Scope {
+struct SearchScope {
     /// The generations that are searched, by their places in the query.
     places: HashMap<GenerationId, usize>,
     /// The filters to try, each with how many hits to ask for. Whatever the last of them finds can be shown.
@@ -31,7 +31,7 @@ struct Scope {
     depth: usize,
 }
 
-impl Scope {
+impl SearchScope {
     /// The server is told what to search, or what to leave out, whichever is less. What is left out is only what could be
     /// shown: generations that are being written or removed are found too then, and dropped. There are few of them; when they
     /// fill the list all the same, it is made longer, and then the server is told what to search after all.
@@ -49,12 +49,15 @@ impl Scope {
     }
 
     /// The hits that can be shown, best first; of equals the earlier one in the order of the query.
-    fn candidates(&self, hits: &[ScoredPoint]) -> Vec<Candidate> {
-        let mut candidates: Vec<(usize, Candidate)> = hits
+    fn candidates(&self, hits: &[ScoredPoint]) -> Vec<SearchCandidate> {
+        let mut candidates: Vec<(usize, SearchCandidate)> = hits
             .iter()
             .filter_map(|hit| {
                 let (generation, ordinal) = entry(&hit.payload)?;
-                Some((*self.places.get(&generation)?, Candidate { generation, ordinal, score: hit.score }))
+                Some((
+                    *self.places.get(&generation)?,
+                    SearchCandidate { generation, ordinal, score: hit.score },
+                ))
             })
             .collect();
         candidates.sort_by(|(place, a), (other, b)| {
@@ -65,11 +68,14 @@ impl Scope {
 }
 
 /// Whatever of a user's matches.
-pub(super) async fn search(inner: &Inner, query: IndexQuery) -> Result<Candidates, Failure> {
+pub(super) async fn search(
+    inner: &QdrantIndexState,
+    query: IndexQuery,
+) -> Result<IndexCandidates, QdrantFailure> {
     if query.generations.is_empty() || query.depth == 0 {
-        return Ok(Candidates { lexical: Vec::new(), dense: vec![Vec::new(); query.vectors.len()] });
+        return Ok(IndexCandidates { lexical: Vec::new(), dense: vec![Vec::new(); query.vectors.len()] });
     }
-    let scope = Scope::new(&query);
+    let scope = SearchScope::new(&query);
     let IndexQuery { text, languages, vectors, .. } = query;
     let lexical = lexical(inner, &scope, text, languages);
     // The places of the vectors of each space.
@@ -86,17 +92,17 @@ pub(super) async fn search(inner: &Inner, query: IndexQuery) -> Result<Candidate
     for (place, list) in spaces.values().flatten().zip(found.into_iter().flatten()) {
         dense[*place] = list;
     }
-    Ok(Candidates { lexical, dense })
+    Ok(IndexCandidates { lexical, dense })
 }
 
 async fn lexical(
-    inner: &Inner,
-    scope: &Scope,
+    inner: &QdrantIndexState,
+    scope: &SearchScope,
     text: String,
     mut languages: Vec<Language>,
-) -> Result<Vec<Candidate>, Failure> {
+) -> Result<Vec<SearchCandidate>, QdrantFailure> {
     let analyse = move || {
-        let question = Query::new(&text);
+        let question = LexicalQuery::new(&text);
         if languages.is_empty() {
             // Nothing is known of the passages: they may be in any language, most likely in that of the question.
             languages.push(detect_language(&text));
@@ -106,7 +112,7 @@ async fn lexical(
         sparse(&question.sparse(&languages))
     };
     let analysed = inner.compute.run(analyse).await;
-    let (indices, weights) = analysed.map_err(|stopped| Failure::refused(stopped.to_string()))?;
+    let (indices, weights) = analysed.map_err(|stopped| QdrantFailure::refused(stopped.to_string()))?;
     if indices.is_empty() {
         return Ok(Vec::new());
     }
@@ -114,7 +120,7 @@ async fn lexical(
     match lists(inner, scope, &inner.names.lexical, vec![(question, Some(TEXT))]).await {
         // What shares no word is no hit.
         Ok(lists) => Ok(lists.into_iter().flatten().filter(|candidate| candidate.score > 0.0).collect()),
-        Err(failure) if failure.kind == Kind::Missing => Err(gone(&inner.names)),
+        Err(failure) if failure.kind == QdrantErrorKind::Missing => Err(gone(&inner.names)),
         Err(failure) => Err(failure),
     }
 }
@@ -122,11 +128,11 @@ async fn lexical(
 /// A list for each of these vectors of one space; empty for one that is not of the space's dimension, and when nothing of
 /// the space was ever stored.
 async fn dense(
-    inner: &Inner,
-    scope: &Scope,
+    inner: &QdrantIndexState,
+    scope: &SearchScope,
     space: Uuid,
     vectors: Vec<&[f32]>,
-) -> Result<Vec<Vec<Candidate>>, Failure> {
+) -> Result<Vec<Vec<SearchCandidate>>, QdrantFailure> {
     let mut all = vec![Vec::new(); vectors.len()];
     let Some(dimension) = inner.dimension(space).await? else { return Ok(all) };
     let fitting: Vec<usize> = (0..vectors.len()).filter(|at| vectors[*at].len() == dimension).collect();
@@ -141,7 +147,7 @@ async fn dense(
             }
             Ok(all)
         }
-        Err(failure) if failure.kind == Kind::Missing => {
+        Err(failure) if failure.kind == QdrantErrorKind::Missing => {
             inner.forget(space);
             Ok(all)
         }
@@ -151,11 +157,11 @@ async fn dense(
 
 /// A list for each of these questions to one collection.
 async fn lists(
-    inner: &Inner,
-    scope: &Scope,
+    inner: &QdrantIndexState,
+    scope: &SearchScope,
     collection: &str,
     questions: Vec<(PointQuery, Option<&str>)>,
-) -> Result<Vec<Vec<Candidate>>, Failure> {
+) -> Result<Vec<Vec<SearchCandidate>>, QdrantFailure> {
     let mut lists = vec![Vec::new(); questions.len()];
     // The questions whose lists are not full yet.
     let mut open: Vec<usize> = (0..questions.len()).collect();
@@ -169,7 +175,9 @@ async fn lists(
         });
         let answers = ask(inner, collection, queries.collect()).await?;
         if answers.len() != open.len() {
-            return Err(Failure::refused("Qdrant answered another number of questions than it was asked"));
+            return Err(QdrantFailure::refused(
+                "Qdrant answered another number of questions than it was asked",
+            ));
         }
         let mut short = Vec::new();
         for (at, hits) in open.into_iter().zip(answers) {
@@ -204,15 +212,15 @@ fn query_points(
 }
 
 async fn ask(
-    inner: &Inner,
+    inner: &QdrantIndexState,
     collection: &str,
     queries: Vec<QueryPoints>,
-) -> Result<Vec<Vec<ScoredPoint>>, Failure> {
+) -> Result<Vec<Vec<ScoredPoint>>, QdrantFailure> {
     if queries.is_empty() {
         return Ok(Vec::new());
     }
     let request = QueryBatchPointsBuilder::new(collection, queries).build();
     let query = || async { Ok(inner.client.qdrant().query_batch(request.clone()).await?) };
-    let answer = inner.client.call("a search", Patience::Read, query).await?;
+    let answer = inner.client.call("a search", QdrantRetryPolicy::Read, query).await?;
     Ok(answer.result.into_iter().map(|batch| batch.result).collect())
 }

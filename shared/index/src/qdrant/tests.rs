@@ -12,7 +12,7 @@ use std::{
 use lectern_shared::{
     clock::Timestamp,
     ids::{ClaimId, DocumentId, JobId},
-    model::job::{Claim, JobKind},
+    model::job::{JobClaim, JobKind},
 };
 use qdrant_client::qdrant::{CreateCollectionBuilder, Distance, VectorParamsBuilder};
 use secrecy::SecretString;
@@ -23,8 +23,8 @@ use tokio::{
 use uuid::Uuid;
 
 use super::{
-    super::{Entry, SpaceVector},
-    client::{CallError, Kind},
+    super::{IndexEntry, SpaceVector},
+    client::{CallError, QdrantErrorKind},
     testing::{self, TestQdrant},
     *,
 };
@@ -229,11 +229,11 @@ async fn a_server_that_is_too_old_is_refused() {
 }
 
 /// Asks a scripted server something as if it were a write.
-async fn write(server: &Scripted, longest: Duration) -> Result<(), Failure> {
-    let mut client = Client::new(&config(server.port)).unwrap();
+async fn write(server: &Scripted, longest: Duration) -> Result<(), QdrantFailure> {
+    let mut client = QdrantClient::new(&config(server.port)).unwrap();
     client.longest_write = longest;
     let request = || async { Ok::<_, CallError>(client.qdrant().health_check().await?) };
-    client.call("a write", Patience::Write, request).await.map(|_| ())
+    client.call("a write", QdrantRetryPolicy::Write, request).await.map(|_| ())
 }
 
 #[tokio::test]
@@ -249,7 +249,7 @@ async fn a_write_that_was_refused_is_not_tried_again() {
     for code in [3, 5, 6, 7, 9, 16] {
         let server = Scripted::start(&[Answer::Status(code, "no")]).await;
         let failure = write(&server, Duration::from_mins(1)).await.unwrap_err();
-        assert_eq!(failure.kind, if code == 5 { Kind::Missing } else { Kind::Refused });
+        assert_eq!(failure.kind, if code == 5 { QdrantErrorKind::Missing } else { QdrantErrorKind::Refused });
         assert_eq!(server.calls(), 1, "{code}");
     }
 }
@@ -258,14 +258,14 @@ async fn a_write_that_was_refused_is_not_tried_again() {
 async fn a_write_is_given_up_in_the_end() {
     let server = Scripted::start(&[Answer::Status(14, "starting")]).await;
     let failure = write(&server, Duration::from_millis(300)).await.unwrap_err();
-    assert_eq!(failure.kind, Kind::Busy(None), "also when the last try is cut short");
+    assert_eq!(failure.kind, QdrantErrorKind::Busy(None), "also when the last try is cut short");
     assert!(server.calls() > 2);
 }
 
 // From here on with a real server, if there is one.
 
-fn claim() -> Claim {
-    Claim {
+fn claim() -> JobClaim {
+    JobClaim {
         id: JobId::generate(),
         kind: JobKind::Ingest,
         user_id: UserId::generate(),
@@ -280,12 +280,12 @@ fn claim() -> Claim {
     }
 }
 
-fn entries(count: usize) -> Vec<Entry> {
-    vec![Entry { text: "an apple".to_owned(), vector: Some(vec![0.6, 0.8]) }; count]
+fn entries(count: usize) -> Vec<IndexEntry> {
+    vec![IndexEntry { text: "an apple".to_owned(), vector: Some(vec![0.6, 0.8]) }; count]
 }
 
-async fn add(index: &QdrantIndex, claim: &Claim, generation: GenerationId, count: usize) -> u64 {
-    let target = Target { claim, generation, space: Some((SPACE, 2)) };
+async fn add(index: &QdrantIndex, claim: &JobClaim, generation: GenerationId, count: usize) -> u64 {
+    let target = IndexTarget { claim, generation, space: Some((SPACE, 2)) };
     let mut writer = index.writer(target).unwrap();
     writer.add(entries(count)).await.unwrap();
     writer.finish().await.unwrap().entries
@@ -328,7 +328,7 @@ async fn a_generation_counts_the_entries_that_are_in_both_collections() {
     add(&t.index, &claim, generation, 5).await;
     let dense = t.index.inner.names.dense(SPACE);
     t.index.inner.remove(&dense, points::of_generation(claim.user_id, generation)).await.unwrap();
-    let writer = t.index.writer(Target { claim: &claim, generation, space: Some((SPACE, 2)) }).unwrap();
+    let writer = t.index.writer(IndexTarget { claim: &claim, generation, space: Some((SPACE, 2)) }).unwrap();
     assert_eq!(writer.finish().await.unwrap().entries, 0);
     assert_eq!(t.index.count(claim.user_id, generation).await.unwrap(), 5);
 }
@@ -365,7 +365,7 @@ async fn the_collections_of_another_installation_are_refused() {
     t.qdrant().delete_collection(t.index.inner.names.lexical.as_str()).await.unwrap();
     let other = QdrantIndex::open_as(&t.config, "another", &t.prefix, false).await.unwrap();
     let claim = claim();
-    let target = Target { claim: &claim, generation: GenerationId::generate(), space: Some((SPACE, 2)) };
+    let target = IndexTarget { claim: &claim, generation: GenerationId::generate(), space: Some((SPACE, 2)) };
     let written = other.writer(target).unwrap().add(entries(1)).await.unwrap_err().to_string();
     assert!(written.contains("belongs to another installation"), "{written}");
     let found = other.search(query(claim.user_id, target.generation)).await.unwrap_err().to_string();
@@ -389,8 +389,8 @@ async fn vectors_of_another_dimension_than_their_space_are_refused() {
     let Some(t) = testing::index().await else { return };
     let claim = claim();
     add(&t.index, &claim, GenerationId::generate(), 1).await;
-    let target = Target { claim: &claim, generation: GenerationId::generate(), space: Some((SPACE, 3)) };
-    let entry = Entry { text: "text".to_owned(), vector: Some(vec![0.0, 0.0, 1.0]) };
+    let target = IndexTarget { claim: &claim, generation: GenerationId::generate(), space: Some((SPACE, 3)) };
+    let entry = IndexEntry { text: "text".to_owned(), vector: Some(vec![0.0, 0.0, 1.0]) };
     let text = t.index.writer(target).unwrap().add(vec![entry]).await.unwrap_err().to_string();
     assert!(text.contains("is for vectors of 2 numbers, and these have 3"), "{text}");
 }
@@ -409,7 +409,7 @@ async fn collections_that_somebody_deleted_are_missed() {
     }
     assert_eq!(add(&t.index, &claim, generation, 2).await, 2);
     t.qdrant().delete_collection(names.dense(SPACE)).await.unwrap();
-    let target = Target { claim: &claim, generation, space: Some((SPACE, 2)) };
+    let target = IndexTarget { claim: &claim, generation, space: Some((SPACE, 2)) };
     t.index.writer(target).unwrap().add(entries(2)).await.unwrap_err();
     assert_eq!(add(&t.index, &claim, generation, 2).await, 2);
 

@@ -8,11 +8,14 @@ use lectern_shared::model::language::Language;
 use qdrant_client::qdrant::{PointStruct, UpsertPointsBuilder, Vectors};
 
 use super::{
-    super::{Entry, IndexError, IndexWriter, Indexed, Target, lexical::document_terms, segment::BuildError},
-    Inner,
-    client::{Failure, Kind, Patience},
+    super::{
+        IndexEntry, IndexError, IndexTarget, IndexWriter, IndexedGeneration, lexical::document_terms,
+        segment::BuildError,
+    },
+    QdrantIndexState,
+    client::{QdrantErrorKind, QdrantFailure, QdrantRetryPolicy},
     finished, gone,
-    points::{Owner, of_generation, text_vector},
+    points::{PointOwner, of_generation, text_vector},
 };
 use crate::lexical::detect_language;
 
@@ -23,10 +26,10 @@ const MAX_DIMENSION: usize = 65_536;
 
 /// Sends entries as they come: when [`IndexWriter::add`] returns, they can be found. Nothing is held back, so a caller that
 /// checks its claim before each call writes as little as possible after the claim is lost.
-pub(super) struct Writer<'a> {
-    inner: &'a Arc<Inner>,
-    target: Target<'a>,
-    owner: Owner,
+pub(super) struct QdrantIndexWriter<'a> {
+    inner: &'a Arc<QdrantIndexState>,
+    target: IndexTarget<'a>,
+    owner: PointOwner,
     /// The next entry's number.
     ordinal: u32,
     /// How many entries are in each language.
@@ -34,21 +37,21 @@ pub(super) struct Writer<'a> {
 }
 
 /// A batch, ready to be sent.
-struct Batch {
+struct PointBatch {
     lexical: Vec<PointStruct>,
     dense: Vec<PointStruct>,
     /// The language of each entry that has words.
     languages: Vec<Language>,
 }
 
-impl<'a> Writer<'a> {
-    pub(super) fn new(inner: &'a Arc<Inner>, target: Target<'a>) -> Result<Self, IndexError> {
+impl<'a> QdrantIndexWriter<'a> {
+    pub(super) fn new(inner: &'a Arc<QdrantIndexState>, target: IndexTarget<'a>) -> Result<Self, IndexError> {
         if let Some((_, dimension)) = target.space
             && (dimension == 0 || dimension > MAX_DIMENSION)
         {
             return Err(BuildError::Dimension { expected: MAX_DIMENSION, actual: dimension }.into());
         }
-        let owner = Owner {
+        let owner = PointOwner {
             user: target.claim.user_id,
             document: target.claim.document_id,
             generation: target.generation,
@@ -56,14 +59,14 @@ impl<'a> Writer<'a> {
         Ok(Self { inner, target, owner, ordinal: 0, languages: BTreeMap::new() })
     }
 
-    async fn write(&mut self, entries: Vec<Entry>) -> Result<(), IndexError> {
+    async fn write(&mut self, entries: Vec<IndexEntry>) -> Result<(), IndexError> {
         let count = u32::try_from(entries.len()).map_err(|_| BuildError::Full)?;
         let next = self.ordinal.checked_add(count).ok_or(BuildError::Full)?;
         let (owner, first) = (self.owner, self.ordinal);
         let batch = self.inner.compute.run(move || prepare(owner, first, entries)).await?;
         let lexical = async {
             match upsert(self.inner, &self.inner.names.lexical, batch.lexical).await {
-                Err(failure) if failure.kind == Kind::Missing => Err(gone(&self.inner.names)),
+                Err(failure) if failure.kind == QdrantErrorKind::Missing => Err(gone(&self.inner.names)),
                 end => end,
             }
         };
@@ -71,7 +74,7 @@ impl<'a> Writer<'a> {
             let Some((space, dimension)) = self.target.space else { return Ok(()) };
             self.inner.ensure_space(space, dimension).await?;
             let written = upsert(self.inner, &self.inner.names.dense(space), batch.dense).await;
-            if matches!(&written, Err(failure) if failure.kind == Kind::Missing) {
+            if matches!(&written, Err(failure) if failure.kind == QdrantErrorKind::Missing) {
                 // The next attempt makes it again.
                 self.inner.forget(space);
             }
@@ -87,10 +90,10 @@ impl<'a> Writer<'a> {
 }
 
 /// Computes what is stored of each entry.
-fn prepare(owner: Owner, first: u32, entries: Vec<Entry>) -> Batch {
+fn prepare(owner: PointOwner, first: u32, entries: Vec<IndexEntry>) -> PointBatch {
     let mut batch =
-        Batch { lexical: Vec::with_capacity(entries.len()), dense: Vec::new(), languages: Vec::new() };
-    for (ordinal, Entry { text, vector }) in (first..).zip(entries) {
+        PointBatch { lexical: Vec::with_capacity(entries.len()), dense: Vec::new(), languages: Vec::new() };
+    for (ordinal, IndexEntry { text, vector }) in (first..).zip(entries) {
         let point = owner.point(ordinal);
         if let Some(vector) = vector {
             batch.dense.push(PointStruct { vectors: Some(Vectors::from(vector)), ..point.clone() });
@@ -109,14 +112,18 @@ fn prepare(owner: Owner, first: u32, entries: Vec<Entry>) -> Batch {
 }
 
 /// Writes points and waits until searches see them.
-async fn upsert(inner: &Inner, collection: &str, points: Vec<PointStruct>) -> Result<(), Failure> {
+async fn upsert(
+    inner: &QdrantIndexState,
+    collection: &str,
+    points: Vec<PointStruct>,
+) -> Result<(), QdrantFailure> {
     let request = UpsertPointsBuilder::new(collection, points).wait(true).build();
     let write = || async { finished(&inner.client.qdrant().upsert_points(request.clone()).await?) };
-    inner.client.call("a write", Patience::Write, write).await
+    inner.client.call("a write", QdrantRetryPolicy::Write, write).await
 }
 
 /// Refuses what the embedded index refuses, so that both take the same documents.
-fn check(space: Option<usize>, entry: &Entry) -> Result<(), BuildError> {
+fn check(space: Option<usize>, entry: &IndexEntry) -> Result<(), BuildError> {
     match (space, &entry.vector) {
         (Some(expected), Some(vector)) if vector.len() != expected => {
             Err(BuildError::Dimension { expected, actual: vector.len() })
@@ -130,15 +137,15 @@ fn check(space: Option<usize>, entry: &Entry) -> Result<(), BuildError> {
 }
 
 #[async_trait]
-impl IndexWriter for Writer<'_> {
-    async fn add(&mut self, entries: Vec<Entry>) -> Result<(), IndexError> {
+impl IndexWriter for QdrantIndexWriter<'_> {
+    async fn add(&mut self, entries: Vec<IndexEntry>) -> Result<(), IndexError> {
         let dimension = self.target.space.map(|(_, dimension)| dimension);
         for entry in &entries {
             check(dimension, entry)?;
         }
         let mut entries = entries.into_iter();
         loop {
-            let batch: Vec<Entry> = entries.by_ref().take(BATCH).collect();
+            let batch: Vec<IndexEntry> = entries.by_ref().take(BATCH).collect();
             if batch.is_empty() {
                 return Ok(());
             }
@@ -146,8 +153,8 @@ impl IndexWriter for Writer<'_> {
         }
     }
 
-    async fn finish(self: Box<Self>) -> Result<Indexed, IndexError> {
-        let Self { inner, target, owner: Owner { user, generation, .. }, languages, .. } = *self;
+    async fn finish(self: Box<Self>) -> Result<IndexedGeneration, IndexError> {
+        let Self { inner, target, owner: PointOwner { user, generation, .. }, languages, .. } = *self;
         let held = || of_generation(user, generation);
         let words = inner.count(&inner.names.lexical, held());
         let entries = match target.space {
@@ -161,6 +168,6 @@ impl IndexWriter for Writer<'_> {
         };
         let mut languages: Vec<_> = languages.into_iter().collect();
         languages.sort_by_key(|(_, count)| Reverse(*count));
-        Ok(Indexed { entries, languages })
+        Ok(IndexedGeneration { entries, languages })
     }
 }

@@ -5,15 +5,15 @@ use std::cmp::Reverse;
 use lectern_shared::model::language::Language;
 
 use super::{
-    super::lexical::{Query, TermId, idf},
-    Best, Hit, Selection,
+    super::lexical::{LexicalQuery, TermId, idf},
+    BlockSelection, ScoredHit, TopHits,
 };
 
 /// The BM25 search of a question over blocks that are visited twice: first every one is counted, then every one is scored.
 /// Both may come in any order, so that not all need be in memory at once.
 #[derive(Debug)]
 pub struct LexicalSearch {
-    query: Query,
+    query: LexicalQuery,
     /// The question's terms in each language met, by the language's number.
     terms: [Option<Vec<TermId>>; Language::ALL.len()],
     /// How many passages are in each language.
@@ -24,13 +24,13 @@ pub struct LexicalSearch {
 impl LexicalSearch {
     /// Analyses a question.
     pub fn new(query: &str) -> Self {
-        let query = Query::new(query);
+        let query = LexicalQuery::new(query);
         let frequencies = vec![0; query.len()];
         Self { query, terms: Default::default(), passages: [0; Language::ALL.len()], frequencies }
     }
 
     /// Counts what is searched of a block towards the IDF.
-    pub fn count(&mut self, selection: &Selection) {
+    pub fn count(&mut self, selection: &BlockSelection) {
         let language = selection.block().kind().language();
         self.passages[usize::from(language.code())] += u64::from(selection.row_count());
         let terms =
@@ -41,7 +41,7 @@ impl LexicalSearch {
     }
 
     /// The question's terms in the language of a block that was counted.
-    pub fn terms(&self, selection: &Selection) -> &[TermId] {
+    pub fn terms(&self, selection: &BlockSelection) -> &[TermId] {
         let language = selection.block().kind().language();
         self.terms.get(usize::from(language.code())).and_then(Option::as_deref).unwrap_or_default()
     }
@@ -67,7 +67,7 @@ impl LexicalSearch {
                 .map(|(term, factor)| (term, *factor))
                 .collect()
         });
-        LexicalScorer { terms, sums: Vec::new(), best: Best::new(limit) }
+        LexicalScorer { terms, sums: Vec::new(), best: TopHits::new(limit) }
     }
 }
 
@@ -78,12 +78,12 @@ pub struct LexicalScorer {
     terms: [Vec<(TermId, f32)>; Language::ALL.len()],
     /// The score of each row of the block at hand; all zero between blocks.
     sums: Vec<f32>,
-    best: Best,
+    best: TopHits,
 }
 
 impl LexicalScorer {
     /// Scores what is searched of a block.
-    pub fn add(&mut self, selection: &Selection) {
+    pub fn add(&mut self, selection: &BlockSelection) {
         let block = selection.block();
         let Self { terms, sums, best } = self;
         let rows = block.row_count() as usize;
@@ -101,7 +101,7 @@ impl LexicalScorer {
                     && best.admits(*score)
                     && let Some((place, ordinal)) = selection.name(row)
                 {
-                    best.push(Hit { place, ordinal, score: *score });
+                    best.push(ScoredHit { place, ordinal, score: *score });
                 }
             }
             scores.fill(0.0);
@@ -109,7 +109,7 @@ impl LexicalScorer {
     }
 
     /// The hits, best first.
-    pub fn finish(self) -> Vec<Hit> {
+    pub fn finish(self) -> Vec<ScoredHit> {
         self.best.finish()
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use pulp::Arch;
 use uuid::Uuid;
 
-use super::{Best, Hit, Selection, dot};
+use super::{BlockSelection, ScoredHit, TopHits, dot};
 
 /// Rows whose products are computed before they are looked at.
 const BATCH: u32 = 128;
@@ -16,23 +16,23 @@ const BATCH: u32 = 128;
 pub struct DenseSearch {
     space: Uuid,
     vector: Vec<f32>,
-    best: Best,
+    best: TopHits,
     arch: Arch,
 }
 
 impl DenseSearch {
     /// Begins a search in one embedding space.
     pub fn new(space: Uuid, vector: Vec<f32>, limit: usize) -> Self {
-        Self { space, vector, best: Best::new(limit), arch: Arch::new() }
+        Self { space, vector, best: TopHits::new(limit), arch: Arch::new() }
     }
 
     /// Whether a block's vectors are of the space.
-    pub fn concerns(&self, selection: &Selection) -> bool {
+    pub fn concerns(&self, selection: &BlockSelection) -> bool {
         selection.block().kind().space() == Some((self.space, self.vector.len()))
     }
 
     /// Scores what is searched of these rows of a block. One without vectors of the space is passed over.
-    pub fn add(&mut self, selection: &Selection, rows: Range<u32>) {
+    pub fn add(&mut self, selection: &BlockSelection, rows: Range<u32>) {
         if !self.concerns(selection) {
             return;
         }
@@ -46,7 +46,7 @@ impl DenseSearch {
                     if self.best.admits(*score)
                         && let Some((place, ordinal)) = selection.name(row)
                     {
-                        self.best.push(Hit { place, ordinal, score: *score });
+                        self.best.push(ScoredHit { place, ordinal, score: *score });
                     }
                 }
             }
@@ -59,7 +59,7 @@ impl DenseSearch {
     }
 
     /// The hits, best first.
-    pub fn finish(self) -> Vec<Hit> {
+    pub fn finish(self) -> Vec<ScoredHit> {
         self.best.finish()
     }
 }

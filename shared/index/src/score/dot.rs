@@ -11,17 +11,17 @@ const ROWS: usize = 4;
 /// differ in its last bits.
 pub(super) fn products(arch: Arch, rows: &[f32], vector: &[f32], scores: &mut [f32]) {
     if !vector.is_empty() {
-        arch.dispatch(Products { rows, vector, scores });
+        arch.dispatch(DotProductKernel { rows, vector, scores });
     }
 }
 
-struct Products<'a> {
+struct DotProductKernel<'a> {
     rows: &'a [f32],
     vector: &'a [f32],
     scores: &'a mut [f32],
 }
 
-impl WithSimd for Products<'_> {
+impl WithSimd for DotProductKernel<'_> {
     type Output = ();
 
     #[inline(always)]

@@ -2,7 +2,7 @@
 
 use std::{ops::Range, sync::Arc};
 
-use super::super::segment::{Block, Part};
+use super::super::segment::{BlockPart, PostingsBlock};
 use crate::lexical::TermId;
 
 /// The place of a part that is not searched.
@@ -14,8 +14,8 @@ const STEP: usize = 8;
 
 /// A block with those of its parts that are searched.
 #[derive(Debug, Clone)]
-pub struct Selection {
-    block: Arc<Block>,
+pub struct BlockSelection {
+    block: Arc<PostingsBlock>,
     /// The place in the list of those searched of each part's generation, or [`NOT_SEARCHED`].
     places: Vec<u32>,
     /// The rows that are searched, ascending, as long as can be.
@@ -25,9 +25,9 @@ pub struct Selection {
     bits: Vec<u64>,
 }
 
-impl Selection {
+impl BlockSelection {
     /// The parts of a block that have a place in the list of those searched.
-    pub fn new(block: Arc<Block>, places: Vec<u32>) -> Self {
+    pub fn new(block: Arc<PostingsBlock>, places: Vec<u32>) -> Self {
         let mut runs = Vec::<Range<u32>>::new();
         let mut rows = 0;
         for (part, place) in block.parts().iter().zip(&places) {
@@ -51,13 +51,13 @@ impl Selection {
     }
 
     /// All of a block: each part at the place that `place` gives it.
-    pub fn all(block: Arc<Block>, place: impl Fn(&Part) -> u32) -> Self {
+    pub fn all(block: Arc<PostingsBlock>, place: impl Fn(&BlockPart) -> u32) -> Self {
         let places = block.parts().iter().map(place).collect();
         Self::new(block, places)
     }
 
     /// The block.
-    pub fn block(&self) -> &Block {
+    pub fn block(&self) -> &PostingsBlock {
         &self.block
     }
 
@@ -66,7 +66,7 @@ impl Selection {
         self.rows
     }
 
-    /// The same parts of a copy of the block with these terms only; see [`Block::only`].
+    /// The same parts of a copy of the block with these terms only; see [`PostingsBlock::only`].
     #[must_use]
     pub fn only(&self, terms: &[TermId]) -> Self {
         Self { block: Arc::new(self.block.only(terms)), ..self.clone() }

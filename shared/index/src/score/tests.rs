@@ -6,8 +6,8 @@ use uuid::Uuid;
 
 use super::{
     super::{
-        lexical::{AVG_LEN, B, K1, Query},
-        segment::{Block, Kind, Segment, SegmentBuilder, Source},
+        lexical::{AVG_LEN, B, K1, LexicalQuery},
+        segment::{BlockKind, MergeSource, PostingsBlock, Segment, SegmentBuilder},
     },
     *,
 };
@@ -31,15 +31,15 @@ fn dense(first: u32, space: Uuid, rows: &[&[f32]]) -> Segment {
 }
 
 /// Each segment in a block of its own, its generation at the segment's place.
-fn selections(segments: &[&Segment]) -> Vec<Selection> {
+fn selections(segments: &[&Segment]) -> Vec<BlockSelection> {
     let one = |(place, segment): (u32, &&Segment)| {
-        let source = Source::Segment(GenerationId::generate(), segment);
-        Selection::all(Arc::new(Block::merge(Kind::of(segment), &[source])), |_| place)
+        let source = MergeSource::Segment(GenerationId::generate(), segment);
+        BlockSelection::all(Arc::new(PostingsBlock::merge(BlockKind::of(segment), &[source])), |_| place)
     };
     (0..).zip(segments).map(one).collect()
 }
 
-fn search_lexical(query: &str, segments: &[&Segment], limit: usize) -> Vec<Hit> {
+fn search_lexical(query: &str, segments: &[&Segment], limit: usize) -> Vec<ScoredHit> {
     let selections = selections(segments);
     let mut search = LexicalSearch::new(query);
     for selection in &selections {
@@ -52,7 +52,7 @@ fn search_lexical(query: &str, segments: &[&Segment], limit: usize) -> Vec<Hit> 
     scorer.finish()
 }
 
-fn search_dense(space: Uuid, vector: &[f32], segments: &[&Segment], limit: usize) -> Vec<Hit> {
+fn search_dense(space: Uuid, vector: &[f32], segments: &[&Segment], limit: usize) -> Vec<ScoredHit> {
     let mut search = DenseSearch::new(space, vector.to_vec(), limit);
     for selection in &selections(segments) {
         search.add(selection, 0..selection.block().row_count());
@@ -200,7 +200,7 @@ fn the_dot_product_counts_every_number_of_a_row() {
 }
 
 /// A block of many small parts.
-fn parts(random: &mut StdRng) -> Arc<Block> {
+fn parts(random: &mut StdRng) -> Arc<PostingsBlock> {
     let mut segments = Vec::new();
     let mut first = 0;
     for _ in 0..400 {
@@ -215,11 +215,11 @@ fn parts(random: &mut StdRng) -> Arc<Block> {
         segments.push(segment(first, &texts));
         first += u32::try_from(texts.len()).unwrap();
     }
-    let kind = Kind::of(&segments[0]);
-    segments.retain(|segment| Kind::of(segment) == kind);
+    let kind = BlockKind::of(&segments[0]);
+    segments.retain(|segment| BlockKind::of(segment) == kind);
     let generation = GenerationId::generate();
-    let sources: Vec<_> = segments.iter().map(|segment| Source::Segment(generation, segment)).collect();
-    Arc::new(Block::merge(kind, &sources))
+    let sources: Vec<_> = segments.iter().map(|segment| MergeSource::Segment(generation, segment)).collect();
+    Arc::new(PostingsBlock::merge(kind, &sources))
 }
 
 #[test]
@@ -233,7 +233,7 @@ fn of_a_block_exactly_what_is_selected_is_counted_and_scored() {
                 *place = 0;
             }
         }
-        let selection = Selection::new(Arc::clone(&block), places.clone());
+        let selection = BlockSelection::new(Arc::clone(&block), places.clone());
         let rows: Vec<u32> = block
             .parts()
             .iter()
@@ -243,7 +243,7 @@ fn of_a_block_exactly_what_is_selected_is_counted_and_scored() {
             .collect();
         assert_eq!(selection.row_count() as usize, rows.len(), "{share}");
         for word in ["always", "often", "word7", "word8", "never"] {
-            let term = Query::new(word).terms(block.kind().language())[0];
+            let term = LexicalQuery::new(word).terms(block.kind().language())[0];
             let (with, _) = block.postings(term);
             let expected: Vec<u16> =
                 with.iter().copied().filter(|row| rows.binary_search(&u32::from(*row)).is_ok()).collect();
@@ -262,7 +262,7 @@ fn of_a_block_exactly_what_is_selected_is_counted_and_scored() {
 fn a_block_that_is_merged_again_holds_what_is_left_of_the_old_ones() {
     let mut random = StdRng::seed_from_u64(2);
     let (a, b) = (parts(&mut random), parts(&mut random));
-    let live = |block: &Block, random: &mut StdRng| -> Vec<bool> {
+    let live = |block: &PostingsBlock, random: &mut StdRng| -> Vec<bool> {
         block.parts().iter().map(|_| random.random_bool(0.4)).collect()
     };
     for (live_a, live_b) in [
@@ -270,7 +270,10 @@ fn a_block_that_is_merged_again_holds_what_is_left_of_the_old_ones() {
         (vec![true; a.parts().len()], live(&b, &mut random)),
         (vec![false; a.parts().len()], vec![true; b.parts().len()]),
     ] {
-        let merged = Block::merge(a.kind(), &[Source::Block(&a, &live_a), Source::Block(&b, &live_b)]);
+        let merged = PostingsBlock::merge(
+            a.kind(),
+            &[MergeSource::Block(&a, &live_a), MergeSource::Block(&b, &live_b)],
+        );
         let kept = [(&a, &live_a), (&b, &live_b)].map(|(block, live)| {
             block
                 .parts()
@@ -282,7 +285,7 @@ fn a_block_that_is_merged_again_holds_what_is_left_of_the_old_ones() {
         let [of_a, of_b] = kept.map(Iterator::collect::<Vec<_>>);
         assert_eq!(merged.parts().len(), of_a.len() + of_b.len());
         for word in ["always", "often", "word7", "word8"] {
-            let term = Query::new(word).terms(a.kind().language())[0];
+            let term = LexicalQuery::new(word).terms(a.kind().language())[0];
             let mut expected = Vec::new();
             let mut next = 0_u32;
             for (block, parts) in [(&a, &of_a), (&b, &of_b)] {

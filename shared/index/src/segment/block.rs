@@ -23,13 +23,13 @@ const ALIGNMENT: usize = 64;
 
 /// What all segments of a block have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Kind {
+pub struct BlockKind {
     language: Language,
     /// The embedding space and its dimension; none for passages without vectors.
     space: Option<(Uuid, usize)>,
 }
 
-impl Kind {
+impl BlockKind {
     /// The kind of a segment.
     pub fn of(segment: &Segment) -> Self {
         let space = segment.dense().map(|dense| (dense.space(), dense.dimension()));
@@ -49,7 +49,7 @@ impl Kind {
 
 /// The rows of one segment.
 #[derive(Clone, Debug)]
-pub struct Part {
+pub struct BlockPart {
     /// The generation that the segment is of.
     pub generation: GenerationId,
     /// The ordinal in the generation of the first row.
@@ -58,7 +58,7 @@ pub struct Part {
     end: u32,
 }
 
-impl Part {
+impl BlockPart {
     /// Its rows in the block.
     pub const fn rows(&self) -> Range<u32> {
         self.start..self.end
@@ -76,43 +76,43 @@ impl Part {
 }
 
 /// What a block is merged from.
-pub enum Source<'a> {
+pub enum MergeSource<'a> {
     /// A segment of a generation.
     Segment(GenerationId, &'a Segment),
     /// Those parts of a block for which the other is true.
-    Block(&'a Block, &'a [bool]),
+    Block(&'a PostingsBlock, &'a [bool]),
 }
 
 /// Rows of the same kind, as one. Immutable.
 #[derive(Debug)]
-pub struct Block {
-    kind: Kind,
-    parts: Vec<Part>,
+pub struct PostingsBlock {
+    kind: BlockKind,
+    parts: Vec<BlockPart>,
     terms: Vec<TermId>,
     /// Where each term's postings begin, and their end.
     starts: Vec<u32>,
     weights: Vec<f32>,
     rows: Vec<u16>,
-    matrix: Matrix,
+    matrix: VectorMatrix,
 }
 
-impl Block {
+impl PostingsBlock {
     /// Merges sources of one kind, in their order; what is of another kind, or too much for [`MAX_ROWS`], is left out.
-    pub fn merge(kind: Kind, sources: &[Source<'_>]) -> Self {
-        let mut merge = Merge::default();
-        let mut taken: Vec<Taken<'_>> = Vec::with_capacity(sources.len());
+    pub fn merge(kind: BlockKind, sources: &[MergeSource<'_>]) -> Self {
+        let mut merge = BlockMerger::default();
+        let mut taken: Vec<MergeInput<'_>> = Vec::with_capacity(sources.len());
         for source in sources {
             let taken_now = match source {
-                Source::Segment(generation, segment) if Kind::of(segment) == kind => merge
+                MergeSource::Segment(generation, segment) if BlockKind::of(segment) == kind => merge
                     .take(*generation, segment.first_ordinal(), segment.chunk_count())
-                    .map(|start| Taken {
+                    .map(|start| MergeInput {
                         postings: AnyPostings::Segment(segment),
-                        rows: Rows::From(start),
+                        rows: RowMapping::From(start),
                         first_slot: 0,
                     }),
-                Source::Block(block, live) if block.kind == kind => {
+                MergeSource::Block(block, live) if block.kind == kind => {
                     let rows = merge.take_parts(block, live);
-                    Some(Taken { postings: AnyPostings::Block(block), rows, first_slot: 0 })
+                    Some(MergeInput { postings: AnyPostings::Block(block), rows, first_slot: 0 })
                 }
                 _ => None,
             };
@@ -128,10 +128,10 @@ impl Block {
         for source in &taken {
             let slots = merge.slots[source.first_slot..].iter();
             let (rows, weights) = (&mut rows, &mut weights);
-            source.visit(&mut Scatter { slots, cursors: &mut cursors, rows, weights });
+            source.visit(&mut PostingsScatter { slots, cursors: &mut cursors, rows, weights });
         }
         let dimension = kind.space.map_or(0, |(_, dimension)| dimension);
-        let mut matrix = Matrix::with_capacity(merge.rows as usize, dimension);
+        let mut matrix = VectorMatrix::with_capacity(merge.rows as usize, dimension);
         if dimension > 0 {
             for source in &taken {
                 source.copy_vectors(&mut matrix);
@@ -153,7 +153,7 @@ impl Block {
             starts: vec![0],
             weights: Vec::new(),
             rows: Vec::new(),
-            matrix: Matrix::with_capacity(0, 0),
+            matrix: VectorMatrix::with_capacity(0, 0),
         };
         for term in wanted {
             if let Some(range) = self.bounds(term) {
@@ -167,12 +167,12 @@ impl Block {
     }
 
     /// What its segments have in common.
-    pub const fn kind(&self) -> Kind {
+    pub const fn kind(&self) -> BlockKind {
         self.kind
     }
 
     /// The segments that it was made of, by row.
-    pub fn parts(&self) -> &[Part] {
+    pub fn parts(&self) -> &[BlockPart] {
         &self.parts
     }
 
@@ -207,7 +207,7 @@ impl Block {
     /// The memory that it takes, in bytes.
     pub fn byte_len(&self) -> usize {
         size_of::<Self>()
-            + self.parts.capacity() * size_of::<Part>()
+            + self.parts.capacity() * size_of::<BlockPart>()
             + self.terms.capacity() * size_of::<TermId>()
             + self.starts.capacity() * size_of::<u32>()
             + self.weights.capacity() * size_of::<f32>()
@@ -226,14 +226,14 @@ impl Block {
 
 /// Vectors, row by row, the first one aligned.
 #[derive(Debug)]
-struct Matrix {
+struct VectorMatrix {
     numbers: Vec<f32>,
     /// Where the first row begins.
     start: usize,
     dimension: usize,
 }
 
-impl Matrix {
+impl VectorMatrix {
     fn with_capacity(rows: usize, dimension: usize) -> Self {
         let length = rows * dimension;
         if length == 0 {
@@ -254,20 +254,20 @@ impl Matrix {
 }
 
 /// A source, and where its rows go.
-struct Taken<'a> {
+struct MergeInput<'a> {
     postings: AnyPostings<'a>,
-    rows: Rows,
-    /// Where in [`Merge::slots`] those of its terms begin.
+    rows: RowMapping,
+    /// Where in [`BlockMerger::slots`] those of its terms begin.
     first_slot: usize,
 }
 
 enum AnyPostings<'a> {
     Segment(&'a Segment),
-    Block(&'a Block),
+    Block(&'a PostingsBlock),
 }
 
 /// The new number of each row of a source.
-enum Rows {
+enum RowMapping {
     /// All are kept, and numbered from here.
     From(u32),
     /// For each old row; none for those that are left out.
@@ -275,30 +275,30 @@ enum Rows {
 }
 
 /// What is done with the postings of a source.
-trait Visitor {
+trait PostingsVisitor {
     fn visit(&mut self, term: TermId, postings: impl Iterator<Item = (u16, f32)>);
 }
 
-impl Taken<'_> {
+impl MergeInput<'_> {
     /// Shows every term and its postings, by ascending term, to a visitor.
-    fn visit(&self, visitor: &mut impl Visitor) {
+    fn visit(&self, visitor: &mut impl PostingsVisitor) {
         match (&self.postings, &self.rows) {
-            (AnyPostings::Segment(segment), Rows::From(start)) => {
+            (AnyPostings::Segment(segment), RowMapping::From(start)) => {
                 for (term, postings) in segment.all_postings() {
                     visitor.visit(term, postings.iter().map(moved(*start)));
                 }
             }
-            (AnyPostings::Segment(segment), Rows::Map(map)) => {
+            (AnyPostings::Segment(segment), RowMapping::Map(map)) => {
                 for (term, postings) in segment.all_postings() {
                     visitor.visit(term, postings.iter().filter_map(mapped(map)));
                 }
             }
-            (AnyPostings::Block(block), Rows::From(start)) => {
+            (AnyPostings::Block(block), RowMapping::From(start)) => {
                 for (term, postings) in block.all_postings() {
                     visitor.visit(term, postings.map(moved(*start)));
                 }
             }
-            (AnyPostings::Block(block), Rows::Map(map)) => {
+            (AnyPostings::Block(block), RowMapping::Map(map)) => {
                 for (term, postings) in block.all_postings() {
                     visitor.visit(term, postings.filter_map(mapped(map)));
                 }
@@ -306,17 +306,17 @@ impl Taken<'_> {
         }
     }
 
-    fn copy_vectors(&self, matrix: &mut Matrix) {
+    fn copy_vectors(&self, matrix: &mut VectorMatrix) {
         match (&self.postings, &self.rows) {
             (AnyPostings::Segment(segment), _) => {
                 if let Some(dense) = segment.dense() {
                     matrix.numbers.extend(dense.numbers());
                 }
             }
-            (AnyPostings::Block(block), Rows::From(_)) => {
+            (AnyPostings::Block(block), RowMapping::From(_)) => {
                 matrix.numbers.extend_from_slice(block.vectors(0..block.row_count()));
             }
-            (AnyPostings::Block(block), Rows::Map(map)) => {
+            (AnyPostings::Block(block), RowMapping::Map(map)) => {
                 for part in &block.parts {
                     if map.get(part.start as usize).is_some_and(Option::is_some) {
                         matrix.numbers.extend_from_slice(block.vectors(part.rows()));
@@ -341,9 +341,9 @@ fn mapped(map: &[Option<u16>]) -> impl Fn((u16, f32)) -> Option<(u16, f32)> {
 
 /// Terms are hashes already.
 #[derive(Default)]
-struct AsIs(u64);
+struct IdentityHasher(u64);
 
-impl Hasher for AsIs {
+impl Hasher for IdentityHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -362,27 +362,27 @@ impl Hasher for AsIs {
 /// A block in the making. Postings are counted first and then put where they belong, so that nothing is sorted but the
 /// distinct terms.
 #[derive(Default)]
-struct Merge {
-    parts: Vec<Part>,
+struct BlockMerger {
+    parts: Vec<BlockPart>,
     rows: u32,
     /// The number of each distinct term, in the order of its first occurrence.
-    numbers: HashMap<TermId, u32, BuildHasherDefault<AsIs>>,
+    numbers: HashMap<TermId, u32, BuildHasherDefault<IdentityHasher>>,
     terms: Vec<TermId>,
     counts: Vec<u32>,
     /// The number of every term of every source, in order: looked up once.
     slots: Vec<u32>,
 }
 
-impl Merge {
+impl BlockMerger {
     fn take(&mut self, generation: GenerationId, first_ordinal: u32, rows: u32) -> Option<u32> {
         let start = self.rows;
         let end = start.checked_add(rows).filter(|end| *end <= MAX_ROWS && rows > 0)?;
-        self.parts.push(Part { generation, first_ordinal, start, end });
+        self.parts.push(BlockPart { generation, first_ordinal, start, end });
         self.rows = end;
         Some(start)
     }
 
-    fn take_parts(&mut self, block: &Block, live: &[bool]) -> Rows {
+    fn take_parts(&mut self, block: &PostingsBlock, live: &[bool]) -> RowMapping {
         let start = self.rows;
         let mut map = vec![None; block.row_count() as usize];
         let mut whole = true;
@@ -393,7 +393,7 @@ impl Merge {
                 map[old as usize] = start.and_then(|_| u16::try_from(new).ok());
             }
         }
-        if whole && live.len() >= block.parts.len() { Rows::From(start) } else { Rows::Map(map) }
+        if whole && live.len() >= block.parts.len() { RowMapping::From(start) } else { RowMapping::Map(map) }
     }
 
     /// The distinct terms that are left, ascending, the bounds of their postings, and where those of each number begin.
@@ -416,7 +416,7 @@ impl Merge {
 }
 
 /// Counts the postings of each term.
-impl Visitor for Merge {
+impl PostingsVisitor for BlockMerger {
     fn visit(&mut self, term: TermId, postings: impl Iterator<Item = (u16, f32)>) {
         let number = *self.numbers.entry(term).or_insert_with(|| {
             self.terms.push(term);
@@ -429,7 +429,7 @@ impl Visitor for Merge {
 }
 
 /// Puts postings where they belong. Rows of later sources are greater, so every list is ascending.
-struct Scatter<'a> {
+struct PostingsScatter<'a> {
     /// The numbers of the terms that come next.
     slots: std::slice::Iter<'a, u32>,
     /// Where the next posting of each number goes.
@@ -438,7 +438,7 @@ struct Scatter<'a> {
     weights: &'a mut [f32],
 }
 
-impl Visitor for Scatter<'_> {
+impl PostingsVisitor for PostingsScatter<'_> {
     fn visit(&mut self, _: TermId, postings: impl Iterator<Item = (u16, f32)>) {
         let Some(cursor) = self.slots.next().and_then(|number| self.cursors.get_mut(*number as usize)) else {
             return;

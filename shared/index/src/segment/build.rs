@@ -6,9 +6,9 @@ use lectern_shared::model::language::Language;
 use uuid::Uuid;
 
 use super::{
-    super::lexical::{Mode, TermId, Terms, tokenize, weight},
+    super::lexical::{TermId, TermStemmer, TokenizeMode, tokenize, weight},
     MAX_BYTES, MAX_CHUNKS,
-    header::{self, Header, Layout},
+    header::{self, SegmentHeader, SegmentLayout},
 };
 use crate::lexical::detect_language;
 
@@ -51,7 +51,7 @@ pub enum BuildError {
 }
 
 /// How often a passage uses a word.
-struct Occurrence {
+struct WordOccurrence {
     /// The index of the word in the vocabulary.
     word: u32,
     passage: u16,
@@ -71,7 +71,7 @@ pub struct SegmentBuilder {
     vocabulary: String,
     ends: Vec<usize>,
     indices: HashMap<TermId, u32>,
-    occurrences: Vec<Occurrence>,
+    occurrences: Vec<WordOccurrence>,
     /// The length of each passage in words.
     lengths: Vec<u32>,
     dense: Vec<u8>,
@@ -127,7 +127,7 @@ impl SegmentBuilder {
     fn count_words(&mut self, text: &str, passage: u16) {
         let mut length = 0;
         self.scratch.clear();
-        tokenize(text, Mode::Document, &mut |token| {
+        tokenize(text, TokenizeMode::Document, &mut |token| {
             length += u32::from(token.kind.is_counted());
             let index = *self.indices.entry(TermId::of(token.text)).or_insert_with(|| {
                 self.vocabulary.push_str(token.text);
@@ -138,7 +138,7 @@ impl SegmentBuilder {
         });
         self.scratch.sort_unstable();
         self.occurrences.extend(self.scratch.chunk_by(|a, b| a == b).filter_map(|run| {
-            Some(Occurrence { word: *run.first()?, passage, frequency: narrow(run.len()) })
+            Some(WordOccurrence { word: *run.first()?, passage, frequency: narrow(run.len()) })
         }));
         self.lengths.push(length);
     }
@@ -174,19 +174,19 @@ impl SegmentBuilder {
         let postings = self.postings(language);
         let terms = postings.chunk_by(|a, b| a.0 == b.0).count();
         let (space, dimension) = self.space.unwrap_or_default();
-        let mut header = Header {
+        let mut header = SegmentHeader {
             first_ordinal: self.first_ordinal,
             chunks: narrow(self.lengths.len()),
             language: u32::from(language.code()),
             terms: narrow(terms),
             postings: narrow(postings.len()),
-            layout: Layout::default(),
+            layout: SegmentLayout::default(),
             dimension: narrow(dimension),
             space: space.into_bytes(),
         };
         // The limits on passages, texts and dimensions keep every segment far below the 4 GiB of a layout.
-        header.layout =
-            Layout::of(header.terms, header.postings, header.chunks, header.dimension).unwrap_or_default();
+        header.layout = SegmentLayout::of(header.terms, header.postings, header.chunks, header.dimension)
+            .unwrap_or_default();
         let mut blob = Vec::with_capacity(header.layout.end as usize);
         header.write(&mut blob);
         for run in postings.chunk_by(|a, b| a.0 == b.0) {
@@ -213,7 +213,7 @@ impl SegmentBuilder {
 
     /// Every term of every passage with its frequency, by term and passage.
     fn postings(&self, language: Language) -> Vec<(TermId, u16, u32)> {
-        let mut terms = Terms::new(language);
+        let mut terms = TermStemmer::new(language);
         let mut start = 0;
         let words: Vec<(TermId, Option<TermId>)> = self
             .ends
@@ -225,7 +225,7 @@ impl SegmentBuilder {
             })
             .collect();
         let mut postings = Vec::with_capacity(self.occurrences.len());
-        for Occurrence { word, passage, frequency } in &self.occurrences {
+        for WordOccurrence { word, passage, frequency } in &self.occurrences {
             let (term, unaccented) = words[*word as usize];
             postings.push((term, *passage, *frequency));
             postings.extend(unaccented.map(|term| (term, *passage, *frequency)));

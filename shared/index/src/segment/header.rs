@@ -28,13 +28,13 @@ pub(super) enum HeaderError {
 
 /// The fields of the header, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Header {
+pub(super) struct SegmentHeader {
     pub(super) first_ordinal: u32,
     pub(super) chunks: u32,
     pub(super) language: u32,
     pub(super) terms: u32,
     pub(super) postings: u32,
-    pub(super) layout: Layout,
+    pub(super) layout: SegmentLayout,
     /// 0 without a dense section.
     pub(super) dimension: u32,
     pub(super) space: [u8; 16],
@@ -42,7 +42,7 @@ pub(super) struct Header {
 
 /// Where the sections begin, and the length of the whole, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Layout {
+pub(super) struct SegmentLayout {
     pub(super) starts: u32,
     pub(super) weights: u32,
     pub(super) ordinals: u32,
@@ -51,7 +51,7 @@ pub(super) struct Layout {
     pub(super) end: u32,
 }
 
-impl Layout {
+impl SegmentLayout {
     /// The only layout of a segment with these counts; none if it would be over 4 GiB.
     pub(super) fn of(terms: u32, postings: u32, chunks: u32, dimension: u32) -> Option<Self> {
         let starts = u64::try_from(LENGTH).ok()? + u64::from(terms) * 8;
@@ -71,7 +71,7 @@ impl Layout {
     }
 }
 
-impl Header {
+impl SegmentHeader {
     const fn flags(&self) -> u16 {
         if self.dimension == 0 { 0 } else { DENSE }
     }
@@ -82,7 +82,7 @@ impl Header {
         for half in [LAYOUT_VERSION, ANALYSIS_VERSION, self.flags(), 0] {
             out.extend_from_slice(&half.to_le_bytes());
         }
-        let Layout { starts, weights, ordinals, dense, end } = self.layout;
+        let SegmentLayout { starts, weights, ordinals, dense, end } = self.layout;
         let fields = [
             0,
             self.first_ordinal,
@@ -123,7 +123,7 @@ impl Header {
             language: word(24),
             terms: word(28),
             postings: word(32),
-            layout: Layout {
+            layout: SegmentLayout {
                 starts: word(36),
                 weights: word(40),
                 ordinals: word(44),

@@ -25,9 +25,9 @@ mod read;
 mod tests;
 
 pub use self::{
-    block::{Block, Kind, MAX_ROWS, Part, Source},
+    block::{BlockKind, BlockPart, MAX_ROWS, MergeSource, PostingsBlock},
     build::{BuildError, SegmentBuilder},
-    read::{DenseView, Postings, Row, Segment, SegmentError},
+    read::{DenseView, Segment, SegmentError, TermPostings, VectorView},
 };
 
 /// The most passages in a segment.

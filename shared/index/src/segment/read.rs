@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::{
     super::lexical::TermId,
-    header::{self, Header, HeaderError, Layout},
+    header::{self, HeaderError, SegmentHeader, SegmentLayout},
 };
 
 /// Why bytes are not a segment.
@@ -48,7 +48,7 @@ impl From<HeaderError> for SegmentError {
 #[derive(Debug, Clone)]
 pub struct Segment {
     bytes: Bytes,
-    header: Header,
+    header: SegmentHeader,
     language: Language,
 }
 
@@ -57,8 +57,8 @@ impl Segment {
     pub fn from_bytes(bytes: impl Into<Bytes>) -> Result<Self, SegmentError> {
         let bytes = bytes.into();
         let head = bytes.first_chunk::<{ header::LENGTH }>().ok_or(SegmentError::Length)?;
-        let header = Header::read(head)?;
-        let layout = Layout::of(header.terms, header.postings, header.chunks, header.dimension)
+        let header = SegmentHeader::read(head)?;
+        let layout = SegmentLayout::of(header.terms, header.postings, header.chunks, header.dimension)
             .filter(|layout| *layout == header.layout)
             .ok_or(SegmentError::Inconsistent("section offsets"))?;
         if usize::try_from(layout.end).ok() != Some(bytes.len()) {
@@ -134,12 +134,12 @@ impl Segment {
     }
 
     /// The passages that contain a term; none if there are none.
-    pub fn postings(&self, term: TermId) -> Option<Postings<'_>> {
+    pub fn postings(&self, term: TermId) -> Option<TermPostings<'_>> {
         self.bounds(term).map(|(start, end)| self.slice(start, end))
     }
 
     /// Every term and the passages that contain it, by ascending term.
-    pub fn all_postings(&self) -> impl Iterator<Item = (TermId, Postings<'_>)> {
+    pub fn all_postings(&self) -> impl Iterator<Item = (TermId, TermPostings<'_>)> {
         self.terms().iter().zip(self.starts().array_windows()).map(|(term, [start, end])| {
             let postings = self.slice(u32::from_le_bytes(*start), u32::from_le_bytes(*end));
             (TermId(u64::from_le_bytes(*term)), postings)
@@ -163,12 +163,15 @@ impl Segment {
         }
     }
 
-    fn slice(&self, start: u32, end: u32) -> Postings<'_> {
-        let Layout { weights, ordinals, .. } = self.header.layout;
+    fn slice(&self, start: u32, end: u32) -> TermPostings<'_> {
+        let SegmentLayout { weights, ordinals, .. } = self.header.layout;
         let (start, end) = (start as usize, end as usize);
         let section =
             |at: u32, width: usize| &self.bytes[at as usize + start * width..at as usize + end * width];
-        Postings { ordinals: section(ordinals, 2).as_chunks().0, weights: section(weights, 4).as_chunks().0 }
+        TermPostings {
+            ordinals: section(ordinals, 2).as_chunks().0,
+            weights: section(weights, 4).as_chunks().0,
+        }
     }
 
     fn terms(&self) -> &[[u8; 8]] {
@@ -182,12 +185,12 @@ impl Segment {
 
 /// The passages of a segment that contain one term.
 #[derive(Debug, Clone, Copy)]
-pub struct Postings<'a> {
+pub struct TermPostings<'a> {
     ordinals: &'a [[u8; 2]],
     weights: &'a [[u8; 4]],
 }
 
-impl<'a> Postings<'a> {
+impl<'a> TermPostings<'a> {
     /// How many there are: the term's document frequency in the segment.
     pub const fn len(self) -> usize {
         self.ordinals.len()
@@ -232,16 +235,16 @@ impl<'a> DenseView<'a> {
     }
 
     /// The rows, by local ordinal.
-    pub fn rows(self) -> impl ExactSizeIterator<Item = Row<'a>> + 'a {
-        self.rows.chunks_exact(self.dimension * 4).map(Row)
+    pub fn rows(self) -> impl ExactSizeIterator<Item = VectorView<'a>> + 'a {
+        self.rows.chunks_exact(self.dimension * 4).map(VectorView)
     }
 }
 
 /// One stored vector.
 #[derive(Debug, Clone, Copy)]
-pub struct Row<'a>(&'a [u8]);
+pub struct VectorView<'a>(&'a [u8]);
 
-impl<'a> Row<'a> {
+impl<'a> VectorView<'a> {
     /// Its numbers.
     pub fn iter(self) -> impl Iterator<Item = f32> + 'a {
         self.0.as_chunks().0.iter().map(|number| f32::from_le_bytes(*number))

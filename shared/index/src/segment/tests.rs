@@ -102,7 +102,7 @@ fn nonsense_with_a_valid_checksum_is_refused_or_harmless() {
                 Ok(segment) => {
                     for word in ["fox", "dog", "the"] {
                         for (ordinal, _) in
-                            segment.postings(TermId::of(word)).into_iter().flat_map(Postings::iter)
+                            segment.postings(TermId::of(word)).into_iter().flat_map(TermPostings::iter)
                         {
                             assert!(u32::from(ordinal) < segment.chunk_count());
                         }

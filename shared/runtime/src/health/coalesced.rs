@@ -9,7 +9,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::Health;
+use super::HealthReport;
 
 /// How long the parts are left alone between two looks. Whoever asks meanwhile waits for the next one instead of having the answer of
 /// the last, which would tell nothing of a part that has gone since.
@@ -17,19 +17,22 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// The looks at the parts of one process. Cheap to clone; clones share them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Looks(Arc<Mutex<Option<Seen>>>);
+pub(super) struct CoalescedChecks(Arc<Mutex<Option<HealthSnapshot>>>);
 
 /// What was found last.
 #[derive(Debug)]
-struct Seen {
-    health: Health,
+struct HealthSnapshot {
+    health: HealthReport,
     /// When the look ended.
     at: Instant,
 }
 
-impl Looks {
+impl CoalescedChecks {
     /// What `look` finds, or another look that goes on already.
-    pub(super) async fn share(&self, look: impl Future<Output = Health> + Send + 'static) -> Health {
+    pub(super) async fn share(
+        &self,
+        look: impl Future<Output = HealthReport> + Send + 'static,
+    ) -> HealthReport {
         let asked = Instant::now();
         let mut last = Arc::clone(&self.0).lock_owned().await;
         if let Some(seen) = last.as_ref().filter(|seen| seen.at >= asked) {
@@ -42,11 +45,11 @@ impl Looks {
                 sleep_until(again_at).await;
             }
             let health = look.await;
-            *last = Some(Seen { health: health.clone(), at: Instant::now() });
+            *last = Some(HealthSnapshot { health: health.clone(), at: Instant::now() });
             health
         });
         // It fails when the process is ending.
-        looking.await.unwrap_or_else(|_| Health { ready: false, parts: json!({}) })
+        looking.await.unwrap_or_else(|_| HealthReport { ready: false, parts: json!({}) })
     }
 }
 
@@ -62,18 +65,18 @@ mod tests {
     /// Looks that are counted, each of which ends when it may.
     #[derive(Default)]
     struct Parts {
-        looks: Looks,
+        looks: CoalescedChecks,
         begun: Arc<AtomicUsize>,
         may_end: Arc<Notify>,
     }
 
     impl Parts {
-        async fn ask(&self) -> Health {
+        async fn ask(&self) -> HealthReport {
             let (begun, may_end) = (Arc::clone(&self.begun), Arc::clone(&self.may_end));
             let look = async move {
                 let number = begun.fetch_add(1, Ordering::SeqCst);
                 may_end.notified().await;
-                Health { ready: true, parts: json!(number) }
+                HealthReport { ready: true, parts: json!(number) }
             };
             self.looks.share(look).await
         }

@@ -7,7 +7,7 @@ use lectern_shared::db::{self, DbError, singletons};
 use tokio::{sync::Mutex, time::Instant};
 use uuid::Uuid;
 
-use super::coalesced::Looks;
+use super::coalesced::CoalescedChecks;
 use crate::Runtime;
 
 /// How long a write that went well stands for the next one: as long as an idle service leaves its disk alone anyway.
@@ -26,13 +26,13 @@ const NAME: &str = "write-probe";
 pub(crate) struct WriteProbe {
     me: Uuid,
     /// Held while it is written, so that one probe serves all who ask.
-    known: Mutex<Known>,
+    known: Mutex<ProbeResult>,
     /// The looks at all of the parts. They are kept here because a process has one of this.
-    pub(super) looks: Looks,
+    pub(super) looks: CoalescedChecks,
 }
 
 #[derive(Debug)]
-struct Known {
+struct ProbeResult {
     good_at: Option<Instant>,
     bad: Option<(Instant, &'static str)>,
 }
@@ -40,8 +40,8 @@ struct Known {
 impl WriteProbe {
     /// A process that has just started has written.
     pub(crate) fn new() -> Self {
-        let known = Known { good_at: Some(Instant::now()), bad: None };
-        Self { me: Uuid::now_v7(), known: Mutex::new(known), looks: Looks::default() }
+        let known = ProbeResult { good_at: Some(Instant::now()), bad: None };
+        Self { me: Uuid::now_v7(), known: Mutex::new(known), looks: CoalescedChecks::default() }
     }
 
     /// Whether the store can be written, or a word that says why not.

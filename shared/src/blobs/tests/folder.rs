@@ -7,7 +7,7 @@ use super::*;
 #[tokio::test]
 async fn uploads_of_other_processes_are_left_alone_until_they_are_old() {
     let place = Place::folder().await;
-    place.blobs.take("here").await.unwrap();
+    place.blobs.claim("here").await.unwrap();
     let stored = place.blobs.put(DocumentId::generate(), parts(&[b"x"]), 100).await.unwrap();
     let incoming = place.dir.path().join("blobs/incoming");
     let (young, old) = (incoming.join("young"), incoming.join("old"));
@@ -15,7 +15,7 @@ async fn uploads_of_other_processes_are_left_alone_until_they_are_old() {
     let day = Duration::from_hours(24);
     let before = std::fs::metadata(&young).unwrap().modified().unwrap() - 2 * day;
     File::create(&old).unwrap().set_times(FileTimes::new().set_modified(before)).unwrap();
-    Blobs::open(&place.location).await.unwrap();
+    BlobStore::open(&place.location).await.unwrap();
     assert!(young.exists() && old.exists(), "opening the folder removes nothing");
     place.blobs.forget_unfinished(day).await.unwrap();
     assert!(young.exists() && !old.exists());
@@ -25,7 +25,7 @@ async fn uploads_of_other_processes_are_left_alone_until_they_are_old() {
 #[tokio::test]
 async fn a_folder_that_is_gone_is_noticed() {
     let place = Place::folder().await;
-    place.blobs.take("here").await.unwrap();
+    place.blobs.claim("here").await.unwrap();
     std::fs::remove_dir_all(place.dir.path().join("blobs")).unwrap();
     let error = place.blobs.ping().await.unwrap_err();
     assert!(error.to_string().contains(&place.location.to_string()), "{error}");
@@ -35,5 +35,5 @@ async fn a_folder_that_is_gone_is_noticed() {
 async fn a_marker_written_by_hand_may_end_in_a_newline() {
     let place = Place::folder().await;
     std::fs::write(place.dir.path().join("blobs/instance"), "here\n").unwrap();
-    place.blobs.take("here").await.unwrap();
+    place.blobs.claim("here").await.unwrap();
 }

@@ -2,9 +2,9 @@
 
 use super::*;
 
-async fn listed(blobs: &Blobs) -> Vec<Listed> {
+async fn listed(blobs: &BlobStore) -> Vec<ListedBlob> {
     let mut all = Vec::new();
-    let visit = async |some: Vec<Listed>| {
+    let visit = async |some: Vec<ListedBlob>| {
         assert!(!some.is_empty() && some.len() <= LISTED);
         all.extend(some);
         Ok::<(), BlobError>(())
@@ -18,7 +18,7 @@ async fn listed(blobs: &Blobs) -> Vec<Listed> {
 async fn blobs_are_listed_with_their_sizes_and_nothing_else_is() {
     for place in Place::each().await {
         let before = crate::clock::Clock::system().now().minus(Duration::from_mins(5));
-        place.blobs.take("here").await.unwrap();
+        place.blobs.claim("here").await.unwrap();
         assert!(listed(&place.blobs).await.is_empty());
         let (one, other) = (DocumentId::generate(), DocumentId::generate());
         let first = place.blobs.put(one, parts(&[b"first"]), 100).await.unwrap();
@@ -64,9 +64,9 @@ async fn a_folder_that_is_only_read_is_left_as_it_is() {
     let stored = place.blobs.put(DocumentId::generate(), parts(&[b"x"]), 100).await.unwrap();
     let root = place.dir.path().join("blobs");
     std::fs::remove_dir_all(root.join("incoming")).unwrap();
-    let read = Blobs::peruse(&root);
+    let read = BlobStore::open_read_only(&root);
     assert_eq!(text(&read, &stored.key).await, "x");
     assert_eq!(listed(&read).await.len(), 1);
     assert!(!root.join("incoming").exists());
-    assert!(listed(&Blobs::peruse(&root.join("nowhere"))).await.is_empty());
+    assert!(listed(&BlobStore::open_read_only(&root.join("nowhere"))).await.is_empty());
 }

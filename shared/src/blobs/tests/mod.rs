@@ -18,7 +18,7 @@ use super::*;
 
 /// A store that is nobody's yet, and what is behind it.
 struct Place {
-    blobs: Blobs,
+    blobs: BlobStore,
     location: BlobLocation,
     dir: TempDir,
     server: Option<Server>,
@@ -28,14 +28,14 @@ impl Place {
     async fn folder() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let location = BlobLocation::Folder(dir.path().join("blobs"));
-        Self { blobs: Blobs::open(&location).await.unwrap(), location, dir, server: None }
+        Self { blobs: BlobStore::open(&location).await.unwrap(), location, dir, server: None }
     }
 
     async fn s3() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let server = Server::start(dir.path()).await;
         let location = BlobLocation::S3(server.location());
-        Self { blobs: Blobs::open(&location).await.unwrap(), location, dir, server: Some(server) }
+        Self { blobs: BlobStore::open(&location).await.unwrap(), location, dir, server: Some(server) }
     }
 
     async fn each() -> [Self; 2] {
@@ -89,7 +89,7 @@ fn long(megabytes: u32) -> impl Stream<Item = io::Result<Bytes>> + Unpin + Send 
     })
 }
 
-async fn text(blobs: &Blobs, key: &str) -> String {
+async fn text(blobs: &BlobStore, key: &str) -> String {
     let mut text = String::new();
     blobs.get(key).await.unwrap().read_to_string(&mut text).await.unwrap();
     text
@@ -104,7 +104,7 @@ async fn a_blob_is_read_back_whole() {
         assert!(stored.key.starts_with(&document.to_string()), "{}", stored.key);
         assert_eq!(text(&blobs, &stored.key).await, "hello world");
         // Another process finds it too.
-        assert_eq!(text(&Blobs::open(&location).await.unwrap(), &stored.key).await, "hello world");
+        assert_eq!(text(&BlobStore::open(&location).await.unwrap(), &stored.key).await, "hello world");
     }
 }
 
@@ -213,7 +213,7 @@ async fn the_blobs_of_a_document_go_with_it_and_no_others() {
 async fn a_key_leads_to_a_blob_or_nowhere() {
     for Place { blobs, dir, server: _server, .. } in Place::each().await {
         std::fs::write(dir.path().join("secret"), "x").unwrap();
-        blobs.take("here").await.unwrap();
+        blobs.claim("here").await.unwrap();
         let id = DocumentId::generate();
         let name = "0".repeat(32);
         for key in [
@@ -240,12 +240,12 @@ async fn a_store_is_nobodys_until_it_is_taken_and_then_no_one_elses() {
     for Place { blobs, location, dir: _dir, server: _server } in Place::each().await {
         assert_eq!(blobs.owner().await.unwrap(), None);
         assert!(matches!(blobs.ping().await, Err(BlobError::Unavailable { .. })));
-        blobs.take("here").await.unwrap();
-        blobs.take("here").await.unwrap();
+        blobs.claim("here").await.unwrap();
+        blobs.claim("here").await.unwrap();
         blobs.ping().await.unwrap();
-        let again = Blobs::open(&location).await.unwrap();
+        let again = BlobStore::open(&location).await.unwrap();
         assert_eq!(again.owner().await.unwrap().as_deref(), Some("here"));
-        let error = again.take("there").await.unwrap_err();
+        let error = again.claim("there").await.unwrap_err();
         assert!(matches!(error, BlobError::Foreign(_)), "{error}");
         let message = error.to_string();
         assert!(message.contains(&location.to_string()) && message.contains("LECTERN_BLOBS"), "{message}");
@@ -259,7 +259,7 @@ async fn one_of_many_that_take_a_store_at_once_gets_it() {
     let Place { blobs, dir: _dir, .. } = Place::folder().await;
     let takes = (0..20).map(|index| {
         let blobs = blobs.clone();
-        tokio::spawn(async move { blobs.take(&format!("number {index}")).await.is_ok() })
+        tokio::spawn(async move { blobs.claim(&format!("number {index}")).await.is_ok() })
     });
     let taken = futures::future::join_all(takes).await;
     assert_eq!(taken.into_iter().filter(|taken| *taken.as_ref().unwrap()).count(), 1);

@@ -5,7 +5,7 @@ use tokio::{io::AsyncWriteExt, net::TcpListener};
 use url::Url;
 
 use super::{
-    super::{s3::Patience, upload},
+    super::{s3::S3Timeouts, upload},
     server::{KEY_ID, SECRET},
     *,
 };
@@ -14,21 +14,21 @@ fn location(place: &Place) -> S3Location {
     place.server.as_ref().unwrap().location()
 }
 
-fn patience() -> Patience {
+fn patience() -> S3Timeouts {
     let short = Duration::from_millis(200);
-    Patience { connect: short, silence: short, retry: short, small: Duration::from_secs(20) }
+    S3Timeouts { connect: short, silence: short, retry: short, small: Duration::from_secs(20) }
 }
 
 /// What the caller is told when a store of its own cannot be used.
-async fn unavailable(location: &S3Location, patience: &Patience) -> String {
-    let bucket = Bucket::open(location, patience).unwrap();
-    let blobs = Blobs { store: Store::S3(Arc::new(bucket)) };
+async fn unavailable(location: &S3Location, patience: &S3Timeouts) -> String {
+    let bucket = S3Bucket::open(location, patience).unwrap();
+    let blobs = BlobStore { store: BlobBackend::S3(Arc::new(bucket)) };
     let document = DocumentId::generate();
     let key = format!("{document}/{}", "0".repeat(32));
     let errors = [
         blobs.ping().await.unwrap_err(),
         blobs.owner().await.unwrap_err(),
-        blobs.take("here").await.unwrap_err(),
+        blobs.claim("here").await.unwrap_err(),
         blobs.put(document, parts(&[b"x"]), 100).await.unwrap_err(),
         blobs.get(&key).await.map(drop).unwrap_err(),
         blobs.remove_document(document).await.unwrap_err(),
@@ -130,7 +130,7 @@ async fn a_store_that_is_away_is_given_up() {
     assert!(message.ends_with("it does not answer in time"), "{message}");
     // What is small does not wait as long as what is large may take.
     let small =
-        Patience { silence: Duration::from_hours(1), small: Duration::from_millis(200), ..patience() };
+        S3Timeouts { silence: Duration::from_hours(1), small: Duration::from_millis(200), ..patience() };
     let message = unavailable(&away, &small).await;
     assert!(message.ends_with("it does not answer in time"), "{message}");
     drop(listener);
@@ -153,8 +153,8 @@ async fn a_blob_that_breaks_off_does_not_look_whole() {
         socket.write_all(format!("{head}half").as_bytes()).await.unwrap();
     });
     let endpoint = Some(Url::parse(&format!("http://{address}")).unwrap());
-    let bucket = Bucket::open(&S3Location { endpoint, ..location(&place) }, &patience()).unwrap();
-    let blobs = Blobs { store: Store::S3(Arc::new(bucket)) };
+    let bucket = S3Bucket::open(&S3Location { endpoint, ..location(&place) }, &patience()).unwrap();
+    let blobs = BlobStore { store: BlobBackend::S3(Arc::new(bucket)) };
     let key = format!("{}/{}", DocumentId::generate(), "0".repeat(32));
     let mut reader = blobs.get(&key).await.unwrap();
     store.await.unwrap();
@@ -173,16 +173,16 @@ async fn a_store_without_conditional_writes_can_be_taken() {
         .as_ref()
         .unwrap()
         .refuse(|request| request.headers().contains_key("if-none-match").then_some((501, "NotImplemented")));
-    place.blobs.take("here").await.unwrap();
+    place.blobs.claim("here").await.unwrap();
     assert_eq!(place.blobs.owner().await.unwrap().as_deref(), Some("here"));
-    assert!(matches!(place.blobs.take("there").await, Err(BlobError::Foreign(_))));
+    assert!(matches!(place.blobs.claim("there").await, Err(BlobError::Foreign(_))));
 }
 
 #[tokio::test]
 async fn a_mark_that_came_in_between_is_not_written_over() {
     let place = Place::s3().await;
-    place.blobs.take("here").await.unwrap();
-    let Store::S3(bucket) = &place.blobs.store else { unreachable!() };
+    place.blobs.claim("here").await.unwrap();
+    let BlobBackend::S3(bucket) = &place.blobs.store else { unreachable!() };
     // As if there had been none a moment ago.
     bucket.mark("there").await.unwrap();
     assert_eq!(place.blobs.owner().await.unwrap().as_deref(), Some("here"));
@@ -191,12 +191,12 @@ async fn a_mark_that_came_in_between_is_not_written_over() {
 #[tokio::test]
 async fn two_prefixes_of_a_bucket_are_two_stores() {
     let place = Place::s3().await;
-    place.blobs.take("here").await.unwrap();
+    place.blobs.claim("here").await.unwrap();
     for prefix in ["", "lectern", "lectern/blobs2"] {
         let other = S3Location { prefix: prefix.to_owned(), ..location(&place) };
-        let other = Blobs::open(&BlobLocation::S3(other)).await.unwrap();
+        let other = BlobStore::open(&BlobLocation::S3(other)).await.unwrap();
         assert_eq!(other.owner().await.unwrap(), None, "{prefix}");
-        other.take(&format!("for {prefix:?}")).await.unwrap();
+        other.claim(&format!("for {prefix:?}")).await.unwrap();
     }
     assert_eq!(place.blobs.owner().await.unwrap().as_deref(), Some("here"));
 }
@@ -205,12 +205,12 @@ async fn two_prefixes_of_a_bucket_are_two_stores() {
 async fn the_bucket_can_be_part_of_the_host_name_but_not_of_an_address() {
     let place = Place::s3().await;
     let s3 = S3Location { path_style: false, ..location(&place) };
-    let error = Blobs::open(&BlobLocation::S3(s3)).await.unwrap_err();
+    let error = BlobStore::open(&BlobLocation::S3(s3)).await.unwrap_err();
     assert!(error.to_string().contains("host name"), "{error}");
     let named = S3Location {
         path_style: false,
         endpoint: Some(Url::parse("http://localhost:1").unwrap()),
         ..location(&place)
     };
-    Blobs::open(&BlobLocation::S3(named)).await.unwrap();
+    BlobStore::open(&BlobLocation::S3(named)).await.unwrap();
 }

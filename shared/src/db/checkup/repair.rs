@@ -3,7 +3,7 @@
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
-use super::{Answering, PAGE};
+use super::{PAGE, SearchableDocument};
 use crate::{
     clock::Timestamp,
     db::{Result, Tx, execute, jobs::BEHIND_OWN, on},
@@ -80,7 +80,7 @@ async fn queue(tx: &mut Tx, documents: &[DocumentId], from_stored: bool, now: Ti
 /// that was lost comes back without an embedding space. False when the document names another one by now.
 pub async fn renew_generation(
     tx: &mut Tx,
-    document: &Answering,
+    document: &SearchableDocument,
     chunks: i64,
     now: Timestamp,
 ) -> Result<bool> {
@@ -104,7 +104,7 @@ pub async fn renew_generation(
 
 /// Has a document of which no passage is left not answer any more, and leaves what remains of its generation to the sweeper. False
 /// when the document names another generation by now.
-pub async fn withdraw(tx: &mut Tx, document: &Answering, now: Timestamp) -> Result<bool> {
+pub async fn unpublish(tx: &mut Tx, document: &SearchableDocument, now: Timestamp) -> Result<bool> {
     let rows = execute!(
         tx,
         sqlx::query(

@@ -4,14 +4,14 @@
 
 use crate::{
     clock::Timestamp,
-    db::{Db, Json, Result, Tx, documents::NewDocument, execute, on},
+    db::{Db, Json, Result, Tx, documents::NewDocumentRow, execute, on},
     ids::{DocumentId, UserId},
     model::document::{DocumentType, StoredFile},
 };
 
 /// A file in the blob store.
 #[derive(Debug, Clone, Copy)]
-pub struct File<'a> {
+pub struct BlobFile<'a> {
     /// Where it is.
     pub key: &'a str,
     /// Its size in bytes.
@@ -51,8 +51,8 @@ pub async fn reserve(
 /// Makes a document of an upload, created when that began: lists go by ids, and the id is of that time. It is not queued: see [`crate::jobs::enqueue`]. False when the upload's time is over.
 pub async fn complete(
     tx: &mut Tx,
-    document: &NewDocument<'_>,
-    file: &File<'_>,
+    document: &NewDocumentRow<'_>,
+    file: &BlobFile<'_>,
     now: Timestamp,
 ) -> Result<bool> {
     let rows = execute!(

@@ -8,19 +8,19 @@ use crate::{
     clock::Timestamp,
     db::{Db, Result, Tx, on},
     ids::{ClaimId, UserId},
-    model::job::Claim,
+    model::job::JobClaim,
 };
 
 /// What of the queued jobs is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Due {
+pub struct DueJobs {
     /// Some that have their place.
     pub in_line: bool,
     /// Some that waited for a moment which has come, and have to get a place.
     pub waited: bool,
 }
 
-impl Due {
+impl DueJobs {
     /// Whether any job is due.
     pub fn any(self) -> bool {
         self.in_line || self.waited
@@ -37,10 +37,10 @@ pub(in crate::db) const DUE: &str = concat!(
 );
 
 /// What is due.
-pub async fn due(db: &Db, now: Timestamp) -> Result<Due> {
+pub async fn due(db: &Db, now: Timestamp) -> Result<DueJobs> {
     let (in_line, waited): (Option<i64>, Option<i64>) =
         on!(db, |c| sqlx::query_as(DUE).bind(now).fetch_one(c))?;
-    Ok(Due { in_line: in_line.is_some(), waited: waited.is_some() })
+    Ok(DueJobs { in_line: in_line.is_some(), waited: waited.is_some() })
 }
 
 /// Whether several users have jobs in line; null when nobody has.
@@ -152,9 +152,9 @@ macro_rules! take_ones {
 pub(in crate::db) const TAKE: [&str; 3] = [take_next!(""), take_anybodys!(""), take_ones!("")];
 
 #[derive(sqlx::FromRow)]
-struct Taken {
+struct ClaimedRow {
     #[sqlx(flatten)]
-    claim: Claim,
+    claim: JobClaim,
     fair_at: i64,
     /// The highest number that was taken before.
     head: i64,
@@ -164,7 +164,7 @@ struct Taken {
 
 /// Whose job is taken.
 #[derive(Clone, Copy)]
-enum Whose {
+enum ClaimScope {
     /// The first of all, if its user is not passed over.
     Next,
     /// The first of all.
@@ -180,30 +180,30 @@ pub async fn claim(
     worker: &str,
     now: Timestamp,
     lease_until: Timestamp,
-) -> Result<Option<Claim>> {
+) -> Result<Option<JobClaim>> {
     let claim_id = ClaimId::generate();
     if let Tx::Postgres(_) = tx
-        && let Some(claim) = take_undisputed(tx, claim_id, worker, now, lease_until).await?
+        && let Some(claim) = claim_uncontended(tx, claim_id, worker, now, lease_until).await?
     {
         return Ok(Some(claim));
     }
     // One claim after the other: two at once would not see each other, and could give one user the last two slots.
-    line::hold_head(tx).await?;
-    let mut taken = take(tx, Whose::Next, claim_id, worker, now, lease_until).await?;
+    line::lock_head(tx).await?;
+    let mut taken = take(tx, ClaimScope::Next, claim_id, worker, now, lease_until).await?;
     if taken.is_none()
         && let Some(user) = next_besides_passed_over(tx, now).await?
     {
-        taken = take(tx, Whose::Ones(user), claim_id, worker, now, lease_until).await?;
+        taken = take(tx, ClaimScope::Ones(user), claim_id, worker, now, lease_until).await?;
     }
     if taken.is_none() {
         // Nobody else waits, somebody holds the job to change it, or there are none in line at all.
         line::admit(tx, now).await?;
-        taken = take(tx, Whose::Anybodys, claim_id, worker, now, lease_until).await?;
+        taken = take(tx, ClaimScope::Anybodys, claim_id, worker, now, lease_until).await?;
     }
-    let Some(Taken { claim, fair_at, head, several_wait }) = taken else { return Ok(None) };
+    let Some(ClaimedRow { claim, fair_at, head, several_wait }) = taken else { return Ok(None) };
     let number = place::number(fair_at);
     if number > head {
-        line::go_on(tx, number, several_wait, now).await?;
+        line::advance_head(tx, number, several_wait, now).await?;
     }
     Ok(Some(claim))
 }
@@ -219,13 +219,13 @@ async fn next_besides_passed_over(tx: &mut Tx, now: Timestamp) -> Result<Option<
     }
 }
 
-async fn take_undisputed(
+async fn claim_uncontended(
     tx: &mut Tx,
     claim_id: ClaimId,
     worker: &str,
     now: Timestamp,
     lease_until: Timestamp,
-) -> Result<Option<Claim>> {
+) -> Result<Option<JobClaim>> {
     Ok(on!(tx, |c| sqlx::query_as(TAKE_UNDISPUTED)
         .bind(now)
         .bind(claim_id)
@@ -236,25 +236,25 @@ async fn take_undisputed(
 
 async fn take(
     tx: &mut Tx,
-    whose: Whose,
+    whose: ClaimScope,
     claim_id: ClaimId,
     worker: &str,
     now: Timestamp,
     lease_until: Timestamp,
-) -> Result<Option<Taken>> {
+) -> Result<Option<ClaimedRow>> {
     let statement = match (&*tx, whose) {
-        (Tx::Postgres(_), Whose::Next) => take_next!("FOR UPDATE SKIP LOCKED"),
-        (Tx::Postgres(_), Whose::Anybodys) => take_anybodys!("FOR UPDATE SKIP LOCKED"),
-        (Tx::Postgres(_), Whose::Ones(_)) => take_ones!("FOR UPDATE SKIP LOCKED"),
-        (Tx::Sqlite(_), Whose::Next) => take_next!(""),
-        (Tx::Sqlite(_), Whose::Anybodys) => take_anybodys!(""),
-        (Tx::Sqlite(_), Whose::Ones(_)) => take_ones!(""),
+        (Tx::Postgres(_), ClaimScope::Next) => take_next!("FOR UPDATE SKIP LOCKED"),
+        (Tx::Postgres(_), ClaimScope::Anybodys) => take_anybodys!("FOR UPDATE SKIP LOCKED"),
+        (Tx::Postgres(_), ClaimScope::Ones(_)) => take_ones!("FOR UPDATE SKIP LOCKED"),
+        (Tx::Sqlite(_), ClaimScope::Next) => take_next!(""),
+        (Tx::Sqlite(_), ClaimScope::Anybodys) => take_anybodys!(""),
+        (Tx::Sqlite(_), ClaimScope::Ones(_)) => take_ones!(""),
     };
     Ok(on!(tx, |c| {
         let query = sqlx::query_as(statement).bind(now).bind(claim_id).bind(lease_until).bind(worker);
         let query = match whose {
-            Whose::Next | Whose::Anybodys => query,
-            Whose::Ones(user) => query.bind(user),
+            ClaimScope::Next | ClaimScope::Anybodys => query,
+            ClaimScope::Ones(user) => query.bind(user),
         };
         query.fetch_optional(c)
     })?)

@@ -24,7 +24,7 @@ const ADMITTED: i64 = 200;
 
 /// Where a user's line ends, and where that of all begins.
 #[derive(Clone, Copy, Debug, sqlx::FromRow)]
-struct Ends {
+struct QueueEnds {
     /// The number that the user's last job was given.
     given: i64,
     /// The highest number that was taken, of anybody's.
@@ -37,7 +37,7 @@ struct Ends {
     front: Option<i64>,
 }
 
-/// The [`Ends`] for the user $1, whose last job was given the number $2. Asked for by `=`, PostgreSQL may look for a user's last place among those of all, from the end on:
+/// The [`QueueEnds`] for the user $1, whose last job was given the number $2. Asked for by `=`, PostgreSQL may look for a user's last place among those of all, from the end on:
 /// by a range, with the user first in the order, only the index of the user's own line will do.
 const ENDS: &str = concat!(
     "SELECT CAST($2 AS BIGINT) AS given, queue_head.fair_at AS head,
@@ -52,7 +52,7 @@ const ENDS: &str = concat!(
      FROM queue_head"
 );
 
-impl Ends {
+impl QueueEnds {
     /// The number of the user's next job.
     fn next_number(self) -> i64 {
         // How far the line really goes: what was cancelled from its end does not count against the user.
@@ -88,7 +88,7 @@ pub(super) async fn next_place(tx: &mut Tx, user: UserId) -> Result<Option<i64>>
     // Locks the user, in a statement of its own: the next one then sees what others have queued for this user until now. And
     // gives the number that the job has mostly.
     let Some(guessed) = lock(tx, user).await? else { return Ok(None) };
-    let ends: Ends = on!(tx, |c| sqlx::query_as(ENDS).bind(user).bind(guessed - 1).fetch_one(c))?;
+    let ends: QueueEnds = on!(tx, |c| sqlx::query_as(ENDS).bind(user).bind(guessed - 1).fetch_one(c))?;
     let number = ends.next_number();
     if number != guessed {
         execute!(tx, sqlx::query("UPDATE users SET fair_at = $2 WHERE id = $1").bind(user).bind(number))?;
@@ -105,8 +105,8 @@ async fn lock(tx: &mut Tx, user: UserId) -> Result<Option<i64>> {
                 pg_identity!()
             );
             let locked = sqlx::query_as(lock).bind(user).fetch_optional(&mut **tx);
-            let locked: Option<Locked> = silence::answered(locked).await?;
-            Ok(locked.map(|Locked { fair_at, identity }| {
+            let locked: Option<LockedUser> = silence::answered(locked).await?;
+            Ok(locked.map(|LockedUser { fair_at, identity }| {
                 tx.note(Some(identity));
                 tx.note_active(user);
                 fair_at
@@ -120,7 +120,7 @@ async fn lock(tx: &mut Tx, user: UserId) -> Result<Option<i64>> {
 }
 
 #[derive(sqlx::FromRow)]
-struct Locked {
+struct LockedUser {
     fair_at: i64,
     #[sqlx(flatten)]
     identity: PgIdentity,
@@ -229,7 +229,7 @@ pub(super) async fn next_besides(tx: &mut Tx, user: UserId, now: Timestamp) -> R
 }
 
 /// Has others who claim wait from here on to the end of the transaction. Of SQLite there is one writer anyway.
-pub(super) async fn hold_head(tx: &mut Tx) -> Result<()> {
+pub(super) async fn lock_head(tx: &mut Tx) -> Result<()> {
     if let Tx::Postgres(_) = tx {
         execute!(tx, sqlx::query("SELECT fair_at FROM queue_head FOR UPDATE"))?;
     }
@@ -237,7 +237,7 @@ pub(super) async fn hold_head(tx: &mut Tx) -> Result<()> {
 }
 
 /// Notes that the head has gone on to this number. If several users have jobs in line, those lines are closed up to it.
-pub(super) async fn go_on(tx: &mut Tx, number: i64, several_wait: bool, now: Timestamp) -> Result<()> {
+pub(super) async fn advance_head(tx: &mut Tx, number: i64, several_wait: bool, now: Timestamp) -> Result<()> {
     let place = place::in_line(number + 1);
     let behind = match tx {
         // In one round trip.
@@ -252,7 +252,7 @@ pub(super) async fn go_on(tx: &mut Tx, number: i64, several_wait: bool, now: Tim
             on!(tx, |c| sqlx::query_scalar(BEGINS_BEHIND).bind(now).bind(place).fetch_all(c))?
         }
     };
-    close_up(tx, place, behind).await
+    compact_lines(tx, place, behind).await
 }
 
 pub(in crate::db) const BEGINS_BEHIND: &str = users_by_front!("fair_at > $2");
@@ -274,7 +274,7 @@ macro_rules! move_up {
 }
 
 /// Moves the first job of each of these users, whose lines begin behind this place, up to it.
-async fn close_up(tx: &mut Tx, place: i64, users: Vec<UserId>) -> Result<()> {
+async fn compact_lines(tx: &mut Tx, place: i64, users: Vec<UserId>) -> Result<()> {
     // The owners of these may be changing them: nobody waits for that here.
     let statement = match tx {
         Tx::Postgres(_) => move_up!("FOR UPDATE SKIP LOCKED"),
@@ -291,33 +291,33 @@ mod tests {
     use super::*;
 
     /// Of a user who has been served before, with nothing queued and nothing running.
-    const SERVED: Ends = Ends { given: 5, head: 10, queued: None, running: None, front: None };
+    const SERVED: QueueEnds = QueueEnds { given: 5, head: 10, queued: None, running: None, front: None };
 
     #[test]
     fn whoever_comes_new_has_the_number_that_is_being_taken() {
-        assert_eq!(Ends { given: 0, head: 1, ..SERVED }.next_number(), 1);
+        assert_eq!(QueueEnds { given: 0, head: 1, ..SERVED }.next_number(), 1);
         assert_eq!(SERVED.next_number(), 10);
-        let held_up = Ends { queued: Some(place::in_line(7)), ..SERVED };
+        let held_up = QueueEnds { queued: Some(place::in_line(7)), ..SERVED };
         assert_eq!(held_up.next_number(), 10);
     }
 
     #[test]
     fn a_users_next_job_is_behind_the_last_one_that_is_still_there() {
-        let queued = Ends { given: 30, queued: Some(place::in_line(30)), ..SERVED };
+        let queued = QueueEnds { given: 30, queued: Some(place::in_line(30)), ..SERVED };
         assert_eq!(queued.next_number(), 31);
-        let cancelled = Ends { given: 30, queued: Some(place::in_line(12)), ..SERVED };
+        let cancelled = QueueEnds { given: 30, queued: Some(place::in_line(12)), ..SERVED };
         assert_eq!(cancelled.next_number(), 13);
-        let none_is_left = Ends { given: 30, ..SERVED };
+        let none_is_left = QueueEnds { given: 30, ..SERVED };
         assert_eq!(none_is_left.next_number(), 11);
-        let runs_and_is_queued_again = Ends { given: 12, running: Some(place::in_line(12)), ..SERVED };
+        let runs_and_is_queued_again = QueueEnds { given: 12, running: Some(place::in_line(12)), ..SERVED };
         assert_eq!(runs_and_is_queued_again.next_number(), 13);
     }
 
     #[test]
     fn what_an_operator_queued_does_not_come_before_what_the_user_adds() {
-        let reindexed = Ends { queued: Some(place::in_line(500)), ..SERVED };
+        let reindexed = QueueEnds { queued: Some(place::in_line(500)), ..SERVED };
         assert_eq!(reindexed.next_number(), 10);
-        assert_eq!(Ends { given: 10, ..reindexed }.next_number(), 11);
+        assert_eq!(QueueEnds { given: 10, ..reindexed }.next_number(), 11);
     }
 
     #[test]
@@ -325,19 +325,19 @@ mod tests {
         assert_eq!(SERVED.place(10), place::alone(10));
         assert!(place::alone(10) < place::in_line(10) && place::in_line(10) < place::alone(11));
         for other in [place::alone(9), place::in_line(11)] {
-            let queued = Ends { queued: Some(other), ..SERVED };
+            let queued = QueueEnds { queued: Some(other), ..SERVED };
             assert_eq!(queued.place(10), place::in_line(10));
-            let running = Ends { running: Some(other), ..SERVED };
+            let running = QueueEnds { running: Some(other), ..SERVED };
             assert_eq!(running.place(10), place::in_line(10));
         }
     }
 
     #[test]
     fn an_only_job_whose_number_has_come_is_before_whoever_is_held_up() {
-        let held_up = Ends { front: Some(place::in_line(3)), ..SERVED };
+        let held_up = QueueEnds { front: Some(place::in_line(3)), ..SERVED };
         assert_eq!(held_up.place(10), place::alone(3));
         assert_eq!(held_up.place(11), place::alone(11), "its number has not come");
-        let nobody = Ends { front: Some(place::in_line(10)), ..SERVED };
+        let nobody = QueueEnds { front: Some(place::in_line(10)), ..SERVED };
         assert_eq!(nobody.place(10), place::alone(10));
     }
 }

@@ -12,19 +12,19 @@ use crate::{
     },
     ids::{AgentDocumentId, AgentId, DocumentId, PromptId, TraceId, UserId},
     model::{
-        agent::{Agent, AgentType, Llm},
+        agent::{Agent, AgentType, LlmConfig},
         prompt::Prompt,
     },
 };
 
 pub(super) fn new(user: UserId, name: &str, now: Timestamp) -> Agent {
-    let llm = Llm {
+    let llm = LlmConfig {
         model: "m".to_owned(),
         provider: "p".to_owned(),
         base_url: None,
         temperature: Some(0.25),
         max_tokens: Some(100),
-        ..Llm::default()
+        ..LlmConfig::default()
     };
     Agent {
         id: AgentId::generate(),
@@ -311,7 +311,7 @@ async fn a_change_is_written_whole_and_raises_the_version() {
         commit!(t.db, |tx| agents::insert(tx, &before));
         commit!(t.db, |tx| agents::insert(tx, &other));
         let prompt = prompt(&t.db, user).await;
-        let llm = Llm {
+        let llm = LlmConfig {
             model: "n".to_owned(),
             base_url: Some("http://x".to_owned()),
             temperature: None,

@@ -8,7 +8,7 @@ use crate::{
     clock::Timestamp,
     db::{
         Db,
-        checkup::{self, Answering, Holder, Leftovers, Sealed, Unqueued},
+        checkup::{self, BlobHolder, KeyUsage, OrphanCounts, SearchableDocument, UnqueuedDocument},
         documents, execute, generations, index_segments, jobs, singletons,
         testing::{TestDb, at, both, claim, commit, document, plain, published, staged_in, user},
         vectors,
@@ -16,15 +16,15 @@ use crate::{
     ids::{DocumentId, GenerationId, JobId, UserId},
     model::{
         job::{IngestionError, JobState},
-        space::Space,
+        space::EmbeddingSpace,
     },
 };
 
-async fn all(db: &Db) -> Vec<Answering> {
+async fn all(db: &Db) -> Vec<SearchableDocument> {
     checkup::answering(db, checkup::beginning()).await.unwrap()
 }
 
-async fn one(db: &Db, id: DocumentId) -> Answering {
+async fn one(db: &Db, id: DocumentId) -> SearchableDocument {
     all(db).await.into_iter().find(|document| document.id == id).unwrap()
 }
 
@@ -79,7 +79,7 @@ async fn documents_that_answer_are_shown_page_by_page_with_what_is_there_of_them
 async fn vectors_are_counted_for_the_generation_that_has_their_space() {
     for t in &both().await {
         let owner = user(&t.db, at(0)).await;
-        let space = Space::new("tiny", 2, &[]);
+        let space = EmbeddingSpace::new("tiny", 2, &[]);
         let claim = crate::db::testing::claimed(&t.db, owner, "one", at(1)).await;
         let generation = staged_in(&t.db, &claim, Some(&space), &["a"], at(1)).await;
         assert!(checkup::embedded(&t.db, &[generation]).await.unwrap().is_empty(), "{}", t.name);
@@ -145,7 +145,7 @@ async fn documents_that_are_queued_page_by_page_have_one_turn_a_round_together()
             let next = claim(&t.db, at(3)).await.unwrap();
             taken.push(next.user_id);
             let error = IngestionError::interrupted();
-            commit!(t.db, |tx| jobs::fail(tx, &next, &error, None, &jobs::Report::default(), at(3)));
+            commit!(t.db, |tx| jobs::fail(tx, &next, &error, None, &jobs::JobProgress::default(), at(3)));
         }
         let of_other = taken.iter().filter(|user| **user == other).count();
         assert!((3..=5).contains(&of_other), "{}: each has every other turn: {taken:?}", t.name);
@@ -171,7 +171,7 @@ async fn a_lost_generation_row_comes_back_for_the_document_that_names_it() {
         .await;
         assert!(commit!(t.db, |tx| checkup::renew_generation(tx, &lost, 1, at(2))), "{}", t.name);
         assert!(generations::purgeable(&t.db, at(9), 9).await.unwrap().is_empty(), "{}", t.name);
-        let other = Answering { generation: GenerationId::generate(), ..lost };
+        let other = SearchableDocument { generation: GenerationId::generate(), ..lost };
         assert!(!commit!(t.db, |tx| checkup::renew_generation(tx, &other, 1, at(2))), "{}: outdated", t.name);
     }
 }
@@ -186,8 +186,8 @@ async fn a_document_that_is_withdrawn_does_not_answer_and_its_remains_are_purged
                 meddle(t, "DELETE FROM generations WHERE id = $1", *generation.as_uuid()).await;
             }
             let shown = one(&t.db, document).await;
-            assert!(commit!(t.db, |tx| checkup::withdraw(tx, &shown, at(2))), "{}", t.name);
-            assert!(!commit!(t.db, |tx| checkup::withdraw(tx, &shown, at(2))), "{}: it is done", t.name);
+            assert!(commit!(t.db, |tx| checkup::unpublish(tx, &shown, at(2))), "{}", t.name);
+            assert!(!commit!(t.db, |tx| checkup::unpublish(tx, &shown, at(2))), "{}: it is done", t.name);
             assert!(documents::active(&t.db, owner).await.unwrap().is_empty(), "{}", t.name);
             let found = documents::find(&t.db, owner, document).await.unwrap().unwrap();
             assert!(found.search_index.is_none(), "{}", t.name);
@@ -219,17 +219,17 @@ async fn what_nobody_owns_is_counted_and_left_to_the_sweeper() {
         )
         .await;
         meddle(t, "UPDATE documents SET active_generation = NULL WHERE id = $1", *unnamed.as_uuid()).await;
-        let space = Space::new("tiny", 2, &[]);
+        let space = EmbeddingSpace::new("tiny", 2, &[]);
         let nobody = DocumentId::generate();
         let made = [([7; 32], vec![0.0, 1.0])];
         commit!(t.db, |tx| vectors::insert(tx, nobody, orphaned, &space, &made));
 
-        let wanted = Leftovers { chunks: 1, segments: 1, generations: 1, vectors: 1 };
+        let wanted = OrphanCounts { chunks: 1, segments: 1, generations: 1, vectors: 1 };
         assert_eq!(checkup::leftovers(&t.db).await.unwrap(), wanted, "{}", t.name);
         assert_eq!(checkup::vectors_of_nobody(&t.db).await.unwrap(), [nobody], "{}", t.name);
         assert_eq!(commit!(t.db, |tx| checkup::retire_unnamed(tx, at(9))), 1, "{}", t.name);
         commit!(t.db, |tx| checkup::adopt_leftovers(tx, at(9)));
-        let wanted = Leftovers { vectors: 1, ..Leftovers::default() };
+        let wanted = OrphanCounts { vectors: 1, ..OrphanCounts::default() };
         assert_eq!(checkup::leftovers(&t.db).await.unwrap(), wanted, "{}", t.name);
         assert_eq!(generations::purgeable(&t.db, at(9), 9).await.unwrap().len(), 2, "{}", t.name);
         assert_eq!(one(&t.db, named).await.generation, rowless, "{}", t.name);
@@ -246,8 +246,8 @@ async fn what_no_worker_takes_up_is_found() {
         meddle(t, "DELETE FROM jobs WHERE document_id = $1", *searchable.as_uuid()).await;
         let found = checkup::unqueued(&t.db, checkup::beginning()).await.unwrap();
         let wanted = [
-            Unqueued { id: searchable, user_id: owner, searchable: true },
-            Unqueued { id: bare.id, user_id: owner, searchable: false },
+            UnqueuedDocument { id: searchable, user_id: owner, searchable: true },
+            UnqueuedDocument { id: bare.id, user_id: owner, searchable: false },
         ];
         assert_eq!(found, wanted, "{}", t.name);
         assert!(checkup::unqueued(&t.db, bare.id).await.unwrap().is_empty(), "{}", t.name);
@@ -257,12 +257,12 @@ async fn what_no_worker_takes_up_is_found() {
         assert!(checkup::stale(&t.db, at(3)).await.unwrap().is_empty(), "{}", t.name);
         assert_eq!(checkup::stale(&t.db, at(1_000)).await.unwrap(), [held.id], "{}", t.name);
         let error = IngestionError::interrupted();
-        let report = jobs::Report::default();
+        let report = jobs::JobProgress::default();
         let mut tx = t.db.begin().await.unwrap();
         let failed = jobs::fail(&mut tx, &held, &error, None, &report, at(4)).await.unwrap();
         assert!(failed.is_some(), "{}: rolled back", t.name);
         drop(tx);
-        commit!(t.db, |tx| jobs::fail(tx, &held, &error, None, &jobs::Report::default(), at(4)));
+        commit!(t.db, |tx| jobs::fail(tx, &held, &error, None, &jobs::JobProgress::default(), at(4)));
         let dead = checkup::dead(&t.db, JobId::from(Uuid::nil())).await.unwrap();
         assert_eq!(dead.len(), 1, "{}", t.name);
         assert!(dead[0].1.as_ref().unwrap().contains("interrupted"), "{}", t.name);
@@ -280,7 +280,7 @@ async fn files_and_who_has_them() {
         done.content = None;
         commit!(t.db, |tx| documents::uploads::reserve(tx, owner, done.id, at(1), at(100)));
         let key = format!("{}/ab", done.id);
-        let file = documents::uploads::File {
+        let file = documents::uploads::BlobFile {
             key: &key,
             bytes: 5,
             sha256: &[9; 32],
@@ -299,8 +299,8 @@ async fn files_and_who_has_them() {
         let mut holders = checkup::holders(&t.db, &asked).await.unwrap();
         holders.sort_by_key(|holder| holder.id);
         let wanted = [
-            Holder { id: uploading, blob_key: None, tombstone: true },
-            Holder { id: done.id, blob_key: Some(key), tombstone: false },
+            BlobHolder { id: uploading, blob_key: None, tombstone: true },
+            BlobHolder { id: done.id, blob_key: Some(key), tombstone: false },
         ];
         assert_eq!(holders, wanted, "{}", t.name);
         assert!(checkup::holders(&t.db, &[]).await.unwrap().is_empty(), "{}", t.name);
@@ -318,7 +318,7 @@ async fn secrets_are_counted_by_the_key_that_they_name() {
             commit!(t.db, |tx| documents::insert(tx, &document, at(number as u64)));
         }
         let found = checkup::sealed(&t.db, *b"aaaa", *b"bbbb").await.unwrap();
-        assert_eq!(found, Sealed { total: 4, current: 2, previous: 1 }, "{}", t.name);
+        assert_eq!(found, KeyUsage { total: 4, current: 2, previous: 1 }, "{}", t.name);
     }
 }
 
@@ -344,7 +344,7 @@ async fn a_copy_of_sqlite_is_of_one_moment_and_is_left_as_it_is() {
     crate::db::copy::snapshot(t.file(), &to).await.unwrap();
     published(&t.db, owner, "after", &["b"], at(2)).await;
     let bytes = std::fs::read(&to).unwrap();
-    let copy = crate::db::peruse(&to).await.unwrap();
+    let copy = crate::db::open_read_only(&to).await.unwrap();
     assert_eq!(self::all(&copy).await.len(), 1);
     assert!(checkup::damage(&copy, true).await.unwrap().is_empty());
     assert!(copy.begin().await.is_err() || std::fs::read(&to).unwrap() == bytes);

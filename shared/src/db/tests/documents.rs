@@ -11,9 +11,9 @@ use serde_json::json;
 use crate::{
     db::{
         Db, agents, chunks, documents,
-        documents::NewDocument,
+        documents::NewDocumentRow,
         generations::{self, RetiredGeneration},
-        jobs::{self, Report},
+        jobs::{self, JobProgress},
         testing::{
             at, both, claim, claimed, commit, document, enqueue, finished_or_blocked, plain, published,
             staged, user,
@@ -22,7 +22,7 @@ use crate::{
     },
     ids::{DocumentId, GenerationId, UserId},
     model::{
-        document::{DocumentType, PageRange, Splitter, SplitterType},
+        document::{DocumentType, PageRange, SplitterConfig, SplitterType},
         job::{JobKind, JobState},
     },
 };
@@ -46,8 +46,8 @@ async fn a_document_is_read_as_it_was_written() {
         let user = user(&t.db, at(0)).await;
         let metadata = json!({"nul": "a\u{0}b", "number": 123, "deep": [null, {"ß": 1.5}]});
         let splitter =
-            Splitter { r#type: SplitterType::Token, chunk_size: 400, chunk_overlap: 60, given: None };
-        let new = NewDocument {
+            SplitterConfig { r#type: SplitterType::Token, chunk_size: 400, chunk_overlap: 60, given: None };
+        let new = NewDocumentRow {
             id: DocumentId::generate(),
             user_id: user,
             r#type: DocumentType::Pdf,
@@ -106,7 +106,7 @@ async fn a_document_is_read_as_it_was_written() {
 async fn what_was_not_given_is_absent() {
     for t in &both().await {
         let user = user(&t.db, at(0)).await;
-        let new = NewDocument { content: None, ..plain(user, "one") };
+        let new = NewDocumentRow { content: None, ..plain(user, "one") };
         commit!(t.db, |tx| documents::insert(tx, &new, at(0)));
         enqueue(&t.db, user, new.id, at(0)).await;
         let read = documents::find(&t.db, user, new.id).await.unwrap().unwrap();
@@ -234,10 +234,10 @@ async fn deleting_a_document_stops_its_job_wherever_it_stands() {
             assert!(delete(&t.db, user, id, 1).await, "{}", t.name);
         }
         assert!(claim(&t.db, at(1_000)).await.is_none(), "{}", t.name);
-        let renewed = commit!(t.db, |tx| jobs::renew(tx, &running, at(90), &Report::default()));
+        let renewed = commit!(t.db, |tx| jobs::renew(tx, &running, at(90), &JobProgress::default()));
         assert!(!renewed, "{}", t.name);
         assert!(!commit!(t.db, |tx| generations::may_write(tx, &running, generation)), "{}", t.name);
-        assert_eq!(jobs::depth(&t.db, at(1_000)).await.unwrap(), jobs::Depth::default(), "{}", t.name);
+        assert_eq!(jobs::depth(&t.db, at(1_000)).await.unwrap(), jobs::QueueDepth::default(), "{}", t.name);
     }
 }
 
@@ -341,8 +341,8 @@ async fn a_changed_document_is_read_as_it_was_changed() {
         let id = document(&t.db, owner, "before", at(0)).await;
         let metadata = json!({"year": 2026});
         let splitter =
-            Splitter { r#type: SplitterType::Token, chunk_size: 400, chunk_overlap: 60, given: None };
-        let after = NewDocument {
+            SplitterConfig { r#type: SplitterType::Token, chunk_size: 400, chunk_overlap: 60, given: None };
+        let after = NewDocumentRow {
             id,
             description: "about it",
             url: "https://example.com/a",
@@ -353,7 +353,7 @@ async fn a_changed_document_is_read_as_it_was_changed() {
             authorization_sealed: Some(b"sealed"),
             ..plain(owner, "after")
         };
-        let stranger = NewDocument { id, ..plain(other, "stranger") };
+        let stranger = NewDocumentRow { id, ..plain(other, "stranger") };
         assert!(!commit!(t.db, |tx| documents::update(tx, &stranger, at(1))), "{}", t.name);
         assert!(commit!(t.db, |tx| documents::update(tx, &after, at(2))), "{}", t.name);
         let read = commit!(t.db, |tx| documents::find_in(tx, owner, id)).unwrap();
@@ -370,7 +370,7 @@ async fn a_changed_document_is_read_as_it_was_changed() {
         assert_eq!(source.authorization_sealed.as_deref(), Some(&b"sealed"[..]), "{}", t.name);
         assert_eq!(source.splitter.unwrap().0, splitter, "{}", t.name);
 
-        let plain = NewDocument { id, ..plain(owner, "plain") };
+        let plain = NewDocumentRow { id, ..plain(owner, "plain") };
         assert!(commit!(t.db, |tx| documents::update(tx, &plain, at(3))), "{}", t.name);
         let read = documents::find(&t.db, owner, id).await.unwrap().unwrap();
         assert!(read.metadata.is_none() && read.splitter.is_none() && read.from_page.is_none(), "{}", t.name);
@@ -385,8 +385,11 @@ async fn a_document_can_be_indexed_again_from_what_is_stored() {
         let owner = user(&t.db, at(0)).await;
         let (id, _) = published(&t.db, owner, "one", &["text"], at(0)).await;
         enqueue(&t.db, owner, id, at(1)).await;
-        let warnings =
-            [crate::model::job::Warning { code: "bad".to_owned(), message: "Bad.".to_owned(), count: 2 }];
+        let warnings = [crate::model::job::IngestionWarning {
+            code: "bad".to_owned(),
+            message: "Bad.".to_owned(),
+            count: 2,
+        }];
         commit!(t.db, |tx| documents::from_stored(tx, id, &warnings));
         let ingestion = documents::ingestion(&t.db, owner, id).await.unwrap().unwrap();
         assert_eq!(
@@ -430,7 +433,7 @@ async fn what_a_document_holds_is_counted_over_all_its_generations() {
         let held = claim(&t.db, at(1)).await.unwrap();
         staged(&t.db, &held, &["c"], at(1)).await;
         let holdings = commit!(t.db, |tx| documents::holdings(tx, owner, id));
-        let expected = documents::Holdings { generations: 2, chunks: 3, blobs: 0 };
+        let expected = documents::DocumentHoldings { generations: 2, chunks: 3, blobs: 0 };
         assert_eq!(holdings, Some(expected), "{}", t.name);
         assert_eq!(commit!(t.db, |tx| documents::holdings(tx, other, id)), None, "{}", t.name);
     }

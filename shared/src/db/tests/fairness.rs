@@ -5,12 +5,12 @@ use std::time::Instant;
 use crate::{
     db::{
         Db, Tx, documents, execute,
-        jobs::{self, Report},
+        jobs::{self, JobProgress},
         migrate, on,
         testing::{ATTEMPTS, LEASE, TestDb, at, both, both_empty, claim, commit, document, plain, user},
     },
     ids::{ClaimId, DocumentId, JobId, UserId},
-    model::job::{Claim, IngestionError, JobKind},
+    model::job::{IngestionError, JobClaim, JobKind},
 };
 
 /// Queues many documents of a user, in one transaction.
@@ -27,12 +27,13 @@ async fn queue(db: &Db, user: UserId, count: usize, second: u64) -> Vec<Document
     queued
 }
 
-async fn end(db: &Db, claim: &Claim, retry_at: Option<u64>, second: u64) {
+async fn end(db: &Db, claim: &JobClaim, retry_at: Option<u64>, second: u64) {
     let error =
         IngestionError { code: "timeout".into(), message: "It did not work.".into(), retryable: true };
     let retry_at = retry_at.map(at);
     assert!(
-        commit!(db, |tx| jobs::fail(tx, claim, &error, retry_at, &Report::default(), at(second))).is_some()
+        commit!(db, |tx| jobs::fail(tx, claim, &error, retry_at, &JobProgress::default(), at(second)))
+            .is_some()
     );
 }
 

@@ -4,11 +4,11 @@ use crate::{
     db::{
         chunks, documents,
         generations::{self, NewGeneration, RetiredGeneration},
-        jobs::{self, Published, Report},
+        jobs::{self, JobProgress, PublishOutcome},
         testing::{LEASE, at, both, claim, claimed, commit, document, enqueue, publish, staged, user},
     },
     ids::{ClaimId, GenerationId},
-    model::job::{Claim, IngestionError},
+    model::job::{IngestionError, JobClaim},
 };
 
 fn lost() -> IngestionError {
@@ -46,7 +46,7 @@ async fn a_generation_begins_and_is_written_only_under_a_claim_that_is_held() {
                     commit!(t.db, |tx| documents::delete(tx, user, held.document_id, at(1), at(2)));
                 }
                 "handed back" => {
-                    commit!(t.db, |tx| jobs::hand_back(tx, &held, later));
+                    commit!(t.db, |tx| jobs::release(tx, &held, later));
                 }
                 _ => {
                     publish(&t.db, &held, generation, at(1)).await;
@@ -70,7 +70,7 @@ async fn a_claim_that_nobody_gave_out_begins_nothing() {
         let user = user(&t.db, at(0)).await;
         let held = claimed(&t.db, user, "one", at(0)).await;
         let generation = staged(&t.db, &held, &[], at(0)).await;
-        let forged = Claim { claim_id: ClaimId::generate(), ..held.clone() };
+        let forged = JobClaim { claim_id: ClaimId::generate(), ..held.clone() };
         let new = GenerationId::generate();
         assert!(!commit!(t.db, |tx| generations::begin(tx, &forged, of(new), at(0))), "{}", t.name);
         assert!(!commit!(t.db, |tx| generations::may_write(tx, &forged, generation)), "{}", t.name);
@@ -91,7 +91,7 @@ async fn only_generations_whose_claim_is_not_current_are_abandoned() {
         let slow = claimed(&t.db, user, "slow", at(0)).await;
         let old = staged(&t.db, &slow, &[], at(0)).await;
         // Its worker is late but alive: until somebody takes the job from it, it may go on.
-        let held = commit!(t.db, |tx| jobs::renew(tx, &slow, at(0), &Report::default()));
+        let held = commit!(t.db, |tx| jobs::renew(tx, &slow, at(0), &JobProgress::default()));
         assert!(held, "{}", t.name);
 
         assert_eq!(commit!(t.db, |tx| generations::abandon(tx, at(50))), 1, "{}", t.name);
@@ -215,9 +215,9 @@ async fn nobody_gives_up_what_was_published() {
         let user = user(&t.db, at(0)).await;
         let held = claimed(&t.db, user, "one", at(0)).await;
         let generation = staged(&t.db, &held, &["text"], at(0)).await;
-        assert_eq!(publish(&t.db, &held, generation, at(1)).await, Published::Yes, "{}", t.name);
+        assert_eq!(publish(&t.db, &held, generation, at(1)).await, PublishOutcome::Yes, "{}", t.name);
         // Its worker has not heard of it, and finds its claim gone.
-        let proof = commit!(t.db, |tx| generations::give_up(tx, &held, generation, at(1)));
+        let proof = commit!(t.db, |tx| generations::retire(tx, &held, generation, at(1)));
         assert_eq!(proof, None, "{}", t.name);
         let active = generations::active(&t.db, user, held.document_id).await.unwrap().unwrap();
         assert_eq!(active.generation, generation, "{}", t.name);
@@ -228,7 +228,7 @@ async fn nobody_gives_up_what_was_published() {
         let second = claim(&t.db, at(2)).await.unwrap();
         let new = staged(&t.db, &second, &["text"], at(2)).await;
         publish(&t.db, &second, new, at(3)).await;
-        let proof = commit!(t.db, |tx| generations::give_up(tx, &held, generation, at(3)));
+        let proof = commit!(t.db, |tx| generations::retire(tx, &held, generation, at(3)));
         assert_eq!(proof, None, "{}", t.name);
     }
 }
@@ -239,15 +239,15 @@ async fn what_was_given_up_is_never_published() {
         let user = user(&t.db, at(0)).await;
         let held = claimed(&t.db, user, "one", at(0)).await;
         let generation = staged(&t.db, &held, &["text"], at(0)).await;
-        let proof = commit!(t.db, |tx| generations::give_up(tx, &held, generation, at(5)));
+        let proof = commit!(t.db, |tx| generations::retire(tx, &held, generation, at(5)));
         let proof = proof.expect(t.name);
         assert_eq!((proof.user_id(), proof.id()), (user, generation), "{}", t.name);
-        assert_eq!(publish(&t.db, &held, generation, at(6)).await, Published::ClaimLost, "{}", t.name);
+        assert_eq!(publish(&t.db, &held, generation, at(6)).await, PublishOutcome::ClaimLost, "{}", t.name);
         assert!(generations::active(&t.db, user, held.document_id).await.unwrap().is_none(), "{}", t.name);
         assert!(claim(&t.db, at(7)).await.is_none(), "{}: its claim is as it was", t.name);
         // The sweeper may have been quicker, and even through with it.
         for _ in 0..2 {
-            let again = commit!(t.db, |tx| generations::give_up(tx, &held, generation, at(8)));
+            let again = commit!(t.db, |tx| generations::retire(tx, &held, generation, at(8)));
             assert_eq!(again, Some(proof), "{}", t.name);
             commit!(t.db, |tx| chunks::purge_some(tx, proof));
             commit!(t.db, |tx| generations::delete(tx, proof));
@@ -261,9 +261,9 @@ async fn nobody_gives_up_what_another_claim_writes() {
         let user = user(&t.db, at(0)).await;
         let held = claimed(&t.db, user, "one", at(0)).await;
         let generation = staged(&t.db, &held, &["text"], at(0)).await;
-        let stranger = Claim { claim_id: ClaimId::generate(), ..held.clone() };
-        let proof = commit!(t.db, |tx| generations::give_up(tx, &stranger, generation, at(1)));
+        let stranger = JobClaim { claim_id: ClaimId::generate(), ..held.clone() };
+        let proof = commit!(t.db, |tx| generations::retire(tx, &stranger, generation, at(1)));
         assert_eq!(proof, None, "{}", t.name);
-        assert_eq!(publish(&t.db, &held, generation, at(2)).await, Published::Yes, "{}", t.name);
+        assert_eq!(publish(&t.db, &held, generation, at(2)).await, PublishOutcome::Yes, "{}", t.name);
     }
 }

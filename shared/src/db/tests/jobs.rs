@@ -6,7 +6,7 @@ use crate::{
     clock::Timestamp,
     db::{
         Db, documents, generations,
-        jobs::{self, Depth, Publication, Published, Report},
+        jobs::{self, GenerationPublication, JobProgress, PublishOutcome, QueueDepth},
         testing::{
             ATTEMPTS, GRACE, LEASE, at, both, claim, claimed, commit, document, enqueue, finished_or_blocked,
             publish, published, ready, staged, user,
@@ -15,7 +15,10 @@ use crate::{
     ids::{DocumentId, GenerationId, UserId},
     model::{
         document::SourceState,
-        job::{Claim, Ingestion, IngestionError, JobKind, JobState, Progress, SourceInfo, Stage, Warning},
+        job::{
+            IngestionError, IngestionStage, IngestionSummary, IngestionWarning, JobClaim, JobKind, JobState,
+            SourceInfo, StageProgress,
+        },
     },
 };
 
@@ -23,24 +26,24 @@ fn error(code: &str) -> IngestionError {
     IngestionError { code: code.to_owned(), message: "It did not work.".to_owned(), retryable: true }
 }
 
-async fn ingestion(db: &Db, user: UserId, document: DocumentId) -> Ingestion {
+async fn ingestion(db: &Db, user: UserId, document: DocumentId) -> IngestionSummary {
     documents::find(db, user, document).await.unwrap().unwrap().ingestion
 }
 
-async fn state(db: &Db, claim: &Claim) -> JobState {
+async fn state(db: &Db, claim: &JobClaim) -> JobState {
     ingestion(db, claim.user_id, claim.document_id).await.state
 }
 
-async fn renew(db: &Db, claim: &Claim, now: Timestamp) -> bool {
-    commit!(db, |tx| jobs::renew(tx, claim, now.plus(LEASE), &Report::default()))
+async fn renew(db: &Db, claim: &JobClaim, now: Timestamp) -> bool {
+    commit!(db, |tx| jobs::renew(tx, claim, now.plus(LEASE), &JobProgress::default()))
 }
 
-async fn hand_back(db: &Db, claim: &Claim, now: Timestamp) -> bool {
-    commit!(db, |tx| jobs::hand_back(tx, claim, now))
+async fn hand_back(db: &Db, claim: &JobClaim, now: Timestamp) -> bool {
+    commit!(db, |tx| jobs::release(tx, claim, now))
 }
 
-async fn fail(db: &Db, claim: &Claim, retry_at: Option<Timestamp>, now: Timestamp) -> Option<JobState> {
-    commit!(db, |tx| jobs::fail(tx, claim, &error("timeout"), retry_at, &Report::default(), now))
+async fn fail(db: &Db, claim: &JobClaim, retry_at: Option<Timestamp>, now: Timestamp) -> Option<JobState> {
+    commit!(db, |tx| jobs::fail(tx, claim, &error("timeout"), retry_at, &JobProgress::default(), now))
 }
 
 async fn cancel(db: &Db, user: UserId, document: DocumentId, now: Timestamp) -> bool {
@@ -123,7 +126,7 @@ async fn a_running_job_goes_on_when_its_document_is_queued_again_and_runs_once_m
         assert!(claim(&t.db, at(3)).await.is_none(), "{}: it is held", t.name);
         assert!(renew(&t.db, &first, at(3)).await, "{}: it is still the first worker's", t.name);
 
-        assert_eq!(publish(&t.db, &first, generation, at(4)).await, Published::Outdated, "{}", t.name);
+        assert_eq!(publish(&t.db, &first, generation, at(4)).await, PublishOutcome::Outdated, "{}", t.name);
         let again = ingestion(&t.db, user, first.document_id).await;
         assert_eq!((again.state, again.attempts), (JobState::Queued, 0), "{}", t.name);
         assert!(documents::active(&t.db, user).await.unwrap().is_empty(), "{}: nothing old answers", t.name);
@@ -132,7 +135,7 @@ async fn a_running_job_goes_on_when_its_document_is_queued_again_and_runs_once_m
 
         let second = claim(&t.db, at(4)).await.unwrap();
         let generation = staged(&t.db, &second, &["new"], at(5)).await;
-        assert_eq!(publish(&t.db, &second, generation, at(6)).await, Published::Yes, "{}", t.name);
+        assert_eq!(publish(&t.db, &second, generation, at(6)).await, PublishOutcome::Yes, "{}", t.name);
     }
 }
 
@@ -145,7 +148,7 @@ async fn an_outdated_generation_leaves_the_one_that_answers() {
         let second = claim(&t.db, at(1)).await.unwrap();
         let outdated = staged(&t.db, &second, &["outdated"], at(1)).await;
         enqueue(&t.db, user, document, at(2)).await;
-        assert_eq!(publish(&t.db, &second, outdated, at(3)).await, Published::Outdated, "{}", t.name);
+        assert_eq!(publish(&t.db, &second, outdated, at(3)).await, PublishOutcome::Outdated, "{}", t.name);
 
         let found = documents::find(&t.db, user, document).await.unwrap().unwrap();
         assert_eq!(found.search_index.unwrap().0.generation, old, "{}", t.name);
@@ -298,11 +301,16 @@ async fn a_report_is_seen_while_the_job_runs_and_keeps_the_claim_alive() {
     for t in &both().await {
         let user = user(&t.db, at(0)).await;
         let held = claimed(&t.db, user, "one", at(0)).await;
-        let progress = Progress { done: 3, total: Some(7), unit: "pages".to_owned() };
-        let report = Report { stage: Some(Stage::Parse), progress: Some(progress.clone()) };
+        let progress = StageProgress { done: 3, total: Some(7), unit: "pages".to_owned() };
+        let report = JobProgress { stage: Some(IngestionStage::Parse), progress: Some(progress.clone()) };
         assert!(commit!(t.db, |tx| jobs::renew(tx, &held, at(600), &report)), "{}", t.name);
         let job = ingestion(&t.db, user, held.document_id).await;
-        assert_eq!((job.stage, job.progress.unwrap().0), (Some(Stage::Parse), progress), "{}", t.name);
+        assert_eq!(
+            (job.stage, job.progress.unwrap().0),
+            (Some(IngestionStage::Parse), progress),
+            "{}",
+            t.name
+        );
         assert!(expire(&t.db, at(599)).await.is_empty(), "{}: the lease was extended", t.name);
         assert_eq!(expire(&t.db, at(601)).await, [JobState::Queued], "{}", t.name);
         // The next attempt begins without the last one's report.
@@ -360,9 +368,9 @@ async fn a_failed_attempt_is_repeated_at_its_time() {
     for t in &both().await {
         let user = user(&t.db, at(0)).await;
         let first = claimed(&t.db, user, "one", at(0)).await;
-        let report = Report {
-            stage: Some(Stage::Fetch),
-            progress: Some(Progress { done: 1, total: None, unit: "bytes".to_owned() }),
+        let report = JobProgress {
+            stage: Some(IngestionStage::Fetch),
+            progress: Some(StageProgress { done: 1, total: None, unit: "bytes".to_owned() }),
         };
         let failed =
             commit!(t.db, |tx| jobs::fail(tx, &first, &error("timeout"), Some(at(20)), &report, at(10)));
@@ -425,7 +433,7 @@ async fn a_worker_whose_claim_is_gone_changes_nothing() {
                 "failed" => assert!(fail(&t.db, &stale, Some(at(1)), at(1)).await.is_some(), "{on}"),
                 "published" => {
                     let generation = staged(&t.db, &stale, &["published"], at(1)).await;
-                    assert_eq!(publish(&t.db, &stale, generation, at(1)).await, Published::Yes, "{on}");
+                    assert_eq!(publish(&t.db, &stale, generation, at(1)).await, PublishOutcome::Yes, "{on}");
                 }
                 "cancelled" => assert!(cancel(&t.db, user, document, at(1)).await, "{on}"),
                 _ => assert!(commit!(t.db, |tx| documents::delete(tx, user, document, at(1), at(2))), "{on}"),
@@ -438,13 +446,13 @@ async fn a_worker_whose_claim_is_gone_changes_nothing() {
             assert!(!hand_back(&t.db, &stale, later).await, "{on}");
             assert_eq!(fail(&t.db, &stale, Some(later), later).await, None, "{on}");
             assert_eq!(fail(&t.db, &stale, None, later).await, None, "{on}");
-            assert_eq!(publish(&t.db, &stale, mine, later).await, Published::ClaimLost, "{on}");
+            assert_eq!(publish(&t.db, &stale, mine, later).await, PublishOutcome::ClaimLost, "{on}");
             assert_eq!(seen(&t.db, user, document).await, before, "{on}");
             // Not even when the document has changed since.
             if enqueue(&t.db, user, document, later).await {
                 let before = seen(&t.db, user, document).await;
                 assert_eq!(fail(&t.db, &stale, None, later).await, None, "{on}");
-                assert_eq!(publish(&t.db, &stale, mine, later).await, Published::ClaimLost, "{on}");
+                assert_eq!(publish(&t.db, &stale, mine, later).await, PublishOutcome::ClaimLost, "{on}");
                 // Only caches are told to look again.
                 let without_epoch = |seen: String| seen.rsplit_once(' ').unwrap().0.to_owned();
                 let after = seen(&t.db, user, document).await;
@@ -464,10 +472,11 @@ async fn publishing_makes_a_document_answer_and_ends_its_job() {
         let epoch = documents::search_epoch(&t.db, user).await.unwrap();
         let index = ready(generation, 2);
         let source = SourceInfo { title: Some("Title".to_owned()), bytes: Some(12), ..SourceInfo::default() };
-        let warnings = vec![Warning { code: "bad_page".to_owned(), message: "Page 3.".to_owned(), count: 1 }];
+        let warnings =
+            vec![IngestionWarning { code: "bad_page".to_owned(), message: "Page 3.".to_owned(), count: 1 }];
         let state =
             SourceState { etag: Some("\"1\"".to_owned()), source, warnings, ..SourceState::default() };
-        let publication = Publication {
+        let publication = GenerationPublication {
             generation,
             index: &index,
             languages: &[],
@@ -476,7 +485,7 @@ async fn publishing_makes_a_document_answer_and_ends_its_job() {
         };
         assert_eq!(
             jobs::publish(&t.db, &held, &publication, at(7)).await.unwrap(),
-            Published::Yes,
+            PublishOutcome::Yes,
             "{}",
             t.name
         );
@@ -486,7 +495,7 @@ async fn publishing_makes_a_document_answer_and_ends_its_job() {
         let job = document.ingestion;
         assert_eq!(
             (job.state, job.stage, job.finished_at),
-            (JobState::Done, Some(Stage::Index), Some(at(7))),
+            (JobState::Done, Some(IngestionStage::Index), Some(at(7))),
             "{}",
             t.name
         );
@@ -511,7 +520,7 @@ async fn the_generation_that_is_replaced_can_be_purged_after_its_grace() {
         enqueue(&t.db, user, document, at(10)).await;
         let held = claim(&t.db, at(10)).await.unwrap();
         let new = staged(&t.db, &held, &["new"], at(10)).await;
-        assert_eq!(publish(&t.db, &held, new, at(10)).await, Published::Yes, "{}", t.name);
+        assert_eq!(publish(&t.db, &held, new, at(10)).await, PublishOutcome::Yes, "{}", t.name);
         let active: HashSet<GenerationId> =
             documents::active(&t.db, user).await.unwrap().iter().map(|d| d.active_generation).collect();
         assert_eq!(active, HashSet::from([new, unrelated]), "{}", t.name);
@@ -622,7 +631,7 @@ async fn a_change_at_the_moment_when_the_last_lease_expires_is_not_lost() {
 #[tokio::test]
 async fn the_depth_counts_every_kind_of_job() {
     for t in &both().await {
-        assert_eq!(jobs::depth(&t.db, at(0)).await.unwrap(), Depth::default(), "{}", t.name);
+        assert_eq!(jobs::depth(&t.db, at(0)).await.unwrap(), QueueDepth::default(), "{}", t.name);
         let user = user(&t.db, at(0)).await;
         published(&t.db, user, "done", &[], at(0)).await;
         let cancelled = document(&t.db, user, "cancelled", at(0)).await;
@@ -638,7 +647,7 @@ async fn the_depth_counts_every_kind_of_job() {
             document(&t.db, user, "due", at(due)).await;
         }
         let depth = jobs::depth(&t.db, at(100)).await.unwrap();
-        let expected = Depth { due: 3, oldest_due: Some(at(10)), waiting: 1, running: 2, dead: 1 };
+        let expected = QueueDepth { due: 3, oldest_due: Some(at(10)), waiting: 1, running: 2, dead: 1 };
         assert_eq!(depth, expected, "{}", t.name);
     }
 }
@@ -647,7 +656,7 @@ async fn the_depth_counts_every_kind_of_job() {
 async fn a_document_has_given_up_when_nothing_is_searchable_and_nothing_under_way() {
     for t in &both().await {
         let user = user(&t.db, at(0)).await;
-        let gave_up = async |document| commit!(t.db, |tx| jobs::gave_up(tx, document));
+        let gave_up = async |document| commit!(t.db, |tx| jobs::ended_unpublished(tx, document));
         let (searchable, _) = published(&t.db, user, "searchable", &["text"], at(1)).await;
         assert!(!gave_up(searchable).await, "{}: it is searchable", t.name);
         let waiting = document(&t.db, user, "waiting", at(2)).await;
@@ -656,7 +665,14 @@ async fn a_document_has_given_up_when_nothing_is_searchable_and_nothing_under_wa
         assert!(gave_up(waiting).await, "{}: it was cancelled", t.name);
         let failing = claimed(&t.db, user, "failing", at(4)).await;
         assert!(!gave_up(failing.document_id).await, "{}: it is worked on", t.name);
-        commit!(t.db, |tx| jobs::fail(tx, &failing, &error("not_found"), None, &Report::default(), at(5)));
+        commit!(t.db, |tx| jobs::fail(
+            tx,
+            &failing,
+            &error("not_found"),
+            None,
+            &JobProgress::default(),
+            at(5)
+        ));
         assert!(gave_up(failing.document_id).await, "{}: it failed for good", t.name);
         // What was searchable before stays so, whatever becomes of a later run.
         enqueue(&t.db, user, searchable, at(6)).await;

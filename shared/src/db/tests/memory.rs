@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::{
     db::{
         Db, Json, cached_answers,
-        memory::{self, Turn},
+        memory::{self, ConversationTurn},
         testing::{at, both, commit, user},
         tests::agents::agent,
         traces::{self, StoredTrace},
@@ -13,8 +13,8 @@ use crate::{
     ids::{AgentId, TraceId, UserId},
 };
 
-fn turn(number: u32) -> Turn {
-    Turn {
+fn turn(number: u32) -> ConversationTurn {
+    ConversationTurn {
         question: format!("question {number}"),
         answer: format!("answer\n{number}"),
         tokens: i64::from(number),

@@ -88,11 +88,11 @@ async fn a_schema_of_a_newer_version_is_refused_and_foreign_keys_stay_on() {
 
 #[tokio::test]
 async fn a_schema_of_another_version_or_making_is_told_from_this_one() {
-    use crate::db::migrate::{Standing, standing, version};
+    use crate::db::migrate::{SchemaStatus, standing, version};
     for t in &both_empty().await {
-        assert_eq!(standing(&t.db).await.unwrap(), Standing::Empty, "{}", t.name);
+        assert_eq!(standing(&t.db).await.unwrap(), SchemaStatus::Empty, "{}", t.name);
         migrate::run(&t.db).await.unwrap();
-        assert_eq!(standing(&t.db).await.unwrap(), Standing::Current, "{}", t.name);
+        assert_eq!(standing(&t.db).await.unwrap(), SchemaStatus::Current, "{}", t.name);
         let change = async |statement: &'static str| {
             let mut tx = t.db.begin().await.unwrap();
             execute!(tx, sqlx::query(statement)).unwrap();
@@ -103,15 +103,15 @@ async fn a_schema_of_another_version_or_making_is_told_from_this_one() {
             "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
              SELECT 9999, 'later', success, checksum, 0 FROM _sqlx_migrations WHERE version = 1",
         );
-        assert_eq!(later.await, Standing::Newer(9999), "{}", t.name);
+        assert_eq!(later.await, SchemaStatus::Newer(9999), "{}", t.name);
         assert!(version() < 9999);
         let unfinished = change("UPDATE _sqlx_migrations SET success = FALSE WHERE version = 9999").await;
-        assert_eq!(unfinished, Standing::Altered(9999), "{}", t.name);
+        assert_eq!(unfinished, SchemaStatus::Altered(9999), "{}", t.name);
         change("DELETE FROM _sqlx_migrations WHERE version = 9999").await;
         let edited = "UPDATE _sqlx_migrations SET checksum = $1";
         let mut tx = t.db.begin().await.unwrap();
         execute!(tx, sqlx::query(edited).bind(&b"another"[..])).unwrap();
         tx.commit().await.unwrap();
-        assert_eq!(standing(&t.db).await.unwrap(), Standing::Altered(1), "{}", t.name);
+        assert_eq!(standing(&t.db).await.unwrap(), SchemaStatus::Altered(1), "{}", t.name);
     }
 }

@@ -4,8 +4,10 @@ use crate::{
     clock::Timestamp,
     db::{
         Db, accounts, documents,
-        jobs::{self, Again, Report},
-        operator_jobs::{self, Action, Filter, Outcome, Position, find, find_account, list},
+        jobs::{self, JobProgress, ReindexTarget},
+        operator_jobs::{
+            self, JobAction, JobActionOutcome, JobCursor, JobRowFilter, find, find_account, list,
+        },
         testing::{
             ATTEMPTS, at, both, claim, claimed, commit, document, enqueue, publish, published, staged, user,
         },
@@ -13,7 +15,7 @@ use crate::{
     ids::{DocumentId, JobId, UserId},
     model::{
         document::DocumentType,
-        job::{Claim, IngestionError, JobRecord, JobState, Standing, Warning},
+        job::{IngestionError, IngestionWarning, JobClaim, JobPhase, JobRecord, JobState},
     },
 };
 
@@ -25,46 +27,46 @@ fn error(code: &str) -> IngestionError {
 }
 
 /// Ends an attempt with this code: dead, or to be tried again at `retry_at`.
-async fn fail(db: &Db, claim: &Claim, code: &str, retry_at: Option<Timestamp>, now: Timestamp) {
-    let end = commit!(db, |tx| jobs::fail(tx, claim, &error(code), retry_at, &Report::default(), now));
+async fn fail(db: &Db, claim: &JobClaim, code: &str, retry_at: Option<Timestamp>, now: Timestamp) {
+    let end = commit!(db, |tx| jobs::fail(tx, claim, &error(code), retry_at, &JobProgress::default(), now));
     assert!(end.is_some());
 }
 
 /// Adds a document whose job dies at `now` with this code.
-async fn dead(db: &Db, user: UserId, code: &str, now: Timestamp) -> Claim {
+async fn dead(db: &Db, user: UserId, code: &str, now: Timestamp) -> JobClaim {
     let claim = claimed(db, user, code, now).await;
     fail(db, &claim, code, None, now).await;
     claim
 }
 
-fn standing(standing: Standing) -> Filter {
-    Filter { standing: Some(standing), ..Filter::default() }
+fn standing(standing: JobPhase) -> JobRowFilter {
+    JobRowFilter { standing: Some(standing), ..JobRowFilter::default() }
 }
 
-async fn listed(db: &Db, filter: &Filter, now: Timestamp) -> Vec<DocumentId> {
+async fn listed(db: &Db, filter: &JobRowFilter, now: Timestamp) -> Vec<DocumentId> {
     let page = list(db, filter, None, 200, now).await.unwrap();
     assert_eq!(page.next, None);
     page.jobs.iter().map(|job| job.document_id).collect()
 }
 
 async fn job_of(db: &Db, document: DocumentId, now: Timestamp) -> JobRecord {
-    let filter = Filter { document: Some(document), ..Filter::default() };
+    let filter = JobRowFilter { document: Some(document), ..JobRowFilter::default() };
     list(db, &filter, None, 1, now).await.unwrap().jobs.pop().unwrap()
 }
 
 async fn change(
     db: &Db,
-    action: Action,
+    action: JobAction,
     jobs: &[JobRecord],
-    filter: &Filter,
+    filter: &JobRowFilter,
     now: Timestamp,
-) -> Vec<(JobId, Outcome)> {
+) -> Vec<(JobId, JobActionOutcome)> {
     commit!(db, |tx| operator_jobs::change(tx, action, jobs, filter, AGAIN, now))
 }
 
-async fn change_one(db: &Db, action: Action, document: DocumentId, now: Timestamp) -> Outcome {
+async fn change_one(db: &Db, action: JobAction, document: DocumentId, now: Timestamp) -> JobActionOutcome {
     let job = job_of(db, document, now).await;
-    let done = change(db, action, std::slice::from_ref(&job), &Filter::default(), now).await;
+    let done = change(db, action, std::slice::from_ref(&job), &JobRowFilter::default(), now).await;
     assert_eq!(done.len(), 1);
     assert_eq!(done[0].0, job.id);
     done[0].1
@@ -98,23 +100,23 @@ async fn jobs_are_told_apart_by_how_they_stand() {
         let ada = user(&t.db, at(0)).await;
         let all = each(&t.db, ada).await;
         for (wanted, found) in [
-            (Standing::Due, vec![all.due]),
-            (Standing::Waiting, vec![all.waiting]),
-            (Standing::Queued, vec![all.due, all.waiting]),
-            (Standing::Running, vec![all.running]),
-            (Standing::Dead, vec![all.dead]),
-            (Standing::Done, vec![all.done]),
-            (Standing::Cancelled, vec![all.cancelled]),
+            (JobPhase::Due, vec![all.due]),
+            (JobPhase::Waiting, vec![all.waiting]),
+            (JobPhase::Queued, vec![all.due, all.waiting]),
+            (JobPhase::Running, vec![all.running]),
+            (JobPhase::Dead, vec![all.dead]),
+            (JobPhase::Done, vec![all.done]),
+            (JobPhase::Cancelled, vec![all.cancelled]),
         ] {
             assert_eq!(listed(&t.db, &standing(wanted), at(100)).await, found, "{} {wanted}", t.name);
             let shown = job_of(&t.db, found[0], at(100)).await.standing(at(100));
             assert!(wanted.covers(shown), "{} {wanted}: {shown}", t.name);
         }
         let newest_first = [all.due, all.running, all.waiting, all.cancelled, all.dead, all.done];
-        assert_eq!(listed(&t.db, &Filter::default(), at(100)).await, newest_first, "{}", t.name);
+        assert_eq!(listed(&t.db, &JobRowFilter::default(), at(100)).await, newest_first, "{}", t.name);
         // Time alone makes the one that waits due.
         assert_eq!(
-            listed(&t.db, &standing(Standing::Due), at(200)).await,
+            listed(&t.db, &standing(JobPhase::Due), at(200)).await,
             [all.due, all.waiting],
             "{}",
             t.name
@@ -148,8 +150,8 @@ async fn a_list_is_narrowed_by_user_and_by_code() {
         let lost = dead(&t.db, ada, "embedder_failed", at(1)).await.document_id;
         let missing = dead(&t.db, ada, "not_found", at(2)).await.document_id;
         let other = dead(&t.db, grace, "embedder_failed", at(3)).await.document_id;
-        let of = |user, code: Option<&str>| Filter {
-            standing: Some(Standing::Dead),
+        let of = |user, code: Option<&str>| JobRowFilter {
+            standing: Some(JobPhase::Dead),
             user,
             code: code.map(str::to_owned),
             document: None,
@@ -168,7 +170,7 @@ async fn a_list_is_narrowed_by_user_and_by_code() {
         ] {
             assert_eq!(listed(&t.db, &filter, at(9)).await, found, "{} {filter:?}", t.name);
         }
-        let of_user = Filter { user: Some(ada), ..Filter::default() };
+        let of_user = JobRowFilter { user: Some(ada), ..JobRowFilter::default() };
         assert_eq!(listed(&t.db, &of_user, at(9)).await, [missing, lost], "{}", t.name);
     }
 }
@@ -183,9 +185,9 @@ async fn every_list_comes_page_by_page_and_whole() {
             ended.push(dead(&t.db, owner, "timeout", at(5)).await.document_id);
         }
         for (action, before, after) in [
-            (None, Standing::Dead, Standing::Dead),
-            (Some(Action::Discard), Standing::Dead, Standing::Cancelled),
-            (Some(Action::Retry), Standing::Cancelled, Standing::Due),
+            (None, JobPhase::Dead, JobPhase::Dead),
+            (Some(JobAction::Discard), JobPhase::Dead, JobPhase::Cancelled),
+            (Some(JobAction::Retry), JobPhase::Cancelled, JobPhase::Due),
         ] {
             if let Some(action) = action {
                 let found = list(&t.db, &standing(before), None, 200, at(6)).await.unwrap().jobs;
@@ -196,7 +198,7 @@ async fn every_list_comes_page_by_page_and_whole() {
                     t.name
                 );
             }
-            for filter in [standing(after), Filter::default()] {
+            for filter in [standing(after), JobRowFilter::default()] {
                 let whole = listed(&t.db, &filter, at(9)).await;
                 assert_eq!(whole.len(), 5, "{} {filter:?}", t.name);
                 let (mut paged, mut position) = (Vec::new(), None);
@@ -205,22 +207,22 @@ async fn every_list_comes_page_by_page_and_whole() {
                     assert!(page.jobs.len() <= 2, "{}", t.name);
                     paged.extend(page.jobs.iter().map(|job| job.document_id));
                     let Some(next) = page.next else { break };
-                    position = Some(next.to_string().parse::<Position>().unwrap());
+                    position = Some(next.to_string().parse::<JobCursor>().unwrap());
                     assert_eq!(position, Some(next));
                 }
                 assert_eq!(paged, whole, "{} {filter:?}", t.name);
             }
         }
         // As workers take them: by turns.
-        let queue = listed(&t.db, &standing(Standing::Due), at(9)).await;
+        let queue = listed(&t.db, &standing(JobPhase::Due), at(9)).await;
         let mut taken = Vec::new();
         while let Some(claim) = claim(&t.db, at(9)).await {
             taken.push(claim.document_id);
         }
         assert_eq!(queue, taken, "{}", t.name);
         // All began at one moment, and are a list all the same.
-        let first = list(&t.db, &standing(Standing::Running), None, 3, at(10)).await.unwrap();
-        let second = list(&t.db, &standing(Standing::Running), first.next, 3, at(10)).await.unwrap();
+        let first = list(&t.db, &standing(JobPhase::Running), None, 3, at(10)).await.unwrap();
+        let second = list(&t.db, &standing(JobPhase::Running), first.next, 3, at(10)).await.unwrap();
         assert_eq!((first.jobs.len(), second.jobs.len(), second.next), (3, 2, None), "{}", t.name);
         ended
             .retain(|document| first.jobs.iter().chain(&second.jobs).all(|job| job.document_id != *document));
@@ -239,7 +241,7 @@ fn no_other_text_is_a_position() {
         "1_x",
         "019a8f50-3c77-7d02-b1e9-84a6f2c05d13",
     ] {
-        assert!(wrong.parse::<Position>().is_err(), "{wrong}");
+        assert!(wrong.parse::<JobCursor>().is_err(), "{wrong}");
     }
 }
 
@@ -249,19 +251,19 @@ async fn a_retried_job_is_due_at_once_with_all_attempts_before_it() {
         let ada = user(&t.db, at(0)).await;
         let all = each(&t.db, ada).await;
         for (document, outcome) in [
-            (all.dead, Outcome::Changed),
-            (all.cancelled, Outcome::Changed),
-            (all.waiting, Outcome::Changed),
-            (all.done, Outcome::Changed),
-            (all.due, Outcome::Unchanged),
-            (all.running, Outcome::Running),
+            (all.dead, JobActionOutcome::Changed),
+            (all.cancelled, JobActionOutcome::Changed),
+            (all.waiting, JobActionOutcome::Changed),
+            (all.done, JobActionOutcome::Changed),
+            (all.due, JobActionOutcome::Unchanged),
+            (all.running, JobActionOutcome::Running),
         ] {
             let before = job_of(&t.db, document, at(100)).await;
             let on = format!("{} {}", t.name, before.standing(at(100)));
-            assert_eq!(change_one(&t.db, Action::Retry, document, at(100)).await, outcome, "{on}");
+            assert_eq!(change_one(&t.db, JobAction::Retry, document, at(100)).await, outcome, "{on}");
             let after = job_of(&t.db, document, at(100)).await;
-            if outcome == Outcome::Changed {
-                assert_eq!(after.standing(at(100)), Standing::Due, "{on}");
+            if outcome == JobActionOutcome::Changed {
+                assert_eq!(after.standing(at(100)), JobPhase::Due, "{on}");
                 assert_eq!((after.attempts, after.max_attempts), (0, i64::from(AGAIN)), "{on}");
                 assert_eq!((after.queued_at, after.run_at), (at(100), at(100)), "{on}");
                 assert!(after.last_error.is_none() && after.finished_at.is_none(), "{on}");
@@ -289,26 +291,26 @@ async fn a_discarded_job_is_cancelled_and_what_can_be_searched_stays() {
         let (running_again, due) =
             if again.document_id == all.done { (all.done, all.due) } else { (all.due, all.done) };
         for (document, outcome) in [
-            (all.dead, Outcome::Changed),
-            (all.waiting, Outcome::Changed),
-            (all.running, Outcome::Changed),
-            (running_again, Outcome::Changed),
-            (due, Outcome::Changed),
-            (all.cancelled, Outcome::Unchanged),
+            (all.dead, JobActionOutcome::Changed),
+            (all.waiting, JobActionOutcome::Changed),
+            (all.running, JobActionOutcome::Changed),
+            (running_again, JobActionOutcome::Changed),
+            (due, JobActionOutcome::Changed),
+            (all.cancelled, JobActionOutcome::Unchanged),
         ] {
             let before = job_of(&t.db, document, at(100)).await;
             let on = format!("{} {}", t.name, before.standing(at(100)));
-            assert_eq!(change_one(&t.db, Action::Discard, document, at(100)).await, outcome, "{on}");
+            assert_eq!(change_one(&t.db, JobAction::Discard, document, at(100)).await, outcome, "{on}");
             let after = job_of(&t.db, document, at(100)).await;
             assert_eq!((after.state, after.lease_until), (JobState::Cancelled, None), "{on}");
-            let ended = if outcome == Outcome::Changed { at(100) } else { at(20) };
+            let ended = if outcome == JobActionOutcome::Changed { at(100) } else { at(20) };
             assert_eq!(after.finished_at, Some(ended), "{on}");
             let why = |job: &JobRecord| job.last_error.as_ref().map(|error| error.0.code.clone());
             assert_eq!(why(&after), why(&before), "{on}: why it failed stays");
         }
         assert_eq!(
             publish(&t.db, &again, generation, at(101)).await,
-            jobs::Published::ClaimLost,
+            jobs::PublishOutcome::ClaimLost,
             "{}",
             t.name
         );
@@ -330,7 +332,12 @@ async fn a_discard_leaves_a_job_alone_that_ended_well() {
     for t in &both().await {
         let ada = user(&t.db, at(0)).await;
         let (done, _) = published(&t.db, ada, "done", &["text"], at(1)).await;
-        assert_eq!(change_one(&t.db, Action::Discard, done, at(5)).await, Outcome::Unchanged, "{}", t.name);
+        assert_eq!(
+            change_one(&t.db, JobAction::Discard, done, at(5)).await,
+            JobActionOutcome::Unchanged,
+            "{}",
+            t.name
+        );
         assert_eq!(job_of(&t.db, done, at(5)).await.state, JobState::Done, "{}", t.name);
     }
 }
@@ -341,15 +348,20 @@ async fn a_job_of_a_deleted_document_does_not_exist() {
         let (ada, grace) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
         let one = dead(&t.db, ada, "timeout", at(1)).await;
         let other = dead(&t.db, grace, "timeout", at(2)).await;
-        let found = list(&t.db, &standing(Standing::Dead), None, 200, at(5)).await.unwrap().jobs;
+        let found = list(&t.db, &standing(JobPhase::Dead), None, 200, at(5)).await.unwrap().jobs;
         assert_eq!(found.len(), 2, "{}", t.name);
         commit!(t.db, |tx| documents::delete(tx, ada, one.document_id, at(3), at(3)));
         commit!(t.db, |tx| accounts::delete(tx, grace, at(3)));
-        assert_eq!(listed(&t.db, &Filter::default(), at(5)).await, [], "{}", t.name);
-        for (action, id) in [(Action::Retry, one.id), (Action::Discard, other.id)] {
+        assert_eq!(listed(&t.db, &JobRowFilter::default(), at(5)).await, [], "{}", t.name);
+        for (action, id) in [(JobAction::Retry, one.id), (JobAction::Discard, other.id)] {
             assert!(find(&t.db, id).await.unwrap().is_none(), "{}", t.name);
             // Found before the deletion, and gone when it is its turn.
-            assert_eq!(change(&t.db, action, &found, &Filter::default(), at(5)).await, [], "{}", t.name);
+            assert_eq!(
+                change(&t.db, action, &found, &JobRowFilter::default(), at(5)).await,
+                [],
+                "{}",
+                t.name
+            );
         }
         assert!(claim(&t.db, at(9)).await.is_none(), "{}", t.name);
     }
@@ -362,7 +374,7 @@ async fn a_job_that_is_no_longer_as_it_was_found_is_left_alone() {
         let mended = dead(&t.db, ada, "timeout", at(1)).await.document_id;
         let otherwise = dead(&t.db, ada, "timeout", at(2)).await.document_id;
         let same = dead(&t.db, ada, "timeout", at(3)).await;
-        let filter = Filter { code: Some("timeout".to_owned()), ..standing(Standing::Dead) };
+        let filter = JobRowFilter { code: Some("timeout".to_owned()), ..standing(JobPhase::Dead) };
         let found = list(&t.db, &filter, None, 200, at(4)).await.unwrap().jobs;
         assert_eq!(found.len(), 3, "{}", t.name);
         for (document, code) in [(mended, None), (otherwise, Some("not_found"))] {
@@ -376,8 +388,8 @@ async fn a_job_that_is_no_longer_as_it_was_found_is_left_alone() {
                 }
             }
         }
-        let changed = change(&t.db, Action::Discard, &found, &filter, at(70)).await;
-        assert_eq!(changed, [(same.id, Outcome::Changed)], "{}", t.name);
+        let changed = change(&t.db, JobAction::Discard, &found, &filter, at(70)).await;
+        assert_eq!(changed, [(same.id, JobActionOutcome::Changed)], "{}", t.name);
         assert_eq!(job_of(&t.db, mended, at(70)).await.state, JobState::Done, "{}", t.name);
         assert_eq!(job_of(&t.db, otherwise, at(70)).await.state, JobState::Dead, "{}", t.name);
     }
@@ -388,14 +400,20 @@ async fn what_was_to_be_made_from_stored_passages_still_is() {
     for t in &both().await {
         let ada = user(&t.db, at(0)).await;
         let (document, _) = published(&t.db, ada, "one", &["text"], at(1)).await;
-        let queue_again = async |now| commit!(t.db, |tx| jobs::enqueue_again(tx, Again::All, now));
+        let queue_again = async |now| commit!(t.db, |tx| jobs::enqueue_again(tx, ReindexTarget::All, now));
         assert_eq!(queue_again(at(2)).await, 1, "{}", t.name);
-        let warnings = [Warning { code: "cut".to_owned(), message: "It was cut.".to_owned(), count: 1 }];
+        let warnings =
+            [IngestionWarning { code: "cut".to_owned(), message: "It was cut.".to_owned(), count: 1 }];
         commit!(t.db, |tx| documents::from_stored(tx, document, &warnings));
         let held = claim(&t.db, at(10)).await.unwrap();
         fail(&t.db, &held, "embedder_failed", None, at(11)).await;
 
-        assert_eq!(change_one(&t.db, Action::Retry, document, at(12)).await, Outcome::Changed, "{}", t.name);
+        assert_eq!(
+            change_one(&t.db, JobAction::Retry, document, at(12)).await,
+            JobActionOutcome::Changed,
+            "{}",
+            t.name
+        );
         let job = job_of(&t.db, document, at(12)).await;
         assert!(job.from_stored && job.warnings.0 == warnings, "{}: {job:?}", t.name);
         let held = claim(&t.db, at(20)).await.unwrap();
@@ -404,7 +422,12 @@ async fn what_was_to_be_made_from_stored_passages_still_is() {
         publish(&t.db, &held, generation, at(21)).await;
 
         // It ended well, so there is nothing to go on with, and the source is read again.
-        assert_eq!(change_one(&t.db, Action::Retry, document, at(30)).await, Outcome::Changed, "{}", t.name);
+        assert_eq!(
+            change_one(&t.db, JobAction::Retry, document, at(30)).await,
+            JobActionOutcome::Changed,
+            "{}",
+            t.name
+        );
         assert!(!job_of(&t.db, document, at(30)).await.from_stored, "{}", t.name);
     }
 }
@@ -419,16 +442,16 @@ async fn two_operators_who_change_the_same_jobs_wait_for_each_other_and_change_e
         for number in 0..40 {
             dead(&t.db, users[number % users.len()], "timeout", at(number as u64)).await;
         }
-        let filter = standing(Standing::Dead);
+        let filter = standing(JobPhase::Dead);
         let found = list(&t.db, &filter, None, 200, at(100)).await.unwrap().jobs;
         let mut backwards = found.clone();
         backwards.reverse();
         let both_at_once = tokio::join!(
-            change(&t.db, Action::Retry, &found, &filter, at(100)),
-            change(&t.db, Action::Retry, &backwards, &filter, at(100))
+            change(&t.db, JobAction::Retry, &found, &filter, at(100)),
+            change(&t.db, JobAction::Retry, &backwards, &filter, at(100))
         );
         assert_eq!(both_at_once.0.len() + both_at_once.1.len(), found.len(), "{}", t.name);
-        assert_eq!(listed(&t.db, &standing(Standing::Due), at(100)).await.len(), found.len(), "{}", t.name);
+        assert_eq!(listed(&t.db, &standing(JobPhase::Due), at(100)).await.len(), found.len(), "{}", t.name);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::db::{
     chunks, documents, generations,
-    jobs::{self, Again},
+    jobs::{self, ReindexTarget},
     testing::{at, both, claim, commit, document, enqueue, passages, published, user},
 };
 
@@ -19,9 +19,14 @@ async fn searchable_documents_are_queued_to_be_indexed_from_what_is_stored() {
         assert!(commit!(t.db, |tx| documents::delete(tx, grace, deleted, at(4), at(4))));
         document(&t.db, grace, "waiting", at(5)).await;
 
-        assert_eq!(commit!(t.db, |tx| jobs::enqueue_again(tx, Again::All, at(1_000))), 4, "{}", t.name);
         assert_eq!(
-            commit!(t.db, |tx| jobs::enqueue_again(tx, Again::All, at(1_000))),
+            commit!(t.db, |tx| jobs::enqueue_again(tx, ReindexTarget::All, at(1_000))),
+            4,
+            "{}",
+            t.name
+        );
+        assert_eq!(
+            commit!(t.db, |tx| jobs::enqueue_again(tx, ReindexTarget::All, at(1_000))),
             0,
             "{}: they wait already",
             t.name
@@ -50,7 +55,7 @@ async fn a_document_that_is_to_be_ingested_is_not_only_indexed() {
     for t in &both().await {
         let user = user(&t.db, at(0)).await;
         let (document, _) = published(&t.db, user, "one", &["a"], at(1)).await;
-        assert_eq!(commit!(t.db, |tx| jobs::enqueue_again(tx, Again::All, at(2))), 1, "{}", t.name);
+        assert_eq!(commit!(t.db, |tx| jobs::enqueue_again(tx, ReindexTarget::All, at(2))), 1, "{}", t.name);
         assert!(enqueue(&t.db, user, document, at(3)).await);
         assert!(!claim(&t.db, at(10)).await.unwrap().from_stored, "{}", t.name);
     }

@@ -6,7 +6,7 @@ use super::{agents as agent_tests, tools as tool_tests};
 use crate::{
     db::{
         Db, accounts, agents, documents, idempotency, on,
-        sealed::{self, Column, Sealed},
+        sealed::{self, SealedColumn, SealedValue},
         testing::{at, both, commit, plain, user},
         tools,
     },
@@ -15,9 +15,9 @@ use crate::{
 };
 
 /// Adds a row with this ciphertext, and one without any where a column may be empty; the id of the first.
-async fn add(db: &Db, user: UserId, column: Column, value: &[u8]) -> Uuid {
+async fn add(db: &Db, user: UserId, column: SealedColumn, value: &[u8]) -> Uuid {
     match column {
-        Column::ApiToken => {
+        SealedColumn::ApiToken => {
             let token = ApiToken {
                 id: ApiTokenId::generate(),
                 user_id: user,
@@ -30,14 +30,14 @@ async fn add(db: &Db, user: UserId, column: Column, value: &[u8]) -> Uuid {
             commit!(db, |tx| accounts::insert_token(tx, &token, hash));
             *token.id.as_uuid()
         }
-        Column::DocumentAuthorization => {
+        SealedColumn::DocumentAuthorization => {
             let (open, closed) = (plain(user, "open"), plain(user, "closed"));
-            let closed = documents::NewDocument { authorization_sealed: Some(value), ..closed };
+            let closed = documents::NewDocumentRow { authorization_sealed: Some(value), ..closed };
             commit!(db, |tx| documents::insert(tx, &open, at(0)));
             commit!(db, |tx| documents::insert(tx, &closed, at(0)));
             *closed.id.as_uuid()
         }
-        Column::AgentKey => {
+        SealedColumn::AgentKey => {
             let keyless = Agent { llm_key_sealed: None, ..agent_tests::new(user, "keyless", at(0)) };
             let agent =
                 Agent { llm_key_sealed: Some(value.to_vec()), ..agent_tests::new(user, "with", at(0)) };
@@ -45,7 +45,7 @@ async fn add(db: &Db, user: UserId, column: Column, value: &[u8]) -> Uuid {
             commit!(db, |tx| agents::insert(tx, &agent));
             *agent.id.as_uuid()
         }
-        Column::ToolMetadata => {
+        SealedColumn::ToolMetadata => {
             let open = Tool { metadata_sealed: None, ..tool_tests::new(user, at(0)) };
             let tool = Tool { metadata_sealed: Some(value.to_vec()), ..tool_tests::new(user, at(0)) };
             commit!(db, |tx| tools::insert(tx, &open));
@@ -60,13 +60,13 @@ async fn what_begins_otherwise_is_found_page_by_page_and_replaced_if_it_is_still
     const HEAD: &[u8] = b"\x01new!";
     for t in &both().await {
         let user = user(&t.db, at(0)).await;
-        for column in Column::ALL {
+        for column in SealedColumn::ALL {
             let what = format!("{} {column:?}", t.name);
             let mut old = Vec::new();
             for value in [&b"\x01old!\x00\xff"[..], b"\x01new!\x00\xff", b"\x01ne", b""] {
                 let id = add(&t.db, user, column, value).await;
                 if !value.starts_with(HEAD) {
-                    old.push(Sealed { id, sealed: value.to_vec() });
+                    old.push(SealedValue { id, sealed: value.to_vec() });
                 }
             }
             let found =
@@ -76,7 +76,7 @@ async fn what_begins_otherwise_is_found_page_by_page_and_replaced_if_it_is_still
             assert_eq!(found(old[2].id, 100).await, [], "{what}");
             assert_eq!(found(Uuid::nil(), 2).await, old[..2], "{what}");
 
-            let other = Sealed { sealed: b"other".to_vec(), ..old[0].clone() };
+            let other = SealedValue { sealed: b"other".to_vec(), ..old[0].clone() };
             assert!(!commit!(t.db, |tx| sealed::replace(tx, column, &other, b"\x01new!x")), "{what}");
             assert!(commit!(t.db, |tx| sealed::replace(tx, column, &old[0], b"\x01new!x")), "{what}");
             assert!(!commit!(t.db, |tx| sealed::replace(tx, column, &old[0], b"\x01new!y")), "{what}");

@@ -4,11 +4,11 @@ use crate::{
     db::{
         Db, Result, Tx, accounts, chunks, documents,
         documents::{
-            NewDocument,
-            uploads::{self, File},
+            NewDocumentRow,
+            uploads::{self, BlobFile},
         },
         execute, generations,
-        jobs::{self, Report},
+        jobs::{self, JobProgress},
         storage,
         storage::OverQuota,
         testing::{LEASE, at, both, claimed, commit, document, plain, published, staged, user},
@@ -43,13 +43,14 @@ async fn files_texts_and_passages_count_until_they_are_purged() {
         assert_eq!(used(&t.db, owner).await, 0, "{}", t.name);
         let claim = claimed(&t.db, owner, "text", at(0)).await;
         assert_eq!(used(&t.db, owner).await, 7, "{}: content", t.name);
-        let text = NewDocument { id: claim.document_id, content: Some("más"), ..plain(owner, "text") };
+        let text = NewDocumentRow { id: claim.document_id, content: Some("más"), ..plain(owner, "text") };
         commit!(t.db, |tx| documents::update(tx, &text, at(1)));
         assert_eq!(used(&t.db, owner).await, 4, "{}: bytes, not characters", t.name);
 
-        let file = NewDocument { content: None, r#type: DocumentType::Pdf, ..plain(owner, "file") };
+        let file = NewDocumentRow { content: None, r#type: DocumentType::Pdf, ..plain(owner, "file") };
         commit!(t.db, |tx| uploads::reserve(tx, owner, file.id, at(1), at(50)));
-        let stored = File { key: "key", bytes: 100, sha256: &[7; 32], name: None, mime: "application/pdf" };
+        let stored =
+            BlobFile { key: "key", bytes: 100, sha256: &[7; 32], name: None, mime: "application/pdf" };
         assert!(commit!(t.db, |tx| uploads::complete(tx, &file, &stored, at(2))), "{}", t.name);
         assert_eq!(used(&t.db, owner).await, 104, "{}", t.name);
 
@@ -138,14 +139,14 @@ async fn what_an_attempt_reserves_counts_until_its_claim_is_lost() {
             let later = at(0).plus(LEASE * 2);
             let is_lost = match ended {
                 "postponed" => commit!(t.db, |tx| jobs::postpone(tx, &first, later, &error)),
-                "handed back" => commit!(t.db, |tx| jobs::hand_back(tx, &first, at(2))),
+                "handed back" => commit!(t.db, |tx| jobs::release(tx, &first, at(2))),
                 "failed" => {
-                    let report = Report::default();
+                    let report = JobProgress::default();
                     commit!(t.db, |tx| jobs::fail(tx, &first, &error, Some(later), &report, at(2))).is_some()
                 }
                 "expired" => !commit!(t.db, |tx| jobs::expire_leases(tx, later, later, &error)).is_empty(),
                 "cancelled" => commit!(t.db, |tx| jobs::cancel(tx, owner, first.document_id, at(2))),
-                _ => commit!(t.db, |tx| generations::give_up(tx, &first, reserved, at(2))).is_some(),
+                _ => commit!(t.db, |tx| generations::retire(tx, &first, reserved, at(2))).is_some(),
             };
             assert!(is_lost, "{on}");
             assert_eq!(used(&t.db, owner).await, 14, "{on}: the two texts");

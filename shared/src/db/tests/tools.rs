@@ -7,7 +7,7 @@ use crate::{
     db::{
         Db, Json, accounts, agents, on,
         testing::{at, both, commit, finished_or_blocked, user},
-        tools::{self, Linked},
+        tools::{self, LinkOutcome},
     },
     ids::{AgentId, AgentToolId, ToolId, UserId},
     model::tool::{AgentTool, Tool, ToolType},
@@ -45,13 +45,13 @@ async fn agent(db: &Db, user: UserId) -> AgentId {
     super::agents::agent(db, user, at(0)).await
 }
 
-async fn try_link(db: &Db, user: UserId, agent: AgentId, tool: ToolId) -> Linked {
+async fn try_link(db: &Db, user: UserId, agent: AgentId, tool: ToolId) -> LinkOutcome {
     commit!(db, |tx| tools::link(tx, user, agent, tool, at(5)))
 }
 
 async fn link(db: &Db, user: UserId, agent: AgentId, tool: ToolId) -> AgentTool {
     match try_link(db, user, agent, tool).await {
-        Linked::Yes(link) => link,
+        LinkOutcome::Yes(link) => link,
         other => panic!("{other:?}"),
     }
 }
@@ -151,11 +151,11 @@ async fn tools_and_links_exist_for_their_owner_alone() {
             (owner, agent_mine, ToolId::generate()),
             (owner, AgentId::generate(), mine),
         ] {
-            assert!(matches!(try_link(&t.db, who, agent, tool).await, Linked::Unknown), "{}", t.name);
+            assert!(matches!(try_link(&t.db, who, agent, tool).await, LinkOutcome::Unknown), "{}", t.name);
         }
         let first = link(&t.db, owner, agent_mine, mine).await;
         // Also when the pair is linked already.
-        assert!(matches!(try_link(&t.db, other, agent_mine, mine).await, Linked::Unknown), "{}", t.name);
+        assert!(matches!(try_link(&t.db, other, agent_mine, mine).await, LinkOutcome::Unknown), "{}", t.name);
 
         assert!(tools::find(&t.db, other, mine).await.unwrap().is_none(), "{}", t.name);
         assert!(commit!(t.db, |tx| tools::lock(tx, other, mine)).is_none(), "{}", t.name);
@@ -188,7 +188,7 @@ async fn linking_twice_returns_the_first_link() {
         let (agent, tool) = (agent(&t.db, user).await, tool(&t.db, user, None).await);
         let first = link(&t.db, user, agent, tool).await;
         assert_eq!((first.agent_id, first.tool_id, first.user_id), (agent, tool, user), "{}", t.name);
-        let Linked::Yes(second) = commit!(t.db, |tx| tools::link(tx, user, agent, tool, at(9))) else {
+        let LinkOutcome::Yes(second) = commit!(t.db, |tx| tools::link(tx, user, agent, tool, at(9))) else {
             panic!("{}", t.name)
         };
         assert_eq!(text(&second), text(&first), "{}", t.name);
@@ -298,7 +298,7 @@ async fn no_agent_can_ask_itself_by_way_of_however_many() {
             let (first, last) = (chain[0], chain[length - 1]);
             let back = tool(&t.db, user, Some(first)).await;
             assert!(
-                matches!(try_link(&t.db, user, last, back).await, Linked::Circle),
+                matches!(try_link(&t.db, user, last, back).await, LinkOutcome::Circle),
                 "{}: a circle of {length}",
                 t.name
             );
@@ -334,7 +334,7 @@ async fn ways_that_meet_again_or_are_gone_are_no_circle() {
         assert!(!would_circle(&t.db, user, c_asks_d, b).await, "{}", t.name);
         assert!(would_circle(&t.db, user, c_asks_d, a).await, "{}", t.name);
 
-        assert!(matches!(try_link(&t.db, user, d, loose).await, Linked::Circle), "{}", t.name);
+        assert!(matches!(try_link(&t.db, user, d, loose).await, LinkOutcome::Circle), "{}", t.name);
         for link in tools::list_links(&t.db, user, Some(a), end(), 9).await.unwrap() {
             assert!(commit!(t.db, |tx| tools::unlink(tx, user, link.id)));
         }
@@ -363,13 +363,13 @@ async fn two_links_that_close_a_circle_together_are_not_both_made() {
         let (a, b) = (agent(&t.db, user).await, agent(&t.db, user).await);
         let (asks_a, asks_b) = (tool(&t.db, user, Some(a)).await, tool(&t.db, user, Some(b)).await);
         let mut first = t.db.begin().await.unwrap();
-        assert!(matches!(tools::link(&mut first, user, a, asks_b, at(5)).await, Ok(Linked::Yes(_))));
+        assert!(matches!(tools::link(&mut first, user, a, asks_b, at(5)).await, Ok(LinkOutcome::Yes(_))));
         let db = t.db.clone();
         let second = tokio::spawn(async move { try_link(&db, user, b, asks_a).await });
         finished_or_blocked(&t.db, &second).await;
         assert!(!second.is_finished(), "{}: it waits until the first is done", t.name);
         first.commit().await.unwrap();
-        assert!(matches!(second.await.unwrap(), Linked::Circle), "{}", t.name);
+        assert!(matches!(second.await.unwrap(), LinkOutcome::Circle), "{}", t.name);
     }
 }
 
@@ -390,7 +390,7 @@ async fn an_agent_or_a_tool_that_goes_while_it_is_linked_is_unknown() {
             let linking = tokio::spawn(async move { try_link(&db, user, agent, tool).await });
             finished_or_blocked(&t.db, &linking).await;
             deleting.commit().await.unwrap();
-            assert!(matches!(linking.await.unwrap(), Linked::Unknown), "{}", t.name);
+            assert!(matches!(linking.await.unwrap(), LinkOutcome::Unknown), "{}", t.name);
         }
     }
 }

@@ -3,16 +3,16 @@
 use crate::{
     db::{
         generations,
-        jobs::{self, Again},
+        jobs::{self, ReindexTarget},
         testing::{at, both, claim, claimed, commit, enqueue, publish, published, staged_in, user},
         vectors::{self, TextHash},
     },
     ids::{DocumentId, GenerationId, UserId},
-    model::space::Space,
+    model::space::EmbeddingSpace,
 };
 
-fn space(name: &str) -> Space {
-    Space::new(name, 2, &[("kind", &"test"), ("name", &name)])
+fn space(name: &str) -> EmbeddingSpace {
+    EmbeddingSpace::new(name, 2, &[("kind", &"test"), ("name", &name)])
 }
 
 fn hash(n: u8) -> TextHash {
@@ -79,7 +79,7 @@ async fn what_the_new_generation_does_not_use_is_pruned() {
 #[tokio::test]
 async fn a_space_is_recorded_once_and_found_again() {
     for t in &both().await {
-        let here = Space::new("a model", 384, &[("kind", &"local"), ("prefix", &"query: \nx")]);
+        let here = EmbeddingSpace::new("a model", 384, &[("kind", &"local"), ("prefix", &"query: \nx")]);
         for moment in 0..2 {
             commit!(t.db, |tx| vectors::record_space(tx, &here, at(moment)));
         }
@@ -94,7 +94,7 @@ async fn a_space_is_recorded_once_and_found_again() {
 async fn embedded(
     t: &crate::db::testing::TestDb,
     user: UserId,
-    space: Option<&Space>,
+    space: Option<&EmbeddingSpace>,
     second: u64,
 ) -> DocumentId {
     let held = claimed(&t.db, user, "document", at(second)).await;
@@ -118,13 +118,15 @@ async fn documents_without_vectors_wait_for_the_first_model_and_others_only_when
 
         assert!(!jobs::any_without_vectors(&t.db, at(1)).await.unwrap(), "{}", t.name);
         assert!(jobs::any_without_vectors(&t.db, at(10)).await.unwrap(), "{}", t.name);
-        let queued = commit!(t.db, |tx| jobs::enqueue_again(tx, Again::WithoutVectors(at(10)), at(60)));
+        let queued =
+            commit!(t.db, |tx| jobs::enqueue_again(tx, ReindexTarget::WithoutVectors(at(10)), at(60)));
         assert_eq!(queued, 1, "{}", t.name);
         assert!(!jobs::any_without_vectors(&t.db, at(10)).await.unwrap(), "{}: it waits already", t.name);
         let held = claim(&t.db, at(100)).await.unwrap();
         assert!(held.document_id == without && held.from_stored, "{}", t.name);
 
-        let queued = commit!(t.db, |tx| jobs::enqueue_again(tx, Again::OutsideSpace(now.id), at(100)));
+        let queued =
+            commit!(t.db, |tx| jobs::enqueue_again(tx, ReindexTarget::OutsideSpace(now.id), at(100)));
         assert_eq!(queued, 2, "{}", t.name);
         let mut next = Vec::new();
         while let Some(held) = claim(&t.db, at(200)).await {
@@ -144,7 +146,8 @@ async fn a_document_whose_last_ingestion_failed_is_not_embedded_unasked() {
         enqueue(&t.db, user, document, at(2)).await;
         assert!(commit!(t.db, |tx| jobs::cancel(tx, user, document, at(3))), "{}", t.name);
         assert!(!jobs::any_without_vectors(&t.db, at(10)).await.unwrap(), "{}", t.name);
-        let queued = commit!(t.db, |tx| jobs::enqueue_again(tx, Again::WithoutVectors(at(10)), at(11)));
+        let queued =
+            commit!(t.db, |tx| jobs::enqueue_again(tx, ReindexTarget::WithoutVectors(at(10)), at(11)));
         assert_eq!(queued, 0, "{}", t.name);
         assert!(generations::active(&t.db, user, document).await.unwrap().is_some(), "{}", t.name);
     }

@@ -19,7 +19,7 @@ fn bound(site: &str, proxy: Option<String>) -> Egress {
     Egress::new(policy).unwrap()
 }
 
-fn is_other_site(result: &Result<Response, EgressError>) -> bool {
+fn is_other_site(result: &Result<EgressResponse, EgressError>) -> bool {
     matches!(result, Err(EgressError::OtherSite { .. }))
 }
 
@@ -31,10 +31,10 @@ async fn a_bound_client_asks_only_its_site_and_follows_no_redirect_away() {
     let leads = elsewhere_base.clone();
     serve(listener, move |line| if line.contains("/away") { redirect(302, &leads) } else { ok("here") });
     let egress = bound(&base, None);
-    let here = egress.send(Request::get(url(&format!("{base}/x")), ROOMY)).await.unwrap();
+    let here = egress.send(EgressRequest::get(url(&format!("{base}/x")), ROOMY)).await.unwrap();
     assert_eq!(here.bytes().await.unwrap(), "here");
     for address in [format!("{base}/away"), elsewhere_base, base.replace("http:", "https:")] {
-        assert!(is_other_site(&egress.send(Request::get(url(&address), ROOMY)).await), "{address}");
+        assert!(is_other_site(&egress.send(EgressRequest::get(url(&address), ROOMY)).await), "{address}");
     }
     assert!(seen_elsewhere.lock().is_empty());
 }
@@ -45,7 +45,7 @@ async fn a_site_at_a_private_address_is_refused_like_any_other_unless_it_is_open
         site: SiteScope::of(&url("http://127.0.0.1:9")),
         ..EgressPolicy::default()
     });
-    refused(egress.unwrap().send(Request::get(url("http://127.0.0.1:9/"), ROOMY)).await);
+    refused(egress.unwrap().send(EgressRequest::get(url("http://127.0.0.1:9/"), ROOMY)).await);
 }
 
 #[tokio::test]
@@ -54,7 +54,7 @@ async fn a_proxy_is_given_the_name_of_the_site_which_is_not_looked_up_here() {
     let seen = serve(listener, |_| ok("by the proxy"));
     let proxy = base.replace("127.0.0.1", "me:hunter2@localhost");
     let egress = bound("http://www.video.test", Some(proxy));
-    let response = egress.send(Request::get(url("http://m.video.test/x"), ROOMY)).await.unwrap();
+    let response = egress.send(EgressRequest::get(url("http://m.video.test/x"), ROOMY)).await.unwrap();
     assert_eq!(response.bytes().await.unwrap(), "by the proxy");
     {
         let seen = seen.lock();
@@ -63,7 +63,7 @@ async fn a_proxy_is_given_the_name_of_the_site_which_is_not_looked_up_here() {
     }
     for address in ["http://other.test/", "http://127.0.0.1/", "http://localhost/", "https://www.video.test/"]
     {
-        assert!(is_other_site(&egress.send(Request::get(url(address), ROOMY)).await), "{address}");
+        assert!(is_other_site(&egress.send(EgressRequest::get(url(address), ROOMY)).await), "{address}");
     }
     assert_eq!(seen.lock().len(), 1);
     assert!(!format!("{egress:?}").contains("hunter2"));
@@ -89,7 +89,7 @@ async fn a_proxy_is_asked_for_a_tunnel_to_a_secure_site() {
         Ok::<_, io::Error>(String::from_utf8_lossy(&head).into_owned())
     });
     let egress = bound("https://www.video.test", Some(proxy_base));
-    let error = egress.send(Request::get(url("https://www.video.test/x"), ROOMY)).await.unwrap_err();
+    let error = egress.send(EgressRequest::get(url("https://www.video.test/x"), ROOMY)).await.unwrap_err();
     assert_eq!(error, EgressError::Tls { host: "www.video.test".to_owned() });
     let head = asked.await.unwrap().unwrap();
     assert!(head.starts_with("CONNECT www.video.test:443 HTTP/1.1\r\n"), "{head}");

@@ -102,7 +102,7 @@ const DANGEROUS: &[c_long] = &[
     libc::SYS_userfaultfd,
 ];
 
-type Rules = BTreeMap<c_long, Vec<SeccompRule>>;
+type SeccompRules = BTreeMap<c_long, Vec<SeccompRule>>;
 
 /// Leaves to all threads of this process what a parser needs. Whether the kernel does it.
 pub(super) fn close() -> io::Result<bool> {
@@ -118,14 +118,14 @@ pub(super) fn refuse_dangerous(network: bool) -> io::Result<bool> {
 }
 
 /// What is dangerous, and sockets unless it may have the network.
-fn dangerous(network: bool) -> Rules {
+fn dangerous(network: bool) -> SeccompRules {
     let sockets = (!network).then_some(libc::SYS_socket);
     DANGEROUS.iter().copied().chain(sockets).map(|call| (call, Vec::new())).collect()
 }
 
 /// What is needed, and of three calls what is harmless.
-fn needed() -> io::Result<Rules> {
-    let mut rules: Rules = NEEDED.iter().map(|call| (*call, Vec::new())).collect();
+fn needed() -> io::Result<SeccompRules> {
+    let mut rules: SeccompRules = NEEDED.iter().map(|call| (*call, Vec::new())).collect();
     let flags = [libc::F_GETFD, libc::F_GETFL];
     let flags = flags.map(|command| rule(&[(1, u64::from(command.unsigned_abs()))]));
     rules.insert(libc::SYS_fcntl, flags.into_iter().collect::<io::Result<_>>()?);
@@ -154,7 +154,7 @@ enum FilterAction {
     Refuse,
 }
 
-fn compiled(rules: Rules, otherwise: FilterAction) -> io::Result<BpfProgram> {
+fn compiled(rules: SeccompRules, otherwise: FilterAction) -> io::Result<BpfProgram> {
     let (otherwise, by_rule) = match otherwise {
         FilterAction::Allow => (SeccompAction::Allow, refusal()),
         FilterAction::Refuse => (refusal(), SeccompAction::Allow),
@@ -162,7 +162,7 @@ fn compiled(rules: Rules, otherwise: FilterAction) -> io::Result<BpfProgram> {
     let machine = TargetArch::try_from(std::env::consts::ARCH).map_err(io::Error::other)?;
     let filter = SeccompFilter::new(rules, otherwise, by_rule, machine).map_err(io::Error::other)?;
     let program = BpfProgram::try_from(filter).map_err(io::Error::other)?;
-    Ok(if cfg!(target_arch = "x86_64") { without_second_numbers(program) } else { program })
+    Ok(if cfg!(target_arch = "x86_64") { refuse_x32_calls(program) } else { program })
 }
 
 fn refusal() -> SeccompAction {
@@ -175,7 +175,7 @@ const SECOND_NUMBERS: u32 = 0x4000_0000;
 
 /// Refuses calls by their second numbers, before anything else is asked. Jumps are relative, so that what comes after it is the
 /// same as without, the look at the machine included.
-fn without_second_numbers(program: BpfProgram) -> BpfProgram {
+fn refuse_x32_calls(program: BpfProgram) -> BpfProgram {
     // As the kernel's linux/filter.h has them; a call's number is the first thing that a filter is shown.
     let load_number = sock_filter { code: 0x20, jt: 0, jf: 0, k: 0 };
     let skip_one_if_below = sock_filter { code: 0x35, jt: 0, jf: 1, k: SECOND_NUMBERS };

@@ -10,7 +10,7 @@ use landlock::{
     RulesetCreatedAttr, RulesetError, RulesetStatus, Scope, path_beneath_rules,
 };
 
-use super::{Grant, RUN_FOLDER};
+use super::{AccessGrant, RUN_FOLDER};
 
 /// The newest version whose rights are asked for. A kernel that knows fewer of them gives those that it knows.
 const NEWEST: ABI = ABI::V9;
@@ -29,7 +29,7 @@ pub(super) fn close() -> io::Result<bool> {
 
 /// Takes only what is hidden, the folders of other runs, and the memory and the environment of every process outside. Whether
 /// the kernel does it.
-pub(super) fn hide(grant: &Grant) -> io::Result<bool> {
+pub(super) fn hide(grant: &AccessGrant) -> io::Result<bool> {
     let own = grant.folder.canonicalize()?;
     let mut hidden: Vec<PathBuf> = grant.hidden.iter().filter_map(|path| path.canonicalize().ok()).collect();
     // It is given by itself. Were it not hidden, the folder of all temporary files would be given, and with it the others.

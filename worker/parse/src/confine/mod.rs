@@ -6,7 +6,7 @@
 //! files and other processes out of reach, so a kernel that lacks one is worth a warning and not a refusal.
 //!
 //! The child puts up all of them ([`inside`]). The worker asks for those around a program that the operator named
-//! ([`wall_in_thread`]), which is given strangers' bytes too.
+//! ([`confine_thread`]), which is given strangers' bytes too.
 
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod calls;
@@ -26,7 +26,7 @@ use rustix::thread::CapabilitySet;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::trial::run as try_everything;
-pub use self::trial::{Reach, Walls};
+pub use self::trial::{ConfinementReport, ForbiddenResource};
 
 /// Stack of the thread that parses, in bytes: deep nesting that is honest fits, and one that is not ends this process only.
 const STACK: usize = 64 * 1024 * 1024;
@@ -37,14 +37,14 @@ const DESCRIPTORS: u64 = 16;
 /// A wall that a kernel may lack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Wall {
+pub enum ConfinementLayer {
     /// Keeps from files, from other processes, and in newer kernels from TCP.
     Landlock,
     /// Keeps from all calls into the system that are not named.
     Seccomp,
 }
 
-impl Display for Wall {
+impl Display for ConfinementLayer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Landlock => "Landlock",
@@ -68,28 +68,28 @@ pub(crate) struct ResourceLimits {
 pub(crate) fn inside(
     bounds: ResourceLimits,
     open: impl FnOnce(),
-    work: impl FnOnce(&[Wall]) -> io::Result<()> + Send + 'static,
+    work: impl FnOnce(&[ConfinementLayer]) -> io::Result<()> + Send + 'static,
 ) -> io::Result<()> {
-    take_limits(bounds)?;
+    apply_limits(bounds)?;
     open();
     // It is of no use to a parser that the service runs as root.
     #[cfg(target_os = "linux")]
-    give_up(CapabilitySet::all())?;
+    drop_capabilities(CapabilitySet::all())?;
     // It holds for this thread and for those that it starts from now on, so it comes before the other thread.
-    let landlock = close_files()?;
+    let landlock = restrict_files()?;
     let parsing = std::thread::Builder::new().name("parse".into()).stack_size(STACK);
     let thread = parsing.spawn(move || {
         forbid_threads()?;
         // It holds for all threads at once: memory is theirs together, so one without it would be a way around it.
-        let seccomp = close_calls()?;
-        work(&missing([(Wall::Landlock, landlock), (Wall::Seccomp, seccomp)]))
+        let seccomp = restrict_syscalls()?;
+        work(&missing([(ConfinementLayer::Landlock, landlock), (ConfinementLayer::Seccomp, seccomp)]))
     })?;
     thread.join().unwrap_or_else(|_| Err(io::Error::other("the parser panicked")))
 }
 
 /// Takes from this process what a parser has no use for. Whatever of it fails to be set ends the child: no parse
 /// without limits.
-fn take_limits(bounds: ResourceLimits) -> io::Result<()> {
+fn apply_limits(bounds: ResourceLimits) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
         use rustix::process::{DumpableBehavior, Signal};
@@ -123,7 +123,7 @@ const WAYS_AROUND: CapabilitySet = CapabilitySet::SYS_ADMIN
 
 /// Takes privileges of root from this thread and from what it starts. An account that has none loses none.
 #[cfg(target_os = "linux")]
-fn give_up(privileges: CapabilitySet) -> io::Result<()> {
+fn drop_capabilities(privileges: CapabilitySet) -> io::Result<()> {
     use rustix::thread::{CapabilitySets, capabilities, set_capabilities};
     let CapabilitySets { effective, permitted, inheritable } = capabilities(None)?;
     if !(effective | permitted | inheritable).intersects(privileges) {
@@ -152,7 +152,7 @@ fn limit(resource: Resource, value: u64) -> io::Result<()> {
 }
 
 /// Takes all files from this thread and from those that it starts. Whether there is such a wall.
-fn close_files() -> io::Result<bool> {
+fn restrict_files() -> io::Result<bool> {
     #[cfg(target_os = "linux")]
     return files::close();
     #[cfg(not(target_os = "linux"))]
@@ -160,7 +160,7 @@ fn close_files() -> io::Result<bool> {
 }
 
 /// Takes from all threads the calls into the system that parsing has no use for. Whether there is such a wall.
-fn close_calls() -> io::Result<bool> {
+fn restrict_syscalls() -> io::Result<bool> {
     #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
     return calls::close();
     #[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
@@ -173,7 +173,7 @@ pub const RUN_FOLDER: &str = "lectern-run-";
 
 /// What a program that the operator named may reach, when it is given strangers' bytes.
 #[derive(Debug, Clone)]
-pub struct Grant {
+pub struct AccessGrant {
     /// Folders and files that it must not.
     pub hidden: Vec<PathBuf>,
     /// Its own folder, which it may wherever that lies. What lies beside it and is called like it, it must not.
@@ -184,15 +184,18 @@ pub struct Grant {
 
 /// Puts walls around this thread and around the processes that it starts, and tells which the system lacks. They stay, so the
 /// thread has to be one that ends.
-pub fn wall_in_thread(grant: &Grant) -> io::Result<Vec<Wall>> {
+pub fn confine_thread(grant: &AccessGrant) -> io::Result<Vec<ConfinementLayer>> {
     #[cfg(target_os = "linux")]
-    give_up(WAYS_AROUND)?;
-    let stands = [(Wall::Landlock, hide_files(grant)?), (Wall::Seccomp, refuse_dangerous_calls(grant)?)];
+    drop_capabilities(WAYS_AROUND)?;
+    let stands = [
+        (ConfinementLayer::Landlock, hide_files(grant)?),
+        (ConfinementLayer::Seccomp, refuse_dangerous_calls(grant)?),
+    ];
     Ok(missing(stands))
 }
 
 /// Takes what is hidden, and the memory of every other process. Whether there is such a wall.
-fn hide_files(grant: &Grant) -> io::Result<bool> {
+fn hide_files(grant: &AccessGrant) -> io::Result<bool> {
     #[cfg(target_os = "linux")]
     return files::hide(grant);
     #[cfg(not(target_os = "linux"))]
@@ -203,7 +206,7 @@ fn hide_files(grant: &Grant) -> io::Result<bool> {
 }
 
 /// Takes what is dangerous, and sockets. Whether there is such a wall.
-fn refuse_dangerous_calls(grant: &Grant) -> io::Result<bool> {
+fn refuse_dangerous_calls(grant: &AccessGrant) -> io::Result<bool> {
     #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
     return calls::refuse_dangerous(grant.network);
     #[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
@@ -213,7 +216,7 @@ fn refuse_dangerous_calls(grant: &Grant) -> io::Result<bool> {
     }
 }
 
-fn missing(stands: [(Wall, bool); 2]) -> Vec<Wall> {
+fn missing(stands: [(ConfinementLayer, bool); 2]) -> Vec<ConfinementLayer> {
     stands.into_iter().filter(|(_, stands)| !stands).map(|(wall, _)| wall).collect()
 }
 

@@ -77,8 +77,8 @@ fn tries_everything() {
                 bounds,
                 || {},
                 |missing| {
-                    say("put up Landlock", !missing.contains(&Wall::Landlock));
-                    say("put up seccomp", !missing.contains(&Wall::Seccomp));
+                    say("put up Landlock", !missing.contains(&ConfinementLayer::Landlock));
+                    say("put up seccomp", !missing.contains(&ConfinementLayer::Seccomp));
                     try_all();
                     Ok(())
                 },
@@ -181,7 +181,7 @@ impl Tried {
     }
 
     /// Whether a wall was there; where it was not, that is said.
-    fn has(&self, wall: Wall) -> bool {
+    fn has(&self, wall: ConfinementLayer) -> bool {
         let there = self.0.get(&format!("put up {wall}")) == Some(&true);
         if !there {
             let text =
@@ -228,7 +228,7 @@ fn without_walls_everything_can_be_reached() {
 #[test]
 fn behind_the_walls_of_a_parser_nothing_is_reached() {
     let tried = Tried::behind(Around::Everything);
-    if tried.has(Wall::Seccomp) {
+    if tried.has(ConfinementLayer::Seccomp) {
         assert_eq!(tried.reached(), BTreeSet::new());
     }
 }
@@ -236,7 +236,7 @@ fn behind_the_walls_of_a_parser_nothing_is_reached() {
 #[test]
 fn seccomp_alone_keeps_everything_away() {
     let tried = Tried::behind(Around::Seccomp);
-    if tried.has(Wall::Seccomp) {
+    if tried.has(ConfinementLayer::Seccomp) {
         assert_eq!(tried.reached(), BTreeSet::new());
     }
 }
@@ -244,7 +244,7 @@ fn seccomp_alone_keeps_everything_away() {
 #[test]
 fn landlock_alone_keeps_files_and_the_memory_of_others_away() {
     let tried = Tried::behind(Around::Landlock);
-    if !tried.has(Wall::Landlock) {
+    if !tried.has(ConfinementLayer::Landlock) {
         return;
     }
     for what in [

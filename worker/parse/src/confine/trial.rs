@@ -15,7 +15,7 @@ use std::{
 use rustix::process::Pid;
 use serde::{Deserialize, Serialize};
 
-use super::{ResourceLimits, Wall};
+use super::{ConfinementLayer, ResourceLimits};
 use crate::protocol::PARSE_COMMAND;
 
 /// Enough for a stack and the binary; what is tried needs next to nothing.
@@ -27,7 +27,7 @@ const NEW_FILE: &str = "made";
 /// What a parser has no business with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Reach {
+pub enum ForbiddenResource {
     /// The environment of the service, with the secrets that are in it.
     Environment,
     /// Files: to read one, or to make one.
@@ -40,7 +40,7 @@ pub enum Reach {
     Processes,
 }
 
-impl Reach {
+impl ForbiddenResource {
     const ALL: [Self; 5] = [Self::Environment, Self::Files, Self::Network, Self::Programs, Self::Processes];
 
     /// Whether this process has it.
@@ -61,7 +61,7 @@ impl Reach {
     }
 }
 
-impl Display for Reach {
+impl Display for ForbiddenResource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Environment => "the service's environment",
@@ -88,25 +88,25 @@ fn starts_a_program() -> bool {
 
 /// What stands around parsers on this machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Walls {
+pub struct ConfinementReport {
     /// The walls that the system lacks.
-    pub missing: Vec<Wall>,
+    pub missing: Vec<ConfinementLayer>,
     /// What a parser reached all the same.
-    pub reached: Vec<Reach>,
+    pub reached: Vec<ForbiddenResource>,
 }
 
-impl Walls {
+impl ConfinementReport {
     /// Whether all walls stand and nothing was reached.
-    pub fn are_whole(&self) -> bool {
+    pub fn is_confined(&self) -> bool {
         self.missing.is_empty() && self.reached.is_empty()
     }
 }
 
-impl Display for Walls {
+impl Display for ConfinementReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let list = |words: Vec<String>| words.join(", ");
         if !self.missing.is_empty() {
-            let missing = list(self.missing.iter().map(Wall::to_string).collect());
+            let missing = list(self.missing.iter().map(ConfinementLayer::to_string).collect());
             write!(
                 f,
                 "parsers have no {missing} around them: the system does not have it, or withholds it; "
@@ -118,7 +118,7 @@ impl Display for Walls {
             write!(
                 f,
                 "tried just now, a parser reaches {}",
-                list(self.reached.iter().map(Reach::to_string).collect())
+                list(self.reached.iter().map(ForbiddenResource::to_string).collect())
             )
         }
     }
@@ -130,8 +130,8 @@ pub(crate) fn run(mut output: File) -> io::Result<()> {
         BOUNDS,
         || {},
         move |missing| {
-            let reached = Reach::ALL.into_iter().filter(|reach| reach.is_open()).collect();
-            let walls = Walls { missing: missing.to_vec(), reached };
+            let reached = ForbiddenResource::ALL.into_iter().filter(|reach| reach.is_open()).collect();
+            let walls = ConfinementReport { missing: missing.to_vec(), reached };
             output.write_all(&serde_json::to_vec(&walls)?)
         },
     )

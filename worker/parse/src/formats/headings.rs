@@ -1,36 +1,41 @@
 //! The headings of a text that is handed on part by part.
 
 use super::markdown;
-use crate::protocol::{Frame, MAX_TITLE, MarkKind, ParsedPart, SourceMetadata, Stop, Structure, TextMark};
+use crate::protocol::{
+    MAX_TITLE, MarkKind, ParseAbort, ParseFrame, ParsedPart, SourceMetadata, TextMark, TextMarkup,
+};
 
 /// Headings in one message.
 const AT_ONCE: usize = 1_000;
 
 /// Listens to what a parser says, and finds the headings of its text if that is Markdown.
 #[derive(Default)]
-pub(crate) struct Headings {
+pub(crate) struct HeadingCollector {
     markdown: bool,
     text: String,
 }
 
-impl Headings {
-    pub(crate) fn note(&mut self, frame: &Frame) {
+impl HeadingCollector {
+    pub(crate) fn note(&mut self, frame: &ParseFrame) {
         match frame {
-            Frame::About(SourceMetadata { structure, .. }) => {
-                self.markdown = *structure == Structure::Markdown
+            ParseFrame::About(SourceMetadata { structure, .. }) => {
+                self.markdown = *structure == TextMarkup::Markdown;
             }
-            Frame::Part(ParsedPart { text, .. }) if self.markdown => self.text.push_str(text),
-            Frame::Part(_)
-            | Frame::Headings(_)
-            | Frame::Warning(_)
-            | Frame::Start { .. }
-            | Frame::Image { .. }
-            | Frame::Page { .. } => {}
+            ParseFrame::Part(ParsedPart { text, .. }) if self.markdown => self.text.push_str(text),
+            ParseFrame::Part(_)
+            | ParseFrame::Headings(_)
+            | ParseFrame::Warning(_)
+            | ParseFrame::Start { .. }
+            | ParseFrame::Image { .. }
+            | ParseFrame::Page { .. } => {}
         }
     }
 
     /// Says where the headings are, after everything else.
-    pub(crate) fn tell(self, emit: &mut dyn FnMut(Frame) -> Result<(), Stop>) -> Result<(), Stop> {
+    pub(crate) fn tell(
+        self,
+        emit: &mut dyn FnMut(ParseFrame) -> Result<(), ParseAbort>,
+    ) -> Result<(), ParseAbort> {
         if !self.markdown {
             return Ok(());
         }
@@ -43,6 +48,6 @@ impl Headings {
             what @ (MarkKind::Page(_) | MarkKind::Row(_) | MarkKind::Time { .. }) => TextMark { at, what },
         };
         let marks: Vec<TextMark> = markdown::headings(&self.text).into_iter().map(short).collect();
-        marks.chunks(AT_ONCE).try_for_each(|marks| emit(Frame::Headings(marks.to_vec())))
+        marks.chunks(AT_ONCE).try_for_each(|marks| emit(ParseFrame::Headings(marks.to_vec())))
     }
 }

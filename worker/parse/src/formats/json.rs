@@ -10,7 +10,7 @@ use unicode_normalization::UnicodeNormalization;
 use crate::{
     charset,
     output::ParserOutput,
-    protocol::{ParseError, ParseOptions, SourceMetadata, Stop},
+    protocol::{ParseAbort, ParseError, ParseOptions, SourceMetadata},
 };
 
 /// Objects and lists within each other, as many as most programs accept.
@@ -26,7 +26,7 @@ pub(crate) fn parse(
     bytes: Vec<u8>,
     options: &ParseOptions,
     output: &mut ParserOutput<'_>,
-) -> Result<(), Stop> {
+) -> Result<(), ParseAbort> {
     if bytes.is_empty() {
         return Err(ParseError::Empty.into());
     }
@@ -169,7 +169,7 @@ struct JsonWriter<'w, 'o> {
 
 impl JsonWriter<'_, '_> {
     /// A record of its own.
-    fn value(&mut self, value: &str) -> Result<(), Stop> {
+    fn value(&mut self, value: &str) -> Result<(), ParseAbort> {
         let mut tokens = JsonTokens(value);
         // Names and numbers that lead to this place.
         let mut path = String::new();
@@ -262,14 +262,14 @@ impl JsonWriter<'_, '_> {
         self.parted = self.any;
     }
 
-    fn pair(&mut self, path: &str, value: &str) -> Result<(), Stop> {
+    fn pair(&mut self, path: &str, value: &str) -> Result<(), ParseAbort> {
         match path {
             "" => self.line(value),
             path => self.line(&format!("{path}: {value}")),
         }
     }
 
-    fn line(&mut self, line: &str) -> Result<(), Stop> {
+    fn line(&mut self, line: &str) -> Result<(), ParseAbort> {
         if std::mem::take(&mut self.parted) {
             self.text.push('\n');
         }
@@ -281,7 +281,7 @@ impl JsonWriter<'_, '_> {
         if self.text.len() > GATHERED { self.flush() } else { Ok(()) }
     }
 
-    fn flush(&mut self) -> Result<(), Stop> {
+    fn flush(&mut self) -> Result<(), ParseAbort> {
         let text = std::mem::take(&mut self.text);
         let mut rest = text.as_str();
         while !rest.is_empty() {
@@ -305,14 +305,14 @@ fn on_one_line(key: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::{Frame, ParsedPart};
+    use crate::protocol::{ParseFrame, ParsedPart};
 
     fn read(bytes: &[u8]) -> (String, Vec<(String, u64)>) {
         let (mut text, mut warnings) = (String::new(), Vec::new());
         let mut emit = |frame| {
             match frame {
-                Frame::Part(ParsedPart { text: part, .. }) => text.push_str(&part),
-                Frame::Warning(warning) => warnings.push((warning.code, warning.count)),
+                ParseFrame::Part(ParsedPart { text: part, .. }) => text.push_str(&part),
+                ParseFrame::Warning(warning) => warnings.push((warning.code, warning.count)),
                 _ => {}
             }
             Ok(())

@@ -15,10 +15,10 @@ mod table;
 mod text;
 mod workbook;
 
-use self::{headings::Headings, text::MarkdownHint};
+use self::{headings::HeadingCollector, text::MarkdownHint};
 use crate::{
     output::ParserOutput,
-    protocol::{Frame, ParseOptions, SourceKind, Stop},
+    protocol::{ParseAbort, ParseFrame, ParseOptions, SourceKind},
 };
 
 /// Reads a source and hands out its frames as they are made, those with the headings of the whole text last.
@@ -29,10 +29,10 @@ pub fn parse(
     kind: SourceKind,
     bytes: Vec<u8>,
     options: &ParseOptions,
-    emit: &mut dyn FnMut(Frame) -> Result<(), Stop>,
-) -> Result<(), Stop> {
-    let mut headings = Headings::default();
-    let mut frames = |frame: Frame| {
+    emit: &mut dyn FnMut(ParseFrame) -> Result<(), ParseAbort>,
+) -> Result<(), ParseAbort> {
+    let mut headings = HeadingCollector::default();
+    let mut frames = |frame: ParseFrame| {
         headings.note(&frame);
         emit(frame)
     };

@@ -5,7 +5,7 @@ use super::{captions, markdown};
 use crate::{
     charset,
     output::ParserOutput,
-    protocol::{ParseError, ParseOptions, SourceMetadata, Stop, Structure, TextMark},
+    protocol::{ParseAbort, ParseError, ParseOptions, SourceMetadata, TextMark, TextMarkup},
 };
 
 /// Most bytes in one piece.
@@ -26,10 +26,10 @@ pub(super) fn parse(
     options: &ParseOptions,
     hint: MarkdownHint,
     output: &mut ParserOutput<'_>,
-) -> Result<(), Stop> {
+) -> Result<(), ParseAbort> {
     let text = decoded(bytes, options, output)?;
     let is_markdown = hint == MarkdownHint::Named || markdown::looks_like(&text);
-    let structure = if is_markdown { Structure::Markdown } else { Structure::Plain };
+    let structure = if is_markdown { TextMarkup::Markdown } else { TextMarkup::Plain };
     output.about(SourceMetadata { structure, ..SourceMetadata::default() })?;
     in_pieces(&text, Vec::new(), output)
 }
@@ -39,11 +39,11 @@ pub(super) fn transcript(
     bytes: &[u8],
     options: &ParseOptions,
     output: &mut ParserOutput<'_>,
-) -> Result<(), Stop> {
+) -> Result<(), ParseAbort> {
     let text = decoded(bytes, options, output)?;
     let Some(cues) = captions::parse(&text) else { return in_pieces(&text, Vec::new(), output) };
     drop(text);
-    let captions::Transcript { text, marks, warnings } = captions::transcript(cues);
+    let captions::TimedTranscript { text, marks, warnings } = captions::transcript(cues);
     for warning in warnings {
         output.warn(&warning.code, &warning.message, warning.count)?;
     }
@@ -51,7 +51,11 @@ pub(super) fn transcript(
 }
 
 /// The text of these bytes; says what had to be gone past.
-fn decoded(bytes: &[u8], options: &ParseOptions, output: &mut ParserOutput<'_>) -> Result<String, Stop> {
+fn decoded(
+    bytes: &[u8],
+    options: &ParseOptions,
+    output: &mut ParserOutput<'_>,
+) -> Result<String, ParseAbort> {
     let (text, encoding, replaced) = charset::decode(bytes, options.charset.as_deref());
     if replaced {
         let count = text.chars().filter(|c| *c == char::REPLACEMENT_CHARACTER).count() as u64;
@@ -85,7 +89,7 @@ fn tidy(text: &str, limit: u64) -> Result<String, ParseError> {
 }
 
 /// Hands on a text in pieces that fit a message, each with the marks that stand in it.
-fn in_pieces(text: &str, marks: Vec<TextMark>, output: &mut ParserOutput<'_>) -> Result<(), Stop> {
+fn in_pieces(text: &str, marks: Vec<TextMark>, output: &mut ParserOutput<'_>) -> Result<(), ParseAbort> {
     let mut marks = marks.into_iter().peekable();
     let (mut rest, mut begun) = (text, 0);
     while !rest.is_empty() {
@@ -104,7 +108,7 @@ fn in_pieces(text: &str, marks: Vec<TextMark>, output: &mut ParserOutput<'_>) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::{Frame, MarkKind, ParsedPart};
+    use crate::protocol::{MarkKind, ParseFrame, ParsedPart};
 
     #[test]
     fn line_ends_are_made_alike_and_nul_is_dropped() {
@@ -121,7 +125,7 @@ mod tests {
         let vtt = format!("WEBVTT\n\n{}", (0..20_000).map(cue).collect::<String>());
         let (mut text, mut length, mut marks, mut parts) = (String::new(), 0, Vec::new(), 0);
         let mut emit = |frame| {
-            if let Frame::Part(ParsedPart { text: piece, marks: within }) = frame {
+            if let ParseFrame::Part(ParsedPart { text: piece, marks: within }) = frame {
                 let count = piece.chars().count() as u64;
                 assert!(within.iter().all(|mark| mark.at <= count));
                 marks.extend(within.into_iter().map(|mark| TextMark { at: mark.at + length, ..mark }));

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Why a parser in the child ends early.
 #[derive(Debug)]
-pub enum Stop {
+pub enum ParseAbort {
     /// The document cannot be parsed.
     Document(ParseError),
     /// The parser panicked where it cannot go on.
@@ -13,7 +13,7 @@ pub enum Stop {
     Output(std::io::Error),
 }
 
-impl From<ParseError> for Stop {
+impl From<ParseError> for ParseAbort {
     fn from(error: ParseError) -> Self {
         Self::Document(error)
     }
@@ -84,12 +84,12 @@ pub enum ParseError {
     #[error(
         "{0} Open it in the program that it is made for, save it as a new file, and add the document again."
     )]
-    Crashed(Crash),
+    Crashed(ParserCrash),
 }
 
 /// How a child ended that did not finish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
-pub enum Crash {
+pub enum ParserCrash {
     /// It died: a signal, the memory or processor limit, a stack overflow.
     #[error("The file could not be read: the parser stopped while working on it.")]
     Died,

@@ -3,7 +3,7 @@
 //! Every message is a little-endian `u32` length and that many bytes of JSON. The reader trusts nothing: a length
 //! is checked before a byte is set aside for it, because the other end may be running a stranger's exploit.
 
-use lectern_shared::model::job::Warning;
+use lectern_shared::model::job::IngestionWarning;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::error::ParseError;
@@ -22,7 +22,7 @@ const PREFIX: usize = size_of::<u32>();
 /// A piece of a parsed document. Of a PDF they are one `Start` and then the selected pages in ascending order; of anything
 /// else at most one `About`, and then parts in the order of the source. Warnings may stand between parts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum Frame {
+pub enum ParseFrame {
     /// What is about to come of a PDF.
     Start {
         /// Pages in the document.
@@ -58,7 +58,7 @@ pub enum Frame {
     /// Where the headings of the whole text are, after its last part. Unlike those among a part's marks, they begin no section.
     Headings(Vec<TextMark>),
     /// Something that was gone past.
-    Warning(Warning),
+    Warning(IngestionWarning),
 }
 
 /// Bytes as a text that JSON can hold.
@@ -83,14 +83,14 @@ pub struct SourceMetadata {
     /// The address that it calls its own.
     pub canonical_url: Option<String>,
     /// What its text is written in.
-    pub structure: Structure,
+    pub structure: TextMarkup,
     /// How many pages or slides it has, where it has any.
     pub pages: Option<u32>,
 }
 
 /// What a text is written in.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Structure {
+pub enum TextMarkup {
     /// Nothing but lines and paragraphs.
     #[default]
     Plain,
@@ -141,9 +141,9 @@ pub enum MarkKind {
 
 /// What the child answers: frames, then exactly one `Failed` or `Done`. Silence instead of either is a crash.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum Message {
+pub enum ChildMessage {
     /// A piece of the document.
-    Frame(Frame),
+    Frame(ParseFrame),
     /// The document cannot be parsed, and why.
     Failed(ParseError),
     /// Everything asked for has been sent.
@@ -189,12 +189,12 @@ fn checked(length: usize) -> Result<usize, WireError> {
 /// Gathers bytes as they arrive and hands out whole messages, so that a read may be cancelled between any two bytes
 /// without losing one.
 #[derive(Debug, Default)]
-pub struct Inbox {
+pub struct MessageDecoder {
     bytes: Vec<u8>,
     read: usize,
 }
 
-impl Inbox {
+impl MessageDecoder {
     /// Where the next bytes are appended.
     pub fn buffer(&mut self) -> &mut Vec<u8> {
         self.bytes.drain(..self.read);
@@ -223,18 +223,18 @@ impl Inbox {
 mod tests {
     use super::*;
 
-    fn page(text: &str) -> Message {
-        Message::Frame(Frame::Page { number: 3, text: text.to_owned(), warning: None })
+    fn page(text: &str) -> ChildMessage {
+        ChildMessage::Frame(ParseFrame::Page { number: 3, text: text.to_owned(), warning: None })
     }
 
     #[test]
     fn a_message_survives_arriving_byte_by_byte() {
-        let sent = [page("first"), page("second — third"), Message::Done];
+        let sent = [page("first"), page("second — third"), ChildMessage::Done];
         let bytes: Vec<u8> = sent.iter().flat_map(|message| encode(message).unwrap()).collect();
-        let (mut inbox, mut received) = (Inbox::default(), Vec::new());
+        let (mut inbox, mut received) = (MessageDecoder::default(), Vec::new());
         for byte in bytes {
             inbox.buffer().push(byte);
-            while let Some((message, _)) = inbox.take::<Message>().unwrap() {
+            while let Some((message, _)) = inbox.take::<ChildMessage>().unwrap() {
                 received.push(message);
             }
         }
@@ -244,9 +244,9 @@ mod tests {
 
     #[test]
     fn an_oversized_length_is_refused_before_its_bytes_are_read() {
-        let mut inbox = Inbox::default();
+        let mut inbox = MessageDecoder::default();
         inbox.buffer().extend_from_slice(&u32::MAX.to_le_bytes());
-        assert_eq!(inbox.take::<Message>().unwrap_err(), WireError::Length(u32::MAX as usize));
+        assert_eq!(inbox.take::<ChildMessage>().unwrap_err(), WireError::Length(u32::MAX as usize));
     }
 
     #[test]
@@ -256,18 +256,18 @@ mod tests {
 
     #[test]
     fn garbage_is_refused() {
-        let mut inbox = Inbox::default();
+        let mut inbox = MessageDecoder::default();
         inbox.buffer().extend_from_slice(&[5, 0, 0, 0]);
         inbox.buffer().extend_from_slice(b"hello");
-        assert_eq!(inbox.take::<Message>().unwrap_err(), WireError::Content);
+        assert_eq!(inbox.take::<ChildMessage>().unwrap_err(), WireError::Content);
     }
 
     #[test]
     fn a_truncated_message_is_waited_for_and_then_noticed() {
         let bytes = encode(&page("cut")).unwrap();
-        let mut inbox = Inbox::default();
+        let mut inbox = MessageDecoder::default();
         inbox.buffer().extend_from_slice(&bytes[..bytes.len() - 1]);
-        assert_eq!(inbox.take::<Message>().unwrap(), None);
+        assert_eq!(inbox.take::<ChildMessage>().unwrap(), None);
         assert!(inbox.is_mid_message());
     }
 

@@ -11,10 +11,10 @@ mod request;
 
 pub(crate) use self::frame::{MAX_TITLE, MAX_URL, announced, decode};
 pub use self::{
-    error::{Crash, ParseError, Stop},
+    error::{ParseAbort, ParseError, ParserCrash},
     frame::{
-        Frame, Inbox, MAX_MESSAGE, MarkKind, Message, ParsedPart, SourceMetadata, Structure, TextMark,
-        WireError, encode,
+        ChildMessage, MAX_MESSAGE, MarkKind, MessageDecoder, ParseFrame, ParsedPart, SourceMetadata,
+        TextMark, TextMarkup, WireError, encode,
     },
     order::FrameOrder,
     request::{ChildRequest, ParseOptions, SourceKind},

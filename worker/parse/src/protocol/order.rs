@@ -1,11 +1,11 @@
 //! What a child may still say, frame by frame: the parent's check, which believes nothing.
 
-use lectern_shared::model::job::Warning;
+use lectern_shared::model::job::IngestionWarning;
 use url::Url;
 
 use super::{
-    error::{Crash, ParseError},
-    frame::{Frame, MAX_TITLE, MAX_URL, MarkKind, Message, TextMark},
+    error::{ParseError, ParserCrash},
+    frame::{ChildMessage, MAX_TITLE, MAX_URL, MarkKind, ParseFrame, TextMark},
     request::{ParseOptions, SourceKind},
 };
 
@@ -20,7 +20,7 @@ const MARKS_BESIDES: u64 = 1_000;
 /// asked for, or text that the store refuses; nor to fill the store with what is no text of the document.
 #[derive(Debug)]
 pub struct FrameOrder {
-    expected: Expected,
+    expected: ExpectedFrame,
     max_pages: u32,
     max_chars: u64,
     chars: u64,
@@ -35,7 +35,7 @@ pub struct FrameOrder {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Expected {
+enum ExpectedFrame {
     Start,
     Page {
         next: u32,
@@ -53,9 +53,9 @@ impl FrameOrder {
     pub fn new(kind: SourceKind, options: &ParseOptions) -> Self {
         Self {
             expected: if kind == SourceKind::Pdf {
-                Expected::Start
+                ExpectedFrame::Start
             } else {
-                Expected::Parts { about: false }
+                ExpectedFrame::Parts { about: false }
             },
             max_pages: options.max_pages,
             max_chars: options.max_chars,
@@ -69,54 +69,59 @@ impl FrameOrder {
     }
 
     /// The frame in the next message; none when the message is the last one.
-    pub fn admit(&mut self, message: Message) -> Result<Option<Frame>, ParseError> {
+    pub fn admit(&mut self, message: ChildMessage) -> Result<Option<ParseFrame>, ParseError> {
         let frame = match (message, self.expected) {
-            (Message::Failed(error), _) if is_sane_failure(&error) => return Err(error),
-            (Message::Done, Expected::Done | Expected::Parts { .. }) => return Ok(None),
-            (Message::Failed(_), _) | (Message::Done, Expected::Start | Expected::Page { .. }) => {
-                return Err(ParseError::Crashed(Crash::BadOutput));
+            (ChildMessage::Failed(error), _) if is_sane_failure(&error) => return Err(error),
+            (ChildMessage::Done, ExpectedFrame::Done | ExpectedFrame::Parts { .. }) => return Ok(None),
+            (ChildMessage::Failed(_), _)
+            | (ChildMessage::Done, ExpectedFrame::Start | ExpectedFrame::Page { .. }) => {
+                return Err(ParseError::Crashed(ParserCrash::BadOutput));
             }
-            (Message::Frame(frame), _) => frame,
+            (ChildMessage::Frame(frame), _) => frame,
         };
-        self.expected = self.after(&frame)?.ok_or(ParseError::Crashed(Crash::BadOutput))?;
+        self.expected = self.after(&frame)?.ok_or(ParseError::Crashed(ParserCrash::BadOutput))?;
         Ok(Some(frame))
     }
 
     /// What is expected after `frame`; none when it is not what was expected.
-    fn after(&mut self, frame: &Frame) -> Result<Option<Expected>, ParseError> {
+    fn after(&mut self, frame: &ParseFrame) -> Result<Option<ExpectedFrame>, ParseError> {
         Ok(match (frame, self.expected) {
-            (Frame::Start { pages_total, first, last, title }, Expected::Start)
+            (ParseFrame::Start { pages_total, first, last, title }, ExpectedFrame::Start)
                 if (1..=*last).contains(first)
                     && last <= pages_total
                     && last - first < self.max_pages
                     && title.as_deref().is_none_or(is_title) =>
             {
-                Some(Expected::Page { next: *first, last: *last })
+                Some(ExpectedFrame::Page { next: *first, last: *last })
             }
-            (Frame::Page { number, text, warning }, Expected::Page { next, last })
+            (ParseFrame::Page { number, text, warning }, ExpectedFrame::Page { next, last })
                 if *number == next && is_clean(text) && warning.as_deref().is_none_or(is_sentence) =>
             {
                 self.count(text)?;
-                Some(if next == last { Expected::Done } else { Expected::Page { next: next + 1, last } })
+                Some(if next == last {
+                    ExpectedFrame::Done
+                } else {
+                    ExpectedFrame::Page { next: next + 1, last }
+                })
             }
-            (Frame::Image { page, .. }, expected @ Expected::Page { next, .. })
+            (ParseFrame::Image { page, .. }, expected @ ExpectedFrame::Page { next, .. })
                 if self.images && *page == next && self.image_of != Some(next) =>
             {
                 self.image_of = Some(next);
                 Some(expected)
             }
-            (Frame::About(about), Expected::Parts { about: false })
+            (ParseFrame::About(about), ExpectedFrame::Parts { about: false })
                 if about.title.as_deref().is_none_or(is_title)
                     && about.canonical_url.as_deref().is_none_or(is_address) =>
             {
-                Some(Expected::Parts { about: true })
+                Some(ExpectedFrame::Parts { about: true })
             }
-            (Frame::Part(part), Expected::Parts { about }) if is_clean(&part.text) => {
+            (ParseFrame::Part(part), ExpectedFrame::Parts { about }) if is_clean(&part.text) => {
                 let length = self.count(&part.text)?;
                 let fits = are_in_order(&part.marks, length) && self.count_marks(&part.marks);
-                fits.then_some(Expected::Parts { about })
+                fits.then_some(ExpectedFrame::Parts { about })
             }
-            (Frame::Headings(marks), expected @ Expected::Parts { .. })
+            (ParseFrame::Headings(marks), expected @ ExpectedFrame::Parts { .. })
                 if are_in_order(marks, self.chars)
                     && marks.first().is_none_or(|mark| mark.at >= self.heading_at)
                     && marks.iter().all(|mark| matches!(mark.what, MarkKind::Heading { .. })) =>
@@ -124,20 +129,20 @@ impl FrameOrder {
                 self.heading_at = marks.last().map_or(self.heading_at, |mark| mark.at);
                 self.count_marks(marks).then_some(expected)
             }
-            (Frame::Warning(Warning { code, message, .. }), expected)
+            (ParseFrame::Warning(IngestionWarning { code, message, .. }), expected)
                 if is_sentence(code) && is_sentence(message) && self.warnings < MAX_WARNINGS =>
             {
                 self.warnings += 1;
                 Some(expected)
             }
             (
-                Frame::Start { .. }
-                | Frame::Image { .. }
-                | Frame::Page { .. }
-                | Frame::About(_)
-                | Frame::Part(_)
-                | Frame::Headings(_)
-                | Frame::Warning(_),
+                ParseFrame::Start { .. }
+                | ParseFrame::Image { .. }
+                | ParseFrame::Page { .. }
+                | ParseFrame::About(_)
+                | ParseFrame::Part(_)
+                | ParseFrame::Headings(_)
+                | ParseFrame::Warning(_),
                 _,
             ) => None,
         })
@@ -206,19 +211,19 @@ mod tests {
     use super::*;
     use crate::protocol::frame::{ParsedPart, SourceMetadata};
 
-    fn start(first: u32, last: u32) -> Message {
-        Message::Frame(Frame::Start { pages_total: 9, first, last, title: None })
+    fn start(first: u32, last: u32) -> ChildMessage {
+        ChildMessage::Frame(ParseFrame::Start { pages_total: 9, first, last, title: None })
     }
 
-    fn page(number: u32, text: &str) -> Message {
-        Message::Frame(Frame::Page { number, text: text.to_owned(), warning: None })
+    fn page(number: u32, text: &str) -> ChildMessage {
+        ChildMessage::Frame(ParseFrame::Page { number, text: text.to_owned(), warning: None })
     }
 
     fn order(max_pages: u32, max_chars: u64) -> FrameOrder {
         FrameOrder::new(SourceKind::Pdf, &ParseOptions { max_pages, max_chars, ..ParseOptions::default() })
     }
 
-    fn code(answer: Result<Option<Frame>, ParseError>) -> &'static str {
+    fn code(answer: Result<Option<ParseFrame>, ParseError>) -> &'static str {
         answer.unwrap_err().code()
     }
 
@@ -228,7 +233,7 @@ mod tests {
         assert!(order.admit(start(2, 3)).unwrap().is_some());
         assert!(order.admit(page(2, "a")).unwrap().is_some());
         assert!(order.admit(page(3, "b")).unwrap().is_some());
-        assert!(order.admit(Message::Done).unwrap().is_none());
+        assert!(order.admit(ChildMessage::Done).unwrap().is_none());
     }
 
     #[test]
@@ -249,7 +254,7 @@ mod tests {
         let mut order = order(10, 100);
         order.admit(start(1, 2)).unwrap();
         order.admit(page(1, "a")).unwrap();
-        assert_eq!(code(order.admit(Message::Done)), "parser_crashed");
+        assert_eq!(code(order.admit(ChildMessage::Done)), "parser_crashed");
     }
 
     #[test]
@@ -262,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_page_has_one_image_at_most_right_before_it_and_only_when_asked_for() {
-        let image = |page| Message::Frame(Frame::Image { page, png: vec![1, 2, 3] });
+        let image = |page| ChildMessage::Frame(ParseFrame::Image { page, png: vec![1, 2, 3] });
         let options = ParseOptions { images: true, ..ParseOptions::default() };
         let begun = || {
             let mut order = FrameOrder::new(SourceKind::Pdf, &options);
@@ -280,14 +285,18 @@ mod tests {
         assert_eq!(code(unasked.admit(image(1))), "parser_crashed");
     }
 
-    fn about(title: Option<&str>, canonical_url: Option<&str>) -> Message {
+    fn about(title: Option<&str>, canonical_url: Option<&str>) -> ChildMessage {
         let (title, canonical_url) = (title.map(str::to_owned), canonical_url.map(str::to_owned));
-        Message::Frame(Frame::About(SourceMetadata { title, canonical_url, ..SourceMetadata::default() }))
+        ChildMessage::Frame(ParseFrame::About(SourceMetadata {
+            title,
+            canonical_url,
+            ..SourceMetadata::default()
+        }))
     }
 
-    fn warning(code: &str, message: &str) -> Message {
+    fn warning(code: &str, message: &str) -> ChildMessage {
         let (code, message) = (code.to_owned(), message.to_owned());
-        Message::Frame(Frame::Warning(Warning { code, message, count: 1 }))
+        ChildMessage::Frame(ParseFrame::Warning(IngestionWarning { code, message, count: 1 }))
     }
 
     #[test]
@@ -298,13 +307,18 @@ mod tests {
         assert_eq!(code(html().admit(about(Some(&longer), None))), "parser_crashed");
         assert_eq!(code(html().admit(about(Some("a\0b"), None))), "parser_crashed");
         let start = |title: &str| {
-            Message::Frame(Frame::Start { pages_total: 1, first: 1, last: 1, title: Some(title.to_owned()) })
+            ChildMessage::Frame(ParseFrame::Start {
+                pages_total: 1,
+                first: 1,
+                last: 1,
+                title: Some(title.to_owned()),
+            })
         };
         assert!(order(10, 100).admit(start(&longest)).unwrap().is_some());
         assert_eq!(code(order(10, 100).admit(start(&longer))), "parser_crashed");
         let heading = |title: &str| {
             let what = MarkKind::Heading { level: 1, title: title.to_owned() };
-            Message::Frame(Frame::Part(ParsedPart {
+            ChildMessage::Frame(ParseFrame::Part(ParsedPart {
                 text: "a".to_owned(),
                 marks: vec![TextMark { at: 0, what }],
             }))
@@ -352,13 +366,14 @@ mod tests {
 
     #[test]
     fn a_failure_or_a_page_that_explains_itself_at_length_is_a_crash() {
-        let unsupported = |what: &str| Message::Failed(ParseError::Unsupported(what.to_owned()));
+        let unsupported = |what: &str| ChildMessage::Failed(ParseError::Unsupported(what.to_owned()));
         assert_eq!(code(order(10, 100).admit(unsupported("a ZIP archive"))), "unsupported_content_type");
         let longer = "ä".repeat(MAX_SENTENCE + 1);
         assert_eq!(code(order(10, 100).admit(unsupported(&longer))), "parser_crashed");
         let mut order = order(10, 100);
         order.admit(start(1, 1)).unwrap();
-        let page = Message::Frame(Frame::Page { number: 1, text: String::new(), warning: Some(longer) });
+        let page =
+            ChildMessage::Frame(ParseFrame::Page { number: 1, text: String::new(), warning: Some(longer) });
         assert_eq!(code(order.admit(page)), "parser_crashed");
     }
 
@@ -366,7 +381,7 @@ mod tests {
     fn more_marks_than_the_text_has_room_for_are_a_crash() {
         let rows = |text: &str, rows: u64| {
             let marks = (1..=rows).map(|row| TextMark { at: 0, what: MarkKind::Row(row) }).collect();
-            Message::Frame(Frame::Part(ParsedPart { text: text.to_owned(), marks }))
+            ChildMessage::Frame(ParseFrame::Part(ParsedPart { text: text.to_owned(), marks }))
         };
         let mut parts = FrameOrder::new(SourceKind::Table, &ParseOptions::default());
         assert!(parts.admit(rows("äöü", MARKS_BESIDES)).unwrap().is_some());
@@ -375,7 +390,7 @@ mod tests {
         let mut parts = FrameOrder::new(SourceKind::Text, &ParseOptions::default());
         parts.admit(rows("a", MARKS_BESIDES)).unwrap();
         let heading = TextMark { at: 0, what: MarkKind::Heading { level: 1, title: "T".to_owned() } };
-        let headings = |count| Message::Frame(Frame::Headings(vec![heading.clone(); count]));
+        let headings = |count| ChildMessage::Frame(ParseFrame::Headings(vec![heading.clone(); count]));
         assert!(parts.admit(headings(1)).unwrap().is_some());
         assert_eq!(code(parts.admit(headings(1))), "parser_crashed");
     }
@@ -391,19 +406,21 @@ mod tests {
     fn parts_are_admitted_without_pages_and_with_marks_inside_them_only() {
         let part = |text: &str, at: &[u64]| {
             let marks = at.iter().map(|at| TextMark { at: *at, what: MarkKind::Row(at + 1) }).collect();
-            Message::Frame(Frame::Part(ParsedPart { text: text.to_owned(), marks }))
+            ChildMessage::Frame(ParseFrame::Part(ParsedPart { text: text.to_owned(), marks }))
         };
         let order =
             || FrameOrder::new(SourceKind::Table, &ParseOptions { max_chars: 9, ..ParseOptions::default() });
         let mut parts = order();
-        assert!(parts.admit(Message::Frame(Frame::About(SourceMetadata::default()))).unwrap().is_some());
+        assert!(
+            parts.admit(ChildMessage::Frame(ParseFrame::About(SourceMetadata::default()))).unwrap().is_some()
+        );
         assert!(parts.admit(part("äöü", &[0, 3])).unwrap().is_some());
         assert_eq!(code(order().admit(part("äöü", &[4]))), "parser_crashed");
         assert_eq!(code(order().admit(part("äöü", &[2, 1]))), "parser_crashed");
         assert_eq!(code(order().admit(page(1, "a"))), "parser_crashed");
         assert_eq!(code(parts.admit(part("seven c", &[]))), "too_large");
-        assert!(parts.admit(Message::Done).unwrap().is_none());
-        let again = parts.admit(Message::Frame(Frame::About(SourceMetadata::default())));
+        assert!(parts.admit(ChildMessage::Done).unwrap().is_none());
+        let again = parts.admit(ChildMessage::Frame(ParseFrame::About(SourceMetadata::default())));
         assert_eq!(code(again), "parser_crashed");
     }
 
@@ -411,11 +428,13 @@ mod tests {
     fn headings_of_the_whole_text_are_admitted_in_order_and_within_it() {
         let heading = |at| TextMark { at, what: MarkKind::Heading { level: 1, title: "T".to_owned() } };
         let headings =
-            |at: &[u64]| Message::Frame(Frame::Headings(at.iter().copied().map(heading).collect()));
+            |at: &[u64]| ChildMessage::Frame(ParseFrame::Headings(at.iter().copied().map(heading).collect()));
         let begun = || {
             let mut order = FrameOrder::new(SourceKind::Text, &ParseOptions::default());
             let text = "0123456789".to_owned();
-            order.admit(Message::Frame(Frame::Part(ParsedPart { text, marks: Vec::new() }))).unwrap();
+            order
+                .admit(ChildMessage::Frame(ParseFrame::Part(ParsedPart { text, marks: Vec::new() })))
+                .unwrap();
             order
         };
         let mut order = begun();
@@ -424,7 +443,10 @@ mod tests {
         assert_eq!(code(order.admit(headings(&[8]))), "parser_crashed");
         assert_eq!(code(begun().admit(headings(&[11]))), "parser_crashed");
         let row = TextMark { at: 0, what: MarkKind::Row(1) };
-        assert_eq!(code(begun().admit(Message::Frame(Frame::Headings(vec![row])))), "parser_crashed");
+        assert_eq!(
+            code(begun().admit(ChildMessage::Frame(ParseFrame::Headings(vec![row])))),
+            "parser_crashed"
+        );
     }
 
     #[test]

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use lectern_parse::{
     formats::pdf::{UNUSABLE, library_name},
-    protocol::{Frame, ParseOptions, SourceKind},
+    protocol::{ParseFrame, ParseOptions, SourceKind},
 };
 use lectern_shared::config::PdfSettings;
 
-use super::ocr::Ocr;
+use super::ocr::OcrCommand;
 use crate::sandbox::{ParseRequest, Sandbox, SandboxError};
 
 /// Where the library may lie when it is neither named nor beside the program: where the image has it, and where systems
@@ -56,7 +56,7 @@ pub enum PdfEngineError {
 #[derive(Debug, Clone, Default)]
 pub struct PdfEngine {
     pdfium: Option<PathBuf>,
-    ocr: Option<Ocr>,
+    ocr: Option<OcrCommand>,
 }
 
 impl PdfEngine {
@@ -72,7 +72,7 @@ impl PdfEngine {
             tracing::warn!(library = %library.display(), "this pdfium library cannot be used");
             pdfium = None;
         }
-        let ocr = settings.ocr.clone().map(Ocr::new);
+        let ocr = settings.ocr.clone().map(OcrCommand::new);
         if let (Some(ocr), Some(settings)) = (&ocr, &settings.ocr) {
             if ocr.program().is_none() {
                 let name = settings.command.first().cloned().unwrap_or_default();
@@ -106,7 +106,7 @@ impl PdfEngine {
     }
 
     /// What recognises text on pages that are images.
-    pub(super) fn ocr(&self) -> Option<&Ocr> {
+    pub(super) fn ocr(&self) -> Option<&OcrCommand> {
         self.ocr.as_ref()
     }
 }
@@ -131,7 +131,7 @@ async fn works(library: &Path, sandbox: &Sandbox) -> Result<bool, SandboxError> 
     let mut frames = sandbox.parse(ParseRequest { kind: SourceKind::Pdf, source: TRIAL, options }).await?;
     loop {
         match frames.next().await {
-            Ok(Some(Frame::Warning(warning))) if warning.code == UNUSABLE => return Ok(false),
+            Ok(Some(ParseFrame::Warning(warning))) if warning.code == UNUSABLE => return Ok(false),
             Ok(Some(_)) => {}
             Ok(None) => return Ok(true),
             Err(_) => return Ok(false),

@@ -9,7 +9,7 @@ mod line;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use self::line::{Apart, LineFigure, PageLine, lines};
+use self::line::{LineFigure, NormalizedLine, PageLine, lines};
 
 /// Fewer pages than these have no lines that repeat, only lines that are alike.
 const FEWEST_PAGES: usize = 4;
@@ -31,7 +31,7 @@ pub(super) fn remove(pages: &mut [(u32, String)]) {
     let cuts: Vec<BTreeSet<usize>> = if all.iter().filter(|page| page.counts()).count() < FEWEST_PAGES {
         Vec::new()
     } else {
-        Judgement::of(&all).cuts()
+        FurnitureDetector::of(&all).cuts()
     };
     let kept: Vec<Option<String>> = all.iter().zip(&cuts).map(|(page, cut)| page.without(cut)).collect();
     for ((_, text), kept) in pages.iter_mut().zip(kept) {
@@ -42,7 +42,7 @@ pub(super) fn remove(pages: &mut [(u32, String)]) {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Edge {
+enum PageEdge {
     Top,
     Bottom,
 }
@@ -70,23 +70,23 @@ impl<'a> PageLines<'a> {
     }
 
     /// The line that is `depth` lines from an edge.
-    fn at(&self, edge: Edge, depth: usize) -> Option<&PageLine<'a>> {
+    fn at(&self, edge: PageEdge, depth: usize) -> Option<&PageLine<'a>> {
         self.index(edge, depth).and_then(|index| self.lines.get(index))
     }
 
-    fn index(&self, edge: Edge, depth: usize) -> Option<usize> {
+    fn index(&self, edge: PageEdge, depth: usize) -> Option<usize> {
         match edge {
-            Edge::Top => (depth < self.lines.len()).then_some(depth),
-            Edge::Bottom => self.lines.len().checked_sub(depth + 1),
+            PageEdge::Top => (depth < self.lines.len()).then_some(depth),
+            PageEdge::Bottom => self.lines.len().checked_sub(depth + 1),
         }
     }
 
     /// Whether a blank line parts the line at a depth from the next one inwards.
-    fn is_apart(&self, edge: Edge, depth: usize) -> bool {
+    fn is_apart(&self, edge: PageEdge, depth: usize) -> bool {
         let line = self.at(edge, depth);
         match edge {
-            Edge::Top => self.at(edge, depth + 1).is_some_and(|next| next.after_blank),
-            Edge::Bottom => line.is_some_and(|line| line.after_blank),
+            PageEdge::Top => self.at(edge, depth + 1).is_some_and(|next| next.after_blank),
+            PageEdge::Bottom => line.is_some_and(|line| line.after_blank),
         }
     }
 
@@ -123,22 +123,22 @@ impl<'a> PageLines<'a> {
 
 /// What a line says on whatever page it is on.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Saying {
-    edge: Edge,
+struct LinePattern {
+    edge: PageEdge,
     key: String,
-    figures: Vec<Steady>,
+    figures: Vec<FigurePattern>,
 }
 
-impl Saying {
+impl LinePattern {
     /// Whether a number in it counts with the pages.
     fn counts(&self) -> bool {
-        self.figures.iter().any(|figure| matches!(figure, Steady::Counts(_)))
+        self.figures.iter().any(|figure| matches!(figure, FigurePattern::Counts(_)))
     }
 }
 
 /// How a number in a line goes from page to page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Steady {
+enum FigurePattern {
     /// It counts with the pages, so many ahead of them.
     Counts(i64),
     /// It stays what it is.
@@ -147,22 +147,22 @@ enum Steady {
 
 /// Where one of the sayings was seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Sighting {
+struct LinePosition {
     page: usize,
     depth: usize,
 }
 
 /// Where a line was seen, and with which numbers.
-type SeenLine = (Sighting, Vec<LineFigure>);
+type SeenLine = (LinePosition, Vec<LineFigure>);
 
 /// What is furniture on which page.
-struct Judgement<'a> {
+struct FurnitureDetector<'a> {
     pages: &'a [PageLines<'a>],
     /// Every saying that is on enough pages, and where it was seen.
-    sayings: BTreeMap<Saying, Vec<Sighting>>,
+    sayings: BTreeMap<LinePattern, Vec<LinePosition>>,
 }
 
-impl<'a> Judgement<'a> {
+impl<'a> FurnitureDetector<'a> {
     fn of(pages: &'a [PageLines<'a>]) -> Self {
         let mut sayings = sightings(pages);
         sayings.retain(|_, seen| keep_usual_depth(seen));
@@ -186,10 +186,10 @@ impl<'a> Judgement<'a> {
         judgement
     }
 
-    fn is_furniture(&self, saying: &Saying, seen: &[Sighting]) -> bool {
+    fn is_furniture(&self, saying: &LinePattern, seen: &[LinePosition]) -> bool {
         let counting = saying.figures.iter().enumerate().find_map(|(at, figure)| match figure {
-            Steady::Counts(ahead) => Some((at, *ahead)),
-            Steady::Stays(_) => None,
+            FigurePattern::Counts(ahead) => Some((at, *ahead)),
+            FigurePattern::Stays(_) => None,
         });
         let worded = saying.key.contains(char::is_alphabetic);
         match counting {
@@ -207,7 +207,7 @@ impl<'a> Judgement<'a> {
 
     /// Whether a saying is on most pages, or on most of the left or the right ones. What counts with the pages may begin
     /// and end with a part of the document.
-    fn is_frequent(&self, seen: &[Sighting], counts: bool) -> bool {
+    fn is_frequent(&self, seen: &[LinePosition], counts: bool) -> bool {
         let (Some(first), Some(last)) = (seen.first(), seen.last()) else { return false };
         let whole = 0..=self.pages.len().saturating_sub(1);
         let span = if counts && seen.len() > FEWEST_SIGHTINGS { first.page..=last.page } else { whole };
@@ -218,7 +218,7 @@ impl<'a> Judgement<'a> {
                 .count()
         };
         let sightings = |parity: u32| {
-            let on = |sighting: &&Sighting| {
+            let on = |sighting: &&LinePosition| {
                 self.pages.get(sighting.page).is_some_and(|page| page.number % 2 == parity)
             };
             seen.iter().filter(on).count()
@@ -229,7 +229,7 @@ impl<'a> Judgement<'a> {
     }
 
     /// Whether pages say the same in their middle, too.
-    fn is_said_inside_too(&self, saying: &Saying, seen: &[Sighting]) -> bool {
+    fn is_said_inside_too(&self, saying: &LinePattern, seen: &[LinePosition]) -> bool {
         let again = seen.iter().filter(|sighting| {
             self.pages.get(sighting.page).is_some_and(|page| {
                 let end = page.lines.len().saturating_sub(page.zone());
@@ -240,14 +240,14 @@ impl<'a> Judgement<'a> {
         again.count() * 5 > seen.len()
     }
 
-    fn line(&self, edge: Edge, sighting: Sighting) -> Option<&PageLine<'a>> {
+    fn line(&self, edge: PageEdge, sighting: LinePosition) -> Option<&PageLine<'a>> {
         self.pages.get(sighting.page)?.at(edge, sighting.depth)
     }
 
     /// The sayings that would be cut from each page, by edge and depth: constant ones only as far in as all lines outside
     /// them go, too.
-    fn reach(&self) -> BTreeMap<(usize, Edge), BTreeMap<usize, &Saying>> {
-        let mut found: BTreeMap<(usize, Edge), BTreeMap<usize, &Saying>> = BTreeMap::new();
+    fn reach(&self) -> BTreeMap<(usize, PageEdge), BTreeMap<usize, &LinePattern>> {
+        let mut found: BTreeMap<(usize, PageEdge), BTreeMap<usize, &LinePattern>> = BTreeMap::new();
         for (saying, seen) in &self.sayings {
             for sighting in seen {
                 found.entry((sighting.page, saying.edge)).or_default().insert(sighting.depth, saying);
@@ -261,8 +261,8 @@ impl<'a> Judgement<'a> {
     }
 
     /// The constant sayings that are next to the text and, on most pages where they are, look like a part of it.
-    fn innermost_of_body(&self, spaced: bool) -> BTreeSet<Saying> {
-        let mut votes: BTreeMap<&Saying, (usize, usize)> = BTreeMap::new();
+    fn innermost_of_body(&self, spaced: bool) -> BTreeSet<LinePattern> {
+        let mut votes: BTreeMap<&LinePattern, (usize, usize)> = BTreeMap::new();
         for ((page, edge), lines) in self.reach() {
             let (Some((depth, saying)), Some(page)) = (lines.last_key_value(), self.pages.get(page)) else {
                 continue;
@@ -294,45 +294,51 @@ fn is_most(part: usize, of: usize) -> bool {
     part * 100 >= of * MOST
 }
 
-fn is_bare_number(saying: &Saying) -> bool {
+fn is_bare_number(saying: &LinePattern) -> bool {
     saying.counts() && !saying.key.contains(char::is_alphabetic)
 }
 
 /// Every line near an edge, by what it says.
-fn sightings(pages: &[PageLines<'_>]) -> BTreeMap<Saying, Vec<Sighting>> {
-    let mut by_key: BTreeMap<(Edge, String), Vec<SeenLine>> = BTreeMap::new();
+fn sightings(pages: &[PageLines<'_>]) -> BTreeMap<LinePattern, Vec<LinePosition>> {
+    let mut by_key: BTreeMap<(PageEdge, String), Vec<SeenLine>> = BTreeMap::new();
     for (number, page) in pages.iter().enumerate().filter(|(_, page)| page.counts()) {
-        for edge in [Edge::Top, Edge::Bottom] {
+        for edge in [PageEdge::Top, PageEdge::Bottom] {
             for depth in 0..page.zone() {
-                let Some(Apart { key, figures }) = page.at(edge, depth).and_then(PageLine::apart) else {
+                let Some(NormalizedLine { key, figures }) = page.at(edge, depth).and_then(PageLine::apart)
+                else {
                     continue;
                 };
-                by_key.entry((edge, key)).or_default().push((Sighting { page: number, depth }, figures));
+                by_key.entry((edge, key)).or_default().push((LinePosition { page: number, depth }, figures));
             }
         }
     }
-    let mut sayings: BTreeMap<Saying, Vec<Sighting>> = BTreeMap::new();
+    let mut sayings: BTreeMap<LinePattern, Vec<LinePosition>> = BTreeMap::new();
     for ((edge, key), seen) in by_key {
         if seen.len() < FEWEST_SIGHTINGS {
             continue;
         }
-        let number = |sighting: &Sighting| pages.get(sighting.page).map_or(0, |page| i64::from(page.number));
-        let mut tally: BTreeMap<(usize, Steady), usize> = BTreeMap::new();
+        let number =
+            |sighting: &LinePosition| pages.get(sighting.page).map_or(0, |page| i64::from(page.number));
+        let mut tally: BTreeMap<(usize, FigurePattern), usize> = BTreeMap::new();
         for (sighting, figures) in &seen {
             for (at, figure) in figures.iter().enumerate() {
-                for steady in [Steady::Counts(figure.ahead_of(number(sighting))), Steady::Stays(figure.value)]
-                {
+                for steady in [
+                    FigurePattern::Counts(figure.ahead_of(number(sighting))),
+                    FigurePattern::Stays(figure.value),
+                ] {
                     *tally.entry((at, steady)).or_default() += 1;
                 }
             }
         }
         for (sighting, figures) in seen {
             let steady = figures.iter().enumerate().map(|(at, figure)| {
-                let (counts, stays) =
-                    (Steady::Counts(figure.ahead_of(number(&sighting))), Steady::Stays(figure.value));
+                let (counts, stays) = (
+                    FigurePattern::Counts(figure.ahead_of(number(&sighting))),
+                    FigurePattern::Stays(figure.value),
+                );
                 if tally.get(&(at, counts)) >= tally.get(&(at, stays)) { counts } else { stays }
             });
-            let saying = Saying { edge, key: key.clone(), figures: steady.collect() };
+            let saying = LinePattern { edge, key: key.clone(), figures: steady.collect() };
             sayings.entry(saying).or_default().push(sighting);
         }
     }
@@ -341,7 +347,7 @@ fn sightings(pages: &[PageLines<'_>]) -> BTreeMap<Saying, Vec<Sighting>> {
 
 /// Leaves the sightings at the usual depth, or one line beside it, one for a page, in the order of the pages. False when
 /// too few are left.
-fn keep_usual_depth(seen: &mut Vec<Sighting>) -> bool {
+fn keep_usual_depth(seen: &mut Vec<LinePosition>) -> bool {
     let at = |depth: usize| seen.iter().filter(|sighting| sighting.depth == depth).count();
     let usual = (0..ZONE).max_by_key(|depth| (at(*depth), ZONE - depth)).unwrap_or_default();
     seen.retain(|sighting| sighting.depth.abs_diff(usual) <= 1);
@@ -368,7 +374,7 @@ fn are_copies(pages: &[PageLines<'_>], cuts: &[BTreeSet<usize>]) -> bool {
 
 /// Whether a line at the inner side of the furniture reads on into the page: a sentence, a refrain or a line of a stanza,
 /// or the head of a table.
-fn belongs_to_body(page: &PageLines<'_>, edge: Edge, depth: usize, spaced: bool) -> bool {
+fn belongs_to_body(page: &PageLines<'_>, edge: PageEdge, depth: usize, spaced: bool) -> bool {
     let Some(line) = page.at(edge, depth) else { return false };
     let apart = page.is_apart(edge, depth);
     let next = [1, 2].map(|further| page.at(edge, depth + further));

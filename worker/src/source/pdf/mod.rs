@@ -9,16 +9,18 @@ mod engine;
 mod furniture;
 mod ocr;
 
-use lectern_parse::protocol::{Crash, Frame, MarkKind, ParseError, ParseOptions, SourceKind, TextMark};
-use lectern_shared::model::job::{SourceInfo, Warning};
+use lectern_parse::protocol::{
+    MarkKind, ParseError, ParseFrame, ParseOptions, ParserCrash, SourceKind, TextMark,
+};
+use lectern_shared::model::job::{IngestionWarning, SourceInfo};
 use tokio::{fs::File, io::AsyncSeekExt};
 
 pub use self::engine::{PdfEngine, PdfEngineError};
-use self::ocr::{Ocr, Recognition};
+use self::ocr::{OcrCommand, PageRecognition};
 use crate::{
-    extracted::Extracted,
+    extracted::ExtractedText,
     failure::IngestFailure,
-    hold::ProgressReporter,
+    lease::ProgressReporter,
     sandbox::{ParseRequest, Sandbox},
 };
 
@@ -35,14 +37,16 @@ pub(super) async fn load(
     engine: &PdfEngine,
     sandbox: &Sandbox,
     progress: &ProgressReporter,
-) -> Result<Extracted, IngestFailure> {
+) -> Result<ExtractedText, IngestFailure> {
     let options = engine.options(options);
     if options.pdfium.is_none() {
         return read(file, options, engine.ocr(), sandbox, progress).await;
     }
     let mut again = file.try_clone().await?;
     match read(file, options.clone(), engine.ocr(), sandbox, progress).await {
-        Err(IngestFailure::Document(error)) if error.code == ParseError::Crashed(Crash::Died).code() => {
+        Err(IngestFailure::Document(error))
+            if error.code == ParseError::Crashed(ParserCrash::Died).code() =>
+        {
             tracing::info!("pdfium did not get through a file; the built-in engine reads it");
             // Both share their place in the file.
             again.rewind().await?;
@@ -56,26 +60,26 @@ pub(super) async fn load(
 async fn read(
     file: File,
     options: ParseOptions,
-    ocr: Option<&Ocr>,
+    ocr: Option<&OcrCommand>,
     sandbox: &Sandbox,
     progress: &ProgressReporter,
-) -> Result<Extracted, IngestFailure> {
+) -> Result<ExtractedText, IngestFailure> {
     let limit = options.max_chars;
-    let mut recognition = Recognition::new(ocr);
+    let mut recognition = PageRecognition::new(ocr);
     let request = ParseRequest { kind: SourceKind::Pdf, source: file, options };
     let mut frames = sandbox.parse(request).await?;
-    let mut extracted = Extracted::default();
+    let mut extracted = ExtractedText::default();
     let (mut letters, mut characters, mut unreadable) = (0_u64, 0_u64, 0_u64);
     let mut selected = None;
     let mut pages = Vec::new();
     while let Some(frame) = frames.next().await? {
         match frame {
-            Frame::Start { first, last, title, .. } => {
+            ParseFrame::Start { first, last, title, .. } => {
                 selected = Some(u64::from(last - first) + 1);
                 extracted.source = SourceInfo { title, ..SourceInfo::default() };
             }
-            Frame::Image { page, png } => recognition.image(page, png).await,
-            Frame::Page { number, text, warning } => {
+            ParseFrame::Image { page, png } => recognition.image(page, png).await,
+            ParseFrame::Page { number, text, warning } => {
                 let text = recognition.text(text);
                 letters += text.chars().filter(|c| !c.is_whitespace()).count() as u64;
                 // What was recognised does not count in the child.
@@ -87,9 +91,9 @@ async fn read(
                 pages.push((number, text));
                 progress.at(pages.len() as u64, selected, "pages");
             }
-            Frame::Warning(warning) => extracted.warnings.push(warning),
+            ParseFrame::Warning(warning) => extracted.warnings.push(warning),
             // A PDF has pages instead, and the stream lets no others pass.
-            Frame::About(_) | Frame::Part(_) | Frame::Headings(_) => {}
+            ParseFrame::About(_) | ParseFrame::Part(_) | ParseFrame::Headings(_) => {}
         }
     }
     let count = u32::try_from(pages.len()).unwrap_or(u32::MAX);
@@ -99,7 +103,7 @@ async fn read(
     extracted.pages = Some(count);
     extracted.warnings.extend(recognition.warnings());
     if unreadable > 0 {
-        extracted.warnings.push(Warning {
+        extracted.warnings.push(IngestionWarning {
             code: "unreadable_page".to_owned(),
             message: "Some pages could not be read, or only in part; what is missing of them is not found."
                 .to_owned(),
@@ -126,7 +130,7 @@ pub fn is_without_text(letters: u64, pages: u32) -> bool {
 
 /// Puts pages together. A word that is divided by the end of a page becomes whole: its second half is where the next page
 /// begins. A sentence that goes on is not parted by a blank line.
-fn join(pages: Vec<(u32, String)>, extracted: &mut Extracted) {
+fn join(pages: Vec<(u32, String)>, extracted: &mut ExtractedText) {
     // The last text that is not put in yet, because its end depends on what comes.
     let mut held = String::new();
     // Pages without text before the next one that has some.
@@ -165,14 +169,14 @@ fn goes_on(upper: &str, lower: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn joined(pages: &[(u32, &str)]) -> Extracted {
-        let mut extracted = Extracted::default();
+    fn joined(pages: &[(u32, &str)]) -> ExtractedText {
+        let mut extracted = ExtractedText::default();
         join(pages.iter().map(|(number, text)| (*number, (*text).to_owned())).collect(), &mut extracted);
         extracted
     }
 
     /// The pages that a passage names.
-    fn pages_of(extracted: &Extracted, passage: &str) -> (Option<u32>, Option<u32>) {
+    fn pages_of(extracted: &ExtractedText, passage: &str) -> (Option<u32>, Option<u32>) {
         let at = extracted.text().find(passage).unwrap();
         let start = extracted.text()[..at].chars().count() as u64;
         let place = extracted.place(start..start + passage.chars().count() as u64);

@@ -13,10 +13,10 @@ use std::{
 };
 
 use lectern_parse::{
-    confine::{self, Grant, RUN_FOLDER},
+    confine::{self, AccessGrant, RUN_FOLDER},
     formats::pdf,
 };
-use lectern_shared::{config::OcrSettings, model::job::Warning};
+use lectern_shared::{config::OcrSettings, model::job::IngestionWarning};
 use rustix::process::{Pid, Signal};
 use tempfile::TempDir;
 use tokio::{
@@ -58,12 +58,12 @@ pub(super) enum OcrError {
 
 /// The operator's command for recognising text. Cheap enough to clone.
 #[derive(Debug, Clone)]
-pub(super) struct Ocr {
+pub(super) struct OcrCommand {
     settings: OcrSettings,
 }
 
-impl Ocr {
-    /// Runs this command. It is not tried yet; [`Ocr::program`] tells whether it is there.
+impl OcrCommand {
+    /// Runs this command. It is not tried yet; [`OcrCommand::program`] tells whether it is there.
     pub(super) fn new(settings: OcrSettings) -> Self {
         Self { settings }
     }
@@ -109,7 +109,8 @@ impl Ocr {
             // So that what it started ends with it.
             .process_group(0)
             .kill_on_drop(true);
-        let grant = Grant { hidden: hidden.clone(), folder: folder.path().to_owned(), network: *network };
+        let grant =
+            AccessGrant { hidden: hidden.clone(), folder: folder.path().to_owned(), network: *network };
         let mut child = start(command, grant).await.map_err(OcrError::Start)?;
         let said = timeout(*patience, converse(&mut child.0, png)).await.map_err(|_| OcrError::TooSlow)??;
         drop(child);
@@ -124,12 +125,12 @@ impl Ocr {
 
 /// Starts the command behind walls. They are put around a thread, whose children inherit them, so it is one that does
 /// nothing else and ends.
-async fn start(mut command: Command, grant: Grant) -> io::Result<Group> {
+async fn start(mut command: Command, grant: AccessGrant) -> io::Result<ProcessGroup> {
     let (sender, receiver) = oneshot::channel();
     let runtime = Handle::current();
     std::thread::Builder::new().name("recognise".into()).spawn(move || {
         let _inside = runtime.enter();
-        let started = confine::wall_in_thread(&grant).and_then(|_| command.spawn()).map(Group);
+        let started = confine::confine_thread(&grant).and_then(|_| command.spawn()).map(ProcessGroup);
         // When nobody waits any more, dropping it ends the command.
         let _unheard = sender.send(started);
     })?;
@@ -137,9 +138,9 @@ async fn start(mut command: Command, grant: Grant) -> io::Result<Group> {
 }
 
 /// A command that runs, with whatever it started. They end when this is dropped.
-struct Group(Child);
+struct ProcessGroup(Child);
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         // Only while the child is not reaped: its number may be another's afterwards.
         let id = self.0.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
@@ -199,8 +200,8 @@ async fn drain(mut stderr: impl AsyncRead + Unpin) -> String {
 
 /// The recognition of one document's pages, and how it went.
 #[derive(Debug)]
-pub(super) struct Recognition<'a> {
-    ocr: Option<&'a Ocr>,
+pub(super) struct PageRecognition<'a> {
+    ocr: Option<&'a OcrCommand>,
     /// The text of the page that comes next, if it was recognised.
     next: Option<String>,
     read: u64,
@@ -208,9 +209,9 @@ pub(super) struct Recognition<'a> {
     failed_in_a_row: u32,
 }
 
-impl<'a> Recognition<'a> {
+impl<'a> PageRecognition<'a> {
     /// Of a document that nothing has come of yet.
-    pub(super) fn new(ocr: Option<&'a Ocr>) -> Self {
+    pub(super) fn new(ocr: Option<&'a OcrCommand>) -> Self {
         Self { ocr, next: None, read: 0, failed: 0, failed_in_a_row: 0 }
     }
 
@@ -250,8 +251,8 @@ impl<'a> Recognition<'a> {
     }
 
     /// What the document's owner should know.
-    pub(super) fn warnings(&self) -> Vec<Warning> {
-        let warning = |code: &str, message: &str, count: u64| Warning {
+    pub(super) fn warnings(&self) -> Vec<IngestionWarning> {
+        let warning = |code: &str, message: &str, count: u64| IngestionWarning {
             code: code.to_owned(),
             message: message.to_owned(),
             count,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lectern_shared::egress::{Egress, Limits, Request, Response};
+use lectern_shared::egress::{Egress, EgressRequest, EgressResponse, RequestLimits};
 use reqwest::{
     Method,
     header::{
@@ -90,8 +90,11 @@ impl<'a> SiteClient<'a> {
         max_bytes: u64,
     ) -> Result<SiteAnswer, VideoError> {
         let total_timeout = self.deadline.saturating_duration_since(Instant::now());
-        let mut request =
-            Request::new(method, url, Limits { max_bytes, total_timeout, idle_timeout: SILENCE });
+        let mut request = EgressRequest::new(
+            method,
+            url,
+            RequestLimits { max_bytes, total_timeout, idle_timeout: SILENCE },
+        );
         headers.extend(self.cookie_header().map(|value| (COOKIE, value)));
         request.headers = headers;
         request
@@ -118,7 +121,7 @@ impl<'a> SiteClient<'a> {
     }
 
     /// Every answer is the site's own, so that no cookie can come from, or go, elsewhere.
-    fn keep_cookies(&mut self, response: &Response) {
+    fn keep_cookies(&mut self, response: &EgressResponse) {
         let set = response.headers.get_all(SET_COOKIE).iter().filter_map(|value| value.to_str().ok());
         let pairs: Vec<(String, String)> = set
             .filter_map(|cookie| {

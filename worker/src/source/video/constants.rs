@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// A player that the site serves: what it says of itself decides what the site wants from it in return.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Player {
+pub(super) struct PlayerClient {
     /// Its name in the request.
     pub(super) name: String,
     /// Its version in the request.
@@ -107,15 +107,15 @@ pub(super) const MAX_TITLE: usize = 1_000;
 
 /// The players in the order in which they are asked. One that the operator named comes first: as another version of the
 /// one of that name, or as a player of which no more is known.
-pub(super) fn players(first: Option<&(String, String)>) -> Vec<Player> {
-    let mut players: Vec<Player> =
+pub(super) fn players(first: Option<&(String, String)>) -> Vec<PlayerClient> {
+    let mut players: Vec<PlayerClient> =
         BUILT_IN.iter().map(|built_in| built_in.player(built_in.version)).collect();
     if let Some((name, version)) = first {
         players.retain(|player| player.name != *name);
         let named = BUILT_IN.iter().find(|built_in| built_in.name == name);
         let player = match named {
             Some(built_in) => built_in.player(version),
-            None => Player {
+            None => PlayerClient {
                 name: name.clone(),
                 version: version.clone(),
                 number: None,
@@ -129,8 +129,8 @@ pub(super) fn players(first: Option<&(String, String)>) -> Vec<Player> {
 }
 
 impl BuiltIn {
-    fn player(&self, version: &str) -> Player {
-        Player {
+    fn player(&self, version: &str) -> PlayerClient {
+        PlayerClient {
             name: self.name.to_owned(),
             version: version.to_owned(),
             number: Some(self.number),
@@ -140,7 +140,7 @@ impl BuiltIn {
     }
 }
 
-impl Player {
+impl PlayerClient {
     /// Whether it is the one in the watch page, whose version the page names.
     pub(super) fn is_browser(&self) -> bool {
         self.name == "WEB"
@@ -151,11 +151,11 @@ impl Player {
 mod tests {
     use super::*;
 
-    fn named(name: &str, version: &str) -> Vec<Player> {
+    fn named(name: &str, version: &str) -> Vec<PlayerClient> {
         players(Some(&(name.to_owned(), version.to_owned())))
     }
 
-    fn names(players: &[Player]) -> Vec<&str> {
+    fn names(players: &[PlayerClient]) -> Vec<&str> {
         players.iter().map(|player| player.name.as_str()).collect()
     }
 

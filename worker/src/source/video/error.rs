@@ -39,7 +39,7 @@ pub(super) enum VideoError {
     PoTokenRequired,
     /// It exists, and is not played here.
     #[error("{} {}", .0.sentence(), INSTEAD)]
-    Unplayable(Unplayable),
+    Unplayable(UnplayableReason),
     /// The site fails.
     #[error("The video site cannot answer now (status {status}).")]
     Failing {
@@ -61,7 +61,7 @@ const OR_INSTEAD: &str =
 
 /// Why a video that exists is not played here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unplayable {
+pub(super) enum UnplayableReason {
     /// For members of a channel.
     MembersOnly,
     /// To be bought or rented.
@@ -78,7 +78,7 @@ pub(super) enum Unplayable {
     Other,
 }
 
-impl Unplayable {
+impl UnplayableReason {
     fn sentence(self) -> &'static str {
         match self {
             Self::MembersOnly => "The video is for members of its channel only.",
@@ -133,8 +133,8 @@ impl VideoError {
             Self::Private => 7,
             Self::Blocked => 6,
             Self::Gone => 5,
-            Self::Unplayable(Unplayable::Player) => 1,
-            Self::Unplayable(Unplayable::Other | Unplayable::SignedIn) => 3,
+            Self::Unplayable(UnplayableReason::Player) => 1,
+            Self::Unplayable(UnplayableReason::Other | UnplayableReason::SignedIn) => 3,
             Self::Unplayable(_) => 4,
             Self::Egress(_) | Self::Failing { .. } => 2,
             Self::NotUnderstood | Self::MalformedId | Self::ConsentRequired => 0,

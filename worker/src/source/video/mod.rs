@@ -25,13 +25,13 @@ use url::Url;
 pub(super) use self::address::video_id;
 use self::{
     client::{OnBytes, SiteAnswer, SiteClient},
-    constants::Player,
-    error::{Unplayable, VideoError},
+    constants::PlayerClient,
+    error::{UnplayableReason, VideoError},
     page::{SitePage, WatchPage},
-    player::{Playable, PlayerAnswer},
+    player::{PlayableVideo, PlayerAnswer},
     tracks::CaptionTrack,
 };
-use crate::{failure::IngestFailure, hold::ProgressReporter};
+use crate::{failure::IngestFailure, lease::ProgressReporter};
 
 /// The captions of a video, as the site sent them.
 #[derive(Clone, PartialEq, Eq)]
@@ -152,12 +152,12 @@ impl CaptionRun<'_> {
         &self,
         client: &mut SiteClient<'_>,
         page: &WatchPage,
-        player: &Player,
+        player: &PlayerClient,
         id: &str,
         wanted: Option<&str>,
     ) -> Result<VideoCaptions, PlayerRefusal> {
         let answer = self.ask_player(client, page, player, id).await?;
-        let Playable { tracks, own_language, title, duration } = read_answer(answer, id).await?;
+        let PlayableVideo { tracks, own_language, title, duration } = read_answer(answer, id).await?;
         let track = tracks::choose(&tracks, wanted, own_language.as_deref())
             .ok_or(PlayerRefusal::Here(VideoError::TranscriptsDisabled))?;
         let body = self.timed_text(client, player, track).await?;
@@ -175,7 +175,7 @@ impl CaptionRun<'_> {
         &self,
         client: &mut SiteClient<'_>,
         page: &WatchPage,
-        player: &Player,
+        player: &PlayerClient,
         id: &str,
     ) -> Result<Vec<u8>, PlayerRefusal> {
         let mut url = self.settings.site.clone();
@@ -215,7 +215,7 @@ impl CaptionRun<'_> {
             // Another player from the same address would fare no better.
             403 | 429 => Err(PlayerRefusal::Everywhere(VideoError::Blocked)),
             // What is not said right, or not any more.
-            400 | 404 => Err(PlayerRefusal::Here(VideoError::Unplayable(Unplayable::Player))),
+            400 | 404 => Err(PlayerRefusal::Here(VideoError::Unplayable(UnplayableReason::Player))),
             status => Err(PlayerRefusal::Here(VideoError::Failing { status })),
         }
     }
@@ -224,7 +224,7 @@ impl CaptionRun<'_> {
     async fn timed_text(
         &self,
         client: &mut SiteClient<'_>,
-        player: &Player,
+        player: &PlayerClient,
         track: &CaptionTrack,
     ) -> Result<String, PlayerRefusal> {
         let not_understood = PlayerRefusal::Here(VideoError::NotUnderstood);
@@ -299,7 +299,7 @@ impl SiteAnswer {
 }
 
 /// Off the async threads: such an answer can have megabytes.
-async fn read_answer(body: Vec<u8>, id: &str) -> Result<Playable, PlayerRefusal> {
+async fn read_answer(body: Vec<u8>, id: &str) -> Result<PlayableVideo, PlayerRefusal> {
     let id = id.to_owned();
     let read = tokio::task::spawn_blocking(move || {
         serde_json::from_slice::<PlayerAnswer>(&body)

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::{
     constants::MAX_TITLE,
-    error::{Unplayable, VideoError},
+    error::{UnplayableReason, VideoError},
     tracks::CaptionTrack,
 };
 
@@ -14,14 +14,14 @@ use super::{
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct PlayerAnswer {
-    playability_status: Option<Playability>,
+    playability_status: Option<PlayabilityStatus>,
     captions: PlayerCaptions,
     video_details: VideoDetails,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Playability {
+struct PlayabilityStatus {
     status: String,
     reason: SiteText,
     messages: Vec<String>,
@@ -95,7 +95,7 @@ struct VideoDetails {
 
 /// A video that is played, and has captions.
 #[derive(Debug)]
-pub(super) struct Playable {
+pub(super) struct PlayableVideo {
     /// Its caption tracks, at least one.
     pub(super) tracks: Vec<CaptionTrack>,
     /// The language that is spoken in it.
@@ -106,7 +106,7 @@ pub(super) struct Playable {
 
 impl PlayerAnswer {
     /// What it says about the video `id`.
-    pub(super) fn playable(self, id: &str) -> Result<Playable, VideoError> {
+    pub(super) fn playable(self, id: &str) -> Result<PlayableVideo, VideoError> {
         let Self { playability_status, captions, video_details } = self;
         let list = captions.player_captions_tracklist_renderer;
         // Players that the site does not trust are sent another video.
@@ -124,7 +124,7 @@ impl PlayerAnswer {
             return Err(VideoError::TranscriptsDisabled);
         }
         let seconds = video_details.length_seconds.and_then(|text| text.parse().ok());
-        Ok(Playable {
+        Ok(PlayableVideo {
             tracks,
             own_language,
             title: video_details.title.as_deref().and_then(clean_title),
@@ -145,7 +145,7 @@ impl TrackList {
     }
 }
 
-impl Playability {
+impl PlayabilityStatus {
     /// Why it is not played. The site has few words for it (`status`) and many sentences; the latter are asked for in English.
     fn refusal(&self) -> VideoError {
         let screen = &self.error_screen.player_error_message_renderer;
@@ -170,13 +170,13 @@ impl Playability {
         } else if says(&["private"]) {
             VideoError::Private
         } else if says(&["members-only", "members only", "join this channel"]) {
-            VideoError::Unplayable(Unplayable::MembersOnly)
+            VideoError::Unplayable(UnplayableReason::MembersOnly)
         } else if says(&["in your country", "in your location", "from your location", "in your region"]) {
-            VideoError::Unplayable(Unplayable::Region)
+            VideoError::Unplayable(UnplayableReason::Region)
         } else if status == "LIVE_STREAM_OFFLINE" || says(&["premieres in", "live event will begin"]) {
-            VideoError::Unplayable(Unplayable::NotYet)
+            VideoError::Unplayable(UnplayableReason::NotYet)
         } else if says(&["payment", "purchase", "rent this", "to rent", "premium"]) {
-            VideoError::Unplayable(Unplayable::Paid)
+            VideoError::Unplayable(UnplayableReason::Paid)
         } else if status == "CONTENT_NOT_AVAILABLE_IN_APP"
             || says(&[
                 "on this app",
@@ -186,13 +186,13 @@ impl Playability {
                 "no longer supported",
             ])
         {
-            VideoError::Unplayable(Unplayable::Player)
+            VideoError::Unplayable(UnplayableReason::Player)
         } else {
             match status {
                 "ERROR" => VideoError::Gone,
-                "LOGIN_REQUIRED" => VideoError::Unplayable(Unplayable::SignedIn),
+                "LOGIN_REQUIRED" => VideoError::Unplayable(UnplayableReason::SignedIn),
                 "" => VideoError::NotUnderstood,
-                _ => VideoError::Unplayable(Unplayable::Other),
+                _ => VideoError::Unplayable(UnplayableReason::Other),
             }
         }
     }
@@ -231,7 +231,7 @@ mod tests {
 
     const ID: &str = "abc-DEF_123";
 
-    fn said(answer: Value) -> Result<Playable, VideoError> {
+    fn said(answer: Value) -> Result<PlayableVideo, VideoError> {
         serde_json::from_value::<PlayerAnswer>(answer).unwrap().playable(ID)
     }
 
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn every_refusal_is_told_apart() {
-        use Unplayable::{MembersOnly, NotYet, Other, Paid, Player, Region, SignedIn};
+        use UnplayableReason::{MembersOnly, NotYet, Other, Paid, Player, Region, SignedIn};
         use VideoError::{AgeRestricted, Blocked, Gone, NotUnderstood, Private};
         for (status, expected) in [
             (json!({"status": "ERROR", "reason": "Video unavailable"}), Gone),

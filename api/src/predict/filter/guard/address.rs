@@ -3,10 +3,10 @@
 use url::{Host, Url};
 
 use super::{
-    End, Step,
-    judge::{Unit, is_invisible, is_known_host, unit},
+    GuardStep, LookaheadEnd,
+    judge::{DecodedChar, is_invisible, is_known_host, unit},
 };
-use crate::predict::filter::known::Known;
+use crate::predict::filter::known::KnownReferences;
 
 /// What an address begins with that is recognised before its host.
 const HEADS: [&str; 11] = [
@@ -30,40 +30,40 @@ const LONGEST_HOST: usize = 400;
 const MAX_TRAILING: usize = 16;
 
 /// Looks at a text that may begin with an address; `last` is what stands before it.
-pub(super) fn bare(view: &str, end: End, last: char, known: &Known) -> Step {
-    let is_open = end == End::Open;
+pub(super) fn bare(view: &str, end: LookaheadEnd, last: char, known: &KnownReferences) -> GuardStep {
+    let is_open = end == LookaheadEnd::Open;
     let first = match unit(view, is_open) {
-        Unit::Is(first, _) => first,
-        Unit::Open => return Step::More(&[]),
-        Unit::Nothing => return Step::Keep(view.len()),
+        DecodedChar::Is(first, _) => first,
+        DecodedChar::Open => return GuardStep::More(&[]),
+        DecodedChar::Nothing => return GuardStep::Keep(view.len()),
     };
     if first == '/' {
         return slashes(view, end, last, known);
     }
     if first.is_ascii_alphabetic() && !last.is_ascii_alphanumeric() {
         match head(view, is_open) {
-            Head::Open => return Step::More(&[]),
-            Head::Is(head, length) => return after_head(view, head, length, end, known),
-            Head::None => {}
+            AddressPrefix::Open => return GuardStep::More(&[]),
+            AddressPrefix::Is(head, length) => return after_head(view, head, length, end, known),
+            AddressPrefix::None => {}
         }
     }
-    Step::Keep(view.chars().next().map_or(0, char::len_utf8))
+    GuardStep::Keep(view.chars().next().map_or(0, char::len_utf8))
 }
 
-enum Head {
+enum AddressPrefix {
     Open,
     None,
     Is(&'static str, usize),
 }
 
-fn head(view: &str, is_open: bool) -> Head {
+fn head(view: &str, is_open: bool) -> AddressPrefix {
     let mut word = String::new();
     let mut at = 0;
     loop {
         match unit(&view[at..], is_open) {
-            Unit::Open => return Head::Open,
-            Unit::Nothing => return Head::None,
-            Unit::Is(character, length) => {
+            DecodedChar::Open => return AddressPrefix::Open,
+            DecodedChar::Nothing => return AddressPrefix::None,
+            DecodedChar::Is(character, length) => {
                 at += length;
                 if is_invisible(character) {
                     continue;
@@ -72,33 +72,39 @@ fn head(view: &str, is_open: bool) -> Head {
             }
         }
         if let Some(head) = HEADS.into_iter().find(|head| *head == word) {
-            return Head::Is(head, at);
+            return AddressPrefix::Is(head, at);
         }
         if !HEADS.iter().any(|head| head.starts_with(&word)) {
-            return Head::None;
+            return AddressPrefix::None;
         }
     }
 }
 
-fn after_head(view: &str, head: &str, length: usize, end: End, known: &Known) -> Step {
-    let is_open = end == End::Open;
+fn after_head(
+    view: &str,
+    head: &str,
+    length: usize,
+    end: LookaheadEnd,
+    known: &KnownReferences,
+) -> GuardStep {
+    let is_open = end == LookaheadEnd::Open;
     let next = match unit(&view[length..], is_open) {
-        Unit::Open => return Step::More(&[]),
-        Unit::Nothing => return Step::Keep(length),
-        Unit::Is(next, _) => next,
+        DecodedChar::Open => return GuardStep::More(&[]),
+        DecodedChar::Nothing => return GuardStep::Keep(length),
+        DecodedChar::Is(next, _) => next,
     };
     let is_over =
         next.is_whitespace() || matches!(next, '"' | '\'' | '`' | ')' | '>' | ',' | '.' | ';' | '*' | '|');
     match head {
-        _ if is_over => Step::Keep(length),
+        _ if is_over => GuardStep::Keep(length),
         "http:" | "https:" => {
             let mut at = length;
             loop {
                 match unit(&view[at..], is_open) {
-                    Unit::Open => return Step::More(&[]),
-                    Unit::Is('/' | '\\', length) => at += length,
-                    Unit::Is(character, length) if is_invisible(character) => at += length,
-                    Unit::Is(..) | Unit::Nothing => break,
+                    DecodedChar::Open => return GuardStep::More(&[]),
+                    DecodedChar::Is('/' | '\\', length) => at += length,
+                    DecodedChar::Is(character, length) if is_invisible(character) => at += length,
+                    DecodedChar::Is(..) | DecodedChar::Nothing => break,
                 }
             }
             at_host(view, at, end, known)
@@ -106,60 +112,62 @@ fn after_head(view: &str, head: &str, length: usize, end: End, known: &Known) ->
         "www." => at_host(view, 0, end, known),
         "mailto:" => mail(view, length, is_open),
         "data:" => match data(&view[length..], is_open) {
-            None => Step::More(&[]),
-            Some(true) => Step::Swallow(length),
-            Some(false) => Step::Keep(length),
+            None => GuardStep::More(&[]),
+            Some(true) => GuardStep::Swallow(length),
+            Some(false) => GuardStep::Keep(length),
         },
-        "javascript:" | "vbscript:" => Step::Swallow(length),
+        "javascript:" | "vbscript:" => GuardStep::Swallow(length),
         _ if next == '/' || next == '\\' => match unit(&view[length + 1..], is_open) {
-            Unit::Open => Step::More(&[]),
-            Unit::Is('/' | '\\', _) => Step::Swallow(length),
-            _ => Step::Keep(length),
+            DecodedChar::Open => GuardStep::More(&[]),
+            DecodedChar::Is('/' | '\\', _) => GuardStep::Swallow(length),
+            _ => GuardStep::Keep(length),
         },
-        _ => Step::Keep(length),
+        _ => GuardStep::Keep(length),
     }
 }
 
 /// Judges the host that begins at `at`.
-fn at_host(view: &str, at: usize, end: End, known: &Known) -> Step {
+fn at_host(view: &str, at: usize, end: LookaheadEnd, known: &KnownReferences) -> GuardStep {
     match authority(view, at, end) {
-        None => Step::More(&[]),
+        None => GuardStep::More(&[]),
         // Slashes that no host follows are no address.
-        Some(host) if host.text.is_empty() && !host.is_odd => Step::Keep(host.end.max(1)),
-        Some(host) if !host.is_odd && is_known_host(&host.text, known) => Step::Keep(host.end),
-        Some(host) => Step::Swallow(if host.text.starts_with('[') { host.end } else { at.min(host.end) }),
+        Some(host) if host.text.is_empty() && !host.is_odd => GuardStep::Keep(host.end.max(1)),
+        Some(host) if !host.is_odd && is_known_host(&host.text, known) => GuardStep::Keep(host.end),
+        Some(host) => {
+            GuardStep::Swallow(if host.text.starts_with('[') { host.end } else { at.min(host.end) })
+        }
     }
 }
 
 /// Two slashes or more, which a host may follow.
-fn slashes(view: &str, end: End, last: char, known: &Known) -> Step {
-    let is_open = end == End::Open;
+fn slashes(view: &str, end: LookaheadEnd, last: char, known: &KnownReferences) -> GuardStep {
+    let is_open = end == LookaheadEnd::Open;
     let mut at = 0;
     let mut count = 0;
     loop {
         match unit(&view[at..], is_open) {
-            Unit::Open => return Step::More(&[]),
-            Unit::Is('/' | '\\', length) => {
+            DecodedChar::Open => return GuardStep::More(&[]),
+            DecodedChar::Is('/' | '\\', length) => {
                 at += length;
                 count += 1;
             }
-            Unit::Is(..) | Unit::Nothing => break,
+            DecodedChar::Is(..) | DecodedChar::Nothing => break,
         }
     }
     // After a name they are part of a path.
     if count < 2 || last.is_ascii_alphanumeric() || matches!(last, '.' | '_' | '-' | '%' | '~') {
-        return Step::Keep(at);
+        return GuardStep::Keep(at);
     }
-    let Some(host) = authority(view, at, end) else { return Step::More(&[]) };
+    let Some(host) = authority(view, at, end) else { return GuardStep::More(&[]) };
     let has_scheme = last == ':';
     if host.text.is_empty() || !(has_scheme || host.is_odd || reads_as_host(&host.text)) {
-        return Step::Keep(at);
+        return GuardStep::Keep(at);
     }
     // Of the schemes, those that may pass were recognised before.
     if !has_scheme && !host.is_odd && is_known_host(&host.text, known) {
-        return Step::Keep(host.end);
+        return GuardStep::Keep(host.end);
     }
-    Step::Swallow(if host.text.starts_with('[') { host.end } else { at })
+    GuardStep::Swallow(if host.text.starts_with('[') { host.end } else { at })
 }
 
 /// Whether this is a host even where no scheme stands before it, and not a comment in a program.
@@ -177,7 +185,7 @@ fn reads_as_host(text: &str) -> bool {
     }
 }
 
-struct Authority {
+struct UrlAuthority {
     /// As it is meant, without the sentence's signs at its end.
     text: String,
     /// Where it ends, as it is written.
@@ -187,7 +195,7 @@ struct Authority {
 }
 
 /// The host with its port that begins at `start`. None while it may go on.
-fn authority(view: &str, start: usize, view_ends: End) -> Option<Authority> {
+fn authority(view: &str, start: usize, view_ends: LookaheadEnd) -> Option<UrlAuthority> {
     let mut text = String::new();
     let mut at = start;
     let mut ended = false;
@@ -198,14 +206,14 @@ fn authority(view: &str, start: usize, view_ends: End) -> Option<Authority> {
             is_odd |= !ended;
             break;
         }
-        let (character, length) = match unit(&view[at..], view_ends == End::Open) {
-            Unit::Open => return None,
-            Unit::Nothing => {
+        let (character, length) = match unit(&view[at..], view_ends == LookaheadEnd::Open) {
+            DecodedChar::Open => return None,
+            DecodedChar::Nothing => {
                 // What follows may belong to the host, and nobody will look at both.
-                is_odd |= view_ends == End::Full;
+                is_odd |= view_ends == LookaheadEnd::Full;
                 break;
             }
-            Unit::Is(character, length) => (character, length),
+            DecodedChar::Is(character, length) => (character, length),
         };
         if is_hard_end(character) {
             // Some read it as a slash, some as part of the name before an `@`.
@@ -232,7 +240,7 @@ fn authority(view: &str, start: usize, view_ends: End) -> Option<Authority> {
         end -= trimmed.len();
     }
     text.truncate(kept);
-    Some(Authority { text, end, is_odd })
+    Some(UrlAuthority { text, end, is_odd })
 }
 
 fn is_hard_end(character: char) -> bool {
@@ -290,29 +298,31 @@ fn data(rest: &str, is_open: bool) -> Option<bool> {
 }
 
 /// An address for mail, which passes if it holds nothing but that.
-fn mail(view: &str, start: usize, is_open: bool) -> Step {
+fn mail(view: &str, start: usize, is_open: bool) -> GuardStep {
     let mut at = start;
     while at - start < LONGEST_HOST {
         match unit(&view[at..], is_open) {
-            Unit::Open => return Step::More(&[]),
-            Unit::Is('?' | '&', _) => return Step::Swallow(start),
-            Unit::Is(character, length) if !is_hard_end(character) && !is_soft_end(character) => at += length,
+            DecodedChar::Open => return GuardStep::More(&[]),
+            DecodedChar::Is('?' | '&', _) => return GuardStep::Swallow(start),
+            DecodedChar::Is(character, length) if !is_hard_end(character) && !is_soft_end(character) => {
+                at += length;
+            }
             // The rest is looked at by itself.
-            Unit::Is(..) | Unit::Nothing => return Step::Keep(start),
+            DecodedChar::Is(..) | DecodedChar::Nothing => return GuardStep::Keep(start),
         }
     }
-    Step::Swallow(start)
+    GuardStep::Swallow(start)
 }
 
 /// A foreign address that is going.
 #[derive(Debug)]
-pub(super) struct Swallow {
+pub(super) struct RemovedAddress {
     depth: usize,
     /// The signs that end it so far: the sentence's, if it ends here.
     trailing: String,
 }
 
-impl Swallow {
+impl RemovedAddress {
     pub(super) const fn new() -> Self {
         Self { depth: 0, trailing: String::new() }
     }

@@ -1,7 +1,7 @@
 //! Tags. Outside of code none passes.
 
-use super::{End, Kind, REMOVED, Step, judge::may_pass};
-use crate::predict::filter::known::Known;
+use super::{GuardStep, LinkKind, LookaheadEnd, REMOVED, judge::is_allowed_address};
+use crate::predict::filter::known::KnownReferences;
 
 /// What texts are made up with in HTML: such a tag goes. Any other may be meant as it is written, like the `<T>` of a list's type,
 /// and stays, made harmless.
@@ -88,7 +88,7 @@ const ELEMENTS: [&str; 76] = [
 const MAX_ATTRIBUTES: usize = 64;
 
 #[derive(Debug)]
-enum Tag {
+enum HtmlTag {
     Is {
         name: String,
         /// One of its attributes has a value.
@@ -103,32 +103,38 @@ enum Tag {
 }
 
 /// Whether a text that begins with `<` could be a tag, a comment or the like. None while that depends on what follows.
-pub(super) fn may_begin(view: &str, end: End) -> Option<bool> {
+pub(super) fn may_begin(view: &str, end: LookaheadEnd) -> Option<bool> {
     match view[1..].chars().next() {
-        None if end == End::Open => None,
+        None if end == LookaheadEnd::Open => None,
         next => Some(next.is_some_and(|next| next.is_ascii_alphabetic() || matches!(next, '/' | '!' | '?'))),
     }
 }
 
 /// Looks at a text that begins with `<`, outside of code. An escaped sign begins nothing in Markdown, but for a browser.
-pub(super) fn tag(view: &str, end: End, last: char, is_escaped: bool, known: &Known) -> Step {
+pub(super) fn tag(
+    view: &str,
+    end: LookaheadEnd,
+    last: char,
+    is_escaped: bool,
+    known: &KnownReferences,
+) -> GuardStep {
     match view[1..].chars().next() {
-        None if end == End::Open => return Step::More(&[]),
+        None if end == LookaheadEnd::Open => return GuardStep::More(&[]),
         Some('/') => return closing(view, end),
-        Some('!' | '?') => return Step::Break,
+        Some('!' | '?') => return GuardStep::Break,
         Some(letter) if letter.is_ascii_alphabetic() => {}
-        _ => return Step::Keep(1),
+        _ => return GuardStep::Keep(1),
     }
     match read(view) {
-        Tag::Open if end == End::Open => Step::More(&['>', '\n']),
-        Tag::Open | Tag::None => Step::Break,
-        Tag::Is { name, has_values, end } => {
+        HtmlTag::Open if end == LookaheadEnd::Open => GuardStep::More(&['>', '\n']),
+        HtmlTag::Open | HtmlTag::None => GuardStep::Break,
+        HtmlTag::Is { name, has_values, end } => {
             let inner = &view[1..end - 1];
             if name.contains(':') && is_autolink(inner) {
-                if may_pass(inner, Kind::Link, known) {
-                    return Step::Keep(1);
+                if is_allowed_address(inner, LinkKind::Link, known) {
+                    return GuardStep::Keep(1);
                 }
-                return Step::Replace { length: end, with: REMOVED, then: String::new() };
+                return GuardStep::Replace { length: end, with: REMOVED, then: String::new() };
             }
             let is_known = ELEMENTS.contains(&name.as_str());
             // `List<a>` is no link, and `x<i>y` nothing that leans; and what is escaped is to be seen.
@@ -136,28 +142,28 @@ pub(super) fn tag(view: &str, end: End, last: char, is_escaped: bool, known: &Kn
             let is_meant = !is_escaped && !is_letter;
             if is_known && (is_meant || has_values) {
                 let with = if name == "br" { " " } else { "" };
-                return Step::Replace { length: end, with, then: String::new() };
+                return GuardStep::Replace { length: end, with, then: String::new() };
             }
             let is_none = is_escaped && !is_known || is_no_name(inner);
-            if is_none && !has_values && !has_scheme(&name) { Step::Keep(1) } else { Step::Break }
+            if is_none && !has_values && !has_scheme(&name) { GuardStep::Keep(1) } else { GuardStep::Break }
         }
     }
 }
 
 /// Looks at a text that begins with `</`.
-fn closing(view: &str, end: End) -> Step {
+fn closing(view: &str, end: LookaheadEnd) -> GuardStep {
     match view[2..].chars().next() {
-        None if end == End::Open => return Step::More(&[]),
+        None if end == LookaheadEnd::Open => return GuardStep::More(&[]),
         Some(letter) if letter.is_ascii_alphabetic() => {}
-        Some('!' | '?' | '/') => return Step::Break,
-        _ => return Step::Keep(1),
+        Some('!' | '?' | '/') => return GuardStep::Break,
+        _ => return GuardStep::Keep(1),
     }
     match read(view) {
-        Tag::Open if end == End::Open => Step::More(&['>', '\n']),
-        Tag::Is { has_values: false, end, .. } => {
-            Step::Replace { length: end, with: "", then: String::new() }
+        HtmlTag::Open if end == LookaheadEnd::Open => GuardStep::More(&['>', '\n']),
+        HtmlTag::Is { has_values: false, end, .. } => {
+            GuardStep::Replace { length: end, with: "", then: String::new() }
         }
-        Tag::Open | Tag::None | Tag::Is { .. } => Step::Break,
+        HtmlTag::Open | HtmlTag::None | HtmlTag::Is { .. } => GuardStep::Break,
     }
 }
 
@@ -183,23 +189,23 @@ fn has_scheme(text: &str) -> bool {
 }
 
 /// Reads a tag as browsers do, which take almost anything for one.
-fn read(view: &str) -> Tag {
+fn read(view: &str) -> HtmlTag {
     if let Some(blank) = view.find("\n\n") {
         // What a browser sees ends there in any case, if the tag does not end before.
         return match read_to(&view[..blank]) {
-            Tag::Open => Tag::None,
+            HtmlTag::Open => HtmlTag::None,
             tag => tag,
         };
     }
     read_to(view)
 }
 
-fn read_to(view: &str) -> Tag {
+fn read_to(view: &str) -> HtmlTag {
     let is_blank = |character: char| character.is_ascii_whitespace();
     let ends_name = |character: char| is_blank(character) || matches!(character, '/' | '>');
     let mut at = 1 + usize::from(view[1..].starts_with('/'));
     let name = &view[at..];
-    let Some(length) = name.find(ends_name) else { return Tag::Open };
+    let Some(length) = name.find(ends_name) else { return HtmlTag::Open };
     let name = name[..length].to_ascii_lowercase();
     at += length;
     let mut has_values = false;
@@ -209,10 +215,10 @@ fn read_to(view: &str) -> Tag {
         at += rest.len() - rest.trim_start_matches(|character| is_blank(character) || character == '/').len();
         let rest = &view[at..];
         if rest.is_empty() {
-            return Tag::Open;
+            return HtmlTag::Open;
         }
         if rest.starts_with('>') {
-            return Tag::Is { name, has_values, end: at + 1 };
+            return HtmlTag::Is { name, has_values, end: at + 1 };
         }
         // An equals sign may begin a name.
         let Some(length) = rest
@@ -220,17 +226,17 @@ fn read_to(view: &str) -> Tag {
             .find(|(place, character)| ends_name(*character) || *character == '=' && *place > 0)
             .map(|(place, _)| place)
         else {
-            return Tag::Open;
+            return HtmlTag::Open;
         };
         if attributes == MAX_ATTRIBUTES {
-            return Tag::None;
+            return HtmlTag::None;
         }
         attributes += 1;
         at += length;
         let rest = view[at..].trim_start_matches(is_blank);
         let Some(rest) = rest.strip_prefix('=') else {
             if rest.is_empty() {
-                return Tag::Open;
+                return HtmlTag::Open;
             }
             continue;
         };
@@ -238,13 +244,13 @@ fn read_to(view: &str) -> Tag {
         let rest = rest.trim_start_matches(is_blank);
         at = view.len() - rest.len();
         at += match rest.chars().next() {
-            None => return Tag::Open,
+            None => return HtmlTag::Open,
             Some(quote @ ('"' | '\'')) => match rest[1..].find(quote) {
-                None => return Tag::Open,
+                None => return HtmlTag::Open,
                 Some(length) => length + 2,
             },
             Some(_) => match rest.find(|character| is_blank(character) || character == '>') {
-                None => return Tag::Open,
+                None => return HtmlTag::Open,
                 Some(length) => length,
             },
         };

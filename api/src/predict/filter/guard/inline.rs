@@ -1,21 +1,21 @@
 //! Links, images and definitions.
 
 use super::{
-    End, Guard, Kind, Line, REMOVED, Step,
-    judge::{Start, is_invisible, is_settled, may_pass, start},
+    GuardStep, LinePrefix, LinkGuard, LinkKind, LookaheadEnd, REMOVED,
+    judge::{AddressStart, is_allowed_address, is_invisible, is_settled, start},
 };
-use crate::predict::filter::known::Known;
+use crate::predict::filter::known::KnownReferences;
 
 /// What brackets that have passed may still begin.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Opened {
+pub(super) struct OpenBrackets {
     /// A link to a page: nothing but blanks has passed since `[[`.
     pub(super) page: bool,
     /// A definition: its label was too long to be looked at.
     label: bool,
 }
 
-impl Opened {
+impl OpenBrackets {
     pub(super) const fn new() -> Self {
         Self { page: false, label: false }
     }
@@ -30,7 +30,7 @@ impl Opened {
 }
 
 /// Where the brackets that a text begins with close.
-enum Brackets {
+enum BracketMatch {
     Close(usize),
     /// They may still close.
     Open,
@@ -39,7 +39,7 @@ enum Brackets {
 }
 
 /// What stands in the parentheses after a link's text.
-enum Destination<'a> {
+enum LinkDestination<'a> {
     Is {
         written: &'a str,
         /// After the closing parenthesis.
@@ -49,115 +49,117 @@ enum Destination<'a> {
     None,
 }
 
-impl Guard {
+impl LinkGuard {
     /// Looks at a text that begins with `[`, `!` or `]`.
-    pub(super) fn inline(&mut self, view: &str, end: End, known: &Known) -> Step {
-        let is_open = end == End::Open;
+    pub(super) fn inline(&mut self, view: &str, end: LookaheadEnd, known: &KnownReferences) -> GuardStep {
+        let is_open = end == LookaheadEnd::Open;
         match view.as_bytes() {
-            [b'!' | b']'] | [b'!', b'['] if is_open => Step::More(&[]),
-            [b'!', b'[', ..] if self.is_code() => Step::Keep(1),
+            [b'!' | b']'] | [b'!', b'['] if is_open => GuardStep::More(&[]),
+            [b'!', b'[', ..] if self.is_code() => GuardStep::Keep(1),
             [b'!', b'[', ..] => self.unless_code(view, end).unwrap_or_else(|| Self::image(view, end, known)),
             [b']', b'(', ..] => Self::close(view, end, known),
-            [b']', b':', ..] if self.opened.label && !self.is_code() => Step::Break,
+            [b']', b':', ..] if self.opened.label && !self.is_code() => GuardStep::Break,
             // Mathematics is written like this; a link is not.
-            [b'[', ..] if self.last == '\\' && self.last_but_one != '\\' => Step::Keep(1),
+            [b'[', ..] if self.last == '\\' && self.last_but_one != '\\' => GuardStep::Keep(1),
             [b'[', ..] => self.link(view, end, known),
-            _ => Step::Keep(1),
+            _ => GuardStep::Keep(1),
         }
     }
 
     /// Looks at what may be an image. It passes only if nobody can read it as any other than the one that was looked at; in
     /// particular, none passes that names a definition.
-    fn image(view: &str, end: End, known: &Known) -> Step {
-        let is_open = end == End::Open;
+    fn image(view: &str, end: LookaheadEnd, known: &KnownReferences) -> GuardStep {
+        let is_open = end == LookaheadEnd::Open;
         let close = match brackets(&view[1..]) {
-            Brackets::Close(close) => 1 + close,
-            Brackets::Open if is_open => return Step::More(&[']', '\n']),
-            Brackets::Open | Brackets::None => return Step::Break,
+            BracketMatch::Close(close) => 1 + close,
+            BracketMatch::Open if is_open => return GuardStep::More(&[']', '\n']),
+            BracketMatch::Open | BracketMatch::None => return GuardStep::Break,
         };
         let inner = &view[2..close];
         if view.len() == close + 1 && is_open {
-            return Step::More(&[]);
+            return GuardStep::More(&[]);
         }
         if !view[close + 1..].starts_with('(') {
-            return Step::Break;
+            return GuardStep::Break;
         }
         match destination(&view[close + 1..]) {
-            Destination::Open if is_open => Step::More(&[')', '\n']),
-            Destination::Is { written, end } if !may_pass(written, Kind::Image, known) => {
-                Step::Replace { length: close + 1 + end, with: "", then: inner.to_owned() }
+            LinkDestination::Open if is_open => GuardStep::More(&[')', '\n']),
+            LinkDestination::Is { written, end } if !is_allowed_address(written, LinkKind::Image, known) => {
+                GuardStep::Replace { length: close + 1 + end, with: "", then: inner.to_owned() }
             }
-            Destination::Is { written, end } => {
+            LinkDestination::Is { written, end } => {
                 let end = close + 1 + end;
                 let is_plain = |byte: u8| {
                     byte.is_ascii_alphanumeric() || b"-._~:/?#@!$+,;=%&".contains(&byte) && byte != b'\\'
                 };
                 let is_alone = view[close + 1..end] == format!("({written})");
                 let is_text = !inner.contains(['[', ']', '\\', '`', '<', '&', '$', '\n', '!']);
-                if is_alone && is_text && written.bytes().all(is_plain) && !Self::finds_in(inner, known) {
-                    Step::Keep(end)
+                if is_alone && is_text && written.bytes().all(is_plain) && !Self::would_remove(inner, known) {
+                    GuardStep::Keep(end)
                 } else {
-                    Step::Break
+                    GuardStep::Break
                 }
             }
-            Destination::Open | Destination::None => Step::Break,
+            LinkDestination::Open | LinkDestination::None => GuardStep::Break,
         }
     }
 
     /// Looks at brackets that may begin a link or a definition.
-    fn link(&mut self, view: &str, end: End, known: &Known) -> Step {
+    fn link(&mut self, view: &str, end: LookaheadEnd, known: &KnownReferences) -> GuardStep {
         let close = match brackets(view) {
-            Brackets::Close(close) => close,
-            Brackets::Open => return self.out_of_sight(end, &[']', '\n']),
-            Brackets::None => return Step::Keep(1),
+            BracketMatch::Close(close) => close,
+            BracketMatch::Open => return self.out_of_sight(end, &[']', '\n']),
+            BracketMatch::None => return GuardStep::Keep(1),
         };
         let inner = &view[1..close];
         let Some(next) = view[close + 1..].chars().next() else { return self.out_of_sight(end, &[]) };
         match next {
             '(' => match destination(&view[close + 1..]) {
-                Destination::Open if end == End::Open => return Step::More(&[')', '\n']),
-                Destination::Is { written, end } if !may_pass(written, Kind::Link, known) => {
-                    return Step::Replace { length: close + 1 + end, with: "", then: inner.to_owned() };
+                LinkDestination::Open if end == LookaheadEnd::Open => return GuardStep::More(&[')', '\n']),
+                LinkDestination::Is { written, end }
+                    if !is_allowed_address(written, LinkKind::Link, known) =>
+                {
+                    return GuardStep::Replace { length: close + 1 + end, with: "", then: inner.to_owned() };
                 }
                 // Outside of a link the brackets would be a tag's.
-                Destination::Is { written, end } if !self.is_code() && is_angled(&view[close + 1..]) => {
+                LinkDestination::Is { written, end } if !self.is_code() && is_angled(&view[close + 1..]) => {
                     let rest = &view[close + 1..close + 1 + end];
                     let title = rest.split_once('>').map_or("", |(_, title)| title);
                     let then = format!("[{inner}]({}{title}", without_angles(written));
-                    return Step::Replace { length: close + 1 + end, with: "", then };
+                    return GuardStep::Replace { length: close + 1 + end, with: "", then };
                 }
                 // If it is still open, it is looked at where it begins.
-                Destination::Is { .. } | Destination::Open | Destination::None => {}
+                LinkDestination::Is { .. } | LinkDestination::Open | LinkDestination::None => {}
             },
-            ':' if self.line == Line::Empty => {
+            ':' if self.line == LinePrefix::Empty => {
                 let Some(note) = inner.strip_prefix('^') else {
                     return definition(view, close + 2, inner, end, known);
                 };
                 if note
                     .contains(|character: char| !(character.is_alphanumeric() || "-_ ".contains(character)))
                 {
-                    return Step::Break;
+                    return GuardStep::Break;
                 }
-                self.line = Line::Footnote;
-                return Step::Keep(close + 1);
+                self.line = LinePrefix::Footnote;
+                return GuardStep::Keep(close + 1);
             }
             _ => {}
         }
-        Step::Keep(1)
+        GuardStep::Keep(1)
     }
 
     /// What is to be done with a bracket when what is held does not show what it begins.
-    fn out_of_sight(&mut self, end: End, wake: &'static [char]) -> Step {
+    fn out_of_sight(&mut self, end: LookaheadEnd, wake: &'static [char]) -> GuardStep {
         match end {
-            End::Open => return Step::More(wake),
-            End::Full => self.opened.label |= self.line == Line::Empty,
-            End::Last => {}
+            LookaheadEnd::Open => return GuardStep::More(wake),
+            LookaheadEnd::Full => self.opened.label |= self.line == LinePrefix::Empty,
+            LookaheadEnd::Last => {}
         }
-        Step::Keep(1)
+        GuardStep::Keep(1)
     }
 
     /// Looks at `](`, wherever its beginning may be.
-    fn close(view: &str, end: End, known: &Known) -> Step {
+    fn close(view: &str, end: LookaheadEnd, known: &KnownReferences) -> GuardStep {
         let at = 2 + view[2..].len() - view[2..].trim_start().len();
         let rest = &view[at..];
         let length = if let Some(angled) = rest.strip_prefix('<') {
@@ -167,40 +169,46 @@ impl Guard {
         };
         let (written, is_whole) = match (length, end) {
             (Some(length), _) => (&rest[..length], true),
-            (None, End::Open) => return Step::More(&[' ', '\t', '\n', ')', '>']),
-            (None, End::Full) => (rest, false),
-            (None, End::Last) => (rest, true),
+            (None, LookaheadEnd::Open) => return GuardStep::More(&[' ', '\t', '\n', ')', '>']),
+            (None, LookaheadEnd::Full) => (rest, false),
+            (None, LookaheadEnd::Last) => (rest, true),
         };
         let written = written.strip_prefix('<').unwrap_or(written);
-        let may_stay = may_pass(written, Kind::Link, known) && (is_whole || is_settled(written));
-        if may_stay { Step::Keep(2) } else { Step::Break }
+        let may_stay =
+            is_allowed_address(written, LinkKind::Link, known) && (is_whole || is_settled(written));
+        if may_stay { GuardStep::Keep(2) } else { GuardStep::Break }
     }
 
     /// Looks at what stands after `[[`, which some readers take for an address as it is written. What must not pass is parted where
     /// it begins, and is a page of one's own then. None if there is nothing to be done.
-    pub(super) fn page(&mut self, view: &str, end: End, known: &Known) -> Option<Step> {
+    pub(super) fn page(
+        &mut self,
+        view: &str,
+        end: LookaheadEnd,
+        known: &KnownReferences,
+    ) -> Option<GuardStep> {
         if self.is_code() {
             return None;
         }
         let length = match start(view, end) {
-            Start::Own => return None,
-            Start::Open => return Some(Step::More(&[])),
-            Start::Elsewhere(length) => length,
+            AddressStart::Own => return None,
+            AddressStart::Open => return Some(GuardStep::More(&[])),
+            AddressStart::Elsewhere(length) => length,
         };
         let paragraph = view.split("\n\n").next().unwrap_or_default();
         match (paragraph.find("]]"), end) {
             (Some(close), _) => {
                 let written = paragraph[..close].split('|').next().unwrap_or_default();
-                if may_pass(written, Kind::Link, known) {
+                if is_allowed_address(written, LinkKind::Link, known) {
                     return None;
                 }
             }
             (None, _) if paragraph.len() < view.len() => return None,
-            (None, End::Open) => return Some(Step::More(&[']', '\n'])),
-            (None, End::Full) => {}
-            (None, End::Last) => return None,
+            (None, LookaheadEnd::Open) => return Some(GuardStep::More(&[']', '\n'])),
+            (None, LookaheadEnd::Full) => {}
+            (None, LookaheadEnd::Last) => return None,
         }
-        let parted = Step::Replace { length, with: "", then: format!("{} ", &view[..length]) };
+        let parted = GuardStep::Replace { length, with: "", then: format!("{} ", &view[..length]) };
         Some(self.unless_code(view, end).unwrap_or(parted))
     }
 }
@@ -225,7 +233,7 @@ fn without_angles(written: &str) -> String {
 }
 
 /// Looks at a definition whose destination begins at `at` or after the blanks there.
-fn definition(view: &str, at: usize, label: &str, end: End, known: &Known) -> Step {
+fn definition(view: &str, at: usize, label: &str, end: LookaheadEnd, known: &KnownReferences) -> GuardStep {
     let blank = |character: char| character.is_whitespace() || character == '>';
     let start = at + view[at..].len() - view[at..].trim_start_matches(blank).len();
     let rest = &view[start..];
@@ -236,23 +244,23 @@ fn definition(view: &str, at: usize, label: &str, end: End, known: &Known) -> St
     };
     let (length, is_whole) = match (length, end) {
         (Some(length), _) => (length, true),
-        (None, End::Open) => return Step::More(&[]),
-        (None, End::Full) => (rest.len(), false),
-        (None, End::Last) => (rest.len(), true),
+        (None, LookaheadEnd::Open) => return GuardStep::More(&[]),
+        (None, LookaheadEnd::Full) => (rest.len(), false),
+        (None, LookaheadEnd::Last) => (rest.len(), true),
     };
     let written = rest[..length].trim_start_matches('<').trim_end_matches('>');
     // Only links refer to it: no image passes that does.
-    if may_pass(written, Kind::Link, known) && (is_whole || is_settled(written)) {
-        return Step::Keep(1);
+    if is_allowed_address(written, LinkKind::Link, known) && (is_whole || is_settled(written)) {
+        return GuardStep::Keep(1);
     }
     if is_whole {
-        return Step::Replace { length: start + length, with: "", then: String::new() };
+        return GuardStep::Replace { length: start + length, with: "", then: String::new() };
     }
-    Step::Replace { length: at, with: REMOVED, then: format!("{label}:") }
+    GuardStep::Replace { length: at, with: REMOVED, then: format!("{label}:") }
 }
 
 /// Finds the bracket that closes the first one, in its paragraph.
-fn brackets(view: &str) -> Brackets {
+fn brackets(view: &str) -> BracketMatch {
     let mut depth = 0_usize;
     let mut is_escaped = false;
     let mut last = 0;
@@ -264,28 +272,28 @@ fn brackets(view: &str) -> Brackets {
         match byte {
             b'\\' => is_escaped = true,
             b'[' => depth += 1,
-            b']' if depth == 1 => return Brackets::Close(at),
+            b']' if depth == 1 => return BracketMatch::Close(at),
             b']' => depth -= 1,
-            b'\n' if previous == b'\n' => return Brackets::None,
+            b'\n' if previous == b'\n' => return BracketMatch::None,
             _ => {}
         }
     }
-    Brackets::Open
+    BracketMatch::Open
 }
 
 /// Reads what begins with the parenthesis after a link's text.
-fn destination(view: &str) -> Destination<'_> {
+fn destination(view: &str) -> LinkDestination<'_> {
     let blanks = |at: usize| view[at..].len() - view[at..].trim_start().len();
     let start = 1 + blanks(1);
     let rest = &view[start..];
     let (written, length) = if let Some(angled) = rest.strip_prefix('<') {
         match angled.find('>') {
-            None => return Destination::Open,
+            None => return LinkDestination::Open,
             Some(length) => (&angled[..length], length + 2),
         }
     } else {
         match run_length(rest) {
-            None => return Destination::Open,
+            None => return LinkDestination::Open,
             Some(length) => (&rest[..length], length),
         }
     };
@@ -293,12 +301,12 @@ fn destination(view: &str) -> Destination<'_> {
     let at = after + blanks(after);
     let rest = &view[at..];
     let close = match rest.chars().next() {
-        None => return Destination::Open,
-        Some(')') => return Destination::Is { written, end: at + 1 },
-        Some(_) if at == after => return Destination::None,
+        None => return LinkDestination::Open,
+        Some(')') => return LinkDestination::Is { written, end: at + 1 },
+        Some(_) if at == after => return LinkDestination::None,
         Some('(') => ')',
         Some(quote @ ('"' | '\'')) => quote,
-        Some(_) => return Destination::None,
+        Some(_) => return LinkDestination::None,
     };
     let mut is_escaped = false;
     for (length, character) in rest.char_indices().skip(1) {
@@ -311,13 +319,13 @@ fn destination(view: &str) -> Destination<'_> {
             let at = at + length + character.len_utf8();
             let at = at + blanks(at);
             return match view[at..].chars().next() {
-                None => Destination::Open,
-                Some(')') => Destination::Is { written, end: at + 1 },
-                Some(_) => Destination::None,
+                None => LinkDestination::Open,
+                Some(')') => LinkDestination::Is { written, end: at + 1 },
+                Some(_) => LinkDestination::None,
             };
         }
     }
-    Destination::Open
+    LinkDestination::Open
 }
 
 /// The bytes up to a blank, or to a parenthesis that was opened before. None if neither has come.

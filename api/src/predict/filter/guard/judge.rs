@@ -2,8 +2,8 @@
 
 use url::Url;
 
-use super::{End, Guard, Kind};
-use crate::predict::filter::known::Known;
+use super::{LinkGuard, LinkKind, LookaheadEnd};
+use crate::predict::filter::known::KnownReferences;
 
 /// A longer entity is none.
 const LONGEST_ENTITY: usize = 12;
@@ -61,7 +61,7 @@ const ENTITIES: [(&str, char); 34] = [
 
 /// What one character of a source text stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unit {
+pub(super) enum DecodedChar {
     /// A character, written in so many bytes.
     Is(char, usize),
     /// It depends on what follows.
@@ -71,22 +71,22 @@ pub(super) enum Unit {
 }
 
 /// Reads the first character of a text as a renderer does: an entity, an escaped sign, or itself.
-pub(super) fn unit(text: &str, is_open: bool) -> Unit {
+pub(super) fn unit(text: &str, is_open: bool) -> DecodedChar {
     let Some(first) = text.chars().next() else {
-        return if is_open { Unit::Open } else { Unit::Nothing };
+        return if is_open { DecodedChar::Open } else { DecodedChar::Nothing };
     };
     match first {
         '&' => entity(text, is_open),
         '\\' => match text[1..].chars().next() {
-            None if is_open => Unit::Open,
-            Some(next) if next.is_ascii_punctuation() => Unit::Is(next, 2),
-            _ => Unit::Is('\\', 1),
+            None if is_open => DecodedChar::Open,
+            Some(next) if next.is_ascii_punctuation() => DecodedChar::Is(next, 2),
+            _ => DecodedChar::Is('\\', 1),
         },
-        _ => Unit::Is(first, first.len_utf8()),
+        _ => DecodedChar::Is(first, first.len_utf8()),
     }
 }
 
-fn entity(text: &str, is_open: bool) -> Unit {
+fn entity(text: &str, is_open: bool) -> DecodedChar {
     let name = &text[1..];
     let length = name
         .bytes()
@@ -94,7 +94,7 @@ fn entity(text: &str, is_open: bool) -> Unit {
         .take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'#')
         .count();
     if length == name.len() && length <= LONGEST_ENTITY && is_open {
-        return Unit::Open;
+        return DecodedChar::Open;
     }
     let (name, rest) = name.split_at(length);
     let closed = usize::from(rest.starts_with(';'));
@@ -111,8 +111,8 @@ fn entity(text: &str, is_open: bool) -> Unit {
         None => None,
     };
     match read {
-        Some(character) => Unit::Is(character, 1 + length + closed),
-        None => Unit::Is('&', 1),
+        Some(character) => DecodedChar::Is(character, 1 + length + closed),
+        None => DecodedChar::Is('&', 1),
     }
 }
 
@@ -120,7 +120,7 @@ fn entity(text: &str, is_open: bool) -> Unit {
 pub(in crate::predict::filter) fn decode(text: &str) -> String {
     let mut decoded = String::with_capacity(text.len());
     let mut at = 0;
-    while let Unit::Is(character, length) = unit(&text[at..], false) {
+    while let DecodedChar::Is(character, length) = unit(&text[at..], false) {
         decoded.push(character);
         at += length;
     }
@@ -146,7 +146,7 @@ pub(super) const fn is_invisible(character: char) -> bool {
 
 /// Whether a destination, as it is written in a link or a tag, may stand in the answer: however it is decoded, it leads
 /// nowhere else than to what is known.
-pub(super) fn may_pass(written: &str, kind: Kind, known: &Known) -> bool {
+pub(super) fn is_allowed_address(written: &str, kind: LinkKind, known: &KnownReferences) -> bool {
     let mut text = written.to_owned();
     // Markdown decodes escapes, a tag does not: there, what is escaped may be a delimiter.
     if written.contains('\\') && !is_fine(written, kind, known) {
@@ -166,13 +166,13 @@ pub(super) fn may_pass(written: &str, kind: Kind, known: &Known) -> bool {
     false
 }
 
-fn is_fine(text: &str, kind: Kind, known: &Known) -> bool {
+fn is_fine(text: &str, kind: LinkKind, known: &KnownReferences) -> bool {
     let spaced: String = text.chars().filter(|character| !matches!(character, '\t' | '\n' | '\r')).collect();
     let seen: String = spaced.chars().filter(|character| !is_invisible(*character)).collect();
     is_fine_as_read(&seen, kind, known) && (seen == spaced || is_fine_as_read(&spaced, kind, known))
 }
 
-fn is_fine_as_read(text: &str, kind: Kind, known: &Known) -> bool {
+fn is_fine_as_read(text: &str, kind: LinkKind, known: &KnownReferences) -> bool {
     let text = text.trim_matches(|character: char| character <= ' ');
     if text.is_empty() {
         return true;
@@ -184,19 +184,19 @@ fn is_fine_as_read(text: &str, kind: Kind, known: &Known) -> bool {
         known.has_host(url)
             && url.username().is_empty()
             && url.password().is_none()
-            && (kind == Kind::Link || known.may_show(url))
-            && !Guard::finds_in(url.as_str(), known)
+            && (kind == LinkKind::Link || known.may_show(url))
+            && !LinkGuard::would_remove(url.as_str(), known)
     };
     match scheme(text) {
         Some(scheme) if matches!(scheme.as_str(), "http" | "https") => {
             Url::parse(text).is_ok_and(|url| leads_on(&url))
         }
-        Some(scheme) => scheme == "mailto" && kind == Kind::Link && !text.contains(['?', '&']),
+        Some(scheme) => scheme == "mailto" && kind == LinkKind::Link && !text.contains(['?', '&']),
         None => ["https", "http"].iter().any(|scheme| {
             let base = Url::parse(&format!("{scheme}://{OWN_HOST}/"));
             let Ok(url) = base.and_then(|base| base.join(text)) else { return false };
             let is_own = url.host_str() == Some(OWN_HOST) && !text.contains(OWN_HOST);
-            if is_own { is_relative(text) && !Guard::finds_in(text, known) } else { leads_on(&url) }
+            if is_own { is_relative(text) && !LinkGuard::would_remove(text, known) } else { leads_on(&url) }
         }),
     }
 }
@@ -238,7 +238,7 @@ pub(super) fn is_settled(written: &str) -> bool {
 
 /// What the beginning of a text is, if it is an address as it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Start {
+pub(super) enum AddressStart {
     /// The beginning of a path.
     Own,
     /// It depends on what follows.
@@ -248,15 +248,15 @@ pub(super) enum Start {
 }
 
 /// Looks how a text begins.
-pub(super) fn start(text: &str, end: End) -> Start {
+pub(super) fn start(text: &str, end: LookaheadEnd) -> AddressStart {
     let (mut at, mut letters, mut slashes) = (0, 0, 0);
     while let Some(first) = text[at..].chars().next() {
         // An entity may stand for any sign; backslashes stand for themselves, or for slashes.
         let (character, length) = match first {
-            '&' => match unit(&text[at..], end == End::Open) {
-                Unit::Is(character, length) => (character, length),
-                Unit::Open => return Start::Open,
-                Unit::Nothing => return Start::Own,
+            '&' => match unit(&text[at..], end == LookaheadEnd::Open) {
+                DecodedChar::Is(character, length) => (character, length),
+                DecodedChar::Open => return AddressStart::Open,
+                DecodedChar::Nothing => return AddressStart::Own,
             },
             _ => (first, first.len_utf8()),
         };
@@ -267,22 +267,22 @@ pub(super) fn start(text: &str, end: End) -> Start {
             // A blank as it is passes before the rest is looked at; this one is to be seen as more than its first sign.
             _ if !has_begun && first == '&' && (is_dropped || character <= ' ') => {}
             '/' | '\\' if letters == 0 && slashes == 0 => slashes = 1,
-            '/' | '\\' if letters == 0 => return Start::Elsewhere(at),
-            ':' if letters > 0 => return Start::Elsewhere(at),
+            '/' | '\\' if letters == 0 => return AddressStart::Elsewhere(at),
+            ':' if letters > 0 => return AddressStart::Elsewhere(at),
             'a'..='z' | 'A'..='Z' if slashes == 0 && letters < LONGEST_SCHEME => letters += 1,
             '0'..='9' | '+' | '-' | '.' if letters > 0 && letters < LONGEST_SCHEME => letters += 1,
-            _ => return Start::Own,
+            _ => return AddressStart::Own,
         }
         at += length;
     }
     match end {
-        End::Open => Start::Open,
-        End::Full | End::Last => Start::Own,
+        LookaheadEnd::Open => AddressStart::Open,
+        LookaheadEnd::Full | LookaheadEnd::Last => AddressStart::Own,
     }
 }
 
 /// Whether an address on this host, written with its port, may stand in the answer.
-pub(super) fn is_known_host(authority: &str, known: &Known) -> bool {
+pub(super) fn is_known_host(authority: &str, known: &KnownReferences) -> bool {
     if authority.contains(['@', '\\']) {
         return false;
     }

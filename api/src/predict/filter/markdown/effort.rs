@@ -12,10 +12,10 @@ const AGAIN: usize = 8;
 
 /// What has been seen of a text.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Effort {
+pub(super) struct ParseCost {
     /// What the paragraphs before this one take.
     before: usize,
-    paragraph: Paragraph,
+    paragraph: ParagraphCost,
     /// How deep it is nested.
     depth: usize,
     /// The extensions of which it has a sign.
@@ -24,11 +24,11 @@ pub(super) struct Effort {
     last: char,
 }
 
-impl Effort {
+impl ParseCost {
     pub(super) const fn new() -> Self {
         Self {
             before: 0,
-            paragraph: Paragraph::new(),
+            paragraph: ParagraphCost::new(),
             depth: 0,
             signs: Options::empty(),
             line_is_blank: true,
@@ -46,7 +46,7 @@ impl Effort {
             self.paragraph.end_line();
         } else {
             self.before += self.paragraph.steps();
-            self.paragraph = Paragraph::new();
+            self.paragraph = ParagraphCost::new();
         }
         self.last = character;
     }
@@ -74,7 +74,7 @@ impl Effort {
 
 /// Lines without a blank one between them.
 #[derive(Debug, Clone, Copy)]
-struct Paragraph {
+struct ParagraphCost {
     bytes: usize,
     lines: usize,
     /// The bars of the last line, and of the line that has the most.
@@ -84,7 +84,7 @@ struct Paragraph {
     has_reference: bool,
 }
 
-impl Paragraph {
+impl ParagraphCost {
     const fn new() -> Self {
         Self { bytes: 0, lines: 0, bars: 0, most_bars: 0, has_link: false, has_reference: false }
     }
@@ -133,8 +133,8 @@ const fn extension(last: char, character: char) -> Options {
 mod tests {
     use super::*;
 
-    fn effort(text: &str) -> Effort {
-        let mut effort = Effort::new();
+    fn effort(text: &str) -> ParseCost {
+        let mut effort = ParseCost::new();
         text.chars().for_each(|character| effort.feed(character));
         effort
     }

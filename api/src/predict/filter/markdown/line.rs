@@ -1,13 +1,13 @@
 //! What has passed of a line, character by character.
 
-use super::Fence;
+use super::OpenFence;
 
 /// The shortest fence.
 const FENCE_LENGTH: usize = 3;
 
 /// What has passed of the line.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Line {
+pub(super) struct LineState {
     /// Spaces at its beginning.
     pub(super) indent: usize,
     /// Only spaces and tabs so far.
@@ -16,15 +16,15 @@ pub(super) struct Line {
     /// The run of fence signs that its text begins with.
     run: Option<(char, usize)>,
     /// What follows the run.
-    pub(super) rest: Rest,
+    pub(super) rest: LineTail,
     /// How many equal fence signs end it so far, and whether there were enough of them anywhere.
     signs: (char, usize),
     pub(super) has_fence: bool,
-    backticks: Backticks,
+    backticks: BacktickState,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rest {
+pub(super) enum LineTail {
     /// Nothing or spaces.
     Spaces,
     /// Other blanks, which not everybody takes for such.
@@ -32,17 +32,17 @@ pub(super) enum Rest {
     Text,
 }
 
-impl Line {
+impl LineState {
     pub(super) const fn new() -> Self {
         Self {
             indent: 0,
             is_blank: true,
             has_tab: false,
             run: None,
-            rest: Rest::Spaces,
+            rest: LineTail::Spaces,
             signs: ('\n', 0),
             has_fence: false,
-            backticks: Backticks::new(),
+            backticks: BacktickState::new(),
         }
     }
 
@@ -63,17 +63,17 @@ impl Line {
                 Some((sign, length)) if *sign == character && count > *length => *length += 1,
                 Some(_) if character == ' ' => {}
                 Some(_) if character.is_whitespace() || character.is_control() => {
-                    self.rest = if self.rest == Rest::Text { Rest::Text } else { Rest::Blanks };
+                    self.rest = if self.rest == LineTail::Text { LineTail::Text } else { LineTail::Blanks };
                 }
-                Some(_) => self.rest = Rest::Text,
+                Some(_) => self.rest = LineTail::Text,
                 None => {}
             },
         }
     }
 
     /// Whether it could end this block.
-    pub(super) fn may_close(&self, fence: Fence) -> bool {
-        self.rest != Rest::Text
+    pub(super) fn may_close(&self, fence: OpenFence) -> bool {
+        self.rest != LineTail::Text
             && self.run.is_some_and(|(sign, length)| sign == fence.sign && length >= fence.length)
     }
 
@@ -86,7 +86,7 @@ impl Line {
 /// The backticks of a line, as they open and close what reads as code. They are counted as they come: to look for them in the line
 /// anew for every tag would take the square of its length.
 #[derive(Debug, Clone, Copy)]
-struct Backticks {
+struct BacktickState {
     /// The length of those that had opened and not closed before the last run.
     opened: Option<usize>,
     /// How many of them end the line so far.
@@ -95,7 +95,7 @@ struct Backticks {
     is_escaped: bool,
 }
 
-impl Backticks {
+impl BacktickState {
     const fn new() -> Self {
         Self { opened: None, run: 0, is_escaped: false }
     }
@@ -144,7 +144,7 @@ mod tests {
             ("`a\\`b`", Some(1)),
             ("\\a`", Some(1)),
         ] {
-            let mut seen = Line::new();
+            let mut seen = LineState::new();
             line.chars().for_each(|character| seen.feed(character));
             assert_eq!(seen.open_backticks(), open, "{line}");
         }

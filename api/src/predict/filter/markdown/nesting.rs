@@ -5,7 +5,7 @@ const DEEPEST: usize = 16;
 /// Columns before the last of these marks, at most: lists go deeper by them from line to line.
 const WIDEST: usize = 64;
 
-enum Mark {
+enum ContainerMarker {
     /// None begins here.
     None,
     /// One of so many bytes.
@@ -23,9 +23,9 @@ pub(super) fn depth(line: &str) -> Option<usize> {
         let blanks = rest.bytes().take(rest.len() - text.len());
         columns += blanks.map(|blank| if blank == b'\t' { 4 } else { 1 }).sum::<usize>();
         let length = match mark(text) {
-            Mark::None => return Some(deepest),
-            Mark::Is(length) => length,
-            Mark::Unclear => return None,
+            ContainerMarker::None => return Some(deepest),
+            ContainerMarker::Is(length) => length,
+            ContainerMarker::Unclear => return None,
         };
         marks += 1;
         if marks > DEEPEST || columns > WIDEST {
@@ -38,33 +38,33 @@ pub(super) fn depth(line: &str) -> Option<usize> {
 }
 
 /// The mark that a text begins with.
-fn mark(text: &str) -> Mark {
+fn mark(text: &str) -> ContainerMarker {
     let is_alone = |length: usize| matches!(text.as_bytes().get(length), None | Some(b' ' | b'\t' | b'\n'));
     match text.as_bytes() {
-        [b'>', ..] => Mark::Is(1),
-        [b'-' | b'*' | b'+', ..] if is_alone(1) && !is_rule(text) => Mark::Is(1),
-        [b':', rest @ ..] if !rest.starts_with(b":") => Mark::Is(1),
+        [b'>', ..] => ContainerMarker::Is(1),
+        [b'-' | b'*' | b'+', ..] if is_alone(1) && !is_rule(text) => ContainerMarker::Is(1),
+        [b':', rest @ ..] if !rest.starts_with(b":") => ContainerMarker::Is(1),
         [b'0'..=b'9', ..] => {
             let digits = text.bytes().take_while(u8::is_ascii_digit).count();
             let is_number = matches!(text.as_bytes().get(digits), Some(b'.' | b')')) && is_alone(digits + 1);
-            if is_number { Mark::Is(digits + 1) } else { Mark::None }
+            if is_number { ContainerMarker::Is(digits + 1) } else { ContainerMarker::None }
         }
         [b'[', b'^', ..] => note(text),
-        _ => Mark::None,
+        _ => ContainerMarker::None,
     }
 }
 
 /// The head of a note that a text may begin with. For some its name goes over lines, and what stands in the line after it belongs to
 /// it without any sign: then one could stand in the other without end.
-fn note(text: &str) -> Mark {
-    let Some((name, rest)) = text.split_once(']') else { return Mark::Unclear };
+fn note(text: &str) -> ContainerMarker {
+    let Some((name, rest)) = text.split_once(']') else { return ContainerMarker::Unclear };
     if name.contains('\\') {
-        return Mark::Unclear;
+        return ContainerMarker::Unclear;
     }
     match rest.strip_prefix(':') {
-        None => Mark::None,
-        Some(said) if said.trim().is_empty() => Mark::Unclear,
-        Some(said) => Mark::Is(text.len() - said.len()),
+        None => ContainerMarker::None,
+        Some(said) if said.trim().is_empty() => ContainerMarker::Unclear,
+        Some(said) => ContainerMarker::Is(text.len() - said.len()),
     }
 }
 

@@ -4,7 +4,7 @@ use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
 /// What a text stands in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Block {
+pub(super) enum BlockContext {
     /// No fence began where it was to begin.
     None,
     Fenced {
@@ -40,10 +40,10 @@ pub(super) fn readers(signs: Options) -> impl Iterator<Item = Options> {
 }
 
 /// What the text at `probe_at` stands in for all readers, if that began at `begins_at`.
-pub(super) fn block_at(text: &str, signs: Options, begins_at: usize, probe_at: usize) -> Block {
+pub(super) fn block_at(text: &str, signs: Options, begins_at: usize, probe_at: usize) -> BlockContext {
     let mut blocks = readers(signs).map(|options| block_for(text, options, begins_at, probe_at));
-    let first = blocks.next().unwrap_or(Block::Unclear);
-    if blocks.all(|block| block == first) { first } else { Block::Unclear }
+    let first = blocks.next().unwrap_or(BlockContext::Unclear);
+    if blocks.all(|block| block == first) { first } else { BlockContext::Unclear }
 }
 
 /// Whether what stands at `at` is, for all readers, a code span that goes to the end of the text and that nothing after it can undo:
@@ -53,7 +53,7 @@ pub(super) fn is_span(text: &str, signs: Options, at: usize, has_cells: bool) ->
         .all(|options| is_span_for(text, options, at, has_cells && options.contains(Options::ENABLE_TABLES)))
 }
 
-fn block_for(text: &str, options: Options, begins_at: usize, probe_at: usize) -> Block {
+fn block_for(text: &str, options: Options, begins_at: usize, probe_at: usize) -> BlockContext {
     let mut depth = 0_usize;
     let mut is_in_note = false;
     let mut began = false;
@@ -70,12 +70,16 @@ fn block_for(text: &str, options: Options, begins_at: usize, probe_at: usize) ->
                 is_in_note &= tag != TagEnd::FootnoteDefinition;
             }
             Event::Text(_) if began && range.contains(&probe_at) => {
-                return if is_in_note { Block::Unclear } else { Block::Fenced { is_top: depth == 1 } };
+                return if is_in_note {
+                    BlockContext::Unclear
+                } else {
+                    BlockContext::Fenced { is_top: depth == 1 }
+                };
             }
             _ => {}
         }
     }
-    Block::None
+    BlockContext::None
 }
 
 fn is_span_for(text: &str, options: Options, at: usize, has_cells: bool) -> bool {

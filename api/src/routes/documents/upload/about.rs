@@ -3,10 +3,10 @@
 use lectern_shared::model::document::DocumentType;
 use serde_json::{Map, Value, json};
 
-use super::form::Part;
+use super::form::MultipartPart;
 use crate::{
     error::{ApiError, ApiErrorKind, FieldError},
-    extract::{Fields, FromFields, validate},
+    extract::{FromFields, JsonFields, validate},
     routes::{
         NAME,
         documents::{body, splitter},
@@ -20,14 +20,14 @@ const PLAIN: [&str; 7] = ["name", "type", "description", "from_page", "to_page",
 const JSON: [&str; 2] = ["metadata", "splitter"];
 
 /// The parts besides the file, gathered.
-pub(super) struct Texts {
+pub(super) struct UploadFields {
     limit: u64,
     room: usize,
     fields: Map<String, Value>,
     wrong: Vec<FieldError>,
 }
 
-impl Texts {
+impl UploadFields {
     /// Takes parts of at most `limit` bytes in sum.
     pub(super) fn within(limit: u64) -> Self {
         let room = usize::try_from(limit).unwrap_or(usize::MAX);
@@ -39,7 +39,7 @@ impl Texts {
     }
 
     /// Reads a part.
-    pub(super) async fn add(&mut self, mut part: Part<'_>) -> Result<(), ApiError> {
+    pub(super) async fn add(&mut self, mut part: MultipartPart<'_>) -> Result<(), ApiError> {
         let name = part.name().unwrap_or_default().to_owned();
         let known = PLAIN.contains(&name.as_str()) || JSON.contains(&name.as_str());
         let mut bytes = Vec::new();
@@ -113,7 +113,7 @@ fn read_json(text: &str) -> Result<Value, serde_json::Error> {
 }
 
 impl FromFields for NewUpload {
-    fn from_fields(fields: &mut Fields<'_>) -> Self {
+    fn from_fields(fields: &mut JsonFields<'_>) -> Self {
         for name in ["url", "content"] {
             if fields.get(name).is_some_and(|value| value != "") {
                 fields.refuse(name, "cannot be given together with a file");

@@ -29,13 +29,13 @@ const MOST_UNREAD: usize = 4 << 20;
 const MOST_PARTS: usize = 100;
 
 /// A form.
-pub(super) struct Form {
+pub(super) struct MultipartForm {
     parts: Multipart,
     unread: Arc<AtomicUsize>,
     seen: usize,
 }
 
-impl Form {
+impl MultipartForm {
     /// # Errors
     /// When the request is no form.
     pub(super) async fn of(request: Request) -> Result<Self, ApiError> {
@@ -59,24 +59,24 @@ impl Form {
     }
 
     /// The next part. The one before must have been read to its end.
-    pub(super) async fn next(&mut self) -> Result<Option<Part<'_>>, ApiError> {
+    pub(super) async fn next(&mut self) -> Result<Option<MultipartPart<'_>>, ApiError> {
         self.seen += 1;
         if self.seen > MOST_PARTS {
             return Err(malformed());
         }
         let field = in_time(self.parts.next_field()).await?;
         self.unread.store(0, Ordering::Relaxed);
-        Ok(field.map(|field| Part { field, unread: Arc::clone(&self.unread) }))
+        Ok(field.map(|field| MultipartPart { field, unread: Arc::clone(&self.unread) }))
     }
 }
 
 /// A part of a form.
-pub(super) struct Part<'a> {
+pub(super) struct MultipartPart<'a> {
     field: Field<'a>,
     unread: Arc<AtomicUsize>,
 }
 
-impl<'a> Part<'a> {
+impl<'a> MultipartPart<'a> {
     pub(super) fn name(&self) -> Option<&str> {
         self.field.name()
     }

@@ -10,14 +10,14 @@ use tokio::time::timeout;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use self::{about::Texts, form::Form};
+use self::{about::UploadFields, form::MultipartForm};
 use super::view::{self, DocumentView};
 use crate::{
     auth::Caller,
     error::ApiError,
-    idempotency::{IdempotencyKey, answer, shown},
-    openapi::Data,
-    response::Answer,
+    idempotency::{IdempotencyKey, creation_response, json_encoder},
+    openapi::SuccessResponse,
+    response::ApiResult,
     services::{
         Actor,
         documents::schema::{PageSchema, SplitterSchema},
@@ -96,7 +96,7 @@ enum UploadTypeSchema {
         (
             status = 200,
             description = "The new document",
-            body = inline(Data<DocumentView>),
+            body = inline(SuccessResponse<DocumentView>),
             example = json!({"success": true, "data": uploaded_example()}),
         ),
         (
@@ -106,27 +106,27 @@ enum UploadTypeSchema {
         ),
     ),
 )]
-async fn upload(State(uploads): State<UploadService>, caller: Caller, request: Request) -> Answer {
+async fn upload(State(uploads): State<UploadService>, caller: Caller, request: Request) -> ApiResult {
     let key = IdempotencyKey::of(request.headers())?;
     let path = request.uri().path().to_owned();
-    let form = Form::of(request).await?;
+    let form = MultipartForm::of(request).await?;
     let actor = caller.actor();
     // Nothing of the form is read before its turn, so that its sender waits too. Held until the document is made.
     let _turn = uploads.turn(actor).await?;
     let reading = Box::pin(receive(&uploads, actor, form));
     let (file, new) = timeout(LONGEST_UPLOAD, reading).await.map_err(|_| late())??;
     let once = key.once(actor, &path, new.identity(&file).as_bytes());
-    let show = shown(|document: &Document| Ok(DocumentView::from(document.clone())));
-    uploads.complete(actor, file, new, once, show).await.map(answer)
+    let show = json_encoder(|document: &Document| Ok(DocumentView::from(document.clone())));
+    uploads.complete(actor, file, new, once, show).await.map(creation_response)
 }
 
 /// Reads a form to its end, and stores its file.
 async fn receive(
     uploads: &UploadService,
     actor: Actor,
-    mut form: Form,
+    mut form: MultipartForm,
 ) -> Result<(UploadedFile, NewUpload), ApiError> {
-    let mut texts = Texts::within(uploads.text_bytes());
+    let mut texts = UploadFields::within(uploads.text_bytes());
     let mut file = None;
     while let Some(part) = form.next().await? {
         if part.name() != Some("file") {

@@ -3,7 +3,9 @@
 use super::*;
 
 /// The end of a pull from a hub that answers so for the weights, always.
-async fn with_weights(reply: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> (HubError, TempDir) {
+async fn with_weights(
+    reply: impl Fn(&ScriptedRequest) -> ScriptedReply + Send + Sync + 'static,
+) -> (HubError, TempDir) {
     let (server, cache) = hub_but(move |request, _| (request.path == WEIGHTS).then(|| reply(request))).await;
     let hub = open(&server, &cache);
     let error = pull(&hub).await.unwrap_err();
@@ -16,7 +18,7 @@ async fn a_file_with_another_hash_is_thrown_away_and_the_model_is_not_used() {
     let (error, cache) = with_weights(|_| {
         let mut changed = weights();
         changed[7] ^= 1;
-        Reply::ok(changed)
+        ScriptedReply::ok(changed)
     })
     .await;
     assert!(matches!(error, HubError::Damaged { .. }) && !error.is_retryable());
@@ -27,7 +29,7 @@ async fn a_file_with_another_hash_is_thrown_away_and_the_model_is_not_used() {
 #[tokio::test]
 async fn small_files_are_checked_as_well() {
     let (server, cache) = hub_but(|request, _| {
-        request.path.ends_with("/tokenizer.json").then(|| Reply::ok(r#"{"version":"6.6"}"#))
+        request.path.ends_with("/tokenizer.json").then(|| ScriptedReply::ok(r#"{"version":"6.6"}"#))
     })
     .await;
     let error = pull(&open(&server, &cache)).await.unwrap_err();
@@ -60,7 +62,7 @@ async fn a_beginning_that_is_longer_than_the_file_and_one_of_another_commit_do_n
 async fn a_copy_whose_files_have_changed_in_size_is_repaired_at_its_commit() {
     let (server, cache) = hub_but(|request, before| {
         let main = request.path.ends_with("/revision/main");
-        (main && before == 1).then(|| Reply::new(404, ""))
+        (main && before == 1).then(|| ScriptedReply::new(404, ""))
     })
     .await;
     let hub = open(&server, &cache);
@@ -77,14 +79,15 @@ async fn a_copy_whose_files_have_changed_in_size_is_repaired_at_its_commit() {
 
 #[tokio::test]
 async fn a_file_that_does_not_end_is_not_followed() {
-    let (error, cache) = with_weights(|_| Reply::ok(weights()).endless()).await;
+    let (error, cache) = with_weights(|_| ScriptedReply::ok(weights()).endless()).await;
     assert!(error.to_string().contains("longer than the hub lists"), "{error}");
     assert!(partials(&cache.path().join("owner/encoder/main")).is_empty());
 }
 
 #[tokio::test]
 async fn a_file_of_another_announced_size_is_not_fetched() {
-    let (error, _cache) = with_weights(|_| Reply::ok("version https://git-lfs.github.com/spec/v1")).await;
+    let (error, _cache) =
+        with_weights(|_| ScriptedReply::ok("version https://git-lfs.github.com/spec/v1")).await;
     assert!(error.to_string().contains("another size than the hub lists"), "{error}");
 }
 

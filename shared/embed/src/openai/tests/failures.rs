@@ -3,13 +3,13 @@
 use super::*;
 
 /// How a question ends at a server that answers everything so.
-async fn question_to(reply: Reply) -> Result<Vec<f32>, EmbedError> {
+async fn question_to(reply: ScriptedReply) -> Result<Vec<f32>, EmbedError> {
     let server = server_but(move |_, _| Some(reply.clone())).await;
     embedder(&server).embed_question("the secret plan").await
 }
 
 /// Why it failed, for now; nothing of what was sent is in the words.
-async fn away(reply: Reply) -> String {
+async fn away(reply: ScriptedReply) -> String {
     match question_to(reply).await {
         Err(EmbedError::Away(words)) => checked(words),
         other => panic!("{other:?}"),
@@ -17,7 +17,7 @@ async fn away(reply: Reply) -> String {
 }
 
 /// Why it failed, and will again.
-async fn refused(reply: Reply) -> String {
+async fn refused(reply: ScriptedReply) -> String {
     match question_to(reply).await {
         Err(EmbedError::Refused(words)) => checked(words),
         other => panic!("{other:?}"),
@@ -31,7 +31,7 @@ fn checked(words: String) -> String {
 
 #[tokio::test]
 async fn a_server_that_fails_twice_is_asked_a_third_time() {
-    let server = server_but(|_, before| (before < 2).then(|| Reply::new(500, "oops"))).await;
+    let server = server_but(|_, before| (before < 2).then(|| ScriptedReply::new(500, "oops"))).await;
     embedder(&server).embed_question("x").await.unwrap();
     assert_eq!(server.requests().len(), 3);
 }
@@ -39,24 +39,26 @@ async fn a_server_that_fails_twice_is_asked_a_third_time() {
 #[tokio::test]
 async fn a_server_says_when_it_wants_to_be_asked_again() {
     let server =
-        server_but(|_, before| (before < 3).then(|| Reply::new(429, "").with("retry-after", "0"))).await;
+        server_but(|_, before| (before < 3).then(|| ScriptedReply::new(429, "").with("retry-after", "0")))
+            .await;
     let texts = texts(3);
     assert_directions(&embedder(&server).embed_passages(texts.clone()).await.unwrap(), &texts);
     assert_eq!(server.requests().len(), 4);
-    let words = away(Reply::new(429, "").with("retry-after", "3600")).await;
+    let words = away(ScriptedReply::new(429, "").with("retry-after", "3600")).await;
     assert!(words.contains("answers 429 and asks to come back in 3600 s"), "{words}");
 }
 
 #[tokio::test]
 async fn a_quota_that_is_used_up_is_not_waited_for() {
     let body = r#"{"error":{"message":"sk-hunter2","code":"insufficient_quota"}}"#;
-    assert!(refused(Reply::new(429, body)).await.contains("quota is used up"));
+    assert!(refused(ScriptedReply::new(429, body)).await.contains("quota is used up"));
 }
 
 #[tokio::test]
 async fn an_answer_that_breaks_off_is_asked_for_again() {
     let server =
-        server_but(|request, before| (before == 0).then(|| Reply::json(&answer(request)).cut(20))).await;
+        server_but(|request, before| (before == 0).then(|| ScriptedReply::json(&answer(request)).cut(20)))
+            .await;
     embedder(&server).embed_question("x").await.unwrap();
     assert_eq!(server.requests().len(), 2);
 }
@@ -64,11 +66,11 @@ async fn an_answer_that_breaks_off_is_asked_for_again() {
 #[tokio::test]
 async fn what_the_operator_has_to_change_is_said_without_what_the_server_says() {
     for (reply, words) in [
-        (Reply::new(401, "Incorrect API key provided: sk-hunter2"), "key is not accepted (401)"),
-        (Reply::new(403, "sk-hunter2"), "may not use this model (403)"),
-        (Reply::new(404, "no model the secret plan"), "no such address or model (404)"),
-        (Reply::redirect("https://elsewhere.example.com/hunter2"), "redirects (302)"),
-        (Reply::new(501, "sk-hunter2"), "answers 501"),
+        (ScriptedReply::new(401, "Incorrect API key provided: sk-hunter2"), "key is not accepted (401)"),
+        (ScriptedReply::new(403, "sk-hunter2"), "may not use this model (403)"),
+        (ScriptedReply::new(404, "no model the secret plan"), "no such address or model (404)"),
+        (ScriptedReply::redirect("https://elsewhere.example.com/hunter2"), "redirects (302)"),
+        (ScriptedReply::new(501, "sk-hunter2"), "answers 501"),
     ] {
         let said = refused(reply).await;
         assert!(said.contains(words), "{said}");
@@ -87,23 +89,23 @@ async fn what_is_no_answer_of_an_embedding_server_is_not_used() {
         (format!(r#"{{"data":[{}]}}"#, item("[0,0]")), "no direction"),
         (format!(r#"{{"data":[{}]}}"#, item("[1e39,0]")), "no direction"),
     ] {
-        let said = away(Reply::ok(body.clone())).await;
+        let said = away(ScriptedReply::ok(body.clone())).await;
         assert!(said.contains(words), "{body}: {said}");
     }
 }
 
 #[tokio::test]
 async fn an_answer_without_end_is_left() {
-    let said = away(Reply::ok(vec![b' '; 1 << 16]).endless()).await;
+    let said = away(ScriptedReply::ok(vec![b' '; 1 << 16]).endless()).await;
     assert!(said.contains("more than"), "{said}");
-    let said = away(Reply::ok(vec![b' '; 1 << 20])).await;
+    let said = away(ScriptedReply::ok(vec![b' '; 1 << 20])).await;
     assert!(said.contains("more than"), "{said}");
 }
 
 #[tokio::test]
 async fn a_server_that_says_nothing_is_away() {
-    let silent = server_but(|_, _| Some(Reply::ok("{}").stall(1))).await;
-    let patience = Patience { question: Duration::from_millis(200), ..quick() };
+    let silent = server_but(|_, _| Some(ScriptedReply::ok("{}").stall(1))).await;
+    let patience = ServerRetryPolicy { question: Duration::from_millis(200), ..quick() };
     let embedder = OpenAiEmbedder::build(config(&silent), 2, patience).unwrap();
     let error = embedder.embed_question("x").await.unwrap_err();
     assert!(matches!(error, EmbedError::Away(_)));
@@ -112,7 +114,7 @@ async fn a_server_that_says_nothing_is_away() {
     let url = format!("http://{}/v1", closed.local_addr().unwrap()).parse().unwrap();
     drop(closed);
     let nobody = OpenAiConfig { url, ..config(&server_but(|_, _| None).await) };
-    let patience = Patience { opening: Duration::from_millis(100), ..quick() };
+    let patience = ServerRetryPolicy { opening: Duration::from_millis(100), ..quick() };
     let error = OpenAiEmbedder::connect_with(nobody, patience).await.unwrap_err();
     assert!(matches!(error, EmbedError::Away(_)));
     assert!(error.to_string().contains("no connection to it can be made"), "{error}");
@@ -122,7 +124,7 @@ async fn a_server_that_says_nothing_is_away() {
 async fn a_text_that_is_too_long_for_the_server_is_cut_once_more_and_alone() {
     let server = server_but(|request, _| {
         let long = inputs(request).iter().any(|text| text.len() > 3_000);
-        long.then(|| Reply::new(400, "maximum context length exceeded: the secret plan"))
+        long.then(|| ScriptedReply::new(400, "maximum context length exceeded: the secret plan"))
     })
     .await;
     let embedder = embedder(&server);
@@ -132,14 +134,15 @@ async fn a_text_that_is_too_long_for_the_server_is_cut_once_more_and_alone() {
     passages[4].truncate(500 * 5);
     assert_directions(&vectors, &passages);
 
-    let never = refused(Reply::new(400, "the secret plan")).await;
+    let never = refused(ScriptedReply::new(400, "the secret plan")).await;
     assert!(never.contains("does not take what it is sent (400)"), "{never}");
 }
 
 #[tokio::test]
 async fn a_server_that_takes_few_texts_at_once_gets_few() {
     let server = server_but(|request, _| {
-        (inputs(request).len() > 32).then(|| Reply::new(422, "batch size 64 > maximum allowed batch size 32"))
+        (inputs(request).len() > 32)
+            .then(|| ScriptedReply::new(422, "batch size 64 > maximum allowed batch size 32"))
     })
     .await;
     let embedder = embedder(&server);

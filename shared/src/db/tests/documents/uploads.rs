@@ -1,17 +1,17 @@
 //! Uploads.
 
 use super::*;
-use crate::db::documents::uploads::{self, File};
+use crate::db::documents::uploads::{self, BlobFile};
 
 /// A document that is to be made of an upload which is purged after 50 seconds.
-async fn begun(db: &Db, user: UserId) -> NewDocument<'static> {
-    let document = NewDocument { content: None, r#type: DocumentType::Pdf, ..plain(user, "upload") };
+async fn begun(db: &Db, user: UserId) -> NewDocumentRow<'static> {
+    let document = NewDocumentRow { content: None, r#type: DocumentType::Pdf, ..plain(user, "upload") };
     commit!(db, |tx| uploads::reserve(tx, user, document.id, at(0), at(50)));
     document
 }
 
-async fn complete(db: &Db, document: &NewDocument<'_>, now: u64) -> bool {
-    let file = File {
+async fn complete(db: &Db, document: &NewDocumentRow<'_>, now: u64) -> bool {
+    let file = BlobFile {
         key: "the/key",
         bytes: 5_000_000_000,
         sha256: &[7; 32],
@@ -35,8 +35,8 @@ async fn an_upload_is_no_document_until_it_is_completed() {
         assert!(documents::source(&t.db, owner, id).await.unwrap().is_none(), "{}", t.name);
         assert!(uploads::find(&t.db, owner, id).await.unwrap().is_none(), "{}", t.name);
 
-        let stranger = NewDocument { user_id: other, ..plain(other, "stranger") };
-        assert!(!complete(&t.db, &NewDocument { id, ..stranger }, 2).await, "{}", t.name);
+        let stranger = NewDocumentRow { user_id: other, ..plain(other, "stranger") };
+        assert!(!complete(&t.db, &NewDocumentRow { id, ..stranger }, 2).await, "{}", t.name);
         assert!(complete(&t.db, &document, 3).await, "{}", t.name);
         assert!(enqueue(&t.db, owner, id, at(3)).await, "{}", t.name);
         let found = documents::find(&t.db, owner, id).await.unwrap().unwrap();

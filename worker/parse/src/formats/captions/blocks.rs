@@ -1,11 +1,11 @@
 //! Formats made of lines: a line of times, and the lines of text below it.
 
-use super::{FoundCues, Written, clock::clock, markup};
+use super::{FoundCues, RawCue, clock::clock, markup};
 
 /// How a format of lines differs from the others.
 pub(super) struct BlockDialect {
     /// Reads a line of times.
-    pub(super) timing: fn(&str) -> Option<Timing<'_>>,
+    pub(super) timing: fn(&str) -> Option<CueTiming<'_>>,
     /// A line after a blank one and before the times may be the cue's name, whatever it says, and blocks without times may be
     /// comments, styles and regions.
     pub(super) is_webvtt: bool,
@@ -13,7 +13,7 @@ pub(super) struct BlockDialect {
 
 /// A line of times, in milliseconds as far as they could be read.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Timing<'a> {
+pub(super) struct CueTiming<'a> {
     pub(super) start: Option<u32>,
     pub(super) end: Option<u32>,
     /// Text on the same line.
@@ -28,7 +28,7 @@ struct BlockLine<'a> {
 /// The cue that is being read, or what stands before the first one.
 #[derive(Default)]
 struct OpenCue<'a> {
-    timing: Option<Timing<'a>>,
+    timing: Option<CueTiming<'a>>,
     lines: Vec<BlockLine<'a>>,
     /// Whether no blank line follows the last line.
     touches: bool,
@@ -90,9 +90,9 @@ impl OpenCue<'_> {
             raw.push_str(line.text);
         }
         let is_unreadable = timing.start.is_none() || timing.end.is_none();
-        for (number, markup::Voice { speaker, text }) in markup::voices(&raw).into_iter().enumerate() {
+        for (number, markup::VoiceSpan { speaker, text }) in markup::voices(&raw).into_iter().enumerate() {
             found.unreadable_times += u64::from(is_unreadable && number == 0);
-            found.cues.push(Written { start: timing.start, end: timing.end, text, speaker });
+            found.cues.push(RawCue { start: timing.start, end: timing.end, text, speaker });
         }
     }
 }
@@ -108,7 +108,7 @@ fn is_comment(line: &str) -> bool {
 }
 
 /// `00:00:01.000 --> 00:00:02.000 align:start`, as `WebVTT` and `SubRip` have it, with comma or point.
-pub(super) fn arrow(line: &str) -> Option<Timing<'_>> {
+pub(super) fn arrow(line: &str) -> Option<CueTiming<'_>> {
     let line = line.trim_start();
     // Most lines are text, and most texts do not begin with a digit.
     if !line.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '\u{2212}')) {
@@ -130,7 +130,7 @@ pub(super) fn arrow(line: &str) -> Option<Timing<'_>> {
     // A short arrow, or a number without a colon, may well be what somebody says.
     let fractions = before.contains(['.', ',']) && time.contains(['.', ',']);
     let is_sure = is_long && before.contains(':');
-    (is_sure || (fractions && start.is_some() && end.is_some())).then(|| Timing {
+    (is_sure || (fractions && start.is_some() && end.is_some())).then(|| CueTiming {
         start,
         end,
         text: after_settings(rest),
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn lines_of_times_are_told_from_text() {
-        let timing = |start, end, text| Some(Timing { start, end, text });
+        let timing = |start, end, text| Some(CueTiming { start, end, text });
         for (line, expected) in [
             ("00:00:01.000 --> 00:00:02.000", timing(Some(1_000), Some(2_000), "")),
             ("00:00:01,000-->00:00:02,000", timing(Some(1_000), Some(2_000), "")),

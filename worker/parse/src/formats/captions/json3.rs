@@ -8,7 +8,7 @@ use serde::{
 };
 use serde_json::Value;
 
-use super::{FoundCues, Written, markup};
+use super::{FoundCues, RawCue, markup};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -35,13 +35,13 @@ pub(super) fn read(text: &str) -> FoundCues {
 }
 
 impl Json3Event {
-    fn into_cue(self) -> Option<Written> {
+    fn into_cue(self) -> Option<RawCue> {
         let said: String = self.segs.iter().map(|segment| segment.utf8.as_str()).collect();
         let text = markup::lines(&said);
         let start = self.t_start_ms.as_ref().and_then(milliseconds);
         let length = self.d_duration_ms.as_ref().and_then(milliseconds);
         let end = start.zip(length).map(|(start, length)| start.saturating_add(length));
-        (!text.is_empty()).then_some(Written { start, end, text, speaker: None })
+        (!text.is_empty()).then_some(RawCue { start, end, text, speaker: None })
     }
 }
 

@@ -15,16 +15,16 @@ const ELEMENTS: [&str; 23] = [
 
 /// What one voice says in a cue.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Voice {
+pub(super) struct VoiceSpan {
     pub(super) speaker: Option<String>,
     /// Lines ended by `\n`, never blank.
     pub(super) text: String,
 }
 
 /// What is said in a cue of `WebVTT`, `SubRip` and their like, voice by voice.
-pub(super) fn voices(raw: &str) -> Vec<Voice> {
+pub(super) fn voices(raw: &str) -> Vec<VoiceSpan> {
     let mut voices = Vec::new();
-    let (mut speaker, mut said) = (None, Lines::default());
+    let (mut speaker, mut said) = (None, CaptionLines::default());
     let mut reading_aid = false;
     let mut rest = raw;
     while let Some(at) = rest.find(['<', '{', '&', '\\', '[']) {
@@ -54,10 +54,10 @@ pub(super) fn voices(raw: &str) -> Vec<Voice> {
     voices
 }
 
-fn finish(voices: &mut Vec<Voice>, speaker: Option<String>, said: &mut Lines) {
+fn finish(voices: &mut Vec<VoiceSpan>, speaker: Option<String>, said: &mut CaptionLines) {
     let text = std::mem::take(said).finish();
     if !text.is_empty() {
-        voices.push(Voice { speaker, text });
+        voices.push(VoiceSpan { speaker, text });
     }
 }
 
@@ -193,20 +193,20 @@ pub(super) fn line(text: &str) -> String {
 
 /// A text without markup, tidied: lines ended by `\n`, none of them blank, single spaces.
 pub(super) fn lines(text: &str) -> String {
-    let mut lines = Lines::default();
+    let mut lines = CaptionLines::default();
     lines.add(text);
     lines.finish()
 }
 
 /// Lines that are being written.
 #[derive(Debug, Default)]
-pub(super) struct Lines {
+pub(super) struct CaptionLines {
     text: String,
     space: bool,
     line_end: bool,
 }
 
-impl Lines {
+impl CaptionLines {
     /// Goes on, with blanks made alike and what cannot be seen left out.
     pub(super) fn add(&mut self, text: &str) {
         for c in text.chars() {

@@ -19,7 +19,7 @@ mod ttml;
 mod webvtt;
 mod xml;
 
-use lectern_shared::model::job::Warning;
+use lectern_shared::model::job::IngestionWarning;
 
 use crate::protocol::TextMark;
 
@@ -49,7 +49,7 @@ pub(crate) enum CaptionFormat {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct ParsedCaptions {
     /// In the order in which they are shown.
-    pub(crate) cues: Vec<Cue>,
+    pub(crate) cues: Vec<CaptionCue>,
     /// Times that could not be read, or ended before they began.
     pub(crate) unreadable_times: u64,
     /// Lines that belong to no cue.
@@ -60,7 +60,7 @@ pub(crate) struct ParsedCaptions {
 
 /// What is shown, and when.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Cue {
+pub(crate) struct CaptionCue {
     /// Seconds from the beginning, to the millisecond.
     pub(crate) start: f64,
     /// Never before `start`.
@@ -73,18 +73,18 @@ pub(crate) struct Cue {
 
 /// What was said, as a text.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Transcript {
+pub(crate) struct TimedTranscript {
     /// Lines and paragraphs; empty when nothing is said.
     pub(crate) text: String,
     /// The time of every character: the first one is at 0.
     pub(crate) marks: Vec<TextMark>,
     /// What was gone past.
-    pub(crate) warnings: Vec<Warning>,
+    pub(crate) warnings: Vec<IngestionWarning>,
 }
 
 /// A cue as it was written: times in milliseconds, as far as they could be read.
 #[derive(Debug, PartialEq, Eq)]
-struct Written {
+struct RawCue {
     start: Option<u32>,
     end: Option<u32>,
     text: String,
@@ -94,7 +94,7 @@ struct Written {
 /// What a parser finds.
 #[derive(Debug, Default)]
 struct FoundCues {
-    cues: Vec<Written>,
+    cues: Vec<RawCue>,
     unreadable_times: u64,
     untimed_lines: u64,
     is_cut_off: bool,
@@ -151,6 +151,6 @@ pub(crate) fn parse(text: &str) -> Option<ParsedCaptions> {
 }
 
 /// Makes a readable text of captions: what rolls is said once, cues are joined to sentences and paragraphs.
-pub(crate) fn transcript(captions: ParsedCaptions) -> Transcript {
+pub(crate) fn transcript(captions: ParsedCaptions) -> TimedTranscript {
     prose::transcript(captions)
 }

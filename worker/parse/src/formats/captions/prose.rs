@@ -6,9 +6,9 @@
 //! - A cue or line that is nothing but a short note in brackets says what is heard and is left out: `[door slams]`, `(applause)`. Within
 //!   speech only the best known are: a note there may be part of what is said. Signs of music are left out, and what is sung stays.
 
-use lectern_shared::model::job::Warning;
+use lectern_shared::model::job::IngestionWarning;
 
-use super::{Cue, ParsedCaptions, Transcript, rolling};
+use super::{CaptionCue, ParsedCaptions, TimedTranscript, rolling};
 use crate::protocol::{MarkKind, TextMark};
 
 /// A silence that ends a paragraph, in seconds.
@@ -62,29 +62,29 @@ const SOUNDS: [&str; 32] = [
 
 /// Where something said begins.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Begins {
+enum CueBreak {
     Here,
     Line,
     Paragraph,
 }
 
 /// Makes the text and marks every character of it with the time of its cue.
-pub(super) fn transcript(captions: ParsedCaptions) -> Transcript {
+pub(super) fn transcript(captions: ParsedCaptions) -> TimedTranscript {
     let warnings = warnings(&captions);
     let cues = rolling::unroll(captions.cues);
-    let mut prose = Prose { is_punctuated: is_punctuated(&cues), ..Prose::default() };
+    let mut prose = TranscriptBuilder { is_punctuated: is_punctuated(&cues), ..TranscriptBuilder::default() };
     for cue in &cues {
         prose.add(cue);
     }
-    Transcript { text: prose.text, marks: prose.marks, warnings }
+    TimedTranscript { text: prose.text, marks: prose.marks, warnings }
 }
 
-fn warnings(captions: &ParsedCaptions) -> Vec<Warning> {
+fn warnings(captions: &ParsedCaptions) -> Vec<IngestionWarning> {
     let ParsedCaptions { unreadable_times, untimed_lines, is_cut_off, .. } = captions;
     let mut warnings = Vec::new();
     let mut warn = |code: &str, message: &str, count: u64| {
         if count > 0 {
-            warnings.push(Warning { code: code.to_owned(), message: message.to_owned(), count });
+            warnings.push(IngestionWarning { code: code.to_owned(), message: message.to_owned(), count });
         }
     };
     let message = "Times of some cues could not be read; they were taken from their neighbours.";
@@ -95,14 +95,14 @@ fn warnings(captions: &ParsedCaptions) -> Vec<Warning> {
     warnings
 }
 
-fn is_punctuated(cues: &[Cue]) -> bool {
+fn is_punctuated(cues: &[CaptionCue]) -> bool {
     let length: usize = cues.iter().map(|cue| cue.text.len()).sum();
     let ends = cues.iter().flat_map(|cue| cue.text.chars()).filter(|c| is_sentence_end(*c)).count();
     ends * LONGEST_SENTENCE >= length
 }
 
 #[derive(Default)]
-struct Prose {
+struct TranscriptBuilder {
     text: String,
     length: u64,
     marks: Vec<TextMark>,
@@ -112,12 +112,12 @@ struct Prose {
     speaker: Option<String>,
 }
 
-impl Prose {
-    fn add(&mut self, cue: &Cue) {
+impl TranscriptBuilder {
+    fn add(&mut self, cue: &CaptionCue) {
         let mut begins = self.begins(cue);
         let mut prefix = None;
         if cue.speaker != self.speaker {
-            begins = Begins::Paragraph;
+            begins = CueBreak::Paragraph;
             prefix = cue.speaker.as_deref().filter(|name| !is_named(&cue.text, name));
         }
         if is_note(&cue.text) {
@@ -142,7 +142,7 @@ impl Prose {
                     self.push(": ");
                 }
                 self.push(said);
-                begins = Begins::Here;
+                begins = CueBreak::Here;
             }
         }
         if !is_new {
@@ -152,28 +152,28 @@ impl Prose {
     }
 
     /// Whether a cue goes on with the paragraph.
-    fn begins(&self, cue: &Cue) -> Begins {
+    fn begins(&self, cue: &CaptionCue) -> CueBreak {
         let gap = cue.start - self.last_end;
         let is_long = self.length - self.paragraph_at >= LONG_PARAGRAPH;
         let ended = ends_sentence(&self.text);
         let pause = if ended || !self.is_punctuated { PAUSE } else { LONG_PAUSE };
         // Back in time is another part of the recording.
         let ends = gap >= pause || gap <= -LONG_PAUSE || (is_long && (ended || gap >= SHORT_PAUSE));
-        if ends { Begins::Paragraph } else { Begins::Here }
+        if ends { CueBreak::Paragraph } else { CueBreak::Here }
     }
 
     /// Writes what stands between the text so far and what comes.
-    fn separate(&mut self, begins: Begins, next: &str) {
+    fn separate(&mut self, begins: CueBreak, next: &str) {
         if self.text.is_empty() {
             return;
         }
         match begins {
-            Begins::Paragraph => {
+            CueBreak::Paragraph => {
                 self.push("\n\n");
                 self.paragraph_at = self.length;
             }
-            Begins::Line => self.push("\n"),
-            Begins::Here => {
+            CueBreak::Line => self.push("\n"),
+            CueBreak::Here => {
                 let last = self.text.chars().next_back();
                 if needs_space(last, next) {
                     self.push(" ");
@@ -189,10 +189,13 @@ impl Prose {
 }
 
 /// What is said on a line, by whom it is said: `>>` and a dash say that it is somebody else.
-fn turns(line: &str) -> impl Iterator<Item = (Begins, &str)> {
+fn turns(line: &str) -> impl Iterator<Item = (CueBreak, &str)> {
     let mut rest = Some(line);
-    let mut begins =
-        if line.starts_with(['-', '–', '—']) && is_dialogue(line) { Begins::Line } else { Begins::Here };
+    let mut begins = if line.starts_with(['-', '–', '—']) && is_dialogue(line) {
+        CueBreak::Line
+    } else {
+        CueBreak::Here
+    };
     std::iter::from_fn(move || {
         let text = rest.take()?;
         let border = text.match_indices(">>").map(|(at, _)| at).find(|at| {
@@ -205,7 +208,7 @@ fn turns(line: &str) -> impl Iterator<Item = (Begins, &str)> {
         let Some((before, after)) = border.map(|at| text.split_at(at)) else { return Some((begins, text)) };
         rest = Some(after.trim_start_matches('>'));
         let turn = (begins, before);
-        begins = Begins::Paragraph;
+        begins = CueBreak::Paragraph;
         Some(turn)
     })
 }

@@ -1,7 +1,7 @@
 //! Captions that roll: tracks made while somebody speaks show the line before again above the new one, or a line again with each
 //! word that comes. Only what is new of each cue is kept.
 
-use super::Cue;
+use super::CaptionCue;
 
 /// Lines of the cue before that may still be shown.
 const MAX_LINES: usize = 8;
@@ -13,7 +13,7 @@ const ONE_IN: usize = 3;
 const MAX_LAYERS: usize = 4;
 
 /// Keeps what is new of each cue.
-pub(super) fn unroll(cues: Vec<Cue>) -> Vec<Cue> {
+pub(super) fn unroll(cues: Vec<CaptionCue>) -> Vec<CaptionCue> {
     let mut cues = without_layers(cues);
     let (mut near, mut rolling, mut overlapping) = (0, 0, 0);
     for (before, after) in cues.iter().zip(cues.iter().skip(1)) {
@@ -38,15 +38,15 @@ pub(super) fn unroll(cues: Vec<Cue>) -> Vec<Cue> {
 }
 
 /// Of each cue what the one before did not show.
-fn fresh(cues: Vec<Cue>) -> Vec<Cue> {
-    let mut kept: Vec<Cue> = Vec::with_capacity(cues.len());
-    let mut before: Option<Cue> = None;
+fn fresh(cues: Vec<CaptionCue>) -> Vec<CaptionCue> {
+    let mut kept: Vec<CaptionCue> = Vec::with_capacity(cues.len());
+    let mut before: Option<CaptionCue> = None;
     for cue in cues {
         let repeats = before.as_ref().filter(|before| is_near(before, &cue));
         let repeats = repeats.map_or(0, |before| repeated(&before.text, &cue.text));
         let text = cue.text.get(repeats..).unwrap_or_default().trim();
         if !text.is_empty() {
-            kept.push(Cue { text: text.to_owned(), speaker: cue.speaker.clone(), ..cue });
+            kept.push(CaptionCue { text: text.to_owned(), speaker: cue.speaker.clone(), ..cue });
         }
         before = Some(cue);
     }
@@ -54,8 +54,8 @@ fn fresh(cues: Vec<Cue>) -> Vec<Cue> {
 }
 
 /// Cues that are shown twice at the same time, once for the shadow perhaps, only once.
-fn without_layers(cues: Vec<Cue>) -> Vec<Cue> {
-    let mut kept: Vec<Cue> = Vec::with_capacity(cues.len());
+fn without_layers(cues: Vec<CaptionCue>) -> Vec<CaptionCue> {
+    let mut kept: Vec<CaptionCue> = Vec::with_capacity(cues.len());
     for cue in cues {
         let near = kept.iter_mut().rev().take(MAX_LAYERS);
         let mut layers =
@@ -68,7 +68,7 @@ fn without_layers(cues: Vec<Cue>) -> Vec<Cue> {
     kept
 }
 
-fn is_near(before: &Cue, after: &Cue) -> bool {
+fn is_near(before: &CaptionCue, after: &CaptionCue) -> bool {
     after.start >= before.start && after.start - before.end <= MAX_GAP && after.speaker == before.speaker
 }
 

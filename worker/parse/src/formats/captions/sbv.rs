@@ -2,7 +2,7 @@
 
 use super::{
     FoundCues,
-    blocks::{self, BlockDialect, Timing},
+    blocks::{self, BlockDialect, CueTiming},
     clock::clock,
 };
 
@@ -12,7 +12,7 @@ pub(super) fn read(text: &str) -> FoundCues {
 }
 
 /// A line that is nothing but two times.
-pub(super) fn times(line: &str) -> Option<Timing<'_>> {
+pub(super) fn times(line: &str) -> Option<CueTiming<'_>> {
     let line = line.trim();
     let (start, end) = line.split_once(',')?;
     let is_time = |c: char| c.is_ascii_digit() || matches!(c, ':' | '.' | '-' | ' ');
@@ -24,7 +24,7 @@ pub(super) fn times(line: &str) -> Option<Timing<'_>> {
         return None;
     }
     let start = clock(start)?;
-    Some(Timing { start: Some(start), end: clock(end), text: "" })
+    Some(CueTiming { start: Some(start), end: clock(end), text: "" })
 }
 
 #[cfg(test)]
@@ -33,7 +33,7 @@ mod tests {
 
     #[test]
     fn only_two_times_are_a_line_of_times() {
-        let timing = |start, end| Some(Timing { start: Some(start), end, text: "" });
+        let timing = |start, end| Some(CueTiming { start: Some(start), end, text: "" });
         for (line, expected) in [
             ("0:00:01.000,0:00:02.500", timing(1_000, Some(2_500))),
             (" 100:00:00.5 , 100:00:01.5 ", timing(360_000_500, Some(360_001_500))),

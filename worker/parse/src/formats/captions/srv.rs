@@ -1,8 +1,8 @@
 //! Timed text of video sites in XML: `<transcript><text start dur>` in seconds, `<timedtext><body><p t d>` in milliseconds.
 
 use super::{
-    FoundCues, Written,
-    markup::{self, Lines},
+    FoundCues, RawCue,
+    markup::{self, CaptionLines},
     ttml::decimal,
     xml::{XmlPiece, walk},
 };
@@ -47,10 +47,10 @@ pub(super) fn read(text: &str) -> FoundCues {
 }
 
 /// What stands in the elements has often been escaped twice, and may have the tags of `SubRip`.
-fn close(cues: &mut Vec<Written>, start: Option<u32>, end: Option<u32>, said: &str) {
-    let mut tidy = Lines::default();
+fn close(cues: &mut Vec<RawCue>, start: Option<u32>, end: Option<u32>, said: &str) {
+    let mut tidy = CaptionLines::default();
     tidy.add(said);
-    for markup::Voice { speaker, text } in markup::voices(&tidy.finish()) {
-        cues.push(Written { start, end, text, speaker });
+    for markup::VoiceSpan { speaker, text } in markup::voices(&tidy.finish()) {
+        cues.push(RawCue { start, end, text, speaker });
     }
 }

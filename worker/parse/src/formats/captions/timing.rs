@@ -1,6 +1,6 @@
 //! Times that can be relied on, from those that were written.
 
-use super::{Cue, FoundCues, ParsedCaptions, Written};
+use super::{CaptionCue, FoundCues, ParsedCaptions, RawCue};
 
 /// What cannot be read of a cue's end lasts no longer than this, in milliseconds.
 const LONGEST_GUESS: u32 = 10_000;
@@ -19,7 +19,7 @@ pub(super) fn settle(found: FoundCues) -> ParsedCaptions {
     }
     let mut settled: Vec<(u32, u32, String, Option<String>)> = Vec::with_capacity(cues.len());
     let mut last_end = 0;
-    for (Written { start, end, text, speaker }, next) in cues.into_iter().zip(following.into_iter().rev()) {
+    for (RawCue { start, end, text, speaker }, next) in cues.into_iter().zip(following.into_iter().rev()) {
         let begin = start.unwrap_or(last_end);
         let is_reversed = start.zip(end).is_some_and(|(start, end)| end < start);
         unreadable_times += u64::from(is_reversed);
@@ -42,7 +42,8 @@ pub(super) fn settle(found: FoundCues) -> ParsedCaptions {
         rest = more;
     }
     let seconds = |time: u32| f64::from(time) / 1_000.0;
-    let cue = |(start, end, text, speaker)| Cue { start: seconds(start), end: seconds(end), text, speaker };
+    let cue =
+        |(start, end, text, speaker)| CaptionCue { start: seconds(start), end: seconds(end), text, speaker };
     ParsedCaptions {
         cues: settled.into_iter().map(cue).collect(),
         unreadable_times,

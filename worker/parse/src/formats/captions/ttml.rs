@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::{
-    FoundCues, Written,
+    FoundCues, RawCue,
     clock::clock,
-    markup::{self, Lines},
+    markup::{self, CaptionLines},
     xml::{CaptionElement, XmlPiece, walk},
 };
 
 /// How the document counts time.
-struct Rates {
+struct TtmlRates {
     frames: f64,
     ticks: f64,
 }
@@ -47,11 +47,11 @@ enum TtmlRole {
 
 struct TtmlDocument {
     found: FoundCues,
-    rates: Rates,
+    rates: TtmlRates,
     scopes: Vec<TtmlScope>,
     /// Who the open cues' elements say that speaks.
     speakers: Vec<Option<String>>,
-    said: Lines,
+    said: CaptionLines,
     names: BTreeMap<String, String>,
     agent: String,
 }
@@ -60,10 +60,10 @@ struct TtmlDocument {
 pub(super) fn read(text: &str) -> FoundCues {
     let mut document = TtmlDocument {
         found: FoundCues::default(),
-        rates: Rates { frames: 30.0, ticks: 1.0 },
+        rates: TtmlRates { frames: 30.0, ticks: 1.0 },
         scopes: Vec::new(),
         speakers: Vec::new(),
-        said: Lines::default(),
+        said: CaptionLines::default(),
         names: BTreeMap::new(),
         agent: String::new(),
     };
@@ -80,7 +80,7 @@ impl TtmlDocument {
     fn start(&mut self, element: &CaptionElement<'_>) {
         let parent = self.scopes.last().copied().unwrap_or_default();
         if element.is("tt") {
-            self.rates = Rates::of(element);
+            self.rates = TtmlRates::of(element);
         }
         let mut scope = TtmlScope { next: None, role: TtmlRole::Other, ..parent };
         let is_ruby = || element.attribute("ruby").is_some_and(|ruby| ruby.starts_with("text"));
@@ -178,7 +178,7 @@ impl TtmlDocument {
             return;
         }
         self.found.unreadable_times += u64::from(!scope.timed);
-        self.found.cues.push(Written {
+        self.found.cues.push(RawCue {
             start: scope.timed.then_some(scope.begin),
             end: scope.end,
             text,
@@ -187,7 +187,7 @@ impl TtmlDocument {
     }
 }
 
-impl Rates {
+impl TtmlRates {
     fn of(tt: &CaptionElement<'_>) -> Self {
         let number = |name| {
             let number: f64 = tt.attribute(name)?.parse().ok()?;

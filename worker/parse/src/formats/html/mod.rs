@@ -23,7 +23,7 @@ pub use self::track::{TrackElement, TrackKind};
 use crate::{
     charset,
     output::ParserOutput,
-    protocol::{ParseError, ParseOptions, SourceMetadata, Stop, Structure},
+    protocol::{ParseAbort, ParseError, ParseOptions, SourceMetadata, TextMarkup},
 };
 
 /// Bytes of text in one part.
@@ -36,7 +36,7 @@ pub(crate) fn parse(
     bytes: Vec<u8>,
     options: &ParseOptions,
     output: &mut ParserOutput<'_>,
-) -> Result<(), Stop> {
+) -> Result<(), ParseAbort> {
     if bytes.is_empty() {
         return Err(ParseError::Empty.into());
     }
@@ -47,7 +47,7 @@ pub(crate) fn parse(
     let tree = Html::parse_document(&html);
     let url = options.url.as_deref().and_then(|url| Url::parse(url).ok());
     let page::SelfDescription { title, canonical_url } = page::describe(&tree, url.as_ref());
-    output.about(SourceMetadata { title, canonical_url, structure: Structure::Markdown, pages: None })?;
+    output.about(SourceMetadata { title, canonical_url, structure: TextMarkup::Markdown, pages: None })?;
     let text = content::main_content(&html, &tree);
     let size = content::size(&text);
     let is_scripted = page::is_scripted(&tree);
@@ -77,7 +77,11 @@ pub fn tracks(html: &str, base: Option<&Url>) -> Vec<TrackElement> {
 
 /// The page's characters: by its byte order mark, else the encoding that its server names, else the one that it names
 /// itself, else the one that fits best.
-fn decoded(bytes: &[u8], options: &ParseOptions, output: &mut ParserOutput<'_>) -> Result<String, Stop> {
+fn decoded(
+    bytes: &[u8],
+    options: &ParseOptions,
+    output: &mut ParserOutput<'_>,
+) -> Result<String, ParseAbort> {
     let is_known = |label: &&str| encoding_rs::Encoding::for_label(label.as_bytes()).is_some();
     let named = options.charset.as_deref().filter(is_known).map(str::to_owned);
     let named = named.or_else(|| encoding::named_in(bytes));
@@ -98,7 +102,7 @@ fn normalized(text: String) -> String {
 }
 
 /// Hands out text in pieces that end with a line, as far as lines are not too long for it.
-fn emit(text: &str, output: &mut ParserOutput<'_>) -> Result<(), Stop> {
+fn emit(text: &str, output: &mut ParserOutput<'_>) -> Result<(), ParseAbort> {
     let mut rest = text;
     while rest.len() > PART {
         let fits = rest.get(..rest.floor_char_boundary(PART)).unwrap_or(rest);

@@ -23,7 +23,7 @@ const MAX_FORMATTING: usize = 40;
 /// followed by its end tag, which HTML needs to read it so.
 pub(super) fn bounded(html: &str, xhtml: bool) -> Cow<'_, str> {
     let state = NestingState { output: String::with_capacity(html.len()), xhtml, ..NestingState::default() };
-    let tokenizer = Tokenizer::new(Bound(RefCell::new(state)), TokenizerOpts::default());
+    let tokenizer = Tokenizer::new(NestingLimiter(RefCell::new(state)), TokenizerOpts::default());
     let input = BufferQueue::default();
     input.push_back(StrTendril::from_slice(html));
     while !input.is_empty() {
@@ -34,7 +34,7 @@ pub(super) fn bounded(html: &str, xhtml: bool) -> Cow<'_, str> {
     if state.changed { Cow::Owned(state.output) } else { Cow::Borrowed(html) }
 }
 
-struct Bound(RefCell<NestingState>);
+struct NestingLimiter(RefCell<NestingState>);
 
 #[derive(Default)]
 struct NestingState {
@@ -51,7 +51,7 @@ struct NestingState {
     raw: bool,
 }
 
-impl TokenSink for Bound {
+impl TokenSink for NestingLimiter {
     type Handle = ();
 
     fn process_token(&self, token: Token, _line: u64) -> TokenSinkResult<()> {

@@ -30,7 +30,7 @@ pub(super) enum RenderScope {
 
 /// The text of a node in Markdown, without blanks around it.
 pub(super) fn markdown(root: NodeRef<'_, Node>, scope: RenderScope) -> String {
-    let mut renderer = Renderer { scope, ..Renderer::default() };
+    let mut renderer = MarkdownRenderer { scope, ..MarkdownRenderer::default() };
     let mut next = Some(Edge::Open(root));
     while let Some(edge) = next {
         let enters = match edge {
@@ -49,7 +49,7 @@ pub(super) fn markdown(root: NodeRef<'_, Node>, scope: RenderScope) -> String {
 }
 
 #[derive(Default)]
-struct Renderer {
+struct MarkdownRenderer {
     scope: RenderScope,
     output: String,
     /// The paragraph that is being put together; `\n` in it is a line break of the page.
@@ -68,7 +68,7 @@ enum ContainerBlock {
     Item { marker: String, said: bool },
 }
 
-impl Renderer {
+impl MarkdownRenderer {
     /// Takes the beginning of a node; whether its children are to be visited, and its end.
     fn open(&mut self, node: NodeRef<'_, Node>) -> bool {
         let element = match node.value() {

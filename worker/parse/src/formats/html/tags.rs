@@ -35,7 +35,7 @@ pub(super) fn with_few_attributes(html: &str) -> Cow<'_, str> {
 
 /// The start tags of a page in its order, without those in comments and scripts.
 pub(super) fn start_tags(html: &str) -> impl Iterator<Item = StartTag<'_>> {
-    let mut scanner = Scanner { html, at: 0, unclosed: [false; RAW.len()] };
+    let mut scanner = TagScanner { html, at: 0, unclosed: [false; RAW.len()] };
     std::iter::from_fn(move || scanner.next_tag())
 }
 
@@ -43,14 +43,14 @@ pub(super) fn start_tags(html: &str) -> impl Iterator<Item = StartTag<'_>> {
 const RAW: [&str; 9] =
     ["script", "style", "title", "textarea", "xmp", "iframe", "noembed", "noframes", "noscript"];
 
-struct Scanner<'a> {
+struct TagScanner<'a> {
     html: &'a str,
     at: usize,
     /// Of which of [`RAW`] it is known that none is closed any more, so that it is not looked for again.
     unclosed: [bool; RAW.len()],
 }
 
-impl<'a> Scanner<'a> {
+impl<'a> TagScanner<'a> {
     fn next_tag(&mut self) -> Option<StartTag<'a>> {
         loop {
             let start = self.at + self.rest().find('<')?;

@@ -3,7 +3,7 @@
 use encoding_rs::{SHIFT_JIS, WINDOWS_1251};
 
 use super::*;
-use crate::protocol::{Frame, MAX_URL, ParsedPart};
+use crate::protocol::{MAX_URL, ParseFrame, ParsedPart};
 
 #[derive(Default)]
 struct ReadPage {
@@ -13,16 +13,16 @@ struct ReadPage {
     warnings: Vec<String>,
 }
 
-fn read_with(page: &[u8], options: &ParseOptions) -> Result<ReadPage, Stop> {
+fn read_with(page: &[u8], options: &ParseOptions) -> Result<ReadPage, ParseAbort> {
     let mut read = ReadPage::default();
     let mut emit = |frame| {
         match frame {
-            Frame::About(about) => read.about = about,
-            Frame::Part(ParsedPart { text, .. }) => {
+            ParseFrame::About(about) => read.about = about,
+            ParseFrame::Part(ParsedPart { text, .. }) => {
                 read.parts += 1;
                 read.text.push_str(&text);
             }
-            Frame::Warning(warning) => read.warnings.push(warning.code),
+            ParseFrame::Warning(warning) => read.warnings.push(warning.code),
             other => panic!("{other:?}"),
         }
         Ok(())
@@ -65,7 +65,7 @@ fn an_article_is_read_without_what_is_around_it() {
     let ReadPage { about, text, .. } = read(&page);
     assert_eq!(about.title.as_deref(), Some("Mills"));
     assert_eq!(about.canonical_url.as_deref(), Some("https://example.org/mills"));
-    assert_eq!(about.structure, Structure::Markdown);
+    assert_eq!(about.structure, TextMarkup::Markdown);
     for kept in [
         "## Stones\n\nThe first thing to know of stones",
         "- wind\n  - post mill\n- water",
@@ -106,7 +106,7 @@ fn a_page_that_scripts_make_has_no_text_and_says_why() {
         "<div id=app></div><script>start()</script>",
     ] {
         let end = read_with(page.as_bytes(), &ParseOptions::default());
-        assert!(matches!(end, Err(Stop::Document(ParseError::ScriptedPage))), "{page}");
+        assert!(matches!(end, Err(ParseAbort::Document(ParseError::ScriptedPage))), "{page}");
     }
     let ReadPage { text, warnings, .. } = read("<title>Nothing</title><img src=a.png>");
     assert!(text.is_empty() && warnings.is_empty());
@@ -150,7 +150,7 @@ fn no_bytes_and_too_much_text_are_errors() {
         page,
         &ParseOptions { max_chars, ..ParseOptions::default() },
     ) {
-        Err(Stop::Document(error)) => Some(error),
+        Err(ParseAbort::Document(error)) => Some(error),
         _ => None,
     };
     assert_eq!(error(b"", 100), Some(ParseError::Empty));

@@ -23,7 +23,7 @@ const RATIO_FREE: u64 = 4 << 20;
 const DECLARATION: usize = 200;
 
 /// An archive's entries, found by their names in any case.
-pub(super) struct Archive {
+pub(super) struct PackageArchive {
     zip: ZipArchive<Cursor<Vec<u8>>>,
     /// Numbers of the entries by their names as [`key`] writes them.
     entries: BTreeMap<String, usize>,
@@ -31,7 +31,7 @@ pub(super) struct Archive {
     max_chars: u64,
 }
 
-impl Archive {
+impl PackageArchive {
     /// Reads the list of entries. `max_chars` is what the error names when the content is too large.
     pub(super) fn open(bytes: Vec<u8>, max_chars: u64) -> Result<Self, ParseError> {
         let zip = ZipArchive::new(Cursor::new(bytes)).map_err(|_| ParseError::Damaged)?;

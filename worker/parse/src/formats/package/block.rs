@@ -79,7 +79,7 @@ pub(super) fn clean(text: &str) -> String {
 }
 
 /// Appends blocks to a Markdown text, with blank lines between them and before them where `last` says that something else comes before.
-pub(super) fn write(blocks: &[TextBlock], last: &mut Last, text: &mut String) {
+pub(super) fn write(blocks: &[TextBlock], last: &mut TextEnding, text: &mut String) {
     for block in blocks {
         match block {
             TextBlock::Table(rows) if laid_out(rows) => {
@@ -123,7 +123,7 @@ pub(super) fn write(blocks: &[TextBlock], last: &mut Last, text: &mut String) {
 
 /// What a text ends with.
 #[derive(Debug, Default)]
-pub(super) struct Last {
+pub(super) struct TextEnding {
     /// Whether there is anything yet.
     any: bool,
     /// The depths of the items that the next one may stand under, if it ends with a list. Depths that the source skips are not
@@ -131,7 +131,7 @@ pub(super) struct Last {
     items: Vec<usize>,
 }
 
-impl Last {
+impl TextEnding {
     /// Parts a text from what is there.
     pub(super) fn part_from_text(&mut self, text: &mut String) {
         self.part(&TextBlock::Paragraph(String::new()), text);
@@ -204,7 +204,7 @@ fn laid_out(rows: &[Vec<CellBlocks>]) -> bool {
     one_column || rows.iter().flatten().any(has_sections)
 }
 
-fn write_table(rows: &[Vec<CellBlocks>], last: &mut Last, text: &mut String) {
+fn write_table(rows: &[Vec<CellBlocks>], last: &mut TextEnding, text: &mut String) {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0).min(MAX_COLUMNS);
     let filled = rows.iter().map(|row| cells(row, columns)).filter(|row| !row.is_empty()).collect::<Vec<_>>();
     // Columns at the end that no row uses only arrange the page.
@@ -295,7 +295,7 @@ mod tests {
 
     fn written(blocks: &[TextBlock]) -> String {
         let mut text = String::new();
-        write(blocks, &mut Last::default(), &mut text);
+        write(blocks, &mut TextEnding::default(), &mut text);
         text
     }
 

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    archive::{Archive, resolve},
+    archive::{PackageArchive, resolve},
     writer::BlockWriter,
-    xml::{Visit, Xml, title_of},
+    xml::{ElementVisit, PartXmlReader, title_of},
 };
 use crate::{
     formats::html,
     output::ParserOutput,
-    protocol::{ParseError, SourceMetadata, Stop, Structure},
+    protocol::{ParseAbort, ParseError, SourceMetadata, TextMarkup},
 };
 
 /// Where it is written which files are encrypted, and how.
@@ -19,14 +19,14 @@ const ENCRYPTION: &str = "META-INF/encryption.xml";
 const FONTS: [&str; 2] = ["http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC"];
 
 /// Reads the book.
-pub(super) fn parse(archive: &mut Archive, output: &mut ParserOutput<'_>) -> Result<(), Stop> {
+pub(super) fn parse(archive: &mut PackageArchive, output: &mut ParserOutput<'_>) -> Result<(), ParseAbort> {
     let container = archive.text("META-INF/container.xml")?.ok_or(ParseError::Damaged)?;
     let mut package = None;
-    Xml::new(&container).visit(|element| {
+    PartXmlReader::new(&container).visit(|element| {
         if element.name() == "rootfile" && package.is_none() {
             package = element.attribute("full-path");
         }
-        Visit::Into
+        ElementVisit::Into
     })?;
     let package = package.ok_or(ParseError::Damaged)?;
     let opf = archive.text(&package)?.ok_or(ParseError::Damaged)?;
@@ -36,7 +36,7 @@ pub(super) fn parse(archive: &mut Archive, output: &mut ParserOutput<'_>) -> Res
         return Err(ParseError::PasswordRequired.into());
     }
     let title = title_of(&opf, "title").unwrap_or_default();
-    output.about(SourceMetadata { title, structure: Structure::Markdown, ..SourceMetadata::default() })?;
+    output.about(SourceMetadata { title, structure: TextMarkup::Markdown, ..SourceMetadata::default() })?;
     let (mut missing, mut found) = (0, 0_u64);
     let mut writer = BlockWriter::new(output);
     for chapter in &chapters {
@@ -60,7 +60,7 @@ pub(super) fn parse(archive: &mut Archive, output: &mut ParserOutput<'_>) -> Res
 /// The files with the chapters in reading order, without the list of them.
 fn chapters(package: &str, opf: &str) -> Result<Vec<String>, ParseError> {
     let (mut files, mut order, mut contents) = (BTreeMap::new(), Vec::new(), BTreeSet::new());
-    Xml::new(opf).visit(|element| {
+    PartXmlReader::new(opf).visit(|element| {
         match element.name() {
             "item" => {
                 let is_page = element.attribute("media-type").is_none_or(|r#type| r#type.contains("html"));
@@ -77,7 +77,7 @@ fn chapters(package: &str, opf: &str) -> Result<Vec<String>, ParseError> {
             "itemref" => order.extend(element.attribute("idref")),
             _ => {}
         }
-        Visit::Into
+        ElementVisit::Into
     })?;
     let mut seen = BTreeSet::new();
     let chapters = order.into_iter().filter(|id| !contents.contains(id) && seen.insert(id.clone()));
@@ -85,11 +85,11 @@ fn chapters(package: &str, opf: &str) -> Result<Vec<String>, ParseError> {
 }
 
 /// The files, in lower case, that only the book's seller can open.
-fn encrypted(archive: &mut Archive) -> Result<BTreeSet<String>, ParseError> {
+fn encrypted(archive: &mut PackageArchive) -> Result<BTreeSet<String>, ParseError> {
     let mut files = BTreeSet::new();
     let Some(list) = archive.text(ENCRYPTION)? else { return Ok(files) };
     let mut hides_text = true;
-    Xml::new(&list).visit(|element| {
+    PartXmlReader::new(&list).visit(|element| {
         match element.name() {
             "EncryptedData" => hides_text = true,
             "EncryptionMethod" => {
@@ -101,10 +101,10 @@ fn encrypted(archive: &mut Archive) -> Result<BTreeSet<String>, ParseError> {
                 files.extend(file.map(|file| file.trim_start_matches('/').to_owned()));
             }
             // How the key itself is encrypted.
-            "EncryptedKey" | "KeyInfo" => return Visit::Skip,
+            "EncryptedKey" | "KeyInfo" => return ElementVisit::Skip,
             _ => {}
         }
-        Visit::Into
+        ElementVisit::Into
     })?;
     Ok(files)
 }

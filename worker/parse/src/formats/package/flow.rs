@@ -10,7 +10,7 @@ const MAX_REPEATED: usize = 16;
 const MAX_REPEATED_TEXT: usize = 200;
 
 /// Text that flows into blocks. Paragraphs stand in bodies: the document's own, a cell's, a text box's, a note's; bodies nest.
-pub(super) struct Flow {
+pub(super) struct FlowBuilder {
     bodies: Vec<FlowBody>,
 }
 
@@ -35,14 +35,14 @@ struct FlowTable {
     row: Vec<CellBlocks>,
 }
 
-impl Default for Flow {
+impl Default for FlowBuilder {
     /// One body with nothing in it.
     fn default() -> Self {
         Self { bodies: vec![FlowBody::default()] }
     }
 }
 
-impl Flow {
+impl FlowBuilder {
     /// Whether nothing is open but the document's own body, so that its blocks can be taken.
     pub(super) fn is_outermost(&self) -> bool {
         matches!(self.bodies.as_slice(), [body] if body.table.is_none() && body.paragraph.is_none())

@@ -7,7 +7,7 @@ use cfb::CompoundFile;
 use crate::{
     formats::workbook,
     output::ParserOutput,
-    protocol::{ParseError, ParseOptions, Stop},
+    protocol::{ParseAbort, ParseError, ParseOptions},
 };
 
 /// How such a container begins.
@@ -18,7 +18,7 @@ pub(super) fn parse(
     bytes: Vec<u8>,
     options: &ParseOptions,
     output: &mut ParserOutput<'_>,
-) -> Result<(), Stop> {
+) -> Result<(), ParseAbort> {
     let Ok(container) = CompoundFile::open(Cursor::new(&bytes)) else {
         // The reader of workbooks is more forgiving, and knows best what is left of one.
         return workbook::parse(bytes, options, output);

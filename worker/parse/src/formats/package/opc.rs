@@ -1,8 +1,8 @@
 //! What the packages of Office Open XML have in common: which part is the main one, and which belong to a part.
 
 use super::{
-    archive::{Archive, resolve},
-    xml::{Visit, Xml},
+    archive::{PackageArchive, resolve},
+    xml::{ElementVisit, PartXmlReader},
 };
 use crate::protocol::ParseError;
 
@@ -13,7 +13,7 @@ const CORE: &str = "docProps/core.xml";
 
 /// What a package holds.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Main {
+pub(super) enum OfficeMainPart {
     /// A text document, and its main part.
     Word(String),
     /// A presentation, and its main part.
@@ -24,7 +24,7 @@ pub(super) enum Main {
 
 /// A part that another one refers to.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Relation {
+pub(super) struct PartRelationship {
     /// How the other part calls it.
     pub(super) id: String,
     /// The last word of its type: `styles`, `slide`, `notesSlide`.
@@ -34,49 +34,52 @@ pub(super) struct Relation {
 }
 
 /// What the package holds, by the type of its main part, else by where such programs put it.
-pub(super) fn main_part(archive: &mut Archive) -> Result<Option<Main>, ParseError> {
+pub(super) fn main_part(archive: &mut PackageArchive) -> Result<Option<OfficeMainPart>, ParseError> {
     let Some(types) = archive.text(CONTENT_TYPES)? else { return Ok(None) };
     let mut main = None;
-    Xml::new(&types).visit(|element| {
+    PartXmlReader::new(&types).visit(|element| {
         if main.is_none()
             && let (Some(r#type), Some(part)) =
                 (element.attribute("ContentType"), element.attribute("PartName"))
         {
             main = of_type(&r#type.to_ascii_lowercase(), part.trim_start_matches('/'));
         }
-        Visit::Into
+        ElementVisit::Into
     })?;
     let usual = [
-        ("word/document.xml", Main::Word as fn(String) -> Main),
-        ("ppt/presentation.xml", Main::Presentation),
-        ("xl/workbook.xml", |_| Main::Workbook),
-        ("xl/workbook.bin", |_| Main::Workbook),
+        ("word/document.xml", OfficeMainPart::Word as fn(String) -> OfficeMainPart),
+        ("ppt/presentation.xml", OfficeMainPart::Presentation),
+        ("xl/workbook.xml", |_| OfficeMainPart::Workbook),
+        ("xl/workbook.bin", |_| OfficeMainPart::Workbook),
     ];
     let usual =
         || usual.into_iter().find(|(part, _)| archive.has(part)).map(|(part, main)| main(part.to_owned()));
     Ok(main.or_else(usual))
 }
 
-fn of_type(r#type: &str, part: &str) -> Option<Main> {
+fn of_type(r#type: &str, part: &str) -> Option<OfficeMainPart> {
     let r#type = r#type.strip_suffix("+xml").unwrap_or(r#type).strip_suffix(".main")?;
     let is = |words: [&str; 2]| words.iter().any(|word| r#type.contains(word));
     if is(["wordprocessingml", "ms-word"]) {
-        Some(Main::Word(part.to_owned()))
+        Some(OfficeMainPart::Word(part.to_owned()))
     } else if is(["presentationml", "ms-powerpoint"]) {
-        Some(Main::Presentation(part.to_owned()))
+        Some(OfficeMainPart::Presentation(part.to_owned()))
     } else if is(["spreadsheetml", "ms-excel"]) {
-        Some(Main::Workbook)
+        Some(OfficeMainPart::Workbook)
     } else {
         None
     }
 }
 
 /// The parts that a part refers to, in the order in which it lists them.
-pub(super) fn relations(archive: &mut Archive, part: &str) -> Result<Vec<Relation>, ParseError> {
+pub(super) fn relations(
+    archive: &mut PackageArchive,
+    part: &str,
+) -> Result<Vec<PartRelationship>, ParseError> {
     let (folder, name) = part.rsplit_once('/').unwrap_or(("", part));
     let Some(list) = archive.text(&format!("{folder}/_rels/{name}.rels"))? else { return Ok(Vec::new()) };
     let mut relations = Vec::new();
-    Xml::new(&list).visit(|element| {
+    PartXmlReader::new(&list).visit(|element| {
         if element.name() == "Relationship"
             && element.attribute("TargetMode").as_deref() != Some("External")
             && let (Some(id), Some(kind), Some(target)) =
@@ -84,17 +87,17 @@ pub(super) fn relations(archive: &mut Archive, part: &str) -> Result<Vec<Relatio
             && let Some(part) = resolve(part, &target)
         {
             let kind = kind.rsplit('/').next().unwrap_or_default().to_owned();
-            relations.push(Relation { id, kind, part });
+            relations.push(PartRelationship { id, kind, part });
         }
-        Visit::Into
+        ElementVisit::Into
     })?;
     Ok(relations)
 }
 
 /// The text of the first part of this kind.
 pub(super) fn related(
-    archive: &mut Archive,
-    relations: &[Relation],
+    archive: &mut PackageArchive,
+    relations: &[PartRelationship],
     kind: &str,
 ) -> Result<Option<String>, ParseError> {
     match relations.iter().find(|relation| relation.kind == kind) {
@@ -104,7 +107,7 @@ pub(super) fn related(
 }
 
 /// The title that the author gave it.
-pub(super) fn title(archive: &mut Archive) -> Result<Option<String>, ParseError> {
+pub(super) fn title(archive: &mut PackageArchive) -> Result<Option<String>, ParseError> {
     match archive.text(CORE)? {
         // A title is not worth the document.
         Some(core) => Ok(super::xml::title_of(&core, "title").unwrap_or_default()),

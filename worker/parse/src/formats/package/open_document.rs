@@ -3,16 +3,16 @@
 use std::collections::BTreeSet;
 
 use super::{
-    archive::Archive,
+    archive::PackageArchive,
     block::{TextBlock, on_one_line},
-    flow::Flow,
+    flow::FlowBuilder,
     presentation,
     writer::BlockWriter,
-    xml::{PartElement, Visit, Xml, XmlToken, title_of},
+    xml::{ElementVisit, PartElement, PartXmlReader, XmlToken, title_of},
 };
 use crate::{
     output::ParserOutput,
-    protocol::{ParseError, SourceMetadata, Stop, Structure},
+    protocol::{ParseAbort, ParseError, SourceMetadata, TextMarkup},
 };
 
 /// Where the text is.
@@ -23,7 +23,7 @@ const MAX_BLANKS: usize = 100;
 const TITLE_LEVEL: u8 = 2;
 
 /// Reads the document or presentation.
-pub(super) fn parse(archive: &mut Archive, output: &mut ParserOutput<'_>) -> Result<(), Stop> {
+pub(super) fn parse(archive: &mut PackageArchive, output: &mut ParserOutput<'_>) -> Result<(), ParseAbort> {
     if is_encrypted(archive)? {
         return Err(ParseError::PasswordRequired.into());
     }
@@ -38,14 +38,14 @@ pub(super) fn parse(archive: &mut Archive, output: &mut ParserOutput<'_>) -> Res
         numbered.extend(numbered_lists(&styles).unwrap_or_default());
     }
     let mut slides = 0_u32;
-    Xml::new(&content).visit(|element| {
+    PartXmlReader::new(&content).visit(|element| {
         slides += u32::from(element.name() == "page");
-        Visit::Into
+        ElementVisit::Into
     })?;
     let pages = (slides > 0).then_some(slides);
     output.about(SourceMetadata {
         title,
-        structure: Structure::Markdown,
+        structure: TextMarkup::Markdown,
         pages,
         ..SourceMetadata::default()
     })?;
@@ -56,16 +56,16 @@ pub(super) fn parse(archive: &mut Archive, output: &mut ParserOutput<'_>) -> Res
 }
 
 /// Whether the content can be read with a password only: the list of files then says how it was encrypted.
-fn is_encrypted(archive: &mut Archive) -> Result<bool, ParseError> {
+fn is_encrypted(archive: &mut PackageArchive) -> Result<bool, ParseError> {
     let Some(manifest) = archive.text("META-INF/manifest.xml")? else { return Ok(false) };
     let (mut file, mut encrypted) = (String::new(), false);
-    let read = Xml::new(&manifest).visit(|element| {
+    let read = PartXmlReader::new(&manifest).visit(|element| {
         match element.name() {
             "file-entry" => file = element.attribute("full-path").unwrap_or_default(),
             "encryption-data" => encrypted |= file == CONTENT || file == "encrypted-package",
             _ => {}
         }
-        Visit::Into
+        ElementVisit::Into
     });
     Ok(read.is_ok() && encrypted)
 }
@@ -73,7 +73,7 @@ fn is_encrypted(archive: &mut Archive) -> Result<bool, ParseError> {
 /// The levels, from 1, of the list styles on which items are numbered.
 fn numbered_lists(part: &str) -> Result<BTreeSet<(String, usize)>, ParseError> {
     let (mut style, mut numbered) = (None, BTreeSet::new());
-    Xml::new(part).visit(|element| {
+    PartXmlReader::new(part).visit(|element| {
         match element.name() {
             "list-style" => style = element.attribute("name"),
             "list-level-style-number" => {
@@ -85,7 +85,7 @@ fn numbered_lists(part: &str) -> Result<BTreeSet<(String, usize)>, ParseError> {
             }
             _ => {}
         }
-        Visit::Into
+        ElementVisit::Into
     })?;
     Ok(numbered)
 }
@@ -94,7 +94,7 @@ fn numbered_lists(part: &str) -> Result<BTreeSet<(String, usize)>, ParseError> {
 #[derive(Default)]
 struct OpenDocumentReader {
     numbered: BTreeSet<(String, usize)>,
-    flow: Flow,
+    flow: FlowBuilder,
     /// The lists around this place.
     lists: Vec<OpenList>,
     /// How many lists are outside of each cell, text box and note around this place.
@@ -121,8 +121,8 @@ struct OpenList {
 }
 
 impl OpenDocumentReader {
-    fn read(&mut self, content: &str, writer: &mut BlockWriter<'_, '_>) -> Result<(), Stop> {
-        let mut xml = Xml::new(content);
+    fn read(&mut self, content: &str, writer: &mut BlockWriter<'_, '_>) -> Result<(), ParseAbort> {
+        let mut xml = PartXmlReader::new(content);
         let mut slide: Option<Vec<TextBlock>> = None;
         while let Some(token) = xml.next()? {
             match token {
@@ -175,7 +175,7 @@ impl OpenDocumentReader {
         }
     }
 
-    fn open(&mut self, element: &PartElement<'_>, xml: &mut Xml<'_>) -> Result<(), ParseError> {
+    fn open(&mut self, element: &PartElement<'_>, xml: &mut PartXmlReader<'_>) -> Result<(), ParseError> {
         let number =
             |name| element.attribute(name).and_then(|number| number.parse::<usize>().ok()).unwrap_or(1);
         match element.name() {

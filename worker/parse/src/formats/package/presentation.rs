@@ -1,16 +1,16 @@
 //! Presentations: PPTX and its relatives. Every slide is a page.
 
 use super::{
-    archive::Archive,
+    archive::PackageArchive,
     block::TextBlock,
-    flow::Flow,
-    opc::{self, Relation},
+    flow::FlowBuilder,
+    opc::{self, PartRelationship},
     writer::BlockWriter,
-    xml::{PartElement, Visit, Xml, XmlToken},
+    xml::{ElementVisit, PartElement, PartXmlReader, XmlToken},
 };
 use crate::{
     output::ParserOutput,
-    protocol::{ParseError, SourceMetadata, Stop, Structure},
+    protocol::{ParseAbort, ParseError, SourceMetadata, TextMarkup},
 };
 
 /// The level of slides' titles: above them is the presentation.
@@ -20,7 +20,11 @@ const TITLE_LEVEL: u8 = 2;
 const MAX_LEVEL: usize = 8;
 
 /// Reads the presentation whose main part is named.
-pub(super) fn parse(archive: &mut Archive, main: &str, output: &mut ParserOutput<'_>) -> Result<(), Stop> {
+pub(super) fn parse(
+    archive: &mut PackageArchive,
+    main: &str,
+    output: &mut ParserOutput<'_>,
+) -> Result<(), ParseAbort> {
     let title = opc::title(archive)?;
     let presentation = archive.text(main)?.ok_or(ParseError::Damaged)?;
     let relations = opc::relations(archive, main)?;
@@ -28,7 +32,7 @@ pub(super) fn parse(archive: &mut Archive, main: &str, output: &mut ParserOutput
     let pages = u32::try_from(slides.len()).unwrap_or(u32::MAX);
     output.about(SourceMetadata {
         title,
-        structure: Structure::Markdown,
+        structure: TextMarkup::Markdown,
         pages: Some(pages),
         ..SourceMetadata::default()
     })?;
@@ -36,7 +40,7 @@ pub(super) fn parse(archive: &mut Archive, main: &str, output: &mut ParserOutput
     for (number, slide) in (1..).zip(&slides) {
         let Some(part) = archive.text(slide)? else { continue };
         let related = opc::relations(archive, slide)?;
-        let mut shapes = shapes(&part, Bullet::Sign)?;
+        let mut shapes = shapes(&part, BulletStyle::Sign)?;
         let titles = shapes.iter().position(|shape| shape.place == ShapePlace::Title);
         // It is read first, wherever it stands.
         let title =
@@ -53,12 +57,12 @@ pub(super) fn parse(archive: &mut Archive, main: &str, output: &mut ParserOutput
         }
         for diagram in related.iter().filter(|relation| relation.kind == "diagramData") {
             if let Some(part) = archive.text(&diagram.part)? {
-                let texts = self::shapes(&part, Bullet::Sign)?;
+                let texts = self::shapes(&part, BulletStyle::Sign)?;
                 writer.blocks(&texts.into_iter().flat_map(|text| text.blocks).collect::<Vec<_>>())?;
             }
         }
         if let Some(part) = opc::related(archive, &related, "notesSlide")? {
-            let spoken = self::shapes(&part, Bullet::None)?
+            let spoken = self::shapes(&part, BulletStyle::None)?
                 .into_iter()
                 .filter(|shape| shape.place == ShapePlace::Body);
             writer.blocks(&notes(spoken.flat_map(|shape| shape.blocks).collect()))?;
@@ -76,16 +80,16 @@ pub(super) fn notes(mut blocks: Vec<TextBlock>) -> Vec<TextBlock> {
 }
 
 /// The parts of the slides in the order in which they are shown.
-fn slides(presentation: &str, relations: &[Relation]) -> Result<Vec<String>, ParseError> {
+fn slides(presentation: &str, relations: &[PartRelationship]) -> Result<Vec<String>, ParseError> {
     let mut slides = Vec::new();
-    Xml::new(presentation).visit(|element| {
+    PartXmlReader::new(presentation).visit(|element| {
         if element.name() == "sldId"
             && let Some(id) = element.prefixed("id")
         {
             let slide = relations.iter().find(|relation| relation.id == id && relation.kind == "slide");
             slides.extend(slide.map(|slide| slide.part.clone()));
         }
-        Visit::Into
+        ElementVisit::Into
     })?;
     Ok(slides)
 }
@@ -109,13 +113,13 @@ struct SlideShape {
 
 #[derive(Default)]
 struct SlideReader {
-    flow: Flow,
+    flow: FlowBuilder,
     place: ShapePlace,
     paragraph: SlideParagraph,
     choices: Vec<bool>,
     in_text: bool,
     /// What paragraphs in the body have by themselves.
-    bulleted: Bullet,
+    bulleted: BulletStyle,
     numbers: Vec<u32>,
 }
 
@@ -123,11 +127,11 @@ struct SlideReader {
 #[derive(Default)]
 struct SlideParagraph {
     level: usize,
-    bullet: Bullet,
+    bullet: BulletStyle,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Bullet {
+enum BulletStyle {
     /// As the shape's place has it.
     #[default]
     Inherited,
@@ -137,9 +141,9 @@ enum Bullet {
 }
 
 /// The shapes of a slide that say something, in its order; `bulleted` is what paragraphs in its body have before them by themselves.
-fn shapes(part: &str, bulleted: Bullet) -> Result<Vec<SlideShape>, ParseError> {
+fn shapes(part: &str, bulleted: BulletStyle) -> Result<Vec<SlideShape>, ParseError> {
     let (mut xml, mut reader, mut shapes) =
-        (Xml::new(part), SlideReader { bulleted, ..SlideReader::default() }, Vec::new());
+        (PartXmlReader::new(part), SlideReader { bulleted, ..SlideReader::default() }, Vec::new());
     while let Some(token) = xml.next()? {
         match token {
             XmlToken::Open(element) => reader.open(&element, &mut xml)?,
@@ -162,7 +166,7 @@ fn shapes(part: &str, bulleted: Bullet) -> Result<Vec<SlideShape>, ParseError> {
 }
 
 impl SlideReader {
-    fn open(&mut self, element: &PartElement<'_>, xml: &mut Xml<'_>) -> Result<(), ParseError> {
+    fn open(&mut self, element: &PartElement<'_>, xml: &mut PartXmlReader<'_>) -> Result<(), ParseError> {
         match element.name() {
             "ph" => {
                 self.place = match element.attribute("type").as_deref() {
@@ -178,15 +182,15 @@ impl SlideReader {
             }
             "pPr" => {
                 let level = element.attribute("lvl").and_then(|level| level.parse::<usize>().ok());
-                let mut bullet = Bullet::Inherited;
+                let mut bullet = BulletStyle::Inherited;
                 xml.visit(|element| {
                     match element.name() {
-                        "buNone" => bullet = Bullet::None,
-                        "buChar" | "buBlip" => bullet = Bullet::Sign,
-                        "buAutoNum" => bullet = Bullet::Number,
+                        "buNone" => bullet = BulletStyle::None,
+                        "buChar" | "buBlip" => bullet = BulletStyle::Sign,
+                        "buAutoNum" => bullet = BulletStyle::Number,
                         _ => {}
                     }
-                    Visit::Into
+                    ElementVisit::Into
                 })?;
                 self.paragraph = SlideParagraph { level: level.unwrap_or(0).min(MAX_LEVEL), bullet };
             }
@@ -226,12 +230,12 @@ impl SlideReader {
         let SlideParagraph { level, bullet } = std::mem::take(&mut self.paragraph);
         let says_something = self.flow.has_text();
         let bullet = match bullet {
-            Bullet::Inherited if self.place == ShapePlace::Body => self.bulleted,
+            BulletStyle::Inherited if self.place == ShapePlace::Body => self.bulleted,
             bullet => bullet,
         };
         let marker = match bullet {
-            Bullet::Sign => Some("-".to_owned()),
-            Bullet::Number if says_something => {
+            BulletStyle::Sign => Some("-".to_owned()),
+            BulletStyle::Number if says_something => {
                 self.numbers.resize(level + 1, 0);
                 let number = self.numbers.last_mut().map(|number| {
                     *number += 1;
@@ -239,7 +243,7 @@ impl SlideReader {
                 });
                 number.map(|number| format!("{number}."))
             }
-            Bullet::Inherited | Bullet::None | Bullet::Number => None,
+            BulletStyle::Inherited | BulletStyle::None | BulletStyle::Number => None,
         };
         self.flow.close_paragraph(|text| match marker {
             Some(marker) => TextBlock::Item { depth: level, marker, text },

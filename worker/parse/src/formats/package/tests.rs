@@ -2,14 +2,15 @@
 
 use std::io::{Cursor, Write};
 
-use lectern_shared::model::job::Warning;
+use lectern_shared::model::job::IngestionWarning;
 use zip::{ZipWriter, write::SimpleFileOptions};
 
 use super::parse;
 use crate::{
     output::ParserOutput,
     protocol::{
-        Frame, MAX_TITLE, MarkKind, ParseError, ParseOptions, ParsedPart, SourceMetadata, Stop, Structure,
+        MAX_TITLE, MarkKind, ParseAbort, ParseError, ParseFrame, ParseOptions, ParsedPart, SourceMetadata,
+        TextMarkup,
     },
 };
 
@@ -23,15 +24,15 @@ struct ReadPackage {
     text: String,
     /// Where slides begin, with the rest of the line there.
     pages: Vec<(u32, String)>,
-    warnings: Vec<Warning>,
+    warnings: Vec<IngestionWarning>,
 }
 
 fn read(bytes: Vec<u8>) -> Result<ReadPackage, ParseError> {
     let mut read = ReadPackage::default();
     let mut emit = |frame| {
         match frame {
-            Frame::About(about) => read.about = about,
-            Frame::Part(ParsedPart { text, marks }) => {
+            ParseFrame::About(about) => read.about = about,
+            ParseFrame::Part(ParsedPart { text, marks }) => {
                 for mark in marks {
                     let MarkKind::Page(number) = mark.what else { panic!("{mark:?}") };
                     let line = text.lines().next().unwrap_or_default();
@@ -39,7 +40,7 @@ fn read(bytes: Vec<u8>) -> Result<ReadPackage, ParseError> {
                 }
                 read.text.push_str(&text);
             }
-            Frame::Warning(warning) => read.warnings.push(warning),
+            ParseFrame::Warning(warning) => read.warnings.push(warning),
             other => panic!("{other:?}"),
         }
         Ok(())
@@ -47,7 +48,7 @@ fn read(bytes: Vec<u8>) -> Result<ReadPackage, ParseError> {
     let parsed = parse(bytes, &ParseOptions::default(), &mut ParserOutput::new(&mut emit, 1_000_000));
     match parsed {
         Ok(()) => Ok(read),
-        Err(Stop::Document(error)) => Err(error),
+        Err(ParseAbort::Document(error)) => Err(error),
         Err(other) => panic!("{other:?}"),
     }
 }
@@ -162,7 +163,7 @@ fn headings_of_a_word_document_have_their_numbers_and_lists_their_depths() {
     ];
     let read = read(zip(word(&body.concat()))).unwrap();
     assert_eq!(read.about.title.as_deref(), Some("The title"));
-    assert_eq!(read.about.structure, Structure::Markdown);
+    assert_eq!(read.about.structure, TextMarkup::Markdown);
     assert_eq!(
         read.text,
         "# 1. Terms\n\n# 2. Scope\n\n## 2.1 In general\n\n- (a) first & foremost\n- (b) second\n- bullet\n\n\

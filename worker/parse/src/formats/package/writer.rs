@@ -1,9 +1,9 @@
 //! Blocks as parts of the source's text, in pieces of a size that fits a message.
 
-use super::block::{Last, TextBlock, write};
+use super::block::{TextBlock, TextEnding, write};
 use crate::{
     output::ParserOutput,
-    protocol::{MarkKind, Stop, TextMark},
+    protocol::{MarkKind, ParseAbort, TextMark},
 };
 
 /// Bytes that are gathered before they are handed on.
@@ -15,7 +15,7 @@ const MAX_PIECE: usize = 512 << 10;
 pub(super) struct BlockWriter<'w, 'o> {
     output: &'w mut ParserOutput<'o>,
     text: String,
-    last: Last,
+    last: TextEnding,
     /// The slide on which the next block stands, while none of its own has come.
     page: Option<u32>,
 }
@@ -23,7 +23,7 @@ pub(super) struct BlockWriter<'w, 'o> {
 impl<'w, 'o> BlockWriter<'w, 'o> {
     /// Writes to `output`, to which nothing has been written.
     pub(super) fn new(output: &'w mut ParserOutput<'o>) -> Self {
-        Self { output, text: String::new(), last: Last::default(), page: None }
+        Self { output, text: String::new(), last: TextEnding::default(), page: None }
     }
 
     /// What comes next stands on this slide.
@@ -32,14 +32,14 @@ impl<'w, 'o> BlockWriter<'w, 'o> {
     }
 
     /// The next blocks.
-    pub(super) fn blocks(&mut self, blocks: &[TextBlock]) -> Result<(), Stop> {
+    pub(super) fn blocks(&mut self, blocks: &[TextBlock]) -> Result<(), ParseAbort> {
         let mut text = String::new();
         write(blocks, &mut self.last, &mut text);
         self.push(&text)
     }
 
     /// A piece that is Markdown already.
-    pub(super) fn markdown(&mut self, text: &str) -> Result<(), Stop> {
+    pub(super) fn markdown(&mut self, text: &str) -> Result<(), ParseAbort> {
         let text = text.trim_matches('\n');
         if text.trim().is_empty() {
             return Ok(());
@@ -51,11 +51,11 @@ impl<'w, 'o> BlockWriter<'w, 'o> {
     }
 
     /// Hands on what is left.
-    pub(super) fn finish(mut self) -> Result<(), Stop> {
+    pub(super) fn finish(mut self) -> Result<(), ParseAbort> {
         self.flush(None)
     }
 
-    fn push(&mut self, text: &str) -> Result<(), Stop> {
+    fn push(&mut self, text: &str) -> Result<(), ParseAbort> {
         if text.is_empty() {
             return Ok(());
         }
@@ -71,7 +71,7 @@ impl<'w, 'o> BlockWriter<'w, 'o> {
         self.flush(Some(TextMark { at: 0, what: MarkKind::Page(number) }))
     }
 
-    fn flush(&mut self, mut mark: Option<TextMark>) -> Result<(), Stop> {
+    fn flush(&mut self, mut mark: Option<TextMark>) -> Result<(), ParseAbort> {
         let text = std::mem::take(&mut self.text);
         let mut rest = text.as_str();
         while !rest.is_empty() {

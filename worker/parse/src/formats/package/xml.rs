@@ -25,12 +25,12 @@ pub(super) enum XmlToken<'a> {
 }
 
 /// Reads a part from its beginning.
-pub(super) struct Xml<'a> {
+pub(super) struct PartXmlReader<'a> {
     reader: Reader<&'a [u8]>,
     depth: usize,
 }
 
-impl<'a> Xml<'a> {
+impl<'a> PartXmlReader<'a> {
     /// Begins with a part's text.
     pub(super) fn new(text: &'a str) -> Self {
         let mut reader = Reader::from_str(text);
@@ -84,14 +84,14 @@ impl<'a> Xml<'a> {
     /// an element only if it says so.
     pub(super) fn visit(
         &mut self,
-        mut visit: impl FnMut(&PartElement<'a>) -> Visit,
+        mut visit: impl FnMut(&PartElement<'a>) -> ElementVisit,
     ) -> Result<(), ParseError> {
         let outside = self.depth.saturating_sub(1);
         let whole = self.depth == 0;
         while whole || self.depth > outside {
             match self.next()? {
                 Some(XmlToken::Open(element)) => {
-                    if visit(&element) == Visit::Skip {
+                    if visit(&element) == ElementVisit::Skip {
                         self.skip()?;
                     }
                 }
@@ -119,7 +119,7 @@ impl<'a> Xml<'a> {
 
 /// Whether what is within an element is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Visit {
+pub(super) enum ElementVisit {
     /// It is.
     Into,
     /// It is gone past.
@@ -162,7 +162,7 @@ impl PartElement<'_> {
 
 /// The title in the part's first element of this name, on one line and not too long; `None` when it is missing or blank.
 pub(super) fn title_of(part: &str, name: &str) -> Result<Option<String>, ParseError> {
-    let mut xml = Xml::new(part);
+    let mut xml = PartXmlReader::new(part);
     while let Some(token) = xml.next()? {
         if let XmlToken::Open(element) = token
             && element.name() == name

@@ -17,12 +17,12 @@ const STEPS: usize = 1_000_000;
 
 /// The forms of a document, as far as they were looked at.
 #[derive(Debug, Default)]
-pub(super) struct Forms {
+pub(super) struct FormXObjects {
     drawn_by: HashMap<ObjectRef, Vec<ObjectRef>>,
     steps: usize,
 }
 
-impl Forms {
+impl FormXObjects {
     /// Whether a page, by its index, has more forms than are read.
     pub(super) fn are_too_many(&mut self, document: &PdfDocument, page: usize) -> bool {
         let Ok(page) = document.get_page(page) else { return false };

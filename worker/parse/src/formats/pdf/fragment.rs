@@ -8,7 +8,7 @@ use super::direction;
 
 /// A piece of text and its place, in points; y grows upwards.
 #[derive(Debug, Clone)]
-pub(super) struct Fragment {
+pub(super) struct TextFragment {
     /// The text, never blank, without spaces at its ends.
     pub(super) text: String,
     /// Where it begins and ends from left to right.
@@ -22,7 +22,7 @@ pub(super) struct Fragment {
     pub(super) spaced: (bool, bool),
 }
 
-impl Fragment {
+impl TextFragment {
     /// A piece, unless it is blank or stands nowhere.
     pub(super) fn new(text: &str, left: f32, right: f32, base: f32, size: f32) -> Option<Self> {
         let size = if size.is_finite() { size.clamp(1.0, 1_000.0) } else { 10.0 };
@@ -65,7 +65,7 @@ fn is_ideograph(c: char) -> bool {
 }
 
 /// The pieces of a page as `pdf_oxide` joins them.
-pub(super) fn of_spans(spans: &[TextSpan]) -> Vec<Fragment> {
+pub(super) fn of_spans(spans: &[TextSpan]) -> Vec<TextFragment> {
     let fragment = |span: &TextSpan| {
         let right = span.bbox.x + span.bbox.width;
         // A span's box holds the spaces at its ends, which would narrow a gutter.
@@ -75,7 +75,7 @@ pub(super) fn of_spans(spans: &[TextSpan]) -> Vec<Fragment> {
         let blank = (span.bbox.width / count).min(span.font_size * 0.25);
         let before = blanks(&span.text, span.text.trim_start_matches(' ')) * blank;
         let after = blanks(&span.text, span.text.trim_end_matches(' ')) * blank;
-        Fragment::new(&span.text, span.bbox.x + before, right - after, span.bbox.y, span.font_size)
+        TextFragment::new(&span.text, span.bbox.x + before, right - after, span.bbox.y, span.font_size)
     };
     spans.iter().filter(|span| !is_turned(span)).filter_map(fragment).collect()
 }
@@ -84,7 +84,7 @@ pub(super) fn of_spans(spans: &[TextSpan]) -> Vec<Fragment> {
 ///
 /// A mark is joined to the letter it stands on. A glyph that stands for several letters gives them in logical order,
 /// each with an equal share of its width; they are turned round here, so that all text is in visual order.
-pub(super) fn of_chars(chars: &[TextChar]) -> Vec<Fragment> {
+pub(super) fn of_chars(chars: &[TextChar]) -> Vec<TextFragment> {
     let upright = chars.iter().filter(|c| c.rotation_degrees.abs() <= 1.0);
     let mut glyphs: Vec<Vec<&TextChar>> = Vec::with_capacity(chars.len());
     for c in upright {
@@ -96,12 +96,12 @@ pub(super) fn of_chars(chars: &[TextChar]) -> Vec<Fragment> {
     glyphs.iter().filter_map(|glyph| fragment_of_glyph(glyph)).collect()
 }
 
-fn fragment_of_glyph(glyph: &[&TextChar]) -> Option<Fragment> {
+fn fragment_of_glyph(glyph: &[&TextChar]) -> Option<TextFragment> {
     let (first, last) = (glyph.first()?, glyph.last()?);
     let text: String = glyph.iter().map(|c| c.char).collect();
     let right = glyph.iter().filter(|c| !is_combining_mark(c.char)).map(|c| c.bbox.x + c.bbox.width);
     let right = right.fold(last.bbox.x, f32::max);
-    Fragment::new(&direction::logical(&text, false), first.bbox.x, right, first.origin_y, first.font_size)
+    TextFragment::new(&direction::logical(&text, false), first.bbox.x, right, first.origin_y, first.font_size)
 }
 
 /// Whether a character belongs to the same glyph as the one given before it: a mark, the alef of a lam-alef, or one of

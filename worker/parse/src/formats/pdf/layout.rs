@@ -7,7 +7,7 @@
 
 use std::{borrow::Borrow, cmp::Ordering};
 
-use super::{direction, fragment::Fragment};
+use super::{direction, fragment::TextFragment};
 
 /// The least width of a gutter, in font sizes.
 const GUTTER: f32 = 0.6;
@@ -34,26 +34,26 @@ const MAX_DEPTH: u8 = 4;
 struct TextRow {
     base: f32,
     size: f32,
-    pieces: Vec<Fragment>,
+    pieces: Vec<TextFragment>,
 }
 
 /// An empty vertical stripe.
 #[derive(Debug, Clone, Copy)]
-struct Stripe {
+struct HorizontalRange {
     left: f32,
     right: f32,
 }
 
 /// The text of a page's pieces in reading order: lines ended by `\n`, blank lines between paragraphs, tabs between
 /// the cells of a table.
-pub(super) fn read(fragments: Vec<Fragment>) -> String {
+pub(super) fn read(fragments: Vec<TextFragment>) -> String {
     let rtl = direction::is_rtl_line(fragments.iter().map(|fragment| fragment.text.as_str()));
     let mut out = String::new();
     read_region(fragments, rtl, MAX_DEPTH, &mut out);
     out
 }
 
-fn read_region(fragments: Vec<Fragment>, rtl: bool, depth: u8, out: &mut String) {
+fn read_region(fragments: Vec<TextFragment>, rtl: bool, depth: u8, out: &mut String) {
     // Rows of one column, until a band with several comes.
     let mut flow: Vec<TextRow> = Vec::new();
     for mut band in bands(rows(fragments)) {
@@ -100,7 +100,7 @@ fn begin_block(out: &mut String) {
 }
 
 /// Rows from the top of the page to its bottom, each from left to right.
-fn rows(mut fragments: Vec<Fragment>) -> Vec<TextRow> {
+fn rows(mut fragments: Vec<TextFragment>) -> Vec<TextRow> {
     fragments.sort_by(|a, b| order(b.base, a.base));
     let mut rows: Vec<TextRow> = Vec::new();
     for fragment in fragments {
@@ -132,7 +132,7 @@ fn bands(rows: Vec<TextRow>) -> Vec<Vec<TextRow>> {
     let region = extent(&rows);
     let typical = typical_distance(&rows);
     let mut bands: Vec<Vec<TextRow>> = Vec::new();
-    let mut open: Vec<Stripe> = Vec::new();
+    let mut open: Vec<HorizontalRange> = Vec::new();
     for row in rows {
         let gaps = gaps(&row, region, size);
         let common = intersect(&open, &gaps, size);
@@ -155,29 +155,32 @@ fn is_apart(upper: Option<&TextRow>, lower: &TextRow, typical: f32) -> bool {
 }
 
 /// From the leftmost to the rightmost text.
-fn extent(rows: &[TextRow]) -> Stripe {
-    let nothing = Stripe { left: f32::INFINITY, right: f32::NEG_INFINITY };
-    rows.iter().flat_map(|row| &row.pieces).fold(nothing, |extent, piece| Stripe {
+fn extent(rows: &[TextRow]) -> HorizontalRange {
+    let nothing = HorizontalRange { left: f32::INFINITY, right: f32::NEG_INFINITY };
+    rows.iter().flat_map(|row| &row.pieces).fold(nothing, |extent, piece| HorizontalRange {
         left: extent.left.min(piece.left),
         right: extent.right.max(piece.right),
     })
 }
 
 /// The stripes of a region that a row leaves empty.
-fn gaps(row: &TextRow, region: Stripe, size: f32) -> Vec<Stripe> {
+fn gaps(row: &TextRow, region: HorizontalRange, size: f32) -> Vec<HorizontalRange> {
     let mut gaps = Vec::new();
     let mut left = region.left;
     for piece in &row.pieces {
-        gaps.push(Stripe { left, right: piece.left });
+        gaps.push(HorizontalRange { left, right: piece.left });
         left = left.max(piece.right);
     }
-    gaps.push(Stripe { left, right: region.right });
+    gaps.push(HorizontalRange { left, right: region.right });
     gaps.retain(|gap| gap.right - gap.left >= GUTTER * size);
     gaps
 }
 
-fn intersect(a: &[Stripe], b: &[Stripe], size: f32) -> Vec<Stripe> {
-    let both = |(a, b): (&Stripe, &Stripe)| Stripe { left: a.left.max(b.left), right: a.right.min(b.right) };
+fn intersect(a: &[HorizontalRange], b: &[HorizontalRange], size: f32) -> Vec<HorizontalRange> {
+    let both = |(a, b): (&HorizontalRange, &HorizontalRange)| HorizontalRange {
+        left: a.left.max(b.left),
+        right: a.right.min(b.right),
+    };
     a.iter()
         .flat_map(|a| b.iter().map(move |b| (a, b)))
         .map(both)
@@ -206,7 +209,7 @@ fn gutters(band: &[TextRow]) -> Vec<f32> {
     inner.map(|stripe| f32::midpoint(stripe.left, stripe.right)).collect()
 }
 
-fn divide<P: Borrow<Fragment>>(pieces: impl IntoIterator<Item = P>, cuts: &[f32]) -> Vec<Vec<P>> {
+fn divide<P: Borrow<TextFragment>>(pieces: impl IntoIterator<Item = P>, cuts: &[f32]) -> Vec<Vec<P>> {
     let mut parts: Vec<Vec<P>> = (0..=cuts.len()).map(|_| Vec::new()).collect();
     for piece in pieces {
         let at = cuts.partition_point(|cut| *cut < piece.borrow().left);
@@ -290,10 +293,10 @@ fn distance(rows: &[TextRow]) -> Option<f32> {
     }
 }
 
-fn write_row(pieces: Vec<Fragment>, rtl_page: bool, out: &mut String) {
+fn write_row(pieces: Vec<TextFragment>, rtl_page: bool, out: &mut String) {
     let mut line = String::new();
     let has_rtl = pieces.iter().any(|piece| direction::has_rtl(&piece.text));
-    let mut before: Option<Fragment> = None;
+    let mut before: Option<TextFragment> = None;
     let mut cells: Vec<String> = Vec::new();
     for piece in pieces {
         if let Some(before) = &before {
@@ -346,12 +349,12 @@ mod tests {
     const SIZE: f32 = 10.0;
 
     /// A line of text, half a size to a character.
-    fn line(text: &str, left: f32, base: f32) -> Fragment {
+    fn line(text: &str, left: f32, base: f32) -> TextFragment {
         let width = f32::from(u16::try_from(text.chars().count()).unwrap()) * SIZE * 0.5;
-        Fragment::new(text, left, left + width, base, SIZE).unwrap()
+        TextFragment::new(text, left, left + width, base, SIZE).unwrap()
     }
 
-    fn column(name: &str, left: f32, top: f32, rows: u8) -> Vec<Fragment> {
+    fn column(name: &str, left: f32, top: f32, rows: u8) -> Vec<TextFragment> {
         (0..rows)
             .map(|row| {
                 line(&format!("{name} {row} is a line of running text"), left, top - f32::from(row) * 12.0)
@@ -424,7 +427,7 @@ mod tests {
     fn a_superscript_stays_in_its_line() {
         let mut page = column("line", 50.0, 700.0, 2);
         let end = page[0].right;
-        page.push(Fragment::new("1", end, end + 3.0, 703.0, 6.0).unwrap());
+        page.push(TextFragment::new("1", end, end + 3.0, 703.0, 6.0).unwrap());
         assert!(read(page).starts_with("line 0 is a line of running text1\nline 1"));
     }
 
@@ -443,7 +446,7 @@ mod tests {
 
     #[test]
     fn places_that_are_no_numbers_are_left_out() {
-        assert!(Fragment::new("x", f32::NAN, 1.0, 1.0, 1.0).is_none());
+        assert!(TextFragment::new("x", f32::NAN, 1.0, 1.0, 1.0).is_none());
         assert_eq!(read(Vec::new()), "");
     }
 }

@@ -22,7 +22,7 @@ use std::{
 
 use pdf_oxide::{PdfDocument, ReadingOrder, object::Object, optional_content};
 
-use crate::protocol::{Frame, ParseError, ParseOptions, Stop};
+use crate::protocol::{ParseAbort, ParseError, ParseFrame, ParseOptions};
 
 /// The longest title that is kept, in characters.
 const MAX_TITLE: usize = 500;
@@ -32,8 +32,8 @@ const MAX_TITLE: usize = 500;
 pub(crate) fn parse(
     bytes: Vec<u8>,
     options: &ParseOptions,
-    emit: &mut dyn FnMut(Frame) -> Result<(), Stop>,
-) -> Result<(), Stop> {
+    emit: &mut dyn FnMut(ParseFrame) -> Result<(), ParseAbort>,
+) -> Result<(), ParseAbort> {
     if bytes.is_empty() {
         return Err(ParseError::Empty.into());
     }
@@ -42,13 +42,14 @@ pub(crate) fn parse(
     {
         return Ok(());
     }
-    let opened = catch_unwind(AssertUnwindSafe(|| open(bytes, options))).map_err(|_| Stop::Panicked)??;
+    let opened =
+        catch_unwind(AssertUnwindSafe(|| open(bytes, options))).map_err(|_| ParseAbort::Panicked)??;
     let OpenedPdf { document, pages_total, first, last } = opened;
     let title = catch_unwind(AssertUnwindSafe(|| title(&document))).unwrap_or_default();
-    emit(Frame::Start { pages_total, first, last, title })?;
+    emit(ParseFrame::Start { pages_total, first, last, title })?;
     let hidden = catch_unwind(AssertUnwindSafe(|| optional_content::compute_default_off_ocgs(&document)));
     let hidden = hidden.unwrap_or_default();
-    let mut forms = forms::Forms::default();
+    let mut forms = forms::FormXObjects::default();
     let mut chars: u64 = 0;
     for number in first..=last {
         let page = catch_unwind(AssertUnwindSafe(|| {
@@ -66,7 +67,7 @@ pub(crate) fn parse(
         if chars > options.max_chars {
             return Err(ParseError::TooLarge { limit: options.max_chars }.into());
         }
-        emit(Frame::Page { number, text, warning })?;
+        emit(ParseFrame::Page { number, text, warning })?;
     }
     Ok(())
 }

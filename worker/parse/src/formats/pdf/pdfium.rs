@@ -9,13 +9,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use lectern_shared::model::job::Warning;
+use lectern_shared::model::job::IngestionWarning;
 use pdfium_render::prelude::{
     PdfDocument, PdfDocumentMetadataTagType, Pdfium, PdfiumError, PdfiumInternalError, PdfiumLibraryConfig,
 };
 
 use super::{EngineOutcome, pdfium_image, selection, text, tidy_title};
-use crate::protocol::{Frame, ParseError, ParseOptions, Stop};
+use crate::protocol::{ParseAbort, ParseError, ParseFrame, ParseOptions};
 
 /// The code of the warning that the library could not be used.
 pub const UNUSABLE: &str = "pdfium_unusable";
@@ -29,10 +29,10 @@ pub(super) fn parse(
     bytes: &[u8],
     library: &Path,
     options: &ParseOptions,
-    emit: &mut dyn FnMut(Frame) -> Result<(), Stop>,
-) -> Result<EngineOutcome, Stop> {
+    emit: &mut dyn FnMut(ParseFrame) -> Result<(), ParseAbort>,
+) -> Result<EngineOutcome, ParseAbort> {
     let Some(engine) = guarded(|| engine(library)).and_then(Result::ok) else {
-        emit(Frame::Warning(Warning {
+        emit(ParseFrame::Warning(IngestionWarning {
             code: UNUSABLE.to_owned(),
             message: "The pdfium library could not be loaded; the built-in reader read the file.".to_owned(),
             count: 1,
@@ -51,7 +51,7 @@ pub(super) fn parse(
     let Some(pages_total @ 1..) = pages_total else { return Ok(EngineOutcome::Untouched) };
     let (first, last) = selection(options, pages_total)?;
     let title = guarded(|| title(&document)).flatten();
-    emit(Frame::Start { pages_total, first, last, title })?;
+    emit(ParseFrame::Start { pages_total, first, last, title })?;
     let mut chars: u64 = 0;
     for number in first..=last {
         let page = guarded(|| page(&document, number, options.images)).and_then(Result::ok);
@@ -62,9 +62,9 @@ pub(super) fn parse(
             return Err(ParseError::TooLarge { limit: options.max_chars }.into());
         }
         if let Some(png) = image {
-            emit(Frame::Image { page: number, png })?;
+            emit(ParseFrame::Image { page: number, png })?;
         }
-        emit(Frame::Page { number, text, warning })?;
+        emit(ParseFrame::Page { number, text, warning })?;
     }
     Ok(EngineOutcome::Whole)
 }

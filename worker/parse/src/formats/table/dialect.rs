@@ -26,7 +26,7 @@ pub(super) struct TableDialect {
 
 /// What is known of a dialect.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Detected {
+pub(super) struct DetectedDialect {
     pub(super) dialect: TableDialect,
     /// How well the rows agree with it.
     pub(super) fit: DialectFit,
@@ -44,7 +44,7 @@ pub(super) struct DialectFit {
 }
 
 /// The dialect of a text. `delimiter` is known beforehand: by a line that says so, or by the file's name.
-pub(super) fn detect(text: &str, delimiter: Option<u8>) -> Detected {
+pub(super) fn detect(text: &str, delimiter: Option<u8>) -> DetectedDialect {
     let head = head(text, JUDGED);
     let sniffed = sniff(head, delimiter);
     let quote_for = |delimiter| {
@@ -54,7 +54,7 @@ pub(super) fn detect(text: &str, delimiter: Option<u8>) -> Detected {
     let with = |delimiter| {
         let quote = quote_for(delimiter);
         let dialect = TableDialect { delimiter, quote, escape: escape_of(head, quote) };
-        Detected { dialect, fit: fit(head, dialect) }
+        DetectedDialect { dialect, fit: fit(head, dialect) }
     };
     if let Some(delimiter) = delimiter {
         return with(delimiter);

@@ -14,7 +14,7 @@ const READ_AGAIN: usize = 4;
 
 /// One field.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Field<'a> {
+pub(super) struct TableField<'a> {
     /// The row it is in, counted from 0 with blank rows.
     pub(super) row: u64,
     /// Its place in the row, from 0.
@@ -66,7 +66,7 @@ impl<'a> FieldReader<'a> {
     }
 
     /// The next field.
-    pub(super) fn next(&mut self) -> Option<Field<'_>> {
+    pub(super) fn next(&mut self) -> Option<TableField<'_>> {
         if self.column == 0 && !self.begin_row() {
             return None;
         }
@@ -114,7 +114,7 @@ impl<'a> FieldReader<'a> {
             self.column += 1;
         }
         let value = String::from_utf8_lossy(self.buffer.get(..length).unwrap_or_default());
-        Some(Field { row, column, value, last })
+        Some(TableField { row, column, value, last })
     }
 
     /// Goes past blank lines, which spreadsheet programs show as rows. Says whether anything comes after them.

@@ -12,14 +12,14 @@ mod writer;
 use std::{borrow::Cow, path::Path};
 
 use self::{
-    dialect::{Detected, TableDialect},
+    dialect::{DetectedDialect, TableDialect},
     fields::FieldReader,
 };
 pub(crate) use self::{header::find as find_header, writer::RowWriter};
 use crate::{
     charset,
     output::ParserOutput,
-    protocol::{ParseError, ParseOptions, Stop},
+    protocol::{ParseAbort, ParseError, ParseOptions},
 };
 
 /// Rows by which the header is told, here and in spreadsheets.
@@ -32,7 +32,7 @@ pub(crate) fn parse(
     bytes: Vec<u8>,
     options: &ParseOptions,
     output: &mut ParserOutput<'_>,
-) -> Result<(), Stop> {
+) -> Result<(), ParseAbort> {
     if bytes.is_empty() {
         return Err(ParseError::Empty.into());
     }
@@ -51,7 +51,7 @@ pub(crate) fn parse(
     }
 }
 
-fn read(text: &str, options: &ParseOptions, output: &mut ParserOutput<'_>) -> Result<(), Stop> {
+fn read(text: &str, options: &ParseOptions, output: &mut ParserOutput<'_>) -> Result<(), ParseAbort> {
     let text = text.trim_start_matches('\u{feff}');
     if text.trim().is_empty() {
         return Err(ParseError::Empty.into());
@@ -69,8 +69,8 @@ fn read(text: &str, options: &ParseOptions, output: &mut ParserOutput<'_>) -> Re
     if writer.finish()? { Ok(()) } else { Err(ParseError::Empty.into()) }
 }
 
-fn rows(text: &str, detected: Detected, writer: &mut RowWriter<'_, '_>) -> Result<(), Stop> {
-    let Detected { dialect, .. } = detected;
+fn rows(text: &str, detected: DetectedDialect, writer: &mut RowWriter<'_, '_>) -> Result<(), ParseAbort> {
+    let DetectedDialect { dialect, .. } = detected;
     let header = header(text, dialect);
     writer.table(header);
     let mut fields = FieldReader::new(text, dialect);

@@ -2,7 +2,7 @@
 
 use serde::de::IgnoredAny;
 
-use super::dialect::{Detected, head, quoted};
+use super::dialect::{DetectedDialect, head, quoted};
 
 /// Bytes from the beginning that are looked at.
 const JUDGED: usize = 64 << 10;
@@ -10,7 +10,7 @@ const JUDGED: usize = 64 << 10;
 const MAX_JSON: usize = 16 << 20;
 
 /// Whether a text has rows and columns. In doubt it has: prose cut into fields can still be read.
-pub(super) fn is_table(text: &str, detected: Detected) -> bool {
+pub(super) fn is_table(text: &str, detected: DetectedDialect) -> bool {
     !is_json(text) && !is_prose(head(text, JUDGED), detected)
 }
 
@@ -34,7 +34,7 @@ fn is_json(text: &str) -> bool {
 }
 
 /// Sentences: many words a line, and delimiters that are punctuation, with a blank after them.
-fn is_prose(head: &str, detected: Detected) -> bool {
+fn is_prose(head: &str, detected: DetectedDialect) -> bool {
     let lines: Vec<&str> = head.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let words = lines.iter().map(|line| line.split_whitespace().count()).sum::<usize>();
     let delimiter = char::from(detected.dialect.delimiter);

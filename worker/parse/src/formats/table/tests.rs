@@ -1,5 +1,5 @@
 use super::*;
-use crate::protocol::{Frame, MarkKind, TextMark};
+use crate::protocol::{MarkKind, ParseFrame, TextMark};
 
 /// What a reader gets: the text, each row's number with how its block begins, and the warnings with their counts.
 #[derive(Debug, Default)]
@@ -20,17 +20,17 @@ impl TableOutcome {
     }
 }
 
-fn try_load(bytes: &[u8], options: &ParseOptions) -> Result<TableOutcome, Stop> {
+fn try_load(bytes: &[u8], options: &ParseOptions) -> Result<TableOutcome, ParseAbort> {
     let (mut outcome, mut marks, mut length) = (TableOutcome::default(), Vec::new(), 0);
     let mut emit = |frame| {
         match frame {
-            Frame::Part(part) => {
+            ParseFrame::Part(part) => {
                 outcome.longest = outcome.longest.max(part.text.len());
                 outcome.text.push_str(&part.text);
                 marks.extend(part.marks.into_iter().map(|mark| TextMark { at: length + mark.at, ..mark }));
                 length += part.text.chars().count() as u64;
             }
-            Frame::Warning(warning) => outcome.warnings.push((warning.code, warning.count)),
+            ParseFrame::Warning(warning) => outcome.warnings.push((warning.code, warning.count)),
             other => panic!("{other:?}"),
         }
         Ok(())
@@ -186,14 +186,14 @@ fn a_row_of_any_length_is_handed_on_in_parts() {
 fn a_table_that_is_too_large_ends_with_the_limit() {
     let options = ParseOptions { max_chars: 1_000, ..ParseOptions::default() };
     let outcome = try_load("a,b\n1,2\n".repeat(1_000).as_bytes(), &options);
-    assert!(matches!(outcome, Err(Stop::Document(ParseError::TooLarge { limit: 1_000 }))));
+    assert!(matches!(outcome, Err(ParseAbort::Document(ParseError::TooLarge { limit: 1_000 }))));
 }
 
 #[test]
 fn nothing_and_blanks_are_empty() {
     for text in ["", "\n\n", " , \n,\n", "\u{feff}"] {
         let outcome = try_load(text.as_bytes(), &ParseOptions::default());
-        assert!(matches!(outcome, Err(Stop::Document(ParseError::Empty))), "{text:?} {outcome:?}");
+        assert!(matches!(outcome, Err(ParseAbort::Document(ParseError::Empty))), "{text:?} {outcome:?}");
     }
 }
 

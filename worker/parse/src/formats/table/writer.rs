@@ -8,7 +8,7 @@ use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
 use crate::{
     output::ParserOutput,
-    protocol::{MAX_TITLE, MarkKind, Stop, TextMark},
+    protocol::{MAX_TITLE, MarkKind, ParseAbort, TextMark},
 };
 
 /// Longest part that is handed on, in bytes.
@@ -28,7 +28,7 @@ pub(crate) struct RowWriter<'a, 'o> {
     /// Whether a block has been written; the next one is parted from it.
     begun: bool,
     /// The sheet's name, until something of the sheet is written.
-    title: Option<Title>,
+    title: Option<SheetTitle>,
     /// Where the names of the columns are, counted from 0 in the sheet.
     header: Option<u64>,
     names: Vec<String>,
@@ -41,7 +41,7 @@ pub(crate) struct RowWriter<'a, 'o> {
     at_title: bool,
 }
 
-struct Title {
+struct SheetTitle {
     name: String,
     /// Whether the name is also written.
     written: bool,
@@ -79,7 +79,7 @@ impl<'a, 'o> RowWriter<'a, 'o> {
 
     /// Begins a sheet that has a name; it is a line of the text if `written`. A sheet of which nothing else is written leaves no trace.
     pub(crate) fn title(&mut self, name: &str, written: bool) {
-        self.title = Some(Title { name: name.to_owned(), written });
+        self.title = Some(SheetTitle { name: name.to_owned(), written });
         self.at_title = false;
     }
 
@@ -103,7 +103,7 @@ impl<'a, 'o> RowWriter<'a, 'o> {
     }
 
     /// A field of the current row; `column` counts from 0. Blank ones are left out.
-    pub(crate) fn field(&mut self, column: usize, value: &str) -> Result<(), Stop> {
+    pub(crate) fn field(&mut self, column: usize, value: &str) -> Result<(), ParseAbort> {
         match self.role {
             RowRole::Header => self.name(column, value),
             _ if value.trim().is_empty() => {}
@@ -134,7 +134,7 @@ impl<'a, 'o> RowWriter<'a, 'o> {
     }
 
     /// A text that is no table, as it is.
-    pub(crate) fn plain(&mut self, text: &str) -> Result<(), Stop> {
+    pub(crate) fn plain(&mut self, text: &str) -> Result<(), ParseAbort> {
         for (number, line) in lines(text.trim_end()).enumerate() {
             if number > 0 {
                 self.put("\n")?;
@@ -145,12 +145,12 @@ impl<'a, 'o> RowWriter<'a, 'o> {
     }
 
     /// Passes a warning on.
-    pub(crate) fn warn(&mut self, code: &str, message: &str, count: u64) -> Result<(), Stop> {
+    pub(crate) fn warn(&mut self, code: &str, message: &str, count: u64) -> Result<(), ParseAbort> {
         self.output.warn(code, message, count)
     }
 
     /// Hands on what is left. Says whether there was any text at all.
-    pub(crate) fn finish(mut self) -> Result<bool, Stop> {
+    pub(crate) fn finish(mut self) -> Result<bool, ParseAbort> {
         self.flush()?;
         Ok(self.begun)
     }
@@ -171,7 +171,7 @@ impl<'a, 'o> RowWriter<'a, 'o> {
     }
 
     /// What comes before a field: a new block with its marks, or what parts it from the one before.
-    fn lead(&mut self, separator: &str, row: Option<u64>) -> Result<(), Stop> {
+    fn lead(&mut self, separator: &str, row: Option<u64>) -> Result<(), ParseAbort> {
         if self.in_row {
             return self.put(separator);
         }
@@ -206,7 +206,7 @@ impl<'a, 'o> RowWriter<'a, 'o> {
         self.marks.push(TextMark { at: self.length, what: MarkKind::Row(row) });
     }
 
-    fn block(&mut self) -> Result<(), Stop> {
+    fn block(&mut self) -> Result<(), ParseAbort> {
         if self.text.len() >= FULL {
             self.flush()?;
         }
@@ -214,7 +214,7 @@ impl<'a, 'o> RowWriter<'a, 'o> {
     }
 
     /// Writes a value without its blank lines, because these part rows.
-    fn value(&mut self, value: &str) -> Result<(), Stop> {
+    fn value(&mut self, value: &str) -> Result<(), ParseAbort> {
         let value = cleaned(value.trim());
         let mut first = true;
         for line in lines(&value).map(str::trim_end).filter(|line| !line.is_empty()) {
@@ -227,7 +227,7 @@ impl<'a, 'o> RowWriter<'a, 'o> {
         Ok(())
     }
 
-    fn put(&mut self, mut text: &str) -> Result<(), Stop> {
+    fn put(&mut self, mut text: &str) -> Result<(), ParseAbort> {
         self.begun |= !text.is_empty();
         while self.text.len() + text.len() > PART {
             let (now, later) = text.split_at(text.floor_char_boundary(PART.saturating_sub(self.text.len())));
@@ -244,7 +244,7 @@ impl<'a, 'o> RowWriter<'a, 'o> {
         self.length += text.chars().count() as u64;
     }
 
-    fn flush(&mut self) -> Result<(), Stop> {
+    fn flush(&mut self) -> Result<(), ParseAbort> {
         if self.text.is_empty() {
             return Ok(());
         }

@@ -21,7 +21,7 @@ use zip::ZipArchive;
 use super::table::{RowWriter, SAMPLE_BYTES, SAMPLE_ROWS, find_header};
 use crate::{
     output::ParserOutput,
-    protocol::{ParseError, ParseOptions, Stop},
+    protocol::{ParseAbort, ParseError, ParseOptions},
 };
 
 /// How an OLE2 file begins: an old workbook, or an encrypted new one.
@@ -38,11 +38,12 @@ pub(crate) fn parse(
     bytes: Vec<u8>,
     options: &ParseOptions,
     output: &mut ParserOutput<'_>,
-) -> Result<(), Stop> {
+) -> Result<(), ParseAbort> {
     if bytes.is_empty() {
         return Err(ParseError::Empty.into());
     }
-    let mut book = Book { writer: RowWriter::new(output), several: false, hidden: 0, unreadable: 0 };
+    let mut book =
+        WorkbookReader { writer: RowWriter::new(output), several: false, hidden: 0, unreadable: 0 };
     match container(&bytes, options)? {
         WorkbookFormat::Xlsx => book.xlsx(Cursor::new(bytes))?,
         WorkbookFormat::Xlsb => book.xlsb(Cursor::new(bytes))?,
@@ -147,7 +148,7 @@ impl SheetCell {
 }
 
 /// A workbook on its way to text.
-struct Book<'a, 'o> {
+struct WorkbookReader<'a, 'o> {
     writer: RowWriter<'a, 'o>,
     /// Whether there is more than one sheet.
     several: bool,
@@ -157,7 +158,7 @@ struct Book<'a, 'o> {
     unreadable: u64,
 }
 
-impl Book<'_, '_> {
+impl WorkbookReader<'_, '_> {
     /// The names of the sheets that have cells, in their order.
     fn sheets(&mut self, all: &[calamine::Sheet]) -> Vec<String> {
         let sheets = || all.iter().filter(|sheet| sheet.typ == SheetType::WorkSheet);
@@ -166,7 +167,7 @@ impl Book<'_, '_> {
         sheets().map(|sheet| sheet.name.clone()).collect()
     }
 
-    fn xlsx(&mut self, source: Cursor<Vec<u8>>) -> Result<(), Stop> {
+    fn xlsx(&mut self, source: Cursor<Vec<u8>>) -> Result<(), ParseAbort> {
         let mut book = Xlsx::new(source).map_err(|_| ParseError::Damaged)?;
         for name in self.sheets(book.sheets_metadata()) {
             let mut cells = match book.worksheet_cells_reader(&name) {
@@ -205,7 +206,7 @@ impl Book<'_, '_> {
         Ok(())
     }
 
-    fn xlsb(&mut self, source: Cursor<Vec<u8>>) -> Result<(), Stop> {
+    fn xlsb(&mut self, source: Cursor<Vec<u8>>) -> Result<(), ParseAbort> {
         let mut book = Xlsb::new(source).map_err(|error| match error {
             XlsbError::Password => ParseError::PasswordRequired,
             _ => ParseError::Damaged,
@@ -225,7 +226,7 @@ impl Book<'_, '_> {
         Ok(())
     }
 
-    fn ods(&mut self, source: Cursor<Vec<u8>>, options: &ParseOptions) -> Result<(), Stop> {
+    fn ods(&mut self, source: Cursor<Vec<u8>>, options: &ParseOptions) -> Result<(), ParseAbort> {
         let book: Ods<_> = Ods::new(source).map_err(|error| match error {
             OdsError::Password => ParseError::PasswordRequired,
             OdsError::CellLimitExceeded { .. } => ParseError::TooLarge { limit: options.max_chars },
@@ -234,7 +235,7 @@ impl Book<'_, '_> {
         self.ranges(book)
     }
 
-    fn xls(&mut self, source: Cursor<Vec<u8>>) -> Result<(), Stop> {
+    fn xls(&mut self, source: Cursor<Vec<u8>>) -> Result<(), ParseAbort> {
         let book: Xls<_> = Xls::new(source).map_err(|error| match error {
             XlsError::Password => ParseError::PasswordRequired,
             _ => ParseError::Damaged,
@@ -243,7 +244,7 @@ impl Book<'_, '_> {
     }
 
     /// Writes the sheets of a format that can be read sheet by sheet only.
-    fn ranges(&mut self, mut book: impl Reader<Cursor<Vec<u8>>>) -> Result<(), Stop> {
+    fn ranges(&mut self, mut book: impl Reader<Cursor<Vec<u8>>>) -> Result<(), ParseAbort> {
         for name in self.sheets(book.sheets_metadata()) {
             let range = book.worksheet_range(&name).map_err(|_| ParseError::Damaged)?;
             self.range(&name, &range)?;
@@ -252,7 +253,7 @@ impl Book<'_, '_> {
     }
 
     /// Writes a sheet that is in memory as a whole.
-    fn range(&mut self, name: &str, range: &Range<Data>) -> Result<(), Stop> {
+    fn range(&mut self, name: &str, range: &Range<Data>) -> Result<(), ParseAbort> {
         let (top, left) = range.start().unwrap_or_default();
         let mut cells = range.used_cells().filter_map(|(row, column, value)| {
             let row = u32::try_from(row).ok()?.checked_add(top)?;
@@ -266,14 +267,14 @@ impl Book<'_, '_> {
     fn sheet(
         &mut self,
         name: &str,
-        mut next: impl FnMut() -> Result<Option<SheetCell>, Stop>,
-    ) -> Result<(), Stop> {
+        mut next: impl FnMut() -> Result<Option<SheetCell>, ParseAbort>,
+    ) -> Result<(), ParseAbort> {
         // Most readers must not be asked again once they have said that they are at the end.
         let mut ended = false;
         let mut next = || {
             let cell = if ended { None } else { next()? };
             ended = cell.is_none();
-            Ok::<_, Stop>(cell)
+            Ok::<_, ParseAbort>(cell)
         };
         let (mut first, mut bytes) = (VecDeque::new(), 0);
         let mut sample: Vec<(u64, Vec<String>)> = Vec::new();
@@ -315,7 +316,7 @@ impl Book<'_, '_> {
         Ok(())
     }
 
-    fn finish(mut self) -> Result<(), Stop> {
+    fn finish(mut self) -> Result<(), ParseAbort> {
         if self.hidden > 0 {
             let message = "Some sheets are hidden in the workbook. They were read like the others.";
             self.writer.warn("hidden_sheets", message, self.hidden)?;

@@ -5,7 +5,7 @@ use std::io::Write;
 use zip::{ZipWriter, write::SimpleFileOptions};
 
 use super::*;
-use crate::protocol::{Frame, MAX_TITLE, MarkKind};
+use crate::protocol::{MAX_TITLE, MarkKind, ParseFrame};
 
 /// What a reader gets: the text, what is marked in it with the line that begins there, and the codes of warnings.
 #[derive(Debug, Default)]
@@ -22,16 +22,16 @@ impl WorkbookOutcome {
     }
 }
 
-fn load(bytes: Vec<u8>) -> Result<WorkbookOutcome, Stop> {
+fn load(bytes: Vec<u8>) -> Result<WorkbookOutcome, ParseAbort> {
     let (mut outcome, mut marks, mut length) = (WorkbookOutcome::default(), Vec::new(), 0);
     let mut emit = |frame| {
         match frame {
-            Frame::Part(part) => {
+            ParseFrame::Part(part) => {
                 outcome.text.push_str(&part.text);
                 marks.extend(part.marks.into_iter().map(|mark| (length + mark.at, mark.what)));
                 length += part.text.chars().count() as u64;
             }
-            Frame::Warning(warning) => outcome.warnings.push(warning.code),
+            ParseFrame::Warning(warning) => outcome.warnings.push(warning.code),
             other => panic!("{other:?}"),
         }
         Ok(())
@@ -223,7 +223,7 @@ fn encrypted_damaged_and_empty_workbooks_each_say_so() {
         (Vec::new(), ParseError::Empty),
     ] {
         match load(bytes) {
-            Err(Stop::Document(found)) => assert_eq!(found, error),
+            Err(ParseAbort::Document(found)) => assert_eq!(found, error),
             other => panic!("{error:?}: {other:?}"),
         }
     }
@@ -235,5 +235,5 @@ fn a_workbook_that_unpacks_to_more_than_fits_is_too_large_before_it_is_unpacked(
     // The directory at the end of the archive says how large each part is; this one says it of the styles.
     let name = bytes.windows(13).rposition(|window| window == b"xl/styles.xml").unwrap();
     bytes[name - 22..name - 18].copy_from_slice(&(300_u32 << 20).to_le_bytes());
-    assert!(matches!(load(bytes), Err(Stop::Document(ParseError::TooLarge { .. }))));
+    assert!(matches!(load(bytes), Err(ParseAbort::Document(ParseError::TooLarge { .. }))));
 }

@@ -58,7 +58,7 @@ pub(super) struct PageLine<'a> {
 
 /// What lines of several pages may have in common.
 #[derive(Debug)]
-pub(super) struct Apart {
+pub(super) struct NormalizedLine {
     /// The text with each number as `#` and each run of white space as one space.
     pub(super) key: String,
     /// The numbers, in their order.
@@ -94,7 +94,7 @@ pub(super) fn lines(text: &str) -> Vec<PageLine<'_>> {
 
 impl PageLine<'_> {
     /// Its numbers apart from its words; none of a line that is too long to be anything but text.
-    pub(super) fn apart(&self) -> Option<Apart> {
+    pub(super) fn apart(&self) -> Option<NormalizedLine> {
         let said = self.text.trim();
         said.chars().nth(LONGEST).is_none().then(|| take_apart(said))
     }
@@ -137,9 +137,9 @@ impl PageLine<'_> {
 }
 
 /// Takes the numbers out of a line.
-fn take_apart(text: &str) -> Apart {
+fn take_apart(text: &str) -> NormalizedLine {
     if let Some(value) = roman(text) {
-        return Apart { key: "#".to_owned(), figures: vec![LineFigure { value }] };
+        return NormalizedLine { key: "#".to_owned(), figures: vec![LineFigure { value }] };
     }
     let mut key = String::with_capacity(text.len());
     let mut figures = Vec::new();
@@ -157,7 +157,7 @@ fn take_apart(text: &str) -> Apart {
         }
     }
     close(&mut number, &mut key, &mut figures);
-    Apart { key, figures }
+    NormalizedLine { key, figures }
 }
 
 fn close(number: &mut Option<u64>, key: &mut String, figures: &mut Vec<LineFigure>) {

@@ -2,7 +2,7 @@
 
 use std::{fs, io::Write as _, os::unix::fs::PermissionsExt, path::Path, time::Duration};
 
-use lectern_parse::confine::Wall;
+use lectern_parse::confine::ConfinementLayer;
 use tempfile::TempDir;
 
 use super::*;
@@ -25,14 +25,14 @@ impl OcrScript {
         self.folder.path().join(name).to_str().unwrap().to_owned()
     }
 
-    fn ocr(&self, arguments: &[&str]) -> Ocr {
+    fn ocr(&self, arguments: &[&str]) -> OcrCommand {
         self.patient(arguments, Duration::from_secs(30))
     }
 
-    fn patient(&self, arguments: &[&str], timeout: Duration) -> Ocr {
+    fn patient(&self, arguments: &[&str], timeout: Duration) -> OcrCommand {
         let mut command = vec![self.path("recognise")];
         command.extend(arguments.iter().map(|word| (*word).to_owned()));
-        Ocr::new(OcrSettings { command, timeout, ..settings() })
+        OcrCommand::new(OcrSettings { command, timeout, ..settings() })
     }
 }
 
@@ -45,7 +45,7 @@ fn environment() -> Vec<(String, String)> {
     vec![("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned())]
 }
 
-async fn read(ocr: &Ocr, image: &str) -> Result<String, OcrError> {
+async fn read(ocr: &OcrCommand, image: &str) -> Result<String, OcrError> {
     ocr.read(image.as_bytes().to_vec()).await
 }
 
@@ -121,7 +121,7 @@ async fn a_command_that_takes_too_long_ends_with_everything_that_it_started() {
 #[tokio::test]
 async fn a_program_is_found_as_a_shell_would_find_it() {
     let named = |name: &str| {
-        Ocr::new(OcrSettings {
+        OcrCommand::new(OcrSettings {
             command: vec![name.to_owned()],
             timeout: Duration::from_secs(1),
             ..settings()
@@ -138,7 +138,7 @@ async fn a_program_is_found_as_a_shell_would_find_it() {
 async fn recognised_text_takes_the_place_of_less_and_is_counted() {
     let script = OcrScript::new("cat");
     let ocr = script.ocr(&[]);
-    let mut recognition = Recognition::new(Some(&ocr));
+    let mut recognition = PageRecognition::new(Some(&ocr));
     recognition.image(1, b"a page that was scanned".to_vec()).await;
     assert_eq!(recognition.text("1".to_owned()), "a page that was scanned");
     assert_eq!(recognition.text("a page of text".to_owned()), "a page of text");
@@ -154,7 +154,7 @@ async fn a_command_that_keeps_failing_is_not_asked_for_ever() {
     let script = OcrScript::new(r#"echo asked >> "$1"; exit 1"#);
     let noted = script.path("noted");
     let ocr = script.ocr(&[&noted]);
-    let mut recognition = Recognition::new(Some(&ocr));
+    let mut recognition = PageRecognition::new(Some(&ocr));
     for page in 1..=20 {
         recognition.image(page, Vec::new()).await;
         assert_eq!(recognition.text(String::new()), "");
@@ -165,9 +165,9 @@ async fn a_command_that_keeps_failing_is_not_asked_for_ever() {
 }
 
 /// Whether the system has this wall; where it has not, that is said.
-fn has(wall: Wall) -> bool {
-    let grant = Grant { hidden: Vec::new(), folder: std::env::temp_dir(), network: true };
-    let missing = std::thread::spawn(move || confine::wall_in_thread(&grant)).join().unwrap().unwrap();
+fn has(wall: ConfinementLayer) -> bool {
+    let grant = AccessGrant { hidden: Vec::new(), folder: std::env::temp_dir(), network: true };
+    let missing = std::thread::spawn(move || confine::confine_thread(&grant)).join().unwrap().unwrap();
     if missing.contains(&wall) {
         let text =
             format!("\n!!! the kernel lacks {wall}: what it keeps from OCR commands was NOT tried !!!\n\n");
@@ -178,7 +178,7 @@ fn has(wall: Wall) -> bool {
 
 #[tokio::test]
 async fn a_command_reads_everything_but_what_is_hidden_from_it() {
-    if !has(Wall::Landlock) {
+    if !has(ConfinementLayer::Landlock) {
         return;
     }
     let script = OcrScript::new(r#"for file; do cat "$file" || echo refused; done"#);
@@ -209,13 +209,13 @@ async fn a_command_reads_everything_but_what_is_hidden_from_it() {
 #[tokio::test]
 async fn a_commands_own_folder_may_lie_in_what_is_hidden_from_it() {
     let command = ["/bin/cat", "{input}"].map(str::to_owned).to_vec();
-    let ocr = Ocr::new(OcrSettings { command, hidden: vec![std::env::temp_dir()], ..settings() });
+    let ocr = OcrCommand::new(OcrSettings { command, hidden: vec![std::env::temp_dir()], ..settings() });
     assert_eq!(read(&ocr, "an image").await.unwrap(), "an image");
 }
 
 #[tokio::test]
 async fn a_command_neither_reads_nor_replaces_the_images_of_other_pages() {
-    if !has(Wall::Landlock) {
+    if !has(ConfinementLayer::Landlock) {
         return;
     }
     let script = OcrScript::new(r#"cat "$1"; cat "$2" || echo refused; echo forged > "$2" || echo refused"#);
@@ -227,7 +227,7 @@ async fn a_command_neither_reads_nor_replaces_the_images_of_other_pages() {
 
 #[tokio::test]
 async fn a_command_keeps_the_images_that_come_while_it_runs_from_others_too() {
-    if !has(Wall::Landlock) {
+    if !has(ConfinementLayer::Landlock) {
         return;
     }
     // It says that it runs, waits to be told of another page, and tries that.
@@ -268,7 +268,7 @@ async fn what_a_command_writes_for_itself_lies_in_its_own_folder_and_is_gone_aft
 
 #[tokio::test]
 async fn a_command_cannot_read_the_environment_of_the_service() {
-    if !has(Wall::Landlock) {
+    if !has(ConfinementLayer::Landlock) {
         return;
     }
     let script = OcrScript::new("cat /proc/$PPID/environ > /dev/null && echo read || echo refused");
@@ -277,7 +277,7 @@ async fn a_command_cannot_read_the_environment_of_the_service() {
 
 #[tokio::test]
 async fn a_command_has_no_network_unless_the_operator_says_so() {
-    if !has(Wall::Seccomp) {
+    if !has(ConfinementLayer::Seccomp) {
         return;
     }
     let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();

@@ -9,23 +9,23 @@ use crate::protocol::MarkKind;
 /// Cues as `start-end text`, a name before the text in braces.
 fn cues(text: &str) -> Vec<String> {
     let captions = parse(text).unwrap_or_else(|| panic!("these are captions: {text:?}"));
-    let shown = |cue: &Cue| {
+    let shown = |cue: &CaptionCue| {
         let speaker = cue.speaker.as_ref().map(|name| format!("{{{name}}} ")).unwrap_or_default();
         format!("{}-{} {speaker}{}", cue.start, cue.end, cue.text.replace('\n', "|"))
     };
     captions.cues.iter().map(shown).collect()
 }
 
-fn read(text: &str) -> Transcript {
+fn read(text: &str) -> TimedTranscript {
     transcript(parse(text).unwrap_or_else(|| panic!("these are captions: {text:?}")))
 }
 
-fn codes(transcript: &Transcript) -> Vec<(&str, u64)> {
+fn codes(transcript: &TimedTranscript) -> Vec<(&str, u64)> {
     transcript.warnings.iter().map(|warning| (warning.code.as_str(), warning.count)).collect()
 }
 
 /// The text cut at its marks: `start-end text`.
-fn timed(transcript: &Transcript) -> Vec<String> {
+fn timed(transcript: &TimedTranscript) -> Vec<String> {
     let characters: Vec<char> = transcript.text.chars().collect();
     let at = |mark: &TextMark| usize::try_from(mark.at).unwrap();
     let ends = transcript.marks.iter().skip(1).map(at).chain([characters.len()]);

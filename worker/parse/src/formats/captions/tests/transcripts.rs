@@ -165,7 +165,7 @@ fn parts_of_a_recording_keep_their_order() {
 
 #[test]
 fn captions_without_words_are_an_empty_transcript_and_other_texts_are_none() {
-    assert_eq!(read("WEBVTT\n\n00:01.000 --> 00:02.000\n[Music]\n"), Transcript::default());
+    assert_eq!(read("WEBVTT\n\n00:01.000 --> 00:02.000\n[Music]\n"), TimedTranscript::default());
     assert_eq!(parse("A transcript that somebody wrote by hand."), None);
     assert_eq!(parse(""), None);
 }

@@ -6,36 +6,40 @@ mod styles;
 use std::collections::BTreeMap;
 
 use self::{
-    numbering::Numbering,
-    styles::{ListPlace, Styles},
+    numbering::ListNumbering,
+    styles::{ListPlace, ParagraphStyles},
 };
 use super::{
-    archive::Archive,
+    archive::PackageArchive,
     block::TextBlock,
-    flow::Flow,
+    flow::FlowBuilder,
     opc,
     writer::BlockWriter,
-    xml::{PartElement, Visit, Xml, XmlToken},
+    xml::{ElementVisit, PartElement, PartXmlReader, XmlToken},
 };
 use crate::{
     output::ParserOutput,
-    protocol::{ParseError, SourceMetadata, Stop, Structure},
+    protocol::{ParseAbort, ParseError, SourceMetadata, TextMarkup},
 };
 
 /// Notes by kind and id.
-type Notes = BTreeMap<(&'static str, String), String>;
+type NoteTexts = BTreeMap<(&'static str, String), String>;
 
 /// Reads the document whose main part is named.
-pub(super) fn parse(archive: &mut Archive, main: &str, output: &mut ParserOutput<'_>) -> Result<(), Stop> {
+pub(super) fn parse(
+    archive: &mut PackageArchive,
+    main: &str,
+    output: &mut ParserOutput<'_>,
+) -> Result<(), ParseAbort> {
     let title = opc::title(archive)?;
-    output.about(SourceMetadata { title, structure: Structure::Markdown, ..SourceMetadata::default() })?;
+    output.about(SourceMetadata { title, structure: TextMarkup::Markdown, ..SourceMetadata::default() })?;
     let relations = opc::relations(archive, main)?;
     let styles = opc::related(archive, &relations, "styles")?;
     let numbering = opc::related(archive, &relations, "numbering")?;
     let mut reader = WordReader {
         // Without these the text is still all there.
-        styles: styles.and_then(|part| Styles::read(&part).ok()).unwrap_or_default(),
-        numbering: numbering.and_then(|part| Numbering::read(&part).ok()).unwrap_or_default(),
+        styles: styles.and_then(|part| ParagraphStyles::read(&part).ok()).unwrap_or_default(),
+        numbering: numbering.and_then(|part| ListNumbering::read(&part).ok()).unwrap_or_default(),
         ..WordReader::default()
     };
     for kind in ["footnotes", "endnotes"] {
@@ -52,12 +56,12 @@ pub(super) fn parse(archive: &mut Archive, main: &str, output: &mut ParserOutput
 /// What is read of a document so far.
 #[derive(Default)]
 struct WordReader {
-    styles: Styles,
-    numbering: Numbering,
-    notes: Notes,
+    styles: ParagraphStyles,
+    numbering: ListNumbering,
+    notes: NoteTexts,
     /// Notes that were referred to.
     referred: usize,
-    flow: Flow,
+    flow: FlowBuilder,
     paragraphs: Vec<ParagraphProperties>,
     /// Whether each run around this place is hidden.
     runs: Vec<bool>,
@@ -86,9 +90,9 @@ impl WordReader {
     fn read(
         &mut self,
         part: &str,
-        sink: &mut dyn FnMut(Vec<TextBlock>) -> Result<(), Stop>,
-    ) -> Result<(), Stop> {
-        let mut xml = Xml::new(part);
+        sink: &mut dyn FnMut(Vec<TextBlock>) -> Result<(), ParseAbort>,
+    ) -> Result<(), ParseAbort> {
+        let mut xml = PartXmlReader::new(part);
         while let Some(token) = xml.next()? {
             match token {
                 XmlToken::Open(element) => self.open(&element, &mut xml)?,
@@ -109,7 +113,7 @@ impl WordReader {
         sink(self.flow.take())
     }
 
-    fn open(&mut self, element: &PartElement<'_>, xml: &mut Xml<'_>) -> Result<(), ParseError> {
+    fn open(&mut self, element: &PartElement<'_>, xml: &mut PartXmlReader<'_>) -> Result<(), ParseError> {
         match element.name() {
             // What was deleted or moved elsewhere, what fields are computed from, readings above characters, and settings.
             "del" | "moveFrom" | "delText" | "instrText" | "delInstrText" | "rt" | "sectPr" | "sdtPr"
@@ -128,10 +132,10 @@ impl WordReader {
             "rPr" => {
                 let mut hidden = false;
                 xml.visit(|element| match element.name() {
-                    "rPrChange" => Visit::Skip,
+                    "rPrChange" => ElementVisit::Skip,
                     name => {
                         hidden |= name == "vanish" && element.is_on();
-                        Visit::Into
+                        ElementVisit::Into
                     }
                 })?;
                 if let Some(run) = self.runs.last_mut() {
@@ -152,7 +156,7 @@ impl WordReader {
                 let mut deleted = false;
                 xml.visit(|element| {
                     deleted |= element.name() == "del";
-                    Visit::Into
+                    ElementVisit::Into
                 })?;
                 if let Some(row) = self.rows_deleted.last_mut() {
                     *row = deleted;
@@ -247,7 +251,7 @@ impl WordReader {
 
 impl ParagraphProperties {
     /// Reads them up to their end.
-    fn read(xml: &mut Xml<'_>) -> Result<Self, ParseError> {
+    fn read(xml: &mut PartXmlReader<'_>) -> Result<Self, ParseError> {
         let mut properties = Self::default();
         xml.visit(|element| {
             let value = || element.attribute("val");
@@ -257,10 +261,10 @@ impl ParagraphProperties {
                 "numId" => properties.list.number = value(),
                 "ilvl" => properties.list.level = value().and_then(|level| level.parse().ok()),
                 "del" => properties.goes_on = true,
-                "pPrChange" | "rPrChange" | "sectPr" | "tabs" => return Visit::Skip,
+                "pPrChange" | "rPrChange" | "sectPr" | "tabs" => return ElementVisit::Skip,
                 _ => {}
             }
-            Visit::Into
+            ElementVisit::Into
         })?;
         Ok(properties)
     }

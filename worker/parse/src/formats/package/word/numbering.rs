@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::styles::ListPlace;
 use crate::{
-    formats::package::xml::{Visit, Xml},
+    formats::package::xml::{ElementVisit, PartXmlReader},
     protocol::ParseError,
 };
 
@@ -15,9 +15,9 @@ const MAX_LETTERS: u32 = 780;
 
 /// The lists by their numbers, and how far each has counted.
 #[derive(Debug, Default)]
-pub(super) struct Numbering {
+pub(super) struct ListNumbering {
     /// How lists are numbered, by id.
-    schemes: BTreeMap<String, Scheme>,
+    schemes: BTreeMap<String, NumberingScheme>,
     /// Schemes by the list style that they define.
     by_style: BTreeMap<String, String>,
     lists: BTreeMap<String, NumberedList>,
@@ -26,7 +26,7 @@ pub(super) struct Numbering {
 }
 
 #[derive(Debug, Default)]
-struct Scheme {
+struct NumberingScheme {
     levels: BTreeMap<usize, ListLevel>,
     /// The list style that says how, if not the scheme itself.
     style: Option<String>,
@@ -49,12 +49,12 @@ struct NumberedList {
     restarts: BTreeMap<usize, u32>,
 }
 
-impl Numbering {
+impl ListNumbering {
     /// Reads the part with the lists.
     pub(super) fn read(part: &str) -> Result<Self, ParseError> {
         let mut numbering = Self::default();
         let (mut scheme, mut list, mut level) = (None, None, 0);
-        Xml::new(part).visit(|element| {
+        PartXmlReader::new(part).visit(|element| {
             let value = || element.attribute("val");
             let level_of =
                 || element.attribute("ilvl").and_then(|level| level.parse().ok()).unwrap_or(LEVELS);
@@ -67,7 +67,7 @@ impl Numbering {
                     list = element.attribute("numId");
                     scheme = None;
                 }
-                "rPr" | "pPr" => return Visit::Skip,
+                "rPr" | "pPr" => return ElementVisit::Skip,
                 name => {
                     if let Some(id) = &scheme {
                         let entry = numbering.schemes.entry(id.clone()).or_default();
@@ -90,13 +90,13 @@ impl Numbering {
                                     .restarts
                                     .extend(value().and_then(|start| Some((level, start.parse().ok()?))));
                             }
-                            "lvl" => return Visit::Skip,
+                            "lvl" => return ElementVisit::Skip,
                             _ => {}
                         }
                     }
                 }
             }
-            Visit::Into
+            ElementVisit::Into
         })?;
         Ok(numbering)
     }

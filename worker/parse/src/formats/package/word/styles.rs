@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    formats::package::xml::{Visit, Xml},
+    formats::package::xml::{ElementVisit, PartXmlReader},
     protocol::ParseError,
 };
 
@@ -14,7 +14,7 @@ const BODY_LEVEL: u8 = 9;
 
 /// The paragraph styles by their ids.
 #[derive(Debug, Default)]
-pub(super) struct Styles {
+pub(super) struct ParagraphStyles {
     styles: BTreeMap<String, ParagraphStyle>,
     default: Option<String>,
 }
@@ -50,12 +50,12 @@ pub(super) struct ResolvedStyle {
     pub(super) is_contents: bool,
 }
 
-impl Styles {
+impl ParagraphStyles {
     /// Reads the part with the styles.
     pub(super) fn read(part: &str) -> Result<Self, ParseError> {
         let mut styles = Self::default();
         let mut current: Option<String> = None;
-        Xml::new(part).visit(|element| {
+        PartXmlReader::new(part).visit(|element| {
             let name = element.name();
             if name == "style" {
                 current = element.attribute("styleId");
@@ -68,10 +68,10 @@ impl Styles {
                         styles.default = Some(id.clone());
                     }
                 }
-                return Visit::Into;
+                return ElementVisit::Into;
             }
             let Some(style) = current.as_ref().and_then(|id| styles.styles.get_mut(id)) else {
-                return Visit::Into;
+                return ElementVisit::Into;
             };
             let value = element.attribute("val");
             match name {
@@ -80,10 +80,10 @@ impl Styles {
                 "outlineLvl" => style.outline = value.and_then(|level| level.parse().ok()),
                 "numId" => style.list.number = value,
                 "ilvl" => style.list.level = value.and_then(|level| level.parse().ok()),
-                "tblStylePr" | "pPrChange" | "rPr" => return Visit::Skip,
+                "tblStylePr" | "pPrChange" | "rPr" => return ElementVisit::Skip,
                 _ => {}
             }
-            Visit::Into
+            ElementVisit::Into
         })?;
         Ok(styles)
     }

@@ -4,11 +4,11 @@
 use std::{sync::Arc, time::Duration};
 
 use lectern_shared::{
-    db::jobs::Report,
+    db::jobs::JobProgress,
     ids::GenerationId,
-    jobs::Jobs,
+    jobs::JobQueue,
     metrics::Metrics,
-    model::job::{Claim, Progress, Stage},
+    model::job::{IngestionStage, JobClaim, StageProgress},
     telemetry,
 };
 use parking_lot::Mutex;
@@ -29,7 +29,7 @@ const MARGIN: Duration = Duration::from_secs(1);
 
 /// Why the work must stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lost {
+pub(crate) enum AbortReason {
     /// Somebody else may hold the job now, or it was cancelled.
     Claim,
     /// Nothing moved for too long.
@@ -39,14 +39,14 @@ pub(crate) enum Lost {
 /// Told by the work how far it is. Cheap to clone; may be called from any thread.
 #[derive(Clone)]
 pub(crate) struct ProgressReporter {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ReporterState>>,
     stage_changed: Arc<Notify>,
     metrics: Arc<Metrics>,
     span: Span,
 }
 
-struct State {
-    report: Report,
+struct ReporterState {
+    report: JobProgress,
     running: Option<RunningStage>,
     moved_at: Instant,
     unwritten: bool,
@@ -57,7 +57,7 @@ struct State {
 
 /// A stage that goes on; told when it ends.
 struct RunningStage {
-    stage: Stage,
+    stage: IngestionStage,
     began: Instant,
     metrics: Arc<Metrics>,
     /// Ends with the stage.
@@ -73,8 +73,8 @@ impl Drop for RunningStage {
 impl ProgressReporter {
     /// One that nobody listens to. Stages are part of the current span.
     pub(crate) fn new(metrics: Arc<Metrics>) -> Self {
-        let state = State {
-            report: Report::default(),
+        let state = ReporterState {
+            report: JobProgress::default(),
             running: None,
             moved_at: Instant::now(),
             unwritten: false,
@@ -90,7 +90,7 @@ impl ProgressReporter {
     }
 
     /// A new stage begins; written soon.
-    pub(crate) fn stage(&self, stage: Stage) {
+    pub(crate) fn stage(&self, stage: IngestionStage) {
         let mut state = self.state.lock();
         let began = Instant::now();
         // A source of several addresses is in the same stage several times.
@@ -103,7 +103,7 @@ impl ProgressReporter {
             state.running =
                 Some(RunningStage { stage, began, metrics: Arc::clone(&self.metrics), _span: span });
         }
-        state.report = Report { stage: Some(stage), progress: None };
+        state.report = JobProgress { stage: Some(stage), progress: None };
         state.moved_at = began;
         state.unwritten = true;
         drop(state);
@@ -129,7 +129,7 @@ impl ProgressReporter {
     /// The stage is so far; written within a second.
     pub(crate) fn at(&self, done: u64, total: Option<u64>, unit: &str) {
         let mut state = self.state.lock();
-        state.report.progress = Some(Progress { done, total, unit: unit.to_owned() });
+        state.report.progress = Some(StageProgress { done, total, unit: unit.to_owned() });
         state.moved_at = Instant::now();
         state.unwritten = true;
     }
@@ -137,7 +137,7 @@ impl ProgressReporter {
 
 impl ProgressReporter {
     /// Tells that the work must stop, unless it publishes: then it is the work that ends the claim.
-    fn lose(&self, tell: &watch::Sender<Option<Lost>>, reason: Lost) {
+    fn signal_abort(&self, tell: &watch::Sender<Option<AbortReason>>, reason: AbortReason) {
         let state = self.state.lock();
         if !state.publishing {
             let _ = tell.send(Some(reason));
@@ -146,15 +146,15 @@ impl ProgressReporter {
 }
 
 /// A hold on a claim; renewed in the background until it is released or dropped.
-pub(crate) struct Hold {
+pub(crate) struct JobLease {
     progress: ProgressReporter,
-    lost: watch::Receiver<Option<Lost>>,
+    lost: watch::Receiver<Option<AbortReason>>,
     renewal: JoinHandle<()>,
 }
 
-impl Hold {
+impl JobLease {
     /// Begins to renew `claim`.
-    pub(crate) fn take(jobs: Jobs, claim: Claim, metrics: Arc<Metrics>) -> Self {
+    pub(crate) fn take(jobs: JobQueue, claim: JobClaim, metrics: Arc<Metrics>) -> Self {
         let progress = ProgressReporter::new(metrics);
         let (tell, lost) = watch::channel(None);
         let renewal = tokio::spawn(renew(jobs, claim, progress.clone(), tell));
@@ -167,7 +167,7 @@ impl Hold {
     }
 
     /// Waits until the work must stop; for ever once it publishes.
-    pub(crate) async fn lost(&self) -> Lost {
+    pub(crate) async fn lost(&self) -> AbortReason {
         let mut lost = self.lost.clone();
         match lost.wait_for(Option::is_some).await.map(|reason| *reason) {
             Ok(Some(reason)) => reason,
@@ -176,19 +176,24 @@ impl Hold {
     }
 
     /// What was last told.
-    pub(crate) fn report(&self) -> Report {
+    pub(crate) fn report(&self) -> JobProgress {
         self.progress.state.lock().report.clone()
     }
 }
 
-impl Drop for Hold {
+impl Drop for JobLease {
     fn drop(&mut self) {
         self.progress.state.lock().running = None;
         self.renewal.abort();
     }
 }
 
-async fn renew(jobs: Jobs, claim: Claim, progress: ProgressReporter, tell: watch::Sender<Option<Lost>>) {
+async fn renew(
+    jobs: JobQueue,
+    claim: JobClaim,
+    progress: ProgressReporter,
+    tell: watch::Sender<Option<AbortReason>>,
+) {
     let lease = jobs.settings().lease;
     let patience = jobs.settings().timeout;
     let mut renewed_at = Instant::now();
@@ -201,7 +206,7 @@ async fn renew(jobs: Jobs, claim: Claim, progress: ProgressReporter, tell: watch
             (state.report.clone(), state.moved_at, std::mem::take(&mut state.unwritten))
         };
         if moved_at.elapsed() > patience {
-            progress.lose(&tell, Lost::Progress);
+            progress.signal_abort(&tell, AbortReason::Progress);
             return;
         }
         if unwritten || renewed_at.elapsed() > lease / 3 {
@@ -210,7 +215,7 @@ async fn renew(jobs: Jobs, claim: Claim, progress: ProgressReporter, tell: watch
             match tokio::time::timeout(lease / 3, jobs.renew(&claim, &report)).await {
                 Ok(Ok(true)) => renewed_at = began,
                 Ok(Ok(false)) => {
-                    progress.lose(&tell, Lost::Claim);
+                    progress.signal_abort(&tell, AbortReason::Claim);
                     return;
                 }
                 Ok(Err(error)) => {
@@ -220,7 +225,7 @@ async fn renew(jobs: Jobs, claim: Claim, progress: ProgressReporter, tell: watch
                 Err(_) => progress.state.lock().unwritten = true,
             }
             if renewed_at.elapsed() + MARGIN > lease {
-                progress.lose(&tell, Lost::Claim);
+                progress.signal_abort(&tell, AbortReason::Claim);
                 return;
             }
         }
