@@ -1,29 +1,21 @@
 //! Accounts, and the credentials that open the service.
 
-use std::{
-    ffi::OsStr,
-    net::Ipv4Addr,
-    path::Path,
-    process::{Output, Stdio},
-    time::{Duration, Instant},
-};
+mod shell;
+mod tokens;
+
+use std::net::Ipv4Addr;
 
 use futures::future::join_all;
 use reqwest::{Method, StatusCode, header::RETRY_AFTER};
 use serde_json::{Value, json};
-use tokio::io::AsyncWriteExt;
 use uuid::Uuid;
 
 use crate::{
     bodies::Refused,
-    shapes::is_timestamp,
     support::{
-        DEADLINE,
         client::{Client, PASSWORD, data, envelope, id, send},
-        db::Database,
-        in_both_modes, on_postgres_too,
-        service::{Mode, Service, Setup},
-        within_deadline,
+        in_both_modes,
+        service::{Mode, Service},
     },
 };
 
@@ -39,17 +31,8 @@ in_both_modes!(
     one_changes_ones_own_name_and_nothing_that_is_not_ones_to_change,
     a_new_password_needs_the_current_one_and_ends_every_earlier_sign_in,
     signing_out_ends_every_sign_in_but_no_api_token,
-    an_api_token_shows_its_value_in_every_answer,
-    an_api_token_does_everything_that_a_sign_in_does,
-    predict_takes_an_api_token_in_each_of_its_headers,
-    a_deleted_api_token_opens_nothing_any_more,
-    an_api_token_tells_when_it_was_last_used,
-    the_shell_adds_accounts_to_a_closed_service,
-    a_password_set_from_the_shell_ends_earlier_sign_ins,
     a_deleted_account_takes_everything_with_it_and_frees_its_email
 );
-
-on_postgres_too!(the_shell_adds_accounts_to_a_closed_service);
 
 // --- signing up ------------------------------------------------------------------------------------------------------
 
@@ -279,273 +262,6 @@ async fn signing_out_ends_every_sign_in_but_no_api_token(mode: Mode) {
     service.client().sign_in("ada@example.com", PASSWORD).await.read("/users/me").await;
 }
 
-// --- API tokens ------------------------------------------------------------------------------------------------------
-
-async fn an_api_token_shows_its_value_in_every_answer(mode: Mode) {
-    let service = Service::in_mode(mode).start().await;
-    let ada = service.signed_up("ada@example.com").await;
-    let created = ada.create("/api-tokens", &json!({ "description": "for the build" })).await;
-    let other = ada.create("/api-tokens", &json!({ "description": "for the build" })).await;
-    let value = text(&created["token"]);
-    let digits = value.strip_prefix("lec_").expect("a token says whose it is");
-    assert!(digits.len() == 43 && digits.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{value}");
-    assert_ne!(other["token"], created["token"]);
-    assert_eq!(created["description"], "for the build");
-    assert_eq!(&created["user"], ada.user());
-
-    let path = format!("/api-tokens/{}", id(&created));
-    assert_eq!(ada.read(&path).await, created);
-    assert_eq!(ada.read("/api-tokens").await, json!([other, created]));
-    assert_eq!(data(ada.delete(&path).await), created);
-    assert_eq!(ada.read("/api-tokens").await, json!([other]));
-    assert_eq!(ada.get(&path).await.0, StatusCode::NOT_FOUND);
-    assert_eq!(ada.delete(&path).await.0, StatusCode::NOT_FOUND);
-}
-
-async fn an_api_token_does_everything_that_a_sign_in_does(mode: Mode) {
-    let service = Service::in_mode(mode).start().await;
-    let ada = service.signed_up("ada@example.com").await;
-    let token = ada.create("/api-tokens", &json!({ "description": "a script's" })).await;
-    let script = ada.with_token(text(&token["token"]));
-
-    assert_eq!(&script.read("/users/me").await, ada.user());
-    let document = json!({ "name": "Note", "type": "TXT", "content": "The gate opens at nine." });
-    let document = script.ingest(&document).await;
-    let agent = script.create_agent(&json!({ "name": "Clerk", "type": "CHATVENDOR" })).await;
-    script.link(id(&agent), id(&document)).await;
-    let question = json!({ "input": { "input": "When does the gate open?" } });
-    let answer = script.create(&format!("/agents/{}/predict", id(&agent)), &question).await;
-    assert!(text(&answer).contains("nine"), "{answer}");
-    script.create("/api-tokens", &json!({ "description": "made by another" })).await;
-}
-
-async fn predict_takes_an_api_token_in_each_of_its_headers(mode: Mode) {
-    let service = Service::in_mode(mode).start().await;
-    let ada = service.signed_up("ada@example.com").await;
-    let agent = ada.create_agent(&json!({ "name": "Clerk", "type": "CHATVENDOR" })).await;
-    let token = ada.create("/api-tokens", &json!({ "description": "a script's" })).await;
-    let token = text(&token["token"]);
-
-    let path = format!("/api/v1/agents/{}/predict", id(&agent));
-    for (header, value) in [
-        ("X_SERVICE_API_KEY", token.to_owned()),
-        ("X-Service-Api-Key", token.to_owned()),
-        ("Autorization", format!("Bearer {token}")),
-        ("Authorization", format!("Bearer {token}")),
-        ("Authorization", format!("Bearer {}", ada.token())),
-    ] {
-        let request = ada.request_outside(Method::POST, &path).header(header, value);
-        let (status, answer) =
-            envelope(send(request.json(&json!({ "input": { "input": "?!" } }))).await).await;
-        assert_eq!(status, StatusCode::OK, "{header}: {answer:#}");
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn both_spellings_of_the_bearer_header_are_read_and_its_scheme_in_any_case() {
-    let service = Service::start().await;
-    let ada = service.signed_up("ada@example.com").await;
-    for header in ["Autorization", "Authorization", "autorization"] {
-        for scheme in ["Bearer", "bearer", "BEARER"] {
-            let request = ada.request_outside(Method::GET, "/api/v1/users/me");
-            let request = request.header(header, format!("{scheme} {}", ada.token()));
-            let (status, answer) = envelope(send(request).await).await;
-            assert_eq!(status, StatusCode::OK, "{header}: {scheme} …: {answer:#}");
-        }
-    }
-}
-
-async fn a_deleted_api_token_opens_nothing_any_more(mode: Mode) {
-    let service = Service::in_mode(mode).start().await;
-    let ada = service.signed_up("ada@example.com").await;
-    let agent = ada.create_agent(&json!({ "name": "Clerk", "type": "CHATVENDOR" })).await;
-    let lost = ada.create("/api-tokens", &json!({ "description": "lost" })).await;
-    let kept = ada.create("/api-tokens", &json!({ "description": "kept" })).await;
-    let [lost_one, kept_one] = [&lost, &kept].map(|token| ada.with_token(text(&token["token"])));
-    let predict = format!("/api/v1/agents/{}/predict", id(&agent));
-    let ask = async |header: &str| {
-        let request = ada.request_outside(Method::POST, &predict).header(header, text(&lost["token"]));
-        envelope(send(request.json(&json!({ "input": { "input": "Well?" } }))).await).await.0
-    };
-    lost_one.read("/documents").await;
-    assert_eq!(ask("X_SERVICE_API_KEY").await, StatusCode::OK);
-
-    data(ada.delete(&format!("/api-tokens/{}", id(&lost))).await);
-    assert_eq!(lost_one.get("/documents").await.0, StatusCode::UNAUTHORIZED);
-    for header in ["X_SERVICE_API_KEY", "X-Service-Api-Key"] {
-        assert_eq!(ask(header).await, StatusCode::UNAUTHORIZED, "{header}");
-    }
-    kept_one.read("/documents").await;
-}
-
-async fn an_api_token_tells_when_it_was_last_used(mode: Mode) {
-    let service = Service::in_mode(mode).start().await;
-    let ada = service.signed_up("ada@example.com").await;
-    let token = ada.create("/api-tokens", &json!({ "description": "a script's" })).await;
-    assert_eq!(token["lastUsedAt"], Value::Null);
-
-    ada.with_token(text(&token["token"])).read("/users/me").await;
-    let started = Instant::now();
-    let path = format!("/api-tokens/{}", id(&token));
-    let used = loop {
-        let used = ada.read(&path).await["lastUsedAt"].take();
-        if !used.is_null() {
-            break used;
-        }
-        assert!(started.elapsed() < DEADLINE, "the use of {path} was not noted");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    };
-    assert!(is_timestamp(&used), "{used}");
-}
-
-// --- from the shell --------------------------------------------------------------------------------------------------
-
-async fn the_shell_adds_accounts_to_a_closed_service(mode: Mode) {
-    let mut shell = Shell::start(mode, "closed").await;
-    assert_eq!(sign_up(&shell.service, "ada@example.com").await.0, StatusCode::FORBIDDEN);
-
-    let done = shell.run(&["user", "add", " Ada@example.com "], &format!("{PASSWORD}\n")).await;
-    assert!(done.status.success(), "{done:?}");
-    assert!(!said(&done).contains(PASSWORD), "the password is in the output: {}", said(&done));
-    let done = shell.run(&["user", "add", "grace@example.com"], &format!("{PASSWORD}\r\n")).await;
-    assert!(done.status.success(), "{done:?}");
-    let done = shell.run(&["user", "add", "--admin", "mary@example.com"], PASSWORD).await;
-    assert!(done.status.success(), "{done:?}");
-    for (what, email, password, named) in [
-        ("a taken e-mail", "ada@EXAMPLE.com", PASSWORD, "e-mail"),
-        ("no e-mail", "nobody", PASSWORD, "e-mail"),
-        ("a short password", "joan@example.com", "short", "8 to 256"),
-        ("no password", "joan@example.com", "", "8 to 256"),
-    ] {
-        let refused = shell.run(&["user", "add", email], password).await;
-        assert!(!refused.status.success(), "{what}: {refused:?}");
-        assert!(said(&refused).contains(named), "{what}: {}", said(&refused));
-    }
-
-    shell.service.restart().await;
-    for (email, is_admin) in
-        [("ada@example.com", true), ("grace@example.com", false), ("mary@example.com", true)]
-    {
-        let user = shell.service.client().sign_in(email, PASSWORD).await;
-        assert_eq!(user.user()["isAdmin"], is_admin, "{email}");
-    }
-    assert_eq!(sign_in(&shell.service, "joan@example.com", "short").await.0, StatusCode::UNAUTHORIZED);
-}
-
-async fn a_password_set_from_the_shell_ends_earlier_sign_ins(mode: Mode) {
-    const NEW: &str = "a new password, with spaces ";
-    let mut shell = Shell::start(mode, "open").await;
-    let ada = shell.service.signed_up("ada@example.com").await;
-    let grace = shell.service.signed_up("grace@example.com").await;
-    let token = ada.create("/api-tokens", &json!({ "description": "a script's" })).await;
-
-    let done = shell.run(&["user", "passwd", "ADA@example.com"], &format!("{NEW}\n")).await;
-    assert!(done.status.success(), "{done:?}");
-    let refused = shell.run(&["user", "passwd", "nobody@example.com"], NEW).await;
-    assert!(!refused.status.success(), "{refused:?}");
-    let refused = shell.run(&["user", "passwd", "grace@example.com"], "short\n").await;
-    assert!(!refused.status.success(), "{refused:?}");
-
-    shell.service.restart().await;
-    assert_eq!(ada.get("/users/me").await.0, StatusCode::UNAUTHORIZED);
-    assert_eq!(sign_in(&shell.service, "ada@example.com", PASSWORD).await.0, StatusCode::UNAUTHORIZED);
-    shell.service.client().sign_in("ada@example.com", NEW).await;
-    ada.with_token(text(&token["token"])).read("/users/me").await;
-    grace.read("/users/me").await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_shell_sets_a_password_beside_the_running_service() {
-    let service = Service::start().await;
-    let ada = service.signed_up("ada@example.com").await;
-    let new = "another battery staple";
-    let done = lectern(&["user", "passwd", "ada@example.com"], new, service.data_dir(), &[]).await;
-    assert!(done.status.success(), "{}", said(&done));
-    let (status, _) = ada.get("/users/me").await;
-    assert_eq!(status, StatusCode::UNAUTHORIZED, "every earlier sign-in has ended");
-    service.client().sign_in("ada@example.com", new).await.read("/users/me").await;
-}
-
-/// The key of these services: without one, a command could make one of its own.
-const SECRET: &str = "the secret key of a service that has a shell beside it";
-
-/// A service, and the operator's shell beside it.
-struct Shell {
-    // The service goes before the database that it uses.
-    service: Service,
-    database: Option<Database>,
-}
-
-impl Shell {
-    async fn start(mode: Mode, sign_up: &str) -> Self {
-        let database = match mode {
-            Mode::Embedded => None,
-            Mode::Postgres | Mode::Cluster => Some(Database::fresh().await),
-        };
-        let setup = Service::in_mode(mode).env("LECTERN_SECRET_KEY", SECRET).env("LECTERN_SIGN_UP", sign_up);
-        let with_url = |setup: Setup, database: &Database| setup.database_url(database.url());
-        let setup = database.iter().fold(setup, with_url);
-        Self { service: setup.start().await, database }
-    }
-
-    /// Runs a command over the service's data, which the service is stopped for.
-    async fn run(&mut self, arguments: &[&str], stdin: &str) -> Output {
-        if self.service.client().is_ready().await {
-            self.service.terminate().await;
-        }
-        let mut env = vec![("LECTERN_SECRET_KEY", SECRET)];
-        env.extend(self.database.iter().map(|database| ("DATABASE_URL", database.url())));
-        lectern(arguments, stdin, self.service.data_dir(), &env).await
-    }
-}
-
-/// Runs a command to its end.
-async fn lectern(arguments: &[&str], stdin: &str, data_dir: &Path, env: &[(&str, &str)]) -> Output {
-    let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_lectern"));
-    command.args(arguments).env_clear().envs(env.iter().copied());
-    command
-        .env("LECTERN_DATA_DIR", data_dir)
-        .env("LECTERN_EMBEDDER", "none")
-        .env("LECTERN_LOG_FORMAT", "json");
-    for name in ["PATH", "LLVM_PROFILE_FILE"].map(OsStr::new) {
-        if let Some(value) = std::env::var_os(name) {
-            command.env(name, value);
-        }
-    }
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-    let mut child = command.spawn().expect("the binary starts");
-    let mut pipe = child.stdin.take().expect("a pipe");
-    // A command that is refused at once reads nothing.
-    let _ = pipe.write_all(stdin.as_bytes()).await;
-    drop(pipe);
-    within_deadline("the command's end", child.wait_with_output()).await.expect("the command's output")
-}
-
-/// Everything that a command wrote.
-fn said(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
-}
-
-// --- plumbing --------------------------------------------------------------------------------------------------------
-
-async fn sign_up(service: &Service, email: &str) -> (StatusCode, Value) {
-    let body = json!({ "email": email, "password": PASSWORD });
-    service.client().post("/auth/sign-up", &body).await
-}
-
-async fn sign_in(service: &Service, email: &str, password: &str) -> (StatusCode, Value) {
-    let body = json!({ "email": email, "password": password });
-    service.client().post("/auth/sign-in", &body).await
-}
-
-fn statuses(answers: Vec<(StatusCode, Value)>) -> Vec<u16> {
-    answers.into_iter().map(|(status, _)| status.as_u16()).collect()
-}
-
-fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_else(|| panic!("{value} is no text"))
-}
-
 async fn a_deleted_account_takes_everything_with_it_and_frees_its_email(mode: Mode) {
     let service = Service::in_mode(mode).env("LECTERN_INDEX_GRACE", "0s").start().await;
     let ada = service.signed_up("ada@example.com").await;
@@ -579,4 +295,24 @@ async fn a_deleted_account_takes_everything_with_it_and_frees_its_email(mode: Mo
     }
     assert_eq!(other.get(&format!("/documents/{}", id(&document))).await.0, StatusCode::NOT_FOUND);
     assert_eq!(bob.read(&format!("/documents/{}", id(&kept))).await["index"], kept["index"]);
+}
+
+// --- plumbing --------------------------------------------------------------------------------------------------------
+
+async fn sign_up(service: &Service, email: &str) -> (StatusCode, Value) {
+    let body = json!({ "email": email, "password": PASSWORD });
+    service.client().post("/auth/sign-up", &body).await
+}
+
+async fn sign_in(service: &Service, email: &str, password: &str) -> (StatusCode, Value) {
+    let body = json!({ "email": email, "password": password });
+    service.client().post("/auth/sign-in", &body).await
+}
+
+fn statuses(answers: Vec<(StatusCode, Value)>) -> Vec<u16> {
+    answers.into_iter().map(|(status, _)| status.as_u16()).collect()
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_else(|| panic!("{value} is no text"))
 }

@@ -6,6 +6,7 @@ mod client_address;
 mod cors;
 mod error;
 mod extract;
+mod fields;
 mod http;
 mod idempotency;
 mod leftover;

@@ -8,6 +8,7 @@ mod filter;
 mod fuse;
 mod metadata;
 mod remembered;
+mod selection;
 
 use std::{collections::HashMap, num::NonZeroUsize, sync::Arc, time::Duration};
 
@@ -17,10 +18,11 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use self::{
-    active::{ActiveSet, ActiveSetCache, CorpusSummary, DocumentSelection},
+    active::{ActiveSet, ActiveSetCache, CorpusSummary},
     alike::ShingleSketch,
     fuse::{RankedList, fuse},
     metadata::MetadataCache,
+    selection::DocumentSelection,
 };
 pub(crate) use self::{
     excerpt::{Excerpt, ExcerptPart},

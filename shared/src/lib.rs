@@ -15,6 +15,7 @@ pub mod metrics;
 pub mod model;
 pub mod open_files;
 pub mod redis;
+pub mod retry;
 pub mod secrets;
 pub mod shutdown;
 pub mod telemetry;

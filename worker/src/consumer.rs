@@ -10,6 +10,7 @@ use lectern_shared::{
     jobs::{DoorbellRing, JobQueue},
     metrics::{JobAttemptOutcome, Metrics},
     model::job::{IngestionError, JobClaim, JobKind, JobState},
+    retry::{JitterRange, jitter},
     shutdown::Shutdown,
     telemetry,
 };
@@ -19,7 +20,6 @@ use tracing::{Instrument, Span};
 use crate::{
     failure::IngestFailure,
     ingest::Ingester,
-    jitter,
     lease::{AbortReason, JobLease},
 };
 
@@ -112,7 +112,7 @@ impl JobConsumer {
     /// Waits a moment, or until the service stops.
     async fn pause(&self) {
         tokio::select! {
-            () = tokio::time::sleep(jitter(OUTAGE_PAUSE)) => {}
+            () = tokio::time::sleep(jitter(OUTAGE_PAUSE, JitterRange::Fifth)) => {}
             () = self.shutdown.soft().cancelled() => {}
         }
     }

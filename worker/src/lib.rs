@@ -18,7 +18,7 @@ pub mod source;
 mod splitter;
 mod sweeper;
 
-use std::{io, time::Duration};
+use std::io;
 
 use lectern_runtime::Runtime;
 use lectern_shared::{
@@ -72,9 +72,4 @@ async fn tell_of_walls(sandbox: &Sandbox) {
         Ok(walls) => tracing::warn!(%walls, "sandbox; see \"What parsers can reach\" in docs/operations.md"),
         Err(error) => tracing::warn!(%error, "the sandbox could not be tried"),
     }
-}
-
-/// `base` shortened or lengthened by up to a fifth at random, so that processes started together do not act together.
-fn jitter(base: Duration) -> Duration {
-    base.mul_f64(0.8 + 0.4 * rand::random::<f64>())
 }

@@ -19,13 +19,14 @@ use lectern_shared::{
     },
     ids::{DocumentId, UserId},
     model::job::{IngestionError, JobState},
+    retry::{JitterRange, jitter},
     shutdown::Shutdown,
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::{jitter, scrubber::IndexScrubber};
+use crate::scrubber::IndexScrubber;
 
 const EVERY: Duration = Duration::from_secs(3);
 /// How often it is swept when there is nothing to do.
@@ -85,7 +86,7 @@ pub(crate) fn start(runtime: Runtime, shutdown: &Shutdown) {
         loop {
             tokio::select! {
                 () = soft.cancelled() => return,
-                () = tokio::time::sleep(jitter(EVERY)) => {}
+                () = tokio::time::sleep(jitter(EVERY, JitterRange::Fifth)) => {}
             }
             // A store that hangs must not hold the broom for ever.
             let problem = match tokio::time::timeout(PATIENCE, sweeper.sweep()).await {

@@ -39,10 +39,6 @@ impl AdminCaller {
 }
 
 impl Caller {
-    pub(crate) fn id(&self) -> UserId {
-        self.0.id
-    }
-
     /// On whose behalf this request is made.
     pub(crate) fn actor(&self) -> Actor {
         Actor { user: self.0.id }

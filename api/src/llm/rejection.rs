@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout_at};
 use super::{
     ChatErrorKind,
     answer::CompleteAnswer,
-    retry::{AttemptFailure, retry_after},
+    retry::{AttemptFailure, requested_wait},
 };
 
 /// Read of an error body at most; all that is looked for stands near its beginning.
@@ -65,7 +65,7 @@ pub(super) async fn classify_response(
     deadline: Instant,
 ) -> Result<CompleteAnswer, AttemptFailure> {
     let status = response.status;
-    let asked = retry_after(&response.headers);
+    let asked = requested_wait(&response.headers);
     let failure = AttemptFailure::from_status(status).after(asked);
     if !matches!((status, asked), (400 | 422, _) | (429, None)) {
         return Err(failure);

@@ -2,16 +2,17 @@
 
 use std::time::Duration;
 
-use chrono::DateTime;
-use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
+use lectern_shared::retry::{self, JitterRange, RetryBackoff, jitter};
+use reqwest::header::HeaderMap;
 
 use super::{ChatErrorKind, rejection::RequestSetting};
 
 /// Requests that one call may send in all.
 pub(super) const MAX_ATTEMPTS: u32 = 3;
 
-/// The pause before the second try; doubled before each further one.
-const FIRST_PAUSE: Duration = Duration::from_millis(200);
+/// The pauses before the second try and each further one.
+const PAUSES: RetryBackoff =
+    RetryBackoff { first: Duration::from_millis(200), longest: Duration::from_millis(51_200) };
 
 /// One try that failed.
 #[derive(Debug)]
@@ -62,26 +63,15 @@ impl AttemptFailure {
     /// The pause before the next try, when `attempts` requests have failed: what the provider asked for, if it asked,
     /// or else growing pauses of which a random half keeps callers from coming back all at once.
     pub(super) fn backoff_delay(&self, attempts: u32) -> Duration {
-        let backoff = FIRST_PAUSE.saturating_mul(1 << attempts.saturating_sub(1).min(8));
-        let jittered = backoff.mul_f64(rand::random_range(0.5..=1.0));
+        let jittered = jitter(PAUSES.delay(attempts), JitterRange::Equal);
         self.retry_after.map_or(jittered, |asked| asked.max(jittered))
     }
 }
 
-/// The wait that an answer's headers ask for. A date is read against the answer's own `Date`, so that the two clocks
-/// need not agree.
-pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
-    if let Some(millis) = text("retry-after-ms").and_then(|value| value.parse().ok()) {
-        return Some(Duration::from_millis(millis));
-    }
-    let value = text(RETRY_AFTER.as_str())?;
-    if let Ok(seconds) = value.parse() {
-        return Some(Duration::from_secs(seconds));
-    }
-    let until = DateTime::parse_from_rfc2822(value).ok()?;
-    let now = DateTime::parse_from_rfc2822(text(DATE.as_str())?).ok()?;
-    Some((until - now).to_std().unwrap_or(Duration::ZERO))
+/// The wait that an answer's headers ask for: in the milliseconds of some providers, or as everybody does.
+pub(super) fn requested_wait(headers: &HeaderMap) -> Option<Duration> {
+    let millis = headers.get("retry-after-ms").and_then(|value| value.to_str().ok()?.trim().parse().ok());
+    millis.map(Duration::from_millis).or_else(|| retry::retry_after(headers))
 }
 
 #[cfg(test)]
@@ -90,31 +80,23 @@ mod tests {
 
     use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
-    use super::retry_after;
+    use super::requested_wait;
 
     fn asked(pairs: &[(&'static str, &'static str)]) -> Option<Duration> {
         let headers: HeaderMap = pairs
             .iter()
             .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)))
             .collect();
-        retry_after(&headers)
+        requested_wait(&headers)
     }
 
     #[test]
-    fn the_wait_is_read_from_seconds_milliseconds_and_dates() {
+    fn the_wait_in_milliseconds_comes_before_the_one_that_everybody_names() {
         assert_eq!(asked(&[("retry-after", "7")]), Some(Duration::from_secs(7)));
-        assert_eq!(
-            asked(&[("retry-after", "7"), ("retry-after-ms", "1500")]),
-            Some(Duration::from_millis(1500))
-        );
-        let date = ("date", "Wed, 21 Oct 2015 07:28:00 GMT");
-        assert_eq!(
-            asked(&[date, ("retry-after", "Wed, 21 Oct 2015 07:28:30 GMT")]),
-            Some(Duration::from_secs(30))
-        );
-        assert_eq!(asked(&[date, ("retry-after", "Wed, 21 Oct 2015 07:27:00 GMT")]), Some(Duration::ZERO));
-        assert_eq!(asked(&[("retry-after", "Wed, 21 Oct 2015 07:28:30 GMT")]), None);
-        assert_eq!(asked(&[("retry-after", "soon")]), None);
+        let milliseconds = [("retry-after", "7"), ("retry-after-ms", " 1500 ")];
+        assert_eq!(asked(&milliseconds), Some(Duration::from_millis(1500)));
+        let nonsense = [("retry-after", "7"), ("retry-after-ms", "soon")];
+        assert_eq!(asked(&nonsense), Some(Duration::from_secs(7)));
         assert_eq!(asked(&[]), None);
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lectern_shared::{
     db,
-    model::{agent::Agent, tool::ToolType},
+    model::{agent::Agent, run::TerminationReason, tool::ToolType},
     secrets::sha256,
 };
 use serde_json::json;
@@ -60,6 +60,11 @@ pub(super) async fn find(
 
 /// Whether an answer is worth giving again: one that a limit cut short, or for which something failed, may be better next time.
 pub(super) fn is_cacheable(ended: &RunAnswer, steps: &[StepView]) -> bool {
-    matches!(ended.finish_reason, "stop" | "return_direct" | "extractive" | "declined")
-        && steps.iter().all(|step| step.error.is_none())
+    matches!(
+        ended.finish_reason,
+        TerminationReason::Stop
+            | TerminationReason::ReturnDirect
+            | TerminationReason::Extractive
+            | TerminationReason::Declined
+    ) && steps.iter().all(|step| step.error.is_none())
 }

@@ -1,5 +1,6 @@
 //! Agents that call functions: the model answers, or wants tools called and is told what they said.
 
+use lectern_shared::model::run::TerminationReason;
 use serde_json::{Value, json};
 
 use super::{
@@ -8,7 +9,7 @@ use super::{
 };
 use crate::{
     error::ApiError,
-    extract::is_deeper,
+    fields::is_deeper,
     llm::{ChatMessage, FinishReason, ToolCall, ToolSpec},
 };
 
@@ -24,7 +25,7 @@ const LOST: &str =
     "Nothing of your last answer arrived: if it was a function call, its form was not valid. Answer again.";
 
 /// Runs until the model has answered; why that ended.
-pub(super) async fn answer(run: &mut AgentRun<'_>, found: &[usize]) -> Result<&'static str, ApiError> {
+pub(super) async fn answer(run: &mut AgentRun<'_>, found: &[usize]) -> Result<TerminationReason, ApiError> {
     let mut messages = conversation(run, found);
     let mut shown = 0;
     let mut was_lost = false;
@@ -64,7 +65,7 @@ pub(super) async fn answer(run: &mut AgentRun<'_>, found: &[usize]) -> Result<&'
                 FinishReason::Stop
                 | FinishReason::ToolCalls
                 | FinishReason::ContentFilter
-                | FinishReason::Other => "stop",
+                | FinishReason::Other => TerminationReason::Stop,
             });
         }
         let is_cut = outcome.finish_reason == FinishReason::Length;
@@ -73,7 +74,7 @@ pub(super) async fn answer(run: &mut AgentRun<'_>, found: &[usize]) -> Result<&'
         if let Some(answer) = observed.iter().find_map(|observed| observed.is_answer.as_ref()) {
             run.emitter.begin_turn();
             run.emitter.verbatim(answer).await;
-            return Ok("return_direct");
+            return Ok(TerminationReason::ReturnDirect);
         }
         let results: Vec<_> = outcome
             .tool_calls

@@ -8,7 +8,7 @@ use lectern_shared::ids::{AgentId, TraceId};
 use serde_json::{Value, json};
 use tokio::{sync::mpsc, time::timeout};
 
-use super::filter::AnswerFilter;
+use super::{filter::AnswerFilter, sse::EventKind};
 use crate::{error::ApiError, llm::DeltaSink};
 
 /// Events that wait for their reader. A reader that is slower than the model makes the run wait.
@@ -75,17 +75,17 @@ pub(crate) enum RunEvent {
 }
 
 impl RunEvent {
-    /// Its name in a stream of named events.
-    pub(crate) const fn name(&self) -> &'static str {
+    /// What it is in a stream of named events.
+    pub(crate) const fn kind(&self) -> EventKind {
         match self {
-            Self::Start { .. } => "start",
-            Self::Retrieval { .. } => "retrieval",
-            Self::Token { .. } => "token",
-            Self::ToolCall { .. } => "tool_call",
-            Self::ToolResult { .. } => "tool_result",
-            Self::Citation(_) => "citation",
-            Self::Failed(_) => "error",
-            Self::End { .. } => "end",
+            Self::Start { .. } => EventKind::Start,
+            Self::Retrieval { .. } => EventKind::Retrieval,
+            Self::Token { .. } => EventKind::Token,
+            Self::ToolCall { .. } => EventKind::ToolCall,
+            Self::ToolResult { .. } => EventKind::ToolResult,
+            Self::Citation(_) => EventKind::Citation,
+            Self::Failed(_) => EventKind::Error,
+            Self::End { .. } => EventKind::End,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use lectern_index::lexical::{best_sentence, covered_terms};
-use lectern_shared::compute::ComputePool;
+use lectern_shared::{compute::ComputePool, model::run::TerminationReason};
 
 use super::{
     cite::AnswerCitation,
@@ -24,7 +24,7 @@ pub(super) struct ExtractiveAnswer {
     /// The text.
     pub(super) text: String,
     /// Why it ended.
-    pub(super) finish_reason: &'static str,
+    pub(super) finish_reason: TerminationReason,
     /// What it quotes.
     pub(super) citations: Vec<AnswerCitation>,
 }
@@ -65,9 +65,9 @@ fn quote_best(question: &str, sources: &[NumberedSource]) -> ExtractiveAnswer {
     }
     if citations.is_empty() {
         let text = "Nothing in the linked documents answers this question.".to_owned();
-        return ExtractiveAnswer { text, finish_reason: "declined", citations };
+        return ExtractiveAnswer { text, finish_reason: TerminationReason::Declined, citations };
     }
-    ExtractiveAnswer { text, finish_reason: "extractive", citations }
+    ExtractiveAnswer { text, finish_reason: TerminationReason::Extractive, citations }
 }
 
 /// The document's name and the place in it, for people.

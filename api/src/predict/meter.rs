@@ -4,13 +4,17 @@
 use std::sync::Arc;
 
 use lectern_shared::{
-    config::TokenPrice, ids::AgentId, metrics::Metrics, model::tool::ToolType, telemetry::SPANS,
+    config::TokenPrice,
+    ids::AgentId,
+    metrics::Metrics,
+    model::{run::TerminationReason, tool::ToolType},
+    telemetry::SPANS,
 };
 use tokio::time::Instant;
 use tracing::{Span, field, info_span};
 
 use super::{run::FinishedRun, setup::RunSetup};
-use crate::llm::{ChatError, ChatOutcome, ChatRequest, FinishReason, ModelProvider};
+use crate::llm::{ChatError, ChatOutcome, ChatRequest, ModelProvider};
 
 /// Tells of one run.
 pub(super) struct RunMeter {
@@ -97,7 +101,7 @@ impl ModelCallMeter<'_> {
                 metrics.model_used(label, usage.input_tokens, usage.output_tokens, cost);
                 span.record("gen_ai.usage.input_tokens", usage.input_tokens)
                     .record("gen_ai.usage.output_tokens", usage.output_tokens)
-                    .record("gen_ai.response.finish_reasons", reason(outcome.finish_reason))
+                    .record("gen_ai.response.finish_reasons", outcome.finish_reason.as_str())
                     .record("lectern.attempts", outcome.attempts);
             }
             Err(error) => {
@@ -150,7 +154,7 @@ pub(super) fn run_span(agent: AgentId) -> Span {
 }
 
 /// Notes the end of a run in its span, which is the current one; says how it ended.
-pub(super) fn record_run_end(setup: &RunSetup, done: &FinishedRun) -> &'static str {
+pub(super) fn record_run_end(setup: &RunSetup, done: &FinishedRun) -> TerminationReason {
     let span = Span::current();
     let provider = setup.provider.parse::<ModelProvider>();
     span.record("gen_ai.provider.name", provider.map_or("unknown", known_name))
@@ -160,12 +164,12 @@ pub(super) fn record_run_end(setup: &RunSetup, done: &FinishedRun) -> &'static s
         .record("lectern.trace.id", setup.trace.to_string());
     match &done.outcome {
         Ok(ended) => {
-            span.record("gen_ai.response.finish_reasons", ended.finish_reason);
+            span.record("gen_ai.response.finish_reasons", ended.finish_reason.as_str());
             ended.finish_reason
         }
         Err(error) => {
             span.record("error.type", error.code).record("otel.status_code", "ERROR");
-            "error"
+            TerminationReason::Error
         }
     }
 }
@@ -188,15 +192,5 @@ fn known_name(provider: ModelProvider) -> &'static str {
         | ModelProvider::Ollama
         | ModelProvider::OpenAiCompatible
         | ModelProvider::Extractive => provider.label(),
-    }
-}
-
-fn reason(reason: FinishReason) -> &'static str {
-    match reason {
-        FinishReason::Stop => "stop",
-        FinishReason::Length => "length",
-        FinishReason::ToolCalls => "tool_calls",
-        FinishReason::ContentFilter => "content_filter",
-        FinishReason::Other => "other",
     }
 }

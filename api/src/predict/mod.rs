@@ -223,7 +223,7 @@ async fn run_and_store(
     tracing::info!(
         agent = %agent.id,
         trace = %setup.trace,
-        ended,
+        ended = ended.as_str(),
         steps = done.spent.steps,
         input_tokens = done.spent.input_tokens,
         output_tokens = done.spent.output_tokens,

@@ -1,6 +1,7 @@
 //! Agents that think and act in text: `Thought:`, `Action:`, `Action Input:`, `Observation:`, `Final Answer:`. Only the final
 //! answer is for the user, and what it is can be known only when the model has ended: a later one replaces an earlier.
 
+use lectern_shared::model::run::TerminationReason;
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -18,7 +19,7 @@ const CUT: &str =
     "What you wrote was cut off before the Action Input was complete. Write it again, and shorter.";
 
 /// Runs until there is a final answer; why that ended.
-pub(super) async fn answer(run: &mut AgentRun<'_>, found: &[usize]) -> Result<&'static str, ApiError> {
+pub(super) async fn answer(run: &mut AgentRun<'_>, found: &[usize]) -> Result<TerminationReason, ApiError> {
     let mut messages = conversation(run, found);
     let mut shown = 0;
     let mut was_wrong = false;
@@ -40,14 +41,14 @@ pub(super) async fn answer(run: &mut AgentRun<'_>, found: &[usize]) -> Result<&'
                 match turn.directive {
                     ReactDirective::Finish(answer) => {
                         run.emitter.text(&answer).await;
-                        return Ok(if is_cut { run.length_reason() } else { "stop" });
+                        return Ok(if is_cut { run.length_reason() } else { TerminationReason::Stop });
                     }
                     // Half an input is another input.
                     ReactDirective::Call { .. } if is_cut => CUT.to_owned(),
                     ReactDirective::Call { tool, input } => match act(run, tool, input).await? {
                         ActionOutcome::Answer(answer) => {
                             run.emitter.verbatim(&answer).await;
-                            return Ok("return_direct");
+                            return Ok(TerminationReason::ReturnDirect);
                         }
                         ActionOutcome::Observation(text) => text,
                     },
@@ -56,7 +57,7 @@ pub(super) async fn answer(run: &mut AgentRun<'_>, found: &[usize]) -> Result<&'
             // A model that does not keep to the format after it was told may still have answered.
             Err(_) if was_wrong => {
                 run.emitter.text(&react_text::prose(text)).await;
-                return Ok("unformatted");
+                return Ok(TerminationReason::Unformatted);
             }
             Err(error) => {
                 was_wrong = true;

@@ -4,7 +4,10 @@
 use std::collections::{HashMap, VecDeque};
 
 use lectern_index::lexical::best_sentence;
-use lectern_shared::compute::ComputePool;
+use lectern_shared::{
+    compute::ComputePool,
+    model::run::{StepKind, TerminationReason},
+};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -51,7 +54,7 @@ pub(super) struct RunAnswer {
     /// The answer.
     pub(super) answer: String,
     /// Why it ended.
-    pub(super) finish_reason: &'static str,
+    pub(super) finish_reason: TerminationReason,
     /// What it cites.
     pub(super) citations: Vec<CitationView>,
     /// The answer says only that there is none.
@@ -77,7 +80,7 @@ pub(super) enum StepOutcome {
     /// It answered.
     Said(ChatOutcome),
     /// The run has to end here, and why.
-    Over(&'static str),
+    Over(TerminationReason),
 }
 
 /// A call that the model wants.
@@ -180,7 +183,7 @@ impl<'a> AgentRun<'a> {
         Ok(self.ended(finish_reason, &cited).await)
     }
 
-    async fn ended(&mut self, finish_reason: &'static str, cited: &[cite::AnswerCitation]) -> RunAnswer {
+    async fn ended(&mut self, finish_reason: TerminationReason, cited: &[cite::AnswerCitation]) -> RunAnswer {
         let citations: Vec<_> =
             cited.iter().filter_map(|cited| CitationView::new(self.sources.get(cited.n)?, cited)).collect();
         for citation in &citations {
@@ -204,7 +207,8 @@ impl<'a> AgentRun<'a> {
         self.know(&numbers);
         let documents = self.sources.describe(&numbers);
         self.emitter.emit(RunEvent::Retrieval { query: query.clone(), documents: documents.clone() }).await;
-        self.steps.push(StepView { documents, ..StepView::new("retrieval", SEARCH, json!(query), span) });
+        let step = StepView::new(StepKind::Retrieval, SEARCH, json!(query), span);
+        self.steps.push(StepView { documents, ..step });
         Ok(numbers)
     }
 
@@ -252,7 +256,7 @@ impl<'a> AgentRun<'a> {
             self.outside.chat(request, is_first, &mut NullDeltaSink).await?
         };
         self.entries.push(RecordEntry::Chat { said: said.clone(), pieces, span });
-        let mut step = StepView::new("chat", &self.setup.model, appended, span);
+        let mut step = StepView::new(StepKind::Chat, &self.setup.model, appended, span);
         let asked = match said {
             ModelReply::Whole(outcome) => {
                 let spent = self.spend(outcome.usage);
@@ -271,7 +275,7 @@ impl<'a> AgentRun<'a> {
                 if !is_heard {
                     self.emitter.text(&react::so_far(&text)).await;
                 }
-                Ok(StepOutcome::Over("max_time"))
+                Ok(StepOutcome::Over(TerminationReason::MaxTime))
             }
             ModelReply::Failed(error, text) => {
                 step.observation = json!(text);
@@ -285,8 +289,8 @@ impl<'a> AgentRun<'a> {
     }
 
     /// Why an answer ended that the model had no more tokens for.
-    pub(super) const fn length_reason(&self) -> &'static str {
-        if self.is_short { "max_tokens" } else { "length" }
+    pub(super) const fn length_reason(&self) -> TerminationReason {
+        if self.is_short { TerminationReason::MaxTokens } else { TerminationReason::Length }
     }
 
     fn spend(&mut self, usage: TokenUsage) -> RunUsage {
@@ -396,7 +400,7 @@ impl<'a> AgentRun<'a> {
             error: failed.then(|| for_model.clone()),
             usage: (spent.steps > 0).then(|| UsageView::of(&spent)),
             documents,
-            ..StepView::new("tool", &call.name, call.shown, span)
+            ..StepView::new(StepKind::Tool, &call.name, call.shown, span)
         });
         CallObservation { text: for_model, is_answer: is_answer.then_some(text) }
     }
@@ -426,7 +430,7 @@ impl<'a> AgentRun<'a> {
     /// The model has ended without a word.
     pub(super) fn empty(&self) -> ApiError {
         let attempts =
-            self.steps.iter().rev().find(|step| step.kind == "chat").map_or(1, |step| step.attempts);
+            self.steps.iter().rev().find(|step| step.kind == StepKind::Chat).map_or(1, |step| step.attempts);
         match self.setup.provider.parse::<ModelProvider>() {
             Ok(provider) => ChatError { provider, attempts, kind: ChatErrorKind::Empty }.into(),
             Err(_) => ApiError::internal(),
@@ -435,13 +439,19 @@ impl<'a> AgentRun<'a> {
 }
 
 /// What is answered when a limit left nothing else to say.
-fn explain(finish_reason: &str) -> Option<String> {
-    let limit = match finish_reason {
-        "max_iterations" => "its limit of steps",
-        "max_time" => "its limit of time",
-        "max_tokens" => "its limit of tokens",
-        "max_cost" => "its limit of cost",
-        _ => return None,
+fn explain(reason: TerminationReason) -> Option<String> {
+    let limit = match reason {
+        TerminationReason::MaxIterations => "its limit of steps",
+        TerminationReason::MaxTime => "its limit of time",
+        TerminationReason::MaxTokens => "its limit of tokens",
+        TerminationReason::MaxCost => "its limit of cost",
+        TerminationReason::Stop
+        | TerminationReason::Length
+        | TerminationReason::Unformatted
+        | TerminationReason::ReturnDirect
+        | TerminationReason::Extractive
+        | TerminationReason::Declined
+        | TerminationReason::Error => return None,
     };
     Some(format!("There is no answer: the agent reached {limit} before it had one."))
 }

@@ -4,6 +4,7 @@
 use lectern_shared::{
     config::TokenPrice,
     ids::{AgentId, TraceId},
+    model::run::TerminationReason,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -157,14 +158,14 @@ impl RunLimits {
     }
 
     /// Why nothing more may be asked; none while it may.
-    pub(super) fn reached(self, spent: &RunUsage, has_price: bool) -> Option<&'static str> {
+    pub(super) fn reached(self, spent: &RunUsage, has_price: bool) -> Option<TerminationReason> {
         let left = self.without(spent);
         if left.steps == 0 {
-            Some("max_iterations")
+            Some(TerminationReason::MaxIterations)
         } else if left.tokens == Some(0) {
-            Some("max_tokens")
+            Some(TerminationReason::MaxTokens)
         } else if has_price && left.cost.is_some_and(|cost| cost <= 0.0) {
-            Some("max_cost")
+            Some(TerminationReason::MaxCost)
         } else {
             None
         }

@@ -7,6 +7,49 @@
 use bytes::Bytes;
 use serde_json::Value;
 
+/// What a named event tells. A stream has those of its subject, and may end with an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EventKind {
+    /// A run has begun.
+    Start,
+    /// Documents were searched before the model was asked.
+    Retrieval,
+    /// A piece of the answer.
+    Token,
+    /// The model calls a tool.
+    ToolCall,
+    /// What came of a call.
+    ToolResult,
+    /// A source of the answer.
+    Citation,
+    /// The answer is complete.
+    End,
+    /// An ingestion has changed.
+    Ingestion,
+    /// The document is no more.
+    Deleted,
+    /// Something failed; nothing follows.
+    Error,
+}
+
+impl EventKind {
+    /// The name of the event: one line.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::Retrieval => "retrieval",
+            Self::Token => "token",
+            Self::ToolCall => "tool_call",
+            Self::ToolResult => "tool_result",
+            Self::Citation => "citation",
+            Self::End => "end",
+            Self::Ingestion => "ingestion",
+            Self::Deleted => "deleted",
+            Self::Error => "error",
+        }
+    }
+}
+
 /// The event that ends a stream of tokens.
 pub(crate) const END: &[u8] = b"data: [END]\n\n";
 
@@ -42,10 +85,9 @@ fn event(out: &mut Vec<u8>, text: &str) {
     out.push(b'\n');
 }
 
-/// A named event. `event` is a name of the service: a line feed in it would be a second line.
-pub(crate) fn named(event: &str, data: &Value) -> Bytes {
-    debug_assert!(!event.contains(['\r', '\n']), "the name of an event is one line");
-    Bytes::from(format!("event: {event}\ndata: {data}\n\n"))
+/// A named event.
+pub(crate) fn named(event: EventKind, data: &Value) -> Bytes {
+    Bytes::from(format!("event: {}\ndata: {data}\n\n", event.as_str()))
 }
 
 #[cfg(test)]

@@ -2,7 +2,10 @@
 
 use lectern_shared::{
     ids::{ChunkId, DocumentId, TraceId},
-    model::place::SourceSpan,
+    model::{
+        place::SourceSpan,
+        run::{StepKind, TerminationReason},
+    },
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -31,7 +34,7 @@ pub(crate) struct TraceView {
     /// answer), `extractive` (quoted from the documents without a model), `declined` (nothing in the documents answers), or
     /// `error` (there is no answer; only in stored traces).
     #[schema(value_type = String)]
-    finish_reason: &'static str,
+    finish_reason: TerminationReason,
     /// How long the run took, in milliseconds.
     duration_ms: u64,
     /// What answered.
@@ -77,7 +80,7 @@ pub(super) struct UsageView {
 pub(super) struct StepView {
     /// `retrieval` (a search of the linked documents), `chat` (a question to the model) or `tool` (the call of a tool).
     #[schema(value_type = String)]
-    pub(super) kind: &'static str,
+    pub(super) kind: StepKind,
     /// What was done: the search, the model or the tool by its name.
     pub(super) action: String,
     /// What it was given; null in a trace that was cut to be kept.
@@ -191,7 +194,7 @@ pub(crate) struct PlaceView {
 
 impl StepView {
     /// A step that has been made, and of which nothing else is known yet.
-    pub(super) fn new(kind: &'static str, action: &str, input: Value, span: StepTiming) -> Self {
+    pub(super) fn new(kind: StepKind, action: &str, input: Value, span: StepTiming) -> Self {
         Self {
             kind,
             action: action.to_owned(),
@@ -212,7 +215,7 @@ impl StepView {
 pub(super) fn trace(setup: &RunSetup, done: &FinishedRun, duration_ms: u64) -> Value {
     let (output, finish_reason, citations) = match &done.outcome {
         Ok(ended) => (ended.answer.clone(), ended.finish_reason, ended.citations.clone()),
-        Err(_) => (String::new(), "error", Vec::new()),
+        Err(_) => (String::new(), TerminationReason::Error, Vec::new()),
     };
     json!(TraceView {
         id: setup.trace,
@@ -265,13 +268,13 @@ pub(crate) fn example() -> Value {
     json!({
         "id": "019a8f52-77d0-7b1e-8c35-41a6d90f2e18",
         "output": "Solveig Aas: \u{201c}Its captain, Solveig Aas, had sailed the route twice before.\u{201d} [1]",
-        "finishReason": "stop",
+        "finishReason": TerminationReason::Stop,
         "durationMs": 1240,
         "llm": {"model": "gpt-4.1-mini", "provider": "openai-chat"},
         "usage": {"inputTokens": 412, "outputTokens": 24, "cost": null, "source": "provider"},
         "steps": [
             {
-                "kind": "retrieval",
+                "kind": StepKind::Retrieval,
                 "action": "search_documents",
                 "input": "Who was the captain?",
                 "log": null,
@@ -292,7 +295,7 @@ pub(crate) fn example() -> Value {
                 }],
             },
             {
-                "kind": "chat",
+                "kind": StepKind::Chat,
                 "action": "gpt-4.1-mini",
                 "input": "Who was the captain?",
                 "log": null,

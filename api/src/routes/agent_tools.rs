@@ -1,9 +1,8 @@
 //! Links between agents and tools.
 
-use axum::{extract::State, http::Uri};
+use axum::extract::State;
 use lectern_shared::{
     clock::Timestamp,
-    db::Db,
     ids::{AgentId, AgentToolId, ToolId, UserId},
     model::tool::AgentTool,
 };
@@ -15,7 +14,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::users::NullBody;
 use crate::{
     auth::Caller,
-    extract::{FromFields, JsonFields, PathId, queried_agent},
+    extract::{FromFields, JsonFields, PathId, QueriedAgent},
     idempotency::{CreateRequest, creation_response, json_encoder},
     openapi::SuccessResponse,
     response::{ApiResult, Paging, data, list},
@@ -144,13 +143,11 @@ async fn create(
     )),
 )]
 async fn index(
-    State(db): State<Db>,
     State(links): State<AgentToolService>,
     caller: Caller,
-    uri: Uri,
     paging: Paging,
+    QueriedAgent(agent): QueriedAgent,
 ) -> ApiResult {
-    let agent = queried_agent(&db, &caller, &uri).await?;
     list(paging, move |before, limit| {
         let (links, actor) = (links.clone(), caller.actor());
         async move {

@@ -3,12 +3,11 @@
 use axum::{
     Extension, Json,
     extract::State,
-    http::Uri,
     response::{IntoResponse, Response},
 };
 use lectern_shared::{
     clock::Timestamp,
-    db::{Db, traces::StoredTrace},
+    db::traces::StoredTrace,
     ids::{AgentId, TraceId},
     shutdown::Shutdown,
 };
@@ -19,7 +18,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     auth::Caller,
-    extract::{FromFields, JsonFields, PathId, ValidJson, queried_agent},
+    extract::{FromFields, JsonFields, PathId, QueriedAgent, ValidJson},
     openapi::SuccessResponse,
     predict::{
         self, AgentParts,
@@ -106,12 +105,10 @@ fn example() -> Value {
 )]
 async fn index(
     State(traces): State<TraceService>,
-    State(db): State<Db>,
     caller: Caller,
-    uri: Uri,
     paging: Paging,
+    QueriedAgent(agent): QueriedAgent,
 ) -> ApiResult {
-    let agent = queried_agent(&db, &caller, &uri).await?;
     list_by(PAGE, paging, move |before, limit| {
         let (traces, actor) = (traces.clone(), caller.actor());
         async move {

@@ -1,10 +1,6 @@
 //! What of a user's can be searched at one moment, as a process remembers it.
 
-use std::{
-    cmp::Reverse,
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::{cmp::Reverse, collections::HashMap, sync::Arc};
 
 use lectern_shared::{
     cache_budget::CacheBudget,
@@ -15,7 +11,7 @@ use lectern_shared::{
 use parking_lot::Mutex;
 use uuid::Uuid;
 
-use super::{MetadataFilter, SearchError, metadata::MetadataCache, remembered::UserCache};
+use super::remembered::UserCache;
 
 /// Searchable documents take one of so many parts of what all lists may take.
 const PART: u64 = 2;
@@ -32,10 +28,10 @@ const READ_SINGLY: usize = 200;
 pub(super) struct ActiveSet {
     epoch: i64,
     /// By their ids.
-    documents: Vec<Arc<ActiveDocument>>,
+    pub(super) documents: Vec<Arc<ActiveDocument>>,
     /// The place of each generation's document.
     places: HashMap<GenerationId, usize>,
-    whole: CorpusSummary,
+    pub(super) whole: CorpusSummary,
 }
 
 /// What is known of the passages of some documents together.
@@ -48,7 +44,7 @@ pub(super) struct CorpusSummary {
 }
 
 impl CorpusSummary {
-    fn of<'a>(documents: impl Iterator<Item = &'a ActiveDocument>) -> Self {
+    pub(super) fn of<'a>(documents: impl Iterator<Item = &'a ActiveDocument>) -> Self {
         let mut passages: HashMap<Language, u64> = HashMap::new();
         let mut spaces: Vec<Uuid> = Vec::new();
         for document in documents {
@@ -68,16 +64,6 @@ impl CorpusSummary {
         spaces.sort_unstable();
         Self { languages, spaces }
     }
-}
-
-/// Which of the documents a search is about.
-pub(super) struct DocumentSelection {
-    /// Their generations.
-    pub(super) generations: Vec<GenerationId>,
-    /// Those of the others.
-    pub(super) others: Vec<GenerationId>,
-    /// What they are like.
-    pub(super) summary: CorpusSummary,
 }
 
 impl ActiveSet {
@@ -127,40 +113,6 @@ impl ActiveSet {
     fn unchanged(&self, version: &ActiveVersion) -> Option<&Arc<ActiveDocument>> {
         self.at(version.generation)
             .filter(|known| known.id == version.id && known.updated_at == version.updated_at)
-    }
-
-    /// Those of the documents that are named, all when none are, and that meet the filter.
-    pub(super) async fn select(
-        self: &Arc<Self>,
-        metadata: &MetadataCache,
-        user: UserId,
-        named: Option<&[DocumentId]>,
-        filter: &MetadataFilter,
-    ) -> Result<DocumentSelection, SearchError> {
-        if named.is_none() && filter.is_empty() {
-            let generations = self.documents.iter().map(|d| d.active_generation).collect();
-            return Ok(DocumentSelection { generations, others: Vec::new(), summary: self.whole.clone() });
-        }
-        let named: Option<HashSet<DocumentId>> = named.map(|ids| ids.iter().copied().collect());
-        let is_named =
-            |document: &ActiveDocument| named.as_ref().is_none_or(|named| named.contains(&document.id));
-        let meant: Vec<bool> = if filter.is_empty() {
-            self.documents.iter().map(|document| is_named(document)).collect()
-        } else {
-            let places = self.documents.iter().enumerate().filter(|(_, document)| is_named(document));
-            let places = places.map(|(place, _)| place).collect();
-            metadata.met(user, self, places, filter).await?
-        };
-        // In the order of the documents, so that ties break alike every time.
-        let of = |wanted: bool| {
-            let each = self.documents.iter().zip(&meant).filter(move |(_, meant)| **meant == wanted);
-            each.map(|(document, _)| document.as_ref())
-        };
-        Ok(DocumentSelection {
-            generations: of(true).map(|d| d.active_generation).collect(),
-            others: of(false).map(|d| d.active_generation).collect(),
-            summary: CorpusSummary::of(of(true)),
-        })
     }
 }
 

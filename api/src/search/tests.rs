@@ -1,9 +1,12 @@
 //! Search, over both engines and the embedded index.
 
+mod meaning;
+mod metadata;
+
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use lectern_embed::{EmbedError, Embedder, EmbeddingModels, testing::Synonyms};
+use lectern_embed::{Embedder, EmbeddingModels, testing::Synonyms};
 use lectern_index::{
     EntryMismatch, ExpectedEntries, IndexCandidates, IndexEntry, IndexError, IndexQuery, IndexStatus,
     IndexTarget, IndexWriter, LocalIndex, SearchIndex,
@@ -15,18 +18,14 @@ use lectern_shared::{
         generations::RetiredGeneration,
         jobs::{self, PublishOutcome},
         testing::{
-            TestDb, at, both, claim, claimed, commit, enqueue, passages, plain, publish, set_languages,
-            set_metadata, staged_in, user,
+            TestDb, at, both, claim, claimed, commit, enqueue, passages, plain, publish, staged_in, user,
         },
     },
     ids::{DocumentId, GenerationId, UserId},
-    model::{document::DocumentType, job::JobClaim, language::Language},
+    model::{document::DocumentType, job::JobClaim},
 };
-use serde_json::{Value, json};
 
-use super::{
-    MetadataCondition, MetadataFilter, PassageHit, SearchEngine, SearchError, SearchMode, SearchRequest,
-};
+use super::{MetadataFilter, PassageHit, SearchEngine, SearchMode, SearchRequest};
 
 /// Search as one process has it.
 fn search(db: &Db) -> SearchEngine {
@@ -360,113 +359,6 @@ async fn a_document_that_is_deleted_during_a_search_makes_room_for_the_next_best
 }
 
 #[tokio::test]
-async fn a_passage_is_found_by_what_it_means() {
-    for t in &both().await {
-        let model = Arc::new(Synonyms::new("one"));
-        let search = search_with(&t.db, EmbeddingModels::of(Arc::clone(&model) as Arc<dyn Embedder>));
-        let user = user(&t.db, at(0)).await;
-        let content = ["the automobile is red", "a physician earns a wage", "the car park is closed"];
-        embedded(&t.db, user, &model, &content).await;
-        let found = answer(&search, &request(user, "the car")).await;
-        let seen: Vec<_> = found.iter().map(|passage| &*passage.chunk.text).collect();
-        assert_eq!(seen[..2], [content[2], content[0]], "{}: by both before by one", t.name);
-        assert!(found[0].lexical.is_some() && found[0].dense.is_some(), "{}", t.name);
-        assert!(found[1].dense > found[2].dense, "{}", t.name);
-        let by = async |mode| {
-            let found = answer(&search, &SearchRequest { mode, ..request(user, "the car") }).await;
-            assert!(found.iter().all(|p| p.lexical.is_some() == (mode == SearchMode::Lexical)), "{}", t.name);
-            assert!(found.iter().all(|p| p.dense.is_some() == (mode == SearchMode::Dense)), "{}", t.name);
-            found.len()
-        };
-        assert_eq!((by(SearchMode::Lexical).await, by(SearchMode::Dense).await), (1, 3), "{}", t.name);
-    }
-}
-
-#[tokio::test]
-async fn documents_of_several_models_and_of_none_are_searched_side_by_side() {
-    for t in &both().await {
-        let (now, former) = (Arc::new(Synonyms::new("now")), Synonyms::new("former"));
-        let search = search_with(&t.db, EmbeddingModels::of(Arc::clone(&now) as Arc<dyn Embedder>));
-        let user = user(&t.db, at(0)).await;
-        embedded(&t.db, user, &now, &["a puppy in the garden", "rain in the garden"]).await;
-        embedded(&t.db, user, &former, &["the dog of the neighbours", "a puppy elsewhere"]).await;
-        ingested(&t.db, user, "words", &["one more dog", "no animal"]).await;
-        let mut found = texts(&search, user, "where is the dog").await;
-        assert!(found.iter().any(|text| text == "a puppy in the garden"), "{}: {found:?}", t.name);
-        // A vector of another space is never compared: the other puppy shares no word with the question.
-        assert!(!found.iter().any(|text| text == "a puppy elsewhere"), "{}: {found:?}", t.name);
-        found.truncate(3);
-        for by_words in ["the dog of the neighbours", "one more dog"] {
-            assert!(found.iter().any(|text| text == by_words), "{}: {found:?}", t.name);
-        }
-    }
-}
-
-#[tokio::test]
-async fn a_question_in_a_language_that_the_model_does_not_know_is_searched_by_words() {
-    for t in &both().await {
-        let model = Arc::new(Synonyms::new("one"));
-        let search = search_with(&t.db, EmbeddingModels::of(Arc::clone(&model) as Arc<dyn Embedder>));
-        let user = user(&t.db, at(0)).await;
-        let content = ["東京の天気は雨です", "大阪の食べ物", "an English text of the same document"];
-        embedded(&t.db, user, &model, &content).await;
-        let found = answer(&search, &request(user, "東京の天気")).await;
-        assert_eq!(found[0].chunk.text, content[0], "{}", t.name);
-        assert!(found.iter().all(|passage| passage.dense.is_none()), "{}", t.name);
-        let found = answer(&search, &request(user, "which English text is it")).await;
-        assert!(found.iter().any(|passage| passage.dense.is_some()), "{}", t.name);
-    }
-}
-
-#[tokio::test]
-async fn a_model_that_does_not_know_the_documents_language_answers_when_the_words_find_nothing() {
-    for t in &both().await {
-        let model = Arc::new(Synonyms::new("one"));
-        let search = search_with(&t.db, EmbeddingModels::of(Arc::clone(&model) as Arc<dyn Embedder>));
-        let user = user(&t.db, at(0)).await;
-        let document = embedded(&t.db, user, &model, &["automobile", "physician"]).await;
-        let languages = format!("[[{},2]]", Language::French.code());
-        commit!(t.db, |tx| set_languages(tx, document, &languages));
-        let found = answer(&search, &request(user, "where is the car")).await;
-        assert_eq!(found[0].chunk.text, "automobile", "{}", t.name);
-        assert!(found[0].dense.is_some(), "{}", t.name);
-    }
-}
-
-#[tokio::test]
-async fn a_model_that_fails_leaves_a_hybrid_search_its_words_and_ends_one_by_meaning() {
-    for t in &both().await {
-        let model = Arc::new(Synonyms::new("one"));
-        let search = search_with(&t.db, EmbeddingModels::of(Arc::clone(&model) as Arc<dyn Embedder>));
-        let user = user(&t.db, at(0)).await;
-        embedded(&t.db, user, &model, &["the car", "the automobile"]).await;
-        *model.fails.lock() = Some(|| EmbedError::Away("it sleeps".to_owned()));
-        assert_eq!(texts(&search, user, "car").await, ["the car"], "{}", t.name);
-        let dense = SearchRequest { mode: SearchMode::Dense, ..request(user, "car") };
-        let failure = search.search(&dense).await.unwrap_err();
-        assert!(matches!(failure, SearchError::Embed(EmbedError::Away(_))), "{}: {failure}", t.name);
-        *model.fails.lock() = None;
-        assert_eq!(answer(&search, &dense).await.len(), 2, "{}: a failure is not remembered", t.name);
-        let without = self::search(&t.db).search(&dense).await.unwrap_err();
-        assert!(matches!(without, SearchError::NoModel), "{}: {without}", t.name);
-    }
-}
-
-#[tokio::test]
-async fn a_model_that_does_not_answer_is_not_waited_for_by_every_question() {
-    let t = &both().await[0];
-    let model = Arc::new(Synonyms::new("one"));
-    let search = search_with(&t.db, EmbeddingModels::of(Arc::clone(&model) as Arc<dyn Embedder>));
-    let user = user(&t.db, at(0)).await;
-    embedded(&t.db, user, &model, &["the car", "the automobile", "the cart"]).await;
-    *model.stalled.lock() = Some(0);
-    for question in ["the car", "a car", "the cart"] {
-        assert!(!texts(&search, user, question).await.is_empty(), "{question}: by words");
-    }
-    assert_eq!(*model.stalled.lock(), Some(1), "only the first has asked it");
-}
-
-#[tokio::test]
 async fn of_passages_that_say_the_same_the_best_is_shown_and_names_the_others() {
     for t in &both().await {
         let (search, user) = start(t).await;
@@ -482,134 +374,5 @@ async fn of_passages_that_say_the_same_the_best_is_shown_and_names_the_others() 
         );
         let copies: Vec<_> = found[0].also_in.iter().map(|(document, _)| *document).collect();
         assert_eq!(copies, [copy], "{}", t.name);
-    }
-}
-
-/// Gives a document metadata; with `unseen` behind the back of whoever remembers what it was.
-async fn describe(db: &Db, user: UserId, document: DocumentId, metadata: &Value, unseen: bool) {
-    let metadata = metadata.to_string();
-    commit!(db, |tx| async {
-        if !unseen {
-            documents::bump_search_epoch(tx, user).await?;
-        }
-        set_metadata(tx, document, &metadata).await
-    });
-}
-
-/// What is found of the user's documents about apples whose metadata says this of `team`, in alphabetical order.
-async fn of_team(
-    search: &SearchEngine,
-    user: UserId,
-    documents: Option<&[DocumentId]>,
-    team: &Value,
-) -> Vec<String> {
-    let condition = MetadataCondition { key: "team".to_owned(), any_of: vec![team.clone()] };
-    let filter = MetadataFilter { conditions: vec![condition] };
-    let documents = documents.map(<[_]>::to_vec);
-    let request = SearchRequest { documents, filter, ..request(user, "apple") };
-    let mut texts: Vec<_> =
-        answer(search, &request).await.into_iter().map(|passage| passage.chunk.text).collect();
-    texts.sort();
-    texts
-}
-
-/// Documents about apples of three teams and of none, with so many bytes of metadata each.
-async fn teams(db: &Db, user: UserId, bytes: usize) -> Vec<DocumentId> {
-    let mut all = Vec::new();
-    for (name, team) in [("a", json!("legal")), ("b", json!(["sales", "legal"])), ("c", json!("sales"))] {
-        let document = ingested(db, user, name, &[&format!("apple {name}")]).await;
-        let metadata = json!({"before": "x".repeat(bytes / 2), "team": team, "after": "x".repeat(bytes / 2)});
-        describe(db, user, document, &metadata, false).await;
-        all.push(document);
-    }
-    all.push(ingested(db, user, "d", &["apple d"]).await);
-    all
-}
-
-#[tokio::test]
-async fn metadata_that_is_too_large_to_be_remembered_is_filtered_all_the_same() {
-    for t in &both().await {
-        // Of one user 2 KiB are remembered.
-        let budget = CacheBudget::new(64 << 10);
-        let search = search_within(&t.db, EmbeddingModels::none(), &budget);
-        let user = user(&t.db, at(0)).await;
-        let all = teams(&t.db, user, 1 << 10).await;
-        assert_eq!(texts(&search, user, "apple").await.len(), 4, "{}", t.name);
-        let before = budget.taken();
-        for _ in 0..2 {
-            let of = async |team: &Value| of_team(&search, user, None, team).await;
-            assert_eq!(of(&json!("legal")).await, ["apple a", "apple b"], "{}", t.name);
-            assert_eq!(of(&json!("sales")).await, ["apple b", "apple c"], "{}", t.name);
-            assert_eq!(of(&Value::Null).await, ["apple d"], "{}", t.name);
-            let named = Some(&[all[3], all[1], all[2]][..]);
-            assert_eq!(of_team(&search, user, named, &json!("legal")).await, ["apple b"], "{}", t.name);
-            assert_eq!(of_team(&search, user, named, &Value::Null).await, ["apple d"], "{}", t.name);
-        }
-        assert!(budget.taken() - before < 100, "{}: only that it is too much is remembered", t.name);
-        // Nor is what is not remembered known to be old.
-        describe(&t.db, user, all[0], &json!({"team": "sales"}), true).await;
-        let now = of_team(&search, user, None, &json!("sales")).await;
-        assert_eq!(now, ["apple a", "apple b", "apple c"], "{}", t.name);
-    }
-}
-
-#[tokio::test]
-async fn one_users_large_metadata_does_not_drive_out_what_is_remembered_of_others() {
-    for t in &both().await {
-        let budget = CacheBudget::new(64 << 10);
-        let search = search_within(&t.db, EmbeddingModels::none(), &budget);
-        let (ordinary, large) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
-        let documents = teams(&t.db, ordinary, 100).await;
-        teams(&t.db, large, 8 << 10).await;
-        let before = budget.taken();
-        assert_eq!(of_team(&search, ordinary, None, &json!("legal")).await.len(), 2, "{}", t.name);
-        assert!(budget.taken() > before + 300, "{}: the metadata counts, and the list of documents", t.name);
-        for _ in 0..3 {
-            assert_eq!(of_team(&search, large, None, &json!("legal")).await.len(), 2, "{}", t.name);
-        }
-        // What is changed without a sign is not seen: it is still remembered.
-        describe(&t.db, ordinary, documents[0], &json!({}), true).await;
-        assert_eq!(of_team(&search, ordinary, None, &json!("legal")).await.len(), 2, "{}", t.name);
-    }
-}
-
-#[tokio::test]
-async fn what_is_remembered_of_all_users_together_is_bounded_and_leaves_the_index_the_less_room() {
-    for t in &both().await {
-        let budget = CacheBudget::new(32 << 10);
-        let index = Arc::new(LocalIndex::within(t.db.clone(), budget.clone()));
-        let models = EmbeddingModels::none();
-        let search =
-            SearchEngine::new(t.db.clone(), Arc::clone(&index) as _, models, Arc::default(), &budget);
-        for _ in 0..12 {
-            let user = user(&t.db, at(0)).await;
-            teams(&t.db, user, 200).await;
-            assert_eq!(of_team(&search, user, None, &json!("legal")).await.len(), 2, "{}", t.name);
-            assert!(budget.taken() <= budget.for_lists(), "{}: {}", t.name, budget.taken());
-            assert!(index.cached_bytes() + budget.taken() <= 32 << 10, "{}", t.name);
-        }
-        assert!(budget.taken() > 0, "{}", t.name);
-    }
-}
-
-#[tokio::test]
-async fn a_filter_is_about_the_metadata_of_this_moment() {
-    for t in &both().await {
-        let (search, user) = start(t).await;
-        let document = ingested(&t.db, user, "one", &["apple one"]).await;
-        ingested(&t.db, user, "two", &["apple two"]).await;
-        let filter = |value: &str| SearchRequest {
-            filter: MetadataFilter {
-                conditions: vec![MetadataCondition { key: "team".to_owned(), any_of: vec![value.into()] }],
-            },
-            ..request(user, "apple")
-        };
-        let tag = async |team: &str| describe(&t.db, user, document, &json!({"team": team}), false).await;
-        assert!(answer(&search, &filter("legal")).await.is_empty(), "{}", t.name);
-        tag("legal").await;
-        assert_eq!(answer(&search, &filter("legal")).await[0].chunk.text, "apple one", "{}", t.name);
-        assert_eq!(answer(&search, &filter("legal")).await.len(), 1, "{}", t.name);
-        tag("sales").await;
-        assert!(answer(&search, &filter("legal")).await.is_empty(), "{}", t.name);
     }
 }

@@ -6,14 +6,14 @@ use std::{
     time::Duration,
 };
 
+use lectern_shared::retry::RetryBackoff;
 use tokio::time::Instant;
 
 use crate::shares::PoolExhausted;
 
-/// The first pause after the system refused to accept a connection, for want of descriptors for instance. It doubles.
-const FIRST_PAUSE: Duration = Duration::from_millis(10);
-/// The longest one.
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// The pauses after the system refused to accept a connection, for want of descriptors for instance.
+const PAUSES: RetryBackoff =
+    RetryBackoff { first: Duration::from_millis(10), longest: Duration::from_secs(1) };
 /// Refusals are told of in the log so often, at most: a line for each would be one more way to fill the disk.
 const TOLD_EVERY: Duration = Duration::from_mins(1);
 
@@ -33,9 +33,8 @@ impl AcceptBackoff {
         if self.failures == 0 {
             tracing::warn!(%error, "connections cannot be accepted; trying on");
         }
-        let pause = FIRST_PAUSE.saturating_mul(1 << self.failures.min(10)).min(LONGEST_PAUSE);
         self.failures = self.failures.saturating_add(1);
-        pause
+        PAUSES.delay(self.failures)
     }
 
     /// One was accepted.
@@ -85,7 +84,7 @@ mod tests {
         let full = io::Error::from_raw_os_error(24);
         let pauses: Vec<_> = (0..100).map(|_| trouble.pause(&full)).collect();
         assert!(pauses.is_sorted() && pauses[0] > Duration::ZERO);
-        assert_eq!(pauses[99], LONGEST_PAUSE);
+        assert_eq!(pauses[99], PAUSES.longest);
         trouble.is_over();
         assert_eq!(trouble.pause(&full), pauses[0]);
     }

@@ -154,7 +154,7 @@ impl AgentService {
         };
         let mut tx = self.db.begin().await?;
         // What it names stays while it is made.
-        db::accounts::lock(&mut tx, user).await?;
+        db::locks::lock_user(&mut tx, user).await?;
         if let Some(prompt) = new.prompt {
             agent.prompt_id = Some(prompt.owned(&mut tx, user).await?);
         }
@@ -187,6 +187,11 @@ impl AgentService {
         let agent = db::agents::find(&self.db, actor.user, id).await?.ok_or_else(unknown)?;
         let mut tags = db::tags::of_agents(&self.db, actor.user, &[id]).await?;
         self.details(agent, tags.remove(&id).unwrap_or_default())
+    }
+
+    /// The id of one agent, if it is there.
+    pub(crate) async fn owned(&self, actor: Actor, id: AgentId) -> Result<AgentId, ApiError> {
+        Ok(db::agents::find(&self.db, actor.user, id).await?.ok_or_else(unknown)?.id)
     }
 
     /// Changes an agent, which is as it is returned afterwards.

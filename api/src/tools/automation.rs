@@ -12,10 +12,10 @@ use url::Url;
 use super::{
     CallableTool, ToolError, ToolFunction, arguments,
     cache::ToolCache,
+    configuration::{ToolConfiguration, failed},
     encode,
     http::{ServiceClient, ServiceRequest, join},
     naming, text,
-    toolbox::{ToolConfiguration, failed},
 };
 use crate::llm::ToolSpec;
 

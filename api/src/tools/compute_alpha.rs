@@ -9,9 +9,9 @@ use url::Url;
 
 use super::{
     CallableTool, ToolError, ToolFunction, arguments,
+    configuration::{ToolConfiguration, failed},
     http::{ServiceClient, ServiceRequest, join},
     naming, text,
-    toolbox::{ToolConfiguration, failed},
 };
 use crate::llm::ToolSpec;
 

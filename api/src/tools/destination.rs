@@ -4,7 +4,7 @@ use lectern_shared::model::tool::{SearchProvider, ToolType};
 use serde_json::{Map, Value};
 use url::{Origin, Url};
 
-use super::{compute_alpha, model_host, search, toolbox::ToolConfiguration};
+use super::{compute_alpha, configuration::ToolConfiguration, model_host, search};
 
 /// Whom a tool's secrets are shown to.
 #[derive(Clone, Debug, PartialEq, Eq)]

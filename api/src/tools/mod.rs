@@ -7,6 +7,7 @@ mod arguments;
 mod automation;
 mod cache;
 mod compute_alpha;
+mod configuration;
 pub(crate) mod destination;
 mod encode;
 mod http;

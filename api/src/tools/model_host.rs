@@ -10,10 +10,11 @@ use tokio::time::Instant;
 pub(super) use self::prediction::CancellationLimit;
 use self::prediction::{ModelHostClient, ModelReference, PredictionState};
 use super::{
-    CallableTool, ToolError, ToolFunction, arguments, encode,
+    CallableTool, ToolError, ToolFunction, arguments,
+    configuration::{ToolConfiguration, failed},
+    encode,
     http::ServiceClient,
     naming, text,
-    toolbox::{ToolConfiguration, failed},
 };
 use crate::llm::ToolSpec;
 

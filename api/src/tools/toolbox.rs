@@ -1,6 +1,6 @@
 //! Makes stored tools ready to be called.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use lectern_runtime::Runtime;
 use lectern_shared::{
@@ -9,17 +9,15 @@ use lectern_shared::{
     model::tool::{Tool as Stored, ToolType},
     secrets::Keyring,
 };
-use reqwest::header::HeaderValue;
 use secrecy::SecretString;
-use serde_json::{Map, Value};
 use tokio::time::Instant;
-use url::Url;
 
 use super::{
     CallableTool, ToolError,
     automation::AutomationTool,
     cache::ToolCache,
     compute_alpha::ComputeAlphaTool,
+    configuration::{ToolConfiguration, failed},
     http::ServiceClient,
     model_host::{CancellationLimit, ModelHostTool},
     openapi::OpenApiTool,
@@ -27,11 +25,6 @@ use super::{
     secrets,
     unusable::UnusableTool,
 };
-
-/// The longest time for a call, unless the configuration says otherwise.
-const TIMEOUT: Duration = Duration::from_secs(30);
-/// The longest that it may say.
-const LONGEST: f64 = 120.0;
 
 /// Opens tools. Cheap to clone; clones share what was learnt from outside.
 #[derive(Clone)]
@@ -129,58 +122,6 @@ impl SharedToolbox {
             ToolType::Agent => {
                 return Err(failed("This tool asks another agent, which is not possible here."));
             }
-        })
-    }
-}
-
-pub(super) fn failed(sentence: &str) -> ToolError {
-    ToolError::Failed(sentence.to_owned())
-}
-
-/// A tool's configuration, secrets included. It was checked when it was stored; what is not as it should be counts as
-/// absent.
-pub(super) struct ToolConfiguration<'a>(pub(super) &'a Map<String, Value>);
-
-impl ToolConfiguration<'_> {
-    /// A text that is not blank.
-    pub(super) fn text(&self, name: &str) -> Option<&str> {
-        self.0.get(name)?.as_str().map(str::trim).filter(|text| !text.is_empty())
-    }
-
-    /// A whole number of at least 1, as a number or as digits.
-    pub(super) fn count(&self, name: &str) -> Option<usize> {
-        let value = self.0.get(name)?;
-        let number = value.as_u64().or_else(|| value.as_str()?.trim().parse().ok())?;
-        usize::try_from(number).ok().filter(|number| *number > 0)
-    }
-
-    /// An address.
-    pub(super) fn url(&self, name: &str) -> Option<Url> {
-        self.text(name)?.parse().ok()
-    }
-
-    /// The configured host, or else the vendor's own.
-    pub(super) fn base(&self, vendor: &str) -> Result<Url, ToolError> {
-        match self.url("base_url") {
-            Some(base) => Ok(base),
-            None => vendor.parse().map_err(|_| failed("The address of this tool cannot be used.")),
-        }
-    }
-
-    /// A key, as the value of a header, behind `scheme`.
-    pub(super) fn key(&self, name: &str, scheme: &str) -> Result<HeaderValue, ToolError> {
-        let key = self.text(name).ok_or_else(|| ToolError::Failed(format!("This tool has no `{name}`.")))?;
-        let mut value = HeaderValue::from_str(&format!("{scheme}{key}")).map_err(|_| {
-            ToolError::Failed(format!("The `{name}` of this tool cannot be sent in a header."))
-        })?;
-        value.set_sensitive(true);
-        Ok(value)
-    }
-
-    fn timeout(&self) -> Duration {
-        let seconds = self.0.get("timeout").and_then(Value::as_f64);
-        seconds.map_or(TIMEOUT, |seconds| {
-            Duration::try_from_secs_f64(seconds.clamp(0.0, LONGEST)).unwrap_or(TIMEOUT)
         })
     }
 }

@@ -8,6 +8,7 @@ use lectern_shared::{
     config::{EmbedderKind, EmbeddingSettings},
     db::{self, Db},
     model::space::EmbeddingSpace,
+    retry::RetryBackoff,
     shutdown::Shutdown,
 };
 use parking_lot::Mutex;
@@ -22,9 +23,8 @@ use super::{
     OpenAiEmbedder, PullProgress, limited::LimitedEmbedder,
 };
 
-/// The first pause before a model that could not be had is tried again; it doubles.
-const FIRST_PAUSE: Duration = Duration::from_secs(5);
-const LONGEST_PAUSE: Duration = Duration::from_mins(10);
+/// The pauses before a model that could not be had is tried again.
+const PAUSES: RetryBackoff = RetryBackoff { first: Duration::from_secs(5), longest: Duration::from_mins(10) };
 /// How long a question waits for a model of earlier settings.
 const REOPENED_WITHIN: Duration = Duration::from_secs(2);
 /// How long a model of earlier settings that cannot be opened is not tried again.
@@ -160,7 +160,7 @@ impl EmbeddingModels {
         let Some(settings) = self.inner.settings.clone() else { return };
         let (models, clock, soft) = (self.clone(), clock.clone(), shutdown.soft().clone());
         shutdown.spawn(async move {
-            let mut pause = FIRST_PAUSE;
+            let mut failures = 0_u32;
             let mut said = None;
             loop {
                 let opened = tokio::select! {
@@ -185,8 +185,9 @@ impl EmbeddingModels {
                 }
                 said = Some(problem.clone());
                 models.inner.state.send_replace(ModelState::Missing(problem));
+                failures = failures.saturating_add(1);
                 tokio::select! {
-                    () = tokio::time::sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
+                    () = tokio::time::sleep(PAUSES.delay(failures)) => {}
                     () = soft.cancelled() => return,
                 }
             }

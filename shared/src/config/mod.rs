@@ -3,11 +3,14 @@
 
 mod cors;
 mod embedding;
+mod limits;
 mod parse;
 mod predict;
 mod qdrant;
 pub mod rate;
 mod source;
+#[cfg(test)]
+mod tests;
 mod tracing;
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
@@ -19,6 +22,7 @@ use url::Url;
 use crate::{blobs::BlobLocation, db::DatabaseLocation, model::text_enum, secrets::MIN_SECRET_BYTES};
 pub use cors::CorsOrigins;
 pub use embedding::{DEFAULT_MODEL, EmbedderKind, EmbeddingSettings};
+pub use limits::ServiceLimits;
 use parse::{ParseResult, at_least, choice, cidrs, default_llm, duration, number, size};
 pub use predict::{PredictSettings, TokenPrice};
 pub use qdrant::QdrantConfig;
@@ -159,37 +163,6 @@ pub const SETTINGS: &[SettingSpec] = settings! {
     "OTEL_SERVICE_NAME", "the program's name", "what the spans' service is called";
     "OTEL_TRACES_SAMPLER_ARG", "1", "share of the traces that is sent, 0 to 1; a caller's `traceparent` decides for its own";
 };
-
-/// Who may call the outside, and how much.
-#[derive(Clone, Debug)]
-pub struct ServiceLimits {
-    /// Largest JSON body, in bytes.
-    pub body_bytes: u64,
-    /// Memory for JSON bodies that are arriving, in bytes.
-    pub body_memory: u64,
-    /// Connections that one address may have.
-    pub connections: usize,
-    /// Largest fetched source, in bytes.
-    pub source_bytes: u64,
-    /// What one user may store, in bytes.
-    pub storage_bytes: Option<u64>,
-    /// Uploads that go on at once in a process.
-    pub uploads: usize,
-    /// Most pages of a document.
-    pub pages: u32,
-    /// Most characters of a document.
-    pub characters: u64,
-    /// Time to fetch a source.
-    pub fetch_timeout: Duration,
-    /// Address space of a parser, in bytes.
-    pub parser_memory: u64,
-    /// Longest silence of a parser.
-    pub parser_timeout: Duration,
-    /// Most passages of a document.
-    pub passages: usize,
-    /// Processor time for parsing and cutting a document.
-    pub processor_time: Duration,
-}
 
 /// How jobs are worked on.
 #[derive(Clone, Debug)]
@@ -368,33 +341,7 @@ impl Settings {
                 client: source.optional("LECTERN_VIDEO_CLIENT", parse::video_client)?,
                 proxy: source.secret("LECTERN_VIDEO_PROXY")?.map(parse::proxy).transpose()?,
             },
-            limits: ServiceLimits {
-                body_bytes: source.parse("LECTERN_MAX_BODY", "2MiB", size)?,
-                body_memory: source.parse("LECTERN_BODY_MEMORY", "64MiB", at_least(1 << 20, size))?,
-                connections: source.parse("LECTERN_MAX_CONNECTIONS", "256", number(1, 1_000_000))?,
-                source_bytes: source.parse("LECTERN_MAX_SOURCE", "100MiB", size)?,
-                storage_bytes: source.optional("LECTERN_MAX_STORAGE", size)?,
-                uploads: source.parse("LECTERN_MAX_UPLOADS", "32", number(1, 4_000))?,
-                pages: source.parse("LECTERN_MAX_PAGES", "5000", number(1, 1_000_000))?,
-                characters: source.parse("LECTERN_MAX_CHARACTERS", "20000000", number(1, u64::MAX))?,
-                fetch_timeout: source.parse(
-                    "LECTERN_FETCH_TIMEOUT",
-                    "2m",
-                    at_least(Duration::from_secs(1), duration),
-                )?,
-                parser_memory: source.parse("LECTERN_PARSER_MEMORY", "2GiB", at_least(128 << 20, size))?,
-                parser_timeout: source.parse(
-                    "LECTERN_PARSER_TIMEOUT",
-                    "30s",
-                    at_least(Duration::from_secs(1), duration),
-                )?,
-                passages: source.parse("LECTERN_MAX_PASSAGES", "100000", number(1, 10_000_000))?,
-                processor_time: source.parse(
-                    "LECTERN_PROCESSOR_TIME",
-                    "10m",
-                    at_least(Duration::from_secs(1), duration),
-                )?,
-            },
+            limits: ServiceLimits::load(source)?,
             pdf: PdfSettings {
                 pdfium: source.get("LECTERN_PDFIUM_LIB")?.map(|path| PathBuf::from(path.trim())),
                 ocr,
@@ -429,169 +376,5 @@ impl SettingsSource {
             setting: name.to_owned(),
             problem: format!("{problem} (it is {text:?})"),
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn load(pairs: &[(&str, &str)]) -> Result<Settings, ConfigError> {
-        Settings::load(&SettingsSource::from_pairs(pairs))
-    }
-
-    #[test]
-    fn without_any_setting_everything_is_embedded() {
-        let settings = load(&[]).unwrap();
-        assert_eq!(settings.addr.to_string(), "127.0.0.1:8080");
-        assert!(
-            matches!(settings.database, DatabaseLocation::Sqlite(path) if path.ends_with("data/lectern.db"))
-        );
-        assert_eq!(settings.jwt_ttl, Duration::from_hours(30 * 24));
-        assert_eq!(settings.index_cache, 512 << 20);
-        assert_eq!(settings.sign_up, SignUp::First);
-    }
-
-    #[test]
-    fn a_wrong_value_is_refused_by_name_with_what_would_be_right() {
-        for (name, value, hint) in [
-            ("LECTERN_JWT_TTL", "soon", "5s, 15m or 30d"),
-            ("LECTERN_ADDR", "localhost", "127.0.0.1:8080"),
-            ("LECTERN_SIGN_UP", "maybe", "open, closed, first"),
-            ("LECTERN_INDEX_CACHE", "lots", "512MiB"),
-            ("LECTERN_EGRESS_ALLOW", "10.0.0.0/99", "10.0.0.0/99"),
-            ("LECTERN_JOB_MAX_ATTEMPTS", "0", "between 1 and 1000"),
-            ("LECTERN_DEFAULT_LLM", "gpt", "provider/model"),
-            ("LECTERN_BLOBS", "ftp://x", "file://"),
-            ("LECTERN_BLOBS", "s3:///prefix", "bucket"),
-            ("LECTERN_WORKER_ADDR", "8081", "127.0.0.1:8080"),
-            ("LECTERN_RATE_LIMIT", "fast", "200/s"),
-            ("LECTERN_CORS_ORIGINS", "app.example.com", "https://app.example.com"),
-            ("QDRANT_URL", "qdrant:6334", "http://"),
-            ("LECTERN_EMBEDDER", "gpu", "auto, local, openai-compatible, none"),
-            ("LECTERN_EMBEDDING_LANGUAGES", "en,xx", "en,de,zh"),
-            ("LECTERN_EMBEDDING_URL", "https://me@models.example.com", "user name"),
-            ("LECTERN_VIDEO_SITE", "www.example.com", "https://"),
-            ("LECTERN_VIDEO_SITE", "https://www.example.com/watch", "no path"),
-            ("LECTERN_OCR_COMMAND", "tesseract 'page", "quote"),
-            ("LECTERN_OCR_COMMAND", "''", "program"),
-            ("LECTERN_VIDEO_CLIENT", "ANDROID", "ANDROID/20.10.38"),
-            ("LECTERN_VIDEO_CLIENT", "ANDROID/20 10", "ANDROID/20.10.38"),
-        ] {
-            let error = load(&[(name, value)]).unwrap_err();
-            assert_eq!(error.setting, name);
-            assert!(error.problem.contains(hint), "{error}");
-        }
-    }
-
-    #[test]
-    fn a_server_for_embeddings_needs_its_address_and_the_name_of_a_model() {
-        let mut pairs = vec![("LECTERN_EMBEDDER", "openai-compatible")];
-        for (name, value) in [
-            ("LECTERN_EMBEDDING_URL", "https://models.example.com/v1"),
-            ("LECTERN_EMBEDDING_MODEL", "text-embedding-3-small"),
-        ] {
-            assert_eq!(load(&pairs).unwrap_err().setting, name);
-            pairs.push((name, value));
-        }
-        assert_eq!(load(&pairs).unwrap().embedding.model, "text-embedding-3-small");
-        assert_eq!(load(&[]).unwrap().embedding.model, DEFAULT_MODEL);
-    }
-
-    #[test]
-    fn a_wrong_secret_is_refused_without_being_shown() {
-        let error = load(&[("LECTERN_SECRET_KEY", "tooshort")]).unwrap_err();
-        assert!(!error.to_string().contains("tooshort"), "{error}");
-        for (name, url) in [
-            ("DATABASE_URL", "mysql://root:hunter2@db/x"),
-            ("REDIS_URL", "http://:hunter2@redis:6379"),
-            ("LECTERN_VIDEO_PROXY", "socks5://me:hunter2@proxy:1080"),
-        ] {
-            let error = load(&[(name, url)]).unwrap_err();
-            assert_eq!(error.setting, name);
-            assert!(!error.to_string().contains("hunter2"), "{error}");
-        }
-    }
-
-    #[test]
-    fn the_environment_wins_over_the_file_and_a_misspelt_name_in_the_file_is_refused() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("lectern.toml");
-        std::fs::write(&path, "LECTERN_JWT_TTL = \"5m\"\nLECTERN_JOB_MAX_ATTEMPTS = 7\n").unwrap();
-        let source = SettingsSource::from_pairs(&[("LECTERN_JWT_TTL", "10m")]).with_file(&path).unwrap();
-        let settings = Settings::load(&source).unwrap();
-        assert_eq!((settings.jwt_ttl, settings.jobs.max_attempts), (Duration::from_mins(10), 7));
-        std::fs::write(&path, "LECTERN_JWT_TLL = \"5m\"\n").unwrap();
-        let error = SettingsSource::from_pairs(&[]).with_file(&path).unwrap_err();
-        assert!(error.to_string().contains("LECTERN_JWT_TLL"), "{error}");
-    }
-
-    #[test]
-    fn blobs_can_lie_in_a_bucket_of_any_s3_store() {
-        let settings = load(&[
-            ("LECTERN_BLOBS", "s3://documents/lectern/"),
-            ("AWS_ENDPOINT_URL", "http://minio:9000"),
-            ("AWS_ACCESS_KEY_ID", "key"),
-            ("AWS_SECRET_ACCESS_KEY", "hunter2"),
-        ])
-        .unwrap();
-        let BlobLocation::S3(s3) = &settings.blobs else { panic!("{:?}", settings.blobs) };
-        assert_eq!((s3.bucket.as_str(), s3.prefix.as_str()), ("documents", "lectern"));
-        assert!(s3.path_style, "a store of one's own rarely has a name for each bucket");
-        assert!(!format!("{settings:?}").contains("hunter2"));
-        let error = load(&[("LECTERN_BLOBS", "s3://documents"), ("AWS_ACCESS_KEY_ID", "key")]).unwrap_err();
-        assert_eq!(error.setting, "AWS_SECRET_ACCESS_KEY");
-    }
-
-    #[test]
-    fn the_proxy_of_the_video_site_may_have_a_password_which_is_never_shown() {
-        let settings = load(&[("LECTERN_VIDEO_PROXY", "http://me:hunter2@proxy:3128")]).unwrap();
-        assert!(settings.video.proxy.is_some());
-        assert!(!format!("{settings:?}").contains("hunter2"));
-    }
-
-    #[test]
-    fn a_recogniser_is_a_command_of_words_and_gets_little_of_the_environment() {
-        let settings = load(&[
-            ("LECTERN_OCR_COMMAND", "tesseract {input} stdout -l 'eng+deu'"),
-            ("PATH", "/usr/bin"),
-            ("OPENAI_API_KEY", "hunter2"),
-        ])
-        .unwrap();
-        let ocr = settings.pdf.ocr.unwrap();
-        assert_eq!(ocr.command, ["tesseract", "{input}", "stdout", "-l", "eng+deu"]);
-        assert_eq!(ocr.environment, [("PATH".to_owned(), "/usr/bin".to_owned())]);
-        assert_eq!(ocr.timeout, Duration::from_mins(1));
-        assert!(!ocr.network);
-        for (name, value) in [("LECTERN_OCR_TIMEOUT", "soon"), ("LECTERN_OCR_NETWORK", "perhaps")] {
-            assert_eq!(load(&[(name, value)]).unwrap_err().setting, name);
-        }
-    }
-
-    #[test]
-    fn a_recogniser_must_not_read_what_the_service_keeps_nor_where_its_secrets_are() {
-        let folder = tempfile::tempdir().unwrap();
-        let (file, key) = (folder.path().join("lectern.toml"), folder.path().join("key"));
-        std::fs::write(&key, "k".repeat(40)).unwrap();
-        std::fs::write(&file, "LECTERN_OCR_COMMAND = \"tesseract\"\nLECTERN_OCR_NETWORK = \"on\"").unwrap();
-        let source = SettingsSource::from_pairs(&[
-            ("LECTERN_DATA_DIR", "/srv/lectern"),
-            ("LECTERN_BLOBS", "file:///srv/files"),
-            ("LECTERN_SECRET_KEY_FILE", key.to_str().unwrap()),
-        ]);
-        let ocr = Settings::load(&source.with_file(&file).unwrap()).unwrap().pdf.ocr.unwrap();
-        let expected = [PathBuf::from("/srv/lectern"), PathBuf::from("/srv/files"), file, key];
-        assert_eq!(ocr.hidden, expected);
-        assert!(ocr.network);
-    }
-
-    #[test]
-    fn a_secret_can_be_given_as_a_file() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("key");
-        std::fs::write(&path, format!("{}\n", "k".repeat(40))).unwrap();
-        let path = path.to_string_lossy();
-        assert!(load(&[("LECTERN_SECRET_KEY_FILE", &path)]).unwrap().secret_key.is_some());
-        assert!(load(&[("LECTERN_SECRET_KEY_FILE", "/nowhere/key")]).is_err());
     }
 }

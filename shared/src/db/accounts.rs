@@ -228,14 +228,6 @@ pub async fn is_active(tx: &mut Tx, id: UserId) -> Result<bool> {
     }
 }
 
-/// Makes changes to what a user owns wait for each other until this transaction ends: nothing goes while it is joined to
-/// something else, of two changes neither undoes the other, and two that are harmless alone make no circle together. In the
-/// order of locks it comes first.
-pub async fn lock(tx: &mut Tx, user: UserId) -> Result<()> {
-    execute!(tx, sqlx::query("UPDATE users SET fair_at = fair_at WHERE id = $1").bind(user))?;
-    Ok(())
-}
-
 /// Ends every JSON web token given out before.
 pub async fn end_sessions(tx: &mut Tx, id: UserId) -> Result<()> {
     execute!(tx, sqlx::query("UPDATE users SET token_version = token_version + 1 WHERE id = $1").bind(id))?;

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use crate::{
     clock::Timestamp,
-    db::{Db, Result, Tx, accounts, documents, execute, from_hex, on, silence},
+    db::{Db, Result, Tx, documents, execute, from_hex, locks, on, silence},
     ids::{AgentDocumentId, AgentId, DocumentId, GenerationId, PromptId, UserId},
     model::agent::{Agent, AgentDocument},
 };
@@ -63,7 +63,7 @@ pub async fn list(db: &Db, user: UserId, before: AgentId, limit: u32) -> Result<
 /// Reads one of a user's agents and keeps it as it is until the transaction ends. Neither the user's prompts nor tags go
 /// meanwhile.
 pub async fn lock(tx: &mut Tx, user: UserId, id: AgentId) -> Result<Option<Agent>> {
-    accounts::lock(tx, user).await?;
+    locks::lock_user(tx, user).await?;
     if !lock_row(tx, user, id).await? {
         return Ok(None);
     }
@@ -105,7 +105,7 @@ pub async fn update(tx: &mut Tx, agent: &Agent) -> Result<()> {
     Ok(())
 }
 
-/// Whether a user has this prompt. It stays while the user is [locked](accounts::lock).
+/// Whether a user has this prompt. It stays while the user is [locked](locks::lock_user).
 pub async fn owns_prompt(tx: &mut Tx, user: UserId, prompt: PromptId) -> Result<bool> {
     let found: Option<PromptId> =
         on!(tx, |c| sqlx::query_scalar("SELECT id FROM prompts WHERE id = $1 AND user_id = $2")

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::{
     clock::Timestamp,
-    db::{Db, DbError, Json, Result, Tx, accounts, commit::pg_identity, execute, from_hex, on, silence},
+    db::{Db, DbError, Json, Result, Tx, commit::pg_identity, execute, from_hex, locks, on, silence},
     ids::{DocumentId, GenerationId, UserId},
     model::{
         document::{ActiveDocument, Document, DocumentSource, DocumentType, PageRange, SplitterConfig},
@@ -246,7 +246,7 @@ pub async fn holdings(tx: &mut Tx, user: UserId, id: DocumentId) -> Result<Optio
 /// Keeps one of a user's documents as it is until the transaction ends; false when there is no such document.
 pub async fn lock(tx: &mut Tx, user: UserId, id: DocumentId) -> Result<bool> {
     // In the order of locks: the user first.
-    accounts::lock(tx, user).await?;
+    locks::lock_user(tx, user).await?;
     let rows = execute!(
         tx,
         sqlx::query(

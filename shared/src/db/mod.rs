@@ -19,6 +19,7 @@ pub mod index_segments;
 pub mod jobs;
 mod json;
 pub mod known_addresses;
+pub mod locks;
 pub mod memory;
 pub mod migrate;
 pub mod operator_jobs;

@@ -12,7 +12,7 @@ use sqlx::QueryBuilder;
 
 use crate::{
     clock::Timestamp,
-    db::{Db, Json, Result, Tx, accounts, documents, execute, jobs, on},
+    db::{Db, Json, Result, Tx, accounts, documents, execute, jobs, locks, on},
     ids::{DocumentId, InvalidId, JobId, UserId},
     model::{
         job::{IngestionError, IngestionWarning, JobKind, JobPhase, JobRecord, JobState},
@@ -261,7 +261,7 @@ pub async fn change(
     // In the order of locks, and each kind in the order of ids, so that no two of these wait for each other.
     let users: BTreeSet<UserId> = jobs.iter().map(|job| job.user_id).collect();
     for user in users {
-        accounts::lock(tx, user).await?;
+        locks::lock_user(tx, user).await?;
     }
     let by_document: BTreeMap<DocumentId, &JobRecord> =
         jobs.iter().map(|job| (job.document_id, job)).collect();

@@ -1,7 +1,7 @@
 //! Prompts. Answers may be kept by their agent's version, so whatever changes what an agent is told raises it.
 
 use crate::{
-    db::{Db, Result, Tx, accounts, execute, on, silence},
+    db::{Db, Result, Tx, execute, locks, on, silence},
     ids::{PromptId, UserId},
     model::prompt::Prompt,
 };
@@ -54,7 +54,7 @@ macro_rules! select_locked {
 /// begins or ceases to use it meanwhile. Users, then prompts, then agents is the order of locks.
 pub async fn lock(tx: &mut Tx, user: UserId, id: PromptId) -> Result<Option<Prompt>> {
     // As the deletion of an account does, which goes on to the agents before the prompts.
-    accounts::lock(tx, user).await?;
+    locks::lock_user(tx, user).await?;
     Ok(match tx {
         // An update would not wait for one who is just giving the prompt to an agent.
         Tx::Postgres(c) => {

@@ -7,7 +7,7 @@
 use uuid::Uuid;
 
 use crate::{
-    db::{Db, Result, Tx, accounts, on},
+    db::{Db, Result, Tx, locks, on},
     ids::{DocumentId, GenerationId, UserId},
 };
 
@@ -67,7 +67,7 @@ pub async fn left(
     allowed: Option<u64>,
 ) -> Result<std::result::Result<Option<RemainingQuota>, OverQuota>> {
     let Some(allowed) = allowed else { return Ok(Ok(None)) };
-    accounts::lock(tx, user).await?;
+    locks::lock_user(tx, user).await?;
     let used = used(tx, user, None).await?;
     let over = OverQuota { used, allowed };
     let bytes = allowed.saturating_sub(used);
@@ -87,7 +87,7 @@ pub async fn admit(
     allowed: Option<u64>,
 ) -> Result<std::result::Result<(), OverQuota>> {
     let Some(allowed) = allowed else { return Ok(Ok(())) };
-    accounts::lock(tx, user).await?;
+    locks::lock_user(tx, user).await?;
     let used = used(tx, user, instead_of).await?;
     let fits = used.checked_add(more).is_some_and(|total| total <= allowed);
     Ok(if fits { Ok(()) } else { Err(OverQuota { used, allowed }) })

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use sqlx::QueryBuilder;
 
 use crate::{
-    db::{Db, Result, Tx, accounts, execute, on},
+    db::{Db, Result, Tx, execute, locks, on},
     ids::{AgentId, TagId, UserId},
     model::tag::Tag,
 };
@@ -73,7 +73,7 @@ pub async fn update(tx: &mut Tx, tag: &Tag) -> Result<()> {
 /// Deletes one of a user's tags, and takes it from the agents that have it; false when there is none.
 pub async fn delete(tx: &mut Tx, user: UserId, id: TagId) -> Result<bool> {
     // Nobody gives it to an agent meanwhile, and the account does not go with its agents and tags.
-    accounts::lock(tx, user).await?;
+    locks::lock_user(tx, user).await?;
     let rows =
         execute!(tx, sqlx::query("DELETE FROM tags WHERE id = $1 AND user_id = $2").bind(id).bind(user))?;
     Ok(rows == 1)

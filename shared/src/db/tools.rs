@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     clock::Timestamp,
-    db::{Db, Result, Tx, accounts, execute, on},
+    db::{Db, Result, Tx, execute, locks, on},
     ids::{AgentId, AgentToolId, ToolId, UserId},
     model::tool::{AgentTool, Tool},
 };
@@ -102,7 +102,7 @@ pub async fn find(db: &Db, user: UserId, id: ToolId) -> Result<Option<Tool>> {
 /// One of a user's tools as it is once every other change to the user's tools and links has ended; none of them goes on
 /// before this transaction ends.
 pub async fn lock(tx: &mut Tx, user: UserId, id: ToolId) -> Result<Option<Tool>> {
-    accounts::lock(tx, user).await?;
+    locks::lock_user(tx, user).await?;
     Ok(on!(tx, |c| sqlx::query_as("SELECT * FROM tools WHERE id = $1 AND user_id = $2")
         .bind(id)
         .bind(user)
@@ -133,7 +133,7 @@ pub async fn list(db: &Db, user: UserId, before: ToolId, limit: u32) -> Result<V
 
 /// Deletes one of a user's tools with its links; false when there is none.
 pub async fn delete(tx: &mut Tx, user: UserId, id: ToolId) -> Result<bool> {
-    accounts::lock(tx, user).await?;
+    locks::lock_user(tx, user).await?;
     touch_agents(tx, user, id).await?;
     let rows =
         execute!(tx, sqlx::query("DELETE FROM tools WHERE id = $1 AND user_id = $2").bind(id).bind(user))?;
@@ -277,7 +277,7 @@ pub async fn list_links(
 
 /// Deletes one of a user's links; false when there is none.
 pub async fn unlink(tx: &mut Tx, user: UserId, id: AgentToolId) -> Result<bool> {
-    accounts::lock(tx, user).await?;
+    locks::lock_user(tx, user).await?;
     let agent: Option<AgentId> = on!(tx, |c| sqlx::query_scalar(
         "DELETE FROM agent_tools WHERE id = $1 AND user_id = $2 RETURNING agent_id"
     )

@@ -21,13 +21,12 @@ use crate::{
     db::{self, Db, Tx, jobs::JobProgress},
     ids::{DocumentId, JobId, UserId},
     model::job::{IngestionError, JobClaim, JobKind, JobState},
+    retry::{JitterRange, RetryBackoff, jitter},
     telemetry,
 };
 
-/// The first pause before an attempt is repeated; each further one is twice as long.
-const FIRST_BACKOFF: Duration = Duration::from_secs(2);
-/// The longest pause before an attempt is repeated.
-const LONGEST_BACKOFF: Duration = Duration::from_mins(10);
+/// The pauses before an attempt is repeated.
+const PAUSES: RetryBackoff = RetryBackoff { first: Duration::from_secs(2), longest: Duration::from_mins(10) };
 
 /// About how long a job rests that an outage stopped.
 const POSTPONED_FOR: Duration = Duration::from_secs(10);
@@ -156,13 +155,8 @@ impl JobQueue {
     pub async fn postpone(&self, claim: &JobClaim, reason: &IngestionError) -> db::Result<()> {
         let now = self.now();
         let mut tx = self.db.begin_essential().await?;
-        db::jobs::postpone(
-            &mut tx,
-            claim,
-            now.plus(POSTPONED_FOR.mul_f64(0.5 + rand::random::<f64>())),
-            reason,
-        )
-        .await?;
+        db::jobs::postpone(&mut tx, claim, now.plus(jitter(POSTPONED_FOR, JitterRange::Half)), reason)
+            .await?;
         tx.commit().await
     }
 
@@ -191,9 +185,8 @@ impl JobQueue {
 /// The pause after the `attempts`-th failure: doubled each time, and shortened by up to a half at random, so that jobs
 /// which failed together do not come back together.
 fn backoff(attempts: i64) -> Duration {
-    let doublings = u32::try_from(attempts.saturating_sub(1)).unwrap_or(0).min(16);
-    let full = FIRST_BACKOFF.saturating_mul(1 << doublings).min(LONGEST_BACKOFF);
-    full.mul_f64(1.0 - rand::random::<f64>() / 2.0)
+    let failures = u32::try_from(attempts).unwrap_or(0);
+    jitter(PAUSES.delay(failures), JitterRange::Equal)
 }
 
 #[cfg(test)]
@@ -256,7 +249,7 @@ mod tests {
                 let last = attempt == claim.max_attempts;
                 assert_eq!(state, Some(if last { JobState::Dead } else { JobState::Queued }), "{}", t.name);
                 assert!(jobs.claim("worker").await.unwrap().is_none(), "{}: not before the pause", t.name);
-                clock.advance(LONGEST_BACKOFF);
+                clock.advance(PAUSES.longest);
             }
             assert!(jobs.claim("worker").await.unwrap().is_none(), "{}: it is not tried for ever", t.name);
         }
@@ -281,7 +274,7 @@ mod tests {
         assert!(!waited_for_the_disk().await, "a document that was just accepted was never tried");
 
         jobs.fail(&new, &passing(), &JobProgress::default()).await.unwrap();
-        clock.advance(LONGEST_BACKOFF);
+        clock.advance(PAUSES.longest);
         let again = jobs.claim("worker").await.unwrap().unwrap();
         assert_eq!(again.attempts, 2);
         assert!(waited_for_the_disk().await, "a second attempt counts whatever comes of it");
@@ -298,7 +291,7 @@ mod tests {
         for _ in 0..100 {
             assert!((1..=2).contains(&backoff(1).as_millis().div_ceil(1000)));
             assert!(backoff(3) >= Duration::from_secs(4) && backoff(3) <= Duration::from_secs(8));
-            assert!(backoff(1_000) <= LONGEST_BACKOFF);
+            assert!(backoff(1_000) <= PAUSES.longest);
         }
     }
 }

@@ -26,7 +26,10 @@ use tokio::{
 };
 
 use super::LocalDoorbell;
-use crate::redis::Redis;
+use crate::{
+    redis::Redis,
+    retry::{JitterRange, RetryBackoff, jitter},
+};
 
 /// Rings that may wait to be heard; more are dropped, since as many workers are about to look already. With several thousand
 /// the library's own script fails.
@@ -41,9 +44,9 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const REGISTER_EVERY: Duration = Duration::from_mins(10);
 /// A worker that has not said so for this long is gone.
 const GONE_AFTER: Duration = Duration::from_hours(1);
-/// The pause before Redis is tried again; doubled each time up to the longest.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// The pauses before Redis is tried again.
+const PAUSES: RetryBackoff =
+    RetryBackoff { first: Duration::from_millis(100), longest: Duration::from_secs(5) };
 
 /// Why Redis could not be used.
 #[derive(Debug, thiserror::Error)]
@@ -148,16 +151,16 @@ impl RedisDoorbell {
 
     pub(super) async fn hear(&self, worker: &str) {
         let worker = WorkerContext::new(worker);
-        let mut pause = FIRST_PAUSE;
+        let mut failures = 0_u32;
         loop {
             let began = Instant::now();
             let Err(error) = self.bell.hear(&worker).await;
             self.bell.trouble.failed("listening for rings", &error);
-            if began.elapsed() > LONGEST_PAUSE {
-                pause = FIRST_PAUSE;
+            if began.elapsed() > PAUSES.longest {
+                failures = 0;
             }
-            tokio::time::sleep(pause.mul_f64(0.5 + rand::random::<f64>())).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            failures = failures.saturating_add(1);
+            tokio::time::sleep(jitter(PAUSES.delay(failures), JitterRange::Half)).await;
         }
     }
 
@@ -222,7 +225,7 @@ impl RedisDoorbellState {
             let taken = queries::fetch_next(&mut connection, worker, &self.queue).await?;
             self.trouble.over();
             if taken.is_empty() {
-                match timeout(LOOK_EVERY.mul_f64(0.8 + 0.4 * rand::random::<f64>()), rung.next()).await {
+                match timeout(jitter(LOOK_EVERY, JitterRange::Fifth), rung.next()).await {
                     Ok(None) => return Err(RingError::Closed),
                     Ok(Some(_)) | Err(_) => continue,
                 }

@@ -26,7 +26,7 @@ pub use self::labels::{EmbeddingPurpose, JobAttemptOutcome, MismatchKind};
 use crate::{
     clock::Timestamp,
     db::{PoolState, jobs::QueueDepth},
-    model::{document::DocumentType, job::IngestionStage, tool::ToolType},
+    model::{document::DocumentType, job::IngestionStage, run::TerminationReason, tool::ToolType},
     secrets::sha256,
 };
 
@@ -244,8 +244,9 @@ impl Metrics {
     }
 
     /// A run of an agent ended.
-    pub fn predicted(&self, finish_reason: &'static str, took: Duration) {
-        self.predict_seconds.get_or_create(&FinishReasonLabel { finish_reason }).observe(took.as_secs_f64());
+    pub fn predicted(&self, reason: TerminationReason, took: Duration) {
+        let label = FinishReasonLabel { finish_reason: reason.as_str() };
+        self.predict_seconds.get_or_create(&label).observe(took.as_secs_f64());
     }
 
     /// What the pools of the database hold at this moment.

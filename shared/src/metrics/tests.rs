@@ -27,7 +27,7 @@ fn told() -> Metrics {
     metrics.model_began("openai", Duration::from_millis(400));
     metrics.model_used("openai", 412, 24, Some(0.25));
     metrics.tool(ToolType::Search, false, Duration::from_millis(90));
-    metrics.predicted("stop", Duration::from_secs(3));
+    metrics.predicted(TerminationReason::Stop, Duration::from_secs(3));
     for state in ["due", "waiting", "running", "dead"] {
         metrics.jobs.get_or_create(&StateLabel { state }).set(1);
     }

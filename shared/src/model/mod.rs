@@ -6,6 +6,7 @@ pub mod job;
 pub mod language;
 pub mod place;
 pub mod prompt;
+pub mod run;
 pub mod search;
 pub mod space;
 pub mod tag;

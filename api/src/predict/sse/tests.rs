@@ -3,7 +3,7 @@
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use serde_json::json;
 
-use super::{END, KEEP_ALIVE, named, token};
+use super::{END, EventKind, KEEP_ALIVE, named, token};
 
 #[derive(Debug, PartialEq, Eq)]
 struct Event {
@@ -107,7 +107,7 @@ fn a_token_that_looks_like_the_end_is_not_the_end() {
 #[test]
 fn a_named_event_is_one_line_of_json() {
     let data = json!({ "token": "a\n\r\n\u{2028}data: b\n\n", "n": 1 });
-    let events = read(&named("token", &data));
+    let events = read(&named(EventKind::Token, &data));
     assert_eq!(events.len(), 1);
     assert_eq!(events[0].name, "token");
     assert_eq!(serde_json::from_str::<serde_json::Value>(&events[0].data).unwrap(), data);
@@ -116,7 +116,8 @@ fn a_named_event_is_one_line_of_json() {
 #[test]
 fn keeping_a_connection_open_changes_no_event_wherever_between_lines_it_happens() {
     assert!(read(KEEP_ALIVE).is_empty());
-    let stream = [&token("a\n\n b")[..], &named("step", &json!({ "n": 1 })), &token("[END]"), END].concat();
+    let stream =
+        [&token("a\n\n b")[..], &named(EventKind::Start, &json!({ "n": 1 })), &token("[END]"), END].concat();
     let events = read(&stream);
     let ends = stream.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1);
     for at in std::iter::once(0).chain(ends) {

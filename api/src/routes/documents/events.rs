@@ -21,7 +21,7 @@ use crate::{
     auth::{Caller, in_force::TerminationNotice},
     error::ApiError,
     extract::PathId,
-    predict::sse,
+    predict::sse::{self, EventKind},
     response::ApiResult,
     services::{Actor, documents::DocumentService},
 };
@@ -69,7 +69,7 @@ pub(super) async fn follow(
     };
     let events = events.map(Ok::<_, Infallible>).take_until(Box::pin(stopped));
     let over = ApiError::credential_ended();
-    let last = sse::named("error", &json!({"code": over.code, "message": over.message}));
+    let last = sse::named(EventKind::Error, &json!({"code": over.code, "message": over.message}));
     let stream = Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE));
     Ok((Extension(TerminationNotice(last)), stream).into_response())
 }
@@ -96,16 +96,16 @@ impl IngestionFollower {
             };
             let ingestion = match read {
                 Ok(Some(ingestion)) => IngestionView::from(ingestion),
-                Ok(None) => return Some((event("deleted", &json!({"id": self.id}))?, None)),
+                Ok(None) => return Some((event(EventKind::Deleted, &json!({"id": self.id}))?, None)),
                 Err(error) => {
                     let error = json!({"code": error.code, "message": error.message});
-                    return Some((event("error", &error)?, None));
+                    return Some((event(EventKind::Error, &error)?, None));
                 }
             };
             if self.shown.as_ref() == Some(&ingestion) {
                 continue;
             }
-            let event = event("ingestion", &ingestion)?;
+            let event = event(EventKind::Ingestion, &ingestion)?;
             if ingestion.status.is_final() {
                 return Some((event, None));
             }
@@ -115,7 +115,7 @@ impl IngestionFollower {
     }
 }
 
-fn event(name: &str, data: &impl Serialize) -> Option<Event> {
-    let event = Event::default().event(name).json_data(data);
+fn event(kind: EventKind, data: &impl Serialize) -> Option<Event> {
+    let event = Event::default().event(kind.as_str()).json_data(data);
     event.inspect_err(|error| tracing::error!(%error, "an event cannot be written as JSON")).ok()
 }

@@ -36,10 +36,10 @@ impl StreamFormat {
 
     fn write(self, event: &RunEvent) -> Option<Bytes> {
         match (self, event) {
-            (Self::Events, event) => Some(sse::named(event.name(), &event.data())),
+            (Self::Events, event) => Some(sse::named(event.kind(), &event.data())),
             (Self::Text, RunEvent::Token { delta }) => Some(sse::token(delta)),
             (Self::Text, RunEvent::Failed(_)) => {
-                let mut bytes = sse::named(event.name(), &event.data()).to_vec();
+                let mut bytes = sse::named(event.kind(), &event.data()).to_vec();
                 bytes.extend_from_slice(sse::END);
                 Some(bytes.into())
             }

@@ -11,7 +11,7 @@ use url::Url;
 
 use crate::{
     error::{ApiError, FieldError},
-    extract::{FromFields, JsonFields, is_deeper, validate},
+    fields::{self, JsonFields, is_deeper},
     tools::{destination::SecretDestination, secrets::visit_secrets},
 };
 
@@ -202,20 +202,9 @@ fn depth(map: &Map<String, Value>, levels: usize) -> bool {
     map.values().any(|value| is_deeper(value, levels))
 }
 
-/// A change of the configuration alone, held against a type.
-struct CheckedMetadata(ToolMetadata);
-
-impl FromFields for CheckedMetadata {
-    fn from_fields(fields: &mut JsonFields<'_>) -> Self {
-        let r#type = fields.choice("type", &ToolType::choices()).unwrap_or(ToolType::Search);
-        Self(ToolMetadata::read(fields, r#type))
-    }
-}
-
 /// Checks a configuration that was sent by itself.
 pub(super) fn check_alone(r#type: ToolType, metadata: &Map<String, Value>) -> Result<ToolMetadata, ApiError> {
-    validate::<CheckedMetadata>(&json!({"type": r#type, "metadata": metadata}))
-        .map(|CheckedMetadata(metadata)| metadata)
+    fields::read(&json!({"metadata": metadata}), |fields| ToolMetadata::read(fields, r#type))
 }
 
 fn masked(secret: &Value) -> String {

@@ -30,9 +30,9 @@ use self::{
 use super::{
     CallableTool, ToolError, ToolFunction,
     cache::ToolCache,
+    configuration::{ToolConfiguration, failed},
     http::{self, ServiceClient, ServiceRequest, ServiceResponse},
     naming, text,
-    toolbox::{ToolConfiguration, failed},
 };
 use crate::llm::ToolSpec;
 

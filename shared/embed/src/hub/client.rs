@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use lectern_shared::egress;
+use lectern_shared::{
+    egress,
+    retry::{RetryBackoff, retry_after},
+};
 use reqwest::{
     StatusCode,
     header::{ACCEPT_ENCODING, AUTHORIZATION, HeaderMap, HeaderValue, LOCATION},
@@ -13,7 +16,7 @@ use tokio::time::Instant;
 use url::Url;
 
 use super::{HubError, ModelId, error::HubFailure};
-use crate::retry::{self, RetryBackoff};
+use crate::retry;
 
 /// Redirects followed for one request.
 const MAX_REDIRECTS: usize = 8;
@@ -181,7 +184,7 @@ impl HubClient {
         let host = host(url);
         let problem = format!("it answers {}", status.as_u16());
         if retry::is_passing(status) {
-            let after = retry::retry_after(headers);
+            let after = retry_after(headers);
             return HubFailure { error: HubError::Away { host, problem }, after, unreachable: false };
         }
         // Another host keeps the files behind addresses that are good for a while; the hub gives a fresh one.
@@ -239,7 +242,7 @@ impl RequestRetries {
     pub(super) async fn again(&mut self, failure: HubFailure) -> Result<(), HubError> {
         let HubError::Away { host, problem } = failure.error else { return Err(failure.error) };
         self.failures += 1;
-        let pause = self.patience.pauses.after(self.failures, failure.after);
+        let pause = retry::pause(self.patience.pauses, self.failures, failure.after);
         let patience =
             if failure.unreachable { self.patience.unreachable } else { self.patience.no_progress };
         if self.since.elapsed().saturating_add(pause) > patience {

@@ -5,7 +5,10 @@ mod refusal;
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use lectern_shared::secrets::{hex, sha256};
+use lectern_shared::{
+    retry::RetryBackoff,
+    secrets::{hex, sha256},
+};
 use parking_lot::Mutex;
 use serde_json::json;
 use sha1::{Digest, Sha1};
@@ -13,10 +16,7 @@ use tempfile::TempDir;
 use tokio::sync::Notify;
 
 use super::{listing::PinnedModel, *};
-use crate::{
-    retry::RetryBackoff,
-    scripted::{ScriptedReply, ScriptedRequest, ScriptedServer},
-};
+use crate::scripted::{ScriptedReply, ScriptedRequest, ScriptedServer};
 
 const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
 const WEIGHTS: &str = "/owner/encoder/resolve/0123456789abcdef0123456789abcdef01234567/model.safetensors";

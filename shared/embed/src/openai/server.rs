@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use lectern_shared::egress;
+use lectern_shared::{
+    egress,
+    retry::{RetryBackoff, retry_after},
+};
 use reqwest::{
     StatusCode,
     header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue},
@@ -12,10 +15,7 @@ use secrecy::{ExposeSecret, SecretString};
 use tokio::time::{Instant, timeout_at};
 use url::Url;
 
-use crate::{
-    EmbedError,
-    retry::{self, RetryBackoff},
-};
+use crate::{EmbedError, retry};
 
 /// The most bytes of an error's text that are looked at.
 const MAX_ERROR: usize = 16 * 1024;
@@ -149,7 +149,7 @@ impl EmbeddingServer {
                 Err(EmbeddingAttemptError::Passing { problem, after }) => (problem, after),
             };
             failures += 1;
-            let pause = self.patience.pauses.after(failures, after);
+            let pause = retry::pause(self.patience.pauses, failures, after);
             let too_long = after.is_some_and(|after| after > self.patience.longest_wait);
             if too_long || Instant::now() + pause >= deadline {
                 let problem = match after {
@@ -179,7 +179,7 @@ impl EmbeddingServer {
             };
         }
         if retry::is_passing(status) {
-            let after = retry::retry_after(response.headers());
+            let after = retry_after(response.headers());
             if status == StatusCode::TOO_MANY_REQUESTS {
                 // Looked at, and not shown: it may repeat the key or the texts.
                 let (text, _) = read(&mut response, MAX_ERROR).await.unwrap_or_default();

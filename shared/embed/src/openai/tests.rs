@@ -4,14 +4,12 @@ mod failures;
 
 use std::time::Duration;
 
+use lectern_shared::retry::RetryBackoff;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{
-    retry::RetryBackoff,
-    scripted::{ScriptedReply, ScriptedRequest as Asked, ScriptedServer as Scripted},
-};
+use crate::scripted::{ScriptedReply, ScriptedRequest as Asked, ScriptedServer as Scripted};
 
 /// Patient with servers, not with pauses.
 fn quick() -> ServerRetryPolicy {

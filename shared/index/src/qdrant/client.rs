@@ -3,7 +3,10 @@
 
 use std::{fmt, future::Future, time::Duration};
 
-use lectern_shared::config::QdrantConfig;
+use lectern_shared::{
+    config::QdrantConfig,
+    retry::{JitterRange, RetryBackoff, jitter},
+};
 use parking_lot::RwLock;
 use qdrant_client::{Qdrant, QdrantError};
 use secrecy::{ExposeSecret, SecretString};
@@ -16,10 +19,9 @@ use super::super::IndexError;
 const CONNECTIONS: usize = 3;
 /// The shortest time in which a write is given up.
 const WRITE_BUDGET: Duration = Duration::from_secs(20);
-/// The pause after the first failed try of a write; it doubles.
-const PAUSE: Duration = Duration::from_millis(100);
-/// The longest pause between two tries.
-const LONGEST_PAUSE: Duration = Duration::from_secs(3);
+/// The pauses between two tries.
+const PAUSES: RetryBackoff =
+    RetryBackoff { first: Duration::from_millis(100), longest: Duration::from_secs(3) };
 /// Of a message of the server's this many characters are repeated.
 const MESSAGE_CHARS: usize = 300;
 
@@ -179,8 +181,7 @@ impl QdrantClient {
                 QdrantRetryPolicy::Read | QdrantRetryPolicy::Settle => self.timeout,
                 QdrantRetryPolicy::Write => self.longest_write,
             };
-        let mut pause = PAUSE;
-        let mut tries = 0;
+        let mut tries = 0_usize;
         let mut before: Option<QdrantFailure> = None;
         loop {
             let began = Instant::now();
@@ -201,6 +202,7 @@ impl QdrantClient {
             }
             tries += 1;
             tracing::debug!(what, tries, kind = ?failure.kind, error = failure.text, "a call to Qdrant failed");
+            let pause = PAUSES.delay(u32::try_from(tries).unwrap_or(u32::MAX));
             let wait = match (patience, failure.kind) {
                 (QdrantRetryPolicy::Read | QdrantRetryPolicy::Settle, QdrantErrorKind::Unreachable)
                     if tries < CONNECTIONS =>
@@ -211,12 +213,8 @@ impl QdrantClient {
                     QdrantRetryPolicy::Settle | QdrantRetryPolicy::Write,
                     QdrantErrorKind::Busy(Some(asked)),
                 ) => asked.max(pause),
-                (QdrantRetryPolicy::Settle, QdrantErrorKind::Busy(None)) => {
-                    pause.mul_f64(0.5 + rand::random::<f64>())
-                }
-                (QdrantRetryPolicy::Write, kind) if kind.is_passing() => {
-                    pause.mul_f64(0.5 + rand::random::<f64>())
-                }
+                (QdrantRetryPolicy::Settle, QdrantErrorKind::Busy(None)) => jitter(pause, JitterRange::Half),
+                (QdrantRetryPolicy::Write, kind) if kind.is_passing() => jitter(pause, JitterRange::Half),
                 _ => return Err(failure),
             };
             if Instant::now() + wait >= end {
@@ -224,7 +222,6 @@ impl QdrantClient {
             }
             before = Some(failure);
             sleep(wait).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
 

@@ -1,0 +1,238 @@
+//! The fields of a JSON object, read one by one, so that a caller learns at once of everything that is wrong.
+
+use std::{fmt::Display, str::FromStr};
+
+use serde_json::{Map, Value};
+
+use crate::error::{ApiError, ApiErrorKind, FieldError, NAMED_ERRORS};
+
+/// Reads a JSON object; every wrong field is named.
+///
+/// # Errors
+/// What is wrong, or that it is no object.
+pub(crate) fn read<T>(body: &Value, read: impl FnOnce(&mut JsonFields<'_>) -> T) -> Result<T, ApiError> {
+    let mut errors = Vec::new();
+    find_nul(body, &mut String::new(), &mut errors);
+    let Value::Object(map) = body else {
+        let message = "The body must be a JSON object.";
+        return Err(ApiError::new(ApiErrorKind::Invalid, "invalid_fields", message));
+    };
+    let value = read(&mut JsonFields { map, path: String::new(), errors: &mut errors });
+    if errors.is_empty() { Ok(value) } else { Err(ApiError::invalid(errors)) }
+}
+
+/// NUL cannot be stored, and nobody means it.
+fn find_nul(value: &Value, path: &mut String, errors: &mut Vec<FieldError>) {
+    let mut within = |step: &str, value: &Value, errors: &mut Vec<FieldError>| {
+        let length = path.len();
+        if !path.is_empty() {
+            path.push('.');
+        }
+        path.push_str(step);
+        find_nul(value, path, errors);
+        path.truncate(length);
+    };
+    if errors.len() >= NAMED_ERRORS {
+        return;
+    }
+    match value {
+        Value::String(text) if text.contains('\0') => {
+            errors.push(FieldError::new(path, "must not contain the character U+0000"));
+        }
+        Value::Array(items) => {
+            items.iter().enumerate().for_each(|(at, item)| within(&at.to_string(), item, errors));
+        }
+        Value::Object(map) => {
+            for (key, item) in map {
+                if key.contains('\0') && errors.len() < NAMED_ERRORS {
+                    let path = key.replace('\0', "\u{fffd}");
+                    errors.push(FieldError::new(&path, "no key may contain the character U+0000"));
+                }
+                within(key, item, errors);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// The fields of a JSON object, read one by one. Every wrong one is noted with its path and what would be right; the
+/// reader gets a stand-in and goes on, so that a caller learns of all of them at once.
+pub(crate) struct JsonFields<'a> {
+    map: &'a Map<String, Value>,
+    path: String,
+    errors: &'a mut Vec<FieldError>,
+}
+
+impl<'a> JsonFields<'a> {
+    /// Notes that a field is wrong, unless as many as are named are already.
+    pub(crate) fn refuse(&mut self, name: &str, message: impl Display) {
+        if self.errors.len() >= NAMED_ERRORS {
+            return;
+        }
+        let message = message.to_string();
+        self.errors.push(match self.path.as_str() {
+            "" => FieldError::new(name, &message),
+            path => FieldError::new(&format!("{path}.{name}"), &message),
+        });
+    }
+
+    /// Notes every field that is none of these.
+    pub(crate) fn only(&mut self, names: &[&str]) {
+        let unknown = self.map.keys().filter(|name| !names.contains(&name.as_str()));
+        for name in unknown.take(NAMED_ERRORS) {
+            self.refuse(name, format_args!("cannot be set; these can: {}", names.join(", ")));
+        }
+    }
+
+    /// Notes every one of these that is null: what a change leaves out stays, and these cannot be emptied.
+    pub(crate) fn refuse_nulls(&mut self, names: &[&str]) {
+        for name in names {
+            if self.map.get(*name).is_some_and(Value::is_null) {
+                self.refuse(name, "must not be null; leave it out to keep it as it is");
+            }
+        }
+    }
+
+    /// Whether a field is there, be it null.
+    pub(crate) fn given(&self, name: &str) -> bool {
+        self.map.contains_key(name)
+    }
+
+    /// A field's value; null counts as absent.
+    pub(crate) fn get(&self, name: &str) -> Option<&'a Value> {
+        self.map.get(name).filter(|value| !value.is_null())
+    }
+
+    /// A text that need not be there, of at most `longest` characters.
+    pub(crate) fn optional_text(&mut self, name: &str, longest: usize) -> Option<String> {
+        match self.get(name)? {
+            Value::String(text) if text.chars().count() > longest => {
+                self.refuse(name, format_args!("must have at most {longest} characters"));
+                None
+            }
+            Value::String(text) => Some(text.clone()),
+            _ => {
+                self.refuse(name, "must be a string");
+                None
+            }
+        }
+    }
+
+    /// A text that must be there and not be blank.
+    pub(crate) fn text(&mut self, name: &str, longest: usize) -> String {
+        if self.get(name).is_none() {
+            self.refuse(name, "is required");
+            return String::new();
+        }
+        let text = self.optional_text(name, longest).unwrap_or_else(|| "?".to_owned());
+        if text.trim().is_empty() {
+            self.refuse(name, "must not be empty");
+        }
+        text
+    }
+
+    /// One word of several.
+    pub(crate) fn choice<T: FromStr>(&mut self, name: &str, choices: &str) -> Option<T> {
+        let Some(value) = self.get(name) else {
+            self.refuse(name, format_args!("is required: one of {choices}"));
+            return None;
+        };
+        let found = value.as_str().and_then(|text| text.parse().ok());
+        if found.is_none() {
+            self.refuse(name, format_args!("must be one of {choices}"));
+        }
+        found
+    }
+
+    /// True or false.
+    pub(crate) fn boolean(&mut self, name: &str) -> Option<bool> {
+        match self.get(name)? {
+            Value::Bool(yes) => Some(*yes),
+            _ => {
+                self.refuse(name, "must be true or false");
+                None
+            }
+        }
+    }
+
+    /// A whole number of at least 1, as a number or as digits in a string.
+    pub(crate) fn count(&mut self, name: &str) -> Option<u32> {
+        let number = match self.get(name)? {
+            Value::Number(number) => number.as_u64(),
+            Value::String(text) => text.trim().parse().ok(),
+            Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+        };
+        let number = number.and_then(|number| u32::try_from(number).ok()).filter(|number| *number > 0);
+        if number.is_none() {
+            self.refuse(name, "must be a whole number of at least 1");
+        }
+        number
+    }
+
+    /// A number between two bounds, both included.
+    pub(crate) fn number(&mut self, name: &str, min: f64, max: f64) -> Option<f64> {
+        let number = self.get(name)?.as_f64().filter(|number| (min..=max).contains(number));
+        if number.is_none() {
+            self.refuse(name, format_args!("must be a number between {min} and {max}"));
+        }
+        number
+    }
+
+    /// A JSON object.
+    pub(crate) fn object(&mut self, name: &str) -> Option<Map<String, Value>> {
+        match self.get(name)? {
+            Value::Object(map) => Some(map.clone()),
+            _ => {
+                self.refuse(name, "must be an object");
+                None
+            }
+        }
+    }
+
+    /// Everything that has none of these names, as it is.
+    pub(crate) fn others(&mut self, names: &[&str]) -> Map<String, Value> {
+        let others = self.map.iter().filter(|(name, _)| !names.contains(&name.as_str()));
+        others.map(|(name, value)| (name.clone(), value.clone())).collect()
+    }
+
+    /// The id of something of the caller's.
+    pub(crate) fn id<T: FromStr>(&mut self, name: &str) -> Option<T> {
+        match self.get(name) {
+            None => {
+                self.refuse(name, "is required");
+                None
+            }
+            // Text that cannot be an id is an unknown id, which the handler answers.
+            Some(Value::String(text)) => text.parse().ok(),
+            Some(_) => {
+                self.refuse(name, "must be a string");
+                None
+            }
+        }
+    }
+
+    /// Reads an inner object with its own paths.
+    pub(crate) fn nested<T>(&mut self, name: &str, read: impl FnOnce(&mut JsonFields<'_>) -> T) -> Option<T> {
+        match self.get(name)? {
+            Value::Object(map) => {
+                let path =
+                    if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) };
+                Some(read(&mut JsonFields { map, path, errors: self.errors }))
+            }
+            _ => {
+                self.refuse(name, "must be an object");
+                None
+            }
+        }
+    }
+}
+
+/// Whether anything lies deeper than so many objects and arrays within each other.
+pub(crate) fn is_deeper(value: &Value, levels: usize) -> bool {
+    match (value, levels) {
+        (Value::Object(_) | Value::Array(_), 0) => true,
+        (Value::Object(map), _) => map.values().any(|value| is_deeper(value, levels - 1)),
+        (Value::Array(items), _) => items.iter().any(|value| is_deeper(value, levels - 1)),
+        (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_), _) => false,
+    }
+}

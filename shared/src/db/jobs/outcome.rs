@@ -1,0 +1,273 @@
+//! How an attempt ends: its generation answers, it failed, it is given back, its owner stops it, or its worker went away.
+
+use super::{JobProgress, place::NONE_YET};
+use crate::{
+    clock::Timestamp,
+    db::{Db, Json, Result, Tx, documents, execute, on},
+    ids::{DocumentId, GenerationId, JobId, UserId},
+    model::{
+        document::{SearchIndexInfo, SourceState},
+        job::{IngestionError, JobClaim, JobState},
+    },
+};
+
+/// Gives a job back untried: the attempt does not count, and it is due at once, at the place that it had. False when the claim is no longer held.
+pub async fn release(tx: &mut Tx, claim: &JobClaim, now: Timestamp) -> Result<bool> {
+    requeue_uncounted(tx, claim, now, None).await
+}
+
+/// Gives a job back that an outage stopped: the attempt does not count, and it is due at `run_at`. False when the claim is no
+/// longer held.
+pub async fn postpone(
+    tx: &mut Tx,
+    claim: &JobClaim,
+    run_at: Timestamp,
+    reason: &IngestionError,
+) -> Result<bool> {
+    requeue_uncounted(tx, claim, run_at, Some(reason)).await
+}
+
+async fn requeue_uncounted(
+    tx: &mut Tx,
+    claim: &JobClaim,
+    run_at: Timestamp,
+    reason: Option<&IngestionError>,
+) -> Result<bool> {
+    let rows = execute!(
+        tx,
+        sqlx::query(
+            "UPDATE jobs SET state = 'queued', claim_id = NULL, lease_until = NULL, run_at = $3,
+                             fair_at = COALESCE($5, fair_at),
+                             attempts = CASE WHEN claimed_revision = (
+                                 SELECT revision FROM documents WHERE documents.id = jobs.document_id)
+                                 THEN attempts - 1 ELSE 0 END,
+                             last_error = COALESCE($4, last_error), stage = NULL, progress = NULL
+             WHERE id = $1 AND claim_id = $2 AND state = 'running'",
+        )
+        .bind(claim.id)
+        .bind(claim.claim_id)
+        .bind(run_at)
+        .bind(reason.map(Json))
+        .bind(reason.map(|_| NONE_YET))
+    )?;
+    Ok(rows == 1)
+}
+
+/// Notes a failed attempt: queued again for `retry_at`, when it gets another place, or dead when that is none. A document that
+/// changed meanwhile is queued afresh instead. Returns the job's new state; none when the claim is no longer held.
+pub async fn fail(
+    tx: &mut Tx,
+    claim: &JobClaim,
+    error: &IngestionError,
+    retry_at: Option<Timestamp>,
+    report: &JobProgress,
+    now: Timestamp,
+) -> Result<Option<JobState>> {
+    // In the order of locks: the document first.
+    let revision: Option<i64> = on!(tx, |c| sqlx::query_scalar(
+        "UPDATE documents SET revision = revision WHERE id = $1 AND deleted_at IS NULL RETURNING revision"
+    )
+    .bind(claim.document_id)
+    .fetch_optional(c))?;
+    if revision.is_some_and(|revision| revision != claim.claimed_revision) {
+        return requeue(tx, claim, now).await;
+    }
+    Ok(on!(tx, |c| sqlx::query_scalar(
+        "UPDATE jobs SET state = CASE WHEN $3 IS NULL THEN 'dead' ELSE 'queued' END,
+                         run_at = COALESCE($3, run_at),
+                         fair_at = CASE WHEN $3 IS NULL THEN fair_at ELSE $8 END,
+                         finished_at = CASE WHEN $3 IS NULL THEN $4 END,
+                         last_error = $5, stage = $6, progress = $7, claim_id = NULL, lease_until = NULL
+         WHERE id = $1 AND claim_id = $2 AND state = 'running' RETURNING state"
+    )
+    .bind(claim.id)
+    .bind(claim.claim_id)
+    .bind(retry_at)
+    .bind(now)
+    .bind(Json(error))
+    .bind(report.stage)
+    .bind(report.progress.as_ref().map(Json))
+    .bind(NONE_YET)
+    .fetch_optional(c))?)
+}
+
+async fn requeue(tx: &mut Tx, claim: &JobClaim, now: Timestamp) -> Result<Option<JobState>> {
+    Ok(on!(tx, |c| sqlx::query_scalar(
+        "UPDATE jobs SET state = 'queued', run_at = $3, attempts = 0, claim_id = NULL, lease_until = NULL,
+                         stage = NULL, progress = NULL
+         WHERE id = $1 AND claim_id = $2 AND state = 'running' RETURNING state"
+    )
+    .bind(claim.id)
+    .bind(claim.claim_id)
+    .bind(now)
+    .fetch_optional(c))?)
+}
+
+/// A finished generation, ready to answer.
+#[derive(Debug)]
+pub struct GenerationPublication<'a> {
+    /// The generation.
+    pub generation: GenerationId,
+    /// What is searchable of the document from now on.
+    pub index: &'a SearchIndexInfo,
+    /// How many of its passages are in each language, by the language's number.
+    pub languages: &'a [(u8, u64)],
+    /// What was learnt of the source; none when it was left alone.
+    pub learnt: Option<&'a SourceState>,
+    /// When the generation that it replaces may be purged.
+    pub purge_old_at: Timestamp,
+}
+
+/// How publishing ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PublishOutcome {
+    /// The generation answers from now on.
+    Yes,
+    /// The document changed while it was ingested; its job is queued again.
+    Outdated,
+    /// The claim is no longer held; nothing was written.
+    ClaimLost,
+}
+
+/// Makes a generation the one that answers, and ends its job, in one step.
+pub async fn publish(
+    db: &Db,
+    claim: &JobClaim,
+    publication: &GenerationPublication<'_>,
+    now: Timestamp,
+) -> Result<PublishOutcome> {
+    let mut tx = db.begin().await?;
+    documents::bump_search_epoch(&mut tx, claim.user_id).await?;
+    let revision: Option<i64> = on!(tx, |c| {
+        sqlx::query_scalar(
+        "UPDATE documents SET revision = revision WHERE id = $1 AND user_id = $2 AND deleted_at IS NULL RETURNING revision"
+    )
+    .bind(claim.document_id)
+    .bind(claim.user_id)
+    .fetch_optional(c)
+    })?;
+    let Some(revision) = revision else {
+        return Ok(PublishOutcome::ClaimLost);
+    };
+    if revision != claim.claimed_revision {
+        let state = requeue(&mut tx, claim, now).await?;
+        tx.commit().await?;
+        return Ok(if state.is_some() { PublishOutcome::Outdated } else { PublishOutcome::ClaimLost });
+    }
+    let ended: Option<JobId> = on!(tx, |c| {
+        sqlx::query_scalar(
+        "UPDATE jobs SET state = 'done', claim_id = NULL, lease_until = NULL, finished_at = $3, last_error = NULL,
+                         stage = 'INDEX', progress = NULL, source = COALESCE($4, source),
+                         warnings = COALESCE($5, warnings)
+         WHERE id = $1 AND claim_id = $2 AND state = 'running' RETURNING id"
+    )
+    .bind(claim.id)
+    .bind(claim.claim_id)
+    .bind(now)
+    .bind(publication.learnt.map(|learnt| Json(&learnt.source)))
+    .bind(publication.learnt.map(|learnt| Json(&learnt.warnings)))
+    .fetch_optional(c)
+    })?;
+    if ended.is_none() {
+        return Ok(PublishOutcome::ClaimLost);
+    }
+    execute!(tx, sqlx::query(
+        "UPDATE generations SET state = 'superseded', purge_at = $2 WHERE document_id = $1 AND state = 'active'"
+    )
+    .bind(claim.document_id)
+    .bind(publication.purge_old_at))?;
+    let activated = execute!(
+        tx,
+        sqlx::query(
+            "UPDATE generations SET state = 'active', chunks = $2
+             WHERE id = $1 AND state = 'staging' AND claim_id = $3 AND document_id = $4"
+        )
+        .bind(publication.generation)
+        .bind(i64::try_from(publication.index.chunks).unwrap_or(i64::MAX))
+        .bind(claim.claim_id)
+        .bind(claim.document_id)
+    )?;
+    if activated != 1 {
+        // It was given up meanwhile, and what is kept of it may be gone.
+        return Ok(PublishOutcome::ClaimLost);
+    }
+    execute!(
+        tx,
+        sqlx::query(
+            "UPDATE documents SET active_generation = $2, search_index = $3, languages = $4,
+                                  source_state = COALESCE($5, source_state)
+             WHERE id = $1"
+        )
+        .bind(claim.document_id)
+        .bind(publication.generation)
+        .bind(Json(publication.index))
+        .bind(Json(publication.languages))
+        .bind(publication.learnt.map(Json))
+    )?;
+    tx.commit().await?;
+    Ok(PublishOutcome::Yes)
+}
+
+/// Stops a user's job, queued or running; false when there is nothing to stop.
+pub async fn cancel(tx: &mut Tx, user: UserId, document: DocumentId, now: Timestamp) -> Result<bool> {
+    let rows = execute!(
+        tx,
+        sqlx::query(
+            "UPDATE jobs SET state = 'cancelled', claim_id = NULL, lease_until = NULL, finished_at = $3
+             WHERE document_id = $1 AND user_id = $2 AND state IN ('queued', 'running')",
+        )
+        .bind(document)
+        .bind(user)
+        .bind(now)
+    )?;
+    Ok(rows > 0)
+}
+
+/// A job whose worker went away.
+#[derive(Debug, sqlx::FromRow)]
+pub struct ExpiredJob {
+    /// The job.
+    pub id: JobId,
+    /// What became of it.
+    pub state: JobState,
+    /// Attempts so far.
+    pub attempts: i64,
+}
+
+/// Takes jobs from workers whose lease ran out before `before`: queued again, or dead when no attempt is left. A document
+/// that changed meanwhile starts afresh.
+pub async fn expire_leases(
+    tx: &mut Tx,
+    before: Timestamp,
+    now: Timestamp,
+    error: &IngestionError,
+) -> Result<Vec<ExpiredJob>> {
+    // In the order of locks, and so that a change of a document which is about to be committed is seen below.
+    execute!(
+        tx,
+        sqlx::query(
+            "UPDATE documents SET revision = revision
+             WHERE id IN (SELECT document_id FROM jobs WHERE state = 'running' AND lease_until < $1)"
+        )
+        .bind(before)
+    )?;
+    Ok(on!(tx, |c| {
+        sqlx::query_as(
+        "UPDATE jobs SET
+             state = CASE WHEN attempts >= max_attempts AND claimed_revision = (
+                 SELECT revision FROM documents WHERE documents.id = jobs.document_id) THEN 'dead' ELSE 'queued' END,
+             finished_at = CASE WHEN attempts >= max_attempts AND claimed_revision = (
+                 SELECT revision FROM documents WHERE documents.id = jobs.document_id) THEN $2 END,
+             attempts = CASE WHEN claimed_revision = (
+                 SELECT revision FROM documents WHERE documents.id = jobs.document_id) THEN attempts ELSE 0 END,
+             last_error = CASE WHEN claimed_revision = (
+                 SELECT revision FROM documents WHERE documents.id = jobs.document_id) THEN $3 END,
+             run_at = $2, claim_id = NULL, lease_until = NULL
+         WHERE state = 'running' AND lease_until < $1 RETURNING id, state, attempts"
+    )
+    .bind(before)
+    .bind(now)
+    .bind(Json(error))
+    .fetch_all(c)
+    })?)
+}

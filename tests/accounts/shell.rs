@@ -1,0 +1,153 @@
+//! Accounts that are added and changed from the operator's shell.
+
+use std::{
+    ffi::OsStr,
+    path::Path,
+    process::{Output, Stdio},
+};
+
+use reqwest::StatusCode;
+use serde_json::json;
+use tokio::io::AsyncWriteExt;
+
+use super::{sign_in, sign_up, text};
+use crate::support::{
+    client::PASSWORD,
+    db::Database,
+    in_both_modes, on_postgres_too,
+    service::{Mode, Service, Setup},
+    within_deadline,
+};
+
+in_both_modes!(
+    the_shell_adds_accounts_to_a_closed_service,
+    a_password_set_from_the_shell_ends_earlier_sign_ins
+);
+
+on_postgres_too!(the_shell_adds_accounts_to_a_closed_service);
+
+async fn the_shell_adds_accounts_to_a_closed_service(mode: Mode) {
+    let mut shell = Shell::start(mode, "closed").await;
+    assert_eq!(sign_up(&shell.service, "ada@example.com").await.0, StatusCode::FORBIDDEN);
+
+    let done = shell.run(&["user", "add", " Ada@example.com "], &format!("{PASSWORD}\n")).await;
+    assert!(done.status.success(), "{done:?}");
+    assert!(!said(&done).contains(PASSWORD), "the password is in the output: {}", said(&done));
+    let done = shell.run(&["user", "add", "grace@example.com"], &format!("{PASSWORD}\r\n")).await;
+    assert!(done.status.success(), "{done:?}");
+    let done = shell.run(&["user", "add", "--admin", "mary@example.com"], PASSWORD).await;
+    assert!(done.status.success(), "{done:?}");
+    for (what, email, password, named) in [
+        ("a taken e-mail", "ada@EXAMPLE.com", PASSWORD, "e-mail"),
+        ("no e-mail", "nobody", PASSWORD, "e-mail"),
+        ("a short password", "joan@example.com", "short", "8 to 256"),
+        ("no password", "joan@example.com", "", "8 to 256"),
+    ] {
+        let refused = shell.run(&["user", "add", email], password).await;
+        assert!(!refused.status.success(), "{what}: {refused:?}");
+        assert!(said(&refused).contains(named), "{what}: {}", said(&refused));
+    }
+
+    shell.service.restart().await;
+    for (email, is_admin) in
+        [("ada@example.com", true), ("grace@example.com", false), ("mary@example.com", true)]
+    {
+        let user = shell.service.client().sign_in(email, PASSWORD).await;
+        assert_eq!(user.user()["isAdmin"], is_admin, "{email}");
+    }
+    assert_eq!(sign_in(&shell.service, "joan@example.com", "short").await.0, StatusCode::UNAUTHORIZED);
+}
+
+async fn a_password_set_from_the_shell_ends_earlier_sign_ins(mode: Mode) {
+    const NEW: &str = "a new password, with spaces ";
+    let mut shell = Shell::start(mode, "open").await;
+    let ada = shell.service.signed_up("ada@example.com").await;
+    let grace = shell.service.signed_up("grace@example.com").await;
+    let token = ada.create("/api-tokens", &json!({ "description": "a script's" })).await;
+
+    let done = shell.run(&["user", "passwd", "ADA@example.com"], &format!("{NEW}\n")).await;
+    assert!(done.status.success(), "{done:?}");
+    let refused = shell.run(&["user", "passwd", "nobody@example.com"], NEW).await;
+    assert!(!refused.status.success(), "{refused:?}");
+    let refused = shell.run(&["user", "passwd", "grace@example.com"], "short\n").await;
+    assert!(!refused.status.success(), "{refused:?}");
+
+    shell.service.restart().await;
+    assert_eq!(ada.get("/users/me").await.0, StatusCode::UNAUTHORIZED);
+    assert_eq!(sign_in(&shell.service, "ada@example.com", PASSWORD).await.0, StatusCode::UNAUTHORIZED);
+    shell.service.client().sign_in("ada@example.com", NEW).await;
+    ada.with_token(text(&token["token"])).read("/users/me").await;
+    grace.read("/users/me").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_shell_sets_a_password_beside_the_running_service() {
+    let service = Service::start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let new = "another battery staple";
+    let done = lectern(&["user", "passwd", "ada@example.com"], new, service.data_dir(), &[]).await;
+    assert!(done.status.success(), "{}", said(&done));
+    let (status, _) = ada.get("/users/me").await;
+    assert_eq!(status, StatusCode::UNAUTHORIZED, "every earlier sign-in has ended");
+    service.client().sign_in("ada@example.com", new).await.read("/users/me").await;
+}
+
+/// The key of these services: without one, a command could make one of its own.
+const SECRET: &str = "the secret key of a service that has a shell beside it";
+
+/// A service, and the operator's shell beside it.
+struct Shell {
+    // The service goes before the database that it uses.
+    service: Service,
+    database: Option<Database>,
+}
+
+impl Shell {
+    async fn start(mode: Mode, sign_up: &str) -> Self {
+        let database = match mode {
+            Mode::Embedded => None,
+            Mode::Postgres | Mode::Cluster => Some(Database::fresh().await),
+        };
+        let setup = Service::in_mode(mode).env("LECTERN_SECRET_KEY", SECRET).env("LECTERN_SIGN_UP", sign_up);
+        let with_url = |setup: Setup, database: &Database| setup.database_url(database.url());
+        let setup = database.iter().fold(setup, with_url);
+        Self { service: setup.start().await, database }
+    }
+
+    /// Runs a command over the service's data, which the service is stopped for.
+    async fn run(&mut self, arguments: &[&str], stdin: &str) -> Output {
+        if self.service.client().is_ready().await {
+            self.service.terminate().await;
+        }
+        let mut env = vec![("LECTERN_SECRET_KEY", SECRET)];
+        env.extend(self.database.iter().map(|database| ("DATABASE_URL", database.url())));
+        lectern(arguments, stdin, self.service.data_dir(), &env).await
+    }
+}
+
+/// Runs a command to its end.
+async fn lectern(arguments: &[&str], stdin: &str, data_dir: &Path, env: &[(&str, &str)]) -> Output {
+    let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_lectern"));
+    command.args(arguments).env_clear().envs(env.iter().copied());
+    command
+        .env("LECTERN_DATA_DIR", data_dir)
+        .env("LECTERN_EMBEDDER", "none")
+        .env("LECTERN_LOG_FORMAT", "json");
+    for name in ["PATH", "LLVM_PROFILE_FILE"].map(OsStr::new) {
+        if let Some(value) = std::env::var_os(name) {
+            command.env(name, value);
+        }
+    }
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    let mut child = command.spawn().expect("the binary starts");
+    let mut pipe = child.stdin.take().expect("a pipe");
+    // A command that is refused at once reads nothing.
+    let _ = pipe.write_all(stdin.as_bytes()).await;
+    drop(pipe);
+    within_deadline("the command's end", child.wait_with_output()).await.expect("the command's output")
+}
+
+/// Everything that a command wrote.
+fn said(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
