@@ -37,9 +37,9 @@ COPY src src
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/lectern/target,sharing=locked \
     find api load migrations shared src worker -type f -exec touch {} + \
-    && cargo build --release --locked --bins \
+    && cargo build --profile dist --locked --bins \
     && mkdir /programs \
-    && cp target/release/lectern target/release/lectern-api target/release/lectern-worker /programs/
+    && cp target/dist/lectern target/dist/lectern-api target/dist/lectern-worker /programs/
 
 FROM debian:trixie-slim
 # The roots by which certificates are judged; the newest ones, so no version is named.
