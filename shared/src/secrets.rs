@@ -105,6 +105,7 @@ impl DerivedKeys {
         if secret.len() < MIN_SECRET_BYTES {
             return Err(SecretError::TooShort);
         }
+        // RFC 5869: the salt names the program, and each label (its `info`) a purpose and the version of what is made with the key.
         let hkdf = Hkdf::<Sha256>::new(Some(b"lectern"), secret);
         let (mut id, mut cipher, mut jwt, mut fingerprint) = ([0; KEY_ID_BYTES], [0; 32], [0; 32], [0; 32]);
         for (label, out) in [

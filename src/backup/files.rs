@@ -7,9 +7,19 @@ use std::{
 };
 
 use lectern_shared::secrets::{Sha256Hasher, hex};
+use serde::{Deserialize, Serialize};
 use tokio::fs::{self, File};
 
-use super::{BackupError, manifest::BackupFile};
+use super::BackupError;
+
+/// A file of a backup.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct BackupFile {
+    /// Its length.
+    pub(crate) bytes: u64,
+    /// SHA-256 of it, in hexadecimal digits.
+    pub(crate) sha256: String,
+}
 
 /// The rights of files.
 pub(super) const PRIVATE: u32 = 0o600;

@@ -23,8 +23,9 @@ use lectern_shared::{
 use tokio_util::io::ReaderStream;
 
 use super::{
-    BLOBS, BackupError, DATABASE, KEY, files,
-    manifest::{BackupBlobs, BackupFile, BackupManifest},
+    BLOBS, BackupError, DATABASE, KEY,
+    files::{self, BackupFile},
+    manifest::{BackupBlobs, BackupManifest},
 };
 
 /// How often the database is copied because documents were deleted meanwhile.

@@ -6,22 +6,16 @@ use lectern_shared::{clock::Timestamp, ids::DocumentId};
 use serde::{Deserialize, Serialize};
 use tokio::io::AsyncReadExt as _;
 
-use super::{BackupError, files};
+use super::{
+    BackupError,
+    files::{self, BackupFile},
+};
 
 const MANIFEST: &str = "backup.json";
 /// The form of backups that this program writes, and the only one that there is so far.
 const FORMAT: u32 = 1;
 /// Far more than a manifest has, in bytes.
 const LONGEST: u64 = 64 << 20;
-
-/// A file of a backup.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct BackupFile {
-    /// Its length.
-    pub(crate) bytes: u64,
-    /// SHA-256 of it, in hexadecimal digits.
-    pub(crate) sha256: String,
-}
 
 /// The uploaded files of a backup. Where each is, how long it is and what it hashes to is in the database beside it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

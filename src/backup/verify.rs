@@ -17,8 +17,9 @@ use lectern_shared::{
 use tokio::io::AsyncReadExt as _;
 
 use super::{
-    BLOBS, BackupError, DATABASE, KEY, files,
-    manifest::{BackupFile, BackupManifest},
+    BLOBS, BackupError, DATABASE, KEY,
+    files::{self, BackupFile},
+    manifest::BackupManifest,
 };
 
 /// Bytes that are read at a time.

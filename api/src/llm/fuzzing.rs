@@ -5,8 +5,8 @@ use bytes::Bytes;
 use super::{
     ChatErrorKind, ChatMessage, ChatRequest, MAX_TEXT_BYTES, ModelProvider,
     answer::{AnswerProgress, HaltReason, PartialAnswer, StreamOutcome},
-    rejection::RefusedSettings,
     retry::AttemptFailure,
+    settings::RefusedSettings,
     sse::{ServerSentEvent, SseReader},
     wire::ModelEndpoint,
 };

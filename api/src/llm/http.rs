@@ -20,8 +20,9 @@ use super::{
     ChatError, ChatErrorKind, ChatModel, ChatOutcome, ChatRequest, DeltaSink, ModelConfigError,
     ModelProvider,
     answer::{AnswerProgress, CompleteAnswer, HaltReason, PartialAnswer, StreamOutcome},
-    rejection::{RefusedSettings, classify_response},
+    rejection::classify_response,
     retry::{AttemptFailure, MAX_ATTEMPTS},
+    settings::RefusedSettings,
     sse::SseReader,
     wire::ModelEndpoint,
 };

@@ -13,6 +13,7 @@ mod http;
 mod provider;
 mod rejection;
 mod retry;
+mod settings;
 mod sse;
 mod wire;
 

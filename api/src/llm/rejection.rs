@@ -11,6 +11,7 @@ use super::{
     ChatErrorKind,
     answer::CompleteAnswer,
     retry::{AttemptFailure, requested_wait},
+    settings::RequestSetting,
 };
 
 /// Read of an error body at most; all that is looked for stands near its beginning.
@@ -18,45 +19,6 @@ const MAX_ERROR_BYTES: usize = 8 * 1024;
 
 /// The longest wait for an error body.
 const PATIENCE: Duration = Duration::from_secs(2);
-
-/// A part of a request without which most models answer too.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RequestSetting {
-    /// Newer reasoning models have no temperature.
-    Temperature,
-    /// The same for stop texts.
-    Stop,
-    /// The name of the limit of length: `max_tokens` or `max_completion_tokens`.
-    LimitName,
-    /// Asking for usage at the end of the stream.
-    StreamOptions,
-}
-
-/// The settings that a model turned out not to take.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct RefusedSettings(u8);
-
-impl RefusedSettings {
-    /// From [`RefusedSettings::bits`].
-    pub(super) const fn from_bits(bits: u8) -> Self {
-        Self(bits)
-    }
-
-    /// For storing.
-    pub(super) const fn bits(self) -> u8 {
-        self.0
-    }
-
-    /// Whether the model does not take `setting`.
-    pub(super) const fn contains(self, setting: RequestSetting) -> bool {
-        self.0 & (1 << setting as u8) != 0
-    }
-
-    /// These and `setting`.
-    pub(super) const fn with(self, setting: RequestSetting) -> Self {
-        Self(self.0 | (1 << setting as u8))
-    }
-}
 
 /// What a response amounts to whose status is no success: in one case an answer, and else a failure. Its body is read only
 /// where it can make a difference, and only its beginning.
@@ -176,8 +138,8 @@ fn named_status(name: &str) -> Option<u16> {
 mod tests {
     use serde_json::json;
 
-    use super::{RefusedSettings, RequestSetting, error_event, refused_setting};
-    use crate::llm::ChatErrorKind;
+    use super::{RequestSetting, error_event, refused_setting};
+    use crate::llm::{ChatErrorKind, settings::RefusedSettings};
 
     #[test]
     fn a_setting_that_a_model_does_not_take_is_recognised() {

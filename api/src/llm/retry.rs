@@ -5,7 +5,7 @@ use std::time::Duration;
 use lectern_shared::retry::{self, JitterRange, RetryBackoff, jitter};
 use reqwest::header::HeaderMap;
 
-use super::{ChatErrorKind, rejection::RequestSetting};
+use super::{ChatErrorKind, settings::RequestSetting};
 
 /// Requests that one call may send in all.
 pub(super) const MAX_ATTEMPTS: u32 = 3;

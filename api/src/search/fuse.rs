@@ -2,7 +2,8 @@
 //!
 //! Distribution-based score fusion: what counts is by how many standard deviations of its list a passage stands above the
 //! list's end. Scores of different kinds become comparable by that, and unlike ranks they keep how much better the first is
-//! than the second. Two things differ from the usual form, both by measurement (docs/search.md):
+//! than the second. Source: M. Mazzeschi, "Distribution-Based Score Fusion" (2023), the form that Qdrant has. Two things differ from
+//! that, both by measurement (docs/search.md):
 //!
 //! - Nothing is cut off at the top. Scores have long tails: the best hits by words lie four to ten deviations out, and cut to
 //!   three they would all be equal.

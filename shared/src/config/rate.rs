@@ -1,5 +1,5 @@
 //! A rate as an operator writes it, and the arithmetic of the generic cell rate algorithm (GCRA): one moment a key, before
-//! which its next request is early.
+//! which its next request is early. Source: ITU-T Recommendation I.371, annex A, the virtual scheduling algorithm.
 
 use std::time::Duration;
 

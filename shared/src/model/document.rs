@@ -19,21 +19,7 @@ use crate::{
     },
 };
 
-text_enum! {
-    /// What kind of source a document has.
-    DocumentType {
-        /// Plain text and what is read like it.
-        Txt => "TXT",
-        /// A PDF file.
-        Pdf => "PDF",
-        /// The transcript of a video.
-        Video => "VIDEO",
-        /// A table.
-        Csv => "CSV",
-        /// A web page.
-        Url => "URL",
-    }
-}
+pub use super::document_type::DocumentType;
 
 text_enum! {
     /// How text is cut into passages.

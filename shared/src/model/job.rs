@@ -7,7 +7,7 @@ use crate::{
     clock::Timestamp,
     db::Json,
     ids::{ClaimId, DocumentId, JobId, UserId},
-    model::{document::DocumentType, text_enum},
+    model::{document_type::DocumentType, text_enum},
 };
 
 text_enum! {

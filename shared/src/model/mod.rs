@@ -2,6 +2,7 @@
 
 pub mod agent;
 pub mod document;
+mod document_type;
 pub mod job;
 pub mod language;
 pub mod place;

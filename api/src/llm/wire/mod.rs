@@ -16,8 +16,8 @@ use self::openai::OpenAiDialect;
 use super::{
     ChatErrorKind, ChatRequest, ModelConfigError, ModelProvider, ToolSpec,
     answer::{HaltReason, PartialAnswer},
-    rejection::{RefusedSettings, RequestSetting},
     retry::AttemptFailure,
+    settings::{RefusedSettings, RequestSetting},
     sse::ServerSentEvent,
 };
 

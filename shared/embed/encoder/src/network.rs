@@ -13,19 +13,24 @@ use crate::{
     weights::{TensorFile, WeightsError},
 };
 
-/// The memory of one computation, kept between texts so that it is not asked of the system for each.
+/// The memory of one computation, kept between texts so that it is not asked of the system for each. Shapes are those of the numbers
+/// that are meant; they lie in panels of `N` tokens, `[tokens / N, rows, N]` (see `kernel`).
 #[derive(Default)]
 pub struct EncoderScratch {
+    /// `[tokens, hidden]`: what goes from layer to layer.
     states: Vec<f32>,
+    /// `[tokens, 3 * hidden]`: queries, keys and values.
     projected: Vec<f32>,
+    /// `[tokens, hidden]`: what attention made of the values.
     mixed: Vec<f32>,
+    /// `[tokens, inner]`: between the two products of a feed-forward part.
     inner: Vec<f32>,
     attention: AttentionScratch,
 }
 
 impl fmt::Debug for EncoderScratch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Scratch").finish_non_exhaustive()
+        f.debug_struct("EncoderScratch").finish_non_exhaustive()
     }
 }
 
@@ -36,20 +41,23 @@ pub(crate) struct EncoderNetwork<const M: usize, const N: usize, const C: usize,
     heads: usize,
     inner: usize,
     activation: MatmulEpilogue,
-    /// A row for each token of the vocabulary.
+    /// `[vocabulary, hidden]`: a row for each token of the vocabulary.
     words: Vec<f32>,
-    /// A row for each position of a text; the kind of token is already added.
+    /// `[positions, hidden]`: a row for each position of a text; the kind of token is already added.
     positions: Vec<f32>,
     norm: LayerNorm,
     layers: Vec<EncoderLayer<M>>,
 }
 
 struct EncoderLayer<const M: usize> {
-    /// Queries, keys and values in one matrix.
+    /// `[hidden, 3 * hidden]`: queries, keys and values in one matrix.
     projection: PackedLinear<M>,
+    /// `[hidden, hidden]`.
     attended: PackedLinear<M>,
     attended_norm: LayerNorm,
+    /// `[hidden, inner]`.
     inner: PackedLinear<M>,
+    /// `[inner, hidden]`.
     outer: PackedLinear<M>,
     outer_norm: LayerNorm,
 }

@@ -91,13 +91,16 @@ impl TermId {
 
 /// The BM25 weight of a term that occurs `frequency` times in a passage of `length` words: everything but
 /// the IDF, which belongs to the set of passages searched.
+///
+/// Source: Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), section 3.
 #[allow(clippy::cast_precision_loss, reason = "counts of words in one passage are far below 2^24")]
 pub fn weight(frequency: u32, length: u32) -> f32 {
     let (tf, length) = (frequency as f32, length as f32);
     tf * (K1 + 1.0) / (tf + K1 * (1.0 - B + B * length / AVG_LEN))
 }
 
-/// The inverse document frequency of a term that `frequency` of `passages` contain. Always positive.
+/// The inverse document frequency of a term that `frequency` of `passages` contain. Always positive, by the 1 that is added before the
+/// logarithm is taken, as Lucene does it.
 #[allow(clippy::cast_precision_loss, reason = "the logarithm of a count needs no more than f64's 52 bits")]
 #[allow(clippy::cast_possible_truncation, reason = "a logarithm of a u64 ratio is below 50")]
 pub fn idf(passages: u64, frequency: u64) -> f32 {

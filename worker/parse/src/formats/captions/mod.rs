@@ -10,6 +10,7 @@ mod markup;
 mod prose;
 mod rolling;
 mod sbv;
+mod script;
 mod srv;
 mod subrip;
 #[cfg(test)]

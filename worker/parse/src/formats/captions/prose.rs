@@ -8,7 +8,7 @@
 
 use lectern_shared::model::job::IngestionWarning;
 
-use super::{CaptionCue, ParsedCaptions, TimedTranscript, rolling};
+use super::{CaptionCue, ParsedCaptions, TimedTranscript, rolling, script::is_unspaced};
 use crate::protocol::{MarkKind, TextMark};
 
 /// A silence that ends a paragraph, in seconds.
@@ -319,10 +319,4 @@ fn needs_space(last: Option<char>, next: &str) -> bool {
     let is_closing =
         matches!(first, ',' | '.' | ';' | ':' | '!' | '?' | ')' | ']') && !next.starts_with("..");
     !(is_closing || last.is_whitespace() || (is_unspaced(last) && is_unspaced(first)))
-}
-
-/// Whether a character belongs to a script that is written without spaces: Chinese or Japanese, with their punctuation.
-pub(super) fn is_unspaced(c: char) -> bool {
-    matches!(c, '\u{2E80}'..='\u{30FF}' | '\u{31F0}'..='\u{4DBF}' | '\u{4E00}'..='\u{9FFF}' | '\u{F900}'..='\u{FAFF}'
-        | '\u{FE30}'..='\u{FE4F}' | '\u{FF00}'..='\u{FF9F}' | '\u{20000}'..='\u{3FFFF}')
 }

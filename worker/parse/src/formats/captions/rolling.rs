@@ -96,6 +96,6 @@ fn beginning(start: &str, text: &str) -> usize {
     let length = if common == start.len() { common } else { needed };
     let Some(rest) = text.get(length..) else { return 0 };
     let last = start.get(..length).and_then(|start| start.chars().next_back());
-    let goes_on = rest.starts_with(char::is_alphanumeric) && !last.is_some_and(super::prose::is_unspaced);
+    let goes_on = rest.starts_with(char::is_alphanumeric) && !last.is_some_and(super::script::is_unspaced);
     if goes_on { 0 } else { length }
 }
