@@ -44,7 +44,7 @@ def passages(tokenizer, count, tokens):
 
 
 def ours(folder, texts_file):
-    command = ["cargo", "bench", "--quiet", "-p", "lectern-shared", "--bench", "encoder", "--", str(folder), texts_file]
+    command = ["cargo", "bench", "--quiet", "-p", "lectern-embed", "--bench", "encoder", "--", str(folder), texts_file]
     done = subprocess.run(command, cwd=REPOSITORY, check=True, stdout=subprocess.PIPE, text=True)
     return json.loads(done.stdout.strip().splitlines()[-1])
 
