@@ -202,7 +202,7 @@ impl<'a> JsonFields<'a> {
                 self.refuse(name, "is required");
                 None
             }
-            // Text that cannot be an id is an unknown id, which the handler answers.
+            // Text that cannot be an id is an unknown id, which the service answers.
             Some(Value::String(text)) => text.parse().ok(),
             Some(_) => {
                 self.refuse(name, "must be a string");

@@ -14,6 +14,7 @@ use uuid::Uuid;
 use crate::{
     error::{ApiError, FieldError},
     extract::parameter,
+    openapi::SuccessResponse,
 };
 
 /// What a handler returns.
@@ -21,12 +22,7 @@ pub(crate) type ApiResult<T = Response> = Result<T, ApiError>;
 
 /// `{"success": true, "data": …}`.
 pub(crate) fn data(data: impl Serialize) -> Response {
-    #[derive(Serialize)]
-    struct ResponseEnvelope<T> {
-        success: bool,
-        data: T,
-    }
-    Json(ResponseEnvelope { success: true, data }).into_response()
+    Json(SuccessResponse { success: true, data }).into_response()
 }
 
 /// Rows that a list reads at a time, unless they are large.

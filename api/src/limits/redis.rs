@@ -15,7 +15,7 @@ pub(super) const PATIENCE: Duration = Duration::from_millis(100);
 /// How long Redis is left alone after it did not answer.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Charges every key, or none when one must wait. Returns the microseconds to wait. See `Rate::next`, which this repeats.
+/// Charges every key, or none when one must wait. Returns the microseconds to wait. See `RequestRate::next`, which this repeats.
 const ADMIT: &str = r"
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]

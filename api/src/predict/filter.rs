@@ -65,7 +65,7 @@ impl AnswerFilter {
         self.said.add_text(text);
     }
 
-    /// The same as [`AnswerFilter::know_text`] for what a tool answered, but for what the model itself has said.
+    /// The same as [`AnswerFilter::allow_hosts_in`] for what a tool answered, but for what the model itself has said.
     pub(super) fn allow_tool_result(&mut self, text: &str) {
         let mut theirs = KnownReferences::default();
         theirs.add_text(text);

@@ -17,7 +17,7 @@ pub struct Prompt {
     pub user_id: UserId,
     /// How its owner calls it.
     pub name: String,
-    /// The text of a [`Template`](crate::prompt::Template).
+    /// The text of a template: `{name}` stands for a variable.
     pub template: String,
     /// The names of the template's variables, in the order in which its owner gave them.
     pub input_variables: Json<Vec<String>>,

@@ -1,5 +1,5 @@
 //! Sentence encoders that run in this process, from a model's published files. `embed` shows them as an `Embedder`; they use
-//! `lectern-encoder` for the arithmetic and `Compute` for their threads, and know nothing of documents.
+//! `lectern-encoder` for the arithmetic and `ComputePool` for their threads, and know nothing of documents.
 
 mod config;
 mod error;

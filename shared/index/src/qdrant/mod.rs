@@ -6,7 +6,7 @@
 //!
 //! Qdrant cannot be told which claims are still held. A worker that is paused between the check of its claim and the write
 //! that follows may add points to a generation after that was removed. They are never found, since a search names the
-//! generations that are visible; and [`SearchIndex::straggle`] says how long to wait before a generation is removed for the
+//! generations that are visible; and [`SearchIndex::late_write_window`] says how long to wait before a generation is removed for the
 //! last time.
 
 mod client;

@@ -115,7 +115,8 @@ macro_rules! take_first {
     };
 }
 
-/// Takes the first job if no two users wait, and moves the head up to it, in one round trip and with nobody else's claims held up.
+/// Takes the first job if no two users wait, and moves the head up to it, in one round trip and with nobody else's claims held up: who
+/// alone waits may have every slot, and whoever comes at the same moment is next.
 const TAKE_UNDISPUTED: &str = concat!(
     "WITH taken AS (",
     take!(concat!("COALESCE(NOT (", several_wait!(), "), TRUE) AND "), "", "FOR UPDATE SKIP LOCKED"),
