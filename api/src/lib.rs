@@ -4,6 +4,7 @@ mod auth;
 mod body;
 mod client_address;
 mod cors;
+mod docs;
 mod error;
 mod extract;
 mod fields;
@@ -13,11 +14,11 @@ mod leftover;
 mod limits;
 pub mod llm;
 mod openapi;
+mod operator;
 pub mod predict;
 mod prompt;
 mod rate_limit;
 mod response;
-mod routes;
 mod search;
 mod server;
 mod services;
@@ -25,6 +26,7 @@ mod shares;
 mod state;
 mod tools;
 mod turns;
+mod v1;
 
 use axum::{Router, middleware};
 use lectern_runtime::{Runtime, process::FatalError};
@@ -38,7 +40,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::{cors::CorsPolicy, llm::ModelProvider, server::ServerOptions, state::AppState};
 pub use crate::{
-    routes::admin::JobView,
+    operator::JobView,
     services::{
         accounts::{AccountError, AccountService},
         jobs,
@@ -76,9 +78,8 @@ pub fn check_settings(settings: &Settings) -> Result<(), ConfigError> {
 /// Every operation: what serves it, and what describes it.
 fn operations() -> (Router<AppState>, OpenApi) {
     let (router, mut document) = OpenApiRouter::with_openapi(openapi::base())
-        .nest("/api/v1", routes::v1())
-        .merge(routes::admin::router())
-        .merge(routes::health::router())
+        .nest("/api/v1", v1::router())
+        .merge(operator::router())
         .split_for_parts();
     openapi::finish(&mut document);
     (router, document)
@@ -95,7 +96,7 @@ pub fn router(runtime: Runtime) -> Router {
     let state = AppState::new(runtime);
     let (router, document) = operations();
     let mut router = router
-        .merge(routes::docs::router(&document))
+        .merge(docs::router(&document))
         .fallback(http::unknown_path)
         .method_not_allowed_fallback(http::method_not_allowed)
         .layer(middleware::from_fn_with_state(state.clone(), auth::in_force::guard))

@@ -7,11 +7,11 @@ use super::form::MultipartPart;
 use crate::{
     error::{ApiError, ApiErrorKind, FieldError},
     extract::{FromFields, JsonFields, validate},
-    routes::{
+    services::uploads::{FileKind, NewUpload},
+    v1::{
         NAME,
         documents::{body, splitter},
     },
-    services::uploads::{FileKind, NewUpload},
 };
 
 /// Parts that are text.

@@ -25,9 +25,9 @@ use crate::{
         trace::{self, TraceView},
     },
     response::{ApiResult, Paging, data, list_by},
-    routes::predict::{StreamFormat, streamed},
     services::traces::{RecordedTrace, TraceService},
     state::AppState,
+    v1::predict::{StreamFormat, streamed},
 };
 
 pub(crate) fn router() -> OpenApiRouter<AppState> {

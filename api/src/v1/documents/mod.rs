@@ -15,16 +15,16 @@ use lectern_shared::{ids::DocumentId, model::document::Document};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use self::view::{DocumentView, DocumentWithContent};
-pub(super) use self::view::{ErrorView, ProgressView, WarningView};
+pub(crate) use self::view::{ErrorView, ProgressView, WarningView};
 use crate::{
     auth::Caller,
     extract::PathId,
     idempotency::{CreateRequest, creation_response, json_encoder},
     openapi::SuccessResponse,
     response::{ApiResult, Paging, data, list},
-    routes::users::NullBody,
     services::documents::{DocumentService, FullDocument, NewDocument},
     state::AppState,
+    v1::users::NullBody,
 };
 
 pub(crate) fn router() -> OpenApiRouter<AppState> {

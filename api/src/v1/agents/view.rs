@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use crate::{
-    routes::tags::{self, TagView},
     services::agents::AgentDetails,
+    v1::tags::{self, TagView},
 };
 
 /// The model that an agent asks.

@@ -17,8 +17,8 @@ use utoipa::{
 use crate::{
     extract::{FromFields, JsonFields},
     llm::ModelProvider,
-    routes::{DESCRIPTION, NAME},
     services::agents::{AgentChange, MASKED, NewAgent, NewLlm, PromptRef, TagIds},
+    v1::{DESCRIPTION, NAME},
 };
 
 /// Most tags of an agent.

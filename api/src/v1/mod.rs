@@ -1,14 +1,11 @@
-//! The endpoints, one file a noun: its router, bodies and handlers. A handler extracts, calls, responds.
+//! The JSON interface, one file a noun: its router, bodies and handlers. A handler extracts, calls, responds.
 
-pub(crate) mod admin;
 mod agent_documents;
 mod agent_tools;
 mod agents;
 mod api_tokens;
 mod auth;
-pub(crate) mod docs;
-mod documents;
-pub(crate) mod health;
+pub(crate) mod documents;
 mod predict;
 mod prompts;
 mod search;
@@ -22,7 +19,7 @@ use utoipa_axum::router::OpenApiRouter;
 use crate::{services::NAME, state::AppState};
 
 /// Everything under `/api/v1`.
-pub(crate) fn v1() -> OpenApiRouter<AppState> {
+pub(crate) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .merge(auth::router())
         .merge(users::router())

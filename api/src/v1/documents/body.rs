@@ -6,11 +6,11 @@ use serde_json::{Map, Value, json};
 use super::splitter;
 use crate::{
     extract::{FromFields, JsonFields},
-    routes::{DESCRIPTION, NAME},
     services::documents::{
         NewDocument,
         rules::{self, address_problems},
     },
+    v1::{DESCRIPTION, NAME},
 };
 
 /// Longest list of addresses, in characters.

@@ -6,8 +6,8 @@ use crate::{
     error::FieldError,
     extract::{FromFields, JsonFields},
     prompt::{LONGEST_NAME, PromptTemplate, is_variable_name},
-    routes::NAME,
     services::prompts::{NewPrompt, PromptChange, problems},
+    v1::NAME,
 };
 
 /// Longest template, in characters.

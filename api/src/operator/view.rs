@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use crate::routes::documents::{ErrorView, ProgressView, WarningView};
+use crate::v1::documents::{ErrorView, ProgressView, WarningView};
 
 /// A job: the work of making one document searchable. There is one for each document, which is queued again for each
 /// ingestion. Of what the document's owner wrote nothing is in it but the owner's e-mail, and the host that an error names.

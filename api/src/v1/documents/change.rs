@@ -12,8 +12,8 @@ use crate::{
     extract::{FromFields, JsonFields, PathId, ValidJson},
     openapi::SuccessResponse,
     response::{ApiResult, data},
-    routes::NAME,
     services::documents::{DocumentChange, DocumentService, rules::address_problems},
+    v1::NAME,
 };
 
 const NAMES: [&str; 9] = [

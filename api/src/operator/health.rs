@@ -19,7 +19,7 @@ use crate::{
     state::AppState,
 };
 
-pub(crate) fn router() -> OpenApiRouter<AppState> {
+pub(super) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(live)).routes(routes!(ready)).routes(routes!(read_metrics))
 }
 

@@ -187,7 +187,7 @@ impl IngestionStatus {
 /// How far a stage is.
 #[derive(PartialEq, Serialize, ToSchema)]
 #[schema(as = IngestionProgress)]
-pub(in crate::routes) struct ProgressView {
+pub(crate) struct ProgressView {
     /// Units done.
     done: u64,
     /// Units in all, once that is known.
@@ -200,7 +200,7 @@ pub(in crate::routes) struct ProgressView {
 /// Why an ingestion failed.
 #[derive(PartialEq, Serialize, ToSchema)]
 #[schema(as = IngestionError)]
-pub(in crate::routes) struct ErrorView {
+pub(crate) struct ErrorView {
     /// A fixed word, such as `not_found` or `no_extractable_text`.
     code: String,
     /// A sentence for people.
@@ -212,7 +212,7 @@ pub(in crate::routes) struct ErrorView {
 /// Something that an ingestion went past.
 #[derive(PartialEq, Serialize, ToSchema)]
 #[schema(as = IngestionWarning)]
-pub(in crate::routes) struct WarningView {
+pub(crate) struct WarningView {
     /// A fixed word.
     code: String,
     /// A sentence for people.

@@ -1,0 +1,17 @@
+//! What the operator sees and does over HTTP, outside of `/api/v1`: jobs, for admins only, and health and metrics, for monitors.
+
+mod bulk;
+mod health;
+mod jobs;
+mod view;
+
+use utoipa_axum::router::OpenApiRouter;
+
+pub use view::JobView;
+
+use crate::state::AppState;
+
+/// Everything under `/admin` and `/health`, and `/metrics`.
+pub(crate) fn router() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new().merge(jobs::router()).merge(bulk::router()).merge(health::router())
+}
