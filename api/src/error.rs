@@ -1,19 +1,21 @@
 //! The one error of everything that can be asked of the service. Causes go to the log; a client sees a code and a sentence. How
 //! it is told is each face's own: see [`crate::http`].
 
-use lectern_embed::EmbedError;
+use lectern_agents::{
+    AgentError,
+    models::{ChatError, ChatErrorKind},
+    search::SearchError,
+    tools::secrets::RevealError,
+};
 use lectern_shared::{
     compute::ComputeStopped,
     db::{DbError, storage::OverQuota},
+    failure::ServiceFailure,
     secrets::SecretError,
 };
 use serde::Serialize;
 
-use crate::{
-    limits::RetryAfter,
-    llm::{ChatError, ChatErrorKind, ModelConfigError},
-    search::SearchError,
-};
+use crate::limits::RetryAfter;
 
 /// Wrong fields that are named, at most: nobody reads more, and an answer must not be larger than what it answers.
 pub(crate) const NAMED_ERRORS: usize = 100;
@@ -162,51 +164,42 @@ impl ApiError {
     }
 
     pub(crate) fn internal() -> Self {
-        let message = "Something failed inside the service. The request id finds it in the log.";
-        Self::new(ApiErrorKind::Internal, "internal", message)
+        ServiceFailure::Internal.into()
     }
 
     pub(crate) fn too_many(code: &'static str, message: &str, wait: RetryAfter) -> Self {
         Self { retry_after: Some(wait.seconds()), ..Self::new(ApiErrorKind::RateLimited, code, message) }
     }
+}
 
-    pub(crate) fn storage_full() -> Self {
-        let message =
-            "The service has no room left to store this. What is stored can be read, searched and deleted.";
-        Self::new(ApiErrorKind::StorageFull, "storage_full", message)
-    }
-
-    pub(crate) fn unavailable() -> Self {
-        let message = "A part of the service is away; try again shortly.";
-        Self { retry_after: Some(1), ..Self::new(ApiErrorKind::Unavailable, "unavailable", message) }
+impl From<ServiceFailure> for ApiError {
+    fn from(failure: ServiceFailure) -> Self {
+        let (kind, retry_after) = match failure {
+            ServiceFailure::Duplicate => (ApiErrorKind::Conflict, None),
+            ServiceFailure::StorageFull => (ApiErrorKind::StorageFull, None),
+            ServiceFailure::Unavailable => (ApiErrorKind::Unavailable, Some(1)),
+            ServiceFailure::OutcomeUnknown => (ApiErrorKind::Unavailable, None),
+            ServiceFailure::Internal => (ApiErrorKind::Internal, None),
+        };
+        Self { retry_after, ..Self::new(kind, failure.code(), failure.to_string()) }
     }
 }
 
-/// What is told when a commit's answer was lost and the database is away.
-const OUTCOME_UNKNOWN: &str = "The database went away while this was stored, so it may or may not have been done. Look before you \
-                               try again, or send it again with the same Idempotency-Key.";
-
 impl From<DbError> for ApiError {
     fn from(error: DbError) -> Self {
-        match error {
-            DbError::Duplicate => Self::conflict("This exists already."),
-            DbError::Full(_) => {
-                tracing::warn!(%error, "refused: the database has no room");
-                Self::storage_full()
-            }
-            DbError::Failed(_) => {
-                tracing::error!(%error, "the database failed");
-                Self::unavailable()
-            }
-            DbError::CommitUnknown(_) => {
-                tracing::error!(%error, "the outcome of a commit is not known");
-                Self::new(ApiErrorKind::Unavailable, "outcome_unknown", OUTCOME_UNKNOWN)
-            }
-            DbError::Unreadable(_) => {
-                tracing::error!(%error, "a stored value cannot be read");
-                Self::internal()
-            }
-        }
+        ServiceFailure::from(error).into()
+    }
+}
+
+impl From<ComputeStopped> for ApiError {
+    fn from(error: ComputeStopped) -> Self {
+        ServiceFailure::from(error).into()
+    }
+}
+
+impl From<SecretError> for ApiError {
+    fn from(error: SecretError) -> Self {
+        ServiceFailure::from(error).into()
     }
 }
 
@@ -216,81 +209,60 @@ impl From<OverQuota> for ApiError {
     }
 }
 
-impl From<ComputeStopped> for ApiError {
-    fn from(_: ComputeStopped) -> Self {
-        Self::internal()
-    }
-}
-
-impl From<SecretError> for ApiError {
-    fn from(error: SecretError) -> Self {
-        tracing::error!(%error, "a stored secret cannot be read");
-        Self::internal()
-    }
-}
-
-impl From<ChatError> for ApiError {
-    fn from(error: ChatError) -> Self {
-        let kind = match error.kind {
-            ChatErrorKind::RateLimited { .. } => ApiErrorKind::Unavailable,
-            ChatErrorKind::Timeout => ApiErrorKind::UpstreamTimeout,
-            _ => ApiErrorKind::Upstream,
-        };
-        let retry_after = match error.kind {
-            ChatErrorKind::RateLimited { retry_after } => {
-                Some(retry_after.map_or(1, |wait| wait.as_secs().max(1)))
-            }
-            _ => None,
-        };
-        Self { retry_after, ..Self::new(kind, error.kind.code(), error.to_string()) }
-    }
-}
-
-impl From<ModelConfigError> for ApiError {
-    fn from(error: ModelConfigError) -> Self {
-        Self::new(ApiErrorKind::Upstream, "provider_not_available", error.to_string())
-    }
-}
-
-impl From<EmbedError> for ApiError {
-    fn from(error: EmbedError) -> Self {
-        let failed = |retry_after, message: &str| Self {
-            retry_after,
-            ..Self::new(ApiErrorKind::Unavailable, "embedding_model_unavailable", message)
-        };
+impl From<RevealError> for ApiError {
+    fn from(error: RevealError) -> Self {
         match error {
-            EmbedError::Away(_) => {
-                tracing::warn!(%error, "the embedding model is away");
-                let message =
-                    "The embedding model is away; try again shortly, or set `mode` to `lexical` or `hybrid`.";
-                failed(Some(1), message)
-            }
-            EmbedError::Refused(_) => {
-                tracing::error!(%error, "the embedding model cannot be used");
-                let message = "The embedding model cannot be used as the service is set up. Set `mode` to `lexical` \
-                               or `hybrid`, or leave it out.";
-                failed(None, message)
-            }
-            EmbedError::Stopped(error) => error.into(),
+            RevealError::Secret(error) => error.into(),
+            // It is in the log already, with the tool's id.
+            RevealError::Unreadable => Self::internal(),
         }
     }
 }
 
 impl From<SearchError> for ApiError {
     fn from(error: SearchError) -> Self {
-        match error {
-            SearchError::Db(error) => error.into(),
-            SearchError::Index(error) => {
-                tracing::error!(%error, "the index failed");
-                Self::unavailable()
+        AgentError::from(error).into()
+    }
+}
+
+impl From<AgentError> for ApiError {
+    fn from(error: AgentError) -> Self {
+        let (kind, retry_after) = match &error {
+            AgentError::Service(failure) => return (*failure).into(),
+            AgentError::UnknownAgent => return Self::not_found("agent"),
+            AgentError::MissingValues(names) => {
+                return Self::invalid(names.iter().map(|name| missing_value(name)).collect());
             }
-            SearchError::NoModel => {
-                let message = "The service has no embedding model, so it cannot search by meaning. Set `mode` to \
-                               `lexical` or `hybrid`, or leave it out.";
-                Self::new(ApiErrorKind::Unavailable, "no_embedding_model", message)
+            AgentError::PromptTooLong(limit) => {
+                let message = format!("makes the agent's prompt longer than {limit} bytes");
+                return Self::invalid(vec![FieldError { path: "input".to_owned(), message }]);
             }
-            SearchError::Embed(error) => error.into(),
-            SearchError::Stopped(error) => error.into(),
+            AgentError::Model(error) => of_model(error),
+            AgentError::UnknownProvider | AgentError::ModelSetup(_) => (ApiErrorKind::Upstream, None),
+            AgentError::NotRepeatable(_) => (ApiErrorKind::Conflict, None),
+            AgentError::EmbedderAway => (ApiErrorKind::Unavailable, Some(1)),
+            AgentError::NoEmbedder | AgentError::EmbedderRefused | AgentError::StreamNotRead => {
+                (ApiErrorKind::Unavailable, None)
+            }
+        };
+        Self { retry_after, ..Self::new(kind, error.code(), error.to_string()) }
+    }
+}
+
+fn missing_value(name: &str) -> FieldError {
+    FieldError {
+        path: format!("input.{name}"),
+        message: "is required: the agent's prompt uses it".to_owned(),
+    }
+}
+
+/// The kind of a model's failure, and the seconds after which it may answer.
+fn of_model(error: &ChatError) -> (ApiErrorKind, Option<u64>) {
+    match error.kind {
+        ChatErrorKind::RateLimited { retry_after } => {
+            (ApiErrorKind::Unavailable, Some(retry_after.map_or(1, |wait| wait.as_secs().max(1))))
         }
+        ChatErrorKind::Timeout => (ApiErrorKind::UpstreamTimeout, None),
+        _ => (ApiErrorKind::Upstream, None),
     }
 }

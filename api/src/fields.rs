@@ -226,13 +226,3 @@ impl<'a> JsonFields<'a> {
         }
     }
 }
-
-/// Whether anything lies deeper than so many objects and arrays within each other.
-pub(crate) fn is_deeper(value: &Value, levels: usize) -> bool {
-    match (value, levels) {
-        (Value::Object(_) | Value::Array(_), 0) => true,
-        (Value::Object(map), _) => map.values().any(|value| is_deeper(value, levels - 1)),
-        (Value::Array(items), _) => items.iter().any(|value| is_deeper(value, levels - 1)),
-        (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_), _) => false,
-    }
-}

@@ -12,23 +12,20 @@ mod http;
 mod idempotency;
 mod leftover;
 mod limits;
-pub mod llm;
 mod openapi;
 mod operator;
-pub mod predict;
-mod prompt;
 mod rate_limit;
 mod response;
-mod search;
 mod server;
 mod services;
 mod shares;
+mod sse;
 mod state;
-mod tools;
 mod turns;
 mod v1;
 
 use axum::{Router, middleware};
+use lectern_agents::models::ModelProvider;
 use lectern_runtime::{Runtime, process::FatalError};
 use lectern_shared::{
     config::{ConfigError, EmbedderKind, Settings},
@@ -38,7 +35,7 @@ use tokio::{net::TcpListener, sync::oneshot};
 use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::{cors::CorsPolicy, llm::ModelProvider, server::ServerOptions, state::AppState};
+use crate::{cors::CorsPolicy, server::ServerOptions, state::AppState};
 pub use crate::{
     operator::JobView,
     services::{

@@ -270,7 +270,7 @@ mod tests {
             let fetch = move |_: Uuid, limit: u32| {
                 reads += 1;
                 let rows = (0..limit).map(|id| (Uuid::from_u128(id.into()), json!(id))).collect();
-                let end = if reads < fails_at { Ok(rows) } else { Err(ApiError::unavailable()) };
+                let end = if reads < fails_at { Ok(rows) } else { Err(ApiError::internal()) };
                 async { end }
             };
             let answer = list_by(3, Paging { limit, cursor: None }, fetch).await;

@@ -1,6 +1,7 @@
 //! What handlers share.
 
 use axum::extract::FromRef;
+use lectern_agents::{run::AgentParts, search::SearchEngine, tools::Toolbox};
 use lectern_runtime::Runtime;
 use lectern_shared::{clock::Clock, db::Db};
 
@@ -8,8 +9,6 @@ use crate::{
     auth::in_force::CredentialMonitor,
     body::BodyReader,
     limits::RateLimiter,
-    predict::AgentParts,
-    search::SearchEngine,
     services::{
         Services,
         accounts::AccountService,
@@ -27,7 +26,6 @@ use crate::{
         traces::TraceService,
         uploads::UploadService,
     },
-    tools::Toolbox,
 };
 
 /// Everything that a handler may take a part of. Cheap to clone.

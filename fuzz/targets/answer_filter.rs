@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use lectern_api::predict::fuzzing;
+use lectern_agents::answer::fuzzing;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| fuzzing::answer_filter(bytes));

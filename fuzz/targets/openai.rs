@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use lectern_api::llm::fuzzing;
+use lectern_agents::models::fuzzing;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| fuzzing::openai(bytes));

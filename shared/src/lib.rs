@@ -8,6 +8,7 @@ pub mod compute;
 pub mod config;
 pub mod db;
 pub mod egress;
+pub mod failure;
 pub mod format;
 pub mod ids;
 pub mod jobs;

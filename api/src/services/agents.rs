@@ -96,7 +96,7 @@ pub(crate) struct AgentService {
 }
 
 /// Where an agent's provider key is sealed.
-pub(crate) fn key_place(id: &AgentId) -> CiphertextLocation<'_> {
+fn key_place(id: &AgentId) -> CiphertextLocation<'_> {
     CiphertextLocation::agent_key(id.as_uuid())
 }
 

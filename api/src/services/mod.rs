@@ -19,6 +19,7 @@ pub(crate) mod tools;
 pub(crate) mod traces;
 pub(crate) mod uploads;
 
+use lectern_agents::search::SearchEngine;
 use lectern_runtime::Runtime;
 use lectern_shared::ids::UserId;
 
@@ -39,7 +40,7 @@ use self::{
     traces::TraceService,
     uploads::UploadService,
 };
-use crate::{limits::RateLimiter, search::SearchEngine};
+use crate::limits::RateLimiter;
 
 /// Longest name of anything, in characters.
 pub(crate) const NAME: usize = 1_000;

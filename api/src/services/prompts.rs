@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use lectern_agents::prompt::PromptTemplate;
 use lectern_shared::{
     clock::Clock,
     db::{self, Db, Json},
@@ -15,10 +16,7 @@ use super::{
     Actor,
     creation::{CreationOutcome, IdempotencyStore, IdempotentRequest, ResponseEncoder},
 };
-use crate::{
-    error::{ApiError, FieldError},
-    prompt::PromptTemplate,
-};
+use crate::error::{ApiError, FieldError};
 
 /// Names that a message lists, at most.
 const LISTED: usize = 10;

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use lectern_agents::search::{MetadataFilter, PassageHit, SearchEngine, SearchRequest};
 use lectern_shared::{
     db::{self, Db},
     ids::{AgentId, DocumentId, InvalidId},
@@ -9,10 +10,7 @@ use lectern_shared::{
 };
 
 use super::Actor;
-use crate::{
-    error::ApiError,
-    search::{MetadataFilter, PassageHit, SearchEngine, SearchRequest},
-};
+use crate::error::ApiError;
 
 /// What to search for, and in what.
 pub(crate) struct PassageQuery {

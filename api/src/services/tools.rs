@@ -4,6 +4,7 @@ mod metadata;
 
 use std::sync::Arc;
 
+use lectern_agents::tools::secrets;
 use lectern_shared::{
     clock::Clock,
     db::{self, Db, Json, Tx},
@@ -19,10 +20,7 @@ use super::{
     Actor,
     creation::{CreationOutcome, IdempotencyStore, IdempotentRequest, ResponseEncoder},
 };
-use crate::{
-    error::{ApiError, FieldError},
-    tools::secrets,
-};
+use crate::error::{ApiError, FieldError};
 
 /// A new tool.
 pub(crate) struct NewTool {

@@ -9,6 +9,13 @@ use axum::{
     extract::State,
     response::{IntoResponse, Response},
 };
+use lectern_agents::{
+    run::{
+        self, AgentParts, AgentQuestion, RunHandle,
+        trace::{self, TraceView},
+    },
+    tools::Toolbox,
+};
 use lectern_shared::{db, ids::AgentId, shutdown::Shutdown};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -20,13 +27,8 @@ use crate::{
     auth::{TokenCaller, in_force::RequestCredential},
     error::ApiError,
     extract::{FromFields, JsonFields, PathId, ValidJson},
-    predict::{
-        self, AgentParts, AgentQuestion, RunHandle,
-        trace::{self, TraceView},
-    },
     response::ApiResult,
     state::AppState,
-    tools::Toolbox,
 };
 
 pub(crate) fn router() -> OpenApiRouter<AppState> {
@@ -168,7 +170,7 @@ async fn run(
         session: body.session,
         cache_ttl: body.cache_ttl,
     };
-    let running = predict::start(&agents, &toolbox, agent, question).await?;
+    let running = run::start(&agents, &toolbox, agent, question).await?;
     opened.while_in_force(answer(running, format, shutdown)).await
 }
 

@@ -7,6 +7,7 @@ use axum::{
     extract::State,
     response::{IntoResponse, Response},
 };
+use lectern_agents::{answer::passage_url, run::trace::PlaceView, search::PassageHit};
 use lectern_shared::{
     ids::{ChunkId, DocumentId},
     model::place::SourceSpan,
@@ -21,9 +22,7 @@ use crate::{
     auth::Caller,
     extract::ValidJson,
     openapi::SuccessResponse,
-    predict::{link, trace::PlaceView},
     response::ApiResult,
-    search::PassageHit,
     services::search::{PassageQuery, SearchService},
     state::AppState,
 };
@@ -89,7 +88,7 @@ struct ScoresView {
 
 impl From<PassageHit> for PassageView {
     fn from(passage: PassageHit) -> Self {
-        let url = link::passage_url(&passage);
+        let url = passage_url(&passage);
         let PassageHit { document_name, chunk, score, lexical, dense, also_in, .. } = passage;
         let copy = |(document_id, chunk_id)| CopyView { document_id, chunk_id };
         Self {

@@ -5,6 +5,10 @@ use axum::{
     extract::State,
     response::{IntoResponse, Response},
 };
+use lectern_agents::run::{
+    self, AgentParts,
+    trace::{self, TraceView},
+};
 use lectern_shared::{
     clock::Timestamp,
     db::traces::StoredTrace,
@@ -20,10 +24,6 @@ use crate::{
     auth::Caller,
     extract::{FromFields, JsonFields, PathId, QueriedAgent, ValidJson},
     openapi::SuccessResponse,
-    predict::{
-        self, AgentParts,
-        trace::{self, TraceView},
-    },
     response::{ApiResult, Paging, data, list_by},
     services::traces::{RecordedTrace, TraceService},
     state::AppState,
@@ -206,7 +206,7 @@ async fn replay(
     ValidJson(body): ValidJson<ReplayRequest>,
 ) -> ApiResult<Response> {
     let RecordedTrace { trace: stored, record } = traces.find_with_record(caller.actor(), id).await?;
-    let running = predict::replay(&agents, &stored, record)?;
+    let running = run::replay(&agents, &stored, record)?;
     match StreamFormat::of(body.has_streaming, body.stream_events) {
         Some(format) => streamed(running, format, shutdown.map(|Extension(shutdown)| shutdown)).await,
         None => {

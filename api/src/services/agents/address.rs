@@ -1,12 +1,10 @@
 //! Where an agent's model is asked, as far as that can be told when the agent is saved.
 
+use lectern_agents::models::ModelProvider;
 use lectern_shared::{config::PredictSettings, model::agent::LlmConfig};
 use url::{Origin, Url};
 
-use crate::{
-    error::{ApiError, FieldError},
-    llm::ModelProvider,
-};
+use crate::error::{ApiError, FieldError};
 
 /// The scheme, host and port that requests to a model go to; none where no model is asked, or nothing names an address.
 fn origin(settings: &PredictSettings, provider: ModelProvider, base_url: Option<&str>) -> Option<Origin> {

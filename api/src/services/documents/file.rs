@@ -5,6 +5,7 @@ use std::io;
 use lectern_shared::{
     blobs::{BlobError, BlobReader},
     db::documents::uploads,
+    failure::ServiceFailure,
     ids::DocumentId,
     model::document::StoredFile,
 };
@@ -42,9 +43,8 @@ pub(in crate::services) fn blob_failed(error: &BlobError) -> ApiError {
         && matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
     {
         tracing::warn!(%error, "refused: the blob store has no room");
-        return ApiError::storage_full();
+        return ServiceFailure::StorageFull.into();
     }
     tracing::error!(%error, "the blob store failed");
-    let message = "A part of the service is away; try again shortly.";
-    ApiError { retry_after: Some(1), ..ApiError::new(ApiErrorKind::Unavailable, "unavailable", message) }
+    ServiceFailure::Unavailable.into()
 }

@@ -1,5 +1,6 @@
 //! A tool's configuration: what each type needs, and how its secrets are shown.
 
+use lectern_agents::tools::{SecretDestination, is_deeper, secrets::visit_secrets};
 use lectern_shared::{
     ids::AgentId,
     model::tool::{SearchProvider, ToolType},
@@ -11,8 +12,7 @@ use url::Url;
 
 use crate::{
     error::{ApiError, FieldError},
-    fields::{self, JsonFields, is_deeper},
-    tools::{destination::SecretDestination, secrets::visit_secrets},
+    fields::{self, JsonFields},
 };
 
 /// Largest configuration, in bytes of JSON.

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use lectern_agents::models::ModelProvider;
 use lectern_shared::{
     ids::TagId,
     model::agent::{AgentType, LlmConfig},
@@ -16,7 +17,6 @@ use utoipa::{
 
 use crate::{
     extract::{FromFields, JsonFields},
-    llm::ModelProvider,
     services::agents::{AgentChange, MASKED, NewAgent, NewLlm, PromptRef, TagIds},
     v1::{DESCRIPTION, NAME},
 };

@@ -21,9 +21,9 @@ use crate::{
     auth::{Caller, in_force::TerminationNotice},
     error::ApiError,
     extract::PathId,
-    predict::sse::{self, EventKind},
     response::ApiResult,
     services::{Actor, documents::DocumentService},
+    sse::{self, EventKind},
 };
 
 /// How often the database is asked.

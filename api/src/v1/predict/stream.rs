@@ -9,14 +9,16 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use futures::stream;
+use lectern_agents::run::{RunEvent, RunHandle};
 use lectern_shared::shutdown::Shutdown;
+use serde_json::json;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::{
     auth::in_force::TerminationNotice,
     error::{ApiError, ApiErrorKind},
-    predict::{RunEvent, RunHandle, sse},
     response::ApiResult,
+    sse::{self, EventKind},
 };
 
 /// What a stream tells.
@@ -36,13 +38,9 @@ impl StreamFormat {
 
     fn write(self, event: &RunEvent) -> Option<Bytes> {
         match (self, event) {
-            (Self::Events, event) => Some(sse::named(event.kind(), &event.data())),
+            (_, RunEvent::Failed(error)) => Some(self.write_failure(&error.clone().into())),
+            (Self::Events, event) => Some(named(event)),
             (Self::Text, RunEvent::Token { delta }) => Some(sse::token(delta)),
-            (Self::Text, RunEvent::Failed(_)) => {
-                let mut bytes = sse::named(event.kind(), &event.data()).to_vec();
-                bytes.extend_from_slice(sse::END);
-                Some(bytes.into())
-            }
             (Self::Text, RunEvent::End { .. }) => Some(Bytes::from_static(sse::END)),
             (
                 Self::Text,
@@ -54,6 +52,43 @@ impl StreamFormat {
             ) => None,
         }
     }
+
+    /// What a stream ends with that has failed.
+    fn write_failure(self, error: &ApiError) -> Bytes {
+        let event = failure(error);
+        match self {
+            Self::Events => event,
+            Self::Text => [&event, sse::END].concat().into(),
+        }
+    }
+}
+
+fn failure(error: &ApiError) -> Bytes {
+    sse::named(EventKind::Error, &json!({"code": error.code, "message": error.message}))
+}
+
+/// An event of a stream that tells everything.
+fn named(event: &RunEvent) -> Bytes {
+    let (kind, data) = match event {
+        RunEvent::Start { trace, agent, session } => {
+            (EventKind::Start, json!({"traceId": trace, "agentId": agent, "session": session}))
+        }
+        RunEvent::Retrieval { query, documents } => {
+            (EventKind::Retrieval, json!({"query": query, "documents": documents}))
+        }
+        RunEvent::Token { delta } => (EventKind::Token, json!({"delta": delta})),
+        RunEvent::ToolCall { id, name, input } => {
+            (EventKind::ToolCall, json!({"id": id, "name": name, "input": input}))
+        }
+        RunEvent::ToolResult { id, name, observation, failed } => {
+            let data = json!({"id": id, "name": name, "observation": observation, "failed": failed});
+            (EventKind::ToolResult, data)
+        }
+        RunEvent::Citation(citation) => (EventKind::Citation, citation.clone()),
+        RunEvent::Failed(error) => return failure(&error.clone().into()),
+        RunEvent::End { answer, trace } => (EventKind::End, json!({"answer": answer, "trace": trace})),
+    };
+    sse::named(kind, &data)
 }
 
 /// How long an error can still be answered as one.
@@ -73,7 +108,7 @@ pub(crate) async fn streamed(
     let mut first = None;
     while first.is_none() {
         match timeout_at(until, running.next()).await {
-            Ok(Some(RunEvent::Failed(error))) => return Err(error),
+            Ok(Some(RunEvent::Failed(error))) => return Err(error.into()),
             Ok(Some(event)) => first = format.write(&event).map(|bytes| (bytes, event.is_last())),
             Ok(None) | Err(_) => break,
         }
@@ -89,8 +124,7 @@ pub(crate) async fn streamed(
         };
         Some((Ok::<_, std::convert::Infallible>(bytes?), (None, reader)))
     });
-    let over = RunEvent::Failed(ApiError::credential_ended());
-    let last_words = format.write(&over).map(|bytes| Extension(TerminationNotice(bytes)));
+    let last_words = Extension(TerminationNotice(format.write_failure(&ApiError::credential_ended())));
     let headers = [
         (header::CONTENT_TYPE, "text/event-stream"),
         (header::CACHE_CONTROL, "no-cache, no-transform"),
@@ -122,7 +156,10 @@ impl PredictStream {
                             self.last_words = Some(Instant::now() + LAST_WORDS);
                             continue;
                         }
-                        Some(_) => RunEvent::Failed(stopping()),
+                        Some(_) => {
+                            self.ended = true;
+                            return Some(self.format.write_failure(&stopping()));
+                        }
                     }
                 }
                 () = sleep_until(quiet_since + KEEP_ALIVE) => return Some(Bytes::from_static(sse::KEEP_ALIVE)),

@@ -1,11 +1,11 @@
 //! The bodies of prompts.
 
+use lectern_agents::prompt::{LONGEST_NAME, PromptTemplate, is_variable_name};
 use serde_json::Value;
 
 use crate::{
     error::FieldError,
     extract::{FromFields, JsonFields},
-    prompt::{LONGEST_NAME, PromptTemplate, is_variable_name},
     services::prompts::{NewPrompt, PromptChange, problems},
     v1::NAME,
 };

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use lectern_agents::search::{MetadataCondition, MetadataFilter};
 use lectern_shared::{
     ids::{DocumentId, InvalidId},
     model::search::SearchMode,
@@ -17,7 +18,6 @@ use utoipa::{
 
 use crate::{
     extract::{FromFields, JsonFields},
-    search::{MetadataCondition, MetadataFilter},
     services::search::PassageQuery,
 };
 

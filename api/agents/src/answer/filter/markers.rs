@@ -1,0 +1,213 @@
+//! Takes the numbers that name no source out of an answer's markers, as the answer comes.
+
+use std::collections::VecDeque;
+
+use super::{code::CodeState, known::KnownReferences};
+use crate::answer::cite::{MAX_MARKER_CHARACTERS, is_label, may_stand_in_marker, read_numbers};
+
+/// How far after `[1]` is looked for what makes it a link's text, in bytes.
+const LABEL_LIMIT: usize = 256;
+
+/// The most blanks that are held back, since a marker may follow and take them along.
+const MAX_BLANKS: usize = 64;
+
+/// The most bytes that an answer gains when ranges like `[0-9]` are written out without their unknown numbers.
+const MAX_GROWTH: usize = 64 * 1024;
+
+/// Blanks within a line, in front of a marker.
+const BLANKS: [char; 4] = [' ', '\t', '\u{A0}', '\u{202F}'];
+
+#[derive(Debug)]
+pub(super) struct MarkerFilter {
+    /// What may become a marker, or decide on one.
+    held: String,
+    /// The blanks before it, not yet passed on.
+    blanks: VecDeque<char>,
+    code: CodeState,
+    last: Option<char>,
+    /// Nothing but blanks was passed on in this line.
+    line_is_blank: bool,
+    /// A marker began the line and is gone, and with it the blanks after it.
+    skip_blanks: bool,
+    /// What closes the quotation marks that are open.
+    closes: Option<&'static [char]>,
+    growth: usize,
+}
+
+impl Default for MarkerFilter {
+    fn default() -> Self {
+        Self {
+            held: String::new(),
+            blanks: VecDeque::new(),
+            code: CodeState::new(),
+            last: None,
+            line_is_blank: true,
+            skip_blanks: false,
+            closes: None,
+            growth: 0,
+        }
+    }
+}
+
+/// What is to be done with what is held.
+enum MarkerStep {
+    /// More must come.
+    More,
+    /// So many bytes are no marker.
+    Plain(usize),
+    /// So many bytes are a marker.
+    Marker(usize),
+}
+
+impl MarkerFilter {
+    pub(super) fn push(&mut self, known: &KnownReferences, text: &str, passed: &mut String) {
+        for character in text.chars() {
+            self.held.push(character);
+            self.run(known, false, passed);
+        }
+    }
+
+    pub(super) fn finish(&mut self, known: &KnownReferences, passed: &mut String) {
+        self.run(known, true, passed);
+        self.pass_blanks(passed);
+    }
+
+    /// What is held back now.
+    #[cfg(test)]
+    pub(super) fn held_bytes(&self) -> usize {
+        self.held.len() + self.blanks.iter().map(|blank| blank.len_utf8()).sum::<usize>()
+    }
+
+    fn run(&mut self, known: &KnownReferences, is_end: bool, passed: &mut String) {
+        while !self.held.is_empty() {
+            match self.next(is_end) {
+                MarkerStep::More => return,
+                MarkerStep::Plain(length) => {
+                    let plain: String = self.held.drain(..length).collect();
+                    for character in plain.chars() {
+                        self.pass(character, passed);
+                    }
+                }
+                MarkerStep::Marker(length) => {
+                    let written: String = self.held.drain(..length).collect();
+                    self.pass_marker(&written, known, passed);
+                }
+            }
+        }
+    }
+
+    fn next(&self, is_end: bool) -> MarkerStep {
+        let mut characters = self.held.chars();
+        let (open, close) = match characters.next() {
+            Some('[') => ('[', ']'),
+            Some('【') => ('【', '】'),
+            first => return MarkerStep::Plain(first.map_or(0, char::len_utf8)),
+        };
+        let mut peeked = self.code;
+        if self.last == Some('\\') && self.blanks.is_empty() || peeked.feed(open) {
+            return MarkerStep::Plain(open.len_utf8());
+        }
+        let inner = characters.as_str();
+        let end = inner
+            .char_indices()
+            .take(MAX_MARKER_CHARACTERS)
+            .find(|(_, character)| !may_stand_in_marker(*character));
+        let length = match end {
+            Some((length, character)) if character == close => length,
+            None if !is_end && inner.chars().count() < MAX_MARKER_CHARACTERS => return MarkerStep::More,
+            _ => return MarkerStep::Plain(open.len_utf8()),
+        };
+        if read_numbers(&inner[..length]).is_none() {
+            return MarkerStep::Plain(open.len_utf8());
+        }
+        let end = open.len_utf8() + length + close.len_utf8();
+        let rest = &self.held[end..];
+        if open == '【' {
+            return MarkerStep::Marker(end);
+        }
+        let is_label = match rest.chars().next() {
+            None if !is_end => return MarkerStep::More,
+            Some('(') => match rest.find([')', '\n']) {
+                None if !is_end && rest.len() < LABEL_LIMIT => return MarkerStep::More,
+                None => !is_end,
+                Some(_) => is_label(&self.held, 0, end),
+            },
+            Some(':') if self.line_is_blank => match rest.find('\n') {
+                None if !is_end && rest.len() < LABEL_LIMIT => return MarkerStep::More,
+                _ => is_label(&self.held, 0, end),
+            },
+            _ => false,
+        };
+        if is_label { MarkerStep::Plain(end) } else { MarkerStep::Marker(end) }
+    }
+
+    /// Passes a marker on with the numbers that are known, if any is.
+    fn pass_marker(&mut self, written: &str, known: &KnownReferences, passed: &mut String) {
+        let is_quoted = self.closes.is_some() && known.has_marker(written);
+        let numbers = read_numbers(written.trim_matches(['[', ']', '【', '】'])).unwrap_or_default();
+        let kept: Vec<usize> = numbers.iter().copied().filter(|n| known.has_source(*n)).collect();
+        if is_quoted || kept.len() == numbers.len() {
+            for character in written.chars() {
+                self.pass(character, passed);
+            }
+            return;
+        }
+        if kept.is_empty() {
+            self.blanks.clear();
+            self.skip_blanks |= matches!(self.last, None | Some('\n'));
+            return;
+        }
+        let (open, close) = if written.starts_with('[') { ('[', ']') } else { ('【', '】') };
+        let mut rewritten = String::from(open);
+        for (position, n) in kept.iter().enumerate() {
+            if position > 0 {
+                if self.growth + rewritten.len() > written.len() + MAX_GROWTH {
+                    break;
+                }
+                rewritten.push_str(", ");
+            }
+            rewritten.push_str(&n.to_string());
+        }
+        rewritten.push(close);
+        self.growth += rewritten.len().saturating_sub(written.len());
+        for character in rewritten.chars() {
+            self.pass(character, passed);
+        }
+    }
+
+    fn pass(&mut self, character: char, passed: &mut String) {
+        self.code.feed(character);
+        if BLANKS.contains(&character) {
+            if !self.skip_blanks {
+                self.blanks.push_back(character);
+            }
+            if self.blanks.len() > MAX_BLANKS
+                && let Some(first) = self.blanks.pop_front()
+            {
+                passed.push(first);
+                self.last = Some(first);
+            }
+            return;
+        }
+        self.skip_blanks = false;
+        self.pass_blanks(passed);
+        passed.push(character);
+        self.last = Some(character);
+        self.line_is_blank = character == '\n';
+        self.closes = match (self.closes, character) {
+            (_, '\n') => None,
+            (Some(closes), _) if closes.contains(&character) => None,
+            (None, '"') => Some(&['"']),
+            (None, '“' | '„') => Some(&['”', '“']),
+            (None, '«') => Some(&['»']),
+            (closes, _) => closes,
+        };
+    }
+
+    fn pass_blanks(&mut self, passed: &mut String) {
+        if let Some(last) = self.blanks.back() {
+            self.last = Some(*last);
+        }
+        passed.extend(self.blanks.drain(..));
+    }
+}

@@ -1,0 +1,14 @@
+//! What makes an answer trustworthy: which of its markers, links and images may stand, what it cites, whether the passages
+//! hold what it quotes, and where they can be opened. A run calls it with texts; it asks nothing, and knows nothing of runs.
+
+pub(crate) mod cite;
+pub(crate) mod filter;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
+mod link;
+pub(crate) mod markers;
+pub(crate) mod quote;
+pub(crate) mod redact;
+
+pub use self::link::passage_url;

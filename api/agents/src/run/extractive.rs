@@ -1,0 +1,81 @@
+//! Answers without a model: the sentences that match the question best, quoted and cited, or a plain refusal.
+
+use std::fmt::Write;
+
+use lectern_index::lexical::{best_sentence, covered_terms};
+use lectern_shared::{compute::ComputePool, model::run::TerminationReason};
+
+use super::sources::{ExcerptPassage, NumberedSource};
+use crate::{
+    AgentError,
+    answer::{cite::AnswerCitation, quote::verify_quote},
+};
+
+/// Passages that are quoted.
+const QUOTED: usize = 3;
+/// The share of the question's words that a passage must hold to answer it.
+const THRESHOLD: f32 = 0.34;
+/// A passage that holds much less of the question than the best one adds nothing.
+const OF_BEST: f32 = 0.6;
+
+/// An answer that is made of quotations.
+pub(super) struct ExtractiveAnswer {
+    /// The text.
+    pub(super) text: String,
+    /// Why it ended.
+    pub(super) finish_reason: TerminationReason,
+    /// What it quotes.
+    pub(super) citations: Vec<AnswerCitation>,
+}
+
+/// Composes an answer from the passages.
+pub(super) async fn compose(
+    compute: &ComputePool,
+    question: String,
+    sources: Vec<NumberedSource>,
+) -> Result<ExtractiveAnswer, AgentError> {
+    Ok(compute.run(move || quote_best(&question, &sources)).await?)
+}
+
+fn quote_best(question: &str, sources: &[NumberedSource]) -> ExtractiveAnswer {
+    let covered: Vec<f32> =
+        sources.iter().map(|source| covered_terms(question, &source.found.text)).collect();
+    let best = covered.iter().copied().fold(0.0, f32::max);
+    let needed = THRESHOLD.max(best * OF_BEST);
+    let mut citations: Vec<AnswerCitation> = Vec::new();
+    let mut text = String::from("From the linked documents:");
+    for (source, covered) in sources.iter().zip(&covered) {
+        if *covered < needed || citations.len() == QUOTED {
+            continue;
+        }
+        let passage = &source.found.text;
+        let Some(range) = best_sentence(question, passage) else { continue };
+        let quote =
+            passage.get(range.clone()).unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
+        // Overlapping passages share sentences.
+        if citations.iter().any(|earlier| earlier.quote == quote) {
+            continue;
+        }
+        let found = verify_quote(&quote, passage);
+        // Writing to a string cannot fail.
+        let origin = source.part(found.as_ref()).map(origin).unwrap_or_default();
+        let _ = write!(text, "\n\n“{quote}” [{}] ({origin})", source.n);
+        citations.push(AnswerCitation { n: source.n, verified: found.is_some(), range: found, quote });
+    }
+    if citations.is_empty() {
+        let text = "Nothing in the linked documents answers this question.".to_owned();
+        return ExtractiveAnswer { text, finish_reason: TerminationReason::Declined, citations };
+    }
+    ExtractiveAnswer { text, finish_reason: TerminationReason::Extractive, citations }
+}
+
+/// The document's name and the place in it, for people.
+fn origin(passage: &ExcerptPassage) -> String {
+    let place = &passage.place;
+    let name = &passage.document_name;
+    match (place.page, place.page_end) {
+        (Some(first), Some(last)) if first < last => format!("{name}, pages {first}–{last}"),
+        (Some(page), _) => format!("{name}, page {page}"),
+        (None, _) => name.clone(),
+    }
+}

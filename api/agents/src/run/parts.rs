@@ -1,0 +1,37 @@
+//! What runs of agents are made of.
+
+use std::sync::Arc;
+
+use lectern_runtime::Runtime;
+use lectern_shared::{
+    clock::Clock, compute::ComputePool, config::Settings, db::Db, egress::Egress, metrics::Metrics,
+    secrets::Keyring,
+};
+
+use crate::search::SearchEngine;
+
+/// The parts that a run of an agent uses. Cheap to clone.
+#[derive(Clone)]
+pub struct AgentParts {
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) clock: Clock,
+    /// The relational store.
+    pub db: Db,
+    pub(crate) keyring: Arc<Keyring>,
+    pub(crate) search: SearchEngine,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) compute: ComputePool,
+    /// The way out for everything that a user can steer.
+    pub(crate) egress: Egress,
+    /// The way to hosts that the operator's settings name.
+    pub(crate) operator_egress: Egress,
+}
+
+impl AgentParts {
+    /// The parts of this runtime, and a search over them.
+    pub fn new(runtime: &Runtime, search: SearchEngine) -> Self {
+        let Runtime { settings, clock, db, keyring, metrics, compute, egress, operator_egress, .. } =
+            runtime.clone();
+        Self { settings, clock, db, keyring, search, metrics, compute, egress, operator_egress }
+    }
+}

@@ -1,0 +1,434 @@
+//! Gets a run ready: what the agent is, what it remembers, what it may call, which model it asks.
+
+use std::{collections::HashSet, time::Duration};
+
+use futures::{FutureExt, StreamExt, stream};
+use lectern_shared::{
+    config::PredictSettings,
+    db,
+    ids::{AgentId, TraceId, UserId},
+    model::{
+        agent::{Agent, AgentType, LlmConfig},
+        tool::{Tool, ToolType},
+    },
+    secrets::{CiphertextLocation, hex},
+};
+use secrecy::SecretString;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use url::Url;
+
+use super::{
+    AgentParts, AgentQuestion,
+    agent_run::SEARCH,
+    instructions, memory,
+    meter::RunMeter,
+    outside::{CallTarget, LiveEnvironment},
+    setup::{AnswerStyle, OfferedFunction, RenderedPrompt, RunLimits, RunSetup},
+};
+use crate::{
+    AgentError,
+    answer::redact::SecretRedactor,
+    models::{ChatModel, ChatModelConfig, DEFAULT_SILENCE, HttpModel, ModelConfigError, ModelProvider},
+    prompt::{PromptTemplate, TemplateFormatError},
+    tools::{OpenedTool, Toolbox, naming},
+};
+
+/// Tokens of the passages that a model is given with the question.
+const PASSAGES: i64 = 3_500;
+/// Largest prompt of an agent, filled in, in bytes.
+const PROMPT: usize = 1 << 20;
+/// Values that every prompt can use.
+const OWN_VARIABLES: [&str; 5] = ["input", "chat_history", "tools", "tool_names", "agent_scratchpad"];
+
+/// What is known before anything is asked: all that can be wrong with the request or with the agent.
+pub(super) struct CheckedAgent {
+    agent: Agent,
+    provider: ModelProvider,
+    style: AnswerStyle,
+    model: Option<Box<dyn ChatModel>>,
+    template: Option<PromptTemplate>,
+    redactor: SecretRedactor,
+}
+
+/// Within what a run has to stay, and on whose behalf it runs.
+pub(super) struct RunBounds {
+    /// The limits that the caller leaves it.
+    pub(super) limits: Option<RunLimits>,
+    /// When it began.
+    pub(super) started: Instant,
+    /// When it ends at the latest.
+    pub(super) deadline: Option<Instant>,
+    /// The agents that asked each other, down to this one.
+    pub(super) chain: Vec<AgentId>,
+}
+
+/// Checks what can be checked at once.
+///
+/// # Errors
+/// A variable of the prompt that has no value, or a model that cannot be asked.
+pub(super) async fn check(
+    parts: &AgentParts,
+    agent: Agent,
+    question: &AgentQuestion,
+) -> Result<CheckedAgent, AgentError> {
+    let provider: ModelProvider = agent.llm.0.provider.parse().map_err(|_| AgentError::UnknownProvider)?;
+    if provider == ModelProvider::Extractive {
+        let (style, redactor) = (AnswerStyle::Extractive, SecretRedactor::default());
+        return Ok(CheckedAgent { agent, provider, style, model: None, template: None, redactor });
+    }
+    let style = match agent.r#type {
+        AgentType::ChatVendor => AnswerStyle::ChatVendor,
+        AgentType::React => AnswerStyle::React,
+    };
+    let mut redactor = SecretRedactor::default();
+    let model = model(parts, &agent, provider, &mut redactor)?;
+    let template = match agent.prompt_id {
+        None => None,
+        Some(id) => match db::prompts::find(&parts.db, agent.user_id, id).await? {
+            None => None,
+            Some(prompt) => Some(PromptTemplate::parse(&prompt.template).map_err(|error| {
+                tracing::error!(%error, prompt = %id, "a stored prompt cannot be read");
+                AgentError::internal()
+            })?),
+        },
+    };
+    if let Some(template) = &template {
+        let has = |name: &&str| OWN_VARIABLES.contains(name) || question.variables.contains_key(*name);
+        let missing: Vec<_> =
+            template.variables().into_iter().filter(|name| !has(name)).map(str::to_owned).collect();
+        if !missing.is_empty() {
+            return Err(AgentError::MissingValues(missing));
+        }
+    }
+    Ok(CheckedAgent { agent, provider, style, model: Some(Box::new(model)), template, redactor })
+}
+
+/// Gets everything else: what is remembered, and what can be called.
+pub(super) async fn prepare(
+    parts: &AgentParts,
+    toolbox: &Toolbox,
+    checked: CheckedAgent,
+    question: &AgentQuestion,
+    bounds: RunBounds,
+) -> Result<(RunSetup, LiveEnvironment), AgentError> {
+    let CheckedAgent { agent, provider, style, model, template, mut redactor } = checked;
+    let settings = &parts.settings.predict;
+    let llm = agent.llm.0.clone();
+    let own = |seconds: f64| bounds.started + Duration::from_secs_f64(seconds);
+    let deadline = [bounds.deadline, llm.max_seconds.map(own)]
+        .into_iter()
+        .flatten()
+        .fold(bounds.started + settings.duration, Instant::min);
+    let documents = db::agents::linked_documents(&parts.db, agent.user_id, agent.id).await?;
+    let (functions, callables) = match style {
+        AnswerStyle::Extractive => (Vec::new(), Vec::new()),
+        AnswerStyle::ChatVendor | AnswerStyle::React => {
+            functions(parts, toolbox, &agent, !documents.is_empty(), deadline, &mut redactor).await?
+        }
+    };
+    let history = match &question.session {
+        Some(session) if agent.has_memory && style != AnswerStyle::Extractive => {
+            memory::recall(parts, &agent, session).await?
+        }
+        Some(_) | None => Vec::new(),
+    };
+    let is_nested = bounds.chain.len() > 1;
+    let prompt = template
+        .map(|template| render_prompt(&template, question, is_nested, &functions, &history))
+        .transpose()?;
+    let window = llm.context_window.map(i64::from);
+    let setup = RunSetup {
+        trace: TraceId::generate(),
+        agent: agent.id,
+        session: question.session.clone(),
+        style,
+        question: question.text.clone(),
+        is_nested,
+        prompt,
+        history,
+        functions,
+        has_documents: !documents.is_empty(),
+        passages: window.map_or(PASSAGES, |window| PASSAGES.min(window * 2 / 5)),
+        temperature: llm.temperature,
+        max_tokens: llm.max_tokens,
+        limits: limits(settings, &llm, bounds.limits),
+        price: settings.prices.get(&format!("{}/{}", llm.provider, llm.model)).copied(),
+        image_hosts: settings.image_hosts.clone(),
+        boundary: format!("-----{}-----", hex(&rand::random::<[u8; 8]>())),
+        provider: llm.provider,
+        model: llm.model,
+    };
+    let live = LiveEnvironment {
+        parts: parts.clone(),
+        toolbox: toolbox.clone(),
+        user: agent.user_id,
+        documents,
+        meter: RunMeter::new(std::sync::Arc::clone(&parts.metrics), provider, &setup),
+        model,
+        callables,
+        deadline,
+        started: bounds.started,
+        redactor,
+        chain: bounds.chain,
+    };
+    Ok((setup, live))
+}
+
+/// The lowest of what the service, the agent and the caller allow.
+fn limits(settings: &PredictSettings, llm: &LlmConfig, left: Option<RunLimits>) -> RunLimits {
+    fn lowest<T: PartialOrd>(limits: impl IntoIterator<Item = Option<T>>) -> Option<T> {
+        limits.into_iter().flatten().reduce(|one, other| if other < one { other } else { one })
+    }
+    let left = left.as_ref();
+    RunLimits {
+        steps: lowest([Some(settings.steps), llm.max_steps, left.map(|left| left.steps)])
+            .unwrap_or(settings.steps),
+        tokens: lowest([
+            settings.tokens,
+            llm.max_total_tokens.map(u64::from),
+            left.and_then(|left| left.tokens),
+        ]),
+        cost: lowest([settings.cost, llm.max_cost, left.and_then(|left| left.cost)]),
+    }
+}
+
+/// Puts the values into an agent's prompt.
+fn render_prompt(
+    template: &PromptTemplate,
+    question: &AgentQuestion,
+    is_nested: bool,
+    functions: &[OfferedFunction],
+    history: &[(String, String)],
+) -> Result<RenderedPrompt, AgentError> {
+    let uses = |name: &str| template.variables().contains(&name);
+    let value = |name: &str| -> Option<String> {
+        match name {
+            "input" => Some(question.text.clone()),
+            "chat_history" => Some(instructions::chat_history(history)),
+            "tools" => Some(instructions::tools(functions)),
+            "tool_names" => Some(instructions::names(functions)),
+            // What was thought and done so far is said in the conversation.
+            "agent_scratchpad" => Some(String::new()),
+            _ => question.variables.get(name).map(|value| match value {
+                Value::String(text) => text.clone(),
+                Value::Null => String::new(),
+                Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => value.to_string(),
+            }),
+        }
+    };
+    let refused = |error: TemplateFormatError| match error {
+        TemplateFormatError::Missing(name) => AgentError::MissingValues(vec![name]),
+        TemplateFormatError::TooLong(limit) => AgentError::PromptTooLong(limit),
+    };
+    // Another agent's model, earlier answers and descriptions of tools are nobody's word.
+    let own = |name: &str| match name {
+        "input" if is_nested => Some(String::new()),
+        "chat_history" | "tools" | "tool_names" => Some(String::new()),
+        _ => value(name),
+    };
+    Ok(RenderedPrompt {
+        text: template.format(value, PROMPT).map_err(refused)?,
+        own: template.format(own, PROMPT).map_err(refused)?,
+        tells_format: uses("tool_names") || uses("agent_scratchpad"),
+        holds_history: uses("chat_history"),
+    })
+}
+
+/// What the model may call, and what stands behind each function.
+async fn functions(
+    parts: &AgentParts,
+    toolbox: &Toolbox,
+    agent: &Agent,
+    has_documents: bool,
+    deadline: Instant,
+    redactor: &mut SecretRedactor,
+) -> Result<(Vec<OfferedFunction>, Vec<CallTarget>), AgentError> {
+    let tools = db::tools::of_agent(&parts.db, agent.user_id, agent.id).await?;
+    let mut opening = Vec::with_capacity(tools.len());
+    for tool in tools.iter().take(TOOLS) {
+        opening.push(open(toolbox, tool, deadline).boxed());
+    }
+    let opened: Vec<_> = stream::iter(opening).buffered(OPENED_AT_ONCE).collect().await;
+    let mut all = FunctionList::default();
+    if has_documents {
+        all.push(documents(), CallTarget::Documents);
+    }
+    for (tool, opened) in tools.iter().zip(opened) {
+        match opened {
+            None => {
+                let (offered, callable) = agent_function(parts, agent.user_id, tool).await?;
+                all.push(offered, callable);
+            }
+            Some(opened) => {
+                opened.secrets.into_iter().for_each(|secret| redactor.add(secret));
+                for (at, function) in opened.tool.functions().iter().enumerate() {
+                    let offered = OfferedFunction {
+                        name: function.spec.name.clone(),
+                        description: function.spec.description.clone(),
+                        parameters: function.spec.parameters.clone(),
+                        plain: function.plain.map(str::to_owned),
+                        return_direct: tool.return_direct,
+                        searches_documents: false,
+                    };
+                    let (tool, r#type) = (std::sync::Arc::clone(&opened.tool), tool.r#type);
+                    all.push(offered, CallTarget::Tool { tool, function: at, r#type });
+                }
+            }
+        }
+    }
+    // A server may write into its own description what it was asked with.
+    for offered in &mut all.offered {
+        offered.description = redactor.text(std::mem::take(&mut offered.description));
+        let parameters = offered.parameters.to_string();
+        if let Ok(redacted) = serde_json::from_str(&redactor.text(parameters)) {
+            offered.parameters = redacted;
+        }
+    }
+    Ok((all.offered, all.callables))
+}
+
+/// Makes a tool ready. One that asks an agent needs nothing.
+async fn open(toolbox: &Toolbox, tool: &Tool, deadline: Instant) -> Option<OpenedTool> {
+    if tool.r#type == ToolType::Agent { None } else { Some(toolbox.open(tool, deadline).await) }
+}
+
+/// Functions whose names are all different.
+#[derive(Default)]
+struct FunctionList {
+    offered: Vec<OfferedFunction>,
+    callables: Vec<CallTarget>,
+    names: HashSet<String>,
+}
+
+/// Tools of an agent that are made ready, and how many at once.
+const TOOLS: usize = 64;
+const OPENED_AT_ONCE: usize = 8;
+/// Functions that one request offers; providers take no more.
+const FUNCTIONS: usize = 128;
+/// Longest name of a function.
+const LONGEST_NAME: usize = 64;
+
+impl FunctionList {
+    fn push(&mut self, mut offered: OfferedFunction, callable: CallTarget) {
+        if self.offered.len() == FUNCTIONS {
+            tracing::warn!("an agent has more functions than a model takes; the last ones are left out");
+            return;
+        }
+        let mut number = 2;
+        while !self.names.insert(offered.name.to_ascii_lowercase()) {
+            let suffix = format!("_{number}");
+            let stem = offered.name.trim_end_matches(&format!("_{}", number - 1));
+            offered.name = format!("{}{suffix}", &stem[..stem.len().min(LONGEST_NAME - suffix.len())]);
+            number += 1;
+        }
+        self.offered.push(offered);
+        self.callables.push(callable);
+    }
+}
+
+/// The search of the linked documents.
+fn documents() -> OfferedFunction {
+    OfferedFunction {
+        name: SEARCH.to_owned(),
+        description: "Searches the user's documents for passages, by words and by meaning. Use it when the sources that \
+                      you were given do not hold what the question needs. The passages that it finds are numbered, and \
+                      cited by their numbers."
+            .to_owned(),
+        parameters: json!({
+            "type": "object",
+            "properties": {"query": {"type": "string", "description": "What to look for, as a question or as words."}},
+            "required": ["query"],
+        }),
+        plain: Some("query".to_owned()),
+        return_direct: false,
+        searches_documents: true,
+    }
+}
+
+/// A tool that asks another agent.
+async fn agent_function(
+    parts: &AgentParts,
+    user: UserId,
+    tool: &Tool,
+) -> Result<(OfferedFunction, CallTarget), AgentError> {
+    let asked = match tool.calls_agent {
+        Some(id) => db::agents::find(&parts.db, user, id).await?,
+        None => None,
+    };
+    let about = match (tool.description.trim(), &asked) {
+        ("", Some(agent)) => format!("Asks the agent {}. {}", agent.name, agent.description),
+        ("", None) => "Asks another agent.".to_owned(),
+        (description, _) => description.to_owned(),
+    };
+    let offered = OfferedFunction {
+        name: naming::function(tool),
+        description: about.trim().to_owned(),
+        parameters: json!({
+            "type": "object",
+            "properties": {"input": {"type": "string", "description": "The question, with all that is needed to understand it."}},
+            "required": ["input"],
+        }),
+        plain: Some("input".to_owned()),
+        return_direct: tool.return_direct,
+        searches_documents: false,
+    };
+    let seconds = tool.metadata.0.get("timeout").and_then(Value::as_f64).filter(|seconds| *seconds > 0.0);
+    // An id that no agent has answers, when it is asked, that there is none.
+    let agent = tool.calls_agent.unwrap_or_else(AgentId::generate);
+    Ok((offered, CallTarget::Agent { agent, timeout: seconds.map(Duration::from_secs_f64) }))
+}
+
+/// The agent's model.
+fn model(
+    parts: &AgentParts,
+    agent: &Agent,
+    provider: ModelProvider,
+    redactor: &mut SecretRedactor,
+) -> Result<HttpModel, AgentError> {
+    let llm = &agent.llm.0;
+    let own_url = llm.base_url.as_deref().map(Url::parse).transpose();
+    let own_url = own_url.map_err(|_| ModelConfigError::BaseUrlInvalid)?;
+    let own_key = match &agent.llm_key_sealed {
+        None => None,
+        Some(sealed) => {
+            Some(parts.keyring.decrypt_text(CiphertextLocation::agent_key(agent.id.as_uuid()), sealed)?)
+        }
+    };
+    // The operator's key goes to the provider's own address only, never to one that a user named; and only where the
+    // operator named the host may it be one of the private network.
+    let settings = &parts.settings.predict;
+    let operator_host = provider.operator_host(settings).cloned();
+    let is_users = own_url.is_some();
+    let (base_url, egress) = match (own_url, operator_host) {
+        (Some(url), _) => (Some(url), &parts.egress),
+        (None, Some(host)) => (Some(host), &parts.operator_egress),
+        (None, None) => (None, &parts.egress),
+    };
+    let api_key = own_key.or_else(|| if is_users { None } else { operator_key(parts, provider) });
+    if let Some(key) = &api_key {
+        redactor.add(key.clone());
+    }
+    Ok(HttpModel::new(ChatModelConfig {
+        provider,
+        model: llm.model.clone(),
+        base_url,
+        api_key,
+        egress: egress.clone(),
+        silence: DEFAULT_SILENCE.min(parts.settings.predict.duration),
+    })?)
+}
+
+fn operator_key(parts: &AgentParts, provider: ModelProvider) -> Option<SecretString> {
+    let name = match provider {
+        ModelProvider::OpenAiChat | ModelProvider::OpenAi => "OPENAI_API_KEY",
+        ModelProvider::Anthropic => "ANTHROPIC_API_KEY",
+        ModelProvider::Gemini => "GEMINI_API_KEY",
+        ModelProvider::Mistral => "MISTRAL_API_KEY",
+        ModelProvider::Groq => "GROQ_API_KEY",
+        ModelProvider::Cohere => "COHERE_API_KEY",
+        ModelProvider::AzureOpenAi => "AZURE_OPENAI_API_KEY",
+        ModelProvider::Ollama | ModelProvider::OpenAiCompatible | ModelProvider::Extractive => return None,
+    };
+    parts.settings.provider_keys.get(name).cloned()
+}

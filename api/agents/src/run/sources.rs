@@ -1,0 +1,194 @@
+//! What an answer may cite: excerpts of documents, numbered over a whole run.
+
+use std::{fmt::Write, ops::Range};
+
+use lectern_shared::{
+    ids::{ChunkId, DocumentId},
+    model::place::SourceSpan,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::{
+    answer::passage_url,
+    search::{Excerpt, ExcerptPart},
+};
+
+/// An excerpt of a document that a search found.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct RetrievedExcerpt {
+    /// Its text.
+    pub(super) text: String,
+    /// The passages that it is made of, in order; at least one.
+    parts: Vec<ExcerptPassage>,
+    /// Which of them was found best.
+    best: usize,
+}
+
+/// A passage of an excerpt.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct ExcerptPassage {
+    /// Its text in the excerpt's, in bytes.
+    range: Range<usize>,
+    /// Its document.
+    pub(super) document_id: DocumentId,
+    /// The document's name.
+    pub(super) document_name: String,
+    /// The passage's own id.
+    pub(super) chunk_id: ChunkId,
+    /// Where it stands in the document.
+    pub(super) place: SourceSpan,
+    /// Where it can be opened.
+    pub(super) url: Option<String>,
+    /// How well it matches; none for one that stands beside a passage that was found.
+    score: Option<f32>,
+}
+
+impl From<&Excerpt> for RetrievedExcerpt {
+    fn from(excerpt: &Excerpt) -> Self {
+        let part = |part: &ExcerptPart| {
+            let passage = &part.passage;
+            ExcerptPassage {
+                range: part.range.clone(),
+                document_id: passage.chunk.document_id,
+                document_name: passage.document_name.clone(),
+                chunk_id: passage.chunk.chunk_id,
+                place: passage.chunk.place.0.clone(),
+                url: passage_url(passage),
+                score: part.found.then_some(passage.score),
+            }
+        };
+        let best = excerpt.best().chunk.chunk_id;
+        Self {
+            text: excerpt.text.clone(),
+            parts: excerpt.parts.iter().map(part).collect(),
+            best: excerpt.parts.iter().position(|part| part.passage.chunk.chunk_id == best).unwrap_or(0),
+        }
+    }
+}
+
+#[cfg(test)]
+impl RetrievedExcerpt {
+    /// An excerpt that is one passage.
+    pub(super) fn whole(document_id: DocumentId, document_name: &str, place: SourceSpan, text: &str) -> Self {
+        let part = ExcerptPassage {
+            range: 0..text.len(),
+            document_id,
+            document_name: document_name.to_owned(),
+            chunk_id: ChunkId::derive(document_id, 0, text, "{}"),
+            place,
+            url: None,
+            score: Some(1.0),
+        };
+        Self { text: text.to_owned(), parts: vec![part], best: 0 }
+    }
+}
+
+/// A numbered excerpt.
+#[derive(Clone, Debug)]
+pub(super) struct NumberedSource {
+    /// The number by which it is cited, from 1.
+    pub(super) n: usize,
+    /// What it is.
+    pub(super) found: RetrievedExcerpt,
+}
+
+impl NumberedSource {
+    /// The passage that holds most of this stretch of the text, in bytes; the best one when none does.
+    pub(super) fn part(&self, stretch: Option<&Range<usize>>) -> Option<&ExcerptPassage> {
+        let best = self.found.parts.get(self.found.best);
+        let Some(stretch) = stretch else { return best };
+        let shared = |part: &ExcerptPassage| {
+            part.range.end.min(stretch.end).saturating_sub(part.range.start.max(stretch.start))
+        };
+        let most = self.found.parts.iter().map(shared).max().unwrap_or(0);
+        self.found.parts.iter().find(|part| most > 0 && shared(part) == most).or(best)
+    }
+
+    /// Its passages, as traces and events show them.
+    fn describe(&self) -> impl Iterator<Item = Value> {
+        self.found.parts.iter().map(|part| {
+            json!({
+                "n": self.n,
+                "documentId": part.document_id,
+                "documentName": part.document_name,
+                "chunkId": part.chunk_id,
+                "place": part.place,
+                "score": part.score,
+                "text": self.found.text.get(part.range.clone()).unwrap_or_default(),
+            })
+        })
+    }
+
+    /// As a model reads it: its number, what it is from, its text.
+    fn write(&self, text: &mut String) {
+        let first = self.found.parts.first();
+        let name = first.map_or("", |part| &part.document_name);
+        // Writing to a string cannot fail.
+        let _ = write!(text, "[{}] {}", self.n, name.replace(['\n', '\r'], " "));
+        if let Some(page) = first.and_then(|part| part.place.page) {
+            let _ = write!(text, ", page {page}");
+        }
+        let _ = write!(text, "\n{}", self.found.text);
+    }
+}
+
+/// All sources of a run. A number stands for the same excerpt from its beginning to its end.
+#[derive(Debug, Default)]
+pub(super) struct SourceRegistry(Vec<NumberedSource>);
+
+/// Numbers that a marker in an answer can hold.
+const MOST: usize = 999;
+
+impl SourceRegistry {
+    /// Numbers what a search found; what is known already keeps its number. The numbers, in the order of the search.
+    pub(super) fn add(&mut self, found: Vec<RetrievedExcerpt>) -> Vec<usize> {
+        found.into_iter().filter_map(|found| self.add_one(found)).collect()
+    }
+
+    fn add_one(&mut self, found: RetrievedExcerpt) -> Option<usize> {
+        let holds = |source: &NumberedSource| {
+            found.parts.iter().all(|new| source.found.parts.iter().any(|old| old.chunk_id == new.chunk_id))
+        };
+        if let Some(known) = self.0.iter().find(|source| holds(source)) {
+            return Some(known.n);
+        }
+        let n = self.0.len() + 1;
+        if n > MOST {
+            return None;
+        }
+        self.0.push(NumberedSource { n, found });
+        Some(n)
+    }
+
+    /// All of them, by number.
+    pub(super) fn all(&self) -> &[NumberedSource] {
+        &self.0
+    }
+
+    /// The one with this number.
+    pub(super) fn get(&self, n: usize) -> Option<&NumberedSource> {
+        self.0.get(n.checked_sub(1)?)
+    }
+
+    fn these(&self, numbers: &[usize]) -> impl Iterator<Item = &NumberedSource> {
+        numbers.iter().filter_map(|n| self.get(*n))
+    }
+
+    /// The passages of these, as traces and events show them.
+    pub(super) fn describe(&self, numbers: &[usize]) -> Vec<Value> {
+        self.these(numbers).flat_map(NumberedSource::describe).collect()
+    }
+
+    /// These as a model reads them.
+    pub(super) fn as_text(&self, numbers: &[usize]) -> String {
+        let mut text = String::new();
+        for source in self.these(numbers) {
+            if !text.is_empty() {
+                text.push_str("\n\n");
+            }
+            source.write(&mut text);
+        }
+        text
+    }
+}
