@@ -14,7 +14,7 @@ use self::markdown::code_spans;
 use self::markers::{CitationMarker, NumberedPassages, markers};
 pub(super) use self::{
     markdown::is_label,
-    markers::{MAX_MARKER_CHARACTERS, may_stand_in_marker, read_numbers, written_markers},
+    markers::{MAX_MARKER_CHARACTERS, marker_length, may_stand_in_marker, read_numbers, written_markers},
 };
 use super::quote::{QuotedSpan, is_unspaced, quoted_spans, verify_quote};
 

@@ -67,16 +67,9 @@ pub(super) fn markers(answer: &str, is_code: &dyn Fn(usize) -> bool) -> Vec<Cita
     for (at, open) in answer.match_indices(['[', '【']) {
         let close = if open == "[" { ']' } else { '】' };
         let rest = &answer[at + open.len()..];
-        let Some((length, _)) = rest
-            .char_indices()
-            .take(MAX_MARKER_CHARACTERS)
-            .find(|(_, end)| !may_stand_in_marker(*end))
-            .filter(|(_, end)| *end == close)
-        else {
-            continue;
-        };
+        let Some(length) = marker_length(rest, close) else { continue };
         let end = at + open.len() + length + close.len_utf8();
-        if read_numbers(&rest[..length]).is_none() || is_code(at) || answer[..at].ends_with('\\') {
+        if is_code(at) || answer[..at].ends_with('\\') {
             continue;
         }
         if open == "[" && is_label(answer, at, end) {
@@ -90,6 +83,16 @@ pub(super) fn markers(answer: &str, is_code: &dyn Fn(usize) -> bool) -> Vec<Cita
 /// What looks like a marker in any text, as it is written there.
 pub(in crate::answer) fn written_markers(text: &str) -> impl Iterator<Item = &str> {
     markers(text, &|_| false).into_iter().map(|marker| &text[marker.bytes])
+}
+
+/// The bytes up to the closing bracket of a marker, of a text that begins behind the opening one; none if it is no marker.
+pub(in crate::answer) fn marker_length(rest: &str, close: char) -> Option<usize> {
+    let (length, _) = rest
+        .char_indices()
+        .take(MAX_MARKER_CHARACTERS)
+        .find(|(_, end)| !may_stand_in_marker(*end))
+        .filter(|(_, end)| *end == close)?;
+    read_numbers(&rest[..length]).map(|_| length)
 }
 
 /// What [`read_numbers`] can read.
