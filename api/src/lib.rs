@@ -35,10 +35,11 @@ use lectern_shared::{
     shutdown::Shutdown,
 };
 use tokio::{net::TcpListener, sync::oneshot};
+use tower::util::option_layer;
 use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::{cors::CorsPolicy, llm::ModelProvider, server::ServerOptions, state::AppState};
+use crate::{llm::ModelProvider, server::ServerOptions, state::AppState};
 pub use crate::{
     operator::JobView,
     services::{
@@ -92,24 +93,19 @@ pub fn document() -> OpenApi {
 
 /// The whole HTTP interface.
 pub fn router(runtime: Runtime) -> Router {
-    let cors = CorsPolicy::new(&runtime.settings.cors_origins);
+    let cors = cors::layer(&runtime.settings.cors_origins);
     let state = AppState::new(runtime);
     let (router, document) = operations();
-    let mut router = router
+    router
         .merge(docs::router(&document))
         .fallback(http::unknown_path)
         .method_not_allowed_fallback(http::method_not_allowed)
         .layer(middleware::from_fn_with_state(state.clone(), auth::in_force::guard))
-        .layer(middleware::from_fn_with_state(state.clone(), rate_limit::limit));
-    // The last one added is the first to see a request, and sees the refusals of the others.
-    if cors.is_some() {
-        router = router.layer(middleware::from_fn(cors::preflight));
-    }
-    router = router.layer(middleware::from_fn_with_state(state.clone(), http::observe));
-    if let Some(cors) = cors {
-        router = router.layer(middleware::from_fn_with_state(cors, cors::headers));
-    }
-    router.with_state(state)
+        .layer(middleware::from_fn_with_state(state.clone(), rate_limit::limit))
+        .layer(middleware::from_fn_with_state(state.clone(), http::observe))
+        // The last one added is the first to see a request, and sees the refusals of the others.
+        .layer(option_layer(cors))
+        .with_state(state)
 }
 
 /// Binds `LECTERN_ADDR`.
