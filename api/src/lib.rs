@@ -39,7 +39,7 @@ use tower::util::option_layer;
 use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::{llm::ModelProvider, server::ServerOptions, state::AppState};
+use crate::{limits::RateLimiter, llm::ModelProvider, server::ServerOptions, state::AppState};
 pub use crate::{
     operator::JobView,
     services::{
@@ -50,7 +50,8 @@ pub use crate::{
 
 /// Accounts, for the operator's shell.
 pub fn accounts(runtime: &Runtime) -> AccountService {
-    AppState::new(runtime.clone()).services.accounts
+    let limits = RateLimiter::new(runtime.settings.rate_limit, runtime.redis.clone());
+    services::accounts_and_sign_ins(runtime, limits).0
 }
 
 /// Checks the settings that only the API understands.

@@ -74,27 +74,12 @@ pub(crate) struct Services {
 
 impl Services {
     pub(crate) fn new(runtime: &Runtime, search: SearchEngine, limits: RateLimiter) -> Self {
+        let (accounts, sign_ins) = accounts_and_sign_ins(runtime, limits);
         let Runtime { db, clock, keyring, settings, jobs, blobs, .. } = runtime.clone();
         let creations = IdempotencyStore::new(db.clone(), keyring.clone(), jobs.clone());
-        let passwords = PasswordHashPool::new();
-        let sign_ins = SignInService::new(
-            db.clone(),
-            clock.clone(),
-            keyring.clone(),
-            limits,
-            passwords.clone(),
-            settings.jwt_ttl,
-        );
         let tokens = TokenService::new(db.clone(), clock.clone(), keyring.clone(), creations.clone());
         Self {
-            accounts: AccountService::new(
-                db.clone(),
-                clock.clone(),
-                jobs.clone(),
-                settings.sign_up,
-                passwords,
-                sign_ins.clone(),
-            ),
+            accounts,
             agent_documents: AgentDocumentService::new(
                 db.clone(),
                 clock.clone(),
@@ -131,4 +116,17 @@ impl Services {
             creations,
         }
     }
+}
+
+/// Accounts and signing in to them, which take turns at the same work on passwords.
+pub(crate) fn accounts_and_sign_ins(
+    runtime: &Runtime,
+    limits: RateLimiter,
+) -> (AccountService, SignInService) {
+    let Runtime { db, clock, keyring, settings, jobs, .. } = runtime.clone();
+    let passwords = PasswordHashPool::new();
+    let sign_ins =
+        SignInService::new(db.clone(), clock.clone(), keyring, limits, passwords.clone(), settings.jwt_ttl);
+    let accounts = AccountService::new(db, clock, jobs, settings.sign_up, passwords, sign_ins.clone());
+    (accounts, sign_ins)
 }
