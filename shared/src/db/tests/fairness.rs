@@ -1,6 +1,9 @@
 //! Whose job is taken next.
 
-use std::time::Instant;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Instant,
+};
 
 use crate::{
     db::{
@@ -139,6 +142,58 @@ async fn claims_at_the_same_moment_do_not_give_one_user_all_slots() {
             for user in [slow, quick] {
                 commit!(t.db, |tx| crate::db::accounts::delete(tx, user, at(1)));
             }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn workers_that_claim_at_once_get_each_job_once_and_users_have_turns_until_one_alone_waits() {
+    const WORKERS: usize = 6;
+    for t in &both().await {
+        for _ in 0..5 {
+            let (mut queued, mut turns) = (BTreeSet::new(), BTreeMap::new());
+            for count in [30, 6, 3] {
+                let owner = user(&t.db, at(0)).await;
+                queued.extend(queue(&t.db, owner, count, 0).await);
+                turns.insert(owner, (0, count));
+            }
+            while !queued.is_empty() {
+                let expected = WORKERS.min(queued.len());
+                let claims = (0..WORKERS).map(|_| {
+                    let db = t.db.clone();
+                    tokio::spawn(async move { claim(&db, at(0)).await })
+                });
+                let mut taken = Vec::new();
+                for claim in claims.collect::<Vec<_>>() {
+                    taken.extend(claim.await.unwrap());
+                }
+                assert_eq!(taken.len(), expected, "{}: nobody goes away without a job that is there", t.name);
+                for claim in &taken {
+                    assert!(queued.remove(&claim.document_id), "{}: a job was taken twice", t.name);
+                    let (had, left) = turns.get_mut(&claim.user_id).unwrap();
+                    (*had, *left) = (*had + 1, *left - 1);
+                }
+                let waits = turns.values().filter(|(_, left)| *left > 0);
+                if let Some(fewest) = waits.map(|(had, _)| *had).min() {
+                    let fair = turns.values().all(|(had, _)| *had <= fewest + 1);
+                    assert!(
+                        fair,
+                        "{}: somebody who waits had two turns less than another: {turns:?}",
+                        t.name
+                    );
+                }
+                let db = &t.db;
+                let (head, farthest): (i64, i64) = on!(db, |c| sqlx::query_as(
+                    "SELECT fair_at, (SELECT MAX(fair_at) / 2 FROM jobs WHERE state = 'running') FROM queue_head"
+                )
+                .fetch_one(c))
+                .unwrap();
+                assert_eq!(head, farthest, "{}: whoever comes new would not be next", t.name);
+                for claim in &taken {
+                    end(&t.db, claim, None, 0).await;
+                }
+            }
+            assert!(claim(&t.db, at(0)).await.is_none(), "{}", t.name);
         }
     }
 }
