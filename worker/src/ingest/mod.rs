@@ -31,7 +31,7 @@ use crate::{
     failure::IngestFailure,
     lease::ProgressReporter,
     sandbox::Sandbox,
-    source::{FetchBudget, ReadOutcome, SourceReading, pdf::PdfEngine},
+    source::{FetchBudget, ReadOutcome, SourceFetcher, SourceReading, pdf::PdfEngine},
     splitter::TokenCounter,
 };
 
@@ -75,7 +75,16 @@ impl Ingester {
         let embedder = runtime.models.wait_until_opened().await;
         let sizing = TokenCounter::of(embedder.clone(), &runtime.settings.embedding);
         let reading = SourceReading {
-            runtime,
+            fetcher: SourceFetcher {
+                blobs: &runtime.blobs,
+                egress: &runtime.egress,
+                keyring: &runtime.keyring,
+                limits: &runtime.settings.limits,
+                source: &source,
+                progress,
+            },
+            settings: &runtime.settings,
+            video_egress: &runtime.video_egress,
             sandbox: &self.sandbox.within_budget(budget.clone()),
             pdf: &self.pdf,
             source: &source,
@@ -292,8 +301,9 @@ impl<'a> GenerationBuilder<'a> {
     }
 
     fn vectors(&self, generation: GenerationId) -> Option<GenerationVectors<'_>> {
-        let Self { runtime, claim, .. } = *self;
-        Some(GenerationVectors { runtime, claim, generation, embedder: self.embedder.as_ref()? })
+        let Runtime { db, compute, metrics, .. } = self.runtime;
+        let (claim, embedder) = (self.claim, self.embedder.as_ref()?);
+        Some(GenerationVectors { db, compute, metrics, claim, generation, embedder })
     }
 
     /// What is embedded of passages: their text under as much of the header as there is room for.
@@ -386,7 +396,7 @@ impl GenerationWriter<'_> {
             PublishOutcome::Yes => {
                 tracing::info!(chunks = index.chunks, pages = index.pages, "document searchable");
                 runtime.metrics.published(source.r#type, index.pages.map_or(0, u64::from), index.chunks);
-                vectors::prune(runtime, claim, generation).await;
+                vectors::prune(&runtime.db, claim, generation).await;
                 Ok(())
             }
             PublishOutcome::Outdated => {
