@@ -4,11 +4,13 @@
 use std::time::Duration;
 
 use lectern_embed::ModelState;
+use lectern_index::SearchIndex;
 use lectern_runtime::Runtime;
 use lectern_shared::{
+    blobs::BlobStore,
     clock::Timestamp,
     db::{
-        self, DbError,
+        self, Db, DbError,
         accounts::leftovers,
         chunks, documents,
         generations::{self, PurgeableGeneration},
@@ -18,6 +20,8 @@ use lectern_shared::{
         singletons, traces, vectors,
     },
     ids::{DocumentId, UserId},
+    jobs::JobQueue,
+    metrics::Metrics,
     model::job::{IngestionError, JobState},
     retry::{JitterRange, jitter},
     shutdown::Shutdown,
@@ -70,6 +74,7 @@ enum SweepError {
 pub(crate) fn start(runtime: Runtime, shutdown: &Shutdown) {
     let soft = shutdown.soft().clone();
     shutdown.spawn(async move {
+        let Runtime { db, index, jobs, metrics, .. } = runtime.clone();
         let mut sweeper = Sweeper {
             runtime,
             soft: soft.clone(),
@@ -78,7 +83,7 @@ pub(crate) fn start(runtime: Runtime, shutdown: &Shutdown) {
             swept: None,
             tidied: Instant::now(),
             embedded: None,
-            scrubber: IndexScrubber::new(),
+            scrubber: IndexScrubber::new(db, index, jobs, metrics),
             looked_through: UserId::from(Uuid::nil()),
             failed: None,
         };
@@ -151,14 +156,14 @@ impl Sweeper {
             return Ok(());
         }
         if rests {
-            self.scrubber.go_on(&self.runtime).await;
+            self.scrubber.go_on().await;
             return Ok(());
         }
         let runtime = &self.runtime;
         self.swept = Some(Instant::now());
         // A store that could not be written kept workers from renewing their claims and from giving jobs back. They come first.
         if self.failed.is_none_or(|failed| failed.elapsed() > GIVING_BACK) {
-            expire_job_leases(runtime, now).await?;
+            expire_job_leases(&runtime.db, &runtime.jobs, &runtime.metrics, now).await?;
         }
         let mut tx = runtime.db.begin_essential().await?;
         generations::abandon(&mut tx, now.plus(runtime.settings.index_grace)).await?;
@@ -178,12 +183,13 @@ impl Sweeper {
                 return Ok(());
             }
             // One that cannot be removed does not keep the others.
-            if let Err(error) = purge_generation(runtime, generation).await {
+            let purged = purge_generation(&runtime.db, &*runtime.index, &runtime.jobs, generation);
+            if let Err(error) = purged.await {
                 tracing::warn!(%error, generation = %generation.retired.id(), "a generation could not be purged yet");
             }
         }
         for document in documents {
-            if let Err(error) = purge_document(runtime, document).await {
+            if let Err(error) = purge_document(&runtime.db, &runtime.blobs, document).await {
                 tracing::warn!(%error, %document, "a deleted document could not be purged yet");
             }
         }
@@ -192,7 +198,7 @@ impl Sweeper {
         if let Err(error) = self.purge_deleted_accounts(now).await {
             tracing::warn!(%error, "what is left of deleted accounts could not be removed yet");
         }
-        self.scrubber.go_on(&self.runtime).await;
+        self.scrubber.go_on().await;
         Ok(())
     }
 
@@ -267,40 +273,50 @@ impl Sweeper {
 }
 
 /// Takes the jobs whose lease ran out before `before` from their workers.
-pub(crate) async fn expire_job_leases(runtime: &Runtime, before: Timestamp) -> Result<(), DbError> {
+pub(crate) async fn expire_job_leases(
+    db: &Db,
+    jobs: &JobQueue,
+    metrics: &Metrics,
+    before: Timestamp,
+) -> Result<(), DbError> {
     let error = IngestionError::interrupted();
-    let mut tx = runtime.db.begin_essential().await?;
-    let expired = db::jobs::expire_leases(&mut tx, before, runtime.jobs.now(), &error).await?;
+    let mut tx = db.begin_essential().await?;
+    let expired = db::jobs::expire_leases(&mut tx, before, jobs.now(), &error).await?;
     tx.commit().await?;
-    runtime.metrics.leases_expired(expired.len() as u64);
+    metrics.leases_expired(expired.len() as u64);
     for job in &expired {
         tracing::warn!(job = %job.id, attempts = job.attempts, state = %job.state, "a job's worker went away");
     }
-    runtime.jobs.doorbell().ring(expired.iter().filter(|job| job.state == JobState::Queued).count());
+    jobs.doorbell().ring(expired.iter().filter(|job| job.state == JobState::Queued).count());
     Ok(())
 }
 
 /// Removes what no search reads any more: a replaced or abandoned generation, or one of a deleted document. An index that
 /// cannot refuse the late entries of a writer that was given up is cleared once more when none can come any longer; only then
 /// is the generation forgotten.
-async fn purge_generation(runtime: &Runtime, generation: &PurgeableGeneration) -> Result<(), SweepError> {
+async fn purge_generation(
+    db: &Db,
+    index: &dyn SearchIndex,
+    jobs: &JobQueue,
+    generation: &PurgeableGeneration,
+) -> Result<(), SweepError> {
     let PurgeableGeneration { retired, document_id, removals } = *generation;
-    runtime.index.remove(retired).await?;
-    if let Some(straggle) = runtime.index.late_write_window() {
+    index.remove(retired).await?;
+    if let Some(straggle) = index.late_write_window() {
         if removals == 0 {
-            let again_at = runtime.jobs.now().plus(runtime.settings.jobs.lease + straggle);
-            let mut tx = runtime.db.begin_essential().await?;
+            let again_at = jobs.now().plus(jobs.settings().lease + straggle);
+            let mut tx = db.begin_essential().await?;
             generations::remove_again(&mut tx, retired, again_at).await?;
             tx.commit().await?;
             return Ok(());
         }
-        let left = runtime.index.count(retired.user_id(), retired.id()).await?;
+        let left = index.count(retired.user_id(), retired.id()).await?;
         if left > 0 {
             return Err(SweepError::Left(left));
         }
     }
     loop {
-        let mut tx = runtime.db.begin_essential().await?;
+        let mut tx = db.begin_essential().await?;
         // Of a time when the index was in the database.
         db::index_segments::delete(&mut tx, retired).await?;
         let more = chunks::purge_some(&mut tx, retired).await?;
@@ -316,10 +332,10 @@ async fn purge_generation(runtime: &Runtime, generation: &PurgeableGeneration) -
 }
 
 /// Forgets a deleted document of which nothing is left.
-async fn purge_document(runtime: &Runtime, document: DocumentId) -> Result<(), SweepError> {
-    runtime.blobs.remove_document(document).await?;
-    vectors::remove(&runtime.db, document, None).await?;
-    let mut tx = runtime.db.begin_essential().await?;
+async fn purge_document(db: &Db, blobs: &BlobStore, document: DocumentId) -> Result<(), SweepError> {
+    blobs.remove_document(document).await?;
+    vectors::remove(db, document, None).await?;
+    let mut tx = db.begin_essential().await?;
     documents::drop_tombstone(&mut tx, document).await?;
     tx.commit().await?;
     tracing::info!(%document, "document purged");
