@@ -11,9 +11,9 @@ use serde_json::Value;
 
 use crate::{
     auth::Caller,
-    body::{BodyReader, SenderTrust},
+    body::BodyReader,
     error::{ApiError, FieldError},
-    extract::{FromFields, validate},
+    fields::{FromFields, SenderTrust, validate},
     openapi::SuccessResponse,
     services::{
         Actor,

@@ -3,6 +3,7 @@
 
 use std::{
     fmt,
+    str::FromStr,
     sync::{
         Arc,
         atomic::{AtomicI64, Ordering},
@@ -57,6 +58,21 @@ impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let time = DateTime::<Utc>::from_timestamp_micros(self.0).unwrap_or_default();
         f.write_str(&time.to_rfc3339_opts(SecondsFormat::Micros, false))
+    }
+}
+
+/// The text is not a time of RFC 3339.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a time")]
+pub struct InvalidTimestamp;
+
+impl FromStr for Timestamp {
+    type Err = InvalidTimestamp;
+
+    /// Reads a time of RFC 3339, of whatever offset, such as `2026-01-31T09:00:00+01:00`.
+    fn from_str(text: &str) -> Result<Self, InvalidTimestamp> {
+        let time = DateTime::parse_from_rfc3339(text).map_err(|_| InvalidTimestamp)?;
+        Ok(Self(time.timestamp_micros()))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
+use lectern_derive::RequestBody;
 use lectern_shared::{
     clock::Clock,
     config::SignUp,
@@ -17,10 +18,15 @@ use super::{
     Actor,
     sign_in::{PasswordHashPool, SignInService, SignedInUser},
 };
-use crate::error::ApiError;
+use crate::{
+    error::ApiError,
+    fields::{FieldRule, JsonFields},
+};
 
 /// The row that the first account claims.
 const FIRST: &str = "first-account";
+/// Longest text that is looked at as a new password, in characters.
+const LOOKED_AT: usize = 10_000;
 
 /// Why an account could not be made, in words for whoever asked.
 #[derive(Debug, thiserror::Error)]
@@ -35,14 +41,17 @@ impl From<ApiError> for AccountError {
 }
 
 /// A new account.
-#[derive(ToSchema)]
+#[derive(RequestBody, ToSchema)]
 #[schema(as = SignUp)]
+#[body(stranger)]
 pub(crate) struct NewAccount {
     /// The e-mail address to sign in with. Spaces around it and the case of its letters do not matter.
     #[schema(format = "email", min_length = 3, max_length = 254)]
+    #[body(with = email)]
     pub(crate) email: String,
     /// The password.
     #[schema(value_type = String, format = Password, min_length = 8, max_length = 256)]
+    #[body(with = password)]
     pub(crate) password: SecretString,
     /// How the owner is called. Without one: the part of the e-mail address before the @.
     #[schema(max_length = 1_000)]
@@ -50,27 +59,60 @@ pub(crate) struct NewAccount {
 }
 
 /// What is to be changed of an account. What is left out stays as it is.
-#[derive(ToSchema)]
+#[derive(RequestBody, ToSchema)]
 #[schema(as = UserChange, rename_all = "camelCase")]
+#[body(change, after = check_current_password)]
 pub(crate) struct AccountChange {
     /// How its owner is called.
-    #[schema(value_type = String, required = false, min_length = 1, max_length = 1_000, pattern = r"\S")]
+    #[schema(nullable = false, min_length = 1, max_length = 1_000, pattern = r"\S")]
     pub(crate) name: Option<String>,
     /// A new password. It ends every sign-in; API tokens stay as they are.
-    #[schema(value_type = String, required = false, format = Password, min_length = 8, max_length = 256)]
+    #[schema(value_type = Option<String>, nullable = false, format = Password, min_length = 8, max_length = 256)]
+    #[body(with = new_password)]
     pub(crate) password: Option<SecretString>,
     /// The password so far; required to set a new one.
-    #[schema(value_type = String, required = false, format = Password, max_length = 10_000)]
+    #[schema(value_type = Option<String>, nullable = false, format = Password, max_length = 10_000)]
     pub(crate) current_password: Option<SecretString>,
 }
 
 /// The proof that one may delete an account.
-#[derive(ToSchema)]
+#[derive(RequestBody, ToSchema)]
 #[schema(as = UserRemoval)]
 pub(crate) struct AccountRemoval {
     /// The account's password.
     #[schema(value_type = String, format = Password, min_length = 1, max_length = 10_000)]
     pub(crate) password: SecretString,
+}
+
+fn email(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<String> {
+    let email = fields.text(rule.name, rule.max_length);
+    if let Some(problem) = email_problem(&email).filter(|_| fields.get(rule.name).is_some()) {
+        fields.refuse(rule.name, problem);
+    }
+    Some(email)
+}
+
+/// A password, which has to be there.
+fn password(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<SecretString> {
+    let password = SecretString::from(fields.text(rule.name, LOOKED_AT));
+    if let Some(problem) = password_problem(&password).filter(|_| fields.get(rule.name).is_some()) {
+        fields.refuse(rule.name, problem);
+    }
+    Some(password)
+}
+
+fn new_password(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<SecretString> {
+    let password = SecretString::from(fields.optional_text(rule.name, LOOKED_AT)?);
+    if let Some(problem) = password_problem(&password) {
+        fields.refuse(rule.name, problem);
+    }
+    Some(password)
+}
+
+fn check_current_password(change: &AccountChange, fields: &mut JsonFields<'_>) {
+    if change.password.is_some() && change.current_password.is_none() {
+        fields.refuse("currentPassword", "is required to change the password");
+    }
 }
 
 /// Who asks for an account.
@@ -274,7 +316,7 @@ fn check(email: &str, password: &SecretString) -> Result<(), AccountError> {
 }
 
 /// What is wrong with an e-mail address, if anything is.
-pub(crate) fn email_problem(email: &str) -> Option<String> {
+fn email_problem(email: &str) -> Option<String> {
     let email = email.trim();
     let good = email.len() <= 254
         && !email.chars().any(|c| c.is_whitespace() || c.is_control())
@@ -289,7 +331,29 @@ pub(crate) fn email_problem(email: &str) -> Option<String> {
 }
 
 /// What is wrong with a password, if anything is.
-pub(crate) fn password_problem(password: &SecretString) -> Option<String> {
+fn password_problem(password: &SecretString) -> Option<String> {
     let length = password.expose_secret().chars().count();
     (!(8..=256).contains(&length)).then(|| "must have 8 to 256 characters".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::fields::validate;
+
+    fn wrong(body: &Value) -> Vec<String> {
+        let Err(error) = validate::<AccountChange>(body) else { return Vec::new() };
+        error.fields.into_iter().map(|field| field.path).collect()
+    }
+
+    #[test]
+    fn a_change_leaves_out_what_stays_and_empties_nothing() {
+        assert_eq!(wrong(&json!({})), [""; 0]);
+        assert_eq!(wrong(&json!({"name": "Ada"})), [""; 0]);
+        let nulls = json!({"name": null, "password": null, "currentPassword": null});
+        assert_eq!(wrong(&nulls), ["name", "password", "currentPassword"]);
+        assert_eq!(wrong(&json!({"name": null, "isAdmin": true})), ["isAdmin", "name"]);
+    }
 }

@@ -1,9 +1,11 @@
 //! Agents.
 
 mod address;
+mod readers;
 
 use std::sync::Arc;
 
+use lectern_derive::RequestBody;
 use lectern_shared::{
     clock::Clock,
     config::Settings,
@@ -16,63 +18,154 @@ use lectern_shared::{
     secrets::{CiphertextLocation, Keyring, mask},
 };
 use secrecy::{ExposeSecret, SecretString};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
+use self::readers::{CountSchema, ProviderSchema, TagReference};
 use super::{
     Actor,
     creation::{CreationOutcome, IdempotencyStore, IdempotentRequest, ResponseEncoder},
 };
-use crate::error::{ApiError, FieldError};
+use crate::{
+    error::{ApiError, FieldError},
+    fields::{GivenId, GivenIds},
+};
 
 /// What stands in a mask for the greater part of a key.
 pub(crate) const MASKED: char = '…';
 
-/// A model that was checked, and its key.
+/// A model to ask.
+#[derive(RequestBody, ToSchema)]
+#[body(first(provider, base_url))]
 pub(crate) struct NewLlm {
-    pub(crate) llm: LlmConfig,
-    pub(crate) key: Option<SecretString>,
+    /// The model's name, sent to the provider as given.
+    #[schema(min_length = 1, max_length = 1_000, pattern = r"\S")]
+    model: String,
+    /// The provider. `openai-compatible` needs `base_url`; `extractive` needs no model at all: it quotes the documents.
+    #[schema(value_type = ProviderSchema)]
+    #[body(with = readers::provider)]
+    provider: String,
+    /// Where the provider is, when it is not at its usual place: an http or https address without credentials. `azure-openai`
+    /// and `ollama` need it where the operator has not set theirs.
+    #[schema(max_length = 2_000)]
+    #[body(with = readers::base_url)]
+    base_url: Option<String>,
+    /// The sampling temperature; the provider's own when left out.
+    #[schema(minimum = 0, maximum = 2)]
+    temperature: Option<f64>,
+    /// The most tokens that the model may write in one step.
+    #[schema(value_type = Option<CountSchema>)]
+    max_tokens: Option<u32>,
+    /// Tokens that the model has room for, read and written. Fewer passages and remembered turns are sent to one with little room.
+    #[schema(value_type = Option<CountSchema>)]
+    context_window: Option<u32>,
+    /// Requests to the model in one predict. This and the following can only lower what the service allows.
+    #[schema(value_type = Option<CountSchema>)]
+    max_steps: Option<u32>,
+    /// Seconds that one predict may take.
+    #[schema(minimum = 0.1, maximum = 86_400)]
+    max_seconds: Option<f64>,
+    /// Tokens of one predict, read and written.
+    #[schema(value_type = Option<CountSchema>)]
+    max_total_tokens: Option<u32>,
+    /// What one predict may cost, in the currency of the service's prices. Models without a price cost nothing.
+    #[schema(minimum = 0, maximum = 1_000_000)]
+    max_cost: Option<f64>,
+    /// A key of the provider for this agent alone, of printable ASCII characters; without one it is the service's. It is shown
+    /// masked from then on.
+    #[schema(value_type = Option<String>, max_length = 2_000)]
+    #[body(with = readers::api_key)]
+    api_key: Option<SecretString>,
 }
 
-/// The prompt that an agent is to use. Text that cannot be an id names an unknown one.
-pub(crate) struct PromptRef(pub(crate) Option<PromptId>);
-
-impl PromptRef {
-    /// Its id, if it is this user's.
-    ///
-    /// # Errors
-    /// When the user has no such prompt.
-    async fn owned(self, tx: &mut Tx, user: UserId) -> Result<PromptId, ApiError> {
-        let unknown = || ApiError::not_found("prompt");
-        let id = self.0.ok_or_else(unknown)?;
-        if db::agents::owns_prompt(tx, user, id).await? { Ok(id) } else { Err(unknown()) }
+impl NewLlm {
+    /// What is stored of it as it is, and the key.
+    fn split(self) -> (LlmConfig, Option<SecretString>) {
+        let llm = LlmConfig {
+            model: self.model,
+            provider: self.provider,
+            base_url: self.base_url,
+            temperature: self.temperature,
+            max_tokens: self.max_tokens,
+            context_window: self.context_window,
+            max_steps: self.max_steps,
+            max_seconds: self.max_seconds,
+            max_total_tokens: self.max_total_tokens,
+            max_cost: self.max_cost,
+        };
+        (llm, self.api_key)
     }
 }
 
-/// The tags that an agent is to have, each once; none when one of them cannot be anybody's.
-pub(crate) type TagIds = Option<Vec<TagId>>;
+/// The id of the prompt that an agent is to use, if it is this user's.
+///
+/// # Errors
+/// When the user has no such prompt.
+async fn owned_prompt(tx: &mut Tx, user: UserId, given: GivenId<PromptId>) -> Result<PromptId, ApiError> {
+    let unknown = || ApiError::not_found("prompt");
+    let id = given.map_err(|_| unknown())?;
+    if db::agents::owns_prompt(tx, user, id).await? { Ok(id) } else { Err(unknown()) }
+}
 
 /// A new agent.
+#[derive(RequestBody, ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[body(first(r#type))]
 pub(crate) struct NewAgent {
-    pub(crate) r#type: AgentType,
-    pub(crate) name: String,
-    pub(crate) description: String,
-    /// Its model; the service's default when there is none.
-    pub(crate) llm: Option<NewLlm>,
-    pub(crate) has_memory: bool,
-    pub(crate) prompt: Option<PromptRef>,
-    pub(crate) tags: TagIds,
+    /// What to call it.
+    #[schema(min_length = 1, max_length = 1_000, pattern = r"\S")]
+    name: String,
+    /// How it talks with its model: `CHATVENDOR` by function calling, `REACT` in text.
+    #[schema(value_type = String, pattern = "^(CHATVENDOR|REACT)$")]
+    r#type: AgentType,
+    /// Anything you want to say of it.
+    #[schema(value_type = Option<String>, max_length = 10_000)]
+    #[body(default)]
+    description: String,
+    /// Its model; the service's default when left out.
+    llm: Option<NewLlm>,
+    /// Whether it remembers the turns of a session. False when left out.
+    #[schema(value_type = Option<bool>)]
+    #[body(default)]
+    has_memory: bool,
+    /// One of your prompts.
+    #[schema(value_type = Option<String>)]
+    prompt_id: Option<GivenId<PromptId>>,
+    /// Your tags, each as its id or as an object with it. One that is named twice counts once.
+    #[schema(value_type = Option<Vec<TagReference>>, max_items = 100)]
+    #[body(with = readers::tags, default = Ok(Vec::new()))]
+    tags: GivenIds<TagId>,
 }
 
 /// What is to be different about an agent. What is left out stays as it is.
+#[derive(RequestBody, ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[body(change, first(description, r#type))]
 #[expect(clippy::option_option, reason = "a prompt is left alone, taken away or set")]
 pub(crate) struct AgentChange {
-    pub(crate) r#type: Option<AgentType>,
-    pub(crate) name: Option<String>,
-    pub(crate) description: Option<String>,
-    pub(crate) llm: Option<NewLlm>,
-    pub(crate) has_memory: Option<bool>,
-    pub(crate) prompt: Option<Option<PromptRef>>,
-    pub(crate) tags: Option<TagIds>,
+    /// What to call it.
+    #[schema(min_length = 1, max_length = 1_000, pattern = r"\S", nullable = false)]
+    name: Option<String>,
+    /// How it talks with its model: `CHATVENDOR` by function calling, `REACT` in text.
+    #[schema(value_type = Option<String>, pattern = "^(CHATVENDOR|REACT)$", nullable = false)]
+    r#type: Option<AgentType>,
+    /// Anything you want to say of it; null empties it.
+    #[schema(max_length = 10_000)]
+    description: Option<String>,
+    /// The whole new model. What it leaves out is not taken from the old one; an `api_key` that comes back masked stays as it is,
+    /// for the same provider and host.
+    #[schema(nullable = false)]
+    llm: Option<NewLlm>,
+    /// Whether it remembers the turns of a session.
+    #[schema(nullable = false)]
+    has_memory: Option<bool>,
+    /// One of your prompts; null for none.
+    #[schema(value_type = Option<String>)]
+    prompt_id: Option<Option<GivenId<PromptId>>>,
+    /// All its tags from now on, each as its id or as an object with it; null for none.
+    #[schema(value_type = Option<Vec<TagReference>>, max_items = 100)]
+    #[body(with = readers::tags, default = Ok(Vec::new()))]
+    tags: Option<GivenIds<TagId>>,
 }
 
 /// An agent, and what its row does not have.
@@ -105,9 +198,9 @@ fn unknown() -> ApiError {
 }
 
 /// Gives an agent these tags, which have to be its owner's.
-async fn set_tags(tx: &mut Tx, user: UserId, agent: AgentId, tags: TagIds) -> Result<(), ApiError> {
+async fn set_tags(tx: &mut Tx, user: UserId, agent: AgentId, tags: GivenIds<TagId>) -> Result<(), ApiError> {
     let unknown = || ApiError::not_found("tag");
-    let tags = tags.ok_or_else(unknown)?;
+    let tags = tags.map_err(|_| unknown())?;
     if db::tags::set(tx, user, agent, &tags).await? { Ok(()) } else { Err(unknown()) }
 }
 
@@ -134,7 +227,7 @@ impl AgentService {
         tell: impl ResponseEncoder<AgentDetails>,
     ) -> Result<CreationOutcome, ApiError> {
         let (id, user) = (AgentId::generate(), actor.user);
-        let NewLlm { llm, key } = new.llm.unwrap_or_else(|| NewLlm { llm: self.default_llm(), key: None });
+        let (llm, key) = new.llm.map_or_else(|| (self.default_llm(), None), NewLlm::split);
         address::check(&self.settings.predict, &llm)?;
         let now = self.clock.now();
         let mut agent = Agent {
@@ -155,8 +248,8 @@ impl AgentService {
         let mut tx = self.db.begin().await?;
         // What it names stays while it is made.
         db::locks::lock_user(&mut tx, user).await?;
-        if let Some(prompt) = new.prompt {
-            agent.prompt_id = Some(prompt.owned(&mut tx, user).await?);
+        if let Some(prompt) = new.prompt_id {
+            agent.prompt_id = Some(owned_prompt(&mut tx, user, prompt).await?);
         }
         db::agents::insert(&mut tx, &agent).await?;
         set_tags(&mut tx, user, id, new.tags).await?;
@@ -213,7 +306,7 @@ impl AgentService {
         agent.description = change.description.unwrap_or(agent.description);
         agent.r#type = change.r#type.unwrap_or(agent.r#type);
         agent.has_memory = change.has_memory.unwrap_or(agent.has_memory);
-        if let Some(NewLlm { llm, key }) = change.llm {
+        if let Some((llm, key)) = change.llm.map(NewLlm::split) {
             let predict = &self.settings.predict;
             address::check(predict, &llm)?;
             agent.llm_key_sealed = match key {
@@ -226,10 +319,10 @@ impl AgentService {
             };
             agent.llm = Json(llm);
         }
-        if let Some(prompt) = change.prompt {
+        if let Some(prompt) = change.prompt_id {
             agent.prompt_id = match prompt {
                 None => None,
-                Some(prompt) => Some(prompt.owned(&mut tx, user).await?),
+                Some(prompt) => Some(owned_prompt(&mut tx, user, prompt).await?),
             };
         }
         let mut tags = tags_before.clone();

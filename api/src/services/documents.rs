@@ -2,11 +2,14 @@
 
 mod change;
 mod file;
-pub(crate) mod rules;
+pub(crate) mod readers;
+mod rules;
 pub(crate) mod schema;
+pub(crate) mod splitter;
 
 use std::sync::Arc;
 
+use lectern_derive::RequestBody;
 use lectern_shared::{
     blobs::BlobStore,
     clock::Clock,
@@ -26,7 +29,10 @@ use uuid::Uuid;
 
 pub(crate) use self::change::DocumentChange;
 pub(super) use self::file::blob_failed;
-use self::schema::{AuthorizationSchema, PageSchema, SplitterSchema, TypeSchema};
+use self::{
+    schema::{AuthorizationSchema, PageSchema, TypeSchema},
+    splitter::NewSplitter,
+};
 use super::{
     Actor,
     creation::{CreationOutcome, IdempotencyStore, IdempotentRequest, ResponseEncoder},
@@ -34,7 +40,8 @@ use super::{
 use crate::error::{ApiError, ApiErrorKind};
 
 /// A new document: its type, its name, and either a url or content.
-#[derive(ToSchema)]
+#[derive(RequestBody, ToSchema)]
+#[body(first(r#type, url, content, from_page, to_page))]
 pub(crate) struct NewDocument {
     /// The kind of source.
     #[schema(value_type = TypeSchema)]
@@ -44,27 +51,35 @@ pub(crate) struct NewDocument {
     pub(crate) name: String,
     /// Anything worth saying of it.
     #[schema(value_type = Option<String>, max_length = 10_000)]
+    #[body(default)]
     pub(crate) description: String,
     /// Where the source is: a public http or https address of at most 8,000 characters. For `URL`, up to 50 of them, separated by
     /// commas, which become one document; a comma separates only where the next address begins after it.
     #[schema(value_type = Option<String>, max_length = 20_000)]
+    #[body(with = readers::new_url)]
     pub(crate) url: String,
     /// The text itself, for TXT, CSV and VIDEO (captions, or a plain transcript), instead of a url.
+    #[body(with = readers::new_content)]
     pub(crate) content: Option<String>,
     /// Your own values, which searches filter on; at most 16 KiB.
     #[schema(value_type = Option<Object>)]
+    #[body(with = readers::metadata)]
     pub(crate) metadata: Option<Map<String, Value>>,
     /// How to cut the text into passages. Without it: 400 tokens, 60 of them repeated.
-    #[schema(value_type = Option<SplitterSchema>)]
+    #[schema(value_type = Option<NewSplitter>)]
+    #[body(with = splitter::read)]
     pub(crate) splitter: Option<SplitterConfig>,
     /// PDF: the first page to ingest, counted from 1. Ignored for other types.
     #[schema(value_type = Option<PageSchema>)]
+    #[body(with = readers::from_page)]
     pub(crate) from_page: Option<u32>,
     /// PDF: the last page to ingest. Ignored for other types.
     #[schema(value_type = Option<PageSchema>)]
+    #[body(with = readers::to_page)]
     pub(crate) to_page: Option<u32>,
     /// What opens the source. It is sent to the source's own origin only, kept encrypted, and never shown again.
     #[schema(value_type = Option<AuthorizationSchema>)]
+    #[body(with = readers::authorization)]
     pub(crate) authorization: Option<SourceAuthorization>,
 }
 

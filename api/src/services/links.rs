@@ -1,5 +1,6 @@
 //! What an agent has: links to documents, and links to tools.
 
+use lectern_derive::RequestBody;
 use lectern_shared::{
     clock::Clock,
     db::{self, Db, tools::LinkOutcome},
@@ -7,6 +8,7 @@ use lectern_shared::{
     jobs::JobQueue,
     model::{agent::AgentDocument, tool::AgentTool},
 };
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::{
@@ -14,24 +16,30 @@ use super::{
     creation::{CreationOutcome, IdempotencyStore, IdempotentRequest, ResponseEncoder},
     tools::circle,
 };
-use crate::error::ApiError;
+use crate::{error::ApiError, fields::GivenId};
 
-/// A new link between an agent and something else. An end is none when its id cannot be anybody's.
-pub(crate) struct NewLink<T> {
-    pub(crate) agent: Option<AgentId>,
-    pub(crate) other: Option<T>,
+/// A new link.
+#[derive(RequestBody, ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) struct NewAgentDocument {
+    /// One of your agents.
+    #[schema(value_type = String)]
+    agent_id: GivenId<AgentId>,
+    /// One of your documents.
+    #[schema(value_type = String)]
+    document_id: GivenId<DocumentId>,
 }
 
-impl<T> NewLink<T> {
-    /// Both ends.
-    ///
-    /// # Errors
-    /// When one of them cannot be there; the other one than the agent is a `noun`.
-    fn ends(self, noun: &str) -> Result<(AgentId, T), ApiError> {
-        let agent = self.agent.ok_or_else(|| ApiError::not_found("agent"))?;
-        let other = self.other.ok_or_else(|| ApiError::not_found(noun))?;
-        Ok((agent, other))
-    }
+/// A new link.
+#[derive(RequestBody, ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) struct NewAgentTool {
+    /// One of your agents.
+    #[schema(value_type = String)]
+    agent_id: GivenId<AgentId>,
+    /// One of your tools.
+    #[schema(value_type = String)]
+    tool_id: GivenId<ToolId>,
 }
 
 /// Links between agents and documents. Cheap to clone.
@@ -53,11 +61,12 @@ impl AgentDocumentService {
     pub(crate) async fn create(
         &self,
         actor: Actor,
-        new: NewLink<DocumentId>,
+        new: NewAgentDocument,
         once: IdempotentRequest,
         tell: impl ResponseEncoder<AgentDocument>,
     ) -> Result<CreationOutcome, ApiError> {
-        let (agent, document) = new.ends("document")?;
+        let agent = new.agent_id.map_err(|_| ApiError::not_found("agent"))?;
+        let document = new.document_id.map_err(|_| ApiError::not_found("document"))?;
         let mut tx = self.db.begin().await?;
         let link = db::agents::link(&mut tx, actor.user, agent, document, self.clock.now()).await?;
         let link = link.ok_or_else(|| ApiError::not_found("agent or document"))?;
@@ -94,11 +103,12 @@ impl AgentToolService {
     pub(crate) async fn create(
         &self,
         actor: Actor,
-        new: NewLink<ToolId>,
+        new: NewAgentTool,
         once: IdempotentRequest,
         tell: impl ResponseEncoder<AgentTool>,
     ) -> Result<CreationOutcome, ApiError> {
-        let (agent, tool) = new.ends("tool")?;
+        let agent = new.agent_id.map_err(|_| ApiError::not_found("agent"))?;
+        let tool = new.tool_id.map_err(|_| ApiError::not_found("tool"))?;
         let mut tx = self.db.begin().await?;
         match db::tools::link(&mut tx, actor.user, agent, tool, self.clock.now()).await? {
             LinkOutcome::Yes(link) => self.creations.commit(tx, once, &link, tell).await,

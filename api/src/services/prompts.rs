@@ -1,7 +1,10 @@
 //! Prompts. What they have in common is that the template and its variables agree.
 
+mod readers;
+
 use std::fmt::Write;
 
+use lectern_derive::RequestBody;
 use lectern_shared::{
     clock::Clock,
     db::{self, Db, Json},
@@ -25,7 +28,8 @@ const LISTED: usize = 10;
 
 /// A new prompt. Its template and its variables have to agree: each variable that the template uses is declared, and each that
 /// is declared is used.
-#[derive(ToSchema)]
+#[derive(RequestBody, ToSchema)]
+#[body(after = readers::check_new)]
 pub(crate) struct NewPrompt {
     /// What to call it.
     #[schema(min_length = 1, max_length = 1_000, pattern = r"\S")]
@@ -33,25 +37,30 @@ pub(crate) struct NewPrompt {
     /// The text. `{name}` stands for a variable's value, `{{` for `{` and `}}` for `}`. Python's other forms, such as `{}`,
     /// `{0}`, `{a.b}`, `{a[0]}`, `{a!r}` and `{a:>3}`, are refused.
     #[schema(min_length = 1, max_length = 100_000, pattern = r"\S")]
+    #[body(with = readers::template)]
     pub(crate) template: String,
     /// The names of the variables, each once: Unicode letters, digits and `_`, not beginning with a digit, at most 100
     /// characters each.
     #[schema(max_items = 100)]
+    #[body(with = readers::variables)]
     pub(crate) input_variables: Vec<String>,
 }
 
 /// What is to be different about a prompt. What is left out stays as it is.
-#[derive(ToSchema)]
+#[derive(RequestBody, ToSchema)]
+#[body(change, after = readers::check_change)]
 pub(crate) struct PromptChange {
     /// What to call it.
     #[schema(min_length = 1, max_length = 1_000, pattern = r"\S", nullable = false)]
     pub(crate) name: Option<String>,
     /// The text. It has to agree with the variables as they are afterwards.
     #[schema(min_length = 1, max_length = 100_000, pattern = r"\S", nullable = false)]
+    #[body(with = readers::template)]
     pub(crate) template: Option<String>,
     /// The names of the variables, all of them: they take the place of the earlier ones, and have to agree with the template
     /// as it is afterwards.
     #[schema(max_items = 100, nullable = false)]
+    #[body(with = readers::variables)]
     pub(crate) input_variables: Option<Vec<String>>,
 }
 
@@ -160,7 +169,7 @@ impl PromptService {
 }
 
 /// In what a template and its variables differ, as it is said of one of the two fields.
-pub(crate) fn problems(path: &str, template: &PromptTemplate, variables: &[String]) -> Vec<FieldError> {
+fn problems(path: &str, template: &PromptTemplate, variables: &[String]) -> Vec<FieldError> {
     let Some(found) = template.disagreement(variables) else { return Vec::new() };
     let (undeclared, unused) = match path {
         "template" => (

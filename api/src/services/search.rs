@@ -1,30 +1,50 @@
 //! Searching passages.
 
+mod readers;
+
 use std::collections::HashSet;
 
+use lectern_derive::RequestBody;
 use lectern_shared::{
     db::{self, Db},
-    ids::{AgentId, DocumentId, InvalidId},
+    ids::{AgentId, DocumentId},
     model::search::SearchMode,
 };
+use utoipa::ToSchema;
 
+use self::readers::{FilterSchema, ModeSchema};
 use super::Actor;
 use crate::{
     error::ApiError,
+    fields::{GivenId, GivenIds},
     search::{MetadataFilter, PassageHit, SearchEngine, SearchRequest},
 };
 
 /// What to search for, and in what.
+#[derive(RequestBody, ToSchema)]
+#[schema(as = Search, rename_all = "camelCase")]
 pub(crate) struct PassageQuery {
-    /// The question.
-    pub(crate) query: String,
-    /// The documents that are named. Text that cannot be an id names an unknown one.
-    pub(crate) documents: Option<Result<Vec<DocumentId>, InvalidId>>,
-    /// The agent that is named.
-    pub(crate) agent: Option<Result<AgentId, InvalidId>>,
-    pub(crate) filter: MetadataFilter,
-    pub(crate) limit: usize,
-    pub(crate) mode: SearchMode,
+    /// The question, in any words.
+    #[schema(min_length = 1, max_length = 10_000, pattern = r"\S")]
+    query: String,
+    /// Only these of your documents are searched; none of them, when the list is empty. All when left out.
+    #[schema(value_type = Option<Vec<String>>, max_items = 1_000)]
+    document_ids: Option<GivenIds<DocumentId>>,
+    /// Only the documents that are linked to this agent of yours are searched.
+    #[schema(value_type = Option<String>)]
+    agent_id: Option<GivenId<AgentId>>,
+    /// Only documents whose `metadata` meets every condition are searched. A change of metadata counts at once.
+    #[schema(value_type = Option<FilterSchema>)]
+    #[body(with = readers::filter)]
+    filter: MetadataFilter,
+    /// The most passages that are wanted; 10 when left out.
+    #[schema(value_type = Option<u32>, minimum = 1, maximum = 50)]
+    #[body(default = 10)]
+    limit: usize,
+    /// How to search; `hybrid` when left out.
+    #[schema(value_type = Option<ModeSchema>)]
+    #[body(default = SearchMode::Hybrid)]
+    mode: SearchMode,
 }
 
 /// Search. Cheap to clone.
@@ -56,8 +76,8 @@ impl SearchService {
         actor: Actor,
         asked: PassageQuery,
     ) -> Result<Vec<PassageHit>, ApiError> {
-        let PassageQuery { query, documents, agent, filter, limit, mode } = asked;
-        let documents = self.documents(actor, documents, agent).await?;
+        let PassageQuery { query, document_ids, agent_id, filter, limit, mode } = asked;
+        let documents = self.documents(actor, document_ids, agent_id).await?;
         let request = SearchRequest { user: actor.user, query, documents, filter, mode, limit };
         Ok(self.search.search(&request).await?)
     }
@@ -66,8 +86,8 @@ impl SearchService {
     async fn documents(
         &self,
         actor: Actor,
-        named: Option<Result<Vec<DocumentId>, InvalidId>>,
-        agent: Option<Result<AgentId, InvalidId>>,
+        named: Option<GivenIds<DocumentId>>,
+        agent: Option<GivenId<AgentId>>,
     ) -> Result<Option<Vec<DocumentId>>, ApiError> {
         let named = named.transpose().map_err(|_| unknown_document())?;
         if let Some(named) = &named

@@ -1,40 +1,58 @@
 //! Tags.
 
+use lectern_derive::RequestBody;
 use lectern_shared::{
     clock::Clock,
     db::{self, Db},
     ids::TagId,
     model::tag::Tag,
 };
+use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::{
-    Actor,
+    Actor, NAME,
     creation::{CreationOutcome, IdempotencyStore, IdempotentRequest, ResponseEncoder},
 };
-use crate::error::ApiError;
+use crate::{
+    error::ApiError,
+    fields::{FieldRule, JsonFields},
+};
 
 /// A new tag.
-#[derive(Debug, ToSchema)]
+#[derive(Debug, RequestBody, ToSchema)]
 pub(crate) struct NewTag {
     /// What to call it.
     #[schema(min_length = 1, max_length = 1_000, pattern = r"\S")]
     pub(crate) name: String,
     /// Its color: `#` and six hexadecimal digits, in either case.
     #[schema(pattern = "^#[0-9A-Fa-f]{6}$")]
+    #[body(with = color)]
     pub(crate) color: String,
 }
 
 /// What is to be different about a tag. What is left out stays as it is.
-#[derive(Debug, ToSchema)]
+#[derive(Debug, RequestBody, ToSchema)]
+#[body(change)]
 pub(crate) struct TagChange {
     /// What to call it.
     #[schema(min_length = 1, max_length = 1_000, pattern = r"\S", nullable = false)]
     pub(crate) name: Option<String>,
     /// Its color: `#` and six hexadecimal digits, in either case.
     #[schema(pattern = "^#[0-9A-Fa-f]{6}$", nullable = false)]
+    #[body(with = color)]
     pub(crate) color: Option<String>,
+}
+
+fn color(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<String> {
+    let color = fields.text(rule.name, NAME);
+    let digits = color.strip_prefix('#').filter(|digits| digits.len() == 6);
+    let right = digits.is_some_and(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
+    if !right && fields.get(rule.name).is_some_and(Value::is_string) && !color.trim().is_empty() {
+        fields.refuse(rule.name, "must have the form #RRGGBB, such as #0e8a16");
+    }
+    Some(color)
 }
 
 /// Tags. Cheap to clone.

@@ -2,6 +2,7 @@
 
 use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 
+use lectern_derive::RequestBody;
 use lectern_shared::{
     clock::{Clock, Timestamp},
     db::{self, Db},
@@ -33,7 +34,7 @@ const TOUCH_EVERY: Duration = Duration::from_mins(1);
 const TOUCHED: NonZeroUsize = NonZeroUsize::MIN.saturating_add(9_999);
 
 /// A new API token.
-#[derive(Debug, ToSchema)]
+#[derive(Debug, RequestBody, ToSchema)]
 pub(crate) struct NewApiToken {
     /// What to remember it by.
     #[schema(min_length = 1, max_length = 10_000, pattern = r"\S")]

@@ -4,6 +4,7 @@ mod metadata;
 
 use std::sync::Arc;
 
+use lectern_derive::RequestBody;
 use lectern_shared::{
     clock::Clock,
     db::{self, Db, Json, Tx},
@@ -12,9 +13,10 @@ use lectern_shared::{
     secrets::Keyring,
 };
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
-pub(crate) use self::metadata::ToolMetadata;
+use self::metadata::ToolMetadata;
 use super::{
     Actor,
     creation::{CreationOutcome, IdempotencyStore, IdempotentRequest, ResponseEncoder},
@@ -25,21 +27,52 @@ use crate::{
 };
 
 /// A new tool.
+#[derive(RequestBody, ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[body(first(r#type))]
 pub(crate) struct NewTool {
-    pub(crate) r#type: ToolType,
-    pub(crate) name: String,
-    pub(crate) description: String,
-    pub(crate) metadata: ToolMetadata,
-    pub(crate) return_direct: bool,
+    /// Its name, also what models call it by.
+    #[schema(min_length = 1, max_length = 1_000, pattern = r"\S")]
+    name: String,
+    /// One of `SEARCH`, `COMPUTE_ALPHA`, `MODELHOST`, `AUTOMATION_NLA`, `AGENT`, `OPENAPI`.
+    #[schema(value_type = String, pattern = "^(SEARCH|COMPUTE_ALPHA|MODELHOST|AUTOMATION_NLA|AGENT|OPENAPI)$")]
+    r#type: ToolType,
+    /// What it is for, in words that a model reads.
+    #[schema(value_type = Option<String>, max_length = 10_000)]
+    #[body(default)]
+    description: String,
+    /// Its configuration. `SEARCH`: `provider` (`searxng` with `base_url`; `brave`, `tavily` or `serper` with `api_key`).
+    /// `COMPUTE_ALPHA`: `app_id`. `MODELHOST`: `api_key`, and `model` or `version`. `AUTOMATION_NLA`: `automation_nla_api_key`.
+    /// `AGENT`: `agentId`, one of your agents. `OPENAPI`: `openApiUrl`, and if need be `headers` and `operations`, the only
+    /// operations that may be called. All: `base_url`, another host that speaks the same protocol, and `timeout`, seconds from
+    /// 1 to 120. Any other key is kept. At most 64 KiB.
+    #[schema(value_type = Object)]
+    #[body(with = metadata::of_new)]
+    metadata: ToolMetadata,
+    /// Makes its result the agent's answer, as it is. False when left out.
+    #[schema(value_type = Option<bool>)]
+    #[body(default)]
+    return_direct: bool,
 }
 
-/// What is to be different about a tool. What is left out stays as it is.
+/// A change of a tool. What is left out stays as it is.
+#[derive(RequestBody, ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[body(change)]
 pub(crate) struct ToolChange {
-    pub(crate) name: Option<String>,
-    pub(crate) description: Option<String>,
-    /// The whole new configuration, in which masks may stand for stored secrets.
-    pub(crate) metadata: Option<Map<String, Value>>,
-    pub(crate) return_direct: Option<bool>,
+    /// A new name.
+    #[schema(nullable = false, min_length = 1, max_length = 1_000, pattern = r"\S")]
+    name: Option<String>,
+    /// A new description; null empties it.
+    #[schema(max_length = 10_000)]
+    description: Option<String>,
+    /// The whole new configuration. A secret that comes back masked stays as it is, for the same provider and host.
+    // Masks may stand for stored secrets in it: it is checked with them.
+    #[schema(value_type = Option<Object>, nullable = false)]
+    metadata: Option<Map<String, Value>>,
+    /// Whether its result is the agent's answer.
+    #[schema(nullable = false)]
+    return_direct: Option<bool>,
 }
 
 /// A tool, and what may be shown of its secrets.

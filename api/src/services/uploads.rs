@@ -12,6 +12,7 @@ use futures::{
     StreamExt, TryStreamExt,
     stream::{self, BoxStream},
 };
+use lectern_derive::RequestBody;
 use lectern_shared::{
     blobs::{BlobError, BlobStore, StoredBlob},
     config::Settings,
@@ -28,15 +29,23 @@ use lectern_shared::{
 };
 use serde_json::{Map, Value, json};
 use tokio::runtime::Handle;
+use utoipa::ToSchema;
 
 pub(crate) use self::file_kind::FileKind;
 use self::slots::{UploadSlot, UploadSlots};
 use super::{
     Actor,
     creation::{CreationOutcome, IdempotencyStore, IdempotentRequest, ResponseEncoder},
-    documents::{blob_failed, check_quota, queue_new},
+    documents::{
+        blob_failed, check_quota, queue_new, readers,
+        schema::PageSchema,
+        splitter::{self, NewSplitter},
+    },
 };
-use crate::error::{ApiError, ApiErrorKind, FieldError};
+use crate::{
+    error::{ApiError, ApiErrorKind, FieldError},
+    fields::{FieldRule, JsonFields},
+};
 
 /// The longest that an upload may take.
 pub(crate) const LONGEST_UPLOAD: Duration = Duration::from_hours(1);
@@ -60,14 +69,69 @@ pub(crate) struct UploadedFile {
     pub(crate) kind: FileKind,
 }
 
-/// What a document says of itself that is made of a file.
+/// A file, and what is to be said of the document that is made of it.
+#[derive(RequestBody, ToSchema)]
+#[schema(as = Upload)]
+#[body(before = refuse_source, first(r#type))]
 pub(crate) struct NewUpload {
-    pub(crate) r#type: DocumentType,
-    pub(crate) name: String,
-    pub(crate) description: String,
-    pub(crate) metadata: Option<Map<String, Value>>,
-    pub(crate) splitter: Option<SplitterConfig>,
-    pub(crate) pages: PageRange,
+    /// The file: PDF; text, Markdown, HTML, XML or JSON; a table (CSV, TSV) or a spreadsheet (XLSX, XLSM, XLSB, XLS, ODS); DOCX,
+    /// PPTX, ODT or EPUB; captions (VTT, SRT, SBV, TTML). At most 100 MiB unless the service is set otherwise.
+    #[schema(value_type = String, format = Binary)]
+    #[body(skip)]
+    #[expect(dead_code, reason = "it is stored while it is sent, and a part of the same form")]
+    file: (),
+    /// How to call the document. Without it, it is called like the file.
+    #[schema(min_length = 1, max_length = 1_000, pattern = r"\S", value_type = String, required = false)]
+    name: String,
+    /// `PDF`, `TXT`, `CSV` or `VIDEO`, where it is not what the file shows: `PDF` for a PDF, `CSV` for tables and spreadsheets,
+    /// `VIDEO` for captions, else `TXT`. It must fit the file: a text can be a table or the transcript of a video too. A web page
+    /// is `TXT`; `URL` is for pages that are to be fetched.
+    #[schema(value_type = UploadTypeSchema, required = false)]
+    #[body(with = file_type, default = DocumentType::Txt)]
+    r#type: DocumentType,
+    /// Anything worth saying of it.
+    #[schema(max_length = 10_000, value_type = String, required = false)]
+    #[body(default)]
+    description: String,
+    /// Your own values, as the text of a JSON object; at most 16 KiB.
+    #[schema(value_type = Object, required = false)]
+    #[body(with = readers::metadata)]
+    metadata: Option<Map<String, Value>>,
+    /// How to cut the text into passages, as the text of a JSON object.
+    #[schema(value_type = NewSplitter, required = false)]
+    #[body(with = splitter::read)]
+    splitter: Option<SplitterConfig>,
+    /// PDF: the first page to ingest, counted from 1. Ignored for other types.
+    #[schema(value_type = PageSchema, required = false)]
+    #[body(with = readers::from_page)]
+    from_page: Option<u32>,
+    /// PDF: the last page to ingest. Ignored for other types.
+    #[schema(value_type = PageSchema, required = false)]
+    #[body(with = readers::to_page)]
+    to_page: Option<u32>,
+}
+
+/// What an uploaded file can be.
+#[derive(ToSchema)]
+#[schema(as = UploadType, rename_all = "UPPERCASE")]
+#[expect(dead_code, reason = "it is written down for the documentation only")]
+enum UploadTypeSchema {
+    Pdf,
+    Txt,
+    Csv,
+    Video,
+}
+
+fn refuse_source(fields: &mut JsonFields<'_>) {
+    for name in ["url", "content"] {
+        if fields.get(name).is_some_and(|value| value != "") {
+            fields.refuse(name, "cannot be given together with a file");
+        }
+    }
+}
+
+fn file_type(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<DocumentType> {
+    fields.choice(rule.name, "TXT, PDF, CSV, VIDEO")
 }
 
 impl NewUpload {
@@ -79,7 +143,7 @@ impl NewUpload {
             "description": self.description,
             "metadata": self.metadata,
             "splitter": self.splitter,
-            "pages": [self.pages.from, self.pages.to],
+            "pages": [self.from_page, self.to_page],
             "sha256": hex(&file.stored.sha256),
             "file": [file.kind.file_name.as_deref(), Some(file.kind.media_type)],
         });
@@ -189,7 +253,7 @@ impl UploadService {
             content: None,
             metadata: new.metadata.as_ref(),
             splitter: new.splitter.as_ref(),
-            pages: new.pages,
+            pages: PageRange { from: new.from_page, to: new.to_page },
             authorization_sealed: None,
         };
         let stored = uploads::BlobFile {

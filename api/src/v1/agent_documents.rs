@@ -14,11 +14,11 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::users::NullBody;
 use crate::{
     auth::Caller,
-    extract::{FromFields, JsonFields, PathId, QueriedAgent},
+    extract::{PathId, QueriedAgent},
     idempotency::{CreateRequest, creation_response, json_encoder},
     openapi::SuccessResponse,
     response::{ApiResult, Paging, data, list},
-    services::links::{AgentDocumentService, NewLink},
+    services::links::{AgentDocumentService, NewAgentDocument},
     state::AppState,
 };
 
@@ -93,23 +93,6 @@ fn created_example() -> Value {
     link
 }
 
-/// A new link.
-#[derive(ToSchema)]
-#[schema(as = NewAgentDocument, rename_all = "camelCase")]
-#[expect(dead_code, reason = "it describes the JSON; the values are read one by one")]
-struct NewAgentDocumentSchema {
-    /// One of your agents.
-    agent_id: String,
-    /// One of your documents.
-    document_id: String,
-}
-
-impl FromFields for NewLink<DocumentId> {
-    fn from_fields(fields: &mut JsonFields<'_>) -> Self {
-        Self { agent: fields.id("agentId"), other: fields.id("documentId") }
-    }
-}
-
 /// Link an agent and a document
 ///
 /// From now on the agent answers from the document too. Linking the same pair again gives the first link. A document of which
@@ -119,7 +102,7 @@ impl FromFields for NewLink<DocumentId> {
     path = "/agent-documents",
     tag = "Agent documents",
     operation_id = "createAgentDocument",
-    request_body(content = NewAgentDocumentSchema, example = json!({
+    request_body(content = NewAgentDocument, example = json!({
         "agentId": "019a8f41-9c33-7d21-b0aa-7e54d1c2b3f0",
         "documentId": "019a8f3e-2b7a-7f11-93c4-8d6e5f4a3b2c",
     })),
@@ -133,7 +116,7 @@ impl FromFields for NewLink<DocumentId> {
 async fn create(
     State(links): State<AgentDocumentService>,
     caller: Caller,
-    CreateRequest { body, once }: CreateRequest<NewLink<DocumentId>>,
+    CreateRequest { body, once }: CreateRequest<NewAgentDocument>,
 ) -> ApiResult {
     let show = json_encoder(|link: &AgentDocument| {
         Ok(AgentDocumentView { user: Some(Map::new()), ..AgentDocumentView::from(link) })

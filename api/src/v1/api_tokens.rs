@@ -12,13 +12,10 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::{
-    DESCRIPTION,
-    users::{self, UserView},
-};
+use super::users::{self, UserView};
 use crate::{
     auth::Caller,
-    extract::{FromFields, JsonFields, PathId},
+    extract::PathId,
     idempotency::{CreateRequest, creation_response, json_encoder},
     openapi::SuccessResponse,
     response::{ApiResult, Paging, data, list},
@@ -79,12 +76,6 @@ fn example() -> Value {
         "createdAt": "2026-01-31T08:05:00.000000+00:00",
         "lastUsedAt": null,
     })
-}
-
-impl FromFields for NewApiToken {
-    fn from_fields(fields: &mut JsonFields<'_>) -> Self {
-        Self { description: fields.text("description", DESCRIPTION) }
-    }
 }
 
 /// Create an API token

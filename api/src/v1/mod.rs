@@ -16,7 +16,7 @@ mod users;
 
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::{services::NAME, state::AppState};
+use crate::state::AppState;
 
 /// Everything under `/api/v1`.
 pub(crate) fn router() -> OpenApiRouter<AppState> {
@@ -35,6 +35,3 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
         .merge(agent_tools::router())
         .merge(traces::router())
 }
-
-/// Longest description of anything, in characters.
-const DESCRIPTION: usize = 10_000;

@@ -1,7 +1,5 @@
 //! Searching passages.
 
-mod body;
-
 use axum::{
     Json,
     extract::State,
@@ -16,7 +14,6 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use self::body::SearchBody;
 use crate::{
     auth::Caller,
     extract::ValidJson,
@@ -130,7 +127,7 @@ fn example() -> Value {
     path = "/search",
     tag = "Search",
     operation_id = "search",
-    request_body(content = SearchBody, example = json!({
+    request_body(content = PassageQuery, example = json!({
         "query": "Who helps new colleagues?",
         "agentId": "019a8f41-9c33-7d21-b0aa-7e54d1c2b3f0",
         "filter": {"department": "people", "year": [2025, 2026]},

@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::{NAME, users::NullBody};
+use super::users::NullBody;
 use crate::{
     auth::Caller,
-    extract::{FromFields, JsonFields, PathId, ValidJson},
+    extract::{PathId, ValidJson},
     idempotency::{CreateRequest, creation_response, json_encoder},
     openapi::SuccessResponse,
     response::{ApiResult, Paging, data, list},
@@ -66,33 +66,6 @@ pub(super) fn example() -> Value {
         "createdAt": "2026-01-31T08:03:00.000000+00:00",
         "updatedAt": "2026-01-31T08:03:00.000000+00:00",
     })
-}
-
-impl FromFields for NewTag {
-    fn from_fields(fields: &mut JsonFields<'_>) -> Self {
-        Self { name: fields.text("name", NAME), color: color(fields) }
-    }
-}
-
-fn color(fields: &mut JsonFields<'_>) -> String {
-    let color = fields.text("color", NAME);
-    let digits = color.strip_prefix('#').filter(|digits| digits.len() == 6);
-    let right = digits.is_some_and(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
-    if !right && fields.get("color").is_some_and(Value::is_string) && !color.trim().is_empty() {
-        fields.refuse("color", "must have the form #RRGGBB, such as #0e8a16");
-    }
-    color
-}
-
-impl FromFields for TagChange {
-    fn from_fields(fields: &mut JsonFields<'_>) -> Self {
-        fields.only(&["name", "color"]);
-        fields.refuse_nulls(&["name", "color"]);
-        Self {
-            name: fields.get("name").is_some().then(|| fields.text("name", NAME)),
-            color: fields.get("color").is_some().then(|| color(fields)),
-        }
-    }
 }
 
 /// Create a tag

@@ -5,6 +5,7 @@ use axum::{
     extract::State,
     response::{IntoResponse, Response},
 };
+use lectern_derive::RequestBody;
 use lectern_shared::{
     clock::Timestamp,
     db::traces::StoredTrace,
@@ -18,7 +19,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     auth::Caller,
-    extract::{FromFields, JsonFields, PathId, QueriedAgent, ValidJson},
+    extract::{PathId, QueriedAgent, ValidJson},
     openapi::SuccessResponse,
     predict::{
         self, AgentParts,
@@ -141,7 +142,7 @@ async fn find(State(traces): State<TraceService>, caller: Caller, PathId(id): Pa
 }
 
 /// How a run is to be repeated.
-#[derive(ToSchema)]
+#[derive(RequestBody, ToSchema)]
 #[schema(as = Replay)]
 struct ReplayRequest {
     /// Whether the answer is to be streamed, as predict does it.
@@ -150,15 +151,6 @@ struct ReplayRequest {
     /// With `has_streaming`: whether the stream tells all that happens.
     #[schema(required = false, default = false)]
     stream_events: bool,
-}
-
-impl FromFields for ReplayRequest {
-    fn from_fields(fields: &mut JsonFields<'_>) -> Self {
-        Self {
-            has_streaming: fields.boolean("has_streaming").unwrap_or(false),
-            stream_events: fields.boolean("stream_events").unwrap_or(false),
-        }
-    }
 }
 
 /// What a repeated run answered.

@@ -1,5 +1,6 @@
 //! Changing a document. What its index depends on is ingested again; until that is done, the index answers as before.
 
+use lectern_derive::RequestBody;
 use lectern_shared::{
     db::{self, Json, Tx, documents::NewDocumentRow as Row},
     ids::DocumentId,
@@ -17,34 +18,39 @@ use url::Url;
 use utoipa::ToSchema;
 
 use super::{
-    Actor, DocumentService, check_quota,
+    Actor, DocumentService, check_quota, readers,
     rules::{self, address_problems},
-    schema::{AuthorizationSchema, PageSchema, SplitterSchema},
+    schema::{AuthorizationSchema, PageSchema},
+    splitter::{self, NewSplitter},
     unknown,
 };
 use crate::error::{ApiError, FieldError};
 
 /// What is to be different about a document. What is left out stays as it is; null empties a field.
-#[derive(ToSchema)]
+#[derive(RequestBody, ToSchema)]
+#[body(change, after = readers::check_source)]
 #[expect(clippy::option_option, reason = "absent, null and a value are three things")]
 pub(crate) struct DocumentChange {
     /// How to call it.
-    #[schema(min_length = 1, max_length = 1_000, pattern = r"\S", value_type = String, required = false)]
+    #[schema(min_length = 1, max_length = 1_000, pattern = r"\S", nullable = false)]
     pub(crate) name: Option<String>,
     /// Anything worth saying of it.
     #[schema(max_length = 10_000)]
     pub(crate) description: Option<String>,
     /// Where the source is; for `URL`, up to 50 addresses, separated by commas. It takes the place of the content, if there is one.
     #[schema(max_length = 20_000)]
+    #[body(with = readers::changed_url)]
     pub(crate) url: Option<String>,
     /// The text itself, for TXT, CSV and VIDEO. It takes the place of the url, if there is one.
     #[schema(value_type = Option<String>)]
     pub(crate) content: Option<Option<String>>,
     /// Your own values, all of them: they take the place of the earlier ones.
     #[schema(value_type = Option<Object>)]
+    #[body(with = readers::metadata)]
     pub(crate) metadata: Option<Option<Map<String, Value>>>,
     /// How to cut the text into passages.
-    #[schema(value_type = Option<SplitterSchema>)]
+    #[schema(value_type = Option<NewSplitter>)]
+    #[body(with = splitter::read)]
     pub(crate) splitter: Option<Option<SplitterConfig>>,
     /// PDF: the first page to ingest. Ignored for other types.
     #[schema(value_type = Option<PageSchema>)]
@@ -54,6 +60,7 @@ pub(crate) struct DocumentChange {
     pub(crate) to_page: Option<Option<u32>>,
     /// What opens the source.
     #[schema(value_type = Option<AuthorizationSchema>)]
+    #[body(with = readers::authorization)]
     pub(crate) authorization: Option<Option<SourceAuthorization>>,
 }
 

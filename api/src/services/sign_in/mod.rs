@@ -5,6 +5,7 @@ mod passwords;
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
+use lectern_derive::RequestBody;
 use lectern_shared::{
     clock::{Clock, Timestamp},
     db::{
@@ -37,8 +38,9 @@ const NOTE_EVERY: Duration = Duration::from_hours(24);
 const NOTING: Duration = Duration::from_secs(1);
 
 /// Who one says one is.
-#[derive(ToSchema)]
+#[derive(RequestBody, ToSchema)]
 #[schema(as = SignIn)]
+#[body(stranger)]
 pub(crate) struct PasswordSignIn {
     /// The e-mail address of the account.
     #[schema(min_length = 1, max_length = 1_000)]

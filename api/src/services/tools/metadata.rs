@@ -11,7 +11,7 @@ use url::Url;
 
 use crate::{
     error::{ApiError, FieldError},
-    fields::{self, JsonFields, is_deeper},
+    fields::{self, FieldRule, JsonFields, is_deeper},
     tools::{destination::SecretDestination, secrets::visit_secrets},
 };
 
@@ -88,6 +88,12 @@ impl ToolMetadata {
         });
         Self { all, agent: agent.flatten() }
     }
+}
+
+/// Reads the configuration of a new tool. What it needs depends on the type.
+pub(super) fn of_new(fields: &mut JsonFields<'_>, _: &FieldRule) -> Option<ToolMetadata> {
+    let r#type = fields.parsed("type")?;
+    Some(ToolMetadata::read(fields, r#type))
 }
 
 /// A JSON pointer as paths of fields are written.

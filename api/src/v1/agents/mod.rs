@@ -1,6 +1,5 @@
 //! Agents.
 
-mod body;
 mod view;
 
 use axum::{
@@ -10,10 +9,7 @@ use axum::{
 use lectern_shared::ids::AgentId;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use self::{
-    body::{AgentChangeSchema, NewAgentSchema},
-    view::{AgentLinkedView, AgentView, changed_example, example, linked_example},
-};
+use self::view::{AgentLinkedView, AgentView, changed_example, example, linked_example};
 use super::users::NullBody;
 use crate::{
     auth::Caller,
@@ -45,7 +41,7 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
     path = "/agents",
     tag = "Agents",
     operation_id = "createAgent",
-    request_body(content = NewAgentSchema, example = json!({
+    request_body(content = NewAgent, example = json!({
         "name": "Librarian",
         "type": "CHATVENDOR",
         "description": "Answers from the handbooks.",
@@ -130,7 +126,7 @@ async fn find(State(agents): State<AgentService>, caller: Caller, PathId(id): Pa
     tag = "Agents",
     operation_id = "updateAgent",
     params(("id" = String, Path, description = "The agent's id")),
-    request_body(content = AgentChangeSchema, example = json!({
+    request_body(content = AgentChange, example = json!({
         "name": "Head librarian",
         "llm": {"provider": "openai", "model": "gpt-4o", "api_key": "sk-…f3a9"},
         "tags": [],

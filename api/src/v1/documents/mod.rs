@@ -1,12 +1,10 @@
 //! Documents and their ingestion.
 
-mod body;
 mod change;
 mod chunks;
 mod events;
 mod file_name;
 mod source;
-mod splitter;
 mod upload;
 mod view;
 

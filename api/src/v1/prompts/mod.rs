@@ -1,7 +1,5 @@
 //! Prompts.
 
-mod body;
-
 use axum::extract::State;
 use lectern_shared::{
     clock::Timestamp,

@@ -1,17 +1,12 @@
 //! What the parts of an upload besides the file say of the document.
 
-use lectern_shared::model::document::DocumentType;
 use serde_json::{Map, Value, json};
 
 use super::form::MultipartPart;
 use crate::{
     error::{ApiError, ApiErrorKind, FieldError},
-    extract::{FromFields, JsonFields, validate},
+    fields::validate,
     services::uploads::{FileKind, NewUpload},
-    v1::{
-        NAME,
-        documents::{body, splitter},
-    },
 };
 
 /// Parts that are text.
@@ -110,23 +105,4 @@ fn too_large(limit: u64) -> ApiError {
 /// An empty text is no value.
 fn read_json(text: &str) -> Result<Value, serde_json::Error> {
     if text.trim().is_empty() { Ok(Value::Null) } else { serde_json::from_str(text) }
-}
-
-impl FromFields for NewUpload {
-    fn from_fields(fields: &mut JsonFields<'_>) -> Self {
-        for name in ["url", "content"] {
-            if fields.get(name).is_some_and(|value| value != "") {
-                fields.refuse(name, "cannot be given together with a file");
-            }
-        }
-        let r#type = fields.choice("type", "TXT, PDF, CSV, VIDEO").unwrap_or(DocumentType::Txt);
-        Self {
-            r#type,
-            name: fields.text("name", NAME),
-            description: body::description(fields),
-            metadata: body::metadata(fields),
-            splitter: splitter::read(fields),
-            pages: body::pages(r#type, fields),
-        }
-    }
 }
