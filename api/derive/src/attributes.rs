@@ -53,6 +53,8 @@ pub(crate) struct FieldAttributes {
     not_kept: Option<(String, Span)>,
     /// A pattern that texts are described by.
     pattern: Option<Span>,
+    /// A bound of a number, besides a least number of 1.
+    bound: Option<Span>,
 }
 
 impl BodyAttributes {
@@ -176,6 +178,9 @@ impl FieldAttributes {
                     Lit::Float(value) => value.base10_parse()?,
                     _ => return Err(Error::new(value.span(), "a number")),
                 };
+                if name == "maximum" || sign.is_some() || number.total_cmp(&1.0).is_ne() {
+                    self.bound = Some(value.span());
+                }
                 self.limits.push((Ident::new(&name, value.span()), quote!(#sign #number)));
             }
             "nullable" if meta.input.peek(Token![=]) => {
@@ -225,6 +230,12 @@ impl FieldAttributes {
             return Err(Error::new(
                 span,
                 "a pattern is kept by a reader of the field's own: give one by `with`",
+            ));
+        }
+        if let Some(span) = self.bound.filter(|_| is(r#type, &["u32"])) {
+            return Err(Error::new(
+                span,
+                "a `u32` is a count from 1 on, without other bounds: a `usize` has them",
             ));
         }
         if is(r#type, &["f64", "usize"]) && !(has("minimum") && has("maximum")) {

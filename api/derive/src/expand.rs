@@ -143,6 +143,7 @@ impl<'a> BodyField<'a> {
                 wrong("null is none here: without `nullable = false` and `default`")
             }
             (true, 2) => Ok(quote! { fields.given(#name).then(|| #read) }),
+            (false, 2) => wrong("null is none in a body: one `Option` less"),
             (true, 0) => wrong("a change may leave a field out: its type is an `Option`"),
             (_, _) => wrong("too many `Option`s"),
         }
@@ -152,7 +153,9 @@ impl<'a> BodyField<'a> {
     fn read_given(&self) -> TokenStream {
         let (inner, rule) = (self.inner, self.rule());
         match &self.attributes.with {
-            Some(path) => quote! { #path(fields, #rule) },
+            Some(path) => quote_spanned! { path.span()=>
+                ::core::convert::Into::<::core::option::Option<#inner>>::into(#path(fields, #rule))
+            },
             None => quote_spanned! { inner.span()=>
                 <#inner as crate::fields::FieldValue>::read(fields, #rule)
             },
@@ -178,5 +181,52 @@ fn option_of(r#type: &Type) -> Option<&Type> {
     match of.args.first()? {
         GenericArgument::Type(of) => Some(of),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use syn::parse_str;
+
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_read_as_it_is_described_does_not_compile() {
+        for (body, message) in [
+            ("struct Body { #[body(wiht = x)] a: String }", "a body's field has `with = …`"),
+            ("#[body(chang)] struct Body { a: String }", "a body has `change`"),
+            ("#[body(first(b))] struct Body { a: String }", "there is no such field"),
+            ("#[schema(rename_all = \"UPPERCASE\")] struct Body { a: String }", "a body is in camelCase or"),
+            ("struct Body(String);", "a body is a struct with named fields"),
+            ("struct Body<T> { a: T }", "a body has no parameters"),
+            ("#[body(change)] struct Body { a: String }", "a change may leave a field out"),
+            ("struct Body { a: Option<Option<String>> }", "null is none in a body"),
+            ("struct Body { #[body(default)] a: Option<String> }", "a field with a default is never none"),
+            (
+                "#[body(change)] struct Body { #[schema(nullable = false)] a: Option<Option<String>> }",
+                "null is none here",
+            ),
+            ("struct Body { #[schema(pattern = \"^a$\")] a: String }", "a pattern is kept by a reader"),
+            ("struct Body { #[schema(min_length = 3)] a: String }", "`min_length = 3` is described"),
+            ("struct Body { #[schema(min_items = 3)] a: Vec<String> }", "`min_items` is described"),
+            ("struct Body { #[schema(maximum = 9)] a: u32 }", "a `u32` is a count from 1 on"),
+            ("struct Body { a: f64 }", "a number needs `minimum` and `maximum`"),
+            (
+                "struct Body { #[body(skip, with = x)] a: f64 }",
+                "`with`, `skip` and `flatten` exclude each other",
+            ),
+        ] {
+            let error = expand(&parse_str(body).unwrap()).unwrap_err().to_string();
+            assert!(error.contains(message), "{body}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_is_said_for_others_is_gone_past() {
+        let body = "#[schema(as = Other<u8>, title = \"x\")] #[serde(deny_unknown_fields, rename_all = \"snake_case\")] \
+                    struct Body { #[schema(value_type = HashMap<String, Vec<u8>>, example = json!({\"a\": 1, \"b\": 2}), \
+                    pattern = r\"\\S\", xml(name = \"a\"), inline, min_length = 1)] a: String }";
+        let code = expand(&parse_str(body).unwrap()).unwrap().to_string();
+        assert!(code.contains("min_length : 1"), "{code}");
     }
 }

@@ -31,7 +31,7 @@ use syn::{DeriveInput, parse_macro_input};
 ///
 /// Of a field, `#[body(…)]` says:
 /// - `with = path`: it is read by this function, in the place of its type's. Like that, it is given the fields and the
-///   `FieldRule`, and gives none for what is missing or wrong. What has to be given is refused there.
+///   `FieldRule`, and gives the value, or none for what is missing or wrong. What has to be given is refused there.
 /// - `default`, `default = expression`: what a field stands for that is left out, or null.
 /// - `skip`: it is none of the JSON's, and its type's default.
 ///

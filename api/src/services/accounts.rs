@@ -84,21 +84,21 @@ pub(crate) struct AccountRemoval {
     pub(crate) password: SecretString,
 }
 
-fn email(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<String> {
+fn email(fields: &mut JsonFields<'_>, rule: &FieldRule) -> String {
     let email = fields.text(rule.name, rule.max_length);
     if let Some(problem) = email_problem(&email).filter(|_| fields.get(rule.name).is_some()) {
         fields.refuse(rule.name, problem);
     }
-    Some(email)
+    email
 }
 
 /// A password, which has to be there.
-fn password(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<SecretString> {
+fn password(fields: &mut JsonFields<'_>, rule: &FieldRule) -> SecretString {
     let password = SecretString::from(fields.text(rule.name, LOOKED_AT));
     if let Some(problem) = password_problem(&password).filter(|_| fields.get(rule.name).is_some()) {
         fields.refuse(rule.name, problem);
     }
-    Some(password)
+    password
 }
 
 fn new_password(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<SecretString> {

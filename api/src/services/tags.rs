@@ -45,14 +45,14 @@ pub(crate) struct TagChange {
     pub(crate) color: Option<String>,
 }
 
-fn color(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<String> {
+fn color(fields: &mut JsonFields<'_>, rule: &FieldRule) -> String {
     let color = fields.text(rule.name, NAME);
     let digits = color.strip_prefix('#').filter(|digits| digits.len() == 6);
     let right = digits.is_some_and(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
     if !right && fields.get(rule.name).is_some_and(Value::is_string) && !color.trim().is_empty() {
         fields.refuse(rule.name, "must have the form #RRGGBB, such as #0e8a16");
     }
-    Some(color)
+    color
 }
 
 /// Tags. Cheap to clone.

@@ -58,13 +58,13 @@ pub(super) enum TagReference {
     },
 }
 
-pub(super) fn provider(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<String> {
+pub(super) fn provider(fields: &mut JsonFields<'_>, rule: &FieldRule) -> String {
     let provider = fields.text(rule.name, NAME);
     if provider.parse::<ModelProvider>().is_err() && fields.get(rule.name).is_some() {
         let known: Vec<_> = ModelProvider::ALL.iter().map(|provider| provider.label()).collect();
         fields.refuse(rule.name, format_args!("must be one of {}", known.join(", ")));
     }
-    Some(provider)
+    provider
 }
 
 pub(super) fn base_url(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<String> {

@@ -17,7 +17,7 @@ const METADATA: usize = 16 * 1024;
 const CREDENTIAL: usize = 8_000;
 
 /// Reads where the source of a new document is, and notes what is wrong with it and the content together: one of them is given.
-pub(super) fn new_url(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<String> {
+pub(super) fn new_url(fields: &mut JsonFields<'_>, rule: &FieldRule) -> String {
     let r#type = fields.parsed("type").unwrap_or(DocumentType::Txt);
     let url = trimmed_url(fields, rule);
     for problem in address_problems(r#type, &url) {
@@ -34,7 +34,7 @@ pub(super) fn new_url(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<S
         (true, Some(_)) if !rules::takes_content(r#type) => fields.refuse("content", rules::NO_CONTENT),
         (true, Some(_)) | (false, None) => {}
     }
-    Some(url)
+    url
 }
 
 /// The content of a new document. What is wrong with it is noted with the url.
@@ -48,7 +48,7 @@ fn trimmed_url(fields: &mut JsonFields<'_>, rule: &FieldRule) -> String {
 }
 
 /// The new addresses. Which they may be depends on the document's type; what they can be of no type is said at once.
-pub(super) fn changed_url(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<String> {
+pub(super) fn changed_url(fields: &mut JsonFields<'_>, rule: &FieldRule) -> String {
     let url = trimmed_url(fields, rule);
     let several = address_problems(DocumentType::Url, &url);
     if !address_problems(DocumentType::Txt, &url).is_empty() && !several.is_empty() {
@@ -56,7 +56,7 @@ pub(super) fn changed_url(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Opti
             fields.refuse(rule.name, problem);
         }
     }
-    Some(url)
+    url
 }
 
 pub(super) fn check_source(change: &DocumentChange, fields: &mut JsonFields<'_>) {
