@@ -209,12 +209,12 @@ async fn show(jobs: &JobService, id: JobId, json: bool) -> Result<(), FatalError
 }
 
 /// Text for a terminal: what would steer it is taken out.
-fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
 /// Writes the command's own output, which log lines never mix with.
-fn say(text: &str) -> Result<(), FatalError> {
+pub(crate) fn say(text: &str) -> Result<(), FatalError> {
     let mut out = std::io::stdout().lock();
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
         // Whoever reads has seen enough, `head` for instance.

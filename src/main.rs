@@ -6,6 +6,7 @@ mod jobs;
 mod model;
 mod reembed;
 mod reencrypt;
+mod workspaces;
 
 use std::{
     io::{IsTerminal, Write},
@@ -27,6 +28,7 @@ use lectern_worker::preview;
 use model::ModelCommand;
 use secrecy::SecretString;
 use tokio::io::{AsyncBufReadExt, BufReader};
+use workspaces::WorkspaceCommand;
 
 /// Documents, and agents that answer from them.
 #[derive(Parser)]
@@ -89,6 +91,11 @@ enum LecternCommand {
         #[command(subcommand)]
         command: UserCommand,
     },
+    /// See workspaces, what they may hold, and who is a member. The service may be running.
+    Workspace {
+        #[command(subcommand)]
+        command: WorkspaceCommand,
+    },
 }
 
 #[derive(Subcommand)]
@@ -145,6 +152,7 @@ fn main() -> ExitCode {
         LecternCommand::Health => process::ask_health(settings.addr).await,
         LecternCommand::Jobs { command } => jobs::run(settings, command).await,
         LecternCommand::User { command } => Box::pin(user(settings, command)).await,
+        LecternCommand::Workspace { command } => Box::pin(workspaces::run(settings, command)).await,
     })
 }
 

@@ -1,8 +1,9 @@
 //! A creating request that is sent again creates nothing again.
 
-use std::{fmt::Write, path::Path};
+use std::path::Path;
 
 use futures::future::join_all;
+use lectern_shared::secrets::hex;
 use reqwest::{
     Method, StatusCode,
     header::{CONTENT_TYPE, HeaderValue},
@@ -283,11 +284,4 @@ async fn every_row(url: &str) -> Vec<u8> {
         everything.extend(rows.concat().into_bytes());
     }
     everything
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("a string takes everything");
-        text
-    })
 }

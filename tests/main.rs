@@ -40,6 +40,7 @@ mod metrics;
 mod mixes;
 mod openapi;
 mod pdfium;
+mod people;
 mod predict;
 mod prompts;
 mod qdrant;

@@ -1,7 +1,8 @@
 //! Tools, their configurations, and which agents have them.
 
-use std::{fmt::Write, path::Path};
+use std::path::Path;
 
+use lectern_shared::secrets::hex;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 use sqlx::{Connection, PgConnection};
@@ -312,11 +313,7 @@ async fn no_stored_secret_can_be_read_in_the_database(mode: Mode) {
     let holds = |text: &str| stored.windows(text.len()).any(|window| window == text.as_bytes());
     assert!(holds("in-plain-text"), "a search that finds nothing proves nothing");
     for secret in secrets {
-        let hex = secret.bytes().fold(String::new(), |mut hex, byte| {
-            write!(hex, "{byte:02x}").expect("a string takes everything");
-            hex
-        });
-        assert!(!holds(secret) && !holds(&hex), "{secret} can be read");
+        assert!(!holds(secret) && !holds(&hex(secret.as_bytes())), "{secret} can be read");
     }
     service.assert_no_secret_in_logs(&secrets);
 }

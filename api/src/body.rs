@@ -20,6 +20,7 @@ use tokio::{
 use crate::{
     client_address::network,
     error::{ApiError, ApiErrorKind},
+    fields::SenderTrust,
     shares::{PoolLimits, ResourcePool, ResourceShare},
 };
 
@@ -47,15 +48,6 @@ const LARGE_AT_ONCE: usize = 2;
 const PARSED_WITHIN: Duration = Duration::from_secs(10);
 /// When a body that found no memory may be sent again, in seconds.
 const AGAIN: u64 = 1;
-
-/// Whose body is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SenderTrust {
-    /// Somebody whose credentials were checked.
-    Known,
-    /// Anybody.
-    Stranger,
-}
 
 /// The memory for bodies. Cheap to clone; clones share it.
 #[derive(Clone)]

@@ -1,91 +1,55 @@
 //! Pages of other sites that may call the API from a browser.
 //!
-//! Two layers: [`preflight`] answers a browser's question before anything is counted against a limit or asked for
-//! credentials, and [`headers`], the outermost, says on every answer, failures included, whether its page may read it.
-//! Nothing here is about cookies, of which there are none, so `Access-Control-Allow-Credentials` is never sent.
+//! The layer is the outermost: it answers a browser's question before anything is counted against a limit or asked for
+//! credentials, and says on every answer, failures included, whether its page may read it. Nothing here is about cookies, of
+//! which there are none, so `Access-Control-Allow-Credentials` is never sent.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use axum::{
-    extract::{Request, State},
-    http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header},
-    middleware::Next,
-    response::{IntoResponse, Response},
-};
+use axum::http::{HeaderName, HeaderValue, Method, header};
 use lectern_shared::config::CorsOrigins;
+use tower_http::cors::{AllowOrigin, CorsLayer};
 
-const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PATCH, DELETE");
-const HEADERS: HeaderValue = HeaderValue::from_static(
-    "Authorization, Autorization, X_SERVICE_API_KEY, X-Service-Api-Key, Content-Type, Idempotency-Key, X-Request-Id",
-);
-const EXPOSED: HeaderValue = HeaderValue::from_static("X-Request-Id, Retry-After, Idempotent-Replayed");
-/// Seconds for which a browser need not ask again; some keep an answer for no more than two hours.
-const MAX_AGE: HeaderValue = HeaderValue::from_static("7200");
-const ANY: HeaderValue = HeaderValue::from_static("*");
+use crate::services::tokens::PageOrigins;
 
-/// Whose pages may call the API.
-#[derive(Clone)]
-pub(crate) enum CorsPolicy {
-    Any,
-    Exactly(Arc<[String]>),
-}
+/// How long a browser need not ask again; some keep an answer for no more than two hours.
+const MAX_AGE: Duration = Duration::from_hours(2);
 
-impl CorsPolicy {
-    /// None when it is nobody's, which needs no header at all.
-    pub(crate) fn new(origins: &CorsOrigins) -> Option<Self> {
-        match origins {
-            CorsOrigins::None => None,
-            CorsOrigins::Any => Some(Self::Any),
-            CorsOrigins::Exactly(origins) => Some(Self::Exactly(origins.as_slice().into())),
-        }
-    }
-
-    /// What to answer a page of `origin`: who may read.
-    fn allowed(&self, origin: &HeaderValue) -> Option<HeaderValue> {
-        match self {
-            Self::Any => Some(ANY),
-            Self::Exactly(origins) => {
-                origins.iter().any(|known| known.as_bytes() == origin.as_bytes()).then(|| origin.clone())
-            }
-        }
-    }
-}
-
-/// Whether a browser asks what it may send.
-fn is_preflight(method: &Method, headers: &HeaderMap) -> bool {
-    method == Method::OPTIONS
-        && headers.contains_key(header::ORIGIN)
-        && headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
-}
-
-/// Answers browsers' questions, at any path: what is not there is a matter of the request that follows.
-pub(crate) async fn preflight(request: Request, next: Next) -> Response {
-    if is_preflight(request.method(), request.headers()) {
-        return StatusCode::NO_CONTENT.into_response();
-    }
-    next.run(request).await
-}
-
-/// Adds to each answer what a browser needs to show it to the page that asked.
-pub(crate) async fn headers(State(cors): State<CorsPolicy>, request: Request, next: Next) -> Response {
-    let preflight = is_preflight(request.method(), request.headers());
-    let allowed = request.headers().get(header::ORIGIN).and_then(|origin| cors.allowed(origin));
-    let mut response = next.run(request).await;
-    let mut set = |name: HeaderName, value: HeaderValue| {
-        response.headers_mut().append(name, value);
+/// Tells browsers whose pages may call the API: those that the settings name, and those that API tokens are for.
+pub(crate) fn layer(origins: &CorsOrigins, pages: PageOrigins) -> CorsLayer {
+    let (allowed, varies) = match origins {
+        CorsOrigins::Any => (AllowOrigin::any(), Vec::new()),
+        // On answers to requests without an origin too: a cache must not give one of them to a page.
+        CorsOrigins::None => (one_of(Vec::new(), pages), vec![header::ORIGIN]),
+        CorsOrigins::Exactly(origins) => (one_of(origins.clone(), pages), vec![header::ORIGIN]),
     };
-    // Without an origin too: a cache must not give that answer to a page.
-    if matches!(cors, CorsPolicy::Exactly(_)) {
-        set(header::VARY, HeaderValue::from_static("Origin"));
-    }
-    let Some(allowed) = allowed else { return response };
-    set(header::ACCESS_CONTROL_ALLOW_ORIGIN, allowed);
-    if preflight {
-        set(header::ACCESS_CONTROL_ALLOW_METHODS, METHODS);
-        set(header::ACCESS_CONTROL_ALLOW_HEADERS, HEADERS);
-        set(header::ACCESS_CONTROL_MAX_AGE, MAX_AGE);
-    } else {
-        set(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
-    }
-    response
+    CorsLayer::new()
+        .allow_origin(allowed)
+        .vary(varies)
+        .allow_methods([Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE])
+        .allow_headers([
+            header::AUTHORIZATION,
+            HeaderName::from_static("autorization"),
+            HeaderName::from_static("x_service_api_key"),
+            HeaderName::from_static("x-service-api-key"),
+            header::CONTENT_TYPE,
+            HeaderName::from_static("idempotency-key"),
+            HeaderName::from_static("x-request-id"),
+            HeaderName::from_static("x-workspace"),
+        ])
+        .expose_headers([
+            HeaderName::from_static("x-request-id"),
+            header::RETRY_AFTER,
+            HeaderName::from_static("idempotent-replayed"),
+        ])
+        .max_age(MAX_AGE)
+}
+
+/// A page of one of these origins, which are as browsers write them, or of one that an API token is for.
+fn one_of(origins: Vec<String>, pages: PageOrigins) -> AllowOrigin {
+    let origins: Arc<[String]> = origins.into();
+    AllowOrigin::async_predicate(move |origin: HeaderValue, _| async move {
+        let Ok(origin) = origin.to_str() else { return false };
+        origins.iter().any(|known| known == origin) || pages.allows(origin).await
+    })
 }

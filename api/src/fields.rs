@@ -1,10 +1,90 @@
-//! The fields of a JSON object, read one by one, so that a caller learns at once of everything that is wrong.
+//! The fields of a JSON object, read one by one, so that a caller learns at once of everything that is wrong. A body is a struct
+//! that derives [`RequestBody`](lectern_derive::RequestBody).
+
+mod values;
 
 use std::{fmt::Display, str::FromStr};
 
 use serde_json::{Map, Value};
 
+pub(crate) use self::values::{GivenId, GivenIds};
 use crate::error::{ApiError, ApiErrorKind, FieldError, NAMED_ERRORS};
+
+/// Whose body is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SenderTrust {
+    /// Somebody whose credentials were checked.
+    Known,
+    /// Anybody.
+    Stranger,
+}
+
+/// A body that can be read from JSON fields.
+pub(crate) trait FromFields: Sized {
+    /// Who sends it. What a stranger may send is read before any credential is looked at, so it has to be small.
+    const SENDER: SenderTrust = SenderTrust::Known;
+
+    /// Reads the fields. What is wrong is noted in `fields`; the value is used only when nothing is.
+    fn from_fields(fields: &mut JsonFields<'_>) -> Self;
+}
+
+/// What a field is called, and what its schema says of its values.
+pub(crate) struct FieldRule {
+    pub(crate) name: &'static str,
+    /// 1 for a text that may not be blank.
+    pub(crate) min_length: usize,
+    /// In characters.
+    pub(crate) max_length: usize,
+    pub(crate) minimum: f64,
+    pub(crate) maximum: f64,
+    pub(crate) max_items: usize,
+}
+
+impl FieldRule {
+    /// A field with this name, and without limits.
+    pub(crate) const fn named(name: &'static str) -> Self {
+        Self {
+            name,
+            min_length: 0,
+            max_length: usize::MAX,
+            minimum: f64::NEG_INFINITY,
+            maximum: f64::INFINITY,
+            max_items: usize::MAX,
+        }
+    }
+}
+
+/// A value that a field can have.
+#[diagnostic::on_unimplemented(
+    message = "a body cannot have a field of the type `{Self}`",
+    note = "name its reader by `#[body(with = …)]`, or add its type to `fields/values.rs`"
+)]
+pub(crate) trait FieldValue: Sized {
+    /// Reads it. None when it is not there, or null; and when it is wrong, which is noted.
+    fn read(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<Self>;
+
+    /// What stands in its place when it is wrong: nobody sees it.
+    fn stand_in() -> Self;
+
+    /// What is said when it is not there and has to be.
+    fn missing() -> String {
+        "is required".to_owned()
+    }
+}
+
+/// A value that has to be there.
+pub(crate) fn required<T: FieldValue>(fields: &mut JsonFields<'_>, rule: &FieldRule) -> T {
+    if fields.get(rule.name).is_none() {
+        fields.refuse(rule.name, T::missing());
+        return T::stand_in();
+    }
+    T::read(fields, rule).unwrap_or_else(T::stand_in)
+}
+
+/// Makes a valid value of a body.
+pub(crate) fn validate<T: FromFields>(body: &Value) -> Result<T, ApiError> {
+    read(body, T::from_fields)
+}
 
 /// Reads a JSON object; every wrong field is named.
 ///
@@ -157,12 +237,7 @@ impl<'a> JsonFields<'a> {
 
     /// A whole number of at least 1, as a number or as digits in a string.
     pub(crate) fn count(&mut self, name: &str) -> Option<u32> {
-        let number = match self.get(name)? {
-            Value::Number(number) => number.as_u64(),
-            Value::String(text) => text.trim().parse().ok(),
-            Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
-        };
-        let number = number.and_then(|number| u32::try_from(number).ok()).filter(|number| *number > 0);
+        let number = as_count(self.get(name)?);
         if number.is_none() {
             self.refuse(name, "must be a whole number of at least 1");
         }
@@ -189,26 +264,34 @@ impl<'a> JsonFields<'a> {
         }
     }
 
+    /// An array of at most so many items, which are `items`.
+    pub(crate) fn array(&mut self, name: &str, most: usize, items: &str) -> Option<&'a [Value]> {
+        match self.get(name)? {
+            Value::Array(values) if values.len() <= most => return Some(values),
+            Value::Array(_) => self.refuse(name, format_args!("must have at most {most} items")),
+            _ => self.refuse(name, format_args!("must be an array of {items}")),
+        }
+        None
+    }
+
+    /// An array of texts.
+    pub(crate) fn texts(&mut self, name: &str, most: usize, items: &str) -> Option<Vec<&'a str>> {
+        let values = self.array(name, most, items)?;
+        for (at, _) in values.iter().enumerate().filter(|(_, value)| !value.is_string()) {
+            self.refuse(&format!("{name}.{at}"), "must be a string");
+        }
+        Some(values.iter().filter_map(Value::as_str).collect())
+    }
+
+    /// What a text says, when it can be read and says something. Nothing is noted.
+    pub(crate) fn parsed<T: FromStr>(&self, name: &str) -> Option<T> {
+        self.get(name)?.as_str()?.parse().ok()
+    }
+
     /// Everything that has none of these names, as it is.
     pub(crate) fn others(&mut self, names: &[&str]) -> Map<String, Value> {
         let others = self.map.iter().filter(|(name, _)| !names.contains(&name.as_str()));
         others.map(|(name, value)| (name.clone(), value.clone())).collect()
-    }
-
-    /// The id of something of the caller's.
-    pub(crate) fn id<T: FromStr>(&mut self, name: &str) -> Option<T> {
-        match self.get(name) {
-            None => {
-                self.refuse(name, "is required");
-                None
-            }
-            // Text that cannot be an id is an unknown id, which the service answers.
-            Some(Value::String(text)) => text.parse().ok(),
-            Some(_) => {
-                self.refuse(name, "must be a string");
-                None
-            }
-        }
     }
 
     /// Reads an inner object with its own paths.
@@ -226,3 +309,16 @@ impl<'a> JsonFields<'a> {
         }
     }
 }
+
+/// A whole number of at least 1, as a number or as digits in a string.
+pub(crate) fn as_count(value: &Value) -> Option<u32> {
+    let number = match value {
+        Value::Number(number) => number.as_u64(),
+        Value::String(text) => text.trim().parse().ok(),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+    };
+    number.and_then(|number| u32::try_from(number).ok()).filter(|number| *number > 0)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,6 @@
 //! What holds for every request: an id, one log line, the form of errors, and no panic that gets out.
 
-use std::{panic::AssertUnwindSafe, time::Instant};
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Instant};
 
 use axum::{
     Json,
@@ -24,6 +24,10 @@ use crate::{
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
+
+/// The id of a request, for whoever notes it. It goes with every request.
+#[derive(Clone, Debug)]
+pub(crate) struct RequestId(pub(crate) Arc<str>);
 
 /// Longest caller-made request id that is taken over.
 const LONGEST_ID: usize = 128;
@@ -49,7 +53,8 @@ pub(crate) async fn observe(State(runtime): State<Runtime>, request: Request, ne
     let span = span(&request, route.as_deref(), &id);
     let (parts, body) = request.into_parts();
     let leftover = DrainableBody::new(body);
-    let request = Request::from_parts(parts, Body::new(leftover.clone()));
+    let mut request = Request::from_parts(parts, Body::new(leftover.clone()));
+    request.extensions_mut().insert(RequestId(id.as_str().into()));
     let answer = async {
         let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;
         let mut response = answered.unwrap_or_else(|_| {

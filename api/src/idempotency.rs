@@ -11,12 +11,12 @@ use serde_json::Value;
 
 use crate::{
     auth::Caller,
-    body::{BodyReader, SenderTrust},
+    body::BodyReader,
     error::{ApiError, FieldError},
-    extract::{FromFields, validate},
+    fields::{FromFields, SenderTrust, validate},
     openapi::SuccessResponse,
     services::{
-        Actor,
+        actor::Actor,
         creation::{CreationOutcome, IdempotentRequest, ResponseEncoder},
     },
     state::AppState,
@@ -47,13 +47,29 @@ impl<T: FromFields + Send> FromRequest<AppState> for CreateRequest<T> {
         let request = Request::from_parts(parts, body);
         let sent = BodyReader::from_ref(state).read(request, SenderTrust::Known).await?;
         let content = if key.0.is_some() { canonical(&sent.value) } else { String::new() };
-        let once = key.once(caller.actor(), &path, content.as_bytes());
+        let actor = acting(state, &caller, &path).await?;
+        let once = key.once(&actor, &path, content.as_bytes());
         let body = validate(&sent.value);
         // The database may take its time, for which the memory of the whole body is not held.
         drop((sent, content));
         match state.services.creations.stored_response(&once).await? {
             Some(told) => Err(CreateRejection::Earlier(creation_response(CreationOutcome::Before(told)))),
             None => Ok(Self { body: body?, once }),
+        }
+    }
+}
+
+/// Who creates, and where: in the workspace that the path is about, if it is about one.
+///
+/// # Errors
+/// Not found, where the caller is no member.
+async fn acting(state: &AppState, caller: &Caller, path: &str) -> Result<Actor, ApiError> {
+    let named = path.strip_prefix("/api/v1/workspaces/").and_then(|rest| rest.split('/').next());
+    match named {
+        None => Ok(Actor::clone(&caller.actor())),
+        Some(id) => {
+            let id = id.parse().map_err(|_| ApiError::not_found("workspace"))?;
+            Ok(state.services.workspaces.enter(&caller.actor(), id).await?.0)
         }
     }
 }
@@ -109,7 +125,7 @@ impl IdempotencyKey {
     }
 
     /// Joins the key with what makes the request the same one: its path and its content.
-    pub(crate) fn once(self, actor: Actor, path: &str, content: &[u8]) -> IdempotentRequest {
+    pub(crate) fn once(self, actor: &Actor, path: &str, content: &[u8]) -> IdempotentRequest {
         IdempotentRequest::new(actor, self.0, path, content)
     }
 }

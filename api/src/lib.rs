@@ -35,18 +35,28 @@ use tokio::{net::TcpListener, sync::oneshot};
 use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::{cors::CorsPolicy, server::ServerOptions, state::AppState};
+use crate::{limits::RateLimiter, server::ServerOptions, state::AppState};
 pub use crate::{
     operator::JobView,
     services::{
         accounts::{AccountError, AccountService},
         jobs,
+        workspaces::{
+            WorkspaceUsage,
+            operator::{QuotaChange, WorkspaceCommandError, WorkspaceOperator, WorkspaceReport},
+        },
     },
 };
 
 /// Accounts, for the operator's shell.
 pub fn accounts(runtime: &Runtime) -> AccountService {
-    AppState::new(runtime.clone()).services.accounts
+    let limits = RateLimiter::new(runtime.settings.rate_limit, runtime.redis.clone());
+    services::accounts_and_sign_ins(runtime, limits).0
+}
+
+/// Workspaces, for the operator's shell.
+pub fn workspaces(runtime: &Runtime) -> WorkspaceOperator {
+    WorkspaceOperator::new(runtime.db.clone(), runtime.clock.clone())
 }
 
 /// Checks the settings that only the API understands.
@@ -89,24 +99,20 @@ pub fn document() -> OpenApi {
 
 /// The whole HTTP interface.
 pub fn router(runtime: Runtime) -> Router {
-    let cors = CorsPolicy::new(&runtime.settings.cors_origins);
+    let origins = runtime.settings.cors_origins.clone();
     let state = AppState::new(runtime);
+    let cors = cors::layer(&origins, state.services.pages.clone());
     let (router, document) = operations();
-    let mut router = router
+    router
         .merge(docs::router(&document))
         .fallback(http::unknown_path)
         .method_not_allowed_fallback(http::method_not_allowed)
         .layer(middleware::from_fn_with_state(state.clone(), auth::in_force::guard))
-        .layer(middleware::from_fn_with_state(state.clone(), rate_limit::limit));
-    // The last one added is the first to see a request, and sees the refusals of the others.
-    if cors.is_some() {
-        router = router.layer(middleware::from_fn(cors::preflight));
-    }
-    router = router.layer(middleware::from_fn_with_state(state.clone(), http::observe));
-    if let Some(cors) = cors {
-        router = router.layer(middleware::from_fn_with_state(cors, cors::headers));
-    }
-    router.with_state(state)
+        .layer(middleware::from_fn_with_state(state.clone(), rate_limit::limit))
+        .layer(middleware::from_fn_with_state(state.clone(), http::observe))
+        // The last one added is the first to see a request, and sees the refusals of the others.
+        .layer(cors)
+        .with_state(state)
 }
 
 /// Binds `LECTERN_ADDR`.

@@ -13,10 +13,12 @@ use crate::{
         Services,
         accounts::AccountService,
         agents::AgentService,
+        audit::AuditService,
+        collections::CollectionService,
         credentials::Authenticator,
         documents::DocumentService,
         jobs::JobService,
-        links::{AgentDocumentService, AgentToolService},
+        links::{AgentCollectionService, AgentDocumentService, AgentToolService},
         prompts::PromptService,
         search::SearchService,
         sign_in::SignInService,
@@ -25,6 +27,9 @@ use crate::{
         tools::ToolService,
         traces::TraceService,
         uploads::UploadService,
+        workspaces::{
+            UsageService, WorkspaceService, invitations::InvitationService, members::MemberService,
+        },
     },
 };
 
@@ -68,79 +73,46 @@ impl AppState {
     }
 }
 
-impl FromRef<AppState> for AgentParts {
-    fn from_ref(state: &AppState) -> Self {
-        state.agents.clone()
-    }
-}
-
-impl FromRef<AppState> for RateLimiter {
-    fn from_ref(state: &AppState) -> Self {
-        state.limits.clone()
-    }
-}
-
-impl FromRef<AppState> for CredentialMonitor {
-    fn from_ref(state: &AppState) -> Self {
-        state.in_force.clone()
-    }
-}
-
-impl FromRef<AppState> for Runtime {
-    fn from_ref(state: &AppState) -> Self {
-        state.runtime.clone()
-    }
-}
-
-impl FromRef<AppState> for Db {
-    fn from_ref(state: &AppState) -> Self {
-        state.runtime.db.clone()
-    }
-}
-
-impl FromRef<AppState> for Clock {
-    fn from_ref(state: &AppState) -> Self {
-        state.runtime.clock.clone()
-    }
-}
-
-impl FromRef<AppState> for BodyReader {
-    fn from_ref(state: &AppState) -> Self {
-        state.bodies.clone()
-    }
-}
-
-impl FromRef<AppState> for Toolbox {
-    fn from_ref(state: &AppState) -> Self {
-        state.toolbox.clone()
-    }
-}
-
-/// A handler takes the service that it calls.
-macro_rules! service {
-    ($($field:ident: $service:ty),+ $(,)?) => {$(
-        impl FromRef<AppState> for $service {
+/// A handler takes the parts, and the services, that it uses.
+macro_rules! part {
+    ($($($field:ident).+: $part:ty),+ $(,)?) => {$(
+        impl FromRef<AppState> for $part {
             fn from_ref(state: &AppState) -> Self {
-                state.services.$field.clone()
+                state.$($field).+.clone()
             }
         }
     )+};
 }
 
-service! {
-    accounts: AccountService,
-    agent_documents: AgentDocumentService,
-    agent_tools: AgentToolService,
-    agents: AgentService,
-    authenticator: Authenticator,
-    documents: DocumentService,
-    jobs: JobService,
-    prompts: PromptService,
-    search: SearchService,
-    sign_ins: SignInService,
-    tags: TagService,
-    tokens: TokenService,
-    tools: ToolService,
-    traces: TraceService,
-    uploads: UploadService,
+part! {
+    agents: AgentParts,
+    bodies: BodyReader,
+    in_force: CredentialMonitor,
+    limits: RateLimiter,
+    runtime: Runtime,
+    runtime.clock: Clock,
+    runtime.db: Db,
+    toolbox: Toolbox,
+    services.accounts: AccountService,
+    services.agent_collections: AgentCollectionService,
+    services.agent_documents: AgentDocumentService,
+    services.agent_tools: AgentToolService,
+    services.agents: AgentService,
+    services.audit: AuditService,
+    services.authenticator: Authenticator,
+    services.collections: CollectionService,
+    services.documents: DocumentService,
+    services.invitations: InvitationService,
+    services.jobs: JobService,
+    services.members: MemberService,
+    services.prompts: PromptService,
+    services.search: SearchService,
+    services.sign_ins: SignInService,
+    services.tags: TagService,
+    services.tokens: TokenService,
+    services.tools: ToolService,
+    services.traces: TraceService,
+    services.uploads: UploadService,
+    services.usage: UsageService,
+    services.workspaces: WorkspaceService,
 }

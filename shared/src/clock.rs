@@ -3,6 +3,7 @@
 
 use std::{
     fmt,
+    str::FromStr,
     sync::{
         Arc,
         atomic::{AtomicI64, Ordering},
@@ -10,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, Datelike, NaiveDate, NaiveTime, SecondsFormat, Utc};
 use serde::{Serialize, Serializer};
 
 /// A moment, to the microsecond. Stored as a `BIGINT` of microseconds since 1970 (UTC), which both databases sort
@@ -51,12 +52,36 @@ impl Timestamp {
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
+
+    /// The first moment of its calendar month, in UTC.
+    #[must_use]
+    pub fn month_start(self) -> Self {
+        let first = DateTime::<Utc>::from_timestamp_micros(self.0)
+            .and_then(|time| NaiveDate::from_ymd_opt(time.year(), time.month(), 1))
+            .map(|first| first.and_time(NaiveTime::MIN).and_utc().timestamp_micros());
+        Self(first.unwrap_or(0))
+    }
 }
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let time = DateTime::<Utc>::from_timestamp_micros(self.0).unwrap_or_default();
         f.write_str(&time.to_rfc3339_opts(SecondsFormat::Micros, false))
+    }
+}
+
+/// The text is not a time of RFC 3339.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a time")]
+pub struct InvalidTimestamp;
+
+impl FromStr for Timestamp {
+    type Err = InvalidTimestamp;
+
+    /// Reads a time of RFC 3339, of whatever offset, such as `2026-01-31T09:00:00+01:00`.
+    fn from_str(text: &str) -> Result<Self, InvalidTimestamp> {
+        let time = DateTime::parse_from_rfc3339(text).map_err(|_| InvalidTimestamp)?;
+        Ok(Self(time.timestamp_micros()))
     }
 }
 
@@ -141,5 +166,18 @@ mod tests {
         assert!(clock.now() >= reference);
         clock.follow(reference.minus(Duration::from_hours(2)));
         assert!(clock.now() < reference);
+    }
+
+    #[test]
+    fn a_month_begins_with_its_first_day_in_utc() {
+        for (moment, first) in [
+            ("2026-01-31T23:59:59.999999Z", "2026-01-01T00:00:00Z"),
+            ("2026-02-01T00:00:00Z", "2026-02-01T00:00:00Z"),
+            ("2028-02-29T12:00:00Z", "2028-02-01T00:00:00Z"),
+            ("2026-12-31T23:59:59Z", "2026-12-01T00:00:00Z"),
+        ] {
+            let start = moment.parse::<Timestamp>().unwrap().month_start();
+            assert_eq!(start, first.parse().unwrap(), "{moment}");
+        }
     }
 }

@@ -62,6 +62,16 @@ macro_rules! decl_id {
 decl_id! {
     /// An account.
     UserId;
+    /// A workspace: whose data it is. That of an account alone has the account's id.
+    WorkspaceId;
+    /// An invitation to a workspace.
+    InvitationId;
+    /// A line of the audit log.
+    AuditEventId;
+    /// A collection of documents.
+    CollectionId;
+    /// A link between an agent and a collection.
+    AgentCollectionId;
     /// An API token.
     ApiTokenId;
     /// A document.
@@ -88,6 +98,13 @@ decl_id! {
     TraceId;
 }
 
+impl From<UserId> for WorkspaceId {
+    /// The account's own workspace.
+    fn from(user: UserId) -> Self {
+        Self(user.0)
+    }
+}
+
 /// The namespace of [`ChunkId`]s. Part of the data format: it never changes.
 const CHUNK_NAMESPACE: Uuid = Uuid::from_u128(0x3f0d_5c1e_90a4_4c5b_8b61_7a2d_1c4e_9f30);
 
@@ -107,6 +124,12 @@ impl ChunkId {
         name.extend_from_slice(text.as_bytes());
         name.extend_from_slice(place.as_bytes());
         Self(Uuid::new_v5(&CHUNK_NAMESPACE, &name))
+    }
+}
+
+impl From<Uuid> for ChunkId {
+    fn from(id: Uuid) -> Self {
+        Self(id)
     }
 }
 

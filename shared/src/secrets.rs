@@ -261,24 +261,12 @@ impl Sha256Hasher {
 
 /// Bytes as lower-case hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    hex::encode(bytes)
 }
 
 /// Bytes from their hexadecimal digits, if it is that.
 pub fn unhex(text: &str) -> Option<Vec<u8>> {
-    let (pairs, []) = text.as_bytes().as_chunks::<2>() else { return None };
-    let byte = |pair: &[u8; 2]| {
-        // A sign would be taken for a digit.
-        let digits =
-            std::str::from_utf8(pair).ok().filter(|pair| pair.bytes().all(|b| b.is_ascii_hexdigit()))?;
-        u8::from_str_radix(digits, 16).ok()
-    };
-    pairs.iter().map(byte).collect()
+    hex::decode(text).ok()
 }
 
 /// What names the row of a kept answer in its ciphertext, so that it cannot be moved to another user or key.

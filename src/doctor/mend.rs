@@ -7,7 +7,7 @@ use lectern_shared::{
         self,
         checkup::{self, SearchableDocument},
     },
-    ids::{DocumentId, UserId},
+    ids::{DocumentId, WorkspaceId},
 };
 
 use super::{DoctorContext, DoctorError, blobs::CheckedBlobStore};
@@ -31,10 +31,10 @@ impl RepairPlan {
         }
         let mut tx = look.db.begin().await?;
         let all = self.index.iter().chain(self.rows.iter().chain(&self.ingest).map(|(document, _)| document));
-        // Locks are taken in the order of all: users, and in their own order, then documents, then jobs.
-        let users: BTreeSet<UserId> = all.map(|document| document.user_id).collect();
-        for user in users {
-            db::documents::bump_search_epoch(&mut tx, user).await?;
+        // Locks are taken in the order of all: workspaces, and in their own order, then documents, then jobs.
+        let workspaces: BTreeSet<WorkspaceId> = all.map(|document| document.workspace_id).collect();
+        for workspace in workspaces {
+            db::documents::bump_search_epoch(&mut tx, workspace).await?;
         }
         let mut again: Vec<DocumentId> = self.index.iter().map(|document| document.id).collect();
         for (document, chunks) in &self.rows {

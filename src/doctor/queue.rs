@@ -86,7 +86,7 @@ async fn unqueued(look: &DoctorContext<'_>, report: &mut DoctorReport) -> Result
                 let attempts = look.settings.jobs.max_attempts;
                 let job = db::jobs::enqueue(
                     &mut tx,
-                    document.user_id,
+                    document.workspace_id,
                     document.id,
                     JobKind::Ingest,
                     attempts,

@@ -1,7 +1,7 @@
 use lectern_shared::{
     db::{
-        accounts, agents, documents, idempotency, singletons,
-        testing::{TestDb, at, both, commit, plain, user},
+        agents, api_tokens, documents, idempotency, singletons,
+        testing::{TestDb, at, both, commit, made_in, plain, user},
         tools,
     },
     ids::{AgentId, ApiTokenId, ToolId},
@@ -41,14 +41,19 @@ impl Stored {
         let id = ApiTokenId::generate();
         let token = ApiToken {
             id,
-            user_id: user,
+            owner: made_in(user.into()),
             description: String::new(),
+            role: None,
+            agent_id: None,
+            origins: None,
+            expires_at: None,
+            rate_per_minute: None,
             token_sealed: seal(keyring, CiphertextLocation::api_token(id.as_uuid()), "token"),
             created_at: at(1),
             last_used_at: None,
         };
-        commit!(t.db, |tx| accounts::insert_token(tx, &token, id.as_uuid().as_bytes()));
-        let mut document = plain(user, "closed");
+        commit!(t.db, |tx| api_tokens::insert(tx, &token, id.as_uuid().as_bytes()));
+        let mut document = plain(user.into(), "closed");
         let document_id = *document.id.as_uuid();
         let authorization =
             seal(keyring, CiphertextLocation::document_authorization(&document_id), "authorization");
@@ -57,7 +62,7 @@ impl Stored {
         let id = AgentId::generate();
         let agent = Agent {
             id,
-            user_id: user,
+            owner: made_in(user.into()),
             r#type: AgentType::React,
             name: "agent".to_owned(),
             description: String::new(),
@@ -74,7 +79,7 @@ impl Stored {
         let id = ToolId::generate();
         let tool = Tool {
             id,
-            user_id: user,
+            owner: made_in(user.into()),
             r#type: ToolType::Search,
             name: "tool".to_owned(),
             description: String::new(),
@@ -107,12 +112,13 @@ impl Stored {
         let open = |place, sealed: &[u8]| {
             keyring.decrypt_text(place, sealed).map(|text| text.expose_secret().to_owned())
         };
-        let token = accounts::find_token(db, self.user, self.token.into()).await.unwrap().unwrap();
+        let token = api_tokens::find(db, self.user.into(), self.token.into()).await.unwrap().unwrap();
         let mut tx = db.begin().await.unwrap();
-        let source = documents::source_in(&mut tx, self.user, self.document.into()).await.unwrap().unwrap();
+        let source =
+            documents::source_in(&mut tx, self.user.into(), self.document.into()).await.unwrap().unwrap();
         drop(tx);
-        let agent = agents::find(db, self.user, self.agent.into()).await.unwrap().unwrap();
-        let tool = tools::find(db, self.user, self.tool.into()).await.unwrap().unwrap();
+        let agent = agents::find(db, self.user.into(), self.agent.into()).await.unwrap().unwrap();
+        let tool = tools::find(db, self.user.into(), self.tool.into()).await.unwrap().unwrap();
         let answer = idempotency::find(db, self.user, &self.key, at(2)).await.unwrap().unwrap();
         let canary = singletons::get(db, CANARY).await.unwrap().unwrap();
         assert_eq!((agent.updated_at, tool.updated_at, agent.version), (at(1), at(1), 1));

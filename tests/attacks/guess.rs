@@ -384,7 +384,7 @@ async fn what_is_made_while_the_account_is_deleted_is_deleted_too(mode: Mode) {
         [("tags", ""), ("api_tokens", ""), ("agents", ""), ("documents", "AND t.deleted_at IS NULL")]
     {
         let left = format!(
-            "SELECT COUNT(*) FROM {table} t JOIN users u ON u.id = t.user_id WHERE u.deleted_at IS NOT NULL {more}"
+            "SELECT COUNT(*) FROM {table} t JOIN workspaces w ON w.id = t.workspace_id WHERE w.deleted_at IS NOT NULL {more}"
         );
         let left: i64 =
             sqlx::query_scalar(AssertSqlSafe(left)).fetch_one(&mut connection).await.expect("a count");

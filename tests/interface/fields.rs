@@ -59,7 +59,15 @@ pub const API_TOKEN: Shape = Shape {
         ("description", Kind::Text),
         ("token", Kind::Text),
     ],
-    added: &[("createdAt", Kind::Timestamp), ("lastUsedAt", Kind::OrNull(&Kind::Timestamp))],
+    added: &[
+        ("role", Kind::Word(&["asker", "editor", "builder", "owner"])),
+        ("agentId", Kind::OrNull(&Kind::Id)),
+        ("origins", Kind::OrNull(&Kind::ListOf(&Kind::Text))),
+        ("expiresAt", Kind::OrNull(&Kind::Timestamp)),
+        ("ratePerMinute", Kind::OrNull(&Kind::Number)),
+        ("createdAt", Kind::Timestamp),
+        ("lastUsedAt", Kind::OrNull(&Kind::Timestamp)),
+    ],
 };
 pub const DOCUMENT: Shape = Shape {
     documented: &[
@@ -74,6 +82,7 @@ pub const DOCUMENT: Shape = Shape {
         ("Agent", Kind::Null),
     ],
     added: &[
+        ("collectionIds", Kind::ListOf(&Kind::Id)),
         ("name", Kind::Text),
         ("description", Kind::Text),
         ("metadata", Kind::OrNull(&Kind::Object)),

@@ -46,14 +46,27 @@ pub fn rows() -> Vec<Row> {
         row("PATCH /users/me", Json(json!({ "name": "Somebody" }))),
         // API tokens
         row("POST /api-tokens", Json(json!({ "description": "for the build" }))),
+        row("POST /api-tokens", Json(json!({ "description": "for a page", "agentId": "<helper>" }))),
         row("GET /api-tokens", None),
         row("GET /api-tokens/<api-token>", None),
+        // Workspaces
+        row("POST /workspaces", Json(json!({ "name": "Library" }))),
+        row("GET /workspaces", None),
+        row("GET /workspaces/<workspace>", None),
+        row("PATCH /workspaces/<workspace>", Json(json!({ "name": "Study" }))),
+        row("GET /workspaces/<workspace>/members", None),
+        row("PATCH /workspaces/<workspace>/members/<member>", Json(json!({ "role": "asker" }))),
+        row("POST /workspaces/<workspace>/invitations", Json(json!({ "role": "editor" }))),
+        row("GET /workspaces/<workspace>/invitations", None),
+        row("POST /invitations/accept", Json(json!({ "token": "<invitation-token>" }))),
+        row("GET /workspaces/<workspace>/audit", None),
         // Documents
         row(
             "POST /documents",
             Json(json!({
                 "name": "Note", "type": "TXT", "content": "The gate is green.", "description": "of the gate",
                 "metadata": { "year": 2026 }, "splitter": { "type": "token", "chunk_size": 200 },
+                "collectionIds": ["<collection>"],
             })),
         ),
         row(
@@ -68,6 +81,17 @@ pub fn rows() -> Vec<Row> {
         row("PATCH /documents/<document>", Json(json!({ "description": "changed", "metadata": null }))),
         row("POST /documents/<document>/ingest", None),
         row("POST /documents/<document>/cancel", None),
+        // Collections
+        row("POST /collections", Json(json!({ "name": "Handbooks", "defaults": { "language": "en" } }))),
+        row("GET /collections", None),
+        row("GET /collections/<collection>", None),
+        row("PATCH /collections/<collection>", Json(json!({ "name": "Manuals" }))),
+        row("GET /collections/<collection>/documents", None),
+        row("PUT /collections/<collection>/documents/<document>", None),
+        row(
+            "POST /collections/<collection>/documents",
+            Json(json!({ "documentIds": ["<document>", "<upload>"] })),
+        ),
         // Tags and prompts
         row("POST /tags", Json(json!({ "name": "later", "color": "#0e8a16" }))),
         row("GET /tags", None),
@@ -116,6 +140,10 @@ pub fn rows() -> Vec<Row> {
         row("GET /agent-documents", None),
         row("GET /agent-documents?agentId=<agent>", None),
         row("GET /agent-documents/<agent-document>", None),
+        row("POST /agent-collections", Json(json!({ "agentId": "<agent>", "collectionId": "<collection>" }))),
+        row("GET /agent-collections", None),
+        row("GET /agent-collections?agentId=<agent>", None),
+        row("GET /agent-collections/<agent-collection>", None),
         row("POST /agent-tools", Json(json!({ "agentId": "<agent>", "toolId": "<tool>" }))),
         row("GET /agent-tools", None),
         row("GET /agent-tools?agentId=<agent>", None),
@@ -126,6 +154,7 @@ pub fn rows() -> Vec<Row> {
             Json(json!({
                 "query": "When does the gate open?", "documentIds": ["<document>", "<upload>"], "agentId": "<agent>",
                 "filter": { "year": [2026, "2026", null], "open": true }, "limit": 5, "mode": "lexical",
+                "collectionIds": ["<collection>"],
             })),
         ),
         row("POST /search", Json(json!({ "query": "gate", "documentIds": ["<upload>"] }))),
@@ -156,6 +185,9 @@ pub fn rows() -> Vec<Row> {
         // What ends things
         row("DELETE /agents/<agent>/sessions/<session>", None),
         row("DELETE /agent-documents/<agent-document>", None),
+        row("DELETE /agent-collections/<agent-collection>", None),
+        row("DELETE /collections/<collection>/documents/<document>", None),
+        row("DELETE /collections/<collection>", None),
         row("DELETE /agent-tools/<agent-tool>", None),
         row("DELETE /api-tokens/<api-token>", None),
         row("DELETE /documents/<document>", None),
@@ -163,6 +195,9 @@ pub fn rows() -> Vec<Row> {
         row("DELETE /tools/<tool>", None),
         row("DELETE /tags/<tag>", None),
         row("DELETE /prompts/<prompt>", None),
+        row("DELETE /workspaces/<workspace>/invitations/<invitation>", None),
+        row("DELETE /workspaces/<workspace>/members/<member>", None),
+        row("DELETE /workspaces/<shared>", Json(json!({ "name": "Shared" }))),
         row("POST /auth/sign-out", None),
         row("DELETE /users/me", Json(json!({ "password": PASSWORD }))),
     ]
@@ -212,6 +247,12 @@ impl Row {
         self.target.starts_with("/admin/")
     }
 
+    /// Whether API tokens may not make the request, or not about the thing that it names.
+    pub fn needs_sign_in(&self) -> bool {
+        let makes_one = self.method == Method::POST && self.target == "/workspaces";
+        makes_one || matches!(self.target, "/invitations/accept" | "/workspaces/<shared>")
+    }
+
     /// The JSON body with the ids of these things, if it has one.
     pub fn json_with(&self, things: &Things) -> Option<Value> {
         match &self.body {
@@ -244,21 +285,27 @@ fn form(parts: &[(&str, &str)]) -> String {
 }
 
 /// What has an id. A `helper` is an agent that nothing is linked to but what an `AGENT` tool of the other asks; an `upload` is
-/// a document with a stored file.
-pub const NOUNS: [&str; 13] = [
+/// a document with a stored file; the `workspace` is the account's own, and `shared` is another one of which it is the owner.
+pub const NOUNS: [&str; 19] = [
     "agent",
+    "agent-collection",
     "agent-document",
     "agent-tool",
     "api-token",
+    "collection",
     "document",
     "helper",
+    "invitation",
     "job",
+    "member",
     "prompt",
     "second-tag",
+    "shared",
     "tag",
     "tool",
     "trace",
     "upload",
+    "workspace",
 ];
 
 /// What stands for each `<noun>` in a row: ids of one of everything that a user can have.
@@ -282,7 +329,19 @@ impl Things {
         let link = json!({ "agentId": agent, "documentId": document });
         let tool_link = json!({ "agentId": agent, "toolId": tool });
         let tag = async |name: &str| make("/tags", json!({ "name": name, "color": "#0e8a16" })).await;
+        let collection = make("/collections", json!({ "name": "Handbooks" })).await;
+        let of_collection = json!({ "agentId": agent, "collectionId": collection });
+        let workspace = id(owner.user()).to_owned();
+        let invitations = format!("/workspaces/{workspace}/invitations");
+        let invite = async || owner.create(&invitations, &json!({ "role": "asker" })).await;
         let things = [
+            ("agent-collection", make("/agent-collections", of_collection).await),
+            ("collection", collection),
+            ("shared", make("/workspaces", json!({ "name": "Shared" })).await),
+            ("invitation", id(&invite().await).to_owned()),
+            ("invitation-token", token_of(&invite().await)),
+            ("member", member(owner, &token_of(&invite().await)).await),
+            ("workspace", workspace),
             ("prompt", make("/prompts", prompt).await),
             ("tag", tag("urgent").await),
             ("second-tag", tag("later").await),
@@ -344,6 +403,18 @@ async fn job_of(owner: &Client, document: &str) -> String {
     id(&data(envelope(send(jobs).await).await)[0]).to_owned()
 }
 
+/// The token of an invitation.
+fn token_of(invitation: &Value) -> String {
+    invitation["token"].as_str().expect("the invitation's token").to_owned()
+}
+
+/// Makes an account that accepts an invitation, and returns its id.
+async fn member(owner: &Client, token: &str) -> String {
+    let person = owner.sign_up(&format!("{}@example.com", Uuid::now_v7()), PASSWORD).await;
+    person.create("/invitations/accept", &json!({ "token": token })).await;
+    id(person.user()).to_owned()
+}
+
 /// Uploads a text and waits until it is ingested.
 async fn upload(owner: &Client, text: &str) -> Value {
     let request = owner.request(Method::POST, "/documents/upload");
@@ -386,7 +457,8 @@ fn a_row_names_only_what_there_is() {
         let named: BTreeSet<&str> = named.collect();
         for noun in named {
             assert!(
-                NOUNS.contains(&noun) || ["session", "email", "new-email"].contains(&noun),
+                NOUNS.contains(&noun)
+                    || ["session", "email", "new-email", "invitation-token"].contains(&noun),
                 "{}: <{noun}>",
                 row.operation()
             );

@@ -24,7 +24,8 @@ async fn another_users_ids_are_unknown_wherever_they_stand(mode: Mode) {
     let grace = service.signed_up("grace@example.com").await;
     let hers = Things::of(&ada, "The gate opens at nine.").await;
     let own = Things::of(&grace, "The gate closes at six.").await;
-    let script = grace.create("/api-tokens", &json!({ "description": "another script's" })).await;
+    let script =
+        grace.create("/api-tokens", &json!({ "description": "another script's", "role": "owner" })).await;
     let script = script["token"].as_str().expect("a value");
     let before = [everything(&ada, &hers).await, everything(&grace, &own).await];
 
@@ -77,10 +78,16 @@ async fn a_user_can_make_every_request_by_api_token(mode: Mode) {
     let service = Service::in_mode(mode).start().await;
     let ada = service.signed_up("ada@example.com").await;
     let own = Things::of(&ada, "The gate opens at nine.").await;
-    let script = ada.create("/api-tokens", &json!({ "description": "does everything" })).await;
+    let script =
+        ada.create("/api-tokens", &json!({ "description": "does everything", "role": "owner" })).await;
     let bearer = format!("Bearer {}", script["token"].as_str().expect("a value"));
     for row in rows() {
-        let request = row.request(&ada, &own).header("Authorization", &bearer);
+        let request = row.request(&ada, &own);
+        let request = if row.needs_sign_in() {
+            request.bearer_auth(ada.token())
+        } else {
+            request.header("Authorization", &bearer)
+        };
         let (status, _, answer) = answer(request).await;
         assert_eq!(status, StatusCode::OK, "{}: {answer:#}", row.operation());
     }

@@ -25,6 +25,8 @@ pub struct Client {
     http: reqwest::Client,
     base_url: Arc<RwLock<String>>,
     token: Option<String>,
+    /// What `X-Workspace` says, if it is sent.
+    workspace: Option<String>,
     user: Value,
     api_token: Arc<OnceCell<String>>,
 }
@@ -38,7 +40,7 @@ impl Client {
             .read_timeout(DEADLINE)
             .build()
             .expect("an HTTP client");
-        Self { http, base_url, token: None, user: Value::Null, api_token: Arc::default() }
+        Self { http, base_url, token: None, workspace: None, user: Value::Null, api_token: Arc::default() }
     }
 
     /// The same client with another bearer token: a JWT or an API token.
@@ -57,7 +59,13 @@ impl Client {
     /// The same client without credentials.
     #[must_use]
     pub fn signed_out(&self) -> Self {
-        Self { token: None, user: Value::Null, api_token: Arc::default(), ..self.clone() }
+        Self { token: None, workspace: None, user: Value::Null, api_token: Arc::default(), ..self.clone() }
+    }
+
+    /// The same client, whose requests with credentials name this workspace.
+    #[must_use]
+    pub fn in_workspace(&self, workspace: &str) -> Self {
+        Self { workspace: Some(workspace.to_owned()), api_token: Arc::default(), ..self.clone() }
     }
 
     /// The bearer token.
@@ -84,7 +92,7 @@ impl Client {
         let body = json!({ "email": email, "password": password });
         let mut data = data(self.signed_out().post(path, &body).await);
         let token = data["token"].as_str().expect("a token").to_owned();
-        Self { user: data["user"].take(), ..self.with_token(&token) }
+        Self { user: data["user"].take(), workspace: None, ..self.with_token(&token) }
     }
 
     /// A request to a path below `/api/v1`, with the bearer token if there is one: for what the methods below do not do.
@@ -94,7 +102,10 @@ impl Client {
 
     /// A request to any path of the service, with the bearer token if there is one.
     pub fn request_anywhere(&self, method: Method, path: &str) -> RequestBuilder {
-        let request = self.request_outside(method, path);
+        let mut request = self.request_outside(method, path);
+        if let Some(workspace) = &self.workspace {
+            request = request.header("X-Workspace", workspace);
+        }
         match &self.token {
             Some(token) => request.header(AUTHORIZATION, format!("Bearer {token}")),
             None => request,
@@ -115,12 +126,21 @@ impl Client {
         envelope(send(self.request(Method::POST, path).json(body)).await).await
     }
 
+    pub async fn put(&self, path: &str) -> (StatusCode, Value) {
+        envelope(send(self.request(Method::PUT, path)).await).await
+    }
+
     pub async fn patch(&self, path: &str, body: &Value) -> (StatusCode, Value) {
         envelope(send(self.request(Method::PATCH, path).json(body)).await).await
     }
 
     pub async fn delete(&self, path: &str) -> (StatusCode, Value) {
         envelope(send(self.request(Method::DELETE, path)).await).await
+    }
+
+    /// DELETE with a body that confirms it.
+    pub async fn delete_with(&self, path: &str, body: &Value) -> (StatusCode, Value) {
+        envelope(send(self.request(Method::DELETE, path).json(body)).await).await
     }
 
     /// The `data` of a GET that succeeds.

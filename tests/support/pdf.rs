@@ -4,6 +4,8 @@
 
 use std::fmt::Write as _;
 
+use lectern_shared::secrets::unhex;
+
 /// A PDF with one page for each text, in Helvetica, a line of it on a line of the page. Characters outside Latin-1
 /// become question marks.
 pub(crate) fn pdf_with_pages(pages: &[&str]) -> Vec<u8> {
@@ -182,10 +184,7 @@ pub(crate) fn encrypted_pdf(opens_with: OpensWith) -> Vec<u8> {
             "dc3ce0a3b79973370c17b1ae762baa88",
         ),
     };
-    let content: Vec<u8> = (0..content.len())
-        .step_by(2)
-        .map(|at| u8::from_str_radix(&content[at..at + 2], 16).expect("two hexadecimal digits"))
-        .collect();
+    let content = unhex(content).expect("hexadecimal digits");
     let mut pdf = PdfBuilder::new();
     let font = pdf.add("<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>");
     // The key depends on the object's number: the content was encrypted as object 4.

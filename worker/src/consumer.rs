@@ -4,7 +4,6 @@
 use std::{sync::Arc, time::Duration};
 
 use apalis::prelude::{Data, WorkerBuilder, WorkerBuilderExt, WorkerError};
-use lectern_runtime::Runtime;
 use lectern_shared::{
     db::DbError,
     jobs::{DoorbellRing, JobQueue},
@@ -40,21 +39,20 @@ struct JobConsumer {
 }
 
 /// Starts to answer rings, in the background.
-pub(crate) fn start(runtime: &Runtime, ingester: Ingester, shutdown: &Shutdown) {
+pub(crate) fn start(jobs: &JobQueue, metrics: &Arc<Metrics>, ingester: Ingester, shutdown: &Shutdown) {
     let consumer = JobConsumer {
         name: format!("worker-{}", uuid::Uuid::now_v7()),
-        jobs: runtime.jobs.clone(),
-        metrics: Arc::clone(&runtime.metrics),
+        jobs: jobs.clone(),
+        metrics: Arc::clone(metrics),
         ingester,
         shutdown: shutdown.clone(),
     };
-    let concurrency = runtime.settings.jobs.concurrency;
-    let Some(backend) = runtime.jobs.doorbell().listen() else {
+    let concurrency = jobs.settings().concurrency;
+    let Some(backend) = jobs.doorbell().listen() else {
         tracing::error!("a second worker was started in one process; it does nothing");
         return;
     };
-    let (doorbell, name, soft) =
-        (runtime.jobs.doorbell().clone(), consumer.name.clone(), shutdown.soft().clone());
+    let (doorbell, name, soft) = (jobs.doorbell().clone(), consumer.name.clone(), shutdown.soft().clone());
     shutdown.spawn(async move {
         tokio::select! { () = doorbell.hear(&name) => {}, () = soft.cancelled() => {} }
     });

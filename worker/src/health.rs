@@ -1,7 +1,7 @@
 //! A worker that runs by itself answers on an address of its own whether it lives and is ready, and what it has
 //! counted.
 
-use std::{convert::Infallible, io, time::Duration};
+use std::{convert::Infallible, io, net::SocketAddr, time::Duration};
 
 use hyper::{
     Method, Request, Response, StatusCode, body::Incoming, header, server::conn::http1, service::service_fn,
@@ -19,12 +19,12 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 /// The pause after the system refused to accept a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
-/// Binds `LECTERN_WORKER_ADDR`; none when it is not set.
+/// Binds the address that is `LECTERN_WORKER_ADDR`; none when it is not set.
 ///
 /// # Errors
 /// When the address cannot be listened on.
-pub async fn bind(runtime: &Runtime) -> Result<Option<TcpListener>, String> {
-    let Some(addr) = runtime.settings.worker_addr else { return Ok(None) };
+pub async fn bind(addr: Option<SocketAddr>) -> Result<Option<TcpListener>, String> {
+    let Some(addr) = addr else { return Ok(None) };
     let listener = TcpListener::bind(addr).await;
     listener.map(Some).map_err(|error| format!("LECTERN_WORKER_ADDR: {addr} cannot be listened on: {error}"))
 }

@@ -58,9 +58,10 @@ pub async fn start(runtime: &Runtime, shutdown: &Shutdown) -> Result<(), WorkerS
     let ingester = Ingester::new(runtime.clone(), sandbox, pdf);
     if matches!(settings.database, DatabaseLocation::Sqlite(_)) {
         // This process has the data directory for itself: whoever held a job before is gone.
-        sweeper::expire_job_leases(runtime, Timestamp::from_micros(i64::MAX)).await?;
+        let all = Timestamp::from_micros(i64::MAX);
+        sweeper::expire_job_leases(&runtime.db, &runtime.jobs, &runtime.metrics, all).await?;
     }
-    consumer::start(runtime, ingester, shutdown);
+    consumer::start(&runtime.jobs, &runtime.metrics, ingester, shutdown);
     sweeper::start(runtime.clone(), shutdown);
     Ok(())
 }

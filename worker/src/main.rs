@@ -50,7 +50,7 @@ async fn work(settings: Settings) -> Result<(), FatalError> {
     let shutdown = Shutdown::new();
     shutdown.listen()?;
     let Some(runtime) = process::open(settings, ProcessRole::Part, &shutdown).await? else { return Ok(()) };
-    let listener = health::bind(&runtime).await?;
+    let listener = health::bind(runtime.settings.worker_addr).await?;
     lectern_worker::start(&runtime, &shutdown).await?;
     if let Some(listener) = listener {
         health::serve(runtime.clone(), listener, &shutdown)?;

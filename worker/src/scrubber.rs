@@ -1,17 +1,20 @@
 //! Looks through everything that is searchable, slowly and all the time: whether the index holds what was published. What it does not is
 //! named, and indexed again from the stored passages at once.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use lectern_index::{
-    EntryMismatch, IndexError,
+    EntryMismatch, IndexError, SearchIndex,
     audit::{self, DocumentDamage, is_under_way},
 };
-use lectern_runtime::Runtime;
 use lectern_shared::{
-    db::checkup::{self, SearchableDocument},
+    db::{
+        Db,
+        checkup::{self, SearchableDocument},
+    },
     ids::{DocumentId, GenerationId},
-    metrics::MismatchKind,
+    jobs::JobQueue,
+    metrics::{Metrics, MismatchKind},
     model::job::JobState,
 };
 use tokio::time::Instant;
@@ -26,6 +29,10 @@ const AGAIN_AFTER: Duration = Duration::from_secs(30);
 
 /// A look through everything, a page at a time.
 pub(crate) struct IndexScrubber {
+    db: Db,
+    index: Arc<dyn SearchIndex>,
+    jobs: JobQueue,
+    metrics: Arc<Metrics>,
     /// The last document that was looked at.
     after: DocumentId,
     /// When the next page may be looked at.
@@ -50,8 +57,12 @@ struct DamagedDocument {
 }
 
 impl IndexScrubber {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(db: Db, index: Arc<dyn SearchIndex>, jobs: JobQueue, metrics: Arc<Metrics>) -> Self {
         Self {
+            db,
+            index,
+            jobs,
+            metrics,
             after: checkup::beginning(),
             due: Instant::now(),
             found: MismatchCounts::default(),
@@ -66,87 +77,79 @@ impl IndexScrubber {
 
     /// Looks at the next page, if it is time. One process at a time does. An index that is away keeps nobody from anything else: it
     /// is looked at again later.
-    pub(crate) async fn go_on(&mut self, runtime: &Runtime) {
+    pub(crate) async fn go_on(&mut self) {
         if !self.is_due() {
             return;
         }
-        if let Err(error) = self.step(runtime).await {
+        if let Err(error) = self.step().await {
             tracing::debug!(%error, "what is searchable could not be compared with the index yet");
             self.due = Instant::now() + AGAIN_AFTER;
         }
     }
 
-    async fn step(&mut self, runtime: &Runtime) -> Result<(), IndexError> {
-        let page = checkup::answering(&runtime.db, self.after).await?;
+    async fn step(&mut self) -> Result<(), IndexError> {
+        let page = checkup::answering(&self.db, self.after).await?;
         let Some(last) = page.last().map(|document| document.id) else {
-            self.end_round(runtime);
+            self.end_round();
             return Ok(());
         };
-        let mut suspects = suspects(runtime, page).await?;
+        let mut suspects = self.suspects(page).await?;
         if !suspects.is_empty() {
             // What was replaced or deleted between the two questions only seemed to be wrong.
-            let page = checkup::answering(&runtime.db, self.after).await?;
-            let still: BTreeSet<GenerationId> = self::suspects(runtime, page)
-                .await?
-                .iter()
-                .map(|suspect| suspect.document.generation)
-                .collect();
+            let page = checkup::answering(&self.db, self.after).await?;
+            let still = self.suspects(page).await?;
+            let still: BTreeSet<GenerationId> =
+                still.iter().map(|suspect| suspect.document.generation).collect();
             suspects.retain(|suspect| still.contains(&suspect.document.generation));
-            self.repair_page(runtime, &suspects).await?;
+            self.repair_page(&suspects).await?;
         }
         self.after = last;
         Ok(())
     }
 
     /// Everything was looked at; what was mended meanwhile counts no more.
-    fn end_round(&mut self, runtime: &Runtime) {
+    fn end_round(&mut self) {
         let found = std::mem::take(&mut self.found);
-        found.tell(runtime);
+        found.tell(&self.metrics);
         let was_sound = found.missing + found.excess + found.passages == 0;
-        *self = Self { found_before: found, ..Self::new() };
-        self.due += if was_sound { ROUND_EVERY } else { ROUND_AGAIN };
+        self.found_before = found;
+        self.after = checkup::beginning();
+        self.due = Instant::now() + if was_sound { ROUND_EVERY } else { ROUND_AGAIN };
     }
 
     /// Names what is wrong, and queues what its stored passages mend.
-    async fn repair_page(
-        &mut self,
-        runtime: &Runtime,
-        suspects: &[DamagedDocument],
-    ) -> Result<(), IndexError> {
+    async fn repair_page(&mut self, suspects: &[DamagedDocument]) -> Result<(), IndexError> {
         let mut found = self.found;
         let again: Vec<DocumentId> = suspects.iter().filter_map(|suspect| found.name(suspect)).collect();
-        found.max(self.found_before).tell(runtime);
+        found.max(self.found_before).tell(&self.metrics);
         if !again.is_empty() {
-            queue_reindex(runtime, &again).await?;
+            self.queue_reindex(&again).await?;
         }
         // Not before: if these could not be queued, the page is looked at again.
         self.found = found;
         Ok(())
     }
-}
 
-/// Queues documents to be indexed again.
-async fn queue_reindex(runtime: &Runtime, documents: &[DocumentId]) -> Result<(), IndexError> {
-    let mut tx = runtime.db.begin().await?;
-    let queued = checkup::index_again(&mut tx, documents, runtime.jobs.now()).await?;
-    tx.commit().await?;
-    tracing::warn!(documents = queued, "documents are indexed again from their stored passages");
-    let ringing = usize::try_from(queued).unwrap_or(usize::MAX);
-    runtime.jobs.doorbell().ring(ringing.min(runtime.settings.jobs.concurrency));
-    Ok(())
-}
+    /// Queues documents to be indexed again.
+    async fn queue_reindex(&self, documents: &[DocumentId]) -> Result<(), IndexError> {
+        let mut tx = self.db.begin().await?;
+        let queued = checkup::index_again(&mut tx, documents, self.jobs.now()).await?;
+        tx.commit().await?;
+        tracing::warn!(documents = queued, "documents are indexed again from their stored passages");
+        let ringing = usize::try_from(queued).unwrap_or(usize::MAX);
+        self.jobs.doorbell().ring(ringing.min(self.jobs.settings().concurrency));
+        Ok(())
+    }
 
-/// Those of a page that something is wrong with, and nothing is under way for.
-async fn suspects(
-    runtime: &Runtime,
-    page: Vec<SearchableDocument>,
-) -> Result<Vec<DamagedDocument>, IndexError> {
-    let audited = audit::compare(&runtime.db, Some(&*runtime.index), page).await?;
-    let suspect = |audited: audit::AuditedDocument| {
-        let damage = audited.damage.filter(|damage| !is_under_way(&audited.document, *damage))?;
-        Some(DamagedDocument { document: audited.document, damage })
-    };
-    Ok(audited.into_iter().filter_map(suspect).collect())
+    /// Those of a page that something is wrong with, and nothing is under way for.
+    async fn suspects(&self, page: Vec<SearchableDocument>) -> Result<Vec<DamagedDocument>, IndexError> {
+        let audited = audit::compare(&self.db, Some(&*self.index), page).await?;
+        let suspect = |audited: audit::AuditedDocument| {
+            let damage = audited.damage.filter(|damage| !is_under_way(&audited.document, *damage))?;
+            Some(DamagedDocument { document: audited.document, damage })
+        };
+        Ok(audited.into_iter().filter_map(suspect).collect())
+    }
 }
 
 impl MismatchCounts {
@@ -180,13 +183,13 @@ impl MismatchCounts {
         }
     }
 
-    fn tell(self, runtime: &Runtime) {
+    fn tell(self, metrics: &Metrics) {
         for (kind, documents) in [
             (MismatchKind::Missing, self.missing),
             (MismatchKind::Excess, self.excess),
             (MismatchKind::Passages, self.passages),
         ] {
-            runtime.metrics.mismatched(kind, documents);
+            metrics.mismatched(kind, documents);
         }
     }
 }

@@ -4,20 +4,23 @@
 use std::time::Duration;
 
 use lectern_embed::ModelState;
+use lectern_index::SearchIndex;
 use lectern_runtime::Runtime;
 use lectern_shared::{
+    blobs::BlobStore,
     clock::Timestamp,
     db::{
-        self, DbError,
-        accounts::leftovers,
-        chunks, documents,
+        self, Db, DbError, audit, chunks, documents,
         generations::{self, PurgeableGeneration},
         idempotency,
         jobs::ReindexTarget,
         known_addresses::{self, KNOWN_FOR},
         singletons, traces, vectors,
+        workspaces::{invitations, leftovers},
     },
-    ids::{DocumentId, UserId},
+    ids::{DocumentId, WorkspaceId},
+    jobs::JobQueue,
+    metrics::Metrics,
     model::job::{IngestionError, JobState},
     retry::{JitterRange, jitter},
     shutdown::Shutdown,
@@ -70,6 +73,7 @@ enum SweepError {
 pub(crate) fn start(runtime: Runtime, shutdown: &Shutdown) {
     let soft = shutdown.soft().clone();
     shutdown.spawn(async move {
+        let Runtime { db, index, jobs, metrics, .. } = runtime.clone();
         let mut sweeper = Sweeper {
             runtime,
             soft: soft.clone(),
@@ -78,8 +82,8 @@ pub(crate) fn start(runtime: Runtime, shutdown: &Shutdown) {
             swept: None,
             tidied: Instant::now(),
             embedded: None,
-            scrubber: IndexScrubber::new(),
-            looked_through: UserId::from(Uuid::nil()),
+            scrubber: IndexScrubber::new(db, index, jobs, metrics),
+            looked_through: WorkspaceId::from(Uuid::nil()),
             failed: None,
         };
         let mut failing = false;
@@ -117,7 +121,7 @@ struct Sweeper {
     embedded: Option<Instant>,
     scrubber: IndexScrubber,
     /// The deleted account that was looked through last.
-    looked_through: UserId,
+    looked_through: WorkspaceId,
     /// When a sweep failed last.
     failed: Option<Instant>,
 }
@@ -151,14 +155,14 @@ impl Sweeper {
             return Ok(());
         }
         if rests {
-            self.scrubber.go_on(&self.runtime).await;
+            self.scrubber.go_on().await;
             return Ok(());
         }
         let runtime = &self.runtime;
         self.swept = Some(Instant::now());
         // A store that could not be written kept workers from renewing their claims and from giving jobs back. They come first.
         if self.failed.is_none_or(|failed| failed.elapsed() > GIVING_BACK) {
-            expire_job_leases(runtime, now).await?;
+            expire_job_leases(&runtime.db, &runtime.jobs, &runtime.metrics, now).await?;
         }
         let mut tx = runtime.db.begin_essential().await?;
         generations::abandon(&mut tx, now.plus(runtime.settings.index_grace)).await?;
@@ -178,21 +182,22 @@ impl Sweeper {
                 return Ok(());
             }
             // One that cannot be removed does not keep the others.
-            if let Err(error) = purge_generation(runtime, generation).await {
+            let purged = purge_generation(&runtime.db, &*runtime.index, &runtime.jobs, generation);
+            if let Err(error) = purged.await {
                 tracing::warn!(%error, generation = %generation.retired.id(), "a generation could not be purged yet");
             }
         }
         for document in documents {
-            if let Err(error) = purge_document(runtime, document).await {
+            if let Err(error) = purge_document(&runtime.db, &runtime.blobs, document).await {
                 tracing::warn!(%error, %document, "a deleted document could not be purged yet");
             }
         }
         let waiting = usize::try_from(depth.due).unwrap_or(0);
         runtime.jobs.doorbell().ring(waiting.min(runtime.settings.jobs.concurrency));
-        if let Err(error) = self.purge_deleted_accounts(now).await {
+        if let Err(error) = self.purge_deleted_workspaces(now).await {
             tracing::warn!(%error, "what is left of deleted accounts could not be removed yet");
         }
-        self.scrubber.go_on(&self.runtime).await;
+        self.scrubber.go_on().await;
         Ok(())
     }
 
@@ -229,27 +234,27 @@ impl Sweeper {
         Ok(mine)
     }
 
-    /// Removes what was added to deleted accounts by requests that had begun before, some accounts in each sweep, all in turn.
-    async fn purge_deleted_accounts(&mut self, now: Timestamp) -> Result<(), DbError> {
+    /// Removes what was added to deleted workspaces by requests that had begun before, some of them in each sweep, all in turn.
+    async fn purge_deleted_workspaces(&mut self, now: Timestamp) -> Result<(), DbError> {
         let runtime = &self.runtime;
-        let accounts = leftovers::deleted(&runtime.db, self.looked_through, BATCH).await?;
-        if accounts.is_empty() {
-            self.looked_through = UserId::from(Uuid::nil());
+        let workspaces = leftovers::deleted(&runtime.db, self.looked_through, BATCH).await?;
+        if workspaces.is_empty() {
+            self.looked_through = WorkspaceId::from(Uuid::nil());
         }
-        for account in accounts {
+        for workspace in workspaces {
             // Before it is tried: one that cannot be purged does not keep the others for ever.
-            self.looked_through = account;
+            self.looked_through = workspace;
             let mut tx = runtime.db.begin_essential().await?;
-            let gone = leftovers::purge(&mut tx, account, now, now.minus(DELETED_FOR)).await?;
+            let gone = leftovers::purge(&mut tx, workspace, now, now.minus(DELETED_FOR)).await?;
             tx.commit().await?;
             if gone {
-                tracing::info!(%account, "nothing is left of a deleted account");
+                tracing::info!(%workspace, "nothing is left of a deleted workspace");
             }
         }
         Ok(())
     }
 
-    /// Forgets traces, kept answers and known addresses whose time is over.
+    /// Forgets traces, kept answers, known addresses, invitations and lines of the audit log whose time is over.
     async fn expire(&self) -> Result<(), DbError> {
         while !self.soft.is_cancelled() {
             let mut tx = self.runtime.db.begin_essential().await?;
@@ -257,8 +262,11 @@ impl Sweeper {
             let answers = idempotency::expire(&mut tx, self.runtime.jobs.now(), BATCH).await?;
             let unknown = self.runtime.clock.now().minus(KNOWN_FOR);
             let addresses = known_addresses::expire(&mut tx, unknown, BATCH).await?;
+            let invitations = invitations::expire(&mut tx, self.runtime.clock.now(), BATCH).await?;
+            let lines =
+                audit::expire(&mut tx, self.runtime.clock.now().minus(audit::KEPT_FOR), BATCH).await?;
             tx.commit().await?;
-            if traces.max(answers).max(addresses) < u64::from(BATCH) {
+            if traces.max(answers).max(addresses).max(invitations).max(lines) < u64::from(BATCH) {
                 break;
             }
         }
@@ -267,40 +275,50 @@ impl Sweeper {
 }
 
 /// Takes the jobs whose lease ran out before `before` from their workers.
-pub(crate) async fn expire_job_leases(runtime: &Runtime, before: Timestamp) -> Result<(), DbError> {
+pub(crate) async fn expire_job_leases(
+    db: &Db,
+    jobs: &JobQueue,
+    metrics: &Metrics,
+    before: Timestamp,
+) -> Result<(), DbError> {
     let error = IngestionError::interrupted();
-    let mut tx = runtime.db.begin_essential().await?;
-    let expired = db::jobs::expire_leases(&mut tx, before, runtime.jobs.now(), &error).await?;
+    let mut tx = db.begin_essential().await?;
+    let expired = db::jobs::expire_leases(&mut tx, before, jobs.now(), &error).await?;
     tx.commit().await?;
-    runtime.metrics.leases_expired(expired.len() as u64);
+    metrics.leases_expired(expired.len() as u64);
     for job in &expired {
         tracing::warn!(job = %job.id, attempts = job.attempts, state = %job.state, "a job's worker went away");
     }
-    runtime.jobs.doorbell().ring(expired.iter().filter(|job| job.state == JobState::Queued).count());
+    jobs.doorbell().ring(expired.iter().filter(|job| job.state == JobState::Queued).count());
     Ok(())
 }
 
 /// Removes what no search reads any more: a replaced or abandoned generation, or one of a deleted document. An index that
 /// cannot refuse the late entries of a writer that was given up is cleared once more when none can come any longer; only then
 /// is the generation forgotten.
-async fn purge_generation(runtime: &Runtime, generation: &PurgeableGeneration) -> Result<(), SweepError> {
+async fn purge_generation(
+    db: &Db,
+    index: &dyn SearchIndex,
+    jobs: &JobQueue,
+    generation: &PurgeableGeneration,
+) -> Result<(), SweepError> {
     let PurgeableGeneration { retired, document_id, removals } = *generation;
-    runtime.index.remove(retired).await?;
-    if let Some(straggle) = runtime.index.late_write_window() {
+    index.remove(retired).await?;
+    if let Some(straggle) = index.late_write_window() {
         if removals == 0 {
-            let again_at = runtime.jobs.now().plus(runtime.settings.jobs.lease + straggle);
-            let mut tx = runtime.db.begin_essential().await?;
+            let again_at = jobs.now().plus(jobs.settings().lease + straggle);
+            let mut tx = db.begin_essential().await?;
             generations::remove_again(&mut tx, retired, again_at).await?;
             tx.commit().await?;
             return Ok(());
         }
-        let left = runtime.index.count(retired.user_id(), retired.id()).await?;
+        let left = index.count(retired.workspace_id(), retired.id()).await?;
         if left > 0 {
             return Err(SweepError::Left(left));
         }
     }
     loop {
-        let mut tx = runtime.db.begin_essential().await?;
+        let mut tx = db.begin_essential().await?;
         // Of a time when the index was in the database.
         db::index_segments::delete(&mut tx, retired).await?;
         let more = chunks::purge_some(&mut tx, retired).await?;
@@ -316,10 +334,10 @@ async fn purge_generation(runtime: &Runtime, generation: &PurgeableGeneration) -
 }
 
 /// Forgets a deleted document of which nothing is left.
-async fn purge_document(runtime: &Runtime, document: DocumentId) -> Result<(), SweepError> {
-    runtime.blobs.remove_document(document).await?;
-    vectors::remove(&runtime.db, document, None).await?;
-    let mut tx = runtime.db.begin_essential().await?;
+async fn purge_document(db: &Db, blobs: &BlobStore, document: DocumentId) -> Result<(), SweepError> {
+    blobs.remove_document(document).await?;
+    vectors::remove(db, document, None).await?;
+    let mut tx = db.begin_essential().await?;
     documents::drop_tombstone(&mut tx, document).await?;
     tx.commit().await?;
     tracing::info!(%document, "document purged");

@@ -1,4 +1,4 @@
-//! Search: what a user asks, over the documents that are visible at that moment, by words and by meaning, with the passages
+//! Search: what a workspace asks, over the documents that are visible at that moment, by words and by meaning, with the passages
 //! filled in from the relational store. Whoever wants passages (the search endpoint, an agent's run) comes through here.
 
 mod active;
@@ -34,7 +34,7 @@ use lectern_shared::{
     cache_budget::CacheBudget,
     compute::{ComputePool, ComputeStopped},
     db::{self, Db, DbError, chunks::FetchedChunk},
-    ids::{ChunkId, DocumentId, GenerationId, UserId},
+    ids::{ChunkId, DocumentId, GenerationId, WorkspaceId},
     metrics::{EmbeddingPurpose, Metrics},
     model::{
         document::{ActiveDocument, Chunk, DocumentType},
@@ -80,10 +80,10 @@ pub enum SearchError {
 #[derive(Clone, Debug)]
 pub struct SearchRequest {
     /// Who asks; nobody else's passages are found.
-    pub user: UserId,
+    pub workspace: WorkspaceId,
     /// The question.
     pub query: String,
-    /// The documents that are searched; all of the user's when none.
+    /// The documents that are searched; all of the workspace's when none.
     pub documents: Option<Vec<DocumentId>>,
     /// What the documents' metadata must say.
     pub filter: MetadataFilter,
@@ -194,9 +194,9 @@ impl SearchEngine {
     /// [`SearchError::NoModel`] and [`SearchError::Embed`] only when the mode is [`SearchMode::Dense`]: a hybrid search goes on by
     /// words.
     pub async fn search(&self, request: &SearchRequest) -> Result<Vec<PassageHit>, SearchError> {
-        let active = self.active.of(request.user).await?;
+        let active = self.active.of(request.workspace).await?;
         let documents = request.documents.as_deref();
-        let selection = active.select(&self.metadata, request.user, documents, &request.filter).await?;
+        let selection = active.select(&self.metadata, request.workspace, documents, &request.filter).await?;
         if request.mode == SearchMode::Dense && self.models.current().is_none() {
             return Err(SearchError::NoModel);
         }
@@ -223,7 +223,7 @@ impl SearchEngine {
     /// as there is room, what stands beside these in the same section. The best one comes even when it is larger than that.
     pub(crate) async fn excerpts(
         &self,
-        user: UserId,
+        workspace: WorkspaceId,
         passages: Vec<PassageHit>,
         budget: i64,
     ) -> Result<Vec<Excerpt>, SearchError> {
@@ -247,7 +247,7 @@ impl SearchEngine {
             .collect();
         let keys: Vec<PassageKey> = beside.iter().map(|(_, key)| *key).collect();
         let mut chunks: HashMap<PassageKey, FetchedChunk> =
-            if left > 0 { self.chunks(user, &keys).await? } else { HashMap::new() };
+            if left > 0 { self.chunks(workspace, &keys).await? } else { HashMap::new() };
         for (passage, _) in &taken {
             chunks.remove(&(passage.generation, u32::try_from(passage.chunk.ordinal).unwrap_or(u32::MAX)));
         }
@@ -365,7 +365,7 @@ impl SearchEngine {
         let candidates = self
             .index
             .search(IndexQuery {
-                user: request.user,
+                workspace: request.workspace,
                 generations: generations.clone(),
                 others: others.clone(),
                 languages: summary.languages.iter().map(|(language, _)| *language).collect(),
@@ -406,7 +406,7 @@ impl SearchEngine {
         let mut passages: Vec<(PassageHit, ShingleSketch)> = Vec::with_capacity(request.limit);
         for some in fused.chunks(request.limit) {
             let keys: Vec<_> = some.iter().map(|(key, _)| *key).collect();
-            let mut chunks = self.chunks(request.user, &keys).await?;
+            let mut chunks = self.chunks(request.workspace, &keys).await?;
             for (key, score) in some {
                 let Some(FetchedChunk { name, r#type, url, chunk, .. }) = chunks.remove(key) else {
                     continue;
@@ -438,14 +438,14 @@ impl SearchEngine {
         Ok(passages.into_iter().map(|(passage, _)| passage).collect())
     }
 
-    /// The stored passages of a user at these places.
+    /// The stored passages of a workspace at these places.
     async fn chunks(
         &self,
-        user: UserId,
+        workspace: WorkspaceId,
         keys: &[PassageKey],
     ) -> Result<HashMap<PassageKey, FetchedChunk>, DbError> {
         let place = |ordinal| u32::try_from(ordinal).unwrap_or(u32::MAX);
-        let found = db::chunks::fetch(&self.db, user, keys).await?;
+        let found = db::chunks::fetch(&self.db, workspace, keys).await?;
         let at_place = |found: FetchedChunk| ((found.generation_id, place(found.chunk.ordinal)), found);
         Ok(found.into_iter().map(at_place).collect())
     }

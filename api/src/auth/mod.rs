@@ -5,9 +5,11 @@
 pub(crate) mod headers;
 pub(crate) mod in_force;
 
+use std::{convert::Infallible, net::SocketAddr, sync::Arc};
+
 use axum::{
-    extract::{FromRef, FromRequestParts},
-    http::{Extensions, request::Parts},
+    extract::{ConnectInfo, FromRef, FromRequestParts},
+    http::{HeaderName, HeaderValue, header, request::Parts},
 };
 use lectern_shared::{ids::UserId, model::user::User};
 
@@ -17,16 +19,26 @@ use self::{
 };
 use crate::{
     error::ApiError,
-    services::{Actor, credentials::Authenticator},
+    http::RequestId,
+    services::{
+        actor::{Actor, RequestOrigin},
+        credentials::{Authenticator, RequestContext},
+    },
 };
+
+/// Names the workspace that a request is about.
+const WORKSPACE: HeaderName = HeaderName::from_static("x-workspace");
 
 /// Whoever holds a valid bearer token: a JSON web token or an API token.
 #[derive(Clone, Debug)]
-pub(crate) struct Caller(pub(crate) User);
+pub(crate) struct Caller {
+    pub(crate) user: User,
+    actor: Arc<Actor>,
+}
 
 /// Like [`Caller`]; an API token's own header is read too.
 #[derive(Clone, Debug)]
-pub(crate) struct TokenCaller(pub(crate) User);
+pub(crate) struct TokenCaller(pub(crate) Caller);
 
 /// A [`Caller`] who may use the operator's endpoints. Looked up anew for each request, so that whoever loses it has lost it.
 #[derive(Clone, Debug)]
@@ -40,8 +52,8 @@ impl AdminCaller {
 
 impl Caller {
     /// On whose behalf this request is made.
-    pub(crate) fn actor(&self) -> Actor {
-        Actor { user: self.0.id }
+    pub(crate) fn actor(&self) -> Arc<Actor> {
+        Arc::clone(&self.actor)
     }
 }
 
@@ -57,8 +69,7 @@ where
             return Ok(known.clone());
         }
         let credential = bearer(&parts.headers)?.ok_or_else(|| ApiError::unauthorized(MISSING))?;
-        let authenticator = Authenticator::from_ref(state);
-        let caller = Self(authenticate(&authenticator, credential, &parts.extensions).await?);
+        let caller = authenticate(&Authenticator::from_ref(state), credential, parts).await?;
         parts.extensions.insert(caller.clone());
         Ok(caller)
     }
@@ -71,7 +82,8 @@ where
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let Caller(user) = Caller::from_request_parts(parts, state).await?;
+        let Caller { user, actor } = Caller::from_request_parts(parts, state).await?;
+        actor.operator()?;
         if user.is_admin { Ok(Self(user)) } else { Err(ApiError::forbidden(NO_ADMIN)) }
     }
 }
@@ -88,7 +100,7 @@ where
             Ok(None) => bearer(&parts.headers)?.ok_or_else(|| ApiError::unauthorized(MISSING_TOKEN))?,
             Err(_) => return Err(ApiError::credential_ended()),
         };
-        authenticate(&Authenticator::from_ref(state), credential, &parts.extensions).await.map(Self)
+        authenticate(&Authenticator::from_ref(state), credential, parts).await.map(Self)
     }
 }
 
@@ -97,15 +109,44 @@ const MISSING: &str =
 const MISSING_TOKEN: &str = "Send the header `X_SERVICE_API_KEY` with the value of an API token.";
 const NO_ADMIN: &str = "This is for admins. Your account is none.";
 
-/// Whose credential it is. What it was is noted in `extensions`, for answers that outlast it.
+/// Whose credential it is, and what it may do in the workspace that the request names. What it was is noted, for answers that
+/// outlast it.
 async fn authenticate(
     authenticator: &Authenticator,
     credential: &str,
-    extensions: &Extensions,
-) -> Result<User, ApiError> {
-    let (credential, user) = authenticator.authenticate(credential).await?;
-    if let Some(opened) = extensions.get::<RequestCredential>() {
-        opened.note(credential);
+    parts: &Parts,
+) -> Result<Caller, ApiError> {
+    let known = authenticator.authenticate(credential, context(parts)).await?;
+    if let Some(opened) = parts.extensions.get::<RequestCredential>() {
+        opened.note(known.credential);
     }
-    Ok(user)
+    Ok(Caller { user: known.user, actor: Arc::new(known.actor) })
+}
+
+/// What the request says of itself.
+fn context(parts: &Parts) -> RequestContext {
+    let text = |value: &HeaderValue| value.to_str().unwrap_or_default().trim().to_owned();
+    RequestContext {
+        workspace: parts.headers.get(WORKSPACE).map(|named| text(named).parse()),
+        page_origin: parts.headers.get(header::ORIGIN).map(text),
+        origin: origin(parts),
+    }
+}
+
+/// Where a request came from.
+fn origin(parts: &Parts) -> RequestOrigin {
+    let client = parts.extensions.get::<ConnectInfo<SocketAddr>>();
+    RequestOrigin {
+        address: client.map(|ConnectInfo(client)| client.ip()),
+        request_id: parts.extensions.get::<RequestId>().map(|RequestId(id)| Arc::clone(id)),
+    }
+}
+
+/// For those who are not known yet.
+impl<S: Sync> FromRequestParts<S> for RequestOrigin {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(origin(parts))
+    }
 }

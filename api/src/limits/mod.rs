@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use lectern_shared::{clock::Timestamp, redis::Redis};
+use lectern_shared::{clock::Timestamp, ids::ApiTokenId, redis::Redis};
 use sha2::{Digest, Sha256};
 
 use self::{
@@ -38,6 +38,11 @@ impl LimitKey {
     /// A token, of whatever kind.
     pub(crate) fn credential(token: &str) -> Self {
         Self::new("credential", token.as_bytes())
+    }
+
+    /// An API token that has a rate of its own.
+    pub(crate) fn token(id: ApiTokenId) -> Self {
+        Self::new("token", id.as_uuid().as_bytes())
     }
 
     /// An account, or whatever else is guarded by a password.
@@ -130,6 +135,16 @@ impl RateLimiter {
     /// How long to wait, when one of the keys has made too many.
     pub(crate) async fn admit(&self, keys: &[LimitKey], now: Timestamp) -> Result<(), RetryAfter> {
         let Some(rate) = self.0.rate.filter(|_| !keys.is_empty()) else { return Ok(()) };
+        self.admit_at(rate, keys, now).await
+    }
+
+    /// [`RateLimiter::admit`] at another rate than the settings'.
+    pub(crate) async fn admit_at(
+        &self,
+        rate: RequestRate,
+        keys: &[LimitKey],
+        now: Timestamp,
+    ) -> Result<(), RetryAfter> {
         if let Some(shared) = &self.0.shared
             && let Some(decision) = shared.admit(rate, keys).await
         {

@@ -36,12 +36,18 @@ const AUTORIZATION: &str = "autorization";
 const API_TOKEN: &str = "apiToken";
 
 /// The groups of operations, in the order of the pages.
-const TAGS: [(&str, &str); 14] = [
+const TAGS: [(&str, &str); 17] = [
     ("Accounts", "Signing up, in and out, and the caller's own account."),
+    (
+        "Workspaces",
+        "Whose things are: the people who share them, what each of them may do, and what was done.",
+    ),
     ("API tokens", "Credentials for programs: they call agents, and do not expire until they are deleted."),
     ("Documents", "The sources that agents answer from, and their ingestion."),
+    ("Collections", "Named sets of documents, which agents and searches can take as a whole."),
     ("Agents", "What is asked: a model, its prompt, and what is linked to it."),
     ("Agent documents", "Links: which documents an agent answers from."),
+    ("Agent collections", "Links: which collections an agent answers from."),
     ("Tools", "What an agent can use besides its documents."),
     ("Agent tools", "Links: which tools an agent can use."),
     ("Tags", "Labels for agents."),

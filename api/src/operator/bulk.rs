@@ -1,15 +1,20 @@
 //! Many jobs at once, after an outage for instance.
 
 use axum::extract::State;
+use lectern_derive::RequestBody;
 use lectern_shared::{db::operator_jobs::JobAction, model::job::JobPhase};
 use serde::Serialize;
-use utoipa::ToSchema;
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{ObjectBuilder, RefOr, Schema, Type},
+};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::jobs::{BAD_CODE, JobErrorCode, operator};
 use crate::{
     auth::AdminCaller,
-    extract::{FromFields, JsonFields, ValidJson},
+    extract::ValidJson,
+    fields::{FieldRule, JsonFields},
     openapi::SuccessResponse,
     response::{ApiResult, data},
     services::jobs::{JobFilter, JobService},
@@ -20,101 +25,96 @@ pub(super) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(retry)).routes(routes!(discard))
 }
 
-/// Longest e-mail or id, in characters.
-const USER: usize = 320;
 /// Longest code, in characters.
 const CODE: usize = 100;
 
 /// Which jobs are to be retried: those that meet everything that is set.
-#[derive(ToSchema)]
-#[schema(as = JobsToRetry)]
+#[derive(RequestBody, ToSchema)]
 struct JobsToRetry {
     /// How they stand.
-    #[schema(value_type = RetriedState)]
+    #[schema(value_type = RetriedJobState)]
+    #[body(with = retried_state)]
     state: Option<JobPhase>,
     /// Only those of this user, by e-mail or id.
     #[schema(required = false, max_length = 320)]
     user: Option<String>,
     /// Only those whose last attempt failed with this code, such as `embedder_failed`.
     #[schema(required = false, pattern = "^[a-z0-9_]{1,100}$")]
+    #[body(with = code)]
+    code: Option<String>,
+}
+
+/// Which jobs are to be discarded: those that meet everything that is set.
+#[derive(RequestBody, ToSchema)]
+struct JobsToDiscard {
+    /// How they stand; `queued` is `due` and `waiting`.
+    #[schema(value_type = DiscardedJobState)]
+    #[body(with = discarded_state)]
+    state: Option<JobPhase>,
+    /// Only those of this user, by e-mail or id.
+    #[schema(required = false, max_length = 320)]
+    user: Option<String>,
+    /// Only those whose last attempt failed with this code, such as `embedder_failed`.
+    #[schema(required = false, pattern = "^[a-z0-9_]{1,100}$")]
+    #[body(with = code)]
     code: Option<String>,
 }
 
 /// How jobs stand that can be retried.
-#[derive(ToSchema)]
-#[schema(as = RetriedJobState)]
-#[serde(rename_all = "lowercase")]
-#[expect(dead_code, reason = "it describes the JSON; the values are read one by one")]
-enum RetriedState {
-    Dead,
-    Waiting,
-    Cancelled,
+struct RetriedJobState;
+
+impl PartialSchema for RetriedJobState {
+    fn schema() -> RefOr<Schema> {
+        describe(JobAction::Retry, "How jobs stand that can be retried.")
+    }
 }
 
-/// Which jobs are to be discarded: those that meet everything that is set.
-#[derive(ToSchema)]
-#[schema(as = JobsToDiscard)]
-struct JobsToDiscard {
-    /// How they stand; `queued` is `due` and `waiting`.
-    #[schema(value_type = DiscardedState)]
-    state: Option<JobPhase>,
-    /// Only those of this user, by e-mail or id.
-    #[schema(required = false, max_length = 320)]
-    user: Option<String>,
-    /// Only those whose last attempt failed with this code, such as `embedder_failed`.
-    #[schema(required = false, pattern = "^[a-z0-9_]{1,100}$")]
-    code: Option<String>,
-}
+impl ToSchema for RetriedJobState {}
 
 /// How jobs stand that can be discarded.
-#[derive(ToSchema)]
-#[schema(as = DiscardedJobState)]
-#[serde(rename_all = "lowercase")]
-#[expect(dead_code, reason = "it describes the JSON; the values are read one by one")]
-enum DiscardedState {
-    Dead,
-    Queued,
-    Due,
-    Waiting,
-    Running,
-}
+struct DiscardedJobState;
 
-impl FromFields for JobsToRetry {
-    fn from_fields(fields: &mut JsonFields<'_>) -> Self {
-        Self {
-            state: state(fields, JobAction::Retry),
-            user: fields.optional_text("user", USER),
-            code: code(fields),
-        }
+impl PartialSchema for DiscardedJobState {
+    fn schema() -> RefOr<Schema> {
+        describe(JobAction::Discard, "How jobs stand that can be discarded.")
     }
 }
 
-impl FromFields for JobsToDiscard {
-    fn from_fields(fields: &mut JsonFields<'_>) -> Self {
-        Self {
-            state: state(fields, JobAction::Discard),
-            user: fields.optional_text("user", USER),
-            code: code(fields),
-        }
-    }
+impl ToSchema for DiscardedJobState {}
+
+fn describe(action: JobAction, description: &str) -> RefOr<Schema> {
+    let words: Vec<&str> = action.standings().iter().map(|standing| standing.as_str()).collect();
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .description(Some(description))
+        .enum_values(Some(words))
+        .into()
 }
 
 /// How the jobs stand. It has to be said, so that a forgotten filter is not all that there are.
-fn state(fields: &mut JsonFields<'_>, action: JobAction) -> Option<JobPhase> {
+fn state(fields: &mut JsonFields<'_>, rule: &FieldRule, action: JobAction) -> Option<JobPhase> {
     let choices = action.choices();
-    let state = fields.choice("state", &choices)?;
+    let state = fields.choice(rule.name, &choices)?;
     if !action.standings().contains(&state) {
-        fields.refuse("state", format_args!("must be one of {choices}"));
+        fields.refuse(rule.name, format_args!("must be one of {choices}"));
     }
     Some(state)
 }
 
-fn code(fields: &mut JsonFields<'_>) -> Option<String> {
-    let code = fields.optional_text("code", CODE)?;
+fn retried_state(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<JobPhase> {
+    state(fields, rule, JobAction::Retry)
+}
+
+fn discarded_state(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<JobPhase> {
+    state(fields, rule, JobAction::Discard)
+}
+
+fn code(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<String> {
+    let code = fields.optional_text(rule.name, CODE)?;
     match code.parse() {
         Ok(JobErrorCode(code)) => Some(code),
         Err(()) => {
-            fields.refuse("code", BAD_CODE);
+            fields.refuse(rule.name, BAD_CODE);
             None
         }
     }
@@ -189,7 +189,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::{error::ApiError, extract::validate};
+    use crate::{error::ApiError, fields::validate};
 
     fn wrong<T>(read: Result<T, ApiError>) -> Vec<String> {
         read.map_or_else(|error| error.fields.into_iter().map(|field| field.path).collect(), |_| Vec::new())

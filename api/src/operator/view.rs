@@ -85,7 +85,7 @@ impl JobView {
             id: job.id,
             kind: job.kind,
             state: job.standing(now),
-            user_id: job.user_id,
+            user_id: job.owner.creator(),
             user_email: job.user_email,
             document_id: job.document_id,
             document_type: job.document_type,

@@ -2,25 +2,36 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
+use lectern_derive::RequestBody;
 use lectern_shared::{
     clock::Clock,
     config::SignUp,
-    db::{self, Db, DbError, singletons},
-    ids::UserId,
+    db::{self, Db, DbError, Tx, singletons},
+    ids::{UserId, WorkspaceId},
     jobs::JobQueue,
-    model::user::{User, email_key},
+    model::{
+        audit::AuditAction,
+        user::{User, email_key},
+        workspace::Role,
+    },
 };
 use secrecy::{ExposeSecret, SecretString};
 use utoipa::ToSchema;
 
 use super::{
-    Actor,
+    actor::{Actor, RequestOrigin},
+    audit::AuditService,
     sign_in::{PasswordHashPool, SignInService, SignedInUser},
 };
-use crate::error::ApiError;
+use crate::{
+    error::{ApiError, ApiErrorKind},
+    fields::{FieldRule, JsonFields},
+};
 
 /// The row that the first account claims.
 const FIRST: &str = "first-account";
+/// Longest text that is looked at as a new password, in characters.
+const LOOKED_AT: usize = 10_000;
 
 /// Why an account could not be made, in words for whoever asked.
 #[derive(Debug, thiserror::Error)]
@@ -35,14 +46,17 @@ impl From<ApiError> for AccountError {
 }
 
 /// A new account.
-#[derive(ToSchema)]
+#[derive(RequestBody, ToSchema)]
 #[schema(as = SignUp)]
+#[body(stranger)]
 pub(crate) struct NewAccount {
     /// The e-mail address to sign in with. Spaces around it and the case of its letters do not matter.
     #[schema(format = "email", min_length = 3, max_length = 254)]
+    #[body(with = email)]
     pub(crate) email: String,
     /// The password.
     #[schema(value_type = String, format = Password, min_length = 8, max_length = 256)]
+    #[body(with = password)]
     pub(crate) password: SecretString,
     /// How the owner is called. Without one: the part of the e-mail address before the @.
     #[schema(max_length = 1_000)]
@@ -50,27 +64,60 @@ pub(crate) struct NewAccount {
 }
 
 /// What is to be changed of an account. What is left out stays as it is.
-#[derive(ToSchema)]
+#[derive(RequestBody, ToSchema)]
 #[schema(as = UserChange, rename_all = "camelCase")]
+#[body(change, after = check_current_password)]
 pub(crate) struct AccountChange {
     /// How its owner is called.
-    #[schema(value_type = String, required = false, min_length = 1, max_length = 1_000, pattern = r"\S")]
+    #[schema(nullable = false, min_length = 1, max_length = 1_000, pattern = r"\S")]
     pub(crate) name: Option<String>,
     /// A new password. It ends every sign-in; API tokens stay as they are.
-    #[schema(value_type = String, required = false, format = Password, min_length = 8, max_length = 256)]
+    #[schema(value_type = Option<String>, nullable = false, format = Password, min_length = 8, max_length = 256)]
+    #[body(with = new_password)]
     pub(crate) password: Option<SecretString>,
     /// The password so far; required to set a new one.
-    #[schema(value_type = String, required = false, format = Password, max_length = 10_000)]
+    #[schema(value_type = Option<String>, nullable = false, format = Password, max_length = 10_000)]
     pub(crate) current_password: Option<SecretString>,
 }
 
 /// The proof that one may delete an account.
-#[derive(ToSchema)]
+#[derive(RequestBody, ToSchema)]
 #[schema(as = UserRemoval)]
 pub(crate) struct AccountRemoval {
     /// The account's password.
     #[schema(value_type = String, format = Password, min_length = 1, max_length = 10_000)]
     pub(crate) password: SecretString,
+}
+
+fn email(fields: &mut JsonFields<'_>, rule: &FieldRule) -> String {
+    let email = fields.text(rule.name, rule.max_length);
+    if let Some(problem) = email_problem(&email).filter(|_| fields.get(rule.name).is_some()) {
+        fields.refuse(rule.name, problem);
+    }
+    email
+}
+
+/// A password, which has to be there.
+fn password(fields: &mut JsonFields<'_>, rule: &FieldRule) -> SecretString {
+    let password = SecretString::from(fields.text(rule.name, LOOKED_AT));
+    if let Some(problem) = password_problem(&password).filter(|_| fields.get(rule.name).is_some()) {
+        fields.refuse(rule.name, problem);
+    }
+    password
+}
+
+fn new_password(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<SecretString> {
+    let password = SecretString::from(fields.optional_text(rule.name, LOOKED_AT)?);
+    if let Some(problem) = password_problem(&password) {
+        fields.refuse(rule.name, problem);
+    }
+    Some(password)
+}
+
+fn check_current_password(change: &AccountChange, fields: &mut JsonFields<'_>) {
+    if change.password.is_some() && change.current_password.is_none() {
+        fields.refuse("currentPassword", "is required to change the password");
+    }
 }
 
 /// Who asks for an account.
@@ -97,6 +144,7 @@ pub struct AccountService {
     policy: SignUp,
     passwords: PasswordHashPool,
     sign_ins: SignInService,
+    audit: AuditService,
 }
 
 impl AccountService {
@@ -107,8 +155,9 @@ impl AccountService {
         policy: SignUp,
         passwords: PasswordHashPool,
         sign_ins: SignInService,
+        audit: AuditService,
     ) -> Self {
-        Self { db, clock, jobs, policy, passwords, sign_ins }
+        Self { db, clock, jobs, policy, passwords, sign_ins, audit }
     }
 
     /// Makes an account, if the settings let anyone, and signs in to it.
@@ -116,18 +165,20 @@ impl AccountService {
         &self,
         account: NewAccount,
         address: IpAddr,
+        origin: RequestOrigin,
     ) -> Result<SignedInUser, ApiError> {
         let user = self.create(account, AccountOrigin::SignUp(address)).await?;
-        self.sign_ins.sign_in_new(user, address).await
+        self.sign_ins.sign_in_new(user, address, origin).await
     }
 
     /// Changes the name or the password of an account, which is as it is returned afterwards.
     pub(crate) async fn change(
         &self,
-        actor: Actor,
+        actor: &Actor,
         change: AccountChange,
         address: IpAddr,
     ) -> Result<User, ApiError> {
+        let id = actor.account()?;
         let AccountChange { name, password, current_password } = change;
         let mut hash = None;
         if let (Some(new), Some(current)) = (password, current_password) {
@@ -136,26 +187,43 @@ impl AccountService {
         }
         let mut tx = self.db.begin().await?;
         let name = name.as_deref().map(str::trim);
-        let user = db::accounts::update(&mut tx, actor.user, name, hash.as_deref(), self.clock.now()).await?;
+        let user = db::accounts::update(&mut tx, id, name, hash.as_deref(), self.clock.now()).await?;
+        let user = user.ok_or_else(unknown)?;
+        if hash.is_some() {
+            let at_home = actor.clone().within(id.into(), Role::Owner);
+            self.audit.note(&mut tx, &at_home, AuditAction::PasswordChanged, "user", id).await?;
+        }
         tx.commit().await?;
-        user.ok_or_else(unknown)
+        Ok(user)
     }
 
     /// Deletes an account and everything that belongs to it.
     pub(crate) async fn delete(
         &self,
-        actor: Actor,
+        actor: &Actor,
         removal: AccountRemoval,
         address: IpAddr,
     ) -> Result<(), ApiError> {
+        let (user, now) = (actor.account()?, self.jobs.now());
         self.sign_ins.check_password(actor, removal.password, "password", address).await?;
-        let (user, now) = (actor.user, self.jobs.now());
         let mut tx = self.db.begin_essential().await?;
+        let (left, stay) = self.leave_workspaces(&mut tx, user).await?;
+        for workspace in &left {
+            db::workspaces::close(&mut tx, *workspace, now).await?;
+        }
+        // The log of its own workspace goes with the account; those who stay in others read there what became of a member.
+        for (workspace, role) in stay {
+            let there = actor.clone().within(workspace, role);
+            self.audit.note(&mut tx, &there, AuditAction::MemberRemoved, "user", user).await?;
+        }
         db::accounts::close(&mut tx, user, now).await?;
         tx.commit().await?;
         tracing::info!(%user, "account deleted");
         let removed = async {
             let mut tx = self.db.begin_essential().await?;
+            for workspace in left {
+                db::workspaces::delete(&mut tx, workspace, now).await?;
+            }
             db::accounts::delete(&mut tx, user, now).await?;
             tx.commit().await
         };
@@ -164,6 +232,36 @@ impl AccountService {
             tracing::warn!(%error, %user, "what a deleted account owned is removed later");
         }
         Ok(())
+    }
+
+    /// The shared workspaces that nobody is a member of but this account, which go with it; and the others, with its role in each.
+    ///
+    /// # Errors
+    /// When another one would have members and no owner.
+    async fn leave_workspaces(
+        &self,
+        tx: &mut Tx,
+        user: UserId,
+    ) -> Result<(Vec<WorkspaceId>, Vec<(WorkspaceId, Role)>), ApiError> {
+        let (mut alone, mut stay) = (Vec::new(), Vec::new());
+        for workspace in db::workspaces::members::joined_by(tx, user).await? {
+            // Its role is read after this: another owner may leave at this moment.
+            db::locks::lock_workspace(tx, workspace).await?;
+            let Some(member) = db::workspaces::members::find(tx, workspace, user).await? else { continue };
+            if !db::workspaces::members::has_others(tx, workspace, user).await? {
+                alone.push(workspace);
+            } else if member.role == Role::Owner
+                && !db::workspaces::members::has_other_owner(tx, workspace, user).await?
+            {
+                let message = format!(
+                    "You are the last owner of the workspace {workspace}. Make another member an owner, or delete it, first."
+                );
+                return Err(ApiError::new(ApiErrorKind::Conflict, "last_owner", message));
+            } else {
+                stay.push((workspace, member.role));
+            }
+        }
+        Ok((alone, stay))
     }
 
     /// Makes an account from the shell, whatever the settings say of sign-ups.
@@ -289,7 +387,29 @@ pub(crate) fn email_problem(email: &str) -> Option<String> {
 }
 
 /// What is wrong with a password, if anything is.
-pub(crate) fn password_problem(password: &SecretString) -> Option<String> {
+fn password_problem(password: &SecretString) -> Option<String> {
     let length = password.expose_secret().chars().count();
     (!(8..=256).contains(&length)).then(|| "must have 8 to 256 characters".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::fields::validate;
+
+    fn wrong(body: &Value) -> Vec<String> {
+        let Err(error) = validate::<AccountChange>(body) else { return Vec::new() };
+        error.fields.into_iter().map(|field| field.path).collect()
+    }
+
+    #[test]
+    fn a_change_leaves_out_what_stays_and_empties_nothing() {
+        assert_eq!(wrong(&json!({})), [""; 0]);
+        assert_eq!(wrong(&json!({"name": "Ada"})), [""; 0]);
+        let nulls = json!({"name": null, "password": null, "currentPassword": null});
+        assert_eq!(wrong(&nulls), ["name", "password", "currentPassword"]);
+        assert_eq!(wrong(&json!({"name": null, "isAdmin": true})), ["isAdmin", "name"]);
+    }
 }

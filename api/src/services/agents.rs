@@ -1,78 +1,180 @@
 //! Agents.
 
 mod address;
+mod readers;
 
 use std::sync::Arc;
 
+use lectern_derive::RequestBody;
 use lectern_shared::{
     clock::Clock,
     config::Settings,
     db::{self, Db, Json, Tx},
-    ids::{AgentId, PromptId, TagId, UserId},
+    ids::{AgentId, PromptId, TagId, WorkspaceId},
     model::{
         agent::{Agent, AgentType, LlmConfig},
+        audit::AuditAction,
         tag::Tag,
+        workspace::RunOwner,
     },
     secrets::{CiphertextLocation, Keyring, mask},
 };
 use secrecy::{ExposeSecret, SecretString};
+use serde::Serialize;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
+use self::readers::{CountSchema, ProviderSchema, TagReference};
 use super::{
-    Actor,
+    actor::{Actor, Permission},
+    audit::AuditService,
     creation::{CreationOutcome, IdempotencyStore, IdempotentRequest, ResponseEncoder},
+    workspaces::UsageService,
 };
-use crate::error::{ApiError, FieldError};
+use crate::{
+    error::{ApiError, FieldError},
+    fields::{GivenId, GivenIds},
+};
 
 /// What stands in a mask for the greater part of a key.
 pub(crate) const MASKED: char = '…';
 
-/// A model that was checked, and its key.
+/// A model to ask.
+#[derive(RequestBody, ToSchema)]
+#[body(first(provider, base_url))]
 pub(crate) struct NewLlm {
-    pub(crate) llm: LlmConfig,
-    pub(crate) key: Option<SecretString>,
+    /// The model's name, sent to the provider as given.
+    #[schema(min_length = 1, max_length = 1_000, pattern = r"\S")]
+    model: String,
+    /// The provider. `openai-compatible` needs `base_url`; `extractive` needs no model at all: it quotes the documents.
+    #[schema(value_type = ProviderSchema)]
+    #[body(with = readers::provider)]
+    provider: String,
+    /// Where the provider is, when it is not at its usual place: an http or https address without credentials. `azure-openai`
+    /// and `ollama` need it where the operator has not set theirs.
+    #[schema(max_length = 2_000)]
+    #[body(with = readers::base_url)]
+    base_url: Option<String>,
+    /// The sampling temperature; the provider's own when left out.
+    #[schema(minimum = 0, maximum = 2)]
+    temperature: Option<f64>,
+    /// The most tokens that the model may write in one step.
+    #[schema(value_type = Option<CountSchema>)]
+    max_tokens: Option<u32>,
+    /// Tokens that the model has room for, read and written. Fewer passages and remembered turns are sent to one with little room.
+    #[schema(value_type = Option<CountSchema>)]
+    context_window: Option<u32>,
+    /// Requests to the model in one predict. This and the following can only lower what the service allows.
+    #[schema(value_type = Option<CountSchema>)]
+    max_steps: Option<u32>,
+    /// Seconds that one predict may take.
+    #[schema(minimum = 0.1, maximum = 86_400)]
+    max_seconds: Option<f64>,
+    /// Tokens of one predict, read and written.
+    #[schema(value_type = Option<CountSchema>)]
+    max_total_tokens: Option<u32>,
+    /// What one predict may cost, in the currency of the service's prices. Models without a price cost nothing.
+    #[schema(minimum = 0, maximum = 1_000_000)]
+    max_cost: Option<f64>,
+    /// A key of the provider for this agent alone, of printable ASCII characters; without one it is the service's. It is shown
+    /// masked from then on.
+    #[schema(value_type = Option<String>, max_length = 2_000)]
+    #[body(with = readers::api_key)]
+    api_key: Option<SecretString>,
 }
 
-/// The prompt that an agent is to use. Text that cannot be an id names an unknown one.
-pub(crate) struct PromptRef(pub(crate) Option<PromptId>);
-
-impl PromptRef {
-    /// Its id, if it is this user's.
-    ///
-    /// # Errors
-    /// When the user has no such prompt.
-    async fn owned(self, tx: &mut Tx, user: UserId) -> Result<PromptId, ApiError> {
-        let unknown = || ApiError::not_found("prompt");
-        let id = self.0.ok_or_else(unknown)?;
-        if db::agents::owns_prompt(tx, user, id).await? { Ok(id) } else { Err(unknown()) }
+impl NewLlm {
+    /// What is stored of it as it is, and the key.
+    fn split(self) -> (LlmConfig, Option<SecretString>) {
+        let llm = LlmConfig {
+            model: self.model,
+            provider: self.provider,
+            base_url: self.base_url,
+            temperature: self.temperature,
+            max_tokens: self.max_tokens,
+            context_window: self.context_window,
+            max_steps: self.max_steps,
+            max_seconds: self.max_seconds,
+            max_total_tokens: self.max_total_tokens,
+            max_cost: self.max_cost,
+        };
+        (llm, self.api_key)
     }
 }
 
-/// The tags that an agent is to have, each once; none when one of them cannot be anybody's.
-pub(crate) type TagIds = Option<Vec<TagId>>;
+/// The id of the prompt that an agent is to use, if it is this workspace's.
+///
+/// # Errors
+/// When the workspace has no such prompt.
+async fn owned_prompt(
+    tx: &mut Tx,
+    workspace: WorkspaceId,
+    given: GivenId<PromptId>,
+) -> Result<PromptId, ApiError> {
+    let unknown = || ApiError::not_found("prompt");
+    let id = given.map_err(|_| unknown())?;
+    if db::agents::owns_prompt(tx, workspace, id).await? { Ok(id) } else { Err(unknown()) }
+}
 
 /// A new agent.
+#[derive(RequestBody, ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[body(first(r#type))]
 pub(crate) struct NewAgent {
-    pub(crate) r#type: AgentType,
-    pub(crate) name: String,
-    pub(crate) description: String,
-    /// Its model; the service's default when there is none.
-    pub(crate) llm: Option<NewLlm>,
-    pub(crate) has_memory: bool,
-    pub(crate) prompt: Option<PromptRef>,
-    pub(crate) tags: TagIds,
+    /// What to call it.
+    #[schema(min_length = 1, max_length = 1_000, pattern = r"\S")]
+    name: String,
+    /// How it talks with its model: `CHATVENDOR` by function calling, `REACT` in text.
+    #[schema(value_type = String, pattern = "^(CHATVENDOR|REACT)$")]
+    r#type: AgentType,
+    /// Anything you want to say of it.
+    #[schema(value_type = Option<String>, max_length = 10_000)]
+    #[body(default)]
+    description: String,
+    /// Its model; the service's default when left out.
+    llm: Option<NewLlm>,
+    /// Whether it remembers the turns of a session. False when left out.
+    #[schema(value_type = Option<bool>)]
+    #[body(default)]
+    has_memory: bool,
+    /// One of your prompts.
+    #[schema(value_type = Option<String>)]
+    prompt_id: Option<GivenId<PromptId>>,
+    /// Your tags, each as its id or as an object with it. One that is named twice counts once.
+    #[schema(value_type = Option<Vec<TagReference>>, max_items = 100)]
+    #[body(with = readers::tags, default = Ok(Vec::new()))]
+    tags: GivenIds<TagId>,
 }
 
 /// What is to be different about an agent. What is left out stays as it is.
+#[derive(RequestBody, ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[body(change, first(description, r#type))]
 #[expect(clippy::option_option, reason = "a prompt is left alone, taken away or set")]
 pub(crate) struct AgentChange {
-    pub(crate) r#type: Option<AgentType>,
-    pub(crate) name: Option<String>,
-    pub(crate) description: Option<String>,
-    pub(crate) llm: Option<NewLlm>,
-    pub(crate) has_memory: Option<bool>,
-    pub(crate) prompt: Option<Option<PromptRef>>,
-    pub(crate) tags: Option<TagIds>,
+    /// What to call it.
+    #[schema(min_length = 1, max_length = 1_000, pattern = r"\S", nullable = false)]
+    name: Option<String>,
+    /// How it talks with its model: `CHATVENDOR` by function calling, `REACT` in text.
+    #[schema(value_type = Option<String>, pattern = "^(CHATVENDOR|REACT)$", nullable = false)]
+    r#type: Option<AgentType>,
+    /// Anything you want to say of it; null empties it.
+    #[schema(max_length = 10_000)]
+    description: Option<String>,
+    /// The whole new model. What it leaves out is not taken from the old one; an `api_key` that comes back masked stays as it is,
+    /// for the same provider and host.
+    #[schema(nullable = false)]
+    llm: Option<NewLlm>,
+    /// Whether it remembers the turns of a session.
+    #[schema(nullable = false)]
+    has_memory: Option<bool>,
+    /// One of your prompts; null for none.
+    #[schema(value_type = Option<String>)]
+    prompt_id: Option<Option<GivenId<PromptId>>>,
+    /// All its tags from now on, each as its id or as an object with it; null for none.
+    #[schema(value_type = Option<Vec<TagReference>>, max_items = 100)]
+    #[body(with = readers::tags, default = Ok(Vec::new()))]
+    tags: Option<GivenIds<TagId>>,
 }
 
 /// An agent, and what its row does not have.
@@ -85,6 +187,32 @@ pub(crate) struct AgentDetails {
     pub(crate) masked_key: Option<String>,
 }
 
+/// An agent as somebody sees it.
+pub(crate) enum VisibleAgent {
+    /// All of it, for those who build agents.
+    Whole(Box<AgentDetails>),
+    /// What it is called and for, for those who ask it.
+    Brief(AgentSummary),
+}
+
+/// What those who ask an agent see of it.
+#[derive(Clone, Serialize, ToSchema)]
+pub(crate) struct AgentSummary {
+    /// Its id.
+    #[schema(value_type = String)]
+    pub(crate) id: AgentId,
+    /// What it is called.
+    pub(crate) name: String,
+    /// Anything that is said of it.
+    pub(crate) description: String,
+}
+
+impl From<Agent> for AgentSummary {
+    fn from(agent: Agent) -> Self {
+        Self { id: agent.id, name: agent.name, description: agent.description }
+    }
+}
+
 /// Agents. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct AgentService {
@@ -93,6 +221,8 @@ pub(crate) struct AgentService {
     keyring: Arc<Keyring>,
     settings: Arc<Settings>,
     creations: IdempotencyStore,
+    audit: AuditService,
+    usage: UsageService,
 }
 
 /// Where an agent's provider key is sealed.
@@ -105,10 +235,15 @@ fn unknown() -> ApiError {
 }
 
 /// Gives an agent these tags, which have to be its owner's.
-async fn set_tags(tx: &mut Tx, user: UserId, agent: AgentId, tags: TagIds) -> Result<(), ApiError> {
+async fn set_tags(
+    tx: &mut Tx,
+    workspace: WorkspaceId,
+    agent: AgentId,
+    tags: GivenIds<TagId>,
+) -> Result<(), ApiError> {
     let unknown = || ApiError::not_found("tag");
-    let tags = tags.ok_or_else(unknown)?;
-    if db::tags::set(tx, user, agent, &tags).await? { Ok(()) } else { Err(unknown()) }
+    let tags = tags.map_err(|_| unknown())?;
+    if db::tags::set(tx, workspace, agent, &tags).await? { Ok(()) } else { Err(unknown()) }
 }
 
 impl AgentService {
@@ -118,8 +253,10 @@ impl AgentService {
         keyring: Arc<Keyring>,
         settings: Arc<Settings>,
         creations: IdempotencyStore,
+        audit: AuditService,
+        usage: UsageService,
     ) -> Self {
-        Self { db, clock, keyring, settings, creations }
+        Self { db, clock, keyring, settings, creations, audit, usage }
     }
 
     /// Makes an agent.
@@ -128,18 +265,19 @@ impl AgentService {
     /// When nobody could ask its model, its key is a mask, or its prompt or one of its tags is not the owner's.
     pub(crate) async fn create(
         &self,
-        actor: Actor,
+        actor: &Actor,
         new: NewAgent,
         once: IdempotentRequest,
         tell: impl ResponseEncoder<AgentDetails>,
     ) -> Result<CreationOutcome, ApiError> {
-        let (id, user) = (AgentId::generate(), actor.user);
-        let NewLlm { llm, key } = new.llm.unwrap_or_else(|| NewLlm { llm: self.default_llm(), key: None });
+        let owner = actor.may(Permission::BuildAgents)?;
+        let (id, workspace) = (AgentId::generate(), owner.workspace_id);
+        let (llm, key) = new.llm.map_or_else(|| (self.default_llm(), None), NewLlm::split);
         address::check(&self.settings.predict, &llm)?;
         let now = self.clock.now();
         let mut agent = Agent {
             id,
-            user_id: user,
+            owner,
             r#type: new.r#type,
             name: new.name,
             description: new.description,
@@ -154,13 +292,16 @@ impl AgentService {
         };
         let mut tx = self.db.begin().await?;
         // What it names stays while it is made.
-        db::locks::lock_user(&mut tx, user).await?;
-        if let Some(prompt) = new.prompt {
-            agent.prompt_id = Some(prompt.owned(&mut tx, user).await?);
+        db::locks::lock_workspace(&mut tx, workspace).await?;
+        if let Some(prompt) = new.prompt_id {
+            agent.prompt_id = Some(owned_prompt(&mut tx, workspace, prompt).await?);
         }
         db::agents::insert(&mut tx, &agent).await?;
-        set_tags(&mut tx, user, id, new.tags).await?;
-        let tags = db::tags::of_agent(&mut tx, user, id).await?;
+        set_tags(&mut tx, workspace, id, new.tags).await?;
+        let tags = db::tags::of_agent(&mut tx, workspace, id).await?;
+        if agent.llm_key_sealed.is_some() {
+            self.audit.note(&mut tx, actor, AuditAction::SecretChanged, "agent", id).await?;
+        }
         let made = self.details(agent, tags)?;
         self.creations.commit(tx, once, &made, tell).await
     }
@@ -168,30 +309,51 @@ impl AgentService {
     /// The agents before an id, newest first.
     pub(crate) async fn list(
         &self,
-        actor: Actor,
+        actor: &Actor,
         before: Uuid,
         limit: u32,
-    ) -> Result<Vec<AgentDetails>, ApiError> {
-        let agents = db::agents::list(&self.db, actor.user, before.into(), limit).await?;
+    ) -> Result<Vec<VisibleAgent>, ApiError> {
+        let workspace = actor.may(Permission::ListAgents)?.workspace_id;
+        let agents = db::agents::list(&self.db, workspace, before.into(), limit).await?;
+        if actor.may(Permission::BuildAgents).is_err() {
+            return Ok(agents.into_iter().map(|agent| VisibleAgent::Brief(agent.into())).collect());
+        }
         let ids: Vec<AgentId> = agents.iter().map(|agent| agent.id).collect();
-        let mut tags = db::tags::of_agents(&self.db, actor.user, &ids).await?;
+        let mut tags = db::tags::of_agents(&self.db, workspace, &ids).await?;
         let details = |agent: Agent| {
             let tags = tags.remove(&agent.id).unwrap_or_default();
-            self.details(agent, tags)
+            self.details(agent, tags).map(|details| VisibleAgent::Whole(Box::new(details)))
         };
         agents.into_iter().map(details).collect()
     }
 
     /// One agent.
-    pub(crate) async fn find(&self, actor: Actor, id: AgentId) -> Result<AgentDetails, ApiError> {
-        let agent = db::agents::find(&self.db, actor.user, id).await?.ok_or_else(unknown)?;
-        let mut tags = db::tags::of_agents(&self.db, actor.user, &[id]).await?;
-        self.details(agent, tags.remove(&id).unwrap_or_default())
+    pub(crate) async fn find(&self, actor: &Actor, id: AgentId) -> Result<VisibleAgent, ApiError> {
+        let workspace = actor.may(Permission::ListAgents)?.workspace_id;
+        let agent = db::agents::find(&self.db, workspace, id).await?.ok_or_else(unknown)?;
+        if actor.may(Permission::BuildAgents).is_err() {
+            return Ok(VisibleAgent::Brief(agent.into()));
+        }
+        let mut tags = db::tags::of_agents(&self.db, workspace, &[id]).await?;
+        let details = self.details(agent, tags.remove(&id).unwrap_or_default())?;
+        Ok(VisibleAgent::Whole(Box::new(details)))
     }
 
     /// The id of one agent, if it is there.
-    pub(crate) async fn owned(&self, actor: Actor, id: AgentId) -> Result<AgentId, ApiError> {
-        Ok(db::agents::find(&self.db, actor.user, id).await?.ok_or_else(unknown)?.id)
+    pub(crate) async fn owned(&self, actor: &Actor, id: AgentId) -> Result<AgentId, ApiError> {
+        let owner = actor.may(Permission::ListAgents)?;
+        Ok(db::agents::find(&self.db, owner.workspace_id, id).await?.ok_or_else(unknown)?.id)
+    }
+
+    /// One agent, which is about to be asked, and whose the run is.
+    ///
+    /// # Errors
+    /// 403 too when the workspace has used what it may this month.
+    pub(crate) async fn to_ask(&self, actor: &Actor, id: AgentId) -> Result<(Agent, RunOwner), ApiError> {
+        let owner = actor.may_ask(id)?;
+        let agent = db::agents::find(&self.db, owner.workspace_id, id).await?.ok_or_else(unknown)?;
+        self.usage.admit(actor).await?;
+        Ok((agent, owner))
     }
 
     /// Changes an agent, which is as it is returned afterwards.
@@ -200,20 +362,21 @@ impl AgentService {
     /// Those of a new one; and when a key that is kept would go to another provider or host.
     pub(crate) async fn change(
         &self,
-        actor: Actor,
+        actor: &Actor,
         id: AgentId,
         change: AgentChange,
     ) -> Result<AgentDetails, ApiError> {
-        let user = actor.user;
+        let owner = actor.may(Permission::BuildAgents)?;
+        let workspace = owner.workspace_id;
         let mut tx = self.db.begin().await?;
-        let before = db::agents::lock(&mut tx, user, id).await?.ok_or_else(unknown)?;
-        let tags_before = db::tags::of_agent(&mut tx, user, id).await?;
+        let before = db::agents::lock(&mut tx, workspace, id).await?.ok_or_else(unknown)?;
+        let tags_before = db::tags::of_agent(&mut tx, workspace, id).await?;
         let mut agent = before.clone();
         agent.name = change.name.unwrap_or(agent.name);
         agent.description = change.description.unwrap_or(agent.description);
         agent.r#type = change.r#type.unwrap_or(agent.r#type);
         agent.has_memory = change.has_memory.unwrap_or(agent.has_memory);
-        if let Some(NewLlm { llm, key }) = change.llm {
+        if let Some((llm, key)) = change.llm.map(NewLlm::split) {
             let predict = &self.settings.predict;
             address::check(predict, &llm)?;
             agent.llm_key_sealed = match key {
@@ -226,43 +389,49 @@ impl AgentService {
             };
             agent.llm = Json(llm);
         }
-        if let Some(prompt) = change.prompt {
+        if let Some(prompt) = change.prompt_id {
             agent.prompt_id = match prompt {
                 None => None,
-                Some(prompt) => Some(prompt.owned(&mut tx, user).await?),
+                Some(prompt) => Some(owned_prompt(&mut tx, workspace, prompt).await?),
             };
         }
         let mut tags = tags_before.clone();
         if let Some(ids) = change.tags {
-            set_tags(&mut tx, user, id, ids).await?;
-            tags = db::tags::of_agent(&mut tx, user, id).await?;
+            set_tags(&mut tx, workspace, id, ids).await?;
+            tags = db::tags::of_agent(&mut tx, workspace, id).await?;
         }
         if agent != before || tags != tags_before {
             agent.updated_at = self.clock.now();
             db::agents::update(&mut tx, &agent).await?;
+            if agent.llm_key_sealed != before.llm_key_sealed {
+                self.audit.note(&mut tx, actor, AuditAction::SecretChanged, "agent", id).await?;
+            }
             tx.commit().await?;
         }
         self.details(agent, tags)
     }
 
     /// Deletes an agent, with its links, its memory and its traces.
-    pub(crate) async fn delete(&self, actor: Actor, id: AgentId) -> Result<(), ApiError> {
+    pub(crate) async fn delete(&self, actor: &Actor, id: AgentId) -> Result<(), ApiError> {
+        let owner = actor.may(Permission::BuildAgents)?;
         let mut tx = self.db.begin_essential().await?;
-        if !db::agents::delete(&mut tx, actor.user, id).await? {
+        if !db::agents::delete(&mut tx, owner.workspace_id, id).await? {
             return Err(unknown());
         }
+        self.audit.note(&mut tx, actor, AuditAction::Deleted, "agent", id).await?;
         Ok(tx.commit().await?)
     }
 
-    /// Makes an agent forget what was said in a session.
+    /// Makes an agent forget what was said in one's own session.
     pub(crate) async fn erase_session(
         &self,
-        actor: Actor,
+        actor: &Actor,
         id: AgentId,
         session: &str,
     ) -> Result<(), ApiError> {
+        let owner = actor.may_ask(id)?;
         let mut tx = self.db.begin_essential().await?;
-        if !db::agents::erase_session(&mut tx, actor.user, id, session).await? {
+        if !db::agents::erase_session(&mut tx, owner, id, session).await? {
             return Err(unknown());
         }
         Ok(tx.commit().await?)

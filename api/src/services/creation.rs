@@ -5,13 +5,13 @@ use std::{sync::Arc, time::Duration};
 
 use lectern_shared::{
     db::{self, Db, Tx},
-    ids::UserId,
+    ids::{UserId, WorkspaceId},
     jobs::JobQueue,
     secrets::{CiphertextLocation, Keyring, idempotency_row, sha256},
 };
 use uuid::Uuid;
 
-use super::Actor;
+use super::actor::Actor;
 use crate::error::{ApiError, ApiErrorKind};
 
 /// How long an answer is kept.
@@ -22,7 +22,8 @@ const HASH: usize = 32;
 /// A creating request that is to be answered once.
 #[derive(Debug)]
 pub(crate) struct IdempotentRequest {
-    user: UserId,
+    /// The workspace in which it is made.
+    workspace: WorkspaceId,
     keyed: Option<RequestFingerprint>,
 }
 
@@ -35,14 +36,20 @@ struct RequestFingerprint {
 
 impl IdempotentRequest {
     /// A request under the caller's own key, if it has one. It is the same one again when its path and its content are.
-    pub(crate) fn new(actor: Actor, key: Option<String>, path: &str, content: &[u8]) -> Self {
-        let user = actor.user;
+    pub(crate) fn new(actor: &Actor, key: Option<String>, path: &str, content: &[u8]) -> Self {
+        let (user, workspace) = (actor.user, actor.named_workspace());
         let keyed = key.map(|key| {
-            // No path has a line break in it.
-            let hash = sha256(&[path.as_bytes(), b"\n", content].concat());
+            // Whoever may less than before is not shown again what was made then. In an account's own workspace nobody takes anything
+            // away, and the key is the account's, with whichever credential that many do not hold. No path has a line break in it.
+            let place = match actor.may_handle_tokens() {
+                Ok(()) if workspace == user.into() => String::new(),
+                Ok(()) => format!("{workspace} {}\n", actor.role()),
+                Err(_) => format!("{workspace} {} {:?}\n", actor.role(), actor.token()),
+            };
+            let hash = sha256(&[place.as_bytes(), path.as_bytes(), b"\n", content].concat());
             RequestFingerprint { user, key, hash }
         });
-        Self { user, keyed }
+        Self { workspace, keyed }
     }
 }
 
@@ -87,7 +94,7 @@ impl IdempotencyStore {
     }
 
     /// Commits what was made. When the same request was quicker on another connection, nothing is made and its answer is
-    /// given; nothing is made either for an account that was deleted meanwhile.
+    /// given; nothing is made either in a workspace that was deleted meanwhile.
     pub(crate) async fn commit<T: Sync>(
         &self,
         mut tx: Tx,
@@ -107,8 +114,8 @@ impl IdempotencyStore {
                 return earlier.map(CreationOutcome::Before).ok_or_else(under_way);
             }
         }
-        // At last: what was added points to the account, so that it cannot go any more before this ends.
-        if !db::accounts::is_active(&mut tx, once.user).await? {
+        // At last: what was added points to the workspace, so that it cannot go any more before this ends.
+        if !db::workspaces::is_active(&mut tx, once.workspace).await? {
             return Err(ApiError::credential_ended());
         }
         tx.commit().await?;

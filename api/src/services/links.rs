@@ -1,37 +1,57 @@
-//! What an agent has: links to documents, and links to tools.
+//! What an agent has: links to documents, to collections, and to tools.
 
+use lectern_derive::RequestBody;
 use lectern_shared::{
     clock::Clock,
     db::{self, Db, tools::LinkOutcome},
-    ids::{AgentDocumentId, AgentId, AgentToolId, DocumentId, ToolId},
+    ids::{AgentCollectionId, AgentDocumentId, AgentId, AgentToolId, CollectionId, DocumentId, ToolId},
     jobs::JobQueue,
-    model::{agent::AgentDocument, tool::AgentTool},
+    model::{agent::AgentDocument, collection::AgentCollection, tool::AgentTool},
 };
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::{
-    Actor,
+    actor::{Actor, Permission},
     creation::{CreationOutcome, IdempotencyStore, IdempotentRequest, ResponseEncoder},
     tools::circle,
 };
-use crate::error::ApiError;
+use crate::{error::ApiError, fields::GivenId};
 
-/// A new link between an agent and something else. An end is none when its id cannot be anybody's.
-pub(crate) struct NewLink<T> {
-    pub(crate) agent: Option<AgentId>,
-    pub(crate) other: Option<T>,
+/// A new link.
+#[derive(RequestBody, ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) struct NewAgentDocument {
+    /// One of your agents.
+    #[schema(value_type = String)]
+    agent_id: GivenId<AgentId>,
+    /// One of your documents.
+    #[schema(value_type = String)]
+    document_id: GivenId<DocumentId>,
 }
 
-impl<T> NewLink<T> {
-    /// Both ends.
-    ///
-    /// # Errors
-    /// When one of them cannot be there; the other one than the agent is a `noun`.
-    fn ends(self, noun: &str) -> Result<(AgentId, T), ApiError> {
-        let agent = self.agent.ok_or_else(|| ApiError::not_found("agent"))?;
-        let other = self.other.ok_or_else(|| ApiError::not_found(noun))?;
-        Ok((agent, other))
-    }
+/// A new link.
+#[derive(RequestBody, ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) struct NewAgentCollection {
+    /// One of your agents.
+    #[schema(value_type = String)]
+    agent_id: GivenId<AgentId>,
+    /// One of your collections.
+    #[schema(value_type = String)]
+    collection_id: GivenId<CollectionId>,
+}
+
+/// A new link.
+#[derive(RequestBody, ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) struct NewAgentTool {
+    /// One of your agents.
+    #[schema(value_type = String)]
+    agent_id: GivenId<AgentId>,
+    /// One of your tools.
+    #[schema(value_type = String)]
+    tool_id: GivenId<ToolId>,
 }
 
 /// Links between agents and documents. Cheap to clone.
@@ -52,25 +72,58 @@ impl AgentDocumentService {
     /// searched, and whose ingestion has ended, is ingested again.
     pub(crate) async fn create(
         &self,
-        actor: Actor,
-        new: NewLink<DocumentId>,
+        actor: &Actor,
+        new: NewAgentDocument,
         once: IdempotentRequest,
         tell: impl ResponseEncoder<AgentDocument>,
     ) -> Result<CreationOutcome, ApiError> {
-        let (agent, document) = new.ends("document")?;
+        let owner = actor.may(Permission::BuildAgents)?;
+        let agent = new.agent_id.map_err(|_| ApiError::not_found("agent"))?;
+        let document = new.document_id.map_err(|_| ApiError::not_found("document"))?;
         let mut tx = self.db.begin().await?;
-        let link = db::agents::link(&mut tx, actor.user, agent, document, self.clock.now()).await?;
+        let link = db::agents::link(&mut tx, owner, agent, document, self.clock.now()).await?;
         let link = link.ok_or_else(|| ApiError::not_found("agent or document"))?;
         // Whoever links a document means to ask it: one of which nothing is searchable, and nothing under way, is tried again.
         let queued = db::jobs::ended_unpublished(&mut tx, document).await?;
         if queued {
-            self.jobs.enqueue_ingest(&mut tx, actor.user, document).await?;
+            self.jobs.enqueue_ingest(&mut tx, owner.workspace_id, document).await?;
         }
         let created = self.creations.commit(tx, once, &link, tell).await?;
         if queued {
             self.jobs.doorbell().ring(1);
         }
         Ok(created)
+    }
+}
+
+/// Links between agents and collections. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct AgentCollectionService {
+    db: Db,
+    clock: Clock,
+    creations: IdempotencyStore,
+}
+
+impl AgentCollectionService {
+    pub(crate) fn new(db: Db, clock: Clock, creations: IdempotencyStore) -> Self {
+        Self { db, clock, creations }
+    }
+
+    /// Links an agent and a collection; the first link stays when they are linked already.
+    pub(crate) async fn create(
+        &self,
+        actor: &Actor,
+        new: NewAgentCollection,
+        once: IdempotentRequest,
+        tell: impl ResponseEncoder<AgentCollection>,
+    ) -> Result<CreationOutcome, ApiError> {
+        let owner = actor.may(Permission::BuildAgents)?;
+        let agent = new.agent_id.map_err(|_| ApiError::not_found("agent"))?;
+        let collection = new.collection_id.map_err(|_| ApiError::not_found("collection"))?;
+        let mut tx = self.db.begin().await?;
+        let link = db::collections::link(&mut tx, owner, agent, collection, self.clock.now()).await?;
+        let link = link.ok_or_else(|| ApiError::not_found("agent or collection"))?;
+        self.creations.commit(tx, once, &link, tell).await
     }
 }
 
@@ -93,14 +146,16 @@ impl AgentToolService {
     /// When the agent could come to ask itself.
     pub(crate) async fn create(
         &self,
-        actor: Actor,
-        new: NewLink<ToolId>,
+        actor: &Actor,
+        new: NewAgentTool,
         once: IdempotentRequest,
         tell: impl ResponseEncoder<AgentTool>,
     ) -> Result<CreationOutcome, ApiError> {
-        let (agent, tool) = new.ends("tool")?;
+        let owner = actor.may(Permission::BuildAgents)?;
+        let agent = new.agent_id.map_err(|_| ApiError::not_found("agent"))?;
+        let tool = new.tool_id.map_err(|_| ApiError::not_found("tool"))?;
         let mut tx = self.db.begin().await?;
-        match db::tools::link(&mut tx, actor.user, agent, tool, self.clock.now()).await? {
+        match db::tools::link(&mut tx, owner, agent, tool, self.clock.now()).await? {
             LinkOutcome::Yes(link) => self.creations.commit(tx, once, &link, tell).await,
             LinkOutcome::Unknown => Err(ApiError::not_found("agent or tool")),
             LinkOutcome::Circle => Err(circle("toolId")),
@@ -115,24 +170,27 @@ macro_rules! stored_links {
             /// The links before an id, newest first; those of one agent when it is named.
             pub(crate) async fn list(
                 &self,
-                actor: Actor,
+                actor: &Actor,
                 agent: Option<AgentId>,
                 before: Uuid,
                 limit: u32,
             ) -> Result<Vec<$link>, ApiError> {
-                Ok(db::$table::list_links(&self.db, actor.user, agent, before.into(), limit).await?)
+                let owner = actor.may(Permission::BuildAgents)?;
+                Ok(db::$table::list_links(&self.db, owner.workspace_id, agent, before.into(), limit).await?)
             }
 
             /// One link.
-            pub(crate) async fn find(&self, actor: Actor, id: $id) -> Result<$link, ApiError> {
-                let link = db::$table::find_link(&self.db, actor.user, id).await?;
+            pub(crate) async fn find(&self, actor: &Actor, id: $id) -> Result<$link, ApiError> {
+                let owner = actor.may(Permission::BuildAgents)?;
+                let link = db::$table::find_link(&self.db, owner.workspace_id, id).await?;
                 link.ok_or_else(|| ApiError::not_found("link"))
             }
 
             /// Deletes a link. Both ends stay.
-            pub(crate) async fn delete(&self, actor: Actor, id: $id) -> Result<(), ApiError> {
+            pub(crate) async fn delete(&self, actor: &Actor, id: $id) -> Result<(), ApiError> {
+                let owner = actor.may(Permission::BuildAgents)?;
                 let mut tx = self.db.begin_essential().await?;
-                if !db::$table::unlink(&mut tx, actor.user, id).await? {
+                if !db::$table::unlink(&mut tx, owner.workspace_id, id).await? {
                     return Err(ApiError::not_found("link"));
                 }
                 Ok(tx.commit().await?)
@@ -142,4 +200,5 @@ macro_rules! stored_links {
 }
 
 stored_links!(AgentDocumentService: agents, AgentDocument, AgentDocumentId);
+stored_links!(AgentCollectionService: collections, AgentCollection, AgentCollectionId);
 stored_links!(AgentToolService: tools, AgentTool, AgentToolId);

@@ -1,10 +1,13 @@
 //! What a person may do, whichever face of the service they use: the rules, the transaction, the jobs, and what is answered
 //! once. A face reads what was asked, calls one function here, and tells what came of it. Nothing here knows HTTP.
 //!
-//! Each service holds the parts that it uses, is cheap to clone, and takes the [`Actor`] first.
+//! Each service holds the parts that it uses, is cheap to clone, and takes the [`Actor`](actor::Actor) first.
 
 pub(crate) mod accounts;
+pub(crate) mod actor;
 pub(crate) mod agents;
+pub(crate) mod audit;
+pub(crate) mod collections;
 pub(crate) mod creation;
 pub(crate) mod credentials;
 pub(crate) mod documents;
@@ -18,51 +21,53 @@ pub(crate) mod tokens;
 pub(crate) mod tools;
 pub(crate) mod traces;
 pub(crate) mod uploads;
+pub(crate) mod workspaces;
 
 use lectern_agents::search::SearchEngine;
 use lectern_runtime::Runtime;
-use lectern_shared::ids::UserId;
 
 use self::{
     accounts::AccountService,
     agents::AgentService,
+    audit::AuditService,
+    collections::CollectionService,
     creation::IdempotencyStore,
     credentials::Authenticator,
     documents::DocumentService,
     jobs::JobService,
-    links::{AgentDocumentService, AgentToolService},
+    links::{AgentCollectionService, AgentDocumentService, AgentToolService},
     prompts::PromptService,
     search::SearchService,
     sign_in::{PasswordHashPool, SignInService},
     tags::TagService,
-    tokens::TokenService,
+    tokens::{PageOrigins, TokenService},
     tools::ToolService,
     traces::TraceService,
     uploads::UploadService,
+    workspaces::{UsageService, WorkspaceService, invitations::InvitationService, members::MemberService},
 };
 use crate::limits::RateLimiter;
 
 /// Longest name of anything, in characters.
 pub(crate) const NAME: usize = 1_000;
 
-/// On whose behalf something is done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Actor {
-    /// Whose data it is.
-    pub(crate) user: UserId,
-}
-
 /// All services. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Services {
     pub(crate) accounts: AccountService,
+    pub(crate) agent_collections: AgentCollectionService,
     pub(crate) agent_documents: AgentDocumentService,
     pub(crate) agent_tools: AgentToolService,
     pub(crate) agents: AgentService,
+    pub(crate) audit: AuditService,
     pub(crate) authenticator: Authenticator,
+    pub(crate) collections: CollectionService,
     pub(crate) creations: IdempotencyStore,
     pub(crate) documents: DocumentService,
+    pub(crate) invitations: InvitationService,
     pub(crate) jobs: JobService,
+    pub(crate) members: MemberService,
+    pub(crate) pages: PageOrigins,
     pub(crate) prompts: PromptService,
     pub(crate) search: SearchService,
     pub(crate) sign_ins: SignInService,
@@ -71,31 +76,31 @@ pub(crate) struct Services {
     pub(crate) tools: ToolService,
     pub(crate) traces: TraceService,
     pub(crate) uploads: UploadService,
+    pub(crate) usage: UsageService,
+    pub(crate) workspaces: WorkspaceService,
 }
 
 impl Services {
     pub(crate) fn new(runtime: &Runtime, search: SearchEngine, limits: RateLimiter) -> Self {
+        let (accounts, sign_ins) = accounts_and_sign_ins(runtime, limits.clone());
         let Runtime { db, clock, keyring, settings, jobs, blobs, .. } = runtime.clone();
         let creations = IdempotencyStore::new(db.clone(), keyring.clone(), jobs.clone());
-        let passwords = PasswordHashPool::new();
-        let sign_ins = SignInService::new(
+        let audit = AuditService::new(db.clone(), clock.clone());
+        let pages = PageOrigins::new(db.clone(), clock.clone());
+        let usage = UsageService::new(db.clone(), clock.clone());
+        let tokens = TokenService::new(
             db.clone(),
             clock.clone(),
             keyring.clone(),
-            limits,
-            passwords.clone(),
-            settings.jwt_ttl,
+            creations.clone(),
+            audit.clone(),
+            pages.clone(),
         );
-        let tokens = TokenService::new(db.clone(), clock.clone(), keyring.clone(), creations.clone());
+        let workspaces =
+            WorkspaceService::new(db.clone(), clock.clone(), jobs.clone(), creations.clone(), audit.clone());
         Self {
-            accounts: AccountService::new(
-                db.clone(),
-                clock.clone(),
-                jobs.clone(),
-                settings.sign_up,
-                passwords,
-                sign_ins.clone(),
-            ),
+            accounts,
+            agent_collections: AgentCollectionService::new(db.clone(), clock.clone(), creations.clone()),
             agent_documents: AgentDocumentService::new(
                 db.clone(),
                 clock.clone(),
@@ -109,8 +114,17 @@ impl Services {
                 keyring.clone(),
                 settings.clone(),
                 creations.clone(),
+                audit.clone(),
+                usage.clone(),
             ),
-            authenticator: Authenticator::new(db.clone(), clock.clone(), sign_ins.clone(), tokens.clone()),
+            authenticator: Authenticator::new(
+                db.clone(),
+                clock.clone(),
+                limits,
+                sign_ins.clone(),
+                tokens.clone(),
+            ),
+            collections: CollectionService::new(db.clone(), clock.clone(), creations.clone(), audit.clone()),
             documents: DocumentService::new(
                 db.clone(),
                 clock.clone(),
@@ -119,17 +133,51 @@ impl Services {
                 blobs.clone(),
                 settings.clone(),
                 creations.clone(),
+                audit.clone(),
             ),
             uploads: UploadService::new(db.clone(), jobs.clone(), blobs, settings, creations.clone()),
+            invitations: InvitationService::new(
+                db.clone(),
+                clock.clone(),
+                workspaces.clone(),
+                creations.clone(),
+                audit.clone(),
+            ),
             jobs: JobService::new(db.clone(), jobs),
+            members: MemberService::new(db.clone(), clock.clone(), workspaces.clone(), audit.clone()),
             prompts: PromptService::new(db.clone(), clock.clone(), creations.clone()),
             search: SearchService::new(db.clone(), search),
             sign_ins,
             tags: TagService::new(db.clone(), clock.clone(), creations.clone()),
             tokens,
-            tools: ToolService::new(db.clone(), clock.clone(), keyring, creations.clone()),
+            tools: ToolService::new(db.clone(), clock.clone(), keyring, creations.clone(), audit.clone()),
             traces: TraceService::new(db, clock),
+            audit,
             creations,
+            pages,
+            usage,
+            workspaces,
         }
     }
+}
+
+/// Accounts and signing in to them, which take turns at the same work on passwords.
+pub(crate) fn accounts_and_sign_ins(
+    runtime: &Runtime,
+    limits: RateLimiter,
+) -> (AccountService, SignInService) {
+    let Runtime { db, clock, keyring, settings, jobs, .. } = runtime.clone();
+    let passwords = PasswordHashPool::new();
+    let audit = AuditService::new(db.clone(), clock.clone());
+    let sign_ins = SignInService::new(
+        db.clone(),
+        clock.clone(),
+        keyring,
+        limits,
+        passwords.clone(),
+        settings.jwt_ttl,
+        audit.clone(),
+    );
+    let accounts = AccountService::new(db, clock, jobs, settings.sign_up, passwords, sign_ins.clone(), audit);
+    (accounts, sign_ins)
 }

@@ -1,8 +1,11 @@
 //! Prompts. What they have in common is that the template and its variables agree.
 
+mod readers;
+
 use std::fmt::Write;
 
 use lectern_agents::prompt::PromptTemplate;
+use lectern_derive::RequestBody;
 use lectern_shared::{
     clock::Clock,
     db::{self, Db, Json},
@@ -13,7 +16,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::{
-    Actor,
+    actor::{Actor, Permission},
     creation::{CreationOutcome, IdempotencyStore, IdempotentRequest, ResponseEncoder},
 };
 use crate::error::{ApiError, FieldError};
@@ -23,7 +26,8 @@ const LISTED: usize = 10;
 
 /// A new prompt. Its template and its variables have to agree: each variable that the template uses is declared, and each that
 /// is declared is used.
-#[derive(ToSchema)]
+#[derive(RequestBody, ToSchema)]
+#[body(after = readers::check_new)]
 pub(crate) struct NewPrompt {
     /// What to call it.
     #[schema(min_length = 1, max_length = 1_000, pattern = r"\S")]
@@ -31,25 +35,30 @@ pub(crate) struct NewPrompt {
     /// The text. `{name}` stands for a variable's value, `{{` for `{` and `}}` for `}`. Python's other forms, such as `{}`,
     /// `{0}`, `{a.b}`, `{a[0]}`, `{a!r}` and `{a:>3}`, are refused.
     #[schema(min_length = 1, max_length = 100_000, pattern = r"\S")]
+    #[body(with = readers::template)]
     pub(crate) template: String,
     /// The names of the variables, each once: Unicode letters, digits and `_`, not beginning with a digit, at most 100
     /// characters each.
     #[schema(max_items = 100)]
+    #[body(with = readers::variables)]
     pub(crate) input_variables: Vec<String>,
 }
 
 /// What is to be different about a prompt. What is left out stays as it is.
-#[derive(ToSchema)]
+#[derive(RequestBody, ToSchema)]
+#[body(change, after = readers::check_change)]
 pub(crate) struct PromptChange {
     /// What to call it.
     #[schema(min_length = 1, max_length = 1_000, pattern = r"\S", nullable = false)]
     pub(crate) name: Option<String>,
     /// The text. It has to agree with the variables as they are afterwards.
     #[schema(min_length = 1, max_length = 100_000, pattern = r"\S", nullable = false)]
+    #[body(with = readers::template)]
     pub(crate) template: Option<String>,
     /// The names of the variables, all of them: they take the place of the earlier ones, and have to agree with the template
     /// as it is afterwards.
     #[schema(max_items = 100, nullable = false)]
+    #[body(with = readers::variables)]
     pub(crate) input_variables: Option<Vec<String>>,
 }
 
@@ -95,15 +104,16 @@ impl PromptService {
     /// Makes a prompt.
     pub(crate) async fn create(
         &self,
-        actor: Actor,
+        actor: &Actor,
         new: NewPrompt,
         once: IdempotentRequest,
         tell: impl ResponseEncoder<Prompt>,
     ) -> Result<CreationOutcome, ApiError> {
+        let owner = actor.may(Permission::BuildAgents)?;
         let now = self.clock.now();
         let prompt = Prompt {
             id: PromptId::generate(),
-            user_id: actor.user,
+            owner,
             name: new.name,
             template: new.template,
             input_variables: Json(new.input_variables),
@@ -116,13 +126,20 @@ impl PromptService {
     }
 
     /// The prompts before an id, newest first.
-    pub(crate) async fn list(&self, actor: Actor, before: Uuid, limit: u32) -> Result<Vec<Prompt>, ApiError> {
-        Ok(db::prompts::list(&self.db, actor.user, before.into(), limit).await?)
+    pub(crate) async fn list(
+        &self,
+        actor: &Actor,
+        before: Uuid,
+        limit: u32,
+    ) -> Result<Vec<Prompt>, ApiError> {
+        let owner = actor.may(Permission::BuildAgents)?;
+        Ok(db::prompts::list(&self.db, owner.workspace_id, before.into(), limit).await?)
     }
 
     /// One prompt.
-    pub(crate) async fn find(&self, actor: Actor, id: PromptId) -> Result<Prompt, ApiError> {
-        db::prompts::find(&self.db, actor.user, id).await?.ok_or_else(unknown)
+    pub(crate) async fn find(&self, actor: &Actor, id: PromptId) -> Result<Prompt, ApiError> {
+        let owner = actor.may(Permission::BuildAgents)?;
+        db::prompts::find(&self.db, owner.workspace_id, id).await?.ok_or_else(unknown)
     }
 
     /// Changes a prompt, which is as it is returned afterwards.
@@ -131,13 +148,14 @@ impl PromptService {
     /// When its template and its variables would not agree.
     pub(crate) async fn change(
         &self,
-        actor: Actor,
+        actor: &Actor,
         id: PromptId,
         change: PromptChange,
     ) -> Result<Prompt, ApiError> {
+        let owner = actor.may(Permission::BuildAgents)?;
         let mut tx = self.db.begin().await?;
         // Locked before it is checked: of two who change one half each, the second one sees what the first one did.
-        let before = db::prompts::lock(&mut tx, actor.user, id).await?.ok_or_else(unknown)?;
+        let before = db::prompts::lock(&mut tx, owner.workspace_id, id).await?.ok_or_else(unknown)?;
         let mut after = change.apply(&before)?;
         if after != before {
             after.updated_at = self.clock.now();
@@ -148,9 +166,10 @@ impl PromptService {
     }
 
     /// Deletes a prompt; the agents that used it have none from then on.
-    pub(crate) async fn delete(&self, actor: Actor, id: PromptId) -> Result<(), ApiError> {
+    pub(crate) async fn delete(&self, actor: &Actor, id: PromptId) -> Result<(), ApiError> {
+        let owner = actor.may(Permission::BuildAgents)?;
         let mut tx = self.db.begin_essential().await?;
-        if !db::prompts::delete(&mut tx, actor.user, id).await? {
+        if !db::prompts::delete(&mut tx, owner.workspace_id, id).await? {
             return Err(unknown());
         }
         Ok(tx.commit().await?)
@@ -158,7 +177,7 @@ impl PromptService {
 }
 
 /// In what a template and its variables differ, as it is said of one of the two fields.
-pub(crate) fn problems(path: &str, template: &PromptTemplate, variables: &[String]) -> Vec<FieldError> {
+fn problems(path: &str, template: &PromptTemplate, variables: &[String]) -> Vec<FieldError> {
     let Some(found) = template.disagreement(variables) else { return Vec::new() };
     let (undeclared, unused) = match path {
         "template" => (

@@ -1,28 +1,53 @@
 //! Searching passages.
 
+mod readers;
+
 use std::collections::HashSet;
 
 use lectern_agents::search::{MetadataFilter, PassageHit, SearchEngine, SearchRequest};
+use lectern_derive::RequestBody;
 use lectern_shared::{
     db::{self, Db},
-    ids::{AgentId, DocumentId, InvalidId},
+    ids::{AgentId, CollectionId, DocumentId},
     model::search::SearchMode,
 };
+use utoipa::ToSchema;
 
-use super::Actor;
-use crate::error::ApiError;
+use self::readers::{FilterSchema, ModeSchema};
+use super::actor::{Actor, Permission};
+use crate::{
+    error::ApiError,
+    fields::{GivenId, GivenIds},
+};
 
 /// What to search for, and in what.
+#[derive(RequestBody, ToSchema)]
+#[schema(as = Search, rename_all = "camelCase")]
 pub(crate) struct PassageQuery {
-    /// The question.
-    pub(crate) query: String,
-    /// The documents that are named. Text that cannot be an id names an unknown one.
-    pub(crate) documents: Option<Result<Vec<DocumentId>, InvalidId>>,
-    /// The agent that is named.
-    pub(crate) agent: Option<Result<AgentId, InvalidId>>,
-    pub(crate) filter: MetadataFilter,
-    pub(crate) limit: usize,
-    pub(crate) mode: SearchMode,
+    /// The question, in any words.
+    #[schema(min_length = 1, max_length = 10_000, pattern = r"\S")]
+    query: String,
+    /// Only these of your documents are searched; none of them, when the list is empty. All when left out.
+    #[schema(value_type = Option<Vec<String>>, max_items = 1_000)]
+    document_ids: Option<GivenIds<DocumentId>>,
+    /// Only the documents of these of your collections are searched; none, when the list is empty.
+    #[schema(value_type = Option<Vec<String>>, max_items = 100)]
+    collection_ids: Option<GivenIds<CollectionId>>,
+    /// Only the documents that are linked to this agent of yours are searched.
+    #[schema(value_type = Option<String>)]
+    agent_id: Option<GivenId<AgentId>>,
+    /// Only documents whose `metadata` meets every condition are searched. A change of metadata counts at once.
+    #[schema(value_type = Option<FilterSchema>)]
+    #[body(with = readers::filter)]
+    filter: MetadataFilter,
+    /// The most passages that are wanted; 10 when left out.
+    #[schema(value_type = Option<u32>, minimum = 1, maximum = 50)]
+    #[body(default = 10)]
+    limit: usize,
+    /// How to search; `hybrid` when left out.
+    #[schema(value_type = Option<ModeSchema>)]
+    #[body(default = SearchMode::Hybrid)]
+    mode: SearchMode,
 }
 
 /// Search. Cheap to clone.
@@ -34,6 +59,10 @@ pub(crate) struct SearchService {
 
 fn unknown_document() -> ApiError {
     ApiError::not_found("document")
+}
+
+fn unknown_collection() -> ApiError {
+    ApiError::not_found("collection")
 }
 
 fn unknown_agent() -> ApiError {
@@ -48,37 +77,71 @@ impl SearchService {
     /// The passages that answer best, best first.
     ///
     /// # Errors
-    /// Not found, for a document or an agent that is not the caller's.
+    /// Not found, for a document, a collection or an agent that is not the caller's.
     pub(crate) async fn search(
         &self,
-        actor: Actor,
+        actor: &Actor,
         asked: PassageQuery,
     ) -> Result<Vec<PassageHit>, ApiError> {
-        let PassageQuery { query, documents, agent, filter, limit, mode } = asked;
-        let documents = self.documents(actor, documents, agent).await?;
-        let request = SearchRequest { user: actor.user, query, documents, filter, mode, limit };
+        let owner = actor.may(Permission::EditDocuments)?;
+        let PassageQuery { query, document_ids, collection_ids, agent_id, filter, limit, mode } = asked;
+        let documents = self.documents(actor, document_ids, collection_ids, agent_id).await?;
+        let request = SearchRequest { workspace: owner.workspace_id, query, documents, filter, mode, limit };
         Ok(self.search.search(&request).await?)
     }
 
     /// The documents that are to be searched, in the order in which they are named; none for all.
     async fn documents(
         &self,
-        actor: Actor,
-        named: Option<Result<Vec<DocumentId>, InvalidId>>,
-        agent: Option<Result<AgentId, InvalidId>>,
+        actor: &Actor,
+        named: Option<GivenIds<DocumentId>>,
+        collections: Option<GivenIds<CollectionId>>,
+        agent: Option<GivenId<AgentId>>,
     ) -> Result<Option<Vec<DocumentId>>, ApiError> {
+        let owner = actor.may(Permission::EditDocuments)?;
         let named = named.transpose().map_err(|_| unknown_document())?;
         if let Some(named) = &named
-            && !db::documents::has_all(&self.db, actor.user, named).await?
+            && !db::documents::has_all(&self.db, owner.workspace_id, named).await?
         {
             return Err(unknown_document());
         }
+        let named = match collections {
+            Some(collections) => {
+                let collections = collections.map_err(|_| unknown_collection())?;
+                if !db::collections::has_all(&self.db, owner.workspace_id, &collections).await? {
+                    return Err(unknown_collection());
+                }
+                let collected =
+                    db::collections::documents_of(&self.db, owner.workspace_id, &collections).await?;
+                Some(among(named, collected))
+            }
+            None => named,
+        };
         let Some(agent) = agent else { return Ok(named) };
         let agent = agent.map_err(|_| unknown_agent())?;
-        let agent = db::agents::find(&self.db, actor.user, agent).await?.ok_or_else(unknown_agent)?;
-        let linked = db::agents::linked_documents(&self.db, actor.user, agent.id).await?;
-        let Some(named) = named else { return Ok(Some(linked)) };
-        let linked: HashSet<DocumentId> = linked.into_iter().collect();
-        Ok(Some(named.into_iter().filter(|id| linked.contains(id)).collect()))
+        let agent = db::agents::find(&self.db, owner.workspace_id, agent).await?.ok_or_else(unknown_agent)?;
+        let linked = db::agents::linked_documents(&self.db, owner.workspace_id, agent.id).await?;
+        Ok(Some(among(named, linked)))
+    }
+}
+
+/// Those of the named documents that are allowed ones too; all allowed ones, when none are named.
+fn among(named: Option<Vec<DocumentId>>, allowed: Vec<DocumentId>) -> Vec<DocumentId> {
+    let Some(named) = named else { return allowed };
+    let allowed: HashSet<DocumentId> = allowed.into_iter().collect();
+    named.into_iter().filter(|id| allowed.contains(id)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_named_and_allowed_is_searched_in_the_order_in_which_it_is_named() {
+        let [one, two, three] = [(); 3].map(|()| DocumentId::generate());
+        assert_eq!(among(None, vec![two, one]), [two, one]);
+        assert_eq!(among(Some(vec![three, one]), vec![one, two, three]), [three, one]);
+        assert_eq!(among(Some(vec![three]), vec![one]), []);
+        assert_eq!(among(Some(Vec::new()), vec![one]), []);
     }
 }

@@ -1,25 +1,38 @@
 //! API tokens. The value is stored sealed, because the interface shows it in every answer, and found by its hash.
 
+mod page_origins;
+
 use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 
+use lectern_derive::RequestBody;
 use lectern_shared::{
     clock::{Clock, Timestamp},
-    db::{self, Db},
-    ids::ApiTokenId,
-    model::user::{ApiToken, User},
+    db::{self, Db, Json, api_tokens::TokenGrant},
+    ids::{AgentId, ApiTokenId},
+    model::{
+        audit::AuditAction,
+        user::{ApiToken, User},
+        workspace::Role,
+    },
     secrets::{CiphertextLocation, Keyring, sha256},
 };
 use lru::LruCache;
 use parking_lot::Mutex;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
+use url::Url;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+pub(crate) use self::page_origins::PageOrigins;
 use super::{
-    Actor,
+    actor::{Actor, Permission},
+    audit::AuditService,
     creation::{CreationOutcome, IdempotencyStore, IdempotentRequest, ResponseEncoder},
 };
-use crate::error::ApiError;
+use crate::{
+    error::{ApiError, FieldError},
+    fields::{FieldRule, GivenId, JsonFields},
+};
 
 /// What every API token begins with.
 pub(super) const PREFIX: &str = "lec_";
@@ -33,17 +46,63 @@ const TOUCH_EVERY: Duration = Duration::from_mins(1);
 const TOUCHED: NonZeroUsize = NonZeroUsize::MIN.saturating_add(9_999);
 
 /// A new API token.
-#[derive(Debug, ToSchema)]
+#[derive(Debug, RequestBody, ToSchema)]
+#[schema(rename_all = "camelCase")]
 pub(crate) struct NewApiToken {
     /// What to remember it by.
     #[schema(min_length = 1, max_length = 10_000, pattern = r"\S")]
     pub(crate) description: String,
+    /// What it may do in the workspace, at most what you may: `asker`, `editor`, `builder` or `owner`. `builder` when left out, or
+    /// your own role if that is lower.
+    #[schema(value_type = Option<String>, pattern = "^(asker|editor|builder|owner)$")]
+    pub(crate) role: Option<Role>,
+    /// The one agent of yours that it may ask. It may do nothing else, but read what that agent cites.
+    #[schema(value_type = Option<String>)]
+    pub(crate) agent_id: Option<GivenId<AgentId>>,
+    /// The origins of the pages that may use it, such as `https://www.example.com`: a key that may be published in a page.
+    #[schema(value_type = Option<Vec<String>>, max_items = 50)]
+    #[body(with = read_origins)]
+    pub(crate) origins: Option<Vec<String>>,
+    /// When it ends.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub(crate) expires_at: Option<Timestamp>,
+    /// How many requests a minute it opens at most.
+    pub(crate) rate_per_minute: Option<u32>,
 }
 
-/// An API token and its value.
+/// Reads origins, each as a browser writes it.
+fn read_origins(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<Vec<String>> {
+    let texts = fields.texts(rule.name, rule.max_items, "origins")?;
+    let mut origins = Vec::with_capacity(texts.len());
+    for (at, text) in texts.into_iter().enumerate() {
+        let origin = Url::parse(text).ok().filter(|url| {
+            matches!(url.scheme(), "http" | "https")
+                && url.path() == "/"
+                && url.query().is_none()
+                && url.fragment().is_none()
+                && url.username().is_empty()
+                && url.password().is_none()
+        });
+        match origin {
+            Some(url) => origins.push(url.origin().ascii_serialization()),
+            None => fields.refuse(
+                &format!("{}.{at}", rule.name),
+                "must be an origin: http or https, a host, and perhaps a port",
+            ),
+        }
+    }
+    if origins.is_empty() {
+        fields.refuse(rule.name, "must name at least one origin; leave it out for a token of no page");
+    }
+    Some(origins)
+}
+
+/// An API token, its value and its maker.
 pub(crate) struct RevealedToken {
     pub(crate) token: ApiToken,
-    pub(crate) value: SecretString,
+    /// None for anybody but its maker.
+    pub(crate) value: Option<SecretString>,
+    pub(crate) maker: User,
 }
 
 /// API tokens. Cheap to clone.
@@ -53,6 +112,8 @@ pub(crate) struct TokenService {
     clock: Clock,
     keyring: Arc<Keyring>,
     creations: IdempotencyStore,
+    audit: AuditService,
+    pages: PageOrigins,
     /// When this process last noted the use of an API token.
     touched: Arc<Mutex<LruCache<ApiTokenId, Timestamp>>>,
 }
@@ -61,8 +122,8 @@ fn unknown() -> ApiError {
     ApiError::not_found("API token")
 }
 
-/// 32 random bytes in base 62.
-fn generate() -> String {
+/// 32 random bytes in base 62, after a prefix that tells what they are for.
+pub(super) fn random_token(prefix: &str) -> SecretString {
     let mut number: [u8; 32] = rand::random();
     let mut digits = [b'0'; DIGITS];
     for digit in digits.iter_mut().rev() {
@@ -75,10 +136,11 @@ fn generate() -> String {
         }
         *digit = ALPHABET.get(remainder as usize).copied().unwrap_or(b'0');
     }
-    digits.iter().fold(PREFIX.to_owned(), |mut token, digit| {
+    let token = digits.iter().fold(prefix.to_owned(), |mut token, digit| {
         token.push(char::from(*digit));
         token
-    })
+    });
+    SecretString::from(token)
 }
 
 fn place(id: &ApiTokenId) -> CiphertextLocation<'_> {
@@ -86,82 +148,160 @@ fn place(id: &ApiTokenId) -> CiphertextLocation<'_> {
 }
 
 impl TokenService {
-    pub(crate) fn new(db: Db, clock: Clock, keyring: Arc<Keyring>, creations: IdempotencyStore) -> Self {
+    pub(crate) fn new(
+        db: Db,
+        clock: Clock,
+        keyring: Arc<Keyring>,
+        creations: IdempotencyStore,
+        audit: AuditService,
+        pages: PageOrigins,
+    ) -> Self {
         let touched = Arc::new(Mutex::new(LruCache::new(TOUCHED)));
-        Self { db, clock, keyring, creations, touched }
+        Self { db, clock, keyring, creations, audit, pages, touched }
     }
 
     /// Makes an API token.
+    ///
+    /// # Errors
+    /// When it could do more than its maker, its agent is not the workspace's, or its end is not to come.
     pub(crate) async fn create(
         &self,
-        actor: Actor,
+        actor: &Actor,
+        maker: &User,
         new: NewApiToken,
         once: IdempotentRequest,
         tell: impl ResponseEncoder<RevealedToken>,
     ) -> Result<CreationOutcome, ApiError> {
-        let NewApiToken { description } = new;
+        let owner = actor.may(Permission::BuildAgents)?;
+        actor.may_handle_tokens()?;
+        let role = new.role.unwrap_or_else(|| Role::Builder.at_most(actor.role()));
+        actor.may_grant(role)?;
+        let now = self.clock.now();
+        if new.expires_at.is_some_and(|end| end <= now) {
+            let message = "must be a time that is to come".to_owned();
+            return Err(ApiError::invalid(vec![FieldError { path: "expiresAt".to_owned(), message }]));
+        }
+        let unknown_agent = || ApiError::not_found("agent");
+        let agent_id = new.agent_id.transpose().map_err(|_| unknown_agent())?;
         let mut tx = self.db.begin().await?;
-        let (id, value) = (ApiTokenId::generate(), generate());
-        let token_sealed = self.keyring.encrypt(place(&id), value.as_bytes())?;
+        // A member who is removed at this moment leaves no token behind.
+        db::locks::lock_workspace(&mut tx, owner.workspace_id).await?;
+        let member = db::workspaces::members::find(&mut tx, owner.workspace_id, actor.user).await?;
+        member.ok_or_else(|| ApiError::not_found("workspace"))?;
+        if let Some(agent) = agent_id
+            && !db::tools::owns_agent(&mut tx, owner.workspace_id, agent).await?
+        {
+            return Err(unknown_agent());
+        }
+        let (id, value) = (ApiTokenId::generate(), random_token(PREFIX));
+        let token_sealed = self.keyring.encrypt(place(&id), value.expose_secret().as_bytes())?;
         let token = ApiToken {
             id,
-            user_id: actor.user,
-            description,
+            owner,
+            description: new.description,
+            role: Some(role),
+            agent_id,
+            origins: new.origins.map(Json),
+            expires_at: new.expires_at,
+            rate_per_minute: new.rate_per_minute.map(i64::from),
             token_sealed,
-            created_at: self.clock.now(),
+            created_at: now,
             last_used_at: None,
         };
-        db::accounts::insert_token(&mut tx, &token, &sha256(value.as_bytes())).await?;
-        let made = RevealedToken { token, value: SecretString::from(value) };
-        self.creations.commit(tx, once, &made, tell).await
+        db::api_tokens::insert(&mut tx, &token, &sha256(value.expose_secret().as_bytes())).await?;
+        self.audit.note(&mut tx, actor, AuditAction::TokenCreated, "api_token", id).await?;
+        let made = RevealedToken { token, value: Some(value), maker: maker.clone() };
+        let created = self.creations.commit(tx, once, &made, tell).await?;
+        if let Some(Json(origins)) = &made.token.origins {
+            self.pages.add(origins);
+        }
+        Ok(created)
     }
 
     /// The API tokens before an id, newest first.
     pub(crate) async fn list(
         &self,
-        actor: Actor,
+        actor: &Actor,
+        asking: &User,
         before: Uuid,
         limit: u32,
     ) -> Result<Vec<RevealedToken>, ApiError> {
-        let tokens = db::accounts::list_tokens(&self.db, actor.user, before.into(), limit).await?;
-        tokens.into_iter().map(|token| self.reveal(token)).collect()
+        let owner = actor.may(Permission::BuildAgents)?;
+        let tokens = db::api_tokens::list(&self.db, owner.workspace_id, before.into(), limit).await?;
+        let mut revealed = Vec::with_capacity(tokens.len());
+        for token in tokens {
+            // The account of its maker may be gone at this moment, and the token then is too.
+            revealed.extend(self.reveal(actor, asking, token).await?);
+        }
+        Ok(revealed)
     }
 
     /// One API token.
-    pub(crate) async fn find(&self, actor: Actor, id: ApiTokenId) -> Result<RevealedToken, ApiError> {
-        let token = db::accounts::find_token(&self.db, actor.user, id).await?;
-        self.reveal(token.ok_or_else(unknown)?)
+    pub(crate) async fn find(
+        &self,
+        actor: &Actor,
+        asking: &User,
+        id: ApiTokenId,
+    ) -> Result<RevealedToken, ApiError> {
+        let owner = actor.may(Permission::BuildAgents)?;
+        let token = db::api_tokens::find(&self.db, owner.workspace_id, id).await?;
+        self.reveal(actor, asking, token.ok_or_else(unknown)?).await?.ok_or_else(unknown)
     }
 
     /// Deletes an API token, which opens nothing any more.
-    pub(crate) async fn delete(&self, actor: Actor, id: ApiTokenId) -> Result<RevealedToken, ApiError> {
+    ///
+    /// # Errors
+    /// When it may do more than whoever asks.
+    pub(crate) async fn delete(
+        &self,
+        actor: &Actor,
+        asking: &User,
+        id: ApiTokenId,
+    ) -> Result<RevealedToken, ApiError> {
+        let owner = actor.may(Permission::BuildAgents)?;
         let mut tx = self.db.begin_essential().await?;
-        let token = db::accounts::delete_token(&mut tx, actor.user, id).await?;
-        let token = self.reveal(token.ok_or_else(unknown)?)?;
+        let token = db::api_tokens::delete(&mut tx, owner.workspace_id, id).await?.ok_or_else(unknown)?;
+        if token.owner.creator() != actor.user || actor.token().is_some() {
+            actor.may_grant(token.role.unwrap_or(Role::Owner))?;
+        }
+        let token = self.reveal(actor, asking, token).await?.ok_or_else(unknown)?;
+        self.audit.note(&mut tx, actor, AuditAction::TokenDeleted, "api_token", id).await?;
         tx.commit().await?;
         Ok(token)
     }
 
-    fn reveal(&self, token: ApiToken) -> Result<RevealedToken, ApiError> {
-        let value = self.keyring.decrypt_text(place(&token.id), &token.token_sealed)?;
-        Ok(RevealedToken { token, value })
+    /// An API token as somebody sees it: its value is its maker's alone, since another could do with it what that one may, and only
+    /// where it gives nothing that the credential in hand does not.
+    async fn reveal(
+        &self,
+        actor: &Actor,
+        asking: &User,
+        token: ApiToken,
+    ) -> Result<Option<RevealedToken>, ApiError> {
+        let creator = token.owner.creator();
+        let role = token.role.unwrap_or(Role::Owner);
+        if creator == asking.id && actor.may_handle_tokens().is_ok() && actor.may_grant(role).is_ok() {
+            let value = self.keyring.decrypt_text(place(&token.id), &token.token_sealed)?;
+            return Ok(Some(RevealedToken { token, value: Some(value), maker: asking.clone() }));
+        }
+        let maker = db::accounts::find(&self.db, creator).await?;
+        Ok(maker.map(|maker| RevealedToken { token, value: None, maker }))
     }
 
-    /// Which token this is and who holds it; none when it was never given out or is deleted.
-    pub(super) async fn authenticate(&self, value: &str) -> Result<Option<(ApiTokenId, User)>, ApiError> {
-        let Some(owner) = db::accounts::find_token_owner(&self.db, &sha256(value.as_bytes())).await? else {
-            return Ok(None);
-        };
+    /// What this token opens; nothing when it was never given out, is deleted or has ended.
+    pub(super) async fn authenticate(&self, value: &str) -> Result<Option<TokenGrant>, ApiError> {
         let now = self.clock.now();
+        let grant = db::api_tokens::find_grant(&self.db, &sha256(value.as_bytes()), now).await?;
+        let Some(grant) = grant else { return Ok(None) };
         let stale = |last: Option<Timestamp>| last.is_none_or(|last| now.since(last) > TOUCH_EVERY);
         // Remembered before it is written: of many requests at once one writes.
-        if stale(owner.last_used_at) && stale(self.touched.lock().put(owner.token_id, now)) {
-            let (db, id) = (self.db.clone(), owner.token_id);
+        if stale(grant.last_used_at) && stale(self.touched.lock().put(grant.token_id, now)) {
+            let (db, id) = (self.db.clone(), grant.token_id);
             // A note for people; no request waits for it or fails by it.
             tokio::spawn(async move {
                 let noted = async {
                     let mut tx = db.begin().await?;
-                    db::accounts::touch_token(&mut tx, id, now).await?;
+                    db::api_tokens::touch(&mut tx, id, now).await?;
                     tx.commit().await
                 };
                 if let Err(error) = noted.await {
@@ -169,7 +309,7 @@ impl TokenService {
                 }
             });
         }
-        Ok(Some((owner.token_id, owner.user)))
+        Ok(Some(grant))
     }
 }
 
@@ -179,7 +319,8 @@ mod tests {
 
     #[test]
     fn tokens_have_their_form_and_never_repeat() {
-        let tokens: std::collections::HashSet<_> = (0..1_000).map(|_| generate()).collect();
+        let tokens: std::collections::HashSet<_> =
+            (0..1_000).map(|_| random_token(PREFIX).expose_secret().to_owned()).collect();
         assert_eq!(tokens.len(), 1_000);
         for token in tokens {
             let digits = token.strip_prefix(PREFIX).unwrap();

@@ -5,39 +5,76 @@ mod metadata;
 use std::sync::Arc;
 
 use lectern_agents::tools::secrets;
+use lectern_derive::RequestBody;
 use lectern_shared::{
     clock::Clock,
     db::{self, Db, Json, Tx},
-    ids::{AgentId, ToolId, UserId},
-    model::tool::{Tool, ToolType},
+    ids::{AgentId, ToolId, WorkspaceId},
+    model::{
+        audit::AuditAction,
+        tool::{Tool, ToolType},
+    },
     secrets::Keyring,
 };
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
-pub(crate) use self::metadata::ToolMetadata;
+use self::metadata::ToolMetadata;
 use super::{
-    Actor,
+    actor::{Actor, Permission},
+    audit::AuditService,
     creation::{CreationOutcome, IdempotencyStore, IdempotentRequest, ResponseEncoder},
 };
 use crate::error::{ApiError, FieldError};
 
 /// A new tool.
+#[derive(RequestBody, ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[body(first(r#type))]
 pub(crate) struct NewTool {
-    pub(crate) r#type: ToolType,
-    pub(crate) name: String,
-    pub(crate) description: String,
-    pub(crate) metadata: ToolMetadata,
-    pub(crate) return_direct: bool,
+    /// Its name, also what models call it by.
+    #[schema(min_length = 1, max_length = 1_000, pattern = r"\S")]
+    name: String,
+    /// One of `SEARCH`, `COMPUTE_ALPHA`, `MODELHOST`, `AUTOMATION_NLA`, `AGENT`, `OPENAPI`.
+    #[schema(value_type = String, pattern = "^(SEARCH|COMPUTE_ALPHA|MODELHOST|AUTOMATION_NLA|AGENT|OPENAPI)$")]
+    r#type: ToolType,
+    /// What it is for, in words that a model reads.
+    #[schema(value_type = Option<String>, max_length = 10_000)]
+    #[body(default)]
+    description: String,
+    /// Its configuration. `SEARCH`: `provider` (`searxng` with `base_url`; `brave`, `tavily` or `serper` with `api_key`).
+    /// `COMPUTE_ALPHA`: `app_id`. `MODELHOST`: `api_key`, and `model` or `version`. `AUTOMATION_NLA`: `automation_nla_api_key`.
+    /// `AGENT`: `agentId`, one of your agents. `OPENAPI`: `openApiUrl`, and if need be `headers` and `operations`, the only
+    /// operations that may be called. All: `base_url`, another host that speaks the same protocol, and `timeout`, seconds from
+    /// 1 to 120. Any other key is kept. At most 64 KiB.
+    #[schema(value_type = Object)]
+    #[body(with = metadata::of_new)]
+    metadata: ToolMetadata,
+    /// Makes its result the agent's answer, as it is. False when left out.
+    #[schema(value_type = Option<bool>)]
+    #[body(default)]
+    return_direct: bool,
 }
 
-/// What is to be different about a tool. What is left out stays as it is.
+/// A change of a tool. What is left out stays as it is.
+#[derive(RequestBody, ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[body(change)]
 pub(crate) struct ToolChange {
-    pub(crate) name: Option<String>,
-    pub(crate) description: Option<String>,
-    /// The whole new configuration, in which masks may stand for stored secrets.
-    pub(crate) metadata: Option<Map<String, Value>>,
-    pub(crate) return_direct: Option<bool>,
+    /// A new name.
+    #[schema(nullable = false, min_length = 1, max_length = 1_000, pattern = r"\S")]
+    name: Option<String>,
+    /// A new description; null empties it.
+    #[schema(max_length = 10_000)]
+    description: Option<String>,
+    /// The whole new configuration. A secret that comes back masked stays as it is, for the same provider and host.
+    // Masks may stand for stored secrets in it: it is checked with them.
+    #[schema(value_type = Option<Object>, nullable = false)]
+    metadata: Option<Map<String, Value>>,
+    /// Whether its result is the agent's answer.
+    #[schema(nullable = false)]
+    return_direct: Option<bool>,
 }
 
 /// A tool, and what may be shown of its secrets.
@@ -55,6 +92,7 @@ pub(crate) struct ToolService {
     clock: Clock,
     keyring: Arc<Keyring>,
     creations: IdempotencyStore,
+    audit: AuditService,
 }
 
 fn unknown() -> ApiError {
@@ -67,10 +105,10 @@ pub(crate) fn circle(path: &str) -> ApiError {
     ApiError::invalid(vec![FieldError { path: path.to_owned(), message }])
 }
 
-/// The user's agent that a tool is to ask.
+/// The workspace's agent that a tool is to ask.
 async fn called_agent(
     tx: &mut Tx,
-    user: UserId,
+    workspace: WorkspaceId,
     agent: Option<Result<AgentId, ()>>,
 ) -> Result<Option<AgentId>, ApiError> {
     let unknown = || ApiError::not_found("agent");
@@ -78,14 +116,27 @@ async fn called_agent(
         None => Ok(None),
         Some(agent) => {
             let agent = agent.map_err(|()| unknown())?;
-            if db::tools::owns_agent(tx, user, agent).await? { Ok(Some(agent)) } else { Err(unknown()) }
+            if db::tools::owns_agent(tx, workspace, agent).await? { Ok(Some(agent)) } else { Err(unknown()) }
         }
     }
 }
 
+/// The secrets of a configuration, each under its place there.
+fn secrets_of(mut metadata: Map<String, Value>) -> Map<String, Value> {
+    let mut found = Map::new();
+    secrets::visit_secrets(&mut metadata, &mut |at, value| drop(found.insert(at.to_owned(), value.take())));
+    found
+}
+
 impl ToolService {
-    pub(crate) fn new(db: Db, clock: Clock, keyring: Arc<Keyring>, creations: IdempotencyStore) -> Self {
-        Self { db, clock, keyring, creations }
+    pub(crate) fn new(
+        db: Db,
+        clock: Clock,
+        keyring: Arc<Keyring>,
+        creations: IdempotencyStore,
+        audit: AuditService,
+    ) -> Self {
+        Self { db, clock, keyring, creations, audit }
     }
 
     /// Makes a tool.
@@ -94,19 +145,20 @@ impl ToolService {
     /// Not found, when the agent that it is to ask is not the owner's.
     pub(crate) async fn create(
         &self,
-        actor: Actor,
+        actor: &Actor,
         new: NewTool,
         once: IdempotentRequest,
         tell: impl ResponseEncoder<ToolDetails>,
     ) -> Result<CreationOutcome, ApiError> {
+        let owner = actor.may(Permission::BuildAgents)?;
         let id = ToolId::generate();
         let mut tx = self.db.begin().await?;
-        let calls_agent = called_agent(&mut tx, actor.user, new.metadata.agent).await?;
+        let calls_agent = called_agent(&mut tx, owner.workspace_id, new.metadata.agent).await?;
         let (open, sealed) = secrets::seal(&self.keyring, &id, new.metadata.all)?;
         let now = self.clock.now();
         let tool = Tool {
             id,
-            user_id: actor.user,
+            owner,
             r#type: new.r#type,
             name: new.name,
             description: new.description,
@@ -118,6 +170,9 @@ impl ToolService {
             updated_at: now,
         };
         db::tools::insert(&mut tx, &tool).await?;
+        if tool.metadata_sealed.is_some() {
+            self.audit.note(&mut tx, actor, AuditAction::SecretChanged, "tool", id).await?;
+        }
         let details = self.details(tool)?;
         self.creations.commit(tx, once, &details, tell).await
     }
@@ -125,17 +180,19 @@ impl ToolService {
     /// The tools before an id, newest first.
     pub(crate) async fn list(
         &self,
-        actor: Actor,
+        actor: &Actor,
         before: Uuid,
         limit: u32,
     ) -> Result<Vec<ToolDetails>, ApiError> {
-        let tools = db::tools::list(&self.db, actor.user, before.into(), limit).await?;
+        let owner = actor.may(Permission::BuildAgents)?;
+        let tools = db::tools::list(&self.db, owner.workspace_id, before.into(), limit).await?;
         tools.into_iter().map(|tool| self.details(tool)).collect()
     }
 
     /// One tool.
-    pub(crate) async fn find(&self, actor: Actor, id: ToolId) -> Result<ToolDetails, ApiError> {
-        let tool = db::tools::find(&self.db, actor.user, id).await?.ok_or_else(unknown)?;
+    pub(crate) async fn find(&self, actor: &Actor, id: ToolId) -> Result<ToolDetails, ApiError> {
+        let owner = actor.may(Permission::BuildAgents)?;
+        let tool = db::tools::find(&self.db, owner.workspace_id, id).await?.ok_or_else(unknown)?;
         self.details(tool)
     }
 
@@ -146,27 +203,30 @@ impl ToolService {
     /// an agent could come to ask itself.
     pub(crate) async fn change(
         &self,
-        actor: Actor,
+        actor: &Actor,
         id: ToolId,
         change: ToolChange,
     ) -> Result<ToolDetails, ApiError> {
-        let user = actor.user;
+        let owner = actor.may(Permission::BuildAgents)?;
+        let workspace = owner.workspace_id;
         let mut tx = self.db.begin().await?;
-        let before = db::tools::lock(&mut tx, user, id).await?.ok_or_else(unknown)?;
+        let before = db::tools::lock(&mut tx, workspace, id).await?.ok_or_else(unknown)?;
         let mut tool = before.clone();
+        let mut has_new_secrets = false;
         if let Some(mut changed) = change.metadata {
             let stored = secrets::reveal(&self.keyring, &tool)?;
             let kept = metadata::restore_masked(&mut changed, &stored);
             let ToolMetadata { all, agent } = metadata::check_alone(tool.r#type, &changed)?;
             metadata::check_kept_secrets(tool.r#type, &stored, &all, kept)?;
-            tool.calls_agent = called_agent(&mut tx, user, agent).await?;
+            tool.calls_agent = called_agent(&mut tx, workspace, agent).await?;
             if let Some(called) = tool.calls_agent
-                && db::tools::would_circle(&mut tx, user, id, called).await?
+                && db::tools::would_circle(&mut tx, workspace, id, called).await?
             {
                 return Err(circle("metadata.agentId"));
             }
             // Sealed once more it would not be what it was.
             if all != stored {
+                has_new_secrets = secrets_of(all.clone()) != secrets_of(stored);
                 let (open, sealed) = secrets::seal(&self.keyring, &id, all)?;
                 (tool.metadata, tool.metadata_sealed) = (Json(open), sealed);
             }
@@ -177,17 +237,22 @@ impl ToolService {
         if tool != before {
             tool.updated_at = self.clock.now();
             db::tools::update(&mut tx, &tool).await?;
+            if has_new_secrets {
+                self.audit.note(&mut tx, actor, AuditAction::SecretChanged, "tool", id).await?;
+            }
             tx.commit().await?;
         }
         self.details(tool)
     }
 
     /// Deletes a tool; its links go with it.
-    pub(crate) async fn delete(&self, actor: Actor, id: ToolId) -> Result<(), ApiError> {
+    pub(crate) async fn delete(&self, actor: &Actor, id: ToolId) -> Result<(), ApiError> {
+        let owner = actor.may(Permission::BuildAgents)?;
         let mut tx = self.db.begin_essential().await?;
-        if !db::tools::delete(&mut tx, actor.user, id).await? {
+        if !db::tools::delete(&mut tx, owner.workspace_id, id).await? {
             return Err(unknown());
         }
+        self.audit.note(&mut tx, actor, AuditAction::Deleted, "tool", id).await?;
         Ok(tx.commit().await?)
     }
 

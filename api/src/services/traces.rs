@@ -8,7 +8,7 @@ use lectern_shared::{
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::Actor;
+use super::actor::{Actor, Permission};
 use crate::error::ApiError;
 
 /// A trace, and from what its run can be repeated.
@@ -37,27 +37,32 @@ impl TraceService {
     /// The traces before an id, newest first; those of one agent when it is named.
     pub(crate) async fn list(
         &self,
-        actor: Actor,
+        actor: &Actor,
         agent: Option<AgentId>,
         before: Uuid,
         limit: u32,
     ) -> Result<Vec<StoredTrace>, ApiError> {
-        let now = self.clock.now();
-        Ok(db::traces::list(&self.db, actor.user, agent, now, before.into(), limit).await?)
+        let workspace = actor.may(Permission::ListRuns)?.workspace_id;
+        let (of, now) = (actor.sees_runs_of(), self.clock.now());
+        Ok(db::traces::list(&self.db, workspace, of, agent, now, before.into(), limit).await?)
     }
 
     /// One trace.
-    pub(crate) async fn find(&self, actor: Actor, id: TraceId) -> Result<StoredTrace, ApiError> {
-        db::traces::find(&self.db, actor.user, id, self.clock.now()).await?.ok_or_else(unknown)
+    pub(crate) async fn find(&self, actor: &Actor, id: TraceId) -> Result<StoredTrace, ApiError> {
+        let workspace = actor.may(Permission::ReadCitations)?.workspace_id;
+        let (of, now) = (actor.sees_runs_of(), self.clock.now());
+        db::traces::find(&self.db, workspace, of, id, now).await?.ok_or_else(unknown)
     }
 
     /// One trace with its record.
     pub(crate) async fn find_with_record(
         &self,
-        actor: Actor,
+        actor: &Actor,
         id: TraceId,
     ) -> Result<RecordedTrace, ApiError> {
-        let found = db::traces::find_with_record(&self.db, actor.user, id, self.clock.now()).await?;
+        let workspace = actor.may(Permission::ListRuns)?.workspace_id;
+        let (of, now) = (actor.sees_runs_of(), self.clock.now());
+        let found = db::traces::find_with_record(&self.db, workspace, of, id, now).await?;
         let (trace, record) = found.ok_or_else(unknown)?;
         Ok(RecordedTrace { trace, record })
     }

@@ -12,6 +12,7 @@ use futures::{
     StreamExt, TryStreamExt,
     stream::{self, BoxStream},
 };
+use lectern_derive::RequestBody;
 use lectern_shared::{
     blobs::{BlobError, BlobStore, StoredBlob},
     config::Settings,
@@ -21,22 +22,31 @@ use lectern_shared::{
         storage::{self, RemainingQuota},
     },
     format::SNIFFED,
-    ids::DocumentId,
+    ids::{CollectionId, DocumentId},
     jobs::JobQueue,
-    model::document::{Document, DocumentType, PageRange, SplitterConfig},
+    model::document::{DocumentType, PageRange, SplitterConfig},
     secrets::hex,
 };
 use serde_json::{Map, Value, json};
 use tokio::runtime::Handle;
+use utoipa::ToSchema;
 
 pub(crate) use self::file_kind::FileKind;
 use self::slots::{UploadSlot, UploadSlots};
 use super::{
-    Actor,
+    actor::{Actor, Permission},
+    collections::TargetCollections,
     creation::{CreationOutcome, IdempotencyStore, IdempotentRequest, ResponseEncoder},
-    documents::{blob_failed, check_quota, queue_new},
+    documents::{
+        DocumentDetails, allowed_bytes, blob_failed, check_quota, queue_new, readers,
+        schema::PageSchema,
+        splitter::{self, NewSplitter},
+    },
 };
-use crate::error::{ApiError, ApiErrorKind, FieldError};
+use crate::{
+    error::{ApiError, ApiErrorKind, FieldError},
+    fields::{FieldRule, GivenIds, JsonFields},
+};
 
 /// The longest that an upload may take.
 pub(crate) const LONGEST_UPLOAD: Duration = Duration::from_hours(1);
@@ -60,14 +70,73 @@ pub(crate) struct UploadedFile {
     pub(crate) kind: FileKind,
 }
 
-/// What a document says of itself that is made of a file.
+/// A file, and what is to be said of the document that is made of it.
+#[derive(RequestBody, ToSchema)]
+#[schema(as = Upload)]
+#[body(before = refuse_source, first(r#type))]
 pub(crate) struct NewUpload {
-    pub(crate) r#type: DocumentType,
-    pub(crate) name: String,
-    pub(crate) description: String,
-    pub(crate) metadata: Option<Map<String, Value>>,
-    pub(crate) splitter: Option<SplitterConfig>,
-    pub(crate) pages: PageRange,
+    /// The file: PDF; text, Markdown, HTML, XML or JSON; a table (CSV, TSV) or a spreadsheet (XLSX, XLSM, XLSB, XLS, ODS); DOCX,
+    /// PPTX, ODT or EPUB; captions (VTT, SRT, SBV, TTML). At most 100 MiB unless the service is set otherwise.
+    #[schema(value_type = String, format = Binary)]
+    #[body(skip)]
+    #[expect(dead_code, reason = "it is stored while it is sent, and a part of the same form")]
+    file: (),
+    /// How to call the document. Without it, it is called like the file.
+    #[schema(min_length = 1, max_length = 1_000, pattern = r"\S", value_type = String, required = false)]
+    name: String,
+    /// `PDF`, `TXT`, `CSV` or `VIDEO`, where it is not what the file shows: `PDF` for a PDF, `CSV` for tables and spreadsheets,
+    /// `VIDEO` for captions, else `TXT`. It must fit the file: a text can be a table or the transcript of a video too. A web page
+    /// is `TXT`; `URL` is for pages that are to be fetched.
+    #[schema(value_type = UploadTypeSchema, required = false)]
+    #[body(with = file_type, default = DocumentType::Txt)]
+    r#type: DocumentType,
+    /// Anything worth saying of it.
+    #[schema(max_length = 10_000, value_type = String, required = false)]
+    #[body(default)]
+    description: String,
+    /// Your own values, as the text of a JSON object; at most 16 KiB.
+    #[schema(value_type = Object, required = false)]
+    #[body(with = readers::metadata)]
+    metadata: Option<Map<String, Value>>,
+    /// How to cut the text into passages, as the text of a JSON object.
+    #[schema(value_type = NewSplitter, required = false)]
+    #[body(with = splitter::read)]
+    splitter: Option<SplitterConfig>,
+    /// PDF: the first page to ingest, counted from 1. Ignored for other types.
+    #[schema(value_type = PageSchema, required = false)]
+    #[body(with = readers::from_page)]
+    from_page: Option<u32>,
+    /// PDF: the last page to ingest. Ignored for other types.
+    #[schema(value_type = PageSchema, required = false)]
+    #[body(with = readers::to_page)]
+    to_page: Option<u32>,
+    /// Collections of yours that the document is to be in: one part for each of their ids, or the text of a JSON array of all. What is
+    /// not said of the document is as the first of them has it that has a default for it.
+    #[schema(rename = "collectionIds", value_type = Vec<String>, max_items = 100, required = false)]
+    collection_ids: Option<GivenIds<CollectionId>>,
+}
+
+/// What an uploaded file can be.
+#[derive(ToSchema)]
+#[schema(as = UploadType, rename_all = "UPPERCASE")]
+#[expect(dead_code, reason = "it is written down for the documentation only")]
+enum UploadTypeSchema {
+    Pdf,
+    Txt,
+    Csv,
+    Video,
+}
+
+fn refuse_source(fields: &mut JsonFields<'_>) {
+    for name in ["url", "content"] {
+        if fields.get(name).is_some_and(|value| value != "") {
+            fields.refuse(name, "cannot be given together with a file");
+        }
+    }
+}
+
+fn file_type(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<DocumentType> {
+    fields.choice(rule.name, "TXT, PDF, CSV, VIDEO")
 }
 
 impl NewUpload {
@@ -79,10 +148,13 @@ impl NewUpload {
             "description": self.description,
             "metadata": self.metadata,
             "splitter": self.splitter,
-            "pages": [self.pages.from, self.pages.to],
+            "pages": [self.from_page, self.to_page],
             "sha256": hex(&file.stored.sha256),
             "file": [file.kind.file_name.as_deref(), Some(file.kind.media_type)],
         });
+        if let Some(Ok(collections)) = &self.collection_ids {
+            identity["collectionIds"] = json!(collections);
+        }
         identity.sort_all_objects();
         identity.to_string()
     }
@@ -117,8 +189,9 @@ impl UploadService {
     }
 
     /// Waits for a turn, which is to be held until the document is made.
-    pub(crate) async fn turn(&self, actor: Actor) -> Result<UploadSlot, ApiError> {
-        self.slots.take(actor.user).await
+    pub(crate) async fn turn(&self, actor: &Actor) -> Result<UploadSlot, ApiError> {
+        let owner = actor.may(Permission::EditDocuments)?;
+        self.slots.take(owner.workspace_id).await
     }
 
     /// How many bytes what is said of a file may have.
@@ -127,7 +200,7 @@ impl UploadService {
     }
 
     /// Stores a file, under the id of a document that is to be.
-    pub(crate) async fn store(&self, actor: Actor, file: SentFile<'_>) -> Result<UploadedFile, ApiError> {
+    pub(crate) async fn store(&self, actor: &Actor, file: SentFile<'_>) -> Result<UploadedFile, ApiError> {
         let SentFile { name, content_type, mut bytes } = file;
         let mut head = BytesMut::new();
         while head.len() < SNIFFED
@@ -156,12 +229,13 @@ impl UploadService {
     }
 
     /// Begins an upload, and tells how much the user may still store.
-    async fn reserve(&self, actor: Actor) -> Result<(UploadReservation, Option<RemainingQuota>), ApiError> {
+    async fn reserve(&self, actor: &Actor) -> Result<(UploadReservation, Option<RemainingQuota>), ApiError> {
+        let owner = actor.may(Permission::EditDocuments)?;
         let id = DocumentId::generate();
         let now = self.jobs.now();
         let mut tx = self.db.begin().await?;
-        let left = storage::left(&mut tx, actor.user, self.settings.limits.storage_bytes).await??;
-        uploads::reserve(&mut tx, actor.user, id, now, now.plus(RESERVED)).await?;
+        let left = storage::left(&mut tx, owner.workspace_id, allowed_bytes(&self.settings, actor)).await??;
+        uploads::reserve(&mut tx, owner.workspace_id, id, now, now.plus(RESERVED)).await?;
         tx.commit().await?;
         Ok((UploadReservation { db: self.db.clone(), jobs: self.jobs.clone(), id }, left))
     }
@@ -169,27 +243,31 @@ impl UploadService {
     /// Makes a document of a file, and queues it to be ingested.
     pub(crate) async fn complete(
         &self,
-        actor: Actor,
+        actor: &Actor,
         file: UploadedFile,
         new: NewUpload,
         once: IdempotentRequest,
-        tell: impl ResponseEncoder<Document>,
+        tell: impl ResponseEncoder<DocumentDetails>,
     ) -> Result<CreationOutcome, ApiError> {
+        let owner = actor.may(Permission::EditDocuments)?;
         if let Some(told) = self.creations.stored_response(&once).await? {
             return Ok(CreationOutcome::Before(told));
         }
-        let id = file.reservation.id;
+        let (id, workspace) = (file.reservation.id, owner.workspace_id);
+        let mut tx = self.db.begin().await?;
+        let collections = TargetCollections::lock(&mut tx, workspace, new.collection_ids).await?;
+        let (splitter, metadata) = collections.fill_in(new.splitter, new.metadata)?;
         let row = Row {
             id,
-            user_id: actor.user,
+            owner,
             r#type: new.r#type,
             name: &new.name,
             description: &new.description,
             url: "",
             content: None,
-            metadata: new.metadata.as_ref(),
-            splitter: new.splitter.as_ref(),
-            pages: new.pages,
+            metadata: metadata.as_ref(),
+            splitter: splitter.as_ref(),
+            pages: PageRange { from: new.from_page, to: new.to_page },
             authorization_sealed: None,
         };
         let stored = uploads::BlobFile {
@@ -199,14 +277,15 @@ impl UploadService {
             name: file.kind.file_name.as_deref(),
             mime: file.kind.media_type,
         };
-        let mut tx = self.db.begin().await?;
         // Others of the user's may have come meanwhile.
-        check_quota(&self.settings, &mut tx, actor.user, file.stored.bytes).await?;
+        check_quota(&self.settings, &mut tx, actor, workspace, file.stored.bytes).await?;
         if !uploads::complete(&mut tx, &row, &stored, self.jobs.now()).await? {
             return Err(late());
         }
-        let document = queue_new(&self.jobs, &mut tx, actor.user, id).await?;
-        let created = self.creations.commit(tx, once, &document, tell).await?;
+        let document = queue_new(&self.jobs, &mut tx, workspace, id).await?;
+        let collections = collections.put(&mut tx, workspace, id).await?;
+        let made = DocumentDetails { document, collections };
+        let created = self.creations.commit(tx, once, &made, tell).await?;
         self.jobs.doorbell().ring(1);
         Ok(created)
     }

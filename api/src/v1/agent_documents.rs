@@ -14,11 +14,11 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::users::NullBody;
 use crate::{
     auth::Caller,
-    extract::{FromFields, JsonFields, PathId, QueriedAgent},
+    extract::{PathId, QueriedAgent},
     idempotency::{CreateRequest, creation_response, json_encoder},
     openapi::SuccessResponse,
     response::{ApiResult, Paging, data, list},
-    services::links::{AgentDocumentService, NewLink},
+    services::links::{AgentDocumentService, NewAgentDocument},
     state::AppState,
 };
 
@@ -66,7 +66,7 @@ impl From<&AgentDocument> for AgentDocumentView {
             agent: Map::new(),
             document_id: link.document_id,
             document: Map::new(),
-            user_id: link.user_id,
+            user_id: link.owner.creator(),
             created_at: link.created_at,
             user: None,
         }
@@ -93,23 +93,6 @@ fn created_example() -> Value {
     link
 }
 
-/// A new link.
-#[derive(ToSchema)]
-#[schema(as = NewAgentDocument, rename_all = "camelCase")]
-#[expect(dead_code, reason = "it describes the JSON; the values are read one by one")]
-struct NewAgentDocumentSchema {
-    /// One of your agents.
-    agent_id: String,
-    /// One of your documents.
-    document_id: String,
-}
-
-impl FromFields for NewLink<DocumentId> {
-    fn from_fields(fields: &mut JsonFields<'_>) -> Self {
-        Self { agent: fields.id("agentId"), other: fields.id("documentId") }
-    }
-}
-
 /// Link an agent and a document
 ///
 /// From now on the agent answers from the document too. Linking the same pair again gives the first link. A document of which
@@ -119,7 +102,7 @@ impl FromFields for NewLink<DocumentId> {
     path = "/agent-documents",
     tag = "Agent documents",
     operation_id = "createAgentDocument",
-    request_body(content = NewAgentDocumentSchema, example = json!({
+    request_body(content = NewAgentDocument, example = json!({
         "agentId": "019a8f41-9c33-7d21-b0aa-7e54d1c2b3f0",
         "documentId": "019a8f3e-2b7a-7f11-93c4-8d6e5f4a3b2c",
     })),
@@ -133,12 +116,12 @@ impl FromFields for NewLink<DocumentId> {
 async fn create(
     State(links): State<AgentDocumentService>,
     caller: Caller,
-    CreateRequest { body, once }: CreateRequest<NewLink<DocumentId>>,
+    CreateRequest { body, once }: CreateRequest<NewAgentDocument>,
 ) -> ApiResult {
     let show = json_encoder(|link: &AgentDocument| {
         Ok(AgentDocumentView { user: Some(Map::new()), ..AgentDocumentView::from(link) })
     });
-    links.create(caller.actor(), body, once, show).await.map(creation_response)
+    links.create(&caller.actor(), body, once, show).await.map(creation_response)
 }
 
 /// List links between agents and documents
@@ -166,7 +149,7 @@ async fn index(
     list(paging, move |before, limit| {
         let (links, actor) = (links.clone(), caller.actor());
         async move {
-            let links = links.list(actor, agent, before, limit).await?;
+            let links = links.list(&actor, agent, before, limit).await?;
             Ok(links.iter().map(|link| (*link.id.as_uuid(), AgentDocumentView::from(link))).collect())
         }
     })
@@ -194,7 +177,7 @@ async fn find(
     caller: Caller,
     PathId(id): PathId<AgentDocumentId>,
 ) -> ApiResult {
-    Ok(data(AgentDocumentView::from(&links.find(caller.actor(), id).await?)))
+    Ok(data(AgentDocumentView::from(&links.find(&caller.actor(), id).await?)))
 }
 
 /// Delete a link between an agent and a document
@@ -218,6 +201,6 @@ async fn remove(
     caller: Caller,
     PathId(id): PathId<AgentDocumentId>,
 ) -> ApiResult {
-    links.delete(caller.actor(), id).await?;
+    links.delete(&caller.actor(), id).await?;
     Ok(data(NullBody))
 }

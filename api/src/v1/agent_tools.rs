@@ -14,11 +14,11 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::users::NullBody;
 use crate::{
     auth::Caller,
-    extract::{FromFields, JsonFields, PathId, QueriedAgent},
+    extract::{PathId, QueriedAgent},
     idempotency::{CreateRequest, creation_response, json_encoder},
     openapi::SuccessResponse,
     response::{ApiResult, Paging, data, list},
-    services::links::{AgentToolService, NewLink},
+    services::links::{AgentToolService, NewAgentTool},
     state::AppState,
 };
 
@@ -62,7 +62,7 @@ impl From<&AgentTool> for AgentToolView {
             agent: Map::new(),
             tool_id: link.tool_id,
             tool: Map::new(),
-            user_id: link.user_id,
+            user_id: link.owner.creator(),
             created_at: link.created_at,
         }
     }
@@ -80,23 +80,6 @@ fn example() -> Value {
     })
 }
 
-/// A new link.
-#[derive(ToSchema)]
-#[schema(as = NewAgentTool, rename_all = "camelCase")]
-#[expect(dead_code, reason = "it describes the JSON; the values are read one by one")]
-struct NewAgentToolSchema {
-    /// One of your agents.
-    agent_id: String,
-    /// One of your tools.
-    tool_id: String,
-}
-
-impl FromFields for NewLink<ToolId> {
-    fn from_fields(fields: &mut JsonFields<'_>) -> Self {
-        Self { agent: fields.id("agentId"), other: fields.id("toolId") }
-    }
-}
-
 /// Link an agent and a tool
 ///
 /// From now on the agent can use the tool. Linking the same pair again gives the first link. An AGENT tool with which the
@@ -106,7 +89,7 @@ impl FromFields for NewLink<ToolId> {
     path = "/agent-tools",
     tag = "Agent tools",
     operation_id = "createAgentTool",
-    request_body(content = NewAgentToolSchema, example = json!({
+    request_body(content = NewAgentTool, example = json!({
         "agentId": "019a8f41-9c33-7d21-b0aa-7e54d1c2b3f0",
         "toolId": "019a8f44-7d10-7b52-9c1e-52d6a1f0b3e7",
     })),
@@ -120,10 +103,10 @@ impl FromFields for NewLink<ToolId> {
 async fn create(
     State(links): State<AgentToolService>,
     caller: Caller,
-    CreateRequest { body, once }: CreateRequest<NewLink<ToolId>>,
+    CreateRequest { body, once }: CreateRequest<NewAgentTool>,
 ) -> ApiResult {
     let show = json_encoder(|link: &AgentTool| Ok(AgentToolView::from(link)));
-    links.create(caller.actor(), body, once, show).await.map(creation_response)
+    links.create(&caller.actor(), body, once, show).await.map(creation_response)
 }
 
 /// List links between agents and tools
@@ -151,7 +134,7 @@ async fn index(
     list(paging, move |before, limit| {
         let (links, actor) = (links.clone(), caller.actor());
         async move {
-            let links = links.list(actor, agent, before, limit).await?;
+            let links = links.list(&actor, agent, before, limit).await?;
             Ok(links.iter().map(|link| (*link.id.as_uuid(), AgentToolView::from(link))).collect())
         }
     })
@@ -179,7 +162,7 @@ async fn find(
     caller: Caller,
     PathId(id): PathId<AgentToolId>,
 ) -> ApiResult {
-    Ok(data(AgentToolView::from(&links.find(caller.actor(), id).await?)))
+    Ok(data(AgentToolView::from(&links.find(&caller.actor(), id).await?)))
 }
 
 /// Delete a link between an agent and a tool
@@ -203,6 +186,6 @@ async fn remove(
     caller: Caller,
     PathId(id): PathId<AgentToolId>,
 ) -> ApiResult {
-    links.delete(caller.actor(), id).await?;
+    links.delete(&caller.actor(), id).await?;
     Ok(data(NullBody))
 }

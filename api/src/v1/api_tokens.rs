@@ -3,8 +3,9 @@
 use axum::extract::State;
 use lectern_shared::{
     clock::Timestamp,
-    ids::{ApiTokenId, UserId},
-    model::user::User,
+    db::Json,
+    ids::{AgentId, ApiTokenId, UserId},
+    model::workspace::Role,
 };
 use secrecy::ExposeSecret;
 use serde::Serialize;
@@ -12,13 +13,10 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::{
-    DESCRIPTION,
-    users::{self, UserView},
-};
+use super::users::{self, UserView};
 use crate::{
     auth::Caller,
-    extract::{FromFields, JsonFields, PathId},
+    extract::PathId,
     idempotency::{CreateRequest, creation_response, json_encoder},
     openapi::SuccessResponse,
     response::{ApiResult, Paging, data, list},
@@ -45,8 +43,23 @@ struct ApiTokenView {
     user: UserView,
     /// What its owner wrote to remember it by.
     description: String,
-    /// The value: send it as `X_SERVICE_API_KEY: <token>` to predict, or as `Authorization: Bearer <token>` to anything.
+    /// The value, for its maker; empty for everybody else. Send it as `X_SERVICE_API_KEY: <token>` to predict, or as `Authorization: Bearer <token>` to anything.
     token: String,
+    /// What it may do in the workspace, as far as its maker may: `asker`, `editor`, `builder` or `owner`.
+    #[schema(value_type = String)]
+    role: Role,
+    /// The one agent that it may ask; null for all that its role may.
+    #[schema(value_type = Option<String>, required = true)]
+    agent_id: Option<AgentId>,
+    /// The origins of the pages that may use it; null when it is not for pages.
+    #[schema(required = true)]
+    origins: Option<Vec<String>>,
+    /// When it ends; null when it does not.
+    #[schema(value_type = Option<String>, format = DateTime, required = true)]
+    expires_at: Option<Timestamp>,
+    /// How many requests a minute it opens at most; null for as many as the service admits.
+    #[schema(required = true)]
+    rate_per_minute: Option<i64>,
     /// When it was made.
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
@@ -55,14 +68,19 @@ struct ApiTokenView {
     last_used_at: Option<Timestamp>,
 }
 
-impl ApiTokenView {
-    fn new(RevealedToken { token, value }: &RevealedToken, owner: &User) -> Self {
+impl From<&RevealedToken> for ApiTokenView {
+    fn from(RevealedToken { token, value, maker }: &RevealedToken) -> Self {
         Self {
             id: token.id,
-            user_id: token.user_id,
-            user: owner.into(),
+            user_id: maker.id,
+            user: maker.into(),
             description: token.description.clone(),
-            token: value.expose_secret().to_owned(),
+            token: value.as_ref().map(|value| value.expose_secret().to_owned()).unwrap_or_default(),
+            role: token.role.unwrap_or(Role::Owner),
+            agent_id: token.agent_id,
+            origins: token.origins.as_ref().map(|Json(origins)| origins.clone()),
+            expires_at: token.expires_at,
+            rate_per_minute: token.rate_per_minute,
             created_at: token.created_at,
             last_used_at: token.last_used_at,
         }
@@ -76,21 +94,21 @@ fn example() -> Value {
         "user": users::example(),
         "description": "nightly reports",
         "token": "lec_0Kq7fYxPz3WvN8sR1tLmC5hJ2bD9gXaE6uQiTnOyVwe",
+        "role": "builder",
+        "agentId": null,
+        "origins": null,
+        "expiresAt": null,
+        "ratePerMinute": null,
         "createdAt": "2026-01-31T08:05:00.000000+00:00",
         "lastUsedAt": null,
     })
 }
 
-impl FromFields for NewApiToken {
-    fn from_fields(fields: &mut JsonFields<'_>) -> Self {
-        Self { description: fields.text("description", DESCRIPTION) }
-    }
-}
-
 /// Create an API token
 ///
-/// Makes a token that does not expire. It calls agents, and works as a bearer token on every other endpoint. Delete it to end
-/// it.
+/// Makes a token for the workspace, which calls agents, and works as a bearer token on the other endpoints as far as its role and
+/// yours go. One with `origins` may be published in a page: bind it to an agent with `agentId`. Without `expiresAt` it does not
+/// end until you delete it. You alone see its value.
 #[utoipa::path(
     post,
     path = "/api-tokens",
@@ -109,14 +127,13 @@ async fn create(
     caller: Caller,
     CreateRequest { body, once }: CreateRequest<NewApiToken>,
 ) -> ApiResult {
-    let actor = caller.actor();
-    let show = json_encoder(move |token: &RevealedToken| Ok(ApiTokenView::new(token, &caller.0)));
-    tokens.create(actor, body, once, show).await.map(creation_response)
+    let show = json_encoder(|token: &RevealedToken| Ok(ApiTokenView::from(token)));
+    tokens.create(&caller.actor(), &caller.user, body, once, show).await.map(creation_response)
 }
 
 /// List your API tokens
 ///
-/// Shows every token with its value, newest first.
+/// Shows every token of the workspace, newest first, and the values of those that you made.
 #[utoipa::path(
     get,
     path = "/api-tokens",
@@ -133,8 +150,8 @@ async fn index(State(tokens): State<TokenService>, caller: Caller, paging: Pagin
     list(paging, move |before, limit| {
         let (tokens, caller) = (tokens.clone(), caller.clone());
         async move {
-            let tokens = tokens.list(caller.actor(), before, limit).await?;
-            let row = |one: &RevealedToken| (*one.token.id.as_uuid(), ApiTokenView::new(one, &caller.0));
+            let tokens = tokens.list(&caller.actor(), &caller.user, before, limit).await?;
+            let row = |one: &RevealedToken| (*one.token.id.as_uuid(), ApiTokenView::from(one));
             Ok(tokens.iter().map(row).collect())
         }
     })
@@ -143,7 +160,7 @@ async fn index(State(tokens): State<TokenService>, caller: Caller, paging: Pagin
 
 /// Get an API token
 ///
-/// Shows one token with its value.
+/// Shows one token, and its value if you made it.
 #[utoipa::path(
     get,
     path = "/api-tokens/{id}",
@@ -162,8 +179,8 @@ async fn find(
     caller: Caller,
     PathId(id): PathId<ApiTokenId>,
 ) -> ApiResult {
-    let token = tokens.find(caller.actor(), id).await?;
-    Ok(data(ApiTokenView::new(&token, &caller.0)))
+    let token = tokens.find(&caller.actor(), &caller.user, id).await?;
+    Ok(data(ApiTokenView::from(&token)))
 }
 
 /// Delete an API token
@@ -187,6 +204,6 @@ async fn remove(
     caller: Caller,
     PathId(id): PathId<ApiTokenId>,
 ) -> ApiResult {
-    let token = tokens.delete(caller.actor(), id).await?;
-    Ok(data(ApiTokenView::new(&token, &caller.0)))
+    let token = tokens.delete(&caller.actor(), &caller.user, id).await?;
+    Ok(data(ApiTokenView::from(&token)))
 }

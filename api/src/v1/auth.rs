@@ -3,24 +3,20 @@
 use std::net::SocketAddr;
 
 use axum::extract::{ConnectInfo, State};
-use secrecy::SecretString;
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::{
-    NAME,
-    users::{self, NullBody, UserView},
-};
+use super::users::{self, NullBody, UserView};
 use crate::{
     auth::Caller,
-    body::SenderTrust,
-    extract::{FromFields, JsonFields, ValidJson},
+    extract::ValidJson,
     openapi::SuccessResponse,
     response::{ApiResult, data},
     services::{
-        accounts::{AccountService, NewAccount, email_problem, password_problem},
+        accounts::{AccountService, NewAccount},
+        actor::RequestOrigin,
         sign_in::{PasswordSignIn, SignInService, SignedInUser},
     },
     state::AppState,
@@ -28,33 +24,6 @@ use crate::{
 
 pub(crate) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(sign_up)).routes(routes!(sign_in)).routes(routes!(sign_out))
-}
-
-impl FromFields for NewAccount {
-    const SENDER: SenderTrust = SenderTrust::Stranger;
-
-    fn from_fields(fields: &mut JsonFields<'_>) -> Self {
-        let email = fields.text("email", 254);
-        if let Some(problem) = email_problem(&email).filter(|_| fields.get("email").is_some()) {
-            fields.refuse("email", problem);
-        }
-        let password = SecretString::from(fields.text("password", 10_000));
-        if let Some(problem) = password_problem(&password).filter(|_| fields.get("password").is_some()) {
-            fields.refuse("password", problem);
-        }
-        Self { email, password, name: fields.optional_text("name", NAME) }
-    }
-}
-
-impl FromFields for PasswordSignIn {
-    const SENDER: SenderTrust = SenderTrust::Stranger;
-
-    fn from_fields(fields: &mut JsonFields<'_>) -> Self {
-        Self {
-            email: fields.text("email", 1_000),
-            password: SecretString::from(fields.text("password", 10_000)),
-        }
-    }
 }
 
 /// A user who is signed in.
@@ -110,9 +79,10 @@ fn example() -> Value {
 async fn sign_up(
     State(accounts): State<AccountService>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    origin: RequestOrigin,
     ValidJson(account): ValidJson<NewAccount>,
 ) -> ApiResult {
-    Ok(data(SessionView::from(accounts.sign_up(account, peer.ip()).await?)))
+    Ok(data(SessionView::from(accounts.sign_up(account, peer.ip(), origin).await?)))
 }
 
 /// Sign in
@@ -144,9 +114,10 @@ async fn sign_up(
 async fn sign_in(
     State(sign_ins): State<SignInService>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    origin: RequestOrigin,
     ValidJson(who): ValidJson<PasswordSignIn>,
 ) -> ApiResult {
-    Ok(data(SessionView::from(sign_ins.sign_in(who, peer.ip()).await?)))
+    Ok(data(SessionView::from(sign_ins.sign_in(who, peer.ip(), origin).await?)))
 }
 
 /// Sign out
@@ -166,6 +137,6 @@ async fn sign_in(
     )),
 )]
 async fn sign_out(State(sign_ins): State<SignInService>, caller: Caller) -> ApiResult {
-    sign_ins.sign_out(caller.actor()).await?;
+    sign_ins.sign_out(&caller.actor()).await?;
     Ok(data(NullBody))
 }

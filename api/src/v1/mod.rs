@@ -1,10 +1,12 @@
 //! The JSON interface, one file a noun: its router, bodies and handlers. A handler extracts, calls, responds.
 
+mod agent_collections;
 mod agent_documents;
 mod agent_tools;
 mod agents;
 mod api_tokens;
 mod auth;
+mod collections;
 pub(crate) mod documents;
 mod predict;
 mod prompts;
@@ -13,20 +15,24 @@ mod tags;
 mod tools;
 mod traces;
 mod users;
+mod workspaces;
 
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::{services::NAME, state::AppState};
+use crate::state::AppState;
 
 /// Everything under `/api/v1`.
 pub(crate) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .merge(auth::router())
         .merge(users::router())
+        .merge(workspaces::router())
         .merge(api_tokens::router())
         .merge(documents::router())
+        .merge(collections::router())
         .merge(agents::router())
         .merge(agent_documents::router())
+        .merge(agent_collections::router())
         .merge(tags::router())
         .merge(prompts::router())
         .merge(search::router())
@@ -35,6 +41,3 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
         .merge(agent_tools::router())
         .merge(traces::router())
 }
-
-/// Longest description of anything, in characters.
-const DESCRIPTION: usize = 10_000;

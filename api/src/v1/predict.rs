@@ -16,7 +16,8 @@ use lectern_agents::{
     },
     tools::Toolbox,
 };
-use lectern_shared::{db, ids::AgentId, shutdown::Shutdown};
+use lectern_derive::RequestBody;
+use lectern_shared::{ids::AgentId, shutdown::Shutdown};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
@@ -25,9 +26,10 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 pub(super) use self::stream::{StreamFormat, streamed};
 use crate::{
     auth::{TokenCaller, in_force::RequestCredential},
-    error::ApiError,
-    extract::{FromFields, JsonFields, PathId, ValidJson},
+    extract::{PathId, ValidJson},
+    fields::{FieldRule, JsonFields},
     response::ApiResult,
+    services::agents::AgentService,
     state::AppState,
 };
 
@@ -35,18 +37,13 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(run))
 }
 
-/// Longest question, in characters.
-const QUESTION: usize = 100_000;
-/// Longest session name, in characters.
-const SESSION: usize = 1_000;
-/// Longest time for which an answer is given again, in seconds: 30 days.
-const LONGEST_CACHE: f64 = 2_592_000.0;
-
 /// A question to an agent.
-#[derive(ToSchema)]
+#[derive(RequestBody, ToSchema)]
 #[schema(as = Predict)]
+#[body(before = require_input, first(session))]
 struct PredictRequest {
     /// What the agent is given.
+    #[body(default)]
     input: PredictInput,
     /// Whether the answer is to be streamed as server-sent events.
     #[schema(required = false, default = false)]
@@ -57,15 +54,17 @@ struct PredictRequest {
     /// The conversation that the question belongs to, by a name of your own. An agent with `hasMemory` is told what was said in
     /// it before.
     #[schema(max_length = 1_000)]
+    #[body(with = session)]
     session: Option<String>,
     /// How old an answer may be, in seconds, that is given again instead of asking: to the same question, by the same agent, from
     /// the same documents. 0 (no old answer) when left out; not used with a session.
     #[schema(value_type = Option<f64>, minimum = 0, maximum = 2_592_000)]
+    #[body(with = cache_ttl)]
     cache_ttl: Duration,
 }
 
 /// What an agent is given.
-#[derive(Default, ToSchema)]
+#[derive(Default, RequestBody, ToSchema)]
 struct PredictInput {
     /// The message to the agent.
     #[schema(min_length = 1, max_length = 100_000, pattern = r"\S")]
@@ -76,33 +75,24 @@ struct PredictInput {
     variables: Map<String, Value>,
 }
 
-impl FromFields for PredictRequest {
-    fn from_fields(fields: &mut JsonFields<'_>) -> Self {
-        if fields.get("input").is_none() {
-            fields.refuse("input", "is required: an object such as {\"input\": \"your question\"}");
-        }
-        let session = fields.optional_text("session", SESSION);
-        // No path could name them, and so nothing could erase them.
-        if session.as_deref().is_some_and(|name| matches!(name, "" | "." | "..")) {
-            fields.refuse("session", "must be a name; leave it out for a question without a session");
-        }
-        Self {
-            input: fields.nested("input", PredictInput::from_fields).unwrap_or_default(),
-            has_streaming: fields.boolean("has_streaming").unwrap_or(false),
-            stream_events: fields.boolean("stream_events").unwrap_or(false),
-            session,
-            cache_ttl: Duration::from_secs_f64(
-                fields.number("cache_ttl", 0.0, LONGEST_CACHE).unwrap_or_default(),
-            ),
-        }
+/// Refuses a body without input, and shows what it should be.
+fn require_input(fields: &mut JsonFields<'_>) {
+    if fields.get("input").is_none() {
+        fields.refuse("input", "is required: an object such as {\"input\": \"your question\"}");
     }
 }
 
-impl FromFields for PredictInput {
-    fn from_fields(fields: &mut JsonFields<'_>) -> Self {
-        let input = fields.text("input", QUESTION);
-        Self { input, variables: fields.others(&["input"]) }
+fn session(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<String> {
+    let session = fields.optional_text(rule.name, rule.max_length);
+    // No path could name them, and so nothing could erase them.
+    if session.as_deref().is_some_and(|name| matches!(name, "" | "." | "..")) {
+        fields.refuse(rule.name, "must be a name; leave it out for a question without a session");
     }
+    session
+}
+
+fn cache_ttl(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<Duration> {
+    fields.number(rule.name, rule.minimum, rule.maximum).map(Duration::from_secs_f64)
 }
 
 /// An agent's answer.
@@ -155,14 +145,14 @@ fn example() -> Value {
 async fn run(
     State(agents): State<AgentParts>,
     State(toolbox): State<Toolbox>,
-    TokenCaller(user): TokenCaller,
+    State(service): State<AgentService>,
+    TokenCaller(caller): TokenCaller,
     shutdown: Option<Extension<Shutdown>>,
     Extension(opened): Extension<RequestCredential>,
     PathId(id): PathId<AgentId>,
     ValidJson(body): ValidJson<PredictRequest>,
 ) -> ApiResult<Response> {
-    let agent =
-        db::agents::find(&agents.db, user.id, id).await?.ok_or_else(|| ApiError::not_found("agent"))?;
+    let (agent, owner) = service.to_ask(&caller.actor(), id).await?;
     let format = StreamFormat::of(body.has_streaming, body.stream_events);
     let question = AgentQuestion {
         text: body.input.input,
@@ -170,7 +160,7 @@ async fn run(
         session: body.session,
         cache_ttl: body.cache_ttl,
     };
-    let running = run::start(&agents, &toolbox, agent, question).await?;
+    let running = run::start(&agents, &toolbox, agent, owner, question).await?;
     opened.while_in_force(answer(running, format, shutdown)).await
 }
 

@@ -1,7 +1,5 @@
 //! Searching passages.
 
-mod body;
-
 use axum::{
     Json,
     extract::State,
@@ -17,7 +15,6 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use self::body::SearchBody;
 use crate::{
     auth::Caller,
     extract::ValidJson,
@@ -123,13 +120,14 @@ fn example() -> Value {
 ///
 /// Finds the passages of your documents that match a question best, best first: by words (BM25), by meaning when the service has
 /// an embedding model, or by both. Only what is completely ingested is found, in its latest version; nothing is found any more
-/// of a document that was deleted. With both `documentIds` and `agentId`, only documents that are named and linked are searched.
+/// of a document that was deleted. With several of `documentIds`,
+/// `collectionIds` and `agentId`, only documents that are in each of them are searched.
 #[utoipa::path(
     post,
     path = "/search",
     tag = "Search",
     operation_id = "search",
-    request_body(content = SearchBody, example = json!({
+    request_body(content = PassageQuery, example = json!({
         "query": "Who helps new colleagues?",
         "agentId": "019a8f41-9c33-7d21-b0aa-7e54d1c2b3f0",
         "filter": {"department": "people", "year": [2025, 2026]},
@@ -155,7 +153,7 @@ async fn search(
     caller: Caller,
     ValidJson(body): ValidJson<PassageQuery>,
 ) -> ApiResult<Response> {
-    let passages = search.search(caller.actor(), body).await?;
+    let passages = search.search(&caller.actor(), body).await?;
     let data = passages.into_iter().map(PassageView::from).collect::<Vec<_>>();
     // Written as it is: by way of a JSON value, a score would get digits that it does not have.
     Ok(Json(SuccessResponse { success: true, data }).into_response())

@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::{NAME, users::NullBody};
+use super::users::NullBody;
 use crate::{
     auth::Caller,
-    extract::{FromFields, JsonFields, PathId, ValidJson},
+    extract::{PathId, ValidJson},
     idempotency::{CreateRequest, creation_response, json_encoder},
     openapi::SuccessResponse,
     response::{ApiResult, Paging, data, list},
@@ -52,8 +52,8 @@ pub(super) struct TagView {
 
 impl From<Tag> for TagView {
     fn from(tag: Tag) -> Self {
-        let Tag { id, user_id, name, color, created_at, updated_at } = tag;
-        Self { id, name, color, user_id, created_at, updated_at }
+        let Tag { id, owner, name, color, created_at, updated_at } = tag;
+        Self { id, name, color, user_id: owner.creator(), created_at, updated_at }
     }
 }
 
@@ -66,33 +66,6 @@ pub(super) fn example() -> Value {
         "createdAt": "2026-01-31T08:03:00.000000+00:00",
         "updatedAt": "2026-01-31T08:03:00.000000+00:00",
     })
-}
-
-impl FromFields for NewTag {
-    fn from_fields(fields: &mut JsonFields<'_>) -> Self {
-        Self { name: fields.text("name", NAME), color: color(fields) }
-    }
-}
-
-fn color(fields: &mut JsonFields<'_>) -> String {
-    let color = fields.text("color", NAME);
-    let digits = color.strip_prefix('#').filter(|digits| digits.len() == 6);
-    let right = digits.is_some_and(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
-    if !right && fields.get("color").is_some_and(Value::is_string) && !color.trim().is_empty() {
-        fields.refuse("color", "must have the form #RRGGBB, such as #0e8a16");
-    }
-    color
-}
-
-impl FromFields for TagChange {
-    fn from_fields(fields: &mut JsonFields<'_>) -> Self {
-        fields.only(&["name", "color"]);
-        fields.refuse_nulls(&["name", "color"]);
-        Self {
-            name: fields.get("name").is_some().then(|| fields.text("name", NAME)),
-            color: fields.get("color").is_some().then(|| color(fields)),
-        }
-    }
 }
 
 /// Create a tag
@@ -117,7 +90,7 @@ async fn create(
     CreateRequest { body, once }: CreateRequest<NewTag>,
 ) -> ApiResult {
     let show = json_encoder(|tag: &Tag| Ok(TagView::from(tag.clone())));
-    tags.create(caller.actor(), body, once, show).await.map(creation_response)
+    tags.create(&caller.actor(), body, once, show).await.map(creation_response)
 }
 
 /// List your tags
@@ -139,7 +112,7 @@ async fn index(State(tags): State<TagService>, caller: Caller, paging: Paging) -
     list(paging, move |before, limit| {
         let (tags, actor) = (tags.clone(), caller.actor());
         async move {
-            let tags = tags.list(actor, before, limit).await?;
+            let tags = tags.list(&actor, before, limit).await?;
             Ok(tags.into_iter().map(|tag| (*tag.id.as_uuid(), TagView::from(tag))).collect())
         }
     })
@@ -163,7 +136,7 @@ async fn index(State(tags): State<TagService>, caller: Caller, paging: Paging) -
     )),
 )]
 async fn find(State(tags): State<TagService>, caller: Caller, PathId(id): PathId<TagId>) -> ApiResult {
-    Ok(data(TagView::from(tags.find(caller.actor(), id).await?)))
+    Ok(data(TagView::from(tags.find(&caller.actor(), id).await?)))
 }
 
 /// Change a tag
@@ -189,7 +162,7 @@ async fn change(
     PathId(id): PathId<TagId>,
     ValidJson(change): ValidJson<TagChange>,
 ) -> ApiResult {
-    Ok(data(TagView::from(tags.change(caller.actor(), id, change).await?)))
+    Ok(data(TagView::from(tags.change(&caller.actor(), id, change).await?)))
 }
 
 fn changed_example() -> Value {
@@ -216,6 +189,6 @@ fn changed_example() -> Value {
     )),
 )]
 async fn remove(State(tags): State<TagService>, caller: Caller, PathId(id): PathId<TagId>) -> ApiResult {
-    tags.delete(caller.actor(), id).await?;
+    tags.delete(&caller.actor(), id).await?;
     Ok(data(NullBody))
 }

@@ -9,6 +9,7 @@ use lectern_agents::run::{
     self, AgentParts,
     trace::{self, TraceView},
 };
+use lectern_derive::RequestBody;
 use lectern_shared::{
     clock::Timestamp,
     db::traces::StoredTrace,
@@ -22,7 +23,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     auth::Caller,
-    extract::{FromFields, JsonFields, PathId, QueriedAgent, ValidJson},
+    extract::{PathId, QueriedAgent, ValidJson},
     openapi::SuccessResponse,
     response::{ApiResult, Paging, data, list_by},
     services::traces::{RecordedTrace, TraceService},
@@ -112,7 +113,7 @@ async fn index(
     list_by(PAGE, paging, move |before, limit| {
         let (traces, actor) = (traces.clone(), caller.actor());
         async move {
-            let traces = traces.list(actor, agent, before, limit).await?;
+            let traces = traces.list(&actor, agent, before, limit).await?;
             let row = |trace: StoredTrace| (*trace.id.as_uuid(), StoredTraceView::from(trace));
             Ok(traces.into_iter().map(row).collect())
         }
@@ -137,11 +138,11 @@ async fn index(
     )),
 )]
 async fn find(State(traces): State<TraceService>, caller: Caller, PathId(id): PathId<TraceId>) -> ApiResult {
-    Ok(data(StoredTraceView::from(traces.find(caller.actor(), id).await?)))
+    Ok(data(StoredTraceView::from(traces.find(&caller.actor(), id).await?)))
 }
 
 /// How a run is to be repeated.
-#[derive(ToSchema)]
+#[derive(RequestBody, ToSchema)]
 #[schema(as = Replay)]
 struct ReplayRequest {
     /// Whether the answer is to be streamed, as predict does it.
@@ -150,15 +151,6 @@ struct ReplayRequest {
     /// With `has_streaming`: whether the stream tells all that happens.
     #[schema(required = false, default = false)]
     stream_events: bool,
-}
-
-impl FromFields for ReplayRequest {
-    fn from_fields(fields: &mut JsonFields<'_>) -> Self {
-        Self {
-            has_streaming: fields.boolean("has_streaming").unwrap_or(false),
-            stream_events: fields.boolean("stream_events").unwrap_or(false),
-        }
-    }
 }
 
 /// What a repeated run answered.
@@ -205,7 +197,7 @@ async fn replay(
     PathId(id): PathId<TraceId>,
     ValidJson(body): ValidJson<ReplayRequest>,
 ) -> ApiResult<Response> {
-    let RecordedTrace { trace: stored, record } = traces.find_with_record(caller.actor(), id).await?;
+    let RecordedTrace { trace: stored, record } = traces.find_with_record(&caller.actor(), id).await?;
     let running = run::replay(&agents, &stored, record)?;
     match StreamFormat::of(body.has_streaming, body.stream_events) {
         Some(format) => streamed(running, format, shutdown.map(|Extension(shutdown)| shutdown)).await,

@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 
 use axum::extract::{ConnectInfo, State};
 use lectern_shared::{clock::Timestamp, ids::UserId, model::user::User};
-use secrecy::SecretString;
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::{
@@ -13,13 +12,12 @@ use utoipa::{
 };
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::NAME;
 use crate::{
     auth::Caller,
-    extract::{FromFields, JsonFields, ValidJson},
+    extract::ValidJson,
     openapi::SuccessResponse,
     response::{ApiResult, data},
-    services::accounts::{AccountChange, AccountRemoval, AccountService, password_problem},
+    services::accounts::{AccountChange, AccountRemoval, AccountService},
     state::AppState,
 };
 
@@ -130,25 +128,8 @@ impl ToSchema for NullBody {}
     )),
 )]
 async fn me(caller: Caller) -> ApiResult {
-    Ok(data(UserView::from(&caller.0)))
-}
-
-impl FromFields for AccountChange {
-    fn from_fields(fields: &mut JsonFields<'_>) -> Self {
-        const NAMES: [&str; 3] = ["name", "password", "currentPassword"];
-        fields.only(&NAMES);
-        fields.refuse_nulls(&NAMES);
-        let name = fields.get("name").is_some().then(|| fields.text("name", NAME));
-        let password = fields.optional_text("password", 10_000).map(SecretString::from);
-        if let Some(problem) = password.as_ref().and_then(password_problem) {
-            fields.refuse("password", problem);
-        }
-        let current_password = fields.optional_text("currentPassword", 10_000).map(SecretString::from);
-        if password.is_some() && current_password.is_none() {
-            fields.refuse("currentPassword", "is required to change the password");
-        }
-        Self { name, password, current_password }
-    }
+    caller.actor().account()?;
+    Ok(data(UserView::from(&caller.user)))
 }
 
 /// Change your account
@@ -174,14 +155,8 @@ async fn change(
     caller: Caller,
     ValidJson(change): ValidJson<AccountChange>,
 ) -> ApiResult {
-    let user = accounts.change(caller.actor(), change, peer.ip()).await?;
+    let user = accounts.change(&caller.actor(), change, peer.ip()).await?;
     Ok(data(UserView::from(&user)))
-}
-
-impl FromFields for AccountRemoval {
-    fn from_fields(fields: &mut JsonFields<'_>) -> Self {
-        Self { password: SecretString::from(fields.text("password", 10_000)) }
-    }
 }
 
 /// Delete your account
@@ -208,26 +183,6 @@ async fn remove(
     caller: Caller,
     ValidJson(removal): ValidJson<AccountRemoval>,
 ) -> ApiResult {
-    accounts.delete(caller.actor(), removal, peer.ip()).await?;
+    accounts.delete(&caller.actor(), removal, peer.ip()).await?;
     Ok(data(NullBody))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::extract::validate;
-
-    fn wrong(body: &Value) -> Vec<String> {
-        let Err(error) = validate::<AccountChange>(body) else { return Vec::new() };
-        error.fields.into_iter().map(|field| field.path).collect()
-    }
-
-    #[test]
-    fn a_change_leaves_out_what_stays_and_empties_nothing() {
-        assert_eq!(wrong(&json!({})), [""; 0]);
-        assert_eq!(wrong(&json!({"name": "Ada"})), [""; 0]);
-        let nulls = json!({"name": null, "password": null, "currentPassword": null});
-        assert_eq!(wrong(&nulls), ["name", "password", "currentPassword"]);
-        assert_eq!(wrong(&json!({"name": null, "isAdmin": true})), ["isAdmin", "name"]);
-    }
 }

@@ -25,7 +25,7 @@ use lectern_index::{
 };
 use lectern_shared::{
     db::{self, DatabaseLocation, Db, index_segments},
-    ids::{GenerationId, UserId},
+    ids::{GenerationId, WorkspaceId},
 };
 use uuid::Uuid;
 
@@ -221,7 +221,7 @@ fn layouts(passages: usize) -> Vec<Layout> {
 
 struct Store {
     db: Db,
-    user: UserId,
+    workspace: WorkspaceId,
     generations: Vec<GenerationId>,
     bytes: usize,
     _folder: tempfile::TempDir,
@@ -231,7 +231,7 @@ async fn store(documents: Vec<Vec<(Vec<u8>, u32)>>) -> Store {
     let folder = tempfile::tempdir().unwrap();
     let db = db::connect(&DatabaseLocation::Sqlite(folder.path().join("bench.db"))).await.unwrap();
     db::migrate::run(&db).await.unwrap();
-    let user = UserId::generate();
+    let workspace = WorkspaceId::generate();
     let mut bytes = 0;
     let mut generations = Vec::with_capacity(documents.len());
     for some in documents.chunks(1_000) {
@@ -240,13 +240,13 @@ async fn store(documents: Vec<Vec<(Vec<u8>, u32)>>) -> Store {
             let generation = GenerationId::generate();
             for (part, (data, chunks)) in (0..).zip(segments) {
                 bytes += data.len();
-                index_segments::insert(&mut tx, user, generation, part, *chunks, data).await.unwrap();
+                index_segments::insert(&mut tx, workspace, generation, part, *chunks, data).await.unwrap();
             }
             generations.push(generation);
         }
         tx.commit().await.unwrap();
     }
-    Store { db, user, generations, bytes, _folder: folder }
+    Store { db, workspace, generations, bytes, _folder: folder }
 }
 
 /// The questions: a few words each, as frequent as in the texts, and a vector.
@@ -262,7 +262,7 @@ fn questions(corpus: &Corpus) -> Vec<(String, Vec<f32>)> {
 
 fn query(store: &Store, generations: &[GenerationId], (text, vector): &(String, Vec<f32>)) -> IndexQuery {
     IndexQuery {
-        user: store.user,
+        workspace: store.workspace,
         generations: generations.to_vec(),
         others: Vec::new(),
         languages: Vec::new(),

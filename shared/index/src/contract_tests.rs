@@ -8,9 +8,9 @@ use lectern_shared::{
     db::{
         Db,
         generations::RetiredGeneration,
-        testing::{TestDb, at, both, claimed, staged, user},
+        testing::{TestDb, at, both, claimed, staged, workspace},
     },
-    ids::{GenerationId, UserId},
+    ids::{GenerationId, WorkspaceId},
     model::{job::JobClaim, language::Language},
 };
 use parking_lot::Mutex;
@@ -31,7 +31,7 @@ struct Backend {
     /// Where its claims come from.
     db: Db,
     index: Box<dyn SearchIndex>,
-    /// What its writers have said of the languages, of all users.
+    /// What its writers have said of the languages, of all workspaces.
     languages: Mutex<BTreeMap<Language, u64>>,
 }
 
@@ -64,9 +64,9 @@ async fn backends() -> Backends {
 }
 
 impl Backend {
-    /// A new user's claim.
+    /// A new workspace's claim.
     async fn claim(&self) -> JobClaim {
-        claimed(&self.db, user(&self.db, at(0)).await, "one", at(0)).await
+        claimed(&self.db, workspace(&self.db, at(0)).await, "one", at(0)).await
     }
 
     /// Adds a generation, some entries at a time.
@@ -101,12 +101,12 @@ impl Backend {
         self.add(claim, None, words(texts)).await
     }
 
-    /// A question about these generations, which are all that the user can see.
-    fn query(&self, user: UserId, generations: &[GenerationId], text: &str) -> IndexQuery {
+    /// A question about these generations, which are all that the workspace can see.
+    fn query(&self, workspace: WorkspaceId, generations: &[GenerationId], text: &str) -> IndexQuery {
         let mut languages: Vec<_> = self.languages.lock().iter().map(|(l, count)| (*count, *l)).collect();
         languages.sort_unstable_by(|a, b| b.cmp(a));
         IndexQuery {
-            user,
+            workspace,
             generations: generations.to_vec(),
             others: Vec::new(),
             languages: languages.into_iter().map(|(_, language)| language).collect(),
@@ -123,15 +123,15 @@ impl Backend {
     /// What is found by words, best first.
     async fn found(
         &self,
-        user: UserId,
+        workspace: WorkspaceId,
         generations: &[GenerationId],
         text: &str,
     ) -> Vec<(GenerationId, u32)> {
-        names(&self.search(self.query(user, generations, text)).await.lexical)
+        names(&self.search(self.query(workspace, generations, text)).await.lexical)
     }
 
-    async fn count(&self, user: UserId, generation: GenerationId) -> u64 {
-        self.index.count(user, generation).await.unwrap()
+    async fn count(&self, workspace: WorkspaceId, generation: GenerationId) -> u64 {
+        self.index.count(workspace, generation).await.unwrap()
     }
 }
 
@@ -170,9 +170,9 @@ async fn the_writer_counts_what_the_index_holds() {
         for texts in [&[][..], &["one"], &["one", "", "three"]] {
             let (generation, indexed) = b.add_in(&claim, None, vec![words(texts)]).await;
             assert_eq!(indexed.entries, texts.len() as u64, "{}", b.name);
-            assert_eq!(b.count(claim.user_id, generation).await, texts.len() as u64, "{}", b.name);
+            assert_eq!(b.count(claim.workspace_id, generation).await, texts.len() as u64, "{}", b.name);
         }
-        assert_eq!(b.count(claim.user_id, GenerationId::generate()).await, 0, "{}", b.name);
+        assert_eq!(b.count(claim.workspace_id, GenerationId::generate()).await, 0, "{}", b.name);
     }
 }
 
@@ -199,10 +199,10 @@ async fn entries_are_numbered_in_the_order_in_which_they_are_added() {
         let (generation, indexed) = b.add_in(&claim, None, batches).await;
         assert_eq!(indexed.entries, 600, "{}", b.name);
         for ordinal in [0, 1, 255, 256, 257, 299, 300, 555, 556, 599] {
-            let hits = b.found(claim.user_id, &[generation], &spelt(ordinal)).await;
+            let hits = b.found(claim.workspace_id, &[generation], &spelt(ordinal)).await;
             assert_eq!(hits, [(generation, u32::try_from(ordinal).unwrap())], "{}", b.name);
         }
-        let hits = b.found(claim.user_id, &[generation], "common").await;
+        let hits = b.found(claim.workspace_id, &[generation], "common").await;
         assert_eq!(hits.len(), 10, "{}: the depth", b.name);
     }
 }
@@ -214,20 +214,25 @@ async fn a_search_returns_passages_of_the_named_generations_only() {
         let claim = b.claim().await;
         let one = b.indexed(&claim, &["nothing", "red apple"]).await;
         let two = b.indexed(&claim, &["green apple"]).await;
-        let user = claim.user_id;
+        let workspace = claim.workspace_id;
         for (generations, expected) in [
             (&[one][..], vec![(one, 1)]),
             (&[two], vec![(two, 0)]),
             (&[], vec![]),
             (&[GenerationId::generate()], vec![]),
         ] {
-            assert_eq!(b.found(user, generations, "apple").await, expected, "{}", b.name);
+            assert_eq!(b.found(workspace, generations, "apple").await, expected, "{}", b.name);
         }
-        assert_eq!(sorted(b.found(user, &[one, two], "apple").await), [(one, 1), (two, 0)], "{}", b.name);
+        assert_eq!(
+            sorted(b.found(workspace, &[one, two], "apple").await),
+            [(one, 1), (two, 0)],
+            "{}",
+            b.name
+        );
         for nothing in ["pear", "", "   ", "?!"] {
-            assert!(b.found(user, &[one, two], nothing).await.is_empty(), "{} {nothing:?}", b.name);
+            assert!(b.found(workspace, &[one, two], nothing).await.is_empty(), "{} {nothing:?}", b.name);
         }
-        let none = IndexQuery { depth: 0, ..b.query(user, &[one], "apple") };
+        let none = IndexQuery { depth: 0, ..b.query(workspace, &[one], "apple") };
         assert!(b.search(none).await.lexical.is_empty(), "{}", b.name);
     }
 }
@@ -257,7 +262,7 @@ async fn naming_what_is_searched_and_naming_what_is_not_find_the_same() {
                 others: left_out.iter().copied().chain(strangers).collect(),
                 vectors: vec![vector(SPACE, &[1.0, 0.0])],
                 depth: 30,
-                ..b.query(claim.user_id, searched, "word3 word4 shared")
+                ..b.query(claim.workspace_id, searched, "word3 word4 shared")
             };
             let candidates = b.search(query).await;
             assert_eq!((candidates.lexical.len(), candidates.dense[0].len()), (30, 30), "{}", b.name);
@@ -286,7 +291,7 @@ async fn a_list_is_full_however_much_that_is_not_searched_matches_better() {
             b.add(&claim, space, (0..entries).map(|_| entry("apple apple", [1.0, 0.0])).collect()).await;
             let query = IndexQuery {
                 vectors: vec![vector(SPACE, &[1.0, 0.0]), vector(SPACE, &[0.0, 1.0])],
-                ..b.query(claim.user_id, &[wanted], "apple")
+                ..b.query(claim.workspace_id, &[wanted], "apple")
             };
             let candidates = b.search(query).await;
             for list in [&candidates.lexical, &candidates.dense[0], &candidates.dense[1]] {
@@ -298,7 +303,7 @@ async fn a_list_is_full_however_much_that_is_not_searched_matches_better() {
 }
 
 #[tokio::test]
-async fn nobody_finds_passages_of_another_user_not_even_by_name() {
+async fn nobody_finds_passages_of_another_workspace_not_even_by_name() {
     let backends = backends().await;
     for b in &backends.all {
         let (owner, stranger) = (b.claim().await, b.claim().await);
@@ -310,13 +315,13 @@ async fn nobody_finds_passages_of_another_user_not_even_by_name() {
             let query = IndexQuery {
                 others: others.to_vec(),
                 vectors: vec![vector(SPACE, &[1.0, 0.0])],
-                ..b.query(stranger.user_id, &[theirs, own], "text")
+                ..b.query(stranger.workspace_id, &[theirs, own], "text")
             };
             let candidates = b.search(query).await;
             assert_eq!(names(&candidates.lexical), [(own, 0)], "{}", b.name);
             assert_eq!(names(&candidates.dense[0]), [(own, 0)], "{}", b.name);
         }
-        assert_eq!(b.found(owner.user_id, &[theirs], "text").await, [(theirs, 0)], "{}", b.name);
+        assert_eq!(b.found(owner.workspace_id, &[theirs], "text").await, [(theirs, 0)], "{}", b.name);
     }
 }
 
@@ -336,7 +341,7 @@ async fn vectors_are_compared_within_their_space_only() {
                 vector(SPACE, &[1.0]),
                 vector(SPACE, &[1.0, 0.0]),
             ],
-            ..b.query(claim.user_id, &[one, two, three], "")
+            ..b.query(claim.workspace_id, &[one, two, three], "")
         };
         let dense = b.search(query).await.dense;
         let seen: Vec<_> = dense.iter().map(|list| names(list)).collect();
@@ -365,7 +370,7 @@ async fn an_entry_without_the_vector_of_its_space_is_rejected() {
             let added = writer.add(entries).await;
             assert!(matches!(added, Err(IndexError::Rejected(_))), "{}: {added:?}", b.name);
             drop(writer);
-            assert_eq!(b.count(claim.user_id, generation).await, 0, "{}", b.name);
+            assert_eq!(b.count(claim.workspace_id, generation).await, 0, "{}", b.name);
         }
         for dimension in [0, 1 << 20] {
             let generation = staged(&b.db, &claim, &[], at(0)).await;
@@ -387,7 +392,7 @@ async fn an_entry_without_words_is_counted_and_found_by_its_vector() {
         assert_eq!(indexed.entries, 4, "{}", b.name);
         let query = IndexQuery {
             vectors: vec![vector(SPACE, &[0.0, 1.0])],
-            ..b.query(claim.user_id, &[generation], "apple")
+            ..b.query(claim.workspace_id, &[generation], "apple")
         };
         let candidates = b.search(query).await;
         assert_eq!(names(&candidates.lexical), [(generation, 2)], "{}", b.name);
@@ -405,22 +410,25 @@ async fn all_of_a_generation_is_removed_and_nothing_else() {
         let gone = b.add(&claim, Some((SPACE, 2)), rows.clone()).await;
         let kept = b.add(&claim, Some((SPACE, 2)), rows.clone()).await;
         let theirs = b.add(&stranger, Some((SPACE, 2)), rows).await;
-        let counted = b.count(claim.user_id, kept).await;
-        assert_eq!(b.count(claim.user_id, gone).await, counted, "{}", b.name);
+        let counted = b.count(claim.workspace_id, kept).await;
+        assert_eq!(b.count(claim.workspace_id, gone).await, counted, "{}", b.name);
         for _ in 0..2 {
-            b.index.remove(RetiredGeneration::assumed(claim.user_id, gone)).await.unwrap();
-            assert_eq!(b.count(claim.user_id, gone).await, 0, "{}", b.name);
-            assert_eq!(b.count(claim.user_id, kept).await, counted, "{}", b.name);
-            assert_eq!(b.count(stranger.user_id, theirs).await, counted, "{}", b.name);
+            b.index.remove(RetiredGeneration::assumed(claim.workspace_id, gone)).await.unwrap();
+            assert_eq!(b.count(claim.workspace_id, gone).await, 0, "{}", b.name);
+            assert_eq!(b.count(claim.workspace_id, kept).await, counted, "{}", b.name);
+            assert_eq!(b.count(stranger.workspace_id, theirs).await, counted, "{}", b.name);
             let query = IndexQuery {
                 vectors: vec![vector(SPACE, &[1.0, 0.0])],
-                ..b.query(claim.user_id, &[gone, kept], "text")
+                ..b.query(claim.workspace_id, &[gone, kept], "text")
             };
             let candidates = b.search(query).await;
             assert_eq!(sorted(names(&candidates.lexical)), [(kept, 0), (kept, 1)], "{}", b.name);
             assert_eq!(names(&candidates.dense[0]), [(kept, 0), (kept, 1)], "{}", b.name);
         }
-        b.index.remove(RetiredGeneration::assumed(claim.user_id, GenerationId::generate())).await.unwrap();
+        b.index
+            .remove(RetiredGeneration::assumed(claim.workspace_id, GenerationId::generate()))
+            .await
+            .unwrap();
     }
 }
 
@@ -439,10 +447,10 @@ async fn a_question_finds_inflected_words_in_every_language_of_the_passages() {
         for (question, expected) in
             [("Vertrag", german), ("vertrage", german), ("contract", english), ("party", english)]
         {
-            let hits = b.found(claim.user_id, &all, question).await;
+            let hits = b.found(claim.workspace_id, &all, question).await;
             assert_eq!(hits, [(expected, 0)], "{} {question}", b.name);
             // An index that nobody has told the languages finds it, too.
-            let query = IndexQuery { languages: Vec::new(), ..b.query(claim.user_id, &all, question) };
+            let query = IndexQuery { languages: Vec::new(), ..b.query(claim.workspace_id, &all, question) };
             assert_eq!(names(&b.search(query).await.lexical), [(expected, 0)], "{} {question}", b.name);
         }
     }

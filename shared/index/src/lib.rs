@@ -24,7 +24,7 @@ pub use qdrant::QdrantIndex;
 use lectern_shared::{
     compute::ComputeStopped,
     db::{DbError, generations::RetiredGeneration},
-    ids::{GenerationId, UserId},
+    ids::{GenerationId, WorkspaceId},
     model::{job::JobClaim, language::Language},
 };
 
@@ -84,11 +84,11 @@ pub struct SpaceVector {
 #[derive(Clone, Debug)]
 pub struct IndexQuery {
     /// Whose passages.
-    pub user: UserId,
+    pub workspace: WorkspaceId,
     /// The generations that are searched; nothing of any other is found.
     pub generations: Vec<GenerationId>,
-    /// The user's other generations that could be searched and are not now. With those searched they are all that is
-    /// visible of the user's, so that an index may name whichever are fewer.
+    /// The workspace's other generations that could be searched and are not now. With those searched they are all that is
+    /// visible of the workspace's, so that an index may name whichever are fewer.
     pub others: Vec<GenerationId>,
     /// The languages of the passages that are searched, as their writer reported them, most frequent first.
     pub languages: Vec<Language>,
@@ -187,8 +187,8 @@ pub trait SearchIndex: Send + Sync {
     async fn search(&self, query: IndexQuery) -> Result<IndexCandidates, IndexError>;
     /// Removes everything of a generation that will never answer again; nothing happens when there is nothing.
     async fn remove(&self, retired: RetiredGeneration) -> Result<(), IndexError>;
-    /// How many entries it holds of a user's generation, of all kinds, counted exactly.
-    async fn count(&self, user: UserId, generation: GenerationId) -> Result<u64, IndexError>;
+    /// How many entries it holds of a workspace's generation, of all kinds, counted exactly.
+    async fn count(&self, workspace: WorkspaceId, generation: GenerationId) -> Result<u64, IndexError>;
     /// Those of these generations of which it does not hold as many entries as it should, whoever's they are; counted exactly.
     async fn mismatched(
         &self,

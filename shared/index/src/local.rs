@@ -20,7 +20,7 @@ use lectern_shared::{
     cache_budget::CacheBudget,
     compute::ComputePool,
     db::{Db, checkup, generations::RetiredGeneration, index_segments},
-    ids::{GenerationId, UserId},
+    ids::{GenerationId, WorkspaceId},
 };
 
 use self::{
@@ -83,11 +83,11 @@ impl LocalIndex {
 
     async fn hits(
         &self,
-        user: UserId,
+        workspace: WorkspaceId,
         generations: Arc<[GenerationId]>,
         question: ScanQuery,
     ) -> Result<RankedHits, IndexError> {
-        let (resolved, question) = match self.look(user, Arc::clone(&generations), question).await? {
+        let (resolved, question) = match self.look(workspace, Arc::clone(&generations), question).await? {
             CacheLookup::Done(hits) => return Ok(hits),
             CacheLookup::Begun(resolved, question) => (resolved, question),
         };
@@ -95,14 +95,14 @@ impl LocalIndex {
             return self.scan(resolved, question).await;
         }
         let missing: Vec<_> = resolved.missing.iter().map(|place| generations[*place]).collect();
-        let sizes = self.sizes(user, &missing).await?;
+        let sizes = self.sizes(workspace, &missing).await?;
         let needed = sizes.values().sum::<u64>() + resolved.byte_len() + arena::HOME * missing.len() as u64;
         if needed > self.inner.cache.capacity() {
-            return self.stream(user, &generations, resolved, question, &sizes).await;
+            return self.stream(workspace, &generations, resolved, question, &sizes).await;
         }
         drop(resolved);
-        self.load(user, &missing, &sizes).await?;
-        let (resolved, question) = match self.look(user, Arc::clone(&generations), question).await? {
+        self.load(workspace, &missing, &sizes).await?;
+        let (resolved, question) = match self.look(workspace, Arc::clone(&generations), question).await? {
             CacheLookup::Done(hits) => return Ok(hits),
             CacheLookup::Begun(resolved, question) => (resolved, question),
         };
@@ -111,20 +111,20 @@ impl LocalIndex {
         }
         // Others needed the room meanwhile, or it was removed.
         let missing: Vec<_> = resolved.missing.iter().map(|place| generations[*place]).collect();
-        let sizes = self.sizes(user, &missing).await?;
-        self.stream(user, &generations, resolved, question, &sizes).await
+        let sizes = self.sizes(workspace, &missing).await?;
+        self.stream(workspace, &generations, resolved, question, &sizes).await
     }
 
     /// Finds out what is in memory and, if that is all and not much, searches it at once.
     async fn look(
         &self,
-        user: UserId,
+        workspace: WorkspaceId,
         generations: Arc<[GenerationId]>,
         question: ScanQuery,
     ) -> Result<CacheLookup, IndexError> {
         let inner = Arc::clone(&self.inner);
         let look = move || {
-            let resolved = inner.cache.resolve(user, &generations);
+            let resolved = inner.cache.resolve(workspace, &generations);
             if resolved.missing.is_empty() && scan::is_small(&question, &resolved.selections) {
                 CacheLookup::Done(scan::scan_here(question, resolved.selections))
             } else {
@@ -146,9 +146,9 @@ impl SearchIndex for LocalIndex {
     }
 
     async fn search(&self, query: IndexQuery) -> Result<IndexCandidates, IndexError> {
-        let IndexQuery { user, generations, text, vectors, depth, .. } = query;
+        let IndexQuery { workspace, generations, text, vectors, depth, .. } = query;
         let generations: Arc<[GenerationId]> = generations.into();
-        let hits = self.hits(user, Arc::clone(&generations), ScanQuery { text, vectors, depth }).await?;
+        let hits = self.hits(workspace, Arc::clone(&generations), ScanQuery { text, vectors, depth }).await?;
         if self.inner.cache.is_over() {
             let inner = Arc::clone(&self.inner);
             self.inner.compute.run(move || inner.cache.make_room()).await?;
@@ -170,11 +170,11 @@ impl SearchIndex for LocalIndex {
         let mut tx = self.inner.db.begin_essential().await?;
         index_segments::delete(&mut tx, retired).await?;
         tx.commit().await?;
-        self.inner.cache.remove(retired.user_id(), retired.id());
+        self.inner.cache.remove(retired.workspace_id(), retired.id());
         Ok(())
     }
 
-    async fn count(&self, _: UserId, generation: GenerationId) -> Result<u64, IndexError> {
+    async fn count(&self, _: WorkspaceId, generation: GenerationId) -> Result<u64, IndexError> {
         let count = index_segments::count(&self.inner.db, generation).await?;
         Ok(u64::try_from(count).unwrap_or(0))
     }

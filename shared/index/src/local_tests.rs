@@ -6,9 +6,9 @@ use lectern_shared::{
         Db,
         generations::{self, RetiredGeneration},
         index_segments, jobs,
-        testing::{TestDb, at, both, claimed, commit, damage_segment, staged, user},
+        testing::{TestDb, at, both, claimed, commit, damage_segment, staged, workspace},
     },
-    ids::{GenerationId, UserId},
+    ids::{GenerationId, WorkspaceId},
     model::{job::JobClaim, language::Language},
 };
 use uuid::Uuid;
@@ -51,9 +51,9 @@ fn spelt(number: usize) -> String {
     format!("x{}", number.to_string().bytes().map(letter).collect::<String>())
 }
 
-fn query(user: UserId, generations: &[GenerationId], text: &str) -> IndexQuery {
+fn query(workspace: WorkspaceId, generations: &[GenerationId], text: &str) -> IndexQuery {
     IndexQuery {
-        user,
+        workspace,
         generations: generations.to_vec(),
         others: Vec::new(),
         languages: Vec::new(),
@@ -66,17 +66,17 @@ fn query(user: UserId, generations: &[GenerationId], text: &str) -> IndexQuery {
 /// What is found by words, best first.
 async fn found(
     index: &LocalIndex,
-    user: UserId,
+    workspace: WorkspaceId,
     generations: &[GenerationId],
     text: &str,
 ) -> Vec<(GenerationId, u32)> {
-    let candidates = index.search(query(user, generations, text)).await.unwrap();
+    let candidates = index.search(query(workspace, generations, text)).await.unwrap();
     candidates.lexical.iter().map(|candidate| (candidate.generation, candidate.ordinal)).collect()
 }
 
 async fn new(t: &TestDb, cache: u64) -> (LocalIndex, JobClaim) {
-    let user = user(&t.db, at(0)).await;
-    (LocalIndex::new(t.db.clone(), cache), claimed(&t.db, user, "one", at(0)).await)
+    let workspace = workspace(&t.db, at(0)).await;
+    (LocalIndex::new(t.db.clone(), cache), claimed(&t.db, workspace, "one", at(0)).await)
 }
 
 #[tokio::test]
@@ -94,14 +94,14 @@ async fn a_generation_of_several_parts_is_found_in_all_of_them() {
             writer.add(words(batch)).await.unwrap();
         }
         assert_eq!(writer.finish().await.unwrap().entries, texts.len() as u64, "{}", t.name);
-        let parts = index_segments::fetch(&t.db, claim.user_id, &[generation]).await.unwrap();
+        let parts = index_segments::fetch(&t.db, claim.workspace_id, &[generation]).await.unwrap();
         assert_eq!(parts.iter().map(|part| part.part).collect::<Vec<_>>(), [0, 1, 2], "{}", t.name);
         for ordinal in [0, MAX_CHUNKS - 1, MAX_CHUNKS, 2 * MAX_CHUNKS - 1, 2 * MAX_CHUNKS, texts.len() - 1] {
-            let hits = found(&index, claim.user_id, &[generation], &spelt(ordinal)).await;
+            let hits = found(&index, claim.workspace_id, &[generation], &spelt(ordinal)).await;
             assert_eq!(hits, [(generation, u32::try_from(ordinal).unwrap())], "{}", t.name);
         }
         assert_eq!(
-            found(&index, claim.user_id, &[generation], "common").await.len(),
+            found(&index, claim.workspace_id, &[generation], "common").await.len(),
             10,
             "{}: the depth",
             t.name
@@ -113,10 +113,10 @@ async fn a_generation_of_several_parts_is_found_in_all_of_them() {
 async fn frequencies_are_counted_over_exactly_the_named_generations() {
     for t in &both().await {
         let (index, claim) = new(t, LARGE).await;
-        let user = claim.user_id;
+        let workspace = claim.workspace_id;
         let small = indexed(&t.db, &index, &claim, &["kiwi mango", "kiwi papaya", "papaya"]).await;
         let score = async |generations: &[GenerationId]| {
-            let candidates = index.search(query(user, generations, "papaya")).await.unwrap();
+            let candidates = index.search(query(workspace, generations, "papaya")).await.unwrap();
             candidates.lexical.iter().find(|c| c.generation == small).unwrap().score
         };
         let alone = score(&[small]).await;
@@ -150,12 +150,12 @@ async fn a_cache_of_any_size_gives_the_same_hits() {
                 .collect();
             generations.push(add(&t.db, &index, &claim, Some((SPACE, 2)), entries).await.0);
         }
-        let sizes = index_segments::sizes(&t.db, claim.user_id, &generations).await.unwrap();
+        let sizes = index_segments::sizes(&t.db, claim.workspace_id, &generations).await.unwrap();
         let total = u64::try_from(sizes.iter().map(|(_, size)| size).sum::<i64>()).unwrap();
         let question = |generations: &[GenerationId]| IndexQuery {
             vectors: vec![SpaceVector { space: SPACE, vector: vec![1.0, 0.0] }],
             depth: 50,
-            ..query(claim.user_id, generations, "word3 word4 shared")
+            ..query(claim.workspace_id, generations, "word3 word4 shared")
         };
         let expected = index.search(question(&generations)).await.unwrap();
         let expected_of_two = index.search(question(&generations[2..4])).await.unwrap();
@@ -180,7 +180,7 @@ async fn a_cache_of_any_size_gives_the_same_hits() {
 async fn searches_at_the_same_time_do_not_disturb_each_other() {
     for t in &both().await {
         let (index, claim) = new(t, LARGE).await;
-        let user = claim.user_id;
+        let workspace = claim.workspace_id;
         let mut generations = Vec::new();
         for n in 0..8 {
             generations.push(indexed(&t.db, &index, &claim, &["shared", &format!("only{n}")]).await);
@@ -190,9 +190,9 @@ async fn searches_at_the_same_time_do_not_disturb_each_other() {
             let tasks: Vec<_> = (0..32)
                 .map(|n| {
                     let (index, generations) = (index.clone(), generations.clone());
-                    tokio::spawn(
-                        async move { found(&index, user, &generations, &format!("only{}", n % 8)).await },
-                    )
+                    tokio::spawn(async move {
+                        found(&index, workspace, &generations, &format!("only{}", n % 8)).await
+                    })
                 })
                 .collect();
             for (n, task) in tasks.into_iter().enumerate() {
@@ -209,13 +209,13 @@ async fn a_generation_that_is_removed_is_not_found_any_more_and_others_are() {
             let (index, claim) = new(t, capacity).await;
             let gone = indexed(&t.db, &index, &claim, &["apple"]).await;
             let kept = indexed(&t.db, &index, &claim, &["apple"]).await;
-            let user = claim.user_id;
-            assert_eq!(found(&index, user, &[gone, kept], "apple").await.len(), 2, "{}", t.name);
+            let workspace = claim.workspace_id;
+            assert_eq!(found(&index, workspace, &[gone, kept], "apple").await.len(), 2, "{}", t.name);
             for _ in 0..2 {
-                index.remove(RetiredGeneration::assumed(user, gone)).await.unwrap();
-                assert_eq!(found(&index, user, &[gone, kept], "apple").await, [(kept, 0)], "{}", t.name);
+                index.remove(RetiredGeneration::assumed(workspace, gone)).await.unwrap();
+                assert_eq!(found(&index, workspace, &[gone, kept], "apple").await, [(kept, 0)], "{}", t.name);
             }
-            index.remove(RetiredGeneration::assumed(user, GenerationId::generate())).await.unwrap();
+            index.remove(RetiredGeneration::assumed(workspace, GenerationId::generate())).await.unwrap();
             assert_eq!(index_segments::count(&t.db, gone).await.unwrap(), 0, "{}", t.name);
         }
     }
@@ -225,14 +225,17 @@ async fn a_generation_that_is_removed_is_not_found_any_more_and_others_are() {
 async fn a_damaged_part_is_not_found_and_keeps_nothing_else_from_being_found() {
     for t in &both().await {
         let (index, claim) = new(t, LARGE).await;
-        let user = claim.user_id;
+        let workspace = claim.workspace_id;
         let sound = indexed(&t.db, &index, &claim, &["apple"]).await;
         let mut texts = vec!["pear"; MAX_CHUNKS];
         texts.push("apple");
         let damaged = indexed(&t.db, &index, &claim, &texts).await;
         let last_part = u32::try_from(MAX_CHUNKS).unwrap();
-        assert_eq!(found(&index, user, &[sound, damaged], "apple").await, [(sound, 0), (damaged, last_part)]);
-        let blob = index_segments::fetch(&t.db, user, &[damaged]).await.unwrap().remove(0).data;
+        assert_eq!(
+            found(&index, workspace, &[sound, damaged], "apple").await,
+            [(sound, 0), (damaged, last_part)]
+        );
+        let blob = index_segments::fetch(&t.db, workspace, &[damaged]).await.unwrap().remove(0).data;
         let end = blob.len() - 1;
         let mut flipped = blob.clone();
         flipped[end] ^= 1;
@@ -244,9 +247,9 @@ async fn a_damaged_part_is_not_found_and_keeps_nothing_else_from_being_found() {
                 let on = format!("{} {} bytes, cache {capacity}", t.name, bytes.len());
                 let index = LocalIndex::new(t.db.clone(), capacity);
                 for _ in 0..2 {
-                    let hits = found(&index, user, &[sound, damaged], "apple").await;
+                    let hits = found(&index, workspace, &[sound, damaged], "apple").await;
                     assert_eq!(hits, [(sound, 0), (damaged, last_part)], "{on}");
-                    assert!(found(&index, user, &[sound, damaged], "pear").await.is_empty(), "{on}");
+                    assert!(found(&index, workspace, &[sound, damaged], "pear").await.is_empty(), "{on}");
                 }
             }
         }
@@ -265,7 +268,7 @@ async fn a_writer_whose_claim_is_gone_writes_nothing_more() {
             writer.add(words(&vec!["text"; written])).await.unwrap();
             let stored = index_segments::count(&t.db, generation).await.unwrap();
             assert_eq!(usize::try_from(stored), Ok(written), "{}", t.name);
-            commit!(t.db, |tx| jobs::cancel(tx, claim.user_id, claim.document_id, at(1)));
+            commit!(t.db, |tx| jobs::cancel(tx, claim.workspace_id, claim.document_id, at(1)));
             assert!(!commit!(t.db, |tx| generations::may_write(tx, &claim, generation)), "{}", t.name);
 
             let full = writer.add(words(&vec!["text"; MAX_CHUNKS])).await;
@@ -286,11 +289,11 @@ async fn the_cache_shows_a_generation_to_its_owner_only() {
     for t in &both().await {
         for stranger_first in [false, true] {
             let (index, claim) = new(t, LARGE).await;
-            let (owner, stranger) = (claim.user_id, user(&t.db, at(0)).await);
+            let (owner, stranger) = (claim.workspace_id, workspace(&t.db, at(0)).await);
             let generation = indexed(&t.db, &index, &claim, &["apple"]).await;
-            for user in if stranger_first { [stranger, owner] } else { [owner, stranger] } {
-                let expected = if user == owner { vec![(generation, 0)] } else { vec![] };
-                let seen = found(&index, user, &[generation], "apple").await;
+            for workspace in if stranger_first { [stranger, owner] } else { [owner, stranger] } {
+                let expected = if workspace == owner { vec![(generation, 0)] } else { vec![] };
+                let seen = found(&index, workspace, &[generation], "apple").await;
                 assert_eq!(seen, expected, "{} {stranger_first}", t.name);
             }
         }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use lectern_shared::{
     db::generations::RetiredGeneration,
-    ids::{GenerationId, UserId},
+    ids::{GenerationId, WorkspaceId},
     metrics::Metrics,
 };
 use tokio::time::Instant;
@@ -54,8 +54,8 @@ impl<I: SearchIndex> SearchIndex for MeteredIndex<I> {
         timed(&self.metrics, "remove", self.inner.remove(retired)).await
     }
 
-    async fn count(&self, user: UserId, generation: GenerationId) -> Result<u64, IndexError> {
-        timed(&self.metrics, "count", self.inner.count(user, generation)).await
+    async fn count(&self, workspace: WorkspaceId, generation: GenerationId) -> Result<u64, IndexError> {
+        timed(&self.metrics, "count", self.inner.count(workspace, generation)).await
     }
 
     async fn mismatched(

@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 pub(crate) use self::writes::WriteProbe;
 use lectern_embed::ModelState;
 use lectern_shared::{
-    db::{self, DbError},
+    db::{self, Db, DbError},
+    jobs::JobQueue,
     redis::Redis,
 };
 
@@ -38,11 +39,12 @@ pub async fn check(runtime: &Runtime) -> HealthReport {
 /// Asks every part, all at once.
 async fn look(runtime: &Runtime) -> HealthReport {
     let database = probe("database", async {
-        let (read, written) = tokio::join!(runtime.db.ping(), runtime.writes.check(runtime));
+        let (read, written) =
+            tokio::join!(runtime.db.ping(), runtime.writes.check(&runtime.db, &runtime.jobs));
         read?;
         let kind = match runtime.db {
-            db::Db::Postgres { .. } => "postgresql",
-            db::Db::Sqlite { .. } => "sqlite",
+            Db::Postgres { .. } => "postgresql",
+            Db::Sqlite { .. } => "sqlite",
         };
         Ok::<_, DbError>(match written {
             Ok(()) => json!({"kind": kind}),
@@ -50,7 +52,7 @@ async fn look(runtime: &Runtime) -> HealthReport {
             Err(reason) => json!({"kind": kind, "status": "down", "reason": reason}),
         })
     });
-    let queue = probe("queue", queue(runtime));
+    let queue = probe("queue", queue(&runtime.db, &runtime.jobs, runtime.redis.as_ref()));
     let index = probe("index", async {
         let status = runtime.index.ping().await?;
         let mut shown = json!({"kind": status.kind});
@@ -104,19 +106,19 @@ async fn probe<E: Display>(part: &str, answer: impl Future<Output = Result<Value
 }
 
 /// The queue is in the database. Redis only makes workers hear of it sooner, so without it the queue is up all the same.
-async fn queue(runtime: &Runtime) -> Result<Value, DbError> {
-    let now = runtime.jobs.now();
-    let depth = db::jobs::depth(&runtime.db.probes(), now).await?;
+async fn queue(db: &Db, jobs: &JobQueue, redis: Option<&Redis>) -> Result<Value, DbError> {
+    let now = jobs.now();
+    let depth = db::jobs::depth(&db.probes(), now).await?;
     let oldest = depth.oldest_due.map(|due| now.since(due).as_secs());
     let mut shown = json!({
-        "kind": if runtime.redis.is_some() { "redis" } else { "in-process" },
+        "kind": if redis.is_some() { "redis" } else { "in-process" },
         "due": depth.due,
         "oldestDueSeconds": oldest,
         "waiting": depth.waiting,
         "running": depth.running,
         "dead": depth.dead,
     });
-    if let (Some(shown), Some(redis)) = (shown.as_object_mut(), &runtime.redis) {
+    if let (Some(shown), Some(redis)) = (shown.as_object_mut(), redis) {
         shown.insert("redis".to_owned(), json!({"status": if answers(redis).await { "up" } else { "down" }}));
     }
     Ok(shown)

@@ -105,6 +105,7 @@ pub const SETTINGS: &[SettingSpec] = settings! {
     "LECTERN_SIGN_UP", "first", "who may sign up: `open`, `closed`, or `first` (the first account only)";
     "LECTERN_RATE_LIMIT", "200/s", "requests of one credential and of one address: `200/s`, `60/m`, `200/s burst 500` (without a burst, ten times the number) or `off`";
     "LECTERN_TRUSTED_PROXIES", "none", "networks (CIDR, separated by commas) of proxies whose `X-Forwarded-For` names the client that is limited";
+    "LECTERN_PUBLIC_URL", "none: links are relative to the service", "where browsers reach the service, such as `https://lectern.example.com`, or with a path behind it: invitations link there";
     "LECTERN_CORS_ORIGINS", "none", "origins (separated by commas, such as `https://app.example.com`) whose pages browsers let call the API, or `*` for all";
     "LECTERN_TRACE_TTL", "30d", "how long traces are kept";
     "LECTERN_INDEX_CACHE", "512MiB", "memory of the embedded index; a quarter of it at most, with Qdrant too, for the lists of searchable documents and their metadata";
@@ -134,8 +135,8 @@ pub const SETTINGS: &[SettingSpec] = settings! {
     "LECTERN_BODY_MEMORY", "64MiB", "memory of an API for JSON bodies that are just arriving, an eighth of it for sign-ins and sign-ups; beyond it those that are slowest or from where the most comes get a 503";
     "LECTERN_MAX_CONNECTIONS", "256", "connections of one address to an API, of IPv6 of one network of 64 bits; further ones are closed. Trusted proxies have as many as they like";
     "LECTERN_MAX_SOURCE", "100MiB", "largest source fetched";
-    "LECTERN_MAX_STORAGE", "none", "what one user may store: files, texts, and the passages made of them, such as `10GiB`";
-    "LECTERN_MAX_UPLOADS", "32", "files that an API takes at once, at most half of them of one user; further uploads wait 20 s for their turn, then get a 503";
+    "LECTERN_MAX_STORAGE", "none", "what one workspace may store: files, texts, and the passages made of them, such as `10GiB`";
+    "LECTERN_MAX_UPLOADS", "32", "files that an API takes at once, at most half of them of one workspace; further uploads wait 20 s for their turn, then get a 503";
     "LECTERN_MAX_PAGES", "5000", "pages ingested of one document, at most";
     "LECTERN_MAX_CHARACTERS", "20000000", "characters ingested of one document, at most";
     "LECTERN_MAX_PASSAGES", "100000", "passages that one document is cut into, at most";
@@ -241,6 +242,8 @@ pub struct Settings {
     pub rate_limit: Option<RequestRate>,
     /// Networks of proxies that are believed from whom they have a request.
     pub trusted_proxies: Vec<IpNet>,
+    /// Where browsers reach the service.
+    pub public_url: Option<Url>,
     /// Whose pages browsers let call the API.
     pub cors_origins: CorsOrigins,
     /// How long traces are kept.
@@ -278,6 +281,12 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// A link to something of the service's, whose path begins with a slash: relative when it is not set where browsers reach it.
+    pub fn public_link(&self, path: &str) -> String {
+        let base = self.public_url.as_ref().map_or("", |url| url.as_str().trim_end_matches('/'));
+        format!("{base}{path}")
+    }
+
     /// Reads every setting, and checks it.
     ///
     /// # Errors
@@ -312,6 +321,7 @@ impl Settings {
             sign_up: source.parse("LECTERN_SIGN_UP", "first", choice)?,
             rate_limit: source.parse("LECTERN_RATE_LIMIT", "200/s", rate::parse_rate)?,
             trusted_proxies: source.parse("LECTERN_TRUSTED_PROXIES", "", cidrs)?,
+            public_url: source.optional("LECTERN_PUBLIC_URL", parse::public_url)?,
             cors_origins: source.parse("LECTERN_CORS_ORIGINS", "", cors::origins)?,
             trace_ttl: source.parse("LECTERN_TRACE_TTL", "30d", duration)?,
             index_cache: source.parse("LECTERN_INDEX_CACHE", "512MiB", size)?,

@@ -148,6 +148,17 @@ pub(super) fn site(text: &str) -> ParseResult<Url> {
     }
 }
 
+/// Where browsers reach the service, perhaps below a path.
+pub(super) fn public_url(text: &str) -> ParseResult<Url> {
+    let url = http_url(text)?;
+    let plain = url.query().is_none() && url.fragment().is_none();
+    if plain && url.username().is_empty() && url.password().is_none() {
+        Ok(url)
+    } else {
+        Err("must be an address such as https://lectern.example.com, with nothing behind its path".to_owned())
+    }
+}
+
 /// `NAME/VERSION` of a player.
 pub(super) fn video_client(text: &str) -> ParseResult<(String, String)> {
     // They become headers and parts of a JSON object.

@@ -25,6 +25,14 @@ pub struct RequestRate {
     burst: u32,
 }
 
+impl RequestRate {
+    /// So many requests a minute, at least one, of which a tenth may come at once.
+    pub fn per_minute(requests: u32) -> Self {
+        let interval = Duration::from_mins(1) / requests.max(1);
+        Self { interval: interval.max(Duration::from_micros(100)), burst: (requests / 10).max(1) }
+    }
+}
+
 /// Reads `200/s`, `60/m`, `1000/h`, each with ` burst N` after it or with a burst of ten times the number; none is `off`.
 ///
 /// # Errors

@@ -37,6 +37,8 @@ fn a_wrong_value_is_refused_by_name_with_what_would_be_right() {
         ("LECTERN_EMBEDDING_URL", "https://me@models.example.com", "user name"),
         ("LECTERN_VIDEO_SITE", "www.example.com", "https://"),
         ("LECTERN_VIDEO_SITE", "https://www.example.com/watch", "no path"),
+        ("LECTERN_PUBLIC_URL", "lectern.example.com", "https://"),
+        ("LECTERN_PUBLIC_URL", "https://lectern.example.com/?page=1", "nothing behind its path"),
         ("LECTERN_OCR_COMMAND", "tesseract 'page", "quote"),
         ("LECTERN_OCR_COMMAND", "''", "program"),
         ("LECTERN_VIDEO_CLIENT", "ANDROID", "ANDROID/20.10.38"),
@@ -112,6 +114,17 @@ fn the_proxy_of_the_video_site_may_have_a_password_which_is_never_shown() {
     let settings = load(&[("LECTERN_VIDEO_PROXY", "http://me:hunter2@proxy:3128")]).unwrap();
     assert!(settings.video.proxy.is_some());
     assert!(!format!("{settings:?}").contains("hunter2"));
+}
+
+#[test]
+fn links_lead_to_where_browsers_reach_the_service() {
+    for (set, link) in [
+        ("https://lectern.example.com", "https://lectern.example.com/#/here"),
+        ("https://example.com/lectern/", "https://example.com/lectern/#/here"),
+    ] {
+        assert_eq!(load(&[("LECTERN_PUBLIC_URL", set)]).unwrap().public_link("/#/here"), link);
+    }
+    assert_eq!(load(&[]).unwrap().public_link("/#/here"), "/#/here");
 }
 
 #[test]

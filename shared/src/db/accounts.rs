@@ -1,6 +1,4 @@
-//! Accounts and API tokens.
-
-pub mod leftovers;
+//! Accounts. Each has a workspace of its own, whose id is the account's, and is its owner.
 
 use std::fmt;
 
@@ -8,9 +6,12 @@ use sqlx::QueryBuilder;
 
 use crate::{
     clock::Timestamp,
-    db::{Db, Result, Tx, commit::pg_identity, documents, execute, on, silence},
-    ids::{ApiTokenId, UserId},
-    model::user::{ApiToken, User},
+    db::{Db, Json, Result, Tx, execute, on, workspaces},
+    ids::{UserId, WorkspaceId},
+    model::{
+        user::User,
+        workspace::{Role, Workspace, WorkspaceQuotas},
+    },
 };
 
 /// A new account's row.
@@ -36,24 +37,33 @@ impl fmt::Debug for NewUser<'_> {
     }
 }
 
-/// Adds an account. [`DbError::Duplicate`](crate::db::DbError::Duplicate) when the e-mail is taken.
+/// Adds an account and its own workspace. [`DbError::Duplicate`](crate::db::DbError::Duplicate) when the e-mail is taken.
 pub async fn insert(tx: &mut Tx, user: &NewUser<'_>, now: Timestamp) -> Result<User> {
-    Ok(on!(tx, |c| {
+    let added: User = on!(tx, |c| {
         sqlx::query_as(
-        "INSERT INTO users (id, email, email_key, name, password_hash, is_admin, token_version, search_epoch, fair_at,
-                            created_at, updated_at)
-         VALUES ($1, $2, $3, $4, $5, $6, 0, 0, 0, $7, $7)
-         RETURNING *"
-    )
-    .bind(user.id)
-    .bind(user.email)
-    .bind(user.email_key)
-    .bind(user.name)
-    .bind(user.password_hash)
-    .bind(user.is_admin)
-    .bind(now)
-    .fetch_one(c)
-    })?)
+            "INSERT INTO users (id, email, email_key, name, password_hash, is_admin, token_version, created_at, updated_at)
+             VALUES ($1, $2, $3, $4, $5, $6, 0, $7, $7) RETURNING *",
+        )
+        .bind(user.id)
+        .bind(user.email)
+        .bind(user.email_key)
+        .bind(user.name)
+        .bind(user.password_hash)
+        .bind(user.is_admin)
+        .bind(now)
+        .fetch_one(c)
+    })?;
+    let own = Workspace {
+        id: added.id.into(),
+        name: added.name.clone(),
+        is_personal: true,
+        quotas: None,
+        created_at: now,
+        updated_at: now,
+    };
+    workspaces::insert(tx, &own).await?;
+    workspaces::members::put(tx, own.id, added.id, Role::Owner, now).await?;
+    Ok(added)
 }
 
 /// An active account and its password's hash.
@@ -103,16 +113,72 @@ pub async fn find_for_sign_in(db: &Db, email_key: &str, address_hash: &[u8]) -> 
     .fetch_optional(c))?)
 }
 
-/// Those of these accounts that are active, each with its token version.
-pub async fn token_versions(db: &Db, ids: &[UserId]) -> Result<Vec<(UserId, i64)>> {
+/// What an account may do somewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct AccountMembership {
+    /// The account.
+    pub user_id: UserId,
+    /// Its token version.
+    pub token_version: i64,
+    /// The workspace.
+    pub workspace_id: WorkspaceId,
+    /// What it may do there.
+    pub role: Role,
+}
+
+/// What these accounts may do, those of them that are active, in those of these workspaces that they are members of.
+pub async fn memberships(
+    db: &Db,
+    ids: &[UserId],
+    workspaces: &[WorkspaceId],
+) -> Result<Vec<AccountMembership>> {
     Ok(on!(db, |c| async {
-        let mut query =
-            QueryBuilder::new("SELECT id, token_version FROM users WHERE deleted_at IS NULL AND id IN (");
+        let mut query = QueryBuilder::new(
+            "SELECT u.id AS user_id, u.token_version, m.workspace_id, m.role
+             FROM users u JOIN members m ON m.user_id = u.id JOIN workspaces w ON w.id = m.workspace_id
+             WHERE u.deleted_at IS NULL AND w.deleted_at IS NULL AND u.id IN (",
+        );
         let mut listed = query.separated(", ");
         for id in ids {
             listed.push_bind(*id);
         }
+        query.push(") AND w.id IN (");
+        let mut listed = query.separated(", ");
+        for id in workspaces {
+            listed.push_bind(*id);
+        }
         query.push(")").build_query_as().fetch_all(c).await
+    })?)
+}
+
+/// An active account, and its role in a workspace that was asked for with it.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct AccountInWorkspace {
+    /// The account.
+    #[sqlx(flatten)]
+    pub user: User,
+    /// Its role there; none when it is no member, or there is no such workspace.
+    pub role: Option<Role>,
+    /// What the workspace may hold and use.
+    pub quotas: Option<Json<WorkspaceQuotas>>,
+}
+
+/// The active account with this id, and its role in a workspace.
+pub async fn find_in_workspace(
+    db: &Db,
+    id: UserId,
+    workspace: WorkspaceId,
+) -> Result<Option<AccountInWorkspace>> {
+    Ok(on!(db, |c| {
+        sqlx::query_as(
+        "SELECT users.*, here.role, here.quotas
+         FROM users LEFT JOIN (SELECT m.user_id, m.role, w.quotas FROM members m JOIN workspaces w ON w.id = m.workspace_id
+                               WHERE m.workspace_id = $2 AND w.deleted_at IS NULL) AS here ON here.user_id = users.id
+         WHERE users.id = $1 AND users.deleted_at IS NULL"
+    )
+    .bind(id)
+    .bind(workspace)
+    .fetch_optional(c)
     })?)
 }
 
@@ -163,9 +229,9 @@ pub async fn set_admin(tx: &mut Tx, id: UserId, is_admin: bool) -> Result<Option
     })?)
 }
 
-/// Ends an account: no credential of its opens anything any more, and nothing is added to it. What it owns is left for [`delete`],
-/// which comes in a transaction after this one: it has to wait for whatever is being added, and while the account is open that may
-/// never cease.
+/// Ends an account: no credential of its opens anything any more, and nothing is added to its workspace. What that owns is left for
+/// [`delete`], which comes in a transaction after this one: it has to wait for whatever is being added, and while the account is
+/// open that may never cease.
 pub async fn close(tx: &mut Tx, id: UserId, now: Timestamp) -> Result<()> {
     // Nothing that a foreign key could name is changed, so PostgreSQL lets those who are adding go on meanwhile.
     execute!(
@@ -177,7 +243,7 @@ pub async fn close(tx: &mut Tx, id: UserId, now: Timestamp) -> Result<()> {
         .bind(id)
         .bind(now)
     )?;
-    Ok(())
+    workspaces::close(tx, id.into(), now).await
 }
 
 /// What the e-mail of a deleted account is known by: unique, and nothing that an e-mail could be.
@@ -185,140 +251,63 @@ fn deleted_key(id: UserId) -> String {
     format!("deleted {id}")
 }
 
-/// Deletes an account and everything that it owns. The row stays, empty of what tells who it was, until nothing points to
-/// it; its e-mail can sign up again. Documents become tombstones, whose generations may be purged from `now` on. What a request
-/// adds that had begun before is for [`leftovers::purge`].
+/// What an account owns outside of any workspace.
+const OWNED: [&str; 6] = [
+    "DELETE FROM idempotency WHERE user_id = $1",
+    "DELETE FROM known_addresses WHERE user_id = $1",
+    "DELETE FROM user_identities WHERE user_id = $1",
+    "DELETE FROM api_tokens WHERE created_by = $1",
+    "DELETE FROM invitations WHERE created_by = $1",
+    "DELETE FROM members WHERE user_id = $1",
+];
+
+/// Deletes an account with its own workspace and everything in that, and takes it out of all others, where what it made stays. The row
+/// stays, empty of what tells who it was, until nothing points to it; its e-mail can sign up again. What a request
+/// adds that had begun before is for [`workspaces::leftovers::purge`].
 pub async fn delete(tx: &mut Tx, id: UserId, now: Timestamp) -> Result<()> {
     execute!(
         tx,
         sqlx::query(
             "UPDATE users SET deleted_at = COALESCE(deleted_at, $2), email = '', email_key = $3, name = '',
-                              password_hash = '', token_version = token_version + 1,
-                              search_epoch = search_epoch + 1
+                              password_hash = '', token_version = token_version + 1
              WHERE id = $1"
         )
         .bind(id)
         .bind(now)
         .bind(deleted_key(id))
     )?;
-    documents::delete_all(tx, id, now).await?;
-    leftovers::remove_owned(tx, id).await
+    // This waits for whoever is adding something, which then goes too.
+    workspaces::delete(tx, id.into(), now).await?;
+    remove_owned(tx, id).await
 }
 
-/// Whether an account is active, within a transaction. Asked after something was added that points to the account, it is so until
-/// the transaction ends: either its deletion waits for this transaction and takes with it what was added, or this one has waited.
-pub async fn is_active(tx: &mut Tx, id: UserId) -> Result<bool> {
-    match tx {
-        Tx::Postgres(tx) if tx.knows_active(id) => Ok(true),
-        // The last question of many a transaction.
-        Tx::Postgres(tx) => {
-            let active =
-                concat!("SELECT ", pg_identity!(), " FROM users WHERE id = $1 AND deleted_at IS NULL");
-            let active = sqlx::query_as(active).bind(id);
-            let identity = silence::answered(active.fetch_optional(&mut **tx)).await?;
-            let is_active = identity.is_some();
-            tx.note(identity);
-            Ok(is_active)
-        }
-        Tx::Sqlite(tx) => {
-            let active = sqlx::query_scalar("SELECT 1 FROM users WHERE id = $1 AND deleted_at IS NULL");
-            let found: Option<i64> = active.bind(id).fetch_optional(&mut **tx).await?;
-            Ok(found.is_some())
-        }
+/// Removes what an account owns outside of any workspace.
+pub(super) async fn remove_owned(tx: &mut Tx, id: UserId) -> Result<()> {
+    for statement in OWNED {
+        execute!(tx, sqlx::query(statement).bind(id))?;
     }
+    Ok(())
+}
+
+/// Whether the account that this workspace belonged to was [closed](close), and is not [deleted](delete).
+pub(super) async fn is_half_deleted(tx: &mut Tx, workspace: WorkspaceId) -> Result<bool> {
+    let id = UserId::from(*workspace.as_uuid());
+    let key: Option<String> = on!(tx, |c| {
+        sqlx::query_scalar("SELECT email_key FROM users WHERE id = $1 AND deleted_at IS NOT NULL")
+            .bind(id)
+            .fetch_optional(c)
+    })?;
+    Ok(key.is_some_and(|key| key != deleted_key(id)))
+}
+
+/// Forgets a deleted account whose workspace is gone.
+pub(super) async fn forget(tx: &mut Tx, workspace: WorkspaceId) -> Result<()> {
+    execute!(tx, sqlx::query("DELETE FROM users WHERE id = $1 AND deleted_at IS NOT NULL").bind(workspace))?;
+    Ok(())
 }
 
 /// Ends every JSON web token given out before.
 pub async fn end_sessions(tx: &mut Tx, id: UserId) -> Result<()> {
     execute!(tx, sqlx::query("UPDATE users SET token_version = token_version + 1 WHERE id = $1").bind(id))?;
     Ok(())
-}
-
-/// Adds an API token, sealed and hashed by the caller.
-pub async fn insert_token(tx: &mut Tx, token: &ApiToken, token_hash: &[u8]) -> Result<()> {
-    execute!(
-        tx,
-        sqlx::query(
-            "INSERT INTO api_tokens (id, user_id, description, token_hash, token_sealed, created_at)
-         VALUES ($1, $2, $3, $4, $5, $6)"
-        )
-        .bind(token.id)
-        .bind(token.user_id)
-        .bind(token.description.as_str())
-        .bind(token_hash)
-        .bind(token.token_sealed.as_slice())
-        .bind(token.created_at)
-    )?;
-    Ok(())
-}
-
-/// At most `limit` of a user's API tokens older than `before`, newest first.
-pub async fn list_tokens(db: &Db, user: UserId, before: ApiTokenId, limit: u32) -> Result<Vec<ApiToken>> {
-    Ok(on!(db, |c| sqlx::query_as(
-        "SELECT * FROM api_tokens WHERE user_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3"
-    )
-    .bind(user)
-    .bind(before)
-    .bind(i64::from(limit))
-    .fetch_all(c))?)
-}
-
-/// One of a user's API tokens.
-pub async fn find_token(db: &Db, user: UserId, id: ApiTokenId) -> Result<Option<ApiToken>> {
-    Ok(on!(db, |c| sqlx::query_as("SELECT * FROM api_tokens WHERE id = $1 AND user_id = $2")
-        .bind(id)
-        .bind(user)
-        .fetch_optional(c))?)
-}
-
-/// The API token with this hash, and its active owner.
-#[derive(Debug, sqlx::FromRow)]
-pub struct TokenOwner {
-    /// The token.
-    pub token_id: ApiTokenId,
-    /// When it last opened a request.
-    pub last_used_at: Option<Timestamp>,
-    /// Its owner.
-    #[sqlx(flatten)]
-    pub user: User,
-}
-
-/// Who holds the API token with this hash.
-pub async fn find_token_owner(db: &Db, token_hash: &[u8]) -> Result<Option<TokenOwner>> {
-    Ok(on!(db, |c| sqlx::query_as(
-        "SELECT api_tokens.id AS token_id, api_tokens.last_used_at, users.*
-         FROM api_tokens JOIN users ON users.id = api_tokens.user_id
-         WHERE api_tokens.token_hash = $1 AND users.deleted_at IS NULL"
-    )
-    .bind(token_hash)
-    .fetch_optional(c))?)
-}
-
-/// Those of these API tokens that open something: they are there, and their owners are active.
-pub async fn tokens_in_force(db: &Db, ids: &[ApiTokenId]) -> Result<Vec<ApiTokenId>> {
-    Ok(on!(db, |c| async {
-        let mut query = QueryBuilder::new(
-            "SELECT api_tokens.id FROM api_tokens JOIN users ON users.id = api_tokens.user_id
-             WHERE users.deleted_at IS NULL AND api_tokens.id IN (",
-        );
-        let mut listed = query.separated(", ");
-        for id in ids {
-            listed.push_bind(*id);
-        }
-        query.push(")").build_query_scalar().fetch_all(c).await
-    })?)
-}
-
-/// Notes that an API token was used.
-pub async fn touch_token(tx: &mut Tx, id: ApiTokenId, now: Timestamp) -> Result<()> {
-    execute!(tx, sqlx::query("UPDATE api_tokens SET last_used_at = $2 WHERE id = $1").bind(id).bind(now))?;
-    Ok(())
-}
-
-/// Deletes one of a user's API tokens and returns it.
-pub async fn delete_token(tx: &mut Tx, user: UserId, id: ApiTokenId) -> Result<Option<ApiToken>> {
-    Ok(on!(tx, |c| sqlx::query_as("DELETE FROM api_tokens WHERE id = $1 AND user_id = $2 RETURNING *")
-        .bind(id)
-        .bind(user)
-        .fetch_optional(c))?)
 }

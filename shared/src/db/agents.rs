@@ -1,24 +1,30 @@
 //! Agents and their links. Answers may be kept by their agent's version, so whatever changes what an agent answers from
 //! raises it.
 
+use std::collections::HashSet;
+
 use uuid::Uuid;
 
 use crate::{
     clock::Timestamp,
     db::{Db, Result, Tx, documents, execute, from_hex, locks, on, silence},
-    ids::{AgentDocumentId, AgentId, DocumentId, GenerationId, PromptId, UserId},
-    model::agent::{Agent, AgentDocument},
+    ids::{AgentDocumentId, AgentId, DocumentId, GenerationId, PromptId, WorkspaceId},
+    model::{
+        agent::{Agent, AgentDocument},
+        workspace::{RowOwner, RunOwner},
+    },
 };
 
 /// Adds an agent.
 pub async fn insert(tx: &mut Tx, agent: &Agent) -> Result<()> {
     execute!(tx, sqlx::query(
-        "INSERT INTO agents (id, user_id, type, name, description, llm, llm_key_sealed, has_memory, prompt_id, version,
+        "INSERT INTO agents (id, workspace_id, created_by, type, name, description, llm, llm_key_sealed, has_memory, prompt_id, version,
                              created_at, updated_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 1, $10, $10)"
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 1, $11, $11)"
     )
     .bind(agent.id)
-    .bind(agent.user_id)
+    .bind(agent.owner.workspace_id)
+    .bind(agent.owner.creator())
     .bind(agent.r#type)
     .bind(agent.name.as_str())
     .bind(agent.description.as_str())
@@ -33,7 +39,7 @@ pub async fn insert(tx: &mut Tx, agent: &Agent) -> Result<()> {
 macro_rules! select_agent {
     ($where:literal) => {
         concat!(
-            "SELECT id, user_id, type, name, description, llm, llm_key_sealed, has_memory, prompt_id, version,
+            "SELECT id, workspace_id, created_by, type, name, description, llm, llm_key_sealed, has_memory, prompt_id, version,
                     created_at, updated_at,
                     (SELECT document_id FROM agent_documents WHERE agent_documents.agent_id = agents.id
                      ORDER BY agent_documents.id LIMIT 1) AS document_id
@@ -43,41 +49,43 @@ macro_rules! select_agent {
     };
 }
 
-/// One of a user's agents.
-pub async fn find(db: &Db, user: UserId, id: AgentId) -> Result<Option<Agent>> {
-    Ok(on!(db, |c| sqlx::query_as(select_agent!("id = $1 AND user_id = $2"))
+/// One of a workspace's agents.
+pub async fn find(db: &Db, workspace: WorkspaceId, id: AgentId) -> Result<Option<Agent>> {
+    Ok(on!(db, |c| sqlx::query_as(select_agent!("id = $1 AND workspace_id = $2"))
         .bind(id)
-        .bind(user)
+        .bind(workspace)
         .fetch_optional(c))?)
 }
 
-/// At most `limit` of a user's agents older than `before`, newest first.
-pub async fn list(db: &Db, user: UserId, before: AgentId, limit: u32) -> Result<Vec<Agent>> {
-    Ok(on!(db, |c| sqlx::query_as(select_agent!("user_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3"))
-        .bind(user)
+/// At most `limit` of a workspace's agents older than `before`, newest first.
+pub async fn list(db: &Db, workspace: WorkspaceId, before: AgentId, limit: u32) -> Result<Vec<Agent>> {
+    Ok(on!(db, |c| sqlx::query_as(select_agent!("workspace_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3"))
+        .bind(workspace)
         .bind(before)
         .bind(i64::from(limit))
         .fetch_all(c))?)
 }
 
-/// Reads one of a user's agents and keeps it as it is until the transaction ends. Neither the user's prompts nor tags go
+/// Reads one of a workspace's agents and keeps it as it is until the transaction ends. Neither the workspace's prompts nor tags go
 /// meanwhile.
-pub async fn lock(tx: &mut Tx, user: UserId, id: AgentId) -> Result<Option<Agent>> {
-    locks::lock_user(tx, user).await?;
-    if !lock_row(tx, user, id).await? {
+pub async fn lock(tx: &mut Tx, workspace: WorkspaceId, id: AgentId) -> Result<Option<Agent>> {
+    locks::lock_workspace(tx, workspace).await?;
+    if !lock_row(tx, workspace, id).await? {
         return Ok(None);
     }
-    Ok(on!(tx, |c| sqlx::query_as(select_agent!("id = $1 AND user_id = $2"))
+    Ok(on!(tx, |c| sqlx::query_as(select_agent!("id = $1 AND workspace_id = $2"))
         .bind(id)
-        .bind(user)
+        .bind(workspace)
         .fetch_optional(c))?)
 }
 
-/// Keeps one of a user's agents from changing or going until the transaction ends; false when there is no such agent.
-async fn lock_row(tx: &mut Tx, user: UserId, id: AgentId) -> Result<bool> {
+/// Keeps one of a workspace's agents from changing or going until the transaction ends; false when there is no such agent.
+async fn lock_row(tx: &mut Tx, workspace: WorkspaceId, id: AgentId) -> Result<bool> {
     let rows = execute!(
         tx,
-        sqlx::query("UPDATE agents SET version = version WHERE id = $1 AND user_id = $2").bind(id).bind(user)
+        sqlx::query("UPDATE agents SET version = version WHERE id = $1 AND workspace_id = $2")
+            .bind(id)
+            .bind(workspace)
     )?;
     Ok(rows == 1)
 }
@@ -89,10 +97,10 @@ pub async fn update(tx: &mut Tx, agent: &Agent) -> Result<()> {
         sqlx::query(
             "UPDATE agents SET type = $3, name = $4, description = $5, llm = $6, llm_key_sealed = $7, has_memory = $8,
                                prompt_id = $9, updated_at = $10, version = version + 1
-             WHERE id = $1 AND user_id = $2"
+             WHERE id = $1 AND workspace_id = $2"
         )
         .bind(agent.id)
-        .bind(agent.user_id)
+        .bind(agent.owner.workspace_id)
         .bind(agent.r#type)
         .bind(agent.name.as_str())
         .bind(agent.description.as_str())
@@ -105,59 +113,72 @@ pub async fn update(tx: &mut Tx, agent: &Agent) -> Result<()> {
     Ok(())
 }
 
-/// Whether a user has this prompt. It stays while the user is [locked](locks::lock_user).
-pub async fn owns_prompt(tx: &mut Tx, user: UserId, prompt: PromptId) -> Result<bool> {
+/// Whether a workspace has this prompt. It stays while the workspace is [locked](locks::lock_workspace).
+pub async fn owns_prompt(tx: &mut Tx, workspace: WorkspaceId, prompt: PromptId) -> Result<bool> {
     let found: Option<PromptId> =
-        on!(tx, |c| sqlx::query_scalar("SELECT id FROM prompts WHERE id = $1 AND user_id = $2")
+        on!(tx, |c| sqlx::query_scalar("SELECT id FROM prompts WHERE id = $1 AND workspace_id = $2")
             .bind(prompt)
-            .bind(user)
+            .bind(workspace)
             .fetch_optional(c))?;
     Ok(found.is_some())
 }
 
-/// Deletes what one of a user's agents remembers of a session; false when there is no such agent.
-pub async fn erase_session(tx: &mut Tx, user: UserId, agent: AgentId, session: &str) -> Result<bool> {
-    if !lock_row(tx, user, agent).await? {
+/// Deletes what one of a workspace's agents remembers of somebody's session; false when there is no such agent.
+pub async fn erase_session(tx: &mut Tx, owner: RunOwner, agent: AgentId, session: &str) -> Result<bool> {
+    let workspace = owner.workspace_id;
+    if !lock_row(tx, workspace, agent).await? {
         return Ok(false);
     }
     execute!(
         tx,
-        sqlx::query("DELETE FROM agent_memory WHERE agent_id = $1 AND session = $2 AND user_id = $3")
-            .bind(agent)
-            .bind(session)
-            .bind(user)
+        sqlx::query(
+            "DELETE FROM agent_memory WHERE agent_id = $1 AND session = $2 AND workspace_id = $3
+               AND COALESCE(created_by, workspace_id) = $4 AND token_id IS NOT DISTINCT FROM $5"
+        )
+        .bind(agent)
+        .bind(session)
+        .bind(workspace)
+        .bind(owner.user)
+        .bind(owner.token)
     )?;
     Ok(true)
 }
 
-/// Deletes one of a user's agents with its links, memory and traces; false when there is none.
-pub async fn delete(tx: &mut Tx, user: UserId, id: AgentId) -> Result<bool> {
-    let rows =
-        execute!(tx, sqlx::query("DELETE FROM agents WHERE id = $1 AND user_id = $2").bind(id).bind(user))?;
+/// Deletes one of a workspace's agents with its links, memory and traces; false when there is none.
+pub async fn delete(tx: &mut Tx, workspace: WorkspaceId, id: AgentId) -> Result<bool> {
+    // Whoever takes away one of its links waits, and holds nothing that this waits for.
+    locks::lock_workspace(tx, workspace).await?;
+    let rows = execute!(
+        tx,
+        sqlx::query("DELETE FROM agents WHERE id = $1 AND workspace_id = $2").bind(id).bind(workspace)
+    )?;
     Ok(rows == 1)
 }
 
-/// Links a user's agent and document and returns the link; the first one when they are linked already. None when either
-/// is not the user's.
+/// Links a workspace's agent and document and returns the link; the first one when they are linked already. None when either
+/// is not the workspace's.
 pub async fn link(
     tx: &mut Tx,
-    user: UserId,
+    owner: RowOwner,
     agent: AgentId,
     document: DocumentId,
     now: Timestamp,
 ) -> Result<Option<AgentDocument>> {
+    let workspace = owner.workspace_id;
     // Neither end may be on its way out at this moment.
-    if !documents::lock(tx, user, document).await? || !lock_row(tx, user, agent).await? {
+    if !documents::lock(tx, workspace, document).await? || !lock_row(tx, workspace, agent).await? {
         return Ok(None);
     }
     let added = execute!(
         tx,
         sqlx::query(
-            "INSERT INTO agent_documents (id, user_id, agent_id, document_id, created_at) VALUES ($1, $2, $3, $4, $5)
+            "INSERT INTO agent_documents (id, workspace_id, created_by, agent_id, document_id, created_at)
+             VALUES ($1, $2, $3, $4, $5, $6)
              ON CONFLICT (agent_id, document_id) DO NOTHING"
         )
         .bind(AgentDocumentId::generate())
-        .bind(user)
+        .bind(workspace)
+        .bind(owner.creator())
         .bind(agent)
         .bind(document)
         .bind(now)
@@ -165,107 +186,133 @@ pub async fn link(
     if added > 0 {
         execute!(
             tx,
-            sqlx::query("UPDATE agents SET version = version + 1 WHERE id = $1 AND user_id = $2")
+            sqlx::query("UPDATE agents SET version = version + 1 WHERE id = $1 AND workspace_id = $2")
                 .bind(agent)
-                .bind(user)
+                .bind(workspace)
         )?;
     }
     Ok(on!(tx, |c| sqlx::query_as(
-        "SELECT * FROM agent_documents WHERE agent_id = $1 AND document_id = $2 AND user_id = $3"
+        "SELECT * FROM agent_documents WHERE agent_id = $1 AND document_id = $2 AND workspace_id = $3"
     )
     .bind(agent)
     .bind(document)
-    .bind(user)
+    .bind(workspace)
     .fetch_optional(c))?)
 }
 
-/// One of a user's links.
-pub async fn find_link(db: &Db, user: UserId, id: AgentDocumentId) -> Result<Option<AgentDocument>> {
-    Ok(on!(db, |c| sqlx::query_as("SELECT * FROM agent_documents WHERE id = $1 AND user_id = $2")
+/// One of a workspace's links.
+pub async fn find_link(
+    db: &Db,
+    workspace: WorkspaceId,
+    id: AgentDocumentId,
+) -> Result<Option<AgentDocument>> {
+    Ok(on!(db, |c| sqlx::query_as("SELECT * FROM agent_documents WHERE id = $1 AND workspace_id = $2")
         .bind(id)
-        .bind(user)
+        .bind(workspace)
         .fetch_optional(c))?)
 }
 
-/// At most `limit` of a user's links older than `before`, newest first; those of one agent when it is named.
+/// At most `limit` of a workspace's links older than `before`, newest first; those of one agent when it is named.
 pub async fn list_links(
     db: &Db,
-    user: UserId,
+    workspace: WorkspaceId,
     agent: Option<AgentId>,
     before: AgentDocumentId,
     limit: u32,
 ) -> Result<Vec<AgentDocument>> {
     Ok(on!(db, |c| sqlx::query_as(
         "SELECT * FROM agent_documents
-         WHERE user_id = $1 AND id < $2 AND ($3 IS NULL OR agent_id = $3) ORDER BY id DESC LIMIT $4"
+         WHERE workspace_id = $1 AND id < $2 AND ($3 IS NULL OR agent_id = $3) ORDER BY id DESC LIMIT $4"
     )
-    .bind(user)
+    .bind(workspace)
     .bind(before)
     .bind(agent)
     .bind(i64::from(limit))
     .fetch_all(c))?)
 }
 
-/// Deletes one of a user's links; false when there is none.
-pub async fn unlink(tx: &mut Tx, user: UserId, id: AgentDocumentId) -> Result<bool> {
+/// Deletes one of a workspace's links; false when there is none.
+pub async fn unlink(tx: &mut Tx, workspace: WorkspaceId, id: AgentDocumentId) -> Result<bool> {
     // The agent first, as whoever deletes it with its links does.
     execute!(
         tx,
         sqlx::query(
-            "UPDATE agents SET version = version + 1 WHERE user_id = $2
-               AND id = (SELECT agent_id FROM agent_documents WHERE id = $1 AND user_id = $2)"
+            "UPDATE agents SET version = version + 1 WHERE workspace_id = $2
+               AND id = (SELECT agent_id FROM agent_documents WHERE id = $1 AND workspace_id = $2)"
         )
         .bind(id)
-        .bind(user)
+        .bind(workspace)
     )?;
     let rows = execute!(
         tx,
-        sqlx::query("DELETE FROM agent_documents WHERE id = $1 AND user_id = $2").bind(id).bind(user)
+        sqlx::query("DELETE FROM agent_documents WHERE id = $1 AND workspace_id = $2")
+            .bind(id)
+            .bind(workspace)
     )?;
     Ok(rows == 1)
 }
 
-/// The documents linked to one of a user's agents, first linked first.
-pub async fn linked_documents(db: &Db, user: UserId, agent: AgentId) -> Result<Vec<DocumentId>> {
+/// The documents of agent $1 of workspace $2, once for each way in which they are linked.
+macro_rules! linked {
+    () => {
+        "SELECT document_id, id, 1 AS is_direct FROM agent_documents WHERE agent_id = $1 AND workspace_id = $2
+         UNION ALL
+         SELECT cd.document_id, cd.document_id, 0 FROM agent_collections ac
+         JOIN collection_documents cd ON cd.collection_id = ac.collection_id
+         WHERE ac.agent_id = $1 AND ac.workspace_id = $2"
+    };
+}
+
+/// The documents that one of a workspace's agents answers from, each once: those linked to it, first linked first, then those of its
+/// collections.
+pub async fn linked_documents(db: &Db, workspace: WorkspaceId, agent: AgentId) -> Result<Vec<DocumentId>> {
     // In one row: an agent may have thousands, every question asks for them, and a row each takes most of its time.
-    match db {
+    let ids: Vec<DocumentId> = match db {
         Db::Postgres { pool, .. } => {
-            let ids = sqlx::query_scalar(
-                "SELECT array_agg(document_id ORDER BY id) FROM agent_documents WHERE agent_id = $1 AND user_id = $2",
-            )
+            let ids = sqlx::query_scalar(concat!(
+                "SELECT array_agg(document_id ORDER BY is_direct DESC, id) FROM (",
+                linked!(),
+                ") AS linked"
+            ))
             .bind(agent)
-            .bind(user)
+            .bind(workspace)
             .fetch_one(pool);
             let ids: Option<Vec<Uuid>> = silence::answered(ids).await?;
-            Ok(ids.unwrap_or_default().into_iter().map(DocumentId::from).collect())
+            ids.unwrap_or_default().into_iter().map(DocumentId::from).collect()
         }
         Db::Sqlite { readers, .. } => {
-            let ids: Option<String> = sqlx::query_scalar(
-                "SELECT group_concat(hex(document_id), '' ORDER BY id) FROM agent_documents
-                 WHERE agent_id = $1 AND user_id = $2",
-            )
+            let ids: Option<String> = sqlx::query_scalar(concat!(
+                "SELECT group_concat(hex(document_id), '' ORDER BY is_direct DESC, id) FROM (",
+                linked!(),
+                ") AS linked"
+            ))
             .bind(agent)
-            .bind(user)
+            .bind(workspace)
             .fetch_one(readers)
             .await?;
             let ids = ids.unwrap_or_default();
-            (0..ids.len()).step_by(32).map(|at| Ok(from_hex(ids.get(at..at + 32))?.into())).collect()
+            let id = |at: usize| Ok(from_hex(ids.get(at..at + 32))?.into());
+            (0..ids.len()).step_by(32).map(id).collect::<Result<_>>()?
         }
-    }
+    };
+    let mut seen = HashSet::with_capacity(ids.len());
+    Ok(ids.into_iter().filter(|id| seen.insert(*id)).collect())
 }
 
-/// The documents linked to one of a user's agents, first linked first, and the generation that each is searched in.
+/// The documents that one of a workspace's agents answers from, by their ids, and the generation that each is searched in.
 pub async fn linked_generations(
     db: &Db,
-    user: UserId,
+    workspace: WorkspaceId,
     agent: AgentId,
 ) -> Result<Vec<(DocumentId, Option<GenerationId>)>> {
-    Ok(on!(db, |c| sqlx::query_as(
-        "SELECT documents.id, documents.active_generation
-         FROM agent_documents JOIN documents ON documents.id = agent_documents.document_id
-         WHERE agent_documents.agent_id = $1 AND agent_documents.user_id = $2 ORDER BY agent_documents.id"
-    )
+    Ok(on!(db, |c| {
+        sqlx::query_as(concat!(
+        "SELECT id, active_generation FROM documents WHERE workspace_id = $2 AND id IN (SELECT document_id FROM (",
+        linked!(),
+        ") AS linked) ORDER BY id"
+    ))
     .bind(agent)
-    .bind(user)
-    .fetch_all(c))?)
+    .bind(workspace)
+    .fetch_all(c)
+    })?)
 }

@@ -3,13 +3,13 @@
 use crate::{
     clock::Timestamp,
     db::{Db, Result, Tx, execute, on},
-    ids::{TraceId, UserId},
+    ids::{TraceId, WorkspaceId},
 };
 
 /// The trace of the run that answered what this key stands for, if that was at `since` or later and the trace is still kept.
 pub async fn find(
     db: &Db,
-    user: UserId,
+    workspace: WorkspaceId,
     key: &[u8],
     since: Timestamp,
     now: Timestamp,
@@ -17,9 +17,9 @@ pub async fn find(
     Ok(on!(db, |c| {
         sqlx::query_scalar(
         "SELECT trace_id FROM cached_answers JOIN traces ON traces.id = cached_answers.trace_id
-         WHERE cached_answers.user_id = $1 AND answer_key = $2 AND cached_answers.created_at >= $3 AND expires_at > $4"
+         WHERE cached_answers.workspace_id = $1 AND answer_key = $2 AND cached_answers.created_at >= $3 AND expires_at > $4"
     )
-    .bind(user)
+    .bind(workspace)
     .bind(key)
     .bind(since)
     .bind(now)
@@ -28,14 +28,20 @@ pub async fn find(
 }
 
 /// Notes that the run of this trace answered what the key stands for; a later run replaces an earlier one.
-pub async fn put(tx: &mut Tx, user: UserId, key: &[u8], trace: TraceId, now: Timestamp) -> Result<()> {
+pub async fn put(
+    tx: &mut Tx,
+    workspace: WorkspaceId,
+    key: &[u8],
+    trace: TraceId,
+    now: Timestamp,
+) -> Result<()> {
     execute!(
         tx,
         sqlx::query(
-            "INSERT INTO cached_answers (user_id, answer_key, trace_id, created_at) VALUES ($1, $2, $3, $4)
-             ON CONFLICT (user_id, answer_key) DO UPDATE SET trace_id = excluded.trace_id, created_at = excluded.created_at"
+            "INSERT INTO cached_answers (workspace_id, answer_key, trace_id, created_at) VALUES ($1, $2, $3, $4)
+             ON CONFLICT (workspace_id, answer_key) DO UPDATE SET trace_id = excluded.trace_id, created_at = excluded.created_at"
         )
-        .bind(user)
+        .bind(workspace)
         .bind(key)
         .bind(trace)
         .bind(now)

@@ -1,4 +1,4 @@
-//! What the doctor asks the store, and what it has changed. For the operator alone: the questions go over all users, in pages.
+//! What the doctor asks the store, and what it has changed. For the operator alone: the questions go over all workspaces, in pages.
 
 mod repair;
 
@@ -13,7 +13,7 @@ pub use self::repair::{
 use crate::{
     clock::Timestamp,
     db::{Db, Result, on},
-    ids::{DocumentId, GenerationId, JobId, UserId},
+    ids::{DocumentId, GenerationId, JobId, WorkspaceId},
     model::job::JobState,
 };
 
@@ -98,7 +98,7 @@ pub struct UnqueuedDocument {
     /// The document.
     pub id: DocumentId,
     /// Its owner.
-    pub user_id: UserId,
+    pub workspace_id: WorkspaceId,
     /// Whether its passages are stored.
     pub searchable: bool,
 }
@@ -106,7 +106,7 @@ pub struct UnqueuedDocument {
 /// At most [`PAGE`] documents without a job after `after`.
 pub async fn unqueued(db: &Db, after: DocumentId) -> Result<Vec<UnqueuedDocument>> {
     Ok(on!(db, |c| sqlx::query_as(
-        "SELECT d.id, d.user_id, (d.active_generation IS NOT NULL) AS searchable
+        "SELECT d.id, d.workspace_id, (d.active_generation IS NOT NULL) AS searchable
          FROM documents d LEFT JOIN jobs j ON j.document_id = d.id
          WHERE d.deleted_at IS NULL AND j.id IS NULL AND d.id > $1 ORDER BY d.id LIMIT $2"
     )
@@ -121,7 +121,7 @@ pub struct SearchableDocument {
     /// The document.
     pub id: DocumentId,
     /// Its owner.
-    pub user_id: UserId,
+    pub workspace_id: WorkspaceId,
     /// The generation that it names.
     pub generation: GenerationId,
     /// What is told of it, as it is stored.
@@ -146,11 +146,11 @@ pub struct SearchableDocument {
     pub from_stored: Option<bool>,
 }
 
-/// At most [`PAGE`] documents that answer, of all users, after `after`.
+/// At most [`PAGE`] documents that answer, of all workspaces, after `after`.
 pub async fn answering(db: &Db, after: DocumentId) -> Result<Vec<SearchableDocument>> {
     Ok(on!(db, |c| {
         sqlx::query_as(
-        "SELECT d.id, d.user_id, d.active_generation AS generation, d.search_index, (d.url <> '') AS has_url,
+        "SELECT d.id, d.workspace_id, d.active_generation AS generation, d.search_index, (d.url <> '') AS has_url,
                 (d.content IS NOT NULL) AS has_content, d.blob_key, (d.source_state IS NULL) AS source_forgotten,
                 g.state, g.chunks, g.embedding_space, j.state AS job, j.from_stored
          FROM documents d
@@ -258,7 +258,7 @@ pub struct UploadRecord {
     pub source_sha256: Vec<u8>,
 }
 
-/// The files of at most [`PAGE`] documents after `after`, of all users.
+/// The files of at most [`PAGE`] documents after `after`, of all workspaces.
 pub async fn uploads(db: &Db, after: DocumentId) -> Result<Vec<UploadRecord>> {
     Ok(on!(db, |c| sqlx::query_as(
         "SELECT id, blob_key, COALESCE(source_bytes, 0) AS source_bytes, source_sha256 FROM documents

@@ -4,7 +4,7 @@ use sqlx::QueryBuilder;
 
 use crate::{
     db::{Db, DbError, Json, Result, Tx, execute, generations::RetiredGeneration, on},
-    ids::{ChunkId, DocumentId, GenerationId, UserId},
+    ids::{ChunkId, DocumentId, GenerationId, WorkspaceId},
     model::{
         document::{Chunk, DocumentType},
         place::SourceSpan,
@@ -34,7 +34,7 @@ pub struct NewChunk {
 /// Adds at most [`BATCH`] passages to a generation.
 pub async fn insert(
     tx: &mut Tx,
-    user: UserId,
+    workspace: WorkspaceId,
     document: DocumentId,
     generation: GenerationId,
     chunks: &[NewChunk],
@@ -45,12 +45,12 @@ pub async fn insert(
     }
     on!(tx, |c| async {
         let mut query = QueryBuilder::new(
-            "INSERT INTO chunks (generation_id, ordinal, user_id, document_id, chunk_id, text_hash, tokens, place, text) ",
+            "INSERT INTO chunks (generation_id, ordinal, workspace_id, document_id, chunk_id, text_hash, tokens, place, text) ",
         );
         query.push_values(chunks, |mut row, chunk| {
             row.push_bind(generation)
                 .push_bind(i64::from(chunk.ordinal))
-                .push_bind(user)
+                .push_bind(workspace)
                 .push_bind(document)
                 .push_bind(chunk.chunk_id)
                 .push_bind(chunk.text_hash.as_slice())
@@ -87,8 +87,12 @@ pub struct FetchedChunk {
 }
 
 /// The passages at these places of these generations, in no order. Those of deleted documents, and of documents that are
-/// not `user`'s, are left out.
-pub async fn fetch(db: &Db, user: UserId, keys: &[(GenerationId, u32)]) -> Result<Vec<FetchedChunk>> {
+/// not `workspace`'s, are left out.
+pub async fn fetch(
+    db: &Db,
+    workspace: WorkspaceId,
+    keys: &[(GenerationId, u32)],
+) -> Result<Vec<FetchedChunk>> {
     if keys.is_empty() {
         return Ok(Vec::new());
     }
@@ -97,9 +101,9 @@ pub async fn fetch(db: &Db, user: UserId, keys: &[(GenerationId, u32)]) -> Resul
             "SELECT chunks.generation_id, chunks.ordinal, chunks.chunk_id, chunks.document_id, chunks.tokens, chunks.place,
                     chunks.text, documents.name, documents.type, documents.url
              FROM chunks JOIN documents ON documents.id = chunks.document_id AND documents.deleted_at IS NULL
-             WHERE chunks.user_id = ",
+             WHERE chunks.workspace_id = ",
         );
-        query.push_bind(user).push(" AND documents.user_id = ").push_bind(user);
+        query.push_bind(workspace).push(" AND documents.workspace_id = ").push_bind(workspace);
         query.push(" AND (chunks.generation_id, chunks.ordinal) IN (");
         for (at, (generation, ordinal)) in keys.iter().enumerate() {
             query.push(if at == 0 { "(" } else { ", (" });
@@ -110,33 +114,44 @@ pub async fn fetch(db: &Db, user: UserId, keys: &[(GenerationId, u32)]) -> Resul
     })?)
 }
 
-/// At most `limit` passages of a user's document from `from` on, in the order of the source; those of its active
+/// At most `limit` passages of a workspace's document from `from` on, in the order of the source; those of its active
 /// generation.
-pub async fn list(db: &Db, user: UserId, document: DocumentId, from: i64, limit: u32) -> Result<Vec<Chunk>> {
+pub async fn list(
+    db: &Db,
+    workspace: WorkspaceId,
+    document: DocumentId,
+    from: i64,
+    limit: u32,
+) -> Result<Vec<Chunk>> {
     Ok(on!(db, |c| {
         sqlx::query_as(
         "SELECT chunks.ordinal, chunks.chunk_id, chunks.document_id, chunks.tokens, chunks.place, chunks.text
          FROM documents JOIN chunks ON chunks.generation_id = documents.active_generation
-         WHERE documents.id = $1 AND documents.user_id = $2 AND documents.deleted_at IS NULL AND chunks.ordinal >= $3
+         WHERE documents.id = $1 AND documents.workspace_id = $2 AND documents.deleted_at IS NULL AND chunks.ordinal >= $3
          ORDER BY chunks.ordinal LIMIT $4"
     )
     .bind(document)
-    .bind(user)
+    .bind(workspace)
     .bind(from)
     .bind(i64::from(limit))
     .fetch_all(c)
     })?)
 }
 
-/// At most [`BATCH`] passages of a user's generation from `from` on, as they were added.
-pub async fn stored(db: &Db, user: UserId, generation: GenerationId, from: i64) -> Result<Vec<NewChunk>> {
+/// At most [`BATCH`] passages of a workspace's generation from `from` on, as they were added.
+pub async fn stored(
+    db: &Db,
+    workspace: WorkspaceId,
+    generation: GenerationId,
+    from: i64,
+) -> Result<Vec<NewChunk>> {
     let rows: Vec<StoredRow> = on!(db, |c| {
         sqlx::query_as(
             "SELECT ordinal, chunk_id, text_hash, tokens, place, text FROM chunks
-             WHERE generation_id = $1 AND user_id = $2 AND ordinal >= $3 ORDER BY ordinal LIMIT $4",
+             WHERE generation_id = $1 AND workspace_id = $2 AND ordinal >= $3 ORDER BY ordinal LIMIT $4",
         )
         .bind(generation)
-        .bind(user)
+        .bind(workspace)
         .bind(from)
         .bind(i64::try_from(BATCH).unwrap_or(i64::MAX))
         .fetch_all(c)

@@ -11,7 +11,7 @@ use sqlx::{PgConnection, PgPool, PgTransaction};
 use tokio::time::{Instant, sleep};
 
 use super::{DbError, Result, silence};
-use crate::ids::UserId;
+use crate::ids::WorkspaceId;
 
 /// For how long the outcome is asked for.
 const ASK_FOR: Duration = Duration::from_secs(10);
@@ -28,8 +28,8 @@ pub struct PgWrite {
     asks: Option<PgPool>,
     /// What to ask for, if a statement told.
     identity: Option<PgIdentity>,
-    /// A user whose row is locked, and whose account is active until this ends.
-    active: Option<UserId>,
+    /// A workspace whose row is locked, and whose account is active until this ends.
+    active: Option<WorkspaceId>,
 }
 
 /// By what the server knows a transaction and its own side of it: the columns of [`pg_identity`].
@@ -70,14 +70,14 @@ impl PgWrite {
         self.identity = identity.filter(|identity| identity.xid.is_some());
     }
 
-    /// Notes that a user's row was locked, and that the account is active.
-    pub(super) fn note_active(&mut self, user: UserId) {
-        self.active = Some(user);
+    /// Notes that a workspace's row was locked, and that the account is active.
+    pub(super) fn note_active(&mut self, workspace: WorkspaceId) {
+        self.active = Some(workspace);
     }
 
     /// Whether an account is known to be active until this ends.
-    pub(super) fn knows_active(&self, user: UserId) -> bool {
-        self.active == Some(user)
+    pub(super) fn knows_active(&self, workspace: WorkspaceId) -> bool {
+        self.active == Some(workspace)
     }
 
     /// Commits.

@@ -13,10 +13,11 @@ use uuid::Uuid;
 use crate::{
     clock::Timestamp,
     db::{Db, DbError, Json, Result, Tx, commit::pg_identity, execute, from_hex, locks, on, silence},
-    ids::{DocumentId, GenerationId, UserId},
+    ids::{DocumentId, GenerationId, WorkspaceId},
     model::{
         document::{ActiveDocument, Document, DocumentSource, DocumentType, PageRange, SplitterConfig},
         job::{IngestionSummary, IngestionWarning},
+        workspace::RowOwner,
     },
 };
 
@@ -25,8 +26,8 @@ use crate::{
 pub struct NewDocumentRow<'a> {
     /// Its id.
     pub id: DocumentId,
-    /// Its owner.
-    pub user_id: UserId,
+    /// Whose it is.
+    pub owner: RowOwner,
     /// The kind of source.
     pub r#type: DocumentType,
     /// Its name.
@@ -50,12 +51,13 @@ pub struct NewDocumentRow<'a> {
 /// Adds a document. It is not queued: see [`crate::jobs::enqueue`].
 pub async fn insert(tx: &mut Tx, document: &NewDocumentRow<'_>, now: Timestamp) -> Result<()> {
     execute!(tx, sqlx::query(
-        "INSERT INTO documents (id, user_id, type, name, description, url, metadata, splitter, from_page, to_page,
+        "INSERT INTO documents (id, workspace_id, created_by, type, name, description, url, metadata, splitter, from_page, to_page,
                                 authorization_sealed, revision, created_at, updated_at, content, stored_bytes)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, $12, $12, $13, $14)"
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 0, $13, $13, $14, $15)"
     )
     .bind(document.id)
-    .bind(document.user_id)
+    .bind(document.owner.workspace_id)
+    .bind(document.owner.creator())
     .bind(document.r#type)
     .bind(document.name)
     .bind(document.description)
@@ -79,7 +81,7 @@ fn inline_bytes(document: &NewDocumentRow<'_>) -> i64 {
 macro_rules! select_document {
     ($where:literal) => {
         concat!(
-            "SELECT d.id, d.user_id, d.type, d.name, d.description, d.url, d.metadata, d.splitter, d.from_page, d.to_page,
+            "SELECT d.id, d.workspace_id, d.created_by, d.type, d.name, d.description, d.url, d.metadata, d.splitter, d.from_page, d.to_page,
                     d.revision, d.search_index, d.created_at, d.updated_at,
                     j.state, j.stage, j.progress, j.attempts, j.last_error, j.warnings, j.source, j.queued_at,
                     j.started_at, j.finished_at
@@ -89,46 +91,47 @@ macro_rules! select_document {
         )
     };
 }
+pub(super) use select_document;
 
-/// One of a user's documents.
-pub async fn find(db: &Db, user: UserId, id: DocumentId) -> Result<Option<Document>> {
-    Ok(on!(db, |c| sqlx::query_as(select_document!("d.id = $1 AND d.user_id = $2"))
+/// One of a workspace's documents.
+pub async fn find(db: &Db, workspace: WorkspaceId, id: DocumentId) -> Result<Option<Document>> {
+    Ok(on!(db, |c| sqlx::query_as(select_document!("d.id = $1 AND d.workspace_id = $2"))
         .bind(id)
-        .bind(user)
+        .bind(workspace)
         .fetch_optional(c))?)
 }
 
 /// [`find`] within a transaction, with what was done in it.
-pub async fn find_in(tx: &mut Tx, user: UserId, id: DocumentId) -> Result<Option<Document>> {
-    Ok(on!(tx, |c| sqlx::query_as(select_document!("d.id = $1 AND d.user_id = $2"))
+pub async fn find_in(tx: &mut Tx, workspace: WorkspaceId, id: DocumentId) -> Result<Option<Document>> {
+    Ok(on!(tx, |c| sqlx::query_as(select_document!("d.id = $1 AND d.workspace_id = $2"))
         .bind(id)
-        .bind(user)
+        .bind(workspace)
         .fetch_optional(c))?)
 }
 
-/// How the ingestion of one of a user's documents goes; none when there is no such document.
-pub async fn ingestion(db: &Db, user: UserId, id: DocumentId) -> Result<Option<IngestionSummary>> {
+/// How the ingestion of one of a workspace's documents goes; none when there is no such document.
+pub async fn ingestion(db: &Db, workspace: WorkspaceId, id: DocumentId) -> Result<Option<IngestionSummary>> {
     Ok(on!(db, |c| sqlx::query_as(
         "SELECT j.state, j.stage, j.progress, j.attempts, j.last_error, j.warnings, j.source, j.queued_at,
                 j.started_at, j.finished_at
          FROM documents d JOIN jobs j ON j.document_id = d.id AND j.kind = 'ingest'
-         WHERE d.id = $1 AND d.user_id = $2 AND d.deleted_at IS NULL"
+         WHERE d.id = $1 AND d.workspace_id = $2 AND d.deleted_at IS NULL"
     )
     .bind(id)
-    .bind(user)
+    .bind(workspace)
     .fetch_optional(c))?)
 }
 
-/// Whether all of these documents, which may repeat, are the user's.
-pub async fn has_all(db: &Db, user: UserId, ids: &[DocumentId]) -> Result<bool> {
+/// Whether all of these documents, which may repeat, are the workspace's.
+pub async fn has_all(db: &Db, workspace: WorkspaceId, ids: &[DocumentId]) -> Result<bool> {
     let ids: BTreeSet<DocumentId> = ids.iter().copied().collect();
     if ids.is_empty() {
         return Ok(true);
     }
     let found: i64 = on!(db, |c| async {
         let mut query =
-            QueryBuilder::new("SELECT COUNT(*) FROM documents WHERE deleted_at IS NULL AND user_id = ");
-        query.push_bind(user).push(" AND id IN (");
+            QueryBuilder::new("SELECT COUNT(*) FROM documents WHERE deleted_at IS NULL AND workspace_id = ");
+        query.push_bind(workspace).push(" AND id IN (");
         let mut listed = query.separated(", ");
         for id in &ids {
             listed.push_bind(*id);
@@ -139,44 +142,49 @@ pub async fn has_all(db: &Db, user: UserId, ids: &[DocumentId]) -> Result<bool> 
     Ok(usize::try_from(found).is_ok_and(|found| found == ids.len()))
 }
 
-/// The inline content of one of a user's documents.
-pub async fn content(db: &Db, user: UserId, id: DocumentId) -> Result<Option<String>> {
+/// The inline content of one of a workspace's documents.
+pub async fn content(db: &Db, workspace: WorkspaceId, id: DocumentId) -> Result<Option<String>> {
     let content: Option<Option<String>> = on!(db, |c| sqlx::query_scalar(
-        "SELECT content FROM documents WHERE id = $1 AND user_id = $2 AND deleted_at IS NULL"
+        "SELECT content FROM documents WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL"
     )
     .bind(id)
-    .bind(user)
+    .bind(workspace)
     .fetch_optional(c))?;
     Ok(content.flatten())
 }
 
-/// At most `limit` of a user's documents older than `before`, newest first.
-pub async fn list(db: &Db, user: UserId, before: DocumentId, limit: u32) -> Result<Vec<Document>> {
+/// At most `limit` of a workspace's documents older than `before`, newest first.
+pub async fn list(db: &Db, workspace: WorkspaceId, before: DocumentId, limit: u32) -> Result<Vec<Document>> {
     Ok(on!(db, |c| sqlx::query_as(select_document!(
-        "d.user_id = $1 AND d.id < $2 ORDER BY d.id DESC LIMIT $3"
+        "d.workspace_id = $1 AND d.id < $2 ORDER BY d.id DESC LIMIT $3"
     ))
-    .bind(user)
+    .bind(workspace)
     .bind(before)
     .bind(i64::from(limit))
     .fetch_all(c))?)
 }
 
 const SELECT_SOURCE: &str =
-    "SELECT id, user_id, type, name, url, content, blob_key, source_name, source_mime, splitter, from_page, to_page,
-            authorization_sealed, metadata, source_state
-     FROM documents WHERE id = $1 AND user_id = $2 AND deleted_at IS NULL";
+    "SELECT id, workspace_id, type, name, url, content, blob_key, source_name, source_mime, splitter, from_page, to_page,
+            authorization_sealed, metadata, source_state,
+            (SELECT quotas FROM workspaces WHERE workspaces.id = workspace_id) AS quotas
+     FROM documents WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL";
 
 /// What an ingestion needs to know of a document; none when it was deleted.
-pub async fn source(db: &Db, user: UserId, id: DocumentId) -> Result<Option<DocumentSource>> {
-    Ok(on!(db, |c| sqlx::query_as(SELECT_SOURCE).bind(id).bind(user).fetch_optional(c))?)
+pub async fn source(db: &Db, workspace: WorkspaceId, id: DocumentId) -> Result<Option<DocumentSource>> {
+    Ok(on!(db, |c| sqlx::query_as(SELECT_SOURCE).bind(id).bind(workspace).fetch_optional(c))?)
 }
 
 /// [`source`] within a transaction, with what was done in it.
-pub async fn source_in(tx: &mut Tx, user: UserId, id: DocumentId) -> Result<Option<DocumentSource>> {
-    Ok(on!(tx, |c| sqlx::query_as(SELECT_SOURCE).bind(id).bind(user).fetch_optional(c))?)
+pub async fn source_in(
+    tx: &mut Tx,
+    workspace: WorkspaceId,
+    id: DocumentId,
+) -> Result<Option<DocumentSource>> {
+    Ok(on!(tx, |c| sqlx::query_as(SELECT_SOURCE).bind(id).bind(workspace).fetch_optional(c))?)
 }
 
-/// Makes one of a user's documents what `document` says; its type and an upload stay as they are. It is not queued, and what is
+/// Makes one of a workspace's documents what `document` says; its type and an upload stay as they are. It is not queued, and what is
 /// cached of it is not marked as out of date: the caller knows what changed. False when there is no such document.
 pub async fn update(tx: &mut Tx, document: &NewDocumentRow<'_>, now: Timestamp) -> Result<bool> {
     let rows = execute!(
@@ -185,10 +193,10 @@ pub async fn update(tx: &mut Tx, document: &NewDocumentRow<'_>, now: Timestamp) 
             "UPDATE documents SET name = $3, description = $4, url = $5, content = $6, metadata = $7, splitter = $8,
                                   from_page = $9, to_page = $10, authorization_sealed = $11, updated_at = $12,
                                   stored_bytes = COALESCE(source_bytes, 0) + $13
-             WHERE id = $1 AND user_id = $2 AND deleted_at IS NULL"
+             WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL"
         )
         .bind(document.id)
-        .bind(document.user_id)
+        .bind(document.owner.workspace_id)
         .bind(document.name)
         .bind(document.description)
         .bind(document.url)
@@ -229,53 +237,57 @@ pub struct DocumentHoldings {
     pub blobs: i64,
 }
 
-/// What is to be purged when one of a user's documents is deleted; none when there is no such document.
-pub async fn holdings(tx: &mut Tx, user: UserId, id: DocumentId) -> Result<Option<DocumentHoldings>> {
+/// What is to be purged when one of a workspace's documents is deleted; none when there is no such document.
+pub async fn holdings(
+    tx: &mut Tx,
+    workspace: WorkspaceId,
+    id: DocumentId,
+) -> Result<Option<DocumentHoldings>> {
     Ok(on!(tx, |c| sqlx::query_as(
         "SELECT (SELECT COUNT(*) FROM generations g WHERE g.document_id = d.id) AS generations,
                 (SELECT COUNT(*) FROM generations g JOIN chunks c ON c.generation_id = g.id
                  WHERE g.document_id = d.id) AS chunks,
                 CAST(CASE WHEN d.blob_key IS NULL THEN 0 ELSE 1 END AS BIGINT) AS blobs
-         FROM documents d WHERE d.id = $1 AND d.user_id = $2 AND d.deleted_at IS NULL"
+         FROM documents d WHERE d.id = $1 AND d.workspace_id = $2 AND d.deleted_at IS NULL"
     )
     .bind(id)
-    .bind(user)
+    .bind(workspace)
     .fetch_optional(c))?)
 }
 
-/// Keeps one of a user's documents as it is until the transaction ends; false when there is no such document.
-pub async fn lock(tx: &mut Tx, user: UserId, id: DocumentId) -> Result<bool> {
-    // In the order of locks: the user first.
-    locks::lock_user(tx, user).await?;
+/// Keeps one of a workspace's documents as it is until the transaction ends; false when there is no such document.
+pub async fn lock(tx: &mut Tx, workspace: WorkspaceId, id: DocumentId) -> Result<bool> {
+    // In the order of locks: the workspace first.
+    locks::lock_workspace(tx, workspace).await?;
     let rows = execute!(
         tx,
         sqlx::query(
-            "UPDATE documents SET revision = revision WHERE id = $1 AND user_id = $2 AND deleted_at IS NULL"
+            "UPDATE documents SET revision = revision WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL"
         )
         .bind(id)
-        .bind(user)
+        .bind(workspace)
     )?;
     Ok(rows == 1)
 }
 
-/// Deletes one of a user's documents for every reader at once: links go, its job is cancelled, and its generations are
+/// Deletes one of a workspace's documents for every reader at once: links go, its job is cancelled, and its generations are
 /// left for the sweeper, which may begin at `purge_at`. False when there is no such document.
 pub async fn delete(
     tx: &mut Tx,
-    user: UserId,
+    workspace: WorkspaceId,
     id: DocumentId,
     now: Timestamp,
     purge_at: Timestamp,
 ) -> Result<bool> {
-    bump_search_epoch(tx, user).await?;
+    bump_search_epoch(tx, workspace).await?;
     let found: Option<DocumentId> = on!(tx, |c| {
         sqlx::query_scalar(
         "UPDATE documents SET deleted_at = $3, active_generation = NULL, search_index = NULL, content = NULL,
                               authorization_sealed = NULL
-         WHERE id = $1 AND user_id = $2 AND deleted_at IS NULL RETURNING id"
+         WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL RETURNING id"
     )
     .bind(id)
-    .bind(user)
+    .bind(workspace)
     .bind(now)
     .fetch_optional(c)
     })?;
@@ -292,6 +304,7 @@ pub async fn delete(
         .bind(now)
     )?;
     execute!(tx, sqlx::query("DELETE FROM agent_documents WHERE document_id = $1").bind(id))?;
+    execute!(tx, sqlx::query("DELETE FROM collection_documents WHERE document_id = $1").bind(id))?;
     execute!(
         tx,
         sqlx::query("UPDATE generations SET state = 'removing', purge_at = $2 WHERE document_id = $1")
@@ -301,31 +314,31 @@ pub async fn delete(
     Ok(true)
 }
 
-/// Deletes all documents of a user, as [`delete`] does one. Their links go with the agents.
-pub(super) async fn delete_all(tx: &mut Tx, user: UserId, now: Timestamp) -> Result<()> {
+/// Deletes all documents of a workspace, as [`delete`] does one. Their links go with the agents.
+pub(super) async fn delete_all(tx: &mut Tx, workspace: WorkspaceId, now: Timestamp) -> Result<()> {
     execute!(
         tx,
         sqlx::query(
             "UPDATE documents SET deleted_at = $2, active_generation = NULL, search_index = NULL, content = NULL,
                                   authorization_sealed = NULL
-             WHERE user_id = $1 AND deleted_at IS NULL"
+             WHERE workspace_id = $1 AND deleted_at IS NULL"
         )
-        .bind(user)
+        .bind(workspace)
         .bind(now)
     )?;
     execute!(
         tx,
         sqlx::query(
             "UPDATE jobs SET state = 'cancelled', claim_id = NULL, lease_until = NULL, finished_at = $2
-             WHERE user_id = $1"
+             WHERE workspace_id = $1"
         )
-        .bind(user)
+        .bind(workspace)
         .bind(now)
     )?;
     execute!(
         tx,
-        sqlx::query("UPDATE generations SET state = 'removing', purge_at = $2 WHERE user_id = $1")
-            .bind(user)
+        sqlx::query("UPDATE generations SET state = 'removing', purge_at = $2 WHERE workspace_id = $1")
+            .bind(workspace)
             .bind(now)
     )?;
     Ok(())
@@ -355,51 +368,60 @@ pub async fn drop_tombstone(tx: &mut Tx, id: DocumentId) -> Result<()> {
     Ok(())
 }
 
-/// Marks everything that is cached of a user's searchable documents as out of date. Taken first in a transaction: users,
+/// Marks everything that is cached of a workspace's searchable documents as out of date. Taken first in a transaction: workspaces,
 /// then documents, then jobs is the order of locks everywhere.
-pub async fn bump_search_epoch(tx: &mut Tx, user: UserId) -> Result<()> {
+pub async fn bump_search_epoch(tx: &mut Tx, workspace: WorkspaceId) -> Result<()> {
     match tx {
         Tx::Postgres(tx) => {
             let bump = concat!(
-                "UPDATE users SET search_epoch = search_epoch + 1 WHERE id = $1 RETURNING ",
+                "UPDATE workspaces SET search_epoch = search_epoch + 1 WHERE id = $1 RETURNING ",
                 pg_identity!()
             );
-            let bumped = silence::answered(sqlx::query_as(bump).bind(user).fetch_optional(&mut **tx)).await?;
+            let bumped =
+                silence::answered(sqlx::query_as(bump).bind(workspace).fetch_optional(&mut **tx)).await?;
             tx.note(bumped);
         }
         Tx::Sqlite(tx) => {
-            let bump = "UPDATE users SET search_epoch = search_epoch + 1 WHERE id = $1";
-            sqlx::query(bump).bind(user).execute(&mut **tx).await?;
+            let bump = "UPDATE workspaces SET search_epoch = search_epoch + 1 WHERE id = $1";
+            sqlx::query(bump).bind(workspace).execute(&mut **tx).await?;
         }
     }
     Ok(())
 }
 
-/// The number that rises whenever what a user can search changes.
-pub async fn search_epoch(db: &Db, user: UserId) -> Result<i64> {
-    Ok(on!(db, |c| sqlx::query_scalar("SELECT search_epoch FROM users WHERE id = $1")
-        .bind(user)
+/// The number that rises whenever what a workspace can search changes.
+pub async fn search_epoch(db: &Db, workspace: WorkspaceId) -> Result<i64> {
+    Ok(on!(db, |c| sqlx::query_scalar("SELECT search_epoch FROM workspaces WHERE id = $1")
+        .bind(workspace)
         .fetch_one(c))?)
 }
 
-/// All of a user's searchable documents, by their ids.
-pub async fn active(db: &Db, user: UserId) -> Result<Vec<ActiveDocument>> {
-    active_where(db, user, None).await
+/// All of a workspace's searchable documents, by their ids.
+pub async fn active(db: &Db, workspace: WorkspaceId) -> Result<Vec<ActiveDocument>> {
+    active_where(db, workspace, None).await
 }
 
-/// Those of a user's searchable documents that are named, by their ids.
-pub async fn active_among(db: &Db, user: UserId, named: &[DocumentId]) -> Result<Vec<ActiveDocument>> {
-    if named.is_empty() { Ok(Vec::new()) } else { active_where(db, user, Some(named)).await }
+/// Those of a workspace's searchable documents that are named, by their ids.
+pub async fn active_among(
+    db: &Db,
+    workspace: WorkspaceId,
+    named: &[DocumentId],
+) -> Result<Vec<ActiveDocument>> {
+    if named.is_empty() { Ok(Vec::new()) } else { active_where(db, workspace, Some(named)).await }
 }
 
-async fn active_where(db: &Db, user: UserId, named: Option<&[DocumentId]>) -> Result<Vec<ActiveDocument>> {
+async fn active_where(
+    db: &Db,
+    workspace: WorkspaceId,
+    named: Option<&[DocumentId]>,
+) -> Result<Vec<ActiveDocument>> {
     Ok(on!(db, |c| async {
         let mut query = QueryBuilder::new(
             "SELECT d.id, d.active_generation, d.updated_at, COALESCE(d.languages, '[]') AS languages, g.embedding_space
              FROM documents d JOIN generations g ON g.id = d.active_generation
-             WHERE d.deleted_at IS NULL AND d.active_generation IS NOT NULL AND d.user_id = ",
+             WHERE d.deleted_at IS NULL AND d.active_generation IS NOT NULL AND d.workspace_id = ",
         );
-        query.push_bind(user);
+        query.push_bind(workspace);
         if let Some(named) = named {
             query.push(" AND d.id IN (");
             let mut list = query.separated(", ");
@@ -424,8 +446,8 @@ pub struct ActiveVersion {
     pub updated_at: Timestamp,
 }
 
-/// Which documents of a user's are searchable, by their ids.
-pub async fn active_versions(db: &Db, user: UserId) -> Result<Vec<ActiveVersion>> {
+/// Which documents of a workspace's are searchable, by their ids.
+pub async fn active_versions(db: &Db, workspace: WorkspaceId) -> Result<Vec<ActiveVersion>> {
     // In one row: there may be many thousands, of which few have changed, and a row each takes most of the time.
     match db {
         Db::Postgres { pool, .. } => {
@@ -433,9 +455,9 @@ pub async fn active_versions(db: &Db, user: UserId) -> Result<Vec<ActiveVersion>
             let columns = sqlx::query_as(
                 "SELECT array_agg(id ORDER BY id), array_agg(active_generation ORDER BY id),
                         array_agg(updated_at ORDER BY id)
-                 FROM documents WHERE user_id = $1 AND deleted_at IS NULL AND active_generation IS NOT NULL",
+                 FROM documents WHERE workspace_id = $1 AND deleted_at IS NULL AND active_generation IS NOT NULL",
             )
-            .bind(user)
+            .bind(workspace)
             .fetch_one(pool);
             let (ids, generations, times): Columns = silence::answered(columns).await?;
             let version = |((id, generation), time): ((Uuid, Uuid), i64)| ActiveVersion {
@@ -449,9 +471,9 @@ pub async fn active_versions(db: &Db, user: UserId) -> Result<Vec<ActiveVersion>
         Db::Sqlite { readers, .. } => {
             let row: Option<String> = sqlx::query_scalar(
                 "SELECT group_concat(hex(id) || hex(active_generation) || printf('%016x', updated_at), '' ORDER BY id)
-                 FROM documents WHERE user_id = $1 AND deleted_at IS NULL AND active_generation IS NOT NULL",
+                 FROM documents WHERE workspace_id = $1 AND deleted_at IS NULL AND active_generation IS NOT NULL",
             )
-            .bind(user)
+            .bind(workspace)
             .fetch_one(readers)
             .await?;
             let row = row.unwrap_or_default();

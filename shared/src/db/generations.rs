@@ -6,7 +6,7 @@ use uuid::Uuid;
 use crate::{
     clock::Timestamp,
     db::{Db, Json, Result, Tx, execute, on},
-    ids::{DocumentId, GenerationId, UserId},
+    ids::{DocumentId, GenerationId, WorkspaceId},
     model::{document::SearchIndexInfo, job::JobClaim},
 };
 
@@ -28,9 +28,9 @@ pub async fn begin(tx: &mut Tx, claim: &JobClaim, new: NewGeneration, now: Times
         tx,
         sqlx::query(
             "INSERT INTO generations
-                 (id, user_id, document_id, claim_id, state, embedding_space, chunks, created_at, removals,
+                 (id, workspace_id, document_id, claim_id, state, embedding_space, chunks, created_at, removals,
                   stored_bytes)
-             SELECT $1, user_id, document_id, claim_id, 'staging', $5, 0, $4, 0, $6
+             SELECT $1, workspace_id, document_id, claim_id, 'staging', $5, 0, $4, 0, $6
              FROM jobs WHERE id = $2 AND claim_id = $3 AND state = 'running'",
         )
         .bind(new.id)
@@ -60,14 +60,18 @@ pub async fn may_write(tx: &mut Tx, claim: &JobClaim, id: GenerationId) -> Resul
     Ok(found.is_some())
 }
 
-/// What is searchable of a user's document: the generation that answers, and what was told of it.
-pub async fn active(db: &Db, user: UserId, document: DocumentId) -> Result<Option<SearchIndexInfo>> {
+/// What is searchable of a workspace's document: the generation that answers, and what was told of it.
+pub async fn active(
+    db: &Db,
+    workspace: WorkspaceId,
+    document: DocumentId,
+) -> Result<Option<SearchIndexInfo>> {
     let index: Option<Json<SearchIndexInfo>> = on!(db, |c| sqlx::query_scalar(
         "SELECT search_index FROM documents
-         WHERE id = $1 AND user_id = $2 AND deleted_at IS NULL AND active_generation IS NOT NULL"
+         WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL AND active_generation IS NOT NULL"
     )
     .bind(document)
-    .bind(user)
+    .bind(workspace)
     .fetch_optional(c))?;
     Ok(index.map(|Json(index)| index))
 }
@@ -78,7 +82,7 @@ pub async fn active(db: &Db, user: UserId, document: DocumentId) -> Result<Optio
 #[derive(Debug, Clone, Copy, PartialEq, Eq, sqlx::FromRow)]
 pub struct RetiredGeneration {
     id: GenerationId,
-    user_id: UserId,
+    workspace_id: WorkspaceId,
 }
 
 impl RetiredGeneration {
@@ -88,14 +92,14 @@ impl RetiredGeneration {
     }
 
     /// Its owner.
-    pub fn user_id(&self) -> UserId {
-        self.user_id
+    pub fn workspace_id(&self) -> WorkspaceId {
+        self.workspace_id
     }
 
     /// What a test of an index without rows says of itself.
     #[cfg(any(test, feature = "testing"))]
-    pub fn assumed(user_id: UserId, id: GenerationId) -> Self {
-        Self { id, user_id }
+    pub fn assumed(workspace_id: WorkspaceId, id: GenerationId) -> Self {
+        Self { id, workspace_id }
     }
 }
 
@@ -154,14 +158,14 @@ pub async fn retire(
     .bind(claim.document_id)
     .fetch_one(c)
     })?;
-    Ok((!answers).then_some(RetiredGeneration { id, user_id: claim.user_id }))
+    Ok((!answers).then_some(RetiredGeneration { id, workspace_id: claim.workspace_id }))
 }
 
 /// Generations whose time has come, oldest first.
 pub async fn purgeable(db: &Db, now: Timestamp, limit: u32) -> Result<Vec<PurgeableGeneration>> {
     Ok(on!(db, |c| {
         sqlx::query_as(
-        "SELECT id, user_id, document_id, removals FROM generations
+        "SELECT id, workspace_id, document_id, removals FROM generations
          WHERE purge_at IS NOT NULL AND purge_at <= $1 AND state IN ('superseded', 'removing')
            AND NOT EXISTS (SELECT 1 FROM documents WHERE documents.id = generations.document_id
                              AND documents.active_generation = generations.id AND documents.deleted_at IS NULL)

@@ -4,7 +4,7 @@ use sqlx::QueryBuilder;
 
 use crate::{
     db::{Db, Result, Tx, execute, generations::RetiredGeneration, on},
-    ids::{GenerationId, UserId},
+    ids::{GenerationId, WorkspaceId},
 };
 
 /// The most generations that one query asks for.
@@ -24,18 +24,18 @@ pub struct StoredSegment {
 /// Adds a blob to a generation.
 pub async fn insert(
     tx: &mut Tx,
-    user: UserId,
+    workspace: WorkspaceId,
     generation: GenerationId,
     part: u32,
     chunks: u32,
     data: &[u8],
 ) -> Result<()> {
     execute!(tx, sqlx::query(
-        "INSERT INTO index_segments (generation_id, part, user_id, chunks, data) VALUES ($1, $2, $3, $4, $5)"
+        "INSERT INTO index_segments (generation_id, part, workspace_id, chunks, data) VALUES ($1, $2, $3, $4, $5)"
     )
     .bind(generation)
     .bind(i64::from(part))
-    .bind(user)
+    .bind(workspace)
     .bind(i64::from(chunks))
     .bind(data))?;
     Ok(())
@@ -50,16 +50,20 @@ pub async fn count(db: &Db, generation: GenerationId) -> Result<i64> {
     .fetch_one(c))?)
 }
 
-/// How many bytes the blobs of each of these generations have together, if they are `user`'s; a generation without blobs is
+/// How many bytes the blobs of each of these generations have together, if they are `workspace`'s; a generation without blobs is
 /// left out.
-pub async fn sizes(db: &Db, user: UserId, generations: &[GenerationId]) -> Result<Vec<(GenerationId, i64)>> {
+pub async fn sizes(
+    db: &Db,
+    workspace: WorkspaceId,
+    generations: &[GenerationId],
+) -> Result<Vec<(GenerationId, i64)>> {
     let mut all = Vec::new();
     for some in generations.chunks(FETCH) {
         let rows: Vec<(GenerationId, i64)> = on!(db, |c| async {
             let mut query = QueryBuilder::new(
-                "SELECT generation_id, CAST(SUM(LENGTH(data)) AS BIGINT) FROM index_segments WHERE user_id = ",
+                "SELECT generation_id, CAST(SUM(LENGTH(data)) AS BIGINT) FROM index_segments WHERE workspace_id = ",
             );
-            query.push_bind(user).push(" AND generation_id IN (");
+            query.push_bind(workspace).push(" AND generation_id IN (");
             let mut ids = query.separated(", ");
             for generation in some {
                 ids.push_bind(generation);
@@ -72,14 +76,19 @@ pub async fn sizes(db: &Db, user: UserId, generations: &[GenerationId]) -> Resul
     Ok(all)
 }
 
-/// Every blob of these generations, if they are `user`'s.
-pub async fn fetch(db: &Db, user: UserId, generations: &[GenerationId]) -> Result<Vec<StoredSegment>> {
+/// Every blob of these generations, if they are `workspace`'s.
+pub async fn fetch(
+    db: &Db,
+    workspace: WorkspaceId,
+    generations: &[GenerationId],
+) -> Result<Vec<StoredSegment>> {
     let mut all = Vec::new();
     for some in generations.chunks(FETCH) {
         let rows: Vec<StoredSegment> = on!(db, |c| async {
-            let mut query =
-                QueryBuilder::new("SELECT generation_id, part, data FROM index_segments WHERE user_id = ");
-            query.push_bind(user).push(" AND generation_id IN (");
+            let mut query = QueryBuilder::new(
+                "SELECT generation_id, part, data FROM index_segments WHERE workspace_id = ",
+            );
+            query.push_bind(workspace).push(" AND generation_id IN (");
             let mut ids = query.separated(", ");
             for generation in some {
                 ids.push_bind(generation);

@@ -1,6 +1,6 @@
 //! Job rows. The database is the truth about work; queues elsewhere only say that there is some.
 //!
-//! Locks are taken in one order everywhere: user, document, job.
+//! Locks are taken in one order everywhere: workspace, document, job.
 
 mod claims;
 mod line;
@@ -25,55 +25,55 @@ use place::place_in_line;
 use crate::{
     clock::Timestamp,
     db::{Db, Json, Result, Tx, execute, on},
-    ids::{DocumentId, JobId, UserId},
+    ids::{DocumentId, JobId, WorkspaceId},
     model::job::{IngestionStage, JobClaim, JobKind, StageProgress},
 };
 
-/// Queues a user's document: a new job, or its old one again. A job that is running goes on, and is queued again when it
+/// Queues a workspace's document: a new job, or its old one again. A job that is running goes on, and is queued again when it
 /// ends, because the document's revision has risen. None when there is no such document.
 pub async fn enqueue(
     tx: &mut Tx,
-    user: UserId,
+    workspace: WorkspaceId,
     document: DocumentId,
     kind: JobKind,
     max_attempts: u32,
     now: Timestamp,
 ) -> Result<Option<JobId>> {
-    let place = line::next_place(tx, user).await?;
+    let place = line::next_place(tx, workspace).await?;
     let revision: Option<i64> = on!(tx, |c| {
         sqlx::query_scalar(
-        "UPDATE documents SET revision = revision + 1 WHERE id = $1 AND user_id = $2 AND deleted_at IS NULL
+        "UPDATE documents SET revision = revision + 1 WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL
          RETURNING revision"
     )
     .bind(document)
-    .bind(user)
+    .bind(workspace)
     .fetch_optional(c)
     })?;
     let (Some(place), Some(_)) = (place, revision) else {
         return Ok(None);
     };
-    Ok(Some(insert(tx, user, document, kind, max_attempts, place, now).await?))
+    Ok(Some(insert(tx, workspace, document, kind, max_attempts, place, now).await?))
 }
 
 /// Queues a document that this transaction has made, for the first time: nobody else knows of it, so it is not looked at. None when
 /// its owner is gone.
 pub async fn enqueue_new(
     tx: &mut Tx,
-    user: UserId,
+    workspace: WorkspaceId,
     document: DocumentId,
     kind: JobKind,
     max_attempts: u32,
     now: Timestamp,
 ) -> Result<Option<JobId>> {
-    match line::next_place(tx, user).await? {
-        Some(place) => Ok(Some(insert(tx, user, document, kind, max_attempts, place, now).await?)),
+    match line::next_place(tx, workspace).await? {
+        Some(place) => Ok(Some(insert(tx, workspace, document, kind, max_attempts, place, now).await?)),
         None => Ok(None),
     }
 }
 
 async fn insert(
     tx: &mut Tx,
-    user: UserId,
+    workspace: WorkspaceId,
     document: DocumentId,
     kind: JobKind,
     max_attempts: u32,
@@ -82,7 +82,7 @@ async fn insert(
 ) -> Result<JobId> {
     Ok(on!(tx, |c| {
         sqlx::query_scalar(
-        "INSERT INTO jobs (id, kind, user_id, document_id, state, attempts, max_attempts, run_at, fair_at, warnings,
+        "INSERT INTO jobs (id, kind, workspace_id, document_id, state, attempts, max_attempts, run_at, fair_at, warnings,
                            queued_at, from_stored)
          VALUES ($1, $2, $3, $4, 'queued', 0, $5, $6, $7, '[]', $6, FALSE)
          ON CONFLICT (document_id, kind) DO UPDATE SET
@@ -104,7 +104,7 @@ async fn insert(
     )
     .bind(JobId::generate())
     .bind(kind)
-    .bind(user)
+    .bind(workspace)
     .bind(document)
     .bind(i64::from(max_attempts))
     .bind(now)
@@ -138,7 +138,7 @@ macro_rules! enqueue_again {
             place_in_line!("place.number + (SELECT fair_at FROM queue_head)"),
             ", started_at = NULL, finished_at = NULL, last_error = NULL, stage = NULL, progress = NULL
              FROM (SELECT jobs.id AS job_id,
-                          ROW_NUMBER() OVER (PARTITION BY documents.user_id ORDER BY documents.id) AS number
+                          ROW_NUMBER() OVER (PARTITION BY documents.workspace_id ORDER BY documents.id) AS number
                    FROM generations
                    JOIN documents ON documents.id = generations.document_id
                                  AND documents.active_generation = generations.id
@@ -150,9 +150,9 @@ macro_rules! enqueue_again {
     };
 }
 
-/// Queues searchable documents of every user to be indexed again from their stored passages, except those that are queued or
-/// running already; how many there were. Each user's documents are a second line of the user's: they take turns with what the
-/// user adds.
+/// Queues searchable documents of every workspace to be indexed again from their stored passages, except those that are queued or
+/// running already; how many there were. Each workspace's documents are a second line of the workspace's: they take turns with what the
+/// workspace adds.
 pub async fn enqueue_again(tx: &mut Tx, which: ReindexTarget, now: Timestamp) -> Result<u64> {
     match which {
         ReindexTarget::All => execute!(tx, sqlx::query(enqueue_again!("1 = 1")).bind(now)),

@@ -1,17 +1,19 @@
-//! What agents remember of their sessions: whole turns.
+//! What agents remember of their sessions: whole turns. A session is that of whoever began it: another member's of the same name is
+//! another one.
 
 use uuid::Uuid;
 
 use crate::{
     clock::Timestamp,
     db::{Db, Result, Tx, execute, on},
-    ids::{AgentId, UserId},
+    ids::AgentId,
+    model::workspace::RunOwner,
 };
 
 /// A question and its answer.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct ConversationTurn {
-    /// What the user said.
+    /// What the member said.
     pub question: String,
     /// What the agent answered.
     pub answer: String,
@@ -22,7 +24,7 @@ pub struct ConversationTurn {
 /// The last turns of a session that have at most so many tokens together, newest first.
 pub async fn latest(
     db: &Db,
-    user: UserId,
+    owner: RunOwner,
     agent: AgentId,
     session: &str,
     tokens: i64,
@@ -31,12 +33,15 @@ pub async fn latest(
         sqlx::query_as(
         "SELECT question, answer, tokens FROM
              (SELECT id, question, answer, tokens, SUM(tokens) OVER (ORDER BY id DESC) AS total FROM agent_memory
-              WHERE agent_id = $1 AND session = $2 AND user_id = $3) AS turns
-         WHERE total <= $4 ORDER BY id DESC"
+              WHERE agent_id = $1 AND session = $2 AND workspace_id = $3
+                AND COALESCE(created_by, workspace_id) = $4 AND token_id IS NOT DISTINCT FROM $5) AS turns
+         WHERE total <= $6 ORDER BY id DESC"
     )
     .bind(agent)
     .bind(session)
-    .bind(user)
+    .bind(owner.workspace_id)
+    .bind(owner.user)
+    .bind(owner.token)
     .bind(tokens)
     .fetch_all(c)
     })?)
@@ -45,7 +50,7 @@ pub async fn latest(
 /// Adds a turn to a session, and forgets all of it but the last `keep` turns.
 pub async fn add(
     tx: &mut Tx,
-    user: UserId,
+    owner: RunOwner,
     agent: AgentId,
     session: &str,
     turn: &ConversationTurn,
@@ -55,11 +60,14 @@ pub async fn add(
     execute!(
         tx,
         sqlx::query(
-            "INSERT INTO agent_memory (id, user_id, agent_id, session, question, answer, tokens, created_at)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"
+            "INSERT INTO agent_memory (id, workspace_id, created_by, token_id, agent_id, session, question, answer, tokens,
+                                       created_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
         )
         .bind(Uuid::now_v7())
-        .bind(user)
+        .bind(owner.workspace_id)
+        .bind(owner.user)
+        .bind(owner.token)
         .bind(agent)
         .bind(session)
         .bind(turn.question.as_str())
@@ -70,13 +78,17 @@ pub async fn add(
     execute!(
         tx,
         sqlx::query(
-            "DELETE FROM agent_memory WHERE agent_id = $1 AND session = $2 AND user_id = $3 AND id <=
-                 (SELECT id FROM agent_memory WHERE agent_id = $1 AND session = $2 AND user_id = $3
-                  ORDER BY id DESC LIMIT 1 OFFSET $4)"
+            "DELETE FROM agent_memory WHERE agent_id = $1 AND session = $2 AND workspace_id = $3
+               AND COALESCE(created_by, workspace_id) = $4 AND token_id IS NOT DISTINCT FROM $5 AND id <=
+                 (SELECT id FROM agent_memory WHERE agent_id = $1 AND session = $2 AND workspace_id = $3
+                    AND COALESCE(created_by, workspace_id) = $4 AND token_id IS NOT DISTINCT FROM $5
+                  ORDER BY id DESC LIMIT 1 OFFSET $6)"
         )
         .bind(agent)
         .bind(session)
-        .bind(user)
+        .bind(owner.workspace_id)
+        .bind(owner.user)
+        .bind(owner.token)
         .bind(i64::from(keep))
     )?;
     Ok(())

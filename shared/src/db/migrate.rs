@@ -9,33 +9,79 @@ use sqlx::{
 
 use super::{Db, DbError, on};
 
-/// The statements of one version of the schema, for both drivers.
+/// One version of the schema.
 struct MigrationStep {
     version: i64,
     description: &'static str,
-    sql: &'static str,
+    statements: MigrationSql,
+}
+
+/// The statements of one version: the same for both drivers, or what each needs first and the same after that.
+enum MigrationSql {
+    Shared(&'static str),
+    PerDriver { postgres: &'static str, sqlite: &'static str },
+}
+
+/// Which statements are meant.
+#[derive(Clone, Copy)]
+enum SqlDialect {
+    Postgres,
+    Sqlite,
+}
+
+impl MigrationSql {
+    const fn of(&self, dialect: SqlDialect) -> &'static str {
+        match (self, dialect) {
+            (Self::Shared(sql), _) => sql,
+            (Self::PerDriver { postgres, .. }, SqlDialect::Postgres) => postgres,
+            (Self::PerDriver { sqlite, .. }, SqlDialect::Sqlite) => sqlite,
+        }
+    }
+}
+
+impl SqlDialect {
+    const fn of(db: &Db) -> Self {
+        match db {
+            Db::Postgres { .. } => Self::Postgres,
+            Db::Sqlite { .. } => Self::Sqlite,
+        }
+    }
 }
 
 const STEPS: &[MigrationStep] = &[
     MigrationStep {
         version: 1,
         description: "initial",
-        sql: include_str!("../../../migrations/0001_initial.sql"),
+        statements: MigrationSql::Shared(include_str!("../../../migrations/0001_initial.sql")),
     },
     MigrationStep {
         version: 2,
         description: "known addresses",
-        sql: include_str!("../../../migrations/0002_known_addresses.sql"),
+        statements: MigrationSql::Shared(include_str!("../../../migrations/0002_known_addresses.sql")),
     },
     MigrationStep {
         version: 3,
         description: "storage",
-        sql: include_str!("../../../migrations/0003_storage.sql"),
+        statements: MigrationSql::Shared(include_str!("../../../migrations/0003_storage.sql")),
     },
     MigrationStep {
         version: 4,
         description: "fair line",
-        sql: include_str!("../../../migrations/0004_fair_line.sql"),
+        statements: MigrationSql::Shared(include_str!("../../../migrations/0004_fair_line.sql")),
+    },
+    MigrationStep {
+        version: 5,
+        description: "workspaces",
+        statements: MigrationSql::PerDriver {
+            postgres: concat!(
+                include_str!("../../../migrations/0005_workspaces.postgres.sql"),
+                include_str!("../../../migrations/0005_workspaces.sql"),
+            ),
+            sqlite: concat!(
+                include_str!("../../../migrations/0005_workspaces.sqlite.sql"),
+                include_str!("../../../migrations/0005_workspaces.sql"),
+            ),
+        },
     },
 ];
 
@@ -83,7 +129,7 @@ pub async fn standing(db: &Db) -> super::Result<SchemaStatus> {
     )
     .fetch_all(c))?;
     for (version, success, checksum) in &applied {
-        let ours = migrations().into_iter().find(|step| step.version == *version);
+        let ours = migrations(SqlDialect::of(db)).into_iter().find(|step| step.version == *version);
         if !success || ours.is_some_and(|step| *step.checksum != **checksum) {
             return Ok(SchemaStatus::Altered(*version));
         }
@@ -107,13 +153,13 @@ async fn has_history(db: &Db) -> super::Result<bool> {
     Ok(tables > 0)
 }
 
-fn migrations() -> Vec<Migration> {
+fn migrations(dialect: SqlDialect) -> Vec<Migration> {
     let migration = |step: &MigrationStep| {
         Migration::new(
             step.version,
             Cow::Borrowed(step.description),
             MigrationType::Simple,
-            step.sql.into_sql_str(),
+            step.statements.of(dialect).into_sql_str(),
             false,
         )
     };
@@ -123,7 +169,7 @@ fn migrations() -> Vec<Migration> {
 /// Brings the schema to an earlier version, for what is to be migrated from there.
 #[cfg(test)]
 pub(super) async fn run_to(db: &Db, version: i64) -> Result<(), MigrationError> {
-    let steps = migrations().into_iter().filter(|step| step.version <= version).collect();
+    let steps = migrations(SqlDialect::of(db)).into_iter().filter(|step| step.version <= version).collect();
     let migrator = Migrator::with_migrations(steps);
     match db {
         Db::Postgres { pool, .. } => migrator.run(pool).await?,
@@ -135,7 +181,7 @@ pub(super) async fn run_to(db: &Db, version: i64) -> Result<(), MigrationError> 
 /// Brings the schema up to date. On PostgreSQL several processes may call this at once, and one does the work; a SQLite file
 /// has one process, which the lock on the data directory ensures.
 pub async fn run(db: &Db) -> Result<(), MigrationError> {
-    let migrator = Migrator::with_migrations(migrations());
+    let migrator = Migrator::with_migrations(migrations(SqlDialect::of(db)));
     match db {
         Db::Postgres { pool, .. } => {
             let mut connection = pool.acquire().await.map_err(DbError::from)?;

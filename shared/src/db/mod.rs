@@ -6,9 +6,12 @@
 
 pub mod accounts;
 pub mod agents;
+pub mod api_tokens;
+pub mod audit;
 pub mod cached_answers;
 pub mod checkup;
 pub mod chunks;
+pub mod collections;
 mod commit;
 mod connect;
 pub mod copy;
@@ -36,7 +39,9 @@ pub mod testing;
 mod tests;
 pub mod tools;
 pub mod traces;
+pub mod usage;
 pub mod vectors;
+pub mod workspaces;
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Jobs of every user, as their operator lists and changes them. A job whose document was deleted is not among them: it goes
+//! Jobs of every workspace, as their operator lists and changes them. A job whose document was deleted is not among them: it goes
 //! with what is left of the document.
 
 use std::{
@@ -13,10 +13,11 @@ use sqlx::QueryBuilder;
 use crate::{
     clock::Timestamp,
     db::{Db, Json, Result, Tx, accounts, documents, execute, jobs, locks, on},
-    ids::{DocumentId, InvalidId, JobId, UserId},
+    ids::{DocumentId, InvalidId, JobId, UserId, WorkspaceId},
     model::{
         job::{IngestionError, IngestionWarning, JobKind, JobPhase, JobRecord, JobState},
         user::email_key,
+        workspace::RowOwner,
     },
 };
 
@@ -28,7 +29,7 @@ pub const BATCH: u32 = 200;
 pub struct JobRowFilter {
     /// Those that stand so.
     pub standing: Option<JobPhase>,
-    /// Those of this user.
+    /// Those of documents that this account made, in workspaces that it is a member of.
     pub user: Option<UserId>,
     /// Those of this document.
     pub document: Option<DocumentId>,
@@ -97,11 +98,13 @@ impl JobOrder {
 
 /// The joins are written so that SQLite keeps their order: it would begin with the documents otherwise.
 pub(super) const SELECT: &str =
-    "SELECT j.id, j.kind, j.user_id, u.email AS user_email, j.document_id, d.type AS document_type, j.state, j.stage,
+    "SELECT j.id, j.kind, j.workspace_id, d.created_by,
+            COALESCE((SELECT email FROM users WHERE users.id = COALESCE(d.created_by, d.workspace_id)), '') AS user_email,
+            j.document_id, d.type AS document_type, j.state, j.stage,
             j.progress, j.attempts, j.max_attempts, j.queued_at, j.run_at, j.fair_at, j.started_at, j.finished_at,
             j.lease_until, j.worker, j.last_error, j.warnings, j.from_stored
-     FROM jobs j CROSS JOIN documents d CROSS JOIN users u
-     WHERE d.id = j.document_id AND d.deleted_at IS NULL AND u.id = j.user_id AND ";
+     FROM jobs j CROSS JOIN documents d
+     WHERE d.id = j.document_id AND d.deleted_at IS NULL AND ";
 
 /// One job.
 pub async fn find(db: &Db, id: JobId) -> Result<Option<JobRecord>> {
@@ -145,7 +148,10 @@ pub async fn list(
             None => query.push("1 = 1"),
         };
         if let Some(user) = filter.user {
-            query.push(" AND j.user_id = ").push_bind(user);
+            query
+                .push(" AND j.workspace_id IN (SELECT workspace_id FROM members WHERE user_id = ")
+                .push_bind(user);
+            query.push(") AND COALESCE(d.created_by, d.workspace_id) = ").push_bind(user);
         }
         if let Some(document) = filter.document {
             query.push(" AND j.document_id = ").push_bind(document);
@@ -259,15 +265,15 @@ pub async fn change(
     now: Timestamp,
 ) -> Result<Vec<(JobId, JobActionOutcome)>> {
     // In the order of locks, and each kind in the order of ids, so that no two of these wait for each other.
-    let users: BTreeSet<UserId> = jobs.iter().map(|job| job.user_id).collect();
-    for user in users {
-        locks::lock_user(tx, user).await?;
+    let workspaces: BTreeSet<WorkspaceId> = jobs.iter().map(|job| job.owner.workspace_id).collect();
+    for workspace in workspaces {
+        locks::lock_workspace(tx, workspace).await?;
     }
     let by_document: BTreeMap<DocumentId, &JobRecord> =
         jobs.iter().map(|job| (job.document_id, job)).collect();
     let mut there = Vec::new();
     for job in by_document.into_values() {
-        if documents::lock(tx, job.user_id, job.document_id).await? {
+        if documents::lock(tx, job.owner.workspace_id, job.document_id).await? {
             there.push(job);
         }
     }
@@ -307,7 +313,7 @@ async fn lock_job(tx: &mut Tx, id: JobId) -> Result<Option<LockedJob>> {
 
 async fn retry(
     tx: &mut Tx,
-    &JobRecord { user_id, document_id, .. }: &JobRecord,
+    &JobRecord { owner: RowOwner { workspace_id, .. }, document_id, .. }: &JobRecord,
     held: &LockedJob,
     max_attempts: u32,
     now: Timestamp,
@@ -318,7 +324,7 @@ async fn retry(
         JobPhase::Due => return Ok(JobActionOutcome::Unchanged),
         JobPhase::Queued | JobPhase::Waiting | JobPhase::Dead | JobPhase::Done | JobPhase::Cancelled => {}
     }
-    jobs::enqueue(tx, user_id, document_id, held.kind, max_attempts, now).await?;
+    jobs::enqueue(tx, workspace_id, document_id, held.kind, max_attempts, now).await?;
     if held.from_stored && held.state != JobState::Done {
         documents::from_stored(tx, document_id, &held.warnings.0).await?;
     }
@@ -327,12 +333,12 @@ async fn retry(
 
 async fn discard(
     tx: &mut Tx,
-    &JobRecord { id, user_id, document_id, .. }: &JobRecord,
+    &JobRecord { id, owner: RowOwner { workspace_id, .. }, document_id, .. }: &JobRecord,
     state: JobState,
     now: Timestamp,
 ) -> Result<JobActionOutcome> {
     let changed = match state {
-        JobState::Queued | JobState::Running => jobs::cancel(tx, user_id, document_id, now).await?,
+        JobState::Queued | JobState::Running => jobs::cancel(tx, workspace_id, document_id, now).await?,
         JobState::Dead => cancel_dead(tx, id, now).await?,
         JobState::Done | JobState::Cancelled => false,
     };

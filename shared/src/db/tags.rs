@@ -6,7 +6,7 @@ use sqlx::QueryBuilder;
 
 use crate::{
     db::{Db, Result, Tx, execute, locks, on},
-    ids::{AgentId, TagId, UserId},
+    ids::{AgentId, TagId, WorkspaceId},
     model::tag::Tag,
 };
 
@@ -15,10 +15,12 @@ pub async fn insert(tx: &mut Tx, tag: &Tag) -> Result<()> {
     execute!(
         tx,
         sqlx::query(
-            "INSERT INTO tags (id, user_id, name, color, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6)"
+            "INSERT INTO tags (id, workspace_id, created_by, name, color, created_at, updated_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7)"
         )
         .bind(tag.id)
-        .bind(tag.user_id)
+        .bind(tag.owner.workspace_id)
+        .bind(tag.owner.creator())
         .bind(tag.name.as_str())
         .bind(tag.color.as_str())
         .bind(tag.created_at)
@@ -27,32 +29,32 @@ pub async fn insert(tx: &mut Tx, tag: &Tag) -> Result<()> {
     Ok(())
 }
 
-/// One of a user's tags.
-pub async fn find(db: &Db, user: UserId, id: TagId) -> Result<Option<Tag>> {
-    Ok(on!(db, |c| sqlx::query_as("SELECT * FROM tags WHERE id = $1 AND user_id = $2")
+/// One of a workspace's tags.
+pub async fn find(db: &Db, workspace: WorkspaceId, id: TagId) -> Result<Option<Tag>> {
+    Ok(on!(db, |c| sqlx::query_as("SELECT * FROM tags WHERE id = $1 AND workspace_id = $2")
         .bind(id)
-        .bind(user)
+        .bind(workspace)
         .fetch_optional(c))?)
 }
 
-/// At most `limit` of a user's tags older than `before`, newest first.
-pub async fn list(db: &Db, user: UserId, before: TagId, limit: u32) -> Result<Vec<Tag>> {
+/// At most `limit` of a workspace's tags older than `before`, newest first.
+pub async fn list(db: &Db, workspace: WorkspaceId, before: TagId, limit: u32) -> Result<Vec<Tag>> {
     Ok(on!(db, |c| sqlx::query_as(
-        "SELECT * FROM tags WHERE user_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3"
+        "SELECT * FROM tags WHERE workspace_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3"
     )
-    .bind(user)
+    .bind(workspace)
     .bind(before)
     .bind(i64::from(limit))
     .fetch_all(c))?)
 }
 
-/// Reads one of a user's tags and keeps it as it is until the transaction ends.
-pub async fn lock(tx: &mut Tx, user: UserId, id: TagId) -> Result<Option<Tag>> {
+/// Reads one of a workspace's tags and keeps it as it is until the transaction ends.
+pub async fn lock(tx: &mut Tx, workspace: WorkspaceId, id: TagId) -> Result<Option<Tag>> {
     Ok(on!(tx, |c| sqlx::query_as(
-        "UPDATE tags SET updated_at = updated_at WHERE id = $1 AND user_id = $2 RETURNING *"
+        "UPDATE tags SET updated_at = updated_at WHERE id = $1 AND workspace_id = $2 RETURNING *"
     )
     .bind(id)
-    .bind(user)
+    .bind(workspace)
     .fetch_optional(c))?)
 }
 
@@ -60,41 +62,47 @@ pub async fn lock(tx: &mut Tx, user: UserId, id: TagId) -> Result<Option<Tag>> {
 pub async fn update(tx: &mut Tx, tag: &Tag) -> Result<()> {
     execute!(
         tx,
-        sqlx::query("UPDATE tags SET name = $3, color = $4, updated_at = $5 WHERE id = $1 AND user_id = $2")
-            .bind(tag.id)
-            .bind(tag.user_id)
-            .bind(tag.name.as_str())
-            .bind(tag.color.as_str())
-            .bind(tag.updated_at)
+        sqlx::query(
+            "UPDATE tags SET name = $3, color = $4, updated_at = $5 WHERE id = $1 AND workspace_id = $2"
+        )
+        .bind(tag.id)
+        .bind(tag.owner.workspace_id)
+        .bind(tag.name.as_str())
+        .bind(tag.color.as_str())
+        .bind(tag.updated_at)
     )?;
     Ok(())
 }
 
-/// Deletes one of a user's tags, and takes it from the agents that have it; false when there is none.
-pub async fn delete(tx: &mut Tx, user: UserId, id: TagId) -> Result<bool> {
+/// Deletes one of a workspace's tags, and takes it from the agents that have it; false when there is none.
+pub async fn delete(tx: &mut Tx, workspace: WorkspaceId, id: TagId) -> Result<bool> {
     // Nobody gives it to an agent meanwhile, and the account does not go with its agents and tags.
-    locks::lock_user(tx, user).await?;
-    let rows =
-        execute!(tx, sqlx::query("DELETE FROM tags WHERE id = $1 AND user_id = $2").bind(id).bind(user))?;
+    locks::lock_workspace(tx, workspace).await?;
+    let rows = execute!(
+        tx,
+        sqlx::query("DELETE FROM tags WHERE id = $1 AND workspace_id = $2").bind(id).bind(workspace)
+    )?;
     Ok(rows == 1)
 }
 
-/// Gives an agent these tags, in this order, in place of those that it had. False when one of them is not the user's.
-pub async fn set(tx: &mut Tx, user: UserId, agent: AgentId, tags: &[TagId]) -> Result<bool> {
+/// Gives an agent these tags, in this order, in place of those that it had. False when one of them is not the workspace's.
+pub async fn set(tx: &mut Tx, workspace: WorkspaceId, agent: AgentId, tags: &[TagId]) -> Result<bool> {
     execute!(
         tx,
-        sqlx::query("DELETE FROM agent_tags WHERE agent_id = $1 AND user_id = $2").bind(agent).bind(user)
+        sqlx::query("DELETE FROM agent_tags WHERE agent_id = $1 AND workspace_id = $2")
+            .bind(agent)
+            .bind(workspace)
     )?;
     for (position, tag) in (0_i64..).zip(tags) {
         let rows = execute!(
             tx,
             sqlx::query(
-                "INSERT INTO agent_tags (agent_id, tag_id, user_id, position)
-                 SELECT $1, tags.id, tags.user_id, $4 FROM tags WHERE tags.id = $2 AND tags.user_id = $3"
+                "INSERT INTO agent_tags (agent_id, tag_id, workspace_id, position)
+                 SELECT $1, tags.id, tags.workspace_id, $4 FROM tags WHERE tags.id = $2 AND tags.workspace_id = $3"
             )
             .bind(agent)
             .bind(tag)
-            .bind(user)
+            .bind(workspace)
             .bind(position)
         )?;
         if rows == 0 {
@@ -112,13 +120,13 @@ struct AgentTagRow {
 }
 
 macro_rules! tags_of {
-    ($on:ident, $user:expr, $agents:expr) => {
+    ($on:ident, $workspace:expr, $agents:expr) => {
         on!($on, |c| async {
             let mut query = QueryBuilder::new(
-                "SELECT agent_tags.agent_id, tags.id, tags.user_id, tags.name, tags.color, tags.created_at, tags.updated_at
-                 FROM agent_tags JOIN tags ON tags.id = agent_tags.tag_id WHERE tags.user_id = ",
+                "SELECT agent_tags.agent_id, tags.id, tags.workspace_id, tags.created_by, tags.name, tags.color, tags.created_at, tags.updated_at
+                 FROM agent_tags JOIN tags ON tags.id = agent_tags.tag_id WHERE tags.workspace_id = ",
             );
-            query.push_bind($user).push(" AND agent_tags.agent_id IN (");
+            query.push_bind($workspace).push(" AND agent_tags.agent_id IN (");
             let mut ids = query.separated(", ");
             for agent in $agents {
                 ids.push_bind(*agent);
@@ -129,17 +137,21 @@ macro_rules! tags_of {
     };
 }
 
-/// The tags of a user's agents, each agent's in their order.
-pub async fn of_agents(db: &Db, user: UserId, agents: &[AgentId]) -> Result<HashMap<AgentId, Vec<Tag>>> {
+/// The tags of a workspace's agents, each agent's in their order.
+pub async fn of_agents(
+    db: &Db,
+    workspace: WorkspaceId,
+    agents: &[AgentId],
+) -> Result<HashMap<AgentId, Vec<Tag>>> {
     if agents.is_empty() {
         return Ok(HashMap::new());
     }
-    Ok(by_agent(tags_of!(db, user, agents)?))
+    Ok(by_agent(tags_of!(db, workspace, agents)?))
 }
 
-/// The tags of one of a user's agents, in their order, as this transaction sees them.
-pub async fn of_agent(tx: &mut Tx, user: UserId, agent: AgentId) -> Result<Vec<Tag>> {
-    let rows = tags_of!(tx, user, &[agent])?;
+/// The tags of one of a workspace's agents, in their order, as this transaction sees them.
+pub async fn of_agent(tx: &mut Tx, workspace: WorkspaceId, agent: AgentId) -> Result<Vec<Tag>> {
+    let rows = tags_of!(tx, workspace, &[agent])?;
     Ok(by_agent(rows).remove(&agent).unwrap_or_default())
 }
 

@@ -29,12 +29,13 @@ use super::{
 };
 use crate::{
     clock::Timestamp,
-    ids::{ChunkId, DocumentId, GenerationId, UserId},
+    ids::{ChunkId, DocumentId, GenerationId, UserId, WorkspaceId},
     model::{
         document::{DocumentType, PageRange, SearchIndexInfo, SourceState},
         job::{JobClaim, JobKind},
         place::SourceSpan,
         space::EmbeddingSpace,
+        workspace::{RowOwner, RunOwner},
     },
 };
 
@@ -174,11 +175,31 @@ pub async fn user(db: &Db, now: Timestamp) -> UserId {
     id
 }
 
+/// Adds an account, and gives its own workspace.
+pub async fn workspace(db: &Db, now: Timestamp) -> WorkspaceId {
+    user(db, now).await.into()
+}
+
+/// The account whose own workspace this is.
+pub fn account_of(workspace: WorkspaceId) -> UserId {
+    UserId::from(*workspace.as_uuid())
+}
+
+/// Something that the account of a workspace makes in it.
+pub fn made_in(workspace: WorkspaceId) -> RowOwner {
+    RowOwner::new(workspace, account_of(workspace))
+}
+
+/// A run by the account of a workspace in it.
+pub fn run_in(workspace: WorkspaceId) -> RunOwner {
+    RunOwner { workspace_id: workspace, user: account_of(workspace), token: None }
+}
+
 /// A document with nothing but a name and inline content.
-pub fn plain(user: UserId, name: &str) -> NewDocumentRow<'_> {
+pub fn plain(workspace: WorkspaceId, name: &str) -> NewDocumentRow<'_> {
     NewDocumentRow {
         id: DocumentId::generate(),
-        user_id: user,
+        owner: made_in(workspace),
         r#type: DocumentType::Txt,
         name,
         description: "",
@@ -192,16 +213,16 @@ pub fn plain(user: UserId, name: &str) -> NewDocumentRow<'_> {
 }
 
 /// Adds a document and its job, which is due at `now`.
-pub async fn document(db: &Db, user: UserId, name: &str, now: Timestamp) -> DocumentId {
-    let document = plain(user, name);
+pub async fn document(db: &Db, workspace: WorkspaceId, name: &str, now: Timestamp) -> DocumentId {
+    let document = plain(workspace, name);
     commit!(db, |tx| documents::insert(tx, &document, now));
-    enqueue(db, user, document.id, now).await;
+    enqueue(db, workspace, document.id, now).await;
     document.id
 }
 
 /// Queues a document's job; false when there is no such document.
-pub async fn enqueue(db: &Db, user: UserId, document: DocumentId, now: Timestamp) -> bool {
-    commit!(db, |tx| jobs::enqueue(tx, user, document, JobKind::Ingest, ATTEMPTS, now)).is_some()
+pub async fn enqueue(db: &Db, workspace: WorkspaceId, document: DocumentId, now: Timestamp) -> bool {
+    commit!(db, |tx| jobs::enqueue(tx, workspace, document, JobKind::Ingest, ATTEMPTS, now)).is_some()
 }
 
 /// Takes the next due job.
@@ -210,8 +231,8 @@ pub async fn claim(db: &Db, now: Timestamp) -> Option<JobClaim> {
 }
 
 /// Adds a document and takes its job.
-pub async fn claimed(db: &Db, user: UserId, name: &str, now: Timestamp) -> JobClaim {
-    let document = document(db, user, name, now).await;
+pub async fn claimed(db: &Db, workspace: WorkspaceId, name: &str, now: Timestamp) -> JobClaim {
+    let document = document(db, workspace, name, now).await;
     let claim = claim(db, now).await.unwrap();
     assert_eq!(claim.document_id, document, "another job was due before this one");
     claim
@@ -254,7 +275,7 @@ pub async fn staged_in(
     let new = NewGeneration { id, space: space.map(|space| space.id), stored_bytes: 0 };
     assert!(commit!(db, |tx| generations::begin(tx, claim, new, now)));
     for some in passages(claim.document_id, texts).chunks(chunks::BATCH) {
-        commit!(db, |tx| chunks::insert(tx, claim.user_id, claim.document_id, id, some));
+        commit!(db, |tx| chunks::insert(tx, claim.workspace_id, claim.document_id, id, some));
     }
     id
 }
@@ -289,12 +310,12 @@ pub async fn publish(db: &Db, claim: &JobClaim, generation: GenerationId, now: T
 /// Adds a document that answers with these passages.
 pub async fn published(
     db: &Db,
-    user: UserId,
+    workspace: WorkspaceId,
     name: &str,
     texts: &[&str],
     now: Timestamp,
 ) -> (DocumentId, GenerationId) {
-    let claim = claimed(db, user, name, now).await;
+    let claim = claimed(db, workspace, name, now).await;
     let generation = staged(db, &claim, texts, now).await;
     assert_eq!(publish(db, &claim, generation, now).await, PublishOutcome::Yes);
     (claim.document_id, generation)

@@ -5,7 +5,8 @@ use serde_json::Value;
 use crate::{
     clock::Timestamp,
     db::{Db, Json, Result, Tx, execute, on},
-    ids::{AgentId, TraceId, UserId},
+    ids::{AgentId, DocumentId, TraceId, WorkspaceId},
+    model::workspace::RunOwner,
 };
 
 /// A stored trace.
@@ -28,7 +29,7 @@ pub struct StoredTrace {
 /// Keeps a trace until `expires_at`, and `record`, from which its run can be repeated.
 pub async fn insert(
     tx: &mut Tx,
-    user: UserId,
+    owner: RunOwner,
     trace: &StoredTrace,
     record: Option<&Json<Value>>,
     expires_at: Timestamp,
@@ -36,11 +37,14 @@ pub async fn insert(
     execute!(
         tx,
         sqlx::query(
-            "INSERT INTO traces (id, user_id, agent_id, session, created_at, expires_at, complete, body, record)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)"
+            "INSERT INTO traces (id, workspace_id, created_by, token_id, agent_id, session, created_at, expires_at, complete, body,
+                                 record)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
         )
         .bind(trace.id)
-        .bind(user)
+        .bind(owner.workspace_id)
+        .bind(owner.user)
+        .bind(owner.token)
         .bind(trace.agent_id)
         .bind(trace.session.as_deref())
         .bind(trace.created_at)
@@ -52,10 +56,12 @@ pub async fn insert(
     Ok(())
 }
 
-/// One of a user's traces that has not expired, and its record when it has one.
+/// One of a workspace's traces that has not expired, and its record when it has one; of one member's runs alone when that is
+/// named.
 pub async fn find_with_record(
     db: &Db,
-    user: UserId,
+    workspace: WorkspaceId,
+    of: Option<RunOwner>,
     id: TraceId,
     now: Timestamp,
 ) -> Result<Option<(StoredTrace, Option<Json<Value>>)>> {
@@ -66,31 +72,45 @@ pub async fn find_with_record(
         record: Option<Json<Value>>,
     }
     let found: Option<TraceRow> = on!(db, |c| sqlx::query_as(
-        "SELECT * FROM traces WHERE id = $1 AND user_id = $2 AND expires_at > $3"
+        "SELECT * FROM traces WHERE id = $1 AND workspace_id = $2 AND expires_at > $3
+           AND ($4 IS NULL OR COALESCE(created_by, workspace_id) = $4 AND token_id IS NOT DISTINCT FROM $5)"
     )
     .bind(id)
-    .bind(user)
+    .bind(workspace)
     .bind(now)
+    .bind(of.map(|of| of.user))
+    .bind(of.and_then(|of| of.token))
     .fetch_optional(c))?;
     Ok(found.map(|row| (row.trace, row.record)))
 }
 
-/// One of a user's traces that has not expired.
-pub async fn find(db: &Db, user: UserId, id: TraceId, now: Timestamp) -> Result<Option<StoredTrace>> {
+/// One of a workspace's traces that has not expired; of one member's runs alone when that is named.
+pub async fn find(
+    db: &Db,
+    workspace: WorkspaceId,
+    of: Option<RunOwner>,
+    id: TraceId,
+    now: Timestamp,
+) -> Result<Option<StoredTrace>> {
     Ok(on!(db, |c| sqlx::query_as(
         "SELECT id, agent_id, session, created_at, complete, body FROM traces
-         WHERE id = $1 AND user_id = $2 AND expires_at > $3"
+         WHERE id = $1 AND workspace_id = $2 AND expires_at > $3
+           AND ($4 IS NULL OR COALESCE(created_by, workspace_id) = $4 AND token_id IS NOT DISTINCT FROM $5)"
     )
     .bind(id)
-    .bind(user)
+    .bind(workspace)
     .bind(now)
+    .bind(of.map(|of| of.user))
+    .bind(of.and_then(|of| of.token))
     .fetch_optional(c))?)
 }
 
-/// At most `limit` of a user's traces older than `before`, newest first; those of one agent when it is named.
+/// At most `limit` of a workspace's traces older than `before`, newest first; those of one agent and of one member's runs
+/// when these are named.
 pub async fn list(
     db: &Db,
-    user: UserId,
+    workspace: WorkspaceId,
+    of: Option<RunOwner>,
     agent: Option<AgentId>,
     now: Timestamp,
     before: TraceId,
@@ -98,15 +118,46 @@ pub async fn list(
 ) -> Result<Vec<StoredTrace>> {
     Ok(on!(db, |c| sqlx::query_as(
         "SELECT id, agent_id, session, created_at, complete, body FROM traces
-         WHERE user_id = $1 AND id < $2 AND ($3 IS NULL OR agent_id = $3) AND expires_at > $4
+         WHERE workspace_id = $1 AND id < $2 AND ($3 IS NULL OR agent_id = $3) AND expires_at > $4
+           AND ($6 IS NULL OR COALESCE(created_by, workspace_id) = $6 AND token_id IS NOT DISTINCT FROM $7)
          ORDER BY id DESC LIMIT $5"
     )
-    .bind(user)
+    .bind(workspace)
     .bind(before)
     .bind(agent)
     .bind(now)
     .bind(i64::from(limit))
+    .bind(of.map(|of| of.user))
+    .bind(of.and_then(|of| of.token))
     .fetch_all(c))?)
+}
+
+/// The bodies, as JSON, of those of somebody's `latest` traces that name a document.
+pub async fn bodies_naming(
+    db: &Db,
+    owner: RunOwner,
+    document: DocumentId,
+    now: Timestamp,
+    latest: u32,
+) -> Result<Vec<String>> {
+    // As it stands between quotation marks in the JSON.
+    let named = format!("\"{document}\"");
+    Ok(on!(db, |c| {
+        sqlx::query_scalar(
+        "SELECT body FROM traces WHERE REPLACE(body, $5, '') <> body AND id IN (
+             SELECT id FROM traces
+             WHERE workspace_id = $1 AND COALESCE(created_by, workspace_id) = $2 AND token_id IS NOT DISTINCT FROM $3
+               AND expires_at > $4
+             ORDER BY id DESC LIMIT $6)"
+    )
+    .bind(owner.workspace_id)
+    .bind(owner.user)
+    .bind(owner.token)
+    .bind(now)
+    .bind(named.as_str())
+    .bind(i64::from(latest))
+    .fetch_all(c)
+    })?)
 }
 
 /// Forgets what has expired; at most `limit` rows, so that it never holds the store for long.

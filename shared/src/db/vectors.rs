@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::{
     clock::Timestamp,
     db::{Db, DbError, Result, Tx, chunks::BATCH, execute, on},
-    ids::{DocumentId, GenerationId, UserId},
+    ids::{DocumentId, GenerationId, WorkspaceId},
     model::space::EmbeddingSpace,
 };
 
@@ -56,7 +56,7 @@ pub async fn space(db: &Db, id: Uuid) -> Result<Option<EmbeddingSpace>> {
     .transpose()
 }
 
-/// How many searchable documents, of all users, have their vectors in this space, and how many have not.
+/// How many searchable documents, of all workspaces, have their vectors in this space, and how many have not.
 pub async fn documents_in_space(db: &Db, space: &EmbeddingSpace) -> Result<(i64, i64)> {
     let (inside, all): (i64, i64) = on!(db, |c| sqlx::query_as(
         "SELECT COUNT(CASE WHEN generations.embedding_space = $1 THEN 1 END), COUNT(*)
@@ -74,10 +74,10 @@ struct VectorRow {
     vector: Vec<u8>,
 }
 
-/// The vectors that are known of these texts of a user's document; at most [`BATCH`] texts.
+/// The vectors that are known of these texts of a workspace's document; at most [`BATCH`] texts.
 pub async fn fetch(
     db: &Db,
-    user: UserId,
+    workspace: WorkspaceId,
     document: DocumentId,
     space: &EmbeddingSpace,
     hashes: &[TextHash],
@@ -89,8 +89,8 @@ pub async fn fetch(
     let rows: Vec<VectorRow> = on!(db, |c| async {
         let mut query = QueryBuilder::new("SELECT text_hash, vector FROM vectors WHERE space_id = ");
         query.push_bind(space.id).push(" AND document_id = ").push_bind(document);
-        query.push(" AND EXISTS (SELECT 1 FROM documents WHERE documents.id = vectors.document_id AND documents.user_id = ");
-        query.push_bind(user).push(") AND text_hash IN (");
+        query.push(" AND EXISTS (SELECT 1 FROM documents WHERE documents.id = vectors.document_id AND documents.workspace_id = ");
+        query.push_bind(workspace).push(") AND text_hash IN (");
         let mut list = query.separated(", ");
         for hash in hashes {
             list.push_bind(hash.as_slice());

@@ -19,7 +19,7 @@ use crate::{
     clock::{Clock, Timestamp},
     config::JobSettings,
     db::{self, Db, Tx, jobs::JobProgress},
-    ids::{DocumentId, JobId, UserId},
+    ids::{DocumentId, JobId, WorkspaceId},
     model::job::{IngestionError, JobClaim, JobKind, JobState},
     retry::{JitterRange, RetryBackoff, jitter},
     telemetry,
@@ -81,16 +81,27 @@ impl JobQueue {
     }
 
     /// Queues a document for ingestion; false when there is no such document. Ring the doorbell after the commit.
-    pub async fn enqueue_ingest(&self, tx: &mut Tx, user: UserId, document: DocumentId) -> db::Result<bool> {
+    pub async fn enqueue_ingest(
+        &self,
+        tx: &mut Tx,
+        workspace: WorkspaceId,
+        document: DocumentId,
+    ) -> db::Result<bool> {
         let attempts = self.settings.max_attempts;
-        let job = db::jobs::enqueue(tx, user, document, JobKind::Ingest, attempts, self.now()).await?;
+        let job = db::jobs::enqueue(tx, workspace, document, JobKind::Ingest, attempts, self.now()).await?;
         note_trace(tx, job).await
     }
 
     /// Queues a document that this transaction has made; false when its owner is gone. Ring the doorbell after the commit.
-    pub async fn enqueue_new(&self, tx: &mut Tx, user: UserId, document: DocumentId) -> db::Result<bool> {
+    pub async fn enqueue_new(
+        &self,
+        tx: &mut Tx,
+        workspace: WorkspaceId,
+        document: DocumentId,
+    ) -> db::Result<bool> {
         let attempts = self.settings.max_attempts;
-        let job = db::jobs::enqueue_new(tx, user, document, JobKind::Ingest, attempts, self.now()).await?;
+        let job =
+            db::jobs::enqueue_new(tx, workspace, document, JobKind::Ingest, attempts, self.now()).await?;
         note_trace(tx, job).await
     }
 
@@ -192,7 +203,7 @@ fn backoff(attempts: i64) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::db::testing::{ATTEMPTS, TestDb, at, both, document, user};
+    use crate::db::testing::{ATTEMPTS, TestDb, at, both, document, workspace};
 
     /// A queue whose time is set by the test.
     fn queue(t: &TestDb, clock: &Clock) -> JobQueue {
@@ -214,7 +225,7 @@ mod tests {
         for t in &both().await {
             let clock = Clock::manual(at(0));
             let jobs = queue(t, &clock);
-            let owner = user(&t.db, at(0)).await;
+            let owner = workspace(&t.db, at(0)).await;
             document(&t.db, owner, "slow", at(0)).await;
             let claim = jobs.claim("first").await.unwrap().expect(t.name);
             let expire = async || {
@@ -240,7 +251,7 @@ mod tests {
         for t in &both().await {
             let clock = Clock::manual(at(0));
             let jobs = queue(t, &clock);
-            let owner = user(&t.db, at(0)).await;
+            let owner = workspace(&t.db, at(0)).await;
             document(&t.db, owner, "flaky", at(0)).await;
             for attempt in 1..=i64::from(ATTEMPTS) {
                 let claim = jobs.claim("worker").await.unwrap().expect(t.name);
@@ -267,7 +278,7 @@ mod tests {
         };
         let clock = Clock::manual(at(0));
         let jobs = queue(t, &clock);
-        let owner = user(&t.db, at(0)).await;
+        let owner = workspace(&t.db, at(0)).await;
         clock.advance(Duration::from_hours(1));
         document(&t.db, owner, "new", jobs.now()).await;
         let new = jobs.claim("worker").await.unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! What an operator does to the jobs of every user.
+//! What an operator does to the jobs of every workspace.
 
 use super::JobQueue;
 use crate::{
@@ -78,7 +78,7 @@ mod tests {
         config::JobSettings,
         db::{
             jobs::JobProgress,
-            testing::{TestDb, at, both, document, user},
+            testing::{TestDb, at, both, document, workspace},
         },
         jobs::Doorbell,
         model::job::{IngestionError, JobPhase},
@@ -102,9 +102,9 @@ mod tests {
         for t in &both().await {
             let clock = Clock::manual(at(0));
             let jobs = queue(t, &clock);
-            let users = [user(&t.db, at(0)).await, user(&t.db, at(0)).await];
+            let workspaces = [workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await];
             for number in 0..JOBS {
-                document(&t.db, users[number % 2], "lost", at(0)).await;
+                document(&t.db, workspaces[number % 2], "lost", at(0)).await;
             }
             clock.advance(Duration::from_hours(1));
             let error = IngestionError {
@@ -144,7 +144,7 @@ mod tests {
     async fn a_running_job_is_discarded_before_it_is_retried_and_none_is_made_of_an_id() {
         for t in &both().await {
             let jobs = queue(t, &Clock::manual(at(0)));
-            let owner = user(&t.db, at(0)).await;
+            let owner = workspace(&t.db, at(0)).await;
             document(&t.db, owner, "one", at(0)).await;
             let held = jobs.claim("worker").await.unwrap().unwrap();
             for (action, outcome) in [

@@ -1,5 +1,5 @@
 //! What a process counts and times, as Prometheus reads it. Every part that does something an operator asks about tells it
-//! here; what only the database knows (how many jobs wait) is asked when somebody reads. A label never has a value that users
+//! here; what only the database knows (how many jobs wait) is asked when somebody reads. A label never has a value that workspaces
 //! can make up: no id, no name, no path.
 
 mod labels;

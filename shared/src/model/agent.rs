@@ -6,8 +6,8 @@ use sqlx::FromRow;
 use crate::{
     clock::Timestamp,
     db::Json,
-    ids::{AgentDocumentId, AgentId, DocumentId, PromptId, UserId},
-    model::text_enum,
+    ids::{AgentDocumentId, AgentId, DocumentId, PromptId},
+    model::{text_enum, workspace::RowOwner},
 };
 
 text_enum! {
@@ -58,8 +58,9 @@ pub struct LlmConfig {
 pub struct Agent {
     /// Its id.
     pub id: AgentId,
-    /// Its owner.
-    pub user_id: UserId,
+    /// Whose it is.
+    #[sqlx(flatten)]
+    pub owner: RowOwner,
     /// How it talks.
     pub r#type: AgentType,
     /// How its owner calls it.
@@ -93,8 +94,9 @@ pub struct AgentDocument {
     pub agent_id: AgentId,
     /// The document.
     pub document_id: DocumentId,
-    /// The owner of both.
-    pub user_id: UserId,
+    /// Whose it is.
+    #[sqlx(flatten)]
+    pub owner: RowOwner,
     /// When it was made.
     pub created_at: Timestamp,
 }

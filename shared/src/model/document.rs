@@ -10,12 +10,13 @@ use uuid::Uuid;
 use crate::{
     clock::Timestamp,
     db::Json,
-    ids::{ChunkId, DocumentId, GenerationId, UserId},
+    ids::{ChunkId, DocumentId, GenerationId, WorkspaceId},
     model::{
         job::{IngestionSummary, IngestionWarning, SourceInfo},
         language::Language,
         place::SourceSpan,
         text_enum,
+        workspace::{RowOwner, WorkspaceQuotas},
     },
 };
 
@@ -101,7 +102,7 @@ pub enum SourceAuthorization {
     },
     /// `Authorization: Basic …`.
     Basic {
-        /// The user's name.
+        /// The workspace's name.
         username: String,
         /// The password.
         password: String,
@@ -153,8 +154,9 @@ pub struct SearchIndexInfo {
 pub struct Document {
     /// Its id.
     pub id: DocumentId,
-    /// Its owner.
-    pub user_id: UserId,
+    /// Whose it is.
+    #[sqlx(flatten)]
+    pub owner: RowOwner,
     /// The kind of source.
     pub r#type: DocumentType,
     /// How its owner calls it.
@@ -190,7 +192,7 @@ pub struct DocumentSource {
     /// The document.
     pub id: DocumentId,
     /// Its owner.
-    pub user_id: UserId,
+    pub workspace_id: WorkspaceId,
     /// The kind of source.
     pub r#type: DocumentType,
     /// The document's name, which is searched too.
@@ -217,6 +219,9 @@ pub struct DocumentSource {
     pub metadata: Option<Json<Map<String, Value>>>,
     /// What was read the last time.
     pub source_state: Option<Json<SourceState>>,
+    /// What its workspace may hold.
+    #[sqlx(default)]
+    pub quotas: Option<Json<WorkspaceQuotas>>,
 }
 
 /// What was read of a source, and by what it is told whether it has changed since.
@@ -234,6 +239,14 @@ pub struct SourceState {
     pub source: SourceInfo,
     /// What was gone past.
     pub warnings: Vec<IngestionWarning>,
+}
+
+impl DocumentSource {
+    /// Bytes that its workspace may store, by its quotas and by what every workspace may.
+    pub fn allowed_bytes(&self, everybody: Option<u64>) -> Option<u64> {
+        let own = self.quotas.as_ref().and_then(|Json(quotas)| quotas.bytes);
+        own.into_iter().chain(everybody).min()
+    }
 }
 
 /// The file that a document was made of by an upload.
@@ -272,7 +285,7 @@ pub struct Chunk {
     pub text: String,
 }
 
-/// A document that can be searched now. A process remembers all of a user's, so nothing of it is as long as the user likes.
+/// A document that can be searched now. A process remembers all of a workspace's, so nothing of it is as long as the workspace likes.
 #[derive(Clone, Debug, FromRow)]
 pub struct ActiveDocument {
     /// The document.

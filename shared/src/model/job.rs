@@ -6,8 +6,8 @@ use sqlx::FromRow;
 use crate::{
     clock::Timestamp,
     db::Json,
-    ids::{ClaimId, DocumentId, JobId, UserId},
-    model::{document_type::DocumentType, text_enum},
+    ids::{ClaimId, DocumentId, JobId, WorkspaceId},
+    model::{document_type::DocumentType, text_enum, workspace::RowOwner},
 };
 
 text_enum! {
@@ -141,7 +141,7 @@ pub struct JobClaim {
     /// What to do.
     pub kind: JobKind,
     /// Whose it is.
-    pub user_id: UserId,
+    pub workspace_id: WorkspaceId,
     /// The document it is about.
     pub document_id: DocumentId,
     /// This hold.
@@ -206,9 +206,10 @@ pub struct JobRecord {
     pub id: JobId,
     /// What it does.
     pub kind: JobKind,
-    /// Whose it is.
-    pub user_id: UserId,
-    /// Its owner's e-mail, as written.
+    /// Whose its document is.
+    #[sqlx(flatten)]
+    pub owner: RowOwner,
+    /// The e-mail of who made the document, as written; empty when the account is gone.
     pub user_email: String,
     /// The document it is about.
     pub document_id: DocumentId,

@@ -1,6 +1,8 @@
 //! Plain data, one file a noun. Anyone may use it; it knows no store and no protocol.
 
 pub mod agent;
+pub mod audit;
+pub mod collection;
 pub mod document;
 mod document_type;
 pub mod job;
@@ -13,6 +15,7 @@ pub mod space;
 pub mod tag;
 pub mod tool;
 pub mod user;
+pub mod workspace;
 
 /// Declares an enum that is one fixed word in JSON, in the store and in messages.
 macro_rules! text_enum {

@@ -2,19 +2,16 @@
 
 use sqlx::FromRow;
 
-use crate::{
-    clock::Timestamp,
-    db::Json,
-    ids::{PromptId, UserId},
-};
+use crate::{clock::Timestamp, db::Json, ids::PromptId, model::workspace::RowOwner};
 
 /// What an agent's model is told, with places in it for values.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
 pub struct Prompt {
     /// Its id.
     pub id: PromptId,
-    /// Its owner.
-    pub user_id: UserId,
+    /// Whose it is.
+    #[sqlx(flatten)]
+    pub owner: RowOwner,
     /// How its owner calls it.
     pub name: String,
     /// The text of a template: `{name}` stands for a variable.

@@ -2,18 +2,16 @@
 
 use sqlx::FromRow;
 
-use crate::{
-    clock::Timestamp,
-    ids::{TagId, UserId},
-};
+use crate::{clock::Timestamp, ids::TagId, model::workspace::RowOwner};
 
 /// A label for agents.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
 pub struct Tag {
     /// Its id.
     pub id: TagId,
-    /// Its owner.
-    pub user_id: UserId,
+    /// Whose it is.
+    #[sqlx(flatten)]
+    pub owner: RowOwner,
     /// How its owner calls it.
     pub name: String,
     /// Its color as `#RRGGBB`, in the case in which it was given.

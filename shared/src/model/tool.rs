@@ -6,8 +6,8 @@ use sqlx::FromRow;
 use crate::{
     clock::Timestamp,
     db::Json,
-    ids::{AgentId, AgentToolId, ToolId, UserId},
-    model::text_enum,
+    ids::{AgentId, AgentToolId, ToolId},
+    model::{text_enum, workspace::RowOwner},
 };
 
 text_enum! {
@@ -47,8 +47,9 @@ text_enum! {
 pub struct Tool {
     /// Its id.
     pub id: ToolId,
-    /// Its owner.
-    pub user_id: UserId,
+    /// Whose it is.
+    #[sqlx(flatten)]
+    pub owner: RowOwner,
     /// What it does.
     pub r#type: ToolType,
     /// How its owner and models call it.
@@ -78,8 +79,9 @@ pub struct AgentTool {
     pub agent_id: AgentId,
     /// The tool.
     pub tool_id: ToolId,
-    /// The owner of both.
-    pub user_id: UserId,
+    /// Whose it is.
+    #[sqlx(flatten)]
+    pub owner: RowOwner,
     /// When they were linked.
     pub created_at: Timestamp,
 }

@@ -4,7 +4,9 @@ use sqlx::FromRow;
 
 use crate::{
     clock::Timestamp,
-    ids::{ApiTokenId, UserId},
+    db::Json,
+    ids::{AgentId, ApiTokenId, UserId},
+    model::workspace::{Role, RowOwner},
 };
 
 /// An account.
@@ -33,10 +35,21 @@ pub struct User {
 pub struct ApiToken {
     /// Its id.
     pub id: ApiTokenId,
-    /// Its owner.
-    pub user_id: UserId,
-    /// What its owner wrote to remember it by.
+    /// Whose it is.
+    #[sqlx(flatten)]
+    pub owner: RowOwner,
+    /// What its maker wrote to remember it by.
     pub description: String,
+    /// What it may do, at most; none for as much as its maker.
+    pub role: Option<Role>,
+    /// The one agent that it may ask.
+    pub agent_id: Option<AgentId>,
+    /// The origins of the pages that may use it.
+    pub origins: Option<Json<Vec<String>>>,
+    /// When it ends.
+    pub expires_at: Option<Timestamp>,
+    /// Requests a minute.
+    pub rate_per_minute: Option<i64>,
     /// The sealed value.
     pub token_sealed: Vec<u8>,
     /// When it was made.

@@ -26,7 +26,7 @@ use crate::config::{ConfigError, LogFormat, TracingSettings};
 
 /// The target of spans that are exported and not in the log: `tracing::info_span!(target: telemetry::SPANS, "name", …)`. Their
 /// fields are OpenTelemetry's attributes. They hold ids, counts and names that the program gives; never a question, an answer, a
-/// text, an address or anything that a user wrote, except the names of models and tools. What is spawned below such a span loses the
+/// text, an address or anything that a workspace wrote, except the names of models and tools. What is spawned below such a span loses the
 /// span of the log: only spans of the log are carried to other tasks.
 pub const SPANS: &str = "lectern_spans";
 

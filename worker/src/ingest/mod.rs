@@ -31,7 +31,7 @@ use crate::{
     failure::IngestFailure,
     lease::ProgressReporter,
     sandbox::Sandbox,
-    source::{FetchBudget, ReadOutcome, SourceReading, pdf::PdfEngine},
+    source::{FetchBudget, ReadOutcome, SourceFetcher, SourceReading, pdf::PdfEngine},
     splitter::TokenCounter,
 };
 
@@ -63,19 +63,28 @@ impl Ingester {
     ) -> Result<(), IngestFailure> {
         let runtime = &self.runtime;
         let budget = CpuBudget::new(runtime.settings.limits.processor_time);
-        let source = db::documents::source(&runtime.db, claim.user_id, claim.document_id)
+        let source = db::documents::source(&runtime.db, claim.workspace_id, claim.document_id)
             .await?
             .ok_or(IngestFailure::ClaimLost)?;
         if runtime.index.late_write_window().is_some() {
             // An index that is away is found out before the source is asked.
             runtime.index.ping().await?;
         }
-        let former = generations::active(&runtime.db, claim.user_id, claim.document_id).await?;
+        let former = generations::active(&runtime.db, claim.workspace_id, claim.document_id).await?;
         let known = source.source_state.as_ref().filter(|_| former.is_some()).map(|Json(state)| state);
         let embedder = runtime.models.wait_until_opened().await;
         let sizing = TokenCounter::of(embedder.clone(), &runtime.settings.embedding);
         let reading = SourceReading {
-            runtime,
+            fetcher: SourceFetcher {
+                blobs: &runtime.blobs,
+                egress: &runtime.egress,
+                keyring: &runtime.keyring,
+                limits: &runtime.settings.limits,
+                source: &source,
+                progress,
+            },
+            settings: &runtime.settings,
+            video_egress: &runtime.video_egress,
             sandbox: &self.sandbox.within_budget(budget.clone()),
             pdf: &self.pdf,
             source: &source,
@@ -114,7 +123,7 @@ impl Ingester {
         )
         .await?;
         let total = chunks.len() as u64;
-        let quota = runtime.settings.limits.storage_bytes;
+        let quota = source.allowed_bytes(runtime.settings.limits.storage_bytes);
         let making = GenerationBuilder {
             runtime,
             claim,
@@ -162,14 +171,15 @@ impl Ingester {
         let sizing = TokenCounter::of(embedder.clone(), &runtime.settings.embedding);
         let total = former.chunks;
         // What the operator wants of every document, and what only shows its new name, is in nobody's way.
-        let quota = runtime.settings.limits.storage_bytes.filter(|_| !claim.from_stored);
+        let quota =
+            source.allowed_bytes(runtime.settings.limits.storage_bytes).filter(|_| !claim.from_stored);
         let making =
             GenerationBuilder { runtime, claim, source, embedder, sizing: &sizing, total, quota, progress };
         // Counted and not taken from the former one: it may be of another model, or have been estimated when storage was first counted.
-        let texts = db::storage::text_bytes(&runtime.db, claim.user_id, former.generation).await?;
+        let texts = db::storage::text_bytes(&runtime.db, claim.workspace_id, former.generation).await?;
         let generation = making.begin(texts).await?;
         let stored = async |next| {
-            let batch = db::chunks::stored(&runtime.db, claim.user_id, former.generation, next).await?;
+            let batch = db::chunks::stored(&runtime.db, claim.workspace_id, former.generation, next).await?;
             let after = batch.last().map(|last| i64::from(last.ordinal) + 1);
             Ok::<_, IngestFailure>(after.map(|after| (batch, after)))
         };
@@ -243,9 +253,9 @@ impl<'a> GenerationBuilder<'a> {
         // Nothing counts before it is published. But what is written elsewhere can be removed only as long as this is known.
         let elsewhere = runtime.index.late_write_window().is_some();
         let mut tx = if elsewhere { runtime.db.begin().await? } else { runtime.db.begin_relaxed().await? };
-        // In the order of locks: the user first.
+        // In the order of locks: the workspace first.
         let (bytes, instead_of) = (self.bytes(texts), Some(claim.document_id));
-        let admitted = db::storage::admit(&mut tx, claim.user_id, bytes, instead_of, self.quota).await?;
+        let admitted = db::storage::admit(&mut tx, claim.workspace_id, bytes, instead_of, self.quota).await?;
         admitted.map_err(|over| IngestFailure::permanent("quota_exceeded", format!("{over}.")))?;
         let space = self.embedder.as_ref().map(|embedder| embedder.space());
         if let Some(space) = space {
@@ -292,8 +302,9 @@ impl<'a> GenerationBuilder<'a> {
     }
 
     fn vectors(&self, generation: GenerationId) -> Option<GenerationVectors<'_>> {
-        let Self { runtime, claim, .. } = *self;
-        Some(GenerationVectors { runtime, claim, generation, embedder: self.embedder.as_ref()? })
+        let Runtime { db, compute, metrics, .. } = self.runtime;
+        let (claim, embedder) = (self.claim, self.embedder.as_ref()?);
+        Some(GenerationVectors { db, compute, metrics, claim, generation, embedder })
     }
 
     /// What is embedded of passages: their text under as much of the header as there is room for.
@@ -334,7 +345,7 @@ impl GenerationWriter<'_> {
         if !generations::may_write(&mut tx, claim, generation).await? {
             return Err(IngestFailure::ClaimLost);
         }
-        db::chunks::insert(&mut tx, claim.user_id, claim.document_id, generation, batch).await?;
+        db::chunks::insert(&mut tx, claim.workspace_id, claim.document_id, generation, batch).await?;
         tx.commit().await?;
         let entry = |(chunk, vector): (&NewChunk, Option<Vec<f32>>)| IndexEntry {
             text: format!("{}\n{}", header(&source.name, chunk), chunk.text),
@@ -386,7 +397,7 @@ impl GenerationWriter<'_> {
             PublishOutcome::Yes => {
                 tracing::info!(chunks = index.chunks, pages = index.pages, "document searchable");
                 runtime.metrics.published(source.r#type, index.pages.map_or(0, u64::from), index.chunks);
-                vectors::prune(runtime, claim, generation).await;
+                vectors::prune(&runtime.db, claim, generation).await;
                 Ok(())
             }
             PublishOutcome::Outdated => {

@@ -4,14 +4,14 @@
 use std::{collections::HashSet, sync::Arc};
 
 use lectern_embed::{EmbedError, Embedder};
-use lectern_runtime::Runtime;
 use lectern_shared::{
+    compute::ComputePool,
     db::{
-        generations,
+        Db, generations,
         vectors::{self, TextHash},
     },
     ids::GenerationId,
-    metrics::EmbeddingPurpose,
+    metrics::{EmbeddingPurpose, Metrics},
     model::job::JobClaim,
     secrets::sha256,
 };
@@ -25,7 +25,9 @@ pub(super) const BATCH: usize = 64;
 /// Makes vectors for one generation.
 #[derive(Clone, Copy)]
 pub(super) struct GenerationVectors<'a> {
-    pub(super) runtime: &'a Runtime,
+    pub(super) db: &'a Db,
+    pub(super) compute: &'a ComputePool,
+    pub(super) metrics: &'a Metrics,
     pub(super) claim: &'a JobClaim,
     pub(super) generation: GenerationId,
     pub(super) embedder: &'a Arc<dyn Embedder>,
@@ -38,8 +40,8 @@ impl GenerationVectors<'_> {
         let known = self.stored(&hashes).await?;
         let reused: Vec<TextHash> = known.keys().copied().collect();
         if !reused.is_empty() {
-            let Self { runtime, claim, generation, embedder } = *self;
-            let mut tx = runtime.db.begin_relaxed().await?;
+            let Self { db, claim, generation, embedder, .. } = *self;
+            let mut tx = db.begin_relaxed().await?;
             if !generations::may_write(&mut tx, claim, generation).await? {
                 return Err(IngestFailure::ClaimLost);
             }
@@ -69,15 +71,15 @@ impl GenerationVectors<'_> {
             let hashes = texts.iter().map(|text| sha256(text.as_bytes())).collect();
             (texts, hashes)
         };
-        self.runtime.compute.run(hash).await.map_err(|_| IngestFailure::Panicked)
+        self.compute.run(hash).await.map_err(|_| IngestFailure::Panicked)
     }
 
     async fn stored(
         &self,
         hashes: &[TextHash],
     ) -> Result<std::collections::HashMap<TextHash, Vec<f32>>, IngestFailure> {
-        let Self { runtime, claim, embedder, .. } = *self;
-        Ok(vectors::fetch(&runtime.db, claim.user_id, claim.document_id, embedder.space(), hashes).await?)
+        let Self { db, claim, embedder, .. } = *self;
+        Ok(vectors::fetch(db, claim.workspace_id, claim.document_id, embedder.space(), hashes).await?)
     }
 
     /// Embeds and stores those of the texts whose vectors are not known.
@@ -87,7 +89,7 @@ impl GenerationVectors<'_> {
         hashes: &[TextHash],
         is_known: impl Fn(&TextHash) -> bool,
     ) -> Result<Vec<(TextHash, Vec<f32>)>, IngestFailure> {
-        let Self { runtime, claim, generation, embedder } = *self;
+        let Self { db, metrics, claim, generation, embedder, .. } = *self;
         let mut seen = HashSet::new();
         let (missing, texts): (Vec<TextHash>, Vec<String>) = hashes
             .iter()
@@ -100,7 +102,7 @@ impl GenerationVectors<'_> {
         }
         let (began, count) = (Instant::now(), texts.len());
         let made = embedder.embed_passages(texts).await;
-        runtime.metrics.embedded(EmbeddingPurpose::Passages, count, made.is_ok(), began.elapsed());
+        metrics.embedded(EmbeddingPurpose::Passages, count, made.is_ok(), began.elapsed());
         let made = made?;
         if made.len() != missing.len() || made.iter().any(|v| v.len() != embedder.space().dimensions) {
             return Err(IngestFailure::Internal(
@@ -108,7 +110,7 @@ impl GenerationVectors<'_> {
             ));
         }
         let made: Vec<_> = missing.into_iter().zip(made).collect();
-        let mut tx = runtime.db.begin_relaxed().await?;
+        let mut tx = db.begin_relaxed().await?;
         if !generations::may_write(&mut tx, claim, generation).await? {
             return Err(IngestFailure::ClaimLost);
         }
@@ -119,8 +121,8 @@ impl GenerationVectors<'_> {
 }
 
 /// Removes what the document's earlier generations were embedded to. Nothing depends on it, so a failure is only noted.
-pub(super) async fn prune(runtime: &Runtime, claim: &JobClaim, generation: GenerationId) {
-    if let Err(error) = vectors::remove(&runtime.db, claim.document_id, Some(generation)).await {
+pub(super) async fn prune(db: &Db, claim: &JobClaim, generation: GenerationId) {
+    if let Err(error) = vectors::remove(db, claim.document_id, Some(generation)).await {
         tracing::warn!(%error, "old vectors of a document could not be removed yet");
     }
 }

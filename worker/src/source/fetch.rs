@@ -4,12 +4,12 @@
 use std::time::Duration;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use lectern_runtime::Runtime;
 use lectern_shared::{
-    blobs::BlobError,
-    egress::{EgressRequest, EgressResponse, RequestLimits},
+    blobs::{BlobError, BlobStore},
+    config::ServiceLimits,
+    egress::{Egress, EgressRequest, EgressResponse, RequestLimits},
     model::document::{DocumentSource, SourceAuthorization, SourceState, addresses},
-    secrets::CiphertextLocation,
+    secrets::{CiphertextLocation, Keyring},
 };
 use parking_lot::Mutex;
 use reqwest::header::{
@@ -82,65 +82,150 @@ pub(super) enum FetchOutcome {
     New { download: Box<DownloadedFile>, validators: CacheValidators },
 }
 
-/// Gets an upload.
-pub(super) async fn upload(
-    runtime: &Runtime,
-    source: &DocumentSource,
-    progress: &ProgressReporter,
-) -> Result<FetchedSource, IngestFailure> {
-    let Some(key) = &source.blob_key else {
-        return Err(IngestFailure::Internal("the document is no upload".to_owned()));
-    };
-    let within = runtime.settings.limits.fetch_timeout;
-    let stored = timeout(within, stored(runtime, source, key, progress)).await;
-    stored.unwrap_or_else(|_| Err(silent()))
+/// Gets what a document's text is read from.
+#[derive(Clone, Copy)]
+pub(crate) struct SourceFetcher<'a> {
+    pub(crate) blobs: &'a BlobStore,
+    pub(crate) egress: &'a Egress,
+    pub(crate) keyring: &'a Keyring,
+    pub(crate) limits: &'a ServiceLimits,
+    pub(crate) source: &'a DocumentSource,
+    pub(crate) progress: &'a ProgressReporter,
 }
 
-/// Gets what is at one of a document's addresses in the time that is given, unless it is what was read the last time.
-pub(super) async fn fetch(
-    runtime: &Runtime,
-    source: &DocumentSource,
-    url: Url,
-    known: Option<&SourceState>,
-    within: Duration,
-    progress: &ProgressReporter,
-) -> Result<FetchOutcome, IngestFailure> {
-    let limits = &runtime.settings.limits;
-    let mut request = EgressRequest::get(
-        url,
-        RequestLimits { max_bytes: limits.source_bytes, total_timeout: within, idle_timeout: SILENCE },
-    );
-    request.portable_headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
-    if is_own_origin(source, &request.url) {
-        request.headers = credentials(runtime, source)?;
+impl SourceFetcher<'_> {
+    /// Gets an upload.
+    pub(super) async fn upload(&self) -> Result<FetchedSource, IngestFailure> {
+        let Some(key) = &self.source.blob_key else {
+            return Err(IngestFailure::Internal("the document is no upload".to_owned()));
+        };
+        let stored = timeout(self.limits.fetch_timeout, self.stored(key)).await;
+        stored.unwrap_or_else(|_| Err(silent()))
     }
-    if let Some(known) = known {
-        for (name, value) in [(IF_NONE_MATCH, &known.etag), (IF_MODIFIED_SINCE, &known.last_modified)] {
-            if let Some(value) = value.as_ref().and_then(|value| HeaderValue::from_str(value).ok()) {
-                request.headers.insert(name, value);
+
+    async fn stored(&self, key: &str) -> Result<FetchedSource, IngestFailure> {
+        let mut reader = self.blobs.get(key).await.map_err(blob_failure)?;
+        let limit = self.limits.source_bytes;
+        let mut file = temporary_file().await?;
+        let mut piece = vec![0; PIECE];
+        let mut bytes = 0_u64;
+        loop {
+            let read = timeout(SILENCE, reader.read(&mut piece)).await.map_err(|_| silent())?;
+            let read = match read.map_err(|error| blob_failure(error.into()))? {
+                0 => break,
+                read => read,
+            };
+            bytes += read as u64;
+            if bytes > limit {
+                let message = format!("The file has more than {limit} bytes, the most that is ingested.");
+                return Err(IngestFailure::permanent("too_large", message));
+            }
+            file.write_all(piece.get(..read).unwrap_or_default()).await?;
+            self.progress.at(bytes, None, "bytes");
+        }
+        file.flush().await?;
+        file.rewind().await?;
+        Ok(FetchedSource::Download(Box::new(DownloadedFile {
+            file,
+            bytes,
+            content_type: self.source.source_mime.clone(),
+            charset: None,
+            url: None,
+            name: self.source.source_name.clone(),
+        })))
+    }
+
+    /// Gets what is at one of a document's addresses in the time that is given, unless it is what was read the last time.
+    pub(super) async fn fetch(
+        &self,
+        url: Url,
+        known: Option<&SourceState>,
+        within: Duration,
+    ) -> Result<FetchOutcome, IngestFailure> {
+        let mut request = EgressRequest::get(
+            url,
+            RequestLimits {
+                max_bytes: self.limits.source_bytes,
+                total_timeout: within,
+                idle_timeout: SILENCE,
+            },
+        );
+        request.portable_headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
+        if is_own_origin(self.source, &request.url) {
+            request.headers = self.credentials()?;
+        }
+        if let Some(known) = known {
+            for (name, value) in [(IF_NONE_MATCH, &known.etag), (IF_MODIFIED_SINCE, &known.last_modified)] {
+                if let Some(value) = value.as_ref().and_then(|value| HeaderValue::from_str(value).ok()) {
+                    request.headers.insert(name, value);
+                }
             }
         }
+        let asked_whether_changed =
+            request.headers.contains_key(IF_NONE_MATCH) || request.headers.contains_key(IF_MODIFIED_SINCE);
+        let response = self.egress.send(request).await?;
+        if response.status == 304 && asked_whether_changed {
+            return Ok(FetchOutcome::NotModified);
+        }
+        check_status(&response)?;
+        let (content_type, charset, final_url) =
+            (response.content_type(), response.charset(), response.final_url.clone());
+        let validators = CacheValidators {
+            etag: response.etag().map(str::to_owned),
+            last_modified: response.last_modified().map(str::to_owned),
+            sha256: None,
+        };
+        let name =
+            response.headers.get(CONTENT_DISPOSITION).and_then(|value| file_name(value.to_str().ok()?));
+        let total =
+            response.headers.get(reqwest::header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse().ok());
+        let (file, bytes) = save(response, total, self.progress).await?;
+        let download = DownloadedFile { file, bytes, content_type, charset, url: Some(final_url), name };
+        Ok(FetchOutcome::New { download: Box::new(download), validators })
     }
-    let asked_whether_changed =
-        request.headers.contains_key(IF_NONE_MATCH) || request.headers.contains_key(IF_MODIFIED_SINCE);
-    let response = runtime.egress.send(request).await?;
-    if response.status == 304 && asked_whether_changed {
-        return Ok(FetchOutcome::NotModified);
+
+    /// The headers that open the source.
+    fn credentials(&self) -> Result<HeaderMap, IngestFailure> {
+        let mut headers = HeaderMap::new();
+        let Some(sealed) = &self.source.authorization_sealed else { return Ok(headers) };
+        let place = CiphertextLocation::document_authorization(self.source.id.as_uuid());
+        let json = self.keyring.decrypt_text(place, sealed).map_err(|error| {
+            IngestFailure::Internal(format!("the stored authorization cannot be read: {error}"))
+        })?;
+        let authorization: SourceAuthorization =
+            serde_json::from_str(json.expose_secret()).map_err(|_| {
+                IngestFailure::Internal("the stored authorization cannot be understood".to_owned())
+            })?;
+        let refused = |_| {
+            let message = "The document's authorization holds characters that a header cannot carry.";
+            IngestFailure::permanent("invalid_authorization", message)
+        };
+        let mut add = |name: HeaderName, value: &str| {
+            let mut value = HeaderValue::from_str(value).map_err(refused)?;
+            value.set_sensitive(true);
+            headers.insert(name, value);
+            Ok::<_, IngestFailure>(())
+        };
+        match authorization {
+            SourceAuthorization::Bearer { token } => add(AUTHORIZATION, &format!("Bearer {token}"))?,
+            SourceAuthorization::Basic { username, password } => {
+                let pair = BASE64_STANDARD.encode(format!("{username}:{password}"));
+                add(AUTHORIZATION, &format!("Basic {pair}"))?;
+            }
+            SourceAuthorization::Headers { headers } => {
+                for (name, value) in headers {
+                    let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| {
+                        IngestFailure::permanent(
+                            "invalid_authorization",
+                            "The document's authorization holds a wrong header name.",
+                        )
+                    })?;
+                    add(name, &value)?;
+                }
+            }
+        }
+        Ok(headers)
     }
-    check_status(&response)?;
-    let (content_type, charset, final_url) =
-        (response.content_type(), response.charset(), response.final_url.clone());
-    let validators = CacheValidators {
-        etag: response.etag().map(str::to_owned),
-        last_modified: response.last_modified().map(str::to_owned),
-        sha256: None,
-    };
-    let name = response.headers.get(CONTENT_DISPOSITION).and_then(|value| file_name(value.to_str().ok()?));
-    let total =
-        response.headers.get(reqwest::header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse().ok());
-    let (file, bytes) = save(response, total, progress).await?;
-    let download = DownloadedFile { file, bytes, content_type, charset, url: Some(final_url), name };
-    Ok(FetchOutcome::New { download: Box::new(download), validators })
 }
 
 /// The file's name in a `Content-Disposition`.
@@ -151,43 +236,6 @@ fn file_name(disposition: &str) -> Option<String> {
     })?;
     let name = value.trim().trim_matches('"');
     (!name.is_empty()).then(|| name.to_owned())
-}
-
-async fn stored(
-    runtime: &Runtime,
-    source: &DocumentSource,
-    key: &str,
-    progress: &ProgressReporter,
-) -> Result<FetchedSource, IngestFailure> {
-    let mut reader = runtime.blobs.get(key).await.map_err(blob_failure)?;
-    let limit = runtime.settings.limits.source_bytes;
-    let mut file = temporary_file().await?;
-    let mut piece = vec![0; PIECE];
-    let mut bytes = 0_u64;
-    loop {
-        let read = timeout(SILENCE, reader.read(&mut piece)).await.map_err(|_| silent())?;
-        let read = match read.map_err(|error| blob_failure(error.into()))? {
-            0 => break,
-            read => read,
-        };
-        bytes += read as u64;
-        if bytes > limit {
-            let message = format!("The file has more than {limit} bytes, the most that is ingested.");
-            return Err(IngestFailure::permanent("too_large", message));
-        }
-        file.write_all(piece.get(..read).unwrap_or_default()).await?;
-        progress.at(bytes, None, "bytes");
-    }
-    file.flush().await?;
-    file.rewind().await?;
-    Ok(FetchedSource::Download(Box::new(DownloadedFile {
-        file,
-        bytes,
-        content_type: source.source_mime.clone(),
-        charset: None,
-        url: None,
-        name: source.source_name.clone(),
-    })))
 }
 
 fn silent() -> IngestFailure {
@@ -268,45 +316,4 @@ fn check_status(response: &EgressResponse) -> Result<(), IngestFailure> {
 fn is_own_origin(source: &DocumentSource, url: &Url) -> bool {
     let first = addresses(source.r#type, &source.url).into_iter().next();
     first.and_then(|first| Url::parse(first).ok()).is_some_and(|first| first.origin() == url.origin())
-}
-
-/// The headers that open the source.
-fn credentials(runtime: &Runtime, source: &DocumentSource) -> Result<HeaderMap, IngestFailure> {
-    let mut headers = HeaderMap::new();
-    let Some(sealed) = &source.authorization_sealed else { return Ok(headers) };
-    let place = CiphertextLocation::document_authorization(source.id.as_uuid());
-    let json = runtime.keyring.decrypt_text(place, sealed).map_err(|error| {
-        IngestFailure::Internal(format!("the stored authorization cannot be read: {error}"))
-    })?;
-    let authorization: SourceAuthorization = serde_json::from_str(json.expose_secret())
-        .map_err(|_| IngestFailure::Internal("the stored authorization cannot be understood".to_owned()))?;
-    let refused = |_| {
-        let message = "The document's authorization holds characters that a header cannot carry.";
-        IngestFailure::permanent("invalid_authorization", message)
-    };
-    let mut add = |name: HeaderName, value: &str| {
-        let mut value = HeaderValue::from_str(value).map_err(refused)?;
-        value.set_sensitive(true);
-        headers.insert(name, value);
-        Ok::<_, IngestFailure>(())
-    };
-    match authorization {
-        SourceAuthorization::Bearer { token } => add(AUTHORIZATION, &format!("Bearer {token}"))?,
-        SourceAuthorization::Basic { username, password } => {
-            let pair = BASE64_STANDARD.encode(format!("{username}:{password}"));
-            add(AUTHORIZATION, &format!("Basic {pair}"))?;
-        }
-        SourceAuthorization::Headers { headers } => {
-            for (name, value) in headers {
-                let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| {
-                    IngestFailure::permanent(
-                        "invalid_authorization",
-                        "The document's authorization holds a wrong header name.",
-                    )
-                })?;
-                add(name, &value)?;
-            }
-        }
-    }
-    Ok(headers)
 }

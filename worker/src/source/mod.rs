@@ -11,7 +11,7 @@ mod read;
 mod video;
 
 pub(crate) use self::{
-    fetch::FetchBudget,
+    fetch::{FetchBudget, SourceFetcher},
     load::{DownloadedFile, FetchedSource, LoadContext, load},
     read::{ReadOutcome, SourceReading},
 };

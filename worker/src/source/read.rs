@@ -4,9 +4,10 @@
 use std::io::{Read, Seek};
 
 use lectern_parse::formats::html::{TrackElement, TrackKind};
-use lectern_runtime::Runtime;
 use lectern_shared::{
+    config::Settings,
     db::Json,
+    egress::Egress,
     model::{
         document::{DocumentSource, DocumentType, PageRange, SourceState, addresses},
         job::{IngestionStage, IngestionWarning, SourceInfo},
@@ -18,7 +19,7 @@ use tokio::fs::File;
 use url::Url;
 
 use super::{
-    fetch::{self, CacheValidators, FetchBudget, FetchOutcome},
+    fetch::{CacheValidators, FetchBudget, FetchOutcome, SourceFetcher},
     load::{self, DownloadedFile, FetchedSource, LoadContext},
     pdf::PdfEngine,
     video::{self, VideoCaptions},
@@ -43,7 +44,10 @@ pub(crate) enum ReadOutcome {
 
 /// Reads a document's source. `known` is what was read the last time, if its passages are stored.
 pub(crate) struct SourceReading<'a> {
-    pub(crate) runtime: &'a Runtime,
+    pub(crate) fetcher: SourceFetcher<'a>,
+    pub(crate) settings: &'a Settings,
+    /// The way to the video site alone.
+    pub(crate) video_egress: &'a Egress,
     pub(crate) sandbox: &'a Sandbox,
     pub(crate) pdf: &'a PdfEngine,
     pub(crate) source: &'a DocumentSource,
@@ -54,7 +58,7 @@ pub(crate) struct SourceReading<'a> {
 
 impl SourceReading<'_> {
     pub(crate) async fn read(&self, known: Option<&SourceState>) -> Result<ReadOutcome, IngestFailure> {
-        let Self { runtime, source, progress, .. } = *self;
+        let Self { source, progress, .. } = *self;
         let settings = self.settings().await?;
         let known = known.filter(|known| known.settings == settings);
         if known.is_some() && (source.content.is_some() || source.blob_key.is_some()) {
@@ -65,7 +69,7 @@ impl SourceReading<'_> {
         let (validators, mut extracted) = if let Some(content) = &source.content {
             (CacheValidators::default(), self.load(FetchedSource::Inline(content.clone())).await?)
         } else if source.blob_key.is_some() {
-            (CacheValidators::default(), self.load(fetch::upload(runtime, source, progress).await?).await?)
+            (CacheValidators::default(), self.load(self.fetcher.upload().await?).await?)
         } else {
             match addresses(source.r#type, &source.url).as_slice() {
                 [address] => match self.address(address, known).await? {
@@ -97,7 +101,7 @@ impl SourceReading<'_> {
     /// Everything besides the bytes at an address that the passages depend on.
     async fn settings(&self) -> Result<String, IngestFailure> {
         let DocumentSource { r#type, url, content, blob_key, splitter, from_page, to_page, .. } = self.source;
-        let limits = &self.runtime.settings.limits;
+        let limits = &self.settings.limits;
         let language = (*r#type == DocumentType::Video).then(|| self.language());
         let content = match content {
             Some(content) => Some(hash_text(content.clone()).await?.1),
@@ -136,7 +140,7 @@ impl SourceReading<'_> {
             IngestFailure::permanent("invalid_url", "The document's url is not a valid address.")
         })?;
         if matches!(self.source.r#type, DocumentType::Video | DocumentType::Url)
-            && let Some(id) = video::video_id(&url, &self.runtime.settings.video)
+            && let Some(id) = video::video_id(&url, &self.settings.video)
         {
             return self.video(&id, known).await;
         }
@@ -158,8 +162,7 @@ impl SourceReading<'_> {
     }
 
     async fn fetch(&self, url: Url, known: Option<&SourceState>) -> Result<FetchOutcome, IngestFailure> {
-        let fetched = |within| fetch::fetch(self.runtime, self.source, url, known, within, self.progress);
-        self.budget.spend(fetched).await
+        self.budget.spend(|within| self.fetcher.fetch(url, known, within)).await
     }
 
     /// What is said in a video of the video site; none when it is what it was.
@@ -169,7 +172,8 @@ impl SourceReading<'_> {
         known: Option<&SourceState>,
     ) -> Result<Option<(CacheValidators, ExtractedText)>, IngestFailure> {
         let wanted = self.language();
-        let captions = |within| video::captions(self.runtime, id, wanted, within, self.progress);
+        let captions =
+            |within| video::captions(self.settings, self.video_egress, id, wanted, within, self.progress);
         let captions = self.budget.spend(captions).await?;
         let VideoCaptions { body, title, canonical_url, language, automatic, .. } = captions;
         let bytes = body.len() as u64;
@@ -251,8 +255,8 @@ impl SourceReading<'_> {
                 }
                 Err(failure) => return Err(failure),
             }
-            if whole.length() > self.runtime.settings.limits.characters {
-                let limit = self.runtime.settings.limits.characters;
+            if whole.length() > self.settings.limits.characters {
+                let limit = self.settings.limits.characters;
                 let message = format!(
                     "The pages together have more than {limit} characters. Split them into several documents."
                 );
@@ -277,7 +281,7 @@ impl SourceReading<'_> {
         let page = |number: Option<i64>| number.and_then(|number| u32::try_from(number).ok());
         let context = LoadContext {
             sandbox: self.sandbox,
-            limits: &self.runtime.settings.limits,
+            limits: &self.settings.limits,
             pages: PageRange { from: page(self.source.from_page), to: page(self.source.to_page) },
             pdf: self.pdf,
             progress: self.progress,

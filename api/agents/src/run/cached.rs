@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lectern_shared::{
     db,
-    model::{agent::Agent, run::TerminationReason, tool::ToolType},
+    model::{agent::Agent, run::TerminationReason, tool::ToolType, workspace::RunOwner},
     secrets::sha256,
 };
 use serde_json::json;
@@ -18,20 +18,24 @@ use crate::AgentError;
 pub(super) async fn key(
     parts: &AgentParts,
     agent: &Agent,
+    owner: RunOwner,
     question: &AgentQuestion,
 ) -> Result<Option<[u8; 32]>, AgentError> {
     if question.cache_ttl.is_zero() || question.session.is_some() {
         return Ok(None);
     }
-    let tools = db::tools::of_agent(&parts.db, agent.user_id, agent.id).await?;
+    let tools = db::tools::of_agent(&parts.db, agent.owner.workspace_id, agent.id).await?;
     if tools.iter().any(|tool| tool.r#type == ToolType::Agent) {
         return Ok(None);
     }
-    let documents = db::agents::linked_generations(&parts.db, agent.user_id, agent.id).await?;
+    let documents = db::agents::linked_generations(&parts.db, agent.owner.workspace_id, agent.id).await?;
     let limits = &parts.settings.predict;
     let parts = json!([
         env!("CARGO_PKG_VERSION"),
         agent.id,
+        // The trace of what is given again is theirs who asked first.
+        owner.user,
+        owner.token,
         // Raised by every change of the agent, its links, its prompt and its tools.
         agent.version,
         documents,
@@ -51,10 +55,11 @@ pub(super) async fn find(
 ) -> Result<Option<RunRecord>, AgentError> {
     let now = parts.clock.now();
     let since = now.minus(age);
-    let Some(trace) = db::cached_answers::find(&parts.db, agent.user_id, key, since, now).await? else {
+    let Some(trace) = db::cached_answers::find(&parts.db, agent.owner.workspace_id, key, since, now).await?
+    else {
         return Ok(None);
     };
-    let found = db::traces::find_with_record(&parts.db, agent.user_id, trace, now).await?;
+    let found = db::traces::find_with_record(&parts.db, agent.owner.workspace_id, None, trace, now).await?;
     Ok(found.and_then(|(_, record)| read(record?)))
 }
 

@@ -3,7 +3,7 @@
 use lectern_embed::approximate_tokens;
 use lectern_shared::{
     db::{self, Tx, memory::ConversationTurn},
-    model::agent::Agent,
+    model::{agent::Agent, workspace::RunOwner},
 };
 
 use super::AgentParts;
@@ -14,24 +14,26 @@ const TOKENS: i64 = 4_000;
 /// Turns of a session that are kept.
 const KEPT: u32 = 200;
 
-/// The turns of a session, oldest first, within the room that the model has for them.
+/// The turns of somebody's session, oldest first, within the room that the model has for them.
 pub(super) async fn recall(
     parts: &AgentParts,
+    owner: RunOwner,
     agent: &Agent,
     session: &str,
 ) -> Result<Vec<(String, String)>, AgentError> {
     let window = agent.llm.0.context_window.map(i64::from);
     let room = window.map_or(TOKENS, |window| TOKENS.min(window / 4));
-    let turns = db::memory::latest(&parts.db, agent.user_id, agent.id, session, room).await?;
+    let turns = db::memory::latest(&parts.db, owner, agent.id, session, room).await?;
     // Numbers of sources mean others in another turn.
     let told = |turn: ConversationTurn| (turn.question, markers::strip_markers(&turn.answer));
     Ok(turns.into_iter().rev().map(told).collect())
 }
 
-/// Adds a turn to a session.
+/// Adds a turn to somebody's session.
 pub(super) async fn remember(
     parts: &AgentParts,
     tx: &mut Tx,
+    owner: RunOwner,
     agent: &Agent,
     session: &str,
     question: &str,
@@ -43,5 +45,5 @@ pub(super) async fn remember(
         answer: answer.to_owned(),
         tokens: i64::try_from(tokens).unwrap_or(i64::MAX),
     };
-    db::memory::add(tx, agent.user_id, agent.id, session, &turn, parts.clock.now(), KEPT).await
+    db::memory::add(tx, owner, agent.id, session, &turn, parts.clock.now(), KEPT).await
 }

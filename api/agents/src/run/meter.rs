@@ -13,20 +13,26 @@ use lectern_shared::{
 use tokio::time::Instant;
 use tracing::{Span, field, info_span};
 
-use super::{agent_run::FinishedRun, setup::RunSetup};
+use super::{agent_run::FinishedRun, ledger::UsageLedger, setup::RunSetup};
 use crate::models::{ChatError, ChatOutcome, ChatRequest, ModelProvider};
 
 /// Tells of one run.
 pub(super) struct RunMeter {
     metrics: Arc<Metrics>,
+    ledger: UsageLedger,
     provider: ModelProvider,
     model: String,
     price: Option<TokenPrice>,
 }
 
 impl RunMeter {
-    pub(super) fn new(metrics: Arc<Metrics>, provider: ModelProvider, setup: &RunSetup) -> Self {
-        Self { metrics, provider, model: setup.model.clone(), price: setup.price }
+    pub(super) fn new(
+        metrics: Arc<Metrics>,
+        ledger: UsageLedger,
+        provider: ModelProvider,
+        setup: &RunSetup,
+    ) -> Self {
+        Self { metrics, ledger, provider, model: setup.model.clone(), price: setup.price }
     }
 
     /// The model is being asked.
@@ -49,6 +55,11 @@ impl RunMeter {
             error.type = field::Empty,
         );
         ModelCallMeter { meter: self, began: Instant::now(), first: None, span }
+    }
+
+    /// The ledger, for runs within this one.
+    pub(super) fn ledger(&self) -> UsageLedger {
+        self.ledger.clone()
     }
 
     /// A tool is being called.
@@ -87,7 +98,7 @@ impl ModelCallMeter<'_> {
 
     /// It has answered, or failed for good.
     pub(super) fn ended(self, answered: &Result<ChatOutcome, ChatError>) {
-        let Self { meter: RunMeter { metrics, provider, price, .. }, began, first, span } = self;
+        let Self { meter: RunMeter { metrics, ledger, provider, price, .. }, began, first, span } = self;
         let label = provider.label();
         if let Some(first) = first {
             metrics.model_began(label, first.duration_since(began));
@@ -98,6 +109,7 @@ impl ModelCallMeter<'_> {
             Ok(outcome) => {
                 let usage = outcome.usage;
                 let cost = price.map(|price| price.of(usage.input_tokens, usage.output_tokens));
+                ledger.add(usage.input_tokens.saturating_add(usage.output_tokens), cost);
                 metrics.model_used(label, usage.input_tokens, usage.output_tokens, cost);
                 span.record("gen_ai.usage.input_tokens", usage.input_tokens)
                     .record("gen_ai.usage.output_tokens", usage.output_tokens)

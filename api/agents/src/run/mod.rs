@@ -11,6 +11,7 @@ mod extractive;
 #[doc(hidden)]
 pub mod fuzzing;
 mod instructions;
+mod ledger;
 mod memory;
 mod meter;
 mod nested;
@@ -28,7 +29,7 @@ use std::{collections::VecDeque, time::Duration};
 
 use lectern_shared::{
     db::{self, Json, traces::StoredTrace},
-    model::agent::Agent,
+    model::{agent::Agent, workspace::RunOwner},
 };
 use serde_json::{Map, Value, json};
 use tokio::{
@@ -41,6 +42,7 @@ use tracing::Instrument;
 use self::{
     agent_run::{AgentRun, FinishedRun},
     event::{EventEmitter, WAITING},
+    ledger::UsageLedger,
     outside::{LiveEnvironment, RunEnvironment},
     prepare::{CheckedAgent, RunBounds},
     setup::{RECORD_VERSION, RecordEntry, RunRecord, RunSetup},
@@ -124,10 +126,11 @@ pub async fn start(
     parts: &AgentParts,
     toolbox: &Toolbox,
     agent: Agent,
+    owner: RunOwner,
     question: AgentQuestion,
 ) -> Result<RunHandle, AgentError> {
     let checked = prepare::check(parts, agent.clone(), &question).await?;
-    let key = cached::key(parts, &agent, &question).await?;
+    let key = cached::key(parts, &agent, owner, &question).await?;
     if let Some(key) = &key
         && let Some(record) = cached::find(parts, &agent, key, question.cache_ttl).await?
     {
@@ -135,7 +138,7 @@ pub async fn start(
     }
     let (parts, toolbox) = (parts.clone(), toolbox.clone());
     Ok(RunHandle::spawn(move |events| async move {
-        let asked = AskedQuestion { agent, question, key };
+        let asked = AskedQuestion { agent, owner, question, key };
         let driven = run_and_store(&parts, &toolbox, checked, &asked, &events);
         let last = match driven.instrument(meter::run_span(asked.agent.id)).await {
             Ok(last) => last,
@@ -183,6 +186,8 @@ fn read(record: Json<Value>) -> Option<RunRecord> {
 /// What was asked, for the store.
 struct AskedQuestion {
     agent: Agent,
+    /// Whose the agent is, and who asks.
+    owner: RunOwner,
     question: AgentQuestion,
     /// The answer may be given again to whoever asks what this stands for.
     key: Option<[u8; 32]>,
@@ -195,9 +200,17 @@ async fn run_and_store(
     asked: &AskedQuestion,
     events: &mpsc::Sender<RunEvent>,
 ) -> Result<RunEvent, AgentError> {
-    let AskedQuestion { agent, question, .. } = asked;
+    let AskedQuestion { agent, owner, question, .. } = asked;
     let started = Instant::now();
-    let bounds = RunBounds { limits: None, started, deadline: None, chain: vec![agent.id] };
+    let ledger = UsageLedger::new(parts.db.clone(), parts.clock.clone(), owner.workspace_id);
+    let bounds = RunBounds {
+        limits: None,
+        started,
+        deadline: None,
+        chain: vec![agent.id],
+        owner: *owner,
+        ledger: ledger.clone(),
+    };
     let (setup, live) = prepare::prepare(parts, toolbox, checked, question, bounds).await?;
     let done = run_live(&setup, &live, events).await;
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -214,7 +227,7 @@ async fn run_and_store(
         duration_ms,
         "an agent was asked"
     );
-    store_trace(parts, asked, &setup, &done, &body, duration_ms).await;
+    tokio::join!(ledger.settle(), store_trace(parts, asked, &setup, &done, &body, duration_ms));
     Ok(last(done, body))
 }
 
@@ -248,7 +261,7 @@ async fn store_trace(
     body: &Value,
     duration_ms: u64,
 ) {
-    let AskedQuestion { agent, question, key } = asked;
+    let AskedQuestion { agent, owner, question, key } = asked;
     let record = RunRecord {
         version: RECORD_VERSION,
         setup: setup.clone(),
@@ -277,14 +290,15 @@ async fn store_trace(
             Some(_) | None => parts.db.begin_relaxed().await?,
         };
         let expires = now.plus(parts.settings.trace_ttl);
-        db::traces::insert(&mut tx, agent.user_id, &stored, record.as_ref(), expires).await?;
+        db::traces::insert(&mut tx, *owner, &stored, record.as_ref(), expires).await?;
         if let Ok(ended) = &done.outcome {
             let is_turn = agent.has_memory && !ended.is_unanswered;
             if let Some(session) = question.session.as_ref().filter(|_| is_turn) {
-                memory::remember(parts, &mut tx, agent, session, &question.text, &ended.answer).await?;
+                memory::remember(parts, &mut tx, *owner, agent, session, &question.text, &ended.answer)
+                    .await?;
             }
             if let Some(key) = key.as_ref().filter(|_| complete && cached::is_cacheable(ended, &done.steps)) {
-                db::cached_answers::put(&mut tx, agent.user_id, key, setup.trace, now).await?;
+                db::cached_answers::put(&mut tx, owner.workspace_id, key, setup.trace, now).await?;
             }
         }
         tx.commit().await

@@ -81,13 +81,20 @@ async fn run(
     deadline: Instant,
 ) -> Result<CallOutcome, AgentError> {
     let parts = &live.parts;
-    let agent = db::agents::find(&parts.db, live.user, agent).await?;
+    let agent = db::agents::find(&parts.db, live.owner.workspace_id, agent).await?;
     let agent = agent.ok_or(AgentError::UnknownAgent)?;
     let question = AgentQuestion::new(input.to_owned());
     let mut chain = live.chain.clone();
     chain.push(agent.id);
     let checked = prepare::check(parts, agent, &question).await?;
-    let bounds = RunBounds { limits: Some(left), started: Instant::now(), deadline: Some(deadline), chain };
+    let bounds = RunBounds {
+        limits: Some(left),
+        started: Instant::now(),
+        deadline: Some(deadline),
+        chain,
+        owner: live.owner,
+        ledger: live.meter.ledger(),
+    };
     let (setup, inner) = prepare::prepare(parts, &live.toolbox, checked, &question, bounds).await?;
     let run =
         AgentRun::new(&setup, RunEnvironment::Live(&inner), parts.compute.clone(), EventEmitter::new(None));

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use futures::{FutureExt, StreamExt, stream};
 use lectern_shared::{
     failure::ServiceFailure,
-    ids::{AgentId, DocumentId, UserId},
-    model::{search::SearchMode, tool::ToolType},
+    ids::{AgentId, DocumentId},
+    model::{search::SearchMode, tool::ToolType, workspace::RunOwner},
 };
 use serde_json::{Map, Value};
 use tokio::time::{Instant, timeout_at};
@@ -40,7 +40,8 @@ const AT_ONCE: usize = 8;
 pub(super) struct LiveEnvironment {
     pub(super) parts: AgentParts,
     pub(super) toolbox: Toolbox,
-    pub(super) user: UserId,
+    /// Whose the agent is, and who asks.
+    pub(super) owner: RunOwner,
     /// The documents of the agent.
     pub(super) documents: Vec<DocumentId>,
     pub(super) meter: RunMeter,
@@ -182,7 +183,7 @@ impl LiveEnvironment {
 
     async fn search(&self, query: &str, tokens: i64) -> Result<Vec<RetrievedExcerpt>, AgentError> {
         let request = SearchRequest {
-            user: self.user,
+            workspace: self.owner.workspace_id,
             query: query.to_owned(),
             documents: Some(self.documents.clone()),
             filter: MetadataFilter::default(),
@@ -192,7 +193,7 @@ impl LiveEnvironment {
         let span = meter::search_span();
         let searched = async {
             let found = self.parts.search.search(&request).await?;
-            self.parts.search.excerpts(self.user, found, tokens).await
+            self.parts.search.excerpts(self.owner.workspace_id, found, tokens).await
         };
         let excerpts = searched.instrument(span.clone()).await?;
         span.record("lectern.passages", excerpts.len());

@@ -6,10 +6,11 @@ use futures::{FutureExt, StreamExt, stream};
 use lectern_shared::{
     config::PredictSettings,
     db,
-    ids::{AgentId, TraceId, UserId},
+    ids::{AgentId, TraceId, WorkspaceId},
     model::{
         agent::{Agent, AgentType, LlmConfig},
         tool::{Tool, ToolType},
+        workspace::RunOwner,
     },
     secrets::{CiphertextLocation, hex},
 };
@@ -21,7 +22,9 @@ use url::Url;
 use super::{
     AgentParts, AgentQuestion,
     agent_run::SEARCH,
-    instructions, memory,
+    instructions,
+    ledger::UsageLedger,
+    memory,
     meter::RunMeter,
     outside::{CallTarget, LiveEnvironment},
     setup::{AnswerStyle, OfferedFunction, RenderedPrompt, RunLimits, RunSetup},
@@ -61,6 +64,10 @@ pub(super) struct RunBounds {
     pub(super) deadline: Option<Instant>,
     /// The agents that asked each other, down to this one.
     pub(super) chain: Vec<AgentId>,
+    /// Whose the agents are, and who asks.
+    pub(super) owner: RunOwner,
+    /// Where what they use is noted.
+    pub(super) ledger: UsageLedger,
 }
 
 /// Checks what can be checked at once.
@@ -85,7 +92,7 @@ pub(super) async fn check(
     let model = model(parts, &agent, provider, &mut redactor)?;
     let template = match agent.prompt_id {
         None => None,
-        Some(id) => match db::prompts::find(&parts.db, agent.user_id, id).await? {
+        Some(id) => match db::prompts::find(&parts.db, agent.owner.workspace_id, id).await? {
             None => None,
             Some(prompt) => Some(PromptTemplate::parse(&prompt.template).map_err(|error| {
                 tracing::error!(%error, prompt = %id, "a stored prompt cannot be read");
@@ -120,7 +127,7 @@ pub(super) async fn prepare(
         .into_iter()
         .flatten()
         .fold(bounds.started + settings.duration, Instant::min);
-    let documents = db::agents::linked_documents(&parts.db, agent.user_id, agent.id).await?;
+    let documents = db::agents::linked_documents(&parts.db, agent.owner.workspace_id, agent.id).await?;
     let (functions, callables) = match style {
         AnswerStyle::Extractive => (Vec::new(), Vec::new()),
         AnswerStyle::ChatVendor | AnswerStyle::React => {
@@ -129,7 +136,7 @@ pub(super) async fn prepare(
     };
     let history = match &question.session {
         Some(session) if agent.has_memory && style != AnswerStyle::Extractive => {
-            memory::recall(parts, &agent, session).await?
+            memory::recall(parts, bounds.owner, &agent, session).await?
         }
         Some(_) | None => Vec::new(),
     };
@@ -162,9 +169,9 @@ pub(super) async fn prepare(
     let live = LiveEnvironment {
         parts: parts.clone(),
         toolbox: toolbox.clone(),
-        user: agent.user_id,
+        owner: bounds.owner,
         documents,
-        meter: RunMeter::new(std::sync::Arc::clone(&parts.metrics), provider, &setup),
+        meter: RunMeter::new(std::sync::Arc::clone(&parts.metrics), bounds.ledger.clone(), provider, &setup),
         model,
         callables,
         deadline,
@@ -244,7 +251,7 @@ async fn functions(
     deadline: Instant,
     redactor: &mut SecretRedactor,
 ) -> Result<(Vec<OfferedFunction>, Vec<CallTarget>), AgentError> {
-    let tools = db::tools::of_agent(&parts.db, agent.user_id, agent.id).await?;
+    let tools = db::tools::of_agent(&parts.db, agent.owner.workspace_id, agent.id).await?;
     let mut opening = Vec::with_capacity(tools.len());
     for tool in tools.iter().take(TOOLS) {
         opening.push(open(toolbox, tool, deadline).boxed());
@@ -257,7 +264,7 @@ async fn functions(
     for (tool, opened) in tools.iter().zip(opened) {
         match opened {
             None => {
-                let (offered, callable) = agent_function(parts, agent.user_id, tool).await?;
+                let (offered, callable) = agent_function(parts, agent.owner.workspace_id, tool).await?;
                 all.push(offered, callable);
             }
             Some(opened) => {
@@ -349,11 +356,11 @@ fn documents() -> OfferedFunction {
 /// A tool that asks another agent.
 async fn agent_function(
     parts: &AgentParts,
-    user: UserId,
+    workspace: WorkspaceId,
     tool: &Tool,
 ) -> Result<(OfferedFunction, CallTarget), AgentError> {
     let asked = match tool.calls_agent {
-        Some(id) => db::agents::find(&parts.db, user, id).await?,
+        Some(id) => db::agents::find(&parts.db, workspace, id).await?,
         None => None,
     };
     let about = match (tool.description.trim(), &asked) {

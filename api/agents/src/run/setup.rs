@@ -140,6 +140,11 @@ impl RunUsage {
         }
     }
 
+    /// Tokens, read and written.
+    pub(super) fn tokens(&self) -> u64 {
+        self.input_tokens.saturating_add(self.output_tokens)
+    }
+
     /// What all of it cost, if that is known.
     pub(super) fn known_cost(&self) -> Option<f64> {
         self.cost.filter(|_| !self.unpriced)
@@ -149,7 +154,7 @@ impl RunUsage {
 impl RunLimits {
     /// What is left of them.
     pub(super) fn without(self, spent: &RunUsage) -> Self {
-        let tokens = spent.input_tokens.saturating_add(spent.output_tokens);
+        let tokens = spent.tokens();
         Self {
             steps: self.steps.saturating_sub(spent.steps),
             tokens: self.tokens.map(|most| most.saturating_sub(tokens)),

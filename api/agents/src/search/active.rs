@@ -1,21 +1,21 @@
-//! What of a user's can be searched at one moment, as a process remembers it.
+//! What of a workspace's can be searched at one moment, as a process remembers it.
 
 use std::{cmp::Reverse, collections::HashMap, sync::Arc};
 
 use lectern_shared::{
     cache_budget::CacheBudget,
     db::{self, Db, DbError, documents::ActiveVersion},
-    ids::{DocumentId, GenerationId, UserId},
+    ids::{DocumentId, GenerationId, WorkspaceId},
     model::{document::ActiveDocument, language::Language},
 };
 use parking_lot::Mutex;
 use uuid::Uuid;
 
-use super::remembered::UserCache;
+use super::remembered::WorkspaceCache;
 
 /// Searchable documents take one of so many parts of what all lists may take.
 const PART: u64 = 2;
-/// Those of one user take one of so many parts of that: with the default, about 150,000 documents. The passages of so many do not fit
+/// Those of one workspace take one of so many parts of that: with the default, about 150,000 documents. The passages of so many do not fit
 /// into the index's cache either.
 const SHARE: u64 = 2;
 /// What the allocator keeps of each piece of memory, and the two counters of an [`Arc`], in bytes.
@@ -24,7 +24,7 @@ const OVERHEAD: usize = 16;
 /// The most changed documents that are named in a statement; when more have changed, all are read.
 const READ_SINGLY: usize = 200;
 
-/// One user's searchable documents at one epoch.
+/// One workspace's searchable documents at one epoch.
 pub(super) struct ActiveSet {
     epoch: i64,
     /// By their ids.
@@ -116,49 +116,53 @@ impl ActiveSet {
     }
 }
 
-/// The sets of the users who searched last. Cheap to clone.
+/// The sets of the workspaces who searched last. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct ActiveSetCache {
     db: Db,
-    sets: Arc<Mutex<UserCache<ActiveSet>>>,
+    sets: Arc<Mutex<WorkspaceCache<ActiveSet>>>,
 }
 
 impl ActiveSetCache {
     pub(super) fn new(db: Db, budget: &CacheBudget) -> Self {
-        Self { db, sets: Arc::new(Mutex::new(UserCache::new(budget, budget.for_lists() / PART, SHARE))) }
+        Self { db, sets: Arc::new(Mutex::new(WorkspaceCache::new(budget, budget.for_lists() / PART, SHARE))) }
     }
 
-    /// The user's searchable documents. The epoch is read first: a change that comes later raises it, so an outdated set
+    /// The workspace's searchable documents. The epoch is read first: a change that comes later raises it, so an outdated set
     /// is never kept under a current number.
-    pub(super) async fn of(&self, user: UserId) -> Result<Arc<ActiveSet>, DbError> {
-        let epoch = db::documents::search_epoch(&self.db, user).await?;
-        let former = self.sets.lock().get(user);
+    pub(super) async fn of(&self, workspace: WorkspaceId) -> Result<Arc<ActiveSet>, DbError> {
+        let epoch = db::documents::search_epoch(&self.db, workspace).await?;
+        let former = self.sets.lock().get(workspace);
         let documents = match former {
             Some((at, set)) if at == epoch => return Ok(set),
-            Some((_, former)) => self.refresh(user, &former).await?,
-            None => self.all(user).await?,
+            Some((_, former)) => self.refresh(workspace, &former).await?,
+            None => self.all(workspace).await?,
         };
         let set = Arc::new(ActiveSet::new(epoch, documents));
-        self.sets.lock().put(user, epoch, Arc::clone(&set), set.bytes());
+        self.sets.lock().put(workspace, epoch, Arc::clone(&set), set.bytes());
         Ok(set)
     }
 
-    async fn all(&self, user: UserId) -> Result<Vec<Arc<ActiveDocument>>, DbError> {
-        Ok(db::documents::active(&self.db, user).await?.into_iter().map(Arc::new).collect())
+    async fn all(&self, workspace: WorkspaceId) -> Result<Vec<Arc<ActiveDocument>>, DbError> {
+        Ok(db::documents::active(&self.db, workspace).await?.into_iter().map(Arc::new).collect())
     }
 
     /// Reads what has changed since: while documents are ingested that is one of thousands at a time.
-    async fn refresh(&self, user: UserId, former: &ActiveSet) -> Result<Vec<Arc<ActiveDocument>>, DbError> {
-        let versions = db::documents::active_versions(&self.db, user).await?;
+    async fn refresh(
+        &self,
+        workspace: WorkspaceId,
+        former: &ActiveSet,
+    ) -> Result<Vec<Arc<ActiveDocument>>, DbError> {
+        let versions = db::documents::active_versions(&self.db, workspace).await?;
         let changed: Vec<DocumentId> = versions
             .iter()
             .filter(|version| former.unchanged(version).is_none())
             .map(|version| version.id)
             .collect();
         if changed.len() > READ_SINGLY {
-            return self.all(user).await;
+            return self.all(workspace).await;
         }
-        let read = db::documents::active_among(&self.db, user, &changed).await?;
+        let read = db::documents::active_among(&self.db, workspace, &changed).await?;
         let mut read: HashMap<_, _> = read.into_iter().map(|document| (document.id, document)).collect();
         let now = |version: &ActiveVersion| {
             let unchanged = former.unchanged(version).map(Arc::clone);

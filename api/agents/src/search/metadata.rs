@@ -1,4 +1,4 @@
-//! The metadata of a user's documents, as filters need it. What is small is remembered as the JSON text that it is stored as, which takes
+//! The metadata of a workspace's documents, as filters need it. What is small is remembered as the JSON text that it is stored as, which takes
 //! a tenth of what its values would; what is not is read for each search, some documents at a time.
 
 use std::{collections::HashMap, sync::Arc};
@@ -7,37 +7,37 @@ use lectern_shared::{
     cache_budget::CacheBudget,
     compute::{ComputePool, ComputeStopped},
     db::{self, Db, DbError},
-    ids::{DocumentId, UserId},
+    ids::{DocumentId, WorkspaceId},
 };
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::{MetadataFilter, SearchError, active::ActiveSet, remembered::UserCache};
+use super::{MetadataFilter, SearchError, active::ActiveSet, remembered::WorkspaceCache};
 
 /// Metadata takes one of so many parts of what all lists may take; the rest is for the lists that every search needs.
 const PART: u64 = 2;
-/// One user's metadata takes one of so many parts of that.
+/// One workspace's metadata takes one of so many parts of that.
 const SHARE: u64 = 4;
 /// Documents whose metadata is read at a time when it is not remembered: 4 MiB at most, as each has at most 16 KiB.
 const PAGE: usize = if cfg!(test) { 2 } else { 256 };
-/// So many searches read metadata at once, each a page, or what is to be remembered of a user.
+/// So many searches read metadata at once, each a page, or what is to be remembered of a workspace.
 const READ_AT_ONCE: usize = 2;
 
-/// The metadata of the users who searched with filters last. Cheap to clone.
+/// The metadata of the workspaces who searched with filters last. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct MetadataCache {
     db: Db,
     /// Its own: what a filter is worth is not computed in the place of other searches.
     compute: ComputePool,
-    users: Arc<Mutex<UserCache<CachedMetadata>>>,
+    workspaces: Arc<Mutex<WorkspaceCache<CachedMetadata>>>,
     /// Taken anew for every page, in the order of asking: nobody waits for more than a page of each other search.
     turns: Arc<Semaphore>,
 }
 
-/// What is known of a user's metadata.
+/// What is known of a workspace's metadata.
 enum CachedMetadata {
     Text(MetadataTexts),
-    /// More than is remembered of one user.
+    /// More than is remembered of one workspace.
     TooMuch,
 }
 
@@ -91,11 +91,11 @@ fn meets(filter: &MetadataFilter, metadata: Option<&str>) -> Result<bool, DbErro
 
 impl MetadataCache {
     pub(super) fn new(db: Db, budget: &CacheBudget) -> Self {
-        let users = UserCache::new(budget, budget.for_lists() / PART, SHARE);
+        let workspaces = WorkspaceCache::new(budget, budget.for_lists() / PART, SHARE);
         Self {
             db,
             compute: ComputePool::per_core(),
-            users: Arc::new(Mutex::new(users)),
+            workspaces: Arc::new(Mutex::new(workspaces)),
             turns: Arc::new(Semaphore::new(READ_AT_ONCE)),
         }
     }
@@ -103,12 +103,12 @@ impl MetadataCache {
     /// For each document of the set whether it is at one of these places, which ascend, and meets the filter.
     pub(super) async fn met(
         &self,
-        user: UserId,
+        workspace: WorkspaceId,
         set: &Arc<ActiveSet>,
         places: Vec<usize>,
         filter: &MetadataFilter,
     ) -> Result<Vec<bool>, SearchError> {
-        let known = self.known(user, set.epoch()).await?;
+        let known = self.known(workspace, set.epoch()).await?;
         let filter = Arc::new(filter.clone());
         match &*known {
             CachedMetadata::Text(_) => {
@@ -119,13 +119,13 @@ impl MetadataCache {
                 };
                 Ok(self.compute.run(met).await??)
             }
-            CachedMetadata::TooMuch => self.matching_by_pages(user, set, &places, filter).await,
+            CachedMetadata::TooMuch => self.matching_by_pages(workspace, set, &places, filter).await,
         }
     }
 
     async fn matching_by_pages(
         &self,
-        user: UserId,
+        workspace: WorkspaceId,
         set: &ActiveSet,
         places: &[usize],
         filter: Arc<MetadataFilter>,
@@ -134,7 +134,7 @@ impl MetadataCache {
         for page in places.chunks(PAGE) {
             let ids: Vec<DocumentId> = page.iter().filter_map(|place| set.id(*place)).collect();
             let _turn = self.turn().await?;
-            let rows = db::documents::metadata::of(&self.db, user, &ids).await?;
+            let rows = db::documents::metadata::of(&self.db, workspace, &ids).await?;
             let filter = Arc::clone(&filter);
             let judge = move || {
                 let texts: HashMap<_, _> = rows.iter().map(|(id, text)| (*id, text.as_str())).collect();
@@ -150,17 +150,17 @@ impl MetadataCache {
         Ok(met)
     }
 
-    /// The user's metadata. A change that comes after the epoch was read raised it, so that this is not used any more.
-    async fn known(&self, user: UserId, epoch: i64) -> Result<Arc<CachedMetadata>, SearchError> {
-        if let Some(known) = self.remembered(user, epoch) {
+    /// The workspace's metadata. A change that comes after the epoch was read raised it, so that this is not used any more.
+    async fn known(&self, workspace: WorkspaceId, epoch: i64) -> Result<Arc<CachedMetadata>, SearchError> {
+        if let Some(known) = self.remembered(workspace, epoch) {
             return Ok(known);
         }
         let _turn = self.turn().await?;
         // Another search may have read it meanwhile.
-        if let Some(known) = self.remembered(user, epoch) {
+        if let Some(known) = self.remembered(workspace, epoch) {
             return Ok(known);
         }
-        let (known, bytes) = match self.read(user).await? {
+        let (known, bytes) = match self.read(workspace).await? {
             Some(texts) => {
                 let bytes = MetadataTexts::bytes(texts.ids.len() as u64, texts.text.len() as u64);
                 (CachedMetadata::Text(texts), bytes)
@@ -168,18 +168,23 @@ impl MetadataCache {
             None => (CachedMetadata::TooMuch, 0),
         };
         let known = Arc::new(known);
-        self.users.lock().put(user, epoch, Arc::clone(&known), bytes + size_of::<CachedMetadata>() as u64);
+        self.workspaces.lock().put(
+            workspace,
+            epoch,
+            Arc::clone(&known),
+            bytes + size_of::<CachedMetadata>() as u64,
+        );
         Ok(known)
     }
 
-    fn remembered(&self, user: UserId, epoch: i64) -> Option<Arc<CachedMetadata>> {
-        self.users.lock().get(user).filter(|(at, _)| *at == epoch).map(|(_, known)| known)
+    fn remembered(&self, workspace: WorkspaceId, epoch: i64) -> Option<Arc<CachedMetadata>> {
+        self.workspaces.lock().get(workspace).filter(|(at, _)| *at == epoch).map(|(_, known)| known)
     }
 
-    /// None when it is more than is remembered of one user.
-    async fn read(&self, user: UserId) -> Result<Option<MetadataTexts>, DbError> {
-        let most = self.users.lock().largest().saturating_sub(size_of::<CachedMetadata>() as u64);
-        let (count, bytes) = db::documents::metadata::size(&self.db, user).await?;
+    /// None when it is more than is remembered of one workspace.
+    async fn read(&self, workspace: WorkspaceId) -> Result<Option<MetadataTexts>, DbError> {
+        let most = self.workspaces.lock().largest().saturating_sub(size_of::<CachedMetadata>() as u64);
+        let (count, bytes) = db::documents::metadata::size(&self.db, workspace).await?;
         if MetadataTexts::bytes(count, bytes) > most {
             return Ok(None);
         }
@@ -187,7 +192,7 @@ impl MetadataCache {
         let (mut ids, mut ends) = (Vec::with_capacity(room(count)), Vec::with_capacity(room(count)));
         let mut text = String::with_capacity(room(bytes));
         let mut fits = true;
-        db::documents::metadata::each(&self.db, user, |id, metadata| {
+        db::documents::metadata::each(&self.db, workspace, |id, metadata| {
             // It may have grown since.
             fits = MetadataTexts::bytes(ids.len() as u64 + 1, (text.len() + metadata.len()) as u64) <= most;
             if fits {

@@ -1,9 +1,9 @@
-//! Which of a user's documents a search is about.
+//! Which of a workspace's documents a search is about.
 
 use std::{collections::HashSet, sync::Arc};
 
 use lectern_shared::{
-    ids::{DocumentId, GenerationId, UserId},
+    ids::{DocumentId, GenerationId, WorkspaceId},
     model::document::ActiveDocument,
 };
 
@@ -28,7 +28,7 @@ impl ActiveSet {
     pub(super) async fn select(
         self: &Arc<Self>,
         metadata: &MetadataCache,
-        user: UserId,
+        workspace: WorkspaceId,
         named: Option<&[DocumentId]>,
         filter: &MetadataFilter,
     ) -> Result<DocumentSelection, SearchError> {
@@ -44,7 +44,7 @@ impl ActiveSet {
         } else {
             let places = self.documents.iter().enumerate().filter(|(_, document)| is_named(document));
             let places = places.map(|(place, _)| place).collect();
-            metadata.met(user, self, places, filter).await?
+            metadata.met(workspace, self, places, filter).await?
         };
         // In the order of the documents, so that ties break alike every time.
         let of = |wanted: bool| {

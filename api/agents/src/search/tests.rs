@@ -18,10 +18,10 @@ use lectern_shared::{
         generations::RetiredGeneration,
         jobs::{self, PublishOutcome},
         testing::{
-            TestDb, at, both, claim, claimed, commit, enqueue, passages, plain, publish, staged_in, user,
+            TestDb, at, both, claim, claimed, commit, enqueue, passages, plain, publish, staged_in, workspace,
         },
     },
-    ids::{DocumentId, GenerationId, UserId},
+    ids::{DocumentId, GenerationId, WorkspaceId},
     model::{document::DocumentType, job::JobClaim},
 };
 
@@ -60,27 +60,27 @@ async fn indexed_with(db: &Db, claim: &JobClaim, model: Option<&Synonyms>, texts
 }
 
 /// Adds a document whose passages have vectors of `model`.
-async fn embedded(db: &Db, user: UserId, model: &Synonyms, texts: &[&str]) -> DocumentId {
-    let held = claimed(db, user, "embedded", at(0)).await;
+async fn embedded(db: &Db, workspace: WorkspaceId, model: &Synonyms, texts: &[&str]) -> DocumentId {
+    let held = claimed(db, workspace, "embedded", at(0)).await;
     let generation = indexed_with(db, &held, Some(model), texts).await;
     assert_eq!(publish(db, &held, generation, at(0)).await, PublishOutcome::Yes);
     held.document_id
 }
 
-async fn ingested(db: &Db, user: UserId, name: &str, texts: &[&str]) -> DocumentId {
-    let held = claimed(db, user, name, at(0)).await;
+async fn ingested(db: &Db, workspace: WorkspaceId, name: &str, texts: &[&str]) -> DocumentId {
+    let held = claimed(db, workspace, name, at(0)).await;
     let generation = indexed(db, &held, texts).await;
     assert_eq!(publish(db, &held, generation, at(0)).await, PublishOutcome::Yes);
     held.document_id
 }
 
-async fn delete(db: &Db, user: UserId, document: DocumentId) {
-    assert!(commit!(db, |tx| documents::delete(tx, user, document, at(1), at(2))));
+async fn delete(db: &Db, workspace: WorkspaceId, document: DocumentId) {
+    assert!(commit!(db, |tx| documents::delete(tx, workspace, document, at(1), at(2))));
 }
 
-fn request(user: UserId, query: &str) -> SearchRequest {
+fn request(workspace: WorkspaceId, query: &str) -> SearchRequest {
     SearchRequest {
-        user,
+        workspace,
         query: query.to_owned(),
         documents: None,
         filter: MetadataFilter::default(),
@@ -94,30 +94,35 @@ async fn answer(search: &SearchEngine, request: &SearchRequest) -> Vec<PassageHi
 }
 
 /// The texts that are found, best first.
-async fn texts(search: &SearchEngine, user: UserId, query: &str) -> Vec<String> {
-    answer(search, &request(user, query)).await.into_iter().map(|passage| passage.chunk.text).collect()
+async fn texts(search: &SearchEngine, workspace: WorkspaceId, query: &str) -> Vec<String> {
+    answer(search, &request(workspace, query)).await.into_iter().map(|passage| passage.chunk.text).collect()
 }
 
 /// The texts that are found among these documents, in alphabetical order.
-async fn among(search: &SearchEngine, user: UserId, documents: &[DocumentId], query: &str) -> Vec<String> {
-    let request = SearchRequest { documents: Some(documents.to_vec()), ..request(user, query) };
+async fn among(
+    search: &SearchEngine,
+    workspace: WorkspaceId,
+    documents: &[DocumentId],
+    query: &str,
+) -> Vec<String> {
+    let request = SearchRequest { documents: Some(documents.to_vec()), ..request(workspace, query) };
     let mut texts: Vec<_> =
         answer(search, &request).await.into_iter().map(|passage| passage.chunk.text).collect();
     texts.sort();
     texts
 }
 
-async fn start(t: &TestDb) -> (SearchEngine, UserId) {
-    (search(&t.db), user(&t.db, at(0)).await)
+async fn start(t: &TestDb) -> (SearchEngine, WorkspaceId) {
+    (search(&t.db), workspace(&t.db, at(0)).await)
 }
 
 #[tokio::test]
 async fn a_passage_comes_with_everything_that_is_known_of_it() {
     for t in &both().await {
-        let (search, user) = start(t).await;
+        let (search, workspace) = start(t).await;
         let content = ["a banana", "an apple and an apple", "the apple beside a long row of pears and plums"];
-        let document = ingested(&t.db, user, "Fruit", &content).await;
-        let found = answer(&search, &request(user, "apple")).await;
+        let document = ingested(&t.db, workspace, "Fruit", &content).await;
+        let found = answer(&search, &request(workspace, "apple")).await;
         let seen: Vec<_> = found.iter().map(|passage| &*passage.chunk.text).collect();
         assert_eq!(seen, [content[1], content[2]], "{}: the better one first", t.name);
         let (best, written) = (&found[0], &passages(document, &content)[1]);
@@ -133,58 +138,58 @@ async fn a_passage_comes_with_everything_that_is_known_of_it() {
 #[tokio::test]
 async fn nothing_is_found_before_a_document_is_published() {
     for t in &both().await {
-        let (search, user) = start(t).await;
-        let held = claimed(&t.db, user, "one", at(0)).await;
+        let (search, workspace) = start(t).await;
+        let held = claimed(&t.db, workspace, "one", at(0)).await;
         let generation = indexed(&t.db, &held, &["apple"]).await;
-        assert!(texts(&search, user, "apple").await.is_empty(), "{}", t.name);
+        assert!(texts(&search, workspace, "apple").await.is_empty(), "{}", t.name);
         publish(&t.db, &held, generation, at(0)).await;
-        assert_eq!(texts(&search, user, "apple").await, ["apple"], "{}", t.name);
+        assert_eq!(texts(&search, workspace, "apple").await, ["apple"], "{}", t.name);
     }
 }
 
 #[tokio::test]
 async fn a_document_that_is_ingested_again_answers_from_the_old_until_the_new_is_published() {
     for t in &both().await {
-        let (search, user) = start(t).await;
-        let document = ingested(&t.db, user, "one", &["old apple", "old pear"]).await;
-        assert_eq!(texts(&search, user, "apple").await, ["old apple"], "{}", t.name);
-        enqueue(&t.db, user, document, at(1)).await;
+        let (search, workspace) = start(t).await;
+        let document = ingested(&t.db, workspace, "one", &["old apple", "old pear"]).await;
+        assert_eq!(texts(&search, workspace, "apple").await, ["old apple"], "{}", t.name);
+        enqueue(&t.db, workspace, document, at(1)).await;
         let held = claim(&t.db, at(1)).await.unwrap();
         let generation = indexed(&t.db, &held, &["new apple"]).await;
-        assert_eq!(texts(&search, user, "apple").await, ["old apple"], "{}", t.name);
+        assert_eq!(texts(&search, workspace, "apple").await, ["old apple"], "{}", t.name);
         publish(&t.db, &held, generation, at(1)).await;
-        assert_eq!(texts(&search, user, "apple").await, ["new apple"], "{}", t.name);
-        assert!(texts(&search, user, "pear").await.is_empty(), "{}", t.name);
+        assert_eq!(texts(&search, workspace, "apple").await, ["new apple"], "{}", t.name);
+        assert!(texts(&search, workspace, "pear").await.is_empty(), "{}", t.name);
     }
 }
 
 #[tokio::test]
 async fn a_run_that_fails_leaves_the_answers_as_they_were() {
     for t in &both().await {
-        let (search, user) = start(t).await;
-        let document = ingested(&t.db, user, "one", &["old apple"]).await;
-        enqueue(&t.db, user, document, at(1)).await;
+        let (search, workspace) = start(t).await;
+        let document = ingested(&t.db, workspace, "one", &["old apple"]).await;
+        enqueue(&t.db, workspace, document, at(1)).await;
         let held = claim(&t.db, at(1)).await.unwrap();
         indexed(&t.db, &held, &["new apple"]).await;
-        assert!(commit!(t.db, |tx| jobs::cancel(tx, user, document, at(2))), "{}", t.name);
-        assert_eq!(texts(&search, user, "apple").await, ["old apple"], "{}", t.name);
+        assert!(commit!(t.db, |tx| jobs::cancel(tx, workspace, document, at(2))), "{}", t.name);
+        assert_eq!(texts(&search, workspace, "apple").await, ["old apple"], "{}", t.name);
     }
 }
 
 #[tokio::test]
 async fn a_deleted_document_is_found_by_no_process_that_asks_afterwards() {
     for t in &both().await {
-        let (search, user) = start(t).await;
+        let (search, workspace) = start(t).await;
         let elsewhere = self::search(&t.reopen().await);
-        let document = ingested(&t.db, user, "one", &["apple"]).await;
-        ingested(&t.db, user, "two", &["another apple"]).await;
+        let document = ingested(&t.db, workspace, "one", &["apple"]).await;
+        ingested(&t.db, workspace, "two", &["another apple"]).await;
         for process in [&search, &elsewhere] {
-            assert_eq!(texts(process, user, "apple").await.len(), 2, "{}", t.name);
+            assert_eq!(texts(process, workspace, "apple").await.len(), 2, "{}", t.name);
         }
-        delete(&t.db, user, document).await;
+        delete(&t.db, workspace, document).await;
         for process in [&search, &elsewhere] {
-            assert_eq!(texts(process, user, "apple").await, ["another apple"], "{}", t.name);
-            assert!(among(process, user, &[document], "apple").await.is_empty(), "{}", t.name);
+            assert_eq!(texts(process, workspace, "apple").await, ["another apple"], "{}", t.name);
+            assert!(among(process, workspace, &[document], "apple").await.is_empty(), "{}", t.name);
         }
     }
 }
@@ -192,13 +197,13 @@ async fn a_deleted_document_is_found_by_no_process_that_asks_afterwards() {
 #[tokio::test]
 async fn what_has_changed_since_the_last_search_counts_and_all_else_is_as_it_was() {
     for t in &both().await {
-        let (search, user) = start(t).await;
-        let renamed = ingested(&t.db, user, "one", &["apple one"]).await;
-        let again = ingested(&t.db, user, "two", &["apple two"]).await;
-        let gone = ingested(&t.db, user, "three", &["apple three"]).await;
-        ingested(&t.db, user, "four", &["apple four"]).await;
+        let (search, workspace) = start(t).await;
+        let renamed = ingested(&t.db, workspace, "one", &["apple one"]).await;
+        let again = ingested(&t.db, workspace, "two", &["apple two"]).await;
+        let gone = ingested(&t.db, workspace, "three", &["apple three"]).await;
+        ingested(&t.db, workspace, "four", &["apple four"]).await;
         let found = async || {
-            let passages = answer(&search, &request(user, "apple")).await;
+            let passages = answer(&search, &request(workspace, "apple")).await;
             let mut found: Vec<_> =
                 passages.into_iter().map(|found| (found.document_name, found.chunk.text)).collect();
             found.sort();
@@ -206,17 +211,17 @@ async fn what_has_changed_since_the_last_search_counts_and_all_else_is_as_it_was
         };
         assert_eq!(found().await.len(), 4, "{}", t.name);
 
-        let named = documents::NewDocumentRow { id: renamed, ..plain(user, "one, renamed") };
+        let named = documents::NewDocumentRow { id: renamed, ..plain(workspace, "one, renamed") };
         commit!(t.db, |tx| async {
-            documents::bump_search_epoch(tx, user).await?;
+            documents::bump_search_epoch(tx, workspace).await?;
             documents::update(tx, &named, at(5)).await
         });
-        delete(&t.db, user, gone).await;
-        assert!(enqueue(&t.db, user, again, at(5)).await, "{}", t.name);
+        delete(&t.db, workspace, gone).await;
+        assert!(enqueue(&t.db, workspace, again, at(5)).await, "{}", t.name);
         let held = claim(&t.db, at(5)).await.unwrap();
         let generation = indexed(&t.db, &held, &["apple two, again"]).await;
         assert_eq!(publish(&t.db, &held, generation, at(5)).await, PublishOutcome::Yes, "{}", t.name);
-        ingested(&t.db, user, "five", &["apple five"]).await;
+        ingested(&t.db, workspace, "five", &["apple five"]).await;
         let expected = [
             ("five", "apple five"),
             ("four", "apple four"),
@@ -235,10 +240,10 @@ async fn what_has_changed_since_the_last_search_counts_and_all_else_is_as_it_was
 #[tokio::test]
 async fn only_the_documents_that_are_asked_for_are_searched() {
     for t in &both().await {
-        let (search, user) = start(t).await;
-        let a = ingested(&t.db, user, "a", &["apple a"]).await;
-        let b = ingested(&t.db, user, "b", &["apple b"]).await;
-        ingested(&t.db, user, "c", &["apple c"]).await;
+        let (search, workspace) = start(t).await;
+        let a = ingested(&t.db, workspace, "a", &["apple a"]).await;
+        let b = ingested(&t.db, workspace, "b", &["apple b"]).await;
+        ingested(&t.db, workspace, "c", &["apple c"]).await;
         let nothing: &[&str] = &[];
         for (documents, expected) in [
             (&[a][..], &["apple a"][..]),
@@ -247,9 +252,9 @@ async fn only_the_documents_that_are_asked_for_are_searched() {
             (&[DocumentId::generate()], nothing),
             (&[], nothing),
         ] {
-            assert_eq!(among(&search, user, documents, "apple").await, expected, "{}", t.name);
+            assert_eq!(among(&search, workspace, documents, "apple").await, expected, "{}", t.name);
         }
-        assert_eq!(texts(&search, user, "apple").await.len(), 3, "{}", t.name);
+        assert_eq!(texts(&search, workspace, "apple").await.len(), 3, "{}", t.name);
     }
 }
 
@@ -257,7 +262,7 @@ async fn only_the_documents_that_are_asked_for_are_searched() {
 async fn nobody_finds_another_users_documents_even_by_name() {
     for t in &both().await {
         let (search, owner) = start(t).await;
-        let stranger = user(&t.db, at(0)).await;
+        let stranger = workspace(&t.db, at(0)).await;
         let theirs = ingested(&t.db, owner, "one", &["secret apple"]).await;
         // Once before and once after the owner has searched.
         for _ in 0..2 {
@@ -274,16 +279,16 @@ async fn nobody_finds_another_users_documents_even_by_name() {
 #[tokio::test]
 async fn no_more_passages_come_than_were_asked_for() {
     for t in &both().await {
-        let (search, user) = start(t).await;
+        let (search, workspace) = start(t).await;
         let texts = ["a", "b", "c", "d", "e", "f", "g", "h"].map(|letter| format!("apple {letter}"));
-        ingested(&t.db, user, "one", &texts.each_ref().map(String::as_str)).await;
+        ingested(&t.db, workspace, "one", &texts.each_ref().map(String::as_str)).await;
         for (limit, count) in [(0, 0), (1, 1), (5, 5), (8, 8), (50, 8)] {
-            let found = answer(&search, &SearchRequest { limit, ..request(user, "apple") }).await;
+            let found = answer(&search, &SearchRequest { limit, ..request(workspace, "apple") }).await;
             let ordinals: Vec<_> = found.iter().map(|passage| passage.chunk.ordinal).collect();
             assert_eq!(ordinals, (0..count).collect::<Vec<_>>(), "{}: equals in the source's order", t.name);
         }
         for nothing in ["pear", "", " \n", "!?"] {
-            assert!(self::texts(&search, user, nothing).await.is_empty(), "{} {nothing:?}", t.name);
+            assert!(self::texts(&search, workspace, nothing).await.is_empty(), "{} {nothing:?}", t.name);
         }
     }
 }
@@ -292,7 +297,7 @@ async fn no_more_passages_come_than_were_asked_for() {
 struct Interrupted {
     inner: LocalIndex,
     db: Db,
-    user: UserId,
+    workspace: WorkspaceId,
     document: DocumentId,
 }
 
@@ -304,7 +309,7 @@ impl SearchIndex for Interrupted {
 
     async fn search(&self, query: IndexQuery) -> Result<IndexCandidates, IndexError> {
         let candidates = self.inner.search(query).await?;
-        delete(&self.db, self.user, self.document).await;
+        delete(&self.db, self.workspace, self.document).await;
         Ok(candidates)
     }
 
@@ -312,8 +317,8 @@ impl SearchIndex for Interrupted {
         self.inner.remove(retired).await
     }
 
-    async fn count(&self, user: UserId, generation: GenerationId) -> Result<u64, IndexError> {
-        self.inner.count(user, generation).await
+    async fn count(&self, workspace: WorkspaceId, generation: GenerationId) -> Result<u64, IndexError> {
+        self.inner.count(workspace, generation).await
     }
 
     async fn mismatched(
@@ -335,13 +340,14 @@ impl SearchIndex for Interrupted {
 #[tokio::test]
 async fn a_document_that_is_deleted_during_a_search_makes_room_for_the_next_best() {
     for t in &both().await {
-        let user = user(&t.db, at(0)).await;
-        let best = ingested(&t.db, user, "best", &["apple", "apple"]).await;
-        ingested(&t.db, user, "next", &["an apple among many other words that make it worse", "pear"]).await;
+        let workspace = workspace(&t.db, at(0)).await;
+        let best = ingested(&t.db, workspace, "best", &["apple", "apple"]).await;
+        ingested(&t.db, workspace, "next", &["an apple among many other words that make it worse", "pear"])
+            .await;
         let index = Interrupted {
             inner: LocalIndex::new(t.db.clone(), 64 << 20),
             db: t.db.clone(),
-            user,
+            workspace,
             document: best,
         };
         let budget = CacheBudget::new(64 << 20);
@@ -352,7 +358,7 @@ async fn a_document_that_is_deleted_during_a_search_makes_room_for_the_next_best
             Arc::default(),
             &budget,
         );
-        let found = answer(&search, &SearchRequest { limit: 1, ..request(user, "apple") }).await;
+        let found = answer(&search, &SearchRequest { limit: 1, ..request(workspace, "apple") }).await;
         let names: Vec<_> = found.iter().map(|passage| &*passage.document_name).collect();
         assert_eq!(names, ["next"], "{}", t.name);
     }
@@ -361,10 +367,11 @@ async fn a_document_that_is_deleted_during_a_search_makes_room_for_the_next_best
 #[tokio::test]
 async fn of_passages_that_say_the_same_the_best_is_shown_and_names_the_others() {
     for t in &both().await {
-        let (search, user) = start(t).await;
-        let first = ingested(&t.db, user, "one", &["The apple is a fruit.", "A pear"]).await;
-        let copy = ingested(&t.db, user, "two", &["the apple  is a fruit", "The apple costs 2 euros."]).await;
-        let found = answer(&search, &request(user, "apple fruit")).await;
+        let (search, workspace) = start(t).await;
+        let first = ingested(&t.db, workspace, "one", &["The apple is a fruit.", "A pear"]).await;
+        let copy =
+            ingested(&t.db, workspace, "two", &["the apple  is a fruit", "The apple costs 2 euros."]).await;
+        let found = answer(&search, &request(workspace, "apple fruit")).await;
         let seen: Vec<_> = found.iter().map(|p| (p.chunk.document_id, &*p.chunk.text)).collect();
         assert_eq!(
             seen,

@@ -1,9 +1,11 @@
 //! Changing a document. What its index depends on is ingested again; until that is done, the index answers as before.
 
+use lectern_derive::RequestBody;
 use lectern_shared::{
     db::{self, Json, Tx, documents::NewDocumentRow as Row},
     ids::DocumentId,
     model::{
+        audit::AuditAction,
         document::{
             Document, DocumentSource, DocumentType, PageRange, SourceAuthorization, SplitterConfig, addresses,
         },
@@ -17,34 +19,40 @@ use url::Url;
 use utoipa::ToSchema;
 
 use super::{
-    Actor, DocumentService, check_quota,
+    super::actor::{Actor, Permission},
+    DocumentDetails, DocumentService, check_stored_bytes, readers,
     rules::{self, address_problems},
-    schema::{AuthorizationSchema, PageSchema, SplitterSchema},
+    schema::{AuthorizationSchema, PageSchema},
+    splitter::{self, NewSplitter},
     unknown,
 };
 use crate::error::{ApiError, FieldError};
 
 /// What is to be different about a document. What is left out stays as it is; null empties a field.
-#[derive(ToSchema)]
+#[derive(RequestBody, ToSchema)]
+#[body(change, after = readers::check_source)]
 #[expect(clippy::option_option, reason = "absent, null and a value are three things")]
 pub(crate) struct DocumentChange {
     /// How to call it.
-    #[schema(min_length = 1, max_length = 1_000, pattern = r"\S", value_type = String, required = false)]
+    #[schema(min_length = 1, max_length = 1_000, pattern = r"\S", nullable = false)]
     pub(crate) name: Option<String>,
     /// Anything worth saying of it.
     #[schema(max_length = 10_000)]
     pub(crate) description: Option<String>,
     /// Where the source is; for `URL`, up to 50 addresses, separated by commas. It takes the place of the content, if there is one.
     #[schema(max_length = 20_000)]
+    #[body(with = readers::changed_url)]
     pub(crate) url: Option<String>,
     /// The text itself, for TXT, CSV and VIDEO. It takes the place of the url, if there is one.
     #[schema(value_type = Option<String>)]
     pub(crate) content: Option<Option<String>>,
     /// Your own values, all of them: they take the place of the earlier ones.
     #[schema(value_type = Option<Object>)]
+    #[body(with = readers::metadata)]
     pub(crate) metadata: Option<Option<Map<String, Value>>>,
     /// How to cut the text into passages.
-    #[schema(value_type = Option<SplitterSchema>)]
+    #[schema(value_type = Option<NewSplitter>)]
+    #[body(with = splitter::read)]
     pub(crate) splitter: Option<Option<SplitterConfig>>,
     /// PDF: the first page to ingest. Ignored for other types.
     #[schema(value_type = Option<PageSchema>)]
@@ -54,6 +62,7 @@ pub(crate) struct DocumentChange {
     pub(crate) to_page: Option<Option<u32>>,
     /// What opens the source.
     #[schema(value_type = Option<AuthorizationSchema>)]
+    #[body(with = readers::authorization)]
     pub(crate) authorization: Option<Option<SourceAuthorization>>,
 }
 
@@ -82,35 +91,38 @@ impl DocumentService {
     /// Changes a document, which is as it is returned afterwards.
     pub(crate) async fn change(
         &self,
-        actor: Actor,
+        actor: &Actor,
         id: DocumentId,
         change: DocumentChange,
-    ) -> Result<Document, ApiError> {
-        let user = actor.user;
+    ) -> Result<DocumentDetails, ApiError> {
+        let owner = actor.may(Permission::EditDocuments)?;
+        let workspace = owner.workspace_id;
         let mut tx = self.db.begin().await?;
-        if !db::documents::lock(&mut tx, user, id).await? {
+        if !db::documents::lock(&mut tx, workspace, id).await? {
             return Err(unknown());
         }
-        let found = db::documents::find_in(&mut tx, user, id).await?;
-        let source = db::documents::source_in(&mut tx, user, id).await?;
+        let found = db::documents::find_in(&mut tx, workspace, id).await?;
+        let source = db::documents::source_in(&mut tx, workspace, id).await?;
         let (Some(before), Some(source)) = (found, source) else { return Err(unknown()) };
-        let work = self.apply(&mut tx, &change, &before, &source).await?;
-        let after = db::documents::find_in(&mut tx, user, id).await?.ok_or_else(unknown)?;
+        let work = self.apply(actor, &mut tx, &change, &before, &source).await?;
+        let after = db::documents::find_in(&mut tx, workspace, id).await?.ok_or_else(unknown)?;
         tx.commit().await?;
         if work > ReindexScope::Nothing {
             self.jobs.doorbell().ring(1);
         }
-        Ok(after)
+        DocumentDetails::of(&self.db, workspace, after).await
     }
 
     async fn apply(
         &self,
+        actor: &Actor,
         tx: &mut Tx,
         change: &DocumentChange,
         before: &Document,
         source: &DocumentSource,
     ) -> Result<ReindexScope, ApiError> {
-        let (user_id, id) = (before.user_id, before.id);
+        let (owner, id) = (before.owner, before.id);
+        let workspace = owner.workspace_id;
         let (url, content) = resulting_source(change, source)?;
         let pages = resulting_pages(change, source)?;
         let splitter_before = source.splitter.as_ref().map(|Json(splitter)| splitter);
@@ -128,7 +140,7 @@ impl DocumentService {
         }
         let after = Row {
             id,
-            user_id,
+            owner,
             r#type: before.r#type,
             name: change.name.as_deref().unwrap_or(&before.name),
             description: change.description.as_deref().unwrap_or(&before.description),
@@ -154,19 +166,22 @@ impl DocumentService {
         }
         // Citations show the name and lead to the url.
         if named_anew || filters_changed || after.url != source.url {
-            db::documents::bump_search_epoch(tx, user_id).await?;
+            db::documents::bump_search_epoch(tx, workspace).await?;
         }
         let bytes = |content: Option<&str>| content.map_or(0, str::len) as u64;
         let more = bytes(after.content).saturating_sub(bytes(source.content.as_deref()));
         // Whoever has too much may change it, as long as it does not become more.
         if more > 0 {
-            check_quota(&self.settings, tx, user_id, more).await?;
+            check_stored_bytes(&self.settings, tx, actor, workspace, more).await?;
         }
         db::documents::update(tx, &after, self.clock.now()).await?;
+        if authorization.is_some() {
+            self.audit.note(tx, actor, AuditAction::SecretChanged, "document", id).await?;
+        }
         if !(named_anew || source_changed) {
             return Ok(ReindexScope::Nothing);
         }
-        if !self.jobs.enqueue_ingest(tx, user_id, id).await? {
+        if !self.jobs.enqueue_ingest(tx, workspace, id).await? {
             return Err(unknown());
         }
         // Its passages are those of its source only when its last ingestion ended well.

@@ -10,14 +10,18 @@ use lectern_shared::{
     model::document::StoredFile,
 };
 
-use super::{Actor, DocumentService};
-use crate::error::{ApiError, ApiErrorKind};
+use super::DocumentService;
+use crate::{
+    error::{ApiError, ApiErrorKind},
+    services::actor::{Actor, Permission},
+};
 
 impl DocumentService {
     /// What is known of a document's file.
-    pub(crate) async fn file(&self, actor: Actor, id: DocumentId) -> Result<StoredFile, ApiError> {
+    pub(crate) async fn file(&self, actor: &Actor, id: DocumentId) -> Result<StoredFile, ApiError> {
+        let owner = actor.may(Permission::EditDocuments)?;
         self.load(actor, id).await?;
-        uploads::find(&self.db, actor.user, id).await?.ok_or_else(missing)
+        uploads::find(&self.db, owner.workspace_id, id).await?.ok_or_else(missing)
     }
 
     /// The bytes of a document's file.

@@ -63,33 +63,3 @@ pub(crate) enum AuthorizationSchema {
         headers: std::collections::BTreeMap<String, String>,
     },
 }
-
-/// How to cut a text into passages.
-#[derive(ToSchema)]
-#[schema(as = NewSplitter)]
-#[expect(dead_code, reason = "it is written down for the documentation only")]
-pub(crate) struct SplitterSchema {
-    /// `recursive` and `character` cut at the largest semantic unit that fits, sizes in characters; `token` the same, sizes in
-    /// tokens; `markdown` along the structure of a Markdown text, sizes in characters.
-    ///
-    /// The old names `RecursiveCharacterTextSplitter` (or `recursive_character`), `CharacterTextSplitter`, `TokenTextSplitter` and
-    /// `MarkdownTextSplitter`, with `chunkSize` and `chunkOverlap`, are read as these; `ingestion.warnings` then says so.
-    r#type: SplitterTypeSchema,
-    /// The most that a passage holds. 400 for `token`, else 1600.
-    #[schema(minimum = 20, maximum = 20_000)]
-    chunk_size: Option<u32>,
-    /// How much of one passage's end the next one repeats: at most half of its size. 60 for `token`, else 240, and never more
-    /// than a quarter of the size.
-    chunk_overlap: Option<u32>,
-}
-
-/// A way to cut a text.
-#[derive(ToSchema)]
-#[schema(as = SplitterType, rename_all = "lowercase")]
-#[expect(dead_code, reason = "it is written down for the documentation only")]
-pub(crate) enum SplitterTypeSchema {
-    Recursive,
-    Character,
-    Token,
-    Markdown,
-}

@@ -5,6 +5,7 @@ mod passwords;
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
+use lectern_derive::RequestBody;
 use lectern_shared::{
     clock::{Clock, Timestamp},
     db::{
@@ -12,7 +13,11 @@ use lectern_shared::{
         known_addresses::{self, KNOWN_FOR},
     },
     ids::UserId,
-    model::user::{User, email_key},
+    model::{
+        audit::AuditAction,
+        user::{User, email_key},
+        workspace::{Role, WorkspaceQuotas},
+    },
     secrets::Keyring,
 };
 use secrecy::SecretString;
@@ -20,7 +25,10 @@ use tokio::time::timeout;
 use utoipa::ToSchema;
 
 use self::jwt::{JwtClaims, JwtCodec};
-use super::Actor;
+use super::{
+    actor::{Actor, RequestOrigin},
+    audit::AuditService,
+};
 use crate::{
     error::{ApiError, FieldError},
     limits::{AttemptKeys, LimitKey, PasswordAttempt, RateLimiter},
@@ -37,8 +45,9 @@ const NOTE_EVERY: Duration = Duration::from_hours(24);
 const NOTING: Duration = Duration::from_secs(1);
 
 /// Who one says one is.
-#[derive(ToSchema)]
+#[derive(RequestBody, ToSchema)]
 #[schema(as = SignIn)]
+#[body(stranger)]
 pub(crate) struct PasswordSignIn {
     /// The e-mail address of the account.
     #[schema(min_length = 1, max_length = 1_000)]
@@ -91,6 +100,7 @@ pub(crate) struct SignInService {
     limits: RateLimiter,
     passwords: PasswordHashPool,
     jwt: Arc<JwtCodec>,
+    audit: AuditService,
 }
 
 impl SignInService {
@@ -101,9 +111,10 @@ impl SignInService {
         limits: RateLimiter,
         passwords: PasswordHashPool,
         jwt_ttl: Duration,
+        audit: AuditService,
     ) -> Self {
         let jwt = Arc::new(JwtCodec::new(&keyring, jwt_ttl));
-        Self { db, clock, keyring, limits, passwords, jwt }
+        Self { db, clock, keyring, limits, passwords, jwt, audit }
     }
 
     /// Signs in with a password.
@@ -114,22 +125,32 @@ impl SignInService {
         &self,
         who: PasswordSignIn,
         address: IpAddr,
+        origin: RequestOrigin,
     ) -> Result<SignedInUser, ApiError> {
-        let user = self.user_of(who, address).await?;
+        let (user, place) = self.user_of(who, address).await?;
+        self.note(user.id, origin, place).await;
         self.signed_in(user)
     }
 
     /// Signs in somebody whose account was made at this moment and at this address.
-    pub(super) async fn sign_in_new(&self, user: User, address: IpAddr) -> Result<SignedInUser, ApiError> {
+    pub(super) async fn sign_in_new(
+        &self,
+        user: User,
+        address: IpAddr,
+        origin: RequestOrigin,
+    ) -> Result<SignedInUser, ApiError> {
         let hash = SignInOrigin::new(&email_key(&user.email), address).hash(&self.keyring);
-        self.note(user.id, hash, self.clock.now()).await;
+        self.note(user.id, origin, Some(hash)).await;
         self.signed_in(user)
     }
 
     /// Ends every sign-in.
-    pub(crate) async fn sign_out(&self, actor: Actor) -> Result<(), ApiError> {
+    pub(crate) async fn sign_out(&self, actor: &Actor) -> Result<(), ApiError> {
+        let user = actor.account()?;
         let mut tx = self.db.begin_essential().await?;
-        db::accounts::end_sessions(&mut tx, actor.user).await?;
+        db::accounts::end_sessions(&mut tx, user).await?;
+        let at_home = actor.clone().within(user.into(), Role::Owner);
+        self.audit.note(&mut tx, &at_home, AuditAction::SignedOut, "user", user).await?;
         Ok(tx.commit().await?)
     }
 
@@ -139,7 +160,7 @@ impl SignInService {
     /// That of `field` when it is not the account's; after too many failures, and when too many wait at this address.
     pub(super) async fn check_password(
         &self,
-        actor: Actor,
+        actor: &Actor,
         password: SecretString,
         field: &str,
         address: IpAddr,
@@ -156,15 +177,17 @@ impl SignInService {
         Err(ApiError::invalid(vec![FieldError { path: field.to_owned(), message }]))
     }
 
-    /// Whose JSON web token this is, and what it says; none when it is not ours or has ended.
-    pub(super) async fn authenticate(&self, token: &str) -> Result<Option<(JwtClaims, User)>, ApiError> {
-        let Some(claims) = self.jwt.verify(token, self.clock.now()) else { return Ok(None) };
-        let user = db::accounts::find(&self.db, claims.sub).await?;
-        Ok(user.filter(|user| user.token_version == claims.ver).map(|user| (claims, user)))
+    /// What a JSON web token says; none when it is not ours or has ended. Whether its account has ended it is to be looked up.
+    pub(super) fn claims(&self, token: &str) -> Option<JwtClaims> {
+        self.jwt.verify(token, self.clock.now())
     }
 
-    /// The account that an e-mail and a password open.
-    async fn user_of(&self, who: PasswordSignIn, address: IpAddr) -> Result<User, ApiError> {
+    /// The account that an e-mail and a password open, and where it is signed in to if that is to be noted.
+    async fn user_of(
+        &self,
+        who: PasswordSignIn,
+        address: IpAddr,
+    ) -> Result<(User, Option<[u8; 32]>), ApiError> {
         let PasswordSignIn { email, password } = who;
         let email_key = email_key(&email);
         let whereabouts = SignInOrigin::new(&email_key, address);
@@ -184,10 +207,8 @@ impl SignInService {
         let Some(user) = user.filter(|_| fits) else {
             return Err(ApiError::unauthorized("The e-mail or the password is wrong."));
         };
-        if seen_at.is_none_or(|seen| now.since(seen) > NOTE_EVERY) {
-            self.note(user.id, hash, now).await;
-        }
-        Ok(user)
+        let is_due = seen_at.is_none_or(|seen| now.since(seen) > NOTE_EVERY);
+        Ok((user, is_due.then_some(hash)))
     }
 
     /// Begins an attempt. It counts at once, so that many at a time do not slip through together.
@@ -200,22 +221,29 @@ impl SignInService {
         self.limits.begin(guess, now).await.map_err(refusal)
     }
 
-    /// Notes where an account was signed in to. A store that is away or full costs the note, not the sign-in.
-    async fn note(&self, user: UserId, hash: [u8; 32], now: Timestamp) {
-        let db = self.db.clone();
+    /// Notes that an account was signed in to, for its owner, and where, for the next sign-in. A store that is away or full costs the
+    /// note, not the sign-in.
+    async fn note(&self, user: UserId, origin: RequestOrigin, place: Option<[u8; 32]>) {
+        let (db, audit, now) = (self.db.clone(), self.audit.clone(), self.clock.now());
+        let actor = Actor::new(user, user.into(), Role::Owner, WorkspaceQuotas::default(), None).from(origin);
         // In a task of its own: it need not begin anew when nobody waits for it any more.
         let noting = tokio::spawn(async move {
-            let mut tx = db.begin_relaxed().await?;
-            known_addresses::remember(&mut tx, user, &hash, now, KNOWN).await?;
-            tx.commit().await
+            let noted = async {
+                let mut tx = db.begin_relaxed().await?;
+                if let Some(hash) = place {
+                    known_addresses::remember(&mut tx, user, &hash, now, KNOWN).await?;
+                }
+                audit.note(&mut tx, &actor, AuditAction::SignedIn, "user", user).await?;
+                tx.commit().await
+            };
+            if let Err(error) = noted.await {
+                tracing::debug!(%error, "a sign-in could not be noted");
+            }
         });
-        let problem = match timeout(NOTING, noting).await {
-            Ok(Ok(Ok(()))) => return,
-            Ok(Ok(Err(error))) => error.to_string(),
-            Ok(Err(error)) => error.to_string(),
-            Err(_) => "it takes long".to_owned(),
-        };
-        tracing::debug!(problem, "where an account was signed in to could not be noted");
+        // The next sign-in from there is judged by it; nobody waits for the audit log.
+        if place.is_some() && timeout(NOTING, noting).await.is_err() {
+            tracing::debug!("it takes long to note a sign-in");
+        }
     }
 
     fn signed_in(&self, user: User) -> Result<SignedInUser, ApiError> {

@@ -12,7 +12,7 @@ use url::Url;
 
 use crate::{
     error::{ApiError, FieldError},
-    fields::{self, JsonFields},
+    fields::{self, FieldRule, JsonFields},
 };
 
 /// Largest configuration, in bytes of JSON.
@@ -88,6 +88,12 @@ impl ToolMetadata {
         });
         Self { all, agent: agent.flatten() }
     }
+}
+
+/// Reads the configuration of a new tool. What it needs depends on the type.
+pub(super) fn of_new(fields: &mut JsonFields<'_>, _: &FieldRule) -> Option<ToolMetadata> {
+    let r#type = fields.parsed("type")?;
+    Some(ToolMetadata::read(fields, r#type))
 }
 
 /// A JSON pointer as paths of fields are written.

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use lectern_shared::ids::UserId;
+use lectern_shared::ids::WorkspaceId;
 use parking_lot::Mutex;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
@@ -25,9 +25,9 @@ const AGAIN: u64 = 10;
 #[derive(Clone)]
 pub(crate) struct UploadSlots {
     all: Arc<Semaphore>,
-    /// At most half of all are one user's, so that nobody keeps everybody else waiting.
+    /// At most half of all are one workspace's, so that nobody keeps everybody else waiting.
     of_one: usize,
-    users: Arc<Mutex<HashMap<UserId, Weak<Semaphore>>>>,
+    workspaces: Arc<Mutex<HashMap<WorkspaceId, Weak<Semaphore>>>>,
     patience: Duration,
 }
 
@@ -41,17 +41,17 @@ impl UploadSlots {
     /// So many uploads at once, one at least.
     pub(crate) fn new(count: usize) -> Self {
         let all = Arc::new(Semaphore::new(count.clamp(1, Semaphore::MAX_PERMITS)));
-        Self { all, of_one: count.div_ceil(2).max(1), users: Arc::default(), patience: PATIENCE }
+        Self { all, of_one: count.div_ceil(2).max(1), workspaces: Arc::default(), patience: PATIENCE }
     }
 
     /// Waits for a turn.
     ///
     /// # Errors
     /// When it takes too long.
-    pub(crate) async fn take(&self, user: UserId) -> Result<UploadSlot, ApiError> {
+    pub(crate) async fn take(&self, workspace: WorkspaceId) -> Result<UploadSlot, ApiError> {
         let turn = async {
-            // In this order: whoever waits for the user's own turn holds none of the others'.
-            let own = self.of_user(user).acquire_owned().await.ok()?;
+            // In this order: whoever waits for the workspace's own turn holds none of the others'.
+            let own = self.of_workspace(workspace).acquire_owned().await.ok()?;
             let all = Arc::clone(&self.all).acquire_owned().await.ok()?;
             Some(UploadSlot { _own: own, _all: all })
         };
@@ -64,15 +64,15 @@ impl UploadSlots {
         })
     }
 
-    fn of_user(&self, user: UserId) -> Arc<Semaphore> {
-        let mut users = self.users.lock();
-        if let Some(own) = users.get(&user).and_then(Weak::upgrade) {
+    fn of_workspace(&self, workspace: WorkspaceId) -> Arc<Semaphore> {
+        let mut workspaces = self.workspaces.lock();
+        if let Some(own) = workspaces.get(&workspace).and_then(Weak::upgrade) {
             return own;
         }
         // Nobody who has no upload is remembered.
-        users.retain(|_, own| own.strong_count() > 0);
+        workspaces.retain(|_, own| own.strong_count() > 0);
         let own = Arc::new(Semaphore::new(self.of_one));
-        users.insert(user, Arc::downgrade(&own));
+        workspaces.insert(workspace, Arc::downgrade(&own));
         own
     }
 }
@@ -86,9 +86,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_user_has_half_of_the_turns_and_all_users_have_no_more_than_there_are() {
+    async fn one_user_has_half_of_the_turns_and_all_workspaces_have_no_more_than_there_are() {
         let slots = impatient(3);
-        let [ada, grace] = [UserId::generate(), UserId::generate()];
+        let [ada, grace] = [WorkspaceId::generate(), WorkspaceId::generate()];
         let first = slots.take(ada).await;
         let _second = slots.take(ada).await.ok().unwrap();
         let refused = slots.take(ada).await.err().unwrap();
@@ -106,18 +106,18 @@ mod tests {
     async fn with_a_single_turn_everybody_has_it_in_turn() {
         let slots = impatient(1);
         for _ in 0..3 {
-            let slot = slots.take(UserId::generate()).await.ok().unwrap();
-            assert!(slots.take(UserId::generate()).await.is_err());
+            let slot = slots.take(WorkspaceId::generate()).await.ok().unwrap();
+            assert!(slots.take(WorkspaceId::generate()).await.is_err());
             drop(slot);
         }
-        assert!(slots.users.lock().len() <= 2, "those who are gone are forgotten");
+        assert!(slots.workspaces.lock().len() <= 2, "those who are gone are forgotten");
     }
 
     #[tokio::test]
     async fn whoever_waits_gets_the_next_turn() {
         let slots = UploadSlots::new(1);
-        let slot = slots.take(UserId::generate()).await.ok().unwrap();
-        let mut waiting = Box::pin(slots.take(UserId::generate()));
+        let slot = slots.take(WorkspaceId::generate()).await.ok().unwrap();
+        let mut waiting = Box::pin(slots.take(WorkspaceId::generate()));
         assert!(futures::poll!(&mut waiting).is_pending());
         drop(slot);
         assert!(waiting.await.is_ok());

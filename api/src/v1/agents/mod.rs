@@ -1,6 +1,5 @@
 //! Agents.
 
-mod body;
 mod view;
 
 use axum::{
@@ -10,10 +9,7 @@ use axum::{
 use lectern_shared::ids::AgentId;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use self::{
-    body::{AgentChangeSchema, NewAgentSchema},
-    view::{AgentLinkedView, AgentView, changed_example, example, linked_example},
-};
+use self::view::{AgentView, VisibleAgentView, changed_example, example, linked_example};
 use super::users::NullBody;
 use crate::{
     auth::Caller,
@@ -45,7 +41,7 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
     path = "/agents",
     tag = "Agents",
     operation_id = "createAgent",
-    request_body(content = NewAgentSchema, example = json!({
+    request_body(content = NewAgent, example = json!({
         "name": "Librarian",
         "type": "CHATVENDOR",
         "description": "Answers from the handbooks.",
@@ -70,12 +66,12 @@ async fn create(
     CreateRequest { body, once }: CreateRequest<NewAgent>,
 ) -> ApiResult {
     let show = json_encoder(|made: &AgentDetails| Ok(AgentView::from(made.clone())));
-    agents.create(caller.actor(), body, once, show).await.map(creation_response)
+    agents.create(&caller.actor(), body, once, show).await.map(creation_response)
 }
 
 /// List your agents
 ///
-/// Shows every agent, newest first.
+/// Shows every agent of the workspace, newest first. Roles below `builder` see `id`, `name` and `description`.
 #[utoipa::path(
     get,
     path = "/agents",
@@ -84,7 +80,7 @@ async fn create(
     responses((
         status = 200,
         description = "Your agents",
-        body = inline(SuccessResponse<Vec<AgentLinkedView>>),
+        body = inline(SuccessResponse<Vec<VisibleAgentView>>),
         example = json!({"success": true, "data": [linked_example()]}),
     )),
 )]
@@ -92,9 +88,8 @@ async fn index(State(agents): State<AgentService>, caller: Caller, paging: Pagin
     list(paging, move |before, limit| {
         let (agents, actor) = (agents.clone(), caller.actor());
         async move {
-            let agents = agents.list(actor, before, limit).await?;
-            let row = |found: AgentDetails| (*found.agent.id.as_uuid(), AgentLinkedView::from(found));
-            Ok(agents.into_iter().map(row).collect())
+            let agents = agents.list(&actor, before, limit).await?;
+            Ok(agents.into_iter().map(VisibleAgentView::row).collect())
         }
     })
     .await
@@ -102,7 +97,7 @@ async fn index(State(agents): State<AgentService>, caller: Caller, paging: Pagin
 
 /// Get an agent
 ///
-/// Shows one agent.
+/// Shows one agent. Roles below `builder` see `id`, `name` and `description`.
 #[utoipa::path(
     get,
     path = "/agents/{id}",
@@ -112,12 +107,13 @@ async fn index(State(agents): State<AgentService>, caller: Caller, paging: Pagin
     responses((
         status = 200,
         description = "The agent",
-        body = inline(SuccessResponse<AgentLinkedView>),
+        body = inline(SuccessResponse<VisibleAgentView>),
         example = json!({"success": true, "data": linked_example()}),
     )),
 )]
 async fn find(State(agents): State<AgentService>, caller: Caller, PathId(id): PathId<AgentId>) -> ApiResult {
-    Ok(data(AgentLinkedView::from(agents.find(caller.actor(), id).await?)))
+    let (_, agent) = VisibleAgentView::row(agents.find(&caller.actor(), id).await?);
+    Ok(data(agent))
 }
 
 /// Change an agent
@@ -130,7 +126,7 @@ async fn find(State(agents): State<AgentService>, caller: Caller, PathId(id): Pa
     tag = "Agents",
     operation_id = "updateAgent",
     params(("id" = String, Path, description = "The agent's id")),
-    request_body(content = AgentChangeSchema, example = json!({
+    request_body(content = AgentChange, example = json!({
         "name": "Head librarian",
         "llm": {"provider": "openai", "model": "gpt-4o", "api_key": "sk-…f3a9"},
         "tags": [],
@@ -148,7 +144,7 @@ async fn change(
     PathId(id): PathId<AgentId>,
     ValidJson(change): ValidJson<AgentChange>,
 ) -> ApiResult {
-    Ok(data(AgentView::from(agents.change(caller.actor(), id, change).await?)))
+    Ok(data(AgentView::from(agents.change(&caller.actor(), id, change).await?)))
 }
 
 /// Delete an agent
@@ -172,7 +168,7 @@ async fn remove(
     caller: Caller,
     PathId(id): PathId<AgentId>,
 ) -> ApiResult {
-    agents.delete(caller.actor(), id).await?;
+    agents.delete(&caller.actor(), id).await?;
     Ok(data(NullBody))
 }
 
@@ -228,6 +224,6 @@ async fn erase_session(
     caller: Caller,
     PathSession { agent, session }: PathSession,
 ) -> ApiResult {
-    agents.erase_session(caller.actor(), agent, &session).await?;
+    agents.erase_session(&caller.actor(), agent, &session).await?;
     Ok(data(NullBody))
 }

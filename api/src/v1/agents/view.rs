@@ -8,9 +8,10 @@ use lectern_shared::{
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
+use uuid::Uuid;
 
 use crate::{
-    services::agents::AgentDetails,
+    services::agents::{AgentDetails, AgentSummary, VisibleAgent},
     v1::tags::{self, TagView},
 };
 
@@ -108,7 +109,7 @@ impl From<AgentDetails> for AgentView {
         let llm = agent.llm.0;
         Self {
             id: agent.id,
-            user_id: agent.user_id,
+            user_id: agent.owner.creator(),
             user: Map::new(),
             name: agent.name,
             description: agent.description,
@@ -132,6 +133,28 @@ impl From<AgentDetails> for AgentView {
             agent_memory: None,
             created_at: agent.created_at,
             updated_at: agent.updated_at,
+        }
+    }
+}
+
+/// An agent as whoever asks sees it: all of it with the role `builder`, and else what it is called and for.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+pub(super) enum VisibleAgentView {
+    /// All of it.
+    Whole(Box<AgentLinkedView>),
+    /// For those who ask it.
+    Brief(AgentSummary),
+}
+
+impl VisibleAgentView {
+    /// The id by which lists are ordered, and the view.
+    pub(super) fn row(agent: VisibleAgent) -> (Uuid, Self) {
+        match agent {
+            VisibleAgent::Whole(details) => {
+                (*details.agent.id.as_uuid(), Self::Whole(Box::new(AgentLinkedView::from(*details))))
+            }
+            VisibleAgent::Brief(summary) => (*summary.id.as_uuid(), Self::Brief(summary)),
         }
     }
 }

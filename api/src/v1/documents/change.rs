@@ -1,66 +1,16 @@
 //! Changing a document.
 
 use axum::extract::State;
-use lectern_shared::{ids::DocumentId, model::document::DocumentType};
+use lectern_shared::ids::DocumentId;
 
-use super::{
-    body, splitter,
-    view::{self, DocumentView},
-};
+use super::view::{self, DocumentView};
 use crate::{
     auth::Caller,
-    extract::{FromFields, JsonFields, PathId, ValidJson},
+    extract::{PathId, ValidJson},
     openapi::SuccessResponse,
     response::{ApiResult, data},
-    services::documents::{DocumentChange, DocumentService, rules::address_problems},
-    v1::NAME,
+    services::documents::{DocumentChange, DocumentService},
 };
-
-const NAMES: [&str; 9] = [
-    "name",
-    "description",
-    "url",
-    "content",
-    "metadata",
-    "splitter",
-    "from_page",
-    "to_page",
-    "authorization",
-];
-
-impl FromFields for DocumentChange {
-    fn from_fields(fields: &mut JsonFields<'_>) -> Self {
-        fields.only(&NAMES);
-        fields.refuse_nulls(&["name"]);
-        let change = Self {
-            name: fields.get("name").is_some().then(|| fields.text("name", NAME)),
-            description: fields.given("description").then(|| body::description(fields)),
-            url: fields.given("url").then(|| url(fields)),
-            content: fields.given("content").then(|| fields.optional_text("content", usize::MAX)),
-            metadata: fields.given("metadata").then(|| body::metadata(fields)),
-            splitter: fields.given("splitter").then(|| splitter::read(fields)),
-            from_page: fields.given("from_page").then(|| fields.count("from_page")),
-            to_page: fields.given("to_page").then(|| fields.count("to_page")),
-            authorization: fields.given("authorization").then(|| body::authorization(fields)),
-        };
-        if change.new_url().is_some() && change.new_content().is_some() {
-            fields.refuse("content", "cannot be given together with url");
-        }
-        change
-    }
-}
-
-/// The new addresses. Which they may be depends on the document's type; what they can be of no type is said at once.
-fn url(fields: &mut JsonFields<'_>) -> String {
-    let url = body::url(fields);
-    let several = address_problems(DocumentType::Url, &url);
-    if !address_problems(DocumentType::Txt, &url).is_empty() && !several.is_empty() {
-        for problem in several {
-            fields.refuse("url", problem);
-        }
-    }
-    url
-}
 
 /// Change a document
 ///
@@ -91,5 +41,5 @@ pub(super) async fn change(
     PathId(id): PathId<DocumentId>,
     ValidJson(change): ValidJson<DocumentChange>,
 ) -> ApiResult {
-    Ok(data(DocumentView::from(documents.change(caller.actor(), id, change).await?)))
+    Ok(data(DocumentView::from(documents.change(&caller.actor(), id, change).await?)))
 }

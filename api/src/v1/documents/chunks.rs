@@ -104,7 +104,7 @@ pub(super) async fn list(
     paging: ChunkPaging,
 ) -> ApiResult {
     // One passage more than is shown tells that there are more.
-    let mut chunks = documents.chunks(caller.actor(), id, paging.from, paging.limit + 1).await?;
+    let mut chunks = documents.chunks(&caller.actor(), id, paging.from, paging.limit + 1).await?;
     let more = chunks.len() > paging.limit as usize;
     chunks.truncate(paging.limit as usize);
     let next_cursor = chunks.last().filter(|_| more).map(|chunk| (chunk.ordinal + 1).to_string());

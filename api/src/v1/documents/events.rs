@@ -1,7 +1,7 @@
 //! The ingestion of a document as it goes on, as a stream of events. The worker may be another process, so the database is
 //! asked; it is one row by its key.
 
-use std::{convert::Infallible, future::pending, time::Duration};
+use std::{convert::Infallible, future::pending, sync::Arc, time::Duration};
 
 use axum::{
     Extension,
@@ -22,7 +22,7 @@ use crate::{
     error::ApiError,
     extract::PathId,
     response::ApiResult,
-    services::{Actor, documents::DocumentService},
+    services::{actor::Actor, documents::DocumentService},
     sse::{self, EventKind},
 };
 
@@ -58,7 +58,7 @@ pub(super) async fn follow(
     PathId(id): PathId<DocumentId>,
 ) -> ApiResult {
     let actor = caller.actor();
-    let first = documents.ingestion(actor, id).await?;
+    let first = documents.ingestion(&actor, id).await?;
     let follower = IngestionFollower { documents, actor, id, unread: Some(first), shown: None };
     let events = stream::unfold(Some(follower), |follower| async { follower?.next().await });
     let stopped = async move {
@@ -76,7 +76,7 @@ pub(super) async fn follow(
 
 struct IngestionFollower {
     documents: DocumentService,
-    actor: Actor,
+    actor: Arc<Actor>,
     id: DocumentId,
     /// What was read and is to be looked at before the database is asked again.
     unread: Option<IngestionSummary>,
@@ -91,7 +91,7 @@ impl IngestionFollower {
                 Some(first) => Ok(Some(first)),
                 None => {
                     tokio::time::sleep(EVERY).await;
-                    self.documents.follow(self.actor, self.id).await
+                    self.documents.follow(&self.actor, self.id).await
                 }
             };
             let ingestion = match read {

@@ -1,28 +1,27 @@
 //! Documents and their ingestion.
 
-mod body;
 mod change;
 mod chunks;
 mod events;
 mod file_name;
 mod source;
-mod splitter;
 mod upload;
 mod view;
 
 use axum::extract::State;
-use lectern_shared::{ids::DocumentId, model::document::Document};
+use lectern_shared::ids::DocumentId;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use self::view::{DocumentView, DocumentWithContent};
+use self::view::DocumentWithContent;
+pub(super) use self::view::{DocumentView, SplitterView, example as document_example};
 pub(crate) use self::view::{ErrorView, ProgressView, WarningView};
 use crate::{
     auth::Caller,
     extract::PathId,
     idempotency::{CreateRequest, creation_response, json_encoder},
     openapi::SuccessResponse,
-    response::{ApiResult, Paging, data, list},
-    services::documents::{DocumentService, FullDocument, NewDocument},
+    response::{ApiResult, ListRow, Paging, data, list},
+    services::documents::{DocumentDetails, DocumentService, FullDocument, NewDocument},
     state::AppState,
     v1::users::NullBody,
 };
@@ -60,6 +59,7 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
             "metadata": {"department": "people", "year": 2026},
             "authorization": null,
             "splitter": null,
+            "collectionIds": ["019a8f3e-6c41-7a90-b2d7-3e5f7a9b1c2d"],
         }),
     ),
     responses((
@@ -74,8 +74,8 @@ async fn create(
     caller: Caller,
     CreateRequest { body, once }: CreateRequest<NewDocument>,
 ) -> ApiResult {
-    let show = json_encoder(|document: &Document| Ok(DocumentView::from(document.clone())));
-    documents.create(caller.actor(), body, once, show).await.map(creation_response)
+    let show = json_encoder(|made: &DocumentDetails| Ok(DocumentView::from(made.clone())));
+    documents.create(&caller.actor(), body, once, show).await.map(creation_response)
 }
 
 /// List your documents
@@ -97,12 +97,16 @@ async fn index(State(documents): State<DocumentService>, caller: Caller, paging:
     list(paging, move |before, limit| {
         let (documents, actor) = (documents.clone(), caller.actor());
         async move {
-            let documents = documents.list(actor, before, limit).await?;
-            let row = |document: Document| (*document.id.as_uuid(), DocumentView::from(document));
-            Ok(documents.into_iter().map(row).collect())
+            let documents = documents.list(&actor, before, limit).await?;
+            Ok(documents.into_iter().map(document_row).collect())
         }
     })
     .await
+}
+
+/// A document in a list.
+pub(super) fn document_row(details: DocumentDetails) -> ListRow<DocumentView> {
+    (*details.document.id.as_uuid(), DocumentView::from(details))
 }
 
 /// Get a document
@@ -126,8 +130,8 @@ async fn find(
     caller: Caller,
     PathId(id): PathId<DocumentId>,
 ) -> ApiResult {
-    let FullDocument { document, content } = documents.find(caller.actor(), id).await?;
-    Ok(data(DocumentWithContent { document: document.into(), content }))
+    let FullDocument { details, content } = documents.find(&caller.actor(), id).await?;
+    Ok(data(DocumentWithContent { document: details.into(), content }))
 }
 
 /// Delete a document
@@ -152,7 +156,7 @@ async fn remove(
     caller: Caller,
     PathId(id): PathId<DocumentId>,
 ) -> ApiResult {
-    documents.delete(caller.actor(), id).await?;
+    documents.delete(&caller.actor(), id).await?;
     Ok(data(NullBody))
 }
 
@@ -178,7 +182,7 @@ async fn ingest(
     caller: Caller,
     PathId(id): PathId<DocumentId>,
 ) -> ApiResult {
-    Ok(data(DocumentView::from(documents.ingest(caller.actor(), id).await?)))
+    Ok(data(DocumentView::from(documents.ingest(&caller.actor(), id).await?)))
 }
 
 /// Stop an ingestion
@@ -203,5 +207,5 @@ async fn cancel(
     caller: Caller,
     PathId(id): PathId<DocumentId>,
 ) -> ApiResult {
-    Ok(data(DocumentView::from(documents.cancel(caller.actor(), id).await?)))
+    Ok(data(DocumentView::from(documents.cancel(&caller.actor(), id).await?)))
 }

@@ -57,7 +57,7 @@ pub(super) async fn download(
     headers: HeaderMap,
     PathId(id): PathId<DocumentId>,
 ) -> ApiResult {
-    let file = documents.file(caller.actor(), id).await?;
+    let file = documents.file(&caller.actor(), id).await?;
     let tag = format!("\"{}\"", hex(&file.source_sha256));
     let value = |text: String| HeaderValue::from_str(&text).map_err(|_| ApiError::internal());
     let etag = value(tag.clone())?;

@@ -2,9 +2,9 @@
 
 use lectern_shared::{
     clock::Timestamp,
-    ids::{ChunkId, DocumentId, GenerationId, UserId},
+    ids::{ChunkId, CollectionId, DocumentId, GenerationId, UserId},
     model::{
-        document::{Chunk, Document, DocumentType, SearchIndexInfo, SplitterConfig, SplitterType},
+        document::{Chunk, DocumentType, SearchIndexInfo, SplitterConfig, SplitterType},
         job::{
             IngestionError, IngestionStage, IngestionSummary, IngestionWarning, JobState, SourceInfo,
             StageProgress,
@@ -16,11 +16,13 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
+use crate::services::documents::DocumentDetails;
+
 /// A document: a source that is ingested, so that it can be searched and answered from.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Document)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct DocumentView {
+pub(crate) struct DocumentView {
     /// Its id.
     #[schema(value_type = String)]
     id: DocumentId,
@@ -52,6 +54,9 @@ pub(super) struct DocumentView {
     #[serde(rename = "to_page")]
     #[schema(required = true)]
     to_page: Option<i64>,
+    /// The collections that it is in, the oldest first.
+    #[schema(value_type = Vec<String>)]
+    collection_ids: Vec<CollectionId>,
     /// When it was made.
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
@@ -89,7 +94,7 @@ pub(super) struct DocumentWithContent {
 /// How a text is cut into passages.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Splitter)]
-pub(super) struct SplitterView {
+pub(crate) struct SplitterView {
     /// `recursive`, `character`, `token` or `markdown`.
     #[schema(value_type = String)]
     r#type: SplitterType,
@@ -261,11 +266,11 @@ pub(super) struct ChunkView {
     tokens: i64,
 }
 
-impl From<Document> for DocumentView {
-    fn from(document: Document) -> Self {
+impl From<DocumentDetails> for DocumentView {
+    fn from(DocumentDetails { document, collections }: DocumentDetails) -> Self {
         Self {
             id: document.id,
-            user_id: document.user_id,
+            user_id: document.owner.creator(),
             user: EmptyObject {},
             r#type: document.r#type,
             url: document.url,
@@ -275,6 +280,7 @@ impl From<Document> for DocumentView {
             splitter: document.splitter.map(|splitter| splitter.0.into()),
             from_page: document.from_page,
             to_page: document.to_page,
+            collection_ids: collections,
             created_at: document.created_at,
             updated_at: document.updated_at,
             index: document.search_index.map(|index| index.0.into()),
@@ -385,6 +391,7 @@ pub(super) fn queued_example() -> Value {
         "splitter": null,
         "from_page": 1,
         "to_page": 40,
+        "collectionIds": ["019a8f3e-6c41-7a90-b2d7-3e5f7a9b1c2d"],
         "createdAt": "2026-01-31T08:10:00.000000+00:00",
         "updatedAt": "2026-01-31T08:10:00.000000+00:00",
         "index": null,
@@ -405,7 +412,7 @@ pub(super) fn queued_example() -> Value {
 }
 
 /// A document that can be searched, for the documentation.
-pub(super) fn example() -> Value {
+pub(crate) fn example() -> Value {
     let mut document = queued_example();
     document["index"] = json!({
         "status": "READY",

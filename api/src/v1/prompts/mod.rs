@@ -1,7 +1,5 @@
 //! Prompts.
 
-mod body;
-
 use axum::extract::State;
 use lectern_shared::{
     clock::Timestamp,
@@ -59,8 +57,9 @@ struct PromptView {
 
 impl From<Prompt> for PromptView {
     fn from(prompt: Prompt) -> Self {
-        let Prompt { id, user_id, name, template, input_variables, created_at, updated_at } = prompt;
-        Self { id, user_id, name, template, input_variables: input_variables.0, created_at, updated_at }
+        let Prompt { id, owner, name, template, input_variables, created_at, updated_at } = prompt;
+        let (user_id, input_variables) = (owner.creator(), input_variables.0);
+        Self { id, user_id, name, template, input_variables, created_at, updated_at }
     }
 }
 
@@ -102,7 +101,7 @@ async fn create(
     CreateRequest { body, once }: CreateRequest<NewPrompt>,
 ) -> ApiResult {
     let show = json_encoder(|prompt: &Prompt| Ok(PromptView::from(prompt.clone())));
-    prompts.create(caller.actor(), body, once, show).await.map(creation_response)
+    prompts.create(&caller.actor(), body, once, show).await.map(creation_response)
 }
 
 /// List your prompts
@@ -124,7 +123,7 @@ async fn index(State(prompts): State<PromptService>, caller: Caller, paging: Pag
     list_by(PAGE, paging, move |before, limit| {
         let (prompts, actor) = (prompts.clone(), caller.actor());
         async move {
-            let prompts = prompts.list(actor, before, limit).await?;
+            let prompts = prompts.list(&actor, before, limit).await?;
             let row = |prompt: Prompt| (*prompt.id.as_uuid(), PromptView::from(prompt));
             Ok(prompts.into_iter().map(row).collect())
         }
@@ -153,7 +152,7 @@ async fn find(
     caller: Caller,
     PathId(id): PathId<PromptId>,
 ) -> ApiResult {
-    Ok(data(PromptView::from(prompts.find(caller.actor(), id).await?)))
+    Ok(data(PromptView::from(prompts.find(&caller.actor(), id).await?)))
 }
 
 /// Change a prompt
@@ -183,7 +182,7 @@ async fn change(
     PathId(id): PathId<PromptId>,
     ValidJson(change): ValidJson<PromptChange>,
 ) -> ApiResult {
-    Ok(data(PromptView::from(prompts.change(caller.actor(), id, change).await?)))
+    Ok(data(PromptView::from(prompts.change(&caller.actor(), id, change).await?)))
 }
 
 fn changed_example() -> Value {
@@ -215,6 +214,6 @@ async fn remove(
     caller: Caller,
     PathId(id): PathId<PromptId>,
 ) -> ApiResult {
-    prompts.delete(caller.actor(), id).await?;
+    prompts.delete(&caller.actor(), id).await?;
     Ok(data(NullBody))
 }

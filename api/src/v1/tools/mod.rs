@@ -3,20 +3,18 @@
 mod view;
 
 use axum::extract::State;
-use lectern_shared::{ids::ToolId, model::tool::ToolType};
-use serde_json::{Map, Value};
-use utoipa::ToSchema;
+use lectern_shared::ids::ToolId;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use self::view::{ToolView, example};
-use super::{DESCRIPTION, NAME, users::NullBody};
+use super::users::NullBody;
 use crate::{
     auth::Caller,
-    extract::{FromFields, JsonFields, PathId, ValidJson},
+    extract::{PathId, ValidJson},
     idempotency::{CreateRequest, creation_response, json_encoder},
     openapi::SuccessResponse,
     response::{ApiResult, Paging, data, list_by},
-    services::tools::{NewTool, ToolChange, ToolDetails, ToolMetadata, ToolService},
+    services::tools::{NewTool, ToolChange, ToolDetails, ToolService},
     state::AppState,
 };
 
@@ -25,46 +23,6 @@ const PAGE: u32 = 50;
 
 pub(crate) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(index, create)).routes(routes!(find, change, remove))
-}
-
-/// A new tool.
-#[derive(ToSchema)]
-#[schema(as = NewTool, rename_all = "camelCase")]
-#[expect(dead_code, reason = "it describes the JSON; the values are read one by one")]
-struct NewToolSchema {
-    /// Its name, also what models call it by.
-    #[schema(min_length = 1, max_length = 1_000, pattern = r"\S")]
-    name: String,
-    /// One of `SEARCH`, `COMPUTE_ALPHA`, `MODELHOST`, `AUTOMATION_NLA`, `AGENT`, `OPENAPI`.
-    #[schema(value_type = String, pattern = "^(SEARCH|COMPUTE_ALPHA|MODELHOST|AUTOMATION_NLA|AGENT|OPENAPI)$")]
-    r#type: String,
-    /// What it is for, in words that a model reads.
-    #[schema(value_type = Option<String>, max_length = 10_000)]
-    description: Option<String>,
-    /// Its configuration. `SEARCH`: `provider` (`searxng` with `base_url`; `brave`, `tavily` or `serper` with `api_key`).
-    /// `COMPUTE_ALPHA`: `app_id`. `MODELHOST`: `api_key`, and `model` or `version`. `AUTOMATION_NLA`: `automation_nla_api_key`.
-    /// `AGENT`: `agentId`, one of your agents. `OPENAPI`: `openApiUrl`, and if need be `headers` and `operations`, the only
-    /// operations that may be called. All: `base_url`, another host that speaks the same protocol, and `timeout`, seconds from
-    /// 1 to 120. Any other key is kept. At most 64 KiB.
-    #[schema(value_type = Object)]
-    metadata: Map<String, Value>,
-    /// Makes its result the agent's answer, as it is. False when left out.
-    #[schema(value_type = Option<bool>)]
-    return_direct: Option<bool>,
-}
-
-impl FromFields for NewTool {
-    fn from_fields(fields: &mut JsonFields<'_>) -> Self {
-        let r#type: Option<ToolType> = fields.choice("type", &ToolType::choices());
-        Self {
-            r#type: r#type.unwrap_or(ToolType::Search),
-            name: fields.text("name", NAME),
-            description: fields.optional_text("description", DESCRIPTION).unwrap_or_default(),
-            // What it needs depends on the type.
-            metadata: r#type.map(|r#type| ToolMetadata::read(fields, r#type)).unwrap_or_default(),
-            return_direct: fields.boolean("returnDirect").unwrap_or(false),
-        }
-    }
 }
 
 /// Create a tool
@@ -76,7 +34,7 @@ impl FromFields for NewTool {
     path = "/tools",
     tag = "Tools",
     operation_id = "createTool",
-    request_body(content = NewToolSchema, example = json!({
+    request_body(content = NewTool, example = json!({
         "name": "web",
         "type": "SEARCH",
         "description": "Searches the web for what the documents do not say.",
@@ -98,7 +56,7 @@ async fn create(
     CreateRequest { body, once }: CreateRequest<NewTool>,
 ) -> ApiResult {
     let show = json_encoder(|details: &ToolDetails| Ok(ToolView::from(details.clone())));
-    tools.create(caller.actor(), body, once, show).await.map(creation_response)
+    tools.create(&caller.actor(), body, once, show).await.map(creation_response)
 }
 
 /// List your tools
@@ -120,7 +78,7 @@ async fn index(State(tools): State<ToolService>, caller: Caller, paging: Paging)
     list_by(PAGE, paging, move |before, limit| {
         let (tools, actor) = (tools.clone(), caller.actor());
         async move {
-            let tools = tools.list(actor, before, limit).await?;
+            let tools = tools.list(&actor, before, limit).await?;
             let row = |details: ToolDetails| (*details.tool.id.as_uuid(), ToolView::from(details));
             Ok(tools.into_iter().map(row).collect())
         }
@@ -145,41 +103,7 @@ async fn index(State(tools): State<ToolService>, caller: Caller, paging: Paging)
     )),
 )]
 async fn find(State(tools): State<ToolService>, caller: Caller, PathId(id): PathId<ToolId>) -> ApiResult {
-    Ok(data(ToolView::from(tools.find(caller.actor(), id).await?)))
-}
-
-/// A change of a tool. What is left out stays as it is.
-#[derive(ToSchema)]
-#[schema(as = ToolChange, rename_all = "camelCase")]
-#[expect(dead_code, reason = "it describes the JSON; the values are read one by one")]
-struct ToolChangeSchema {
-    /// A new name.
-    #[schema(value_type = Option<String>, nullable = false, min_length = 1, max_length = 1_000, pattern = r"\S")]
-    name: Option<String>,
-    /// A new description; null empties it.
-    #[schema(value_type = Option<String>, max_length = 10_000)]
-    description: Option<String>,
-    /// The whole new configuration. A secret that comes back masked stays as it is, for the same provider and host.
-    #[schema(value_type = Option<Object>, nullable = false)]
-    metadata: Option<Map<String, Value>>,
-    /// Whether its result is the agent's answer.
-    #[schema(value_type = Option<bool>, nullable = false)]
-    return_direct: Option<bool>,
-}
-
-impl FromFields for ToolChange {
-    fn from_fields(fields: &mut JsonFields<'_>) -> Self {
-        fields.only(&["name", "description", "metadata", "returnDirect"]);
-        fields.refuse_nulls(&["name", "metadata", "returnDirect"]);
-        let description = fields.given("description");
-        Self {
-            name: fields.get("name").is_some().then(|| fields.text("name", NAME)),
-            description: description
-                .then(|| fields.optional_text("description", DESCRIPTION).unwrap_or_default()),
-            metadata: fields.object("metadata"),
-            return_direct: fields.boolean("returnDirect"),
-        }
-    }
+    Ok(data(ToolView::from(tools.find(&caller.actor(), id).await?)))
 }
 
 /// Change a tool
@@ -193,7 +117,7 @@ impl FromFields for ToolChange {
     tag = "Tools",
     operation_id = "updateTool",
     params(("id" = String, Path, description = "The tool's id")),
-    request_body(content = ToolChangeSchema, example = json!({"name": "the web", "returnDirect": false})),
+    request_body(content = ToolChange, example = json!({"name": "the web", "returnDirect": false})),
     responses((
         status = 200,
         description = "The tool as it is now",
@@ -207,7 +131,7 @@ async fn change(
     PathId(id): PathId<ToolId>,
     ValidJson(change): ValidJson<ToolChange>,
 ) -> ApiResult {
-    Ok(data(ToolView::from(tools.change(caller.actor(), id, change).await?)))
+    Ok(data(ToolView::from(tools.change(&caller.actor(), id, change).await?)))
 }
 
 /// Delete a tool
@@ -227,6 +151,6 @@ async fn change(
     )),
 )]
 async fn remove(State(tools): State<ToolService>, caller: Caller, PathId(id): PathId<ToolId>) -> ApiResult {
-    tools.delete(caller.actor(), id).await?;
+    tools.delete(&caller.actor(), id).await?;
     Ok(data(NullBody))
 }

@@ -48,7 +48,7 @@ impl From<ToolDetails> for ToolView {
         let ToolDetails { tool, masked_metadata } = details;
         Self {
             id: tool.id,
-            user_id: tool.user_id,
+            user_id: tool.owner.creator(),
             name: tool.name,
             r#type: tool.r#type,
             description: tool.description,

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use sha2::{Digest as _, Sha256};
+use lectern_shared::secrets::{hex, sha256};
 use tokenizers::{Encoding, Tokenizer, TruncationDirection};
 
 use super::{
@@ -13,7 +13,6 @@ use super::{
     config::{LocalModelConfig, read_file},
     languages::LanguageSet,
     prompts::EmbeddingPrompts,
-    weights::hex,
 };
 
 /// More than the largest vocabularies take.
@@ -52,7 +51,7 @@ impl ModelTokenizer {
         };
         tokenizer.with_padding(None);
         tokenizer.with_truncation(None).map_err(|error| ModelError::damaged(&path, error))?;
-        let hash = hex(&Sha256::digest(&bytes));
+        let hash = hex(&sha256(&bytes));
         let lower_case = config.lower_case;
         let mut tokens = Self { path, tokenizer, hash, lower_case, most: usize::MAX, passage_prefix: 0 };
         let added = tokens.of("", "").map_err(|reason| ModelError::damaged(&tokens.path, reason))?.len();

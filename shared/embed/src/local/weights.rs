@@ -7,7 +7,7 @@ use std::{
 };
 
 use lectern_encoder::{Encoder, ModelShape};
-use sha2::{Digest as _, Sha256};
+use lectern_shared::secrets::{Sha256Hasher, hex};
 
 use super::ModelError;
 
@@ -43,20 +43,14 @@ fn instead(dir: &Path) -> &'static str {
 }
 
 fn hash(file: &mut File) -> io::Result<String> {
-    let mut hasher = Sha256::new();
+    let mut hasher = Sha256Hasher::default();
     let mut piece = vec![0; 1 << 20];
     loop {
         match file.read(&mut piece) {
-            Ok(0) => return Ok(hex(&hasher.finalize())),
+            Ok(0) => return Ok(hex(&hasher.finish())),
             Ok(length) => hasher.update(&piece[..length]),
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
     }
-}
-
-/// Hexadecimal digits.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-    digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect()
 }

@@ -70,14 +70,14 @@ pub fn is_under_way(document: &SearchableDocument, damage: DocumentDamage) -> bo
 
 #[cfg(test)]
 mod tests {
-    use lectern_shared::ids::{DocumentId, UserId};
+    use lectern_shared::ids::{DocumentId, WorkspaceId};
 
     use super::*;
 
     fn document(state: Option<&str>, chunks: Option<i64>) -> SearchableDocument {
         SearchableDocument {
             id: DocumentId::generate(),
-            user_id: UserId::generate(),
+            workspace_id: WorkspaceId::generate(),
             generation: GenerationId::generate(),
             search_index: Some(
                 r#"{"status":"READY","chunks":3,"pages":null,"tokens":9,"embeddingModel":null,"dimensions":null,

@@ -1,5 +1,5 @@
 //! Whether what was promised is there: what the store and the search index hold of documents that answer, compared with what they
-//! should hold. The sweeper asks this all the time, the doctor when it is told to; over all users.
+//! should hold. The sweeper asks this all the time, the doctor when it is told to; over all workspaces.
 
 mod damage;
 

@@ -40,7 +40,7 @@ async fn every_index_ranks_the_same_passages_alike() {
         let claim = b.claim().await;
         let generation = b.indexed(&claim, &corpus).await;
         for (number, (question, best)) in questions.iter().enumerate() {
-            let candidates = b.search(b.query(claim.user_id, &[generation], question)).await.lexical;
+            let candidates = b.search(b.query(claim.workspace_id, &[generation], question)).await.lexical;
             assert_eq!(candidates.first().map(|c| c.ordinal), Some(*best), "{}: {question}", b.name);
             let ranked: Vec<_> = candidates.iter().map(|c| (c.ordinal, c.score)).collect();
             // The same with all others: this index holds nothing else, so even its frequencies are the same.
@@ -113,7 +113,7 @@ async fn every_index_returns_the_same_ten_best_by_words_and_by_meaning() {
         for (number, (question, row)) in questions.iter().zip(&vectors).enumerate() {
             let query = IndexQuery {
                 vectors: vec![vector(space, row)],
-                ..b.query(claim.user_id, &[generation], question)
+                ..b.query(claim.workspace_id, &[generation], question)
             };
             let found = b.search(query).await;
             assert_eq!((found.lexical.len(), found.dense[0].len()), (10, 10), "{}: {question}", b.name);

@@ -1,4 +1,4 @@
-//! What is in memory of one user.
+//! What is in memory of one workspace.
 //!
 //! Generations come in a few at a time, and searches name them in any mixture. So that a search has few blocks to look into,
 //! small blocks are merged, several of about one size into one, as log-structured stores do: what is in memory was
@@ -33,9 +33,9 @@ pub(super) const HOME: u64 = 80;
 /// So many generations are looked up once, when they are searched again and again.
 const MANY: usize = 512;
 
-/// What is in memory of one user.
+/// What is in memory of one workspace.
 #[derive(Debug, Default)]
-pub(super) struct UserArena {
+pub(super) struct WorkspaceArena {
     homes: IdMap<GenerationId, GenerationPlaces>,
     slots: Vec<Option<ArenaSlot>>,
     /// What the blocks in the slots take.
@@ -147,7 +147,7 @@ impl PendingMerge {
     }
 }
 
-impl UserArena {
+impl WorkspaceArena {
     /// The bytes that it takes.
     pub(super) fn bytes(&self) -> u64 {
         self.block_bytes + HOME * self.homes.len() as u64

@@ -1,4 +1,4 @@
-//! What of the index is in memory: an arena for each user, together never larger than the setting.
+//! What of the index is in memory: an arena for each workspace, together never larger than the setting.
 
 use std::{
     collections::HashSet,
@@ -10,12 +10,12 @@ use std::{
 
 use lectern_shared::{
     cache_budget::CacheBudget,
-    ids::{GenerationId, UserId},
+    ids::{GenerationId, WorkspaceId},
 };
 use parking_lot::RwLock;
 
 use super::{
-    arena::{PendingMerge, ResolvedBlocks, UserArena},
+    arena::{PendingMerge, ResolvedBlocks, WorkspaceArena},
     hash::IdMap,
 };
 use crate::segment::PostingsBlock;
@@ -32,13 +32,13 @@ pub(super) struct IndexCache {
 
 #[derive(Debug, Default)]
 struct IndexCacheState {
-    arenas: IdMap<UserId, UserArena>,
+    arenas: IdMap<WorkspaceId, WorkspaceArena>,
     /// What the arenas take together.
     bytes: u64,
     /// How many readers are about to insert.
     readers: usize,
     /// What was removed since the first of them began: it must not come back.
-    removed: HashSet<(UserId, GenerationId)>,
+    removed: HashSet<(WorkspaceId, GenerationId)>,
 }
 
 /// While it is held, what is removed is remembered.
@@ -87,51 +87,60 @@ impl IndexCache {
     }
 
     /// What is in memory of these generations, and what is not. Takes a moment when there are many.
-    pub(super) fn resolve(&self, user: UserId, generations: &Arc<[GenerationId]>) -> ResolvedBlocks {
+    pub(super) fn resolve(
+        &self,
+        workspace: WorkspaceId,
+        generations: &Arc<[GenerationId]>,
+    ) -> ResolvedBlocks {
         let now = self.now();
-        match self.state.read().arenas.get(&user) {
+        match self.state.read().arenas.get(&workspace) {
             Some(arena) => arena.resolve(generations, now),
-            None => UserArena::default().resolve(generations, now),
+            None => WorkspaceArena::default().resolve(generations, now),
         }
     }
 
     /// Those of these generations that are not in memory.
-    pub(super) fn missing(&self, user: UserId, generations: &[GenerationId]) -> Vec<GenerationId> {
+    pub(super) fn missing(&self, workspace: WorkspaceId, generations: &[GenerationId]) -> Vec<GenerationId> {
         let state = self.state.read();
-        let arena = state.arenas.get(&user);
+        let arena = state.arenas.get(&workspace);
         let is_missing = |g: &&GenerationId| arena.is_none_or(|arena| !arena.contains(**g));
         generations.iter().filter(is_missing).copied().collect()
     }
 
     /// Keeps blocks, which hold all of these generations, unless they were kept or removed meanwhile. What was searched least
     /// recently makes room.
-    pub(super) fn insert(&self, user: UserId, generations: &[GenerationId], blocks: Vec<PostingsBlock>) {
+    pub(super) fn insert(
+        &self,
+        workspace: WorkspaceId,
+        generations: &[GenerationId],
+        blocks: Vec<PostingsBlock>,
+    ) {
         let now = self.now();
         let mut state = self.state.write();
         let wanted: Vec<_> =
-            generations.iter().copied().filter(|g| !state.removed.contains(&(user, *g))).collect();
-        state.arenas.entry(user).or_default();
-        state.change(user, |arena| arena.insert(&wanted, blocks, now));
+            generations.iter().copied().filter(|g| !state.removed.contains(&(workspace, *g))).collect();
+        state.arenas.entry(workspace).or_default();
+        state.change(workspace, |arena| arena.insert(&wanted, blocks, now));
         state.evict(self.capacity());
     }
 
     /// Forgets a generation.
-    pub(super) fn remove(&self, user: UserId, generation: GenerationId) {
+    pub(super) fn remove(&self, workspace: WorkspaceId, generation: GenerationId) {
         let mut state = self.state.write();
         if state.readers > 0 {
-            state.removed.insert((user, generation));
+            state.removed.insert((workspace, generation));
         }
-        state.change(user, |arena| arena.remove(generation));
+        state.change(workspace, |arena| arena.remove(generation));
     }
 
-    /// Blocks of a user that should be one, if there are any.
-    pub(super) fn to_merge(&self, user: UserId) -> Option<PendingMerge> {
-        self.state.read().arenas.get(&user)?.to_merge()
+    /// Blocks of a workspace that should be one, if there are any.
+    pub(super) fn to_merge(&self, workspace: WorkspaceId) -> Option<PendingMerge> {
+        self.state.read().arenas.get(&workspace)?.to_merge()
     }
 
     /// Puts the merged block in the place of those that it was made of, if they are all still there.
-    pub(super) fn merged(&self, user: UserId, merge: &PendingMerge, block: PostingsBlock) {
-        self.state.write().change(user, |arena| arena.replace(merge, block));
+    pub(super) fn merged(&self, workspace: WorkspaceId, merge: &PendingMerge, block: PostingsBlock) {
+        self.state.write().change(workspace, |arena| arena.replace(merge, block));
     }
 
     fn now(&self) -> u64 {
@@ -140,14 +149,14 @@ impl IndexCache {
 }
 
 impl IndexCacheState {
-    /// Changes a user's arena, if there is one; it goes when nothing is left in it.
-    fn change(&mut self, user: UserId, change: impl FnOnce(&mut UserArena)) {
-        let Some(arena) = self.arenas.get_mut(&user) else { return };
+    /// Changes a workspace's arena, if there is one; it goes when nothing is left in it.
+    fn change(&mut self, workspace: WorkspaceId, change: impl FnOnce(&mut WorkspaceArena)) {
+        let Some(arena) = self.arenas.get_mut(&workspace) else { return };
         self.bytes -= arena.bytes();
         change(arena);
         self.bytes += arena.bytes();
         if arena.is_empty() {
-            self.arenas.remove(&user);
+            self.arenas.remove(&workspace);
         }
     }
 
@@ -156,13 +165,13 @@ impl IndexCacheState {
         if self.bytes <= capacity {
             return;
         }
-        let mut oldest: Vec<(u64, UserId, u32)> = Vec::new();
-        for (user, arena) in &self.arenas {
-            oldest.extend(arena.uses().map(|(used, slot)| (used, *user, slot)));
+        let mut oldest: Vec<(u64, WorkspaceId, u32)> = Vec::new();
+        for (workspace, arena) in &self.arenas {
+            oldest.extend(arena.uses().map(|(used, slot)| (used, *workspace, slot)));
         }
         oldest.sort_unstable();
-        for (_, user, slot) in oldest {
-            self.change(user, |arena| arena.evict(slot));
+        for (_, workspace, slot) in oldest {
+            self.change(workspace, |arena| arena.evict(slot));
             if self.bytes <= capacity {
                 return;
             }

@@ -7,7 +7,7 @@ use std::{
 
 use lectern_shared::{
     db::index_segments,
-    ids::{GenerationId, UserId},
+    ids::{GenerationId, WorkspaceId},
 };
 
 use super::{
@@ -31,13 +31,13 @@ const KEPT: u64 = 32 << 20;
 pub(super) type GenerationSizes = HashMap<GenerationId, u64>;
 
 impl LocalIndex {
-    /// The sizes of those of these generations that the user has.
+    /// The sizes of those of these generations that the workspace has.
     pub(super) async fn sizes(
         &self,
-        user: UserId,
+        workspace: WorkspaceId,
         generations: &[GenerationId],
     ) -> Result<GenerationSizes, IndexError> {
-        let sizes = index_segments::sizes(&self.inner.db, user, generations).await?;
+        let sizes = index_segments::sizes(&self.inner.db, workspace, generations).await?;
         Ok(sizes.into_iter().map(|(g, size)| (g, u64::try_from(size).unwrap_or(0))).collect())
     }
 
@@ -45,7 +45,7 @@ impl LocalIndex {
     /// waits for all that another one reads.
     pub(super) async fn load(
         &self,
-        user: UserId,
+        workspace: WorkspaceId,
         generations: &[GenerationId],
         sizes: &GenerationSizes,
     ) -> Result<(), IndexError> {
@@ -53,18 +53,18 @@ impl LocalIndex {
             let _one_at_a_time = self.inner.read.lock().await;
             let _reading = self.inner.cache.reading();
             // Another search may have read them meanwhile.
-            let missing = self.inner.cache.missing(user, some);
+            let missing = self.inner.cache.missing(workspace, some);
             if missing.is_empty() {
                 continue;
             }
-            let blocks = self.read(user, &missing).await?;
+            let blocks = self.read(workspace, &missing).await?;
             let index = Arc::clone(&self.inner);
             self.inner
                 .compute
                 .run(move || {
-                    index.cache.insert(user, &missing, blocks);
-                    while let Some(merge) = index.cache.to_merge(user) {
-                        index.cache.merged(user, &merge, merge.run());
+                    index.cache.insert(workspace, &missing, blocks);
+                    while let Some(merge) = index.cache.to_merge(workspace) {
+                        index.cache.merged(workspace, &merge, merge.run());
                     }
                 })
                 .await?;
@@ -75,7 +75,7 @@ impl LocalIndex {
     /// Answers from memory and, for what is missing there, from the store, without keeping it.
     pub(super) async fn stream(
         &self,
-        user: UserId,
+        workspace: WorkspaceId,
         generations: &Arc<[GenerationId]>,
         resolved: ResolvedBlocks,
         question: ScanQuery,
@@ -96,7 +96,7 @@ impl LocalIndex {
         let read = |some: &[GenerationId]| {
             let (some, places) = (some.to_vec(), Arc::clone(&places));
             async move {
-                let blocks = self.read(user, &some).await?;
+                let blocks = self.read(workspace, &some).await?;
                 let place = |part: &BlockPart| places.get(&part.generation).copied().unwrap_or(NOT_SEARCHED);
                 let select = |block| BlockSelection::all(Arc::new(block), place);
                 Ok::<Vec<BlockSelection>, IndexError>(blocks.into_iter().map(select).collect())
@@ -143,10 +143,10 @@ impl LocalIndex {
     /// Reads generations and merges their segments into blocks. A generation without any has no passages.
     async fn read(
         &self,
-        user: UserId,
+        workspace: WorkspaceId,
         generations: &[GenerationId],
     ) -> Result<Vec<PostingsBlock>, IndexError> {
-        let stored = index_segments::fetch(&self.inner.db, user, generations).await?;
+        let stored = index_segments::fetch(&self.inner.db, workspace, generations).await?;
         Ok(self
             .inner
             .compute

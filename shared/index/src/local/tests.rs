@@ -15,9 +15,9 @@ use lectern_shared::{
         Db,
         generations::RetiredGeneration,
         index_segments,
-        testing::{TestDb, at, both, claimed, staged, user},
+        testing::{TestDb, at, both, claimed, staged, workspace},
     },
-    ids::{GenerationId, UserId},
+    ids::{GenerationId, WorkspaceId},
     model::{job::JobClaim, language::Language},
 };
 use parking_lot::Mutex;
@@ -48,8 +48,8 @@ fn index(db: &Db, capacity: u64, threads: usize) -> LocalIndex {
 
 async fn sqlite() -> (TestDb, JobClaim) {
     let t = both().await.remove(0);
-    let user = user(&t.db, at(0)).await;
-    let claim = claimed(&t.db, user, "one", at(0)).await;
+    let workspace = workspace(&t.db, at(0)).await;
+    let claim = claimed(&t.db, workspace, "one", at(0)).await;
     (t, claim)
 }
 
@@ -110,7 +110,7 @@ async fn naive(db: &Db, query: &IndexQuery) -> (Vec<Found>, Vec<Vec<Found>>) {
     let mut segments = Vec::new();
     let named: HashSet<_> = query.generations.iter().copied().collect();
     for generation in named {
-        for stored in index_segments::fetch(db, query.user, &[generation]).await.unwrap() {
+        for stored in index_segments::fetch(db, query.workspace, &[generation]).await.unwrap() {
             segments.push((generation, Segment::from_bytes(stored.data).unwrap()));
         }
     }
@@ -215,7 +215,7 @@ async fn random_generations(t: &TestDb, claim: &JobClaim, random: &mut StdRng) -
     generations
 }
 
-fn random_query(random: &mut StdRng, user: UserId, generations: &[GenerationId]) -> IndexQuery {
+fn random_query(random: &mut StdRng, workspace: WorkspaceId, generations: &[GenerationId]) -> IndexQuery {
     let mut searched = generations.to_vec();
     searched.shuffle(random);
     searched.truncate([1, 2, 10, 48][random.random_range(0..4)]);
@@ -227,7 +227,7 @@ fn random_query(random: &mut StdRng, user: UserId, generations: &[GenerationId])
     let vectors =
         SPACES.map(|(space, dimension)| SpaceVector { space, vector: random_vector(random, dimension) });
     IndexQuery {
-        user,
+        workspace,
         generations: searched,
         others: Vec::new(),
         languages: Vec::new(),
@@ -243,13 +243,13 @@ async fn whatever_is_asked_of_whatever_is_stored_is_answered_as_by_plain_loops()
         let mut random = StdRng::seed_from_u64(seed);
         let (t, claim) = sqlite().await;
         let generations = random_generations(&t, &claim, &mut random).await;
-        let stored = index_segments::sizes(&t.db, claim.user_id, &generations).await.unwrap();
+        let stored = index_segments::sizes(&t.db, claim.workspace_id, &generations).await.unwrap();
         let stored = u64::try_from(stored.iter().map(|(_, size)| size).sum::<i64>()).unwrap();
         // Those that keep everything, some of it, and nothing.
         let capacities = [LARGE, stored / 2, stored / 8, 0];
         let indexes: Vec<_> = capacities.map(|capacity| index(&t.db, capacity, 2)).into();
         for number in 0..25 {
-            let query = random_query(&mut random, claim.user_id, &generations);
+            let query = random_query(&mut random, claim.workspace_id, &generations);
             let on = format!("seed {seed}, query {number}");
             let expected = assert_found_is_exact(&indexes[0], &query, &on).await;
             for index in &indexes {
@@ -279,7 +279,7 @@ async fn the_number_of_threads_changes_nothing() {
         );
     }
     let query = IndexQuery {
-        user: claim.user_id,
+        workspace: claim.workspace_id,
         generations,
         others: Vec::new(),
         languages: Vec::new(),
@@ -313,7 +313,7 @@ async fn documents_that_come_one_by_one_are_merged_and_stay_within_the_cache() {
     let mut random = StdRng::seed_from_u64(3);
     let mut generations = Vec::new();
     let query = |generations: &[GenerationId]| IndexQuery {
-        user: claim.user_id,
+        workspace: claim.workspace_id,
         generations: generations.to_vec(),
         others: Vec::new(),
         languages: Vec::new(),
@@ -329,9 +329,9 @@ async fn documents_that_come_one_by_one_are_merged_and_stay_within_the_cache() {
         let found = index_of_all.search(query(&generations)).await.unwrap();
         assert_eq!((found.lexical.len(), found.dense[0].len()), (generations.len(), generations.len()));
     }
-    let user = claim.user_id;
+    let workspace = claim.workspace_id;
     let searched: Arc<[GenerationId]> = generations.clone().into();
-    let blocks = index_of_all.inner.cache.resolve(user, &searched).selections.len();
+    let blocks = index_of_all.inner.cache.resolve(workspace, &searched).selections.len();
     assert!(blocks < 8, "{blocks} blocks");
     let capacity = index_of_all.cached_bytes() / 3;
     let small = index(&t.db, capacity, 2);
@@ -343,7 +343,7 @@ async fn documents_that_come_one_by_one_are_merged_and_stay_within_the_cache() {
     // Of what is gone nothing is kept, of what is left everything.
     let (gone, left) = generations.split_at(100);
     for generation in gone {
-        index_of_all.remove(RetiredGeneration::assumed(user, *generation)).await.unwrap();
+        index_of_all.remove(RetiredGeneration::assumed(workspace, *generation)).await.unwrap();
     }
     assert_found_is_exact(&index_of_all, &query(&generations), "after removals").await;
     let before = index_of_all.cached_bytes();
@@ -353,7 +353,7 @@ async fn documents_that_come_one_by_one_are_merged_and_stay_within_the_cache() {
     assert_found_is_exact(&index_of_all, &query(&all), "after one more").await;
     assert!(index_of_all.cached_bytes() < before, "blocks that are mostly gone are made smaller");
     for generation in generations.iter().chain([&more]) {
-        index_of_all.remove(RetiredGeneration::assumed(user, *generation)).await.unwrap();
+        index_of_all.remove(RetiredGeneration::assumed(workspace, *generation)).await.unwrap();
     }
     assert_eq!(index_of_all.cached_bytes(), 0);
 }
@@ -362,7 +362,7 @@ async fn documents_that_come_one_by_one_are_merged_and_stay_within_the_cache() {
 async fn generations_that_replace_one_another_are_each_found_as_long_as_they_are_there() {
     for capacity in [0, 3_000, LARGE] {
         let (t, claim) = sqlite().await;
-        let user = claim.user_id;
+        let workspace = claim.workspace_id;
         let index = index(&t.db, capacity, 2);
         let entries = |n: usize| {
             let text = |part: usize| format!("shared x{n} part{part}");
@@ -385,7 +385,7 @@ async fn generations_that_replace_one_another_are_each_found_as_long_as_they_are
                     while !over.load(Ordering::Relaxed) || searches < 5 {
                         let named = visible.lock().clone();
                         let query = IndexQuery {
-                            user,
+                            workspace,
                             generations: named.clone(),
                             others: Vec::new(),
                             languages: Vec::new(),
@@ -411,7 +411,7 @@ async fn generations_that_replace_one_another_are_each_found_as_long_as_they_are
         for n in 0..60 {
             let new = add(&t.db, &index, &claim, space, entries(n)).await;
             let old = std::mem::replace(&mut visible.lock()[n % 12], new);
-            index.remove(RetiredGeneration::assumed(user, old)).await.unwrap();
+            index.remove(RetiredGeneration::assumed(workspace, old)).await.unwrap();
             removed.push(old);
         }
         over.store(true, Ordering::Relaxed);
@@ -419,10 +419,10 @@ async fn generations_that_replace_one_another_are_each_found_as_long_as_they_are
             search.await.unwrap();
         }
         let visible = visible.lock().clone();
-        let kept = removed.iter().filter(|g| index.inner.cache.missing(user, &[**g]).is_empty()).count();
+        let kept = removed.iter().filter(|g| index.inner.cache.missing(workspace, &[**g]).is_empty()).count();
         // A search that named one of them after it was gone has learnt that it has no passages, at most.
         let found = index.search(IndexQuery {
-            user,
+            workspace,
             generations: removed.clone(),
             others: Vec::new(),
             languages: Vec::new(),
@@ -432,7 +432,7 @@ async fn generations_that_replace_one_another_are_each_found_as_long_as_they_are
         });
         assert!(found.await.unwrap().lexical.is_empty(), "{kept} of {} came back", removed.len());
         let last = index.search(IndexQuery {
-            user,
+            workspace,
             generations: visible,
             others: Vec::new(),
             languages: Vec::new(),

@@ -57,7 +57,8 @@ impl<'a> LocalIndexWriter<'a> {
         if !db::generations::may_write(&mut tx, claim, generation).await? {
             return Err(IndexError::ClaimLost);
         }
-        index_segments::insert(&mut tx, claim.user_id, generation, self.part, self.pending, &data).await?;
+        index_segments::insert(&mut tx, claim.workspace_id, generation, self.part, self.pending, &data)
+            .await?;
         tx.commit().await?;
         *self.languages.entry(language).or_default() += u64::from(self.pending);
         self.part += 1;
@@ -100,7 +101,7 @@ impl IndexWriter for LocalIndexWriter<'_> {
 
     async fn finish(mut self: Box<Self>) -> Result<IndexedGeneration, IndexError> {
         self.flush().await?;
-        let entries = self.index.count(self.target.claim.user_id, self.target.generation).await?;
+        let entries = self.index.count(self.target.claim.workspace_id, self.target.generation).await?;
         let mut languages: Vec<_> = self.languages.into_iter().collect();
         languages.sort_by_key(|(_, count)| Reverse(*count));
         Ok(IndexedGeneration { entries, languages })

@@ -1,4 +1,4 @@
-//! The collections: one for words, one for the vectors of each embedding space, all of every user. They are marked with the
+//! The collections: one for words, one for the vectors of each embedding space, all of every workspace. They are marked with the
 //! installation that they belong to, so that two installations cannot mix their passages on one server.
 
 use std::collections::HashMap;
@@ -20,7 +20,7 @@ use super::{
 const OLDEST: (u64, u64, u64) = (1, 18, 1);
 /// Where a collection says whose it is.
 const INSTANCE: &str = "lectern_instance";
-/// Links of a vector to others of its user; none across users (`m` is 0), since every search is of one user.
+/// Links of a vector to others of its workspace; none across workspaces (`m` is 0), since every search is of one workspace.
 const LINKS: u64 = 16;
 
 /// The names of an installation's collections.
@@ -130,7 +130,7 @@ pub(super) async fn ensure(
         }));
     }
     let tenant = UuidIndexParamsBuilder::default().is_tenant(true);
-    // Vectors are linked among those of a user only.
+    // Vectors are linked among those of a workspace only.
     let plain = UuidIndexParamsBuilder::default().enable_hnsw(false);
     for (field, params) in
         [(field::USER, tenant), (field::DOCUMENT, plain.clone()), (field::GENERATION, plain)]

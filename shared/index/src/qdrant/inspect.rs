@@ -1,4 +1,4 @@
-//! Looking at the collections for the operator, over all users, without changing anything.
+//! Looking at the collections for the operator, over all workspaces, without changing anything.
 
 use std::collections::BTreeMap;
 

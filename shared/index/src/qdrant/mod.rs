@@ -1,7 +1,7 @@
 //! The index in Qdrant, for installations of several processes or of more passages than the embedded index is made for.
 //!
-//! All users share the collections: one of words, and one of vectors for each embedding space. Every point carries its user,
-//! document, generation and ordinal and nothing else, and every request names the user. Passages are read from the relational
+//! All workspaces share the collections: one of words, and one of vectors for each embedding space. Every point carries its workspace,
+//! document, generation and ordinal and nothing else, and every request names the workspace. Passages are read from the relational
 //! store.
 //!
 //! Qdrant cannot be told which claims are still held. A worker that is paused between the check of its claim and the write
@@ -28,7 +28,7 @@ use lectern_shared::{
     compute::ComputePool,
     config::QdrantConfig,
     db::generations::RetiredGeneration,
-    ids::{GenerationId, UserId},
+    ids::{GenerationId, WorkspaceId},
 };
 use parking_lot::Mutex;
 use qdrant_client::qdrant::{
@@ -189,16 +189,17 @@ impl SearchIndex for QdrantIndex {
     async fn remove(&self, retired: RetiredGeneration) -> Result<(), IndexError> {
         // Another process may have made one since.
         let collections = collections::list(&self.inner.client, &self.inner.names).await?;
-        let points = || points::of_generation(retired.user_id(), retired.id());
+        let points = || points::of_generation(retired.workspace_id(), retired.id());
         let removals = collections.iter().map(|name| self.inner.remove(name, points()));
         try_join_all(removals).await?;
         Ok(())
     }
 
-    async fn count(&self, user: UserId, generation: GenerationId) -> Result<u64, IndexError> {
+    async fn count(&self, workspace: WorkspaceId, generation: GenerationId) -> Result<u64, IndexError> {
         let collections = collections::list(&self.inner.client, &self.inner.names).await?;
-        let counts =
-            collections.iter().map(|name| self.inner.count(name, points::of_generation(user, generation)));
+        let counts = collections
+            .iter()
+            .map(|name| self.inner.count(name, points::of_generation(workspace, generation)));
         Ok(try_join_all(counts).await?.into_iter().sum())
     }
 

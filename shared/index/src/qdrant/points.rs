@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use lectern_shared::ids::{DocumentId, GenerationId, UserId};
+use lectern_shared::ids::{DocumentId, GenerationId, WorkspaceId};
 use qdrant_client::qdrant::{
     Condition, Filter, NamedVectors, PointId, PointStruct, Value, Vector, Vectors, r#match::MatchValue,
 };
@@ -31,7 +31,7 @@ const NAMESPACE: Uuid = Uuid::from_u128(0x6c1b_7f0e_2d35_4a8b_9e47_51c3_88ad_06f
 /// Whose entries they are, which document's, and which generation's.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PointOwner {
-    pub(super) user: UserId,
+    pub(super) workspace: WorkspaceId,
     pub(super) document: DocumentId,
     pub(super) generation: GenerationId,
 }
@@ -46,7 +46,7 @@ impl PointOwner {
         number.copy_from_slice(&ordinal.to_be_bytes());
         let id = Uuid::new_v5(&NAMESPACE, &name);
         let payload = HashMap::from([
-            (field::USER.to_owned(), Value::from(self.user.to_string())),
+            (field::USER.to_owned(), Value::from(self.workspace.to_string())),
             (field::DOCUMENT.to_owned(), Value::from(self.document.to_string())),
             (field::GENERATION.to_owned(), Value::from(self.generation.to_string())),
             (field::ORDINAL.to_owned(), Value::from(i64::from(ordinal))),
@@ -81,9 +81,9 @@ pub(super) fn text_vector(terms: &[(TermId, f32)]) -> Vectors {
     Vectors::from(NamedVectors { vectors: HashMap::from([(TEXT.to_owned(), vector)]) })
 }
 
-/// All that a user has of one generation.
-pub(super) fn of_generation(user: UserId, generation: GenerationId) -> Filter {
-    Filter::must([of_user(user), Condition::matches(field::GENERATION, generation.to_string())])
+/// All that a workspace has of one generation.
+pub(super) fn of_generation(workspace: WorkspaceId, generation: GenerationId) -> Filter {
+    Filter::must([of_workspace(workspace), Condition::matches(field::GENERATION, generation.to_string())])
 }
 
 /// All of these generations, whoever's they are: for the operator alone.
@@ -91,19 +91,19 @@ pub(super) fn of_any(generations: &[GenerationId]) -> Filter {
     Filter::must([any_of(generations)])
 }
 
-/// All that a user has of these generations.
-pub(super) fn among(user: UserId, generations: &[GenerationId]) -> Filter {
-    Filter::must([of_user(user), any_of(generations)])
+/// All that a workspace has of these generations.
+pub(super) fn among(workspace: WorkspaceId, generations: &[GenerationId]) -> Filter {
+    Filter::must([of_workspace(workspace), any_of(generations)])
 }
 
-/// All that a user has except these generations.
-pub(super) fn except(user: UserId, generations: &[GenerationId]) -> Filter {
+/// All that a workspace has except these generations.
+pub(super) fn except(workspace: WorkspaceId, generations: &[GenerationId]) -> Filter {
     let must_not = if generations.is_empty() { Vec::new() } else { vec![any_of(generations)] };
-    Filter { must: vec![of_user(user)], must_not, ..Filter::default() }
+    Filter { must: vec![of_workspace(workspace)], must_not, ..Filter::default() }
 }
 
-fn of_user(user: UserId) -> Condition {
-    Condition::matches(field::USER, user.to_string())
+fn of_workspace(workspace: WorkspaceId) -> Condition {
+    Condition::matches(field::USER, workspace.to_string())
 }
 
 fn any_of(generations: &[GenerationId]) -> Condition {
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn an_entry_is_the_same_point_however_often_it_is_written() {
         let owner = PointOwner {
-            user: UserId::generate(),
+            workspace: WorkspaceId::generate(),
             document: DocumentId::generate(),
             generation: GenerationId::generate(),
         };

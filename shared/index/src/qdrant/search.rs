@@ -37,9 +37,9 @@ impl SearchScope {
     /// fill the list all the same, it is made longer, and then the server is told what to search after all.
     fn new(query: &IndexQuery) -> Self {
         let depth = query.depth;
-        let inclusion = (among(query.user, &query.generations), depth);
+        let inclusion = (among(query.workspace, &query.generations), depth);
         let tries = if query.others.len() < query.generations.len() {
-            let exclusion = except(query.user, &query.others);
+            let exclusion = except(query.workspace, &query.others);
             vec![(exclusion.clone(), depth), (exclusion, depth.saturating_mul(DEEPER)), inclusion]
         } else {
             vec![inclusion]
@@ -67,7 +67,7 @@ impl SearchScope {
     }
 }
 
-/// Whatever of a user's matches.
+/// Whatever of a workspace's matches.
 pub(super) async fn search(
     inner: &QdrantIndexState,
     query: IndexQuery,

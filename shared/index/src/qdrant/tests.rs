@@ -268,7 +268,7 @@ fn claim() -> JobClaim {
     JobClaim {
         id: JobId::generate(),
         kind: JobKind::Ingest,
-        user_id: UserId::generate(),
+        workspace_id: WorkspaceId::generate(),
         document_id: DocumentId::generate(),
         claim_id: ClaimId::generate(),
         claimed_revision: 1,
@@ -291,9 +291,9 @@ async fn add(index: &QdrantIndex, claim: &JobClaim, generation: GenerationId, co
     writer.finish().await.unwrap().entries
 }
 
-fn query(user: UserId, generation: GenerationId) -> IndexQuery {
+fn query(workspace: WorkspaceId, generation: GenerationId) -> IndexQuery {
     IndexQuery {
-        user,
+        workspace,
         generations: vec![generation],
         others: Vec::new(),
         languages: Vec::new(),
@@ -315,8 +315,8 @@ async fn what_is_written_twice_is_there_once() {
     for _ in 0..2 {
         assert_eq!(add(&t.index, &claim, generation, 300).await, 300);
         // In both collections.
-        assert_eq!(t.index.count(claim.user_id, generation).await.unwrap(), 600);
-        let found = t.reopen().await.search(query(claim.user_id, generation)).await.unwrap();
+        assert_eq!(t.index.count(claim.workspace_id, generation).await.unwrap(), 600);
+        let found = t.reopen().await.search(query(claim.workspace_id, generation)).await.unwrap();
         assert_eq!((found.lexical.len(), found.dense[0].len()), (300, 300));
     }
 }
@@ -327,10 +327,10 @@ async fn a_generation_counts_the_entries_that_are_in_both_collections() {
     let (claim, generation) = (claim(), GenerationId::generate());
     add(&t.index, &claim, generation, 5).await;
     let dense = t.index.inner.names.dense(SPACE);
-    t.index.inner.remove(&dense, points::of_generation(claim.user_id, generation)).await.unwrap();
+    t.index.inner.remove(&dense, points::of_generation(claim.workspace_id, generation)).await.unwrap();
     let writer = t.index.writer(IndexTarget { claim: &claim, generation, space: Some((SPACE, 2)) }).unwrap();
     assert_eq!(writer.finish().await.unwrap().entries, 0);
-    assert_eq!(t.index.count(claim.user_id, generation).await.unwrap(), 5);
+    assert_eq!(t.index.count(claim.workspace_id, generation).await.unwrap(), 5);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -343,7 +343,7 @@ async fn processes_that_start_at_the_same_time_share_the_collections() {
         let index = QdrantIndex::open_as(&t.config, &t.instance, prefix, false).await.unwrap();
         let generation = GenerationId::generate();
         assert_eq!(add(&index, &claim, generation, 3).await, 3);
-        let found = index.search(query(claim.user_id, generation)).await.unwrap();
+        let found = index.search(query(claim.workspace_id, generation)).await.unwrap();
         assert_eq!((found.lexical.len(), found.dense[0].len()), (3, 3));
         index
     };
@@ -368,7 +368,7 @@ async fn the_collections_of_another_installation_are_refused() {
     let target = IndexTarget { claim: &claim, generation: GenerationId::generate(), space: Some((SPACE, 2)) };
     let written = other.writer(target).unwrap().add(entries(1)).await.unwrap_err().to_string();
     assert!(written.contains("belongs to another installation"), "{written}");
-    let found = other.search(query(claim.user_id, target.generation)).await.unwrap_err().to_string();
+    let found = other.search(query(claim.workspace_id, target.generation)).await.unwrap_err().to_string();
     assert!(found.contains("belongs to another installation"), "{found}");
 }
 
@@ -404,7 +404,7 @@ async fn collections_that_somebody_deleted_are_missed() {
     t.qdrant().delete_collection(names.dense(SPACE)).await.unwrap();
     // Words are still found, and the next attempt to write makes the collection again.
     for _ in 0..2 {
-        let found = t.index.search(query(claim.user_id, generation)).await.unwrap();
+        let found = t.index.search(query(claim.workspace_id, generation)).await.unwrap();
         assert_eq!((found.lexical.len(), found.dense[0].len()), (2, 0));
     }
     assert_eq!(add(&t.index, &claim, generation, 2).await, 2);
@@ -414,14 +414,14 @@ async fn collections_that_somebody_deleted_are_missed() {
     assert_eq!(add(&t.index, &claim, generation, 2).await, 2);
 
     t.qdrant().delete_collection(names.lexical.as_str()).await.unwrap();
-    let search = t.index.search(query(claim.user_id, generation)).await.unwrap_err();
+    let search = t.index.search(query(claim.workspace_id, generation)).await.unwrap_err();
     let ping = t.index.ping().await.unwrap_err();
     let written = t.index.writer(target).unwrap().add(entries(1)).await.unwrap_err();
     for error in [search, ping, written] {
         assert!(error.to_string().contains("is gone"), "{error}");
     }
-    t.index.remove(RetiredGeneration::assumed(claim.user_id, generation)).await.unwrap();
-    assert_eq!(t.index.count(claim.user_id, generation).await.unwrap(), 0);
+    t.index.remove(RetiredGeneration::assumed(claim.workspace_id, generation)).await.unwrap();
+    assert_eq!(t.index.count(claim.workspace_id, generation).await.unwrap(), 0);
     // No start makes an empty one in place of what was searched, unless it is told to.
     let start = QdrantIndex::open_as(&t.config, &t.instance, &t.prefix, true).await.unwrap_err();
     assert!(start.to_string().contains("lectern reindex"), "{start}");

@@ -52,7 +52,7 @@ impl<'a> QdrantIndexWriter<'a> {
             return Err(BuildError::Dimension { expected: MAX_DIMENSION, actual: dimension }.into());
         }
         let owner = PointOwner {
-            user: target.claim.user_id,
+            workspace: target.claim.workspace_id,
             document: target.claim.document_id,
             generation: target.generation,
         };
@@ -154,8 +154,8 @@ impl IndexWriter for QdrantIndexWriter<'_> {
     }
 
     async fn finish(self: Box<Self>) -> Result<IndexedGeneration, IndexError> {
-        let Self { inner, target, owner: PointOwner { user, generation, .. }, languages, .. } = *self;
-        let held = || of_generation(user, generation);
+        let Self { inner, target, owner: PointOwner { workspace, generation, .. }, languages, .. } = *self;
+        let held = || of_generation(workspace, generation);
         let words = inner.count(&inner.names.lexical, held());
         let entries = match target.space {
             None => words.await?,

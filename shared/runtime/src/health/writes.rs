@@ -3,12 +3,14 @@
 
 use std::time::Duration;
 
-use lectern_shared::db::{self, DbError, singletons};
+use lectern_shared::{
+    db::{self, Db, DbError, singletons},
+    jobs::JobQueue,
+};
 use tokio::{sync::Mutex, time::Instant};
 use uuid::Uuid;
 
 use super::coalesced::CoalescedChecks;
-use crate::Runtime;
 
 /// How long a write that went well stands for the next one: as long as an idle service leaves its disk alone anyway.
 const GOOD_FOR: Duration = Duration::from_mins(1);
@@ -45,18 +47,16 @@ impl WriteProbe {
     }
 
     /// Whether the store can be written, or a word that says why not.
-    pub(crate) async fn check(&self, runtime: &Runtime) -> Result<(), &'static str> {
+    pub(crate) async fn check(&self, db: &Db, jobs: &JobQueue) -> Result<(), &'static str> {
         let mut known = self.known.lock().await;
         if let Some((at, reason)) = known.bad {
             if at.elapsed() < BAD_FOR {
                 return Err(reason);
             }
-        } else if known.good_at.is_some_and(|at| at.elapsed() < GOOD_FOR)
-            && !runtime.db.is_room_doubtful().await
-        {
+        } else if known.good_at.is_some_and(|at| at.elapsed() < GOOD_FOR) && !db.is_room_doubtful().await {
             return Ok(());
         }
-        let found = match tokio::time::timeout(PATIENCE, self.write(runtime)).await {
+        let found = match tokio::time::timeout(PATIENCE, self.write(db, jobs)).await {
             Ok(Ok(())) => {
                 known.good_at = Some(Instant::now());
                 Ok(())
@@ -73,9 +73,9 @@ impl WriteProbe {
     }
 
     /// Writes a row. No process waits for the disk: a disk that sleeps is not woken.
-    async fn write(&self, runtime: &Runtime) -> db::Result<()> {
-        let now = runtime.jobs.now();
-        let mut tx = runtime.db.probes().begin_relaxed().await?;
+    async fn write(&self, db: &Db, jobs: &JobQueue) -> db::Result<()> {
+        let now = jobs.now();
+        let mut tx = db.probes().begin_relaxed().await?;
         singletons::hold_lease(&mut tx, NAME, self.me, now, now).await?;
         tx.commit().await
     }

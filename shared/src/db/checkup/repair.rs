@@ -1,4 +1,4 @@
-//! What the doctor changes. Locks are taken in the order of all: users, documents, jobs.
+//! What the doctor changes. Locks are taken in the order of all: workspaces, documents, jobs.
 
 use sqlx::QueryBuilder;
 use uuid::Uuid;
@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Queues documents to be indexed again from their stored passages, except those that are deleted, queued or running already; how
-/// many were queued. At most [`PAGE`]. They go behind what their users have queued, so that page after page gives nobody more turns.
+/// many were queued. At most [`PAGE`]. They go behind what their workspaces have queued, so that page after page gives nobody more turns.
 pub async fn index_again(tx: &mut Tx, documents: &[DocumentId], now: Timestamp) -> Result<u64> {
     change(tx, documents, "revision = revision").await?;
     queue(tx, documents, true, now).await
@@ -88,8 +88,8 @@ pub async fn renew_generation(
         tx,
         sqlx::query(
             "INSERT INTO generations
-                 (id, user_id, document_id, claim_id, state, embedding_space, chunks, created_at, removals)
-             SELECT active_generation, user_id, id, $3, 'active', NULL, $4, $5, 0
+                 (id, workspace_id, document_id, claim_id, state, embedding_space, chunks, created_at, removals)
+             SELECT active_generation, workspace_id, id, $3, 'active', NULL, $4, $5, 0
              FROM documents WHERE id = $1 AND active_generation = $2 AND deleted_at IS NULL
              ON CONFLICT (id) DO UPDATE SET state = 'active', chunks = excluded.chunks, purge_at = NULL"
         )
@@ -121,12 +121,12 @@ pub async fn unpublish(tx: &mut Tx, document: &SearchableDocument, now: Timestam
         tx,
         sqlx::query(
             "INSERT INTO generations
-                 (id, user_id, document_id, claim_id, state, embedding_space, chunks, created_at, purge_at, removals)
+                 (id, workspace_id, document_id, claim_id, state, embedding_space, chunks, created_at, purge_at, removals)
              VALUES ($1, $2, $3, $4, 'removing', NULL, 0, $5, $5, 0)
              ON CONFLICT (id) DO UPDATE SET state = 'removing', purge_at = excluded.purge_at"
         )
         .bind(document.generation)
-        .bind(document.user_id)
+        .bind(document.workspace_id)
         .bind(document.id)
         .bind(Uuid::nil())
         .bind(now)
@@ -141,9 +141,9 @@ pub async fn adopt_leftovers(tx: &mut Tx, now: Timestamp) -> Result<()> {
         tx,
         sqlx::query(
             "INSERT INTO generations
-                 (id, user_id, document_id, claim_id, state, embedding_space, chunks, created_at, purge_at, removals)
-             SELECT generation_id, user_id, $1, $1, 'removing', NULL, 0, $2, $2, 0 FROM (
-                 SELECT DISTINCT generation_id, user_id FROM chunks
+                 (id, workspace_id, document_id, claim_id, state, embedding_space, chunks, created_at, purge_at, removals)
+             SELECT generation_id, workspace_id, $1, $1, 'removing', NULL, 0, $2, $2, 0 FROM (
+                 SELECT DISTINCT generation_id, workspace_id FROM chunks
                  WHERE NOT EXISTS (SELECT 1 FROM generations WHERE generations.id = chunks.generation_id)
                    AND NOT EXISTS (SELECT 1 FROM documents WHERE documents.id = chunks.document_id
                                      AND documents.active_generation = chunks.generation_id)) AS found
@@ -157,9 +157,9 @@ pub async fn adopt_leftovers(tx: &mut Tx, now: Timestamp) -> Result<()> {
         tx,
         sqlx::query(
             "INSERT INTO generations
-                 (id, user_id, document_id, claim_id, state, embedding_space, chunks, created_at, purge_at, removals)
-             SELECT generation_id, user_id, $1, $1, 'removing', NULL, 0, $2, $2, 0 FROM (
-                 SELECT DISTINCT generation_id, user_id FROM index_segments
+                 (id, workspace_id, document_id, claim_id, state, embedding_space, chunks, created_at, purge_at, removals)
+             SELECT generation_id, workspace_id, $1, $1, 'removing', NULL, 0, $2, $2, 0 FROM (
+                 SELECT DISTINCT generation_id, workspace_id FROM index_segments
                  WHERE NOT EXISTS (SELECT 1 FROM generations WHERE generations.id = index_segments.generation_id)
                    AND NOT EXISTS (SELECT 1 FROM documents
                                    WHERE documents.active_generation = index_segments.generation_id)) AS found

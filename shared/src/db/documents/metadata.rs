@@ -5,35 +5,35 @@ use sqlx::{QueryBuilder, Row};
 
 use crate::{
     db::{Db, Result, on},
-    ids::{DocumentId, UserId},
+    ids::{DocumentId, WorkspaceId},
 };
 
-/// How many of a user's searchable documents have metadata, and how many bytes it has together.
-pub async fn size(db: &Db, user: UserId) -> Result<(u64, u64)> {
+/// How many of a workspace's searchable documents have metadata, and how many bytes it has together.
+pub async fn size(db: &Db, workspace: WorkspaceId) -> Result<(u64, u64)> {
     let (count, bytes): (i64, i64) = on!(db, |c| {
         sqlx::query_as(
             "SELECT COUNT(*), CAST(COALESCE(SUM(octet_length(metadata)), 0) AS BIGINT) FROM documents
-             WHERE user_id = $1 AND deleted_at IS NULL AND active_generation IS NOT NULL AND metadata IS NOT NULL",
+             WHERE workspace_id = $1 AND deleted_at IS NULL AND active_generation IS NOT NULL AND metadata IS NOT NULL",
         )
-        .bind(user)
+        .bind(workspace)
         .fetch_one(c)
     })?;
     Ok((u64::try_from(count).unwrap_or(0), u64::try_from(bytes).unwrap_or(0)))
 }
 
-/// Gives the metadata of those of a user's searchable documents that have some to `take`, by their ids, until it refuses one.
+/// Gives the metadata of those of a workspace's searchable documents that have some to `take`, by their ids, until it refuses one.
 pub async fn each(
     db: &Db,
-    user: UserId,
+    workspace: WorkspaceId,
     mut take: impl FnMut(DocumentId, &str) -> bool + Send,
 ) -> Result<()> {
     on!(db, |c| async {
         let mut rows = sqlx::query(
             "SELECT id, metadata FROM documents
-             WHERE user_id = $1 AND deleted_at IS NULL AND active_generation IS NOT NULL AND metadata IS NOT NULL
+             WHERE workspace_id = $1 AND deleted_at IS NULL AND active_generation IS NOT NULL AND metadata IS NOT NULL
              ORDER BY id",
         )
-        .bind(user)
+        .bind(workspace)
         .fetch(c);
         while let Some(row) = rows.try_next().await? {
             if !take(row.try_get(0)?, row.try_get(1)?) {
@@ -45,17 +45,21 @@ pub async fn each(
     Ok(())
 }
 
-/// The metadata of those of these documents that are the user's and searchable, and have some; in no order.
-pub async fn of(db: &Db, user: UserId, documents: &[DocumentId]) -> Result<Vec<(DocumentId, String)>> {
+/// The metadata of those of these documents that are the workspace's and searchable, and have some; in no order.
+pub async fn of(
+    db: &Db,
+    workspace: WorkspaceId,
+    documents: &[DocumentId],
+) -> Result<Vec<(DocumentId, String)>> {
     if documents.is_empty() {
         return Ok(Vec::new());
     }
     Ok(on!(db, |c| async {
         let mut query = QueryBuilder::new(
             "SELECT id, metadata FROM documents
-             WHERE deleted_at IS NULL AND active_generation IS NOT NULL AND metadata IS NOT NULL AND user_id = ",
+             WHERE deleted_at IS NULL AND active_generation IS NOT NULL AND metadata IS NOT NULL AND workspace_id = ",
         );
-        query.push_bind(user).push(" AND id IN (");
+        query.push_bind(workspace).push(" AND id IN (");
         let mut list = query.separated(", ");
         for id in documents {
             list.push_bind(id);

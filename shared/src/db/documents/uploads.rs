@@ -5,7 +5,7 @@
 use crate::{
     clock::Timestamp,
     db::{Db, Json, Result, Tx, documents::NewDocumentRow, execute, on},
-    ids::{DocumentId, UserId},
+    ids::{DocumentId, WorkspaceId},
     model::document::{DocumentType, StoredFile},
 };
 
@@ -27,7 +27,7 @@ pub struct BlobFile<'a> {
 /// Begins an upload: whatever is stored under the document's id is purged after `until`, unless [`complete`] comes before.
 pub async fn reserve(
     tx: &mut Tx,
-    user: UserId,
+    workspace: WorkspaceId,
     id: DocumentId,
     now: Timestamp,
     until: Timestamp,
@@ -35,12 +35,12 @@ pub async fn reserve(
     execute!(
         tx,
         sqlx::query(
-            "INSERT INTO documents (id, user_id, type, name, description, url, revision, created_at, updated_at,
+            "INSERT INTO documents (id, workspace_id, type, name, description, url, revision, created_at, updated_at,
                                     deleted_at)
              VALUES ($1, $2, $3, '', '', '', 0, $4, $4, $5)"
         )
         .bind(id)
-        .bind(user)
+        .bind(workspace)
         .bind(DocumentType::Txt)
         .bind(now)
         .bind(until)
@@ -61,11 +61,11 @@ pub async fn complete(
             "UPDATE documents SET type = $3, name = $4, description = $5, metadata = $6, splitter = $7,
                                   from_page = $8, to_page = $9, blob_key = $10, source_sha256 = $11,
                                   source_bytes = $12, stored_bytes = $12, updated_at = $13, deleted_at = NULL,
-                                  source_name = $14, source_mime = $15
-             WHERE id = $1 AND user_id = $2 AND deleted_at > $13"
+                                  source_name = $14, source_mime = $15, created_by = $16
+             WHERE id = $1 AND workspace_id = $2 AND deleted_at > $13"
         )
         .bind(document.id)
-        .bind(document.user_id)
+        .bind(document.owner.workspace_id)
         .bind(document.r#type)
         .bind(document.name)
         .bind(document.description)
@@ -79,6 +79,7 @@ pub async fn complete(
         .bind(now)
         .bind(file.name)
         .bind(file.mime)
+        .bind(document.owner.creator())
     )?;
     Ok(rows == 1)
 }
@@ -94,13 +95,13 @@ pub async fn give_up(tx: &mut Tx, id: DocumentId, now: Timestamp) -> Result<()> 
     Ok(())
 }
 
-/// The file of one of a user's documents; none when there is no such document, or it was not uploaded.
-pub async fn find(db: &Db, user: UserId, id: DocumentId) -> Result<Option<StoredFile>> {
+/// The file of one of a workspace's documents; none when there is no such document, or it was not uploaded.
+pub async fn find(db: &Db, workspace: WorkspaceId, id: DocumentId) -> Result<Option<StoredFile>> {
     Ok(on!(db, |c| sqlx::query_as(
         "SELECT type, name, blob_key, source_sha256, source_bytes, source_name, source_mime FROM documents
-         WHERE id = $1 AND user_id = $2 AND deleted_at IS NULL AND blob_key IS NOT NULL"
+         WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL AND blob_key IS NOT NULL"
     )
     .bind(id)
-    .bind(user)
+    .bind(workspace)
     .fetch_optional(c))?)
 }

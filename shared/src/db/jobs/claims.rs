@@ -7,7 +7,7 @@ use super::{
 use crate::{
     clock::Timestamp,
     db::{Db, Result, Tx, on},
-    ids::{ClaimId, UserId},
+    ids::{ClaimId, WorkspaceId},
     model::job::JobClaim,
 };
 
@@ -43,31 +43,31 @@ pub async fn due(db: &Db, now: Timestamp) -> Result<DueJobs> {
     Ok(DueJobs { in_line: in_line.is_some(), waited: waited.is_some() })
 }
 
-/// Whether several users have jobs in line; null when nobody has.
+/// Whether several workspaces have jobs in line; null when nobody has.
 macro_rules! several_wait {
     () => {
         concat!(
-            "(SELECT user_id FROM jobs WHERE state = 'queued' AND fair_at < ",
+            "(SELECT workspace_id FROM jobs WHERE state = 'queued' AND fair_at < ",
             none_yet!(),
-            " ORDER BY user_id, fair_at, id LIMIT 1)
-             <> (SELECT user_id FROM jobs WHERE state = 'queued' AND fair_at < ",
+            " ORDER BY workspace_id, fair_at, id LIMIT 1)
+             <> (SELECT workspace_id FROM jobs WHERE state = 'queued' AND fair_at < ",
             none_yet!(),
-            " ORDER BY user_id DESC, fair_at DESC, id DESC LIMIT 1)"
+            " ORDER BY workspace_id DESC, fair_at DESC, id DESC LIMIT 1)"
         )
     };
 }
 
-/// The user who has all slots that are in use, if the next job is one of the same user's and somebody else waits too. The ends of
+/// The workspace who has all slots that are in use, if the next job is one of the same workspace's and somebody else waits too. The ends of
 /// indexes tell, so it takes no longer when many are queued.
 macro_rules! passed_over {
     () => {
         concat!(
-            "SELECT held.user_id
-             FROM (SELECT user_id FROM jobs WHERE state = 'running' ORDER BY user_id, fair_at LIMIT 1) AS held
-             WHERE held.user_id = (
-                       SELECT user_id FROM jobs WHERE state = 'running' ORDER BY user_id DESC, fair_at DESC LIMIT 1)
-               AND held.user_id = (
-                       SELECT user_id FROM jobs WHERE state = 'queued' AND run_at <= $1 AND fair_at < ",
+            "SELECT held.workspace_id
+             FROM (SELECT workspace_id FROM jobs WHERE state = 'running' ORDER BY workspace_id, fair_at LIMIT 1) AS held
+             WHERE held.workspace_id = (
+                       SELECT workspace_id FROM jobs WHERE state = 'running' ORDER BY workspace_id DESC, fair_at DESC LIMIT 1)
+               AND held.workspace_id = (
+                       SELECT workspace_id FROM jobs WHERE state = 'queued' AND run_at <= $1 AND fair_at < ",
             none_yet!(),
             " ORDER BY fair_at, id LIMIT 1)
                AND ",
@@ -97,7 +97,7 @@ macro_rules! take {
             $lock,
             // Repeated, because without them the row that another claimer took meanwhile is taken again.
             ") AND state = 'queued' AND run_at <= $1
-             RETURNING id, kind, user_id, document_id, claim_id, claimed_revision, attempts, max_attempts, queued_at,
+             RETURNING id, kind, workspace_id, document_id, claim_id, claimed_revision, attempts, max_attempts, queued_at,
                        from_stored, trace_parent, fair_at"
         )
     };
@@ -115,7 +115,7 @@ macro_rules! take_first {
     };
 }
 
-/// Takes the first job if no two users wait, and moves the head up to it, in one round trip and with nobody else's claims held up: who
+/// Takes the first job if no two workspaces wait, and moves the head up to it, in one round trip and with nobody else's claims held up: who
 /// alone waits may have every slot, and whoever comes at the same moment is next.
 const TAKE_UNDISPUTED: &str = concat!(
     "WITH taken AS (",
@@ -141,10 +141,10 @@ macro_rules! take_next {
     };
 }
 
-/// The user is $5. By a range, as in `line.rs`: else PostgreSQL may go past all that others have before.
+/// The workspace is $5. By a range, as in `line.rs`: else PostgreSQL may go past all that others have before.
 macro_rules! take_ones {
     ($lock:literal) => {
-        take_first!("user_id >= $5 AND user_id <= $5 AND ", "user_id, ", $lock)
+        take_first!("workspace_id >= $5 AND workspace_id <= $5 AND ", "workspace_id, ", $lock)
     };
 }
 
@@ -159,23 +159,23 @@ struct ClaimedRow {
     fair_at: i64,
     /// The highest number that was taken before.
     head: i64,
-    /// Whether several users have jobs in line.
+    /// Whether several workspaces have jobs in line.
     several_wait: bool,
 }
 
 /// Whose job is taken.
 #[derive(Clone, Copy)]
 enum ClaimScope {
-    /// The first of all, if its user is not passed over.
+    /// The first of all, if its workspace is not passed over.
     Next,
     /// The first of all.
     Anybodys,
-    /// The first of this user's.
-    Ones(UserId),
+    /// The first of this workspace's.
+    Ones(WorkspaceId),
 }
 
 /// Takes the next due job for `worker` until `lease_until`. The attempt is counted now, so that one which kills its worker
-/// counts too. While several users wait no user gets the last slot besides all others.
+/// counts too. While several workspaces wait no workspace gets the last slot besides all others.
 pub async fn claim(
     tx: &mut Tx,
     worker: &str,
@@ -188,13 +188,13 @@ pub async fn claim(
     {
         return Ok(Some(claim));
     }
-    // One claim after the other: two at once would not see each other, and could give one user the last two slots.
+    // One claim after the other: two at once would not see each other, and could give one workspace the last two slots.
     line::lock_head(tx).await?;
     let mut taken = take(tx, ClaimScope::Next, claim_id, worker, now, lease_until).await?;
     if taken.is_none()
-        && let Some(user) = next_besides_passed_over(tx, now).await?
+        && let Some(workspace) = next_besides_passed_over(tx, now).await?
     {
-        taken = take(tx, ClaimScope::Ones(user), claim_id, worker, now, lease_until).await?;
+        taken = take(tx, ClaimScope::Ones(workspace), claim_id, worker, now, lease_until).await?;
     }
     if taken.is_none() {
         // Nobody else waits, somebody holds the job to change it, or there are none in line at all.
@@ -209,13 +209,13 @@ pub async fn claim(
     Ok(Some(claim))
 }
 
-/// Who is next besides the user who is passed over for having all slots that are in use; none when nobody is passed over, or nobody
+/// Who is next besides the workspace who is passed over for having all slots that are in use; none when nobody is passed over, or nobody
 /// else waits: then no slot stays empty.
-async fn next_besides_passed_over(tx: &mut Tx, now: Timestamp) -> Result<Option<UserId>> {
-    let passed_over: Option<UserId> =
+async fn next_besides_passed_over(tx: &mut Tx, now: Timestamp) -> Result<Option<WorkspaceId>> {
+    let passed_over: Option<WorkspaceId> =
         on!(tx, |c| sqlx::query_scalar(PASSED_OVER).bind(now).fetch_optional(c))?;
     match passed_over {
-        Some(user) => line::next_besides(tx, user, now).await,
+        Some(workspace) => line::next_besides(tx, workspace, now).await,
         None => Ok(None),
     }
 }
@@ -255,7 +255,7 @@ async fn take(
         let query = sqlx::query_as(statement).bind(now).bind(claim_id).bind(lease_until).bind(worker);
         let query = match whose {
             ClaimScope::Next | ClaimScope::Anybodys => query,
-            ClaimScope::Ones(user) => query.bind(user),
+            ClaimScope::Ones(workspace) => query.bind(workspace),
         };
         query.fetch_optional(c)
     })?)

@@ -1,11 +1,11 @@
-//! The order in which workers take jobs, fair between users: start-time fair queueing.
+//! The order in which workers take jobs, fair between workspaces: start-time fair queueing.
 //!
-//! Jobs have numbers, counted in documents. A user's own jobs are one number apart, and `queue_head` has the highest number that was
-//! taken so far. A user's next job has the number behind the user's last one, but never one before the head's, so whoever comes
+//! Jobs have numbers, counted in documents. A workspace's own jobs are one number apart, and `queue_head` has the highest number that was
+//! taken so far. A workspace's next job has the number behind the workspace's last one, but never one before the head's, so whoever comes
 //! new is next, however long another's line is, and of those who have a line each has one job taken in turn.
 //!
 //! Jobs that are cancelled, deleted or queued anew leave a gap before those behind them. These are not renumbered then, since
-//! thousands may go at once. Instead, whenever the head goes on, the first job of each user whose line begins farther off moves
+//! thousands may go at once. Instead, whenever the head goes on, the first job of each workspace whose line begins farther off moves
 //! up to it.
 
 use super::place::{self, none_yet, number_of_place, place_in_line};
@@ -16,36 +16,36 @@ use crate::{
         commit::{PgIdentity, pg_identity},
         execute, on, silence,
     },
-    ids::UserId,
+    ids::WorkspaceId,
 };
 
 /// Jobs that get a place in one transaction, at most.
 const ADMITTED: i64 = 200;
 
-/// Where a user's line ends, and where that of all begins.
+/// Where a workspace's line ends, and where that of all begins.
 #[derive(Clone, Copy, Debug, sqlx::FromRow)]
 struct QueueEnds {
-    /// The number that the user's last job was given.
+    /// The number that the workspace's last job was given.
     given: i64,
     /// The highest number that was taken, of anybody's.
     head: i64,
-    /// The last place among the user's queued jobs.
+    /// The last place among the workspace's queued jobs.
     queued: Option<i64>,
-    /// The last place among the user's running jobs.
+    /// The last place among the workspace's running jobs.
     running: Option<i64>,
     /// The first place among the queued jobs of all.
     front: Option<i64>,
 }
 
-/// The [`QueueEnds`] for the user $1, whose last job was given the number $2. Asked for by `=`, PostgreSQL may look for a user's last place among those of all, from the end on:
-/// by a range, with the user first in the order, only the index of the user's own line will do.
+/// The [`QueueEnds`] for the workspace $1, whose last job was given the number $2. Asked for by `=`, PostgreSQL may look for a workspace's last place among those of all, from the end on:
+/// by a range, with the workspace first in the order, only the index of the workspace's own line will do.
 const ENDS: &str = concat!(
     "SELECT CAST($2 AS BIGINT) AS given, queue_head.fair_at AS head,
             (SELECT fair_at FROM jobs
-             WHERE user_id >= $1 AND user_id <= $1 AND state = 'queued' AND fair_at < ",
+             WHERE workspace_id >= $1 AND workspace_id <= $1 AND state = 'queued' AND fair_at < ",
     none_yet!(),
-    " ORDER BY user_id DESC, fair_at DESC LIMIT 1) AS queued,
-            (SELECT MAX(fair_at) FROM jobs WHERE user_id = $1 AND state = 'running') AS running,
+    " ORDER BY workspace_id DESC, fair_at DESC LIMIT 1) AS queued,
+            (SELECT MAX(fair_at) FROM jobs WHERE workspace_id = $1 AND state = 'running') AS running,
             (SELECT fair_at FROM jobs WHERE state = 'queued' AND fair_at < ",
     none_yet!(),
     " ORDER BY fair_at, id LIMIT 1) AS front
@@ -53,22 +53,22 @@ const ENDS: &str = concat!(
 );
 
 impl QueueEnds {
-    /// The number of the user's next job.
+    /// The number of the workspace's next job.
     fn next_number(self) -> i64 {
-        // How far the line really goes: what was cancelled from its end does not count against the user.
+        // How far the line really goes: what was cancelled from its end does not count against the workspace.
         let last = [self.queued, self.running].into_iter().flatten().map(place::number).max();
         let end = self.head.max(last.unwrap_or(0));
         if self.given >= end {
             end + 1
         } else if self.given >= self.head {
-            // What is farther off was queued by an operator, or waited for its moment: it takes turns with what the user adds.
+            // What is farther off was queued by an operator, or waited for its moment: it takes turns with what the workspace adds.
             self.given + 1
         } else {
             self.head
         }
     }
 
-    /// The place of the user's next job, which has this number. An only one whose number has come is put before all others:
+    /// The place of the workspace's next job, which has this number. An only one whose number has come is put before all others:
     /// somebody whom the limit on slots holds up may still stand before the head.
     fn place(self, number: i64) -> i64 {
         if self.queued.is_some() || self.running.is_some() {
@@ -83,53 +83,56 @@ impl QueueEnds {
     }
 }
 
-/// The place of a user's next job, which is its user's last one from now on; none when there is no such user.
-pub(super) async fn next_place(tx: &mut Tx, user: UserId) -> Result<Option<i64>> {
-    // Locks the user, in a statement of its own: the next one then sees what others have queued for this user until now. And
+/// The place of a workspace's next job, which is its workspace's last one from now on; none when there is no such workspace.
+pub(super) async fn next_place(tx: &mut Tx, workspace: WorkspaceId) -> Result<Option<i64>> {
+    // Locks the workspace, in a statement of its own: the next one then sees what others have queued for this workspace until now. And
     // gives the number that the job has mostly.
-    let Some(guessed) = lock(tx, user).await? else { return Ok(None) };
-    let ends: QueueEnds = on!(tx, |c| sqlx::query_as(ENDS).bind(user).bind(guessed - 1).fetch_one(c))?;
+    let Some(guessed) = lock(tx, workspace).await? else { return Ok(None) };
+    let ends: QueueEnds = on!(tx, |c| sqlx::query_as(ENDS).bind(workspace).bind(guessed - 1).fetch_one(c))?;
     let number = ends.next_number();
     if number != guessed {
-        execute!(tx, sqlx::query("UPDATE users SET fair_at = $2 WHERE id = $1").bind(user).bind(number))?;
+        execute!(
+            tx,
+            sqlx::query("UPDATE workspaces SET fair_at = $2 WHERE id = $1").bind(workspace).bind(number)
+        )?;
     }
     Ok(Some(ends.place(number)))
 }
 
-/// Locks a user who is there still, and gives the number after that of the user's last job.
-async fn lock(tx: &mut Tx, user: UserId) -> Result<Option<i64>> {
+/// Locks a workspace who is there still, and gives the number after that of the workspace's last job.
+async fn lock(tx: &mut Tx, workspace: WorkspaceId) -> Result<Option<i64>> {
     match tx {
         Tx::Postgres(tx) => {
             let lock = concat!(
-                "UPDATE users SET fair_at = fair_at + 1 WHERE id = $1 AND deleted_at IS NULL RETURNING fair_at, ",
+                "UPDATE workspaces SET fair_at = fair_at + 1 WHERE id = $1 AND deleted_at IS NULL RETURNING fair_at, ",
                 pg_identity!()
             );
-            let locked = sqlx::query_as(lock).bind(user).fetch_optional(&mut **tx);
-            let locked: Option<LockedUser> = silence::answered(locked).await?;
-            Ok(locked.map(|LockedUser { fair_at, identity }| {
+            let locked = sqlx::query_as(lock).bind(workspace).fetch_optional(&mut **tx);
+            let locked: Option<LockedWorkspace> = silence::answered(locked).await?;
+            Ok(locked.map(|LockedWorkspace { fair_at, identity }| {
                 tx.note(Some(identity));
-                tx.note_active(user);
+                tx.note_active(workspace);
                 fair_at
             }))
         }
         Tx::Sqlite(tx) => {
-            let lock = "UPDATE users SET fair_at = fair_at + 1 WHERE id = $1 AND deleted_at IS NULL RETURNING fair_at";
-            Ok(sqlx::query_scalar(lock).bind(user).fetch_optional(&mut **tx).await?)
+            let lock = "UPDATE workspaces SET fair_at = fair_at + 1 WHERE id = $1 AND deleted_at IS NULL RETURNING fair_at";
+            Ok(sqlx::query_scalar(lock).bind(workspace).fetch_optional(&mut **tx).await?)
         }
     }
 }
 
 #[derive(sqlx::FromRow)]
-struct LockedUser {
+struct LockedWorkspace {
     fair_at: i64,
     #[sqlx(flatten)]
     identity: PgIdentity,
 }
 
-/// The last number in a user's line, or the head's if that is higher: what is queued besides is counted from there. By a range,
+/// The last number in a workspace's line, or the head's if that is higher: what is queued besides is counted from there. By a range,
 /// as in [`ENDS`].
 macro_rules! end_of_line {
-    ($user:literal) => {
+    ($workspace:literal) => {
         concat!(
             "(SELECT MAX(ends.number) FROM (
                   SELECT fair_at AS number FROM queue_head
@@ -137,21 +140,21 @@ macro_rules! end_of_line {
                   SELECT ",
             number_of_place!("last_one.fair_at"),
             " FROM (SELECT own.fair_at FROM jobs AS own
-                          WHERE own.user_id >= ",
-            $user,
-            " AND own.user_id <= ",
-            $user,
+                          WHERE own.workspace_id >= ",
+            $workspace,
+            " AND own.workspace_id <= ",
+            $workspace,
             " AND own.state = 'queued' AND own.fair_at < ",
             none_yet!(),
-            " ORDER BY own.user_id DESC, own.fair_at DESC LIMIT 1) AS last_one) AS ends)"
+            " ORDER BY own.workspace_id DESC, own.fair_at DESC LIMIT 1) AS last_one) AS ends)"
         )
     };
 }
 
-/// In a statement that selects from `jobs`: the place of each behind what its user has queued, in the order of the documents.
+/// In a statement that selects from `jobs`: the place of each behind what its workspace has queued, in the order of the documents.
 pub(in crate::db) const BEHIND_OWN: &str = place_in_line!(
-    "ROW_NUMBER() OVER (PARTITION BY jobs.user_id ORDER BY jobs.document_id) + ",
-    end_of_line!("jobs.user_id")
+    "ROW_NUMBER() OVER (PARTITION BY jobs.workspace_id ORDER BY jobs.document_id) + ",
+    end_of_line!("jobs.workspace_id")
 );
 
 macro_rules! admit {
@@ -160,11 +163,11 @@ macro_rules! admit {
             "UPDATE jobs SET fair_at = place.fair_at
              FROM (SELECT waiting.id AS job_id, ",
             place_in_line!(
-                "ROW_NUMBER() OVER (PARTITION BY waiting.user_id ORDER BY waiting.run_at, waiting.id) + ",
-                end_of_line!("waiting.user_id")
+                "ROW_NUMBER() OVER (PARTITION BY waiting.workspace_id ORDER BY waiting.run_at, waiting.id) + ",
+                end_of_line!("waiting.workspace_id")
             ),
             " AS fair_at
-                   FROM (SELECT id, user_id, run_at FROM jobs
+                   FROM (SELECT id, workspace_id, run_at FROM jobs
                          WHERE state = 'queued' AND fair_at = ",
             none_yet!(),
             " AND run_at <= $1
@@ -176,7 +179,7 @@ macro_rules! admit {
     };
 }
 
-/// Gives those that waited for a moment which has come their places, each behind what its user has queued; how many. It takes on some
+/// Gives those that waited for a moment which has come their places, each behind what its workspace has queued; how many. It takes on some
 /// hundred at most, the longest due first.
 pub async fn admit(tx: &mut Tx, now: Timestamp) -> Result<u64> {
     let statement = match tx {
@@ -186,46 +189,50 @@ pub async fn admit(tx: &mut Tx, now: Timestamp) -> Result<u64> {
     execute!(tx, sqlx::query(statement).bind(now).bind(ADMITTED))
 }
 
-/// Selects users by `front`, which has the first place of each who has a due job in line; $1 is the moment. It goes from user to
-/// user, so it takes as long as there are users, however many jobs they have. By a range, as in [`ENDS`].
-macro_rules! users_by_front {
+/// Selects workspaces by `front`, which has the first place of each who has a due job in line; $1 is the moment. It goes from workspace to
+/// workspace, so it takes as long as there are workspaces, however many jobs they have. By a range, as in [`ENDS`].
+macro_rules! workspaces_by_front {
     ($which:literal) => {
-        users_by_front!("", $which)
+        workspaces_by_front!("", $which)
     };
     ($besides:literal, $which:literal) => {
         concat!(
             "WITH RECURSIVE ",
             $besides,
-            "waiting (user_id) AS (
-                 SELECT (SELECT user_id FROM jobs WHERE state = 'queued' AND fair_at < ",
+            "waiting (workspace_id) AS (
+                 SELECT (SELECT workspace_id FROM jobs WHERE state = 'queued' AND fair_at < ",
             none_yet!(),
-            " ORDER BY user_id, fair_at, id LIMIT 1)
+            " ORDER BY workspace_id, fair_at, id LIMIT 1)
                  UNION ALL
-                 SELECT (SELECT jobs.user_id FROM jobs
-                         WHERE jobs.user_id > waiting.user_id AND jobs.state = 'queued' AND jobs.fair_at < ",
+                 SELECT (SELECT jobs.workspace_id FROM jobs
+                         WHERE jobs.workspace_id > waiting.workspace_id AND jobs.state = 'queued' AND jobs.fair_at < ",
             none_yet!(),
-            " ORDER BY jobs.user_id, jobs.fair_at, jobs.id LIMIT 1)
-                 FROM waiting WHERE waiting.user_id IS NOT NULL),
-             front (user_id, fair_at) AS MATERIALIZED (
-                 SELECT waiting.user_id,
+            " ORDER BY jobs.workspace_id, jobs.fair_at, jobs.id LIMIT 1)
+                 FROM waiting WHERE waiting.workspace_id IS NOT NULL),
+             front (workspace_id, fair_at) AS MATERIALIZED (
+                 SELECT waiting.workspace_id,
                         (SELECT jobs.fair_at FROM jobs
-                         WHERE jobs.user_id >= waiting.user_id AND jobs.user_id <= waiting.user_id
+                         WHERE jobs.workspace_id >= waiting.workspace_id AND jobs.workspace_id <= waiting.workspace_id
                            AND jobs.state = 'queued' AND jobs.run_at <= $1 AND jobs.fair_at < ",
             none_yet!(),
-            " ORDER BY jobs.user_id, jobs.fair_at, jobs.id LIMIT 1)
+            " ORDER BY jobs.workspace_id, jobs.fair_at, jobs.id LIMIT 1)
                  FROM waiting)
-             SELECT user_id FROM front WHERE ",
+             SELECT workspace_id FROM front WHERE ",
             $which
         )
     };
 }
 
 pub(in crate::db) const NEXT_BESIDES: &str =
-    users_by_front!("user_id <> $2 AND fair_at IS NOT NULL ORDER BY fair_at, user_id LIMIT 1");
+    workspaces_by_front!("workspace_id <> $2 AND fair_at IS NOT NULL ORDER BY fair_at, workspace_id LIMIT 1");
 
-/// Who of the others is next if this user is passed over; none when nobody else waits.
-pub(super) async fn next_besides(tx: &mut Tx, user: UserId, now: Timestamp) -> Result<Option<UserId>> {
-    Ok(on!(tx, |c| sqlx::query_scalar(NEXT_BESIDES).bind(now).bind(user).fetch_optional(c))?)
+/// Who of the others is next if this workspace is passed over; none when nobody else waits.
+pub(super) async fn next_besides(
+    tx: &mut Tx,
+    workspace: WorkspaceId,
+    now: Timestamp,
+) -> Result<Option<WorkspaceId>> {
+    Ok(on!(tx, |c| sqlx::query_scalar(NEXT_BESIDES).bind(now).bind(workspace).fetch_optional(c))?)
 }
 
 /// Has others who claim wait from here on to the end of the transaction. Of SQLite there is one writer anyway.
@@ -236,7 +243,7 @@ pub(super) async fn lock_head(tx: &mut Tx) -> Result<()> {
     Ok(())
 }
 
-/// Notes that the head has gone on to this number. If several users have jobs in line, those lines are closed up to it.
+/// Notes that the head has gone on to this number. If several workspaces have jobs in line, those lines are closed up to it.
 pub(super) async fn advance_head(tx: &mut Tx, number: i64, several_wait: bool, now: Timestamp) -> Result<()> {
     let place = place::in_line(number + 1);
     let behind = match tx {
@@ -255,17 +262,18 @@ pub(super) async fn advance_head(tx: &mut Tx, number: i64, several_wait: bool, n
     compact_lines(tx, place, behind).await
 }
 
-pub(in crate::db) const BEGINS_BEHIND: &str = users_by_front!("fair_at > $2");
-const MOVES_HEAD: &str = users_by_front!("moved AS (UPDATE queue_head SET fair_at = $3), ", "fair_at > $2");
+pub(in crate::db) const BEGINS_BEHIND: &str = workspaces_by_front!("fair_at > $2");
+const MOVES_HEAD: &str =
+    workspaces_by_front!("moved AS (UPDATE queue_head SET fair_at = $3), ", "fair_at > $2");
 
 macro_rules! move_up {
     ($lock:literal) => {
         concat!(
             "UPDATE jobs SET fair_at = $1
              WHERE id = (SELECT id FROM jobs
-                         WHERE user_id >= $2 AND user_id <= $2 AND state = 'queued' AND fair_at < ",
+                         WHERE workspace_id >= $2 AND workspace_id <= $2 AND state = 'queued' AND fair_at < ",
             none_yet!(),
-            " ORDER BY user_id, fair_at, id LIMIT 1 ",
+            " ORDER BY workspace_id, fair_at, id LIMIT 1 ",
             $lock,
             ") AND state = 'queued' AND fair_at > $1 AND fair_at < ",
             none_yet!()
@@ -273,15 +281,15 @@ macro_rules! move_up {
     };
 }
 
-/// Moves the first job of each of these users, whose lines begin behind this place, up to it.
-async fn compact_lines(tx: &mut Tx, place: i64, users: Vec<UserId>) -> Result<()> {
+/// Moves the first job of each of these workspaces, whose lines begin behind this place, up to it.
+async fn compact_lines(tx: &mut Tx, place: i64, workspaces: Vec<WorkspaceId>) -> Result<()> {
     // The owners of these may be changing them: nobody waits for that here.
     let statement = match tx {
         Tx::Postgres(_) => move_up!("FOR UPDATE SKIP LOCKED"),
         Tx::Sqlite(_) => move_up!(""),
     };
-    for user in users {
-        execute!(tx, sqlx::query(statement).bind(place).bind(user))?;
+    for workspace in workspaces {
+        execute!(tx, sqlx::query(statement).bind(place).bind(workspace))?;
     }
     Ok(())
 }
@@ -290,7 +298,7 @@ async fn compact_lines(tx: &mut Tx, place: i64, users: Vec<UserId>) -> Result<()
 mod tests {
     use super::*;
 
-    /// Of a user who has been served before, with nothing queued and nothing running.
+    /// Of a workspace who has been served before, with nothing queued and nothing running.
     const SERVED: QueueEnds = QueueEnds { given: 5, head: 10, queued: None, running: None, front: None };
 
     #[test]
@@ -302,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_users_next_job_is_behind_the_last_one_that_is_still_there() {
+    fn a_workspaces_next_job_is_behind_the_last_one_that_is_still_there() {
         let queued = QueueEnds { given: 30, queued: Some(place::in_line(30)), ..SERVED };
         assert_eq!(queued.next_number(), 31);
         let cancelled = QueueEnds { given: 30, queued: Some(place::in_line(12)), ..SERVED };
@@ -314,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_operator_queued_does_not_come_before_what_the_user_adds() {
+    fn what_an_operator_queued_does_not_come_before_what_the_workspace_adds() {
         let reindexed = QueueEnds { queued: Some(place::in_line(500)), ..SERVED };
         assert_eq!(reindexed.next_number(), 10);
         assert_eq!(QueueEnds { given: 10, ..reindexed }.next_number(), 11);

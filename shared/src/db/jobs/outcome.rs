@@ -4,7 +4,7 @@ use super::{JobProgress, place::NONE_YET};
 use crate::{
     clock::Timestamp,
     db::{Db, Json, Result, Tx, documents, execute, on},
-    ids::{DocumentId, GenerationId, JobId, UserId},
+    ids::{DocumentId, GenerationId, JobId, WorkspaceId},
     model::{
         document::{SearchIndexInfo, SourceState},
         job::{IngestionError, JobClaim, JobState},
@@ -137,13 +137,13 @@ pub async fn publish(
     now: Timestamp,
 ) -> Result<PublishOutcome> {
     let mut tx = db.begin().await?;
-    documents::bump_search_epoch(&mut tx, claim.user_id).await?;
+    documents::bump_search_epoch(&mut tx, claim.workspace_id).await?;
     let revision: Option<i64> = on!(tx, |c| {
         sqlx::query_scalar(
-        "UPDATE documents SET revision = revision WHERE id = $1 AND user_id = $2 AND deleted_at IS NULL RETURNING revision"
+        "UPDATE documents SET revision = revision WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL RETURNING revision"
     )
     .bind(claim.document_id)
-    .bind(claim.user_id)
+    .bind(claim.workspace_id)
     .fetch_optional(c)
     })?;
     let Some(revision) = revision else {
@@ -208,16 +208,21 @@ pub async fn publish(
     Ok(PublishOutcome::Yes)
 }
 
-/// Stops a user's job, queued or running; false when there is nothing to stop.
-pub async fn cancel(tx: &mut Tx, user: UserId, document: DocumentId, now: Timestamp) -> Result<bool> {
+/// Stops a workspace's job, queued or running; false when there is nothing to stop.
+pub async fn cancel(
+    tx: &mut Tx,
+    workspace: WorkspaceId,
+    document: DocumentId,
+    now: Timestamp,
+) -> Result<bool> {
     let rows = execute!(
         tx,
         sqlx::query(
             "UPDATE jobs SET state = 'cancelled', claim_id = NULL, lease_until = NULL, finished_at = $3
-             WHERE document_id = $1 AND user_id = $2 AND state IN ('queued', 'running')",
+             WHERE document_id = $1 AND workspace_id = $2 AND state IN ('queued', 'running')",
         )
         .bind(document)
-        .bind(user)
+        .bind(workspace)
         .bind(now)
     )?;
     Ok(rows > 0)

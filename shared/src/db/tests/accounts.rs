@@ -5,23 +5,36 @@ use crate::{
     db::{
         Db, DbError,
         accounts::{self, NewUser},
-        documents, generations,
-        testing::{at, both, claimed, commit, enqueue, published, user},
+        api_tokens, documents, generations,
+        testing::{account_of, at, both, claimed, commit, enqueue, made_in, published, user, workspace},
     },
-    ids::{ApiTokenId, UserId},
-    model::user::{ApiToken, email_key},
+    ids::{ApiTokenId, UserId, WorkspaceId},
+    model::{
+        user::{ApiToken, email_key},
+        workspace::RowOwner,
+    },
 };
 
-async fn token(db: &Db, user: UserId, hash: &[u8], now: Timestamp) -> ApiToken {
-    let token = ApiToken {
+/// An API token without bounds.
+pub(super) fn new_token(owner: RowOwner, now: Timestamp) -> ApiToken {
+    ApiToken {
         id: ApiTokenId::generate(),
-        user_id: user,
+        owner,
         description: "for the tests".to_owned(),
+        role: None,
+        agent_id: None,
+        origins: None,
+        expires_at: None,
+        rate_per_minute: None,
         token_sealed: b"\x00sealed".to_vec(),
         created_at: now,
         last_used_at: None,
-    };
-    commit!(db, |tx| accounts::insert_token(tx, &token, hash));
+    }
+}
+
+async fn token(db: &Db, workspace: WorkspaceId, hash: &[u8], now: Timestamp) -> ApiToken {
+    let token = new_token(made_in(workspace), now);
+    commit!(db, |tx| api_tokens::insert(tx, &token, hash));
     token
 }
 
@@ -118,48 +131,48 @@ async fn a_new_password_ends_sessions_and_a_new_name_does_not() {
 #[tokio::test]
 async fn a_token_names_its_owner_until_it_is_deleted() {
     for t in &both().await {
-        let (owner, other) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        let (owner, other) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
         let token = token(&t.db, owner, b"\x00hash", at(3)).await;
-        let found = accounts::find_token(&t.db, owner, token.id).await.unwrap().unwrap();
+        let found = api_tokens::find(&t.db, owner, token.id).await.unwrap().unwrap();
         assert_eq!(format!("{found:?}"), format!("{token:?}"), "{}", t.name);
-        let holder = accounts::find_token_owner(&t.db, b"\x00hash").await.unwrap().unwrap();
+        let holder = api_tokens::find_grant(&t.db, b"\x00hash", at(9)).await.unwrap().unwrap();
         assert_eq!(
             (holder.token_id, holder.user.id, holder.last_used_at),
-            (token.id, owner, None),
+            (token.id, account_of(owner), None),
             "{}",
             t.name
         );
-        assert!(accounts::find_token_owner(&t.db, b"\x00has").await.unwrap().is_none(), "{}", t.name);
+        assert!(api_tokens::find_grant(&t.db, b"\x00has", at(9)).await.unwrap().is_none(), "{}", t.name);
 
-        commit!(t.db, |tx| accounts::touch_token(tx, token.id, at(7)));
-        let holder = accounts::find_token_owner(&t.db, b"\x00hash").await.unwrap().unwrap();
+        commit!(t.db, |tx| api_tokens::touch(tx, token.id, at(7)));
+        let holder = api_tokens::find_grant(&t.db, b"\x00hash", at(9)).await.unwrap().unwrap();
         assert_eq!(holder.last_used_at, Some(at(7)), "{}", t.name);
 
-        assert!(accounts::find_token(&t.db, other, token.id).await.unwrap().is_none(), "{}", t.name);
-        assert!(commit!(t.db, |tx| accounts::delete_token(tx, other, token.id)).is_none(), "{}", t.name);
-        let deleted = commit!(t.db, |tx| accounts::delete_token(tx, owner, token.id)).unwrap();
+        assert!(api_tokens::find(&t.db, other, token.id).await.unwrap().is_none(), "{}", t.name);
+        assert!(commit!(t.db, |tx| api_tokens::delete(tx, other, token.id)).is_none(), "{}", t.name);
+        let deleted = commit!(t.db, |tx| api_tokens::delete(tx, owner, token.id)).unwrap();
         assert_eq!((deleted.id, deleted.last_used_at), (token.id, Some(at(7))), "{}", t.name);
-        assert!(commit!(t.db, |tx| accounts::delete_token(tx, owner, token.id)).is_none(), "{}", t.name);
-        assert!(accounts::find_token_owner(&t.db, b"\x00hash").await.unwrap().is_none(), "{}", t.name);
+        assert!(commit!(t.db, |tx| api_tokens::delete(tx, owner, token.id)).is_none(), "{}", t.name);
+        assert!(api_tokens::find_grant(&t.db, b"\x00hash", at(9)).await.unwrap().is_none(), "{}", t.name);
     }
 }
 
 #[tokio::test]
 async fn tokens_are_listed_newest_first_page_by_page_to_their_owner() {
     for t in &both().await {
-        let (owner, other) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        let (owner, other) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
         let mut ids = Vec::new();
         for hash in [b"a", b"b", b"c"] {
             ids.push(token(&t.db, owner, hash, at(0)).await.id);
         }
         let end: ApiTokenId = uuid::Uuid::max().into();
-        for (user, before, expected) in [
+        for (workspace, before, expected) in [
             (owner, end, vec![ids[2], ids[1]]),
             (owner, ids[1], vec![ids[0]]),
             (owner, ids[0], vec![]),
             (other, end, vec![]),
         ] {
-            let page: Vec<_> = accounts::list_tokens(&t.db, user, before, 2)
+            let page: Vec<_> = api_tokens::list(&t.db, workspace, before, 2)
                 .await
                 .unwrap()
                 .iter()
@@ -173,18 +186,19 @@ async fn tokens_are_listed_newest_first_page_by_page_to_their_owner() {
 #[tokio::test]
 async fn a_deleted_account_is_gone_with_all_it_owns_and_no_other_account_is_touched() {
     for t in &both().await {
-        let (gone, kept) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        let (gone, kept) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
+        let account = account_of(gone);
         let (document, generation) = published(&t.db, gone, "d", &["text"], at(1)).await;
         let (other, _) = published(&t.db, kept, "k", &["text"], at(1)).await;
         let running = claimed(&t.db, gone, "running", at(2)).await;
         token(&t.db, gone, b"hash", at(2)).await;
-        let email = accounts::find(&t.db, gone).await.unwrap().unwrap().email;
+        let email = accounts::find(&t.db, account).await.unwrap().unwrap().email;
 
-        commit!(t.db, |tx| accounts::delete(tx, gone, at(3)));
+        commit!(t.db, |tx| accounts::delete(tx, account, at(3)));
 
-        assert!(accounts::find(&t.db, gone).await.unwrap().is_none(), "{}", t.name);
+        assert!(accounts::find(&t.db, account).await.unwrap().is_none(), "{}", t.name);
         assert!(accounts::find_by_email(&t.db, &email).await.unwrap().is_none(), "{}", t.name);
-        assert!(accounts::find_token_owner(&t.db, b"hash").await.unwrap().is_none(), "{}", t.name);
+        assert!(api_tokens::find_grant(&t.db, b"hash", at(9)).await.unwrap().is_none(), "{}", t.name);
         assert!(documents::find(&t.db, gone, document).await.unwrap().is_none(), "{}", t.name);
         assert!(documents::active(&t.db, gone).await.unwrap().is_empty(), "{}", t.name);
         let new = generations::NewGeneration {

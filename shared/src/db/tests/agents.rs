@@ -6,18 +6,18 @@ use crate::{
     clock::Timestamp,
     db::{
         Db, Json, agents, execute, on, prompts,
-        testing::{at, both, commit, document, finished_or_blocked, user},
+        testing::{at, both, commit, document, finished_or_blocked, made_in, run_in, workspace},
         traces,
         traces::StoredTrace,
     },
-    ids::{AgentDocumentId, AgentId, DocumentId, PromptId, TraceId, UserId},
+    ids::{AgentDocumentId, AgentId, DocumentId, PromptId, TraceId, WorkspaceId},
     model::{
         agent::{Agent, AgentType, LlmConfig},
         prompt::Prompt,
     },
 };
 
-pub(super) fn new(user: UserId, name: &str, now: Timestamp) -> Agent {
+pub(super) fn new(workspace: WorkspaceId, name: &str, now: Timestamp) -> Agent {
     let llm = LlmConfig {
         model: "m".to_owned(),
         provider: "p".to_owned(),
@@ -28,7 +28,7 @@ pub(super) fn new(user: UserId, name: &str, now: Timestamp) -> Agent {
     };
     Agent {
         id: AgentId::generate(),
-        user_id: user,
+        owner: made_in(workspace),
         r#type: AgentType::React,
         name: name.to_owned(),
         description: "about it".to_owned(),
@@ -44,25 +44,30 @@ pub(super) fn new(user: UserId, name: &str, now: Timestamp) -> Agent {
 }
 
 /// Adds an agent.
-pub(super) async fn agent(db: &Db, user: UserId, now: Timestamp) -> AgentId {
-    let agent = new(user, "agent", now);
+pub(super) async fn agent(db: &Db, workspace: WorkspaceId, now: Timestamp) -> AgentId {
+    let agent = new(workspace, "agent", now);
     commit!(db, |tx| agents::insert(tx, &agent));
     agent.id
 }
 
-async fn link(db: &Db, user: UserId, agent: AgentId, document: DocumentId) -> Option<AgentDocumentId> {
-    commit!(db, |tx| agents::link(tx, user, agent, document, at(5))).map(|link| link.id)
+async fn link(
+    db: &Db,
+    workspace: WorkspaceId,
+    agent: AgentId,
+    document: DocumentId,
+) -> Option<AgentDocumentId> {
+    commit!(db, |tx| agents::link(tx, made_in(workspace), agent, document, at(5))).map(|link| link.id)
 }
 
-async fn version(db: &Db, agent: AgentId) -> i64 {
+pub(super) async fn version(db: &Db, agent: AgentId) -> i64 {
     on!(db, |c| sqlx::query_scalar("SELECT version FROM agents WHERE id = $1").bind(agent).fetch_one(c))
         .unwrap()
 }
 
-async fn prompt(db: &Db, user: UserId) -> PromptId {
+async fn prompt(db: &Db, workspace: WorkspaceId) -> PromptId {
     let prompt = Prompt {
         id: PromptId::generate(),
-        user_id: user,
+        owner: made_in(workspace),
         name: "prompt".to_owned(),
         template: "text".to_owned(),
         input_variables: Json(vec![]),
@@ -74,16 +79,16 @@ async fn prompt(db: &Db, user: UserId) -> PromptId {
 }
 
 /// Adds a turn to what an agent remembers.
-async fn remember(db: &Db, user: UserId, agent: AgentId, session: &str) {
+pub(super) async fn remember(db: &Db, workspace: WorkspaceId, agent: AgentId, session: &str) {
     commit!(db, |tx| async {
         execute!(
             tx,
             sqlx::query(
-                "INSERT INTO agent_memory (id, user_id, agent_id, session, question, answer, tokens, created_at)
+                "INSERT INTO agent_memory (id, workspace_id, agent_id, session, question, answer, tokens, created_at)
                  VALUES ($1, $2, $3, $4, 'q', 'a', 1, $5)"
             )
             .bind(uuid::Uuid::now_v7())
-            .bind(user)
+            .bind(workspace)
             .bind(agent)
             .bind(session)
             .bind(at(1))
@@ -91,7 +96,7 @@ async fn remember(db: &Db, user: UserId, agent: AgentId, session: &str) {
     });
 }
 
-async fn turns(db: &Db, agent: AgentId, session: &str) -> i64 {
+pub(super) async fn turns(db: &Db, agent: AgentId, session: &str) -> i64 {
     on!(db, |c| sqlx::query_scalar("SELECT COUNT(*) FROM agent_memory WHERE agent_id = $1 AND session = $2")
         .bind(agent)
         .bind(session)
@@ -106,14 +111,14 @@ fn end<T: From<uuid::Uuid>>() -> T {
 #[tokio::test]
 async fn an_agent_is_read_as_it_was_written() {
     for t in &both().await {
-        let user = user(&t.db, at(0)).await;
-        let written = new(user, "Ägent", at(3));
+        let workspace = workspace(&t.db, at(0)).await;
+        let written = new(workspace, "Ägent", at(3));
         commit!(t.db, |tx| agents::insert(tx, &written));
-        let read = agents::find(&t.db, user, written.id).await.unwrap().unwrap();
+        let read = agents::find(&t.db, workspace, written.id).await.unwrap().unwrap();
         assert_eq!(format!("{read:?}"), format!("{written:?}"), "{}", t.name);
-        let keyless = Agent { llm_key_sealed: None, has_memory: false, ..new(user, "", at(3)) };
+        let keyless = Agent { llm_key_sealed: None, has_memory: false, ..new(workspace, "", at(3)) };
         commit!(t.db, |tx| agents::insert(tx, &keyless));
-        let read = agents::find(&t.db, user, keyless.id).await.unwrap().unwrap();
+        let read = agents::find(&t.db, workspace, keyless.id).await.unwrap().unwrap();
         assert_eq!(format!("{read:?}"), format!("{keyless:?}"), "{}", t.name);
     }
 }
@@ -121,10 +126,10 @@ async fn an_agent_is_read_as_it_was_written() {
 #[tokio::test]
 async fn agents_are_listed_newest_first_page_by_page() {
     for t in &both().await {
-        let user = user(&t.db, at(0)).await;
+        let workspace = workspace(&t.db, at(0)).await;
         let mut ids = Vec::new();
         for _ in 0..5 {
-            ids.push(agent(&t.db, user, at(0)).await);
+            ids.push(agent(&t.db, workspace, at(0)).await);
         }
         for (before, expected) in [
             (end(), vec![ids[4], ids[3]]),
@@ -132,8 +137,12 @@ async fn agents_are_listed_newest_first_page_by_page() {
             (ids[1], vec![ids[0]]),
             (ids[0], vec![]),
         ] {
-            let page: Vec<_> =
-                agents::list(&t.db, user, before, 2).await.unwrap().iter().map(|agent| agent.id).collect();
+            let page: Vec<_> = agents::list(&t.db, workspace, before, 2)
+                .await
+                .unwrap()
+                .iter()
+                .map(|agent| agent.id)
+                .collect();
             assert_eq!(page, expected, "{}", t.name);
         }
     }
@@ -142,20 +151,27 @@ async fn agents_are_listed_newest_first_page_by_page() {
 #[tokio::test]
 async fn linking_twice_returns_the_first_link() {
     for t in &both().await {
-        let user = user(&t.db, at(0)).await;
-        let (agent, document) = (agent(&t.db, user, at(0)).await, document(&t.db, user, "one", at(0)).await);
-        let first = commit!(t.db, |tx| agents::link(tx, user, agent, document, at(5))).unwrap();
-        assert_eq!((first.agent_id, first.document_id, first.user_id), (agent, document, user), "{}", t.name);
-        let second = commit!(t.db, |tx| agents::link(tx, user, agent, document, at(9))).unwrap();
+        let workspace = workspace(&t.db, at(0)).await;
+        let (agent, document) =
+            (agent(&t.db, workspace, at(0)).await, document(&t.db, workspace, "one", at(0)).await);
+        let first = commit!(t.db, |tx| agents::link(tx, made_in(workspace), agent, document, at(5))).unwrap();
+        assert_eq!(
+            (first.agent_id, first.document_id, first.owner),
+            (agent, document, made_in(workspace)),
+            "{}",
+            t.name
+        );
+        let second =
+            commit!(t.db, |tx| agents::link(tx, made_in(workspace), agent, document, at(9))).unwrap();
         assert_eq!((second.id, second.created_at), (first.id, at(5)), "{}", t.name);
-        let links = agents::list_links(&t.db, user, None, end(), 10).await.unwrap();
+        let links = agents::list_links(&t.db, workspace, None, end(), 10).await.unwrap();
         assert_eq!(links.iter().map(|link| link.id).collect::<Vec<_>>(), [first.id], "{}", t.name);
-        let found = agents::find_link(&t.db, user, first.id).await.unwrap().unwrap();
+        let found = agents::find_link(&t.db, workspace, first.id).await.unwrap().unwrap();
         assert_eq!(format!("{found:?}"), format!("{first:?}"), "{}", t.name);
 
-        assert!(commit!(t.db, |tx| agents::unlink(tx, user, first.id)), "{}", t.name);
-        assert!(!commit!(t.db, |tx| agents::unlink(tx, user, first.id)), "{}", t.name);
-        let again = link(&t.db, user, agent, document).await.unwrap();
+        assert!(commit!(t.db, |tx| agents::unlink(tx, workspace, first.id)), "{}", t.name);
+        assert!(!commit!(t.db, |tx| agents::unlink(tx, workspace, first.id)), "{}", t.name);
+        let again = link(&t.db, workspace, agent, document).await.unwrap();
         assert_ne!(again, first.id, "{}: the old link is gone", t.name);
     }
 }
@@ -163,12 +179,13 @@ async fn linking_twice_returns_the_first_link() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn many_who_link_the_same_pair_at_once_get_the_same_link() {
     for t in &both().await {
-        let user = user(&t.db, at(0)).await;
-        let (agent, document) = (agent(&t.db, user, at(0)).await, document(&t.db, user, "one", at(0)).await);
+        let workspace = workspace(&t.db, at(0)).await;
+        let (agent, document) =
+            (agent(&t.db, workspace, at(0)).await, document(&t.db, workspace, "one", at(0)).await);
         let tasks: Vec<_> = (0..8)
             .map(|_| {
                 let db = t.db.clone();
-                tokio::spawn(async move { link(&db, user, agent, document).await })
+                tokio::spawn(async move { link(&db, workspace, agent, document).await })
             })
             .collect();
         let mut links = std::collections::HashSet::new();
@@ -180,9 +197,9 @@ async fn many_who_link_the_same_pair_at_once_get_the_same_link() {
 }
 
 #[tokio::test]
-async fn both_ends_of_a_link_belong_to_its_user() {
+async fn both_ends_of_a_link_belong_to_its_workspace() {
     for t in &both().await {
-        let (owner, other) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        let (owner, other) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
         let (mine, document_mine) =
             (agent(&t.db, owner, at(0)).await, document(&t.db, owner, "a", at(0)).await);
         let (theirs, document_theirs) =
@@ -226,21 +243,26 @@ async fn both_ends_of_a_link_belong_to_its_user() {
 #[tokio::test]
 async fn an_agent_shows_the_document_that_was_linked_first() {
     for t in &both().await {
-        let user = user(&t.db, at(0)).await;
-        let agent = agent(&t.db, user, at(0)).await;
-        let older = document(&t.db, user, "older", at(0)).await;
-        let newer = document(&t.db, user, "newer", at(0)).await;
-        let first = link(&t.db, user, agent, newer).await.unwrap();
-        let second = link(&t.db, user, agent, older).await.unwrap();
-        assert_eq!(agents::linked_documents(&t.db, user, agent).await.unwrap(), [newer, older], "{}", t.name);
-        let found = agents::find(&t.db, user, agent).await.unwrap().unwrap();
-        let listed = agents::list(&t.db, user, end(), 9).await.unwrap();
+        let workspace = workspace(&t.db, at(0)).await;
+        let agent = agent(&t.db, workspace, at(0)).await;
+        let older = document(&t.db, workspace, "older", at(0)).await;
+        let newer = document(&t.db, workspace, "newer", at(0)).await;
+        let first = link(&t.db, workspace, agent, newer).await.unwrap();
+        let second = link(&t.db, workspace, agent, older).await.unwrap();
+        assert_eq!(
+            agents::linked_documents(&t.db, workspace, agent).await.unwrap(),
+            [newer, older],
+            "{}",
+            t.name
+        );
+        let found = agents::find(&t.db, workspace, agent).await.unwrap().unwrap();
+        let listed = agents::list(&t.db, workspace, end(), 9).await.unwrap();
         assert_eq!((found.document_id, listed[0].document_id), (Some(newer), Some(newer)), "{}", t.name);
-        commit!(t.db, |tx| agents::unlink(tx, user, first));
-        let found = agents::find(&t.db, user, agent).await.unwrap().unwrap();
+        commit!(t.db, |tx| agents::unlink(tx, workspace, first));
+        let found = agents::find(&t.db, workspace, agent).await.unwrap().unwrap();
         assert_eq!(found.document_id, Some(older), "{}", t.name);
-        commit!(t.db, |tx| agents::unlink(tx, user, second));
-        let found = agents::find(&t.db, user, agent).await.unwrap().unwrap();
+        commit!(t.db, |tx| agents::unlink(tx, workspace, second));
+        let found = agents::find(&t.db, workspace, agent).await.unwrap().unwrap();
         assert_eq!(found.document_id, None, "{}", t.name);
     }
 }
@@ -248,12 +270,12 @@ async fn an_agent_shows_the_document_that_was_linked_first() {
 #[tokio::test]
 async fn links_are_listed_newest_first_for_one_agent_or_all() {
     for t in &both().await {
-        let user = user(&t.db, at(0)).await;
-        let (a, b) = (agent(&t.db, user, at(0)).await, agent(&t.db, user, at(0)).await);
+        let workspace = workspace(&t.db, at(0)).await;
+        let (a, b) = (agent(&t.db, workspace, at(0)).await, agent(&t.db, workspace, at(0)).await);
         let mut links = Vec::new();
         for agent in [a, b, a, b] {
-            let document = document(&t.db, user, "one", at(0)).await;
-            links.push(link(&t.db, user, agent, document).await.unwrap());
+            let document = document(&t.db, workspace, "one", at(0)).await;
+            links.push(link(&t.db, workspace, agent, document).await.unwrap());
         }
         for (agent, before, limit, expected) in [
             (None, end(), 3, vec![links[3], links[2], links[1]]),
@@ -262,7 +284,7 @@ async fn links_are_listed_newest_first_for_one_agent_or_all() {
             (Some(b), links[3], 9, vec![links[1]]),
             (Some(AgentId::generate()), end(), 9, vec![]),
         ] {
-            let page: Vec<_> = agents::list_links(&t.db, user, agent, before, limit)
+            let page: Vec<_> = agents::list_links(&t.db, workspace, agent, before, limit)
                 .await
                 .unwrap()
                 .iter()
@@ -276,9 +298,9 @@ async fn links_are_listed_newest_first_for_one_agent_or_all() {
 #[tokio::test]
 async fn an_agent_takes_its_links_and_traces_with_it_and_nothing_else() {
     for t in &both().await {
-        let user = user(&t.db, at(0)).await;
-        let (gone, kept) = (agent(&t.db, user, at(0)).await, agent(&t.db, user, at(0)).await);
-        let document = document(&t.db, user, "one", at(0)).await;
+        let workspace = workspace(&t.db, at(0)).await;
+        let (gone, kept) = (agent(&t.db, workspace, at(0)).await, agent(&t.db, workspace, at(0)).await);
+        let document = document(&t.db, workspace, "one", at(0)).await;
         let mut rows = Vec::new();
         for agent in [gone, kept] {
             let trace = StoredTrace {
@@ -289,28 +311,42 @@ async fn an_agent_takes_its_links_and_traces_with_it_and_nothing_else() {
                 complete: true,
                 body: Json(json!({})),
             };
-            commit!(t.db, |tx| traces::insert(tx, user, &trace, None, at(100)));
-            rows.push((link(&t.db, user, agent, document).await.unwrap(), trace.id));
+            commit!(t.db, |tx| traces::insert(tx, run_in(workspace), &trace, None, at(100)));
+            rows.push((link(&t.db, workspace, agent, document).await.unwrap(), trace.id));
         }
-        assert!(commit!(t.db, |tx| agents::delete(tx, user, gone)), "{}", t.name);
-        assert!(!commit!(t.db, |tx| agents::delete(tx, user, gone)), "{}", t.name);
-        assert!(agents::find(&t.db, user, gone).await.unwrap().is_none(), "{}", t.name);
+        assert!(commit!(t.db, |tx| agents::delete(tx, workspace, gone)), "{}", t.name);
+        assert!(!commit!(t.db, |tx| agents::delete(tx, workspace, gone)), "{}", t.name);
+        assert!(agents::find(&t.db, workspace, gone).await.unwrap().is_none(), "{}", t.name);
         for ((link, trace), there) in rows.into_iter().zip([false, true]) {
-            assert_eq!(agents::find_link(&t.db, user, link).await.unwrap().is_some(), there, "{}", t.name);
-            assert_eq!(traces::find(&t.db, user, trace, at(1)).await.unwrap().is_some(), there, "{}", t.name);
+            assert_eq!(
+                agents::find_link(&t.db, workspace, link).await.unwrap().is_some(),
+                there,
+                "{}",
+                t.name
+            );
+            assert_eq!(
+                traces::find(&t.db, workspace, None, trace, at(1)).await.unwrap().is_some(),
+                there,
+                "{}",
+                t.name
+            );
         }
-        assert!(crate::db::documents::find(&t.db, user, document).await.unwrap().is_some(), "{}", t.name);
+        assert!(
+            crate::db::documents::find(&t.db, workspace, document).await.unwrap().is_some(),
+            "{}",
+            t.name
+        );
     }
 }
 
 #[tokio::test]
 async fn a_change_is_written_whole_and_raises_the_version() {
     for t in &both().await {
-        let user = user(&t.db, at(0)).await;
-        let (before, other) = (new(user, "before", at(0)), new(user, "other", at(0)));
+        let workspace = workspace(&t.db, at(0)).await;
+        let (before, other) = (new(workspace, "before", at(0)), new(workspace, "other", at(0)));
         commit!(t.db, |tx| agents::insert(tx, &before));
         commit!(t.db, |tx| agents::insert(tx, &other));
-        let prompt = prompt(&t.db, user).await;
+        let prompt = prompt(&t.db, workspace).await;
         let llm = LlmConfig {
             model: "n".to_owned(),
             base_url: Some("http://x".to_owned()),
@@ -329,14 +365,19 @@ async fn a_change_is_written_whole_and_raises_the_version() {
             ..before.clone()
         };
         for (round, after) in [(2, changed), (3, Agent { updated_at: at(9), ..before.clone() })] {
-            let locked = commit!(t.db, |tx| agents::lock(tx, user, before.id)).unwrap();
-            assert_eq!(Some(locked), agents::find(&t.db, user, before.id).await.unwrap(), "{}", t.name);
+            let locked = commit!(t.db, |tx| agents::lock(tx, workspace, before.id)).unwrap();
+            assert_eq!(Some(locked), agents::find(&t.db, workspace, before.id).await.unwrap(), "{}", t.name);
             commit!(t.db, |tx| agents::update(tx, &after));
             let after = Agent { version: round, ..after };
-            assert_eq!(agents::find(&t.db, user, before.id).await.unwrap(), Some(after), "{}", t.name);
+            assert_eq!(agents::find(&t.db, workspace, before.id).await.unwrap(), Some(after), "{}", t.name);
             assert_eq!(version(&t.db, before.id).await, round, "{}", t.name);
         }
-        assert_eq!(agents::find(&t.db, user, other.id).await.unwrap(), Some(other.clone()), "{}", t.name);
+        assert_eq!(
+            agents::find(&t.db, workspace, other.id).await.unwrap(),
+            Some(other.clone()),
+            "{}",
+            t.name
+        );
         assert_eq!(version(&t.db, other.id).await, 1, "{}", t.name);
     }
 }
@@ -344,24 +385,24 @@ async fn a_change_is_written_whole_and_raises_the_version() {
 #[tokio::test]
 async fn an_agent_is_changed_by_its_owner_alone_and_has_its_owners_prompts() {
     for t in &both().await {
-        let (owner, other) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        let (owner, other) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
         let mine = new(owner, "mine", at(0));
         commit!(t.db, |tx| agents::insert(tx, &mine));
         remember(&t.db, owner, mine.id, "s").await;
         assert_eq!(commit!(t.db, |tx| agents::lock(tx, other, mine.id)), None, "{}", t.name);
-        let stolen = Agent { user_id: other, name: "stolen".to_owned(), ..mine.clone() };
+        let stolen = Agent { owner: made_in(other), name: "stolen".to_owned(), ..mine.clone() };
         commit!(t.db, |tx| agents::update(tx, &stolen));
-        assert!(!commit!(t.db, |tx| agents::erase_session(tx, other, mine.id, "s")), "{}", t.name);
+        assert!(!commit!(t.db, |tx| agents::erase_session(tx, run_in(other), mine.id, "s")), "{}", t.name);
         assert_eq!(turns(&t.db, mine.id, "s").await, 1, "{}", t.name);
         let (id, version_before) = (mine.id, version(&t.db, mine.id).await);
         assert_eq!(agents::find(&t.db, owner, id).await.unwrap(), Some(mine), "{}", t.name);
         assert_eq!(version_before, 1, "{}", t.name);
 
         let prompt = prompt(&t.db, owner).await;
-        for (user, prompt, owns) in
+        for (workspace, prompt, owns) in
             [(owner, prompt, true), (other, prompt, false), (owner, PromptId::generate(), false)]
         {
-            assert_eq!(commit!(t.db, |tx| agents::owns_prompt(tx, user, prompt)), owns, "{}", t.name);
+            assert_eq!(commit!(t.db, |tx| agents::owns_prompt(tx, workspace, prompt)), owns, "{}", t.name);
         }
     }
 }
@@ -369,60 +410,38 @@ async fn an_agent_is_changed_by_its_owner_alone_and_has_its_owners_prompts() {
 #[tokio::test]
 async fn links_that_come_or_go_raise_the_version_and_nothing_else_does() {
     for t in &both().await {
-        let user = user(&t.db, at(0)).await;
-        let (changed, other) = (agent(&t.db, user, at(0)).await, agent(&t.db, user, at(0)).await);
-        let document = document(&t.db, user, "one", at(0)).await;
-        let first = link(&t.db, user, changed, document).await.unwrap();
+        let workspace = workspace(&t.db, at(0)).await;
+        let (changed, other) = (agent(&t.db, workspace, at(0)).await, agent(&t.db, workspace, at(0)).await);
+        let document = document(&t.db, workspace, "one", at(0)).await;
+        let first = link(&t.db, workspace, changed, document).await.unwrap();
         assert_eq!(version(&t.db, changed).await, 2, "{}", t.name);
-        assert_eq!(link(&t.db, user, changed, document).await, Some(first), "{}", t.name);
+        assert_eq!(link(&t.db, workspace, changed, document).await, Some(first), "{}", t.name);
         assert_eq!(version(&t.db, changed).await, 2, "{}: it was linked already", t.name);
-        assert!(commit!(t.db, |tx| agents::unlink(tx, user, first)), "{}", t.name);
-        assert!(!commit!(t.db, |tx| agents::unlink(tx, user, first)), "{}", t.name);
+        assert!(commit!(t.db, |tx| agents::unlink(tx, workspace, first)), "{}", t.name);
+        assert!(!commit!(t.db, |tx| agents::unlink(tx, workspace, first)), "{}", t.name);
         assert_eq!(version(&t.db, changed).await, 3, "{}", t.name);
-        remember(&t.db, user, changed, "s").await;
-        assert!(commit!(t.db, |tx| agents::erase_session(tx, user, changed, "s")), "{}", t.name);
+        remember(&t.db, workspace, changed, "s").await;
+        assert!(commit!(t.db, |tx| agents::erase_session(tx, run_in(workspace), changed, "s")), "{}", t.name);
         assert_eq!(version(&t.db, changed).await, 3, "{}", t.name);
         assert_eq!(version(&t.db, other).await, 1, "{}", t.name);
-    }
-}
-
-#[tokio::test]
-async fn a_session_is_forgotten_and_no_other() {
-    for t in &both().await {
-        let user = user(&t.db, at(0)).await;
-        let (agent, other) = (agent(&t.db, user, at(0)).await, agent(&t.db, user, at(0)).await);
-        for (agent, session) in [(agent, "ä/1"), (agent, "ä/1"), (agent, "Ä/1"), (other, "ä/1")] {
-            remember(&t.db, user, agent, session).await;
-        }
-        for session in ["ä/1", "ä/1", "never held"] {
-            assert!(commit!(t.db, |tx| agents::erase_session(tx, user, agent, session)), "{}", t.name);
-        }
-        assert_eq!(turns(&t.db, agent, "ä/1").await, 0, "{}", t.name);
-        assert_eq!(turns(&t.db, agent, "Ä/1").await, 1, "{}", t.name);
-        assert_eq!(turns(&t.db, other, "ä/1").await, 1, "{}", t.name);
-        assert!(
-            !commit!(t.db, |tx| agents::erase_session(tx, user, AgentId::generate(), "ä/1")),
-            "{}",
-            t.name
-        );
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn an_agent_that_goes_while_it_is_linked_or_changed_is_unknown() {
     for t in &both().await {
-        let user = user(&t.db, at(0)).await;
-        let document = document(&t.db, user, "one", at(0)).await;
+        let workspace = workspace(&t.db, at(0)).await;
+        let document = document(&t.db, workspace, "one", at(0)).await;
         for linked in [false, true] {
-            let agent = agent(&t.db, user, at(0)).await;
+            let agent = agent(&t.db, workspace, at(0)).await;
             let mut deleting = t.db.begin().await.unwrap();
-            assert!(agents::delete(&mut deleting, user, agent).await.unwrap(), "{}", t.name);
+            assert!(agents::delete(&mut deleting, workspace, agent).await.unwrap(), "{}", t.name);
             let db = t.db.clone();
             let late = tokio::spawn(async move {
                 if linked {
-                    link(&db, user, agent, document).await.is_some()
+                    link(&db, workspace, agent, document).await.is_some()
                 } else {
-                    commit!(db, |tx| agents::lock(tx, user, agent)).is_some()
+                    commit!(db, |tx| agents::lock(tx, workspace, agent)).is_some()
                 }
             });
             finished_or_blocked(&t.db, &late).await;
@@ -436,24 +455,24 @@ async fn an_agent_that_goes_while_it_is_linked_or_changed_is_unknown() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_link_and_its_agent_can_go_at_once() {
     for t in &both().await {
-        let user = user(&t.db, at(0)).await;
-        let document = document(&t.db, user, "one", at(0)).await;
+        let workspace = workspace(&t.db, at(0)).await;
+        let document = document(&t.db, workspace, "one", at(0)).await;
         for agent_first in [true, false] {
-            let agent = agent(&t.db, user, at(0)).await;
-            let link = link(&t.db, user, agent, document).await.unwrap();
+            let agent = agent(&t.db, workspace, at(0)).await;
+            let link = link(&t.db, workspace, agent, document).await.unwrap();
             let mut first = t.db.begin().await.unwrap();
             let done = if agent_first {
-                agents::delete(&mut first, user, agent).await
+                agents::delete(&mut first, workspace, agent).await
             } else {
-                agents::unlink(&mut first, user, link).await
+                agents::unlink(&mut first, workspace, link).await
             };
             assert!(done.unwrap(), "{}", t.name);
             let db = t.db.clone();
             let second = tokio::spawn(async move {
                 if agent_first {
-                    commit!(db, |tx| agents::unlink(tx, user, link))
+                    commit!(db, |tx| agents::unlink(tx, workspace, link))
                 } else {
-                    commit!(db, |tx| agents::delete(tx, user, agent))
+                    commit!(db, |tx| agents::delete(tx, workspace, agent))
                 }
             });
             finished_or_blocked(&t.db, &second).await;

@@ -10,10 +10,10 @@ use crate::{
         Db,
         checkup::{self, BlobHolder, KeyUsage, OrphanCounts, SearchableDocument, UnqueuedDocument},
         documents, execute, generations, index_segments, jobs, singletons,
-        testing::{TestDb, at, both, claim, commit, document, plain, published, staged_in, user},
+        testing::{TestDb, at, both, claim, commit, document, plain, published, staged_in, workspace},
         vectors,
     },
-    ids::{DocumentId, GenerationId, JobId, UserId},
+    ids::{DocumentId, GenerationId, JobId, WorkspaceId},
     model::{
         job::{IngestionError, JobState},
         space::EmbeddingSpace,
@@ -35,14 +35,14 @@ async fn meddle(t: &TestDb, statement: &'static str, id: impl Into<Uuid>) {
     tx.commit().await.unwrap();
 }
 
-async fn indexed(t: &TestDb, user: UserId, generation: GenerationId) {
-    commit!(t.db, |tx| index_segments::insert(tx, user, generation, 0, 1, b"blob"));
+async fn indexed(t: &TestDb, workspace: WorkspaceId, generation: GenerationId) {
+    commit!(t.db, |tx| index_segments::insert(tx, workspace, generation, 0, 1, b"blob"));
 }
 
 #[tokio::test]
 async fn documents_that_answer_are_shown_page_by_page_with_what_is_there_of_them() {
     for t in &both().await {
-        let owner = user(&t.db, at(0)).await;
+        let owner = workspace(&t.db, at(0)).await;
         let (first, generation) = published(&t.db, owner, "first", &["a"], at(1)).await;
         let (second, _) = published(&t.db, owner, "second", &["b"], at(2)).await;
         let (gone, _) = published(&t.db, owner, "gone", &["c"], at(3)).await;
@@ -78,7 +78,7 @@ async fn documents_that_answer_are_shown_page_by_page_with_what_is_there_of_them
 #[tokio::test]
 async fn vectors_are_counted_for_the_generation_that_has_their_space() {
     for t in &both().await {
-        let owner = user(&t.db, at(0)).await;
+        let owner = workspace(&t.db, at(0)).await;
         let space = EmbeddingSpace::new("tiny", 2, &[]);
         let claim = crate::db::testing::claimed(&t.db, owner, "one", at(1)).await;
         let generation = staged_in(&t.db, &claim, Some(&space), &["a"], at(1)).await;
@@ -93,7 +93,7 @@ async fn vectors_are_counted_for_the_generation_that_has_their_space() {
 #[tokio::test]
 async fn documents_are_queued_from_what_is_stored_or_from_their_sources() {
     for t in &both().await {
-        let owner = user(&t.db, at(0)).await;
+        let owner = workspace(&t.db, at(0)).await;
         let (stored, _) = published(&t.db, owner, "stored", &["a"], at(1)).await;
         let (source, _) = published(&t.db, owner, "source", &["b"], at(2)).await;
         assert_eq!(commit!(t.db, |tx| checkup::index_again(tx, &[stored, source], at(9))), 2, "{}", t.name);
@@ -115,7 +115,7 @@ async fn documents_are_queued_from_what_is_stored_or_from_their_sources() {
 #[tokio::test]
 async fn what_was_deleted_meanwhile_is_not_queued() {
     for t in &both().await {
-        let owner = user(&t.db, at(0)).await;
+        let owner = workspace(&t.db, at(0)).await;
         let (kept, _) = published(&t.db, owner, "kept", &["a"], at(1)).await;
         let (gone, _) = published(&t.db, owner, "gone", &["b"], at(2)).await;
         assert!(commit!(t.db, |tx| documents::delete(tx, owner, gone, at(3), at(3))));
@@ -129,7 +129,7 @@ async fn what_was_deleted_meanwhile_is_not_queued() {
 #[tokio::test]
 async fn documents_that_are_queued_page_by_page_have_one_turn_a_round_together() {
     for t in &both().await {
-        let (damaged, other) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        let (damaged, other) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
         let mut documents = Vec::new();
         for _ in 0..6 {
             documents.push(published(&t.db, damaged, "damaged", &["a"], at(1)).await.0);
@@ -143,11 +143,11 @@ async fn documents_that_are_queued_page_by_page_have_one_turn_a_round_together()
         let mut taken = Vec::new();
         for _ in 0..8 {
             let next = claim(&t.db, at(3)).await.unwrap();
-            taken.push(next.user_id);
+            taken.push(next.workspace_id);
             let error = IngestionError::interrupted();
             commit!(t.db, |tx| jobs::fail(tx, &next, &error, None, &jobs::JobProgress::default(), at(3)));
         }
-        let of_other = taken.iter().filter(|user| **user == other).count();
+        let of_other = taken.iter().filter(|workspace| **workspace == other).count();
         assert!((3..=5).contains(&of_other), "{}: each has every other turn: {taken:?}", t.name);
     }
 }
@@ -155,7 +155,7 @@ async fn documents_that_are_queued_page_by_page_have_one_turn_a_round_together()
 #[tokio::test]
 async fn a_lost_generation_row_comes_back_for_the_document_that_names_it() {
     for t in &both().await {
-        let owner = user(&t.db, at(0)).await;
+        let owner = workspace(&t.db, at(0)).await;
         let (document, generation) = published(&t.db, owner, "one", &["a"], at(1)).await;
         meddle(t, "DELETE FROM generations WHERE id = $1", *generation.as_uuid()).await;
         let lost = one(&t.db, document).await;
@@ -179,7 +179,7 @@ async fn a_lost_generation_row_comes_back_for_the_document_that_names_it() {
 #[tokio::test]
 async fn a_document_that_is_withdrawn_does_not_answer_and_its_remains_are_purged() {
     for t in &both().await {
-        let owner = user(&t.db, at(0)).await;
+        let owner = workspace(&t.db, at(0)).await;
         for row_is_there in [true, false] {
             let (document, generation) = published(&t.db, owner, "one", &["a"], at(1)).await;
             if !row_is_there {
@@ -200,7 +200,7 @@ async fn a_document_that_is_withdrawn_does_not_answer_and_its_remains_are_purged
 #[tokio::test]
 async fn what_nobody_owns_is_counted_and_left_to_the_sweeper() {
     for t in &both().await {
-        let owner = user(&t.db, at(0)).await;
+        let owner = workspace(&t.db, at(0)).await;
         let (named, rowless) = published(&t.db, owner, "named", &["a"], at(1)).await;
         let (_, orphaned) = published(&t.db, owner, "orphaned", &["b"], at(2)).await;
         let (unnamed, _) = published(&t.db, owner, "unnamed", &["c"], at(3)).await;
@@ -239,15 +239,15 @@ async fn what_nobody_owns_is_counted_and_left_to_the_sweeper() {
 #[tokio::test]
 async fn what_no_worker_takes_up_is_found() {
     for t in &both().await {
-        let owner = user(&t.db, at(0)).await;
+        let owner = workspace(&t.db, at(0)).await;
         let (searchable, _) = published(&t.db, owner, "searchable", &["a"], at(1)).await;
         let bare = plain(owner, "bare");
         commit!(t.db, |tx| documents::insert(tx, &bare, at(2)));
         meddle(t, "DELETE FROM jobs WHERE document_id = $1", *searchable.as_uuid()).await;
         let found = checkup::unqueued(&t.db, checkup::beginning()).await.unwrap();
         let wanted = [
-            UnqueuedDocument { id: searchable, user_id: owner, searchable: true },
-            UnqueuedDocument { id: bare.id, user_id: owner, searchable: false },
+            UnqueuedDocument { id: searchable, workspace_id: owner, searchable: true },
+            UnqueuedDocument { id: bare.id, workspace_id: owner, searchable: false },
         ];
         assert_eq!(found, wanted, "{}", t.name);
         assert!(checkup::unqueued(&t.db, bare.id).await.unwrap().is_empty(), "{}", t.name);
@@ -273,7 +273,7 @@ async fn what_no_worker_takes_up_is_found() {
 #[tokio::test]
 async fn files_and_who_has_them() {
     for t in &both().await {
-        let owner = user(&t.db, at(0)).await;
+        let owner = workspace(&t.db, at(0)).await;
         let uploading = DocumentId::generate();
         commit!(t.db, |tx| documents::uploads::reserve(tx, owner, uploading, at(1), at(100)));
         let mut done = plain(owner, "done");
@@ -310,7 +310,7 @@ async fn files_and_who_has_them() {
 #[tokio::test]
 async fn secrets_are_counted_by_the_key_that_they_name() {
     for t in &both().await {
-        let owner = user(&t.db, at(0)).await;
+        let owner = workspace(&t.db, at(0)).await;
         for (number, id) in [*b"aaaa", *b"aaaa", *b"bbbb", *b"cccc"].into_iter().enumerate() {
             let sealed = [&[1], &id[..], b"the rest"].concat();
             let mut document = plain(owner, "one");
@@ -337,7 +337,7 @@ async fn whoever_keeps_the_house_says_until_when() {
 async fn a_copy_of_sqlite_is_of_one_moment_and_is_left_as_it_is() {
     let all = both().await;
     let t = &all[0];
-    let owner = user(&t.db, at(0)).await;
+    let owner = workspace(&t.db, at(0)).await;
     published(&t.db, owner, "before", &["a"], at(1)).await;
     let dir = tempfile::tempdir().unwrap();
     let to = dir.path().join("it's a copy.db");

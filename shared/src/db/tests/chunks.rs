@@ -5,7 +5,9 @@ use crate::{
         chunks::{self, BATCH},
         documents,
         generations::RetiredGeneration,
-        testing::{at, both, claim, claimed, commit, enqueue, passages, publish, published, staged, user},
+        testing::{
+            at, both, claim, claimed, commit, enqueue, passages, publish, published, staged, workspace,
+        },
     },
     ids::GenerationId,
     model::document::DocumentType,
@@ -14,10 +16,10 @@ use crate::{
 #[tokio::test]
 async fn passages_are_read_as_they_were_written_in_the_order_of_the_source() {
     for t in &both().await {
-        let user = user(&t.db, at(0)).await;
+        let workspace = workspace(&t.db, at(0)).await;
         let texts = ["zero", "one\ntwo", "", "drei 😀"];
-        let (document, _) = published(&t.db, user, "one", &texts, at(0)).await;
-        let read = chunks::list(&t.db, user, document, 0, 10).await.unwrap();
+        let (document, _) = published(&t.db, workspace, "one", &texts, at(0)).await;
+        let read = chunks::list(&t.db, workspace, document, 0, 10).await.unwrap();
         let written = passages(document, &texts);
         assert_eq!(read.len(), written.len(), "{}", t.name);
         for (read, written) in read.iter().zip(&written) {
@@ -31,7 +33,7 @@ async fn passages_are_read_as_they_were_written_in_the_order_of_the_source() {
             );
         }
         for (from, limit, expected) in [(0, 2, 0..2), (2, 2, 2..4), (3, 9, 3..4), (4, 9, 4..4)] {
-            let page: Vec<_> = chunks::list(&t.db, user, document, from, limit)
+            let page: Vec<_> = chunks::list(&t.db, workspace, document, from, limit)
                 .await
                 .unwrap()
                 .iter()
@@ -45,17 +47,22 @@ async fn passages_are_read_as_they_were_written_in_the_order_of_the_source() {
 #[tokio::test]
 async fn the_list_shows_the_generation_that_answers_and_no_other() {
     for t in &both().await {
-        let user = user(&t.db, at(0)).await;
-        let held = claimed(&t.db, user, "one", at(0)).await;
+        let workspace = workspace(&t.db, at(0)).await;
+        let held = claimed(&t.db, workspace, "one", at(0)).await;
         let document = held.document_id;
         let texts = async || -> Vec<String> {
-            chunks::list(&t.db, user, document, 0, 9).await.unwrap().into_iter().map(|c| c.text).collect()
+            chunks::list(&t.db, workspace, document, 0, 9)
+                .await
+                .unwrap()
+                .into_iter()
+                .map(|c| c.text)
+                .collect()
         };
         let generation = staged(&t.db, &held, &["old"], at(0)).await;
         assert!(texts().await.is_empty(), "{}: not before it is published", t.name);
         publish(&t.db, &held, generation, at(0)).await;
         assert_eq!(texts().await, ["old"], "{}", t.name);
-        enqueue(&t.db, user, document, at(1)).await;
+        enqueue(&t.db, workspace, document, at(1)).await;
         let held = claim(&t.db, at(1)).await.unwrap();
         let generation = staged(&t.db, &held, &["new", "newer"], at(1)).await;
         assert_eq!(texts().await, ["old"], "{}", t.name);
@@ -67,13 +74,13 @@ async fn the_list_shows_the_generation_that_answers_and_no_other() {
 #[tokio::test]
 async fn passages_are_fetched_by_generation_and_number_for_their_owner_until_their_document_is_deleted() {
     for t in &both().await {
-        let (owner, other) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        let (owner, other) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
         let (document, a) = published(&t.db, owner, "a", &["a0", "a1", "a2"], at(0)).await;
         let (_, b) = published(&t.db, owner, "b", &["b0", "b1"], at(0)).await;
         let (_, theirs) = published(&t.db, other, "c", &["c0"], at(0)).await;
         let keys = [(b, 1), (a, 0), (a, 2), (theirs, 0), (a, 3), (GenerationId::generate(), 0)];
-        let fetch = async |user| -> Vec<String> {
-            let fetched = chunks::fetch(&t.db, user, &keys).await.unwrap();
+        let fetch = async |workspace| -> Vec<String> {
+            let fetched = chunks::fetch(&t.db, workspace, &keys).await.unwrap();
             for found in &fetched {
                 let ordinal = u32::try_from(found.chunk.ordinal).unwrap();
                 assert!(keys.contains(&(found.generation_id, ordinal)), "{}", t.name);
@@ -95,16 +102,16 @@ async fn passages_are_fetched_by_generation_and_number_for_their_owner_until_the
 #[tokio::test]
 async fn a_generation_is_purged_in_batches_and_no_other_is_touched() {
     for t in &both().await {
-        let user = user(&t.db, at(0)).await;
+        let workspace = workspace(&t.db, at(0)).await;
         let texts = vec!["text"; BATCH * 2 + 50];
-        let held = claimed(&t.db, user, "one", at(0)).await;
+        let held = claimed(&t.db, workspace, "one", at(0)).await;
         let (gone, kept) =
             (staged(&t.db, &held, &texts, at(0)).await, staged(&t.db, &held, &["text"], at(0)).await);
         let count = async |generation| chunks::count(&t.db, generation).await.unwrap();
         assert_eq!((count(gone).await, count(kept).await), (450, 1), "{}", t.name);
         for (more, left) in [(true, 250), (true, 50), (false, 0), (false, 0)] {
             assert_eq!(
-                commit!(t.db, |tx| chunks::purge_some(tx, RetiredGeneration::assumed(user, gone))),
+                commit!(t.db, |tx| chunks::purge_some(tx, RetiredGeneration::assumed(workspace, gone))),
                 more,
                 "{}",
                 t.name
@@ -119,10 +126,10 @@ async fn a_generation_is_purged_in_batches_and_no_other_is_touched() {
 #[tokio::test]
 async fn an_empty_batch_is_nothing() {
     for t in &both().await {
-        let user = user(&t.db, at(0)).await;
-        let held = claimed(&t.db, user, "one", at(0)).await;
+        let workspace = workspace(&t.db, at(0)).await;
+        let held = claimed(&t.db, workspace, "one", at(0)).await;
         let generation = staged(&t.db, &held, &[], at(0)).await;
-        commit!(t.db, |tx| chunks::insert(tx, user, held.document_id, generation, &[]));
+        commit!(t.db, |tx| chunks::insert(tx, workspace, held.document_id, generation, &[]));
         assert_eq!(chunks::count(&t.db, generation).await.unwrap(), 0, "{}", t.name);
     }
 }

@@ -5,7 +5,7 @@ use crate::{
         chunks, documents,
         generations::{self, NewGeneration, RetiredGeneration},
         jobs::{self, JobProgress, PublishOutcome},
-        testing::{LEASE, at, both, claim, claimed, commit, document, enqueue, publish, staged, user},
+        testing::{LEASE, at, both, claim, claimed, commit, document, enqueue, publish, staged, workspace},
     },
     ids::{ClaimId, GenerationId},
     model::job::{IngestionError, JobClaim},
@@ -24,8 +24,8 @@ async fn a_generation_begins_and_is_written_only_under_a_claim_that_is_held() {
     for t in &both().await {
         for ended in ["expired", "claimed again", "cancelled", "deleted", "handed back", "published"] {
             let on = format!("{} {ended}", t.name);
-            let user = user(&t.db, at(0)).await;
-            let held = claimed(&t.db, user, "one", at(0)).await;
+            let workspace = workspace(&t.db, at(0)).await;
+            let held = claimed(&t.db, workspace, "one", at(0)).await;
             let generation = staged(&t.db, &held, &["text"], at(0)).await;
             assert!(commit!(t.db, |tx| generations::may_write(tx, &held, generation)), "{on}");
             let later = at(0).plus(LEASE * 2);
@@ -40,10 +40,10 @@ async fn a_generation_begins_and_is_written_only_under_a_claim_that_is_held() {
                     }
                 }
                 "cancelled" => {
-                    commit!(t.db, |tx| jobs::cancel(tx, user, held.document_id, at(1)));
+                    commit!(t.db, |tx| jobs::cancel(tx, workspace, held.document_id, at(1)));
                 }
                 "deleted" => {
-                    commit!(t.db, |tx| documents::delete(tx, user, held.document_id, at(1), at(2)));
+                    commit!(t.db, |tx| documents::delete(tx, workspace, held.document_id, at(1), at(2)));
                 }
                 "handed back" => {
                     commit!(t.db, |tx| jobs::release(tx, &held, later));
@@ -59,7 +59,7 @@ async fn a_generation_begins_and_is_written_only_under_a_claim_that_is_held() {
                 !commit!(t.db, |tx| generations::may_write(tx, &held, late)),
                 "{on}: nothing was written"
             );
-            commit!(t.db, |tx| jobs::cancel(tx, user, held.document_id, later));
+            commit!(t.db, |tx| jobs::cancel(tx, workspace, held.document_id, later));
         }
     }
 }
@@ -67,8 +67,8 @@ async fn a_generation_begins_and_is_written_only_under_a_claim_that_is_held() {
 #[tokio::test]
 async fn a_claim_that_nobody_gave_out_begins_nothing() {
     for t in &both().await {
-        let user = user(&t.db, at(0)).await;
-        let held = claimed(&t.db, user, "one", at(0)).await;
+        let workspace = workspace(&t.db, at(0)).await;
+        let held = claimed(&t.db, workspace, "one", at(0)).await;
         let generation = staged(&t.db, &held, &[], at(0)).await;
         let forged = JobClaim { claim_id: ClaimId::generate(), ..held.clone() };
         let new = GenerationId::generate();
@@ -81,14 +81,14 @@ async fn a_claim_that_nobody_gave_out_begins_nothing() {
 #[tokio::test]
 async fn only_generations_whose_claim_is_not_current_are_abandoned() {
     for t in &both().await {
-        let user = user(&t.db, at(0)).await;
-        let done = claimed(&t.db, user, "done", at(0)).await;
+        let workspace = workspace(&t.db, at(0)).await;
+        let done = claimed(&t.db, workspace, "done", at(0)).await;
         let active = staged(&t.db, &done, &[], at(0)).await;
         publish(&t.db, &done, active, at(0)).await;
-        let stopped = claimed(&t.db, user, "stopped", at(0)).await;
+        let stopped = claimed(&t.db, workspace, "stopped", at(0)).await;
         let given_up = staged(&t.db, &stopped, &[], at(0)).await;
-        commit!(t.db, |tx| jobs::cancel(tx, user, stopped.document_id, at(1)));
-        let slow = claimed(&t.db, user, "slow", at(0)).await;
+        commit!(t.db, |tx| jobs::cancel(tx, workspace, stopped.document_id, at(1)));
+        let slow = claimed(&t.db, workspace, "slow", at(0)).await;
         let old = staged(&t.db, &slow, &[], at(0)).await;
         // Its worker is late but alive: until somebody takes the job from it, it may go on.
         let held = commit!(t.db, |tx| jobs::renew(tx, &slow, at(0), &JobProgress::default()));
@@ -121,12 +121,12 @@ async fn only_generations_whose_claim_is_not_current_are_abandoned() {
 #[tokio::test]
 async fn what_can_be_purged_comes_oldest_first_and_is_forgotten_when_it_is_gone() {
     for t in &both().await {
-        let user = user(&t.db, at(0)).await;
+        let workspace = workspace(&t.db, at(0)).await;
         let mut ids = Vec::new();
         for purge_at in [30, 10, 20] {
-            let held = claimed(&t.db, user, "one", at(0)).await;
+            let held = claimed(&t.db, workspace, "one", at(0)).await;
             ids.push(staged(&t.db, &held, &[], at(0)).await);
-            commit!(t.db, |tx| documents::delete(tx, user, held.document_id, at(0), at(purge_at)));
+            commit!(t.db, |tx| documents::delete(tx, workspace, held.document_id, at(0), at(purge_at)));
         }
         let purgeable = async |now, limit| -> Vec<GenerationId> {
             generations::purgeable(&t.db, at(now), limit)
@@ -138,7 +138,7 @@ async fn what_can_be_purged_comes_oldest_first_and_is_forgotten_when_it_is_gone(
         };
         assert_eq!(purgeable(25, 9).await, [ids[1], ids[2]], "{}", t.name);
         assert_eq!(purgeable(99, 2).await, [ids[1], ids[2]], "{}", t.name);
-        commit!(t.db, |tx| generations::delete(tx, RetiredGeneration::assumed(user, ids[1])));
+        commit!(t.db, |tx| generations::delete(tx, RetiredGeneration::assumed(workspace, ids[1])));
         assert_eq!(purgeable(99, 9).await, [ids[2], ids[0]], "{}", t.name);
     }
 }
@@ -146,17 +146,17 @@ async fn what_can_be_purged_comes_oldest_first_and_is_forgotten_when_it_is_gone(
 #[tokio::test]
 async fn a_generation_that_must_be_removed_again_waits_for_its_time() {
     for t in &both().await {
-        let user = user(&t.db, at(0)).await;
-        let held = claimed(&t.db, user, "one", at(0)).await;
+        let workspace = workspace(&t.db, at(0)).await;
+        let held = claimed(&t.db, workspace, "one", at(0)).await;
         let generation = staged(&t.db, &held, &[], at(0)).await;
-        commit!(t.db, |tx| documents::delete(tx, user, held.document_id, at(0), at(10)));
+        commit!(t.db, |tx| documents::delete(tx, workspace, held.document_id, at(0), at(10)));
         let removals = async |now| -> Vec<i64> {
             generations::purgeable(&t.db, at(now), 9).await.unwrap().iter().map(|g| g.removals).collect()
         };
         assert_eq!(removals(10).await, [0], "{}", t.name);
         commit!(t.db, |tx| generations::remove_again(
             tx,
-            RetiredGeneration::assumed(user, generation),
+            RetiredGeneration::assumed(workspace, generation),
             at(80)
         ));
         assert!(removals(79).await.is_empty(), "{}", t.name);
@@ -167,11 +167,11 @@ async fn a_generation_that_must_be_removed_again_waits_for_its_time() {
 #[tokio::test]
 async fn the_generation_that_answers_is_not_forgotten() {
     for t in &both().await {
-        let user = user(&t.db, at(0)).await;
-        let (document, active) = crate::db::testing::published(&t.db, user, "one", &[], at(0)).await;
-        commit!(t.db, |tx| generations::delete(tx, RetiredGeneration::assumed(user, active)));
+        let workspace = workspace(&t.db, at(0)).await;
+        let (document, active) = crate::db::testing::published(&t.db, workspace, "one", &[], at(0)).await;
+        commit!(t.db, |tx| generations::delete(tx, RetiredGeneration::assumed(workspace, active)));
         // It is still there to be superseded.
-        enqueue(&t.db, user, document, at(1)).await;
+        enqueue(&t.db, workspace, document, at(1)).await;
         let held = claim(&t.db, at(1)).await.unwrap();
         let new = staged(&t.db, &held, &[], at(1)).await;
         publish(&t.db, &held, new, at(1)).await;
@@ -183,12 +183,12 @@ async fn the_generation_that_answers_is_not_forgotten() {
 #[tokio::test]
 async fn a_cancelled_jobs_generation_is_abandoned_even_when_its_document_waits_again() {
     for t in &both().await {
-        let user = user(&t.db, at(0)).await;
-        let id = document(&t.db, user, "one", at(0)).await;
+        let workspace = workspace(&t.db, at(0)).await;
+        let id = document(&t.db, workspace, "one", at(0)).await;
         let held = claim(&t.db, at(0)).await.unwrap();
         staged(&t.db, &held, &[], at(0)).await;
-        commit!(t.db, |tx| jobs::cancel(tx, user, id, at(1)));
-        enqueue(&t.db, user, id, at(1)).await;
+        commit!(t.db, |tx| jobs::cancel(tx, workspace, id, at(1)));
+        enqueue(&t.db, workspace, id, at(1)).await;
         assert_eq!(commit!(t.db, |tx| generations::abandon(tx, at(2))), 1, "{}", t.name);
     }
 }
@@ -196,11 +196,11 @@ async fn a_cancelled_jobs_generation_is_abandoned_even_when_its_document_waits_a
 #[tokio::test]
 async fn a_generation_is_not_forgotten_while_it_has_passages() {
     for t in &both().await {
-        let user = user(&t.db, at(0)).await;
-        let held = claimed(&t.db, user, "one", at(0)).await;
+        let workspace = workspace(&t.db, at(0)).await;
+        let held = claimed(&t.db, workspace, "one", at(0)).await;
         let generation = staged(&t.db, &held, &["text"], at(0)).await;
-        commit!(t.db, |tx| documents::delete(tx, user, held.document_id, at(1), at(2)));
-        let retired = RetiredGeneration::assumed(user, generation);
+        commit!(t.db, |tx| documents::delete(tx, workspace, held.document_id, at(1), at(2)));
+        let retired = RetiredGeneration::assumed(workspace, generation);
         assert!(!commit!(t.db, |tx| generations::delete(tx, retired)), "{}", t.name);
         assert_eq!(generations::purgeable(&t.db, at(2), 9).await.unwrap().len(), 1, "{}", t.name);
         while commit!(t.db, |tx| chunks::purge_some(tx, retired)) {}
@@ -212,19 +212,19 @@ async fn a_generation_is_not_forgotten_while_it_has_passages() {
 #[tokio::test]
 async fn nobody_gives_up_what_was_published() {
     for t in &both().await {
-        let user = user(&t.db, at(0)).await;
-        let held = claimed(&t.db, user, "one", at(0)).await;
+        let workspace = workspace(&t.db, at(0)).await;
+        let held = claimed(&t.db, workspace, "one", at(0)).await;
         let generation = staged(&t.db, &held, &["text"], at(0)).await;
         assert_eq!(publish(&t.db, &held, generation, at(1)).await, PublishOutcome::Yes, "{}", t.name);
         // Its worker has not heard of it, and finds its claim gone.
         let proof = commit!(t.db, |tx| generations::retire(tx, &held, generation, at(1)));
         assert_eq!(proof, None, "{}", t.name);
-        let active = generations::active(&t.db, user, held.document_id).await.unwrap().unwrap();
+        let active = generations::active(&t.db, workspace, held.document_id).await.unwrap().unwrap();
         assert_eq!(active.generation, generation, "{}", t.name);
         assert!(generations::purgeable(&t.db, at(1_000), 9).await.unwrap().is_empty(), "{}", t.name);
 
         // Not even while searches that began before may still read it.
-        enqueue(&t.db, user, held.document_id, at(2)).await;
+        enqueue(&t.db, workspace, held.document_id, at(2)).await;
         let second = claim(&t.db, at(2)).await.unwrap();
         let new = staged(&t.db, &second, &["text"], at(2)).await;
         publish(&t.db, &second, new, at(3)).await;
@@ -236,14 +236,18 @@ async fn nobody_gives_up_what_was_published() {
 #[tokio::test]
 async fn what_was_given_up_is_never_published() {
     for t in &both().await {
-        let user = user(&t.db, at(0)).await;
-        let held = claimed(&t.db, user, "one", at(0)).await;
+        let workspace = workspace(&t.db, at(0)).await;
+        let held = claimed(&t.db, workspace, "one", at(0)).await;
         let generation = staged(&t.db, &held, &["text"], at(0)).await;
         let proof = commit!(t.db, |tx| generations::retire(tx, &held, generation, at(5)));
         let proof = proof.expect(t.name);
-        assert_eq!((proof.user_id(), proof.id()), (user, generation), "{}", t.name);
+        assert_eq!((proof.workspace_id(), proof.id()), (workspace, generation), "{}", t.name);
         assert_eq!(publish(&t.db, &held, generation, at(6)).await, PublishOutcome::ClaimLost, "{}", t.name);
-        assert!(generations::active(&t.db, user, held.document_id).await.unwrap().is_none(), "{}", t.name);
+        assert!(
+            generations::active(&t.db, workspace, held.document_id).await.unwrap().is_none(),
+            "{}",
+            t.name
+        );
         assert!(claim(&t.db, at(7)).await.is_none(), "{}: its claim is as it was", t.name);
         // The sweeper may have been quicker, and even through with it.
         for _ in 0..2 {
@@ -258,8 +262,8 @@ async fn what_was_given_up_is_never_published() {
 #[tokio::test]
 async fn nobody_gives_up_what_another_claim_writes() {
     for t in &both().await {
-        let user = user(&t.db, at(0)).await;
-        let held = claimed(&t.db, user, "one", at(0)).await;
+        let workspace = workspace(&t.db, at(0)).await;
+        let held = claimed(&t.db, workspace, "one", at(0)).await;
         let generation = staged(&t.db, &held, &["text"], at(0)).await;
         let stranger = JobClaim { claim_id: ClaimId::generate(), ..held.clone() };
         let proof = commit!(t.db, |tx| generations::retire(tx, &stranger, generation, at(1)));

@@ -7,7 +7,7 @@ use crate::{
         DbError,
         generations::RetiredGeneration,
         index_segments,
-        testing::{at, both, commit, user},
+        testing::{at, both, commit, workspace},
     },
     ids::GenerationId,
 };
@@ -15,7 +15,7 @@ use crate::{
 #[tokio::test]
 async fn blobs_are_read_in_order_by_their_owner_until_they_are_removed() {
     for t in &both().await {
-        let (owner, other) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        let (owner, other) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
         let (a, b, empty) = (GenerationId::generate(), GenerationId::generate(), GenerationId::generate());
         for (generation, part, chunks, data) in
             [(a, 1, 20, &b"second"[..]), (a, 0, 4_096, b"\x00first\xff"), (b, 0, 1, b"other")]
@@ -48,7 +48,7 @@ async fn blobs_are_read_in_order_by_their_owner_until_they_are_removed() {
 #[tokio::test]
 async fn more_generations_than_one_query_asks_for_are_all_found() {
     for t in &both().await {
-        let owner = user(&t.db, at(0)).await;
+        let owner = workspace(&t.db, at(0)).await;
         let generations: Vec<_> = (0..1_201).map(|_| GenerationId::generate()).collect();
         let mut tx = t.db.begin().await.unwrap();
         for generation in &generations {

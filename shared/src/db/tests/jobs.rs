@@ -11,10 +11,10 @@ use crate::{
         jobs::{self, JobProgress, PublishOutcome, QueueDepth},
         testing::{
             ATTEMPTS, LEASE, at, both, claim, claimed, commit, document, enqueue, publish, published, staged,
-            user,
+            workspace,
         },
     },
-    ids::{DocumentId, UserId},
+    ids::{DocumentId, UserId, WorkspaceId},
     model::job::{
         IngestionError, IngestionStage, IngestionSummary, JobClaim, JobKind, JobState, StageProgress,
     },
@@ -24,8 +24,8 @@ fn error(code: &str) -> IngestionError {
     IngestionError { code: code.to_owned(), message: "It did not work.".to_owned(), retryable: true }
 }
 
-async fn ingestion(db: &Db, user: UserId, document: DocumentId) -> IngestionSummary {
-    documents::find(db, user, document).await.unwrap().unwrap().ingestion
+async fn ingestion(db: &Db, workspace: WorkspaceId, document: DocumentId) -> IngestionSummary {
+    documents::find(db, workspace, document).await.unwrap().unwrap().ingestion
 }
 
 async fn renew(db: &Db, claim: &JobClaim, now: Timestamp) -> bool {
@@ -36,8 +36,8 @@ async fn fail(db: &Db, claim: &JobClaim, retry_at: Option<Timestamp>, now: Times
     commit!(db, |tx| jobs::fail(tx, claim, &error("timeout"), retry_at, &JobProgress::default(), now))
 }
 
-async fn cancel(db: &Db, user: UserId, document: DocumentId, now: Timestamp) -> bool {
-    commit!(db, |tx| jobs::cancel(tx, user, document, now))
+async fn cancel(db: &Db, workspace: WorkspaceId, document: DocumentId, now: Timestamp) -> bool {
+    commit!(db, |tx| jobs::cancel(tx, workspace, document, now))
 }
 
 /// Expires every lease that ended before `now`.
@@ -47,19 +47,19 @@ async fn expire(db: &Db, now: Timestamp) -> Vec<JobState> {
 }
 
 /// Everything that an owner can see of a document, to be compared.
-async fn seen(db: &Db, user: UserId, document: DocumentId) -> String {
-    let found = documents::find(db, user, document).await.unwrap();
-    let active = documents::active(db, user).await.unwrap();
-    let epoch = documents::search_epoch(db, user).await.unwrap();
+async fn seen(db: &Db, workspace: WorkspaceId, document: DocumentId) -> String {
+    let found = documents::find(db, workspace, document).await.unwrap();
+    let active = documents::active(db, workspace).await.unwrap();
+    let epoch = documents::search_epoch(db, workspace).await.unwrap();
     format!("{found:?} {active:?} {epoch}")
 }
 
 #[tokio::test]
 async fn a_new_documents_job_waits_untried() {
     for t in &both().await {
-        let user = user(&t.db, at(0)).await;
-        let document = document(&t.db, user, "one", at(5)).await;
-        let job = ingestion(&t.db, user, document).await;
+        let workspace = workspace(&t.db, at(0)).await;
+        let document = document(&t.db, workspace, "one", at(5)).await;
+        let job = ingestion(&t.db, workspace, document).await;
         assert_eq!((job.state, job.attempts, job.queued_at), (JobState::Queued, 0, at(5)), "{}", t.name);
         assert_eq!((job.stage, job.started_at, job.finished_at), (None, None, None), "{}", t.name);
         assert!(job.last_error.is_none() && job.source.is_none() && job.warnings.0.is_empty(), "{}", t.name);
@@ -71,8 +71,8 @@ async fn a_job_that_ended_starts_afresh_when_it_is_queued_again() {
     for t in &both().await {
         for ended in [JobState::Done, JobState::Dead, JobState::Cancelled] {
             let on = format!("{} {ended}", t.name);
-            let user = user(&t.db, at(0)).await;
-            let first = claimed(&t.db, user, "one", at(0)).await;
+            let workspace = workspace(&t.db, at(0)).await;
+            let first = claimed(&t.db, workspace, "one", at(0)).await;
             match ended {
                 JobState::Done => {
                     let generation = staged(&t.db, &first, &[], at(1)).await;
@@ -82,14 +82,14 @@ async fn a_job_that_ended_starts_afresh_when_it_is_queued_again() {
                     fail(&t.db, &first, None, at(1)).await;
                 }
                 _ => {
-                    cancel(&t.db, user, first.document_id, at(1)).await;
+                    cancel(&t.db, workspace, first.document_id, at(1)).await;
                 }
             }
-            let job = ingestion(&t.db, user, first.document_id).await;
+            let job = ingestion(&t.db, workspace, first.document_id).await;
             assert_eq!((job.state, job.attempts, job.finished_at), (ended, 1, Some(at(1))), "{on}");
 
-            assert!(enqueue(&t.db, user, first.document_id, at(9)).await, "{on}");
-            let job = ingestion(&t.db, user, first.document_id).await;
+            assert!(enqueue(&t.db, workspace, first.document_id, at(9)).await, "{on}");
+            let job = ingestion(&t.db, workspace, first.document_id).await;
             assert_eq!((job.state, job.attempts, job.queued_at), (JobState::Queued, 0, at(9)), "{on}");
             assert_eq!((job.stage, job.started_at, job.finished_at), (None, None, None), "{on}");
             assert!(job.last_error.is_none(), "{on}");
@@ -105,22 +105,26 @@ async fn a_job_that_ended_starts_afresh_when_it_is_queued_again() {
 #[tokio::test]
 async fn a_running_job_goes_on_when_its_document_is_queued_again_and_runs_once_more() {
     for t in &both().await {
-        let user = user(&t.db, at(0)).await;
-        let first = claimed(&t.db, user, "one", at(0)).await;
+        let workspace = workspace(&t.db, at(0)).await;
+        let first = claimed(&t.db, workspace, "one", at(0)).await;
         let generation = staged(&t.db, &first, &["old"], at(1)).await;
-        assert!(enqueue(&t.db, user, first.document_id, at(2)).await, "{}", t.name);
+        assert!(enqueue(&t.db, workspace, first.document_id, at(2)).await, "{}", t.name);
 
-        let running = ingestion(&t.db, user, first.document_id).await;
+        let running = ingestion(&t.db, workspace, first.document_id).await;
         assert_eq!((running.state, running.attempts), (JobState::Running, 1), "{}", t.name);
         assert_eq!(running.started_at, Some(at(0)), "{}", t.name);
         assert!(claim(&t.db, at(3)).await.is_none(), "{}: it is held", t.name);
         assert!(renew(&t.db, &first, at(3)).await, "{}: it is still the first worker's", t.name);
 
         assert_eq!(publish(&t.db, &first, generation, at(4)).await, PublishOutcome::Outdated, "{}", t.name);
-        let again = ingestion(&t.db, user, first.document_id).await;
+        let again = ingestion(&t.db, workspace, first.document_id).await;
         assert_eq!((again.state, again.attempts), (JobState::Queued, 0), "{}", t.name);
-        assert!(documents::active(&t.db, user).await.unwrap().is_empty(), "{}: nothing old answers", t.name);
-        let document = documents::find(&t.db, user, first.document_id).await.unwrap().unwrap();
+        assert!(
+            documents::active(&t.db, workspace).await.unwrap().is_empty(),
+            "{}: nothing old answers",
+            t.name
+        );
+        let document = documents::find(&t.db, workspace, first.document_id).await.unwrap().unwrap();
         assert!(document.search_index.is_none(), "{}", t.name);
 
         let second = claim(&t.db, at(4)).await.unwrap();
@@ -132,17 +136,22 @@ async fn a_running_job_goes_on_when_its_document_is_queued_again_and_runs_once_m
 #[tokio::test]
 async fn an_outdated_generation_leaves_the_one_that_answers() {
     for t in &both().await {
-        let user = user(&t.db, at(0)).await;
-        let (document, old) = published(&t.db, user, "one", &["old"], at(0)).await;
-        enqueue(&t.db, user, document, at(1)).await;
+        let workspace = workspace(&t.db, at(0)).await;
+        let (document, old) = published(&t.db, workspace, "one", &["old"], at(0)).await;
+        enqueue(&t.db, workspace, document, at(1)).await;
         let second = claim(&t.db, at(1)).await.unwrap();
         let outdated = staged(&t.db, &second, &["outdated"], at(1)).await;
-        enqueue(&t.db, user, document, at(2)).await;
+        enqueue(&t.db, workspace, document, at(2)).await;
         assert_eq!(publish(&t.db, &second, outdated, at(3)).await, PublishOutcome::Outdated, "{}", t.name);
 
-        let found = documents::find(&t.db, user, document).await.unwrap().unwrap();
+        let found = documents::find(&t.db, workspace, document).await.unwrap().unwrap();
         assert_eq!(found.search_index.unwrap().0.generation, old, "{}", t.name);
-        assert_eq!(documents::active(&t.db, user).await.unwrap()[0].active_generation, old, "{}", t.name);
+        assert_eq!(
+            documents::active(&t.db, workspace).await.unwrap()[0].active_generation,
+            old,
+            "{}",
+            t.name
+        );
         // Nobody holds its claim, so it is given up.
         assert_eq!(commit!(t.db, |tx| generations::abandon(tx, at(4))), 1, "{}", t.name);
         let purgeable = generations::purgeable(&t.db, at(1_000), 10).await.unwrap();
@@ -153,13 +162,13 @@ async fn an_outdated_generation_leaves_the_one_that_answers() {
 #[tokio::test]
 async fn nothing_is_queued_for_a_document_that_is_missing_deleted_or_somebody_elses() {
     for t in &both().await {
-        let (owner, other) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        let (owner, other) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
         let (kept, _) = published(&t.db, owner, "kept", &[], at(0)).await;
         let gone = document(&t.db, owner, "gone", at(0)).await;
         commit!(t.db, |tx| documents::delete(tx, owner, gone, at(1), at(2)));
         let before = seen(&t.db, owner, kept).await;
         for (who, what) in
-            [(owner, DocumentId::generate()), (owner, gone), (other, kept), (UserId::generate(), kept)]
+            [(owner, DocumentId::generate()), (owner, gone), (other, kept), (WorkspaceId::generate(), kept)]
         {
             assert!(!enqueue(&t.db, who, what, at(3)).await, "{}", t.name);
         }
@@ -169,9 +178,9 @@ async fn nothing_is_queued_for_a_document_that_is_missing_deleted_or_somebody_el
 }
 
 #[tokio::test]
-async fn users_take_turns_however_many_documents_one_of_them_queues() {
+async fn workspaces_take_turns_however_many_documents_one_of_them_queues() {
     for t in &both().await {
-        let (many, few) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        let (many, few) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
         let mut tx = t.db.begin().await.unwrap();
         let mut queued = Vec::new();
         for _ in 0..500 {
@@ -189,17 +198,18 @@ async fn users_take_turns_however_many_documents_one_of_them_queues() {
             claims.push(claim(&t.db, at(1)).await.unwrap());
         }
         for turn in claims[..6].chunks(2) {
-            let users: HashSet<_> = turn.iter().map(|claim| claim.user_id).collect();
-            assert_eq!(users.len(), 2, "{}: each has one of two", t.name);
+            let workspaces: HashSet<_> = turn.iter().map(|claim| claim.workspace_id).collect();
+            assert_eq!(workspaces.len(), 2, "{}: each has one of two", t.name);
         }
-        let of_many: Vec<_> = claims.iter().filter(|c| c.user_id == many).map(|c| c.document_id).collect();
-        assert_eq!(of_many, queued[..5], "{}: a user's own come in the order of queueing", t.name);
+        let of_many: Vec<_> =
+            claims.iter().filter(|c| c.workspace_id == many).map(|c| c.document_id).collect();
+        assert_eq!(of_many, queued[..5], "{}: a workspace's own come in the order of queueing", t.name);
 
         // Somebody who comes later does not wait for the rest of the 500 either.
-        let late = user(&t.db, at(2)).await;
+        let late = workspace(&t.db, at(2)).await;
         document(&t.db, late, "late", at(4)).await;
         let next = [claim(&t.db, at(4)).await.unwrap(), claim(&t.db, at(4)).await.unwrap()];
-        assert!(next.iter().any(|claim| claim.user_id == late), "{}", t.name);
+        assert!(next.iter().any(|claim| claim.workspace_id == late), "{}", t.name);
     }
 }
 
@@ -208,7 +218,7 @@ async fn twelve_workers_share_two_hundred_jobs_and_none_is_claimed_twice() {
     for t in &both().await {
         let mut tx = t.db.begin().await.unwrap();
         for _ in 0..10 {
-            // Other transactions see neither users nor documents before the end.
+            // Other transactions see neither workspaces nor documents before the end.
             let id = UserId::generate();
             let email = id.to_string();
             let owner = crate::db::accounts::NewUser {
@@ -221,9 +231,11 @@ async fn twelve_workers_share_two_hundred_jobs_and_none_is_claimed_twice() {
             };
             crate::db::accounts::insert(&mut tx, &owner, at(0)).await.unwrap();
             for _ in 0..20 {
-                let document = crate::db::testing::plain(id, "one");
+                let document = crate::db::testing::plain(id.into(), "one");
                 documents::insert(&mut tx, &document, at(0)).await.unwrap();
-                jobs::enqueue(&mut tx, id, document.id, JobKind::Ingest, ATTEMPTS, at(0)).await.unwrap();
+                jobs::enqueue(&mut tx, id.into(), document.id, JobKind::Ingest, ATTEMPTS, at(0))
+                    .await
+                    .unwrap();
             }
         }
         tx.commit().await.unwrap();
@@ -254,8 +266,8 @@ async fn twelve_workers_share_two_hundred_jobs_and_none_is_claimed_twice() {
 #[tokio::test]
 async fn a_job_is_not_claimed_before_its_time() {
     for t in &both().await {
-        let user = user(&t.db, at(0)).await;
-        document(&t.db, user, "one", at(10)).await;
+        let workspace = workspace(&t.db, at(0)).await;
+        document(&t.db, workspace, "one", at(10)).await;
         assert!(!jobs::due(&t.db, at(9)).await.unwrap().any(), "{}", t.name);
         assert!(claim(&t.db, at(9)).await.is_none(), "{}", t.name);
         assert!(jobs::due(&t.db, at(10)).await.unwrap().any(), "{}", t.name);
@@ -267,16 +279,16 @@ async fn a_job_is_not_claimed_before_its_time() {
 #[tokio::test]
 async fn an_attempt_counts_from_the_moment_of_the_claim() {
     for t in &both().await {
-        let user = user(&t.db, at(0)).await;
-        let claim = claimed(&t.db, user, "one", at(3)).await;
+        let workspace = workspace(&t.db, at(0)).await;
+        let claim = claimed(&t.db, workspace, "one", at(3)).await;
         assert_eq!((claim.attempts, claim.max_attempts), (1, i64::from(ATTEMPTS)), "{}", t.name);
         assert_eq!(
-            (claim.user_id, claim.kind, claim.queued_at),
-            (user, JobKind::Ingest, at(3)),
+            (claim.workspace_id, claim.kind, claim.queued_at),
+            (workspace, JobKind::Ingest, at(3)),
             "{}",
             t.name
         );
-        let job = ingestion(&t.db, user, claim.document_id).await;
+        let job = ingestion(&t.db, workspace, claim.document_id).await;
         assert_eq!(
             (job.state, job.attempts, job.started_at),
             (JobState::Running, 1, Some(at(3))),
@@ -289,12 +301,12 @@ async fn an_attempt_counts_from_the_moment_of_the_claim() {
 #[tokio::test]
 async fn a_report_is_seen_while_the_job_runs_and_keeps_the_claim_alive() {
     for t in &both().await {
-        let user = user(&t.db, at(0)).await;
-        let held = claimed(&t.db, user, "one", at(0)).await;
+        let workspace = workspace(&t.db, at(0)).await;
+        let held = claimed(&t.db, workspace, "one", at(0)).await;
         let progress = StageProgress { done: 3, total: Some(7), unit: "pages".to_owned() };
         let report = JobProgress { stage: Some(IngestionStage::Parse), progress: Some(progress.clone()) };
         assert!(commit!(t.db, |tx| jobs::renew(tx, &held, at(600), &report)), "{}", t.name);
-        let job = ingestion(&t.db, user, held.document_id).await;
+        let job = ingestion(&t.db, workspace, held.document_id).await;
         assert_eq!(
             (job.stage, job.progress.unwrap().0),
             (Some(IngestionStage::Parse), progress),
@@ -305,7 +317,7 @@ async fn a_report_is_seen_while_the_job_runs_and_keeps_the_claim_alive() {
         assert_eq!(expire(&t.db, at(601)).await, [JobState::Queued], "{}", t.name);
         // The next attempt begins without the last one's report.
         claim(&t.db, at(601)).await.unwrap();
-        let job = ingestion(&t.db, user, held.document_id).await;
+        let job = ingestion(&t.db, workspace, held.document_id).await;
         assert!(job.stage.is_none() && job.progress.is_none(), "{}", t.name);
     }
 }
@@ -314,19 +326,19 @@ async fn a_report_is_seen_while_the_job_runs_and_keeps_the_claim_alive() {
 async fn the_depth_counts_every_kind_of_job() {
     for t in &both().await {
         assert_eq!(jobs::depth(&t.db, at(0)).await.unwrap(), QueueDepth::default(), "{}", t.name);
-        let user = user(&t.db, at(0)).await;
-        published(&t.db, user, "done", &[], at(0)).await;
-        let cancelled = document(&t.db, user, "cancelled", at(0)).await;
-        cancel(&t.db, user, cancelled, at(0)).await;
-        let dead = claimed(&t.db, user, "dead", at(0)).await;
+        let workspace = workspace(&t.db, at(0)).await;
+        published(&t.db, workspace, "done", &[], at(0)).await;
+        let cancelled = document(&t.db, workspace, "cancelled", at(0)).await;
+        cancel(&t.db, workspace, cancelled, at(0)).await;
+        let dead = claimed(&t.db, workspace, "dead", at(0)).await;
         fail(&t.db, &dead, None, at(0)).await;
-        let retried = claimed(&t.db, user, "waits for its retry", at(0)).await;
+        let retried = claimed(&t.db, workspace, "waits for its retry", at(0)).await;
         fail(&t.db, &retried, Some(at(900)), at(0)).await;
         for _ in 0..2 {
-            claimed(&t.db, user, "running", at(0)).await;
+            claimed(&t.db, workspace, "running", at(0)).await;
         }
         for due in [30, 10, 20] {
-            document(&t.db, user, "due", at(due)).await;
+            document(&t.db, workspace, "due", at(due)).await;
         }
         let depth = jobs::depth(&t.db, at(100)).await.unwrap();
         let expected = QueueDepth { due: 3, oldest_due: Some(at(10)), waiting: 1, running: 2, dead: 1 };
@@ -337,15 +349,15 @@ async fn the_depth_counts_every_kind_of_job() {
 #[tokio::test]
 async fn a_document_has_given_up_when_nothing_is_searchable_and_nothing_under_way() {
     for t in &both().await {
-        let user = user(&t.db, at(0)).await;
+        let workspace = workspace(&t.db, at(0)).await;
         let gave_up = async |document| commit!(t.db, |tx| jobs::ended_unpublished(tx, document));
-        let (searchable, _) = published(&t.db, user, "searchable", &["text"], at(1)).await;
+        let (searchable, _) = published(&t.db, workspace, "searchable", &["text"], at(1)).await;
         assert!(!gave_up(searchable).await, "{}: it is searchable", t.name);
-        let waiting = document(&t.db, user, "waiting", at(2)).await;
+        let waiting = document(&t.db, workspace, "waiting", at(2)).await;
         assert!(!gave_up(waiting).await, "{}: it waits for a worker", t.name);
-        commit!(t.db, |tx| jobs::cancel(tx, user, waiting, at(3)));
+        commit!(t.db, |tx| jobs::cancel(tx, workspace, waiting, at(3)));
         assert!(gave_up(waiting).await, "{}: it was cancelled", t.name);
-        let failing = claimed(&t.db, user, "failing", at(4)).await;
+        let failing = claimed(&t.db, workspace, "failing", at(4)).await;
         assert!(!gave_up(failing.document_id).await, "{}: it is worked on", t.name);
         commit!(t.db, |tx| jobs::fail(
             tx,
@@ -357,8 +369,8 @@ async fn a_document_has_given_up_when_nothing_is_searchable_and_nothing_under_wa
         ));
         assert!(gave_up(failing.document_id).await, "{}: it failed for good", t.name);
         // What was searchable before stays so, whatever becomes of a later run.
-        enqueue(&t.db, user, searchable, at(6)).await;
-        commit!(t.db, |tx| jobs::cancel(tx, user, searchable, at(7)));
+        enqueue(&t.db, workspace, searchable, at(6)).await;
+        commit!(t.db, |tx| jobs::cancel(tx, workspace, searchable, at(7)));
         assert!(!gave_up(searchable).await, "{}: the earlier index answers", t.name);
     }
 }

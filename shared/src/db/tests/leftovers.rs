@@ -1,121 +1,151 @@
-//! What is left of deleted accounts, and where accounts were signed in to.
+//! What is left of deleted accounts and workspaces, and where accounts were signed in to.
 
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
+use super::accounts::new_token;
 use crate::{
     clock::Timestamp,
     db::{
-        Db, Tx, accounts,
-        accounts::leftovers,
-        chunks, documents, execute, generations, index_segments, known_addresses, on,
-        testing::{at, both, commit, finished_or_blocked, published, user},
+        Db, Tx,
+        accounts::{self, AccountMembership},
+        api_tokens, chunks, documents, execute, generations, index_segments, known_addresses, on,
+        testing::{account_of, at, both, commit, finished_or_blocked, made_in, published, user, workspace},
+        workspaces::{self, leftovers},
     },
-    ids::{DocumentId, UserId},
+    ids::{DocumentId, UserId, WorkspaceId},
+    model::workspace::Role,
 };
 
-/// Every table that says whose its rows are.
-async fn tables(db: &Db) -> Vec<String> {
-    let tables = match db {
+/// Every column that says whose its table's rows are, after the table's name.
+async fn owner_columns(db: &Db) -> Vec<(String, String)> {
+    let columns = match db {
         Db::Postgres { .. } => {
-            "SELECT CAST(table_name AS TEXT) FROM information_schema.columns
-             WHERE column_name = 'user_id' AND table_schema = current_schema()"
+            "SELECT CAST(table_name AS TEXT), CAST(column_name AS TEXT) FROM information_schema.columns
+             WHERE column_name IN ('user_id', 'workspace_id') AND table_schema = current_schema()"
         }
         Db::Sqlite { .. } => {
-            "SELECT m.name FROM sqlite_master m JOIN pragma_table_info(m.name) c
-             WHERE m.type = 'table' AND c.name = 'user_id'"
+            "SELECT m.name, c.name FROM sqlite_master m JOIN pragma_table_info(m.name) c
+             WHERE m.type = 'table' AND c.name IN ('user_id', 'workspace_id')"
         }
     };
-    on!(db, |c| sqlx::query_scalar(tables).fetch_all(c)).unwrap()
+    let mut columns: Vec<(String, String)> = on!(db, |c| sqlx::query_as(columns).fetch_all(c)).unwrap();
+    columns.sort();
+    columns
 }
 
-/// Those of all tables in which the user has rows, sorted.
-async fn tables_with_rows_of(db: &Db, user: UserId) -> Vec<String> {
+/// Those of all such columns that have a workspace's id, or that of the account whose own it is.
+pub(super) async fn columns_with(db: &Db, workspace: WorkspaceId) -> Vec<(String, String)> {
     let mut having = Vec::new();
-    for table in tables(db).await {
+    for (table, column) in owner_columns(db).await {
         let count: i64 = on!(db, |c| sqlx::query_scalar(AssertSqlSafe(format!(
-            "SELECT COUNT(*) FROM {table} WHERE user_id = $1"
+            "SELECT COUNT(*) FROM {table} WHERE {column} = $1"
         )))
-        .bind(user)
+        .bind(workspace)
         .fetch_one(c))
         .unwrap();
         if count > 0 {
-            having.push(table);
+            having.push((table, column));
         }
     }
-    having.sort();
     having
 }
 
-/// Adds a row to each table that points to an account, as requests do that had begun before it was deleted.
-async fn add_everything(tx: &mut Tx, user: UserId) -> DocumentId {
+/// Adds a row to each table that points to a workspace or its account, as requests do that had begun before it was deleted.
+async fn add_everything(tx: &mut Tx, workspace: WorkspaceId) -> DocumentId {
     let [agent, thing, document] = std::array::from_fn(|_| Uuid::now_v7());
     for (statement, id) in [
         (
-            "INSERT INTO agents (id, user_id, type, name, description, llm, has_memory, version, created_at, updated_at)
+            "INSERT INTO agents (id, workspace_id, type, name, description, llm, has_memory, version, created_at, updated_at)
              VALUES ($2, $1, 'REACT', '', '', '{}', TRUE, 1, 0, 0)",
             agent,
         ),
         (
-            "INSERT INTO documents (id, user_id, type, name, description, url, revision, created_at, updated_at)
+            "INSERT INTO documents (id, workspace_id, type, name, description, url, revision, created_at, updated_at)
              VALUES ($2, $1, 'TXT', '', '', '', 0, 0, 0)",
             document,
         ),
-        ("INSERT INTO tags (id, user_id, name, color, created_at, updated_at) VALUES ($2, $1, '', '', 0, 0)", thing),
+        ("INSERT INTO tags (id, workspace_id, name, color, created_at, updated_at) VALUES ($2, $1, '', '', 0, 0)", thing),
         (
-            "INSERT INTO prompts (id, user_id, name, template, input_variables, created_at, updated_at)
+            "INSERT INTO prompts (id, workspace_id, name, template, input_variables, created_at, updated_at)
              VALUES ($2, $1, '', '', '[]', 0, 0)",
             thing,
         ),
         (
-            "INSERT INTO tools (id, user_id, type, name, description, metadata, return_direct, created_at, updated_at)
+            "INSERT INTO tools (id, workspace_id, type, name, description, metadata, return_direct, created_at, updated_at)
              VALUES ($2, $1, 'SEARCH', '', '', '{}', FALSE, 0, 0)",
             thing,
         ),
-    ] {
-        execute!(tx, sqlx::query(statement).bind(user).bind(id)).unwrap();
-    }
-    for (statement, other) in [
-        ("INSERT INTO agent_tags (agent_id, tag_id, user_id, position) VALUES ($2, $3, $1, 0)", thing),
         (
-            "INSERT INTO agent_tools (id, user_id, agent_id, tool_id, created_at) VALUES ($3, $1, $2, $3, 0)",
+            "INSERT INTO collections (id, workspace_id, name, description, created_at, updated_at)
+             VALUES ($2, $1, '', '', 0, 0)",
             thing,
         ),
         (
-            "INSERT INTO agent_documents (id, user_id, agent_id, document_id, created_at) VALUES ($3, $1, $2, $3, 0)",
+            "INSERT INTO audit_events (id, workspace_id, at, user_id, action, target_kind, target_id)
+             VALUES ($2, $1, 0, $1, 'deleted', '', '')",
+            thing,
+        ),
+    ] {
+        execute!(tx, sqlx::query(statement).bind(workspace).bind(id)).unwrap();
+    }
+    for (statement, other) in [
+        ("INSERT INTO agent_tags (agent_id, tag_id, workspace_id, position) VALUES ($2, $3, $1, 0)", thing),
+        (
+            "INSERT INTO agent_tools (id, workspace_id, agent_id, tool_id, created_at) VALUES ($3, $1, $2, $3, 0)",
+            thing,
+        ),
+        (
+            "INSERT INTO agent_documents (id, workspace_id, agent_id, document_id, created_at) VALUES ($3, $1, $2, $3, 0)",
             document,
         ),
         (
-            "INSERT INTO agent_memory (id, user_id, agent_id, session, question, answer, tokens, created_at)
+            "INSERT INTO agent_collections (id, workspace_id, agent_id, collection_id, created_at) VALUES ($3, $1, $2, $3, 0)",
+            thing,
+        ),
+        (
+            "INSERT INTO agent_memory (id, workspace_id, agent_id, session, question, answer, tokens, created_at)
              VALUES ($3, $1, $2, '', '', '', 0, 0)",
             thing,
         ),
         (
-            "INSERT INTO traces (id, user_id, agent_id, created_at, expires_at, complete, body)
+            "INSERT INTO traces (id, workspace_id, agent_id, created_at, expires_at, complete, body)
              VALUES ($3, $1, $2, 0, 0, TRUE, '{}')",
             thing,
         ),
     ] {
-        execute!(tx, sqlx::query(statement).bind(user).bind(agent).bind(other)).unwrap();
+        execute!(tx, sqlx::query(statement).bind(workspace).bind(agent).bind(other)).unwrap();
     }
     for statement in [
-        "INSERT INTO cached_answers (user_id, trace_id, answer_key, created_at) VALUES ($1, $2, $3, 0)",
-        "INSERT INTO api_tokens (id, user_id, description, token_hash, token_sealed, created_at)
+        "INSERT INTO cached_answers (workspace_id, trace_id, answer_key, created_at) VALUES ($1, $2, $3, 0)",
+        "INSERT INTO invitations (id, workspace_id, role, token_hash, created_by, created_at, expires_at)
+         VALUES ($2, $1, 'asker', $3, $1, 0, 0)",
+        "INSERT INTO api_tokens (id, workspace_id, description, token_hash, token_sealed, created_at)
          VALUES ($2, $1, '', $3, $3, 0)",
     ] {
-        execute!(tx, sqlx::query(statement).bind(user).bind(thing).bind(&b"bytes"[..])).unwrap();
+        execute!(tx, sqlx::query(statement).bind(workspace).bind(thing).bind(&b"bytes"[..])).unwrap();
     }
     for statement in [
         "INSERT INTO idempotency (user_id, request_key, answer_sealed, expires_at) VALUES ($1, 'key', $2, 0)",
         "INSERT INTO known_addresses (user_id, address_hash, seen_at) VALUES ($1, $2, 0)",
     ] {
-        execute!(tx, sqlx::query(statement).bind(user).bind(&b"bytes"[..])).unwrap();
+        execute!(tx, sqlx::query(statement).bind(workspace).bind(&b"bytes"[..])).unwrap();
+    }
+    let statement =
+        "INSERT INTO collection_documents (collection_id, document_id, workspace_id) VALUES ($2, $3, $1)";
+    execute!(tx, sqlx::query(statement).bind(workspace).bind(thing).bind(document)).unwrap();
+    for statement in [
+        "INSERT INTO members (workspace_id, user_id, role, joined_at) VALUES ($1, $1, 'owner', 0)",
+        "INSERT INTO workspace_usage (workspace_id, month, tokens, cost_micros) VALUES ($1, 0, 1, 1)",
+        "INSERT INTO user_identities (issuer, subject, user_id, created_at) VALUES ('', '', $1, 0)",
+    ] {
+        execute!(tx, sqlx::query(statement).bind(workspace)).unwrap();
     }
     document.into()
 }
 
 /// What the sweeper does with what was deleted.
-async fn sweep(db: &Db, now: Timestamp) {
+pub(super) async fn sweep(db: &Db, now: Timestamp) {
     for generation in generations::purgeable(db, now, 100).await.unwrap() {
         commit!(db, |tx| index_segments::delete(tx, generation.retired));
         while commit!(db, |tx| chunks::purge_some(tx, generation.retired)) {}
@@ -126,39 +156,45 @@ async fn sweep(db: &Db, now: Timestamp) {
     }
 }
 
-async fn is_there(db: &Db, user: UserId) -> bool {
-    let rows: i64 =
-        on!(db, |c| sqlx::query_scalar("SELECT COUNT(*) FROM users WHERE id = $1").bind(user).fetch_one(c))
-            .unwrap();
+/// Whether a workspace has a row; its account has one as long.
+async fn is_there(db: &Db, workspace: WorkspaceId) -> bool {
+    let [workspaces, users] =
+        ["SELECT COUNT(*) FROM workspaces WHERE id = $1", "SELECT COUNT(*) FROM users WHERE id = $1"].map(
+            |count| async move {
+                let rows: i64 = on!(db, |c| sqlx::query_scalar(count).bind(workspace).fetch_one(c)).unwrap();
+                rows
+            },
+        );
+    let rows = workspaces.await;
+    assert_eq!(rows, users.await);
     rows == 1
 }
 
 #[tokio::test]
 async fn what_is_added_to_a_deleted_account_does_not_stay_and_in_the_end_nothing_can_be_added() {
     for t in &both().await {
-        let (gone, kept) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        let (gone, kept) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
         let (_, generation) = published(&t.db, gone, "d", &["text"], at(1)).await;
         commit!(t.db, |tx| index_segments::insert(tx, gone, generation, 0, 1, b"segment"));
-        commit!(t.db, |tx| accounts::delete(tx, gone, at(2)));
+        commit!(t.db, |tx| accounts::delete(tx, account_of(gone), at(2)));
 
         let mut tx = t.db.begin().await.unwrap();
         let raced = add_everything(&mut tx, gone).await;
-        known_addresses::remember(&mut tx, kept, b"home", at(0), 20).await.unwrap();
+        known_addresses::remember(&mut tx, account_of(kept), b"home", at(0), 20).await.unwrap();
         tx.commit().await.unwrap();
-        let mut all = tables(&t.db).await;
-        all.sort();
-        let with_rows = tables_with_rows_of(&t.db, gone).await;
+        let all = owner_columns(&t.db).await;
+        let with_rows = columns_with(&t.db, gone).await;
         assert_eq!(
             with_rows, all,
             "{}: a new table has no row here, and perhaps nobody removes its rows",
             t.name
         );
-        let before = tables_with_rows_of(&t.db, kept).await;
+        let before = columns_with(&t.db, kept).await;
 
         assert!(!commit!(t.db, |tx| leftovers::purge(tx, gone, at(3), at(9))), "{}: not all is gone", t.name);
         assert!(documents::find(&t.db, gone, raced).await.unwrap().is_none(), "{}", t.name);
         sweep(&t.db, at(3)).await;
-        assert_eq!(tables_with_rows_of(&t.db, gone).await, [""; 0], "{}", t.name);
+        assert_eq!(columns_with(&t.db, gone).await, [], "{}", t.name);
 
         assert!(!commit!(t.db, |tx| leftovers::purge(tx, gone, at(4), at(2))), "{}: too early", t.name);
         assert!(is_there(&t.db, gone).await, "{}", t.name);
@@ -175,20 +211,20 @@ async fn what_is_added_to_a_deleted_account_does_not_stay_and_in_the_end_nothing
         drop(tx);
 
         assert!(!commit!(t.db, |tx| leftovers::purge(tx, kept, at(4), at(9))), "{}", t.name);
-        assert_eq!(tables_with_rows_of(&t.db, kept).await, before, "{}: another's stays", t.name);
+        assert_eq!(columns_with(&t.db, kept).await, before, "{}: another's stays", t.name);
     }
 }
 
 #[tokio::test]
 async fn an_account_that_was_closed_and_not_deleted_opens_nothing_and_is_deleted_later() {
     for t in &both().await {
-        let (gone, kept) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
-        let email = accounts::find(&t.db, gone).await.unwrap().unwrap().email;
+        let (gone, kept) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
+        let email = accounts::find(&t.db, account_of(gone)).await.unwrap().unwrap().email;
         let (document, _) = published(&t.db, gone, "d", &["text"], at(1)).await;
-        commit!(t.db, |tx| accounts::close(tx, gone, at(2)));
-        assert!(accounts::find(&t.db, gone).await.unwrap().is_none(), "{}", t.name);
-        assert!(!commit!(t.db, |tx| accounts::is_active(tx, gone)), "{}", t.name);
-        assert!(accounts::find(&t.db, kept).await.unwrap().is_some(), "{}", t.name);
+        commit!(t.db, |tx| accounts::close(tx, account_of(gone), at(2)));
+        assert!(accounts::find(&t.db, account_of(gone)).await.unwrap().is_none(), "{}", t.name);
+        assert!(!commit!(t.db, |tx| workspaces::is_active(tx, gone)), "{}", t.name);
+        assert!(accounts::find(&t.db, account_of(kept)).await.unwrap().is_some(), "{}", t.name);
 
         assert!(
             !commit!(t.db, |tx| leftovers::purge(tx, gone, at(3), at(9))),
@@ -214,12 +250,12 @@ async fn an_account_that_was_closed_and_not_deleted_opens_nothing_and_is_deleted
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn an_account_is_closed_while_something_is_being_added_to_it() {
     for t in both().await.iter().filter(|t| t.name == "PostgreSQL") {
-        let gone = user(&t.db, at(0)).await;
+        let gone = workspace(&t.db, at(0)).await;
         let mut adding = t.db.begin().await.unwrap();
-        known_addresses::remember(&mut adding, gone, b"home", at(1), 20).await.unwrap();
+        known_addresses::remember(&mut adding, account_of(gone), b"home", at(1), 20).await.unwrap();
         // It does not wait, or a stream of additions would keep it waiting for ever.
-        commit!(t.db, |tx| accounts::close(tx, gone, at(1)));
-        assert!(!accounts::is_active(&mut adding, gone).await.unwrap(), "and those who are adding notice");
+        commit!(t.db, |tx| accounts::close(tx, account_of(gone), at(1)));
+        assert!(!workspaces::is_active(&mut adding, gone).await.unwrap(), "and those who are adding notice");
     }
 }
 
@@ -228,12 +264,12 @@ async fn deleted_accounts_are_listed_page_by_page_and_no_others() {
     for t in &both().await {
         let mut gone = Vec::new();
         for _ in 0..3 {
-            let id = user(&t.db, at(0)).await;
-            user(&t.db, at(0)).await;
-            commit!(t.db, |tx| accounts::delete(tx, id, at(1)));
+            let id = workspace(&t.db, at(0)).await;
+            workspace(&t.db, at(0)).await;
+            commit!(t.db, |tx| accounts::delete(tx, account_of(id), at(1)));
             gone.push(id);
         }
-        let beginning = UserId::from(Uuid::nil());
+        let beginning = WorkspaceId::from(Uuid::nil());
         assert_eq!(leftovers::deleted(&t.db, beginning, 2).await.unwrap(), gone[..2], "{}", t.name);
         assert_eq!(leftovers::deleted(&t.db, gone[1], 2).await.unwrap(), gone[2..], "{}", t.name);
     }
@@ -242,15 +278,15 @@ async fn deleted_accounts_are_listed_page_by_page_and_no_others() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn what_is_added_while_the_account_is_deleted_is_noticed_before_it_is_there() {
     for t in &both().await {
-        let gone = user(&t.db, at(0)).await;
+        let gone = workspace(&t.db, at(0)).await;
         let mut deleting = t.db.begin().await.unwrap();
-        accounts::delete(&mut deleting, gone, at(1)).await.unwrap();
+        accounts::delete(&mut deleting, account_of(gone), at(1)).await.unwrap();
         let adding = tokio::spawn({
             let db = t.db.clone();
             async move {
                 let mut tx = db.begin().await.unwrap();
-                known_addresses::remember(&mut tx, gone, b"home", at(1), 20).await.unwrap();
-                accounts::is_active(&mut tx, gone).await.unwrap()
+                known_addresses::remember(&mut tx, account_of(gone), b"home", at(1), 20).await.unwrap();
+                workspaces::is_active(&mut tx, gone).await.unwrap()
             }
         });
         finished_or_blocked(&t.db, &adding).await;
@@ -262,18 +298,18 @@ async fn what_is_added_while_the_account_is_deleted_is_noticed_before_it_is_ther
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn what_is_added_before_the_account_is_deleted_goes_with_it() {
     for t in &both().await {
-        let gone = user(&t.db, at(0)).await;
+        let gone = workspace(&t.db, at(0)).await;
         let mut adding = t.db.begin().await.unwrap();
-        known_addresses::remember(&mut adding, gone, b"home", at(1), 20).await.unwrap();
-        assert!(accounts::is_active(&mut adding, gone).await.unwrap(), "{}", t.name);
+        known_addresses::remember(&mut adding, account_of(gone), b"home", at(1), 20).await.unwrap();
+        assert!(workspaces::is_active(&mut adding, gone).await.unwrap(), "{}", t.name);
         let deleting = tokio::spawn({
             let db = t.db.clone();
-            async move { commit!(db, |tx| accounts::delete(tx, gone, at(1))) }
+            async move { commit!(db, |tx| accounts::delete(tx, account_of(gone), at(1))) }
         });
         finished_or_blocked(&t.db, &deleting).await;
         adding.commit().await.unwrap();
         deleting.await.unwrap();
-        assert_eq!(tables_with_rows_of(&t.db, gone).await, [""; 0], "{}", t.name);
+        assert_eq!(columns_with(&t.db, gone).await, [], "{}", t.name);
     }
 }
 
@@ -315,25 +351,22 @@ async fn credentials_that_are_in_force_are_told_from_those_that_have_ended() {
         commit!(t.db, |tx| accounts::end_sessions(tx, ada));
         commit!(t.db, |tx| accounts::delete(tx, gone, at(1)));
         let nobody = UserId::generate();
-        let versions = accounts::token_versions(&t.db, &[ada, gone, nobody]).await.unwrap();
-        assert_eq!(versions, [(ada, 1)], "{}", t.name);
+        let own =
+            AccountMembership { user_id: ada, token_version: 1, workspace_id: ada.into(), role: Role::Owner };
+        let memberships =
+            accounts::memberships(&t.db, &[ada, gone, nobody], &[ada, gone, nobody].map(WorkspaceId::from))
+                .await
+                .unwrap();
+        assert_eq!(memberships, [own], "{}", t.name);
 
-        let tokens: Vec<_> = [(ada, b"a"), (ada, b"b"), (gone, b"c")]
-            .map(|(user, hash)| (user, hash, crate::ids::ApiTokenId::generate()))
-            .into();
-        for (user_id, hash, id) in &tokens {
-            let token = crate::model::user::ApiToken {
-                id: *id,
-                user_id: *user_id,
-                description: String::new(),
-                token_sealed: Vec::new(),
-                created_at: at(2),
-                last_used_at: None,
-            };
-            commit!(t.db, |tx| accounts::insert_token(tx, &token, hash.as_slice()));
+        let mut ids = Vec::new();
+        for (user, hash) in [(ada, b"a"), (ada, b"b"), (gone, b"c")] {
+            let token = new_token(made_in(user.into()), at(2));
+            commit!(t.db, |tx| api_tokens::insert(tx, &token, hash));
+            ids.push(token.id);
         }
-        let ids: Vec<_> = tokens.iter().map(|(_, _, id)| *id).collect();
-        commit!(t.db, |tx| accounts::delete_token(tx, ada, ids[1]));
-        assert_eq!(accounts::tokens_in_force(&t.db, &ids).await.unwrap(), [ids[0]], "{}", t.name);
+        commit!(t.db, |tx| api_tokens::delete(tx, ada.into(), ids[1]));
+        let in_force = api_tokens::in_force(&t.db, &ids, at(3)).await.unwrap();
+        assert_eq!(in_force.iter().map(|found| found.id).collect::<Vec<_>>(), [ids[0]], "{}", t.name);
     }
 }

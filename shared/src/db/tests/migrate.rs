@@ -6,10 +6,10 @@ use crate::{
     db::{
         Db, DbError, agents, execute,
         migrate::{self, MigrationError},
-        testing::{TestDb, at, both, both_empty, commit, user},
+        testing::{TestDb, at, both, both_empty, commit, workspace},
         tests::agents::agent,
     },
-    ids::{AgentId, UserId},
+    ids::{AgentId, WorkspaceId},
 };
 
 /// Whether a row that points nowhere is refused.
@@ -17,9 +17,9 @@ async fn assert_foreign_keys_are_enforced(db: &Db, on: &str) {
     let mut tx = db.begin().await.unwrap();
     let orphan = execute!(
         tx,
-        sqlx::query("INSERT INTO tags (id, user_id, name, color, created_at, updated_at) VALUES ($1, $2, '', '', 0, 0)")
+        sqlx::query("INSERT INTO tags (id, workspace_id, name, color, created_at, updated_at) VALUES ($1, $2, '', '', 0, 0)")
             .bind(*AgentId::generate().as_uuid())
-            .bind(UserId::generate())
+            .bind(WorkspaceId::generate())
     );
     assert!(matches!(orphan, Err(DbError::Failed(_))), "{on}: {orphan:?}");
 }
@@ -27,7 +27,7 @@ async fn assert_foreign_keys_are_enforced(db: &Db, on: &str) {
 #[tokio::test]
 async fn a_schema_that_is_up_to_date_stays_as_it_is() {
     for t in &both().await {
-        let owner = user(&t.db, at(0)).await;
+        let owner = workspace(&t.db, at(0)).await;
         let agent = agent(&t.db, owner, at(0)).await;
         for _ in 0..2 {
             migrate::run(&t.db).await.unwrap();
@@ -43,7 +43,7 @@ async fn several_tasks_of_a_process_migrate_at_once() {
         for migrated in join_all((0..6).map(|_| migrate::run(&t.db))).await {
             migrated.unwrap_or_else(|error| panic!("{}: {error}", t.name));
         }
-        user(&t.db, at(0)).await;
+        workspace(&t.db, at(0)).await;
         assert_foreign_keys_are_enforced(&t.db, t.name).await;
     }
 }
@@ -55,7 +55,7 @@ async fn migrate_in_several_processes(t: &TestDb) {
         migrated.unwrap_or_else(|error| panic!("{}: {error}", t.name));
     }
     for db in &processes {
-        user(db, at(0)).await;
+        workspace(db, at(0)).await;
         assert_foreign_keys_are_enforced(db, t.name).await;
     }
 }

@@ -9,10 +9,11 @@ use crate::{
             self, JobAction, JobActionOutcome, JobCursor, JobRowFilter, find, find_account, list,
         },
         testing::{
-            ATTEMPTS, at, both, claim, claimed, commit, document, enqueue, publish, published, staged, user,
+            ATTEMPTS, account_of, at, both, claim, claimed, commit, document, enqueue, made_in, publish,
+            published, staged, user, workspace,
         },
     },
-    ids::{DocumentId, JobId, UserId},
+    ids::{DocumentId, JobId, UserId, WorkspaceId},
     model::{
         document::DocumentType,
         job::{IngestionError, IngestionWarning, JobClaim, JobPhase, JobRecord, JobState},
@@ -33,8 +34,8 @@ async fn fail(db: &Db, claim: &JobClaim, code: &str, retry_at: Option<Timestamp>
 }
 
 /// Adds a document whose job dies at `now` with this code.
-async fn dead(db: &Db, user: UserId, code: &str, now: Timestamp) -> JobClaim {
-    let claim = claimed(db, user, code, now).await;
+async fn dead(db: &Db, workspace: WorkspaceId, code: &str, now: Timestamp) -> JobClaim {
+    let claim = claimed(db, workspace, code, now).await;
     fail(db, &claim, code, None, now).await;
     claim
 }
@@ -82,22 +83,22 @@ struct Each {
     cancelled: DocumentId,
 }
 
-async fn each(db: &Db, user: UserId) -> Each {
-    let (done, _) = published(db, user, "done", &["text"], at(1)).await;
-    let dead = dead(db, user, "not_found", at(10)).await.document_id;
-    let cancelled = document(db, user, "cancelled", at(20)).await;
-    assert!(commit!(db, |tx| jobs::cancel(tx, user, cancelled, at(20))));
-    let waiting = claimed(db, user, "waiting", at(30)).await;
+async fn each(db: &Db, workspace: WorkspaceId) -> Each {
+    let (done, _) = published(db, workspace, "done", &["text"], at(1)).await;
+    let dead = dead(db, workspace, "not_found", at(10)).await.document_id;
+    let cancelled = document(db, workspace, "cancelled", at(20)).await;
+    assert!(commit!(db, |tx| jobs::cancel(tx, workspace, cancelled, at(20))));
+    let waiting = claimed(db, workspace, "waiting", at(30)).await;
     fail(db, &waiting, "timeout", Some(at(200)), at(30)).await;
-    let running = claimed(db, user, "running", at(40)).await.document_id;
-    let due = document(db, user, "due", at(50)).await;
+    let running = claimed(db, workspace, "running", at(40)).await.document_id;
+    let due = document(db, workspace, "due", at(50)).await;
     Each { due, waiting: waiting.document_id, running, dead, done, cancelled }
 }
 
 #[tokio::test]
 async fn jobs_are_told_apart_by_how_they_stand() {
     for t in &both().await {
-        let ada = user(&t.db, at(0)).await;
+        let ada = workspace(&t.db, at(0)).await;
         let all = each(&t.db, ada).await;
         for (wanted, found) in [
             (JobPhase::Due, vec![all.due]),
@@ -127,10 +128,15 @@ async fn jobs_are_told_apart_by_how_they_stand() {
 #[tokio::test]
 async fn a_job_is_shown_whole_and_its_owner_by_e_mail() {
     for t in &both().await {
-        let ada = user(&t.db, at(0)).await;
+        let ada = workspace(&t.db, at(0)).await;
         let held = dead(&t.db, ada, "not_found", at(10)).await;
         let job = find(&t.db, held.id).await.unwrap().unwrap();
-        assert_eq!((job.id, job.user_id, job.document_id), (held.id, ada, held.document_id), "{}", t.name);
+        assert_eq!(
+            (job.id, job.owner, job.document_id),
+            (held.id, made_in(ada), held.document_id),
+            "{}",
+            t.name
+        );
         assert_eq!(job.user_email, format!("{ada}@example.com"), "{}", t.name);
         assert_eq!((job.document_type, job.state), (DocumentType::Txt, JobState::Dead), "{}", t.name);
         assert_eq!((job.attempts, job.max_attempts), (1, i64::from(ATTEMPTS)), "{}", t.name);
@@ -144,9 +150,9 @@ async fn a_job_is_shown_whole_and_its_owner_by_e_mail() {
 }
 
 #[tokio::test]
-async fn a_list_is_narrowed_by_user_and_by_code() {
+async fn a_list_is_narrowed_by_account_and_by_code() {
     for t in &both().await {
-        let (ada, grace) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        let (ada, grace) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
         let lost = dead(&t.db, ada, "embedder_failed", at(1)).await.document_id;
         let missing = dead(&t.db, ada, "not_found", at(2)).await.document_id;
         let other = dead(&t.db, grace, "embedder_failed", at(3)).await.document_id;
@@ -158,9 +164,9 @@ async fn a_list_is_narrowed_by_user_and_by_code() {
         };
         for (filter, found) in [
             (of(None, None), vec![other, missing, lost]),
-            (of(Some(ada), None), vec![missing, lost]),
+            (of(Some(account_of(ada)), None), vec![missing, lost]),
             (of(None, Some("embedder_failed")), vec![other, lost]),
-            (of(Some(ada), Some("embedder_failed")), vec![lost]),
+            (of(Some(account_of(ada)), Some("embedder_failed")), vec![lost]),
             // Neither a part of a code nor a pattern is one.
             (of(None, Some("embedder")), vec![]),
             (of(None, Some("%")), vec![]),
@@ -170,15 +176,15 @@ async fn a_list_is_narrowed_by_user_and_by_code() {
         ] {
             assert_eq!(listed(&t.db, &filter, at(9)).await, found, "{} {filter:?}", t.name);
         }
-        let of_user = JobRowFilter { user: Some(ada), ..JobRowFilter::default() };
-        assert_eq!(listed(&t.db, &of_user, at(9)).await, [missing, lost], "{}", t.name);
+        let of_account = JobRowFilter { user: Some(account_of(ada)), ..JobRowFilter::default() };
+        assert_eq!(listed(&t.db, &of_account, at(9)).await, [missing, lost], "{}", t.name);
     }
 }
 
 #[tokio::test]
 async fn every_list_comes_page_by_page_and_whole() {
     for t in &both().await {
-        let (ada, grace) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        let (ada, grace) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
         // Several of one moment, so that the time alone is no place in the list.
         let mut ended = Vec::new();
         for owner in [ada, grace, ada, grace, ada] {
@@ -248,7 +254,7 @@ fn no_other_text_is_a_position() {
 #[tokio::test]
 async fn a_retried_job_is_due_at_once_with_all_attempts_before_it() {
     for t in &both().await {
-        let ada = user(&t.db, at(0)).await;
+        let ada = workspace(&t.db, at(0)).await;
         let all = each(&t.db, ada).await;
         for (document, outcome) in [
             (all.dead, JobActionOutcome::Changed),
@@ -282,7 +288,7 @@ async fn a_retried_job_is_due_at_once_with_all_attempts_before_it() {
 #[tokio::test]
 async fn a_discarded_job_is_cancelled_and_what_can_be_searched_stays() {
     for t in &both().await {
-        let ada = user(&t.db, at(0)).await;
+        let ada = workspace(&t.db, at(0)).await;
         let all = each(&t.db, ada).await;
         // One that is searchable, and failed later.
         enqueue(&t.db, ada, all.done, at(60)).await;
@@ -330,7 +336,7 @@ async fn a_discarded_job_is_cancelled_and_what_can_be_searched_stays() {
 #[tokio::test]
 async fn a_discard_leaves_a_job_alone_that_ended_well() {
     for t in &both().await {
-        let ada = user(&t.db, at(0)).await;
+        let ada = workspace(&t.db, at(0)).await;
         let (done, _) = published(&t.db, ada, "done", &["text"], at(1)).await;
         assert_eq!(
             change_one(&t.db, JobAction::Discard, done, at(5)).await,
@@ -345,13 +351,13 @@ async fn a_discard_leaves_a_job_alone_that_ended_well() {
 #[tokio::test]
 async fn a_job_of_a_deleted_document_does_not_exist() {
     for t in &both().await {
-        let (ada, grace) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        let (ada, grace) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
         let one = dead(&t.db, ada, "timeout", at(1)).await;
         let other = dead(&t.db, grace, "timeout", at(2)).await;
         let found = list(&t.db, &standing(JobPhase::Dead), None, 200, at(5)).await.unwrap().jobs;
         assert_eq!(found.len(), 2, "{}", t.name);
         commit!(t.db, |tx| documents::delete(tx, ada, one.document_id, at(3), at(3)));
-        commit!(t.db, |tx| accounts::delete(tx, grace, at(3)));
+        commit!(t.db, |tx| accounts::delete(tx, account_of(grace), at(3)));
         assert_eq!(listed(&t.db, &JobRowFilter::default(), at(5)).await, [], "{}", t.name);
         for (action, id) in [(JobAction::Retry, one.id), (JobAction::Discard, other.id)] {
             assert!(find(&t.db, id).await.unwrap().is_none(), "{}", t.name);
@@ -370,7 +376,7 @@ async fn a_job_of_a_deleted_document_does_not_exist() {
 #[tokio::test]
 async fn a_job_that_is_no_longer_as_it_was_found_is_left_alone() {
     for t in &both().await {
-        let ada = user(&t.db, at(0)).await;
+        let ada = workspace(&t.db, at(0)).await;
         let mended = dead(&t.db, ada, "timeout", at(1)).await.document_id;
         let otherwise = dead(&t.db, ada, "timeout", at(2)).await.document_id;
         let same = dead(&t.db, ada, "timeout", at(3)).await;
@@ -398,7 +404,7 @@ async fn a_job_that_is_no_longer_as_it_was_found_is_left_alone() {
 #[tokio::test]
 async fn what_was_to_be_made_from_stored_passages_still_is() {
     for t in &both().await {
-        let ada = user(&t.db, at(0)).await;
+        let ada = workspace(&t.db, at(0)).await;
         let (document, _) = published(&t.db, ada, "one", &["text"], at(1)).await;
         let queue_again = async |now| commit!(t.db, |tx| jobs::enqueue_again(tx, ReindexTarget::All, now));
         assert_eq!(queue_again(at(2)).await, 1, "{}", t.name);
@@ -435,12 +441,12 @@ async fn what_was_to_be_made_from_stored_passages_still_is() {
 #[tokio::test]
 async fn two_operators_who_change_the_same_jobs_wait_for_each_other_and_change_each_once() {
     for t in &both().await {
-        let mut users = Vec::new();
+        let mut workspaces = Vec::new();
         for _ in 0..4 {
-            users.push(user(&t.db, at(0)).await);
+            workspaces.push(workspace(&t.db, at(0)).await);
         }
         for number in 0..40 {
-            dead(&t.db, users[number % users.len()], "timeout", at(number as u64)).await;
+            dead(&t.db, workspaces[number % workspaces.len()], "timeout", at(number as u64)).await;
         }
         let filter = standing(JobPhase::Dead);
         let found = list(&t.db, &filter, None, 200, at(100)).await.unwrap().jobs;
@@ -479,7 +485,7 @@ async fn lists_are_read_by_an_index_in_their_order() {
         ("j.state = 'queued' ORDER BY j.fair_at, j.id", "jobs_queued"),
         ("j.state = 'dead' ORDER BY j.finished_at DESC, j.id DESC", "jobs_dead"),
         ("j.state = 'cancelled' ORDER BY j.finished_at DESC, j.id DESC", "jobs_cancelled"),
-        ("j.user_id = x'00' ORDER BY j.id DESC", "jobs_by_user"),
+        ("j.workspace_id = x'00' ORDER BY j.id DESC", "jobs_by_workspace"),
         ("1 = 1 ORDER BY j.id DESC", "sqlite_autoindex_jobs_1"),
     ] {
         let plan = format!("EXPLAIN QUERY PLAN {}{filter} LIMIT 51", operator_jobs::SELECT);

@@ -3,13 +3,13 @@
 use crate::db::{
     chunks, documents, generations,
     jobs::{self, ReindexTarget},
-    testing::{at, both, claim, commit, document, enqueue, passages, published, user},
+    testing::{at, both, claim, commit, document, enqueue, passages, published, workspace},
 };
 
 #[tokio::test]
 async fn searchable_documents_are_queued_to_be_indexed_from_what_is_stored() {
     for t in &both().await {
-        let (ada, grace) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        let (ada, grace) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
         let mut documents = Vec::new();
         for (number, owner) in [ada, ada, ada, grace].into_iter().enumerate() {
             let (document, _) = published(&t.db, owner, &format!("{number}"), &["a", "b"], at(1)).await;
@@ -31,7 +31,7 @@ async fn searchable_documents_are_queued_to_be_indexed_from_what_is_stored() {
             "{}: they wait already",
             t.name
         );
-        // What is added now comes first, and nobody waits for all of another user's documents.
+        // What is added now comes first, and nobody waits for all of another workspace's documents.
         let added = document(&t.db, ada, "added", at(1_000)).await;
         let mut order = Vec::new();
         while let Some(claim) = claim(&t.db, at(1_001)).await {
@@ -53,10 +53,10 @@ async fn searchable_documents_are_queued_to_be_indexed_from_what_is_stored() {
 #[tokio::test]
 async fn a_document_that_is_to_be_ingested_is_not_only_indexed() {
     for t in &both().await {
-        let user = user(&t.db, at(0)).await;
-        let (document, _) = published(&t.db, user, "one", &["a"], at(1)).await;
+        let workspace = workspace(&t.db, at(0)).await;
+        let (document, _) = published(&t.db, workspace, "one", &["a"], at(1)).await;
         assert_eq!(commit!(t.db, |tx| jobs::enqueue_again(tx, ReindexTarget::All, at(2))), 1, "{}", t.name);
-        assert!(enqueue(&t.db, user, document, at(3)).await);
+        assert!(enqueue(&t.db, workspace, document, at(3)).await);
         assert!(!claim(&t.db, at(10)).await.unwrap().from_stored, "{}", t.name);
     }
 }
@@ -64,7 +64,7 @@ async fn a_document_that_is_to_be_ingested_is_not_only_indexed() {
 #[tokio::test]
 async fn stored_passages_are_read_back_as_they_were_added() {
     for t in &both().await {
-        let owner = user(&t.db, at(0)).await;
+        let owner = workspace(&t.db, at(0)).await;
         let texts: Vec<String> = (0..chunks::BATCH + 5).map(|number| format!("passage {number}")).collect();
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         let (document, generation) = published(&t.db, owner, "one", &texts, at(1)).await;
@@ -75,7 +75,7 @@ async fn stored_passages_are_read_back_as_they_were_added() {
         let read: Vec<_> = first.into_iter().chain(rest).collect();
         let shown = |chunks: &[chunks::NewChunk]| format!("{chunks:?}");
         assert_eq!(shown(&read), shown(&passages(document, &texts)), "{}", t.name);
-        let other = user(&t.db, at(0)).await;
+        let other = workspace(&t.db, at(0)).await;
         assert!(chunks::stored(&t.db, other, generation, 0).await.unwrap().is_empty(), "{}", t.name);
         let known = generations::active(&t.db, owner, document).await.unwrap().unwrap();
         assert_eq!(known.generation, generation, "{}", t.name);

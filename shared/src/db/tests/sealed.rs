@@ -2,52 +2,48 @@
 
 use uuid::Uuid;
 
-use super::{agents as agent_tests, tools as tool_tests};
+use super::{accounts as token_tests, agents as agent_tests, tools as tool_tests};
 use crate::{
     db::{
-        Db, accounts, agents, documents, idempotency, on,
+        Db, agents, api_tokens, documents, idempotency, on,
         sealed::{self, SealedColumn, SealedValue},
-        testing::{at, both, commit, plain, user},
+        testing::{at, both, commit, made_in, plain, user, workspace},
         tools,
     },
-    ids::{ApiTokenId, UserId},
+    ids::{UserId, WorkspaceId},
     model::{agent::Agent, tool::Tool, user::ApiToken},
 };
 
 /// Adds a row with this ciphertext, and one without any where a column may be empty; the id of the first.
-async fn add(db: &Db, user: UserId, column: SealedColumn, value: &[u8]) -> Uuid {
+async fn add(db: &Db, workspace: WorkspaceId, column: SealedColumn, value: &[u8]) -> Uuid {
     match column {
         SealedColumn::ApiToken => {
             let token = ApiToken {
-                id: ApiTokenId::generate(),
-                user_id: user,
-                description: String::new(),
                 token_sealed: value.to_vec(),
-                created_at: at(0),
-                last_used_at: None,
+                ..token_tests::new_token(made_in(workspace), at(0))
             };
             let hash = token.id.as_uuid().as_bytes();
-            commit!(db, |tx| accounts::insert_token(tx, &token, hash));
+            commit!(db, |tx| api_tokens::insert(tx, &token, hash));
             *token.id.as_uuid()
         }
         SealedColumn::DocumentAuthorization => {
-            let (open, closed) = (plain(user, "open"), plain(user, "closed"));
+            let (open, closed) = (plain(workspace, "open"), plain(workspace, "closed"));
             let closed = documents::NewDocumentRow { authorization_sealed: Some(value), ..closed };
             commit!(db, |tx| documents::insert(tx, &open, at(0)));
             commit!(db, |tx| documents::insert(tx, &closed, at(0)));
             *closed.id.as_uuid()
         }
         SealedColumn::AgentKey => {
-            let keyless = Agent { llm_key_sealed: None, ..agent_tests::new(user, "keyless", at(0)) };
+            let keyless = Agent { llm_key_sealed: None, ..agent_tests::new(workspace, "keyless", at(0)) };
             let agent =
-                Agent { llm_key_sealed: Some(value.to_vec()), ..agent_tests::new(user, "with", at(0)) };
+                Agent { llm_key_sealed: Some(value.to_vec()), ..agent_tests::new(workspace, "with", at(0)) };
             commit!(db, |tx| agents::insert(tx, &keyless));
             commit!(db, |tx| agents::insert(tx, &agent));
             *agent.id.as_uuid()
         }
         SealedColumn::ToolMetadata => {
-            let open = Tool { metadata_sealed: None, ..tool_tests::new(user, at(0)) };
-            let tool = Tool { metadata_sealed: Some(value.to_vec()), ..tool_tests::new(user, at(0)) };
+            let open = Tool { metadata_sealed: None, ..tool_tests::new(workspace, at(0)) };
+            let tool = Tool { metadata_sealed: Some(value.to_vec()), ..tool_tests::new(workspace, at(0)) };
             commit!(db, |tx| tools::insert(tx, &open));
             commit!(db, |tx| tools::insert(tx, &tool));
             *tool.id.as_uuid()
@@ -59,12 +55,12 @@ async fn add(db: &Db, user: UserId, column: SealedColumn, value: &[u8]) -> Uuid 
 async fn what_begins_otherwise_is_found_page_by_page_and_replaced_if_it_is_still_so() {
     const HEAD: &[u8] = b"\x01new!";
     for t in &both().await {
-        let user = user(&t.db, at(0)).await;
+        let workspace = workspace(&t.db, at(0)).await;
         for column in SealedColumn::ALL {
             let what = format!("{} {column:?}", t.name);
             let mut old = Vec::new();
             for value in [&b"\x01old!\x00\xff"[..], b"\x01new!\x00\xff", b"\x01ne", b""] {
-                let id = add(&t.db, user, column, value).await;
+                let id = add(&t.db, workspace, column, value).await;
                 if !value.starts_with(HEAD) {
                     old.push(SealedValue { id, sealed: value.to_vec() });
                 }

@@ -1,4 +1,4 @@
-//! What users may store.
+//! What workspaces may store.
 
 use crate::{
     db::{
@@ -11,9 +11,11 @@ use crate::{
         jobs::{self, JobProgress},
         storage,
         storage::OverQuota,
-        testing::{LEASE, at, both, claimed, commit, document, plain, published, staged, user},
+        testing::{
+            LEASE, account_of, at, both, claimed, commit, document, plain, published, staged, workspace,
+        },
     },
-    ids::{GenerationId, UserId},
+    ids::{GenerationId, WorkspaceId},
     model::{document::DocumentType, job::IngestionError},
 };
 
@@ -25,9 +27,9 @@ async fn note(tx: &mut Tx, generation: GenerationId, bytes: i64) -> Result<u64> 
     )
 }
 
-/// What is stored for a user: told by a quota of one byte, which any storage is over.
-async fn used(db: &Db, user: UserId) -> u64 {
-    match commit!(db, |tx| storage::left(tx, user, Some(1))) {
+/// What is stored for a workspace: told by a quota of one byte, which any storage is over.
+async fn used(db: &Db, workspace: WorkspaceId) -> u64 {
+    match commit!(db, |tx| storage::left(tx, workspace, Some(1))) {
         Ok(left) => {
             assert_eq!(left.map(|left| left.bytes), Some(1));
             0
@@ -39,7 +41,7 @@ async fn used(db: &Db, user: UserId) -> u64 {
 #[tokio::test]
 async fn files_texts_and_passages_count_until_they_are_purged() {
     for t in &both().await {
-        let (owner, other) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        let (owner, other) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
         assert_eq!(used(&t.db, owner).await, 0, "{}", t.name);
         let claim = claimed(&t.db, owner, "text", at(0)).await;
         assert_eq!(used(&t.db, owner).await, 7, "{}: content", t.name);
@@ -60,7 +62,7 @@ async fn files_texts_and_passages_count_until_they_are_purged() {
         let again = staged(&t.db, &claim, &["one"], at(2)).await;
         commit!(t.db, |tx| note(tx, again, 1_000));
         assert_eq!(used(&t.db, owner).await, 2_104, "{}", t.name);
-        assert_eq!(used(&t.db, other).await, 0, "{}: each user has a quota alone", t.name);
+        assert_eq!(used(&t.db, other).await, 0, "{}: each workspace has a quota alone", t.name);
 
         commit!(t.db, |tx| documents::delete(tx, owner, claim.document_id, at(3), at(3)));
         commit!(t.db, |tx| documents::delete(tx, owner, file.id, at(3), at(3)));
@@ -80,7 +82,7 @@ async fn files_texts_and_passages_count_until_they_are_purged() {
 #[tokio::test]
 async fn a_quota_is_used_to_the_last_byte_and_no_further() {
     for t in &both().await {
-        let owner = user(&t.db, at(0)).await;
+        let owner = workspace(&t.db, at(0)).await;
         document(&t.db, owner, "text", at(0)).await;
         for (more, fits) in [(3, true), (4, false), (u64::MAX, false), (0, true)] {
             let admitted = commit!(t.db, |tx| storage::admit(tx, owner, more, None, Some(10)));
@@ -102,7 +104,7 @@ async fn a_quota_is_used_to_the_last_byte_and_no_further() {
 #[tokio::test]
 async fn the_passages_of_a_document_take_the_place_of_those_that_it_has() {
     for t in &both().await {
-        let owner = user(&t.db, at(0)).await;
+        let owner = workspace(&t.db, at(0)).await;
         let claim = claimed(&t.db, owner, "text", at(0)).await;
         let generation = staged(&t.db, &claim, &["one"], at(1)).await;
         commit!(t.db, |tx| note(tx, generation, 90));
@@ -127,7 +129,7 @@ async fn what_an_attempt_reserves_counts_until_its_claim_is_lost() {
     for t in &both().await {
         for ended in ["postponed", "handed back", "failed", "expired", "cancelled", "given up"] {
             let on = format!("{} {ended}", t.name);
-            let owner = user(&t.db, at(0)).await;
+            let owner = workspace(&t.db, at(0)).await;
             let first = claimed(&t.db, owner, "first", at(0)).await;
             let second = claimed(&t.db, owner, "second", at(0)).await;
             let reserved = staged(&t.db, &first, &[], at(1)).await;
@@ -153,7 +155,7 @@ async fn what_an_attempt_reserves_counts_until_its_claim_is_lost() {
             assert_eq!(admit().await, Ok(()), "{on}");
             commit!(t.db, |tx| generations::abandon(tx, at(3)));
             assert_eq!(used(&t.db, owner).await, 14, "{on}: nor while it waits to be purged");
-            commit!(t.db, |tx| accounts::delete(tx, owner, at(4)));
+            commit!(t.db, |tx| accounts::delete(tx, account_of(owner), at(4)));
         }
     }
 }
@@ -161,7 +163,7 @@ async fn what_an_attempt_reserves_counts_until_its_claim_is_lost() {
 #[tokio::test]
 async fn what_answers_counts_though_its_claim_has_ended() {
     for t in &both().await {
-        let owner = user(&t.db, at(0)).await;
+        let owner = workspace(&t.db, at(0)).await;
         let (_, generation) = published(&t.db, owner, "text", &["one"], at(1)).await;
         commit!(t.db, |tx| note(tx, generation, 90));
         commit!(t.db, |tx| generations::abandon(tx, at(2)));
@@ -172,7 +174,7 @@ async fn what_answers_counts_though_its_claim_has_ended() {
 #[tokio::test]
 async fn the_texts_of_a_generation_are_counted_in_bytes() {
     for t in &both().await {
-        let (owner, other) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        let (owner, other) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
         let (_, generation) = published(&t.db, owner, "text", &["más", "one"], at(1)).await;
         assert_eq!(storage::text_bytes(&t.db, owner, generation).await.unwrap(), 7, "{}", t.name);
         assert_eq!(storage::text_bytes(&t.db, other, generation).await.unwrap(), 0, "{}", t.name);
@@ -182,7 +184,7 @@ async fn the_texts_of_a_generation_are_counted_in_bytes() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn of_many_that_come_at_once_only_those_are_stored_that_fit() {
     for t in &both().await {
-        let owner = user(&t.db, at(0)).await;
+        let owner = workspace(&t.db, at(0)).await;
         let tasks: Vec<_> = (0..12)
             .map(|_| {
                 let db = t.db.clone();

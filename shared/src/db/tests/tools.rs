@@ -6,17 +6,17 @@ use crate::{
     clock::Timestamp,
     db::{
         Db, Json, accounts, agents, on,
-        testing::{at, both, commit, finished_or_blocked, user},
+        testing::{account_of, at, both, commit, finished_or_blocked, made_in, workspace},
         tools::{self, LinkOutcome},
     },
-    ids::{AgentId, AgentToolId, ToolId, UserId},
+    ids::{AgentId, AgentToolId, ToolId, WorkspaceId},
     model::tool::{AgentTool, Tool, ToolType},
 };
 
-pub(super) fn new(user: UserId, now: Timestamp) -> Tool {
+pub(super) fn new(workspace: WorkspaceId, now: Timestamp) -> Tool {
     Tool {
         id: ToolId::generate(),
-        user_id: user,
+        owner: made_in(workspace),
         r#type: ToolType::Search,
         name: "wéb".to_owned(),
         description: "looks things up".to_owned(),
@@ -34,39 +34,39 @@ fn map(value: &Value) -> Map<String, Value> {
 }
 
 /// Adds a tool; one that asks an agent, if one is named.
-async fn tool(db: &Db, user: UserId, asked: Option<AgentId>) -> ToolId {
+async fn tool(db: &Db, workspace: WorkspaceId, asked: Option<AgentId>) -> ToolId {
     let r#type = if asked.is_some() { ToolType::Agent } else { ToolType::Search };
-    let tool = Tool { calls_agent: asked, r#type, ..new(user, at(0)) };
+    let tool = Tool { calls_agent: asked, r#type, ..new(workspace, at(0)) };
     commit!(db, |tx| tools::insert(tx, &tool));
     tool.id
 }
 
-async fn agent(db: &Db, user: UserId) -> AgentId {
-    super::agents::agent(db, user, at(0)).await
+async fn agent(db: &Db, workspace: WorkspaceId) -> AgentId {
+    super::agents::agent(db, workspace, at(0)).await
 }
 
-async fn try_link(db: &Db, user: UserId, agent: AgentId, tool: ToolId) -> LinkOutcome {
-    commit!(db, |tx| tools::link(tx, user, agent, tool, at(5)))
+async fn try_link(db: &Db, workspace: WorkspaceId, agent: AgentId, tool: ToolId) -> LinkOutcome {
+    commit!(db, |tx| tools::link(tx, made_in(workspace), agent, tool, at(5)))
 }
 
-async fn link(db: &Db, user: UserId, agent: AgentId, tool: ToolId) -> AgentTool {
-    match try_link(db, user, agent, tool).await {
+async fn link(db: &Db, workspace: WorkspaceId, agent: AgentId, tool: ToolId) -> AgentTool {
+    match try_link(db, workspace, agent, tool).await {
         LinkOutcome::Yes(link) => link,
         other => panic!("{other:?}"),
     }
 }
 
 /// Lets `asking` ask `asked`, by a tool of its own, which is returned.
-async fn let_ask(db: &Db, user: UserId, asking: AgentId, asked: AgentId) -> ToolId {
-    let tool = tool(db, user, Some(asked)).await;
-    link(db, user, asking, tool).await;
+async fn let_ask(db: &Db, workspace: WorkspaceId, asking: AgentId, asked: AgentId) -> ToolId {
+    let tool = tool(db, workspace, Some(asked)).await;
+    link(db, workspace, asking, tool).await;
     tool
 }
 
-async fn would_circle(db: &Db, user: UserId, tool: ToolId, asked: AgentId) -> bool {
+async fn would_circle(db: &Db, workspace: WorkspaceId, tool: ToolId, asked: AgentId) -> bool {
     commit!(db, |tx| async {
-        tools::lock(tx, user, tool).await?.unwrap();
-        tools::would_circle(tx, user, tool, asked).await
+        tools::lock(tx, workspace, tool).await?.unwrap();
+        tools::would_circle(tx, workspace, tool, asked).await
     })
 }
 
@@ -88,20 +88,20 @@ fn text(thing: &impl std::fmt::Debug) -> String {
 #[tokio::test]
 async fn a_tool_is_read_as_it_was_written_and_as_it_was_changed() {
     for t in &both().await {
-        let user = user(&t.db, at(0)).await;
-        let asked = agent(&t.db, user).await;
+        let workspace = workspace(&t.db, at(0)).await;
+        let asked = agent(&t.db, workspace).await;
         for written in [
-            new(user, at(3)),
+            new(workspace, at(3)),
             Tool {
                 r#type: ToolType::Agent,
                 calls_agent: Some(asked),
                 metadata_sealed: None,
-                ..new(user, at(3))
+                ..new(workspace, at(3))
             },
-            Tool { description: String::new(), return_direct: false, ..new(user, at(3)) },
+            Tool { description: String::new(), return_direct: false, ..new(workspace, at(3)) },
         ] {
             commit!(t.db, |tx| tools::insert(tx, &written));
-            let read = tools::find(&t.db, user, written.id).await.unwrap();
+            let read = tools::find(&t.db, workspace, written.id).await.unwrap();
             assert_eq!(text(&read), text(&Some(&written)), "{}", t.name);
 
             let changed = Tool {
@@ -115,7 +115,7 @@ async fn a_tool_is_read_as_it_was_written_and_as_it_was_changed() {
                 ..written
             };
             commit!(t.db, |tx| tools::update(tx, &changed));
-            let read = commit!(t.db, |tx| tools::lock(tx, user, changed.id));
+            let read = commit!(t.db, |tx| tools::lock(tx, workspace, changed.id));
             assert_eq!(text(&read), text(&Some(&changed)), "{}", t.name);
         }
     }
@@ -124,15 +124,15 @@ async fn a_tool_is_read_as_it_was_written_and_as_it_was_changed() {
 #[tokio::test]
 async fn tools_are_listed_newest_first_page_by_page() {
     for t in &both().await {
-        let user = user(&t.db, at(0)).await;
+        let workspace = workspace(&t.db, at(0)).await;
         let mut ids = Vec::new();
         for _ in 0..4 {
-            ids.push(tool(&t.db, user, None).await);
+            ids.push(tool(&t.db, workspace, None).await);
         }
         for (before, expected) in
             [(end(), vec![ids[3], ids[2], ids[1]]), (ids[2], vec![ids[1], ids[0]]), (ids[0], vec![])]
         {
-            let page = tools::list(&t.db, user, before, 3).await.unwrap();
+            let page = tools::list(&t.db, workspace, before, 3).await.unwrap();
             assert_eq!(page.iter().map(|tool| tool.id).collect::<Vec<_>>(), expected, "{}", t.name);
         }
     }
@@ -141,7 +141,7 @@ async fn tools_are_listed_newest_first_page_by_page() {
 #[tokio::test]
 async fn tools_and_links_exist_for_their_owner_alone() {
     for t in &both().await {
-        let (owner, other) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        let (owner, other) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
         let (mine, agent_mine) = (tool(&t.db, owner, None).await, agent(&t.db, owner).await);
         let (theirs, agent_theirs) = (tool(&t.db, other, None).await, agent(&t.db, other).await);
         for (who, agent, tool) in [
@@ -184,31 +184,43 @@ async fn tools_and_links_exist_for_their_owner_alone() {
 #[tokio::test]
 async fn linking_twice_returns_the_first_link() {
     for t in &both().await {
-        let user = user(&t.db, at(0)).await;
-        let (agent, tool) = (agent(&t.db, user).await, tool(&t.db, user, None).await);
-        let first = link(&t.db, user, agent, tool).await;
-        assert_eq!((first.agent_id, first.tool_id, first.user_id), (agent, tool, user), "{}", t.name);
-        let LinkOutcome::Yes(second) = commit!(t.db, |tx| tools::link(tx, user, agent, tool, at(9))) else {
+        let workspace = workspace(&t.db, at(0)).await;
+        let (agent, tool) = (agent(&t.db, workspace).await, tool(&t.db, workspace, None).await);
+        let first = link(&t.db, workspace, agent, tool).await;
+        assert_eq!(
+            (first.agent_id, first.tool_id, first.owner),
+            (agent, tool, made_in(workspace)),
+            "{}",
+            t.name
+        );
+        let LinkOutcome::Yes(second) =
+            commit!(t.db, |tx| tools::link(tx, made_in(workspace), agent, tool, at(9)))
+        else {
             panic!("{}", t.name)
         };
         assert_eq!(text(&second), text(&first), "{}", t.name);
-        let found = tools::find_link(&t.db, user, first.id).await.unwrap();
+        let found = tools::find_link(&t.db, workspace, first.id).await.unwrap();
         assert_eq!(text(&found), text(&Some(&first)), "{}", t.name);
 
-        assert!(commit!(t.db, |tx| tools::unlink(tx, user, first.id)), "{}", t.name);
-        assert!(!commit!(t.db, |tx| tools::unlink(tx, user, first.id)), "{}", t.name);
-        assert_ne!(link(&t.db, user, agent, tool).await.id, first.id, "{}: the old link is gone", t.name);
+        assert!(commit!(t.db, |tx| tools::unlink(tx, workspace, first.id)), "{}", t.name);
+        assert!(!commit!(t.db, |tx| tools::unlink(tx, workspace, first.id)), "{}", t.name);
+        assert_ne!(
+            link(&t.db, workspace, agent, tool).await.id,
+            first.id,
+            "{}: the old link is gone",
+            t.name
+        );
     }
 }
 
 #[tokio::test]
 async fn links_are_listed_newest_first_for_one_agent_or_all() {
     for t in &both().await {
-        let user = user(&t.db, at(0)).await;
-        let (a, b) = (agent(&t.db, user).await, agent(&t.db, user).await);
+        let workspace = workspace(&t.db, at(0)).await;
+        let (a, b) = (agent(&t.db, workspace).await, agent(&t.db, workspace).await);
         let mut links = Vec::new();
         for agent in [a, b, a, b] {
-            links.push(link(&t.db, user, agent, tool(&t.db, user, None).await).await.id);
+            links.push(link(&t.db, workspace, agent, tool(&t.db, workspace, None).await).await.id);
         }
         for (agent, before, limit, expected) in [
             (None, end(), 3, vec![links[3], links[2], links[1]]),
@@ -217,7 +229,7 @@ async fn links_are_listed_newest_first_for_one_agent_or_all() {
             (Some(b), links[3], 9, vec![links[1]]),
             (Some(AgentId::generate()), end(), 9, vec![]),
         ] {
-            let page = tools::list_links(&t.db, user, agent, before, limit).await.unwrap();
+            let page = tools::list_links(&t.db, workspace, agent, before, limit).await.unwrap();
             assert_eq!(page.iter().map(|link| link.id).collect::<Vec<_>>(), expected, "{}", t.name);
         }
     }
@@ -226,30 +238,30 @@ async fn links_are_listed_newest_first_for_one_agent_or_all() {
 #[tokio::test]
 async fn an_agents_version_rises_whenever_its_tools_change() {
     for t in &both().await {
-        let user = user(&t.db, at(0)).await;
-        let (having, apart) = (agent(&t.db, user).await, agent(&t.db, user).await);
-        let (one, other) = (tool(&t.db, user, None).await, tool(&t.db, user, None).await);
+        let workspace = workspace(&t.db, at(0)).await;
+        let (having, apart) = (agent(&t.db, workspace).await, agent(&t.db, workspace).await);
+        let (one, other) = (tool(&t.db, workspace, None).await, tool(&t.db, workspace, None).await);
         let mut expected = 1;
         assert_eq!(version(&t.db, having).await, expected, "{}", t.name);
         let mut rose = async |what: &str, by: i64| {
             expected += by;
             assert_eq!(version(&t.db, having).await, expected, "{}: {what}", t.name);
         };
-        let first = link(&t.db, user, having, one).await;
+        let first = link(&t.db, workspace, having, one).await;
         rose("linked", 1).await;
-        link(&t.db, user, having, one).await;
+        link(&t.db, workspace, having, one).await;
         rose("linked again, which changes nothing", 0).await;
-        let changed = Tool { id: one, ..new(user, at(3)) };
+        let changed = Tool { id: one, ..new(workspace, at(3)) };
         commit!(t.db, |tx| tools::update(tx, &changed));
         rose("changed", 1).await;
-        let unlinked = Tool { id: other, ..new(user, at(3)) };
+        let unlinked = Tool { id: other, ..new(workspace, at(3)) };
         commit!(t.db, |tx| tools::update(tx, &unlinked));
         rose("a tool that it does not have was changed", 0).await;
-        assert!(commit!(t.db, |tx| tools::unlink(tx, user, first.id)));
+        assert!(commit!(t.db, |tx| tools::unlink(tx, workspace, first.id)));
         rose("unlinked", 1).await;
-        link(&t.db, user, having, one).await;
+        link(&t.db, workspace, having, one).await;
         rose("linked anew", 1).await;
-        assert!(commit!(t.db, |tx| tools::delete(tx, user, one)));
+        assert!(commit!(t.db, |tx| tools::delete(tx, workspace, one)));
         rose("deleted", 1).await;
         assert_eq!(version(&t.db, apart).await, 1, "{}", t.name);
     }
@@ -258,27 +270,27 @@ async fn an_agents_version_rises_whenever_its_tools_change() {
 #[tokio::test]
 async fn a_tool_an_agent_and_an_account_take_their_links_with_them() {
     for t in &both().await {
-        let user = user(&t.db, at(0)).await;
-        let (agent_kept, agent_gone) = (agent(&t.db, user).await, agent(&t.db, user).await);
-        let (kept, gone) = (tool(&t.db, user, None).await, tool(&t.db, user, None).await);
-        let stays = link(&t.db, user, agent_kept, kept).await.id;
+        let workspace = workspace(&t.db, at(0)).await;
+        let (agent_kept, agent_gone) = (agent(&t.db, workspace).await, agent(&t.db, workspace).await);
+        let (kept, gone) = (tool(&t.db, workspace, None).await, tool(&t.db, workspace, None).await);
+        let stays = link(&t.db, workspace, agent_kept, kept).await.id;
         let lost: Vec<AgentToolId> = vec![
-            link(&t.db, user, agent_kept, gone).await.id,
-            link(&t.db, user, agent_gone, gone).await.id,
-            link(&t.db, user, agent_gone, kept).await.id,
+            link(&t.db, workspace, agent_kept, gone).await.id,
+            link(&t.db, workspace, agent_gone, gone).await.id,
+            link(&t.db, workspace, agent_gone, kept).await.id,
         ];
-        assert!(commit!(t.db, |tx| tools::delete(tx, user, gone)), "{}", t.name);
-        assert!(!commit!(t.db, |tx| tools::delete(tx, user, gone)), "{}", t.name);
-        assert!(commit!(t.db, |tx| agents::delete(tx, user, agent_gone)), "{}", t.name);
+        assert!(commit!(t.db, |tx| tools::delete(tx, workspace, gone)), "{}", t.name);
+        assert!(!commit!(t.db, |tx| tools::delete(tx, workspace, gone)), "{}", t.name);
+        assert!(commit!(t.db, |tx| agents::delete(tx, workspace, agent_gone)), "{}", t.name);
         for link in lost {
-            assert!(tools::find_link(&t.db, user, link).await.unwrap().is_none(), "{}", t.name);
+            assert!(tools::find_link(&t.db, workspace, link).await.unwrap().is_none(), "{}", t.name);
         }
-        assert!(tools::find_link(&t.db, user, stays).await.unwrap().is_some(), "{}", t.name);
-        assert!(tools::find(&t.db, user, kept).await.unwrap().is_some(), "{}", t.name);
+        assert!(tools::find_link(&t.db, workspace, stays).await.unwrap().is_some(), "{}", t.name);
+        assert!(tools::find(&t.db, workspace, kept).await.unwrap().is_some(), "{}", t.name);
 
-        commit!(t.db, |tx| accounts::delete(tx, user, at(9)));
-        assert!(tools::find(&t.db, user, kept).await.unwrap().is_none(), "{}", t.name);
-        assert!(tools::find_link(&t.db, user, stays).await.unwrap().is_none(), "{}", t.name);
+        commit!(t.db, |tx| accounts::delete(tx, account_of(workspace), at(9)));
+        assert!(tools::find(&t.db, workspace, kept).await.unwrap().is_none(), "{}", t.name);
+        assert!(tools::find_link(&t.db, workspace, stays).await.unwrap().is_none(), "{}", t.name);
     }
 }
 
@@ -287,28 +299,32 @@ async fn a_tool_an_agent_and_an_account_take_their_links_with_them() {
 #[tokio::test]
 async fn no_agent_can_ask_itself_by_way_of_however_many() {
     for t in &both().await {
-        let user = user(&t.db, at(0)).await;
+        let workspace = workspace(&t.db, at(0)).await;
         for length in 1..=5 {
-            let mut chain = vec![agent(&t.db, user).await];
+            let mut chain = vec![agent(&t.db, workspace).await];
             while chain.len() < length {
-                let next = agent(&t.db, user).await;
-                let_ask(&t.db, user, chain[chain.len() - 1], next).await;
+                let next = agent(&t.db, workspace).await;
+                let_ask(&t.db, workspace, chain[chain.len() - 1], next).await;
                 chain.push(next);
             }
             let (first, last) = (chain[0], chain[length - 1]);
-            let back = tool(&t.db, user, Some(first)).await;
+            let back = tool(&t.db, workspace, Some(first)).await;
             assert!(
-                matches!(try_link(&t.db, user, last, back).await, LinkOutcome::Circle),
+                matches!(try_link(&t.db, workspace, last, back).await, LinkOutcome::Circle),
                 "{}: a circle of {length}",
                 t.name
             );
-            assert!(tools::list_links(&t.db, user, Some(last), end(), 9).await.unwrap().is_empty());
+            assert!(tools::list_links(&t.db, workspace, Some(last), end(), 9).await.unwrap().is_empty());
 
             // The same by way of a change of the agent that a linked tool asks.
-            let outside = agent(&t.db, user).await;
-            let pointed_away = let_ask(&t.db, user, last, outside).await;
-            assert!(would_circle(&t.db, user, pointed_away, first).await, "{}: a circle of {length}", t.name);
-            assert!(!would_circle(&t.db, user, pointed_away, outside).await, "{}", t.name);
+            let outside = agent(&t.db, workspace).await;
+            let pointed_away = let_ask(&t.db, workspace, last, outside).await;
+            assert!(
+                would_circle(&t.db, workspace, pointed_away, first).await,
+                "{}: a circle of {length}",
+                t.name
+            );
+            assert!(!would_circle(&t.db, workspace, pointed_away, outside).await, "{}", t.name);
         }
     }
 }
@@ -316,56 +332,59 @@ async fn no_agent_can_ask_itself_by_way_of_however_many() {
 #[tokio::test]
 async fn ways_that_meet_again_or_are_gone_are_no_circle() {
     for t in &both().await {
-        let user = user(&t.db, at(0)).await;
+        let workspace = workspace(&t.db, at(0)).await;
         let (a, b, c, d) = (
-            agent(&t.db, user).await,
-            agent(&t.db, user).await,
-            agent(&t.db, user).await,
-            agent(&t.db, user).await,
+            agent(&t.db, workspace).await,
+            agent(&t.db, workspace).await,
+            agent(&t.db, workspace).await,
+            agent(&t.db, workspace).await,
         );
         // a asks d by way of b and of c.
-        let_ask(&t.db, user, a, b).await;
-        let_ask(&t.db, user, a, c).await;
-        let_ask(&t.db, user, b, d).await;
-        let c_asks_d = let_ask(&t.db, user, c, d).await;
+        let_ask(&t.db, workspace, a, b).await;
+        let_ask(&t.db, workspace, a, c).await;
+        let_ask(&t.db, workspace, b, d).await;
+        let c_asks_d = let_ask(&t.db, workspace, c, d).await;
         // A tool that nobody has yet may ask anybody; the tool itself is no way that a change of it has to mind.
-        let loose = tool(&t.db, user, Some(a)).await;
-        assert!(!would_circle(&t.db, user, loose, d).await, "{}", t.name);
-        assert!(!would_circle(&t.db, user, c_asks_d, b).await, "{}", t.name);
-        assert!(would_circle(&t.db, user, c_asks_d, a).await, "{}", t.name);
+        let loose = tool(&t.db, workspace, Some(a)).await;
+        assert!(!would_circle(&t.db, workspace, loose, d).await, "{}", t.name);
+        assert!(!would_circle(&t.db, workspace, c_asks_d, b).await, "{}", t.name);
+        assert!(would_circle(&t.db, workspace, c_asks_d, a).await, "{}", t.name);
 
-        assert!(matches!(try_link(&t.db, user, d, loose).await, LinkOutcome::Circle), "{}", t.name);
-        for link in tools::list_links(&t.db, user, Some(a), end(), 9).await.unwrap() {
-            assert!(commit!(t.db, |tx| tools::unlink(tx, user, link.id)));
+        assert!(matches!(try_link(&t.db, workspace, d, loose).await, LinkOutcome::Circle), "{}", t.name);
+        for link in tools::list_links(&t.db, workspace, Some(a), end(), 9).await.unwrap() {
+            assert!(commit!(t.db, |tx| tools::unlink(tx, workspace, link.id)));
         }
-        link(&t.db, user, d, loose).await;
+        link(&t.db, workspace, d, loose).await;
     }
 }
 
 #[tokio::test]
 async fn a_tool_outlives_the_agent_that_it_asks() {
     for t in &both().await {
-        let user = user(&t.db, at(0)).await;
-        let (asking, asked) = (agent(&t.db, user).await, agent(&t.db, user).await);
-        let tool = let_ask(&t.db, user, asking, asked).await;
-        assert!(commit!(t.db, |tx| agents::delete(tx, user, asked)));
-        let found = tools::find(&t.db, user, tool).await.unwrap().unwrap();
+        let workspace = workspace(&t.db, at(0)).await;
+        let (asking, asked) = (agent(&t.db, workspace).await, agent(&t.db, workspace).await);
+        let tool = let_ask(&t.db, workspace, asking, asked).await;
+        assert!(commit!(t.db, |tx| agents::delete(tx, workspace, asked)));
+        let found = tools::find(&t.db, workspace, tool).await.unwrap().unwrap();
         assert_eq!(found.calls_agent, Some(asked), "{}: it still says whom it would ask", t.name);
-        assert!(!commit!(t.db, |tx| tools::owns_agent(tx, user, asked)), "{}", t.name);
-        link(&t.db, user, agent(&t.db, user).await, tool).await;
+        assert!(!commit!(t.db, |tx| tools::owns_agent(tx, workspace, asked)), "{}", t.name);
+        link(&t.db, workspace, agent(&t.db, workspace).await, tool).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn two_links_that_close_a_circle_together_are_not_both_made() {
     for t in &both().await {
-        let user = user(&t.db, at(0)).await;
-        let (a, b) = (agent(&t.db, user).await, agent(&t.db, user).await);
-        let (asks_a, asks_b) = (tool(&t.db, user, Some(a)).await, tool(&t.db, user, Some(b)).await);
+        let workspace = workspace(&t.db, at(0)).await;
+        let (a, b) = (agent(&t.db, workspace).await, agent(&t.db, workspace).await);
+        let (asks_a, asks_b) = (tool(&t.db, workspace, Some(a)).await, tool(&t.db, workspace, Some(b)).await);
         let mut first = t.db.begin().await.unwrap();
-        assert!(matches!(tools::link(&mut first, user, a, asks_b, at(5)).await, Ok(LinkOutcome::Yes(_))));
+        assert!(matches!(
+            tools::link(&mut first, made_in(workspace), a, asks_b, at(5)).await,
+            Ok(LinkOutcome::Yes(_))
+        ));
         let db = t.db.clone();
-        let second = tokio::spawn(async move { try_link(&db, user, b, asks_a).await });
+        let second = tokio::spawn(async move { try_link(&db, workspace, b, asks_a).await });
         finished_or_blocked(&t.db, &second).await;
         assert!(!second.is_finished(), "{}: it waits until the first is done", t.name);
         first.commit().await.unwrap();
@@ -376,18 +395,18 @@ async fn two_links_that_close_a_circle_together_are_not_both_made() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn an_agent_or_a_tool_that_goes_while_it_is_linked_is_unknown() {
     for t in &both().await {
-        let user = user(&t.db, at(0)).await;
+        let workspace = workspace(&t.db, at(0)).await;
         for agent_goes in [true, false] {
-            let (agent, tool) = (agent(&t.db, user).await, tool(&t.db, user, None).await);
+            let (agent, tool) = (agent(&t.db, workspace).await, tool(&t.db, workspace, None).await);
             let mut deleting = t.db.begin().await.unwrap();
             let deleted = if agent_goes {
-                agents::delete(&mut deleting, user, agent).await
+                agents::delete(&mut deleting, workspace, agent).await
             } else {
-                tools::delete(&mut deleting, user, tool).await
+                tools::delete(&mut deleting, workspace, tool).await
             };
             assert!(deleted.unwrap(), "{}", t.name);
             let db = t.db.clone();
-            let linking = tokio::spawn(async move { try_link(&db, user, agent, tool).await });
+            let linking = tokio::spawn(async move { try_link(&db, workspace, agent, tool).await });
             finished_or_blocked(&t.db, &linking).await;
             deleting.commit().await.unwrap();
             assert!(matches!(linking.await.unwrap(), LinkOutcome::Unknown), "{}", t.name);
@@ -398,31 +417,31 @@ async fn an_agent_or_a_tool_that_goes_while_it_is_linked_is_unknown() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn changes_of_every_kind_at_once_do_not_stop_each_other() {
     for t in &both().await {
-        let user = user(&t.db, at(0)).await;
-        let (agent, tool) = (agent(&t.db, user).await, tool(&t.db, user, None).await);
+        let workspace = workspace(&t.db, at(0)).await;
+        let (agent, tool) = (agent(&t.db, workspace).await, tool(&t.db, workspace, None).await);
         let rounds = (0..20).flat_map(|_| 0..4).map(|kind| {
             let db = t.db.clone();
             tokio::spawn(async move {
                 match kind {
                     0 => {
-                        try_link(&db, user, agent, tool).await;
+                        try_link(&db, workspace, agent, tool).await;
                     }
                     1 => {
-                        let changed = Tool { id: tool, ..new(user, at(3)) };
+                        let changed = Tool { id: tool, ..new(workspace, at(3)) };
                         commit!(db, |tx| async {
-                            tools::lock(tx, user, tool).await?.unwrap();
+                            tools::lock(tx, workspace, tool).await?.unwrap();
                             tools::update(tx, &changed).await
                         });
                     }
                     2 => {
-                        for link in tools::list_links(&db, user, Some(agent), end(), 9).await.unwrap() {
-                            commit!(db, |tx| tools::unlink(tx, user, link.id));
+                        for link in tools::list_links(&db, workspace, Some(agent), end(), 9).await.unwrap() {
+                            commit!(db, |tx| tools::unlink(tx, workspace, link.id));
                         }
                     }
                     _ => {
                         let mut tx = db.begin().await.unwrap();
                         // Rolled back, so that there is always something to delete.
-                        assert!(tools::delete(&mut tx, user, tool).await.unwrap());
+                        assert!(tools::delete(&mut tx, workspace, tool).await.unwrap());
                     }
                 }
             })
@@ -430,6 +449,6 @@ async fn changes_of_every_kind_at_once_do_not_stop_each_other() {
         for round in rounds.collect::<Vec<_>>() {
             round.await.unwrap();
         }
-        link(&t.db, user, agent, tool).await;
+        link(&t.db, workspace, agent, tool).await;
     }
 }

@@ -4,10 +4,10 @@ use crate::{
     db::{
         generations,
         jobs::{self, ReindexTarget},
-        testing::{at, both, claim, claimed, commit, enqueue, publish, published, staged_in, user},
+        testing::{at, both, claim, claimed, commit, enqueue, publish, published, staged_in, workspace},
         vectors::{self, TextHash},
     },
-    ids::{DocumentId, GenerationId, UserId},
+    ids::{DocumentId, GenerationId, WorkspaceId},
     model::space::EmbeddingSpace,
 };
 
@@ -22,7 +22,7 @@ fn hash(n: u8) -> TextHash {
 #[tokio::test]
 async fn vectors_come_back_as_they_were_stored_and_only_in_their_space_and_to_their_owner() {
     for t in &both().await {
-        let (owner, stranger) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        let (owner, stranger) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
         let (document, generation) = published(&t.db, owner, "one", &["a"], at(1)).await;
         let (here, there) = (space("here"), space("there"));
         let stored = [(hash(1), vec![0.6, -0.8]), (hash(2), vec![1.0, f32::MIN_POSITIVE])];
@@ -32,10 +32,10 @@ async fn vectors_come_back_as_they_were_stored_and_only_in_their_space_and_to_th
         let wanted = [hash(1), hash(2), hash(3)];
         let found = vectors::fetch(&t.db, owner, document, &here, &wanted).await.unwrap();
         assert_eq!(found, stored.into_iter().collect(), "{}", t.name);
-        for (user, document, space) in
+        for (workspace, document, space) in
             [(owner, document, &there), (stranger, document, &here), (owner, DocumentId::generate(), &here)]
         {
-            let found = vectors::fetch(&t.db, user, document, space, &wanted).await.unwrap();
+            let found = vectors::fetch(&t.db, workspace, document, space, &wanted).await.unwrap();
             assert!(found.is_empty(), "{}", t.name);
         }
         assert!(vectors::fetch(&t.db, owner, document, &here, &[]).await.unwrap().is_empty(), "{}", t.name);
@@ -45,7 +45,7 @@ async fn vectors_come_back_as_they_were_stored_and_only_in_their_space_and_to_th
 #[tokio::test]
 async fn a_vector_of_another_length_is_taken_for_none() {
     for t in &both().await {
-        let owner = user(&t.db, at(0)).await;
+        let owner = workspace(&t.db, at(0)).await;
         let (document, generation) = published(&t.db, owner, "one", &["a"], at(1)).await;
         let here = space("here");
         commit!(t.db, |tx| vectors::insert(tx, document, generation, &here, &[(hash(1), vec![1.0; 3])]));
@@ -57,7 +57,7 @@ async fn a_vector_of_another_length_is_taken_for_none() {
 #[tokio::test]
 async fn what_the_new_generation_does_not_use_is_pruned() {
     for t in &both().await {
-        let owner = user(&t.db, at(0)).await;
+        let owner = workspace(&t.db, at(0)).await;
         let (document, old) = published(&t.db, owner, "one", &["a"], at(1)).await;
         let (other, elsewhere) = published(&t.db, owner, "two", &["a"], at(1)).await;
         let here = space("here");
@@ -93,11 +93,11 @@ async fn a_space_is_recorded_once_and_found_again() {
 /// A document that is searchable, with vectors in a space or without.
 async fn embedded(
     t: &crate::db::testing::TestDb,
-    user: UserId,
+    workspace: WorkspaceId,
     space: Option<&EmbeddingSpace>,
     second: u64,
 ) -> DocumentId {
-    let held = claimed(&t.db, user, "document", at(second)).await;
+    let held = claimed(&t.db, workspace, "document", at(second)).await;
     let generation = staged_in(&t.db, &held, space, &["a"], at(second)).await;
     publish(&t.db, &held, generation, at(second)).await;
     held.document_id
@@ -106,12 +106,12 @@ async fn embedded(
 #[tokio::test]
 async fn documents_without_vectors_wait_for_the_first_model_and_others_only_when_they_are_asked_to() {
     for t in &both().await {
-        let user = user(&t.db, at(0)).await;
+        let workspace = workspace(&t.db, at(0)).await;
         let (now, former) = (space("now"), space("former"));
-        let without = embedded(t, user, None, 1).await;
-        let current = embedded(t, user, Some(&now), 2).await;
-        let outdated = embedded(t, user, Some(&former), 3).await;
-        let late = embedded(t, user, None, 50).await;
+        let without = embedded(t, workspace, None, 1).await;
+        let current = embedded(t, workspace, Some(&now), 2).await;
+        let outdated = embedded(t, workspace, Some(&former), 3).await;
+        let late = embedded(t, workspace, None, 50).await;
         for (space, counts) in [(&now, (1, 3)), (&former, (1, 3)), (&self::space("none"), (0, 4))] {
             assert_eq!(vectors::documents_in_space(&t.db, space).await.unwrap(), counts, "{}", t.name);
         }
@@ -141,14 +141,14 @@ async fn documents_without_vectors_wait_for_the_first_model_and_others_only_when
 #[tokio::test]
 async fn a_document_whose_last_ingestion_failed_is_not_embedded_unasked() {
     for t in &both().await {
-        let user = user(&t.db, at(0)).await;
-        let document = embedded(t, user, None, 1).await;
-        enqueue(&t.db, user, document, at(2)).await;
-        assert!(commit!(t.db, |tx| jobs::cancel(tx, user, document, at(3))), "{}", t.name);
+        let workspace = workspace(&t.db, at(0)).await;
+        let document = embedded(t, workspace, None, 1).await;
+        enqueue(&t.db, workspace, document, at(2)).await;
+        assert!(commit!(t.db, |tx| jobs::cancel(tx, workspace, document, at(3))), "{}", t.name);
         assert!(!jobs::any_without_vectors(&t.db, at(10)).await.unwrap(), "{}", t.name);
         let queued =
             commit!(t.db, |tx| jobs::enqueue_again(tx, ReindexTarget::WithoutVectors(at(10)), at(11)));
         assert_eq!(queued, 0, "{}", t.name);
-        assert!(generations::active(&t.db, user, document).await.unwrap().is_some(), "{}", t.name);
+        assert!(generations::active(&t.db, workspace, document).await.unwrap().is_some(), "{}", t.name);
     }
 }

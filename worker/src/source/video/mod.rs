@@ -14,9 +14,8 @@ mod tracks;
 
 use std::time::Duration;
 
-use lectern_runtime::Runtime;
 use lectern_shared::{
-    config::VideoSettings,
+    config::{Settings, VideoSettings},
     egress::{Egress, EgressError},
 };
 use serde_json::json;
@@ -69,17 +68,18 @@ impl std::fmt::Debug for VideoCaptions {
 /// # Errors
 /// The caption classes, `not_found` for what is no id, and those of a site that does not answer.
 pub(super) async fn captions(
-    runtime: &Runtime,
+    settings: &Settings,
+    egress: &Egress,
     id: &str,
     wanted_language: Option<&str>,
     within: Duration,
     progress: &ProgressReporter,
 ) -> Result<VideoCaptions, IngestFailure> {
     let run = CaptionRun {
-        settings: &runtime.settings.video,
-        egress: &runtime.video_egress,
+        settings: &settings.video,
+        egress,
         within,
-        max_bytes: runtime.settings.limits.source_bytes,
+        max_bytes: settings.limits.source_bytes,
         on_bytes: &|bytes| progress.at(bytes, None, "bytes"),
     };
     Ok(run.captions(id, wanted_language).await?)

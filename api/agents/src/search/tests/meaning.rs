@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lectern_embed::{EmbedError, Embedder, EmbeddingModels, testing::Synonyms};
 use lectern_shared::{
-    db::testing::{at, both, commit, set_languages, user},
+    db::testing::{at, both, commit, set_languages, workspace},
     model::language::Language,
 };
 
@@ -16,16 +16,16 @@ async fn a_passage_is_found_by_what_it_means() {
     for t in &both().await {
         let model = Arc::new(Synonyms::new("one"));
         let search = search_with(&t.db, EmbeddingModels::of(Arc::clone(&model) as Arc<dyn Embedder>));
-        let user = user(&t.db, at(0)).await;
+        let workspace = workspace(&t.db, at(0)).await;
         let content = ["the automobile is red", "a physician earns a wage", "the car park is closed"];
-        embedded(&t.db, user, &model, &content).await;
-        let found = answer(&search, &request(user, "the car")).await;
+        embedded(&t.db, workspace, &model, &content).await;
+        let found = answer(&search, &request(workspace, "the car")).await;
         let seen: Vec<_> = found.iter().map(|passage| &*passage.chunk.text).collect();
         assert_eq!(seen[..2], [content[2], content[0]], "{}: by both before by one", t.name);
         assert!(found[0].lexical.is_some() && found[0].dense.is_some(), "{}", t.name);
         assert!(found[1].dense > found[2].dense, "{}", t.name);
         let by = async |mode| {
-            let found = answer(&search, &SearchRequest { mode, ..request(user, "the car") }).await;
+            let found = answer(&search, &SearchRequest { mode, ..request(workspace, "the car") }).await;
             assert!(found.iter().all(|p| p.lexical.is_some() == (mode == SearchMode::Lexical)), "{}", t.name);
             assert!(found.iter().all(|p| p.dense.is_some() == (mode == SearchMode::Dense)), "{}", t.name);
             found.len()
@@ -39,11 +39,11 @@ async fn documents_of_several_models_and_of_none_are_searched_side_by_side() {
     for t in &both().await {
         let (now, former) = (Arc::new(Synonyms::new("now")), Synonyms::new("former"));
         let search = search_with(&t.db, EmbeddingModels::of(Arc::clone(&now) as Arc<dyn Embedder>));
-        let user = user(&t.db, at(0)).await;
-        embedded(&t.db, user, &now, &["a puppy in the garden", "rain in the garden"]).await;
-        embedded(&t.db, user, &former, &["the dog of the neighbours", "a puppy elsewhere"]).await;
-        ingested(&t.db, user, "words", &["one more dog", "no animal"]).await;
-        let mut found = texts(&search, user, "where is the dog").await;
+        let workspace = workspace(&t.db, at(0)).await;
+        embedded(&t.db, workspace, &now, &["a puppy in the garden", "rain in the garden"]).await;
+        embedded(&t.db, workspace, &former, &["the dog of the neighbours", "a puppy elsewhere"]).await;
+        ingested(&t.db, workspace, "words", &["one more dog", "no animal"]).await;
+        let mut found = texts(&search, workspace, "where is the dog").await;
         assert!(found.iter().any(|text| text == "a puppy in the garden"), "{}: {found:?}", t.name);
         // A vector of another space is never compared: the other puppy shares no word with the question.
         assert!(!found.iter().any(|text| text == "a puppy elsewhere"), "{}: {found:?}", t.name);
@@ -59,13 +59,13 @@ async fn a_question_in_a_language_that_the_model_does_not_know_is_searched_by_wo
     for t in &both().await {
         let model = Arc::new(Synonyms::new("one"));
         let search = search_with(&t.db, EmbeddingModels::of(Arc::clone(&model) as Arc<dyn Embedder>));
-        let user = user(&t.db, at(0)).await;
+        let workspace = workspace(&t.db, at(0)).await;
         let content = ["東京の天気は雨です", "大阪の食べ物", "an English text of the same document"];
-        embedded(&t.db, user, &model, &content).await;
-        let found = answer(&search, &request(user, "東京の天気")).await;
+        embedded(&t.db, workspace, &model, &content).await;
+        let found = answer(&search, &request(workspace, "東京の天気")).await;
         assert_eq!(found[0].chunk.text, content[0], "{}", t.name);
         assert!(found.iter().all(|passage| passage.dense.is_none()), "{}", t.name);
-        let found = answer(&search, &request(user, "which English text is it")).await;
+        let found = answer(&search, &request(workspace, "which English text is it")).await;
         assert!(found.iter().any(|passage| passage.dense.is_some()), "{}", t.name);
     }
 }
@@ -75,11 +75,11 @@ async fn a_model_that_does_not_know_the_documents_language_answers_when_the_word
     for t in &both().await {
         let model = Arc::new(Synonyms::new("one"));
         let search = search_with(&t.db, EmbeddingModels::of(Arc::clone(&model) as Arc<dyn Embedder>));
-        let user = user(&t.db, at(0)).await;
-        let document = embedded(&t.db, user, &model, &["automobile", "physician"]).await;
+        let workspace = workspace(&t.db, at(0)).await;
+        let document = embedded(&t.db, workspace, &model, &["automobile", "physician"]).await;
         let languages = format!("[[{},2]]", Language::French.code());
         commit!(t.db, |tx| set_languages(tx, document, &languages));
-        let found = answer(&search, &request(user, "where is the car")).await;
+        let found = answer(&search, &request(workspace, "where is the car")).await;
         assert_eq!(found[0].chunk.text, "automobile", "{}", t.name);
         assert!(found[0].dense.is_some(), "{}", t.name);
     }
@@ -90,11 +90,11 @@ async fn a_model_that_fails_leaves_a_hybrid_search_its_words_and_ends_one_by_mea
     for t in &both().await {
         let model = Arc::new(Synonyms::new("one"));
         let search = search_with(&t.db, EmbeddingModels::of(Arc::clone(&model) as Arc<dyn Embedder>));
-        let user = user(&t.db, at(0)).await;
-        embedded(&t.db, user, &model, &["the car", "the automobile"]).await;
+        let workspace = workspace(&t.db, at(0)).await;
+        embedded(&t.db, workspace, &model, &["the car", "the automobile"]).await;
         *model.fails.lock() = Some(|| EmbedError::Away("it sleeps".to_owned()));
-        assert_eq!(texts(&search, user, "car").await, ["the car"], "{}", t.name);
-        let dense = SearchRequest { mode: SearchMode::Dense, ..request(user, "car") };
+        assert_eq!(texts(&search, workspace, "car").await, ["the car"], "{}", t.name);
+        let dense = SearchRequest { mode: SearchMode::Dense, ..request(workspace, "car") };
         let failure = search.search(&dense).await.unwrap_err();
         assert!(matches!(failure, SearchError::Embed(EmbedError::Away(_))), "{}: {failure}", t.name);
         *model.fails.lock() = None;
@@ -109,11 +109,11 @@ async fn a_model_that_does_not_answer_is_not_waited_for_by_every_question() {
     let t = &both().await[0];
     let model = Arc::new(Synonyms::new("one"));
     let search = search_with(&t.db, EmbeddingModels::of(Arc::clone(&model) as Arc<dyn Embedder>));
-    let user = user(&t.db, at(0)).await;
-    embedded(&t.db, user, &model, &["the car", "the automobile", "the cart"]).await;
+    let workspace = workspace(&t.db, at(0)).await;
+    embedded(&t.db, workspace, &model, &["the car", "the automobile", "the cart"]).await;
     *model.stalled.lock() = Some(0);
     for question in ["the car", "a car", "the cart"] {
-        assert!(!texts(&search, user, question).await.is_empty(), "{question}: by words");
+        assert!(!texts(&search, workspace, question).await.is_empty(), "{question}: by words");
     }
     assert_eq!(*model.stalled.lock(), Some(1), "only the first has asked it");
 }

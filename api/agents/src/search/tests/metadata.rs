@@ -8,9 +8,9 @@ use lectern_shared::{
     cache_budget::CacheBudget,
     db::{
         Db, documents,
-        testing::{at, both, commit, set_metadata, user},
+        testing::{at, both, commit, set_metadata, workspace},
     },
-    ids::{DocumentId, UserId},
+    ids::{DocumentId, WorkspaceId},
 };
 use serde_json::{Value, json};
 
@@ -18,27 +18,27 @@ use super::{answer, ingested, request, search_within, start, texts};
 use crate::search::{MetadataCondition, MetadataFilter, SearchEngine, SearchRequest};
 
 /// Gives a document metadata; with `unseen` behind the back of whoever remembers what it was.
-async fn describe(db: &Db, user: UserId, document: DocumentId, metadata: &Value, unseen: bool) {
+async fn describe(db: &Db, workspace: WorkspaceId, document: DocumentId, metadata: &Value, unseen: bool) {
     let metadata = metadata.to_string();
     commit!(db, |tx| async {
         if !unseen {
-            documents::bump_search_epoch(tx, user).await?;
+            documents::bump_search_epoch(tx, workspace).await?;
         }
         set_metadata(tx, document, &metadata).await
     });
 }
 
-/// What is found of the user's documents about apples whose metadata says this of `team`, in alphabetical order.
+/// What is found of the workspace's documents about apples whose metadata says this of `team`, in alphabetical order.
 async fn of_team(
     search: &SearchEngine,
-    user: UserId,
+    workspace: WorkspaceId,
     documents: Option<&[DocumentId]>,
     team: &Value,
 ) -> Vec<String> {
     let condition = MetadataCondition { key: "team".to_owned(), any_of: vec![team.clone()] };
     let filter = MetadataFilter { conditions: vec![condition] };
     let documents = documents.map(<[_]>::to_vec);
-    let request = SearchRequest { documents, filter, ..request(user, "apple") };
+    let request = SearchRequest { documents, filter, ..request(workspace, "apple") };
     let mut texts: Vec<_> =
         answer(search, &request).await.into_iter().map(|passage| passage.chunk.text).collect();
     texts.sort();
@@ -46,41 +46,41 @@ async fn of_team(
 }
 
 /// Documents about apples of three teams and of none, with so many bytes of metadata each.
-async fn teams(db: &Db, user: UserId, bytes: usize) -> Vec<DocumentId> {
+async fn teams(db: &Db, workspace: WorkspaceId, bytes: usize) -> Vec<DocumentId> {
     let mut all = Vec::new();
     for (name, team) in [("a", json!("legal")), ("b", json!(["sales", "legal"])), ("c", json!("sales"))] {
-        let document = ingested(db, user, name, &[&format!("apple {name}")]).await;
+        let document = ingested(db, workspace, name, &[&format!("apple {name}")]).await;
         let metadata = json!({"before": "x".repeat(bytes / 2), "team": team, "after": "x".repeat(bytes / 2)});
-        describe(db, user, document, &metadata, false).await;
+        describe(db, workspace, document, &metadata, false).await;
         all.push(document);
     }
-    all.push(ingested(db, user, "d", &["apple d"]).await);
+    all.push(ingested(db, workspace, "d", &["apple d"]).await);
     all
 }
 
 #[tokio::test]
 async fn metadata_that_is_too_large_to_be_remembered_is_filtered_all_the_same() {
     for t in &both().await {
-        // Of one user 2 KiB are remembered.
+        // Of one workspace 2 KiB are remembered.
         let budget = CacheBudget::new(64 << 10);
         let search = search_within(&t.db, EmbeddingModels::none(), &budget);
-        let user = user(&t.db, at(0)).await;
-        let all = teams(&t.db, user, 1 << 10).await;
-        assert_eq!(texts(&search, user, "apple").await.len(), 4, "{}", t.name);
+        let workspace = workspace(&t.db, at(0)).await;
+        let all = teams(&t.db, workspace, 1 << 10).await;
+        assert_eq!(texts(&search, workspace, "apple").await.len(), 4, "{}", t.name);
         let before = budget.taken();
         for _ in 0..2 {
-            let of = async |team: &Value| of_team(&search, user, None, team).await;
+            let of = async |team: &Value| of_team(&search, workspace, None, team).await;
             assert_eq!(of(&json!("legal")).await, ["apple a", "apple b"], "{}", t.name);
             assert_eq!(of(&json!("sales")).await, ["apple b", "apple c"], "{}", t.name);
             assert_eq!(of(&Value::Null).await, ["apple d"], "{}", t.name);
             let named = Some(&[all[3], all[1], all[2]][..]);
-            assert_eq!(of_team(&search, user, named, &json!("legal")).await, ["apple b"], "{}", t.name);
-            assert_eq!(of_team(&search, user, named, &Value::Null).await, ["apple d"], "{}", t.name);
+            assert_eq!(of_team(&search, workspace, named, &json!("legal")).await, ["apple b"], "{}", t.name);
+            assert_eq!(of_team(&search, workspace, named, &Value::Null).await, ["apple d"], "{}", t.name);
         }
         assert!(budget.taken() - before < 100, "{}: only that it is too much is remembered", t.name);
         // Nor is what is not remembered known to be old.
-        describe(&t.db, user, all[0], &json!({"team": "sales"}), true).await;
-        let now = of_team(&search, user, None, &json!("sales")).await;
+        describe(&t.db, workspace, all[0], &json!({"team": "sales"}), true).await;
+        let now = of_team(&search, workspace, None, &json!("sales")).await;
         assert_eq!(now, ["apple a", "apple b", "apple c"], "{}", t.name);
     }
 }
@@ -90,7 +90,7 @@ async fn one_users_large_metadata_does_not_drive_out_what_is_remembered_of_other
     for t in &both().await {
         let budget = CacheBudget::new(64 << 10);
         let search = search_within(&t.db, EmbeddingModels::none(), &budget);
-        let (ordinary, large) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        let (ordinary, large) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
         let documents = teams(&t.db, ordinary, 100).await;
         teams(&t.db, large, 8 << 10).await;
         let before = budget.taken();
@@ -114,9 +114,9 @@ async fn what_is_remembered_of_all_users_together_is_bounded_and_leaves_the_inde
         let search =
             SearchEngine::new(t.db.clone(), Arc::clone(&index) as _, models, Arc::default(), &budget);
         for _ in 0..12 {
-            let user = user(&t.db, at(0)).await;
-            teams(&t.db, user, 200).await;
-            assert_eq!(of_team(&search, user, None, &json!("legal")).await.len(), 2, "{}", t.name);
+            let workspace = workspace(&t.db, at(0)).await;
+            teams(&t.db, workspace, 200).await;
+            assert_eq!(of_team(&search, workspace, None, &json!("legal")).await.len(), 2, "{}", t.name);
             assert!(budget.taken() <= budget.for_lists(), "{}: {}", t.name, budget.taken());
             assert!(index.cached_bytes() + budget.taken() <= 32 << 10, "{}", t.name);
         }
@@ -127,16 +127,17 @@ async fn what_is_remembered_of_all_users_together_is_bounded_and_leaves_the_inde
 #[tokio::test]
 async fn a_filter_is_about_the_metadata_of_this_moment() {
     for t in &both().await {
-        let (search, user) = start(t).await;
-        let document = ingested(&t.db, user, "one", &["apple one"]).await;
-        ingested(&t.db, user, "two", &["apple two"]).await;
+        let (search, workspace) = start(t).await;
+        let document = ingested(&t.db, workspace, "one", &["apple one"]).await;
+        ingested(&t.db, workspace, "two", &["apple two"]).await;
         let filter = |value: &str| SearchRequest {
             filter: MetadataFilter {
                 conditions: vec![MetadataCondition { key: "team".to_owned(), any_of: vec![value.into()] }],
             },
-            ..request(user, "apple")
+            ..request(workspace, "apple")
         };
-        let tag = async |team: &str| describe(&t.db, user, document, &json!({"team": team}), false).await;
+        let tag =
+            async |team: &str| describe(&t.db, workspace, document, &json!({"team": team}), false).await;
         assert!(answer(&search, &filter("legal")).await.is_empty(), "{}", t.name);
         tag("legal").await;
         assert_eq!(answer(&search, &filter("legal")).await[0].chunk.text, "apple one", "{}", t.name);

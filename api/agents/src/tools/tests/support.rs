@@ -7,8 +7,11 @@ use lectern_shared::{
     compute::ComputePool,
     db::Json,
     egress::{Egress, EgressPolicy, parse_allow_list},
-    ids::{ToolId, UserId},
-    model::tool::{Tool as Stored, ToolType},
+    ids::{ToolId, UserId, WorkspaceId},
+    model::{
+        tool::{Tool as Stored, ToolType},
+        workspace::RowOwner,
+    },
     secrets::Keyring,
 };
 use parking_lot::Mutex;
@@ -197,7 +200,7 @@ pub(super) fn stored(r#type: ToolType, name: &str, metadata: Value) -> Stored {
     let (open, sealed) = secrets::seal(&keyring(), &id, object(metadata)).unwrap();
     Stored {
         id,
-        user_id: UserId::generate(),
+        owner: RowOwner::new(WorkspaceId::generate(), UserId::generate()),
         r#type,
         name: name.to_owned(),
         description: String::new(),

@@ -1,23 +1,20 @@
 //! What the parts of an upload besides the file say of the document.
 
-use lectern_shared::model::document::DocumentType;
 use serde_json::{Map, Value, json};
 
 use super::form::MultipartPart;
 use crate::{
     error::{ApiError, ApiErrorKind, FieldError},
-    extract::{FromFields, JsonFields, validate},
+    fields::validate,
     services::uploads::{FileKind, NewUpload},
-    v1::{
-        NAME,
-        documents::{body, splitter},
-    },
 };
 
 /// Parts that are text.
 const PLAIN: [&str; 7] = ["name", "type", "description", "from_page", "to_page", "url", "content"];
 /// Parts that are the text of a JSON value.
 const JSON: [&str; 2] = ["metadata", "splitter"];
+/// The part that may be given more than once, each time with one item, or with several as the text of a JSON array.
+const LIST: &str = "collectionIds";
 
 /// The parts besides the file, gathered.
 pub(super) struct UploadFields {
@@ -41,7 +38,7 @@ impl UploadFields {
     /// Reads a part.
     pub(super) async fn add(&mut self, mut part: MultipartPart<'_>) -> Result<(), ApiError> {
         let name = part.name().unwrap_or_default().to_owned();
-        let known = PLAIN.contains(&name.as_str()) || JSON.contains(&name.as_str());
+        let known = PLAIN.contains(&name.as_str()) || JSON.contains(&name.as_str()) || name == LIST;
         let mut bytes = Vec::new();
         while let Some(chunk) = part.chunk().await? {
             self.room = self.room.checked_sub(chunk.len()).ok_or_else(|| too_large(self.limit))?;
@@ -52,7 +49,7 @@ impl UploadFields {
         if !known {
             return Ok(());
         }
-        if self.fields.contains_key(&name) {
+        if name != LIST && self.fields.contains_key(&name) {
             self.refuse(&name, "must be given once");
             return Ok(());
         }
@@ -60,12 +57,32 @@ impl UploadFields {
             self.refuse(&name, "must be UTF-8 text");
             return Ok(());
         };
+        if name == LIST {
+            self.add_items(&text);
+            return Ok(());
+        }
         let value = if JSON.contains(&name.as_str()) { read_json(&text) } else { Ok(Value::String(text)) };
         match value {
             Ok(value) => drop(self.fields.insert(name, value)),
             Err(_) => self.refuse(&name, "must be the text of a JSON object"),
         }
         Ok(())
+    }
+
+    /// Adds to the list: an empty text adds nothing.
+    fn add_items(&mut self, text: &str) {
+        let items = match text.trim() {
+            "" => Ok(Vec::new()),
+            array if array.starts_with('[') => serde_json::from_str::<Vec<Value>>(array),
+            item => Ok(vec![json!(item)]),
+        };
+        let Ok(items) = items else {
+            self.refuse(LIST, "must be an id, or the text of a JSON array of ids");
+            return;
+        };
+        if let Value::Array(list) = self.fields.entry(LIST).or_insert_with(|| json!([])) {
+            list.extend(items);
+        }
     }
 
     /// What all of them say of the document that is made of the file.
@@ -110,23 +127,4 @@ fn too_large(limit: u64) -> ApiError {
 /// An empty text is no value.
 fn read_json(text: &str) -> Result<Value, serde_json::Error> {
     if text.trim().is_empty() { Ok(Value::Null) } else { serde_json::from_str(text) }
-}
-
-impl FromFields for NewUpload {
-    fn from_fields(fields: &mut JsonFields<'_>) -> Self {
-        for name in ["url", "content"] {
-            if fields.get(name).is_some_and(|value| value != "") {
-                fields.refuse(name, "cannot be given together with a file");
-            }
-        }
-        let r#type = fields.choice("type", "TXT, PDF, CSV, VIDEO").unwrap_or(DocumentType::Txt);
-        Self {
-            r#type,
-            name: fields.text("name", NAME),
-            description: body::description(fields),
-            metadata: body::metadata(fields),
-            splitter: splitter::read(fields),
-            pages: body::pages(r#type, fields),
-        }
-    }
 }

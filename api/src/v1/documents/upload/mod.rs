@@ -4,10 +4,8 @@ mod about;
 mod form;
 
 use axum::extract::{DefaultBodyLimit, Request, State};
-use lectern_shared::model::document::{Document, DocumentType};
 use serde_json::{Value, json};
 use tokio::time::timeout;
-use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use self::{about::UploadFields, form::MultipartForm};
@@ -19,8 +17,8 @@ use crate::{
     openapi::SuccessResponse,
     response::ApiResult,
     services::{
-        Actor,
-        documents::schema::{PageSchema, SplitterSchema},
+        actor::Actor,
+        documents::DocumentDetails,
         uploads::{LONGEST_UPLOAD, NewUpload, UploadService, UploadedFile, late},
     },
     state::AppState,
@@ -29,51 +27,6 @@ use crate::{
 pub(super) fn router() -> OpenApiRouter<AppState> {
     // The file is measured by the blob store, and the other parts here.
     OpenApiRouter::new().routes(routes!(upload)).layer(DefaultBodyLimit::disable())
-}
-
-/// A file, and what is to be said of the document that is made of it.
-#[derive(ToSchema)]
-#[schema(as = Upload)]
-#[expect(dead_code, reason = "it is written down for the documentation only")]
-struct UploadSchema {
-    /// The file: PDF; text, Markdown, HTML, XML or JSON; a table (CSV, TSV) or a spreadsheet (XLSX, XLSM, XLSB, XLS, ODS); DOCX,
-    /// PPTX, ODT or EPUB; captions (VTT, SRT, SBV, TTML). At most 100 MiB unless the service is set otherwise.
-    #[schema(value_type = String, format = Binary)]
-    file: Vec<u8>,
-    /// How to call the document. Without it, it is called like the file.
-    #[schema(min_length = 1, max_length = 1_000, pattern = r"\S", value_type = String, required = false)]
-    name: Option<String>,
-    /// `PDF`, `TXT`, `CSV` or `VIDEO`, where it is not what the file shows: `PDF` for a PDF, `CSV` for tables and spreadsheets,
-    /// `VIDEO` for captions, else `TXT`. It must fit the file: a text can be a table or the transcript of a video too. A web page
-    /// is `TXT`; `URL` is for pages that are to be fetched.
-    #[schema(value_type = UploadTypeSchema, required = false)]
-    r#type: Option<DocumentType>,
-    /// Anything worth saying of it.
-    #[schema(max_length = 10_000, value_type = String, required = false)]
-    description: Option<String>,
-    /// Your own values, as the text of a JSON object; at most 16 KiB.
-    #[schema(value_type = Object, required = false)]
-    metadata: Option<Value>,
-    /// How to cut the text into passages, as the text of a JSON object.
-    #[schema(value_type = SplitterSchema, required = false)]
-    splitter: Option<Value>,
-    /// PDF: the first page to ingest, counted from 1. Ignored for other types.
-    #[schema(value_type = PageSchema, required = false)]
-    from_page: Option<u32>,
-    /// PDF: the last page to ingest. Ignored for other types.
-    #[schema(value_type = PageSchema, required = false)]
-    to_page: Option<u32>,
-}
-
-/// What an uploaded file can be.
-#[derive(ToSchema)]
-#[schema(as = UploadType, rename_all = "UPPERCASE")]
-#[expect(dead_code, reason = "it is written down for the documentation only")]
-enum UploadTypeSchema {
-    Pdf,
-    Txt,
-    Csv,
-    Video,
 }
 
 /// Upload a document
@@ -88,7 +41,7 @@ enum UploadTypeSchema {
     tag = "Documents",
     operation_id = "uploadDocument",
     request_body(
-        content = UploadSchema,
+        content = NewUpload,
         content_type = "multipart/form-data",
         example = json!({"file": "(the file)", "name": "Handbook", "metadata": "{\"department\": \"people\"}"}),
     ),
@@ -112,18 +65,18 @@ async fn upload(State(uploads): State<UploadService>, caller: Caller, request: R
     let form = MultipartForm::of(request).await?;
     let actor = caller.actor();
     // Nothing of the form is read before its turn, so that its sender waits too. Held until the document is made.
-    let _turn = uploads.turn(actor).await?;
-    let reading = Box::pin(receive(&uploads, actor, form));
+    let _turn = uploads.turn(&actor).await?;
+    let reading = Box::pin(receive(&uploads, &actor, form));
     let (file, new) = timeout(LONGEST_UPLOAD, reading).await.map_err(|_| late())??;
-    let once = key.once(actor, &path, new.identity(&file).as_bytes());
-    let show = json_encoder(|document: &Document| Ok(DocumentView::from(document.clone())));
-    uploads.complete(actor, file, new, once, show).await.map(creation_response)
+    let once = key.once(&actor, &path, new.identity(&file).as_bytes());
+    let show = json_encoder(|made: &DocumentDetails| Ok(DocumentView::from(made.clone())));
+    uploads.complete(&actor, file, new, once, show).await.map(creation_response)
 }
 
 /// Reads a form to its end, and stores its file.
 async fn receive(
     uploads: &UploadService,
-    actor: Actor,
+    actor: &Actor,
     mut form: MultipartForm,
 ) -> Result<(UploadedFile, NewUpload), ApiError> {
     let mut texts = UploadFields::within(uploads.text_bytes());
@@ -151,5 +104,6 @@ fn uploaded_example() -> Value {
     document["url"] = json!("");
     document["from_page"] = Value::Null;
     document["to_page"] = Value::Null;
+    document["collectionIds"] = json!([]);
     document
 }

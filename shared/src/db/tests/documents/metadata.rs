@@ -7,7 +7,7 @@ use crate::{
     db::{
         documents::{self, metadata},
         execute,
-        testing::{TestDb, at, both, claimed, commit, published, user},
+        testing::{TestDb, at, both, claimed, commit, published, workspace},
     },
     ids::DocumentId,
 };
@@ -24,7 +24,7 @@ async fn describe(t: &TestDb, document: DocumentId, metadata: &str) {
 #[tokio::test]
 async fn only_metadata_of_the_owners_searchable_documents_is_read() {
     for t in &both().await {
-        let (owner, other) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        let (owner, other) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
         assert_eq!(metadata::size(&t.db, owner).await.unwrap(), (0, 0), "{}", t.name);
         let (first, _) = published(&t.db, owner, "first", &["text"], at(0)).await;
         let (second, _) = published(&t.db, owner, "second", &["text"], at(0)).await;

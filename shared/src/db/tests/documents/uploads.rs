@@ -4,9 +4,9 @@ use super::*;
 use crate::db::documents::uploads::{self, BlobFile};
 
 /// A document that is to be made of an upload which is purged after 50 seconds.
-async fn begun(db: &Db, user: UserId) -> NewDocumentRow<'static> {
-    let document = NewDocumentRow { content: None, r#type: DocumentType::Pdf, ..plain(user, "upload") };
-    commit!(db, |tx| uploads::reserve(tx, user, document.id, at(0), at(50)));
+async fn begun(db: &Db, workspace: WorkspaceId) -> NewDocumentRow<'static> {
+    let document = NewDocumentRow { content: None, r#type: DocumentType::Pdf, ..plain(workspace, "upload") };
+    commit!(db, |tx| uploads::reserve(tx, workspace, document.id, at(0), at(50)));
     document
 }
 
@@ -28,14 +28,14 @@ async fn due(db: &Db, now: u64) -> Vec<DocumentId> {
 #[tokio::test]
 async fn an_upload_is_no_document_until_it_is_completed() {
     for t in &both().await {
-        let (owner, other) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        let (owner, other) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
         let document = begun(&t.db, owner).await;
         let id = document.id;
         assert!(!enqueue(&t.db, owner, id, at(1)).await, "{}", t.name);
         assert!(documents::source(&t.db, owner, id).await.unwrap().is_none(), "{}", t.name);
         assert!(uploads::find(&t.db, owner, id).await.unwrap().is_none(), "{}", t.name);
 
-        let stranger = NewDocumentRow { user_id: other, ..plain(other, "stranger") };
+        let stranger = plain(other, "stranger");
         assert!(!complete(&t.db, &NewDocumentRow { id, ..stranger }, 2).await, "{}", t.name);
         assert!(complete(&t.db, &document, 3).await, "{}", t.name);
         assert!(enqueue(&t.db, owner, id, at(3)).await, "{}", t.name);
@@ -65,7 +65,7 @@ async fn an_upload_is_no_document_until_it_is_completed() {
 #[tokio::test]
 async fn an_upload_that_is_given_up_or_forgotten_is_purged() {
     for t in &both().await {
-        let owner = user(&t.db, at(0)).await;
+        let owner = workspace(&t.db, at(0)).await;
         let (given_up, forgotten) = (begun(&t.db, owner).await, begun(&t.db, owner).await);
         assert!(due(&t.db, 49).await.is_empty(), "{}: they may still be going on", t.name);
         commit!(t.db, |tx| uploads::give_up(tx, given_up.id, at(5)));

@@ -1,6 +1,11 @@
 //! Electronic books: EPUB. The chapters are web pages, read in the order of the book.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
+
+use percent_encoding::percent_decode_str;
 
 use super::{
     archive::{PackageArchive, resolve},
@@ -110,18 +115,6 @@ fn encrypted(archive: &mut PackageArchive) -> Result<BTreeSet<String>, ParseErro
 }
 
 /// A relative address as a file's name.
-fn percent_decoded(address: &str) -> String {
-    let mut bytes = Vec::with_capacity(address.len());
-    let mut rest = address.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        let hex = after.get(..2).filter(|_| *first == b'%').and_then(|hex| std::str::from_utf8(hex).ok());
-        if let Some(byte) = hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            bytes.push(byte);
-            rest = after.get(2..).unwrap_or_default();
-        } else {
-            bytes.push(*first);
-            rest = after;
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+fn percent_decoded(address: &str) -> Cow<'_, str> {
+    percent_decode_str(address).decode_utf8_lossy()
 }

@@ -1,0 +1,84 @@
+//! What a run uses of its models, for the quotas of its workspace. It counts whatever becomes of the run: whoever hangs up before the end
+//! has used what was used.
+
+use std::sync::Arc;
+
+use lectern_shared::{
+    clock::Clock,
+    db::{Db, usage, usage::MonthlyUsage},
+    ids::WorkspaceId,
+};
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+
+/// What a run and those within it have used, and nobody has written down yet. Cheap to clone; clones share it. What is left when the last
+/// clone goes is written then.
+#[derive(Clone)]
+pub(super) struct UsageLedger(Arc<LedgerState>);
+
+struct LedgerState {
+    db: Db,
+    clock: Clock,
+    workspace: WorkspaceId,
+    used: Mutex<LedgerTotals>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct LedgerTotals {
+    tokens: u64,
+    cost: f64,
+}
+
+impl UsageLedger {
+    pub(super) fn new(db: Db, clock: Clock, workspace: WorkspaceId) -> Self {
+        Self(Arc::new(LedgerState { db, clock, workspace, used: Mutex::default() }))
+    }
+
+    /// Adds what one answer of a model used.
+    pub(super) fn add(&self, tokens: u64, cost: Option<f64>) {
+        let mut used = self.0.used.lock();
+        used.tokens = used.tokens.saturating_add(tokens);
+        used.cost += cost.unwrap_or(0.0);
+    }
+
+    /// Writes down what was used so far. What cannot be written is tried again when the last clone goes.
+    pub(super) async fn settle(&self) {
+        let used = std::mem::take(&mut *self.0.used.lock());
+        if let Err(error) = write(&self.0.db, &self.0.clock, self.0.workspace, used).await {
+            tracing::warn!(%error, "what a run used could not be written down");
+            self.add(used.tokens, Some(used.cost));
+        }
+    }
+}
+
+impl Drop for LedgerState {
+    fn drop(&mut self) {
+        let used = *self.used.get_mut();
+        // Without a runtime the process is at its end.
+        let Ok(runtime) = Handle::try_current() else { return };
+        if used.tokens == 0 {
+            return;
+        }
+        let (db, clock, workspace) = (self.db.clone(), self.clock.clone(), self.workspace);
+        runtime.spawn(async move {
+            if let Err(error) = write(&db, &clock, workspace, used).await {
+                tracing::error!(%error, %workspace, "what a run used is not counted");
+            }
+        });
+    }
+}
+
+async fn write(
+    db: &Db,
+    clock: &Clock,
+    workspace: WorkspaceId,
+    used: LedgerTotals,
+) -> Result<(), lectern_shared::db::DbError> {
+    if used.tokens == 0 {
+        return Ok(());
+    }
+    let mut tx = db.begin_relaxed().await?;
+    let used = MonthlyUsage::new(used.tokens, used.cost);
+    usage::add(&mut tx, workspace, clock.now().month_start(), used).await?;
+    tx.commit().await
+}

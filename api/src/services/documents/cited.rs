@@ -1,0 +1,59 @@
+//! What those who only ask agents see of a document: the passages that were cited to them.
+
+use std::collections::HashSet;
+
+use lectern_shared::{
+    db,
+    ids::{ChunkId, DocumentId},
+    model::{document::Chunk, workspace::RunOwner},
+};
+
+use uuid::Uuid;
+
+use super::{DocumentService, unknown};
+use crate::error::ApiError;
+
+/// Latest traces that are looked at.
+const TRACES: u32 = 100;
+/// Passages that are read at a time.
+const PAGE: u32 = 200;
+
+impl DocumentService {
+    /// At most `limit` of a document's passages from a number on, of those that stand in traces of somebody's own.
+    ///
+    /// # Errors
+    /// Not found, when none of the document ever was.
+    pub(super) async fn cited_chunks(
+        &self,
+        owner: RunOwner,
+        id: DocumentId,
+        mut from: i64,
+        limit: u32,
+    ) -> Result<Vec<Chunk>, ApiError> {
+        db::documents::find(&self.db, owner.workspace_id, id).await?.ok_or_else(unknown)?;
+        let traces = db::traces::bodies_naming(&self.db, owner, id, self.clock.now(), TRACES).await?;
+        if traces.is_empty() {
+            return Err(unknown());
+        }
+        let cited_ids: HashSet<ChunkId> = traces.iter().flat_map(|body| chunk_ids(body)).collect();
+        drop(traces);
+        let most = usize::try_from(limit).unwrap_or(usize::MAX);
+        let mut cited = Vec::new();
+        loop {
+            let page = db::chunks::list(&self.db, owner.workspace_id, id, from, PAGE).await?;
+            let Some(last) = page.last().map(|last| last.ordinal) else { return Ok(cited) };
+            cited.extend(page.into_iter().filter(|chunk| cited_ids.contains(&chunk.chunk_id)));
+            if cited.len() >= most {
+                cited.truncate(most);
+                return Ok(cited);
+            }
+            from = last + 1;
+        }
+    }
+}
+
+/// The ids of passages in a trace's JSON.
+fn chunk_ids(trace: &str) -> impl Iterator<Item = ChunkId> {
+    let values = trace.split("\"chunkId\":\"").skip(1);
+    values.filter_map(|rest| rest.split('"').next()?.parse::<Uuid>().ok()).map(ChunkId::from)
+}

@@ -1,0 +1,67 @@
+//! The origins of the pages that may use API tokens. Browsers ask before they send a token, so whoever asks is unknown, and what the
+//! answer costs must not be up to them: what is remembered is read again once in a while, however many ask.
+
+use std::{
+    collections::HashSet,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use lectern_shared::{
+    clock::Clock,
+    db::{Db, DbError, Json, api_tokens},
+};
+use parking_lot::RwLock;
+use tokio::sync::Mutex;
+
+/// How soon after a reading the next one may come, for an origin that was not found.
+const AT_MOST_EVERY: Duration = Duration::from_secs(1);
+/// After this time what was found is read again.
+const STALE: Duration = Duration::from_mins(1);
+/// Tokens whose origins are read.
+const TOKENS: u32 = 10_000;
+
+/// The origins that are known. Cheap to clone; clones share them.
+#[derive(Clone)]
+pub(crate) struct PageOrigins {
+    db: Db,
+    clock: Clock,
+    known: Arc<RwLock<HashSet<String>>>,
+    /// When they were read last. Held by whoever reads them.
+    read_at: Arc<Mutex<Option<Instant>>>,
+}
+
+impl PageOrigins {
+    pub(crate) fn new(db: Db, clock: Clock) -> Self {
+        Self { db, clock, known: Arc::default(), read_at: Arc::default() }
+    }
+
+    /// Adds those of a new token, which counts at once.
+    pub(super) fn add(&self, origins: &[String]) {
+        self.known.write().extend(origins.iter().cloned());
+    }
+
+    /// Whether pages of this origin may use some token.
+    pub(crate) async fn allows(&self, origin: &str) -> bool {
+        let is_known = || self.known.read().contains(origin);
+        let mut read_at = self.read_at.lock().await;
+        let age = read_at.map(|at| at.elapsed());
+        let is_found = is_known();
+        let is_due = age.is_none_or(|age| age > if is_found { STALE } else { AT_MOST_EVERY });
+        if !is_due {
+            return is_found;
+        }
+        // Noted before it is tried: a database that is away is not asked by every request.
+        *read_at = Some(Instant::now());
+        if let Err(error) = self.read().await {
+            tracing::warn!(%error, "the origins that may use API tokens cannot be read");
+        }
+        is_known()
+    }
+
+    async fn read(&self) -> Result<(), DbError> {
+        let origins = api_tokens::page_origins(&self.db, self.clock.now(), TOKENS).await?;
+        *self.known.write() = origins.into_iter().flat_map(|Json(origins)| origins).collect();
+        Ok(())
+    }
+}

@@ -1,0 +1,88 @@
+//! What a workspace holds and has used of what it may.
+
+use lectern_shared::{
+    clock::Clock,
+    db::{self, Db, usage::MonthlyUsage},
+    ids::WorkspaceId,
+    model::workspace::WorkspaceQuotas,
+};
+
+use crate::{
+    error::{ApiError, ApiErrorKind},
+    services::actor::{Actor, Permission},
+};
+
+/// What a workspace holds, and has used this month.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WorkspaceUsage {
+    /// Documents that are not deleted.
+    pub documents: u64,
+    /// Bytes that are stored.
+    pub bytes: u64,
+    /// Tokens of models, read and written.
+    pub tokens_this_month: u64,
+    /// What they cost, in the currency of the service's prices.
+    pub cost_this_month: f64,
+}
+
+/// What workspaces hold and use. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct UsageService {
+    db: Db,
+    clock: Clock,
+}
+
+impl UsageService {
+    pub(crate) fn new(db: Db, clock: Clock) -> Self {
+        Self { db, clock }
+    }
+
+    /// What the workspace holds and uses.
+    pub(crate) async fn of(&self, actor: &Actor) -> Result<WorkspaceUsage, ApiError> {
+        self.of_workspace(actor.may(Permission::ListMembers)?.workspace_id).await
+    }
+
+    /// What any workspace holds and uses: for the operator.
+    pub(super) async fn of_workspace(&self, workspace: WorkspaceId) -> Result<WorkspaceUsage, ApiError> {
+        let stored = db::storage::totals(&self.db, workspace).await?;
+        let month = self.this_month(workspace).await?;
+        Ok(WorkspaceUsage {
+            documents: stored.documents,
+            bytes: stored.bytes,
+            tokens_this_month: u64::try_from(month.tokens).unwrap_or(0),
+            cost_this_month: month.cost(),
+        })
+    }
+
+    /// Whether an agent of the workspace may ask a model.
+    ///
+    /// # Errors
+    /// 403 with what is used, when the month's tokens or money are used up.
+    pub(crate) async fn admit(&self, actor: &Actor) -> Result<(), ApiError> {
+        let WorkspaceQuotas { tokens_per_month, cost_per_month, .. } = actor.quotas();
+        if tokens_per_month.is_none() && cost_per_month.is_none() {
+            return Ok(());
+        }
+        let used = self.this_month(actor.named_workspace()).await?;
+        if let Some(allowed) = tokens_per_month
+            && u64::try_from(used.tokens).unwrap_or(0) >= allowed
+        {
+            return Err(over_quota(format!("{} of {allowed} tokens of this month are used", used.tokens)));
+        }
+        if let Some(allowed) = cost_per_month
+            && used.cost() >= allowed
+        {
+            return Err(over_quota(format!("{:.6} of {allowed} of this month's cost is used", used.cost())));
+        }
+        Ok(())
+    }
+
+    async fn this_month(&self, workspace: WorkspaceId) -> Result<MonthlyUsage, ApiError> {
+        Ok(db::usage::of_month(&self.db, workspace, self.clock.now().month_start()).await?)
+    }
+}
+
+pub(crate) fn over_quota(used: String) -> ApiError {
+    let message = format!("This workspace has used what it may: {used}. Its operator can raise its quotas.");
+    ApiError::new(ApiErrorKind::Forbidden, "quota_exceeded", message)
+}

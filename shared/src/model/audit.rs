@@ -1,0 +1,39 @@
+//! What the audit log tells.
+
+use super::text_enum;
+
+text_enum! {
+    /// Something that is noted for those who own a workspace.
+    AuditAction {
+        /// Somebody signed in.
+        SignedIn => "signed_in",
+        /// Every sign-in of an account was ended.
+        SignedOut => "signed_out",
+        /// A password was changed.
+        PasswordChanged => "password_changed",
+        /// A workspace was made.
+        WorkspaceCreated => "workspace_created",
+        /// A workspace was changed.
+        WorkspaceChanged => "workspace_changed",
+        /// A workspace was deleted.
+        WorkspaceDeleted => "workspace_deleted",
+        /// Somebody was invited.
+        MemberInvited => "member_invited",
+        /// An invitation was withdrawn.
+        InvitationWithdrawn => "invitation_withdrawn",
+        /// Somebody became a member.
+        MemberJoined => "member_joined",
+        /// A member got another role.
+        RoleChanged => "role_changed",
+        /// A member was removed, or left.
+        MemberRemoved => "member_removed",
+        /// An API token was made.
+        TokenCreated => "token_created",
+        /// An API token was deleted.
+        TokenDeleted => "token_deleted",
+        /// The secret of an agent, a tool or a document was set or taken away.
+        SecretChanged => "secret_changed",
+        /// Something was deleted.
+        Deleted => "deleted",
+    }
+}

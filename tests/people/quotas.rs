@@ -1,0 +1,117 @@
+//! What workspaces may hold and use, which the operator decides.
+
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+
+use super::{Team, ask, assert_refused};
+use crate::support::{
+    client::{Client, data, id},
+    in_both_modes,
+    model::{INPUT_TOKENS, Model, OUTPUT_TOKENS, Reply},
+    service::{Mode, Service},
+};
+
+in_both_modes!(
+    quotas_are_the_operators_to_set,
+    documents_and_bytes_over_the_quota_are_refused_with_what_is_used,
+    tokens_over_the_months_quota_are_refused_with_what_is_used,
+);
+
+/// A workspace of somebody's, and the operator, who is no member.
+async fn setting(service: &Service) -> (Client, Team) {
+    let operator = service.signed_up("operator@example.com").await;
+    let ada = service.signed_up("ada@example.com").await;
+    (operator, Team::of(&ada, "Archive").await)
+}
+
+/// Sets all of a workspace's quotas.
+async fn set(operator: &Client, team: &Team, quotas: Value) {
+    let changed = data(operator.patch(&team.path(""), &json!({ "quotas": quotas })).await);
+    for (name, value) in quotas.as_object().expect("quotas") {
+        assert_eq!(&changed["quotas"][name], value, "{name}: {changed:#}");
+    }
+}
+
+async fn quotas_are_the_operators_to_set(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let (operator, team) = setting(&service).await;
+    let editor = team.joined(&service, "editor", "editor").await;
+    let body = json!({ "quotas": { "documents": 1_000_000 } });
+    for member in [&team.owner, &editor] {
+        assert_refused(&member.patch(&team.path(""), &body).await, 403, "forbidden");
+    }
+    let quotas = json!({ "documents": 5, "bytes": 1_000, "tokensPerMonth": 100, "costPerMonth": 1.5 });
+    set(&operator, &team, quotas.clone()).await;
+    assert_eq!(editor.read(&team.path("")).await["quotas"], quotas);
+    for (name, value) in [("documents", json!(-1)), ("bytes", json!("many")), ("costPerMonth", json!(-0.5))] {
+        let answer = operator.patch(&team.path(""), &json!({ "quotas": { name: value } })).await;
+        assert_refused(&answer, 422, "invalid_fields");
+    }
+    // The operator sets the limits of a workspace, and does not enter it.
+    let operator_in = operator.in_workspace(&team.workspace);
+    assert_refused(&operator_in.get("/documents").await, 404, "not_found");
+    assert_refused(&operator.patch(&team.path(""), &json!({ "name": "Mine" })).await, 404, "not_found");
+}
+
+/// Refused for a quota, and the message says what is used.
+#[track_caller]
+fn assert_over(answer: &(StatusCode, Value), used: &str) {
+    assert_refused(answer, 403, "quota_exceeded");
+    let message = answer.1["error"]["message"].as_str().expect("a sentence");
+    assert!(message.contains(used), "it does not say {used}: {message}");
+}
+
+async fn documents_and_bytes_over_the_quota_are_refused_with_what_is_used(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let (operator, team) = setting(&service).await;
+    let editor = team.joined(&service, "editor", "editor").await;
+    let note = json!({ "name": "Note", "type": "TXT", "content": "The gate opens at nine." });
+    set(&operator, &team, json!({ "documents": 1 })).await;
+    let first = editor.ingest(&note).await;
+    assert_over(&editor.post("/documents", &note).await, "1 of 1");
+    let script = super::api_token(&team.owner, json!({})).await;
+    assert_over(&editor.with_token(&script).post("/documents", &note).await, "1 of 1");
+    let used = editor.read(&team.path("")).await["used"].clone();
+    assert_eq!(used["documents"], 1, "{used:#}");
+    let bytes = used["bytes"].as_u64().expect("a number");
+    assert!(bytes >= 23, "{used:#}");
+    // It is that workspace's limit, and nobody else's.
+    let ada = service.client().sign_in("ada@example.com", crate::support::client::PASSWORD).await;
+    ada.create_document(&note).await;
+
+    set(&operator, &team, json!({ "bytes": bytes })).await;
+    assert_over(&editor.post("/documents", &note).await, &bytes.to_string());
+    set(&operator, &team, json!({})).await;
+    let second = editor.ingest(&note).await;
+    assert_ne!(id(&second), id(&first));
+    // A place that is given up can be taken again.
+    set(&operator, &team, json!({ "documents": 2 })).await;
+    assert_over(&editor.post("/documents", &note).await, "2 of 2");
+    data(editor.delete(&format!("/documents/{}", id(&first))).await);
+    editor.create_document(&note).await;
+}
+
+async fn tokens_over_the_months_quota_are_refused_with_what_is_used(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let (operator, team) = setting(&service).await;
+    let asker = team.joined(&service, "asker", "asker").await;
+    let model = Model::start().await;
+    model.always(Reply::text("I see."));
+    let agent = json!({ "name": "guide", "type": "CHATVENDOR", "llm": model.llm("m") });
+    let agent = id(&team.owner.create_agent(&agent).await).to_owned();
+    let each = INPUT_TOKENS + OUTPUT_TOKENS;
+    set(&operator, &team, json!({ "tokensPerMonth": each + 1 })).await;
+    for _ in 0..2 {
+        let (status, answer) = ask(&asker, &agent, "Well?").await;
+        assert_eq!(status, StatusCode::OK, "{answer:#}");
+    }
+    let asked = model.requests().len();
+    let used = (2 * each).to_string();
+    assert_over(&ask(&asker, &agent, "Well?").await, &used);
+    assert_over(&ask(&team.owner, &agent, "Well?").await, &used);
+    assert_eq!(model.requests().len(), asked, "the model was not asked");
+    let shown = asker.read(&team.path("")).await["used"].to_string();
+    assert!(shown.contains(&used), "{shown}");
+    set(&operator, &team, json!({ "tokensPerMonth": 100 * each })).await;
+    assert_eq!(ask(&asker, &agent, "Well?").await.0, StatusCode::OK);
+}

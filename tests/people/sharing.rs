@@ -1,0 +1,283 @@
+//! What members see of one another, and that nothing of one workspace is seen in another.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use futures::future::join_all;
+use reqwest::{Method, RequestBuilder, Response, StatusCode};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::{
+    Team, api_token, ask, assert_no_workspace, assert_refused, ingested, question, quoting_agent, user_id,
+};
+use crate::{
+    matrix::rows::{Things, rows},
+    support::{
+        client::{Client, data, envelope, id, send},
+        in_both_modes,
+        loopback::Gate,
+        model::{Model, Reply},
+        service::{Mode, Service},
+        web::Web,
+    },
+};
+
+in_both_modes!(
+    members_see_what_is_the_workspaces_by_their_roles,
+    whoever_only_asks_reads_the_passages_that_were_cited_to_them,
+    a_workspace_of_others_is_like_one_that_is_not_there,
+    whoever_is_removed_finds_nothing_from_the_next_request_on,
+    streams_of_whoever_is_removed_end_soon,
+    ids_of_another_workspace_are_unknown_wherever_they_stand,
+    sessions_and_traces_are_ones_own
+);
+
+/// How long what somebody follows may go on after they were removed.
+const SOON: Duration = Duration::from_secs(5);
+
+async fn members_see_what_is_the_workspaces_by_their_roles(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let team = Team::of(&ada, "Archive").await;
+    let builder = team.joined(&service, "builder", "builder").await;
+    let editor = team.joined(&service, "editor", "editor").await;
+    let asker = team.joined(&service, "asker", "asker").await;
+
+    let document = ingested(&editor, "Rules", "The gate opens at nine.").await;
+    let seen = team.owner.read(&format!("/documents/{document}")).await;
+    assert_eq!(seen["userId"], user_id(&editor), "it shows who made it: {seen:#}");
+    assert_eq!(builder.read("/documents").await[0]["id"], document.as_str());
+    assert_refused(&asker.get("/documents").await, 403, "role_required");
+    for elsewhere in [&ada, &service.signed_up("stranger@example.com").await] {
+        assert_eq!(elsewhere.get(&format!("/documents/{document}")).await.0, StatusCode::NOT_FOUND);
+        assert_eq!(elsewhere.read("/documents").await, json!([]));
+    }
+
+    let agent = quoting_agent(&team.owner, "Clerk").await;
+    builder.link(&agent, &document).await;
+    let shown = builder.read(&format!("/agents/{agent}")).await;
+    assert_eq!(shown["llm"]["provider"], "extractive", "{shown:#}");
+    for listed in [asker.read(&format!("/agents/{agent}")).await, asker.read("/agents").await[0].clone()] {
+        let fields: BTreeSet<&str> =
+            listed.as_object().expect("an agent").keys().map(String::as_str).collect();
+        assert_eq!(fields, BTreeSet::from(["id", "name", "description"]), "{listed:#}");
+        assert_eq!((id(&listed), &listed["name"]), (agent.as_str(), &json!("Clerk")));
+    }
+    let (status, answer) = ask(&asker, &agent, "When does the gate open?").await;
+    assert_eq!(status, StatusCode::OK, "{answer:#}");
+    assert_eq!(answer["trace"]["citations"][0]["documentId"], document.as_str(), "{answer:#}");
+}
+
+async fn whoever_only_asks_reads_the_passages_that_were_cited_to_them(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let team = Team::of(&ada, "Archive").await;
+    let (asker, other) =
+        (team.joined(&service, "asker", "asker").await, team.joined(&service, "other", "asker").await);
+    let gate = ingested(&team.owner, "Rules", "The gate opens at nine.").await;
+    let bread = ingested(&team.owner, "Bread", "Bread is baked at four.").await;
+    let agent = quoting_agent(&team.owner, "Clerk").await;
+    team.owner.link(&agent, &gate).await;
+    let chunks = |document: &str| format!("/documents/{document}/chunks");
+    assert_refused(&asker.get(&chunks(&gate)).await, 404, "not_found");
+
+    let (_, answer) = ask(&asker, &agent, "When does the gate open?").await;
+    let cited = asker.read(&chunks(&gate)).await;
+    assert_eq!(cited[0]["text"], "The gate opens at nine.", "{cited:#}");
+    assert_eq!(cited[0]["chunkId"], answer["trace"]["citations"][0]["chunkId"], "{cited:#}");
+    for (person, document) in [(&other, &gate), (&asker, &bread)] {
+        assert_refused(&person.get(&chunks(document)).await, 404, "not_found");
+    }
+}
+
+async fn a_workspace_of_others_is_like_one_that_is_not_there(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let grace = service.signed_up("grace@example.com").await;
+    let team = Team::of(&ada, "Archive").await;
+    let script = grace.with_token(&api_token(&grace, json!({})).await);
+    for named in [team.workspace.as_str(), user_id(&ada), &Uuid::now_v7().to_string(), "no id", ""] {
+        assert_no_workspace(&grace.in_workspace(named).get("/agents").await);
+        let answer = script.in_workspace(named).get("/agents").await;
+        assert_refused(&answer, 422, "invalid_fields");
+        assert_eq!(answer.1["error"]["fields"][0]["path"], "X-Workspace", "{:#}", answer.1);
+    }
+    for path in ["", "/members", "/invitations", "/audit"] {
+        assert_no_workspace(&grace.get(&team.path(path)).await);
+    }
+    assert_no_workspace(&grace.patch(&team.path(""), &json!({ "name": "Mine" })).await);
+    assert_no_workspace(&grace.delete_with(&team.path(""), &json!({ "name": "Archive" })).await);
+    // One's own may be named as well as left out, by whatever one signs in with.
+    for own in [&grace, &script] {
+        own.in_workspace(user_id(&grace)).read("/agents").await;
+    }
+    let listed = grace.read("/workspaces").await;
+    let ids: Vec<&str> = listed.as_array().expect("a list").iter().map(id).collect();
+    assert_eq!(ids, [user_id(&grace)]);
+}
+
+/// A request that is answered as before when it is sent again.
+fn keyed(client: &Client) -> RequestBuilder {
+    let agent = json!({ "name": "Usher", "type": "CHATVENDOR" });
+    client.request(Method::POST, "/agents").header("Idempotency-Key", "only-once").json(&agent)
+}
+
+async fn whoever_is_removed_finds_nothing_from_the_next_request_on(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let team = Team::of(&ada, "Archive").await;
+    let bob = team.joined(&service, "bob", "builder").await;
+    let document = ingested(&bob, "Rules", "The gate opens at nine.").await;
+    let agent = quoting_agent(&bob, "Clerk").await;
+    bob.link(&agent, &document).await;
+    let script = bob.with_token(&api_token(&bob, json!({})).await);
+    let made = id(&data(envelope(send(keyed(&bob)).await).await)).to_owned();
+    assert_eq!(id(&data(envelope(send(keyed(&bob)).await).await)), made, "it is kept");
+    let predict = format!("/agents/{agent}/predict");
+    let cached = json!({ "input": { "input": "When does the gate open?" }, "cache_ttl": 3_600 });
+    for _ in 0..2 {
+        assert_eq!(bob.post(&predict, &cached).await.0, StatusCode::OK);
+    }
+
+    // Whoever may less is not shown again what was made when they might more.
+    team.give(&bob, "asker").await;
+    let (status, answer) = envelope(send(keyed(&bob)).await).await;
+    assert_ne!(status, StatusCode::OK, "{answer:#}");
+    assert!(!answer.to_string().contains(&made), "{answer:#}");
+    assert_refused(&script.get("/documents").await, 403, "role_required");
+
+    team.give(&bob, "builder").await;
+    script.read("/documents").await;
+    team.remove(&bob).await;
+    assert_no_workspace(&envelope(send(keyed(&bob)).await).await);
+    assert_no_workspace(&bob.post(&predict, &cached).await);
+    assert_no_workspace(&bob.get(&format!("/documents/{document}")).await);
+    assert_no_workspace(&bob.get(&team.path("")).await);
+    assert_eq!(script.get("/documents").await.0, StatusCode::UNAUTHORIZED, "a token goes with its maker");
+    assert_eq!(team.owner.read("/documents").await[0]["id"], document.as_str(), "what was made stays");
+}
+
+/// Reads what still comes, to the end or until it is cut off.
+async fn ended(mut answer: Response) {
+    while let Ok(Some(_)) = answer.chunk().await {}
+}
+
+async fn streams_of_whoever_is_removed_end_soon(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let team = Team::of(&ada, "Archive").await;
+    let bob = team.joined(&service, "bob", "builder").await;
+    let (web, model, gate) = (Web::start().await, Model::start().await, Gate::default());
+    let url = web.hang("/never.txt");
+    let document = bob.create_document(&json!({ "name": "A", "type": "TXT", "url": url })).await;
+    let agent = json!({ "name": "guide", "type": "CHATVENDOR", "llm": model.llm("m") });
+    let agent = id(&bob.create_agent(&agent).await).to_owned();
+    let script = bob.with_token(&api_token(&bob, json!({})).await);
+    model.always(Reply::gated("Let me think", &gate, " no more."));
+    let mut streams = Vec::new();
+    for client in [&bob, &script] {
+        let events = client.request(Method::GET, &format!("/documents/{}/events", id(&document)));
+        let mut body = question("Well?");
+        body["has_streaming"] = json!(true);
+        let predict = client.request(Method::POST, &format!("/agents/{agent}/predict")).json(&body);
+        for request in [events, predict] {
+            let answer = send(request).await;
+            assert_eq!(answer.status(), StatusCode::OK);
+            streams.push(answer);
+        }
+    }
+    gate.wait_until_reached().await;
+    team.remove(&bob).await;
+    let ends = tokio::time::timeout(SOON, join_all(streams.into_iter().map(ended))).await;
+    assert!(ends.is_ok(), "a stream of somebody who was removed goes on");
+    gate.release();
+}
+
+async fn ids_of_another_workspace_are_unknown_wherever_they_stand(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    service.signed_up("operator@example.com").await;
+    // Even to somebody who is a member of both: a request is about one.
+    let ada = service.signed_up("ada@example.com").await;
+    let here = Team::of(&ada, "Archive").await;
+    let there = Team::of(&ada, "Library").await;
+    let of_here = Things::of(&here.owner, "The gate opens at nine.").await;
+    let of_there = Things::of(&there.owner, "The gate closes at six.").await;
+    let mut swapped = 0;
+    for row in rows() {
+        // A workspace is named by its path there, whatever the request is about.
+        if row.is_for_admins() || row.target.starts_with("/workspaces") {
+            continue;
+        }
+        for (team, own, others) in [(&here, &of_here, &of_there), (&there, &of_there, &of_here)] {
+            for noun in row.nouns() {
+                let things = own.with(noun, others.id(noun));
+                let request = row.request(&team.owner, &things).bearer_auth(team.owner.token());
+                let request = request.header("X-Workspace", &team.workspace);
+                let (status, answer) = envelope(send(request).await).await;
+                let about = format!("{} with the {noun} of another workspace: {answer:#}", row.operation());
+                assert_eq!(status, StatusCode::NOT_FOUND, "{about}");
+                swapped += 1;
+            }
+        }
+    }
+    assert!(swapped > 100, "so few ids prove nothing: {swapped}");
+    for list in ["/documents", "/agents", "/traces", "/agent-documents", "/tags", "/prompts", "/tools"] {
+        let seen = here.owner.read(list).await.to_string();
+        for noun in ["document", "agent", "trace", "agent-document", "tag", "prompt", "tool"] {
+            assert!(!seen.contains(of_there.id(noun)), "{list} shows a {noun} of another workspace: {seen}");
+        }
+    }
+}
+
+/// Asks in a session, and returns the id of the trace.
+async fn say(person: &Client, agent: &str, text: &str) -> String {
+    let mut body = question(text);
+    body["session"] = json!("a");
+    let (status, answer) = person.post(&format!("/agents/{agent}/predict"), &body).await;
+    assert_eq!(status, StatusCode::OK, "{answer:#}");
+    id(&answer["trace"]).to_owned()
+}
+
+/// The ids of the traces that somebody sees, in order.
+async fn traces(person: &Client) -> BTreeSet<String> {
+    let traces = person.read("/traces?limit=200").await;
+    traces.as_array().expect("a list").iter().map(|trace| id(trace).to_owned()).collect()
+}
+
+async fn sessions_and_traces_are_ones_own(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let team = Team::of(&ada, "Archive").await;
+    let builder = team.joined(&service, "builder", "builder").await;
+    let editor = team.joined(&service, "editor", "editor").await;
+    let asker = team.joined(&service, "asker", "asker").await;
+    let model = Model::start().await;
+    model.always(Reply::text("I see."));
+    let agent = json!({ "name": "guide", "type": "CHATVENDOR", "hasMemory": true, "llm": model.llm("m") });
+    let agent = id(&builder.create_agent(&agent).await).to_owned();
+
+    let red = say(&asker, &agent, "I like red.").await;
+    let blue = say(&editor, &agent, "I like blue.").await;
+    let asked = say(&asker, &agent, "What do I like?").await;
+    let told = model.bodies().pop().expect("a request").to_string();
+    assert!(told.contains("red") && !told.contains("blue"), "{told}");
+    // Erasing a session of the same name is erasing one's own.
+    data(editor.delete(&format!("/agents/{agent}/sessions/a")).await);
+    let again = say(&asker, &agent, "What was it?").await;
+    let told: Value = model.bodies().pop().expect("a request");
+    assert!(told.to_string().contains("red"), "{told:#}");
+
+    let of_asker = BTreeSet::from([red.clone(), asked, again]);
+    assert_eq!(traces(&asker).await, of_asker);
+    assert_eq!(traces(&editor).await, BTreeSet::from([blue.clone()]));
+    for (person, others) in [(&asker, &blue), (&editor, &red)] {
+        assert_refused(&person.get(&format!("/traces/{others}")).await, 404, "not_found");
+        assert_refused(&person.post(&format!("/traces/{others}/replay"), &json!({})).await, 404, "not_found");
+    }
+    let mut all = of_asker;
+    all.insert(blue.clone());
+    for person in [&builder, &team.owner] {
+        assert_eq!(traces(person).await, all);
+        person.read(&format!("/traces/{blue}")).await;
+    }
+}
