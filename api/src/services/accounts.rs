@@ -120,10 +120,14 @@ fn check_current_password(change: &AccountChange, fields: &mut JsonFields<'_>) {
     }
 }
 
+/// The password's hash of an account that has no password: no password fits it.
+const NO_PASSWORD: &str = "";
+
 /// Who asks for an account.
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum AccountOrigin {
-    /// Anyone who reaches the service, from this address; the settings decide.
-    SignUp(IpAddr),
+    /// Anyone who reaches the service; the settings decide.
+    SignUp,
     /// The operator.
     Operator {
         /// Make an admin.
@@ -167,7 +171,8 @@ impl AccountService {
         address: IpAddr,
         origin: RequestOrigin,
     ) -> Result<SignedInUser, ApiError> {
-        let user = self.create(account, AccountOrigin::SignUp(address)).await?;
+        self.sign_ins.allow_password(false)?;
+        let user = self.create(account, AccountOrigin::SignUp, address).await?;
         self.sign_ins.sign_in_new(user, address, origin).await
     }
 
@@ -182,6 +187,8 @@ impl AccountService {
         let AccountChange { name, password, current_password } = change;
         let mut hash = None;
         if let (Some(new), Some(current)) = (password, current_password) {
+            let is_admin = db::accounts::find(&self.db, id).await?.is_some_and(|user| user.is_admin);
+            self.sign_ins.allow_password(is_admin)?;
             self.sign_ins.check_password(actor, current, "currentPassword", address).await?;
             hash = Some(self.passwords.turn(address).await?.hash(new).await?);
         }
@@ -276,7 +283,7 @@ impl AccountService {
     ) -> Result<UserId, AccountError> {
         check(email, &password)?;
         let account = NewAccount { email: email.to_owned(), password, name: None };
-        Ok(self.create(account, AccountOrigin::Operator { admin }).await?.id)
+        Ok(self.create(account, AccountOrigin::Operator { admin }, SHELL).await?.id)
     }
 
     /// Sets an account's password from the shell; every earlier sign-in ends.
@@ -313,52 +320,83 @@ impl AccountService {
         Ok(change.await?)
     }
 
-    /// Makes an account of what is checked already. The first one of an installation is an admin.
-    async fn create(&self, account: NewAccount, origin: AccountOrigin) -> Result<User, ApiError> {
-        let closed =
-            || ApiError::forbidden("This service takes no sign-ups. Ask its operator for an account.");
-        if let AccountOrigin::SignUp(_) = origin {
+    /// Adds an account without a password, whose e-mail the provider of OpenID Connect has verified, if the settings let anyone.
+    ///
+    /// # Errors
+    /// 403 when they do not, and a conflict when there is an account with this e-mail.
+    pub(super) async fn add_verified(
+        &self,
+        tx: &mut Tx,
+        email: &str,
+        name: Option<&str>,
+    ) -> Result<User, ApiError> {
+        self.insert(tx, email, name, NO_PASSWORD, AccountOrigin::SignUp).await
+    }
+
+    /// Makes an account of what is checked already, whose password is hashed in the turn of an address.
+    async fn create(
+        &self,
+        account: NewAccount,
+        origin: AccountOrigin,
+        address: IpAddr,
+    ) -> Result<User, ApiError> {
+        if origin == AccountOrigin::SignUp {
             let taken = self.policy == SignUp::First && singletons::get(&self.db, FIRST).await?.is_some();
             // Said before the password is hashed, which is the expensive part.
             if self.policy == SignUp::Closed || taken {
                 return Err(closed());
             }
         }
-        let address = match origin {
-            AccountOrigin::SignUp(address) => address,
-            AccountOrigin::Operator { .. } => SHELL,
-        };
         let password_hash = self.passwords.turn(address).await?.hash(account.password).await?;
-        let email = account.email.trim();
-        let local_part = email.split('@').next().unwrap_or(email);
-        let name = account.name.as_deref().map(str::trim).filter(|name| !name.is_empty());
         let mut tx = self.db.begin().await?;
-        let first = singletons::claim(&mut tx, FIRST, "taken").await?;
-        let is_admin = match origin {
-            AccountOrigin::SignUp(_) if !first && self.policy == SignUp::First => return Err(closed()),
-            AccountOrigin::SignUp(_) => first,
-            AccountOrigin::Operator { admin } => admin || first,
+        let created =
+            self.insert(&mut tx, &account.email, account.name.as_deref(), &password_hash, origin).await?;
+        tx.commit().await?;
+        tracing::info!(user = %created.id, admin = created.is_admin, "account created");
+        Ok(created)
+    }
+
+    /// Adds an account. The first one of an installation is an admin.
+    async fn insert(
+        &self,
+        tx: &mut Tx,
+        email: &str,
+        name: Option<&str>,
+        password_hash: &str,
+        origin: AccountOrigin,
+    ) -> Result<User, ApiError> {
+        let email = email.trim();
+        let local_part = email.split('@').next().unwrap_or(email);
+        let name = name.map(str::trim).filter(|name| !name.is_empty());
+        let first = singletons::claim(tx, FIRST, "taken").await?;
+        let is_admin = match (origin, self.policy) {
+            (AccountOrigin::SignUp, SignUp::Closed) => return Err(closed()),
+            (AccountOrigin::SignUp, SignUp::First) if !first => return Err(closed()),
+            (AccountOrigin::SignUp, SignUp::First | SignUp::Open) => first,
+            (AccountOrigin::Operator { admin }, SignUp::Closed | SignUp::First | SignUp::Open) => {
+                admin || first
+            }
         };
         let user = db::accounts::NewUser {
             id: UserId::generate(),
             email,
             email_key: &email_key(email),
             name: name.unwrap_or(local_part),
-            password_hash: &password_hash,
+            password_hash,
             is_admin,
         };
-        let created =
-            db::accounts::insert(&mut tx, &user, self.clock.now()).await.map_err(|error| match error {
-                DbError::Duplicate => ApiError::conflict("There is an account with this e-mail already."),
-                error @ (DbError::Full(_)
-                | DbError::Failed(_)
-                | DbError::CommitUnknown(_)
-                | DbError::Unreadable(_)) => error.into(),
-            })?;
-        tx.commit().await?;
-        tracing::info!(user = %created.id, admin = created.is_admin, "account created");
-        Ok(created)
+        db::accounts::insert(tx, &user, self.clock.now()).await.map_err(|error| match error {
+            DbError::Duplicate => ApiError::conflict("There is an account with this e-mail already."),
+            error @ (DbError::Full(_)
+            | DbError::Failed(_)
+            | DbError::CommitUnknown(_)
+            | DbError::Unreadable(_)) => error.into(),
+        })
     }
+}
+
+fn closed() -> ApiError {
+    ApiError::forbidden("This service takes no sign-ups. Ask its operator for an account.")
 }
 
 fn unknown() -> ApiError {

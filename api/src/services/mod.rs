@@ -38,7 +38,7 @@ use self::{
     links::{AgentCollectionService, AgentDocumentService, AgentToolService},
     prompts::PromptService,
     search::SearchService,
-    sign_in::{PasswordHashPool, SignInService},
+    sign_in::{PasswordHashPool, SignInService, oidc::OidcService},
     tags::TagService,
     tokens::{PageOrigins, TokenService},
     tools::ToolService,
@@ -68,6 +68,7 @@ pub(crate) struct Services {
     pub(crate) jobs: JobService,
     pub(crate) members: MemberService,
     pub(crate) pages: PageOrigins,
+    pub(crate) oidc: OidcService,
     pub(crate) prompts: PromptService,
     pub(crate) search: SearchService,
     pub(crate) sign_ins: SignInService,
@@ -83,7 +84,7 @@ pub(crate) struct Services {
 impl Services {
     pub(crate) fn new(runtime: &Runtime, search: SearchEngine, limits: RateLimiter) -> Self {
         let (accounts, sign_ins) = accounts_and_sign_ins(runtime, limits.clone());
-        let Runtime { db, clock, keyring, settings, jobs, blobs, .. } = runtime.clone();
+        let Runtime { db, clock, keyring, settings, jobs, blobs, operator_egress, .. } = runtime.clone();
         let creations = IdempotencyStore::new(db.clone(), keyring.clone(), jobs.clone());
         let audit = AuditService::new(db.clone(), clock.clone());
         let pages = PageOrigins::new(db.clone(), clock.clone());
@@ -98,6 +99,13 @@ impl Services {
         );
         let workspaces =
             WorkspaceService::new(db.clone(), clock.clone(), jobs.clone(), creations.clone(), audit.clone());
+        let oidc = OidcService::new(
+            settings.oidc.clone(),
+            operator_egress,
+            accounts.clone(),
+            sign_ins.clone(),
+            audit.clone(),
+        );
         Self {
             accounts,
             agent_collections: AgentCollectionService::new(db.clone(), clock.clone(), creations.clone()),
@@ -145,6 +153,7 @@ impl Services {
             ),
             jobs: JobService::new(db.clone(), jobs),
             members: MemberService::new(db.clone(), clock.clone(), workspaces.clone(), audit.clone()),
+            oidc,
             prompts: PromptService::new(db.clone(), clock.clone(), creations.clone()),
             search: SearchService::new(db.clone(), search),
             sign_ins,
@@ -175,7 +184,7 @@ pub(crate) fn accounts_and_sign_ins(
         keyring,
         limits,
         passwords.clone(),
-        settings.jwt_ttl,
+        &settings,
         audit.clone(),
     );
     let accounts = AccountService::new(db, clock, jobs, settings.sign_up, passwords, sign_ins.clone(), audit);

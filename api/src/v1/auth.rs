@@ -29,7 +29,7 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
 /// A user who is signed in.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Session)]
-struct SessionView {
+pub(super) struct SessionView {
     /// The bearer token: send it as `Authorization: Bearer <token>` (`Autorization` is read as well). It ends after the
     /// lifetime that the operator has set (30 days, if not said otherwise), when the user signs out and when the password
     /// is changed.
@@ -44,7 +44,7 @@ impl From<SignedInUser> for SessionView {
     }
 }
 
-fn example() -> Value {
+pub(super) fn example() -> Value {
     json!({
         "token": "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIwMTk4YzBkZSJ9.p4vCq1y0mJr2",
         "user": users::example(),
@@ -72,7 +72,7 @@ fn example() -> Value {
             body = inline(SuccessResponse<SessionView>),
             example = json!({"success": true, "data": example()}),
         ),
-        (status = 403, description = "The service takes no sign-ups"),
+        (status = 403, description = "The service takes no sign-ups, or none with a password (`passwords_off`)"),
         (status = 409, description = "There is an account with this e-mail already"),
     ),
 )]
@@ -109,6 +109,7 @@ async fn sign_up(
             example = json!({"success": true, "data": example()}),
         ),
         (status = 401, description = "The e-mail or the password is wrong"),
+        (status = 403, description = "The operator has switched passwords off (`passwords_off`), for everybody or for all but admins"),
     ),
 )]
 async fn sign_in(

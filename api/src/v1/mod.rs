@@ -8,6 +8,7 @@ mod api_tokens;
 mod auth;
 mod collections;
 pub(crate) mod documents;
+mod oidc;
 mod predict;
 mod prompts;
 mod search;
@@ -25,6 +26,7 @@ use crate::state::AppState;
 pub(crate) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .merge(auth::router())
+        .merge(oidc::router())
         .merge(users::router())
         .merge(workspaces::router())
         .merge(api_tokens::router())

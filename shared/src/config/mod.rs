@@ -4,6 +4,7 @@
 mod cors;
 mod embedding;
 mod limits;
+mod oidc;
 mod parse;
 mod predict;
 mod qdrant;
@@ -23,6 +24,7 @@ use crate::{blobs::BlobLocation, db::DatabaseLocation, model::text_enum, secrets
 pub use cors::CorsOrigins;
 pub use embedding::{DEFAULT_MODEL, EmbedderKind, EmbeddingSettings};
 pub use limits::ServiceLimits;
+pub use oidc::{OidcRoleMap, OidcSettings, PasswordPolicy};
 use parse::{ParseResult, at_least, choice, cidrs, default_llm, duration, number, size};
 pub use predict::{PredictSettings, TokenPrice};
 pub use qdrant::QdrantConfig;
@@ -103,6 +105,15 @@ pub const SETTINGS: &[SettingSpec] = settings! {
     "LECTERN_SECRET_KEY_PREVIOUS", "none", "the key before the last change; still reads what it encrypted", secret;
     "LECTERN_JWT_TTL", "30d", "how long a sign-in lasts";
     "LECTERN_SIGN_UP", "first", "who may sign up: `open`, `closed`, or `first` (the first account only)";
+    "LECTERN_PASSWORDS", "on", "who may sign in with a password: `on` (everybody), `admins` (admins alone, and nobody signs up), or `off` (nobody: by OpenID Connect only)";
+    "LECTERN_OIDC_ISSUER", "none", "the provider of sign-in by OpenID Connect, exactly as it names itself, such as `https://login.example.com/realms/main`; needs LECTERN_PUBLIC_URL";
+    "LECTERN_OIDC_CLIENT_ID", "none", "what this service is called there; its redirect URI is LECTERN_PUBLIC_URL with `/api/v1/auth/oidc/callback` behind it";
+    "LECTERN_OIDC_CLIENT_SECRET", "none: a public client", "its secret there", secret;
+    "LECTERN_OIDC_SCOPES", "openid email profile", "what the provider is asked to tell";
+    "LECTERN_OIDC_ROLE_CLAIM", "none", "the claim that lists somebody's groups, such as `groups` or `realm_access.roles`; like the next two, it is set with the others or not at all";
+    "LECTERN_OIDC_ROLES", "none", "roles of groups, `group=role` separated by commas, with `*` for everybody: they are given, changed and taken away at each sign-in by the provider";
+    "LECTERN_OIDC_WORKSPACE", "none", "the id of the workspace that these roles are for";
+    "LECTERN_OIDC_NAME", "single sign-on", "what pages call the provider";
     "LECTERN_RATE_LIMIT", "200/s", "requests of one credential and of one address: `200/s`, `60/m`, `200/s burst 500` (without a burst, ten times the number) or `off`";
     "LECTERN_TRUSTED_PROXIES", "none", "networks (CIDR, separated by commas) of proxies whose `X-Forwarded-For` names the client that is limited";
     "LECTERN_PUBLIC_URL", "none: links are relative to the service", "where browsers reach the service, such as `https://lectern.example.com`, or with a path behind it: invitations link there";
@@ -238,6 +249,10 @@ pub struct Settings {
     pub jwt_ttl: Duration,
     /// Who may sign up.
     pub sign_up: SignUp,
+    /// Who may use passwords.
+    pub passwords: PasswordPolicy,
+    /// Sign-in by OpenID Connect.
+    pub oidc: Option<OidcSettings>,
     /// How many requests one caller may send.
     pub rate_limit: Option<RequestRate>,
     /// Networks of proxies that are believed from whom they have a request.
@@ -306,6 +321,8 @@ impl Settings {
             parse::secret_length(name, key.as_ref(), MIN_SECRET_BYTES)?;
         }
         let ocr = parse::ocr(source, &data_dir)?;
+        let public_url = source.optional("LECTERN_PUBLIC_URL", parse::public_url)?;
+        let oidc = OidcSettings::load(source, public_url.as_ref())?;
         Ok(Self {
             addr: source.parse("LECTERN_ADDR", "127.0.0.1:8080", parse::address)?,
             worker_addr: source.optional("LECTERN_WORKER_ADDR", parse::address)?,
@@ -319,9 +336,11 @@ impl Settings {
             secret_key_previous,
             jwt_ttl: source.parse("LECTERN_JWT_TTL", "30d", at_least(Duration::from_mins(1), duration))?,
             sign_up: source.parse("LECTERN_SIGN_UP", "first", choice)?,
+            passwords: PasswordPolicy::load(source, oidc.is_some())?,
+            oidc,
             rate_limit: source.parse("LECTERN_RATE_LIMIT", "200/s", rate::parse_rate)?,
             trusted_proxies: source.parse("LECTERN_TRUSTED_PROXIES", "", cidrs)?,
-            public_url: source.optional("LECTERN_PUBLIC_URL", parse::public_url)?,
+            public_url,
             cors_origins: source.parse("LECTERN_CORS_ORIGINS", "", cors::origins)?,
             trace_ttl: source.parse("LECTERN_TRACE_TTL", "30d", duration)?,
             index_cache: source.parse("LECTERN_INDEX_CACHE", "512MiB", size)?,

@@ -71,7 +71,7 @@ macro_rules! choices {
         }
     )*};
 }
-choices!(super::SignUp, super::EmbedderKind, super::LogFormat);
+choices!(super::SignUp, super::EmbedderKind, super::LogFormat, super::PasswordPolicy);
 
 /// Networks, separated by commas; an address alone is a network of one.
 pub(super) fn cidrs(text: &str) -> ParseResult<Vec<IpNet>> {

@@ -18,6 +18,7 @@ pub mod copy;
 pub mod documents;
 pub mod generations;
 pub mod idempotency;
+pub mod identities;
 pub mod index_segments;
 pub mod jobs;
 mod json;

@@ -1,6 +1,8 @@
-//! Signing in and out: whether a password is somebody's, and the JSON web tokens that are given out for it.
+//! Signing in and out: whether a password is somebody's, who comes from the provider of OpenID Connect, and the JSON web tokens that are
+//! given out for it.
 
 mod jwt;
+pub(crate) mod oidc;
 mod passwords;
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
@@ -8,6 +10,7 @@ use std::{net::IpAddr, sync::Arc, time::Duration};
 use lectern_derive::RequestBody;
 use lectern_shared::{
     clock::{Clock, Timestamp},
+    config::{PasswordPolicy, Settings},
     db::{
         self, Db,
         known_addresses::{self, KNOWN_FOR},
@@ -30,7 +33,7 @@ use super::{
     audit::AuditService,
 };
 use crate::{
-    error::{ApiError, FieldError},
+    error::{ApiError, ApiErrorKind, FieldError},
     limits::{AttemptKeys, LimitKey, PasswordAttempt, RateLimiter},
     turns::PermitLane,
 };
@@ -99,6 +102,8 @@ pub(crate) struct SignInService {
     keyring: Arc<Keyring>,
     limits: RateLimiter,
     passwords: PasswordHashPool,
+    /// Who may use passwords.
+    policy: PasswordPolicy,
     jwt: Arc<JwtCodec>,
     audit: AuditService,
 }
@@ -110,29 +115,49 @@ impl SignInService {
         keyring: Arc<Keyring>,
         limits: RateLimiter,
         passwords: PasswordHashPool,
-        jwt_ttl: Duration,
+        settings: &Settings,
         audit: AuditService,
     ) -> Self {
-        let jwt = Arc::new(JwtCodec::new(&keyring, jwt_ttl));
-        Self { db, clock, keyring, limits, passwords, jwt, audit }
+        let jwt = Arc::new(JwtCodec::new(&keyring, settings.jwt_ttl));
+        Self { db, clock, keyring, limits, passwords, policy: settings.passwords, jwt, audit }
     }
 
     /// Signs in with a password.
     ///
     /// # Errors
-    /// When e-mail and password open no account, after too many failures, and when too many wait at this address.
+    /// When e-mail and password open no account, after too many failures, and when too many wait at this address; and when the
+    /// settings let the account use no password.
     pub(crate) async fn sign_in(
         &self,
         who: PasswordSignIn,
         address: IpAddr,
         origin: RequestOrigin,
     ) -> Result<SignedInUser, ApiError> {
+        // Nobody at all, then.
+        self.allow_password(true)?;
         let (user, place) = self.user_of(who, address).await?;
+        self.allow_password(user.is_admin)?;
         self.note(user.id, origin, place).await;
         self.signed_in(user)
     }
 
-    /// Signs in somebody whose account was made at this moment and at this address.
+    /// Whether an account may use a password.
+    ///
+    /// # Errors
+    /// When the settings say that it may not.
+    pub(super) fn allow_password(&self, is_admin: bool) -> Result<(), ApiError> {
+        match self.policy {
+            PasswordPolicy::On => Ok(()),
+            PasswordPolicy::Admins if is_admin => Ok(()),
+            PasswordPolicy::Admins | PasswordPolicy::Off => {
+                let message = "Passwords are switched off here.";
+                Err(ApiError::new(ApiErrorKind::Forbidden, "passwords_off", message))
+            }
+        }
+    }
+
+    /// Signs in somebody who is at this address and has proved otherwise who it is: by making the account at this moment, or by the
+    /// provider of OpenID Connect.
     pub(super) async fn sign_in_new(
         &self,
         user: User,

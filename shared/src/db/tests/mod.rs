@@ -10,6 +10,7 @@ mod fairness;
 mod full;
 mod generations;
 mod idempotency;
+mod identities;
 mod index_segments;
 mod jobs;
 mod json;

@@ -1,0 +1,54 @@
+//! What groups at the provider may do here: whoever signs in becomes a member, gets another role, or is one no more.
+
+use lectern_shared::{
+    clock::Timestamp,
+    config::OidcRoleMap,
+    db::{self, DbError, Tx},
+    ids::WorkspaceId,
+    model::{audit::AuditAction, workspace::Role},
+};
+
+use crate::services::{actor::Actor, audit::AuditService};
+
+/// Makes the membership of somebody what their groups are worth. The last owner of a workspace stays its owner.
+pub(super) async fn apply(
+    tx: &mut Tx,
+    audit: &AuditService,
+    map: &OidcRoleMap,
+    groups: &[String],
+    actor: &Actor,
+    now: Timestamp,
+) -> Result<(), DbError> {
+    let (user, workspace) = (actor.user, map.workspace);
+    // One's own workspace is one's own.
+    if WorkspaceId::from(user) == workspace {
+        return Ok(());
+    }
+    db::locks::lock_workspace(tx, workspace).await?;
+    if !db::workspaces::is_active(tx, workspace).await? {
+        tracing::warn!(%workspace, "LECTERN_OIDC_WORKSPACE is no workspace, so nobody gets a role in it");
+        return Ok(());
+    }
+    let member = db::workspaces::members::find(tx, workspace, user).await?;
+    let (before, after) = (member.map(|member| member.role), map.role_of(groups));
+    if before == after {
+        return Ok(());
+    }
+    if before == Some(Role::Owner) && !db::workspaces::members::has_other_owner(tx, workspace, user).await? {
+        tracing::warn!(%user, %workspace, "the last owner stays, whatever the provider says");
+        return Ok(());
+    }
+    let action = match (before, after) {
+        (None, Some(_)) => AuditAction::MemberJoined,
+        (Some(_), Some(_)) => AuditAction::RoleChanged,
+        (Some(_) | None, None) => AuditAction::MemberRemoved,
+    };
+    match after {
+        Some(role) => db::workspaces::members::put(tx, workspace, user, role, now).await?,
+        None => {
+            db::workspaces::members::remove(tx, workspace, user).await?;
+        }
+    }
+    let role = after.or(before).unwrap_or(Role::Asker);
+    audit.note(tx, &actor.clone().within(workspace, role), action, "user", user).await
+}

@@ -1,0 +1,217 @@
+//! Sign-in by OpenID Connect.
+
+use std::net::SocketAddr;
+
+use axum::{
+    extract::{ConnectInfo, State},
+    http::{HeaderMap, HeaderValue, StatusCode, Uri, header},
+    response::{IntoResponse, Response},
+};
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::auth::{self, SessionView};
+use crate::{
+    error::ApiError,
+    extract::{ValidJson, parameter},
+    openapi::SuccessResponse,
+    response::{ApiResult, data},
+    services::{
+        actor::RequestOrigin,
+        sign_in::oidc::{CookieScope, OidcRedirect, OidcService, ProviderAnswer, SignInCode},
+    },
+    state::AppState,
+};
+
+/// Ties the steps of a sign-in to one browser.
+const COOKIE: &str = "lectern_oidc";
+/// How long a browser keeps it, in seconds. What it holds says by itself how long it is good.
+const KEPT: u32 = 600;
+
+pub(crate) fn router() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new().routes(routes!(begin)).routes(routes!(finish)).routes(routes!(redeem))
+}
+
+/// Sign in by OpenID Connect
+///
+/// Sends a browser to the provider that the operator has set, and keeps a cookie in it for ten minutes. The provider sends the browser back to
+/// `/auth/oidc/callback`. When the provider is away, the browser is sent to the page for signing in at once.
+#[utoipa::path(
+    get,
+    path = "/auth/oidc",
+    tag = "Accounts",
+    operation_id = "beginOidcSignIn",
+    security(()),
+    params((
+        "return" = Option<String>,
+        Query,
+        description = "The page of the service's own to go back to in the end: a path that begins with `/`. Anything else is left out."
+    )),
+    responses(
+        (
+            status = 302,
+            description = "To the provider, or to the page for signing in",
+            headers(
+                ("Location" = String, description = "Where the browser goes"),
+                ("Set-Cookie" = String, description = "What ties the steps to this browser"),
+            ),
+        ),
+        (status = 404, description = "The service has no sign-in by OpenID Connect"),
+    ),
+)]
+async fn begin(State(oidc): State<OidcService>, uri: Uri) -> ApiResult {
+    let redirect = oidc.begin(parameter(&uri, "return")).await?;
+    answer(redirect, &oidc.cookie_scope()?)
+}
+
+/// Come back from the provider
+///
+/// Takes the provider's answer from a browser, and sends that to the page for signing in, below the public address of the service:
+/// `/#/sign-in/CODE` with a code for `POST /auth/oidc/token`, and `?return=` behind it if a page was named; or
+/// `/#/sign-in?error=ERROR` with `oidc_refused`, `oidc_state` (begun in another browser, or too long ago), `oidc_token` (the
+/// provider's answer cannot be believed), `oidc_unverified_email`, `oidc_away`, `sign_up_closed`, or another code of the service's errors. An account is found by
+/// the provider's own name for somebody; the first time by an e-mail that the provider says is verified, and made when
+/// there is none and sign-ups are open.
+#[utoipa::path(
+    get,
+    path = "/auth/oidc/callback",
+    tag = "Accounts",
+    operation_id = "finishOidcSignIn",
+    security(()),
+    params(
+        ("code" = Option<String>, Query, description = "The provider's code"),
+        ("state" = Option<String>, Query, description = "What the provider was sent with the browser"),
+        ("iss" = Option<String>, Query, description = "The provider, if it says who it is"),
+        ("error" = Option<String>, Query, description = "Why there is no code"),
+    ),
+    responses(
+        (
+            status = 302,
+            description = "To the page for signing in",
+            headers(("Location" = String, description = "Where the browser goes")),
+        ),
+        (status = 404, description = "The service has no sign-in by OpenID Connect"),
+    ),
+)]
+async fn finish(
+    State(oidc): State<OidcService>,
+    headers: HeaderMap,
+    origin: RequestOrigin,
+    uri: Uri,
+) -> ApiResult {
+    let told = ProviderAnswer {
+        code: parameter(&uri, "code"),
+        state: parameter(&uri, "state"),
+        issuer: parameter(&uri, "iss"),
+        error: parameter(&uri, "error"),
+    };
+    let redirect = oidc.finish(told, cookie(&headers), origin).await?;
+    answer(redirect, &oidc.cookie_scope()?)
+}
+
+/// Exchange a code for a bearer token
+///
+/// Ends a sign-in by OpenID Connect, and answers as `POST /auth/sign-in` does. The code is good for a minute, once, and in the browser that began:
+/// the cookie has to come with it.
+#[utoipa::path(
+    post,
+    path = "/auth/oidc/token",
+    tag = "Accounts",
+    operation_id = "redeemOidcCode",
+    security(()),
+    request_body(
+        content = SignInCode,
+        example = json!({"code": "01c3a4d5e6f708192a3b4c5d6e7f8091a2b3c4d5e6f708192a3b4c5d6e7f8091"}),
+    ),
+    responses(
+        (
+            status = 200,
+            description = "A bearer token and the account that it opens",
+            body = inline(SuccessResponse<SessionView>),
+            example = json!({"success": true, "data": auth::example()}),
+        ),
+        (status = 401, description = "The code is not good, or not any more, or was given to another browser"),
+        (status = 404, description = "The service has no sign-in by OpenID Connect"),
+    ),
+)]
+async fn redeem(
+    State(oidc): State<OidcService>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    headers: HeaderMap,
+    origin: RequestOrigin,
+    ValidJson(code): ValidJson<SignInCode>,
+) -> ApiResult {
+    let signed_in = oidc.redeem(code, cookie(&headers), peer.ip(), origin).await?;
+    let mut response = data(SessionView::from(signed_in));
+    keep(&mut response, "", 0, &oidc.cookie_scope()?)?;
+    Ok(response)
+}
+
+/// The cookie that the browser shows, if it has it.
+fn cookie(headers: &HeaderMap) -> Option<&str> {
+    let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
+    let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.find_map(|(name, value)| (name == COOKIE).then_some(value))
+}
+
+/// Sends a browser on. What it is sent to is for itself alone.
+fn answer(redirect: OidcRedirect, scope: &CookieScope) -> ApiResult {
+    let location = HeaderValue::try_from(redirect.location).map_err(|error| {
+        tracing::error!(%error, "an address cannot be written into a header");
+        ApiError::internal()
+    })?;
+    let headers =
+        [(header::LOCATION, location), (header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
+    let mut response = (StatusCode::FOUND, headers).into_response();
+    if let Some(value) = &redirect.cookie {
+        keep(&mut response, value, KEPT, scope)?;
+    }
+    Ok(response)
+}
+
+/// Gives a browser the cookie, for so many seconds; takes it away with none. A browser that comes from the provider shows it, since a person
+/// has followed a link; other sites' requests come without.
+fn keep(response: &mut Response, value: &str, seconds: u32, scope: &CookieScope) -> Result<(), ApiError> {
+    let CookieScope { path, is_secure } = scope;
+    let secure = if *is_secure { "; Secure" } else { "" };
+    let line = format!("{COOKIE}={value}; Path={path}; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}");
+    let line = HeaderValue::try_from(line).map_err(|error| {
+        tracing::error!(%error, "a cookie cannot be written into a header");
+        ApiError::internal()
+    })?;
+    response.headers_mut().insert(header::SET_COOKIE, line);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cookie_is_found_among_others() {
+        let shown = |lines: &[&str]| {
+            let pairs = lines.iter().map(|line| (header::COOKIE, HeaderValue::from_str(line).unwrap()));
+            cookie(&pairs.collect()).map(str::to_owned)
+        };
+        assert_eq!(shown(&["lectern_oidc=0a"]).as_deref(), Some("0a"));
+        assert_eq!(shown(&["a=b; lectern_oidc=0a; c"]).as_deref(), Some("0a"));
+        assert_eq!(shown(&["a=b", "c=d;lectern_oidc=0a"]).as_deref(), Some("0a"));
+        assert_eq!(shown(&["xlectern_oidc=0a; lectern_oidcx=0b; LECTERN_OIDC=0c"]), None);
+        assert_eq!(shown(&[]), None);
+    }
+
+    #[test]
+    fn a_browser_shows_the_cookie_to_the_steps_alone() {
+        let written = |is_secure| {
+            let scope = CookieScope { path: "/lectern/api/v1/auth/oidc".to_owned(), is_secure };
+            let redirect =
+                OidcRedirect { location: "https://x.example/".to_owned(), cookie: Some("0a".to_owned()) };
+            let response = answer(redirect, &scope).unwrap();
+            assert_eq!(response.status(), StatusCode::FOUND);
+            assert_eq!(response.headers()[header::CACHE_CONTROL], "no-store");
+            response.headers()[header::SET_COOKIE].to_str().unwrap().to_owned()
+        };
+        let rest = "lectern_oidc=0a; Path=/lectern/api/v1/auth/oidc; Max-Age=600; HttpOnly; SameSite=Lax";
+        assert_eq!(written(false), rest);
+        assert_eq!(written(true), format!("{rest}; Secure"));
+    }
+}

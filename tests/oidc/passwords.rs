@@ -1,0 +1,72 @@
+//! What is left of passwords where people sign in by the provider.
+
+use reqwest::StatusCode;
+use serde_json::json;
+
+use super::provider::{Browser, Provider, verified};
+use crate::support::{
+    client::{Client, PASSWORD},
+    service::{Mode, Service},
+};
+
+async fn sign_in(service: &Service, email: &str, password: &str) -> (StatusCode, String) {
+    let body = json!({ "email": email, "password": password });
+    let (status, answer) = service.client().post("/auth/sign-in", &body).await;
+    (status, answer["error"]["code"].as_str().unwrap_or_default().to_owned())
+}
+
+/// A service that was filled with passwords on, and is started again with another setting.
+async fn restarted(provider: &Provider, policy: &str) -> (Service, Client) {
+    let mut before = provider.set(Service::in_mode(Mode::Embedded)).start().await;
+    let ada = before.signed_up("ada@example.com").await;
+    before.signed_up("grace@example.com").await;
+    assert_eq!(ada.user()["isAdmin"], true);
+    before.terminate().await;
+    let service = before.sibling().env("LECTERN_PASSWORDS", policy).start().await;
+    let ada = service.client().with_token(ada.token());
+    (service, ada)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_passwords_off_there_is_no_other_way_in_than_the_provider() {
+    let Some(provider) = Provider::start().await else { return };
+    let (service, ada) = restarted(&provider, "off").await;
+    let off = (StatusCode::FORBIDDEN, "passwords_off".to_owned());
+    for (email, password) in
+        [("ada@example.com", PASSWORD), ("grace@example.com", "wrong"), ("nobody@example.com", "x")]
+    {
+        assert_eq!(sign_in(&service, email, password).await, off, "{email}");
+    }
+    let new = json!({ "email": "new@example.com", "password": PASSWORD });
+    let (status, answer) = service.client().post("/auth/sign-up", &new).await;
+    assert_eq!((status, answer["error"]["code"].as_str().unwrap_or_default()), (off.0, "passwords_off"));
+    let change = json!({ "password": "another password", "currentPassword": PASSWORD });
+    let (status, answer) = ada.patch("/users/me", &change).await;
+    assert_eq!((status, answer["error"]["code"].as_str().unwrap_or_default()), (off.0, "passwords_off"));
+    ada.read("/users/me").await;
+    provider.knows("grace", &verified("grace@example.com"));
+    let grace = Browser::new(&service).sign_in("grace").await;
+    assert_eq!(grace.user()["email"], "grace@example.com");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn admins_may_keep_their_passwords_for_the_day_on_which_the_provider_is_away() {
+    let Some(provider) = Provider::start().await else { return };
+    let (service, ada) = restarted(&provider, "admins").await;
+    provider.fault(Some("away"));
+    assert_eq!(sign_in(&service, "ada@example.com", PASSWORD).await.0, StatusCode::OK);
+    // Only who has the right password is told that it is of no use.
+    assert_eq!(sign_in(&service, "grace@example.com", "wrong").await.0, StatusCode::UNAUTHORIZED);
+    let off = (StatusCode::FORBIDDEN, "passwords_off".to_owned());
+    assert_eq!(sign_in(&service, "grace@example.com", PASSWORD).await, off);
+    let new = json!({ "email": "new@example.com", "password": PASSWORD });
+    assert_eq!(service.client().post("/auth/sign-up", &new).await.0, StatusCode::FORBIDDEN);
+    let change = json!({ "password": "another password", "currentPassword": PASSWORD });
+    assert_eq!(ada.patch("/users/me", &change).await.0, StatusCode::OK);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn passwords_are_not_switched_off_where_there_is_no_provider() {
+    let refusal = Service::in_mode(Mode::Embedded).env("LECTERN_PASSWORDS", "off").start_refused().await;
+    assert!(refusal.log.contains("LECTERN_OIDC_ISSUER"), "{}", refusal.log);
+}
