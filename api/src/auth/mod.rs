@@ -83,7 +83,7 @@ where
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let Caller { user, actor } = Caller::from_request_parts(parts, state).await?;
-        actor.operator()?;
+        actor.account()?;
         if user.is_admin { Ok(Self(user)) } else { Err(ApiError::forbidden(NO_ADMIN)) }
     }
 }

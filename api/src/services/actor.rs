@@ -167,29 +167,15 @@ impl Actor {
         RunOwner { workspace_id: self.workspace, user: self.user, token }
     }
 
-    /// The account, for what belongs to no workspace.
+    /// The account, for what belongs to no workspace: the account itself, and what is an operator's.
     ///
     /// # Errors
     /// 403 for a token that many may hold, or that builds no agents.
     pub(crate) fn account(&self) -> Result<UserId, ApiError> {
-        self.by_token_of(Role::Builder)
-    }
-
-    /// The account, for what is an operator's.
-    ///
-    /// # Errors
-    /// 403 for a token that is not for everything that its maker may.
-    pub(crate) fn operator(&self) -> Result<UserId, ApiError> {
-        self.by_token_of(Role::Owner)
-    }
-
-    fn by_token_of(&self, least: Role) -> Result<UserId, ApiError> {
-        let reaches =
-            |token: TokenScope| !token.is_shared() && token.role.is_none_or(|role| role.includes(least));
-        if self.token.is_none_or(reaches) {
-            return Ok(self.user);
-        }
-        Err(Self::restricted())
+        let reaches = |token: TokenScope| {
+            !token.is_shared() && token.role.is_none_or(|role| role.includes(Role::Builder))
+        };
+        if self.token.is_none_or(reaches) { Ok(self.user) } else { Err(Self::restricted()) }
     }
 
     /// Whether the credential has no limit that another one, made or read with it, might not have.
@@ -329,7 +315,7 @@ mod tests {
     #[test]
     fn a_token_of_a_workspace_makes_no_workspace_and_gives_no_more_than_it_has() {
         let editor = actor(Role::Editor, Some(token(None)));
-        assert!(editor.account().is_ok() && editor.operator().is_err() && editor.may_handle_tokens().is_ok());
+        assert!(editor.account().is_ok() && editor.may_handle_tokens().is_ok());
         assert_eq!(editor.signed_in().unwrap_err().code, "sign_in_required");
         assert!(editor.may_grant(Role::Asker).is_ok() && editor.may_grant(Role::Editor).is_ok());
         assert_eq!(editor.may_grant(Role::Owner).unwrap_err().code, "role_required");

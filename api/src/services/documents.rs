@@ -12,6 +12,7 @@ pub(crate) mod splitter;
 use std::sync::Arc;
 
 use lectern_derive::RequestBody;
+use lectern_runtime::Runtime;
 use lectern_shared::{
     blobs::BlobStore,
     clock::Clock,
@@ -130,7 +131,7 @@ pub(super) async fn check_quota(
     if let Some(allowed) = actor.quotas().documents {
         let documents = db::storage::count_documents(tx, workspace).await?;
         if documents >= allowed {
-            return Err(over_quota(format!("{documents} of {allowed} documents")));
+            return Err(over_quota(&format!("{documents} of {allowed} documents")));
         }
     }
     check_stored_bytes(settings, tx, actor, workspace, more).await
@@ -167,16 +168,8 @@ pub(super) async fn queue_new(
 }
 
 impl DocumentService {
-    pub(crate) fn new(
-        db: Db,
-        clock: Clock,
-        keyring: Arc<Keyring>,
-        jobs: JobQueue,
-        blobs: BlobStore,
-        settings: Arc<Settings>,
-        creations: IdempotencyStore,
-        audit: AuditService,
-    ) -> Self {
+    pub(crate) fn new(runtime: &Runtime, creations: IdempotencyStore, audit: AuditService) -> Self {
+        let Runtime { db, clock, keyring, jobs, blobs, settings, .. } = runtime.clone();
         Self { db, clock, keyring, jobs, blobs, settings, creations, audit }
     }
 

@@ -133,16 +133,7 @@ impl Services {
                 tokens.clone(),
             ),
             collections: CollectionService::new(db.clone(), clock.clone(), creations.clone(), audit.clone()),
-            documents: DocumentService::new(
-                db.clone(),
-                clock.clone(),
-                keyring.clone(),
-                jobs.clone(),
-                blobs.clone(),
-                settings.clone(),
-                creations.clone(),
-                audit.clone(),
-            ),
+            documents: DocumentService::new(runtime, creations.clone(), audit.clone()),
             uploads: UploadService::new(db.clone(), jobs.clone(), blobs, settings, creations.clone()),
             invitations: InvitationService::new(
                 db.clone(),

@@ -203,7 +203,7 @@ impl WorkspaceService {
             Err(error) => return Err(error),
         };
         if change.quotas.is_some() {
-            actor.operator()?;
+            actor.account()?;
             if !is_admin {
                 let message = "Quotas are the operator's to set. Your account is no admin's.";
                 return Err(ApiError::forbidden(message));

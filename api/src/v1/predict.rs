@@ -143,8 +143,7 @@ fn example() -> Value {
     ),
 )]
 async fn run(
-    State(agents): State<AgentParts>,
-    State(toolbox): State<Toolbox>,
+    (State(agents), State(toolbox)): (State<AgentParts>, State<Toolbox>),
     State(service): State<AgentService>,
     TokenCaller(caller): TokenCaller,
     shutdown: Option<Extension<Shutdown>>,

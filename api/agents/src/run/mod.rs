@@ -140,7 +140,7 @@ pub async fn start(
     Ok(RunHandle::spawn(move |events| async move {
         let asked = AskedQuestion { agent, owner, question, key };
         let driven = run_and_store(&parts, &toolbox, checked, &asked, &events);
-        let last = match driven.instrument(meter::run_span(asked.agent.id)).await {
+        let last = match Box::pin(driven.instrument(meter::run_span(asked.agent.id))).await {
             Ok(last) => last,
             Err(error) => RunEvent::Failed(error),
         };

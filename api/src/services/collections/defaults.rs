@@ -19,6 +19,9 @@ use crate::{
     fields::GivenIds,
 };
 
+/// How a document is cut, and what metadata it has.
+type FilledFields = (Option<SplitterConfig>, Option<Map<String, Value>>);
+
 /// The collections that a new document goes into, in the order in which they were named.
 pub(in crate::services) struct TargetCollections(Vec<Collection>);
 
@@ -44,7 +47,7 @@ impl TargetCollections {
         &self,
         splitter: Option<SplitterConfig>,
         metadata: Option<Map<String, Value>>,
-    ) -> Result<(Option<SplitterConfig>, Option<Map<String, Value>>), ApiError> {
+    ) -> Result<FilledFields, ApiError> {
         let (splitter, metadata) = apply_defaults(&self.0, splitter, metadata);
         if metadata.as_ref().is_some_and(is_too_large) {
             let message =

@@ -67,12 +67,12 @@ impl UsageService {
         if let Some(allowed) = tokens_per_month
             && u64::try_from(used.tokens).unwrap_or(0) >= allowed
         {
-            return Err(over_quota(format!("{} of {allowed} tokens of this month are used", used.tokens)));
+            return Err(over_quota(&format!("{} of {allowed} tokens of this month are used", used.tokens)));
         }
         if let Some(allowed) = cost_per_month
             && used.cost() >= allowed
         {
-            return Err(over_quota(format!("{:.6} of {allowed} of this month's cost is used", used.cost())));
+            return Err(over_quota(&format!("{:.6} of {allowed} of this month's cost is used", used.cost())));
         }
         Ok(())
     }
@@ -82,7 +82,7 @@ impl UsageService {
     }
 }
 
-pub(crate) fn over_quota(used: String) -> ApiError {
+pub(crate) fn over_quota(used: &str) -> ApiError {
     let message = format!("This workspace has used what it may: {used}. Its operator can raise its quotas.");
     ApiError::new(ApiErrorKind::Forbidden, "quota_exceeded", message)
 }
