@@ -277,7 +277,7 @@ impl UploadService {
             name: file.kind.file_name.as_deref(),
             mime: file.kind.media_type,
         };
-        // Others of the user's may have come meanwhile.
+        // Others of the workspace may have come meanwhile.
         check_quota(&self.settings, &mut tx, actor, workspace, file.stored.bytes).await?;
         if !uploads::complete(&mut tx, &row, &stored, self.jobs.now()).await? {
             return Err(late());

@@ -26,7 +26,8 @@ const TOKENS: u32 = 10_000;
 pub(crate) struct PageOrigins {
     db: Db,
     clock: Clock,
-    known: Arc<RwLock<HashSet<String>>>,
+    /// None until they were read for the first time.
+    known: Arc<RwLock<Option<HashSet<String>>>>,
     /// When they were read last. Held by whoever reads them.
     read_at: Arc<Mutex<Option<Instant>>>,
 }
@@ -38,13 +39,22 @@ impl PageOrigins {
 
     /// Adds those of a new token, which counts at once.
     pub(super) fn add(&self, origins: &[String]) {
-        self.known.write().extend(origins.iter().cloned());
+        // What was not read yet will be, these included.
+        if let Some(known) = self.known.write().as_mut() {
+            known.extend(origins.iter().cloned());
+        }
     }
 
     /// Whether pages of this origin may use some token.
     pub(crate) async fn allows(&self, origin: &str) -> bool {
-        let is_known = || self.known.read().contains(origin);
-        let mut read_at = self.read_at.lock().await;
+        let look = || self.known.read().as_ref().map(|known| known.contains(origin));
+        let is_known = || look().unwrap_or(false);
+        let mut read_at = match (self.read_at.try_lock(), look()) {
+            (Ok(read_at), _) => read_at,
+            // Somebody is reading them: a database that is slow does not keep those waiting of whom something is known.
+            (Err(_), Some(is_found)) => return is_found,
+            (Err(_), None) => self.read_at.lock().await,
+        };
         let age = read_at.map(|at| at.elapsed());
         let is_found = is_known();
         let is_due = age.is_none_or(|age| age > if is_found { STALE } else { AT_MOST_EVERY });
@@ -61,7 +71,7 @@ impl PageOrigins {
 
     async fn read(&self) -> Result<(), DbError> {
         let origins = api_tokens::page_origins(&self.db, self.clock.now(), TOKENS).await?;
-        *self.known.write() = origins.into_iter().flat_map(|Json(origins)| origins).collect();
+        *self.known.write() = Some(origins.into_iter().flat_map(|Json(origins)| origins).collect());
         Ok(())
     }
 }

@@ -82,7 +82,7 @@ pub async fn has_others(tx: &mut Tx, workspace: WorkspaceId, user: UserId) -> Re
     Ok(others > 0)
 }
 
-/// How many workspaces an account owns besides its own, those included that are deleted and still there.
+/// How many workspaces an account owns besides its own.
 pub async fn count_owned(tx: &mut Tx, user: UserId) -> Result<i64> {
     Ok(on!(tx, |c| sqlx::query_scalar(
         "SELECT COUNT(*) FROM members m JOIN workspaces w ON w.id = m.workspace_id
