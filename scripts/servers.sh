@@ -9,6 +9,8 @@
 #   need_model        exports TEST_MODEL_DIR, the files of the sentence encoder, fetched once into target/
 #   need_oidc_provider
 #                     exports TEST_OIDC_PROVIDER, the packages of a provider of OpenID Connect, fetched once into target/
+#   need_clients      exports TEST_CLIENTS_PYTHON and TEST_CLIENTS_NODE, the packages of other people's clients, fetched
+#                     once into target/ for each list of them in scripts/clients
 #   run_in_group …    runs a command in a process group of its own, which ends with the script; its status
 #   run_beside …      the same, in the background
 #
@@ -337,6 +339,66 @@ fetch_oidc_provider() {
     export TEST_OIDC_PROVIDER=$folder
 }
 
+# --- other people's clients ------------------------------------------------------------------------------------------
+
+# Whether a folder holds what these lists ask for: both are copied in when all of it is there.
+is_fetched() {
+    local folder=$1 list
+    shift
+    for list in "$@"; do
+        cmp -s "$list" "$folder/fetched-${list##*/}" || return 1
+    done
+}
+
+mark_fetched() {
+    local folder=$1 list
+    shift
+    for list in "$@"; do cp -- "$list" "$folder/fetched-${list##*/}"; done
+}
+
+fetch_python_clients() {
+    local folder=$PWD/target/test-clients/python list=scripts/clients/requirements.txt
+    if ! have python3; then
+        say "python3 was not found: the tests with clients of Python will not run"
+        return 0
+    fi
+    if ! is_fetched "$folder" "$list"; then
+        say "fetching the clients of Python (370 MB on disk, about a minute)"
+        rm -rf -- "$folder"
+        mkdir -p -- "${folder%/*}"
+        if ! python3 -m venv "$folder" </dev/null >&2 ||
+            ! "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --requirement "$list" \
+                </dev/null >&2; then
+            rm -rf -- "$folder"
+            say "the clients of Python could not be fetched: set TEST_CLIENTS_PYTHON to an environment that has $list"
+            return 0
+        fi
+        mark_fetched "$folder" "$list"
+    fi
+    export TEST_CLIENTS_PYTHON=$folder
+}
+
+fetch_node_clients() {
+    local folder=$PWD/target/test-clients/node
+    local lists=(scripts/clients/package.json scripts/clients/package-lock.json)
+    if ! have node || ! have npm; then
+        say "node and npm were not found: the tests with clients of JavaScript will not run"
+        return 0
+    fi
+    if ! is_fetched "$folder" "${lists[@]}"; then
+        rm -rf -- "$folder"
+        mkdir -p -- "$folder"
+        cp -- "${lists[@]}" "$folder"
+        if ! npm ci --prefix "$folder" --no-audit --no-fund --ignore-scripts --loglevel error </dev/null >&2; then
+            rm -rf -- "$folder"
+            say "the clients of JavaScript could not be fetched: set TEST_CLIENTS_NODE to a folder that has ${lists[0]}"
+            return 0
+        fi
+        mark_fetched "$folder" "${lists[@]}"
+    fi
+    export TEST_CLIENTS_NODE=$folder
+}
+
 # --- what is needed --------------------------------------------------------------------------------------------------
 
 need_servers() {
@@ -351,6 +413,11 @@ need_servers() {
 
 need_oidc_provider() {
     if [[ -z ${TEST_OIDC_PROVIDER:-} ]]; then fetch_oidc_provider; fi
+}
+
+need_clients() {
+    if [[ -z ${TEST_CLIENTS_PYTHON:-} ]]; then fetch_python_clients; fi
+    if [[ -z ${TEST_CLIENTS_NODE:-} ]]; then fetch_node_clients; fi
 }
 
 need_model() {

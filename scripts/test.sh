@@ -24,6 +24,9 @@
 #                        cannot be had
 #   TEST_OIDC_PROVIDER   a folder with the npm package oidc-provider, the provider of OpenID Connect that people sign in at; its
 #                        tests need node, and say loudly when it or the package cannot be had
+#   TEST_CLIENTS_PYTHON  a virtual environment of Python with what scripts/clients/requirements.txt lists
+#   TEST_CLIENTS_NODE    a folder with what scripts/clients/package.json lists: the clients of other people that the tests
+#                        run against the service, and that say loudly when they cannot be had
 #
 # And what is told to the tests that start, stop and restart servers of their own:
 #
@@ -40,6 +43,7 @@ have cargo || die "cargo was not found; see https://rustup.rs"
 need_servers
 need_model
 need_oidc_provider
+need_clients
 
 if [[ -n ${CI:-} ]]; then export CARGO_INCREMENTAL=0; fi
 

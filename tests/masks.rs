@@ -100,6 +100,13 @@ async fn the_masked_secret_of_a_tool_goes_to_no_other_host(mode: Mode) {
             json!({"openApiUrl": "https://api.example.com/v2.json"}),
             &["metadata.headers.X-A", "metadata.headers.X-B"],
         ),
+        (
+            "MCP",
+            json!({"url": "https://mcp.example.com/mcp", "headers": {"X-A": KEY}}),
+            vec![json!({"url": "https://other.example/mcp"}), json!({"url": "http://mcp.example.com/mcp"})],
+            json!({"url": "https://mcp.example.com/v2"}),
+            &["metadata.headers.X-A"],
+        ),
     ] {
         let tool = json!({"name": "tool", "type": r#type, "metadata": metadata});
         let made = client.create("/tools", &tool).await;

@@ -65,6 +65,11 @@ impl<'a> Operation<'a> {
         self.described["responses"].get(status).map(|response| Schemas(self.document).resolve(response))
     }
 
+    /// Whether it answers OpenAI's clients, in their form.
+    fn is_in_openai_form(&self) -> bool {
+        self.path.starts_with("/v1/")
+    }
+
     /// The path with an id that nobody has in the place of each of its ids.
     fn path_of_nothing(&self) -> String {
         let part = |part: &'a str| if part.starts_with('{') { NOBODYS } else { part };
@@ -116,6 +121,9 @@ impl<'a> Operation<'a> {
 
 /// Whether an answer names a wrong field or parameter.
 fn names(body: &Value, path: &str) -> bool {
+    if body["error"]["param"] == path {
+        return true;
+    }
     let fields = body["error"]["fields"].as_array();
     fields.is_some_and(|fields| fields.iter().any(|field| field["path"] == path))
 }
@@ -326,11 +334,13 @@ async fn a_list_comes_in_pages_where_the_document_says_so() {
         }
         let (_, body) = operation.send(operation.request(&user, "?limit=0", "")).await;
         assert_eq!(names(&body, "limit"), operation.has_parameter("limit"), "{}", operation.id);
-        assert_eq!(operation.has_parameter("cursor"), operation.has_parameter("limit"), "{}", operation.id);
+        let cursor = if operation.is_in_openai_form() { "after" } else { "cursor" };
+        assert_eq!(operation.has_parameter(cursor), operation.has_parameter("limit"), "{}", operation.id);
         pages += usize::from(operation.has_parameter("limit"));
         if operation.response("200").is_some_and(|response| response["content"].get(JSON).is_some()) {
             let success = &operation.response("200").expect("a success")["content"][JSON]["schema"];
-            let has_cursor = Schemas(&document).resolve(success)["properties"].get("nextCursor").is_some();
+            let next = if operation.is_in_openai_form() { "last_id" } else { "nextCursor" };
+            let has_cursor = Schemas(&document).resolve(success)["properties"].get(next).is_some();
             assert_eq!(has_cursor, operation.has_parameter("limit"), "{}", operation.id);
         }
     }

@@ -124,6 +124,13 @@ async fn every_type_takes_its_configuration_and_whatever_else_is_in_it(mode: Mod
             }),
             json!({"headers": {"Authorization": "Bea…6789", "X-Short": "…"}}),
         ),
+        (
+            "MCP",
+            json!({
+                "url": "https://mcp.example.com/mcp", "headers": {"Authorization": "Bearer 0123456789"}, "tools": ["read"],
+            }),
+            json!({"headers": {"Authorization": "Bea…6789"}}),
+        ),
     ] {
         let mut sent = metadata;
         sent["color"] = json!({"any": ["other", 1, true, null]});
@@ -183,6 +190,8 @@ async fn a_wrong_configuration_is_refused_by_field(mode: Mode) {
             vec!["metadata.automation_nla_api_key"],
         ),
         (json!({"name": "a", "type": "AGENT", "metadata": {"agentId": 7}}), vec!["metadata.agentId"]),
+        (json!({"name": "a", "type": "MCP", "metadata": {}}), vec!["metadata.url"]),
+        (json!({"name": "a", "type": "MCP", "metadata": {"server": "files"}}), vec!["metadata.server"]),
         (
             json!({"name": "a", "type": "COMPUTE_ALPHA", "metadata": {"app_id": "a", "more": "x".repeat(64 * 1024)}}),
             vec!["metadata"],

@@ -8,6 +8,10 @@ use ipnet::IpNet;
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
+/// Goes with a request that a trusted proxy handed on: what it says in its other `X-Forwarded-…` headers is believed too.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TrustedProxy;
+
 /// The address of the client: of the connection's other end, or, when that is a trusted proxy, the last one in the header that
 /// is not. Each proxy adds the address it saw at the end, so that what a client made up stands before it.
 pub(crate) fn client(peer: SocketAddr, headers: &HeaderMap, trusted: &[IpNet]) -> SocketAddr {

@@ -15,6 +15,58 @@ use crate::services::tokens::PageOrigins;
 /// How long a browser need not ask again; some keep an answer for no more than two hours.
 const MAX_AGE: Duration = Duration::from_hours(2);
 
+/// Headers that pages may send: the service's own,
+const OF_SERVICE: [&str; 8] = [
+    "authorization",
+    "autorization",
+    "x_service_api_key",
+    "x-service-api-key",
+    "content-type",
+    "idempotency-key",
+    "x-request-id",
+    "x-workspace",
+];
+/// what OpenAI's packages add in a browser,
+const OF_OPENAI_CLIENTS: [&str; 17] = [
+    // Some browsers let pages set it, and then ask.
+    "user-agent",
+    "openai-beta",
+    "openai-organization",
+    "openai-project",
+    "x-stainless-arch",
+    "x-stainless-async",
+    "x-stainless-custom-poll-interval",
+    "x-stainless-helper-method",
+    "x-stainless-lang",
+    "x-stainless-os",
+    "x-stainless-package-version",
+    "x-stainless-poll-helper",
+    "x-stainless-read-timeout",
+    "x-stainless-retry-count",
+    "x-stainless-runtime",
+    "x-stainless-runtime-version",
+    "x-stainless-timeout",
+];
+/// and what clients of the Model Context Protocol do.
+const OF_MCP_CLIENTS: [&str; 5] =
+    ["last-event-id", "mcp-method", "mcp-name", "mcp-protocol-version", "mcp-session-id"];
+/// Headers of answers that pages may read.
+const READABLE: [&str; 9] = [
+    "x-request-id",
+    "retry-after",
+    "retry-after-ms",
+    "idempotent-replayed",
+    "openai-poll-after-ms",
+    "openai-processing-ms",
+    "x-should-retry",
+    "mcp-session-id",
+    "www-authenticate",
+];
+
+fn names(names: &[&'static str]) -> Vec<HeaderName> {
+    names.iter().copied().map(HeaderName::from_static).collect()
+}
+
 /// Tells browsers whose pages may call the API: those that the settings name, and those that API tokens are for.
 pub(crate) fn layer(origins: &CorsOrigins, pages: PageOrigins) -> CorsLayer {
     let (allowed, varies) = match origins {
@@ -27,21 +79,8 @@ pub(crate) fn layer(origins: &CorsOrigins, pages: PageOrigins) -> CorsLayer {
         .allow_origin(allowed)
         .vary(varies)
         .allow_methods([Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE])
-        .allow_headers([
-            header::AUTHORIZATION,
-            HeaderName::from_static("autorization"),
-            HeaderName::from_static("x_service_api_key"),
-            HeaderName::from_static("x-service-api-key"),
-            header::CONTENT_TYPE,
-            HeaderName::from_static("idempotency-key"),
-            HeaderName::from_static("x-request-id"),
-            HeaderName::from_static("x-workspace"),
-        ])
-        .expose_headers([
-            HeaderName::from_static("x-request-id"),
-            header::RETRY_AFTER,
-            HeaderName::from_static("idempotent-replayed"),
-        ])
+        .allow_headers(names(&[&OF_SERVICE[..], &OF_OPENAI_CLIENTS, &OF_MCP_CLIENTS].concat()))
+        .expose_headers(names(&READABLE))
         .max_age(MAX_AGE)
 }
 

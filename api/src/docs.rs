@@ -6,14 +6,15 @@ use axum::{
     Router,
     body::Bytes,
     extract::{Path, rejection::PathRejection},
-    http::{HeaderMap, HeaderValue, StatusCode, header},
-    response::{IntoResponse, Redirect, Response},
+    http::{HeaderMap, HeaderValue, header},
+    response::Redirect,
     routing::get,
 };
-use lectern_shared::secrets::{hex, sha256};
 use utoipa::openapi::OpenApi;
 
-use crate::{error::ApiError, http::unknown_path, response::ApiResult, state::AppState};
+use crate::{
+    error::ApiError, http::unknown_path, response::ApiResult, state::AppState, static_file::StaticFile,
+};
 
 /// The pages may run and ask for nothing but what this service serves, in no other site's frame.
 const POLICY: HeaderValue = HeaderValue::from_static(
@@ -87,55 +88,6 @@ impl StaticFiles {
         let mut response = file.answer(headers);
         response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, POLICY);
         Ok(response)
-    }
-}
-
-/// Something that stays the same for as long as the process runs.
-#[derive(Clone)]
-struct StaticFile {
-    content_type: HeaderValue,
-    bytes: Bytes,
-    /// Of the content, so that every process of a cluster gives the same.
-    etag: HeaderValue,
-}
-
-impl StaticFile {
-    fn new(content_type: &str, bytes: Bytes) -> Self {
-        // Half of the digest is unique enough.
-        let etag = format!("\"{}\"", hex(sha256(&bytes).get(..16).unwrap_or_default()));
-        let unknown = HeaderValue::from_static("application/octet-stream");
-        Self {
-            content_type: HeaderValue::from_str(content_type).unwrap_or(unknown),
-            // Hexadecimal digits in quotes are a valid header.
-            etag: HeaderValue::from_str(&etag).unwrap_or_else(|_| HeaderValue::from_static("\"\"")),
-            bytes,
-        }
-    }
-
-    /// The content, unless the client says that it has it.
-    fn answer(&self, headers: &HeaderMap) -> Response {
-        // Kept, but asked for again each time: the next version has other content at the same path.
-        let caching = [
-            (header::ETAG, self.etag.clone()),
-            (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
-            (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
-            (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
-        ];
-        if self.is_known(headers) {
-            return (StatusCode::NOT_MODIFIED, caching).into_response();
-        }
-        let mut response = (caching, self.bytes.clone()).into_response();
-        response.headers_mut().insert(header::CONTENT_TYPE, self.content_type.clone());
-        response
-    }
-
-    fn is_known(&self, headers: &HeaderMap) -> bool {
-        let known =
-            headers.get_all(header::IF_NONE_MATCH).into_iter().filter_map(|value| value.to_str().ok());
-        known.flat_map(|tags| tags.split(',')).any(|tag| {
-            let tag = tag.trim();
-            tag == "*" || tag.trim_start_matches("W/").as_bytes() == self.etag.as_bytes()
-        })
     }
 }
 

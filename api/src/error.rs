@@ -163,6 +163,11 @@ impl ApiError {
         Self { fields, ..Self::new(ApiErrorKind::Invalid, "invalid_fields", message) }
     }
 
+    /// For one field.
+    pub(crate) fn invalid_field(path: &str, message: &str) -> Self {
+        Self::invalid(vec![FieldError::new(path, message)])
+    }
+
     pub(crate) fn internal() -> Self {
         ServiceFailure::Internal.into()
     }

@@ -19,6 +19,11 @@ pub(crate) enum SenderTrust {
     Stranger,
 }
 
+/// Whether a value is a text, a number or a boolean.
+pub(crate) fn is_plain(value: &Value) -> bool {
+    value.is_string() || value.is_number() || value.is_boolean()
+}
+
 /// A body that can be read from JSON fields.
 pub(crate) trait FromFields: Sized {
     /// Who sends it. What a stranger may send is read before any credential is looked at, so it has to be small.
@@ -281,6 +286,27 @@ impl<'a> JsonFields<'a> {
             self.refuse(&format!("{name}.{at}"), "must be a string");
         }
         Some(values.iter().filter_map(Value::as_str).collect())
+    }
+
+    /// An array of at most so many objects, each read with its own paths.
+    pub(crate) fn objects<T>(
+        &mut self,
+        name: &str,
+        most: usize,
+        mut read: impl FnMut(&mut JsonFields<'_>) -> T,
+    ) -> Option<Vec<T>> {
+        let items = self.array(name, most, "objects")?;
+        let mut all = Vec::with_capacity(items.len());
+        for (at, item) in items.iter().enumerate() {
+            let path = format!("{name}.{at}");
+            let Value::Object(map) = item else {
+                self.refuse(&path, "must be an object");
+                continue;
+            };
+            let path = if self.path.is_empty() { path } else { format!("{}.{path}", self.path) };
+            all.push(read(&mut JsonFields { map, path, errors: self.errors }));
+        }
+        Some(all)
     }
 
     /// What a text says, when it can be read and says something. Nothing is noted.

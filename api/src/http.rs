@@ -18,8 +18,10 @@ use tracing::{Instrument, Span};
 use uuid::Uuid;
 
 use crate::{
+    dashboard,
     error::{ApiError, ApiErrorKind},
     leftover::DrainableBody,
+    mcp, openai,
 };
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -48,6 +50,7 @@ pub(crate) async fn observe(State(runtime): State<Runtime>, request: Request, ne
     let method = request.method().clone();
     // The pattern, not the path: paths hold ids.
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
+    let face = ResponseFace::of(request.uri().path());
     let started = Instant::now();
     let in_flight = runtime.metrics.request_began();
     let span = span(&request, route.as_deref(), &id);
@@ -64,7 +67,7 @@ pub(crate) async fn observe(State(runtime): State<Runtime>, request: Request, ne
         leftover.drain();
         if let Some(error) = response.extensions_mut().remove::<ApiError>() {
             let allow = response.headers_mut().remove(header::ALLOW);
-            response = error_response(&error, &id);
+            response = face.error_response(&error, &id);
             if let Some(allow) = allow {
                 response.headers_mut().insert(header::ALLOW, allow);
             }
@@ -85,6 +88,9 @@ pub(crate) async fn observe(State(runtime): State<Runtime>, request: Request, ne
         }
         if let Ok(value) = HeaderValue::from_str(&id) {
             response.headers_mut().insert(REQUEST_ID, value);
+        }
+        if face == ResponseFace::OpenAi {
+            openai::add_headers(&mut response, took);
         }
         response
     };
@@ -116,7 +122,8 @@ fn span(request: &Request, route: Option<&str>, id: &str) -> Span {
     span
 }
 
-fn status_of(error: &ApiError) -> StatusCode {
+/// The status code of an error's answer.
+pub(crate) fn status_of(error: &ApiError) -> StatusCode {
     StatusCode::from_u16(error.kind.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
 
@@ -129,7 +136,52 @@ impl IntoResponse for ApiError {
     }
 }
 
-fn error_response(error: &ApiError, request_id: &str) -> Response {
+/// Whose form an answer has, by the path that was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ResponseFace {
+    /// The service's own interface, and everything that is no face's.
+    Json,
+    OpenAi,
+    Mcp,
+    /// So many folders below the root.
+    Page {
+        depth: usize,
+    },
+}
+
+impl ResponseFace {
+    fn of(path: &str) -> Self {
+        let is_under =
+            |root: &str| path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        match () {
+            () if is_under("/v1") => Self::OpenAi,
+            () if is_under("/mcp") => Self::Mcp,
+            () if is_under("/cite") => Self::Page { depth: path.matches('/').count().saturating_sub(1) },
+            () => Self::Json,
+        }
+    }
+
+    /// The answer to a request that failed.
+    fn error_response(self, error: &ApiError, request_id: &str) -> Response {
+        let mut response = match self {
+            Self::Json => error_body(error, request_id),
+            Self::OpenAi => openai::error_response(error),
+            Self::Mcp => mcp::error_response(error),
+            Self::Page { depth } => dashboard::error_response(error, request_id, depth),
+        };
+        if let Some(seconds) = error.retry_after {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if error.kind == ApiErrorKind::Unauthenticated
+            && !response.headers().contains_key(header::WWW_AUTHENTICATE)
+        {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}
+
+fn error_body(error: &ApiError, request_id: &str) -> Response {
     let mut body = json!({
         "success": false,
         "data": error.data,
@@ -141,14 +193,7 @@ fn error_response(error: &ApiError, request_id: &str) -> Response {
     {
         object.insert("fields".to_owned(), json!(error.fields));
     }
-    let mut response = (status_of(error), Json(body)).into_response();
-    if let Some(seconds) = error.retry_after {
-        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
-    }
-    if error.kind == ApiErrorKind::Unauthenticated {
-        response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-    }
-    response
+    (status_of(error), Json(body)).into_response()
 }
 
 /// Answers for paths that do not exist.

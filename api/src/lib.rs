@@ -4,6 +4,7 @@ mod auth;
 mod body;
 mod client_address;
 mod cors;
+mod dashboard;
 mod docs;
 mod error;
 mod extract;
@@ -12,15 +13,22 @@ mod http;
 mod idempotency;
 mod leftover;
 mod limits;
+mod mcp;
+mod multipart;
+mod openai;
 mod openapi;
 mod operator;
+mod public_address;
 mod rate_limit;
 mod response;
+mod run_stream;
 mod server;
 mod services;
 mod shares;
+mod source_file;
 mod sse;
 mod state;
+mod static_file;
 mod turns;
 mod v1;
 
@@ -86,6 +94,7 @@ pub fn check_settings(settings: &Settings) -> Result<(), ConfigError> {
 fn operations() -> (Router<AppState>, OpenApi) {
     let (router, mut document) = OpenApiRouter::with_openapi(openapi::base())
         .nest("/api/v1", v1::router())
+        .nest("/v1", openai::router())
         .merge(operator::router())
         .split_for_parts();
     openapi::finish(&mut document);
@@ -105,6 +114,8 @@ pub fn router(runtime: Runtime) -> Router {
     let (router, document) = operations();
     router
         .merge(docs::router(&document))
+        .merge(dashboard::router())
+        .merge(mcp::router(&state))
         .fallback(http::unknown_path)
         .method_not_allowed_fallback(http::method_not_allowed)
         .layer(middleware::from_fn_with_state(state.clone(), auth::in_force::guard))

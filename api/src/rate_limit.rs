@@ -16,9 +16,9 @@ use crate::{
     limits::{LimitKey, RateLimiter},
 };
 
-const LIMITED: [&str; 2] = ["/api/v1", "/admin"];
+const LIMITED: [&str; 5] = ["/api/v1", "/admin", "/v1", "/mcp", "/cite"];
 
-/// Passes requests on, but answers 429 to those under `/api/v1` and `/admin` that are too many. A refused one counts for nothing.
+/// Passes requests on, but answers 429 to those that are too many, of those that cost anything. A refused one counts for nothing.
 pub(crate) async fn limit(
     State(limits): State<RateLimiter>,
     State(clock): State<Clock>,
@@ -55,10 +55,21 @@ mod tests {
 
     #[test]
     fn everything_that_takes_credentials_is_limited_and_nothing_else() {
-        for path in ["/api/v1", "/api/v1/", "/api/v1/agents", "/api/v1/no/such/path", "/admin/jobs"] {
+        for path in [
+            "/api/v1",
+            "/api/v1/",
+            "/api/v1/agents",
+            "/api/v1/no/such/path",
+            "/admin/jobs",
+            "/v1/models",
+            "/mcp",
+            "/cite/x",
+        ] {
             assert!(is_limited(path), "{path}");
         }
-        for path in ["/", "/health/live", "/health/ready", "/api/v10", "/api", "/administration"] {
+        for path in
+            ["/", "/health/live", "/health/ready", "/api/v10", "/api", "/administration", "/v10", "/mcpx"]
+        {
             assert!(!is_limited(path), "{path}");
         }
     }

@@ -13,10 +13,13 @@ use crate::{
         Services,
         accounts::AccountService,
         agents::AgentService,
+        asking::AskService,
         audit::AuditService,
+        citations::CitationLinks,
         collections::CollectionService,
         credentials::Authenticator,
         documents::DocumentService,
+        embeddings::EmbeddingService,
         jobs::JobService,
         links::{AgentCollectionService, AgentDocumentService, AgentToolService},
         prompts::PromptService,
@@ -44,8 +47,6 @@ pub(crate) struct AppState {
     pub(crate) limits: RateLimiter,
     /// By what answers that go on for long were opened.
     pub(crate) in_force: CredentialMonitor,
-    /// Opens agents' tools.
-    pub(crate) toolbox: Toolbox,
     /// The memory for bodies.
     pub(crate) bodies: BodyReader,
 }
@@ -60,13 +61,13 @@ impl AppState {
             runtime.metrics.clone(),
             &runtime.cache_budget,
         );
-        let services = Services::new(&runtime, search.clone(), limits.clone());
+        let agents = AgentParts::new(&runtime, search);
+        let services = Services::new(&runtime, agents.clone(), Toolbox::new(&runtime), limits.clone());
         Self {
-            agents: AgentParts::new(&runtime, search),
+            agents,
             limits,
             in_force: CredentialMonitor::new(services.authenticator.clone()),
             services,
-            toolbox: Toolbox::new(&runtime),
             bodies: BodyReader::new(&runtime.settings.limits),
             runtime,
         }
@@ -92,16 +93,18 @@ part! {
     runtime: Runtime,
     runtime.clock: Clock,
     runtime.db: Db,
-    toolbox: Toolbox,
     services.accounts: AccountService,
     services.agent_collections: AgentCollectionService,
     services.agent_documents: AgentDocumentService,
     services.agent_tools: AgentToolService,
     services.agents: AgentService,
+    services.asking: AskService,
     services.audit: AuditService,
     services.authenticator: Authenticator,
+    services.citations: CitationLinks,
     services.collections: CollectionService,
     services.documents: DocumentService,
+    services.embeddings: EmbeddingService,
     services.invitations: InvitationService,
     services.jobs: JobService,
     services.members: MemberService,

@@ -72,6 +72,8 @@ decl_id! {
     CollectionId;
     /// A link between an agent and a collection.
     AgentCollectionId;
+    /// Documents that were put into a collection at once.
+    FileBatchId;
     /// An API token.
     ApiTokenId;
     /// A document.
@@ -124,6 +126,11 @@ impl ChunkId {
         name.extend_from_slice(text.as_bytes());
         name.extend_from_slice(place.as_bytes());
         Self(Uuid::new_v5(&CHUNK_NAMESPACE, &name))
+    }
+
+    /// The id as a plain UUID.
+    pub fn as_uuid(&self) -> &Uuid {
+        &self.0
     }
 }
 

@@ -89,6 +89,11 @@ impl<'a> CiphertextLocation<'a> {
         Self { table: "oidc", row: NO_ROW, column: "code" }
     }
 
+    /// The passage that the link of a citation opens.
+    pub const fn citation_link() -> Self {
+        Self { table: "citations", row: NO_ROW, column: "link" }
+    }
+
     /// The [canary](CANARY).
     pub const fn canary() -> Self {
         Self { table: "singletons", row: NO_ROW, column: "value" }

@@ -175,7 +175,7 @@ async fn what_is_no_form_or_a_wrong_one_is_refused() {
         let (got, answer) = post(&ada, kind, body).await;
         assert_eq!(got.as_u16(), status, "{what}: {answer:#}");
         if let Some(named) = named {
-            assert!(named_fields(&answer).contains(&named), "{what}: {answer:#}");
+            assert!(named_fields(&answer).iter().any(|field| field == named), "{what}: {answer:#}");
         }
     }
     assert!(service.client().is_ready().await);

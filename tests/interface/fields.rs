@@ -134,7 +134,18 @@ pub const TOOL: Shape = Shape {
     documented: &[
         ("id", Kind::Id),
         ("name", Kind::Text),
-        ("type", Kind::Word(&["SEARCH", "COMPUTE_ALPHA", "MODELHOST", "AUTOMATION_NLA", "AGENT", "OPENAPI"])),
+        (
+            "type",
+            Kind::Word(&[
+                "SEARCH",
+                "COMPUTE_ALPHA",
+                "MODELHOST",
+                "AUTOMATION_NLA",
+                "AGENT",
+                "OPENAPI",
+                "MCP",
+            ]),
+        ),
     ],
     added: &[
         ("userId", Kind::Id),

@@ -2,7 +2,7 @@
 
 use futures::{StreamExt, stream};
 use jsonwebtoken::Algorithm;
-use reqwest::Method;
+use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -14,7 +14,7 @@ use super::{
     rows::{Things, rows},
 };
 use crate::support::{
-    client::{Client, PASSWORD, data, envelope, id, send},
+    client::{Client, PASSWORD, assert_openai_form, data, envelope, id, send},
     forge::{Forge, SECRET, forged_tokens},
     in_both_modes,
     service::{Mode, Service},
@@ -64,6 +64,11 @@ async fn nothing_opens_without_good_credentials(mode: Mode) {
         assert!(head.to_lowercase().contains("\r\nwww-authenticate: bearer\r\n"), "{about}: {head}");
         let body: Value =
             serde_json::from_str(body).unwrap_or_else(|error| panic!("{about}: {error}: {body}"));
+        if about.contains(" /v1/") {
+            assert_openai_form(StatusCode::UNAUTHORIZED, &body);
+            assert_eq!(body["error"]["code"], "invalid_api_key", "{about}: {body}");
+            return;
+        }
         assert_eq!((&body["success"], &body["data"]), (&Value::Bool(false), &Value::Null), "{about}");
         assert_eq!(body["error"]["code"], "unauthorized", "{about}: {body}");
         assert_eq!(body["error"].get("fields"), None, "{about}: {body}");

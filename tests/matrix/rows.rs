@@ -182,7 +182,80 @@ pub fn rows() -> Vec<Row> {
             "POST /admin/jobs/discard",
             Json(json!({ "state": "dead", "user": "<email>", "code": "not_found" })),
         ),
+        // The same in the form of OpenAI's clients
+        row("GET /v1/models", None),
+        row("GET /v1/models/<agent>", None),
+        row(
+            "POST /v1/chat/completions",
+            Json(
+                json!({ "model": "<helper>", "messages": [{ "role": "user", "content": "When does the gate open?" }] }),
+            ),
+        ),
+        row("POST /v1/responses", Json(json!({ "model": "<helper>", "input": "When does the gate open?" }))),
+        row("POST /v1/files", Form(&[("purpose", "assistants"), ("file", "The gate is wide.")])),
+        row("GET /v1/files", None),
+        row("GET /v1/files?limit=2&order=asc&purpose=assistants", None),
+        row("GET /v1/files/<document>", None),
+        row("GET /v1/files/<upload>/content", None),
+        row(
+            "POST /v1/vector_stores",
+            Json(json!({
+                "name": "Handbooks", "file_ids": ["<document>", "<upload>"], "metadata": { "team": "people" },
+                "chunking_strategy": { "type": "auto" },
+            })),
+        ),
+        row("GET /v1/vector_stores", None),
+        row("GET /v1/vector_stores/<collection>", None),
+        row(
+            "POST /v1/vector_stores/<collection>",
+            Json(json!({ "name": "Manuals", "metadata": { "team": "law" } })),
+        ),
+        row("GET /v1/vector_stores/<collection>/file_batches/<file-batch>", None),
+        row("GET /v1/vector_stores/<collection>/file_batches/<file-batch>/files", None),
+        row("POST /v1/vector_stores/<collection>/file_batches/<file-batch>/cancel", None),
+        row(
+            "POST /v1/vector_stores/<collection>/files",
+            Json(json!({ "file_id": "<document>", "attributes": { "year": 2026 } })),
+        ),
+        row("GET /v1/vector_stores/<collection>/files", None),
+        row("GET /v1/vector_stores/<collection>/files?filter=completed&limit=5", None),
+        row("GET /v1/vector_stores/<collection>/files/<document>", None),
+        row(
+            "POST /v1/vector_stores/<collection>/files/<document>",
+            Json(json!({ "attributes": { "year": 2025 } })),
+        ),
+        row("GET /v1/vector_stores/<collection>/files/<document>/content", None),
+        row(
+            "POST /v1/vector_stores/<collection>/search",
+            Json(json!({
+                "query": "When does the gate open?", "max_num_results": 5,
+                "ranking_options": { "score_threshold": 0.0 },
+                "filters": { "type": "or", "filters": [
+                    { "type": "gte", "key": "year", "value": 2025 },
+                    { "type": "nin", "key": "team", "value": ["law"] },
+                ] },
+            })),
+        ),
+        row(
+            "POST /v1/vector_stores/<collection>/file_batches",
+            Json(json!({ "file_ids": ["<document>", "<upload>"] })),
+        ),
+        row(
+            "POST /v1/vector_stores/<collection>/file_batches",
+            Json(json!({ "files": [{ "file_id": "<upload>", "attributes": { "year": 2026 } }] })),
+        ),
+        row(
+            "POST /search",
+            Json(json!({ "query": "gate", "filter": { "and": [
+                { "key": "year", "op": "gte", "value": 2025 },
+                { "or": [{ "team": "law" }, { "key": "team", "op": "ne", "value": "x" }] },
+            ] } })),
+        ),
         // What ends things
+        row("POST /v1/vector_stores/<collection>/files", Json(json!({ "file_id": "<upload>" }))),
+        row("DELETE /v1/vector_stores/<collection>/files/<upload>", None),
+        row("DELETE /v1/vector_stores/<shelf>", None),
+        row("DELETE /v1/files/<leaflet>", None),
         row("DELETE /agents/<agent>/sessions/<session>", None),
         row("DELETE /agent-documents/<agent-document>", None),
         row("DELETE /agent-collections/<agent-collection>", None),
@@ -239,7 +312,16 @@ impl Row {
     /// The path and the query, with the ids of these things.
     pub fn target_with(&self, things: &Things) -> String {
         let target = things.fill(self.target);
-        if self.is_outside() || self.is_for_admins() { target } else { format!("/api/v1{target}") }
+        if self.is_outside() || self.is_for_admins() || self.is_in_openai_form() {
+            target
+        } else {
+            format!("/api/v1{target}")
+        }
+    }
+
+    /// Whether it is a request of OpenAI's clients, which is answered in their form.
+    pub fn is_in_openai_form(&self) -> bool {
+        self.target.starts_with("/v1/")
     }
 
     /// Whether only admins may make the request.
@@ -286,7 +368,7 @@ fn form(parts: &[(&str, &str)]) -> String {
 
 /// What has an id. A `helper` is an agent that nothing is linked to but what an `AGENT` tool of the other asks; an `upload` is
 /// a document with a stored file; the `workspace` is the account's own, and `shared` is another one of which it is the owner.
-pub const NOUNS: [&str; 19] = [
+pub const NOUNS: [&str; 22] = [
     "agent",
     "agent-collection",
     "agent-document",
@@ -294,13 +376,16 @@ pub const NOUNS: [&str; 19] = [
     "api-token",
     "collection",
     "document",
+    "file-batch",
     "helper",
     "invitation",
     "job",
+    "leaflet",
     "member",
     "prompt",
     "second-tag",
     "shared",
+    "shelf",
     "tag",
     "tool",
     "trace",
@@ -330,11 +415,15 @@ impl Things {
         let tool_link = json!({ "agentId": agent, "toolId": tool });
         let tag = async |name: &str| make("/tags", json!({ "name": name, "color": "#0e8a16" })).await;
         let collection = make("/collections", json!({ "name": "Handbooks" })).await;
+        let leaflet = json!({ "name": "Leaflet", "type": "TXT", "content": text });
         let of_collection = json!({ "agentId": agent, "collectionId": collection });
         let workspace = id(owner.user()).to_owned();
         let invitations = format!("/workspaces/{workspace}/invitations");
         let invite = async || owner.create(&invitations, &json!({ "role": "asker" })).await;
         let things = [
+            ("file-batch", batch(owner, &collection, &document).await),
+            ("shelf", make("/collections", json!({ "name": "Shelf" })).await),
+            ("leaflet", id(&owner.ingest(&leaflet).await).to_owned()),
             ("agent-collection", make("/agent-collections", of_collection).await),
             ("collection", collection),
             ("shared", make("/workspaces", json!({ "name": "Shared" })).await),
@@ -413,6 +502,15 @@ async fn member(owner: &Client, token: &str) -> String {
     let person = owner.sign_up(&format!("{}@example.com", Uuid::now_v7()), PASSWORD).await;
     person.create("/invitations/accept", &json!({ "token": token })).await;
     id(person.user()).to_owned()
+}
+
+/// Puts a document into a vector store, and returns the id of the batch.
+async fn batch(owner: &Client, collection: &str, document: &str) -> String {
+    let path = format!("/v1/vector_stores/{collection}/file_batches");
+    let request = owner.request_anywhere(Method::POST, &path).json(&json!({ "file_ids": [document] }));
+    let (status, batch) = envelope(send(request).await).await;
+    assert_eq!(status, StatusCode::OK, "{batch:#}");
+    id(&batch).to_owned()
 }
 
 /// Uploads a text and waits until it is ingested.

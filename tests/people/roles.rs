@@ -41,7 +41,7 @@ enum Need {
 }
 
 /// The table: each operation by its method and its path, whose parameters have no names.
-const NEEDS: [(&str, Need); 91] = [
+const NEEDS: [(&str, Need); 117] = [
     ("GET /health/live", Need::Nobody),
     ("GET /health/ready", Need::Nobody),
     ("GET /metrics", Need::Nobody),
@@ -67,6 +67,33 @@ const NEEDS: [(&str, Need); 91] = [
     ("GET /traces", Need::Asker),
     ("GET /traces/{}", Need::Asker),
     ("POST /traces/{}/replay", Need::Asker),
+    // In OpenAI's form
+    ("GET /v1/models", Need::Asker),
+    ("GET /v1/models/{}", Need::Asker),
+    ("POST /v1/chat/completions", Need::Asker),
+    ("POST /v1/responses", Need::Asker),
+    ("POST /v1/embeddings", Need::Editor),
+    ("POST /v1/files", Need::Editor),
+    ("GET /v1/files", Need::Editor),
+    ("GET /v1/files/{}", Need::Editor),
+    ("DELETE /v1/files/{}", Need::Editor),
+    ("GET /v1/files/{}/content", Need::Editor),
+    ("POST /v1/vector_stores", Need::Editor),
+    ("GET /v1/vector_stores", Need::Editor),
+    ("GET /v1/vector_stores/{}", Need::Editor),
+    ("POST /v1/vector_stores/{}", Need::Editor),
+    ("DELETE /v1/vector_stores/{}", Need::Editor),
+    ("POST /v1/vector_stores/{}/files", Need::Editor),
+    ("GET /v1/vector_stores/{}/files", Need::Editor),
+    ("GET /v1/vector_stores/{}/files/{}", Need::Editor),
+    ("POST /v1/vector_stores/{}/files/{}", Need::Editor),
+    ("DELETE /v1/vector_stores/{}/files/{}", Need::Editor),
+    ("GET /v1/vector_stores/{}/files/{}/content", Need::Editor),
+    ("POST /v1/vector_stores/{}/search", Need::Editor),
+    ("POST /v1/vector_stores/{}/file_batches", Need::Editor),
+    ("GET /v1/vector_stores/{}/file_batches/{}", Need::Editor),
+    ("POST /v1/vector_stores/{}/file_batches/{}/cancel", Need::Editor),
+    ("GET /v1/vector_stores/{}/file_batches/{}/files", Need::Editor),
     // Documents
     ("POST /documents", Need::Editor),
     ("POST /documents/upload", Need::Editor),
@@ -143,8 +170,12 @@ const NEEDS: [(&str, Need); 91] = [
 /// More of the operator's, which are about many jobs.
 const OF_ADMINS: [&str; 2] = ["POST /admin/jobs/retry", "POST /admin/jobs/discard"];
 /// What a token that is bound to an agent may.
-const OF_BOUND_TOKENS: [&str; 4] = [
+const OF_BOUND_TOKENS: [&str; 8] = [
     "GET /documents/{}/chunks",
+    "GET /v1/models",
+    "GET /v1/models/{}",
+    "POST /v1/chat/completions",
+    "POST /v1/responses",
     "POST /agents/{}/predict",
     "DELETE /agents/{}/sessions/{}",
     "GET /traces/{}",
@@ -279,7 +310,13 @@ impl Places {
                 "agent-collections" => self.agent_collection.clone(),
                 "sessions" => "a-talk".to_owned(),
                 "jobs" => Uuid::now_v7().to_string(),
-                "documents" => self.things.id("upload").to_owned(),
+                "models" => self.things.id("agent").to_owned(),
+                "vector_stores" => self.things.id("collection").to_owned(),
+                "file_batches" => self.things.id("file-batch").to_owned(),
+                "files" if filled.iter().any(|part| part == "vector_stores") => {
+                    self.things.id("document").to_owned()
+                }
+                "documents" | "files" => self.things.id("upload").to_owned(),
                 kind => self.things.id(kind.strip_suffix('s').unwrap_or(kind)).to_owned(),
             };
             filled.push(noun);
@@ -371,7 +408,7 @@ async fn every_cell_of_the_table_of_roles_is_as_it_is_published(mode: Mode) {
     for operation in described.iter().filter(|operation| OF_BOUND_TOKENS.contains(&operation.name.as_str())) {
         let (status, body) = try_it(operation, &bound, &places).await;
         assert_let_in(&format!("{} by a bound token", operation.name), status, &body);
-        let is_of_the_agent = operation.name.contains("/agents/");
+        let is_of_the_agent = ["/agents/", "/v1/models"].iter().any(|path| operation.name.contains(path));
         assert_eq!(
             status == StatusCode::OK,
             is_of_the_agent,

@@ -258,6 +258,19 @@ pub async fn send(request: RequestBuilder) -> Response {
     request.send().await.unwrap_or_else(|error| panic!("the service did not answer: {error:?}"))
 }
 
+/// What every answer to OpenAI's clients has, which have no envelope.
+pub fn assert_openai_form(status: StatusCode, body: &Value) {
+    assert!(body.get("success").is_none(), "{status}: {body:#}");
+    if status.is_success() {
+        assert!(body["object"].is_string(), "{status}: {body:#}");
+        return;
+    }
+    let error = body["error"].as_object().unwrap_or_else(|| panic!("{status} without an error: {body:#}"));
+    assert!(error["message"].is_string() && error["type"].is_string(), "{status}: {body:#}");
+    assert!(error.contains_key("param") && error["code"].is_string(), "{status}: {body:#}");
+    assert_eq!(error.len(), 4, "{status}: {body:#}");
+}
+
 /// Reads an answer and checks what every answer has: the envelope and the request's id.
 pub async fn envelope(answer: Response) -> (StatusCode, Value) {
     let (status, url) = (answer.status(), answer.url().clone());
@@ -265,6 +278,10 @@ pub async fn envelope(answer: Response) -> (StatusCode, Value) {
     let text = answer.text().await.unwrap_or_else(|error| panic!("a broken answer from {url}: {error:?}"));
     let envelope: Value = serde_json::from_str(&text)
         .unwrap_or_else(|error| panic!("{status} from {url} is not JSON ({error}): {text}"));
+    if url.path().starts_with("/v1/") {
+        assert_openai_form(status, &envelope);
+        return (status, envelope);
+    }
     assert_eq!(envelope["success"], status.is_success(), "{status} from {url}: {envelope:#}");
     if !status.is_success() {
         assert_eq!(envelope["data"], Value::Null, "{status} from {url}: {envelope:#}");

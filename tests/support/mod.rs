@@ -14,6 +14,7 @@ pub mod loopback;
 pub mod model;
 pub mod pdf;
 pub mod process;
+pub mod programs;
 pub mod proxy;
 pub mod qdrant;
 pub mod redis;

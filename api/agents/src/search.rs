@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 pub(crate) use self::excerpt::{Excerpt, ExcerptPart};
-pub use self::filter::{MetadataCondition, MetadataFilter};
+pub use self::filter::{MetadataCondition, MetadataFilter, MetadataTest};
 use self::{
     active::{ActiveSet, ActiveSetCache, CorpusSummary},
     alike::ShingleSketch,

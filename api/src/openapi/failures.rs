@@ -50,8 +50,51 @@ struct WrongField {
     message: String,
 }
 
-const FAILURE: &str = "Failure";
+/// The name of the schema of failures.
+pub(super) const FAILURE: &str = "Failure";
+/// The same of those in OpenAI's form, which one response describes.
+pub(super) const OPENAI_FAILURE: &str = "OpenAiFailure";
 const JSON: &str = "application/json";
+
+/// An answer that is no success, to clients of OpenAI's interface.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes what `openai::error` writes")]
+#[schema(as = OpenAiFailure)]
+struct OpenAiFailureResponse {
+    /// What is wrong.
+    error: OpenAiProblem,
+}
+
+/// What is wrong with a request, in OpenAI's form.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes what `openai::error` writes")]
+struct OpenAiProblem {
+    /// One sentence, for people.
+    message: String,
+    /// What sort of error it is, such as `invalid_request_error`.
+    r#type: String,
+    /// The field that is wrong, if it is one.
+    #[schema(required = true)]
+    param: Option<String>,
+    /// For programs, if there is one.
+    #[schema(required = true)]
+    code: Option<String>,
+}
+
+fn openai_response() -> Response {
+    let example = json!({"error": {
+        "message": "The model `support` does not exist, or you may not ask it.",
+        "type": "invalid_request_error",
+        "param": "model",
+        "code": "model_not_found",
+    }});
+    let content =
+        ContentBuilder::new().schema(Some(Ref::from_schema_name(OPENAI_FAILURE))).example(Some(example));
+    let mut response =
+        ResponseBuilder::new().description("It did not work.").content(JSON, content.build()).build();
+    add_headers("", &mut response);
+    response
+}
 
 /// A failure that many operations share.
 pub(super) struct SharedFailure {
@@ -111,6 +154,12 @@ impl SharedFailure {
         RefOr::Ref(Ref::from_response_name(self.name))
     }
 
+    /// The same for clients of OpenAI's interface, which know fewer statuses.
+    pub(super) fn openai_reference(&self) -> (&'static str, RefOr<Response>) {
+        let status = if self.status == INVALID_STATUS { MALFORMED.status } else { self.status };
+        (status, RefOr::Ref(Ref::from_response_name(OPENAI_FAILURE)))
+    }
+
     fn response(&self) -> Response {
         let mut error = json!({"code": self.code, "message": self.message});
         if let (INVALID_STATUS, Some(error)) = (self.status, error.as_object_mut()) {
@@ -137,16 +186,19 @@ const INVALID_STATUS: &str = INVALID.status;
 pub(super) fn register(components: &mut Components) {
     let mut schemas = vec![(FAILURE.to_owned(), FailureResponse::schema())];
     FailureResponse::schemas(&mut schemas);
+    schemas.push((OPENAI_FAILURE.to_owned(), OpenAiFailureResponse::schema()));
+    OpenAiFailureResponse::schemas(&mut schemas);
     components.schemas.extend(schemas);
+    components.responses.insert(OPENAI_FAILURE.to_owned(), openai_response().into());
     for shared in ALL {
         components.responses.insert(shared.name.to_owned(), shared.response().into());
     }
 }
 
 /// Adds what a handler need not say of its own failures: their body and headers.
-pub(super) fn complete(status: &str, response: &mut Response) {
+pub(super) fn complete(status: &str, response: &mut Response, form: &str) {
     if response.content.is_empty() && status.starts_with(['4', '5']) {
-        response.content.insert(JSON.to_owned(), Content::new(Some(Ref::from_schema_name(FAILURE))));
+        response.content.insert(JSON.to_owned(), Content::new(Some(Ref::from_schema_name(form))));
     }
     add_headers(status, response);
 }

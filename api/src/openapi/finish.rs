@@ -18,6 +18,8 @@ type SchemaMap = BTreeMap<String, RefOr<Schema>>;
 
 /// What is outside of this and of [`ADMIN`] is neither limited nor needs the stores.
 const VERSION: &str = "/api/v1/";
+/// What answers in OpenAI's form.
+const OPENAI: &str = "/v1/";
 /// What is for admins only.
 const ADMIN: &str = "/admin/";
 
@@ -42,7 +44,7 @@ fn finish_operation(path: &str, operation: &mut Operation, schemas: &SchemaMap) 
     if id.starts_with("list") {
         add_paging(operation, schemas);
     }
-    if id.starts_with("create") || id.starts_with("upload") {
+    if id.starts_with("create") || id.starts_with("upload") || KEYED.contains(&id.as_str()) {
         add_idempotency(operation);
     }
     // `security(())` is written as one alternative that asks for nothing; no alternative at all is clearer to readers.
@@ -62,7 +64,8 @@ fn finish_operation(path: &str, operation: &mut Operation, schemas: &SchemaMap) 
     let has_query = query().next().is_some();
     let query_has_ids = query().any(|parameter| is_id(&parameter.name));
     let for_admins = path.starts_with(ADMIN);
-    let limited = for_admins || path.starts_with(VERSION);
+    let for_openai_clients = path.starts_with(OPENAI);
+    let limited = for_admins || for_openai_clients || path.starts_with(VERSION);
     let has_body = body.is_some();
     let idempotent = parameters(operation).any(|parameter| parameter.name == IDEMPOTENCY_KEY);
     let can_give: [(bool, SharedFailure); 13] = [
@@ -82,11 +85,17 @@ fn finish_operation(path: &str, operation: &mut Operation, schemas: &SchemaMap) 
     ];
     let responses = &mut operation.responses.responses;
     for (_, failure) in can_give.into_iter().filter(|(can, _)| *can) {
-        responses.entry(failure.status.to_owned()).or_insert_with(|| failure.reference());
+        if for_openai_clients {
+            let (status, reference) = failure.openai_reference();
+            responses.entry(status.to_owned()).or_insert(reference);
+        } else {
+            responses.entry(failure.status.to_owned()).or_insert_with(|| failure.reference());
+        }
     }
+    let form = if for_openai_clients { failures::OPENAI_FAILURE } else { failures::FAILURE };
     for (status, response) in responses {
         if let RefOr::T(response) = response {
-            failures::complete(status, response);
+            failures::complete(status, response, form);
         }
     }
 }
@@ -142,6 +151,8 @@ fn add_paging(operation: &mut Operation, schemas: &SchemaMap) {
     }
 }
 
+/// Operations in OpenAI's form that take an [`IDEMPOTENCY_KEY`].
+const KEYED: [&str; 2] = ["openaiCreateVectorStore", "openaiUploadFile"];
 const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 
 fn add_idempotency(operation: &mut Operation) {

@@ -36,7 +36,7 @@ const AUTORIZATION: &str = "autorization";
 const API_TOKEN: &str = "apiToken";
 
 /// The groups of operations, in the order of the pages.
-const TAGS: [(&str, &str); 17] = [
+const TAGS: [(&str, &str); 18] = [
     ("Accounts", "Signing up, in and out, and the caller's own account."),
     (
         "Workspaces",
@@ -55,6 +55,11 @@ const TAGS: [(&str, &str); 17] = [
     ("Search", "Finding passages of documents."),
     ("Predict", "Asking an agent."),
     ("Traces", "How answers came about."),
+    (
+        "OpenAI-compatible",
+        "What clients of OpenAI's interface ask for, in its form: agents as models, documents as files, collections as vector stores. \
+         Their base address is this service's with `/v1`, their key is an API token.",
+    ),
     ("Operation", "What the operator sees and does, for accounts that are admins."),
     ("Service", "Whether the service lives and can do its work. No credentials are needed."),
 ];

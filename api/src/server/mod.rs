@@ -26,7 +26,7 @@ use self::{
     progress::WriteTimeoutStream,
 };
 use crate::{
-    client_address::{client, is_trusted, network},
+    client_address::{TrustedProxy, client, is_trusted, network},
     shares::{PoolLimits, ResourcePool},
 };
 
@@ -168,6 +168,9 @@ fn connection(
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
         let client = client(peer, request.headers(), &trusted);
         request.extensions_mut().insert(ConnectInfo(client));
+        if is_trusted(peer.ip(), &trusted) {
+            request.extensions_mut().insert(TrustedProxy);
+        }
         // For answers that would go on for long.
         request.extensions_mut().insert(shutdown.clone());
         let in_hand = activity.begin();

@@ -140,7 +140,7 @@ impl Actor {
     /// 403 too for a token that is bound to another agent.
     pub(crate) fn may_ask(&self, agent: AgentId) -> Result<RunOwner, ApiError> {
         self.may(Permission::AskAgents)?;
-        match self.token.and_then(|token| token.agent) {
+        match self.bound_agent() {
             Some(bound) if bound != agent => {
                 let message = "This API token may only ask the agent that it is bound to.";
                 Err(ApiError::new(ApiErrorKind::Forbidden, "token_restricted", message))
@@ -228,6 +228,11 @@ impl Actor {
         self.quotas
     }
 
+    /// The one agent that the token may ask, if it is bound to one.
+    pub(crate) fn bound_agent(&self) -> Option<AgentId> {
+        self.token.and_then(|token| token.agent)
+    }
+
     /// The API token that was used, if it was one.
     pub(crate) fn token(&self) -> Option<ApiTokenId> {
         self.token.map(|token| token.id)
@@ -238,7 +243,8 @@ impl Actor {
         &self.origin
     }
 
-    fn is_shared(&self) -> bool {
+    /// Whether the credential is one that many may hold, who are nobody to one another.
+    pub(crate) fn is_shared(&self) -> bool {
         self.token.is_some_and(TokenScope::is_shared)
     }
 

@@ -15,7 +15,6 @@ use lectern_shared::{
         agent::{Agent, AgentType, LlmConfig},
         audit::AuditAction,
         tag::Tag,
-        workspace::RunOwner,
     },
     secrets::{CiphertextLocation, Keyring, mask},
 };
@@ -29,7 +28,6 @@ use super::{
     actor::{Actor, Permission},
     audit::AuditService,
     creation::{CreationOutcome, IdempotencyStore, IdempotentRequest, ResponseEncoder},
-    workspaces::UsageService,
 };
 use crate::{
     error::{ApiError, FieldError},
@@ -222,7 +220,6 @@ pub(crate) struct AgentService {
     settings: Arc<Settings>,
     creations: IdempotencyStore,
     audit: AuditService,
-    usage: UsageService,
 }
 
 /// Where an agent's provider key is sealed.
@@ -254,9 +251,8 @@ impl AgentService {
         settings: Arc<Settings>,
         creations: IdempotencyStore,
         audit: AuditService,
-        usage: UsageService,
     ) -> Self {
-        Self { db, clock, keyring, settings, creations, audit, usage }
+        Self { db, clock, keyring, settings, creations, audit }
     }
 
     /// Makes an agent.
@@ -343,17 +339,6 @@ impl AgentService {
     pub(crate) async fn owned(&self, actor: &Actor, id: AgentId) -> Result<AgentId, ApiError> {
         let owner = actor.may(Permission::ListAgents)?;
         Ok(db::agents::find(&self.db, owner.workspace_id, id).await?.ok_or_else(unknown)?.id)
-    }
-
-    /// One agent, which is about to be asked, and whose the run is.
-    ///
-    /// # Errors
-    /// 403 too when the workspace has used what it may this month.
-    pub(crate) async fn to_ask(&self, actor: &Actor, id: AgentId) -> Result<(Agent, RunOwner), ApiError> {
-        let owner = actor.may_ask(id)?;
-        let agent = db::agents::find(&self.db, owner.workspace_id, id).await?.ok_or_else(unknown)?;
-        self.usage.admit(actor).await?;
-        Ok((agent, owner))
     }
 
     /// Changes an agent, which is as it is returned afterwards.

@@ -1,12 +1,14 @@
 //! Collections: named sets of documents.
 
 mod defaults;
+mod files;
 
 use lectern_derive::RequestBody;
 use lectern_shared::{
     clock::Clock,
     db::{self, Db, Json},
     ids::{CollectionId, DocumentId},
+    jobs::JobQueue,
     model::{
         audit::AuditAction,
         collection::{Collection, CollectionDefaults},
@@ -19,13 +21,14 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 pub(super) use self::defaults::TargetCollections;
+pub(crate) use self::files::{CollectionDraft, CollectionWithFiles, FileAddition, FileBatch};
 use super::{
     NAME,
     actor::{Actor, Permission},
     audit::AuditService,
     creation::{CreationOutcome, IdempotencyStore, IdempotentRequest, ResponseEncoder},
     documents::{
-        DocumentDetails, readers,
+        DocumentDetails, DocumentService, readers,
         splitter::{self, NewSplitter},
     },
 };
@@ -115,8 +118,11 @@ impl NewDefaults {
 pub(crate) struct CollectionService {
     db: Db,
     clock: Clock,
+    jobs: JobQueue,
     creations: IdempotencyStore,
     audit: AuditService,
+    /// Changes what its files are.
+    files: DocumentService,
 }
 
 fn unknown() -> ApiError {
@@ -128,8 +134,15 @@ fn unknown_document() -> ApiError {
 }
 
 impl CollectionService {
-    pub(crate) fn new(db: Db, clock: Clock, creations: IdempotencyStore, audit: AuditService) -> Self {
-        Self { db, clock, creations, audit }
+    pub(crate) fn new(
+        db: Db,
+        clock: Clock,
+        jobs: JobQueue,
+        creations: IdempotencyStore,
+        audit: AuditService,
+        files: DocumentService,
+    ) -> Self {
+        Self { db, clock, jobs, creations, audit, files }
     }
 
     /// Makes a collection.
@@ -149,6 +162,7 @@ impl CollectionService {
             name,
             description,
             defaults: defaults.and_then(NewDefaults::stored),
+            metadata: None,
             created_at: now,
             updated_at: now,
             documents: 0,
@@ -182,15 +196,31 @@ impl CollectionService {
         id: CollectionId,
         change: CollectionChange,
     ) -> Result<Collection, ApiError> {
+        let edit = |collection: &mut Collection| {
+            if let Some(name) = change.name {
+                collection.name = name;
+            }
+            if let Some(description) = change.description {
+                collection.description = description;
+            }
+            if let Some(defaults) = change.defaults {
+                collection.defaults = defaults.and_then(NewDefaults::stored);
+            }
+        };
+        self.edit(actor, id, edit).await
+    }
+
+    async fn edit(
+        &self,
+        actor: &Actor,
+        id: CollectionId,
+        edit: impl FnOnce(&mut Collection) + Send,
+    ) -> Result<Collection, ApiError> {
         let owner = actor.may(Permission::EditDocuments)?;
         let mut tx = self.db.begin().await?;
         let before = db::collections::lock(&mut tx, owner.workspace_id, id).await?.ok_or_else(unknown)?;
         let mut collection = before.clone();
-        collection.name = change.name.unwrap_or(collection.name);
-        collection.description = change.description.unwrap_or(collection.description);
-        if let Some(defaults) = change.defaults {
-            collection.defaults = defaults.and_then(NewDefaults::stored);
-        }
+        edit(&mut collection);
         if collection != before {
             collection.updated_at = self.clock.now();
             db::collections::update(&mut tx, &collection).await?;

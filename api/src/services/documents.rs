@@ -1,5 +1,6 @@
 //! Documents and their ingestion.
 
+mod attributes;
 mod change;
 mod cited;
 mod details;
@@ -31,8 +32,9 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+pub(crate) use self::file::SourceContent;
 pub(super) use self::file::blob_failed;
-pub(crate) use self::{change::DocumentChange, details::DocumentDetails};
+pub(crate) use self::{attributes::FileAttributes, change::DocumentChange, details::DocumentDetails};
 use self::{
     schema::{AuthorizationSchema, PageSchema, TypeSchema},
     splitter::NewSplitter,

@@ -6,11 +6,14 @@
 pub(crate) mod accounts;
 pub(crate) mod actor;
 pub(crate) mod agents;
+pub(crate) mod asking;
 pub(crate) mod audit;
+pub(crate) mod citations;
 pub(crate) mod collections;
 pub(crate) mod creation;
 pub(crate) mod credentials;
 pub(crate) mod documents;
+pub(crate) mod embeddings;
 pub mod jobs;
 pub(crate) mod links;
 pub(crate) mod prompts;
@@ -23,17 +26,20 @@ pub(crate) mod traces;
 pub(crate) mod uploads;
 pub(crate) mod workspaces;
 
-use lectern_agents::search::SearchEngine;
+use lectern_agents::{run::AgentParts, tools::Toolbox};
 use lectern_runtime::Runtime;
 
 use self::{
     accounts::AccountService,
     agents::AgentService,
+    asking::AskService,
     audit::AuditService,
+    citations::CitationLinks,
     collections::CollectionService,
     creation::IdempotencyStore,
     credentials::Authenticator,
     documents::DocumentService,
+    embeddings::EmbeddingService,
     jobs::JobService,
     links::{AgentCollectionService, AgentDocumentService, AgentToolService},
     prompts::PromptService,
@@ -59,11 +65,14 @@ pub(crate) struct Services {
     pub(crate) agent_documents: AgentDocumentService,
     pub(crate) agent_tools: AgentToolService,
     pub(crate) agents: AgentService,
+    pub(crate) asking: AskService,
     pub(crate) audit: AuditService,
     pub(crate) authenticator: Authenticator,
+    pub(crate) citations: CitationLinks,
     pub(crate) collections: CollectionService,
     pub(crate) creations: IdempotencyStore,
     pub(crate) documents: DocumentService,
+    pub(crate) embeddings: EmbeddingService,
     pub(crate) invitations: InvitationService,
     pub(crate) jobs: JobService,
     pub(crate) members: MemberService,
@@ -82,7 +91,8 @@ pub(crate) struct Services {
 }
 
 impl Services {
-    pub(crate) fn new(runtime: &Runtime, search: SearchEngine, limits: RateLimiter) -> Self {
+    pub(crate) fn new(runtime: &Runtime, agents: AgentParts, toolbox: Toolbox, limits: RateLimiter) -> Self {
+        let search = agents.search.clone();
         let (accounts, sign_ins) = accounts_and_sign_ins(runtime, limits.clone());
         let Runtime { db, clock, keyring, settings, jobs, blobs, operator_egress, .. } = runtime.clone();
         let creations = IdempotencyStore::new(db.clone(), keyring.clone(), jobs.clone());
@@ -97,6 +107,7 @@ impl Services {
             audit.clone(),
             pages.clone(),
         );
+        let documents = DocumentService::new(runtime, creations.clone(), audit.clone());
         let workspaces =
             WorkspaceService::new(db.clone(), clock.clone(), jobs.clone(), creations.clone(), audit.clone());
         let oidc = OidcService::new(
@@ -106,6 +117,7 @@ impl Services {
             sign_ins.clone(),
             audit.clone(),
         );
+        let mcp_servers = settings.mcp_servers.iter().map(|program| program.name.clone()).collect();
         Self {
             accounts,
             agent_collections: AgentCollectionService::new(db.clone(), clock.clone(), creations.clone()),
@@ -123,8 +135,8 @@ impl Services {
                 settings.clone(),
                 creations.clone(),
                 audit.clone(),
-                usage.clone(),
             ),
+            asking: AskService::new(db.clone(), agents, toolbox, usage.clone()),
             authenticator: Authenticator::new(
                 db.clone(),
                 clock.clone(),
@@ -132,8 +144,22 @@ impl Services {
                 sign_ins.clone(),
                 tokens.clone(),
             ),
-            collections: CollectionService::new(db.clone(), clock.clone(), creations.clone(), audit.clone()),
-            documents: DocumentService::new(runtime, creations.clone(), audit.clone()),
+            citations: CitationLinks::new(runtime),
+            collections: CollectionService::new(
+                db.clone(),
+                clock.clone(),
+                jobs.clone(),
+                creations.clone(),
+                audit.clone(),
+                documents.clone(),
+            ),
+            documents,
+            embeddings: EmbeddingService::new(
+                runtime.models.clone(),
+                runtime.metrics.clone(),
+                runtime.compute.clone(),
+                usage.clone(),
+            ),
             uploads: UploadService::new(db.clone(), jobs.clone(), blobs, settings, creations.clone()),
             invitations: InvitationService::new(
                 db.clone(),
@@ -150,7 +176,14 @@ impl Services {
             sign_ins,
             tags: TagService::new(db.clone(), clock.clone(), creations.clone()),
             tokens,
-            tools: ToolService::new(db.clone(), clock.clone(), keyring, creations.clone(), audit.clone()),
+            tools: ToolService::new(
+                db.clone(),
+                clock.clone(),
+                keyring,
+                creations.clone(),
+                audit.clone(),
+                mcp_servers,
+            ),
             traces: TraceService::new(db, clock),
             audit,
             creations,

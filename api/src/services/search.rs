@@ -1,5 +1,7 @@
 //! Searching passages.
 
+pub(crate) mod expression;
+mod files;
 mod readers;
 
 use std::collections::HashSet;
@@ -13,6 +15,7 @@ use lectern_shared::{
 };
 use utoipa::ToSchema;
 
+pub(crate) use self::files::{FilePassage, FileQuery};
 use self::readers::{FilterSchema, ModeSchema};
 use super::actor::{Actor, Permission};
 use crate::{

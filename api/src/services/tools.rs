@@ -36,8 +36,8 @@ pub(crate) struct NewTool {
     /// Its name, also what models call it by.
     #[schema(min_length = 1, max_length = 1_000, pattern = r"\S")]
     name: String,
-    /// One of `SEARCH`, `COMPUTE_ALPHA`, `MODELHOST`, `AUTOMATION_NLA`, `AGENT`, `OPENAPI`.
-    #[schema(value_type = String, pattern = "^(SEARCH|COMPUTE_ALPHA|MODELHOST|AUTOMATION_NLA|AGENT|OPENAPI)$")]
+    /// One of `SEARCH`, `COMPUTE_ALPHA`, `MODELHOST`, `AUTOMATION_NLA`, `AGENT`, `OPENAPI`, `MCP`.
+    #[schema(value_type = String, pattern = "^(SEARCH|COMPUTE_ALPHA|MODELHOST|AUTOMATION_NLA|AGENT|OPENAPI|MCP)$")]
     r#type: ToolType,
     /// What it is for, in words that a model reads.
     #[schema(value_type = Option<String>, max_length = 10_000)]
@@ -46,7 +46,8 @@ pub(crate) struct NewTool {
     /// Its configuration. `SEARCH`: `provider` (`searxng` with `base_url`; `brave`, `tavily` or `serper` with `api_key`).
     /// `COMPUTE_ALPHA`: `app_id`. `MODELHOST`: `api_key`, and `model` or `version`. `AUTOMATION_NLA`: `automation_nla_api_key`.
     /// `AGENT`: `agentId`, one of your agents. `OPENAPI`: `openApiUrl`, and if need be `headers` and `operations`, the only
-    /// operations that may be called. All: `base_url`, another host that speaks the same protocol, and `timeout`, seconds from
+    /// operations that may be called. `MCP`: `url`, and if need be `headers`, or `server`, the name of a program that the operator
+    /// has set up; and `tools`, the only tools of the server that may be called. All: `base_url`, another host that speaks the same protocol, and `timeout`, seconds from
     /// 1 to 120. Any other key is kept. At most 64 KiB.
     #[schema(value_type = Object)]
     #[body(with = metadata::of_new)]
@@ -93,6 +94,8 @@ pub(crate) struct ToolService {
     keyring: Arc<Keyring>,
     creations: IdempotencyStore,
     audit: AuditService,
+    /// The programs that MCP tools may use.
+    mcp_servers: Arc<[String]>,
 }
 
 fn unknown() -> ApiError {
@@ -135,8 +138,9 @@ impl ToolService {
         keyring: Arc<Keyring>,
         creations: IdempotencyStore,
         audit: AuditService,
+        mcp_servers: Arc<[String]>,
     ) -> Self {
-        Self { db, clock, keyring, creations, audit }
+        Self { db, clock, keyring, creations, audit, mcp_servers }
     }
 
     /// Makes a tool.
@@ -151,6 +155,7 @@ impl ToolService {
         tell: impl ResponseEncoder<ToolDetails>,
     ) -> Result<CreationOutcome, ApiError> {
         let owner = actor.may(Permission::BuildAgents)?;
+        self.check_server(new.r#type, &new.metadata.all)?;
         let id = ToolId::generate();
         let mut tx = self.db.begin().await?;
         let calls_agent = called_agent(&mut tx, owner.workspace_id, new.metadata.agent).await?;
@@ -218,6 +223,7 @@ impl ToolService {
             let kept = metadata::restore_masked(&mut changed, &stored);
             let ToolMetadata { all, agent } = metadata::check_alone(tool.r#type, &changed)?;
             metadata::check_kept_secrets(tool.r#type, &stored, &all, kept)?;
+            self.check_server(tool.r#type, &all)?;
             tool.calls_agent = called_agent(&mut tx, workspace, agent).await?;
             if let Some(called) = tool.calls_agent
                 && db::tools::would_circle(&mut tx, workspace, id, called).await?
@@ -254,6 +260,18 @@ impl ToolService {
         }
         self.audit.note(&mut tx, actor, AuditAction::Deleted, "tool", id).await?;
         Ok(tx.commit().await?)
+    }
+
+    fn check_server(&self, r#type: ToolType, metadata: &Map<String, Value>) -> Result<(), ApiError> {
+        match r#type {
+            ToolType::Mcp => metadata::check_server(metadata, &self.mcp_servers),
+            ToolType::Search
+            | ToolType::ComputeAlpha
+            | ToolType::ModelHost
+            | ToolType::AutomationNla
+            | ToolType::Agent
+            | ToolType::OpenApi => Ok(()),
+        }
     }
 
     fn details(&self, tool: Tool) -> Result<ToolDetails, ApiError> {

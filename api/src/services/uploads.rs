@@ -45,7 +45,7 @@ use super::{
 };
 use crate::{
     error::{ApiError, ApiErrorKind, FieldError},
-    fields::{FieldRule, GivenIds, JsonFields},
+    fields::{FieldRule, GivenIds, JsonFields, validate},
 };
 
 /// The longest that an upload may take.
@@ -139,7 +139,19 @@ fn file_type(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<DocumentTy
     fields.choice(rule.name, "TXT, PDF, CSV, VIDEO")
 }
 
+impl UploadedFile {
+    /// Its size in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.stored.bytes
+    }
+}
+
 impl NewUpload {
+    /// A document that is called like its file, and of which nothing else is said.
+    pub(crate) fn of_file(kind: &FileKind) -> Result<Self, ApiError> {
+        validate(&json!({"type": kind.r#type, "name": kind.document_name()}))
+    }
+
     /// What makes an upload the same one when it is sent again.
     pub(crate) fn identity(&self, file: &UploadedFile) -> String {
         let mut identity = json!({

@@ -9,12 +9,9 @@ use axum::{
     extract::State,
     response::{IntoResponse, Response},
 };
-use lectern_agents::{
-    run::{
-        self, AgentParts, AgentQuestion, RunHandle,
-        trace::{self, TraceView},
-    },
-    tools::Toolbox,
+use lectern_agents::run::{
+    AgentQuestion, RunHandle,
+    trace::{self, TraceView},
 };
 use lectern_derive::RequestBody;
 use lectern_shared::{ids::AgentId, shutdown::Shutdown};
@@ -23,13 +20,14 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub(super) use self::stream::{StreamFormat, streamed};
+pub(super) use self::stream::StreamFormat;
 use crate::{
     auth::{TokenCaller, in_force::RequestCredential},
     extract::{PathId, ValidJson},
     fields::{FieldRule, JsonFields},
     response::ApiResult,
-    services::agents::AgentService,
+    run_stream::streamed,
+    services::asking::AskService,
     state::AppState,
 };
 
@@ -143,23 +141,24 @@ fn example() -> Value {
     ),
 )]
 async fn run(
-    (State(agents), State(toolbox)): (State<AgentParts>, State<Toolbox>),
-    State(service): State<AgentService>,
+    State(asking): State<AskService>,
     TokenCaller(caller): TokenCaller,
     shutdown: Option<Extension<Shutdown>>,
     Extension(opened): Extension<RequestCredential>,
     PathId(id): PathId<AgentId>,
     ValidJson(body): ValidJson<PredictRequest>,
 ) -> ApiResult<Response> {
-    let (agent, owner) = service.to_ask(&caller.actor(), id).await?;
+    let actor = caller.actor();
+    let agent = asking.find(&actor, id).await?;
     let format = StreamFormat::of(body.has_streaming, body.stream_events);
     let question = AgentQuestion {
         text: body.input.input,
         variables: body.input.variables,
         session: body.session,
         cache_ttl: body.cache_ttl,
+        ..AgentQuestion::default()
     };
-    let running = run::start(&agents, &toolbox, agent, owner, question).await?;
+    let running = asking.ask(&actor, agent, question).await?;
     opened.while_in_force(answer(running, format, shutdown)).await
 }
 

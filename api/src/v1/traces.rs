@@ -26,9 +26,10 @@ use crate::{
     extract::{PathId, QueriedAgent, ValidJson},
     openapi::SuccessResponse,
     response::{ApiResult, Paging, data, list_by},
+    run_stream::streamed,
     services::traces::{RecordedTrace, TraceService},
     state::AppState,
-    v1::predict::{StreamFormat, streamed},
+    v1::predict::StreamFormat,
 };
 
 pub(crate) fn router() -> OpenApiRouter<AppState> {

@@ -4,6 +4,7 @@
 mod cors;
 mod embedding;
 mod limits;
+mod mcp;
 mod oidc;
 mod parse;
 mod predict;
@@ -24,6 +25,7 @@ use crate::{blobs::BlobLocation, db::DatabaseLocation, model::text_enum, secrets
 pub use cors::CorsOrigins;
 pub use embedding::{DEFAULT_MODEL, EmbedderKind, EmbeddingSettings};
 pub use limits::ServiceLimits;
+pub use mcp::McpProgram;
 pub use oidc::{OidcRoleMap, OidcSettings, PasswordPolicy};
 use parse::{ParseResult, at_least, choice, cidrs, default_llm, duration, number, size};
 pub use predict::{PredictSettings, TokenPrice};
@@ -115,9 +117,10 @@ pub const SETTINGS: &[SettingSpec] = settings! {
     "LECTERN_OIDC_WORKSPACE", "none", "the id of the workspace that these roles are for";
     "LECTERN_OIDC_NAME", "single sign-on", "what pages call the provider";
     "LECTERN_RATE_LIMIT", "200/s", "requests of one credential and of one address: `200/s`, `60/m`, `200/s burst 500` (without a burst, ten times the number) or `off`";
-    "LECTERN_TRUSTED_PROXIES", "none", "networks (CIDR, separated by commas) of proxies whose `X-Forwarded-For` names the client that is limited";
-    "LECTERN_PUBLIC_URL", "none: links are relative to the service", "where browsers reach the service, such as `https://lectern.example.com`, or with a path behind it: invitations link there";
+    "LECTERN_TRUSTED_PROXIES", "none", "networks (CIDR, separated by commas) of proxies whose `X-Forwarded-For` names the client that is limited; of theirs, `X-Forwarded-Host` and `X-Forwarded-Proto` count for the links of citations where LECTERN_PUBLIC_URL is not set";
+    "LECTERN_PUBLIC_URL", "none: links of citations begin as the request's own address did, others are relative to the service", "where browsers reach the service, such as `https://lectern.example.com`, or with a path behind it: invitations and citations link there";
     "LECTERN_CORS_ORIGINS", "none", "origins (separated by commas, such as `https://app.example.com`) whose pages browsers let call the API, or `*` for all";
+    "LECTERN_CITATION_LINKS", "90d", "how long the link of a citation opens its passage";
     "LECTERN_TRACE_TTL", "30d", "how long traces are kept";
     "LECTERN_INDEX_CACHE", "512MiB", "memory of the embedded index; a quarter of it at most, with Qdrant too, for the lists of searchable documents and their metadata";
     "LECTERN_INDEX_GRACE", "30s", "superseded and abandoned generations go after it";
@@ -139,6 +142,7 @@ pub const SETTINGS: &[SettingSpec] = settings! {
     "LECTERN_JOB_MAX_ATTEMPTS", "5", "attempts before a document is FAILED";
     "LECTERN_JOB_LEASE", "60s", "a worker that is silent for so long loses its job";
     "LECTERN_EGRESS_ALLOW", "none", "networks (CIDR, separated by commas) that user-steered requests may reach besides public ones";
+    "LECTERN_MCP_SERVERS", "none", "programs that tools of the type `MCP` may use as their `server`: `name=command` with its arguments, separated by `;`, such as `files=/usr/bin/mcp-files --root '/srv/my files'; clock=mcp-clock`; they run without a shell, as the service's own account, for all users alike";
     "LECTERN_VIDEO_SITE", "https://www.youtube.com", "the site that captions of `VIDEO` documents come from";
     "LECTERN_VIDEO_CLIENT", "built in", "what the video site is told that its player is, `NAME/VERSION` such as `ANDROID/20.10.38`, when it refuses the built-in ones";
     "LECTERN_VIDEO_PROXY", "none", "`http://…` or `https://…` proxy for requests to the video site, as `http://user:password@host:port` when it asks for a password", secret;
@@ -261,6 +265,8 @@ pub struct Settings {
     pub public_url: Option<Url>,
     /// Whose pages browsers let call the API.
     pub cors_origins: CorsOrigins,
+    /// How long the link of a citation opens.
+    pub citation_links: Duration,
     /// How long traces are kept.
     pub trace_ttl: Duration,
     /// Memory of the embedded index and of the lists of what can be searched, in bytes.
@@ -275,6 +281,8 @@ pub struct Settings {
     pub jobs: JobSettings,
     /// Private networks that user-steered requests may reach.
     pub egress_allow: Vec<IpNet>,
+    /// The programs that tools may use as servers of the Model Context Protocol.
+    pub mcp_servers: Vec<McpProgram>,
     /// Captions of videos.
     pub video: VideoSettings,
     /// Sizes and times.
@@ -342,6 +350,11 @@ impl Settings {
             trusted_proxies: source.parse("LECTERN_TRUSTED_PROXIES", "", cidrs)?,
             public_url,
             cors_origins: source.parse("LECTERN_CORS_ORIGINS", "", cors::origins)?,
+            citation_links: source.parse(
+                "LECTERN_CITATION_LINKS",
+                "90d",
+                at_least(Duration::from_mins(1), duration),
+            )?,
             trace_ttl: source.parse("LECTERN_TRACE_TTL", "30d", duration)?,
             index_cache: source.parse("LECTERN_INDEX_CACHE", "512MiB", size)?,
             index_grace: source.parse("LECTERN_INDEX_GRACE", "30s", duration)?,
@@ -365,6 +378,7 @@ impl Settings {
                 )?,
             },
             egress_allow: source.parse("LECTERN_EGRESS_ALLOW", "", cidrs)?,
+            mcp_servers: mcp::programs(source)?,
             video: VideoSettings {
                 site: source.parse("LECTERN_VIDEO_SITE", "https://www.youtube.com", parse::site)?,
                 client: source.optional("LECTERN_VIDEO_CLIENT", parse::video_client)?,

@@ -37,10 +37,13 @@ fn a_wrong_value_is_refused_by_name_with_what_would_be_right() {
         ("LECTERN_EMBEDDING_URL", "https://me@models.example.com", "user name"),
         ("LECTERN_VIDEO_SITE", "www.example.com", "https://"),
         ("LECTERN_VIDEO_SITE", "https://www.example.com/watch", "no path"),
+        ("LECTERN_CITATION_LINKS", "0s", "at least 60s"),
         ("LECTERN_PUBLIC_URL", "lectern.example.com", "https://"),
         ("LECTERN_PUBLIC_URL", "https://lectern.example.com/?page=1", "nothing behind its path"),
         ("LECTERN_OCR_COMMAND", "tesseract 'page", "quote"),
         ("LECTERN_OCR_COMMAND", "''", "program"),
+        ("LECTERN_MCP_SERVERS", "/usr/bin/mcp-files", "name=command"),
+        ("LECTERN_MCP_SERVERS", "files='mcp-files", "quote"),
         ("LECTERN_VIDEO_CLIENT", "ANDROID", "ANDROID/20.10.38"),
         ("LECTERN_VIDEO_CLIENT", "ANDROID/20 10", "ANDROID/20.10.38"),
     ] {

@@ -57,6 +57,16 @@ pub async fn find(db: &Db, workspace: WorkspaceId, id: AgentId) -> Result<Option
         .fetch_optional(c))?)
 }
 
+/// A workspace's agents of this name, at most as many as tell that it is not the name of one alone.
+pub async fn find_named(db: &Db, workspace: WorkspaceId, name: &str) -> Result<Vec<Agent>> {
+    const TOLD: i64 = 100;
+    Ok(on!(db, |c| sqlx::query_as(select_agent!("workspace_id = $1 AND name = $2 ORDER BY id LIMIT $3"))
+        .bind(workspace)
+        .bind(name)
+        .bind(TOLD)
+        .fetch_all(c))?)
+}
+
 /// At most `limit` of a workspace's agents older than `before`, newest first.
 pub async fn list(db: &Db, workspace: WorkspaceId, before: AgentId, limit: u32) -> Result<Vec<Agent>> {
     Ok(on!(db, |c| sqlx::query_as(select_agent!("workspace_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3"))

@@ -138,6 +138,26 @@ pub async fn list(
     })?)
 }
 
+/// Read by strangers who have a link, so no more than the one passage may be read for it.
+pub(super) const SELECT_ORDINAL: &str =
+    "SELECT chunks.ordinal FROM documents JOIN chunks ON chunks.generation_id = documents.active_generation
+     WHERE documents.id = $1 AND documents.workspace_id = $2 AND documents.deleted_at IS NULL AND chunks.chunk_id = $3
+     LIMIT 1";
+
+/// The number that a passage has in the active generation of a workspace's document; none when it is not in that.
+pub async fn ordinal(
+    db: &Db,
+    workspace: WorkspaceId,
+    document: DocumentId,
+    chunk: ChunkId,
+) -> Result<Option<i64>> {
+    Ok(on!(db, |c| sqlx::query_scalar(SELECT_ORDINAL)
+        .bind(document)
+        .bind(workspace)
+        .bind(chunk)
+        .fetch_optional(c))?)
+}
+
 /// At most [`BATCH`] passages of a workspace's generation from `from` on, as they were added.
 pub async fn stored(
     db: &Db,

@@ -1,13 +1,19 @@
 //! Collections, what is in them, and the agents that answer from them. Whatever changes what an agent answers from raises the agent's
 //! version.
 
+pub mod files;
+
 use std::collections::{BTreeSet, HashMap};
 
 use sqlx::QueryBuilder;
 
 use crate::{
     clock::Timestamp,
-    db::{Db, Result, Tx, documents::select_document, execute, locks, on},
+    db::{
+        Db, Result, Tx,
+        documents::{files::IdWindow, select_document},
+        execute, locks, on,
+    },
     ids::{AgentCollectionId, AgentId, CollectionId, DocumentId, WorkspaceId},
     model::{
         collection::{AgentCollection, Collection},
@@ -21,8 +27,8 @@ pub async fn insert(tx: &mut Tx, collection: &Collection) -> Result<()> {
     execute!(
         tx,
         sqlx::query(
-            "INSERT INTO collections (id, workspace_id, created_by, name, description, defaults, created_at, updated_at)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"
+            "INSERT INTO collections (id, workspace_id, created_by, name, description, defaults, metadata, created_at, updated_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)"
         )
         .bind(collection.id)
         .bind(collection.owner.workspace_id)
@@ -30,6 +36,7 @@ pub async fn insert(tx: &mut Tx, collection: &Collection) -> Result<()> {
         .bind(collection.name.as_str())
         .bind(collection.description.as_str())
         .bind(&collection.defaults)
+        .bind(&collection.metadata)
         .bind(collection.created_at)
         .bind(collection.updated_at)
     )?;
@@ -69,6 +76,21 @@ pub async fn list(
     .bind(before)
     .bind(i64::from(limit))
     .fetch_all(c))?)
+}
+
+/// The collections of a workspace within a window.
+pub async fn window(db: &Db, workspace: WorkspaceId, window: &IdWindow) -> Result<Vec<Collection>> {
+    let select = if window.is_ascending {
+        select_collection!("c.workspace_id = $1 AND c.id > $2 AND c.id < $3 ORDER BY c.id LIMIT $4")
+    } else {
+        select_collection!("c.workspace_id = $1 AND c.id > $2 AND c.id < $3 ORDER BY c.id DESC LIMIT $4")
+    };
+    Ok(on!(db, |c| sqlx::query_as(select)
+        .bind(workspace)
+        .bind(window.above)
+        .bind(window.below)
+        .bind(i64::from(window.limit))
+        .fetch_all(c))?)
 }
 
 /// Reads one of a workspace's collections and keeps it as it is until the transaction ends.
@@ -113,7 +135,7 @@ pub async fn update(tx: &mut Tx, collection: &Collection) -> Result<()> {
     execute!(
         tx,
         sqlx::query(
-            "UPDATE collections SET name = $3, description = $4, defaults = $5, updated_at = $6
+            "UPDATE collections SET name = $3, description = $4, defaults = $5, metadata = $6, updated_at = $7
              WHERE id = $1 AND workspace_id = $2"
         )
         .bind(collection.id)
@@ -121,6 +143,7 @@ pub async fn update(tx: &mut Tx, collection: &Collection) -> Result<()> {
         .bind(collection.name.as_str())
         .bind(collection.description.as_str())
         .bind(&collection.defaults)
+        .bind(&collection.metadata)
         .bind(collection.updated_at)
     )?;
     Ok(())

@@ -1,6 +1,7 @@
 //! Documents. A document that was deleted is a tombstone until its generations are purged; nothing here but
 //! [`tombstones`], [`drop_tombstone`] and [`uploads`] sees it.
 
+pub mod files;
 pub mod metadata;
 pub mod uploads;
 
@@ -80,13 +81,18 @@ fn inline_bytes(document: &NewDocumentRow<'_>) -> i64 {
 
 macro_rules! select_document {
     ($where:literal) => {
+        select_document!("", "", $where)
+    };
+    ($columns:literal, $joins:literal, $where:literal) => {
         concat!(
             "SELECT d.id, d.workspace_id, d.created_by, d.type, d.name, d.description, d.url, d.metadata, d.splitter, d.from_page, d.to_page,
                     d.revision, d.search_index, d.created_at, d.updated_at,
                     j.state, j.stage, j.progress, j.attempts, j.last_error, j.warnings, j.source, j.queued_at,
-                    j.started_at, j.finished_at
-             FROM documents d JOIN jobs j ON j.document_id = d.id AND j.kind = 'ingest'
-             WHERE d.deleted_at IS NULL AND ",
+                    j.started_at, j.finished_at",
+            $columns,
+            " FROM documents d JOIN jobs j ON j.document_id = d.id AND j.kind = 'ingest' ",
+            $joins,
+            " WHERE d.deleted_at IS NULL AND ",
             $where
         )
     };

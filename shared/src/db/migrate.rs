@@ -83,6 +83,11 @@ const STEPS: &[MigrationStep] = &[
             ),
         },
     },
+    MigrationStep {
+        version: 6,
+        description: "vector stores",
+        statements: MigrationSql::Shared(include_str!("../../../migrations/0006_vector_stores.sql")),
+    },
 ];
 
 /// Why the schema could not be brought up to date.

@@ -8,7 +8,11 @@ use crate::{
     clock::Timestamp,
     db::Json,
     ids::{AgentCollectionId, AgentId, CollectionId},
-    model::{document::SplitterConfig, workspace::RowOwner},
+    model::{
+        document::{Document, SplitterConfig},
+        job::JobState,
+        workspace::RowOwner,
+    },
 };
 
 /// What a document gets that is made in a collection and says nothing else.
@@ -40,6 +44,8 @@ pub struct Collection {
     pub description: String,
     /// What its new documents get.
     pub defaults: Option<Json<CollectionDefaults>>,
+    /// What a client keeps with it.
+    pub metadata: Option<Json<Map<String, Value>>>,
     /// When it was made.
     pub created_at: Timestamp,
     /// When it was last changed.
@@ -47,6 +53,50 @@ pub struct Collection {
     /// How many documents are in it.
     #[sqlx(default)]
     pub documents: i64,
+}
+
+/// A document as a file of a collection.
+#[derive(Clone, Debug, FromRow)]
+pub struct CollectionFile {
+    /// The document.
+    #[sqlx(flatten)]
+    pub document: Document,
+    /// Bytes of its passages and their vectors; 0 until they are searchable.
+    pub indexed_bytes: i64,
+}
+
+/// Where the documents of a collection, or of a batch, stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CollectionFileCounts {
+    /// Their ingestion waits or goes on.
+    pub in_progress: i64,
+    /// Their ingestion ended well.
+    pub completed: i64,
+    /// Their ingestion ended badly.
+    pub failed: i64,
+    /// Their ingestion was stopped.
+    pub cancelled: i64,
+    /// Bytes of their passages and the vectors of these.
+    pub indexed_bytes: i64,
+}
+
+impl CollectionFileCounts {
+    /// Counts documents whose jobs are in one state.
+    pub fn add(&mut self, state: JobState, documents: i64, indexed_bytes: i64) {
+        let count = match state {
+            JobState::Queued | JobState::Running => &mut self.in_progress,
+            JobState::Done => &mut self.completed,
+            JobState::Dead => &mut self.failed,
+            JobState::Cancelled => &mut self.cancelled,
+        };
+        *count += documents;
+        self.indexed_bytes += indexed_bytes;
+    }
+
+    /// All of them.
+    pub fn total(&self) -> i64 {
+        self.in_progress + self.completed + self.failed + self.cancelled
+    }
 }
 
 /// A link between an agent and a collection, of which the agent answers from every document, later ones included.

@@ -12,7 +12,7 @@ use crate::{
     db::Json,
     ids::{ChunkId, DocumentId, GenerationId, WorkspaceId},
     model::{
-        job::{IngestionSummary, IngestionWarning, SourceInfo},
+        job::{IngestionError, IngestionSummary, IngestionWarning, JobState, SourceInfo},
         language::Language,
         place::SourceSpan,
         text_enum,
@@ -266,6 +266,45 @@ pub struct StoredFile {
     pub source_name: Option<String>,
     /// Its media type, as it was told when it came.
     pub source_mime: Option<String>,
+}
+
+/// A document as a file in a list of many: nothing of it is long.
+#[derive(Clone, Debug, FromRow)]
+pub struct DocumentFile {
+    /// The document.
+    pub id: DocumentId,
+    /// The document's name.
+    pub name: String,
+    /// How its file was called when it was uploaded, if it was.
+    pub source_name: Option<String>,
+    /// Bytes that are stored of it.
+    pub stored_bytes: i64,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// Where its ingestion stands.
+    pub state: JobState,
+    /// Why that failed.
+    pub last_error: Option<Json<IngestionError>>,
+}
+
+impl DocumentFile {
+    /// How it is called as a file.
+    pub fn file_name(&self) -> &str {
+        self.source_name.as_deref().unwrap_or(&self.name)
+    }
+}
+
+/// What a found passage's document is called as a file, and its metadata.
+#[derive(Clone, Debug, FromRow)]
+pub struct FileLabel {
+    /// The document.
+    pub id: DocumentId,
+    /// The document's name.
+    pub name: String,
+    /// How its file was called when it was uploaded, if it was.
+    pub source_name: Option<String>,
+    /// The owner's own values.
+    pub metadata: Option<Json<Map<String, Value>>>,
 }
 
 /// A passage of a document.

@@ -25,6 +25,8 @@ text_enum! {
         Agent => "AGENT",
         /// Calls the operations of an OpenAPI document.
         OpenApi => "OPENAPI",
+        /// Calls the tools of a server of the Model Context Protocol.
+        Mcp => "MCP",
     }
 }
 

@@ -60,7 +60,9 @@ pub fn init(
     let mut filter = EnvFilter::try_new(filter)
         .map_err(|error| ConfigError { setting: "LECTERN_LOG".to_owned(), problem: error.to_string() })?;
     // PostgreSQL tells every connection of its pool that it stops; whoever used one says so already.
-    for quiet in ["sqlx::postgres::notice=error".to_owned(), format!("{SPANS}=off")] {
+    // The library that reads MCP messages tells of the beginning and end of each one.
+    for quiet in ["sqlx::postgres::notice=error".to_owned(), "rmcp=error".to_owned(), format!("{SPANS}=off")]
+    {
         if let Ok(quiet) = quiet.parse() {
             filter = filter.add_directive(quiet);
         }

@@ -7,7 +7,7 @@
 mod markdown;
 mod markers;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::ops::Range;
 
 use self::markdown::code_spans;
@@ -39,6 +39,8 @@ pub(crate) struct AnswerCitation {
     pub(crate) verified: bool,
     /// Where the quote, or the best sentence, stands in the passage, in bytes.
     pub(crate) range: Option<Range<usize>>,
+    /// The markers of the answer that stand for it, in bytes of the answer, in order.
+    pub(crate) markers: Vec<Range<usize>>,
 }
 
 /// Finds the sentence of a passage that supports a claim best: `(claim, passage)` to bytes of the passage.
@@ -62,6 +64,9 @@ const MAX_CLAIM_BYTES: usize = 2_000;
 /// cite nothing.
 const MAX_LOOKS: usize = 200;
 const MAX_PLACES: usize = 1_000;
+
+/// The most markers that are told of: each is told with all that is known of its passage.
+const MAX_MARKED: usize = 1_000;
 
 /// Checks the markers of an answer against the passages. Gives the citations by first use, unique by number and quote.
 ///
@@ -110,7 +115,8 @@ pub(crate) fn cite(
         if wordings.is_empty() {
             wordings.push(CitedWording::Claim(claim(answer, sentence, &markers)));
         }
-        if !looks.add(wordings, &numbers) {
+        let written: Vec<_> = place.iter().map(|marker| (marker, marker.numbers(answer))).collect();
+        if !looks.add(wordings, &numbers, &written) {
             break;
         }
     }
@@ -159,13 +165,14 @@ impl CitedWording {
                         || (words, verify_quote(words, passage)),
                         |(quote, range)| (quote, Some(range)),
                     );
-                AnswerCitation { n, quote: quote.clone(), verified: range.is_some(), range }
+                let verified = range.is_some();
+                AnswerCitation { n, quote: quote.clone(), verified, range, markers: Vec::new() }
             }
             Self::Claim(claim) => {
                 let range =
                     best_sentence(claim, passage).filter(|range| passage.get(range.clone()).is_some());
                 let quote = range.clone().map_or_else(String::new, |range| passage[range].to_owned());
-                AnswerCitation { n, quote, verified: false, range }
+                AnswerCitation { n, quote, verified: false, range, markers: Vec::new() }
             }
         }
     }
@@ -178,8 +185,11 @@ struct CitationLookup<'a> {
     /// Each wording has a number, which is cheaper to compare.
     wordings: HashMap<CitedWording, usize>,
     found: HashMap<(usize, usize), AnswerCitation>,
-    shown: HashSet<(usize, String)>,
+    /// The places of the citations, by their passage and quote.
+    shown: HashMap<(usize, String), usize>,
     citations: Vec<AnswerCitation>,
+    /// How often something is cited.
+    marked: usize,
 }
 
 impl<'a> CitationLookup<'a> {
@@ -189,14 +199,21 @@ impl<'a> CitationLookup<'a> {
             best_sentence,
             wordings: HashMap::new(),
             found: HashMap::new(),
-            shown: HashSet::new(),
+            shown: HashMap::new(),
             citations: Vec::new(),
+            marked: 0,
         }
     }
 
     /// Cites these passages for these wordings, of which each quotation belongs to the passages that hold it; one that none
-    /// of them holds to all of them. False when enough was looked up for one answer.
-    fn add(&mut self, wordings: Vec<CitedWording>, numbers: &[usize]) -> bool {
+    /// of them holds to all of them. `written` are the markers, each with its numbers. False when enough was looked up for one
+    /// answer.
+    fn add(
+        &mut self,
+        wordings: Vec<CitedWording>,
+        numbers: &[usize],
+        written: &[(&CitationMarker, Vec<usize>)],
+    ) -> bool {
         let mut ids = Vec::with_capacity(wordings.len());
         let mut complete = true;
         'wordings: for wording in wordings {
@@ -223,10 +240,22 @@ impl<'a> CitationLookup<'a> {
             for (position, (id, is_of_none)) in ids.iter().zip(&is_of_none).enumerate() {
                 let Some(cited) = self.found.get(&(*id, *n)) else { continue };
                 let is_last_resort = holds_none && position == 0;
-                if (cited.verified || *is_of_none || is_last_resort)
-                    && self.shown.insert((cited.n, cited.quote.clone()))
-                {
+                if !(cited.verified || *is_of_none || is_last_resort) {
+                    continue;
+                }
+                let next = self.citations.len();
+                let at = *self.shown.entry((cited.n, cited.quote.clone())).or_insert(next);
+                if at == next {
                     self.citations.push(cited.clone());
+                }
+                // At the first marker of the place that has its number, once.
+                let marker = written.iter().find(|(_, numbers)| numbers.contains(n));
+                if let (Some(shown), Some((marker, _))) = (self.citations.get_mut(at), marker)
+                    && self.marked < MAX_MARKED
+                    && shown.markers.last() != Some(&marker.bytes)
+                {
+                    shown.markers.push(marker.bytes.clone());
+                    self.marked += 1;
                 }
             }
         }

@@ -14,10 +14,11 @@ const VIDEO_DOMAINS: [&str; 3] = ["youtube.com", "youtube-nocookie.com", "youtu.
 /// The address of a passage: of its page, of its moment, or of its document. None for what has no address, and where a document
 /// was made of several and nobody knows which one the passage is from.
 pub fn passage_url(passage: &PassageHit) -> Option<String> {
-    to_place(passage.document_type, &passage.document_url, &passage.chunk.place.0)
+    place_url(passage.document_type, &passage.document_url, &passage.chunk.place.0)
 }
 
-fn to_place(r#type: DocumentType, url: &str, place: &SourceSpan) -> Option<String> {
+/// [`passage_url`] for a place in a document of this type and at this address.
+pub fn place_url(r#type: DocumentType, url: &str, place: &SourceSpan) -> Option<String> {
     let addresses = addresses(r#type, url);
     let [address] = addresses.as_slice() else { return None };
     let mut url = Url::parse(address).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
@@ -98,7 +99,7 @@ mod tests {
             (Txt, "", &plain, None),
             (Txt, "", &on_page, None),
         ] {
-            assert_eq!(to_place(r#type, url, place).as_deref(), link, "{url}");
+            assert_eq!(place_url(r#type, url, place).as_deref(), link, "{url}");
         }
     }
 }

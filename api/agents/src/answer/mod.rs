@@ -11,4 +11,4 @@ pub(crate) mod markers;
 pub(crate) mod quote;
 pub(crate) mod redact;
 
-pub use self::link::passage_url;
+pub use self::link::{passage_url, place_url};

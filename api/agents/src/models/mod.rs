@@ -14,7 +14,7 @@ mod provider;
 mod rejection;
 mod retry;
 mod settings;
-mod sse;
+pub(crate) mod sse;
 mod wire;
 
 #[cfg(test)]

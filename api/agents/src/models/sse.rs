@@ -14,20 +14,20 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// One event.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct ServerSentEvent {
+pub(crate) struct ServerSentEvent {
     /// The `event` field; empty for a message without a name.
-    pub(super) name: Vec<u8>,
+    pub(crate) name: Vec<u8>,
     /// The `data` fields, joined by line feeds. Not checked to be UTF-8.
-    pub(super) data: Vec<u8>,
+    pub(crate) data: Vec<u8>,
 }
 
 /// [`MAX_EVENT_BYTES`] came without making an event.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct EventTooLarge;
+pub(crate) struct EventTooLarge;
 
 /// Makes events of bytes, however these are cut into pieces.
 #[derive(Debug, Default)]
-pub(super) struct SseReader {
+pub(crate) struct SseReader {
     piece: Bytes,
     line: Vec<u8>,
     name: Vec<u8>,
@@ -42,12 +42,12 @@ pub(super) struct SseReader {
 
 impl SseReader {
     /// Takes the next bytes. Those before must have been read to their end with [`SseReader::next_event`].
-    pub(super) fn feed(&mut self, piece: Bytes) {
+    pub(crate) fn feed(&mut self, piece: Bytes) {
         self.piece = piece;
     }
 
     /// The next event of what was fed; none when more bytes are needed.
-    pub(super) fn next_event(&mut self) -> Result<Option<ServerSentEvent>, EventTooLarge> {
+    pub(crate) fn next_event(&mut self) -> Result<Option<ServerSentEvent>, EventTooLarge> {
         while let Some(end) = self.piece.iter().position(|&byte| matches!(byte, b'\n' | b'\r')) {
             let mut part = self.piece.split_to(end + 1);
             let ending = part.split_off(end);

@@ -19,7 +19,7 @@ use super::{
     react,
     setup::{AnswerStyle, CallOutcome, ModelReply, RecordEntry, RunSetup, RunUsage},
     sources::SourceRegistry,
-    trace::{CitationView, StepView, UsageView},
+    trace::{AnswerSpan, CitationView, StepView, UsageView},
 };
 use crate::{
     AgentError,
@@ -146,6 +146,9 @@ impl<'a> AgentRun<'a> {
             self.emitter.filter().allow_user_text(question);
             self.emitter.filter().allow_hosts_in(answer);
         }
+        if let Some(instructions) = &self.setup.instructions {
+            self.emitter.filter().allow_user_text(instructions);
+        }
         if let Some(prompt) = &self.setup.prompt {
             self.emitter.filter().allow_hosts_in(&prompt.text);
             self.emitter.filter().allow_user_text(&prompt.own);
@@ -154,10 +157,11 @@ impl<'a> AgentRun<'a> {
         let finish_reason = match self.setup.style {
             AnswerStyle::Extractive => {
                 let sources = self.sources.all().to_vec();
-                let composed =
+                let mut composed =
                     extractive::compose(&self.compute, self.setup.question.clone(), sources).await?;
                 self.emitter.text(&composed.text).await;
                 self.emitter.end_text().await;
+                extractive::find_markers(self.emitter.answer(), &mut composed.citations);
                 return Ok(self.ended(composed.finish_reason, &composed.citations).await);
             }
             AnswerStyle::ChatVendor => chat::answer(self, &found).await?,
@@ -185,10 +189,11 @@ impl<'a> AgentRun<'a> {
     }
 
     async fn ended(&mut self, finish_reason: TerminationReason, cited: &[cite::AnswerCitation]) -> RunAnswer {
-        let citations: Vec<_> =
+        let mut citations: Vec<_> =
             cited.iter().filter_map(|cited| CitationView::new(self.sources.get(cited.n)?, cited)).collect();
+        AnswerSpan::count_characters(self.emitter.answer(), &mut citations);
         for citation in &citations {
-            self.emitter.emit(RunEvent::Citation(json!(citation))).await;
+            self.emitter.emit(RunEvent::Citation(Box::new(citation.clone()))).await;
         }
         RunAnswer { answer: self.emitter.answer().to_owned(), finish_reason, citations, is_unanswered: false }
     }
@@ -325,7 +330,11 @@ impl<'a> AgentRun<'a> {
                 arguments.values().for_each(|value| note_tool_input(self.emitter.filter(), value));
             }
             let (id, name) = (call.id.clone(), call.name.clone());
-            self.emitter.emit(RunEvent::ToolCall { id, name, input: call.shown.clone() }).await;
+            let planned =
+                call.plan.as_ref().ok().and_then(|(function, _)| self.setup.functions.get(*function));
+            let searches_documents = planned.is_some_and(|offered| offered.searches_documents);
+            let input = call.shown.clone();
+            self.emitter.emit(RunEvent::ToolCall { id, name, input, searches_documents }).await;
         }
         let mut planned = Vec::new();
         let mut is_planned = Vec::with_capacity(wanted.len());
@@ -393,6 +402,7 @@ impl<'a> AgentRun<'a> {
                 name: call.name.clone(),
                 observation: for_model.clone(),
                 failed,
+                documents: documents.clone(),
             })
             .await;
         let is_answer = offered.is_some_and(|offered| offered.return_direct) && !failed;

@@ -21,7 +21,9 @@ pub(super) async fn key(
     owner: RunOwner,
     question: &AgentQuestion,
 ) -> Result<Option<[u8; 32]>, AgentError> {
-    if question.cache_ttl.is_zero() || question.session.is_some() {
+    let is_alone =
+        question.session.is_none() && question.history.is_empty() && question.instructions.is_none();
+    if question.cache_ttl.is_zero() || !is_alone {
         return Ok(None);
     }
     let tools = db::tools::of_agent(&parts.db, agent.owner.workspace_id, agent.id).await?;
@@ -41,6 +43,7 @@ pub(super) async fn key(
         documents,
         question.text,
         question.variables,
+        question.max_tokens,
         [json!(limits.duration), json!(limits.steps), json!(limits.tokens), json!(limits.cost)],
     ]);
     Ok(Some(sha256(parts.to_string().as_bytes())))

@@ -97,8 +97,13 @@ pub(super) fn conversation(run: &AgentRun<'_>, found: &[usize]) -> Vec<ChatMessa
     let mut messages = vec![ChatMessage::System(instructions::system(setup, &run.sources, found))];
     if !setup.prompt.as_ref().is_some_and(|prompt| prompt.holds_history) {
         for (question, answer) in &setup.history {
-            messages.push(ChatMessage::User(question.clone()));
-            messages.push(ChatMessage::Assistant { text: answer.clone(), tool_calls: Vec::new() });
+            // Callers tell turns of which one half is missing, and providers refuse a message without a word.
+            if !question.trim().is_empty() {
+                messages.push(ChatMessage::User(question.clone()));
+            }
+            if !answer.trim().is_empty() {
+                messages.push(ChatMessage::Assistant { text: answer.clone(), tool_calls: Vec::new() });
+            }
         }
     }
     messages.push(ChatMessage::User(setup.question.clone()));

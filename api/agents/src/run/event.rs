@@ -4,10 +4,14 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use lectern_shared::ids::{AgentId, TraceId};
+use lectern_shared::{
+    ids::{AgentId, TraceId},
+    model::run::TerminationReason,
+};
 use serde_json::Value;
 use tokio::{sync::mpsc, time::timeout};
 
+use super::trace::CitationView;
 use crate::{AgentError, answer::filter::AnswerFilter, models::DeltaSink};
 
 /// Events that wait for their reader. A reader that is slower than the model makes the run wait.
@@ -48,6 +52,8 @@ pub enum RunEvent {
         name: String,
         /// What it gave the tool.
         input: Value,
+        /// Whether it is the search of the documents, however the model spells it.
+        searches_documents: bool,
     },
     /// What came of a call.
     ToolResult {
@@ -59,18 +65,35 @@ pub enum RunEvent {
         observation: String,
         /// Whether the call failed.
         failed: bool,
+        /// The passages that it found, when it was a search of the documents.
+        documents: Vec<Value>,
     },
     /// A source of the answer.
-    Citation(Value),
+    Citation(Box<CitationView>),
     /// The run has failed. Nothing follows.
     Failed(AgentError),
     /// The run has ended. Nothing follows.
     End {
         /// The whole answer: all tokens.
         answer: String,
+        /// What it took, and why it ended.
+        outcome: RunOutcome,
         /// How it came about.
         trace: Value,
     },
+}
+
+/// How a run ended that has answered.
+#[derive(Clone, Copy, Debug)]
+pub struct RunOutcome {
+    /// The run's trace.
+    pub trace: TraceId,
+    /// Why the answer ended.
+    pub finish_reason: TerminationReason,
+    /// Tokens that models read.
+    pub input_tokens: u64,
+    /// Tokens that models wrote.
+    pub output_tokens: u64,
 }
 
 impl RunEvent {

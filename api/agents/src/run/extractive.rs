@@ -59,14 +59,32 @@ fn quote_best(question: &str, sources: &[NumberedSource]) -> ExtractiveAnswer {
         let found = verify_quote(&quote, passage);
         // Writing to a string cannot fail.
         let origin = source.part(found.as_ref()).map(origin).unwrap_or_default();
-        let _ = write!(text, "\n\n“{quote}” [{}] ({origin})", source.n);
-        citations.push(AnswerCitation { n: source.n, verified: found.is_some(), range: found, quote });
+        let _ = write!(text, "\n\n“{quote}{}{origin})", behind_quote(source.n));
+        let verified = found.is_some();
+        citations.push(AnswerCitation { n: source.n, verified, range: found, quote, markers: Vec::new() });
     }
     if citations.is_empty() {
         let text = "Nothing in the linked documents answers this question.".to_owned();
         return ExtractiveAnswer { text, finish_reason: TerminationReason::Declined, citations };
     }
     ExtractiveAnswer { text, finish_reason: TerminationReason::Extractive, citations }
+}
+
+/// What stands between a quote and its origin.
+fn behind_quote(n: usize) -> String {
+    format!("” [{n}] (")
+}
+
+/// Finds the markers in the answer as it went out: quotes may have lost something on the way.
+pub(super) fn find_markers(answer: &str, citations: &mut [AnswerCitation]) {
+    let mut from = 0;
+    for citation in citations {
+        let behind = behind_quote(citation.n);
+        let Some(at) = answer.get(from..).and_then(|rest| rest.find(&behind)) else { continue };
+        let marker = behind.find('[').zip(behind.find(']')).map(|(open, close)| (open, close + 1));
+        citation.markers.extend(marker.map(|(start, end)| from + at + start..from + at + end));
+        from += at + behind.len();
+    }
 }
 
 /// The document's name and the place in it, for people.

@@ -47,7 +47,11 @@ use self::{
     prepare::{CheckedAgent, RunBounds},
     setup::{RECORD_VERSION, RecordEntry, RunRecord, RunSetup},
 };
-pub use self::{event::RunEvent, parts::AgentParts};
+pub use self::{
+    event::{RunEvent, RunOutcome},
+    parts::AgentParts,
+    trace::{AnswerSpan, CitationView},
+};
 use crate::{AgentError, RepeatRefusal, tools::Toolbox};
 
 /// What an agent is asked.
@@ -61,6 +65,13 @@ pub struct AgentQuestion {
     pub session: Option<String>,
     /// How old an answer may be that is given again.
     pub cache_ttl: Duration,
+    /// What was said before it, each a question and its answer, oldest first, when the caller tells that instead of naming a
+    /// session. The model is told the last of them that there is room for.
+    pub history: Vec<(String, String)>,
+    /// What the caller's program says of how to answer, besides the agent's own prompt.
+    pub instructions: Option<String>,
+    /// The most tokens that the model may write in one step, if that is fewer than the agent's.
+    pub max_tokens: Option<u32>,
 }
 
 impl AgentQuestion {
@@ -101,7 +112,7 @@ impl RunHandle {
     pub async fn finish(mut self) -> Result<(String, Value), AgentError> {
         loop {
             match self.next().await {
-                Some(RunEvent::End { answer, trace }) => return Ok((answer, trace)),
+                Some(RunEvent::End { answer, trace, .. }) => return Ok((answer, trace)),
                 Some(RunEvent::Failed(error)) => return Err(error),
                 Some(_) => {}
                 None => return Err(AgentError::internal()),
@@ -158,7 +169,7 @@ fn replay_record(parts: &AgentParts, record: RunRecord) -> RunHandle {
         let run = AgentRun::new(&setup, outside, compute, EventEmitter::new(Some(events.clone())));
         let done = run.finish().await;
         let trace = trace::trace(&setup, &done, duration_ms);
-        let _ = events.send(last(done, trace)).await;
+        let _ = events.send(last(&setup, done, trace)).await;
     })
 }
 
@@ -228,7 +239,7 @@ async fn run_and_store(
         "an agent was asked"
     );
     tokio::join!(ledger.settle(), store_trace(parts, asked, &setup, &done, &body, duration_ms));
-    Ok(last(done, body))
+    Ok(last(&setup, done, body))
 }
 
 async fn run_live(setup: &RunSetup, live: &LiveEnvironment, events: &mpsc::Sender<RunEvent>) -> FinishedRun {
@@ -236,10 +247,18 @@ async fn run_live(setup: &RunSetup, live: &LiveEnvironment, events: &mpsc::Sende
     AgentRun::new(setup, RunEnvironment::Live(live), live.parts.compute.clone(), emitter).finish().await
 }
 
-fn last(done: FinishedRun, trace: Value) -> RunEvent {
+fn last(setup: &RunSetup, done: FinishedRun, trace: Value) -> RunEvent {
     match done.outcome {
         Ok(_) if done.is_unread => RunEvent::Failed(AgentError::StreamNotRead),
-        Ok(ended) => RunEvent::End { answer: ended.answer, trace },
+        Ok(ended) => {
+            let outcome = RunOutcome {
+                trace: setup.trace,
+                finish_reason: ended.finish_reason,
+                input_tokens: done.spent.input_tokens,
+                output_tokens: done.spent.output_tokens,
+            };
+            RunEvent::End { answer: ended.answer, outcome, trace }
+        }
         Err(error) => RunEvent::Failed(error),
     }
 }

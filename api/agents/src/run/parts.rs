@@ -18,7 +18,8 @@ pub struct AgentParts {
     /// The relational store.
     pub db: Db,
     pub(crate) keyring: Arc<Keyring>,
-    pub(crate) search: SearchEngine,
+    /// The search over what documents hold.
+    pub search: SearchEngine,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) compute: ComputePool,
     /// The way out for everything that a user can steer.

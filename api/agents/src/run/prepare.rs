@@ -135,10 +135,10 @@ pub(super) async fn prepare(
         }
     };
     let history = match &question.session {
-        Some(session) if agent.has_memory && style != AnswerStyle::Extractive => {
-            memory::recall(parts, bounds.owner, &agent, session).await?
-        }
-        Some(_) | None => Vec::new(),
+        _ if style == AnswerStyle::Extractive => Vec::new(),
+        Some(session) if agent.has_memory => memory::recall(parts, bounds.owner, &agent, session).await?,
+        Some(_) => Vec::new(),
+        None => memory::latest(memory::room(&agent), &question.history),
     };
     let is_nested = bounds.chain.len() > 1;
     let prompt = template
@@ -154,11 +154,12 @@ pub(super) async fn prepare(
         is_nested,
         prompt,
         history,
+        instructions: question.instructions.clone(),
         functions,
         has_documents: !documents.is_empty(),
         passages: window.map_or(PASSAGES, |window| PASSAGES.min(window * 2 / 5)),
         temperature: llm.temperature,
-        max_tokens: llm.max_tokens,
+        max_tokens: llm.max_tokens.into_iter().chain(question.max_tokens).min(),
         limits: limits(settings, &llm, bounds.limits),
         price: settings.prices.get(&format!("{}/{}", llm.provider, llm.model)).copied(),
         image_hosts: settings.image_hosts.clone(),
@@ -256,12 +257,14 @@ async fn functions(
     for tool in tools.iter().take(TOOLS) {
         opening.push(open(toolbox, tool, deadline).boxed());
     }
-    let opened: Vec<_> = stream::iter(opening).buffered(OPENED_AT_ONCE).collect().await;
+    // One that offers nothing that fits is forgotten before the last ones are opened.
+    let mut opening = stream::iter(opening).buffered(OPENED_AT_ONCE);
     let mut all = FunctionList::default();
     if has_documents {
         all.push(documents(), CallTarget::Documents);
     }
-    for (tool, opened) in tools.iter().zip(opened) {
+    for tool in tools.iter().take(TOOLS) {
+        let Some(opened) = opening.next().await else { break };
         match opened {
             None => {
                 let (offered, callable) = agent_function(parts, agent.owner.workspace_id, tool).await?;
@@ -306,6 +309,8 @@ struct FunctionList {
     offered: Vec<OfferedFunction>,
     callables: Vec<CallTarget>,
     names: HashSet<String>,
+    /// Bytes that describe them.
+    size: usize,
 }
 
 /// Tools of an agent that are made ready, and how many at once.
@@ -313,15 +318,19 @@ const TOOLS: usize = 64;
 const OPENED_AT_ONCE: usize = 8;
 /// Functions that one request offers; providers take no more.
 const FUNCTIONS: usize = 128;
+/// Most bytes of all their descriptions and parameters.
+const DESCRIBED: usize = 512 * 1024;
 /// Longest name of a function.
 const LONGEST_NAME: usize = 64;
 
 impl FunctionList {
     fn push(&mut self, mut offered: OfferedFunction, callable: CallTarget) {
-        if self.offered.len() == FUNCTIONS {
-            tracing::warn!("an agent has more functions than a model takes; the last ones are left out");
+        let size = offered.description.len() + offered.parameters.to_string().len();
+        if self.offered.len() == FUNCTIONS || self.size + size > DESCRIBED {
+            tracing::warn!("an agent has more functions than a model takes; some are left out");
             return;
         }
+        self.size += size;
         let mut number = 2;
         while !self.names.insert(offered.name.to_ascii_lowercase()) {
             let suffix = format!("_{number}");
@@ -438,4 +447,21 @@ fn operator_key(parts: &AgentParts, provider: ModelProvider) -> Option<SecretStr
         ModelProvider::Ollama | ModelProvider::OpenAiCompatible | ModelProvider::Extractive => return None,
     };
     parts.settings.provider_keys.get(name).cloned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_describes_the_functions_of_a_run_is_bounded_in_sum() {
+        let mut all = FunctionList::default();
+        for _ in 0..FUNCTIONS {
+            let large = OfferedFunction { description: "x".repeat(60_000), ..documents() };
+            all.push(large, CallTarget::Documents);
+        }
+        assert_eq!((all.offered.len(), all.callables.len()), (8, 8));
+        all.push(documents(), CallTarget::Documents);
+        assert_eq!(all.offered.len(), 9, "a small one still fits");
+    }
 }

@@ -46,6 +46,9 @@ pub(super) struct RunSetup {
     pub(super) prompt: Option<RenderedPrompt>,
     /// Turns that are remembered, oldest first.
     pub(super) history: Vec<(String, String)>,
+    /// What the caller's program says of how to answer. Records of before have none.
+    #[serde(default)]
+    pub(super) instructions: Option<String>,
     /// What the model may call.
     pub(super) functions: Vec<OfferedFunction>,
     /// Whether there are documents to search.

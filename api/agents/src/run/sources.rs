@@ -44,6 +44,15 @@ pub(super) struct ExcerptPassage {
     score: Option<f32>,
 }
 
+impl ExcerptPassage {
+    /// The part of a stretch of the excerpt that stands in this passage, in bytes of the passage; none when it begins before.
+    pub(super) fn own_range(&self, stretch: &Range<usize>) -> Option<Range<usize>> {
+        let start = stretch.start.checked_sub(self.range.start)?;
+        let end = stretch.end.min(self.range.end).checked_sub(self.range.start)?;
+        (start < end).then_some(start..end)
+    }
+}
+
 impl From<&Excerpt> for RetrievedExcerpt {
     fn from(excerpt: &Excerpt) -> Self {
         let part = |part: &ExcerptPart| {

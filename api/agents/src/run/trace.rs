@@ -1,5 +1,7 @@
 //! What a run did, step by step, as its caller sees it and as it is kept.
 
+use std::{collections::HashMap, ops::Range};
+
 use lectern_shared::{
     ids::{ChunkId, DocumentId, TraceId},
     model::{
@@ -136,28 +138,67 @@ struct RetrievedPassage {
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Citation)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct CitationView {
+pub struct CitationView {
     /// The number in the answer's `[n]`.
-    n: usize,
+    pub n: usize,
     /// The document.
     #[schema(value_type = String)]
-    document_id: DocumentId,
+    pub document_id: DocumentId,
     /// Its name.
-    document_name: String,
+    pub document_name: String,
     /// The passage of it.
     #[schema(value_type = String)]
-    chunk_id: ChunkId,
+    pub chunk_id: ChunkId,
     /// Where the passage stands in the document.
     #[schema(value_type = PlaceView)]
-    place: SourceSpan,
+    pub place: SourceSpan,
     /// Where the passage can be opened: the document's address, at the page of a PDF (`#page=7`) or the moment of a video. Null for
     /// documents that were uploaded, came as text, or were made of several addresses.
     #[schema(required = true)]
-    url: Option<String>,
+    pub url: Option<String>,
     /// The words that are quoted. When the answer quotes none: the passage's sentence that supports it best, or nothing.
-    quote: String,
+    pub quote: String,
     /// The answer quotes these words, and they were found in the document's text.
-    verified: bool,
+    pub verified: bool,
+    // What follows is for faces that say more of an answer. It is no part of a trace, which is compared with that of a replay.
+    /// The markers in the answer that stand for it, in order.
+    #[serde(skip)]
+    pub markers: Vec<AnswerSpan>,
+    /// Where the quoted words stand in the passage's text, in bytes; none when they were not found, or begin in another passage.
+    #[serde(skip)]
+    pub quote_range: Option<Range<usize>>,
+}
+
+/// A stretch of an answer, in Unicode code points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AnswerSpan {
+    /// The first character.
+    pub start: usize,
+    /// The first one after it.
+    pub end: usize,
+}
+
+impl AnswerSpan {
+    /// Makes code points of the markers of citations, which are in bytes of this answer.
+    pub(super) fn count_characters(answer: &str, citations: &mut [CitationView]) {
+        let spans = citations.iter().flat_map(|citation| &citation.markers);
+        let mut ends: Vec<usize> = spans.flat_map(|span| [span.start, span.end]).collect();
+        ends.sort_unstable();
+        ends.dedup();
+        let (mut bytes, mut characters) = (0, 0);
+        let mut counted = HashMap::with_capacity(ends.len());
+        for end in ends {
+            // A place that is not in the answer marks nothing.
+            let Some(text) = answer.get(bytes..end) else { continue };
+            (bytes, characters) = (end, characters + text.chars().count());
+            counted.insert(end, characters);
+        }
+        let in_characters =
+            |span: &Self| Some(Self { start: *counted.get(&span.start)?, end: *counted.get(&span.end)? });
+        for citation in citations {
+            citation.markers = citation.markers.iter().filter_map(in_characters).collect();
+        }
+    }
 }
 
 /// Where a passage stands in its source. Only what the kind of source has is present; the offsets always are.
@@ -241,6 +282,12 @@ impl CitationView {
             url: passage.url.clone(),
             quote: cited.quote.clone(),
             verified: cited.verified,
+            markers: cited
+                .markers
+                .iter()
+                .map(|bytes| AnswerSpan { start: bytes.start, end: bytes.end })
+                .collect(),
+            quote_range: cited.range.as_ref().and_then(|range| passage.own_range(range)),
         })
     }
 }
@@ -391,6 +438,29 @@ mod tests {
             char_start: 0,
             char_end: 4,
         }
+    }
+
+    #[test]
+    fn markers_are_counted_in_code_points_of_the_answer() {
+        let answer = "e\u{301}🌊 [1] and “ü” [2]";
+        let source = RetrievedExcerpt::whole(DocumentId::generate(), "name", place(), "text");
+        let mut sources = SourceRegistry::default();
+        sources.add(vec![source]);
+        let marker = |text: &str| answer.find(text).map(|start| start..start + text.len()).unwrap();
+        let cited = AnswerCitation {
+            n: 1,
+            quote: String::new(),
+            verified: false,
+            range: Some(1..3),
+            // What lies behind the end of the answer marks nothing.
+            markers: vec![marker("[1]"), marker("[2]"), 90..93],
+        };
+        let mut citations = vec![CitationView::new(sources.get(1).unwrap(), &cited).unwrap()];
+        AnswerSpan::count_characters(answer, &mut citations);
+        let characters: Vec<char> = answer.chars().collect();
+        let text = |span: &AnswerSpan| characters[span.start..span.end].iter().collect::<String>();
+        assert_eq!(citations[0].markers.iter().map(text).collect::<Vec<_>>(), ["[1]", "[2]"]);
+        assert_eq!(citations[0].quote_range, Some(1..3));
     }
 
     #[test]

@@ -1,15 +1,23 @@
 //! Which documents a search is about, told by their metadata.
 
-use std::{cmp::Ordering, fmt};
+mod compared;
+
+use std::{cmp::Ordering, collections::HashMap, fmt};
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
-use serde_json::{Number, Value};
+use serde_json::Value;
 
-/// Metadata conditions, all of which a document must meet.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct MetadataFilter {
-    /// The conditions; any document meets none.
-    pub conditions: Vec<MetadataCondition>,
+use self::compared::{ComparedValue, DocumentValue, ValueKey};
+
+/// What a document's metadata has to say.
+#[derive(Clone, Debug, PartialEq)]
+pub enum MetadataFilter {
+    /// Each of these has to be met: any document meets none of them.
+    All(Vec<Self>),
+    /// One of these has to be met.
+    Any(Vec<Self>),
+    /// This has to be met.
+    Condition(MetadataCondition),
 }
 
 /// A condition on one value of a document's metadata.
@@ -17,124 +25,219 @@ pub struct MetadataFilter {
 pub struct MetadataCondition {
     /// The value's key.
     pub key: String,
-    /// The value must be one of these, or a list that contains one of them. `null` stands for a missing one too.
-    pub any_of: Vec<Value>,
+    /// What it has to be.
+    pub test: MetadataTest,
+}
+
+/// What a value has to be. Besides [`AnyOf`](Self::AnyOf), two texts that are both a date or a time of RFC 3339 are compared as times.
+#[derive(Clone, Debug, PartialEq)]
+pub enum MetadataTest {
+    /// One of these to the letter, or a list that contains one of them. `null` stands for a missing one too.
+    AnyOf(Vec<Value>),
+    /// One of these, or a list that contains one of them.
+    In(Vec<Value>),
+    /// Missing, or neither one of these nor a list that contains one of them.
+    NotIn(Vec<Value>),
+    /// Of the same type and greater.
+    Greater(Value),
+    /// Of the same type and not less.
+    AtLeast(Value),
+    /// Of the same type and less.
+    Less(Value),
+    /// Of the same type and not greater.
+    AtMost(Value),
+}
+
+impl Default for MetadataFilter {
+    /// What every document meets.
+    fn default() -> Self {
+        Self::All(Vec::new())
+    }
 }
 
 impl MetadataFilter {
     /// Whether every document meets it.
     pub(crate) fn is_empty(&self) -> bool {
-        self.conditions.is_empty()
+        matches!(self, Self::All(parts) if parts.is_empty())
+    }
+}
+
+/// A filter whose values are read, ready to be held against any number of documents.
+pub(super) struct PreparedFilter {
+    /// The place of each key that it has a condition on.
+    keys: HashMap<String, usize>,
+    whole: PreparedPart,
+}
+
+impl PreparedFilter {
+    pub(super) fn of(filter: &MetadataFilter) -> Self {
+        let mut keys = HashMap::new();
+        let whole = PreparedPart::of(filter, &mut keys);
+        Self { keys, whole }
     }
 
-    /// Whether a document with this metadata, an object in JSON, meets it.
+    /// Whether a document with this metadata, an object in JSON, meets it. What this takes is about the number of the document's values
+    /// and of the filter's together.
     ///
     /// # Errors
     /// When it is not that.
-    pub(crate) fn meets(&self, metadata: Option<&str>) -> serde_json::Result<bool> {
-        let conditions = &*self.conditions;
-        let Some(metadata) = metadata else {
-            return Ok(conditions.iter().all(MetadataCondition::meets_none));
+    pub(super) fn meets(&self, metadata: Option<&str>) -> serde_json::Result<bool> {
+        let values = match metadata {
+            None => Vec::new(),
+            Some(metadata) => {
+                let mut reader = serde_json::Deserializer::from_str(metadata);
+                let values = FilterSeed { keys: &self.keys }.deserialize(&mut reader)?;
+                reader.end()?;
+                values
+            }
         };
-        let mut reader = serde_json::Deserializer::from_str(metadata);
-        let met = FilterSeed { conditions }.deserialize(&mut reader)?;
-        reader.end()?;
-        Ok(met)
+        let values: Vec<_> = values.iter().map(|value| value.as_ref().map(DocumentValue::of)).collect();
+        Ok(self.whole.is_met(&values))
     }
 }
 
-impl MetadataCondition {
-    fn meets(&self, value: &Value) -> bool {
-        let is_wanted = |value: &Value| self.any_of.iter().any(|wanted| equal(value, wanted));
-        match value {
-            Value::Array(values) => values.iter().any(is_wanted),
-            value => is_wanted(value),
+/// What stands in a filter.
+enum PreparedPart {
+    All(Vec<Self>),
+    Any(Vec<Self>),
+    /// A test of the value at a place.
+    Condition(usize, PreparedTest),
+}
+
+impl PreparedPart {
+    /// Gives every new key the next place.
+    fn of(filter: &MetadataFilter, keys: &mut HashMap<String, usize>) -> Self {
+        match filter {
+            MetadataFilter::All(parts) => Self::All(parts.iter().map(|part| Self::of(part, keys)).collect()),
+            MetadataFilter::Any(parts) => Self::Any(parts.iter().map(|part| Self::of(part, keys)).collect()),
+            MetadataFilter::Condition(MetadataCondition { key, test }) => {
+                let next = keys.len();
+                let place = *keys.entry(key.clone()).or_insert(next);
+                Self::Condition(place, PreparedTest::of(test))
+            }
         }
     }
 
-    fn meets_none(&self) -> bool {
-        self.meets(&Value::Null)
+    /// Whether it is met by a document that has these values at their places.
+    fn is_met(&self, values: &[Option<DocumentValue<'_>>]) -> bool {
+        match self {
+            Self::All(parts) => parts.iter().all(|part| part.is_met(values)),
+            Self::Any(parts) => parts.iter().any(|part| part.is_met(values)),
+            Self::Condition(place, test) => test.is_met(values.get(*place).and_then(Option::as_ref)),
+        }
     }
 }
 
-/// Reads an object of which only the values are kept, one at a time, that a condition is about.
+/// What a value has to be, with what it is compared with.
+enum PreparedTest {
+    /// One that is kept by one of these, or a list that contains one; perhaps also a missing one.
+    OneOf { sought: Vec<ValueKey<'static>>, or_missing: bool },
+    /// Missing, or no such one.
+    NoneOf(Vec<ValueKey<'static>>),
+    /// One that stands to this in one of these orders.
+    Ordered(ComparedValue<'static>, &'static [Ordering]),
+}
+
+impl PreparedTest {
+    fn of(test: &MetadataTest) -> Self {
+        let compared = |value: &Value| ComparedValue::of(value).into_owned();
+        let sought = |values: &[Value]| -> Vec<_> {
+            values.iter().flat_map(|value| compared(value).sought()).flatten().collect()
+        };
+        match test {
+            MetadataTest::AnyOf(values) => Self::OneOf {
+                sought: values
+                    .iter()
+                    .flat_map(|value| compared(value).sought_to_the_letter())
+                    .flatten()
+                    .collect(),
+                or_missing: values.contains(&Value::Null),
+            },
+            MetadataTest::In(values) => Self::OneOf { sought: sought(values), or_missing: false },
+            MetadataTest::NotIn(values) => Self::NoneOf(sought(values)),
+            MetadataTest::Greater(wanted) => Self::Ordered(compared(wanted), &[Ordering::Greater]),
+            MetadataTest::AtLeast(wanted) => {
+                Self::Ordered(compared(wanted), &[Ordering::Greater, Ordering::Equal])
+            }
+            MetadataTest::Less(wanted) => Self::Ordered(compared(wanted), &[Ordering::Less]),
+            MetadataTest::AtMost(wanted) => {
+                Self::Ordered(compared(wanted), &[Ordering::Less, Ordering::Equal])
+            }
+        }
+    }
+
+    /// Whether a document meets it that has this value, or none.
+    fn is_met(&self, value: Option<&DocumentValue<'_>>) -> bool {
+        match self {
+            Self::OneOf { sought, or_missing } => value.map_or(*or_missing, |value| value.holds_one(sought)),
+            Self::NoneOf(sought) => value.is_none_or(|value| !value.holds_one(sought)),
+            Self::Ordered(wanted, orders) => {
+                let order = value.and_then(|value| value.compare(wanted));
+                order.is_some_and(|order| orders.contains(&order))
+            }
+        }
+    }
+}
+
+/// Reads an object of which only the values are kept that a condition is about.
 struct FilterSeed<'a> {
-    conditions: &'a [MetadataCondition],
+    keys: &'a HashMap<String, usize>,
 }
 
 impl<'de> DeserializeSeed<'de> for FilterSeed<'_> {
-    type Value = bool;
+    /// The values at the places of their keys; of a key that is there twice the last one.
+    type Value = Vec<Option<Value>>;
 
-    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<bool, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Self::Value, D::Error> {
         reader.deserialize_map(self)
     }
 }
 
 impl<'de> Visitor<'de> for FilterSeed<'_> {
-    type Value = bool;
+    type Value = Vec<Option<Value>>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<bool, A::Error> {
-        let Self { conditions } = self;
-        let mut met: Vec<Option<bool>> = vec![None; conditions.len()];
-        while let Some(about) = object.next_key_seed(ConditionKeySeed { conditions })? {
-            let Some(key) = about else {
-                object.next_value::<IgnoredAny>()?;
-                continue;
-            };
-            let value: Value = object.next_value()?;
-            for (condition, met) in conditions.iter().zip(&mut met).filter(|(c, _)| c.key == key) {
-                *met = Some(condition.meets(&value));
+    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Self::Value, A::Error> {
+        let Self { keys } = self;
+        let mut values = vec![None; keys.len()];
+        while let Some(place) = object.next_key_seed(ConditionKeySeed { keys })? {
+            match place.and_then(|place| values.get_mut(place)) {
+                Some(value) => *value = Some(object.next_value()?),
+                None => {
+                    object.next_value::<IgnoredAny>()?;
+                }
             }
         }
-        let mut all = conditions.iter().zip(met);
-        Ok(all.all(|(condition, met)| met.unwrap_or_else(|| condition.meets_none())))
+        Ok(values)
     }
 }
 
-/// Reads a key: the one of the conditions that it is, if it is one.
+/// Reads a key: its place, if a condition is about it.
 struct ConditionKeySeed<'a> {
-    conditions: &'a [MetadataCondition],
+    keys: &'a HashMap<String, usize>,
 }
 
-impl<'a, 'de> DeserializeSeed<'de> for ConditionKeySeed<'a> {
-    type Value = Option<&'a str>;
+impl<'de> DeserializeSeed<'de> for ConditionKeySeed<'_> {
+    type Value = Option<usize>;
 
     fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Self::Value, D::Error> {
         reader.deserialize_str(self)
     }
 }
 
-impl<'a> Visitor<'_> for ConditionKeySeed<'a> {
-    type Value = Option<&'a str>;
+impl Visitor<'_> for ConditionKeySeed<'_> {
+    type Value = Option<usize>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("a key")
     }
 
     fn visit_str<E>(self, key: &str) -> Result<Self::Value, E> {
-        Ok(self.conditions.iter().find(|condition| condition.key == key).map(|condition| &*condition.key))
+        Ok(self.keys.get(key).copied())
     }
-}
-
-/// Whether two values are the same; numbers are compared by what they are worth, so that `1` is `1.0`.
-fn equal(a: &Value, b: &Value) -> bool {
-    match (a, b) {
-        (Value::Number(a), Value::Number(b)) => same_number(a, b),
-        (a, b) => a == b,
-    }
-}
-
-fn same_number(a: &Number, b: &Number) -> bool {
-    // Large whole numbers must not be rounded together.
-    if let (Some(a), Some(b)) = (a.as_i128(), b.as_i128()) {
-        return a == b;
-    }
-    let both = a.as_f64().zip(b.as_f64());
-    both.is_some_and(|(a, b)| a.total_cmp(&b) == Ordering::Equal || (a == 0.0 && b == 0.0))
 }
 
 #[cfg(test)]
@@ -143,17 +246,27 @@ mod tests {
 
     use super::*;
 
+    impl MetadataFilter {
+        fn meets(&self, metadata: Option<&str>) -> serde_json::Result<bool> {
+            PreparedFilter::of(self).meets(metadata)
+        }
+    }
+
     fn meets(metadata: &Value, conditions: &Value) -> bool {
         let metadata = metadata.is_object().then(|| metadata.to_string());
         filter(conditions).meets(metadata.as_deref()).unwrap()
     }
 
     fn filter(conditions: &Value) -> MetadataFilter {
-        let conditions = conditions.as_object().unwrap().iter().map(|(key, wanted)| MetadataCondition {
-            key: key.clone(),
-            any_of: wanted.as_array().cloned().unwrap_or_else(|| vec![wanted.clone()]),
+        let conditions = conditions.as_object().unwrap().iter().map(|(key, wanted)| {
+            let wanted = wanted.as_array().cloned().unwrap_or_else(|| vec![wanted.clone()]);
+            condition(key, MetadataTest::AnyOf(wanted))
         });
-        MetadataFilter { conditions: conditions.collect() }
+        MetadataFilter::All(conditions.collect())
+    }
+
+    fn condition(key: &str, test: MetadataTest) -> MetadataFilter {
+        MetadataFilter::Condition(MetadataCondition { key: key.to_owned(), test })
     }
 
     #[test]
@@ -181,6 +294,109 @@ mod tests {
         }
         assert!(meets(&Value::Null, &json!({"team": null})));
         assert!(!meets(&Value::Null, &json!({"team": "legal"})));
+    }
+
+    /// Whether a document whose value `v` is this meets a test of it.
+    fn tested(value: &Value, test: MetadataTest) -> bool {
+        condition("v", test).meets(Some(&json!({ "v": value }).to_string())).unwrap()
+    }
+
+    #[test]
+    fn values_of_one_type_have_an_order_and_others_have_none() {
+        use MetadataTest::*;
+        for (value, wanted, order) in [
+            (json!(2), json!(2.5), Some(Ordering::Less)),
+            (json!(2.0), json!(2), Some(Ordering::Equal)),
+            (json!(9_007_199_254_740_993_u64), json!(9_007_199_254_740_992_u64), Some(Ordering::Greater)),
+            (json!("b"), json!("ä"), Some(Ordering::Less)),
+            (json!("2024-05-01"), json!("2024-05-01T00:00:00Z"), Some(Ordering::Equal)),
+            (json!("2024-05-01T01:30:00+02:00"), json!("2024-05-01"), Some(Ordering::Less)),
+            (json!("2024-5-1"), json!("2024-05-01"), Some(Ordering::Greater)),
+            (json!(true), json!(true), Some(Ordering::Equal)),
+            (json!("2"), json!(2), None),
+            (json!(true), json!(1), None),
+            (json!(null), json!(1), None),
+            (json!([3]), json!(1), None),
+            (json!({"a": 1}), json!(1), None),
+        ] {
+            let what = format!("{value} and {wanted}");
+            let same = order == Some(Ordering::Equal);
+            assert_eq!(tested(&value, Greater(wanted.clone())), order == Some(Ordering::Greater), "{what}");
+            assert_eq!(tested(&value, Less(wanted.clone())), order == Some(Ordering::Less), "{what}");
+            assert_eq!(
+                tested(&value, AtLeast(wanted.clone())),
+                order == Some(Ordering::Greater) || same,
+                "{what}"
+            );
+            assert_eq!(
+                tested(&value, AtMost(wanted.clone())),
+                order == Some(Ordering::Less) || same,
+                "{what}"
+            );
+            assert_eq!(tested(&value, In(vec![wanted.clone()])), same, "{what}");
+            assert_eq!(tested(&value, NotIn(vec![wanted])), !same, "{what}");
+        }
+        let dates = AnyOf(vec![json!("2024-05-01")]);
+        assert!(!tested(&json!("2024-05-01T00:00:00Z"), dates), "to the letter");
+    }
+
+    #[test]
+    fn a_list_is_what_one_of_its_items_is_and_what_is_missing_is_only_not_something() {
+        use MetadataTest::*;
+        let wanted = || vec![json!("b"), json!(7)];
+        assert!(tested(&json!(["a", "b"]), In(wanted())) && !tested(&json!(["a", "b"]), NotIn(wanted())));
+        assert!(!tested(&json!(["a"]), In(wanted())) && tested(&json!(["a"]), NotIn(wanted())));
+        assert!(!tested(&json!([]), In(wanted())) && tested(&json!([]), NotIn(wanted())));
+        let one = || json!(1);
+        for metadata in [None, Some("{}"), Some(r#"{"other": 1}"#)] {
+            let meets = |test| condition("v", test).meets(metadata).unwrap();
+            assert!(meets(NotIn(vec![one()])), "{metadata:?}");
+            for test in [In(vec![one()]), Greater(one()), AtLeast(one()), Less(one()), AtMost(one())] {
+                assert!(!meets(test), "{metadata:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn conditions_are_joined_as_they_are_nested() {
+        let is = |key: &str, value: i64| condition(key, MetadataTest::In(vec![json!(value)]));
+        let filter = MetadataFilter::Any(vec![
+            MetadataFilter::All(vec![is("a", 1), is("b", 1)]),
+            MetadataFilter::All(vec![is("a", 2), MetadataFilter::Any(vec![is("b", 2), is("c", 2)])]),
+        ]);
+        for (metadata, expected) in [
+            (r#"{"a": 1, "b": 1}"#, true),
+            (r#"{"b": 1, "x": {"a": 1}, "a": 1}"#, true),
+            (r#"{"a": 1, "b": 2}"#, false),
+            (r#"{"c": 2, "a": 2}"#, true),
+            (r#"{"a": 2, "b": 2, "c": 0}"#, true),
+            (r#"{"a": 2, "c": 1}"#, false),
+            ("{}", false),
+        ] {
+            assert_eq!(filter.meets(Some(metadata)).unwrap(), expected, "{metadata}");
+        }
+        assert!(!filter.meets(None).unwrap());
+        assert!(MetadataFilter::default().is_empty() && MetadataFilter::default().meets(None).unwrap());
+        assert!(!MetadataFilter::Any(Vec::new()).meets(None).unwrap(), "one of none is none");
+    }
+
+    /// Not for every two that are compared: a hundred conditions with a hundred values each are held against lists of thousands.
+    #[test]
+    fn every_text_is_read_as_a_time_once_however_many_it_is_compared_with() {
+        let read = || compared::tests::READ.get();
+        let day = |day: usize| json!(format!("2024-05-{day:02}"));
+        let nin = |at: usize| condition("v", MetadataTest::NotIn(vec![day(at), day(at + 1)]));
+        let is_later = condition("v", MetadataTest::Greater(day(1)));
+        let filter = MetadataFilter::Any(vec![MetadataFilter::All((1..9).map(nin).collect()), is_later]);
+        let before = read();
+        let filter = PreparedFilter::of(&filter);
+        assert_eq!(read() - before, 8 * 2 + 1, "when the filter is read");
+        let list = json!({ "v": (10..30).map(day).collect::<Vec<_>>(), "other": day(1) }).to_string();
+        for documents in 1..=3 {
+            let before = read();
+            assert!(filter.meets(Some(&list)).unwrap());
+            assert_eq!(read() - before, 20, "of document {documents}");
+        }
     }
 
     #[test]

@@ -12,13 +12,15 @@ use lectern_shared::{
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::{MetadataFilter, SearchError, active::ActiveSet, remembered::WorkspaceCache};
+use super::{
+    MetadataFilter, SearchError, active::ActiveSet, filter::PreparedFilter, remembered::WorkspaceCache,
+};
 
 /// Metadata takes one of so many parts of what all lists may take; the rest is for the lists that every search needs.
 const PART: u64 = 2;
 /// One workspace's metadata takes one of so many parts of that.
 const SHARE: u64 = 4;
-/// Documents whose metadata is read at a time when it is not remembered: 4 MiB at most, as each has at most 16 KiB.
+/// Documents that are judged at a time. When it is not remembered, so much metadata is read: 4 MiB at most, as each has at most 16 KiB.
 const PAGE: usize = if cfg!(test) { 2 } else { 256 };
 /// So many searches read metadata at once, each a page, or what is to be remembered of a workspace.
 const READ_AT_ONCE: usize = 2;
@@ -28,7 +30,7 @@ const READ_AT_ONCE: usize = 2;
 pub(super) struct MetadataCache {
     db: Db,
     /// Its own: what a filter is worth is not computed in the place of other searches.
-    compute: ComputePool,
+    pub(super) compute: ComputePool,
     workspaces: Arc<Mutex<WorkspaceCache<CachedMetadata>>>,
     /// Taken anew for every page, in the order of asking: nobody waits for more than a page of each other search.
     turns: Arc<Semaphore>,
@@ -36,7 +38,7 @@ pub(super) struct MetadataCache {
 
 /// What is known of a workspace's metadata.
 enum CachedMetadata {
-    Text(MetadataTexts),
+    Text(Arc<MetadataTexts>),
     /// More than is remembered of one workspace.
     TooMuch,
 }
@@ -57,36 +59,23 @@ impl MetadataTexts {
         count * (size_of::<DocumentId>() + size_of::<usize>()) as u64 + text
     }
 
-    /// Each document that has metadata, with it.
-    fn iter(&self) -> impl Iterator<Item = (DocumentId, &str)> {
-        let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        let places = starts.zip(self.ends.iter().copied());
-        self.ids.iter().copied().zip(places.map(|(start, end)| self.text.get(start..end).unwrap_or_default()))
-    }
-
-    /// Which of the documents at these places of the set, which are in their order, meet a filter.
-    fn matching(
-        &self,
-        set: &ActiveSet,
-        places: &[usize],
-        filter: &MetadataFilter,
-    ) -> Result<Vec<bool>, DbError> {
-        let mut met = vec![false; set.len()];
-        let mut texts = self.iter().peekable();
-        for place in places {
-            let Some(id) = set.id(*place) else { continue };
-            while texts.next_if(|(before, _)| *before < id).is_some() {}
-            let text = texts.peek().filter(|(same, _)| *same == id).map(|(_, text)| *text);
-            if let Some(met) = met.get_mut(*place) {
-                *met = meets(filter, text)?;
-            }
-        }
-        Ok(met)
+    /// A document's, if it has some.
+    fn of(&self, document: DocumentId) -> Option<&str> {
+        let place = self.ids.binary_search(&document).ok()?;
+        let before = place.checked_sub(1).and_then(|before| self.ends.get(before));
+        self.text.get(before.copied().unwrap_or(0)..*self.ends.get(place)?)
     }
 }
 
-fn meets(filter: &MetadataFilter, metadata: Option<&str>) -> Result<bool, DbError> {
-    filter.meets(metadata).map_err(|error| DbError::Unreadable(error.to_string()))
+/// Which of some documents meet a filter, by the metadata of each.
+fn judge<'a>(
+    filter: &PreparedFilter,
+    documents: &[DocumentId],
+    metadata: impl Fn(DocumentId) -> Option<&'a str>,
+) -> Result<Vec<bool>, DbError> {
+    let meets = |document: &DocumentId| filter.meets(metadata(*document));
+    let met: serde_json::Result<Vec<bool>> = documents.iter().map(meets).collect();
+    met.map_err(|error| DbError::Unreadable(error.to_string()))
 }
 
 impl MetadataCache {
@@ -100,54 +89,50 @@ impl MetadataCache {
         }
     }
 
-    /// For each document of the set whether it is at one of these places, which ascend, and meets the filter.
+    /// For each document of the set whether it is at one of these places, which ascend, and meets the filter. Other searches have their
+    /// turns between the pages, and a caller that goes away is not worked for any longer than one.
     pub(super) async fn met(
-        &self,
-        workspace: WorkspaceId,
-        set: &Arc<ActiveSet>,
-        places: Vec<usize>,
-        filter: &MetadataFilter,
-    ) -> Result<Vec<bool>, SearchError> {
-        let known = self.known(workspace, set.epoch()).await?;
-        let filter = Arc::new(filter.clone());
-        match &*known {
-            CachedMetadata::Text(_) => {
-                let set = Arc::clone(set);
-                let met = move || match &*known {
-                    CachedMetadata::Text(texts) => texts.matching(&set, &places, &filter),
-                    CachedMetadata::TooMuch => Ok(Vec::new()),
-                };
-                Ok(self.compute.run(met).await??)
-            }
-            CachedMetadata::TooMuch => self.matching_by_pages(workspace, set, &places, filter).await,
-        }
-    }
-
-    async fn matching_by_pages(
         &self,
         workspace: WorkspaceId,
         set: &ActiveSet,
         places: &[usize],
-        filter: Arc<MetadataFilter>,
+        filter: &MetadataFilter,
     ) -> Result<Vec<bool>, SearchError> {
+        let known = self.known(workspace, set.epoch()).await?;
+        let filter = Arc::new(PreparedFilter::of(filter));
         let mut met = vec![false; set.len()];
         for page in places.chunks(PAGE) {
             let ids: Vec<DocumentId> = page.iter().filter_map(|place| set.id(*place)).collect();
-            let _turn = self.turn().await?;
-            let rows = db::documents::metadata::of(&self.db, workspace, &ids).await?;
-            let filter = Arc::clone(&filter);
-            let judge = move || {
-                let texts: HashMap<_, _> = rows.iter().map(|(id, text)| (*id, text.as_str())).collect();
-                ids.iter().map(|id| meets(&filter, texts.get(id).copied())).collect()
+            let judged = match &*known {
+                CachedMetadata::Text(texts) => {
+                    let (filter, texts) = (Arc::clone(&filter), Arc::clone(texts));
+                    self.compute.run(move || judge(&filter, &ids, |id| texts.of(id))).await??
+                }
+                CachedMetadata::TooMuch => self.judge_read(workspace, ids, Arc::clone(&filter)).await?,
             };
-            let judged: Result<Vec<bool>, DbError> = self.compute.run(judge).await?;
-            for (place, judged) in page.iter().zip(judged?) {
+            for (place, judged) in page.iter().zip(judged) {
                 if let Some(met) = met.get_mut(*place) {
                     *met = judged;
                 }
             }
         }
         Ok(met)
+    }
+
+    /// Which of these documents meet a filter, by what is read for it.
+    async fn judge_read(
+        &self,
+        workspace: WorkspaceId,
+        ids: Vec<DocumentId>,
+        filter: Arc<PreparedFilter>,
+    ) -> Result<Vec<bool>, SearchError> {
+        let _turn = self.turn().await?;
+        let rows = db::documents::metadata::of(&self.db, workspace, &ids).await?;
+        let judged = move || {
+            let texts: HashMap<_, _> = rows.iter().map(|(id, text)| (*id, text.as_str())).collect();
+            judge(&filter, &ids, |id| texts.get(&id).copied())
+        };
+        Ok(self.compute.run(judged).await??)
     }
 
     /// The workspace's metadata. A change that comes after the epoch was read raised it, so that this is not used any more.
@@ -163,7 +148,7 @@ impl MetadataCache {
         let (known, bytes) = match self.read(workspace).await? {
             Some(texts) => {
                 let bytes = MetadataTexts::bytes(texts.ids.len() as u64, texts.text.len() as u64);
-                (CachedMetadata::Text(texts), bytes)
+                (CachedMetadata::Text(Arc::new(texts)), bytes)
             }
             None => (CachedMetadata::TooMuch, 0),
         };
@@ -172,7 +157,7 @@ impl MetadataCache {
             workspace,
             epoch,
             Arc::clone(&known),
-            bytes + size_of::<CachedMetadata>() as u64,
+            bytes + size_of::<MetadataTexts>() as u64,
         );
         Ok(known)
     }
@@ -183,7 +168,7 @@ impl MetadataCache {
 
     /// None when it is more than is remembered of one workspace.
     async fn read(&self, workspace: WorkspaceId) -> Result<Option<MetadataTexts>, DbError> {
-        let most = self.workspaces.lock().largest().saturating_sub(size_of::<CachedMetadata>() as u64);
+        let most = self.workspaces.lock().largest().saturating_sub(size_of::<MetadataTexts>() as u64);
         let (count, bytes) = db::documents::metadata::size(&self.db, workspace).await?;
         if MetadataTexts::bytes(count, bytes) > most {
             return Ok(None);

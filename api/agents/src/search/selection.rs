@@ -43,8 +43,8 @@ impl ActiveSet {
             self.documents.iter().map(|document| is_named(document)).collect()
         } else {
             let places = self.documents.iter().enumerate().filter(|(_, document)| is_named(document));
-            let places = places.map(|(place, _)| place).collect();
-            metadata.met(workspace, self, places, filter).await?
+            let places: Vec<usize> = places.map(|(place, _)| place).collect();
+            metadata.met(workspace, self, &places, filter).await?
         };
         // In the order of the documents, so that ties break alike every time.
         let of = |wanted: bool| {

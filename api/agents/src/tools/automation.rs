@@ -11,7 +11,7 @@ use url::Url;
 
 use super::{
     CallableTool, ToolError, ToolFunction, arguments,
-    cache::ToolCache,
+    cache::{self, ToolCache},
     configuration::{ToolConfiguration, failed},
     encode,
     http::{ServiceClient, ServiceRequest, join},
@@ -76,7 +76,8 @@ impl AutomationTool {
                 if actions.actions.is_empty() {
                     return Err(service.failed("exposes no action; allow some in its own settings"));
                 }
-                cache.put(tool, actions)
+                let bytes = cache::held(&actions.functions);
+                cache.put(tool, actions, bytes)
             }
         };
         Ok(Self { service, base, key, actions })

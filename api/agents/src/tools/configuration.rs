@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use reqwest::header::HeaderValue;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value};
 use url::Url;
 
@@ -56,6 +56,23 @@ impl ToolConfiguration<'_> {
         })?;
         value.set_sensitive(true);
         Ok(value)
+    }
+
+    /// The headers that go with every request.
+    pub(super) fn headers(&self) -> HeaderMap {
+        let configured = self.0.get("headers").and_then(Value::as_object).into_iter().flatten();
+        let pairs = configured.filter_map(|(name, value)| {
+            let mut value = HeaderValue::from_str(value.as_str()?).ok()?;
+            value.set_sensitive(true);
+            Some((HeaderName::from_bytes(name.as_bytes()).ok()?, value))
+        });
+        pairs.collect()
+    }
+
+    /// A list of texts.
+    pub(super) fn texts(&self, name: &str) -> Option<Vec<String>> {
+        let listed = self.0.get(name)?.as_array()?;
+        Some(listed.iter().filter_map(Value::as_str).map(str::to_owned).collect())
     }
 
     /// How long a call may take.

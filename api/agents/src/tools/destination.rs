@@ -30,6 +30,8 @@ impl SecretDestination {
             ToolType::AutomationNla => (None, base),
             // Headers go to the API: to the address that is set, else only to the origin of the document.
             ToolType::OpenApi => (None, base.or_else(|| configuration.url("openApiUrl"))),
+            // A program of the operator's gets no secret.
+            ToolType::Mcp => (None, configuration.url("url")),
             ToolType::Agent => (None, None),
         };
         Self { provider, origin: url.map(|url| url.origin()) }
@@ -67,6 +69,11 @@ mod tests {
                 json!({"openApiUrl": "https://a.example/v1.json"}),
                 json!({"openApiUrl": "https://docs.example/v1.json", "base_url": "https://a.example/api"}),
             ),
+            (
+                ToolType::Mcp,
+                json!({"url": "https://a.example/mcp"}),
+                json!({"url": "https://a.example:443/v2", "tools": ["one"]}),
+            ),
             (ToolType::Agent, json!({"agentId": "a"}), json!({"agentId": "b"})),
         ] {
             assert_eq!(of(r#type, &one), of(r#type, &other), "{one}");
@@ -95,6 +102,7 @@ mod tests {
                 json!({"openApiUrl": "https://a.example/o.json"}),
                 json!({"openApiUrl": "https://b.example/o.json"}),
             ),
+            (ToolType::Mcp, json!({"url": "https://a.example/mcp"}), json!({"url": "https://b.example/mcp"})),
             (
                 ToolType::OpenApi,
                 json!({"openApiUrl": "https://a.example/o.json"}),

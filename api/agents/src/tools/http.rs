@@ -76,6 +76,20 @@ impl ServiceRequest {
         self.headers.insert(HeaderName::from_static(name), value);
         self
     }
+
+    /// As it is sent, if there is time left.
+    fn into_request(self, until: Instant) -> Result<EgressRequest, ToolError> {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(ToolError::Timeout);
+        }
+        let limits = RequestLimits { max_bytes: self.most, total_timeout: left, idle_timeout: left };
+        let mut request = EgressRequest::new(self.method, self.url, limits);
+        request.headers = self.headers;
+        request.portable_headers.insert(ACCEPT, HeaderValue::from_static(self.accept));
+        request.body = self.body;
+        Ok(request)
+    }
 }
 
 /// What a service answered, whole.
@@ -120,15 +134,7 @@ impl ServiceClient {
         ask: ServiceRequest,
         until: Instant,
     ) -> Result<ServiceResponse, ToolError> {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(ToolError::Timeout);
-        }
-        let limits = RequestLimits { max_bytes: ask.most, total_timeout: left, idle_timeout: left };
-        let mut request = EgressRequest::new(ask.method, ask.url, limits);
-        request.headers = ask.headers;
-        request.portable_headers.insert(ACCEPT, HeaderValue::from_static(ask.accept));
-        request.body = ask.body;
+        let request = ask.into_request(until)?;
         let exchange = async {
             let response = self.egress.send(request).await?;
             let (status, content_type) = (response.status, response.content_type());
@@ -141,8 +147,22 @@ impl ServiceClient {
         }
     }
 
+    /// Asks, and waits for the head of the answer only, whatever its status. A redirect is an answer too.
+    pub(super) async fn begin(
+        &self,
+        ask: ServiceRequest,
+        until: Instant,
+    ) -> Result<EgressResponse, ToolError> {
+        let mut request = ask.into_request(until)?;
+        request.follow_redirects = false;
+        match timeout_at(until, self.egress.send(request)).await {
+            Ok(answer) => answer.map_err(|error| self.explain(&error)),
+            Err(_) => Err(ToolError::Timeout),
+        }
+    }
+
     /// Without the host: a redirect or a document can name one that the tool's owner has never heard of.
-    fn explain(&self, error: &EgressError) -> ToolError {
+    pub(super) fn explain(&self, error: &EgressError) -> ToolError {
         let what = match error {
             EgressError::Timeout { .. } => return ToolError::Timeout,
             EgressError::InvalidUrl { .. } => "is at an address that cannot be asked",
@@ -171,16 +191,19 @@ impl ServiceClient {
 
     /// The answer, if its status says that it is what was asked for.
     pub(super) fn accept(&self, answer: ServiceResponse) -> Result<ServiceResponse, ToolError> {
-        let status = answer.status;
+        if (200..300).contains(&answer.status) { Ok(answer) } else { Err(self.refused(answer.status)) }
+    }
+
+    /// That the service answered with this status, which is no success.
+    pub(super) fn refused(&self, status: u16) -> ToolError {
         let what = match status {
-            200..=299 => return Ok(answer),
             401 | 403 => "rejected the credentials of this tool".to_owned(),
             402 | 432 | 433 => "wants its account to be paid or its plan's limit to be raised".to_owned(),
             429 => "has been asked too often; try again later".to_owned(),
             500..=599 => format!("failed (status {status}); try again later"),
             _ => format!("refused the request (status {status})"),
         };
-        Err(self.failed(&what))
+        self.failed(&what)
     }
 
     /// That the service answered with something that its protocol does not know.
@@ -219,10 +242,19 @@ async fn read(mut response: EgressResponse) -> Result<Bytes, EgressError> {
 
 /// A body as JSON, if it is.
 pub(super) async fn parse(compute: &ComputePool, body: Bytes) -> Option<Value> {
+    parse_with(compute, body, |body| serde_json::from_slice(body).ok()).await
+}
+
+/// What `read` makes of a body.
+pub(super) async fn parse_with<T: Send + 'static>(
+    compute: &ComputePool,
+    body: Bytes,
+    read: impl FnOnce(&[u8]) -> Option<T> + Send + 'static,
+) -> Option<T> {
     if body.len() < LARGE {
-        return serde_json::from_slice(&body).ok();
+        return read(&body);
     }
-    compute.run(move || serde_json::from_slice(&body).ok()).await.ok().flatten()
+    compute.run(move || read(&body)).await.ok().flatten()
 }
 
 /// A body as JSON without white space, if it is JSON; numbers stay as they are written.

@@ -11,6 +11,7 @@ mod configuration;
 mod destination;
 mod encode;
 mod http;
+mod mcp;
 mod model_host;
 pub(crate) mod naming;
 mod openapi;
@@ -56,7 +57,8 @@ pub(crate) trait CallableTool: Send + Sync {
 }
 
 /// Why a call gave nothing. The text is what the model is told: one or two plain sentences, without a secret, an upstream
-/// text of which nobody knows what it holds, or an address that the tool's owner has not written.
+/// text of which nobody knows what it holds, or an address that the tool's owner has not written. Only what a tool reports of
+/// itself is its own text, like what it answers.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ToolError {
     /// The arguments are not what the function takes; the model can mend that.
@@ -65,6 +67,9 @@ pub(crate) enum ToolError {
     /// The service behind the tool failed, refused or answered with something unusable.
     #[error("{0}")]
     Failed(String),
+    /// The tool itself says that it failed, in its own words: they tell the model what to do otherwise.
+    #[error("{0}")]
+    Reported(String),
     /// It took too long.
     #[error("The tool took too long to answer.")]
     Timeout,

@@ -84,5 +84,6 @@ fn default(r#type: ToolType) -> &'static str {
         ToolType::AutomationNla => "automation_nla",
         ToolType::Agent => "agent",
         ToolType::OpenApi => "openapi",
+        ToolType::Mcp => "mcp",
     }
 }

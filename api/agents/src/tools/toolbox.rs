@@ -5,6 +5,7 @@ use std::sync::Arc;
 use lectern_runtime::Runtime;
 use lectern_shared::{
     compute::ComputePool,
+    config::McpProgram,
     egress::Egress,
     model::tool::{Tool as Stored, ToolType},
     secrets::Keyring,
@@ -19,6 +20,7 @@ use super::{
     compute_alpha::ComputeAlphaTool,
     configuration::{ToolConfiguration, failed},
     http::ServiceClient,
+    mcp::{McpServers, McpTool},
     model_host::{CancellationLimit, ModelHostTool},
     openapi::OpenApiTool,
     search::WebSearchTool,
@@ -39,6 +41,7 @@ struct SharedToolbox {
     plans: ToolCache<super::openapi::OpenApiPlan>,
     actions: ToolCache<super::automation::ActionCatalog>,
     cancels: CancellationLimit,
+    mcp: Arc<McpServers>,
 }
 
 /// A tool that can be called.
@@ -54,11 +57,18 @@ pub(crate) struct OpenedTool {
 impl Toolbox {
     /// A toolbox that asks services in the runtime's name.
     pub fn new(runtime: &Runtime) -> Self {
-        Self::with(Arc::clone(&runtime.keyring), runtime.egress.clone(), runtime.compute.clone())
+        let programs = runtime.settings.mcp_servers.clone();
+        Self::with(Arc::clone(&runtime.keyring), runtime.egress.clone(), runtime.compute.clone(), programs)
     }
 
-    pub(super) fn with(keyring: Arc<Keyring>, egress: Egress, compute: ComputePool) -> Self {
+    pub(super) fn with(
+        keyring: Arc<Keyring>,
+        egress: Egress,
+        compute: ComputePool,
+        programs: Vec<McpProgram>,
+    ) -> Self {
         let (plans, actions) = (ToolCache::new(), ToolCache::new());
+        let mcp = Arc::new(McpServers::new(programs, &compute));
         Self {
             inner: Arc::new(SharedToolbox {
                 keyring,
@@ -67,6 +77,7 @@ impl Toolbox {
                 plans,
                 actions,
                 cancels: CancellationLimit::default(),
+                mcp,
             }),
         }
     }
@@ -85,9 +96,10 @@ impl Toolbox {
                 return OpenedTool { tool: Arc::new(UnusableTool::new(tool, error)), secrets: Vec::new() };
             }
         };
-        let opened = self.inner.open(tool, &ToolConfiguration(&metadata), deadline).await;
+        let secrets = secrets::values(metadata.clone());
+        let opened = self.inner.open(tool, &ToolConfiguration(&metadata), &secrets, deadline).await;
         let opened = opened.unwrap_or_else(|error| Arc::new(UnusableTool::new(tool, error)));
-        OpenedTool { tool: opened, secrets: secrets::values(metadata) }
+        OpenedTool { tool: opened, secrets }
     }
 }
 
@@ -96,6 +108,7 @@ impl SharedToolbox {
         &self,
         tool: &Stored,
         configuration: &ToolConfiguration<'_>,
+        secrets: &[SecretString],
         deadline: Instant,
     ) -> Result<Arc<dyn CallableTool>, ToolError> {
         let service = |subject| {
@@ -119,6 +132,10 @@ impl SharedToolbox {
             ToolType::OpenApi => Arc::new(
                 OpenApiTool::open(tool, configuration, service("The API"), &self.plans, deadline).await?,
             ),
+            ToolType::Mcp => {
+                let (service, secrets) = (service("The MCP server"), secrets.to_vec());
+                Arc::new(McpTool::open(tool, configuration, secrets, service, &self.mcp, deadline).await?)
+            }
             ToolType::Agent => {
                 return Err(failed("This tool asks another agent, which is not possible here."));
             }

@@ -119,6 +119,7 @@ mod tests {
             name: "set".to_owned(),
             description: String::new(),
             defaults: Some(Json(CollectionDefaults { splitter, metadata: object(metadata), language })),
+            metadata: None,
             created_at: Timestamp::from_micros(0),
             updated_at: Timestamp::from_micros(0),
             documents: 0,

@@ -29,7 +29,7 @@ use super::{
 use crate::error::{ApiError, FieldError};
 
 /// What is to be different about a document. What is left out stays as it is; null empties a field.
-#[derive(RequestBody, ToSchema)]
+#[derive(Default, RequestBody, ToSchema)]
 #[body(change, after = readers::check_source)]
 #[expect(clippy::option_option, reason = "absent, null and a value are three things")]
 pub(crate) struct DocumentChange {
@@ -221,11 +221,7 @@ fn check_kept_authorization(source: &DocumentSource, url: &str) -> Result<(), Ap
         return Ok(());
     }
     let message = "was given for another host than that of the new url; send it again, or null to do without";
-    Err(invalid("authorization", message))
-}
-
-fn invalid(path: &str, message: &str) -> ApiError {
-    ApiError::invalid(vec![FieldError { path: path.to_owned(), message: message.to_owned() }])
+    Err(ApiError::invalid_field("authorization", message))
 }
 
 /// The url and the content that a document has after the change: one of them, or none for an uploaded one.
@@ -234,8 +230,9 @@ fn resulting_source<'a>(
     source: &'a DocumentSource,
 ) -> Result<(&'a str, Option<&'a str>), ApiError> {
     if source.blob_key.is_some() {
-        let refuse =
-            |path| Err(invalid(path, "cannot be set: the document was uploaded; upload another one"));
+        let refuse = |path| {
+            Err(ApiError::invalid_field(path, "cannot be set: the document was uploaded; upload another one"))
+        };
         return match (change.new_url(), change.new_content()) {
             (Some(_), _) => refuse("url"),
             (None, Some(_)) => refuse("content"),
@@ -253,14 +250,14 @@ fn resulting_source<'a>(
     }
     if let Some(content) = change.new_content() {
         if !rules::takes_content(source.r#type) {
-            return Err(invalid("content", rules::NO_CONTENT));
+            return Err(ApiError::invalid_field("content", rules::NO_CONTENT));
         }
         return Ok(("", Some(content)));
     }
     let url = if change.url.is_some() { "" } else { &source.url };
     let content = if change.content.is_some() { None } else { source.content.as_deref() };
     if url.is_empty() && content.is_none() {
-        return Err(invalid("url", rules::SOURCE_MISSING));
+        return Err(ApiError::invalid_field("url", rules::SOURCE_MISSING));
     }
     Ok((url, content))
 }
@@ -273,7 +270,7 @@ fn resulting_pages(change: &DocumentChange, source: &DocumentSource) -> Result<P
     let pages =
         PageRange { from: change.from_page.unwrap_or(before.from), to: change.to_page.unwrap_or(before.to) };
     if rules::are_reversed(pages) {
-        return Err(invalid("to_page", rules::PAGES_REVERSED));
+        return Err(ApiError::invalid_field("to_page", rules::PAGES_REVERSED));
     }
     Ok(pages)
 }

@@ -4,19 +4,65 @@ use std::io;
 
 use lectern_shared::{
     blobs::{BlobError, BlobReader},
-    db::documents::uploads,
+    db::{
+        self,
+        documents::{
+            files::{self, IdWindow},
+            uploads,
+        },
+    },
     failure::ServiceFailure,
     ids::DocumentId,
-    model::document::StoredFile,
+    model::document::{DocumentFile, StoredFile},
 };
 
-use super::DocumentService;
+use super::{DocumentService, unknown};
 use crate::{
     error::{ApiError, ApiErrorKind},
     services::actor::{Actor, Permission},
 };
 
+/// What a document is made of, as far as it is stored.
+pub(crate) enum SourceContent {
+    /// The file that was uploaded.
+    File(StoredFile),
+    /// The text that it was made with.
+    Text(String),
+}
+
 impl DocumentService {
+    /// The documents within a window, as files.
+    pub(crate) async fn files(
+        &self,
+        actor: &Actor,
+        window: &IdWindow,
+    ) -> Result<Vec<DocumentFile>, ApiError> {
+        let owner = actor.may(Permission::EditDocuments)?;
+        Ok(files::list(&self.db, owner.workspace_id, window).await?)
+    }
+
+    /// One document as a file.
+    pub(crate) async fn as_file(&self, actor: &Actor, id: DocumentId) -> Result<DocumentFile, ApiError> {
+        let owner = actor.may(Permission::EditDocuments)?;
+        files::find(&self.db, owner.workspace_id, id).await?.ok_or_else(unknown)
+    }
+
+    /// What a document is made of.
+    ///
+    /// # Errors
+    /// Not found, too, when it is at an address.
+    pub(crate) async fn source_content(
+        &self,
+        actor: &Actor,
+        id: DocumentId,
+    ) -> Result<SourceContent, ApiError> {
+        let owner = actor.may(Permission::EditDocuments)?;
+        match db::documents::content(&self.db, owner.workspace_id, id).await? {
+            Some(text) => Ok(SourceContent::Text(text)),
+            None => self.file(actor, id).await.map(SourceContent::File),
+        }
+    }
+
     /// What is known of a document's file.
     pub(crate) async fn file(&self, actor: &Actor, id: DocumentId) -> Result<StoredFile, ApiError> {
         let owner = actor.may(Permission::EditDocuments)?;

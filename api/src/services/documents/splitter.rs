@@ -16,6 +16,10 @@ const OLD_NAMES: [(&str, SplitterType); 5] = [
     ("markdowntextsplitter", SplitterType::Markdown),
 ];
 
+/// How a text is cut of which nothing else is said.
+pub(crate) static USUAL: SplitterConfig =
+    SplitterConfig { r#type: SplitterType::Token, chunk_size: 400, chunk_overlap: 60, given: None };
+
 /// How to cut a text into passages.
 #[derive(RequestBody, ToSchema)]
 #[body(after = check_overlap)]

@@ -1,5 +1,7 @@
 //! A tool's configuration: what each type needs, and how its secrets are shown.
 
+mod mcp;
+
 use lectern_agents::tools::{SecretDestination, is_deeper, secrets::visit_secrets};
 use lectern_shared::{
     ids::AgentId,
@@ -10,6 +12,7 @@ use reqwest::header::{HeaderName, HeaderValue};
 use serde_json::{Map, Value, json};
 use url::Url;
 
+pub(super) use self::mcp::check_server;
 use crate::{
     error::{ApiError, FieldError},
     fields::{self, FieldRule, JsonFields},
@@ -113,6 +116,7 @@ fn needs(r#type: ToolType) -> &'static str {
         ToolType::AutomationNla => "give `automation_nla_api_key`",
         ToolType::Agent => "give `agentId`",
         ToolType::OpenApi => "give `openApiUrl`",
+        ToolType::Mcp => "give `url`, or `server`",
     }
 }
 
@@ -135,6 +139,7 @@ fn check(fields: &mut JsonFields<'_>, r#type: ToolType) -> Option<Result<AgentId
         ToolType::AutomationNla => drop(fields.text("automation_nla_api_key", TEXT)),
         ToolType::Agent => return Some(fields.text("agentId", TEXT).parse().map_err(|_| ())),
         ToolType::OpenApi => open_api(fields),
+        ToolType::Mcp => mcp::check(fields),
     }
     None
 }
@@ -159,13 +164,24 @@ fn open_api(fields: &mut JsonFields<'_>) {
         fields.refuse("openApiUrl", "is required: where the OpenAPI document is");
     }
     address(fields, "openApiUrl");
+    headers(fields, |name| OWN_HEADERS.contains(&name));
+    named(
+        fields,
+        "operations",
+        "must name an operation; leave it out to allow all of them",
+        "must be an array of operation ids",
+    );
+}
+
+/// The headers that go with every request. `is_own` says which ones the service sets itself.
+fn headers(fields: &mut JsonFields<'_>, is_own: impl Fn(&str) -> bool) {
     for (name, value) in fields.object("headers").unwrap_or_default() {
         let path = format!("headers.{name}");
         let Ok(header) = HeaderName::from_bytes(name.as_bytes()) else {
             fields.refuse(&path, "is not the name of a header");
             continue;
         };
-        if OWN_HEADERS.contains(&header.as_str()) {
+        if is_own(header.as_str()) {
             fields.refuse(&path, "is set by the service itself");
         }
         match &value {
@@ -174,18 +190,17 @@ fn open_api(fields: &mut JsonFields<'_>) {
             _ => fields.refuse(&path, "must be a string that a header can carry"),
         }
     }
-    match fields.get("operations") {
-        None => {}
-        Some(Value::Array(operations)) if operations.is_empty() => {
-            fields.refuse("operations", "must name an operation; leave it out to allow all of them");
-        }
-        Some(Value::Array(operations)) if operations.iter().all(is_named) => {}
-        Some(_) => fields.refuse("operations", "must be an array of operation ids"),
-    }
 }
 
-fn is_named(operation: &Value) -> bool {
-    operation.as_str().is_some_and(|id| !id.trim().is_empty())
+/// The names of the only things that may be called.
+fn named(fields: &mut JsonFields<'_>, field: &str, none: &str, wrong: &str) {
+    let is_named = |name: &Value| name.as_str().is_some_and(|name| !name.trim().is_empty());
+    match fields.get(field) {
+        None => {}
+        Some(Value::Array(names)) if names.is_empty() => fields.refuse(field, none),
+        Some(Value::Array(names)) if names.iter().all(is_named) => {}
+        Some(_) => fields.refuse(field, wrong),
+    }
 }
 
 /// An address, where there is one and it is right.

@@ -54,7 +54,7 @@ impl UsageService {
         })
     }
 
-    /// Whether an agent of the workspace may ask a model.
+    /// Whether the workspace may have a model read something.
     ///
     /// # Errors
     /// 403 with what is used, when the month's tokens or money are used up.
@@ -75,6 +75,14 @@ impl UsageService {
             return Err(over_quota(&format!("{:.6} of {allowed} of this month's cost is used", used.cost())));
         }
         Ok(())
+    }
+
+    /// Counts tokens that a model which has no price reads for a workspace.
+    pub(crate) async fn count(&self, workspace: WorkspaceId, tokens: usize) -> Result<(), ApiError> {
+        let used = MonthlyUsage::new(u64::try_from(tokens).unwrap_or(u64::MAX), 0.0);
+        let mut tx = self.db.begin_relaxed().await?;
+        db::usage::add(&mut tx, workspace, self.clock.now().month_start(), used).await?;
+        Ok(tx.commit().await?)
     }
 
     async fn this_month(&self, workspace: WorkspaceId) -> Result<MonthlyUsage, ApiError> {

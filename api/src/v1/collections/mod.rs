@@ -80,8 +80,17 @@ struct DefaultsView {
 
 impl From<Collection> for CollectionView {
     fn from(collection: Collection) -> Self {
-        let Collection { id, owner, name, description, defaults, created_at, updated_at, documents } =
-            collection;
+        let Collection {
+            id,
+            owner,
+            name,
+            description,
+            defaults,
+            metadata: _,
+            created_at,
+            updated_at,
+            documents,
+        } = collection;
         let defaults = defaults.map(|Json(defaults)| defaults).unwrap_or_default();
         Self {
             id,

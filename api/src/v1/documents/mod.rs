@@ -3,7 +3,6 @@
 mod change;
 mod chunks;
 mod events;
-mod file_name;
 mod source;
 mod upload;
 mod view;

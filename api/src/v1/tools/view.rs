@@ -24,7 +24,7 @@ pub(super) struct ToolView {
     user_id: UserId,
     /// Its name.
     name: String,
-    /// One of `SEARCH`, `COMPUTE_ALPHA`, `MODELHOST`, `AUTOMATION_NLA`, `AGENT`, `OPENAPI`.
+    /// One of `SEARCH`, `COMPUTE_ALPHA`, `MODELHOST`, `AUTOMATION_NLA`, `AGENT`, `OPENAPI`, `MCP`.
     #[schema(value_type = String)]
     r#type: ToolType,
     /// What it is for.

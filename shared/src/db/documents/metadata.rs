@@ -1,12 +1,27 @@
-//! Metadata of searchable documents, as JSON text: together it can be more than should be in memory at once.
+//! Metadata of searchable documents, as JSON text: together it can be more than should be in memory at once; and what is said of
+//! documents that have become files of a collection.
 
 use futures::TryStreamExt;
+use serde_json::{Map, Value};
 use sqlx::{QueryBuilder, Row};
 
 use crate::{
-    db::{Db, Result, on},
+    clock::Timestamp,
+    db::{Db, Json, Result, Tx, execute, on},
     ids::{DocumentId, WorkspaceId},
+    model::document::SplitterConfig,
 };
+
+/// What is said of a document, and how it is cut.
+#[derive(Clone, Debug, PartialEq, sqlx::FromRow)]
+pub struct DocumentDescription {
+    /// The document.
+    pub id: DocumentId,
+    /// The owner's own values.
+    pub metadata: Option<Json<Map<String, Value>>>,
+    /// How to cut it.
+    pub splitter: Option<Json<SplitterConfig>>,
+}
 
 /// How many of a workspace's searchable documents have metadata, and how many bytes it has together.
 pub async fn size(db: &Db, workspace: WorkspaceId) -> Result<(u64, u64)> {
@@ -66,4 +81,50 @@ pub async fn of(
         }
         query.push(")").build_query_as().fetch_all(c).await
     })?)
+}
+
+/// What is said of those of these documents that are the workspace's, in no order. The workspace must be
+/// [locked](crate::db::locks::lock_workspace).
+pub async fn described(
+    tx: &mut Tx,
+    workspace: WorkspaceId,
+    documents: &[DocumentId],
+) -> Result<Vec<DocumentDescription>> {
+    if documents.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(on!(tx, |c| async {
+        let mut query = QueryBuilder::new(
+            "SELECT id, metadata, splitter FROM documents WHERE deleted_at IS NULL AND workspace_id = ",
+        );
+        query.push_bind(workspace).push(" AND id IN (");
+        let mut listed = query.separated(", ");
+        for id in documents {
+            listed.push_bind(*id);
+        }
+        query.push(")").build_query_as().fetch_all(c).await
+    })?)
+}
+
+/// Writes what is said of one of a workspace's documents, and nothing else of it. It is not queued, and what is cached of it is not
+/// marked as out of date: the caller knows what changed. False when there is no such document.
+pub async fn describe(
+    tx: &mut Tx,
+    workspace: WorkspaceId,
+    description: &DocumentDescription,
+    now: Timestamp,
+) -> Result<bool> {
+    let rows = execute!(
+        tx,
+        sqlx::query(
+            "UPDATE documents SET metadata = $3, splitter = $4, updated_at = $5
+             WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL"
+        )
+        .bind(description.id)
+        .bind(workspace)
+        .bind(&description.metadata)
+        .bind(&description.splitter)
+        .bind(now)
+    )?;
+    Ok(rows == 1)
 }

@@ -2,6 +2,7 @@
 
 use crate::{
     db::{
+        Db,
         chunks::{self, BATCH},
         documents,
         generations::RetiredGeneration,
@@ -42,6 +43,44 @@ async fn passages_are_read_as_they_were_written_in_the_order_of_the_source() {
             assert_eq!(page, expected.collect::<Vec<_>>(), "{}", t.name);
         }
     }
+}
+
+#[tokio::test]
+async fn a_passage_is_found_by_its_id_in_the_generation_that_answers_and_in_its_own_workspace() {
+    for t in &both().await {
+        let (owner, other) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
+        let (document, _) = published(&t.db, owner, "one", &["zero", "one", "two"], at(0)).await;
+        let ids: Vec<_> =
+            passages(document, &["zero", "one", "two"]).into_iter().map(|chunk| chunk.chunk_id).collect();
+        let ordinal = async |workspace, document, chunk| {
+            chunks::ordinal(&t.db, workspace, document, chunk).await.unwrap()
+        };
+        assert_eq!(ordinal(owner, document, ids[2]).await, Some(2), "{}", t.name);
+        assert_eq!(ordinal(other, document, ids[2]).await, None, "{}", t.name);
+        let (another, _) = published(&t.db, owner, "another", &["zero"], at(0)).await;
+        assert_eq!(ordinal(owner, another, ids[0]).await, None, "{}", t.name);
+
+        enqueue(&t.db, owner, document, at(1)).await;
+        let held = claim(&t.db, at(1)).await.unwrap();
+        let generation = staged(&t.db, &held, &["zero", "uno"], at(1)).await;
+        publish(&t.db, &held, generation, at(1)).await;
+        assert_eq!(ordinal(owner, document, ids[0]).await, Some(0), "{}: what stayed as it was", t.name);
+        assert_eq!(ordinal(owner, document, ids[1]).await, None, "{}: what changed", t.name);
+        commit!(t.db, |tx| documents::delete(tx, owner, document, at(2), at(2)));
+        assert_eq!(ordinal(owner, document, ids[0]).await, None, "{}: what was deleted", t.name);
+    }
+}
+
+#[tokio::test]
+async fn a_passage_is_found_by_its_id_without_reading_the_others() {
+    let tests = both().await;
+    let Db::Sqlite { readers, .. } = &tests[0].db else { panic!("SQLite comes first") };
+    let plan = format!("EXPLAIN QUERY PLAN {}", chunks::SELECT_ORDINAL);
+    let plan: Vec<(i64, i64, i64, String)> =
+        sqlx::query_as(sqlx::AssertSqlSafe(plan)).fetch_all(readers).await.unwrap();
+    let by_id = |step: &str| step.contains("chunks_by_id (generation_id=? AND chunk_id=?)");
+    assert!(plan.iter().any(|step| by_id(&step.3)), "{plan:#?}");
+    assert!(plan.iter().all(|step| !step.3.contains("SCAN")), "{plan:#?}");
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! Collections, and what is each member's own in a workspace that several share.
 
+mod files;
+
 use std::collections::HashMap;
 
 use serde_json::json;
@@ -39,6 +41,7 @@ fn new_collection(owner: RowOwner, name: &str) -> Collection {
         name: name.to_owned(),
         description: "about it".to_owned(),
         defaults: Some(Json(defaults)),
+        metadata: json!({"ß": "\u{0}"}).as_object().cloned().map(Json),
         created_at: at(1),
         updated_at: at(1),
         documents: 0,
@@ -71,6 +74,7 @@ async fn a_collection_is_read_as_it_was_written_in_its_workspace_alone() {
         commit!(t.db, |tx| collections::update(tx, &stolen));
         assert!(!commit!(t.db, |tx| collections::delete(tx, other, made.id)), "{}", t.name);
         (made.name, made.description, made.defaults) = ("new".to_owned(), String::new(), None);
+        made.metadata = None;
         made.updated_at = at(5);
         commit!(t.db, |tx| collections::update(tx, &made));
         assert_eq!(

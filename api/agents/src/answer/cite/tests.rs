@@ -36,6 +36,31 @@ fn a_quotation_that_the_source_holds_is_verified_with_its_place() {
 }
 
 #[test]
+fn a_citation_knows_each_of_the_markers_that_stand_for_it() {
+    let written = |answer: &str| -> Vec<(usize, Vec<String>)> {
+        let text = |markers: &[Range<usize>]| markers.iter().map(|m| answer[m.clone()].to_owned()).collect();
+        check(answer).iter().map(|cited| (cited.n, text(&cited.markers))).collect()
+    };
+    let (one, two) =
+        (|m: &[&str]| (1, m.iter().map(|m| (*m).to_owned()).collect()), |m: &str| (2, vec![m.to_owned()]));
+    // The same words twice are one citation of two places.
+    let twice = "“the sky is blue at noon” [1]. Again: “the sky is blue at noon” 【1】.";
+    assert_eq!(written(twice), [one(&["[1]", "【1】"])]);
+    assert_eq!(written("Sky 🌊é [1, 2] and `[1]` in code."), [one(&["[1, 2]"]), two("[1, 2]")]);
+    assert_eq!(written("“the sky is blue at noon” [1][2]"), [one(&["[1]"]), two("[2]")]);
+    // Two wordings of one quote stand at one place.
+    let same = "The rule “the sky is blue at noon” means “the sky is blue at noon” [1].";
+    assert_eq!(written(same), [one(&["[1]"])]);
+}
+
+#[test]
+fn of_markers_without_end_few_are_told() {
+    let marked = |answer: &str| -> usize { check(answer).iter().map(|cited| cited.markers.len()).sum() };
+    assert_eq!(marked(&format!("“the sky is blue at noon” {}", "[1]".repeat(100_000))), 1);
+    assert_eq!(marked(&"“the sky is blue at noon” [1][2]. ".repeat(10_000)), super::MAX_MARKED);
+}
+
+#[test]
 fn a_quotation_that_the_source_does_not_hold_stays_and_is_not_verified() {
     let cited = check("“the sky is red at noon” [1]").remove(0);
     assert_eq!((cited.quote.as_str(), cited.verified, cited.range), ("the sky is red at noon", false, None));

@@ -1,11 +1,13 @@
 //! Filters on metadata, and what of the metadata is remembered.
 
-use std::sync::Arc;
+use std::{pin::pin, sync::Arc};
 
+use futures::poll;
 use lectern_embed::EmbeddingModels;
 use lectern_index::LocalIndex;
 use lectern_shared::{
     cache_budget::CacheBudget,
+    compute::ComputePool,
     db::{
         Db, documents,
         testing::{at, both, commit, set_metadata, workspace},
@@ -15,7 +17,7 @@ use lectern_shared::{
 use serde_json::{Value, json};
 
 use super::{answer, ingested, request, search_within, start, texts};
-use crate::search::{MetadataCondition, MetadataFilter, SearchEngine, SearchRequest};
+use crate::search::{MetadataCondition, MetadataFilter, MetadataTest, SearchEngine, SearchRequest};
 
 /// Gives a document metadata; with `unseen` behind the back of whoever remembers what it was.
 async fn describe(db: &Db, workspace: WorkspaceId, document: DocumentId, metadata: &Value, unseen: bool) {
@@ -28,6 +30,11 @@ async fn describe(db: &Db, workspace: WorkspaceId, document: DocumentId, metadat
     });
 }
 
+fn is_team(team: Value) -> MetadataFilter {
+    let test = MetadataTest::AnyOf(vec![team]);
+    MetadataFilter::Condition(MetadataCondition { key: "team".to_owned(), test })
+}
+
 /// What is found of the workspace's documents about apples whose metadata says this of `team`, in alphabetical order.
 async fn of_team(
     search: &SearchEngine,
@@ -35,8 +42,7 @@ async fn of_team(
     documents: Option<&[DocumentId]>,
     team: &Value,
 ) -> Vec<String> {
-    let condition = MetadataCondition { key: "team".to_owned(), any_of: vec![team.clone()] };
-    let filter = MetadataFilter { conditions: vec![condition] };
+    let filter = is_team(team.clone());
     let documents = documents.map(<[_]>::to_vec);
     let request = SearchRequest { documents, filter, ..request(workspace, "apple") };
     let mut texts: Vec<_> =
@@ -130,12 +136,8 @@ async fn a_filter_is_about_the_metadata_of_this_moment() {
         let (search, workspace) = start(t).await;
         let document = ingested(&t.db, workspace, "one", &["apple one"]).await;
         ingested(&t.db, workspace, "two", &["apple two"]).await;
-        let filter = |value: &str| SearchRequest {
-            filter: MetadataFilter {
-                conditions: vec![MetadataCondition { key: "team".to_owned(), any_of: vec![value.into()] }],
-            },
-            ..request(workspace, "apple")
-        };
+        let filter =
+            |value: &str| SearchRequest { filter: is_team(value.into()), ..request(workspace, "apple") };
         let tag =
             async |team: &str| describe(&t.db, workspace, document, &json!({"team": team}), false).await;
         assert!(answer(&search, &filter("legal")).await.is_empty(), "{}", t.name);
@@ -145,4 +147,41 @@ async fn a_filter_is_about_the_metadata_of_this_moment() {
         tag("sales").await;
         assert!(answer(&search, &filter("legal")).await.is_empty(), "{}", t.name);
     }
+}
+
+/// One piece of work at a time, on one thread, so that what comes first is done first.
+#[test]
+fn a_filter_lets_others_work_between_its_pages() {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().max_blocking_threads(1).build().unwrap();
+    runtime.block_on(async {
+        for t in &both().await {
+            let (mut search, workspace) = start(t).await;
+            search.metadata.compute = ComputePool::new(1);
+            teams(&t.db, workspace, 10).await;
+            teams(&t.db, workspace, 10).await;
+            let set = search.active.of(workspace).await.unwrap();
+            let places: Vec<usize> = (0..set.len()).collect();
+            let filter = is_team(json!("legal"));
+            let all = search.metadata.met(workspace, &set, &places, &filter).await.unwrap();
+            assert_eq!(all.into_iter().filter(|met| *met).count(), 4, "{}", t.name);
+
+            let (end, ended) = std::sync::mpsc::channel::<()>();
+            let compute = search.metadata.compute.clone();
+            let mut before = pin!(compute.run(move || ended.recv().is_ok()));
+            let mut met = pin!(search.metadata.met(workspace, &set, &places, &filter));
+            let mut other = pin!(compute.run(|| ()));
+            // They wait in this order.
+            assert!(poll!(before.as_mut()).is_pending(), "{}", t.name);
+            assert!(poll!(met.as_mut()).is_pending(), "{}", t.name);
+            assert!(poll!(other.as_mut()).is_pending(), "{}", t.name);
+            end.send(()).unwrap();
+            assert_eq!(before.await, Ok(true), "{}", t.name);
+            tokio::select! {
+                biased;
+                _ = met => panic!("{}: the other one waited for all pages", t.name),
+                done = other => assert_eq!(done, Ok(()), "{}", t.name),
+            }
+        }
+    });
 }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use lectern_shared::model::tool::Tool as Stored;
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{HeaderMap, HeaderName};
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 use url::Url;
@@ -29,7 +29,7 @@ use self::{
 };
 use super::{
     CallableTool, ToolError, ToolFunction,
-    cache::ToolCache,
+    cache::{self, ToolCache},
     configuration::{ToolConfiguration, failed},
     http::{self, ServiceClient, ServiceRequest, ServiceResponse},
     naming, text,
@@ -59,7 +59,7 @@ impl OpenApiTool {
         cache: &ToolCache<OpenApiPlan>,
         deadline: Instant,
     ) -> Result<Self, ToolError> {
-        let headers = headers(configuration);
+        let headers = configuration.headers();
         if let Some(plan) = cache.get(tool) {
             return Ok(Self { service, headers, plan });
         }
@@ -81,11 +81,17 @@ impl OpenApiTool {
             found: answer.url,
             base,
             headers: headers.keys().cloned().collect(),
-            operations: listed(configuration),
+            operations: configuration.texts("operations"),
         };
-        let plan = service.compute().run(move || wanted.plan(&answer.body)).await;
-        let plan = plan.unwrap_or_else(|_| Err(failed("The OpenAPI document could not be read.")))?;
-        Ok(Self { service, headers, plan: cache.put(tool, plan) })
+        let plan = service.compute().run(move || {
+            wanted.plan(&answer.body).map(|plan| {
+                let bytes = cache::held(&plan.functions);
+                (plan, bytes)
+            })
+        });
+        let plan = plan.await.unwrap_or_else(|_| Err(failed("The OpenAPI document could not be read.")));
+        let (plan, bytes) = plan?;
+        Ok(Self { service, headers, plan: cache.put(tool, plan, bytes) })
     }
 
     /// What the API answered, for the model: failures too, which say in the API's own words what is wrong.
@@ -128,27 +134,12 @@ fn readable(body: &Bytes) -> Option<String> {
 fn no_document(error: &ToolError) -> ToolError {
     let told = match error {
         ToolError::Timeout => "The OpenAPI document took too long to arrive.".to_owned(),
-        ToolError::Arguments(what) | ToolError::Failed(what) => {
+        ToolError::Arguments(what) | ToolError::Failed(what) | ToolError::Reported(what) => {
             let what = what.strip_prefix("The API ").unwrap_or(what);
             format!("The OpenAPI document could not be fetched: its server {what}")
         }
     };
     ToolError::Failed(told)
-}
-
-fn headers(configuration: &ToolConfiguration<'_>) -> HeaderMap {
-    let configured = configuration.0.get("headers").and_then(Value::as_object).into_iter().flatten();
-    let pairs = configured.filter_map(|(name, value)| {
-        let mut value = HeaderValue::from_str(value.as_str()?).ok()?;
-        value.set_sensitive(true);
-        Some((HeaderName::from_bytes(name.as_bytes()).ok()?, value))
-    });
-    pairs.collect()
-}
-
-fn listed(configuration: &ToolConfiguration<'_>) -> Option<Vec<String>> {
-    let listed = configuration.0.get("operations")?.as_array()?;
-    Some(listed.iter().filter_map(Value::as_str).map(str::to_owned).collect())
 }
 
 /// What a plan is made from, besides the document's text.

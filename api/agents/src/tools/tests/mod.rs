@@ -5,6 +5,10 @@ mod automation;
 mod compute_alpha;
 mod failures;
 mod guard;
+mod mcp;
+mod mcp_hostile;
+mod mcp_program;
+mod mcp_server;
 mod model_host;
 mod naming;
 mod openapi;
@@ -12,3 +16,5 @@ mod opening;
 mod pets;
 mod search;
 mod support;
+
+pub(super) use self::support::stored;

@@ -21,7 +21,7 @@ fn names_are_made_of_what_every_provider_takes() {
     let long = naming::function(&stored(ToolType::Search, &"long name ".repeat(100), json!({})));
     assert!(long.len() <= 64 && long.starts_with("long_name_long_name"));
     let defaults = ToolType::ALL.iter().map(|r#type| naming::function(&stored(*r#type, "?", json!({}))));
-    let expected = ["search", "compute_alpha", "modelhost", "automation_nla", "agent", "openapi"];
+    let expected = ["search", "compute_alpha", "modelhost", "automation_nla", "agent", "openapi", "mcp"];
     assert_eq!(defaults.collect::<Vec<_>>(), expected);
 }
 

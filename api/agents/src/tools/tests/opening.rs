@@ -43,6 +43,8 @@ async fn a_configuration_that_lacks_something_is_told() {
         (ToolType::ModelHost, json!({"api_key": KEY}), "must be written `owner/name`"),
         (ToolType::ModelHost, json!({"api_key": KEY, "model": "../x"}), "must be written `owner/name`"),
         (ToolType::OpenApi, json!({}), "no `openApiUrl`"),
+        (ToolType::Mcp, json!({}), "no `url`"),
+        (ToolType::Mcp, json!({"server": "files"}), "the operator has named"),
         (ToolType::Agent, json!({"agentId": "x"}), "another agent"),
     ] {
         let error = ask(r#type, metadata.clone(), json!({})).await.unwrap_err().to_string();

@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use lectern_shared::{
     clock::Timestamp,
     compute::ComputePool,
+    config::McpProgram,
     db::Json,
     egress::{Egress, EgressPolicy, parse_allow_list},
     ids::{ToolId, UserId, WorkspaceId},
@@ -57,6 +58,8 @@ impl Seen {
 pub(super) enum Reply {
     /// A status, a media type and a body.
     Body(u16, &'static str, Vec<u8>),
+    /// The same with status 200 and one more line of the head.
+    Headed(&'static str, &'static str, Vec<u8>),
     /// A redirect.
     To(u16, String),
     /// These bytes, and the end.
@@ -152,6 +155,14 @@ async fn converse(
                 stream.write_all(&body).await?;
             }
         }
+        Reply::Headed(line, kind, body) => {
+            let head = format!(
+                "HTTP/1.1 200 X\r\n{line}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+                body.len()
+            );
+            stream.write_all(head.as_bytes()).await?;
+            stream.write_all(&body).await?;
+        }
         Reply::To(status, location) => {
             let head = format!(
                 "HTTP/1.1 {status} X\r\nLocation: {location}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
@@ -183,8 +194,13 @@ fn keyring() -> Arc<Keyring> {
 
 /// A toolbox that may reach these networks besides the public internet.
 pub(super) fn toolbox(allow: &str) -> Toolbox {
+    toolbox_with(allow, Vec::new())
+}
+
+/// The same with programs of the operator's.
+pub(super) fn toolbox_with(allow: &str, programs: Vec<McpProgram>) -> Toolbox {
     let policy = EgressPolicy { allow: parse_allow_list(allow).unwrap(), ..EgressPolicy::default() };
-    Toolbox::with(keyring(), Egress::new(policy).unwrap(), ComputePool::new(2))
+    Toolbox::with(keyring(), Egress::new(policy).unwrap(), ComputePool::new(2), programs)
 }
 
 pub(super) fn object(value: Value) -> Map<String, Value> {
@@ -195,7 +211,7 @@ pub(super) fn object(value: Value) -> Map<String, Value> {
 }
 
 /// A tool as it is stored.
-pub(super) fn stored(r#type: ToolType, name: &str, metadata: Value) -> Stored {
+pub(in super::super) fn stored(r#type: ToolType, name: &str, metadata: Value) -> Stored {
     let id = ToolId::generate();
     let (open, sealed) = secrets::seal(&keyring(), &id, object(metadata)).unwrap();
     Stored {

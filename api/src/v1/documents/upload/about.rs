@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::form::MultipartPart;
 use crate::{
-    error::{ApiError, ApiErrorKind, FieldError},
+    error::{ApiError, FieldError},
     fields::validate,
+    multipart::{MultipartPart, PartBudget},
     services::uploads::{FileKind, NewUpload},
 };
 
@@ -18,8 +18,7 @@ const LIST: &str = "collectionIds";
 
 /// The parts besides the file, gathered.
 pub(super) struct UploadFields {
-    limit: u64,
-    room: usize,
+    budget: PartBudget,
     fields: Map<String, Value>,
     wrong: Vec<FieldError>,
 }
@@ -27,8 +26,7 @@ pub(super) struct UploadFields {
 impl UploadFields {
     /// Takes parts of at most `limit` bytes in sum.
     pub(super) fn within(limit: u64) -> Self {
-        let room = usize::try_from(limit).unwrap_or(usize::MAX);
-        Self { limit, room, fields: Map::new(), wrong: Vec::new() }
+        Self { budget: PartBudget::within(limit), fields: Map::new(), wrong: Vec::new() }
     }
 
     pub(super) fn refuse(&mut self, name: &str, message: &str) {
@@ -36,16 +34,10 @@ impl UploadFields {
     }
 
     /// Reads a part.
-    pub(super) async fn add(&mut self, mut part: MultipartPart<'_>) -> Result<(), ApiError> {
+    pub(super) async fn add(&mut self, part: MultipartPart<'_>) -> Result<(), ApiError> {
         let name = part.name().unwrap_or_default().to_owned();
         let known = PLAIN.contains(&name.as_str()) || JSON.contains(&name.as_str()) || name == LIST;
-        let mut bytes = Vec::new();
-        while let Some(chunk) = part.chunk().await? {
-            self.room = self.room.checked_sub(chunk.len()).ok_or_else(|| too_large(self.limit))?;
-            if known {
-                bytes.extend_from_slice(&chunk);
-            }
-        }
+        let bytes = self.budget.read(part, if known { usize::MAX } else { 0 }).await?;
         if !known {
             return Ok(());
         }
@@ -117,11 +109,6 @@ impl UploadFields {
         self.fields.remove("type");
         self.read(&FileKind::nothing()).err().unwrap_or_else(ApiError::internal)
     }
-}
-
-fn too_large(limit: u64) -> ApiError {
-    let message = format!("The parts besides the file may have at most {limit} bytes.");
-    ApiError::new(ApiErrorKind::TooLarge, "too_large", message)
 }
 
 /// An empty text is no value.

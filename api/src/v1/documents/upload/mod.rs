@@ -1,19 +1,19 @@
 //! Uploads. The file is stored while it is sent; the document is made when all of the form is there.
 
 mod about;
-mod form;
 
 use axum::extract::{DefaultBodyLimit, Request, State};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use self::{about::UploadFields, form::MultipartForm};
+use self::about::UploadFields;
 use super::view::{self, DocumentView};
 use crate::{
     auth::Caller,
     error::ApiError,
     idempotency::{IdempotencyKey, creation_response, json_encoder},
+    multipart::MultipartForm,
     openapi::SuccessResponse,
     response::ApiResult,
     services::{

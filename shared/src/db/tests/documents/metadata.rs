@@ -2,14 +2,18 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::json;
+
 use super::delete;
 use crate::{
     db::{
-        documents::{self, metadata},
+        Json,
+        documents::{self, metadata, metadata::DocumentDescription},
         execute,
-        testing::{TestDb, at, both, claimed, commit, published, workspace},
+        testing::{TestDb, at, both, claimed, commit, document, published, workspace},
     },
     ids::DocumentId,
+    model::document::{SplitterConfig, SplitterType},
 };
 
 async fn describe(t: &TestDb, document: DocumentId, metadata: &str) {
@@ -61,5 +65,39 @@ async fn only_metadata_of_the_owners_searchable_documents_is_read() {
         let of: BTreeMap<_, _> = metadata::of(&t.db, owner, &named).await.unwrap().into_iter().collect();
         assert_eq!(of, BTreeMap::from([(first, a.to_owned()), (second, b.to_owned())]), "{}", t.name);
         assert!(metadata::of(&t.db, owner, &[]).await.unwrap().is_empty(), "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn what_is_said_of_a_document_is_written_without_the_rest_of_it() {
+    for t in &both().await {
+        let (owner, other) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
+        let id = document(&t.db, owner, "first", at(0)).await;
+        let untouched = document(&t.db, owner, "second", at(0)).await;
+        let gone = document(&t.db, owner, "gone", at(0)).await;
+        commit!(t.db, |tx| documents::delete(tx, owner, gone, at(1), at(1)));
+        let before = documents::source(&t.db, owner, id).await.unwrap().unwrap();
+        let splitter =
+            SplitterConfig { r#type: SplitterType::Token, chunk_size: 300, chunk_overlap: 30, given: None };
+        let metadata = json!({"team": "law"}).as_object().cloned().unwrap();
+        let said = DocumentDescription { id, metadata: Some(Json(metadata)), splitter: Some(Json(splitter)) };
+        for (workspace, id, is_there) in [(owner, id, true), (other, id, false), (owner, gone, false)] {
+            let said = DocumentDescription { id, ..said.clone() };
+            let written = commit!(t.db, |tx| metadata::describe(tx, workspace, &said, at(3)));
+            assert_eq!(written, is_there, "{}", t.name);
+        }
+        let after = documents::source(&t.db, owner, id).await.unwrap().unwrap();
+        assert_eq!((&after.metadata, &after.splitter), (&said.metadata, &said.splitter), "{}", t.name);
+        assert_eq!((&after.name, &after.url, &after.content), (&before.name, &before.url, &before.content));
+        let shown = documents::find(&t.db, owner, id).await.unwrap().unwrap();
+        assert_eq!((shown.created_at, shown.updated_at), (at(0), at(3)), "{}", t.name);
+
+        let named = [id, untouched, gone, DocumentId::generate()];
+        let mut found = commit!(t.db, |tx| metadata::described(tx, owner, &named));
+        found.sort_by_key(|description| description.id);
+        let bare = DocumentDescription { id: untouched, metadata: None, splitter: None };
+        assert_eq!(found, [said, bare], "{}", t.name);
+        assert!(commit!(t.db, |tx| metadata::described(tx, other, &named)).is_empty(), "{}", t.name);
+        assert!(commit!(t.db, |tx| metadata::described(tx, owner, &[])).is_empty(), "{}", t.name);
     }
 }

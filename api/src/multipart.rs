@@ -29,7 +29,7 @@ const MOST_UNREAD: usize = 4 << 20;
 const MOST_PARTS: usize = 100;
 
 /// A form.
-pub(super) struct MultipartForm {
+pub(crate) struct MultipartForm {
     parts: Multipart,
     unread: Arc<AtomicUsize>,
     seen: usize,
@@ -38,7 +38,7 @@ pub(super) struct MultipartForm {
 impl MultipartForm {
     /// # Errors
     /// When the request is no form.
-    pub(super) async fn of(request: Request) -> Result<Self, ApiError> {
+    pub(crate) async fn of(request: Request) -> Result<Self, ApiError> {
         if !is_form(request.headers()) {
             let message = "Send the file as a form, with Content-Type: multipart/form-data.";
             return Err(ApiError::new(ApiErrorKind::UnsupportedType, "unsupported_media_type", message));
@@ -59,7 +59,7 @@ impl MultipartForm {
     }
 
     /// The next part. The one before must have been read to its end.
-    pub(super) async fn next(&mut self) -> Result<Option<MultipartPart<'_>>, ApiError> {
+    pub(crate) async fn next(&mut self) -> Result<Option<MultipartPart<'_>>, ApiError> {
         self.seen += 1;
         if self.seen > MOST_PARTS {
             return Err(malformed());
@@ -71,18 +71,18 @@ impl MultipartForm {
 }
 
 /// A part of a form.
-pub(super) struct MultipartPart<'a> {
+pub(crate) struct MultipartPart<'a> {
     field: Field<'a>,
     unread: Arc<AtomicUsize>,
 }
 
 impl<'a> MultipartPart<'a> {
-    pub(super) fn name(&self) -> Option<&str> {
+    pub(crate) fn name(&self) -> Option<&str> {
         self.field.name()
     }
 
     /// The file that is sent as this part.
-    pub(super) fn into_file(self) -> SentFile<'a> {
+    pub(crate) fn into_file(self) -> SentFile<'a> {
         let name = self.field.file_name().unwrap_or_default().to_owned();
         let content_type = self.content_type();
         let bytes = stream::try_unfold(self, |mut part| async {
@@ -99,11 +99,46 @@ impl<'a> MultipartPart<'a> {
     }
 
     /// Some more of the content; none at its end.
-    pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, ApiError> {
+    pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, ApiError> {
         let chunk = in_time(self.field.chunk()).await?;
         self.unread.store(0, Ordering::Relaxed);
         Ok(chunk)
     }
+}
+
+/// How many bytes the parts besides the file may have in sum, known or not.
+pub(crate) struct PartBudget {
+    limit: u64,
+    room: usize,
+}
+
+impl PartBudget {
+    pub(crate) fn within(limit: u64) -> Self {
+        Self { limit, room: usize::try_from(limit).unwrap_or(usize::MAX) }
+    }
+
+    /// Reads a part to its end, and gives at most `kept` bytes of it.
+    ///
+    /// # Errors
+    /// When there is no room for it.
+    pub(crate) async fn read(
+        &mut self,
+        mut part: MultipartPart<'_>,
+        kept: usize,
+    ) -> Result<Vec<u8>, ApiError> {
+        let mut bytes = Vec::new();
+        while let Some(chunk) = part.chunk().await? {
+            self.room = self.room.checked_sub(chunk.len()).ok_or_else(|| too_large(self.limit))?;
+            let wanted = kept.saturating_sub(bytes.len()).min(chunk.len());
+            bytes.extend_from_slice(chunk.get(..wanted).unwrap_or_default());
+        }
+        Ok(bytes)
+    }
+}
+
+fn too_large(limit: u64) -> ApiError {
+    let message = format!("The parts besides the file may have at most {limit} bytes.");
+    ApiError::new(ApiErrorKind::TooLarge, "too_large", message)
 }
 
 async fn in_time<T>(read: impl Future<Output = Result<T, MultipartError>>) -> Result<T, ApiError> {

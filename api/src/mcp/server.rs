@@ -1,0 +1,125 @@
+//! What the server answers to each kind of message.
+
+use axum::extract::FromRef;
+use rmcp::{
+    ErrorData, RoleServer, ServerHandler,
+    model::{
+        CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, Implementation,
+        ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+        ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+    },
+    service::RequestContext,
+};
+
+use super::{context::CallContext, resources, tools};
+use crate::{
+    services::{
+        asking::AskService, citations::CitationLinks, documents::DocumentService, search::SearchService,
+    },
+    state::AppState,
+};
+
+/// What a model is told of the server.
+const INSTRUCTIONS: &str = "Lectern holds documents of a team and agents that answer from them with verified citations. Use \
+    `search` and `fetch` to read passages yourself, or `ask_agent` for an answer with its sources; give the links of the \
+    sources to the user.";
+
+/// Methods whose parameters are read. A request for one of them that was not understood has wrong ones.
+const WITH_PARAMETERS: [&str; 7] = [
+    "initialize",
+    "server/discover",
+    "tools/list",
+    "tools/call",
+    "resources/list",
+    "resources/templates/list",
+    "resources/read",
+];
+
+/// The server. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct McpServer {
+    pub(super) asking: AskService,
+    pub(super) documents: DocumentService,
+    pub(super) links: CitationLinks,
+    pub(super) search: SearchService,
+}
+
+impl McpServer {
+    pub(super) fn new(state: &AppState) -> Self {
+        Self {
+            asking: AskService::from_ref(state),
+            documents: DocumentService::from_ref(state),
+            links: CitationLinks::from_ref(state),
+            search: SearchService::from_ref(state),
+        }
+    }
+}
+
+impl ServerHandler for McpServer {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().build();
+        let name = Implementation::new("lectern", env!("CARGO_PKG_VERSION")).with_title("Lectern");
+        ServerConfig::new(capabilities).with_server_info(name).with_instructions(INSTRUCTIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let call = CallContext::of(&context)?;
+        Ok(ListToolsResult::with_all_items(tools::offered_to(&call.actor)))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        tools::call(self, &request.name, &context).await.map(CallToolResponse::from)
+    }
+
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let call = CallContext::of(&context)?;
+        resources::list(&self.documents, &call.actor, request.and_then(|page| page.cursor)).await
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        let call = CallContext::of(&context)?;
+        Ok(ListResourceTemplatesResult::with_all_items(resources::templates(&call.actor)))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let call = CallContext::of(&context)?;
+        let read = resources::read(&self.documents, &call.actor, &request.uri).await?;
+        Ok(ReadResourceResponse::from(read))
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let method = request.method.as_str();
+        if WITH_PARAMETERS.contains(&method) {
+            return Err(ErrorData::invalid_params(
+                format!("The parameters of {method} are not valid."),
+                None,
+            ));
+        }
+        let message = format!("There is no method {method:.100}.");
+        Err(ErrorData::new(rmcp::model::ErrorCode::METHOD_NOT_FOUND, message, None))
+    }
+}

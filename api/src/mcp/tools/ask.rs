@@ -1,0 +1,284 @@
+//! Asking an agent: the answer with its sources, and how it is getting on.
+
+use lectern_agents::run::{AgentQuestion, CitationView, RunEvent, RunHandle, RunOutcome};
+use lectern_derive::RequestBody;
+use lectern_shared::ids::AgentId;
+use rmcp::{
+    Peer, RoleServer,
+    model::{CallToolResult, ContentBlock, ProgressNotificationParam, ProgressToken, Tool},
+    service::RequestContext,
+};
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use super::{CallResult, schema, search::title};
+use crate::{
+    error::{ApiError, ApiErrorKind},
+    fields::{FieldRule, JsonFields, validate},
+    mcp::{context::CallContext, server::McpServer},
+    run_stream::stopping,
+    services::{actor::Permission, citations::PassageReference},
+};
+
+/// Pieces of the answer between two reports.
+const PIECES: usize = 25;
+
+/// What to ask.
+#[derive(RequestBody, ToSchema)]
+struct AskArguments {
+    /// The agent: its id or its name, as `list_agents` tells them.
+    #[schema(min_length = 1, max_length = 1_000, pattern = r"\S")]
+    agent: String,
+    /// The question, complete in itself.
+    #[schema(min_length = 1, max_length = 100_000, pattern = r"\S")]
+    question: String,
+    /// What was asked and answered before in this conversation, the oldest first. Nothing is remembered from call to call.
+    #[schema(value_type = Option<Vec<EarlierTurn>>, max_items = 100)]
+    #[body(with = history)]
+    history: Vec<(String, String)>,
+}
+
+/// A question that was asked before, and its answer.
+#[derive(RequestBody, ToSchema)]
+struct EarlierTurn {
+    /// What was asked.
+    #[schema(max_length = 100_000)]
+    question: String,
+    /// What was answered.
+    #[schema(max_length = 100_000)]
+    answer: String,
+}
+
+fn history(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<Vec<(String, String)>> {
+    let given = fields.array(rule.name, rule.max_items, "objects with a question and an answer")?;
+    let mut turns = Vec::with_capacity(given.len());
+    for (at, turn) in given.iter().enumerate() {
+        let path = format!("{}.{at}", rule.name);
+        match validate::<EarlierTurn>(turn) {
+            Ok(turn) => turns.push((turn.question, turn.answer)),
+            Err(error) if error.fields.is_empty() => fields.refuse(&path, "must be an object"),
+            Err(error) => {
+                for wrong in error.fields {
+                    fields.refuse(&format!("{path}.{}", wrong.path), wrong.message);
+                }
+            }
+        }
+    }
+    Some(turns)
+}
+
+pub(super) fn described(name: &'static str) -> Tool {
+    let description = "Asks an agent, which searches its documents, may use its tools, and answers with sources. `[n]` in the \
+        answer refers to source n; `verified` says that the quoted words were found in the document, and the link opens the \
+        passage. It can take a minute.";
+    Tool::new(name, description, schema::shared(input()))
+        .with_title("Ask an agent")
+        .with_raw_output_schema(schema::shared(output()))
+}
+
+fn input() -> Value {
+    let mut schema = schema::of::<AskArguments>();
+    if let Some(items) = schema.pointer_mut("/properties/history/items") {
+        *items = schema::of::<EarlierTurn>();
+    }
+    schema
+}
+
+fn output() -> Value {
+    let text = || json!({"type": "string"});
+    let source = json!({
+        "type": "object",
+        "properties": {
+            "n": {"type": "integer", "description": "The number in the answer's [n]."},
+            "title": text(),
+            "documentId": text(),
+            "page": {"type": "integer"},
+            "quote": {"type": "string", "description": "The words of the document that support the answer."},
+            "verified": {"type": "boolean", "description": "The answer quotes these words, and the document has them."},
+            "url": {"type": "string", "description": "Opens the passage."},
+        },
+        "required": ["n", "title", "documentId", "quote", "verified", "url"],
+    });
+    json!({
+        "type": "object",
+        "properties": {
+            "answer": text(),
+            "citations": {"type": "array", "items": source},
+            "agentId": text(),
+            "finishReason": text(),
+            "traceId": text(),
+        },
+        "required": ["answer", "citations", "agentId", "finishReason", "traceId"],
+    })
+}
+
+pub(super) async fn ask(
+    server: &McpServer,
+    call: &CallContext,
+    context: &RequestContext<RoleServer>,
+) -> CallResult {
+    let AskArguments { agent, question, history } = call.arguments.read()?;
+    let askable = server.asking.find_named(&call.actor, agent.trim()).await?;
+    let agent = askable.agent.id;
+    let question = AgentQuestion { text: question, history, ..AgentQuestion::default() };
+    let running = server.asking.ask(&call.actor, askable, question).await?;
+    let mut progress = ProgressReport::of(context);
+    let answered = tokio::select! {
+        biased;
+        () = context.ct.cancelled() => return Err(cancelled()),
+        () = call.cancelled() => return Err(cancelled()),
+        answered = finish(running, &mut progress) => answered?,
+        () = call.stopped() => return Err(stopping()),
+    };
+    answered.told(server, call, agent)
+}
+
+/// Nobody waits for the answer any more.
+fn cancelled() -> ApiError {
+    ApiError::new(ApiErrorKind::Conflict, "cancelled", "The call was cancelled.")
+}
+
+/// An answer and what it cites.
+struct CitedAnswer {
+    answer: String,
+    outcome: RunOutcome,
+    citations: Vec<CitationView>,
+}
+
+/// Waits for the end of a run, and reports what happens before.
+async fn finish(mut running: RunHandle, progress: &mut ProgressReport) -> Result<CitedAnswer, ApiError> {
+    let mut citations = Vec::new();
+    while let Some(event) = running.next().await {
+        match event {
+            RunEvent::Citation(citation) => citations.push(*citation),
+            RunEvent::End { answer, outcome, trace: _ } => {
+                return Ok(CitedAnswer { answer, outcome, citations });
+            }
+            RunEvent::Failed(error) => return Err(error.into()),
+            event => progress.note(&event).await,
+        }
+    }
+    Err(ApiError::internal())
+}
+
+impl CitedAnswer {
+    fn told(self, server: &McpServer, call: &CallContext, agent: AgentId) -> CallResult {
+        let workspace = call.workspace(Permission::AskAgents)?;
+        let (mut text, mut cited) = (self.answer.clone(), Vec::new());
+        for (at, citation) in self.citations.iter().enumerate() {
+            let passage = PassageReference {
+                document: citation.document_id,
+                chunk: citation.chunk_id,
+                quote: citation.quote_range.clone(),
+            };
+            let url = call.link(&server.links, workspace, &passage)?;
+            text.push_str(if at == 0 { "\n\nSources:\n" } else { "\n" });
+            text.push_str(&line(citation, &url));
+            cited.push(shown(citation, &url));
+        }
+        let structured = json!({
+            "answer": self.answer,
+            "citations": cited,
+            "agentId": agent,
+            "finishReason": self.outcome.finish_reason,
+            "traceId": self.outcome.trace,
+        });
+        let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+        result.structured_content = Some(structured);
+        Ok(result)
+    }
+}
+
+/// A source, for people.
+fn line(citation: &CitationView, url: &str) -> String {
+    let CitationView { n, quote, verified, .. } = citation;
+    let title = title(&citation.document_name, &citation.place);
+    let quote = match (quote.is_empty(), verified) {
+        (true, _) => String::new(),
+        (false, true) => format!(": \"{quote}\" (verified)"),
+        (false, false) => format!(": \"{quote}\""),
+    };
+    format!("[{n}] {title}{quote} {url}")
+}
+
+/// A source, for programs.
+fn shown(citation: &CitationView, url: &str) -> Value {
+    let mut source = json!({
+        "n": citation.n,
+        "title": title(&citation.document_name, &citation.place),
+        "documentId": citation.document_id,
+        "quote": citation.quote,
+        "verified": citation.verified,
+        "url": url,
+    });
+    if let (Some(page), Some(fields)) = (citation.place.page, source.as_object_mut()) {
+        fields.insert("page".to_owned(), json!(page));
+    }
+    source
+}
+
+/// Tells a client that wants to know how far a run is.
+struct ProgressReport {
+    /// None when nobody asked.
+    to: Option<(Peer<RoleServer>, ProgressToken)>,
+    reports: u32,
+    pieces: usize,
+    characters: usize,
+}
+
+impl ProgressReport {
+    fn of(context: &RequestContext<RoleServer>) -> Self {
+        let to = context.meta.get_progress_token().map(|token| (context.peer.clone(), token));
+        Self { to, reports: 0, pieces: 0, characters: 0 }
+    }
+
+    async fn note(&mut self, event: &RunEvent) {
+        match event {
+            RunEvent::Retrieval { documents, .. } => {
+                let found = documents.len();
+                self.tell(format!("Searched the documents: {found} passages found")).await;
+            }
+            RunEvent::ToolCall { name, .. } => self.tell(format!("Uses {name}")).await,
+            RunEvent::ToolResult { name, failed: true, .. } => self.tell(format!("{name} failed")).await,
+            RunEvent::Token { delta } => {
+                self.characters += delta.chars().count();
+                self.pieces += 1;
+                if self.pieces % PIECES == 1 {
+                    self.tell(format!("Writes the answer: {} characters", self.characters)).await;
+                }
+            }
+            RunEvent::Start { .. }
+            | RunEvent::ToolResult { .. }
+            | RunEvent::Citation(_)
+            | RunEvent::Failed(_)
+            | RunEvent::End { .. } => {}
+        }
+    }
+
+    async fn tell(&mut self, message: String) {
+        let Some((peer, token)) = &self.to else { return };
+        self.reports += 1;
+        let report = ProgressNotificationParam::new(token.clone(), f64::from(self.reports));
+        // Whoever is gone cancels the call.
+        let _ = peer.notify_progress(report.with_message(message)).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_turn_of_the_history_is_named_by_its_place() {
+        let turns = json!([{"question": "a", "answer": "b"}, {"question": 1}, "x"]);
+        let arguments = json!({"agent": "Clerk", "question": "Well?", "history": turns});
+        let error = validate::<AskArguments>(&arguments).err().unwrap();
+        let paths: Vec<&str> = error.fields.iter().map(|field| field.path.as_str()).collect();
+        assert_eq!(paths, ["history.1.question", "history.1.answer", "history.2"]);
+        let turns = json!([{"question": "a", "answer": "b"}]);
+        let arguments = json!({"agent": "Clerk", "question": "Well?", "history": turns});
+        assert_eq!(validate::<AskArguments>(&arguments).unwrap().history, [("a".to_owned(), "b".to_owned())]);
+        let arguments = json!({"agent": "Clerk", "question": "Well?"});
+        assert!(validate::<AskArguments>(&arguments).unwrap().history.is_empty());
+    }
+}

@@ -1,0 +1,88 @@
+//! What the ways to ask an agent have in common here: which agent a model's name means, how an answer's end is told, and the
+//! reference to its trace.
+
+use lectern_agents::run::{AgentQuestion, RunHandle};
+use lectern_shared::{ids::TraceId, model::run::TerminationReason};
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use super::{error::unknown_model, messages::Conversation};
+use crate::{
+    error::{ApiError, ApiErrorKind},
+    fields::JsonFields,
+    services::{
+        actor::Actor,
+        asking::{AskService, AskableAgent},
+    },
+};
+
+/// Where everything that happened can be read.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct RunReference {
+    /// The id of the trace, see `GET /api/v1/traces/{id}`.
+    #[schema(value_type = String)]
+    pub(super) trace_id: TraceId,
+}
+
+/// The id of an answer, which is its trace's.
+pub(super) fn answer_id(prefix: &str, trace: TraceId) -> String {
+    format!("{prefix}{}", trace.as_uuid().simple())
+}
+
+/// The agent that a model's name means.
+pub(super) async fn find_model(
+    asking: &AskService,
+    actor: &Actor,
+    model: &str,
+) -> Result<AskableAgent, ApiError> {
+    asking.find_named(actor, model).await.map_err(|error| match error.kind {
+        ApiErrorKind::NotFound => unknown_model(model, ""),
+        ApiErrorKind::Conflict => {
+            let message = "is the name of several agents: give the id of the one that you mean";
+            ApiError::invalid_field("model", message)
+        }
+        _ => error,
+    })
+}
+
+/// Asks the agent that a model's name means.
+pub(super) async fn ask_model(
+    asking: &AskService,
+    actor: &Actor,
+    model: &str,
+    conversation: Conversation,
+    max_tokens: Option<u32>,
+) -> Result<RunHandle, ApiError> {
+    let asked = find_model(asking, actor, model).await?;
+    let Conversation { question, history, instructions } = conversation;
+    let question =
+        AgentQuestion { text: question, history, instructions, max_tokens, ..AgentQuestion::default() };
+    asking.ask(actor, asked, question).await
+}
+
+/// Refuses a format of the answer other than text, which stands in this field.
+pub(super) fn refuse_formats(fields: &mut JsonFields<'_>, name: &str, format: Option<&Value>) {
+    let Some(format) = format else { return };
+    if format.get("type").and_then(Value::as_str) != Some("text") {
+        fields.refuse(name, "must be left out, or {\"type\": \"text\"}: agents answer in text");
+    }
+}
+
+/// Whether an answer is shorter than it would have been without a limit.
+pub(super) const fn is_cut(reason: TerminationReason) -> bool {
+    match reason {
+        TerminationReason::Length
+        | TerminationReason::MaxIterations
+        | TerminationReason::MaxTime
+        | TerminationReason::MaxTokens
+        | TerminationReason::MaxCost => true,
+        TerminationReason::Stop
+        | TerminationReason::Unformatted
+        | TerminationReason::ReturnDirect
+        | TerminationReason::Extractive
+        | TerminationReason::Declined
+        | TerminationReason::Error => false,
+    }
+}

@@ -1,0 +1,108 @@
+//! Responses: asking an agent in the newer of OpenAI's two ways. Nothing of one is stored, so each request brings its conversation.
+
+mod answer;
+mod request;
+mod run;
+mod stream;
+
+use axum::{
+    Extension, Json,
+    extract::State,
+    response::{IntoResponse, Response},
+};
+use lectern_agents::run::{RunEvent, RunHandle};
+use lectern_shared::{clock::Clock, shutdown::Shutdown};
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use self::{
+    answer::{AgentResponse, example},
+    request::ResponseRequest,
+    run::ResponseRun,
+    stream::ResponseStream,
+};
+use super::{annotations::CitationLinker, asking::ask_model};
+use crate::{
+    auth::{Caller, in_force::RequestCredential},
+    error::ApiError,
+    extract::ValidJson,
+    public_address::PublicAddress,
+    response::ApiResult,
+    run_stream::streamed,
+    services::{asking::AskService, citations::CitationLinks},
+    state::AppState,
+};
+
+pub(super) fn router() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new().routes(routes!(create))
+}
+
+/// Create a response
+///
+/// Asks the agent that `model` names, by its id or its name. `input` is the question, or the whole conversation: nothing is stored, so
+/// `previous_response_id`, `conversation` and `background` are refused. Agents use tools of their own; tools of the request are not
+/// called, and fields that have no meaning here are ignored.
+///
+/// `output` has a `file_search_call` for each search of the agent's documents, with what was found if `include` names
+/// `file_search_call.results`, and the answer as a `message`. Its annotations come in pairs for each `[n]` of the text: a `url_citation`
+/// whose `url` opens the passage, and a `file_citation`. The indices count Unicode code points.
+#[utoipa::path(
+    post,
+    path = "/responses",
+    tag = "OpenAI-compatible",
+    operation_id = "openaiCreateResponse",
+    request_body(
+        content = ResponseRequest,
+        example = json!({
+            "model": "support",
+            "input": "Who was the captain?",
+            "include": ["file_search_call.results"],
+            "stream": false,
+        }),
+    ),
+    responses((
+        status = 200,
+        description = "The agent's answer; with `stream` as `text/event-stream`, by named events",
+        body = inline(AgentResponse),
+        example = json!(example()),
+    )),
+)]
+async fn create(
+    (State(asking), State(links), State(clock)): (State<AskService>, State<CitationLinks>, State<Clock>),
+    (caller, address): (Caller, PublicAddress),
+    shutdown: Option<Extension<Shutdown>>,
+    Extension(opened): Extension<RequestCredential>,
+    ValidJson(body): ValidJson<ResponseRequest>,
+) -> ApiResult<Response> {
+    let actor = caller.actor();
+    let linker = CitationLinker::new(links, address, &actor)?;
+    let (conversation, form) = body.split(clock.now());
+    let is_streamed = form.is_streamed;
+    let response = form.response;
+    let running =
+        ask_model(&asking, &actor, &response.model, conversation, response.max_output_tokens).await?;
+    let run = ResponseRun::new(response, linker, form.shows_results);
+    opened
+        .while_in_force(async {
+            if is_streamed {
+                let encoder = ResponseStream::new(run);
+                streamed(running, encoder, shutdown.map(|Extension(shutdown)| shutdown)).await
+            } else {
+                whole(running, run).await
+            }
+        })
+        .await
+}
+
+/// The response of a run, once it has ended.
+async fn whole(mut running: RunHandle, mut run: ResponseRun) -> ApiResult<Response> {
+    while let Some(event) = running.next().await {
+        if let RunEvent::Failed(error) = event {
+            return Err(error.into());
+        }
+        run.apply(&event);
+        if event.is_last() {
+            return Ok(Json(run.response).into_response());
+        }
+    }
+    Err(ApiError::internal())
+}

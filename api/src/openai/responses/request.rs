@@ -1,0 +1,219 @@
+//! What is read of a request for a response. Everything else that clients send is ignored.
+
+use std::borrow::Cow;
+
+use lectern_derive::RequestBody;
+use lectern_shared::clock::Timestamp;
+use serde_json::{Map, Value};
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{ArrayBuilder, ObjectBuilder, OneOfBuilder, RefOr, Schema, Type},
+};
+
+use super::answer::AgentResponse;
+use crate::{
+    fields::{FieldRule, JsonFields},
+    openai::{
+        asking::refuse_formats,
+        entries::metadata,
+        messages::{ContentSchema, Conversation, ConversationBuilder},
+    },
+};
+
+/// Items of a conversation, at most.
+const MOST_ITEMS: usize = 10_000;
+/// What asks for the passages that searches found.
+const RESULTS: &str = "file_search_call.results";
+
+/// A question, or a conversation that ends with one.
+#[derive(RequestBody, ToSchema)]
+#[schema(as = OpenAiResponseRequest)]
+#[body(before = refuse_unsupported)]
+pub(super) struct ResponseRequest {
+    /// The agent: its id, or its name if no other one is called the same.
+    #[schema(min_length = 1, max_length = 1_000, pattern = r"\S")]
+    model: String,
+    /// The question, or the conversation, oldest first, which ends with a text of the user.
+    #[schema(value_type = InputSchema)]
+    #[body(with = input)]
+    input: Conversation,
+    /// What is said of how to answer, besides the agent's own prompt.
+    instructions: Option<String>,
+    /// `file_search_call.results` shows the passages that searches found.
+    #[schema(max_items = 100)]
+    include: Option<Vec<String>>,
+    /// The most tokens that the agent's model may write.
+    #[schema(minimum = 1)]
+    max_output_tokens: Option<u32>,
+    /// Whether the answer is to come in pieces, as server-sent events.
+    #[schema(required = false, default = false)]
+    stream: bool,
+    /// Shown again with the response: at most 16 texts, with keys of at most 64 characters and values of at most 512.
+    #[schema(value_type = Option<Object>)]
+    #[body(with = metadata)]
+    metadata: Option<Map<String, Value>>,
+    /// Shown again with the response.
+    #[schema(max_length = 512)]
+    user: Option<String>,
+}
+
+/// How a response is to be told.
+pub(super) struct ResponseForm {
+    /// The response as it is before anything has happened.
+    pub(super) response: AgentResponse,
+    pub(super) is_streamed: bool,
+    /// What searches found is shown.
+    pub(super) shows_results: bool,
+}
+
+impl ResponseRequest {
+    /// What the agent is asked, and how its answer is told.
+    pub(super) fn split(self, now: Timestamp) -> (Conversation, ResponseForm) {
+        let Self { model, input, instructions, include, max_output_tokens, stream, metadata, user } = self;
+        let mut response = AgentResponse::begun(model, now.as_secs());
+        response.instructions = instructions;
+        response.max_output_tokens = max_output_tokens;
+        response.metadata = metadata.unwrap_or_default();
+        response.user = user;
+        let shows_results = include.iter().flatten().any(|wanted| wanted == RESULTS);
+        (input, ResponseForm { response, is_streamed: stream, shows_results })
+    }
+}
+
+/// A question, or the items of a conversation.
+struct InputSchema;
+
+impl PartialSchema for InputSchema {
+    fn schema() -> RefOr<Schema> {
+        let text = || ObjectBuilder::new().schema_type(Type::String);
+        let roles = ["system", "developer", "user", "assistant"];
+        let message = ObjectBuilder::new()
+            .schema_type(Type::Object)
+            .property("type", text().enum_values(Some(["message"])))
+            .property("role", text().enum_values(Some(roles)))
+            .property("content", ContentSchema::schema())
+            .required("role")
+            .required("content");
+        let description =
+            "A question, or messages of which the last is the user's. Items of other types are passed over.";
+        let messages = ArrayBuilder::new().items(message).max_items(Some(MOST_ITEMS));
+        OneOfBuilder::new().item(text()).item(messages).description(Some(description)).into()
+    }
+}
+
+impl ToSchema for InputSchema {
+    fn name() -> Cow<'static, str> {
+        "OpenAiInput".into()
+    }
+}
+
+/// Refuses what would need responses that are stored, and answers that no agent gives.
+fn refuse_unsupported(fields: &mut JsonFields<'_>) {
+    for name in ["previous_response_id", "conversation"] {
+        if fields.get(name).is_some() {
+            fields.refuse(name, "cannot be given: nothing is stored. Send the whole conversation as `input`");
+        }
+    }
+    if fields.get("background").is_some_and(|background| background != &Value::Bool(false)) {
+        fields.refuse("background", "must be false, or left out: nothing is stored");
+    }
+    let format = fields.get("text").and_then(|text| text.get("format"));
+    refuse_formats(fields, "text.format", format.filter(|format| !format.is_null()));
+}
+
+fn input(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<Conversation> {
+    let instructions = fields.get("instructions").and_then(Value::as_str).map(str::to_owned);
+    let mut builder = ConversationBuilder::with_instructions(instructions);
+    match fields.get(rule.name) {
+        None => {
+            fields.refuse(rule.name, "is required: a question, or the items of a conversation");
+            return None;
+        }
+        Some(Value::String(question)) => builder.ask(question.clone()),
+        Some(_) => {
+            for (at, item) in fields.array(rule.name, MOST_ITEMS, "items")?.iter().enumerate() {
+                read_item(fields, &mut builder, &format!("{}.{at}", rule.name), item);
+            }
+        }
+    }
+    builder.finish(fields, rule.name)
+}
+
+fn read_item(fields: &mut JsonFields<'_>, builder: &mut ConversationBuilder, path: &str, item: &Value) {
+    let Value::Object(item) = item else {
+        fields.refuse(path, "must be an object");
+        return;
+    };
+    match item.get("type").and_then(Value::as_str) {
+        None | Some("message") => builder.read_message(fields, path, item),
+        Some("item_reference") => {
+            fields
+                .refuse(&format!("{path}.type"), "is `item_reference`, and nothing is stored: send the item");
+        }
+        // What clients send back of an earlier answer: searches, calls of tools, what they gave.
+        Some(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::fields::validate;
+
+    fn request(more: &Value) -> Result<(Conversation, ResponseForm), Vec<String>> {
+        let mut body = json!({"model": "support", "input": "Who?"});
+        for (name, value) in more.as_object().unwrap() {
+            body[name] = value.clone();
+        }
+        let read = validate::<ResponseRequest>(&body);
+        let read = read.map(|request| request.split(Timestamp::from_micros(7_000_000)));
+        read.map_err(|error| error.fields.into_iter().map(|field| field.path).collect())
+    }
+
+    #[test]
+    fn a_question_alone_and_a_conversation_are_read_alike() {
+        let (asked, form) = request(&json!({"instructions": "Be brief.", "store": true})).ok().unwrap();
+        assert_eq!((asked.question.as_str(), asked.instructions.as_deref()), ("Who?", Some("Be brief.")));
+        assert!(!form.is_streamed && !form.shows_results);
+
+        let input = json!([
+            {"role": "developer", "content": "In English."},
+            {"role": "user", "content": [{"type": "input_text", "text": "Who?"}]},
+            {"type": "file_search_call", "id": "fs_1", "queries": ["Who?"], "status": "completed"},
+            {"type": "message", "id": "msg_1", "role": "assistant", "content": [{"type": "output_text", "text": "She."}]},
+            {"type": "message", "role": "user", "content": "Why?"},
+        ]);
+        let more = json!({"input": input, "instructions": "Be brief.", "include": [RESULTS], "stream": true});
+        let (asked, form) = request(&more).ok().unwrap();
+        assert_eq!(asked.history, [("Who?".to_owned(), "She.".to_owned())]);
+        assert_eq!(
+            (asked.question.as_str(), asked.instructions.as_deref()),
+            ("Why?", Some("Be brief.\n\nIn English."))
+        );
+        assert!(form.is_streamed && form.shows_results);
+    }
+
+    #[test]
+    fn what_would_have_to_be_stored_is_refused_by_its_name() {
+        for (more, field) in [
+            (json!({"previous_response_id": "resp_1"}), "previous_response_id"),
+            (json!({"conversation": {"id": "conv_1"}}), "conversation"),
+            (json!({"background": true}), "background"),
+            (json!({"text": {"format": {"type": "json_schema"}}}), "text.format"),
+            (json!({"input": null}), "input"),
+            (json!({"input": 7}), "input"),
+            (json!({"user": "x".repeat(513)}), "user"),
+            (json!({"metadata": {"note": "x".repeat(513)}}), "metadata.note"),
+            (json!({"input": [{"role": "assistant", "content": "Hello"}]}), "input"),
+            (json!({"input": ["Who?", {"role": "user", "content": "Who?"}]}), "input.0"),
+            (
+                json!({"input": [{"type": "item_reference", "id": "msg_1"}, {"role": "user", "content": "Who?"}]}),
+                "input.0.type",
+            ),
+        ] {
+            assert_eq!(request(&more).err().unwrap(), [field], "{more}");
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Asking agents: who may ask which, by which name, and the run that answers. Every face asks here.
+
+use lectern_agents::{
+    run::{self, AgentParts, AgentQuestion, RunHandle},
+    tools::Toolbox,
+};
+use lectern_shared::{
+    db::{self, Db},
+    ids::AgentId,
+    model::{agent::Agent, workspace::RunOwner},
+};
+
+use super::{
+    NAME,
+    actor::{Actor, Permission},
+    workspaces::UsageService,
+};
+use crate::error::{ApiError, ApiErrorKind};
+
+/// Agents that are read at a time: each has its instructions with it.
+const PAGE: u32 = 100;
+/// Characters of a description in a list.
+const SUMMARY: usize = 300;
+
+/// An agent that somebody may ask.
+pub(crate) struct AskableAgent {
+    pub(crate) agent: Agent,
+    /// Whose the run will be.
+    owner: RunOwner,
+}
+
+impl AskableAgent {
+    /// What the agent is for, in short.
+    pub(crate) fn summary(&self) -> String {
+        let description = &self.agent.description;
+        let cut = description.char_indices().nth(SUMMARY).and_then(|(end, _)| description.get(..end));
+        cut.map_or_else(|| description.clone(), |cut| format!("{cut}…"))
+    }
+}
+
+/// Asks agents. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct AskService {
+    db: Db,
+    agents: AgentParts,
+    toolbox: Toolbox,
+    usage: UsageService,
+}
+
+impl AskService {
+    pub(crate) fn new(db: Db, agents: AgentParts, toolbox: Toolbox, usage: UsageService) -> Self {
+        Self { db, agents, toolbox, usage }
+    }
+
+    /// Agents that somebody may ask, those older than `before`, newest first: the one that their token is bound to, or at most
+    /// `limit` of the workspace.
+    pub(crate) async fn askable(
+        &self,
+        actor: &Actor,
+        before: AgentId,
+        limit: u32,
+    ) -> Result<Vec<AskableAgent>, ApiError> {
+        if let Some(bound) = actor.bound_agent() {
+            let only = self.find(actor, bound).await?;
+            return Ok(Some(only).filter(|only| only.agent.id < before).into_iter().collect());
+        }
+        let workspace = actor.may(Permission::ListAgents)?.workspace_id;
+        let agents = db::agents::list(&self.db, workspace, before, limit).await?;
+        let askable = |agent: Agent| Ok(AskableAgent { owner: actor.may_ask(agent.id)?, agent });
+        agents.into_iter().map(askable).collect()
+    }
+
+    /// All agents that somebody may ask, newest first, as they are shown.
+    pub(crate) async fn all_askable<T>(
+        &self,
+        actor: &Actor,
+        shown: impl Fn(AskableAgent) -> T,
+    ) -> Result<Vec<T>, ApiError> {
+        let (mut all, mut before) = (Vec::new(), AgentId::from(uuid::Uuid::max()));
+        loop {
+            let page = self.askable(actor, before, PAGE).await?;
+            let is_full = page.len() == usize::try_from(PAGE).unwrap_or(usize::MAX);
+            let last = page.last().map(|last| last.agent.id);
+            all.extend(page.into_iter().map(&shown));
+            match last {
+                Some(last) if is_full => before = last,
+                Some(_) | None => return Ok(all),
+            }
+        }
+    }
+
+    /// One agent that somebody may ask.
+    pub(crate) async fn find(&self, actor: &Actor, id: AgentId) -> Result<AskableAgent, ApiError> {
+        let owner = actor.may_ask(id)?;
+        let agent = db::agents::find(&self.db, owner.workspace_id, id).await?;
+        Ok(AskableAgent { agent: agent.ok_or_else(|| ApiError::not_found("agent"))?, owner })
+    }
+
+    /// The agent that a program calls by its id, or by its name if no other one is called the same.
+    pub(crate) async fn find_named(&self, actor: &Actor, name: &str) -> Result<AskableAgent, ApiError> {
+        if let Ok(id) = name.parse() {
+            return self.find(actor, id).await;
+        }
+        let workspace = actor.may(Permission::AskAgents)?.workspace_id;
+        // No agent can have such a name, and PostgreSQL takes no text with a NUL.
+        if name.contains('\0') || name.chars().count() > NAME {
+            return Err(ApiError::not_found("agent"));
+        }
+        let named = db::agents::find_named(&self.db, workspace, name).await?;
+        let is_askable = |agent: &Agent| actor.bound_agent().is_none_or(|bound| bound == agent.id);
+        let mut askable = named.into_iter().filter(is_askable);
+        match (askable.next(), askable.next()) {
+            (Some(agent), None) => Ok(AskableAgent { owner: actor.may_ask(agent.id)?, agent }),
+            (Some(_), Some(_)) => {
+                let message = "Several agents have this name. Use the id of the one that you mean.";
+                Err(ApiError::new(ApiErrorKind::Conflict, "ambiguous_name", message))
+            }
+            (None, _) => Err(ApiError::not_found("agent")),
+        }
+    }
+
+    /// Asks an agent.
+    ///
+    /// # Errors
+    /// What is wrong with the question, as far as it is known before anything is asked; 403 when the workspace has used what it may
+    /// this month.
+    pub(crate) async fn ask(
+        &self,
+        actor: &Actor,
+        asked: AskableAgent,
+        question: AgentQuestion,
+    ) -> Result<RunHandle, ApiError> {
+        self.usage.admit(actor).await?;
+        Ok(run::start(&self.agents, &self.toolbox, asked.agent, asked.owner, question).await?)
+    }
+}

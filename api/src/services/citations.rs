@@ -1,0 +1,328 @@
+//! Links of citations: each holds, sealed, which passage it opens and until when. Whoever has one may read that passage and what
+//! stands around it, and nothing else; nothing is stored for it, so every process opens it, and it ends by itself.
+
+use std::{ops::Range, sync::Arc, time::Duration};
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use lectern_agents::answer::place_url;
+use lectern_runtime::Runtime;
+use lectern_shared::{
+    clock::{Clock, Timestamp},
+    db::{self, Db},
+    ids::{ChunkId, DocumentId, WorkspaceId},
+    model::{
+        document::{Chunk, Document},
+        place::SourceSpan,
+    },
+    secrets::{CiphertextLocation, Keyring},
+};
+use uuid::Uuid;
+
+use crate::error::{ApiError, ApiErrorKind};
+
+/// What is shown of each neighbour of a passage, in characters: enough to see what it is about.
+const CONTEXT: usize = 600;
+
+/// A passage, and the words of it that are quoted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PassageReference {
+    pub(crate) document: DocumentId,
+    pub(crate) chunk: ChunkId,
+    /// Where the quoted words stand in the passage's text, in bytes; none when they were not found there.
+    pub(crate) quote: Option<Range<usize>>,
+}
+
+/// What a link opens.
+#[derive(Debug)]
+pub(crate) struct CitedPage {
+    pub(crate) document_name: String,
+    /// None when the document has changed, and does not hold the passage any more.
+    pub(crate) passage: Option<CitedPassage>,
+}
+
+/// A passage with the words that are quoted, and what stands around it.
+#[derive(Debug)]
+pub(crate) struct CitedPassage {
+    pub(crate) place: SourceSpan,
+    /// Where the document itself can be opened, if it has an address.
+    pub(crate) url: Option<String>,
+    /// The end of the passage before it, without what both hold.
+    pub(crate) before: String,
+    /// The passage up to the quoted words.
+    pub(crate) lead: String,
+    /// The quoted words; empty when there are none.
+    pub(crate) quote: String,
+    /// The passage after the quoted words.
+    pub(crate) rest: String,
+    /// The beginning of the passage after it, without what both hold.
+    pub(crate) after: String,
+}
+
+/// Makes the links of citations, and opens them. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct CitationLinks {
+    db: Db,
+    clock: Clock,
+    keyring: Arc<Keyring>,
+    /// How long a link opens.
+    ttl: Duration,
+}
+
+/// For every link that opens nothing, whatever the reason is.
+fn opens_nothing() -> ApiError {
+    let message = "This link does not lead to a passage, or not any more.";
+    ApiError::new(ApiErrorKind::NotFound, "not_found", message)
+}
+
+impl CitationLinks {
+    pub(crate) fn new(runtime: &Runtime) -> Self {
+        let Runtime { db, clock, keyring, settings, .. } = runtime.clone();
+        Self { db, clock, keyring, ttl: settings.citation_links }
+    }
+
+    /// The path of a link that opens a workspace's passage from now on.
+    pub(crate) fn path(
+        &self,
+        workspace: WorkspaceId,
+        passage: &PassageReference,
+    ) -> Result<String, ApiError> {
+        let ends_at = self.clock.now().plus(self.ttl).as_secs();
+        let link = SealedCitation { workspace, passage: passage.clone(), ends_at };
+        Ok(format!("/cite/{}", link.seal(&self.keyring)?))
+    }
+
+    /// What the link with this token leads to.
+    ///
+    /// # Errors
+    /// Not found, in one form, when it is none of this service's or has ended, and when its document was deleted.
+    pub(crate) async fn open(&self, token: &str) -> Result<CitedPage, ApiError> {
+        let link = SealedCitation::open(&self.keyring, token, self.clock.now()).ok_or_else(opens_nothing)?;
+        let id = link.passage.document;
+        let document = db::documents::find(&self.db, link.workspace, id).await?.ok_or_else(opens_nothing)?;
+        let chunks = self.around(link.workspace, id, link.passage.chunk).await?;
+        let passage = CitedPassage::find(&document, &chunks, &link.passage);
+        Ok(CitedPage { document_name: document.name, passage })
+    }
+
+    /// A passage of what is searched of a document now, between its neighbours; nothing when it is not in that.
+    async fn around(
+        &self,
+        workspace: WorkspaceId,
+        document: DocumentId,
+        chunk: ChunkId,
+    ) -> Result<Vec<Chunk>, ApiError> {
+        let Some(ordinal) = db::chunks::ordinal(&self.db, workspace, document, chunk).await? else {
+            return Ok(Vec::new());
+        };
+        Ok(db::chunks::list(&self.db, workspace, document, ordinal - 1, 3).await?)
+    }
+}
+
+/// What a link holds.
+struct SealedCitation {
+    workspace: WorkspaceId,
+    passage: PassageReference,
+    /// In seconds since 1970.
+    ends_at: i64,
+}
+
+impl SealedCitation {
+    /// The link's token.
+    fn seal(&self, keyring: &Keyring) -> Result<String, ApiError> {
+        let sealed = keyring.encrypt(CiphertextLocation::citation_link(), &self.to_bytes())?;
+        Ok(URL_SAFE_NO_PAD.encode(sealed))
+    }
+
+    /// What a token holds, unless it has ended.
+    fn open(keyring: &Keyring, token: &str, now: Timestamp) -> Option<Self> {
+        let sealed = URL_SAFE_NO_PAD.decode(token).ok()?;
+        let bytes = keyring.decrypt(CiphertextLocation::citation_link(), &sealed).ok()?;
+        Self::from_bytes(&bytes).filter(|link| link.ends_at > now.as_secs())
+    }
+
+    /// Of a fixed length, so that a link tells nothing by its own.
+    fn to_bytes(&self) -> Vec<u8> {
+        let PassageReference { document, chunk, quote } = &self.passage;
+        let quote = quote.clone().unwrap_or_default();
+        let mut bytes = Vec::with_capacity(64);
+        for id in [self.workspace.as_uuid(), document.as_uuid(), chunk.as_uuid()] {
+            bytes.extend_from_slice(id.as_bytes());
+        }
+        for at in [quote.start, quote.end] {
+            bytes.extend_from_slice(&u32::try_from(at).unwrap_or(u32::MAX).to_be_bytes());
+        }
+        bytes.extend_from_slice(&self.ends_at.to_be_bytes());
+        bytes
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let mut rest = bytes;
+        let (workspace, document) = (take_id(&mut rest)?, take_id(&mut rest)?);
+        let chunk = take_id(&mut rest)?;
+        let (start, end) = (take_offset(&mut rest)?, take_offset(&mut rest)?);
+        let ends_at = i64::from_be_bytes(take(&mut rest)?);
+        let quote = (start < end).then_some(start..end);
+        let passage = PassageReference { document: document.into(), chunk: chunk.into(), quote };
+        rest.is_empty().then_some(Self { workspace: workspace.into(), passage, ends_at })
+    }
+}
+
+fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
+    let (taken, rest) = bytes.split_first_chunk::<N>()?;
+    *bytes = rest;
+    Some(*taken)
+}
+
+fn take_id(bytes: &mut &[u8]) -> Option<Uuid> {
+    take(bytes).map(Uuid::from_bytes)
+}
+
+fn take_offset(bytes: &mut &[u8]) -> Option<usize> {
+    usize::try_from(u32::from_be_bytes(take(bytes)?)).ok()
+}
+
+impl CitedPassage {
+    /// The passage among these, which follow one another.
+    fn find(document: &Document, chunks: &[Chunk], cited: &PassageReference) -> Option<Self> {
+        let at = chunks.iter().position(|chunk| chunk.chunk_id == cited.chunk)?;
+        let chunk = chunks.get(at)?;
+        let neighbour = |at: Option<usize>| at.and_then(|at| chunks.get(at));
+        let place = chunk.place.0.clone();
+        let (lead, quote, rest) = marked(&chunk.text, cited.quote.clone());
+        Some(Self {
+            url: place_url(document.r#type, &document.url, &place),
+            before: neighbour(at.checked_sub(1)).map_or_else(String::new, |other| end_of(other, chunk)),
+            lead: lead.to_owned(),
+            quote: quote.to_owned(),
+            rest: rest.to_owned(),
+            after: neighbour(at.checked_add(1)).map_or_else(String::new, |other| beginning_of(other, chunk)),
+            place,
+        })
+    }
+}
+
+/// A text before the words at these bytes, those words, and the text after them. A quotation may go on in the next passage.
+fn marked(text: &str, quote: Option<Range<usize>>) -> (&str, &str, &str) {
+    let found = quote.and_then(|quote| {
+        let end = quote.end.min(text.len());
+        Some((text.get(..quote.start)?, text.get(quote.start..end)?, text.get(end..)?))
+    });
+    found.unwrap_or((text, "", ""))
+}
+
+/// The end of the passage before another, up to where that one begins.
+fn end_of(chunk: &Chunk, next: &Chunk) -> String {
+    let own = next.place.0.char_start.saturating_sub(chunk.place.0.char_start);
+    let own = usize::try_from(own).unwrap_or(usize::MAX).min(chunk.text.chars().count());
+    let cut = own.saturating_sub(CONTEXT);
+    let shown: String = chunk.text.chars().take(own).skip(cut).collect();
+    let shown = shown.trim();
+    if cut > 0 { format!("… {shown}") } else { shown.to_owned() }
+}
+
+/// The beginning of the passage after another, from where that one ends.
+fn beginning_of(chunk: &Chunk, previous: &Chunk) -> String {
+    let repeated = previous.place.0.char_end.saturating_sub(chunk.place.0.char_start);
+    let mut own = chunk.text.chars().skip(usize::try_from(repeated).unwrap_or(usize::MAX));
+    let shown: String = own.by_ref().take(CONTEXT).collect();
+    let shown = shown.trim();
+    if own.next().is_some() { format!("{shown} …") } else { shown.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use lectern_shared::db::Json;
+    use secrecy::SecretString;
+
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_micros(1_800_000_000_000_000);
+
+    fn keyring(secret: &str) -> Keyring {
+        Keyring::new(&SecretString::from(secret.repeat(8)), None).unwrap()
+    }
+
+    fn reference(quote: Option<Range<usize>>) -> PassageReference {
+        let document = DocumentId::generate();
+        PassageReference { document, chunk: ChunkId::derive(document, 1, "text", "{}"), quote }
+    }
+
+    fn link(quote: Option<Range<usize>>) -> SealedCitation {
+        let ends_at = NOW.plus(Duration::from_mins(1)).as_secs();
+        let workspace = WorkspaceId::generate();
+        SealedCitation { workspace, passage: reference(quote), ends_at }
+    }
+
+    /// A passage that begins at this character.
+    fn chunk(text: &str, start: u64) -> Chunk {
+        let document_id = DocumentId::generate();
+        let char_end = start + text.chars().count() as u64;
+        Chunk {
+            ordinal: 0,
+            chunk_id: ChunkId::derive(document_id, 0, text, "{}"),
+            document_id,
+            tokens: 1,
+            place: Json(SourceSpan { char_start: start, char_end, ..SourceSpan::default() }),
+            text: text.to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_link_opens_what_it_was_made_for_until_it_ends() {
+        let keys = keyring("first");
+        for quote in [None, Some(3..17), Some(0..70_000)] {
+            let made = link(quote);
+            let token = made.seal(&keys).unwrap();
+            let is_url_safe = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+            assert!(token.bytes().all(is_url_safe) && token.len() < 160, "{token}");
+            let open = |at| SealedCitation::open(&keys, &token, at);
+            let opened = open(NOW.plus(Duration::from_secs(59))).unwrap();
+            assert_eq!((opened.workspace, &opened.passage), (made.workspace, &made.passage));
+            assert!(open(NOW.plus(Duration::from_mins(1))).is_none());
+        }
+    }
+
+    #[test]
+    fn a_link_that_was_changed_or_is_anothers_opens_nothing() {
+        let keys = keyring("first");
+        let token = link(Some(3..17)).seal(&keys).unwrap();
+        assert!(SealedCitation::open(&keyring("other"), &token, NOW).is_none());
+        let padded = format!("{token}=");
+        for wrong in ["", "x", "ä", &token[1..], &token[..token.len() - 4], &padded] {
+            assert!(SealedCitation::open(&keys, wrong, NOW).is_none(), "{wrong}");
+        }
+        for at in 0..token.len() {
+            let other = if token.as_bytes()[at] == b'A' { "B" } else { "A" };
+            let changed = format!("{}{other}{}", &token[..at], &token[at + 1..]);
+            assert!(SealedCitation::open(&keys, &changed, NOW).is_none(), "{at}");
+        }
+        let elsewhere = keys.encrypt(CiphertextLocation::oidc_code(), &link(None).to_bytes()).unwrap();
+        assert!(SealedCitation::open(&keys, &URL_SAFE_NO_PAD.encode(elsewhere), NOW).is_none());
+    }
+
+    #[test]
+    fn quoted_words_are_marked_where_they_stand_and_never_in_the_middle_of_a_character() {
+        let text = "Täglich um halb sieben.";
+        assert_eq!(marked(text, Some(0..8)), ("", "Täglich", " um halb sieben."));
+        assert_eq!(marked(text, Some(9..900)), ("Täglich ", "um halb sieben.", ""), "it goes on in the next");
+        for nowhere in [None, Some(2..8), Some(100..101)] {
+            assert_eq!(marked(text, nowhere), (text, "", ""));
+        }
+    }
+
+    #[test]
+    fn neighbours_are_shown_without_what_the_passage_repeats_of_them() {
+        let (one, two, three) = (chunk("Größe eins. Zwei.", 0), chunk("Zwei. Drei.", 12), chunk("Vier.", 24));
+        assert_eq!(end_of(&one, &two), "Größe eins.");
+        assert_eq!(beginning_of(&two, &one), "Drei.");
+        assert_eq!(
+            (end_of(&two, &three), beginning_of(&three, &two)),
+            ("Zwei. Drei.".into(), "Vier.".into())
+        );
+        let long = chunk(&"wort ".repeat(1_000), 0);
+        let (before, after) = (end_of(&long, &chunk("x", 5_000)), beginning_of(&long, &chunk("", 0)));
+        for (shown, is_cut) in [(&before, before.starts_with('…')), (&after, after.ends_with('…'))] {
+            assert!(is_cut && (500..=CONTEXT + 2).contains(&shown.chars().count()), "{shown}");
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! What is said of a document when it is put somewhere as a file.
+
+use std::collections::BTreeMap;
+
+use lectern_shared::{
+    db::{
+        self, Json, Tx,
+        documents::metadata::{self, DocumentDescription},
+    },
+    ids::{DocumentId, WorkspaceId},
+    model::document::SplitterConfig,
+};
+use serde_json::{Map, Value};
+
+use super::{
+    DocumentService,
+    readers::{METADATA, is_too_large},
+    splitter::USUAL,
+    unknown,
+};
+use crate::error::ApiError;
+
+/// Values of a document's metadata, and how it is to be cut, where that is said.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct FileAttributes {
+    /// These take the place of earlier values of the same names.
+    pub(crate) values: Option<Map<String, Value>>,
+    pub(crate) splitter: Option<SplitterConfig>,
+}
+
+/// What attributes make of what is said of a document.
+#[derive(Debug)]
+struct AttributeChange {
+    after: DocumentDescription,
+    /// Filters may find it otherwise.
+    says_more: bool,
+    /// It is to be ingested again.
+    cuts_anew: bool,
+}
+
+impl DocumentService {
+    /// Gives documents of a workspace that is locked attributes, and tells whether any of them is to be ingested again. Of each, no more
+    /// is read and written than what is said of it: there may be many, and others wait meanwhile.
+    pub(in crate::services) async fn set_attributes(
+        &self,
+        tx: &mut Tx,
+        workspace: WorkspaceId,
+        mut given: BTreeMap<DocumentId, FileAttributes>,
+    ) -> Result<bool, ApiError> {
+        given.retain(|_, attributes| *attributes != FileAttributes::default());
+        let ids: Vec<DocumentId> = given.keys().copied().collect();
+        let described = metadata::described(tx, workspace, &ids).await?;
+        if described.len() != ids.len() {
+            return Err(unknown());
+        }
+        let mut changes = Vec::new();
+        for before in described {
+            let attributes = given.remove(&before.id).unwrap_or_default();
+            changes.extend(changed(attributes, before)?);
+        }
+        if changes.iter().any(|change| change.says_more) {
+            db::documents::bump_search_epoch(tx, workspace).await?;
+        }
+        let now = self.clock.now();
+        for AttributeChange { after, cuts_anew, .. } in &changes {
+            metadata::describe(tx, workspace, after, now).await?;
+            if *cuts_anew && !self.jobs.enqueue_ingest(tx, workspace, after.id).await? {
+                return Err(unknown());
+            }
+        }
+        Ok(changes.iter().any(|change| change.cuts_anew))
+    }
+}
+
+/// What is different with these attributes; none when nothing is.
+///
+/// # Errors
+/// When there would be too much metadata.
+fn changed(
+    attributes: FileAttributes,
+    before: DocumentDescription,
+) -> Result<Option<AttributeChange>, ApiError> {
+    let FileAttributes { values, splitter } = attributes;
+    let mut change = AttributeChange { after: before, says_more: false, cuts_anew: false };
+    let after = &mut change.after;
+    if let Some(values) = values.filter(|values| !values.is_empty()) {
+        let mut metadata = after.metadata.as_ref().map(|Json(before)| before.clone()).unwrap_or_default();
+        metadata.extend(values);
+        if is_too_large(&metadata) {
+            let message = format!("must have at most {METADATA} bytes together with the document's metadata");
+            return Err(ApiError::invalid_field("attributes", &message));
+        }
+        let metadata = Some(Json(metadata));
+        change.says_more = metadata != after.metadata;
+        after.metadata = metadata;
+    }
+    let cut = after.splitter.as_ref().map_or(&USUAL, |Json(before)| before);
+    if let Some(splitter) = splitter.filter(|splitter| !cuts_alike(cut, splitter)) {
+        after.splitter = Some(Json(splitter));
+        change.cuts_anew = true;
+    }
+    Ok((change.says_more || change.cuts_anew).then_some(change))
+}
+
+/// Whether both cut a text into the same passages.
+fn cuts_alike(a: &SplitterConfig, b: &SplitterConfig) -> bool {
+    let parts = |of: &SplitterConfig| (of.r#type, of.chunk_size, of.chunk_overlap);
+    parts(a) == parts(b)
+}
+
+#[cfg(test)]
+mod tests {
+    use lectern_shared::model::document::SplitterType;
+    use serde_json::json;
+
+    use super::*;
+
+    fn described(metadata: &Value, splitter: Option<SplitterConfig>) -> DocumentDescription {
+        let metadata = metadata.as_object().cloned().map(Json);
+        DocumentDescription { id: DocumentId::generate(), metadata, splitter: splitter.map(Json) }
+    }
+
+    fn values(values: &Value) -> FileAttributes {
+        FileAttributes { values: values.as_object().cloned(), splitter: None }
+    }
+
+    #[test]
+    fn attributes_are_merged_over_the_metadata() {
+        let before = described(&json!({"team": "law", "tags": ["a"]}), None);
+        let with = |given: Value| changed(values(&given), before.clone());
+        let change = with(json!({"team": "sales", "year": 2026})).ok().unwrap().unwrap();
+        let expected = json!({"team": "sales", "tags": ["a"], "year": 2026});
+        assert_eq!(change.after, DocumentDescription { id: before.id, ..described(&expected, None) });
+        assert!(change.says_more && !change.cuts_anew);
+        for same in [json!({}), json!({"team": "law"})] {
+            assert!(with(same).ok().unwrap().is_none(), "nothing is written");
+        }
+        let large = with(json!({"x": "x".repeat(METADATA)})).err().unwrap();
+        assert_eq!(large.fields[0].path, "attributes");
+    }
+
+    #[test]
+    fn a_way_of_cutting_that_changes_nothing_is_no_change() {
+        let token = |chunk_size| SplitterConfig {
+            r#type: SplitterType::Token,
+            chunk_size,
+            chunk_overlap: 60,
+            given: None,
+        };
+        let with = |splitter, before| {
+            let attributes = FileAttributes { values: None, splitter: Some(splitter) };
+            let change = changed(attributes, described(&Value::Null, before)).ok().unwrap()?;
+            assert!(change.cuts_anew && !change.says_more);
+            change.after.splitter.map(|Json(splitter)| splitter)
+        };
+        assert_eq!(with(token(400), None), None);
+        let old = SplitterConfig { given: Some("TokenTextSplitter".to_owned()), ..token(300) };
+        assert_eq!(with(token(300), Some(old)), None);
+        assert_eq!(with(token(300), None), Some(token(300)));
+        let characters = SplitterConfig { r#type: SplitterType::Recursive, ..token(300) };
+        assert_eq!(with(token(300), Some(characters)), Some(token(300)));
+    }
+}

@@ -1,0 +1,272 @@
+//! Vectors of texts, by the model that documents are searched with.
+
+use std::{sync::Arc, time::Duration};
+
+use lectern_embed::{EmbedError, Embedder, EmbeddingModels, ModelState};
+use lectern_shared::{
+    compute::ComputePool,
+    ids::WorkspaceId,
+    metrics::{EmbeddingPurpose, Metrics},
+};
+use tokio::time::Instant;
+
+use super::{
+    actor::{Actor, Permission},
+    workspaces::UsageService,
+};
+use crate::{
+    error::{ApiError, ApiErrorKind},
+    turns::{FairSemaphore, PermitError, SemaphoreLimits},
+};
+
+/// When a model that is not there yet may be asked for again.
+const AGAIN: Duration = Duration::from_secs(5);
+/// A workspace has its texts embedded one request after the other: documents are ingested with the same model, and others search.
+const TURNS: SemaphoreLimits = SemaphoreLimits {
+    at_once: 8,
+    reserved: 0,
+    of_one: 1,
+    waiting: 8,
+    // Less than proxies and clients wait for an answer.
+    patience: Duration::from_secs(20),
+};
+
+/// Makes vectors of texts. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct EmbeddingService {
+    models: EmbeddingModels,
+    metrics: Arc<Metrics>,
+    compute: ComputePool,
+    usage: UsageService,
+    turns: FairSemaphore<WorkspaceId>,
+}
+
+/// The model, for somebody who may use it.
+pub(crate) struct TextEmbedder {
+    embedder: Arc<dyn Embedder>,
+    service: EmbeddingService,
+    workspace: WorkspaceId,
+}
+
+/// The vectors of texts, and how many tokens of them were read.
+#[derive(Debug)]
+pub(crate) struct EmbeddedTexts {
+    /// In the order of the texts.
+    pub(crate) vectors: Vec<Vec<f32>>,
+    pub(crate) tokens: usize,
+}
+
+impl EmbeddingService {
+    pub(crate) fn new(
+        models: EmbeddingModels,
+        metrics: Arc<Metrics>,
+        compute: ComputePool,
+        usage: UsageService,
+    ) -> Self {
+        Self { models, metrics, compute, usage, turns: FairSemaphore::new(TURNS) }
+    }
+
+    /// The model that is set; none when the service has none.
+    ///
+    /// # Errors
+    /// 503 while it is not there; 403 when the workspace has used what it may this month.
+    pub(crate) async fn open(&self, actor: &Actor) -> Result<Option<TextEmbedder>, ApiError> {
+        let workspace = actor.may(Permission::EditDocuments)?.workspace_id;
+        self.usage.admit(actor).await?;
+        let embedder = self.models.wait_until_opened().await;
+        match (embedder, self.models.state()) {
+            (Some(embedder), _) => Ok(Some(TextEmbedder { embedder, service: self.clone(), workspace })),
+            (None, ModelState::Off) => Ok(None),
+            (
+                None,
+                ModelState::Opening
+                | ModelState::Downloading(_)
+                | ModelState::Missing(_)
+                | ModelState::Ready(..),
+            ) => Err(unavailable("The embedding model is not there yet; try again shortly.", Some(AGAIN))),
+        }
+    }
+}
+
+impl TextEmbedder {
+    /// What it is called.
+    pub(crate) fn model(&self) -> &str {
+        &self.embedder.space().model
+    }
+
+    /// Whether it is called so: as it is set, or without the revision.
+    pub(crate) fn is_called(&self, name: &str) -> bool {
+        let own = self.model();
+        name == own || own.split_once('@').is_some_and(|(without, _)| name == without)
+    }
+
+    /// Numbers in its vectors.
+    pub(crate) fn dimensions(&self) -> usize {
+        self.embedder.space().dimensions
+    }
+
+    /// A vector for each text, as passages of documents have them.
+    pub(crate) async fn embed(&self, texts: Vec<String>) -> Result<EmbeddedTexts, ApiError> {
+        let EmbeddingService { metrics, usage, turns, .. } = &self.service;
+        let _turn = turns.acquire(self.workspace).await.map_err(of_turn)?;
+        let (began, count) = (Instant::now(), texts.len());
+        let (texts, tokens) = self.count_tokens(texts).await?;
+        // Whoever hangs up before the end has used them.
+        usage.count(self.workspace, tokens).await?;
+        let made = self.embedder.embed_passages(texts).await;
+        metrics.embedded(EmbeddingPurpose::Question, count, made.is_ok(), began.elapsed());
+        let vectors = made.map_err(of_model)?;
+        if vectors.len() != count {
+            tracing::error!(
+                count,
+                given = vectors.len(),
+                "the embedding model gave another number of vectors"
+            );
+            return Err(ApiError::internal());
+        }
+        Ok(EmbeddedTexts { vectors, tokens })
+    }
+
+    /// How many tokens of the texts are read.
+    async fn count_tokens(&self, texts: Vec<String>) -> Result<(Vec<String>, usize), ApiError> {
+        let embedder = Arc::clone(&self.embedder);
+        let counted = self.service.compute.run(move || {
+            let most = embedder.max_tokens();
+            let tokens: usize = texts.iter().map(|text| embedder.count_tokens(text).min(most)).sum();
+            (texts, tokens)
+        });
+        Ok(counted.await?)
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is mapped over results")]
+fn of_model(error: EmbedError) -> ApiError {
+    match error {
+        EmbedError::Away(_) => {
+            tracing::warn!(%error, "the embedding model is away");
+            unavailable("The embedding model is away; try again shortly.", Some(Duration::from_secs(1)))
+        }
+        EmbedError::Refused(_) => {
+            tracing::error!(%error, "the embedding model cannot be used");
+            unavailable("The embedding model cannot be used as the service is set up.", None)
+        }
+        EmbedError::Stopped(stopped) => stopped.into(),
+    }
+}
+
+fn of_turn(error: PermitError) -> ApiError {
+    let message = match error {
+        PermitError::QueueFull => {
+            "Too many requests for embeddings of this workspace wait; try again shortly."
+        }
+        PermitError::Late => "Too many embeddings are being made at this moment; try again shortly.",
+    };
+    let error = ApiError::new(ApiErrorKind::Unavailable, "too_many_embeddings", message);
+    ApiError { retry_after: Some(AGAIN.as_secs()), ..error }
+}
+
+fn unavailable(message: &str, again: Option<Duration>) -> ApiError {
+    let error = ApiError::new(ApiErrorKind::Unavailable, "embedding_model_unavailable", message);
+    ApiError { retry_after: again.map(|after| after.as_secs()), ..error }
+}
+
+#[cfg(test)]
+mod tests {
+    use lectern_embed::testing::Synonyms;
+    use lectern_shared::{
+        clock::Clock,
+        db::{
+            Db,
+            testing::{at, both, workspace},
+            usage,
+        },
+        ids::UserId,
+        model::workspace::{Role, WorkspaceQuotas},
+    };
+
+    use super::*;
+
+    fn actor(workspace: WorkspaceId, role: Role) -> Actor {
+        Actor::new(UserId::generate(), workspace, role, WorkspaceQuotas::default(), None)
+    }
+
+    fn service(db: &Db, models: EmbeddingModels) -> EmbeddingService {
+        let usage = UsageService::new(db.clone(), Clock::manual(at(0)));
+        EmbeddingService::new(models, Arc::new(Metrics::default()), ComputePool::new(1), usage)
+    }
+
+    fn words() -> EmbeddingModels {
+        EmbeddingModels::of(Arc::new(Synonyms::new("words@1")))
+    }
+
+    #[tokio::test]
+    async fn texts_become_the_vectors_that_passages_have() {
+        for t in &both().await {
+            let workspace = workspace(&t.db, at(0)).await;
+            let opened = service(&t.db, words()).open(&actor(workspace, Role::Editor)).await;
+            let embedder = opened.unwrap().unwrap();
+            let named = ["words@1", "words", "word"].map(|name| embedder.is_called(name));
+            assert_eq!(named, [true, true, false]);
+            let embedded = embedder.embed(vec!["dog".to_owned(), "rain".to_owned()]).await.unwrap();
+            assert_eq!(embedded.vectors, [Synonyms::vector("dog"), Synonyms::vector("rain")]);
+            assert_eq!((embedded.tokens, embedder.dimensions()), (2, embedded.vectors[0].len()));
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_read_counts_in_the_month_and_a_workspace_that_has_used_it_up_gets_no_more() {
+        for t in &both().await {
+            let workspace = workspace(&t.db, at(0)).await;
+            let service = service(&t.db, words());
+            let quotas = WorkspaceQuotas { tokens_per_month: Some(3), ..WorkspaceQuotas::default() };
+            let actor = Actor::new(UserId::generate(), workspace, Role::Editor, quotas, None);
+            for used in [2, 4] {
+                let embedder = service.open(&actor).await.unwrap().unwrap();
+                embedder.embed(vec!["dog".to_owned(), "rain".to_owned()]).await.unwrap();
+                let counted = usage::of_month(&t.db, workspace, at(0).month_start()).await.unwrap();
+                assert_eq!(counted.tokens, used, "{}", t.name);
+            }
+            assert_eq!(service.open(&actor).await.err().unwrap().code, "quota_exceeded", "{}", t.name);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_workspace_has_one_turn_at_a_time_and_others_have_theirs() {
+        for t in &both().await {
+            let [ada, grace] = [workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await];
+            let turns = FairSemaphore::new(SemaphoreLimits { waiting: 0, ..TURNS });
+            let service = EmbeddingService { turns, ..service(&t.db, words()) };
+            let _turn = service.turns.acquire(ada).await.ok().unwrap();
+            for (workspace, refused) in [(ada, Some("too_many_embeddings")), (grace, None)] {
+                let embedder = service.open(&actor(workspace, Role::Editor)).await.unwrap().unwrap();
+                let embedded = embedder.embed(vec!["dog".to_owned()]).await;
+                assert_eq!(embedded.err().map(|error| error.code), refused, "{}", t.name);
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn whoever_may_not_search_gets_no_vectors() {
+        for t in &both().await {
+            let workspace = workspace(&t.db, at(0)).await;
+            let service = service(&t.db, EmbeddingModels::none());
+            let refused = service.open(&actor(workspace, Role::Asker)).await.err().unwrap();
+            assert_eq!(refused.code, "role_required");
+            let opened = service.open(&actor(workspace, Role::Editor)).await;
+            assert!(opened.unwrap().is_none(), "there is no model");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_model_that_is_away_is_told_as_that() {
+        for t in &both().await {
+            let model = Synonyms::new("words");
+            *model.fails.lock() = Some(|| EmbedError::Away("the server is away".to_owned()));
+            let service = service(&t.db, EmbeddingModels::of(Arc::new(model)));
+            let actor = actor(workspace(&t.db, at(0)).await, Role::Editor);
+            let embedder = service.open(&actor).await.unwrap().unwrap();
+            let error = embedder.embed(vec!["dog".to_owned()]).await.unwrap_err();
+            assert_eq!((error.code, error.retry_after), ("embedding_model_unavailable", Some(1)));
+        }
+    }
+}

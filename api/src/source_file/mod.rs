@@ -1,0 +1,78 @@
+//! The bytes that a document was made of, as an answer.
+
+mod file_name;
+
+use std::io;
+
+use axum::{
+    body::Body,
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use bytes::{Bytes, BytesMut};
+use futures::{Stream, stream};
+use lectern_shared::{
+    blobs::BlobReader,
+    ids::DocumentId,
+    model::document::{DocumentType, StoredFile},
+    secrets::hex,
+};
+use tokio::io::AsyncReadExt;
+
+use crate::{error::ApiError, response::ApiResult, services::documents::DocumentService};
+
+/// Bytes that are read at a time.
+const PIECE: usize = 64 << 10;
+
+/// A document's file; 304 when the request names it as one that its sender has.
+pub(crate) async fn answer(
+    documents: &DocumentService,
+    id: DocumentId,
+    file: &StoredFile,
+    headers: &HeaderMap,
+) -> ApiResult<Response> {
+    let tag = format!("\"{}\"", hex(&file.source_sha256));
+    let value = |text: String| HeaderValue::from_str(&text).map_err(|_| ApiError::internal());
+    let etag = value(tag.clone())?;
+    if headers.get_all(header::IF_NONE_MATCH).iter().any(|known| names(known, &tag)) {
+        return Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, etag)]).into_response());
+    }
+    let reader = documents.open_file(id, file).await?;
+    let media_type = file.source_mime.as_deref().unwrap_or_else(|| media_type(file.r#type));
+    let disposition = file_name::disposition(&file.name, media_type, file.source_name.as_deref());
+    let headers = [
+        (header::CONTENT_TYPE, value(media_type.to_owned())?),
+        (header::CONTENT_LENGTH, HeaderValue::from(file.source_bytes)),
+        (header::CONTENT_DISPOSITION, value(disposition)?),
+        (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+        (header::ETAG, etag),
+    ];
+    Ok((headers, Body::from_stream(pieces(reader))).into_response())
+}
+
+/// Whether a value of `If-None-Match` names this tag.
+fn names(value: &HeaderValue, tag: &str) -> bool {
+    let known = value.to_str().unwrap_or_default();
+    known
+        .split(',')
+        .map(str::trim)
+        .any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag)
+}
+
+/// What a file is sent as. Nobody knows its encoding.
+fn media_type(r#type: DocumentType) -> &'static str {
+    match r#type {
+        DocumentType::Pdf => "application/pdf",
+        DocumentType::Csv => "text/csv",
+        DocumentType::Txt => "text/plain",
+        DocumentType::Url | DocumentType::Video => "application/octet-stream",
+    }
+}
+
+fn pieces(reader: BlobReader) -> impl Stream<Item = io::Result<Bytes>> {
+    stream::try_unfold(reader, |mut reader| async {
+        let mut piece = BytesMut::with_capacity(PIECE);
+        let read = reader.read_buf(&mut piece).await?;
+        Ok((read > 0).then(|| (piece.freeze(), reader)))
+    })
+}

@@ -1,0 +1,115 @@
+//! Programs that serve the Model Context Protocol over their standard input and output.
+
+use super::{ConfigError, SettingsSource, parse::ParseResult};
+
+/// Longest name of a program.
+const NAME: usize = 64;
+
+/// What a program gets of the service's environment: where programs and its own files are, and its language.
+const ENVIRONMENT: [&str; 3] = ["PATH", "HOME", "LANG"];
+
+/// A program that the operator lets tools use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct McpProgram {
+    /// What tools call it by.
+    pub name: String,
+    /// The program and its arguments; at least one word.
+    pub command: Vec<String>,
+    /// All that it gets of the environment, by name.
+    pub environment: Vec<(String, String)>,
+}
+
+/// The programs that are named.
+pub(super) fn programs(source: &SettingsSource) -> Result<Vec<McpProgram>, ConfigError> {
+    let environment = source.passed_on(&ENVIRONMENT);
+    source.parse("LECTERN_MCP_SERVERS", "", |text| {
+        let mut programs: Vec<McpProgram> = Vec::new();
+        for entry in entries(text).into_iter().map(str::trim).filter(|entry| !entry.is_empty()) {
+            let (name, command) = named_command(entry)?;
+            if programs.iter().any(|other| other.name == name) {
+                return Err(format!("names {name} twice"));
+            }
+            programs.push(McpProgram { name, command, environment: environment.clone() });
+        }
+        Ok(programs)
+    })
+}
+
+fn named_command(entry: &str) -> ParseResult<(String, Vec<String>)> {
+    let is_name = |name: &&str| {
+        (1..=NAME).contains(&name.len())
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+    };
+    let named = entry.split_once('=').map(|(name, command)| (name.trim(), command));
+    let (name, command) = named.filter(|(name, _)| is_name(name)).ok_or_else(|| {
+        "must list programs as name=command, separated by `;`, the names of letters, digits, `.`, `_` and `-`".to_owned()
+    })?;
+    let words = shlex::split(command).ok_or("has a quote that is not closed, or a backslash at its end")?;
+    match words.first() {
+        Some(program) if !program.is_empty() => Ok((name.to_owned(), words)),
+        Some(_) | None => Err(format!("names no program for {name}")),
+    }
+}
+
+/// What stands between semicolons; one within quotes or behind a backslash separates nothing.
+fn entries(text: &str) -> Vec<&str> {
+    let (mut found, mut begin) = (Vec::new(), 0);
+    let (mut quote, mut is_escaped) = (None, false);
+    for (at, c) in text.char_indices() {
+        match (c, quote) {
+            _ if is_escaped => is_escaped = false,
+            ('\\', None | Some('"')) => is_escaped = true,
+            ('\'' | '"', None) => quote = Some(c),
+            (_, Some(open)) if c == open => quote = None,
+            (';', None) => {
+                found.push(&text[begin..at]);
+                begin = at + 1;
+            }
+            _ => {}
+        }
+    }
+    found.push(&text[begin..]);
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Vec<McpProgram>, ConfigError> {
+        let pairs = [("LECTERN_MCP_SERVERS", text), ("PATH", "/bin"), ("SECRET", "s3cret")];
+        programs(&SettingsSource::from_pairs(&pairs))
+    }
+
+    #[test]
+    fn programs_are_read_with_arguments_of_any_kind() {
+        let read =
+            read(r#"files=/usr/bin/mcp-files --root '/srv/my; files' "a;b" c\;d ; clock = mcp-clock;"#)
+                .unwrap();
+        let commands: Vec<_> = read.iter().map(|one| (one.name.as_str(), one.command.join("|"))).collect();
+        assert_eq!(
+            commands,
+            [
+                ("files", "/usr/bin/mcp-files|--root|/srv/my; files|a;b|c;d".to_owned()),
+                ("clock", "mcp-clock".to_owned())
+            ]
+        );
+        assert_eq!(read[0].environment, [("PATH".to_owned(), "/bin".to_owned())], "and nothing else");
+    }
+
+    #[test]
+    fn what_is_no_list_of_programs_is_refused_with_what_is_wrong() {
+        assert_eq!(read(" ; "), Ok(Vec::new()));
+        for (text, hint) in [
+            ("/usr/bin/mcp-files", "name=command"),
+            ("my files=mcp-files", "name=command"),
+            ("files=", "no program for files"),
+            ("files=''", "no program for files"),
+            ("files=a;files=b", "files twice"),
+            ("files=a 'b", "quote"),
+        ] {
+            let error = read(text).unwrap_err();
+            assert!(error.problem.contains(hint), "{text}: {error}");
+        }
+    }
+}
