@@ -37,6 +37,7 @@ pub(crate) enum ModelCommand {
 
 pub(crate) async fn run(settings: &EmbeddingSettings, command: ModelCommand) -> Result<(), FatalError> {
     let hub = ModelHub::new(settings.hub.clone(), settings.hub_token.clone(), settings.cache.clone())?;
+    let hub = hub.offline(settings.offline);
     match command {
         ModelCommand::Pull { model } => {
             let model = match model {

@@ -28,6 +28,7 @@ in_both_modes!(
     no_passage_is_larger_than_the_model_takes_in,
     a_folder_without_a_model_is_said_so_and_search_goes_on_by_words,
     a_model_is_downloaded_while_documents_are_found_by_words,
+    a_hub_that_may_not_be_asked_is_not_and_health_says_so,
     the_real_model_finds_what_is_meant_and_leaves_other_languages_to_the_words
 );
 
@@ -175,6 +176,32 @@ async fn a_model_is_downloaded_while_documents_are_found_by_words(mode: Mode) {
     service.restart().await;
     model_is_there(&service).await;
     assert_eq!(asked(&web), before);
+}
+
+async fn a_hub_that_may_not_be_asked_is_not_and_health_says_so(mode: Mode) {
+    let web = Web::start().await;
+    let service = Service::in_mode(mode)
+        .env("LECTERN_EMBEDDER", "auto")
+        .env("LECTERN_EMBEDDING_MODEL", "tests/tiny")
+        .env("LECTERN_MODEL_HUB", &web.url(""))
+        .env("HF_HUB_OFFLINE", "1")
+        .start()
+        .await;
+    let said = within_deadline("the reason", async {
+        loop {
+            let said = embedder(&service).await;
+            if said["status"] == "none" {
+                return said;
+            }
+            tokio::time::sleep(POLL).await;
+        }
+    });
+    let said = said.await;
+    assert!(said["reason"].as_str().unwrap().contains("HF_HUB_OFFLINE"), "{said:#}");
+    let client = service.signed_up("ada@example.com").await;
+    let document = text(&client, "ship", "the captain in the harbour").await;
+    assert_eq!(search(&client, "captain", "hybrid").await[0]["documentId"], document["id"]);
+    assert!(web.requests("/api/models/tests/tiny/revision/main").is_empty());
 }
 
 /// The files of all-MiniLM-L6-v2 that the test command names; without them it is said, once, what did not run.

@@ -31,7 +31,9 @@ in_both_modes!(
     passages_of_markdown_stand_under_their_headings,
     passages_of_a_web_page_stand_under_its_headings,
     passages_of_a_table_name_the_rows_they_hold,
+    a_table_of_a_header_alone_says_the_names_of_its_columns,
     passages_of_captions_name_the_seconds_in_which_they_are_said,
+    a_line_that_moves_up_when_the_next_one_comes_is_said_once,
     passages_of_a_pdf_name_the_pages_they_stand_on,
     a_passage_is_found_by_the_heading_that_it_stands_under,
     an_old_splitter_name_is_understood_and_noted
@@ -226,6 +228,38 @@ async fn passages_of_a_table_name_the_rows_they_hold(mode: Mode) {
         next = place("rowEnd") + 1;
     }
     assert_eq!(next, 501);
+}
+
+async fn a_table_of_a_header_alone_says_the_names_of_its_columns(mode: Mode) {
+    let (_service, client) = signed_up(mode).await;
+    let document =
+        client.ingest(&json!({"name": "people", "type": "CSV", "content": "number;name;address\n"})).await;
+    let passages = chunks(&client, id(&document)).await;
+    assert_eq!(passages.len(), 1, "{passages:#?}");
+    assert_eq!(passages[0]["text"], "number, name, address");
+    assert_eq!(passages[0]["place"]["row"], Value::Null);
+}
+
+async fn a_line_that_moves_up_when_the_next_one_comes_is_said_once(mode: Mode) {
+    let (_service, client) = signed_up(mode).await;
+    let cues = [
+        "00:00.000 --> 00:01.000\nSo\n",
+        "00:01.000 --> 00:02.000\nSo today\n",
+        "00:02.000 --> 00:04.000\nSo today\nwe sail\n",
+        "00:04.000 --> 00:06.000\nto the harbour\n",
+        "00:06.000 --> 00:08.000\nwhere the ferry\n",
+        "00:08.000 --> 00:10.000\nlies at anchor\n",
+        "00:10.000 --> 00:12.000\nand waits\n",
+        "00:12.000 --> 00:14.000\nfor the wind\n",
+        "00:14.000 --> 00:16.000\nfrom the north.\n",
+    ];
+    let content = format!("WEBVTT\n\n{}", cues.join("\n"));
+    let document = client.ingest(&json!({"name": "talk", "type": "VIDEO", "content": content})).await;
+    let passages = chunks(&client, id(&document)).await;
+    assert_eq!(
+        passages[0]["text"],
+        "So today we sail to the harbour where the ferry lies at anchor and waits for the wind from the north."
+    );
 }
 
 async fn passages_of_captions_name_the_seconds_in_which_they_are_said(mode: Mode) {

@@ -224,7 +224,9 @@ impl EmbeddingModels {
                                     self.inner.state.send_replace(ModelState::Downloading(progress));
                                 };
                                 // Another process may be fetching it, which takes as long.
-                                show(PullProgress { file: "model.safetensors", bytes: 0, total: 0 });
+                                if !hub.is_offline() {
+                                    show(PullProgress { file: "model.safetensors", bytes: 0, total: 0 });
+                                }
                                 hub.pull(&model, &show).await?
                             }
                         }
@@ -379,7 +381,8 @@ fn named(settings: &EmbeddingSettings) -> Result<ModelId, OpenError> {
 }
 
 fn hub(settings: &EmbeddingSettings) -> Result<ModelHub, HubError> {
-    ModelHub::new(settings.hub.clone(), settings.hub_token.clone(), settings.cache.clone())
+    let hub = ModelHub::new(settings.hub.clone(), settings.hub_token.clone(), settings.cache.clone())?;
+    Ok(hub.offline(settings.offline))
 }
 
 /// Opens a model's folder off the async threads.

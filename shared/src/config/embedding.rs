@@ -41,6 +41,8 @@ pub struct EmbeddingSettings {
     pub hub: Url,
     /// Opens models that are not for everybody.
     pub hub_token: Option<SecretString>,
+    /// Whether the hub is asked for nothing.
+    pub offline: bool,
     /// Where downloaded models are kept.
     pub cache: PathBuf,
     /// The server's address, such as `https://api.openai.com/v1`.
@@ -90,6 +92,7 @@ impl EmbeddingSettings {
             model_dir,
             hub: source.parse("LECTERN_MODEL_HUB", "https://huggingface.co", server)?,
             hub_token: source.secret("HF_TOKEN")?,
+            offline: source.parse("HF_HUB_OFFLINE", "0", offline)?,
             cache: source
                 .get("LECTERN_MODEL_CACHE")?
                 .map_or_else(|| data_dir.join("models"), |path| PathBuf::from(path.trim())),
@@ -109,6 +112,15 @@ fn server(text: &str) -> ParseResult<Url> {
         return Err("must be an address without a query, a fragment or a user name".to_owned());
     }
     Ok(url)
+}
+
+/// `1` or `0`, or the words for them that the hub's own tools take.
+fn offline(text: &str) -> ParseResult<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "1" | "on" | "yes" | "true" => Ok(true),
+        "0" | "off" | "no" | "false" => Ok(false),
+        _ => Err("must be `1` or `0`".to_owned()),
+    }
 }
 
 /// `en,de`, or `all`.

@@ -135,6 +135,7 @@ pub const SETTINGS: &[SettingSpec] = settings! {
     "LECTERN_EMBEDDING_THREADS", "the number of cores", "texts that a local model embeds at once";
     "LECTERN_MODEL_HUB", "https://huggingface.co", "where local models are downloaded from";
     "LECTERN_MODEL_CACHE", "`models` in the data directory", "where downloaded models are kept";
+    "HF_HUB_OFFLINE", "0", "`1`: nothing is asked of the hub; a model has to be in the cache, or in LECTERN_EMBEDDING_MODEL_DIR";
     "HF_TOKEN", "none", "opens models of the hub that are not for everybody", secret;
     "LECTERN_DEFAULT_LLM", "extractive/extractive", "for agents created without `llm`: `provider/model`";
     "LECTERN_WORKER_CONCURRENCY", "the number of cores", "documents ingested at once";

@@ -42,6 +42,7 @@ fn a_wrong_value_is_refused_by_name_with_what_would_be_right() {
         ("LECTERN_PUBLIC_URL", "https://lectern.example.com/?page=1", "nothing behind its path"),
         ("LECTERN_OCR_COMMAND", "tesseract 'page", "quote"),
         ("LECTERN_OCR_COMMAND", "''", "program"),
+        ("HF_HUB_OFFLINE", "perhaps", "1"),
         ("LECTERN_MCP_SERVERS", "/usr/bin/mcp-files", "name=command"),
         ("LECTERN_MCP_SERVERS", "files='mcp-files", "quote"),
         ("LECTERN_VIDEO_CLIENT", "ANDROID", "ANDROID/20.10.38"),

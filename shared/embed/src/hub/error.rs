@@ -18,6 +18,16 @@ pub enum HubError {
     /// The settings cannot be used: the hub's address or the token.
     #[error("{0}")]
     Settings(&'static str),
+    /// The settings forbid asking the hub.
+    #[error(
+        "HF_HUB_OFFLINE is set, so {host} is not asked for {model}: put the model into LECTERN_MODEL_CACHE with `lectern model pull` where there is a network, or name its folder in LECTERN_EMBEDDING_MODEL_DIR"
+    )]
+    Offline {
+        /// The model.
+        model: ModelId,
+        /// Who is not asked.
+        host: String,
+    },
     /// The hub, or the host that keeps its files, is away or refuses for now.
     #[error("{host} cannot serve the model now: {problem}")]
     Away {
@@ -97,6 +107,7 @@ impl HubError {
             Self::Away { .. } | Self::NotAHub { .. } | Self::DiskFull { .. } => true,
             Self::Name(_)
             | Self::Settings(_)
+            | Self::Offline { .. }
             | Self::NotFound { .. }
             | Self::Refused { .. }
             | Self::Unusable { .. }

@@ -64,6 +64,8 @@ pub struct CachedModel {
 #[derive(Clone)]
 pub struct ModelHub {
     inner: Arc<HubState>,
+    /// Whether nothing is asked of it.
+    offline: bool,
 }
 
 struct HubState {
@@ -99,7 +101,18 @@ impl ModelHub {
         pins: Vec<PinnedModel>,
     ) -> Result<Self, HubError> {
         let client = HubClient::new(address, token, patience)?;
-        Ok(Self { inner: Arc::new(HubState { client, cache, pins }) })
+        Ok(Self { inner: Arc::new(HubState { client, cache, pins }), offline: false })
+    }
+
+    /// The same cache, and a hub that is never asked for anything when `offline`.
+    #[must_use]
+    pub fn offline(self, offline: bool) -> Self {
+        Self { offline, ..self }
+    }
+
+    /// Whether the hub is never asked.
+    pub fn is_offline(&self) -> bool {
+        self.offline
     }
 
     /// The folder of a complete, checked copy in the cache; nothing is asked of the hub. The manifest is read and sizes are
@@ -150,7 +163,8 @@ impl ModelHub {
     /// it was pulled first.
     ///
     /// # Errors
-    /// [`HubError`]; what passes was tried again for some minutes.
+    /// [`HubError`]; what passes was tried again for some minutes. [`HubError::Offline`] when the hub may not be asked and
+    /// the model is not in the cache.
     pub async fn pull(
         &self,
         model: &ModelId,
@@ -160,6 +174,9 @@ impl ModelHub {
             return Ok(folder);
         }
         let client = &self.inner.client;
+        if self.offline {
+            return Err(HubError::Offline { model: model.clone(), host: client.host() });
+        }
         // A copy that lost a file is repaired as it was.
         let before = self.off_thread(model, Self::manifest).await?.map(|manifest| manifest.commit);
         let commit = match before.filter(|commit| model_id::is_commit(commit)) {

@@ -172,6 +172,24 @@ async fn a_model_is_fetched_once_and_then_found_without_the_hub() {
 }
 
 #[tokio::test]
+async fn a_hub_that_may_not_be_asked_is_not_and_what_is_kept_is_found() {
+    let (server, cache) = hub_but(|_, _| None).await;
+    let offline = open(&server, &cache).offline(true);
+    let error = pull(&offline).await.unwrap_err();
+    assert!(
+        matches!(error, HubError::Offline { .. }) && error.to_string().contains("HF_HUB_OFFLINE"),
+        "{error}"
+    );
+    assert!(server.requests().is_empty() && !error.is_retryable());
+    let folder = pull(&open(&server, &cache)).await.unwrap();
+    let asked = server.requests().len();
+    assert_eq!(pull(&offline).await.unwrap(), folder);
+    std::fs::remove_file(folder.join("config.json")).unwrap();
+    assert!(pull(&offline).await.is_err());
+    assert_eq!(server.requests().len(), asked);
+}
+
+#[tokio::test]
 async fn a_connection_that_breaks_is_gone_on_with_where_it_broke() {
     let (server, cache) = hub_but(|request, before| {
         let reply = content(&weights(), request);

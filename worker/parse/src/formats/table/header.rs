@@ -55,7 +55,10 @@ fn filled(row: &[String]) -> impl Iterator<Item = &str> {
 }
 
 fn is_header(header: &[String], below: &[&[String]]) -> bool {
-    if below.is_empty() || filled(header).all(is_figure) {
+    if below.is_empty() {
+        return is_alone(header);
+    }
+    if filled(header).all(is_figure) {
         return false;
     }
     let names: Vec<&str> = filled(header).collect();
@@ -91,6 +94,17 @@ fn is_header(header: &[String], below: &[&[String]]) -> bool {
         }
     }
     names_seen >= data_seen
+}
+
+/// Whether a row that nothing stands below is a header: several fields, each a name of its own.
+fn is_alone(row: &[String]) -> bool {
+    let mut names: Vec<&str> = filled(row).collect();
+    let is_several =
+        names.len() > 1 && names.iter().all(|name| is_name(name)) && !names.iter().all(|name| is_year(name));
+    let count = names.len();
+    names.sort_unstable();
+    names.dedup();
+    is_several && names.len() == count
 }
 
 /// Whether a field can be a name: words, or a year.
@@ -145,7 +159,14 @@ mod tests {
             (&["John,35,Rome", "Ann,28,Oslo"], None),
             (&["Ann,Rome,ann@example.org", "Bob,Oslo,bob@example.org"], None),
             (&["red,,red", "blue,,red"], None),
-            (&["only,one,row"], None),
+            (&["name,city,age"], Some(0)),
+            (&["country,2019,2020"], Some(0)),
+            (&["", "Sales of 2024,,", "region,units,price"], Some(2)),
+            (&["Ann,Rome,35"], None),
+            (&["Ann,ann@example.org"], None),
+            (&["2019,2020"], None),
+            (&["red,red"], None),
+            (&["word"], None),
             (&[], None),
         ] {
             assert_eq!(header_of(rows), header, "{rows:?}");

@@ -92,6 +92,7 @@ fn rows(text: &str, detected: DetectedDialect, writer: &mut RowWriter<'_, '_>) -
             uneven += u64::from(width < usual || filled > usual);
         }
     }
+    writer.end_table()?;
     if uneven > 0 {
         let message = "Some rows have more or fewer fields than the first one. All of them were kept.";
         writer.warn("uneven_rows", message, uneven)?;

@@ -88,6 +88,20 @@ fn a_title_above_the_table_is_kept_and_is_no_row() {
 }
 
 #[test]
+fn a_header_alone_is_a_line_of_names_and_no_row() {
+    for text in
+        ["name,city,age\n", "name,city,age", "name;city;age\r\n;;\r\n", "\n\"name\",\"city\",\"age\"\n"]
+    {
+        let outcome = load(text);
+        assert_eq!(outcome.text, "name, city, age", "{text:?}");
+        assert_eq!(outcome.rows(), []);
+        assert_eq!(outcome.warnings(), []);
+    }
+    assert_eq!(load("Sales of 2024,,\nregion,units,price\n").text, "Sales of 2024\n\nregion, units, price");
+    assert_eq!(load("Ann,Rome,35\n").text, "column_1: Ann\ncolumn_2: Rome\ncolumn_3: 35");
+}
+
+#[test]
 fn uneven_rows_are_kept_and_counted() {
     let outcome = load("a,b,c\n1,2,3\n4,5\n6,7,8,9\n1,1,1,,,\n");
     assert!(outcome.text.contains("a: 4\nb: 5\n\na: 6\nb: 7\nc: 8\ncolumn_4: 9"), "{}", outcome.text);

@@ -33,6 +33,8 @@ pub(crate) struct RowWriter<'a, 'o> {
     header: Option<u64>,
     names: Vec<String>,
     role: RowRole,
+    /// Data rows of the table that have been written.
+    data_rows: u64,
     /// Whether a block of the current row has begun.
     in_row: bool,
     /// The number of the row that was marked last, in any sheet.
@@ -71,6 +73,7 @@ impl<'a, 'o> RowWriter<'a, 'o> {
             header: None,
             names: Vec::new(),
             role: RowRole::Above,
+            data_rows: 0,
             in_row: false,
             marked: None,
             at_title: false,
@@ -87,6 +90,24 @@ impl<'a, 'o> RowWriter<'a, 'o> {
     pub(crate) fn table(&mut self, header: Option<u64>) {
         self.header = header;
         self.names.clear();
+        self.data_rows = 0;
+    }
+
+    /// Ends a table. Names of columns with nothing below them become a line: they are all that it says.
+    pub(crate) fn end_table(&mut self) -> Result<(), ParseAbort> {
+        let mut names = std::mem::take(&mut self.names);
+        names.retain(|name| !name.is_empty());
+        if self.data_rows > 0 || names.is_empty() {
+            return Ok(());
+        }
+        self.in_row = false;
+        let row = self.marked.map(|_| 1);
+        self.lead("", row)?;
+        for (place, name) in names.iter().enumerate() {
+            self.put(if place > 0 { ", " } else { "" })?;
+            self.put(name)?;
+        }
+        Ok(())
     }
 
     /// Begins the row `index`, counted from 0 with everything that a spreadsheet program shows as one, blank rows included.
@@ -113,6 +134,7 @@ impl<'a, 'o> RowWriter<'a, 'o> {
                 self.value(value)?;
             }
             RowRole::Data(row) => {
+                self.data_rows += 1;
                 self.lead(if self.in_row { "\n" } else { "" }, Some(row))?;
                 match self.names.get(column).filter(|name| !name.is_empty()) {
                     // Taken out for as long as the writer is borrowed.

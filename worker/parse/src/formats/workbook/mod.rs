@@ -313,7 +313,7 @@ impl WorkbookReader<'_, '_> {
             }
             self.writer.field(column, &text)?;
         }
-        Ok(())
+        self.writer.end_table()
     }
 
     fn finish(mut self) -> Result<(), ParseAbort> {

@@ -46,6 +46,45 @@ fn cues_that_grow_by_words_are_said_once() {
 }
 
 #[test]
+fn a_line_that_moves_up_when_another_one_comes_is_said_once_wherever_that_happens() {
+    let plain = [
+        (10, 12, "Much else"),
+        (12, 14, "is said"),
+        (14, 16, "in between,"),
+        (16, 18, "for a"),
+        (18, 20, "long while,"),
+        (20, 22, "by many"),
+        (22, 24, "people,"),
+        (24, 26, "as it is."),
+    ];
+    let with = |cues: &[(u32, u32, &'static str)]| subrip(&[cues, &plain[..]].concat());
+    let lifted = with(&[(0, 2, "The ferry leaves"), (2, 4, "The ferry leaves\nat nine.")]);
+    assert_eq!(
+        read(&lifted).text,
+        "The ferry leaves at nine.\n\nMuch else is said in between, for a long while, by many people, as it is."
+    );
+    let word = with(&[(0, 1, "So"), (1, 2, "So today"), (2, 4, "So today\nwe sail")]);
+    assert_eq!(timed(&read(&word))[..3], ["0-1 So", "1-2 today", "2-4 we sail"]);
+    let growing = with(&[(0, 1, "I"), (1, 2, "I think"), (2, 4, "I think that")]);
+    assert!(read(&growing).text.starts_with("I think that Much else"), "{}", read(&growing).text);
+    assert_eq!(read(&subrip(&[(0, 2, "Well"), (2, 4, "Well now\nwe sail")])).text, "Well now we sail");
+    assert_eq!(read(&subrip(&[(0, 2, "Well"), (2, 4, "Well\nnow we sail")])).text, "Well now we sail");
+}
+
+#[test]
+fn a_word_that_only_begins_like_the_one_before_is_another() {
+    let text = subrip(&[
+        (0, 1, "I"),
+        (1, 2, "I'm here"),
+        (2, 3, "re"),
+        (3, 4, "re-read it"),
+        (4, 5, "a"),
+        (5, 6, "and"),
+    ]);
+    assert_eq!(read(&text).text, "I I'm here re re-read it a and");
+}
+
+#[test]
 fn what_is_said_twice_stays_in_captions_that_do_not_roll() {
     let song = subrip(&[
         (0, 2, "We will rock you"),
