@@ -1,5 +1,7 @@
 //! What handlers share.
 
+use std::{ops::Deref, sync::Arc};
+
 use axum::extract::FromRef;
 use lectern_agents::{run::AgentParts, search::SearchEngine, tools::Toolbox};
 use lectern_runtime::Runtime;
@@ -36,9 +38,12 @@ use crate::{
     },
 };
 
-/// Everything that a handler may take a part of. Cheap to clone.
+/// Everything that a handler may take a part of. Cheap to clone: every layer clones it for every request, many times over.
 #[derive(Clone)]
-pub(crate) struct AppState {
+pub(crate) struct AppState(Arc<AppParts>);
+
+/// The parts themselves.
+pub(crate) struct AppParts {
     pub(crate) runtime: Runtime,
     pub(crate) services: Services,
     /// What runs of agents are made of.
@@ -49,6 +54,14 @@ pub(crate) struct AppState {
     pub(crate) in_force: CredentialMonitor,
     /// The memory for bodies.
     pub(crate) bodies: BodyReader,
+}
+
+impl Deref for AppState {
+    type Target = AppParts;
+
+    fn deref(&self) -> &AppParts {
+        &self.0
+    }
 }
 
 impl AppState {
@@ -63,14 +76,14 @@ impl AppState {
         );
         let agents = AgentParts::new(&runtime, search);
         let services = Services::new(&runtime, agents.clone(), Toolbox::new(&runtime), limits.clone());
-        Self {
+        Self(Arc::new(AppParts {
             agents,
             limits,
             in_force: CredentialMonitor::new(services.authenticator.clone()),
             services,
             bodies: BodyReader::new(&runtime.settings.limits),
             runtime,
-        }
+        }))
     }
 }
 

@@ -82,6 +82,7 @@ impl QueriedPurpose {
     params(
         ("limit" = Option<u32>, Query, description = "How many to give; 10,000 when left out", minimum = 1, maximum = 10_000),
         ("after" = Option<String>, Query, description = "The `last_id` of the page before"),
+        ("before" = Option<String>, Query, description = "The `first_id` of the page behind"),
         ("order" = Option<String>, Query, description = "`desc`: newest first, as without it; `asc`: oldest first", pattern = "^(asc|desc)$"),
         ("purpose" = Option<String>, Query, description = "Only files for this: all are for `assistants`"),
     ),
