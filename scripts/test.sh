@@ -28,6 +28,11 @@
 #   TEST_CLIENTS_NODE    a folder with what scripts/clients/package.json lists: the clients of other people that the tests
 #                        run against the service, and that say loudly when they cannot be had
 #
+# What is used when it is set, and installed when it is not:
+#
+#   TEST_TESSERACT       the program tesseract with its models eng and osd, Debian's tesseract-ocr: the tests of scans run with
+#                        it, and say loudly when it cannot be had
+#
 # And what is told to the tests that start, stop and restart servers of their own:
 #
 #   TEST_POSTGRES_BIN    the folder of PostgreSQL's server programs
@@ -41,6 +46,7 @@ source scripts/servers.sh
 have cargo || die "cargo was not found; see https://rustup.rs"
 
 need_servers
+need_tesseract
 need_model
 need_oidc_provider
 need_clients

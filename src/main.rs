@@ -6,6 +6,7 @@ mod jobs;
 mod model;
 mod reembed;
 mod reencrypt;
+mod reingest;
 mod workspaces;
 
 use std::{
@@ -26,6 +27,7 @@ use lectern_runtime::{
 use lectern_shared::{config::Settings, model::document::DocumentType, shutdown::Shutdown};
 use lectern_worker::preview;
 use model::ModelCommand;
+use reingest::ReingestArgs;
 use secrecy::SecretString;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use workspaces::WorkspaceCommand;
@@ -53,6 +55,9 @@ enum LecternCommand {
     /// Embed every document anew with the model that is set, from its stored passages: after a change of the model. On SQLite
     /// the service must not be running.
     Reembed,
+    /// Read PDFs again from their sources, as if these had changed: what a lesser engine read, or all. The service may be running,
+    /// and does the work; without it, it is done when the service starts.
+    Reingest(ReingestArgs),
     /// Encrypt under `LECTERN_SECRET_KEY` what is still under `LECTERN_SECRET_KEY_PREVIOUS`, so that the latter can be unset.
     /// The service may run meanwhile, every process of it with the new key.
     Reencrypt,
@@ -143,6 +148,7 @@ fn main() -> ExitCode {
             Ok(())
         }
         LecternCommand::Reembed => reembed::run(settings).await,
+        LecternCommand::Reingest(args) => reingest::run(settings, args).await,
         LecternCommand::Reencrypt => reencrypt::command::run(settings).await,
         LecternCommand::Backup(args) => Box::pin(backup::command::make(&settings, &args)).await,
         LecternCommand::Restore(args) => Box::pin(backup::command::restore(&settings, &args)).await,

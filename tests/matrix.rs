@@ -121,7 +121,8 @@ async fn every_id_that_an_operation_takes_is_in_a_row() {
     let rows = rows();
     for operation in operations(&service.client()).await {
         let own: Vec<_> = rows.iter().filter(|row| row.operation() == operation.name).collect();
-        let in_path = operation.name.matches("{}").count();
+        // Pages are named by their numbers, which are nobody's.
+        let in_path = operation.name.replace("pages/{}", "").matches("{}").count();
         assert!(own.iter().all(|row| row.path_nouns() == in_path), "{}: its path", operation.name);
         for name in operation.query.iter().filter(|name| is_id(name)) {
             let sent = own.iter().any(|row| row.target.contains(&format!("{name}=<")));

@@ -12,10 +12,8 @@ use std::{
 };
 
 use lectern_parse::protocol::{ParseError, ParseFrame, ParseOptions, SourceKind};
-use lectern_worker::{
-    sandbox::{ParseRequest, Sandbox, SandboxConfig, SandboxError},
-    source::pdf::is_without_text,
-};
+use lectern_sandbox::{ParseRequest, Sandbox, SandboxConfig, SandboxError};
+use lectern_worker::source::pdf::is_without_text;
 use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
 
 use crate::support::pdf::{
@@ -63,7 +61,7 @@ async fn collect(sandbox: &Sandbox, bytes: &[u8], options: ParseOptions) -> Resu
             ParseFrame::Start { pages_total, title, .. } => {
                 (parsed.pages_total, parsed.title) = (pages_total, title);
             }
-            ParseFrame::Page { number, text, warning } => {
+            ParseFrame::Page { number, text, warning, .. } => {
                 parsed.pages.push((number, text));
                 parsed.warnings.extend(warning);
             }

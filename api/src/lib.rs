@@ -110,7 +110,7 @@ pub fn document() -> OpenApi {
 pub fn router(runtime: Runtime) -> Router {
     let origins = runtime.settings.cors_origins.clone();
     let state = AppState::new(runtime);
-    let cors = cors::layer(&origins, state.services.pages.clone());
+    let cors = cors::layer(&origins, state.services.origins.clone());
     let (router, document) = operations();
     router
         .merge(docs::router(&document))

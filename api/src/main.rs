@@ -3,6 +3,7 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand};
+use lectern_parse::child;
 use lectern_runtime::{
     ProcessRole,
     process::{self, FatalError},
@@ -29,6 +30,10 @@ enum ApiCommand {
 }
 
 fn main() -> ExitCode {
+    // Pages are drawn in processes of their own, which have nothing in common with the API but the binary.
+    if child::is_child() {
+        return child::main();
+    }
     process::shield();
     let ApiCli { config, command } = ApiCli::parse();
     process::run(config.as_deref(), async |settings| match command.unwrap_or(ApiCommand::Serve) {

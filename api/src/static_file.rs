@@ -7,6 +7,8 @@ use axum::{
 };
 use lectern_shared::secrets::{hex, sha256};
 
+use crate::source_file::is_known;
+
 /// Something that stays the same for as long as the process runs.
 #[derive(Clone)]
 pub(crate) struct StaticFile {
@@ -47,11 +49,6 @@ impl StaticFile {
     }
 
     fn is_known(&self, headers: &HeaderMap) -> bool {
-        let known =
-            headers.get_all(header::IF_NONE_MATCH).into_iter().filter_map(|value| value.to_str().ok());
-        known.flat_map(|tags| tags.split(',')).any(|tag| {
-            let tag = tag.trim();
-            tag == "*" || tag.trim_start_matches("W/").as_bytes() == self.etag.as_bytes()
-        })
+        self.etag.to_str().is_ok_and(|tag| is_known(headers, tag))
     }
 }

@@ -4,8 +4,8 @@ use std::{fmt::Write as _, io::Write as _};
 
 use clap::Args;
 use lectern_runtime::process::FatalError;
+use lectern_sandbox::{Sandbox, SandboxConfig, SandboxError};
 use lectern_shared::config::Settings;
-use lectern_worker::sandbox::{Sandbox, SandboxConfig, SandboxError};
 use serde_json::json;
 
 use super::{DoctorFinding, DoctorOptions, DoctorReport, InstallationPart, Severity};

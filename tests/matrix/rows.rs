@@ -9,7 +9,11 @@ use reqwest::{
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::support::client::{Client, PASSWORD, data, envelope, id, send};
+use crate::support::{
+    client::{Client, PASSWORD, data, envelope, id, send},
+    command,
+    pdf::pdf_with_pages,
+};
 
 /// The boundary of the forms that are sent.
 const BOUNDARY: &str = "----the-parts-of-a-form";
@@ -78,6 +82,8 @@ pub fn rows() -> Vec<Row> {
         row("GET /documents/<document>/chunks", None),
         row("GET /documents/<document>/events", None),
         row("GET /documents/<upload>/source", None),
+        row("GET /documents/<booklet>/pages", None),
+        row("GET /documents/<booklet>/pages/1?width=200&highlight=0-8&format=webp", None),
         row("PATCH /documents/<document>", Json(json!({ "description": "changed", "metadata": null }))),
         row("POST /documents/<document>/ingest", None),
         row("POST /documents/<document>/cancel", None),
@@ -285,7 +291,10 @@ impl Row {
     /// The operation's name, as in [`super::Operation::name`].
     pub fn operation(&self) -> String {
         let path = self.target.split('?').next().unwrap_or_default();
-        let part = |part: &'static str| if part.starts_with('<') { "{}" } else { part };
+        // Pages are named by their numbers.
+        let is_parameter =
+            |part: &str| part.starts_with('<') || part.bytes().all(|byte| byte.is_ascii_digit());
+        let part = |part: &'static str| if !part.is_empty() && is_parameter(part) { "{}" } else { part };
         format!("{} {}", self.method, path.split('/').map(part).collect::<Vec<_>>().join("/"))
     }
 
@@ -366,14 +375,15 @@ fn form(parts: &[(&str, &str)]) -> String {
     format!("{}--{BOUNDARY}--\r\n", parts.iter().map(part).collect::<String>())
 }
 
-/// What has an id. A `helper` is an agent that nothing is linked to but what an `AGENT` tool of the other asks; an `upload` is
+/// What has an id. A `booklet` is an uploaded PDF; a `helper` is an agent that nothing is linked to but what an `AGENT` tool of the other asks; an `upload` is
 /// a document with a stored file; the `workspace` is the account's own, and `shared` is another one of which it is the owner.
-pub const NOUNS: [&str; 22] = [
+pub const NOUNS: [&str; 23] = [
     "agent",
     "agent-collection",
     "agent-document",
     "agent-tool",
     "api-token",
+    "booklet",
     "collection",
     "document",
     "file-batch",
@@ -407,6 +417,8 @@ impl Things {
         let document = json!({ "name": "Note", "type": "TXT", "content": text });
         let document = id(&owner.ingest(&document).await).to_owned();
         let upload = id(&upload(owner, text).await).to_owned();
+        let booklet = command::upload(owner, "booklet.pdf", &pdf_with_pages(&[text])).await;
+        let booklet = id(&owner.wait_until_ingested(id(&booklet)).await).to_owned();
         let tool = json!({ "name": "Colleague", "type": "AGENT", "metadata": { "agentId": helper } });
         let tool = make("/tools", tool).await;
         let prompt =
@@ -444,6 +456,7 @@ impl Things {
             ("document", document),
             ("job", job_of(owner, &upload).await),
             ("upload", upload),
+            ("booklet", booklet),
             ("tool", tool),
             // By a name that is the user's choice, so that another's is no secret.
             ("session", "a-talk".to_owned()),

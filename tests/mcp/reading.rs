@@ -9,13 +9,16 @@ use super::{
 };
 use crate::support::{
     client::{id, send},
+    command::upload,
     in_both_modes,
+    pdf::pdf_with_pages,
     service::{Mode, Service},
 };
 
 in_both_modes!(
     a_client_of_either_revision_is_told_what_the_server_is,
     what_is_found_can_be_read_with_what_stands_around_it,
+    a_passage_comes_with_the_page_that_it_is_on,
     a_long_document_is_read_in_parts,
     documents_are_listed_page_by_page,
     what_is_added_can_be_found,
@@ -99,6 +102,28 @@ async fn what_is_found_can_be_read_with_what_stands_around_it(mode: Mode) {
     ] {
         assert_told(&call(&ada, Revision::Handshake, "search", &arguments).await, wrong);
     }
+}
+
+async fn a_passage_comes_with_the_page_that_it_is_on(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let ada = service.signed_up("ada@example.com").await;
+    let made = upload(&ada, "report.pdf", &pdf_with_pages(&["Rates are in the table on this page."])).await;
+    let report = id(&ada.wait_until_ingested(id(&made)).await).to_owned();
+    let note =
+        id(&ada.ingest(&json!({ "name": "Note", "type": "TXT", "content": "No page." })).await).to_owned();
+    let fetched = async |document: &str| {
+        let arguments = json!({ "id": format!("{document}:0"), "image": true });
+        let result = call(&ada, Revision::Stateless, "fetch", &arguments).await;
+        assert_eq!(result["isError"], false, "{result:#}");
+        result["content"].as_array().expect("content").clone()
+    };
+    let [text, image] = &fetched(&report).await[..] else { panic!("two parts") };
+    assert!(text["text"].as_str().expect("a text").contains("table on this page"), "{text:#}");
+    assert_eq!((&image["type"], &image["mimeType"]), (&json!("image"), &json!("image/png")));
+    // The beginning of a PNG in base64.
+    assert!(image["data"].as_str().expect("data").starts_with("iVBORw0KGgo"), "{image:#}");
+    let [_, told] = &fetched(&note).await[..] else { panic!("two parts") };
+    assert!(told["text"].as_str().expect("a text").contains("no image"), "{told:#}");
 }
 
 async fn a_long_document_is_read_in_parts(mode: Mode) {

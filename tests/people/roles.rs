@@ -41,7 +41,7 @@ enum Need {
 }
 
 /// The table: each operation by its method and its path, whose parameters have no names.
-const NEEDS: [(&str, Need); 117] = [
+const NEEDS: [(&str, Need); 119] = [
     ("GET /health/live", Need::Nobody),
     ("GET /health/ready", Need::Nobody),
     ("GET /metrics", Need::Nobody),
@@ -102,6 +102,8 @@ const NEEDS: [(&str, Need); 117] = [
     ("GET /documents/{}/chunks", Need::Asker),
     ("GET /documents/{}/events", Need::Editor),
     ("GET /documents/{}/source", Need::Editor),
+    ("GET /documents/{}/pages", Need::Editor),
+    ("GET /documents/{}/pages/{}", Need::Editor),
     ("PATCH /documents/{}", Need::Editor),
     ("POST /documents/{}/ingest", Need::Editor),
     ("POST /documents/{}/cancel", Need::Editor),
@@ -309,6 +311,7 @@ impl Places {
                 "collections" => self.collection.clone(),
                 "agent-collections" => self.agent_collection.clone(),
                 "sessions" => "a-talk".to_owned(),
+                "pages" => "1".to_owned(),
                 "jobs" => Uuid::now_v7().to_string(),
                 "models" => self.things.id("agent").to_owned(),
                 "vector_stores" => self.things.id("collection").to_owned(),

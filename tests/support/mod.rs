@@ -19,6 +19,7 @@ pub mod proxy;
 pub mod qdrant;
 pub mod redis;
 pub mod s3;
+pub mod scan;
 pub mod server;
 pub mod service;
 pub mod setup;

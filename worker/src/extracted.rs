@@ -5,6 +5,7 @@ use std::ops::Range;
 use lectern_parse::protocol::{MarkKind, TextMark, TextMarkup};
 use lectern_shared::model::{
     job::{IngestionWarning, SourceInfo},
+    page::{PageInfo, PdfEngineName},
     place::SourceSpan,
 };
 
@@ -20,6 +21,10 @@ pub(crate) struct ExtractedText {
     pub(crate) structure: TextMarkup,
     /// Pages read, for sources that have pages.
     pub(crate) pages: Option<u32>,
+    /// What read it, for a PDF.
+    pub(crate) engine: Option<PdfEngineName>,
+    /// Its pages that can be drawn.
+    pub(crate) pages_read: Vec<PageInfo>,
     /// What was learnt of the source.
     pub(crate) source: SourceInfo,
     /// What was gone past.

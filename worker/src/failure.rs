@@ -4,9 +4,8 @@ use std::io;
 
 use lectern_index::IndexError;
 use lectern_parse::protocol::ParseError;
+use lectern_sandbox::{SandboxError, budget::CpuBudget};
 use lectern_shared::{db::DbError, egress::EgressError, model::job::IngestionError};
-
-use crate::{budget::CpuBudget, sandbox::SandboxError};
 
 /// Why an ingestion failed.
 #[derive(Debug)]

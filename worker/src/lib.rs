@@ -1,7 +1,6 @@
 //! The worker: takes jobs from the queue and makes documents searchable. It shares the relational store with the API and
 //! nothing else.
 
-pub mod budget;
 mod consumer;
 mod extracted;
 mod failure;
@@ -12,7 +11,6 @@ pub mod health;
 mod ingest;
 mod lease;
 pub mod preview;
-pub mod sandbox;
 mod scrubber;
 pub mod source;
 mod splitter;
@@ -21,6 +19,7 @@ mod sweeper;
 use std::io;
 
 use lectern_runtime::Runtime;
+use lectern_sandbox::{Sandbox, SandboxConfig};
 use lectern_shared::{
     clock::Timestamp,
     db::{self, DatabaseLocation},
@@ -29,7 +28,6 @@ use lectern_shared::{
 
 use crate::{
     ingest::Ingester,
-    sandbox::{Sandbox, SandboxConfig},
     source::pdf::{PdfEngine, PdfEngineError},
 };
 

@@ -2,6 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
+use lectern_sandbox::{Sandbox, SandboxConfig};
 use lectern_shared::{
     config::Settings,
     model::{
@@ -17,7 +18,6 @@ use crate::{
     failure::IngestFailure,
     ingest::passages,
     lease::ProgressReporter,
-    sandbox::{Sandbox, SandboxConfig},
     source::{self, DownloadedFile, FetchedSource, LoadContext, pdf::PdfEngine},
     splitter::TokenCounter,
 };
@@ -77,6 +77,7 @@ pub async fn read(path: &Path, r#type: DocumentType, settings: &Settings) -> Res
         limits,
         pages: PageRange::default(),
         pdf: &pdf,
+        language: None,
         progress: &ProgressReporter::new(Arc::default()),
     };
     let extracted =

@@ -15,7 +15,7 @@ use lectern_shared::{
         idempotency,
         jobs::ReindexTarget,
         known_addresses::{self, KNOWN_FOR},
-        singletons, traces, vectors,
+        pages, singletons, traces, vectors,
         workspaces::{invitations, leftovers},
     },
     ids::{DocumentId, WorkspaceId},
@@ -321,7 +321,7 @@ async fn purge_generation(
         let mut tx = db.begin_essential().await?;
         // Of a time when the index was in the database.
         db::index_segments::delete(&mut tx, retired).await?;
-        let more = chunks::purge_some(&mut tx, retired).await?;
+        let more = chunks::purge_some(&mut tx, retired).await? | pages::purge_some(&mut tx, retired).await?;
         let gone = !more && generations::delete(&mut tx, retired).await?;
         tx.commit().await?;
         if gone {

@@ -5,15 +5,19 @@ use std::time::Duration;
 use askama::Template;
 use axum::{
     extract::{Path, State, rejection::PathRejection},
-    http::StatusCode,
+    http::{HeaderMap, HeaderValue, StatusCode, header},
 };
 use lectern_shared::model::place::SourceSpan;
 
-use super::html;
+use super::{ROBOTS, html};
 use crate::{
     http::unknown_path,
     response::ApiResult,
-    services::citations::{CitationLinks, CitedPassage},
+    services::{
+        citations::{CitationLinks, CitedPassage},
+        pages::PageService,
+    },
+    v1::documents::image_response,
 };
 
 #[derive(Template)]
@@ -28,6 +32,16 @@ struct CitedPassagePage<'a> {
     quote: &'a str,
     rest: &'a str,
     after: &'a str,
+    image: Option<PageImage<'a>>,
+}
+
+/// The picture of the page that a passage begins on.
+struct PageImage<'a> {
+    /// Its path from the page's folder.
+    path: &'a str,
+    /// Of the page, for the space that is kept free until it is there.
+    width: u32,
+    height: u32,
 }
 
 /// Says that a passage is gone, and nothing of what stands in its document now, which nobody cited.
@@ -46,13 +60,38 @@ pub(super) async fn show(
     let Ok(Path(token)) = token else { return Err(unknown_path().await) };
     let cited = links.open(&token).await?;
     match &cited.passage {
-        Some(passage) => show_passage(&cited.document_name, passage),
+        Some(passage) => show_passage(&cited.document_name, passage, &token),
         None => html(StatusCode::OK, &ChangedDocumentPage { document: &cited.document_name }),
     }
 }
 
-fn show_passage(document: &str, passage: &CitedPassage) -> ApiResult {
-    let CitedPassage { place, url, before, lead, quote, rest, after } = passage;
+/// Shows the page of a citation as it looks, with its words marked: of several the one that they are on. Whoever has the link may see it.
+pub(super) async fn page(
+    State(links): State<CitationLinks>,
+    State(pages): State<PageService>,
+    headers: HeaderMap,
+    token: Result<Path<String>, PathRejection>,
+) -> ApiResult {
+    let Ok(Path(token)) = token else { return Err(unknown_path().await) };
+    let mut response = image_response(&pages, links.pages(&token).await?, &headers).await?;
+    response.headers_mut().insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    response.headers_mut().insert(ROBOTS, HeaderValue::from_static("noindex"));
+    Ok(response)
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "sizes of pages are within bounds"
+)]
+fn show_passage(document: &str, passage: &CitedPassage, token: &str) -> ApiResult {
+    let CitedPassage { place, page_size, url, before, lead, quote, rest, after } = passage;
+    let path = format!("{token}/page.png");
+    let image = page_size.map(|(width, height)| PageImage {
+        path: &path,
+        width: width.round() as u32,
+        height: height.round() as u32,
+    });
     let headings = place.heading.as_deref().unwrap_or_default().join(" › ");
     let place = place_words(place);
     let url = url.as_deref().unwrap_or_default();
@@ -66,6 +105,7 @@ fn show_passage(document: &str, passage: &CitedPassage) -> ApiResult {
         quote,
         rest,
         after,
+        image,
     };
     html(StatusCode::OK, &page)
 }
@@ -134,6 +174,7 @@ mod tests {
             quote: hostile,
             rest: hostile,
             after: hostile,
+            image: Some(PageImage { path: hostile, width: 595, height: 842 }),
         };
         let text = page.render().unwrap();
         assert!(!text.contains("<script") && text.matches("</title>").count() == 1, "{text}");
@@ -155,10 +196,11 @@ mod tests {
             quote: "",
             rest: "",
             after: "",
+            image: None,
         };
         let text = page.render().unwrap();
         assert!(text.contains("What it says.") && text.contains("<title>Note"), "{text}");
-        for absent in ["<mark", "<a ", "class=\"context\"", "class=\"place\""] {
+        for absent in ["<mark", "<img", "<a ", "class=\"context\"", "class=\"place\""] {
             assert!(!text.contains(absent), "{absent}: {text}");
         }
     }

@@ -21,9 +21,9 @@ use crate::{
     static_file::StaticFile,
 };
 
-/// A page loads its style from this service, and nothing else from anywhere; it stands in no other site's frame.
+/// A page loads its style and its pictures from this service, and nothing else from anywhere; it stands in no other site's frame.
 const PAGE_POLICY: HeaderValue = HeaderValue::from_static(
-    "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 );
 const ROBOTS: HeaderName = HeaderName::from_static("x-robots-tag");
 
@@ -39,6 +39,7 @@ pub(crate) fn router() -> Router<AppState> {
     let style = StaticFile::new("text/css; charset=utf-8", Bytes::from_static(include_bytes!("style.css")));
     Router::new()
         .route("/cite/{token}", get(cited::show))
+        .route("/cite/{token}/page.png", get(cited::page))
         .route("/assets/style.css", get(async move |headers: HeaderMap| style.answer(&headers)))
 }
 

@@ -76,6 +76,11 @@ impl LimitKey {
 pub(crate) struct RetryAfter(Duration);
 
 impl RetryAfter {
+    /// So many seconds.
+    pub(crate) const fn from_secs(seconds: u64) -> Self {
+        Self(Duration::from_secs(seconds))
+    }
+
     fn unless_zero(wait: Duration) -> Result<(), Self> {
         if wait.is_zero() { Ok(()) } else { Err(Self(wait)) }
     }

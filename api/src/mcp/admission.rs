@@ -25,7 +25,7 @@ pub(super) async fn check(state: &AppState, headers: &HeaderMap) -> Result<(), A
     let public = state.runtime.settings.public_url.as_ref();
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     // A token for pages is held to its own origins when it is looked at.
-    if is_allowed || is_own_origin(origin, host, public) || state.services.pages.allows(origin).await {
+    if is_allowed || is_own_origin(origin, host, public) || state.services.origins.allows(origin).await {
         return Ok(());
     }
     if !is_own_host(host, public) {

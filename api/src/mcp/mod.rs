@@ -69,7 +69,7 @@ async fn serve(
     request: Request,
 ) -> Response {
     let challenge = metadata::challenge(&address);
-    match endpoint.answer(&state, Arc::new(address), request).await {
+    match Box::pin(endpoint.answer(&state, Arc::new(address), request)).await {
         Ok(response) => response,
         Err(error) if error.kind == ApiErrorKind::Unauthenticated => {
             let mut response = error_response(&error);

@@ -14,7 +14,8 @@ use rmcp::{
 use super::{context::CallContext, resources, tools};
 use crate::{
     services::{
-        asking::AskService, citations::CitationLinks, documents::DocumentService, search::SearchService,
+        asking::AskService, citations::CitationLinks, documents::DocumentService, pages::PageService,
+        search::SearchService,
     },
     state::AppState,
 };
@@ -41,6 +42,7 @@ pub(super) struct McpServer {
     pub(super) asking: AskService,
     pub(super) documents: DocumentService,
     pub(super) links: CitationLinks,
+    pub(super) pages: PageService,
     pub(super) search: SearchService,
 }
 
@@ -50,6 +52,7 @@ impl McpServer {
             asking: AskService::from_ref(state),
             documents: DocumentService::from_ref(state),
             links: CitationLinks::from_ref(state),
+            pages: PageService::from_ref(state),
             search: SearchService::from_ref(state),
         }
     }

@@ -5,6 +5,7 @@ use std::{ops::Range, sync::Arc, time::Duration};
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use lectern_agents::answer::place_url;
+use lectern_parse::protocol::ImageFormat;
 use lectern_runtime::Runtime;
 use lectern_shared::{
     clock::{Clock, Timestamp},
@@ -18,8 +19,13 @@ use lectern_shared::{
 };
 use uuid::Uuid;
 
+use super::pages::{Highlight, PageService, PageView, ShownPage};
 use crate::error::{ApiError, ApiErrorKind};
 
+/// Pixels of a page's image from left to right.
+const PAGE_WIDTH: u32 = 1_200;
+/// Pages of a passage that are looked at for its words.
+const MAX_PAGES: u32 = 4;
 /// What is shown of each neighbour of a passage, in characters: enough to see what it is about.
 const CONTEXT: usize = 600;
 
@@ -44,6 +50,8 @@ pub(crate) struct CitedPage {
 #[derive(Debug)]
 pub(crate) struct CitedPassage {
     pub(crate) place: SourceSpan,
+    /// Width and height of the page that it begins on, in points, where there is an image of it.
+    pub(crate) page_size: Option<(f32, f32)>,
     /// Where the document itself can be opened, if it has an address.
     pub(crate) url: Option<String>,
     /// The end of the passage before it, without what both hold.
@@ -66,6 +74,7 @@ pub(crate) struct CitationLinks {
     keyring: Arc<Keyring>,
     /// How long a link opens.
     ttl: Duration,
+    pages: PageService,
 }
 
 /// For every link that opens nothing, whatever the reason is.
@@ -75,9 +84,9 @@ fn opens_nothing() -> ApiError {
 }
 
 impl CitationLinks {
-    pub(crate) fn new(runtime: &Runtime) -> Self {
+    pub(crate) fn new(runtime: &Runtime, pages: PageService) -> Self {
         let Runtime { db, clock, keyring, settings, .. } = runtime.clone();
-        Self { db, clock, keyring, ttl: settings.citation_links }
+        Self { db, clock, keyring, ttl: settings.citation_links, pages }
     }
 
     /// The path of a link that opens a workspace's passage from now on.
@@ -100,8 +109,38 @@ impl CitationLinks {
         let id = link.passage.document;
         let document = db::documents::find(&self.db, link.workspace, id).await?.ok_or_else(opens_nothing)?;
         let chunks = self.around(link.workspace, id, link.passage.chunk).await?;
-        let passage = CitedPassage::find(&document, &chunks, &link.passage);
+        let mut passage = CitedPassage::find(&document, &chunks, &link.passage);
+        if let Some(passage) = &mut passage
+            && let Some(number) = passage.place.page
+        {
+            passage.page_size = self.pages.size(link.workspace, id, number).await?;
+        }
         Ok(CitedPage { document_name: document.name, passage })
+    }
+
+    /// The pages that the passage of a link is on, with its words to be marked: nobody knows which of them these are on before it is
+    /// drawn.
+    ///
+    /// # Errors
+    /// Not found as in [`CitationLinks::open`], and when there are no such images.
+    pub(crate) async fn pages(&self, token: &str) -> Result<Vec<ShownPage>, ApiError> {
+        let link = SealedCitation::open(&self.keyring, token, self.clock.now()).ok_or_else(opens_nothing)?;
+        let SealedCitation { workspace, passage, .. } = link;
+        let document = db::documents::find(&self.db, workspace, passage.document).await?;
+        let document = document.ok_or_else(opens_nothing)?;
+        let chunks = self.around(workspace, passage.document, passage.chunk).await?;
+        let cited = CitedPassage::find(&document, &chunks, &passage).ok_or_else(opens_nothing)?;
+        let first = cited.place.page.ok_or_else(opens_nothing)?;
+        let last = cited.place.page_end.unwrap_or(first).clamp(first, first.saturating_add(MAX_PAGES - 1));
+        let CitedPassage { lead, quote, rest, .. } = cited;
+        let highlights = vec![Highlight::Text(if quote.is_empty() { lead + &rest } else { quote })];
+        let mut pages = Vec::new();
+        for page in first..=last {
+            let (document, highlights) = (document.clone(), highlights.clone());
+            let view = PageView { page, width: PAGE_WIDTH, format: ImageFormat::Png, highlights };
+            pages.push(self.pages.of(workspace, document, view).await?);
+        }
+        Ok(pages)
     }
 
     /// A passage of what is searched of a document now, between its neighbours; nothing when it is not in that.
@@ -197,6 +236,7 @@ impl CitedPassage {
             rest: rest.to_owned(),
             after: neighbour(at.checked_add(1)).map_or_else(String::new, |other| beginning_of(other, chunk)),
             place,
+            page_size: None,
         })
     }
 }

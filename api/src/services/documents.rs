@@ -325,7 +325,7 @@ impl DocumentService {
         })
     }
 
-    async fn load(&self, actor: &Actor, id: DocumentId) -> Result<Document, ApiError> {
+    pub(super) async fn load(&self, actor: &Actor, id: DocumentId) -> Result<Document, ApiError> {
         let owner = actor.may(Permission::EditDocuments)?;
         db::documents::find(&self.db, owner.workspace_id, id).await?.ok_or_else(unknown)
     }

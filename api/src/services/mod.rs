@@ -16,6 +16,7 @@ pub(crate) mod documents;
 pub(crate) mod embeddings;
 pub mod jobs;
 pub(crate) mod links;
+pub(crate) mod pages;
 pub(crate) mod prompts;
 pub(crate) mod search;
 pub(crate) mod sign_in;
@@ -42,6 +43,7 @@ use self::{
     embeddings::EmbeddingService,
     jobs::JobService,
     links::{AgentCollectionService, AgentDocumentService, AgentToolService},
+    pages::PageService,
     prompts::PromptService,
     search::SearchService,
     sign_in::{PasswordHashPool, SignInService, oidc::OidcService},
@@ -76,7 +78,8 @@ pub(crate) struct Services {
     pub(crate) invitations: InvitationService,
     pub(crate) jobs: JobService,
     pub(crate) members: MemberService,
-    pub(crate) pages: PageOrigins,
+    pub(crate) origins: PageOrigins,
+    pub(crate) pages: PageService,
     pub(crate) oidc: OidcService,
     pub(crate) prompts: PromptService,
     pub(crate) search: SearchService,
@@ -92,12 +95,11 @@ pub(crate) struct Services {
 
 impl Services {
     pub(crate) fn new(runtime: &Runtime, agents: AgentParts, toolbox: Toolbox, limits: RateLimiter) -> Self {
-        let search = agents.search.clone();
         let (accounts, sign_ins) = accounts_and_sign_ins(runtime, limits.clone());
         let Runtime { db, clock, keyring, settings, jobs, blobs, operator_egress, .. } = runtime.clone();
         let creations = IdempotencyStore::new(db.clone(), keyring.clone(), jobs.clone());
         let audit = AuditService::new(db.clone(), clock.clone());
-        let pages = PageOrigins::new(db.clone(), clock.clone());
+        let origins = PageOrigins::new(db.clone(), clock.clone());
         let usage = UsageService::new(db.clone(), clock.clone());
         let tokens = TokenService::new(
             db.clone(),
@@ -105,9 +107,10 @@ impl Services {
             keyring.clone(),
             creations.clone(),
             audit.clone(),
-            pages.clone(),
+            origins.clone(),
         );
         let documents = DocumentService::new(runtime, creations.clone(), audit.clone());
+        let pages = PageService::new(runtime, documents.clone());
         let workspaces =
             WorkspaceService::new(db.clone(), clock.clone(), jobs.clone(), creations.clone(), audit.clone());
         let oidc = OidcService::new(
@@ -136,6 +139,7 @@ impl Services {
                 creations.clone(),
                 audit.clone(),
             ),
+            search: SearchService::new(db.clone(), agents.search.clone()),
             asking: AskService::new(db.clone(), agents, toolbox, usage.clone()),
             authenticator: Authenticator::new(
                 db.clone(),
@@ -144,7 +148,7 @@ impl Services {
                 sign_ins.clone(),
                 tokens.clone(),
             ),
-            citations: CitationLinks::new(runtime),
+            citations: CitationLinks::new(runtime, pages.clone()),
             collections: CollectionService::new(
                 db.clone(),
                 clock.clone(),
@@ -172,7 +176,6 @@ impl Services {
             members: MemberService::new(db.clone(), clock.clone(), workspaces.clone(), audit.clone()),
             oidc,
             prompts: PromptService::new(db.clone(), clock.clone(), creations.clone()),
-            search: SearchService::new(db.clone(), search),
             sign_ins,
             tags: TagService::new(db.clone(), clock.clone(), creations.clone()),
             tokens,
@@ -187,6 +190,7 @@ impl Services {
             traces: TraceService::new(db, clock),
             audit,
             creations,
+            origins,
             pages,
             usage,
             workspaces,

@@ -34,7 +34,7 @@ pub(crate) async fn answer(
     let tag = format!("\"{}\"", hex(&file.source_sha256));
     let value = |text: String| HeaderValue::from_str(&text).map_err(|_| ApiError::internal());
     let etag = value(tag.clone())?;
-    if headers.get_all(header::IF_NONE_MATCH).iter().any(|known| names(known, &tag)) {
+    if is_known(headers, &tag) {
         return Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, etag)]).into_response());
     }
     let reader = documents.open_file(id, file).await?;
@@ -48,6 +48,11 @@ pub(crate) async fn answer(
         (header::ETAG, etag),
     ];
     Ok((headers, Body::from_stream(pieces(reader))).into_response())
+}
+
+/// Whether a request says that its sender has what this tag is of.
+pub(crate) fn is_known(headers: &HeaderMap, tag: &str) -> bool {
+    headers.get_all(header::IF_NONE_MATCH).iter().any(|known| names(known, tag))
 }
 
 /// Whether a value of `If-None-Match` names this tag.

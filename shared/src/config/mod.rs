@@ -57,6 +57,30 @@ text_enum! {
 }
 
 text_enum! {
+    /// What reads PDFs.
+    #[derive(Default)]
+    PdfEngineChoice {
+        /// The built-in engines, unless a pdfium library is named.
+        #[default]
+        Auto => "auto",
+        /// The pdfium library, wherever it is.
+        Pdfium => "pdfium",
+    }
+}
+
+text_enum! {
+    /// Whether text on images is recognised.
+    OcrMode {
+        /// When there is something to recognise it with.
+        Auto => "auto",
+        /// In any case: without it the service does not start.
+        On => "on",
+        /// Never.
+        Off => "off",
+    }
+}
+
+text_enum! {
     /// How log lines look.
     LogFormat {
         /// For people.
@@ -157,13 +181,19 @@ pub const SETTINGS: &[SettingSpec] = settings! {
     "LECTERN_MAX_CHARACTERS", "20000000", "characters ingested of one document, at most";
     "LECTERN_MAX_PASSAGES", "100000", "passages that one document is cut into, at most";
     "LECTERN_FETCH_TIMEOUT", "2m", "time to fetch a document's source, all its addresses together";
-    "LECTERN_PARSER_MEMORY", "2GiB", "address space of the process that parses a file";
+    "LECTERN_PARSER_MEMORY", "2GiB", "address space of the process that parses a file, and of tesseract, which needs 300MiB of it";
     "LECTERN_PARSER_TIMEOUT", "30s", "a parser that is silent for so long is stopped";
     "LECTERN_PROCESSOR_TIME", "10m", "processor time that one document may take for parsing and cutting, at most";
-    "LECTERN_PDFIUM_LIB", "beside the program, then where the system has its libraries", "the pdfium library, or its folder: it reads PDFs better than the built-in engine, which reads them without it";
-    "LECTERN_OCR_COMMAND", "none", "a command that recognises the text of pages that are images: it is run for each one without a shell, gets a PNG by standard input or as the file that `{input}` stands for (`tesseract {input} stdout -l eng`), and writes the text to standard output; needs pdfium";
+    "LECTERN_PDF_ENGINE", "auto", "what reads PDFs: `auto` is the built-in engine, unless LECTERN_PDFIUM_LIB is set; `pdfium`";
+    "LECTERN_PDFIUM_LIB", "with LECTERN_PDF_ENGINE=pdfium: beside the program, then where the system has its libraries", "the pdfium library, or its folder; PDFs are read with it when this is set";
+    "LECTERN_PAGE_IMAGE_TIMEOUT", "20s", "time to draw a page of a PDF, for whoever looks at it";
+    "LECTERN_PAGE_IMAGES_PARALLEL", "2", "pages that are drawn at once, each in a process with LECTERN_PARSER_MEMORY; one workspace has half of them at most";
+    "LECTERN_PAGE_IMAGE_CACHE", "64MiB", "memory for images of pages, so that they are not drawn again";
+    "LECTERN_OCR", "auto", "whether the text of scanned pages is recognised: `auto` when tesseract is on the PATH, or a command is set; `on` must find it; `off`";
+    "LECTERN_OCR_LANGUAGES", "eng", "the languages that tesseract reads, by the names of its models: `eng+deu`, the most likely first; a document's `metadata.language` comes before them";
+    "LECTERN_OCR_COMMAND", "none: tesseract", "a command that recognises text instead of tesseract: it is run for each page that is an image, without a shell, gets a PNG by standard input or as the file that `{input}` stands for (`/opt/read {input}`), and writes the text to standard output";
     "LECTERN_OCR_NETWORK", "off", "`on` lets that command use the network, if it asks a server for the text; what the service keeps is hidden from it in any case";
-    "LECTERN_OCR_TIMEOUT", "60s", "time for that command to recognise one page";
+    "LECTERN_OCR_TIMEOUT", "60s", "time to recognise one page";
     "LECTERN_MAX_SECONDS", "120s", "time for one predict; like the next three, agents may lower it for themselves";
     "LECTERN_MAX_STEPS", "15", "requests to the model in one predict";
     "LECTERN_MAX_TOKENS", "none", "tokens, read and written by the model, of one predict";
@@ -205,28 +235,57 @@ pub struct VideoSettings {
     pub proxy: Option<SecretString>,
 }
 
+/// How pages of documents are drawn.
+#[derive(Clone, Copy, Debug)]
+pub struct PageImageSettings {
+    /// The longest that drawing one may take.
+    pub timeout: Duration,
+    /// Pages that are drawn at once, each in a process of its own.
+    pub parallel: usize,
+    /// Memory for images that were drawn, in bytes.
+    pub cache: u64,
+}
+
 /// How PDFs are read.
 #[derive(Clone, Debug, Default)]
 pub struct PdfSettings {
+    /// What reads.
+    pub engine: PdfEngineChoice,
     /// The pdfium library, or the folder that it is in.
     pub pdfium: Option<PathBuf>,
-    /// What recognises text on pages that are images.
+    /// What recognises text on pages that are images; none when nothing may.
     pub ocr: Option<OcrSettings>,
 }
 
-/// The operator's command for recognising text.
+/// How text on pages that are images is recognised.
 #[derive(Clone, Debug)]
 pub struct OcrSettings {
-    /// The program and its arguments; at least one word.
-    pub command: Vec<String>,
+    /// What recognises it.
+    pub program: OcrProgram,
     /// Time for one page.
     pub timeout: Duration,
-    /// All that the command gets of the environment, by name.
+    /// All that the program gets of the environment, by name.
     pub environment: Vec<(String, String)>,
-    /// What the command must not read: the folders of the service, and the files that it has secrets from.
+    /// What the program must not read: the folders of the service, and the files that it has secrets from.
     pub hidden: Vec<PathBuf>,
-    /// Whether it may use the network.
+    /// Whether a command may use the network. Tesseract never does.
     pub network: bool,
+    /// Address space of tesseract, in bytes. A command has no such limit.
+    pub memory_bytes: u64,
+}
+
+/// What recognises text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OcrProgram {
+    /// The operator's command: a program and its arguments; at least one word.
+    Command(Vec<String>),
+    /// Tesseract, as it is found on the PATH.
+    Tesseract {
+        /// Whether the service does not start without it.
+        is_required: bool,
+        /// The names of its models, the most likely first; English when none are set.
+        languages: Option<Vec<String>>,
+    },
 }
 
 /// Everything that can be set.
@@ -268,6 +327,8 @@ pub struct Settings {
     pub cors_origins: CorsOrigins,
     /// How long the link of a citation opens.
     pub citation_links: Duration,
+    /// How pages of documents are drawn.
+    pub page_images: PageImageSettings,
     /// How long traces are kept.
     pub trace_ttl: Duration,
     /// Memory of the embedded index and of the lists of what can be searched, in bytes.
@@ -329,7 +390,8 @@ impl Settings {
         {
             parse::secret_length(name, key.as_ref(), MIN_SECRET_BYTES)?;
         }
-        let ocr = parse::ocr(source, &data_dir)?;
+        let limits = ServiceLimits::load(source)?;
+        let ocr = parse::ocr(source, &data_dir, limits.parser_memory)?;
         let public_url = source.optional("LECTERN_PUBLIC_URL", parse::public_url)?;
         let oidc = OidcSettings::load(source, public_url.as_ref())?;
         Ok(Self {
@@ -356,6 +418,15 @@ impl Settings {
                 "90d",
                 at_least(Duration::from_mins(1), duration),
             )?,
+            page_images: PageImageSettings {
+                timeout: source.parse(
+                    "LECTERN_PAGE_IMAGE_TIMEOUT",
+                    "20s",
+                    at_least(Duration::from_secs(1), duration),
+                )?,
+                parallel: source.parse("LECTERN_PAGE_IMAGES_PARALLEL", "2", number(1, 64))?,
+                cache: source.parse("LECTERN_PAGE_IMAGE_CACHE", "64MiB", size)?,
+            },
             trace_ttl: source.parse("LECTERN_TRACE_TTL", "30d", duration)?,
             index_cache: source.parse("LECTERN_INDEX_CACHE", "512MiB", size)?,
             index_grace: source.parse("LECTERN_INDEX_GRACE", "30s", duration)?,
@@ -385,8 +456,9 @@ impl Settings {
                 client: source.optional("LECTERN_VIDEO_CLIENT", parse::video_client)?,
                 proxy: source.secret("LECTERN_VIDEO_PROXY")?.map(parse::proxy).transpose()?,
             },
-            limits: ServiceLimits::load(source)?,
+            limits,
             pdf: PdfSettings {
+                engine: source.parse("LECTERN_PDF_ENGINE", "auto", parse::choice)?,
                 pdfium: source.get("LECTERN_PDFIUM_LIB")?.map(|path| PathBuf::from(path.trim())),
                 ocr,
             },

@@ -6,7 +6,7 @@ use ipnet::IpNet;
 use secrecy::{ExposeSecret, SecretString};
 use url::Url;
 
-use super::{ConfigError, OcrSettings, SettingsSource};
+use super::{ConfigError, OcrMode, OcrProgram, OcrSettings, SettingsSource};
 use crate::{
     blobs::{BlobLocation, S3Location},
     config::QdrantConfig,
@@ -71,7 +71,14 @@ macro_rules! choices {
         }
     )*};
 }
-choices!(super::SignUp, super::EmbedderKind, super::LogFormat, super::PasswordPolicy);
+choices!(
+    OcrMode,
+    super::PdfEngineChoice,
+    super::SignUp,
+    super::EmbedderKind,
+    super::LogFormat,
+    super::PasswordPolicy
+);
 
 /// Networks, separated by commas; an address alone is a network of one.
 pub(super) fn cidrs(text: &str) -> ParseResult<Vec<IpNet>> {
@@ -174,10 +181,16 @@ pub(super) fn video_client(text: &str) -> ParseResult<(String, String)> {
     }
 }
 
-/// What recognises text on images, if anything does.
-pub(super) fn ocr(source: &SettingsSource, data_dir: &Path) -> Result<Option<OcrSettings>, ConfigError> {
+/// What recognises text on images, within `memory_bytes`, if anything does.
+pub(super) fn ocr(
+    source: &SettingsSource,
+    data_dir: &Path,
+    memory_bytes: u64,
+) -> Result<Option<OcrSettings>, ConfigError> {
     let second = at_least(Duration::from_secs(1), duration);
     let timeout = source.parse("LECTERN_OCR_TIMEOUT", "60s", second)?;
+    let mode: OcrMode = source.parse("LECTERN_OCR", "auto", choice)?;
+    let languages = source.optional("LECTERN_OCR_LANGUAGES", ocr_languages)?;
     let command = source.optional("LECTERN_OCR_COMMAND", |text| {
         let words = shlex::split(text).ok_or("has a quote that is not closed, or a backslash at its end")?;
         match words.first() {
@@ -186,13 +199,34 @@ pub(super) fn ocr(source: &SettingsSource, data_dir: &Path) -> Result<Option<Ocr
         }
     })?;
     let network = source.parse("LECTERN_OCR_NETWORK", "off", switch)?;
-    let environment = || source.passed_on(&["PATH", "HOME", "TESSDATA_PREFIX", "OMP_THREAD_LIMIT"]);
+    let is_required = match mode {
+        OcrMode::Off => return Ok(None),
+        OcrMode::Auto => false,
+        OcrMode::On => true,
+    };
+    let program = command.map_or(OcrProgram::Tesseract { is_required, languages }, OcrProgram::Command);
+    let environment = source.passed_on(&["PATH", "HOME", "TESSDATA_PREFIX", "OMP_THREAD_LIMIT"]);
     let mut hidden = vec![data_dir.to_owned()];
     if let BlobLocation::Folder(folder) = blobs(source, data_dir)? {
         hidden.push(folder);
     }
     hidden.extend(source.files());
-    Ok(command.map(|command| OcrSettings { command, timeout, environment: environment(), hidden, network }))
+    Ok(Some(OcrSettings { program, timeout, environment, hidden, network, memory_bytes }))
+}
+
+/// `eng+deu`: names of tesseract's models.
+fn ocr_languages(text: &str) -> ParseResult<Vec<String>> {
+    let is_name = |name: &str| {
+        (2..=40).contains(&name.len())
+            && name.starts_with(|c: char| c.is_ascii_alphabetic())
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_/".contains(&byte))
+    };
+    let names: Vec<&str> = text.trim().split('+').collect();
+    if names.len() <= 10 && names.iter().all(|name| is_name(name)) {
+        Ok(names.into_iter().map(str::to_owned).collect())
+    } else {
+        Err("must be names of tesseract's languages such as eng+deu, at most ten".to_owned())
+    }
 }
 
 fn switch(text: &str) -> ParseResult<bool> {

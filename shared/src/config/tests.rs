@@ -42,6 +42,10 @@ fn a_wrong_value_is_refused_by_name_with_what_would_be_right() {
         ("LECTERN_PUBLIC_URL", "https://lectern.example.com/?page=1", "nothing behind its path"),
         ("LECTERN_OCR_COMMAND", "tesseract 'page", "quote"),
         ("LECTERN_OCR_COMMAND", "''", "program"),
+        ("LECTERN_PDF_ENGINE", "poppler", "auto, pdfium"),
+        ("LECTERN_OCR", "yes", "auto, on, off"),
+        ("LECTERN_OCR_LANGUAGES", "eng,deu", "eng+deu"),
+        ("LECTERN_OCR_LANGUAGES", "--psm", "eng+deu"),
         ("HF_HUB_OFFLINE", "perhaps", "1"),
         ("LECTERN_MCP_SERVERS", "/usr/bin/mcp-files", "name=command"),
         ("LECTERN_MCP_SERVERS", "files='mcp-files", "quote"),
@@ -140,13 +144,27 @@ fn a_recogniser_is_a_command_of_words_and_gets_little_of_the_environment() {
     ])
     .unwrap();
     let ocr = settings.pdf.ocr.unwrap();
-    assert_eq!(ocr.command, ["tesseract", "{input}", "stdout", "-l", "eng+deu"]);
+    let words = ["tesseract", "{input}", "stdout", "-l", "eng+deu"].map(str::to_owned).to_vec();
+    assert_eq!(ocr.program, OcrProgram::Command(words));
     assert_eq!(ocr.environment, [("PATH".to_owned(), "/usr/bin".to_owned())]);
     assert_eq!(ocr.timeout, Duration::from_mins(1));
     assert!(!ocr.network);
     for (name, value) in [("LECTERN_OCR_TIMEOUT", "soon"), ("LECTERN_OCR_NETWORK", "perhaps")] {
         assert_eq!(load(&[(name, value)]).unwrap_err().setting, name);
     }
+}
+
+#[test]
+fn scans_are_read_by_tesseract_unless_something_else_is_said() {
+    let program = |pairs: &[(&str, &str)]| load(pairs).unwrap().pdf.ocr.map(|ocr| ocr.program);
+    let tesseract = |is_required, languages: Option<&[&str]>| {
+        let languages = languages.map(|names| names.iter().map(|name| (*name).to_owned()).collect());
+        Some(OcrProgram::Tesseract { is_required, languages })
+    };
+    assert_eq!(program(&[]), tesseract(false, None));
+    let german = [("LECTERN_OCR", "on"), ("LECTERN_OCR_LANGUAGES", "deu+script/Fraktur")];
+    assert_eq!(program(&german), tesseract(true, Some(&["deu", "script/Fraktur"])));
+    assert_eq!(program(&[("LECTERN_OCR", "off"), ("LECTERN_OCR_COMMAND", "read")]), None);
 }
 
 #[test]

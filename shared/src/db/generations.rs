@@ -7,7 +7,7 @@ use crate::{
     clock::Timestamp,
     db::{Db, Json, Result, Tx, execute, on},
     ids::{DocumentId, GenerationId, WorkspaceId},
-    model::{document::SearchIndexInfo, job::JobClaim},
+    model::{document::SearchIndexInfo, job::JobClaim, page::PdfEngineName},
 };
 
 /// A generation that is about to be made.
@@ -19,6 +19,8 @@ pub struct NewGeneration {
     pub space: Option<Uuid>,
     /// What it takes of its owner's storage: see [`storage`](crate::db::storage).
     pub stored_bytes: u64,
+    /// What read its source, if that is a PDF.
+    pub engine: Option<PdfEngineName>,
 }
 
 /// Begins a generation under a claim, with vectors in `space` or without any. False when the claim is no longer held: nothing
@@ -29,8 +31,8 @@ pub async fn begin(tx: &mut Tx, claim: &JobClaim, new: NewGeneration, now: Times
         sqlx::query(
             "INSERT INTO generations
                  (id, workspace_id, document_id, claim_id, state, embedding_space, chunks, created_at, removals,
-                  stored_bytes)
-             SELECT $1, workspace_id, document_id, claim_id, 'staging', $5, 0, $4, 0, $6
+                  stored_bytes, engine)
+             SELECT $1, workspace_id, document_id, claim_id, 'staging', $5, 0, $4, 0, $6, $7
              FROM jobs WHERE id = $2 AND claim_id = $3 AND state = 'running'",
         )
         .bind(new.id)
@@ -39,6 +41,7 @@ pub async fn begin(tx: &mut Tx, claim: &JobClaim, new: NewGeneration, now: Times
         .bind(now)
         .bind(new.space)
         .bind(i64::try_from(new.stored_bytes).unwrap_or(i64::MAX))
+        .bind(new.engine)
     )?;
     Ok(rows == 1)
 }

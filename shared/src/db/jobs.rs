@@ -26,7 +26,10 @@ use crate::{
     clock::Timestamp,
     db::{Db, Json, Result, Tx, execute, on},
     ids::{DocumentId, JobId, WorkspaceId},
-    model::job::{IngestionStage, JobClaim, JobKind, StageProgress},
+    model::{
+        job::{IngestionStage, JobClaim, JobKind, StageProgress},
+        page::PdfEngineName,
+    },
 };
 
 /// Queues a workspace's document: a new job, or its old one again. A job that is running goes on, and is queued again when it
@@ -130,22 +133,58 @@ pub enum ReindexTarget {
     WithoutVectors(Timestamp),
 }
 
-macro_rules! enqueue_again {
-    ($which:literal) => {
+/// Which PDFs are read again from their sources.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RereadTarget {
+    /// All of them.
+    All,
+    /// Those that this engine read.
+    ReadBy(PdfEngineName),
+    /// Those that were read before it was noted what read them.
+    Unknown,
+}
+
+/// Searchable documents, with their generations and jobs.
+macro_rules! searchable {
+    ($($which:tt)+) => {
         concat!(
-            "UPDATE jobs SET state = 'queued', from_stored = TRUE, trace_parent = NULL, attempts = 0, run_at = $1, queued_at = $1,
-                             fair_at = ",
+            "FROM generations
+             JOIN documents ON documents.id = generations.document_id
+                           AND documents.active_generation = generations.id
+             JOIN jobs ON jobs.document_id = documents.id
+             WHERE generations.state = 'active' AND documents.deleted_at IS NULL AND ",
+            $($which)+
+        )
+    };
+}
+
+/// Queues what is searchable, from stored passages or not.
+macro_rules! enqueue_again {
+    (from_stored: $from_stored:literal, $($which:tt)+) => {
+        concat!(
+            "UPDATE jobs SET state = 'queued', from_stored = ",
+            $from_stored,
+            ", trace_parent = NULL, attempts = 0, run_at = $1, queued_at = $1, fair_at = ",
             place_in_line!("place.number + (SELECT fair_at FROM queue_head)"),
             ", started_at = NULL, finished_at = NULL, last_error = NULL, stage = NULL, progress = NULL
              FROM (SELECT jobs.id AS job_id,
-                          ROW_NUMBER() OVER (PARTITION BY documents.workspace_id ORDER BY documents.id) AS number
-                   FROM generations
-                   JOIN documents ON documents.id = generations.document_id
-                                 AND documents.active_generation = generations.id
-                   JOIN jobs ON jobs.document_id = documents.id
-                   WHERE generations.state = 'active' AND documents.deleted_at IS NULL AND ",
-            $which,
+                          ROW_NUMBER() OVER (PARTITION BY documents.workspace_id ORDER BY documents.id) AS number ",
+            searchable!($($which)+),
             ") AS place WHERE jobs.id = place.job_id AND jobs.state NOT IN ('queued', 'running')"
+        )
+    };
+}
+
+/// The condition of a [`RereadTarget`], which is a parameter. Sources with pages that are no PDFs are presentations: nothing is noted
+/// of them, and they are read again with the PDFs.
+macro_rules! to_be_read {
+    ($target:literal) => {
+        concat!(
+            "documents.search_index NOT LIKE '%\"pages\":null%' AND (",
+            $target,
+            " = '*' OR COALESCE(generations.engine, '') = ",
+            $target,
+            ")"
         )
     };
 }
@@ -155,10 +194,13 @@ macro_rules! enqueue_again {
 /// workspace adds.
 pub async fn enqueue_again(tx: &mut Tx, which: ReindexTarget, now: Timestamp) -> Result<u64> {
     match which {
-        ReindexTarget::All => execute!(tx, sqlx::query(enqueue_again!("1 = 1")).bind(now)),
+        ReindexTarget::All => {
+            execute!(tx, sqlx::query(enqueue_again!(from_stored: "TRUE", "1 = 1")).bind(now))
+        }
         ReindexTarget::OutsideSpace(space) => execute!(
             tx,
             sqlx::query(enqueue_again!(
+                from_stored: "TRUE",
                 "(generations.embedding_space IS NULL OR generations.embedding_space <> $2)"
             ))
             .bind(now)
@@ -167,12 +209,53 @@ pub async fn enqueue_again(tx: &mut Tx, which: ReindexTarget, now: Timestamp) ->
         ReindexTarget::WithoutVectors(before) => execute!(
             tx,
             sqlx::query(enqueue_again!(
+                from_stored: "TRUE",
                 "generations.embedding_space IS NULL AND generations.created_at < $2 AND jobs.state = 'done'"
             ))
             .bind(now)
             .bind(before)
         ),
     }
+}
+
+impl RereadTarget {
+    /// The engine's name, empty where none is noted, `*` for all.
+    fn parameter(self) -> &'static str {
+        match self {
+            Self::All => "*",
+            Self::ReadBy(engine) => engine.as_str(),
+            Self::Unknown => "",
+        }
+    }
+}
+
+/// How many documents [`enqueue_to_read`] would find.
+pub async fn count_to_read(db: &Db, which: RereadTarget) -> Result<i64> {
+    Ok(on!(db, |c| {
+        sqlx::query_scalar(concat!("SELECT COUNT(*) ", searchable!(to_be_read!("$1"))))
+            .bind(which.parameter())
+            .fetch_one(c)
+    })?)
+}
+
+/// Queues searchable documents of every workspace to be read again from their sources, as if these had changed, except those that
+/// are queued or running already; how many there were. They stand in line as those of [`enqueue_again`] do.
+pub async fn enqueue_to_read(tx: &mut Tx, which: RereadTarget, now: Timestamp) -> Result<u64> {
+    execute!(
+        tx,
+        sqlx::query(concat!(
+            "UPDATE documents SET source_state = NULL WHERE id IN (SELECT documents.id ",
+            searchable!(to_be_read!("$1")),
+            ")"
+        ))
+        .bind(which.parameter())
+    )?;
+    execute!(
+        tx,
+        sqlx::query(enqueue_again!(from_stored: "FALSE", to_be_read!("$2")))
+            .bind(now)
+            .bind(which.parameter())
+    )
 }
 
 /// Whether [`enqueue_again`] would find documents without vectors that were made before this.

@@ -88,6 +88,11 @@ const STEPS: &[MigrationStep] = &[
         description: "vector stores",
         statements: MigrationSql::Shared(include_str!("../../../migrations/0006_vector_stores.sql")),
     },
+    MigrationStep {
+        version: 7,
+        description: "pages",
+        statements: MigrationSql::Shared(include_str!("../../../migrations/0007_pages.sql")),
+    },
 ];
 
 /// Why the schema could not be brought up to date.

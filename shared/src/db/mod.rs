@@ -27,6 +27,7 @@ pub mod locks;
 pub mod memory;
 pub mod migrate;
 pub mod operator_jobs;
+pub mod pages;
 pub mod prompts;
 mod room;
 pub mod sealed;

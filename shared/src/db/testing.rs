@@ -272,7 +272,7 @@ pub async fn staged_in(
     if let Some(space) = space {
         commit!(db, |tx| vectors::record_space(tx, space, now));
     }
-    let new = NewGeneration { id, space: space.map(|space| space.id), stored_bytes: 0 };
+    let new = NewGeneration { id, space: space.map(|space| space.id), stored_bytes: 0, engine: None };
     assert!(commit!(db, |tx| generations::begin(tx, claim, new, now)));
     for some in passages(claim.document_id, texts).chunks(chunks::BATCH) {
         commit!(db, |tx| chunks::insert(tx, claim.workspace_id, claim.document_id, id, some));
@@ -286,6 +286,7 @@ pub fn ready(generation: GenerationId, chunks: u64) -> SearchIndexInfo {
         status: "READY".to_owned(),
         chunks,
         pages: None,
+        engine: None,
         tokens: chunks * 7,
         embedding_model: None,
         dimensions: None,

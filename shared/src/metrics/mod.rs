@@ -77,6 +77,7 @@ pub struct Metrics {
     cost: Family<ProviderLabel, Counter<f64, AtomicU64>>,
     tool_seconds: HistogramFamily<ToolCallLabels>,
     predict_seconds: HistogramFamily<FinishReasonLabel>,
+    page_image_seconds: HistogramFamily<OutcomeLabel>,
     connections: Family<ConnectionLabels, Gauge>,
     connections_max: Family<PoolLabel, Gauge>,
     embedder_ready: Family<NoLabels, Gauge>,
@@ -144,6 +145,7 @@ impl Metrics {
             cost: add.family("model_cost", "What chat models cost, in the currency of LECTERN_PRICES"),
             tool_seconds: add.seconds("tool_call_duration", "Time of one call of an agent's tool", slow),
             predict_seconds: add.seconds("predict_duration", "Time of one run of an agent", slow),
+            page_image_seconds: add.seconds("page_image_duration", "Time to draw a page of a document", quick),
             connections: add.family("database_connections", "Open connections to the database"),
             connections_max: add.family("database_connections_max", "The most connections that a pool opens"),
             embedder_ready: add.family("embedder_ready", "1 when the embedding model is there, else 0; absent when none is wanted"),
@@ -247,6 +249,12 @@ impl Metrics {
     pub fn predicted(&self, reason: TerminationReason, took: Duration) {
         let label = FinishReasonLabel { finish_reason: reason.as_str() };
         self.predict_seconds.get_or_create(&label).observe(took.as_secs_f64());
+    }
+
+    /// A page of a document was drawn, or was not.
+    pub fn drawn(&self, is_ok: bool, took: Duration) {
+        let label = OutcomeLabel { outcome: labels::outcome(is_ok) };
+        self.page_image_seconds.get_or_create(&label).observe(took.as_secs_f64());
     }
 
     /// What the pools of the database hold at this moment.

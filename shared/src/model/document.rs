@@ -14,6 +14,7 @@ use crate::{
     model::{
         job::{IngestionError, IngestionSummary, IngestionWarning, JobState, SourceInfo},
         language::Language,
+        page::PdfEngineName,
         place::SourceSpan,
         text_enum,
         workspace::{RowOwner, WorkspaceQuotas},
@@ -135,6 +136,9 @@ pub struct SearchIndexInfo {
     pub chunks: u64,
     /// Pages read, for sources that have pages.
     pub pages: Option<u32>,
+    /// What read it; none for what is no PDF, and for what was read before this was noted.
+    #[serde(default)]
+    pub engine: Option<PdfEngineName>,
     /// Tokens over all passages.
     pub tokens: u64,
     /// The model of the vectors; none when it is found by words only.

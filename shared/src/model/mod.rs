@@ -7,6 +7,7 @@ pub mod document;
 mod document_type;
 pub mod job;
 pub mod language;
+pub mod page;
 pub mod place;
 pub mod prompt;
 pub mod run;

@@ -1,4 +1,5 @@
-//! The child: puts up its walls, reads the document from stdin and writes frames to a private descriptor.
+//! The child: puts up its walls, reads the document from stdin and writes frames, or the picture of a page, to a private
+//! descriptor.
 //!
 //! A binary that is to be a child asks [`is_child`] before anything else, and calls [`main`]. Everything here is synchronous
 //! and runs before any runtime, setting or log exists in the process.
@@ -9,35 +10,46 @@ use std::{
     io::{self, Read, Write},
     panic::PanicHookInfo,
     process::ExitCode,
+    sync::Arc,
 };
+
+use serde::de::DeserializeOwned;
 
 use crate::{
     confine::{self, ResourceLimits},
+    draw::{self, SystemFonts},
     formats,
     protocol::{
-        self, ChildMessage, ChildRequest, PARSE_COMMAND, ParseAbort, ParseError, ParserCrash, WALLS_COMMAND,
+        self, ChildMessage, ChildRequest, DRAW_COMMAND, DrawError, DrawMessage, DrawRequest, PARSE_COMMAND,
+        ParseAbort, ParseError, ParserCrash, WALLS_COMMAND,
     },
 };
 
 /// The priority of a parser, lower than that of the service: whoever waits for an answer comes before a document.
 const PRIORITY: i32 = 10;
 
-/// Whether this process was started as a parsing child. If so, the program's `main` returns the code of [`main`] and does
+/// Whether this process was started as a sandboxed child. If so, the program's `main` returns the code of [`main`] and does
 /// nothing else: no runtime, no settings, no log.
 pub fn is_child() -> bool {
-    is_subcommand(PARSE_COMMAND) || is_subcommand(WALLS_COMMAND)
+    [PARSE_COMMAND, DRAW_COMMAND, WALLS_COMMAND].into_iter().any(is_subcommand)
 }
 
 fn is_subcommand(name: &str) -> bool {
     std::env::args_os().nth(1).as_deref() == Some(OsStr::new(name))
 }
 
-/// Runs one parse for the parent at the other end of stdin and stdout. The exit code is for logs only: the parent
+/// Does one thing for the parent at the other end of stdin and stdout. The exit code is for logs only: the parent
 /// goes by the frames.
 pub fn main() -> ExitCode {
     std::panic::set_hook(Box::new(report_panic));
     let end = private_output().and_then(|output| {
-        if is_subcommand(WALLS_COMMAND) { confine::try_everything(output) } else { parse(output) }
+        if is_subcommand(WALLS_COMMAND) {
+            confine::try_everything(output)
+        } else if is_subcommand(DRAW_COMMAND) {
+            draw(output)
+        } else {
+            parse(output)
+        }
     });
     match end {
         Ok(()) => ExitCode::SUCCESS,
@@ -59,7 +71,7 @@ fn report_panic(info: &PanicHookInfo<'_>) {
 fn parse(output: File) -> io::Result<()> {
     // It does its work at any priority.
     let _unchanged = rustix::process::setpriority_process(None, PRIORITY);
-    let request = read_request(&mut io::stdin().lock())?;
+    let request: ChildRequest = read_request(&mut io::stdin().lock())?;
     let bounds = ResourceLimits { memory_bytes: request.memory_bytes, cpu_seconds: request.cpu_seconds };
     let library = request.options.pdfium.clone();
     // The one file that a parser needs. None of the document's bytes has been seen when it is opened.
@@ -67,7 +79,31 @@ fn parse(output: File) -> io::Result<()> {
     confine::inside(bounds, open, move |_| run(&request, &mut io::stdin().lock(), output))
 }
 
-fn read_request(input: &mut impl Read) -> io::Result<ChildRequest> {
+/// Draws one page behind the walls.
+fn draw(output: File) -> io::Result<()> {
+    let request: DrawRequest = read_request(&mut io::stdin().lock())?;
+    let bounds = ResourceLimits { memory_bytes: request.memory_bytes, cpu_seconds: request.cpu_seconds };
+    // Nobody's bytes have been seen when they are opened.
+    let fonts = Arc::new(SystemFonts::open());
+    confine::inside(
+        bounds,
+        || (),
+        move |_| {
+            let mut bytes = Vec::new();
+            io::stdin().lock().read_to_end(&mut bytes)?;
+            let message = match draw::draw(bytes, &request, fonts) {
+                Ok(drawing) => DrawMessage::Drawn(drawing),
+                Err(error) => DrawMessage::Failed(error),
+            };
+            let encoded = protocol::encode(&message)
+                .or_else(|_| protocol::encode(&DrawMessage::Failed(DrawError::TooLarge)))
+                .map_err(io::Error::other)?;
+            (&output).write_all(&encoded)
+        },
+    )
+}
+
+fn read_request<T: DeserializeOwned>(input: &mut impl Read) -> io::Result<T> {
     let mut prefix = [0; 4];
     input.read_exact(&mut prefix)?;
     let mut body = vec![0; protocol::announced(prefix).map_err(io::Error::other)?];

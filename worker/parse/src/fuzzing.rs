@@ -1,16 +1,19 @@
 //! What a stranger's bytes reach first, as the targets in `fuzz/` call it, in this process. Each function panics when something
 //! comes out that the parent of a parsing child would not take, and gives back what it would; nothing of a source that is refused.
 
-use std::io::{Cursor, Write};
+use std::{
+    io::{Cursor, Write},
+    sync::Arc,
+};
 
 use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
 use crate::{
-    charset,
+    charset, draw,
     formats::{self, html},
     protocol::{
-        MAX_TITLE, MAX_URL, MarkKind, ParseFrame, ParseOptions, ParsedPart, SourceKind, SourceMetadata,
-        TextMark,
+        DrawRequest, ImageFormat, MAX_TITLE, MAX_URL, MarkKind, ParseFrame, ParseOptions, ParsedPart,
+        SourceKind, SourceMetadata, TextMark,
     },
 };
 
@@ -31,7 +34,7 @@ pub fn pdf(bytes: &[u8]) {
     let (mut expected, mut chars) = (None, 0);
     let mut emit = |frame| {
         match frame {
-            ParseFrame::Start { pages_total, first, last, title } => {
+            ParseFrame::Start { pages_total, first, last, title, engine: _ } => {
                 assert!(expected.is_none() && (1..=last).contains(&first) && last <= pages_total);
                 assert!(title.is_none_or(|title| is_title(&title) && !title.trim().is_empty()));
                 expected = Some(first..=last);
@@ -55,6 +58,23 @@ pub fn pdf(bytes: &[u8]) {
     assert!(chars <= MAX_CHARS);
     if end.is_ok() {
         assert_eq!(expected.as_mut().and_then(Iterator::next), None, "no page is missing");
+    }
+}
+
+/// The first page of a PDF as a small picture, with marks on it.
+pub fn draw(bytes: &[u8]) {
+    let marks = ["the", "of a page that is quoted at some length, over the end of a line"];
+    let request = DrawRequest {
+        page: 1,
+        width: 200,
+        format: ImageFormat::Png,
+        marks: marks.map(str::to_owned).to_vec(),
+        words: Vec::new(),
+        memory_bytes: 0,
+        cpu_seconds: 0,
+    };
+    if let Ok(drawing) = draw::draw(bytes.to_vec(), &request, Arc::default()) {
+        assert!(drawing.answers(&request));
     }
 }
 

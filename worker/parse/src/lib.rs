@@ -7,6 +7,7 @@
 pub mod charset;
 pub mod child;
 pub mod confine;
+mod draw;
 pub mod formats;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]

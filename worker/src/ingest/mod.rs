@@ -8,6 +8,10 @@ use std::sync::Arc;
 use lectern_embed::Embedder;
 use lectern_index::{IndexEntry, IndexError, IndexTarget, IndexWriter};
 use lectern_runtime::Runtime;
+use lectern_sandbox::{
+    Sandbox,
+    budget::{BudgetExhausted, CpuBudget, CpuMeter},
+};
 use lectern_shared::{
     config::ServiceLimits,
     db::{
@@ -20,17 +24,16 @@ use lectern_shared::{
     model::{
         document::{DocumentSource, SearchIndexInfo, SourceState},
         job::{IngestionStage, JobClaim},
+        page::{PageInfo, PdfEngineName},
     },
     secrets::{hex, sha256},
 };
 
 use self::{passages::PassageSlice, vectors::GenerationVectors};
 use crate::{
-    budget::{BudgetExhausted, CpuBudget, CpuMeter},
     extracted::ExtractedText,
     failure::IngestFailure,
     lease::ProgressReporter,
-    sandbox::Sandbox,
     source::{FetchBudget, ReadOutcome, SourceFetcher, SourceReading, pdf::PdfEngine},
     splitter::TokenCounter,
 };
@@ -134,7 +137,9 @@ impl Ingester {
             quota,
             progress,
         };
-        let generation = making.begin(chunks.iter().map(|chunk| chunk.text.len() as u64).sum()).await?;
+        let texts: u64 = chunks.iter().map(|chunk| chunk.text.len() as u64).sum();
+        let words: u64 = extracted.pages_read.iter().map(db::pages::stored_bytes).sum();
+        let generation = making.begin(texts + words, extracted.engine).await?;
         let mut done = 0;
         for batch in chunks.chunks(vectors::BATCH) {
             done = making.embed(generation, batch, done).await?;
@@ -143,10 +148,14 @@ impl Ingester {
         for batch in chunks.chunks(db::chunks::BATCH) {
             writing.add(batch).await?;
         }
+        for batch in extracted.pages_read.chunks(db::pages::BATCH) {
+            writing.add_pages(batch).await?;
+        }
         let index = SearchIndexInfo {
             status: "READY".to_owned(),
             chunks: total,
             pages: extracted.pages,
+            engine: extracted.engine,
             tokens: chunks.iter().map(|chunk| u64::from(chunk.tokens)).sum(),
             embedding_model: None,
             dimensions: None,
@@ -177,7 +186,7 @@ impl Ingester {
             GenerationBuilder { runtime, claim, source, embedder, sizing: &sizing, total, quota, progress };
         // Counted and not taken from the former one: it may be of another model, or have been estimated when storage was first counted.
         let texts = db::storage::text_bytes(&runtime.db, claim.workspace_id, former.generation).await?;
-        let generation = making.begin(texts).await?;
+        let generation = making.begin(texts, former.engine).await?;
         let stored = async |next| {
             let batch = db::chunks::stored(&runtime.db, claim.workspace_id, former.generation, next).await?;
             let after = batch.last().map(|last| i64::from(last.ordinal) + 1);
@@ -198,6 +207,7 @@ impl Ingester {
             writing.add(&batch).await?;
             next = after;
         }
+        writing.copy_pages(former.generation).await?;
         writing.publish(former, learnt).await
     }
 
@@ -245,7 +255,7 @@ struct GenerationBuilder<'a> {
 
 impl<'a> GenerationBuilder<'a> {
     /// Begins a generation of passages whose texts have so many bytes, if its owner may store them.
-    async fn begin(&self, texts: u64) -> Result<GenerationId, IngestFailure> {
+    async fn begin(&self, texts: u64, engine: Option<PdfEngineName>) -> Result<GenerationId, IngestFailure> {
         let Self { runtime, claim, progress, .. } = *self;
         progress.stage(if self.embedder.is_some() { IngestionStage::Embed } else { IngestionStage::Index });
         let generation = GenerationId::generate();
@@ -261,7 +271,8 @@ impl<'a> GenerationBuilder<'a> {
         if let Some(space) = space {
             db::vectors::record_space(&mut tx, space, now).await?;
         }
-        let new = NewGeneration { id: generation, space: space.map(|space| space.id), stored_bytes: bytes };
+        let space = space.map(|space| space.id);
+        let new = NewGeneration { id: generation, space, stored_bytes: bytes, engine };
         let begun = generations::begin(&mut tx, claim, new, now).await?;
         tx.commit().await?;
         if !begun {
@@ -355,6 +366,28 @@ impl GenerationWriter<'_> {
         self.done += batch.len() as u64;
         progress.at(self.done, Some(total), "chunks");
         Ok(())
+    }
+
+    /// Adds at most [`db::pages::BATCH`] pages.
+    async fn add_pages(&mut self, batch: &[PageInfo]) -> Result<(), IngestFailure> {
+        let GenerationBuilder { runtime, claim, .. } = self.making;
+        let mut tx = runtime.db.begin_relaxed().await?;
+        if !generations::may_write(&mut tx, claim, self.generation).await? {
+            return Err(IngestFailure::ClaimLost);
+        }
+        db::pages::insert(&mut tx, claim.workspace_id, self.generation, batch).await?;
+        Ok(tx.commit().await?)
+    }
+
+    /// Adds the pages of the generation whose passages are taken.
+    async fn copy_pages(&mut self, from: GenerationId) -> Result<(), IngestFailure> {
+        let GenerationBuilder { runtime, claim, .. } = self.making;
+        let mut tx = runtime.db.begin_relaxed().await?;
+        if !generations::may_write(&mut tx, claim, self.generation).await? {
+            return Err(IngestFailure::ClaimLost);
+        }
+        db::pages::copy(&mut tx, claim.workspace_id, from, self.generation).await?;
+        Ok(tx.commit().await?)
     }
 
     /// Checks that nothing is missing, and makes the generation the one that answers.

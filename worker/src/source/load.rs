@@ -5,6 +5,7 @@ use lectern_parse::{
     formats::html::{self, TrackElement},
     protocol::{ParseError, ParseOptions, SourceKind},
 };
+use lectern_sandbox::Sandbox;
 use lectern_shared::{
     config::ServiceLimits,
     format::{FileFormat, SNIFFED},
@@ -23,7 +24,7 @@ use super::{
     parts,
     pdf::{self, PdfEngine},
 };
-use crate::{extracted::ExtractedText, failure::IngestFailure, lease::ProgressReporter, sandbox::Sandbox};
+use crate::{extracted::ExtractedText, failure::IngestFailure, lease::ProgressReporter};
 
 /// Bytes of a web page beyond which it is not searched for captions.
 const LARGEST_PAGE: u64 = 8 << 20;
@@ -62,6 +63,8 @@ pub(crate) struct LoadContext<'a> {
     pub(crate) limits: &'a ServiceLimits,
     pub(crate) pages: PageRange,
     pub(crate) pdf: &'a PdfEngine,
+    /// The language that the document says it is in.
+    pub(crate) language: Option<&'a str>,
     pub(crate) progress: &'a ProgressReporter,
 }
 
@@ -129,7 +132,10 @@ async fn downloaded(
         ..context.options()
     };
     let mut extracted = match kind_of(r#type, format, head.is_empty())? {
-        SourceKind::Pdf => pdf::load(file, context.options(), context.pdf, sandbox, progress).await?,
+        SourceKind::Pdf => {
+            let LoadContext { pdf, language, .. } = *context;
+            pdf::load(file, context.options(), pdf, language, sandbox, progress).await?
+        }
         plain if parts::is_plain(plain) && bytes <= parts::SHORT as u64 => {
             let mut raw = Vec::new();
             file.read_to_end(&mut raw).await?;

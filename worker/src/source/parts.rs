@@ -4,14 +4,10 @@ use lectern_parse::{
     formats,
     protocol::{ParseAbort, ParseFrame, ParseOptions, ParsedPart, SourceKind, SourceMetadata},
 };
+use lectern_sandbox::{ParseRequest, Sandbox};
 use tokio::io::AsyncRead;
 
-use crate::{
-    extracted::ExtractedText,
-    failure::IngestFailure,
-    lease::ProgressReporter,
-    sandbox::{ParseRequest, Sandbox},
-};
+use crate::{extracted::ExtractedText, failure::IngestFailure, lease::ProgressReporter};
 
 /// Longest text that is read without a process of its own, in bytes: starting one takes longer, and nothing that is so short
 /// takes long or much, whatever it holds.

@@ -4,6 +4,7 @@
 use std::io::{Read, Seek};
 
 use lectern_parse::formats::html::{TrackElement, TrackKind};
+use lectern_sandbox::Sandbox;
 use lectern_shared::{
     config::Settings,
     db::Json,
@@ -25,12 +26,11 @@ use super::{
     video::{self, VideoCaptions},
 };
 use crate::{
-    extracted::ExtractedText, failure::IngestFailure, lease::ProgressReporter, sandbox::Sandbox,
-    splitter::TokenCounter,
+    extracted::ExtractedText, failure::IngestFailure, lease::ProgressReporter, splitter::TokenCounter,
 };
 
 /// Raised whenever parsers or the splitter make something else of the same bytes: sources are then read again, changed or not.
-const READERS: u32 = 2;
+const READERS: u32 = 3;
 /// Bytes that are hashed at a time.
 const HASHED: usize = 64 << 10;
 
@@ -102,7 +102,11 @@ impl SourceReading<'_> {
     async fn settings(&self) -> Result<String, IngestFailure> {
         let DocumentSource { r#type, url, content, blob_key, splitter, from_page, to_page, .. } = self.source;
         let limits = &self.settings.limits;
-        let language = (*r#type == DocumentType::Video).then(|| self.language());
+        // Captions are chosen by it, and the text of scans is recognised by it.
+        let language = match r#type {
+            DocumentType::Video | DocumentType::Pdf | DocumentType::Url => self.language(),
+            DocumentType::Txt | DocumentType::Csv => None,
+        };
         let content = match content {
             Some(content) => Some(hash_text(content.clone()).await?.1),
             None => None,
@@ -125,7 +129,7 @@ impl SourceReading<'_> {
         Ok(hex(&sha256(all.to_string().as_bytes())))
     }
 
-    /// The language that is wanted of a video.
+    /// The language that the document says it is in; of a video, the one that is wanted.
     fn language(&self) -> Option<&str> {
         self.source.metadata.as_ref()?.0.get("language")?.as_str()
     }
@@ -284,6 +288,7 @@ impl SourceReading<'_> {
             limits: &self.settings.limits,
             pages: PageRange { from: page(self.source.from_page), to: page(self.source.to_page) },
             pdf: self.pdf,
+            language: self.language(),
             progress: self.progress,
         };
         load::load(self.source.r#type, fetched, &context).await

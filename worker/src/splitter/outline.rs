@@ -11,11 +11,13 @@ pub(super) type BoundaryLevel = usize;
 /// Levels of Markdown. In a text of lines, the level is the number of line ends that follow each other.
 const SOFT_BREAK: BoundaryLevel = 0;
 const INLINE: BoundaryLevel = 1;
-const BLOCK: BoundaryLevel = 2;
-const RULE: BoundaryLevel = 3;
+/// A table's row below its header; the table itself is a block, which stays whole where it fits.
+const ROW: BoundaryLevel = 2;
+const BLOCK: BoundaryLevel = 3;
+const RULE: BoundaryLevel = 4;
 /// The weakest heading; the others follow.
-const HEADING: BoundaryLevel = 4;
-const LEVELS: usize = 10;
+const HEADING: BoundaryLevel = 5;
+const LEVELS: usize = 11;
 
 /// Something that is one of its level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,6 +103,7 @@ fn level(event: &Event<'_>) -> Option<BoundaryLevel> {
         | Event::InlineMath(_)
         | Event::FootnoteReference(_)
         | Event::TaskListMarker(_) => INLINE,
+        Event::Start(Tag::TableRow) => ROW,
         Event::Rule => RULE,
         Event::Start(Tag::Heading { level, .. }) => match level {
             HeadingLevel::H6 => HEADING,
@@ -110,8 +113,9 @@ fn level(event: &Event<'_>) -> Option<BoundaryLevel> {
             HeadingLevel::H2 => HEADING + 4,
             HeadingLevel::H1 => HEADING + 5,
         },
+        // A header is nothing without what stands below it, and the line of dashes between.
+        Event::Start(Tag::TableHead) | Event::End(_) => return None,
         Event::Start(_) | Event::Html(_) | Event::DisplayMath(_) => BLOCK,
-        Event::End(_) => return None,
     })
 }
 
@@ -278,7 +282,7 @@ impl Iterator for OutlineSections<'_> {
             } else {
                 self.cursor = end;
                 let before = self.text.get(begun..start).unwrap_or_default();
-                if self.markdown && level == BLOCK && before.chars().all(char::is_whitespace) {
+                if self.markdown && matches!(level, ROW | BLOCK) && before.chars().all(char::is_whitespace) {
                     return Some(begun..end);
                 }
                 self.pending = Some(start..end).filter(|span| !span.is_empty());

@@ -134,6 +134,33 @@ fn passages_of_markdown_begin_at_its_headings() {
 }
 
 #[test]
+fn a_table_is_kept_whole_where_it_fits_and_its_rows_where_it_does_not() {
+    let table = |name: &str, rows: usize| {
+        let row = |n: usize| format!("| {name} {n} | {} | {} |\n", n * 37, n * 91);
+        let rows = (0..rows).map(row).collect::<String>();
+        format!("| {name} | People | Area |\n| --- | --- | --- |\n{rows}\n")
+    };
+    let prose = "Words and more words. ".repeat(30);
+    let text = format!("{prose}\n\n{}{}{prose}", table("Town", 35), table("Lake", 150));
+    let mut passages = Vec::new();
+    let Ok(()) = split(&text, TextShape::Markdown, None, &TokenCounter::default(), &|_| Ok(()), |piece| {
+        passages.push(text[piece.range].to_owned());
+        Ok::<_, std::convert::Infallible>(())
+    });
+    let town: Vec<&String> = passages.iter().filter(|passage| passage.contains("| Town ")).collect();
+    assert!(
+        matches!(town.as_slice(), [whole] if whole.starts_with("| Town |") && whole.contains("| Town 34 |")),
+        "{passages:#?}"
+    );
+    let rows =
+        passages.iter().filter(|passage| passage.contains("| Lake ")).flat_map(|passage| passage.lines());
+    let torn: Vec<&str> = rows.filter(|row| row.starts_with('|') != row.ends_with('|')).collect();
+    assert_eq!(torn, [""; 0]);
+    assert!(passages.iter().filter(|passage| passage.contains("| Lake ")).count() > 2, "{passages:#?}");
+    assert!(passages.iter().any(|passage| passage.contains("| --- |\n| Lake 0 |")), "{passages:#?}");
+}
+
+#[test]
 fn no_passage_has_more_tokens_than_the_model_takes_in_however_it_is_measured() {
     let sentences: Vec<_> = (0..500).map(|n| format!("Sentence number {n} says something. ")).collect();
     let text = sentences.concat();
@@ -300,7 +327,8 @@ impl Numbers {
             8 => {
                 let count = self.below(20);
                 let row = |n| format!("| {} | {n} |\n", self.sentence().trim());
-                format!("\n| a | b |\n|---|---|\n{}\n", (0..count).map(row).collect::<String>())
+                // Without the line that would make it a table.
+                format!("\n| a | b |\n{}\n", (0..count).map(row).collect::<String>())
             }
             _ => "\n---\n\n[ref]: http://x.y \"T\"\n[^1]: Foot note here.\n\n".to_owned(),
         };
@@ -313,7 +341,12 @@ fn usual_texts_are_cut_where_they_always_were() {
     let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);
     let pages = ["architecture.md", "documents.md"];
     let pages = pages.map(|page| {
-        std::fs::read_to_string(format!("{}/../docs/{page}", env!("CARGO_MANIFEST_DIR"))).unwrap()
+        let page = std::fs::read_to_string(format!("{}/../docs/{page}", env!("CARGO_MANIFEST_DIR"))).unwrap();
+        // Without the lines that make tables: those are kept whole today.
+        page.lines()
+            .filter(|line| !line.starts_with("|--"))
+            .map(|line| line.to_owned() + "\n")
+            .collect::<String>()
     });
     let generated = (0..24).map(|number| numbers.document(number % 2 == 0)).collect::<Vec<_>>();
     let sizing = TokenCounter::default();

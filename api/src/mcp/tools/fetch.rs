@@ -2,26 +2,34 @@
 
 use std::str::FromStr;
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use lectern_derive::RequestBody;
+use lectern_parse::protocol::ImageFormat;
 use lectern_shared::{
     ids::{DocumentId, InvalidId},
     model::document::{Chunk, Document},
 };
-use rmcp::model::Tool;
+use rmcp::model::{ContentBlock, Tool};
 use serde_json::json;
 use utoipa::ToSchema;
 
 use super::{CallResult, documents::state_word, json_text, schema, search::title};
 use crate::{
-    error::ApiError,
+    error::{ApiError, ApiErrorKind},
     mcp::{context::CallContext, server::McpServer, text::DocumentText},
-    services::{actor::Permission, citations::PassageReference},
+    services::{
+        actor::Permission,
+        citations::PassageReference,
+        pages::{Highlight, PageView},
+    },
 };
 
 /// Passages that are given on each side of the one that was asked for.
 const NEIGHBOURS: i64 = 2;
 /// That one and its neighbours.
 const TOGETHER: u32 = 5;
+/// Pixels of an image from left to right: enough to read small print, and not too many for a model.
+const IMAGE_WIDTH: u32 = 1_000;
 /// Characters of a document in one answer.
 const LONGEST: usize = 50_000;
 
@@ -31,6 +39,11 @@ struct FetchArguments {
     /// The id of a search result, the id of a document, or the `next` of an earlier answer.
     #[schema(min_length = 1, max_length = 100, pattern = r"\S")]
     id: String,
+    /// Whether the page that the passage begins on comes too, as an image on which it is marked: for tables, drawings and whatever
+    /// text does not tell. Only of the id of a search result, and of PDFs that were uploaded.
+    #[schema(value_type = Option<bool>)]
+    #[body(default)]
+    image: bool,
 }
 
 /// What an id names.
@@ -66,11 +79,11 @@ pub(super) fn described(name: &'static str) -> Tool {
 }
 
 pub(super) async fn fetch(server: &McpServer, call: &CallContext) -> CallResult {
-    let FetchArguments { id } = call.arguments.read()?;
+    let FetchArguments { id, image } = call.arguments.read()?;
     match id.parse::<FetchTarget>().map_err(|_| unknown())? {
         FetchTarget::Document(document) => from_passage(server, call, &id, document, 0).await,
         FetchTarget::Rest(document, number) => from_passage(server, call, &id, document, number).await,
-        FetchTarget::Passage(document, number) => passage(server, call, &id, document, number).await,
+        FetchTarget::Passage(document, number) => passage(server, call, &id, document, number, image).await,
     }
 }
 
@@ -102,6 +115,7 @@ async fn passage(
     id: &str,
     document: DocumentId,
     number: i64,
+    with_image: bool,
 ) -> CallResult {
     let from = (number - NEIGHBOURS).max(0);
     // At the beginning of a document there are fewer before it.
@@ -115,7 +129,33 @@ async fn passage(
     }
     let title = title(&details.document.name, &asked.place.0);
     let shown = Shown { id, document: &details.document, chunk: Some(&asked) };
-    shown.answer(server, call, &title, &around.text, None)
+    let mut answer = shown.answer(server, call, &title, &around.text, None)?;
+    if with_image {
+        answer.content.push(Box::pin(page_image(server, call, &asked)).await?);
+    }
+    Ok(answer)
+}
+
+/// The page that a passage begins on, with the passage marked; or why there is no image of it, which is no failure of the rest.
+async fn page_image(server: &McpServer, call: &CallContext, chunk: &Chunk) -> Result<ContentBlock, ApiError> {
+    let Some(page) = chunk.place.0.page else {
+        return Ok(ContentBlock::text("There is no image: the document has no pages."));
+    };
+    let highlights = vec![Highlight::Passage(chunk.chunk_id)];
+    let view = PageView { page, width: IMAGE_WIDTH, format: ImageFormat::Png, highlights };
+    let drawn = match server.pages.find(&call.actor, chunk.document_id, view).await {
+        Ok(shown) => server.pages.image(shown).await,
+        Err(error) => Err(error),
+    };
+    match drawn {
+        Ok(drawn) => {
+            Ok(ContentBlock::image(STANDARD.encode(&drawn.image), drawn.format.media_type().to_owned()))
+        }
+        Err(error) if matches!(error.kind, ApiErrorKind::NotFound | ApiErrorKind::Invalid) => {
+            Ok(ContentBlock::text(error.message))
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// What is shown, and by which passage it is linked.

@@ -1,57 +1,12 @@
 //! The passages of a document.
 
-use axum::{
-    Json,
-    extract::{FromRequestParts, State},
-    http::request::Parts,
-    response::IntoResponse,
-};
+use axum::{Json, extract::State, response::IntoResponse};
 use lectern_shared::ids::DocumentId;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::view::ChunkView;
-use crate::{
-    auth::Caller,
-    error::{ApiError, FieldError},
-    extract::{PathId, parameter},
-    response::ApiResult,
-    services::documents::DocumentService,
-};
-
-/// Passages at a time, at most and when nothing is said.
-const PAGE: u32 = 200;
-
-/// Passages are listed in the order of the source, from a number on.
-pub(super) struct ChunkPaging {
-    limit: u32,
-    from: i64,
-}
-
-impl<S: Sync> FromRequestParts<S> for ChunkPaging {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
-        let mut wrong = Vec::new();
-        let mut refuse = |path: &str, message: String| {
-            wrong.push(FieldError { path: path.to_owned(), message });
-        };
-        let mut paging = Self { limit: PAGE, from: 0 };
-        match parameter(&parts.uri, "limit").map(|text| text.parse()) {
-            None => {}
-            Some(Ok(limit @ 1..=PAGE)) => paging.limit = limit,
-            Some(Ok(_) | Err(_)) => refuse("limit", format!("must be a number between 1 and {PAGE}")),
-        }
-        match parameter(&parts.uri, "cursor").map(|text| text.parse()) {
-            None => {}
-            Some(Ok(from @ 0..)) => paging.from = from,
-            Some(Ok(_) | Err(_)) => {
-                refuse("cursor", "must be the nextCursor of an earlier answer".to_owned());
-            }
-        }
-        if wrong.is_empty() { Ok(paging) } else { Err(ApiError::invalid(wrong)) }
-    }
-}
+use super::{number_paging::NumberPaging, view::ChunkView};
+use crate::{auth::Caller, extract::PathId, response::ApiResult, services::documents::DocumentService};
 
 /// Some of a document's passages.
 #[derive(Serialize, ToSchema)]
@@ -101,7 +56,7 @@ pub(super) async fn list(
     State(documents): State<DocumentService>,
     caller: Caller,
     PathId(id): PathId<DocumentId>,
-    paging: ChunkPaging,
+    paging: NumberPaging,
 ) -> ApiResult {
     // One passage more than is shown tells that there are more.
     let mut chunks = documents.chunks(&caller.actor(), id, paging.from, paging.limit + 1).await?;

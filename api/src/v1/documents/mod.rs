@@ -3,6 +3,8 @@
 mod change;
 mod chunks;
 mod events;
+mod number_paging;
+mod pages;
 mod source;
 mod upload;
 mod view;
@@ -11,6 +13,7 @@ use axum::extract::State;
 use lectern_shared::ids::DocumentId;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
+pub(crate) use self::pages::image_response;
 use self::view::DocumentWithContent;
 pub(super) use self::view::{DocumentView, SplitterView, example as document_example};
 pub(crate) use self::view::{ErrorView, ProgressView, WarningView};
@@ -34,6 +37,8 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
         .routes(routes!(cancel))
         .routes(routes!(events::follow))
         .routes(routes!(source::download))
+        .routes(routes!(pages::list))
+        .routes(routes!(pages::show))
         .merge(upload::router())
 }
 

@@ -9,6 +9,7 @@ use lectern_shared::{
             IngestionError, IngestionStage, IngestionSummary, IngestionWarning, JobState, SourceInfo,
             StageProgress,
         },
+        page::PdfEngineName,
         place::SourceSpan,
     },
 };
@@ -116,6 +117,9 @@ pub(super) struct IndexView {
     /// Pages that were read, when the source has pages.
     #[schema(required = true)]
     pages: Option<u32>,
+    /// What read a PDF: `hayro`, `pdf_oxide` or `pdfium`; null for other sources, and for what was read before version 0.2.
+    #[schema(value_type = Option<String>, required = true)]
+    engine: Option<PdfEngineName>,
     /// Tokens over all passages.
     tokens: u64,
     /// The model of the vectors; null when the document is found by words only.
@@ -302,6 +306,7 @@ impl From<SearchIndexInfo> for IndexView {
             status: index.status,
             chunks: index.chunks,
             pages: index.pages,
+            engine: index.engine,
             tokens: index.tokens,
             embedding_model: index.embedding_model,
             dimensions: index.dimensions,
@@ -418,6 +423,7 @@ pub(crate) fn example() -> Value {
         "status": "READY",
         "chunks": 118,
         "pages": 40,
+        "engine": "hayro",
         "tokens": 41_250,
         "embeddingModel": null,
         "dimensions": null,

@@ -205,6 +205,7 @@ async fn a_deleted_account_is_gone_with_all_it_owns_and_no_other_account_is_touc
             id: crate::ids::GenerationId::generate(),
             space: None,
             stored_bytes: 0,
+            engine: None,
         };
         let may_write = commit!(t.db, |tx| generations::begin(tx, &running, new, at(3)));
         assert!(!may_write, "{}: the running job was cancelled", t.name);

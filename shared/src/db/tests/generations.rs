@@ -16,7 +16,7 @@ fn lost() -> IngestionError {
 }
 
 fn of(id: GenerationId) -> NewGeneration {
-    NewGeneration { id, space: None, stored_bytes: 0 }
+    NewGeneration { id, space: None, stored_bytes: 0, engine: None }
 }
 
 #[tokio::test]

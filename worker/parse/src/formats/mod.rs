@@ -9,6 +9,7 @@ mod headings;
 pub mod html;
 mod json;
 pub mod markdown;
+mod markdown_table;
 mod package;
 pub mod pdf;
 mod table;

@@ -3,10 +3,10 @@
 //! Every message is a little-endian `u32` length and that many bytes of JSON. The reader trusts nothing: a length
 //! is checked before a byte is set aside for it, because the other end may be running a stranger's exploit.
 
-use lectern_shared::model::job::IngestionWarning;
+use lectern_shared::model::{job::IngestionWarning, page::PdfEngineName};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::error::ParseError;
+use super::{error::ParseError, in_base64};
 
 /// The largest message either side accepts, in bytes of JSON. A page of text is a few kilobytes.
 pub const MAX_MESSAGE: usize = 16 * 1024 * 1024;
@@ -33,6 +33,8 @@ pub enum ParseFrame {
         last: u32,
         /// The title that the document gives itself, never blank.
         title: Option<String>,
+        /// What reads it.
+        engine: PdfEngineName,
     },
     /// One page of a PDF.
     Page {
@@ -42,6 +44,10 @@ pub enum ParseFrame {
         text: String,
         /// A sentence on what could not be read of it.
         warning: Option<String>,
+        /// Its size as it is seen, where the engine tells.
+        size: Option<PageSize>,
+        /// Whether it is an image rather than text: it has next to no text of its own, and is not blank.
+        is_scan: bool,
     },
     /// A page of a PDF that is an image rather than text: right before its `Page`, and only when images were asked for.
     Image {
@@ -50,6 +56,8 @@ pub enum ParseFrame {
         /// The page as a PNG.
         #[serde(with = "in_base64")]
         png: Vec<u8>,
+        /// Pixels of an inch of the page.
+        density: f32,
     },
     /// What a source says of itself.
     About(SourceMetadata),
@@ -61,18 +69,13 @@ pub enum ParseFrame {
     Warning(IngestionWarning),
 }
 
-/// Bytes as a text that JSON can hold.
-mod in_base64 {
-    use base64::{Engine as _, engine::general_purpose::STANDARD};
-    use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
-
-    pub(super) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&STANDARD.encode(bytes))
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
-        STANDARD.decode(String::deserialize(deserializer)?).map_err(D::Error::custom)
-    }
+/// How large a page is as it is seen, after its rotation, in points (1/72 inch).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct PageSize {
+    /// From left to right.
+    pub width: f32,
+    /// From top to bottom.
+    pub height: f32,
 }
 
 /// What a source says of itself.
@@ -224,7 +227,13 @@ mod tests {
     use super::*;
 
     fn page(text: &str) -> ChildMessage {
-        ChildMessage::Frame(ParseFrame::Page { number: 3, text: text.to_owned(), warning: None })
+        ChildMessage::Frame(ParseFrame::Page {
+            number: 3,
+            text: text.to_owned(),
+            warning: None,
+            size: Some(PageSize { width: 595.3, height: 841.9 }),
+            is_scan: false,
+        })
     }
 
     #[test]

@@ -4,17 +4,24 @@
 //! Both sides use it, and it uses neither. The child may have been taken over by the document: whatever comes from it is
 //! checked by [`FrameOrder`], frame by frame.
 
+mod draw;
 mod error;
 mod frame;
+mod in_base64;
 mod order;
 mod request;
 
-pub(crate) use self::frame::{MAX_TITLE, MAX_URL, announced, decode};
+pub(crate) use self::{
+    draw::MAX_BOXES,
+    frame::{MAX_TITLE, MAX_URL, announced, decode},
+    order::MAX_SIDE,
+};
 pub use self::{
+    draw::{DRAW_COMMAND, DrawError, DrawMessage, DrawRequest, IMAGE_WIDTHS, ImageFormat, PageDrawing},
     error::{ParseAbort, ParseError, ParserCrash},
     frame::{
-        ChildMessage, MAX_MESSAGE, MarkKind, MessageDecoder, ParseFrame, ParsedPart, SourceMetadata,
-        TextMark, TextMarkup, WireError, encode,
+        ChildMessage, MAX_MESSAGE, MarkKind, MessageDecoder, PageSize, ParseFrame, ParsedPart,
+        SourceMetadata, TextMark, TextMarkup, WireError, encode,
     },
     order::FrameOrder,
     request::{ChildRequest, ParseOptions, SourceKind},

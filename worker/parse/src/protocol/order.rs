@@ -5,7 +5,7 @@ use url::Url;
 
 use super::{
     error::{ParseError, ParserCrash},
-    frame::{ChildMessage, MAX_TITLE, MAX_URL, MarkKind, ParseFrame, TextMark},
+    frame::{ChildMessage, MAX_TITLE, MAX_URL, MarkKind, PageSize, ParseFrame, TextMark},
     request::{ParseOptions, SourceKind},
 };
 
@@ -15,6 +15,11 @@ const MAX_WARNINGS: u32 = 100;
 const MAX_SENTENCE: usize = 1_000;
 /// So many more marks than characters there may be: where a sheet begins, a row may begin too.
 const MARKS_BESIDES: u64 = 1_000;
+
+/// The longest side of a page, in points.
+pub(crate) const MAX_SIDE: f32 = 20_000.0;
+/// The most pixels of an inch of a page's image.
+const MAX_DENSITY: f32 = 2_400.0;
 
 /// What the child may still send. A child that was taken over must not be able to send pages out of order, more than was
 /// asked for, or text that the store refuses; nor to fill the store with what is no text of the document.
@@ -86,7 +91,7 @@ impl FrameOrder {
     /// What is expected after `frame`; none when it is not what was expected.
     fn after(&mut self, frame: &ParseFrame) -> Result<Option<ExpectedFrame>, ParseError> {
         Ok(match (frame, self.expected) {
-            (ParseFrame::Start { pages_total, first, last, title }, ExpectedFrame::Start)
+            (ParseFrame::Start { pages_total, first, last, title, engine: _ }, ExpectedFrame::Start)
                 if (1..=*last).contains(first)
                     && last <= pages_total
                     && last - first < self.max_pages
@@ -94,8 +99,13 @@ impl FrameOrder {
             {
                 Some(ExpectedFrame::Page { next: *first, last: *last })
             }
-            (ParseFrame::Page { number, text, warning }, ExpectedFrame::Page { next, last })
-                if *number == next && is_clean(text) && warning.as_deref().is_none_or(is_sentence) =>
+            (
+                ParseFrame::Page { number, text, warning, size, is_scan: _ },
+                ExpectedFrame::Page { next, last },
+            ) if *number == next
+                && is_clean(text)
+                && warning.as_deref().is_none_or(is_sentence)
+                && size.is_none_or(is_size) =>
             {
                 self.count(text)?;
                 Some(if next == last {
@@ -104,8 +114,11 @@ impl FrameOrder {
                     ExpectedFrame::Page { next: next + 1, last }
                 })
             }
-            (ParseFrame::Image { page, .. }, expected @ ExpectedFrame::Page { next, .. })
-                if self.images && *page == next && self.image_of != Some(next) =>
+            (ParseFrame::Image { page, density, .. }, expected @ ExpectedFrame::Page { next, .. })
+                if self.images
+                    && *page == next
+                    && self.image_of != Some(next)
+                    && (1.0..=MAX_DENSITY).contains(density) =>
             {
                 self.image_of = Some(next);
                 Some(expected)
@@ -179,6 +192,10 @@ fn is_title(text: &str) -> bool {
     is_short(text, MAX_TITLE)
 }
 
+fn is_size(size: PageSize) -> bool {
+    [size.width, size.height].iter().all(|side| (1.0..=MAX_SIDE).contains(side))
+}
+
 fn is_sentence(text: &str) -> bool {
     is_short(text, MAX_SENTENCE)
 }
@@ -208,15 +225,20 @@ fn are_in_order(marks: &[TextMark], length: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use lectern_shared::model::page::PdfEngineName;
+
     use super::*;
     use crate::protocol::frame::{ParsedPart, SourceMetadata};
 
     fn start(first: u32, last: u32) -> ChildMessage {
-        ChildMessage::Frame(ParseFrame::Start { pages_total: 9, first, last, title: None })
+        let engine = PdfEngineName::Hayro;
+        ChildMessage::Frame(ParseFrame::Start { pages_total: 9, first, last, title: None, engine })
     }
 
     fn page(number: u32, text: &str) -> ChildMessage {
-        ChildMessage::Frame(ParseFrame::Page { number, text: text.to_owned(), warning: None })
+        let size = Some(PageSize { width: 595.0, height: 842.0 });
+        let text = text.to_owned();
+        ChildMessage::Frame(ParseFrame::Page { number, text, warning: None, size, is_scan: false })
     }
 
     fn order(max_pages: u32, max_chars: u64) -> FrameOrder {
@@ -267,7 +289,8 @@ mod tests {
 
     #[test]
     fn a_page_has_one_image_at_most_right_before_it_and_only_when_asked_for() {
-        let image = |page| ChildMessage::Frame(ParseFrame::Image { page, png: vec![1, 2, 3] });
+        let image =
+            |page| ChildMessage::Frame(ParseFrame::Image { page, png: vec![1, 2, 3], density: 300.0 });
         let options = ParseOptions { images: true, ..ParseOptions::default() };
         let begun = || {
             let mut order = FrameOrder::new(SourceKind::Pdf, &options);
@@ -312,6 +335,7 @@ mod tests {
                 first: 1,
                 last: 1,
                 title: Some(title.to_owned()),
+                engine: PdfEngineName::Hayro,
             })
         };
         assert!(order(10, 100).admit(start(&longest)).unwrap().is_some());
@@ -372,9 +396,33 @@ mod tests {
         assert_eq!(code(order(10, 100).admit(unsupported(&longer))), "parser_crashed");
         let mut order = order(10, 100);
         order.admit(start(1, 1)).unwrap();
-        let page =
-            ChildMessage::Frame(ParseFrame::Page { number: 1, text: String::new(), warning: Some(longer) });
+        let page = ChildMessage::Frame(ParseFrame::Page {
+            number: 1,
+            text: String::new(),
+            warning: Some(longer),
+            size: None,
+            is_scan: false,
+        });
         assert_eq!(code(order.admit(page)), "parser_crashed");
+    }
+
+    #[test]
+    fn a_page_without_a_sane_size_and_an_image_without_a_sane_density_are_crashes() {
+        for side in [0.0, -1.0, f32::NAN, f32::INFINITY, MAX_SIDE * 2.0] {
+            let mut order = order(10, 100);
+            order.admit(start(1, 1)).unwrap();
+            let size = Some(PageSize { width: 595.0, height: side });
+            let page =
+                ParseFrame::Page { number: 1, text: String::new(), warning: None, size, is_scan: true };
+            assert_eq!(code(order.admit(ChildMessage::Frame(page))), "parser_crashed", "{side}");
+        }
+        let options = ParseOptions { images: true, ..ParseOptions::default() };
+        for density in [0.0, f32::NAN, f32::INFINITY, 1e9] {
+            let mut order = FrameOrder::new(SourceKind::Pdf, &options);
+            order.admit(start(1, 1)).unwrap();
+            let image = ParseFrame::Image { page: 1, png: vec![1], density };
+            assert_eq!(code(order.admit(ChildMessage::Frame(image))), "parser_crashed", "{density}");
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use lectern_shared::model::page::PdfEngineName;
 use serde::{Deserialize, Serialize};
 
 /// How a document's bytes are read.
@@ -44,8 +45,10 @@ pub struct ParseOptions {
     pub url: Option<String>,
     /// The file's name.
     pub name: Option<String>,
-    /// PDF: the pdfium library; without one the built-in engine reads.
+    /// PDF: the pdfium library; without one the built-in engines read.
     pub pdfium: Option<PathBuf>,
+    /// PDF: [`PdfEngineName::PdfOxide`] leaves out the other built-in engine, which reads first otherwise.
+    pub engine: Option<PdfEngineName>,
     /// PDF: whether pages without text are handed out as images.
     pub images: bool,
 }
@@ -61,6 +64,7 @@ impl Default for ParseOptions {
             url: None,
             name: None,
             pdfium: None,
+            engine: None,
             images: false,
         }
     }

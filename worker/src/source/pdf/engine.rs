@@ -6,10 +6,13 @@ use lectern_parse::{
     formats::pdf::{UNUSABLE, library_name},
     protocol::{ParseFrame, ParseOptions, SourceKind},
 };
-use lectern_shared::config::PdfSettings;
+use lectern_sandbox::{ParseRequest, Sandbox, SandboxError};
+use lectern_shared::{
+    config::{PdfEngineChoice, PdfSettings},
+    model::page::PdfEngineName,
+};
 
-use super::ocr::OcrCommand;
-use crate::sandbox::{ParseRequest, Sandbox, SandboxError};
+use super::ocr::{OcrStartError, Recogniser};
 
 /// Where the library may lie when it is neither named nor beside the program: where the image has it, and where systems
 /// put such things.
@@ -39,74 +42,77 @@ pub enum PdfEngineError {
         "LECTERN_PDFIUM_LIB: {0} cannot be used: it must be a pdfium library of version 6611 or later for this machine, and LECTERN_PARSER_MEMORY at least 256MiB; correct that, or unset it to read PDFs with the built-in engine"
     )]
     UnusableLibrary(PathBuf),
-    /// The recogniser is not there.
-    #[error("LECTERN_OCR_COMMAND: the program {0:?} is not there, or may not be run")]
-    NoRecogniser(String),
-    /// Pages cannot be drawn for the recogniser.
+    /// pdfium was asked for, and no library was found.
     #[error(
-        "LECTERN_OCR_COMMAND: text recognition needs the pdfium library, which draws the pages; set LECTERN_PDFIUM_LIB to it, or unset LECTERN_OCR_COMMAND"
+        "LECTERN_PDF_ENGINE: there is no pdfium library beside the program or where the system has its libraries ({name}); set LECTERN_PDFIUM_LIB to it, or LECTERN_PDF_ENGINE to auto",
+        name = library_name().display()
     )]
-    RecogniserWithoutLibrary,
+    NoLibraryFound,
+    /// Text recognition cannot be had as the settings say.
+    #[error(transparent)]
+    Recogniser(#[from] OcrStartError),
     /// The library could not be tried.
     #[error(transparent)]
     Sandbox(#[from] SandboxError),
 }
 
-/// How PDFs are read. The default is the built-in engine, without text recognition.
+/// How PDFs are read. The default is the built-in engines, without text recognition.
 #[derive(Debug, Clone, Default)]
 pub struct PdfEngine {
     pdfium: Option<PathBuf>,
-    ocr: Option<OcrCommand>,
+    ocr: Option<Recogniser>,
 }
 
 impl PdfEngine {
-    /// Looks for the library, tries it in `sandbox`, and says in the log what reads PDFs from now on.
+    /// Looks for what the settings name, tries it in `sandbox`, and says in the log what reads PDFs from now on.
     pub async fn choose(settings: &PdfSettings, sandbox: &Sandbox) -> Result<Self, PdfEngineError> {
-        let mut pdfium = find(settings.pdfium.as_deref())?;
-        if let Some(library) = &pdfium
-            && !works(library, sandbox).await?
-        {
-            if settings.pdfium.is_some() {
-                return Err(PdfEngineError::UnusableLibrary(library.clone()));
+        let pdfium = match (settings.engine, &settings.pdfium) {
+            (PdfEngineChoice::Auto, None) => None,
+            (PdfEngineChoice::Auto | PdfEngineChoice::Pdfium, named) => {
+                let library = find(named.as_deref())?.ok_or(PdfEngineError::NoLibraryFound)?;
+                if !works(&library, sandbox).await? {
+                    return Err(PdfEngineError::UnusableLibrary(library));
+                }
+                Some(library)
             }
-            tracing::warn!(library = %library.display(), "this pdfium library cannot be used");
-            pdfium = None;
-        }
-        let ocr = settings.ocr.clone().map(OcrCommand::new);
-        if let (Some(ocr), Some(settings)) = (&ocr, &settings.ocr) {
-            if ocr.program().is_none() {
-                let name = settings.command.first().cloned().unwrap_or_default();
-                return Err(PdfEngineError::NoRecogniser(name));
-            }
-            if pdfium.is_none() {
-                return Err(PdfEngineError::RecogniserWithoutLibrary);
-            }
-        }
+        };
+        let ocr = Recogniser::choose(settings).await?;
         match &pdfium {
             Some(library) => {
                 tracing::info!(engine = "pdfium", library = %library.display(), ocr = ocr.is_some(), "PDFs");
             }
-            None => tracing::info!(engine = "built-in", "PDFs"),
+            None => tracing::info!(engine = "built-in", ocr = ocr.is_some(), "PDFs"),
         }
         Ok(Self { pdfium, ocr })
     }
 
     /// What reads, for telling whether something else read the same file before.
-    pub(crate) fn name(&self) -> &'static str {
-        match (&self.pdfium, &self.ocr) {
-            (Some(_), Some(_)) => "pdfium+ocr",
-            (Some(_), None) => "pdfium",
-            (None, _) => "built-in",
+    pub(crate) fn name(&self) -> String {
+        let engine = if self.pdfium.is_some() { "pdfium" } else { "built-in" };
+        match &self.ocr {
+            Some(ocr) => format!("{engine}+{}", ocr.name()),
+            None => engine.to_owned(),
         }
     }
 
-    /// These options with this engine.
-    pub(super) fn options(&self, options: ParseOptions) -> ParseOptions {
-        ParseOptions { pdfium: self.pdfium.clone(), images: self.ocr.is_some(), ..options }
+    /// The ways in which a file is read, one after the other until the child survives one.
+    pub(super) fn attempts(&self, options: ParseOptions) -> Vec<ParseOptions> {
+        let images = self.ocr.is_some();
+        let built_in = ParseOptions { pdfium: None, images: false, ..options.clone() };
+        let mut attempts = Vec::new();
+        if self.pdfium.is_some() {
+            attempts.push(ParseOptions { pdfium: self.pdfium.clone(), images, ..options });
+        }
+        if images {
+            attempts.push(ParseOptions { images, ..built_in.clone() });
+        }
+        attempts.push(built_in.clone());
+        attempts.push(ParseOptions { engine: Some(PdfEngineName::PdfOxide), ..built_in });
+        attempts
     }
 
     /// What recognises text on pages that are images.
-    pub(super) fn ocr(&self) -> Option<&OcrCommand> {
+    pub(super) fn ocr(&self) -> Option<&Recogniser> {
         self.ocr.as_ref()
     }
 }

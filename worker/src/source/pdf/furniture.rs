@@ -3,7 +3,7 @@
 //!
 //! Judged over all pages, and with doubt in favour of the text: a line goes only when it stands in the same place on most
 //! pages (left and right ones may differ), says the same apart from the page's own number, and does not look like the
-//! beginning or the end of what the page is about: the head of a table that goes on, a refrain, a form's label.
+//! beginning or the end of what the page is about: a table that goes on, a refrain, a form's label, a title with a number.
 
 mod line;
 
@@ -134,6 +134,11 @@ impl LinePattern {
     fn counts(&self) -> bool {
         self.figures.iter().any(|figure| matches!(figure, FigurePattern::Counts(_)))
     }
+
+    /// Whether it is a page's number beyond doubt: it says so, or nothing else.
+    fn is_page_number(&self) -> bool {
+        is_bare_number(self) || (self.counts() && line::names_page(&self.key, self.figures.len()))
+    }
 }
 
 /// How a number in a line goes from page to page.
@@ -172,6 +177,7 @@ impl<'a> FurnitureDetector<'a> {
         let mut judgement = Self { pages, sayings: BTreeMap::new() };
         sayings.retain(|saying, seen| judgement.is_furniture(saying, seen));
         judgement.sayings = sayings;
+        judgement.spare_titles();
         // What is taken from the inner side uncovers the next one.
         for _ in 0..ZONE {
             let body = judgement.innermost_of_body(spaced);
@@ -195,14 +201,39 @@ impl<'a> FurnitureDetector<'a> {
         match counting {
             Some(_) if !worded => self.is_frequent(seen, true),
             Some((which, ahead)) => {
-                let tabbed = seen.iter().all(|sighting| {
-                    self.line(saying.edge, *sighting).is_some_and(|line| line.text.contains('\t'))
-                });
+                let tabbed = self.is_tabbed(saying, seen);
                 let label = line::is_page_label(&saying.key, which, saying.figures.len(), ahead, tabbed);
                 label && self.is_frequent(seen, true) && !self.is_said_inside_too(saying, seen)
             }
             None => self.is_frequent(seen, false) && !self.is_said_inside_too(saying, seen),
         }
+    }
+
+    /// Spares titles that count with the pages, as those of exercises and case studies of which each has a page do: where a page
+    /// has a number of its own, another one at its top that is part of a title is not the page's.
+    fn spare_titles(&mut self) {
+        let numbers = self.sayings.iter().filter(|(saying, _)| saying.is_page_number());
+        let numbered: BTreeSet<usize> =
+            numbers.flat_map(|(_, seen)| seen.iter().map(|sighting| sighting.page)).collect();
+        let is_title = |(saying, seen): &(&LinePattern, &Vec<LinePosition>)| {
+            let beside = seen.iter().filter(|sighting| numbered.contains(&sighting.page)).count();
+            saying.edge == PageEdge::Top
+                && saying.counts()
+                && !saying.is_page_number()
+                && beside * 2 > seen.len()
+                && !self.is_tabbed(saying, seen)
+        };
+        let titles: BTreeSet<LinePattern> =
+            self.sayings.iter().filter(is_title).map(|(saying, _)| saying.clone()).collect();
+        self.sayings.retain(|saying, _| !titles.contains(saying));
+    }
+
+    /// Whether a saying always stands in parts that are far from one another.
+    fn is_tabbed(&self, saying: &LinePattern, seen: &[LinePosition]) -> bool {
+        let tabbed = |sighting: &LinePosition| {
+            self.line(saying.edge, *sighting).is_some_and(|line| line.text.contains('\t'))
+        };
+        seen.iter().all(tabbed)
     }
 
     /// Whether a saying is on most pages, or on most of the left or the right ones. What counts with the pages may begin
@@ -373,12 +404,16 @@ fn are_copies(pages: &[PageLines<'_>], cuts: &[BTreeSet<usize>]) -> bool {
 }
 
 /// Whether a line at the inner side of the furniture reads on into the page: a sentence, a refrain or a line of a stanza,
-/// or the head of a table.
+/// the head of a table, or a remark on the table below it.
 fn belongs_to_body(page: &PageLines<'_>, edge: PageEdge, depth: usize, spaced: bool) -> bool {
     let Some(line) = page.at(edge, depth) else { return false };
     let apart = page.is_apart(edge, depth);
     let next = [1, 2].map(|further| page.at(edge, depth + further));
-    line.heads(next) || (!apart && (spaced || line.is_part_of_a_sentence()))
+    let [below, _] = next;
+    let is_over_table = edge == PageEdge::Top && below.is_some_and(|below| below.in_table);
+    line.heads(next)
+        || (!apart && (spaced || line.is_part_of_a_sentence()))
+        || (is_over_table && (line.is_remark() || line.is_part_of_a_sentence()))
 }
 
 #[cfg(test)]

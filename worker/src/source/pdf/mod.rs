@@ -2,7 +2,7 @@
 //! remembers where each began.
 //!
 //! `load` comes here; here nothing looks into a PDF. Which engine does that in the child is chosen at the start (`engine`), and
-//! pages that are images go to the operator's command (`ocr`).
+//! the text of pages that are images is recognised here (`ocr`).
 
 mod division;
 mod engine;
@@ -10,77 +10,87 @@ mod furniture;
 mod ocr;
 
 use lectern_parse::protocol::{
-    MarkKind, ParseError, ParseFrame, ParseOptions, ParserCrash, SourceKind, TextMark,
+    MarkKind, PageSize, ParseError, ParseFrame, ParseOptions, ParserCrash, SourceKind, TextMark,
 };
-use lectern_shared::model::job::{IngestionWarning, SourceInfo};
+use lectern_sandbox::{ParseRequest, Sandbox};
+use lectern_shared::model::{
+    job::{IngestionWarning, SourceInfo},
+    page::{PageInfo, RecognisedWord},
+};
 use tokio::{fs::File, io::AsyncSeekExt};
 
 pub use self::engine::{PdfEngine, PdfEngineError};
-use self::ocr::{OcrCommand, PageRecognition};
-use crate::{
-    extracted::ExtractedText,
-    failure::IngestFailure,
-    lease::ProgressReporter,
-    sandbox::{ParseRequest, Sandbox},
-};
+use self::ocr::PageRecognition;
+use crate::{extracted::ExtractedText, failure::IngestFailure, lease::ProgressReporter};
 
 /// What stands between two pages.
 const PAGE_BREAK: &str = "\n\n";
 /// What stands between them within a sentence.
 const LINE_BREAK: &str = "\n";
 
-/// Reads the selected pages. All of them are at hand before the first is put into the text: only then can be told what
-/// repeats. Their size is bounded by the limit of characters.
+/// Reads the selected pages, in the language that the document says it is in. All of them are at hand before the first is put
+/// into the text: only then can be told what repeats. Their size is bounded by the limit of characters.
 pub(super) async fn load(
     file: File,
     options: ParseOptions,
     engine: &PdfEngine,
+    language: Option<&str>,
     sandbox: &Sandbox,
     progress: &ProgressReporter,
 ) -> Result<ExtractedText, IngestFailure> {
-    let options = engine.options(options);
-    if options.pdfium.is_none() {
-        return read(file, options, engine.ocr(), sandbox, progress).await;
-    }
-    let mut again = file.try_clone().await?;
-    match read(file, options.clone(), engine.ocr(), sandbox, progress).await {
-        Err(IngestFailure::Document(error))
-            if error.code == ParseError::Crashed(ParserCrash::Died).code() =>
-        {
-            tracing::info!("pdfium did not get through a file; the built-in engine reads it");
-            // Both share their place in the file.
-            again.rewind().await?;
-            let options = ParseOptions { pdfium: None, images: false, ..options };
-            read(again, options, engine.ocr(), sandbox, progress).await
+    let mut attempts = engine.attempts(options).into_iter().peekable();
+    let mut file = file;
+    while let Some(options) = attempts.next() {
+        let again = file.try_clone().await?;
+        let recognition = PageRecognition::new(engine.ocr()).in_language(language);
+        match read(file, options, recognition, sandbox, progress).await {
+            Err(IngestFailure::Document(error))
+                if error.code == ParseError::Crashed(ParserCrash::Died).code()
+                    && attempts.peek().is_some() =>
+            {
+                tracing::info!("an engine did not get through a file; it is read in another way");
+                file = again;
+                // Both share their place in the file.
+                file.rewind().await?;
+            }
+            end => return end,
         }
-        end => end,
     }
+    Err(IngestFailure::Internal("no engine was asked".to_owned()))
+}
+
+/// What was read of a page.
+struct ReadPage {
+    number: u32,
+    text: String,
+    size: Option<PageSize>,
+    words: Vec<RecognisedWord>,
 }
 
 async fn read(
     file: File,
     options: ParseOptions,
-    ocr: Option<&OcrCommand>,
+    mut recognition: PageRecognition<'_>,
     sandbox: &Sandbox,
     progress: &ProgressReporter,
 ) -> Result<ExtractedText, IngestFailure> {
     let limit = options.max_chars;
-    let mut recognition = PageRecognition::new(ocr);
     let request = ParseRequest { kind: SourceKind::Pdf, source: file, options };
     let mut frames = sandbox.parse(request).await?;
     let mut extracted = ExtractedText::default();
     let (mut letters, mut characters, mut unreadable) = (0_u64, 0_u64, 0_u64);
     let mut selected = None;
-    let mut pages = Vec::new();
+    let mut pages: Vec<ReadPage> = Vec::new();
     while let Some(frame) = frames.next().await? {
         match frame {
-            ParseFrame::Start { first, last, title, .. } => {
+            ParseFrame::Start { first, last, title, engine, .. } => {
                 selected = Some(u64::from(last - first) + 1);
                 extracted.source = SourceInfo { title, ..SourceInfo::default() };
+                extracted.engine = Some(engine);
             }
-            ParseFrame::Image { page, png } => recognition.image(page, png).await,
-            ParseFrame::Page { number, text, warning } => {
-                let text = recognition.text(text);
+            ParseFrame::Image { page, png, density } => recognition.image(page, png, density).await,
+            ParseFrame::Page { number, text, warning, size, is_scan } => {
+                let (text, words) = recognition.page(text, is_scan);
                 letters += text.chars().filter(|c| !c.is_whitespace()).count() as u64;
                 // What was recognised does not count in the child.
                 characters += text.chars().count() as u64;
@@ -88,7 +98,7 @@ async fn read(
                     return Err(ParseError::TooLarge { limit }.into());
                 }
                 unreadable += u64::from(warning.is_some());
-                pages.push((number, text));
+                pages.push(ReadPage { number, text, size, words });
                 progress.at(pages.len() as u64, selected, "pages");
             }
             ParseFrame::Warning(warning) => extracted.warnings.push(warning),
@@ -101,7 +111,7 @@ async fn read(
         return Err(ParseError::NoExtractableText.into());
     }
     extracted.pages = Some(count);
-    extracted.warnings.extend(recognition.warnings());
+    extracted.warnings.extend(recognition.warnings(count));
     if unreadable > 0 {
         extracted.warnings.push(IngestionWarning {
             code: "unreadable_page".to_owned(),
@@ -111,8 +121,16 @@ async fn read(
         });
     }
     tokio::task::spawn_blocking(move || {
-        furniture::remove(&mut pages);
-        join(pages, &mut extracted);
+        let mut texts = Vec::with_capacity(pages.len());
+        for ReadPage { number, text, size, words } in pages {
+            if let Some(PageSize { width, height }) = size {
+                let chars = u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
+                extracted.pages_read.push(PageInfo { number, width, height, chars, words });
+            }
+            texts.push((number, text));
+        }
+        furniture::remove(&mut texts);
+        join(texts, &mut extracted);
         extracted
     })
     .await

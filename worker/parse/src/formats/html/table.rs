@@ -4,6 +4,7 @@ use ego_tree::{NodeRef, iter::Edge};
 use scraper::{Node, node::Element};
 
 use super::element::{attribute, is_skipped, line_of, next_edge};
+use crate::formats::markdown_table;
 
 /// Bytes of a cell's text that are kept.
 const MAX_CELL: usize = 16 << 10;
@@ -17,8 +18,6 @@ const MAX_REPEATED_IN_ALL: usize = 64 << 10;
 const MAX_ROWS_SPANNED: usize = 200;
 /// Columns up to which cells that span several are followed by empty ones, so that what is below stays below.
 const MAX_COLUMNS: usize = 50;
-/// The header is said again after so many bytes of rows, so that pieces of a long table can be understood.
-const HEADER_EVERY: usize = 1500;
 
 struct HtmlCell {
     text: String,
@@ -120,21 +119,10 @@ fn grid(rows: Vec<Vec<HtmlCell>>) -> Option<String> {
     let mut rows = spread(rows).into_iter();
     let header = rows.next()?;
     let rows: Vec<_> = rows.collect();
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0).max(header.len());
-    let mut text = String::new();
-    write_header(&mut text, &header, columns);
-    let mut since = 0;
-    for row in &rows {
-        if since > HEADER_EVERY.max(2 * size(&header)) {
-            text.push('\n');
-            write_header(&mut text, &header, columns);
-            since = 0;
-        }
-        write_row(&mut text, row);
-        since += size(row);
-    }
-    text.truncate(text.trim_end().len());
-    Some(text)
+    let widest = rows.iter().map(Vec::len).max().unwrap_or(0);
+    // Of what is missing in the header no more than columns that are kept apart.
+    let columns = widest.min(header.len() + MAX_COLUMNS);
+    Some(markdown_table::write(&header, rows.iter().map(Vec::as_slice), columns))
 }
 
 /// The rows with one text for every column that a cell spans, and for every row that a short one does.
@@ -181,29 +169,4 @@ fn repeat(texts: &mut Vec<String>, above: &mut [(usize, String)], budget: &mut u
         *budget -= if affordable { text.len() } else { 0 };
         texts.push(if affordable { text.clone() } else { String::new() });
     }
-}
-
-fn size(row: &[String]) -> usize {
-    row.iter().map(|cell| cell.len() + 3).sum()
-}
-
-fn write_header(text: &mut String, header: &[String], columns: usize) {
-    let missing = columns.saturating_sub(header.len()).min(MAX_COLUMNS);
-    let full: Vec<_> = header.iter().cloned().chain(std::iter::repeat_n(String::new(), missing)).collect();
-    write_row(text, &full);
-    text.push('|');
-    for _ in &full {
-        text.push_str(" --- |");
-    }
-    text.push('\n');
-}
-
-fn write_row(text: &mut String, row: &[String]) {
-    text.push('|');
-    for cell in row {
-        text.push(' ');
-        text.push_str(&cell.replace('|', "\\|"));
-        text.push_str(if cell.is_empty() { "|" } else { " |" });
-    }
-    text.push('\n');
 }

@@ -2,6 +2,8 @@
 
 use unicode_normalization::UnicodeNormalization;
 
+use crate::formats::markdown_table;
+
 /// Columns that a table is written with; further ones are put into the last.
 const MAX_COLUMNS: usize = 256;
 /// How deep a list is indented at most.
@@ -206,33 +208,20 @@ fn laid_out(rows: &[Vec<CellBlocks>]) -> bool {
 
 fn write_table(rows: &[Vec<CellBlocks>], last: &mut TextEnding, text: &mut String) {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0).min(MAX_COLUMNS);
-    let filled = rows.iter().map(|row| cells(row, columns)).filter(|row| !row.is_empty()).collect::<Vec<_>>();
+    let mut filled =
+        rows.iter().map(|row| cells(row, columns)).filter(|row| !row.is_empty()).collect::<Vec<_>>();
     // Columns at the end that no row uses only arrange the page.
     let columns = filled.iter().map(Vec::len).max().unwrap_or(0);
-    for (number, row) in filled.iter().enumerate() {
-        match number {
-            0 => last.part(&TextBlock::Table(Vec::new()), text),
-            _ => text.push('\n'),
-        }
-        let missing = std::iter::repeat_n("", columns - row.len());
-        write_row(row.iter().map(String::as_str).chain(missing), text);
-        if number == 0 {
-            text.push('\n');
-            write_row(std::iter::repeat_n("---", columns), text);
-        }
+    for row in &mut filled {
+        row.resize(columns, String::new());
+    }
+    if let [header, body @ ..] = filled.as_slice() {
+        last.part(&TextBlock::Table(Vec::new()), text);
+        text.push_str(&markdown_table::write(header, body.iter().map(Vec::as_slice), columns));
     }
     let mut notes = Vec::new();
     rows.iter().flatten().for_each(|cell| notes_of(cell, &mut notes));
     write(&notes, last, text);
-}
-
-fn write_row<'a>(cells: impl Iterator<Item = &'a str>, text: &mut String) {
-    text.push('|');
-    for cell in cells {
-        text.push(' ');
-        text.push_str(cell);
-        text.push_str(if cell.is_empty() { "|" } else { " |" });
-    }
 }
 
 /// A row's cells up to the last that says something, each on one line; those beyond the last of `columns` are put into it.
@@ -240,7 +229,7 @@ fn cells(row: &[CellBlocks], columns: usize) -> Vec<String> {
     let mut cells = vec![String::new(); columns];
     for (number, cell) in row.iter().enumerate() {
         let Some(written) = cells.get_mut(number.min(columns.saturating_sub(1))) else { continue };
-        let words = on_one_line(cell).replace('|', "\\|");
+        let words = on_one_line(cell);
         if !written.is_empty() && !words.is_empty() {
             written.push(' ');
         }

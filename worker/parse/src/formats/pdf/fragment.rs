@@ -60,7 +60,7 @@ fn is_turned(span: &TextSpan) -> bool {
 }
 
 /// Ideographs and kana: when most pieces are single ones, the page may be written from top to bottom.
-fn is_ideograph(c: char) -> bool {
+pub(super) fn is_ideograph(c: char) -> bool {
     matches!(u32::from(c), 0x3040..=0x30ff | 0x3400..=0x4dbf | 0x4e00..=0x9fff | 0xf900..=0xfaff | 0xff66..=0xff9f)
 }
 

@@ -7,10 +7,14 @@
 
 use std::{borrow::Borrow, cmp::Ordering};
 
-use super::{direction, fragment::TextFragment};
+use super::{
+    direction,
+    fragment::TextFragment,
+    tables::{self, FoundTable},
+};
 
 /// The least width of a gutter, in font sizes.
-const GUTTER: f32 = 0.6;
+pub(super) const GUTTER: f32 = 0.6;
 /// The least rows of text on either side of a gutter.
 const COLUMN_ROWS: usize = 4;
 /// The least characters in a typical row of a column, where rows stand beside each other as in a table.
@@ -18,9 +22,11 @@ const ALIGNED_ROW_CHARS: usize = 18;
 /// The same where they do not: lists and captions.
 const RAGGED_ROW_CHARS: usize = 6;
 /// A gap of this many font sizes is a space.
-const SPACE: f32 = 0.16;
+pub(super) const SPACE: f32 = 0.16;
+/// Pieces that overlap by so many font sizes have nothing to do with one another: a form's field over its hint.
+const OVERLAP: f32 = -1.0;
 /// A gap of this many font sizes separates the cells of a table.
-const CELL: f32 = 2.0;
+pub(super) const CELL: f32 = 2.0;
 /// A line distance of this many typical ones separates paragraphs.
 const PARAGRAPH: f32 = 1.3;
 /// Rows further apart than this many font sizes, and than [`FAR_TYPICAL`] typical distances, are not of one band.
@@ -31,10 +37,11 @@ const FAR_TYPICAL: f32 = 2.2;
 const MAX_DEPTH: u8 = 4;
 
 /// Pieces that stand on a line with one another.
-struct TextRow {
-    base: f32,
-    size: f32,
-    pieces: Vec<TextFragment>,
+pub(super) struct TextRow {
+    pub(super) base: f32,
+    pub(super) size: f32,
+    /// From left to right.
+    pub(super) pieces: Vec<TextFragment>,
 }
 
 /// An empty vertical stripe.
@@ -57,7 +64,8 @@ fn read_region(fragments: Vec<TextFragment>, rtl: bool, depth: u8, out: &mut Str
     // Rows of one column, until a band with several comes.
     let mut flow: Vec<TextRow> = Vec::new();
     for mut band in bands(rows(fragments)) {
-        let cuts = if depth == 0 { Vec::new() } else { cuts(&band) };
+        let is_text = depth > 0 && !tables::are_figures(&band);
+        let cuts = if is_text { cuts(&band) } else { Vec::new() };
         if cuts.is_empty() {
             flow.append(&mut band);
             continue;
@@ -83,7 +91,7 @@ fn crosses(row: &TextRow, cuts: &[f32]) -> bool {
 }
 
 /// Whether there is more between two rows than between two lines of text.
-fn is_far(upper: &TextRow, lower: Option<&TextRow>) -> bool {
+pub(super) fn is_far(upper: &TextRow, lower: Option<&TextRow>) -> bool {
     lower.is_some_and(|lower| upper.base - lower.base > FAR * upper.size.max(lower.size))
 }
 
@@ -260,19 +268,36 @@ fn is_column(part: &ColumnMeasure, all: &[ColumnMeasure]) -> bool {
     typical >= ALIGNED_ROW_CHARS && full * 2 >= part.rows.len()
 }
 
-/// Writes rows one below the other, with a blank line where the distance or the size of the letters jumps.
+/// Writes rows one below the other, those of a table as one.
 fn write_rows(rows: Vec<TextRow>, rtl: bool, out: &mut String) {
-    if rows.is_empty() {
-        return;
-    }
-    begin_block(out);
+    let has_rtl = rtl || rows.iter().flat_map(|row| &row.pieces).any(|piece| direction::has_rtl(&piece.text));
+    let tables = if has_rtl { Vec::new() } else { tables::find(&rows) };
     let typical = typical_distance(&rows);
+    let mut rows = rows.into_iter();
+    let mut written = 0;
+    for FoundTable { rows: range, text } in tables {
+        write_lines(rows.by_ref().take(range.start - written), typical, rtl, out);
+        out.truncate(out.trim_end().len());
+        if !out.is_empty() {
+            out.push_str("\n\n");
+        }
+        out.push_str(&text);
+        rows.by_ref().take(range.len()).for_each(drop);
+        written = range.end;
+    }
+    write_lines(rows, typical, rtl, out);
+}
+
+/// Writes rows as lines, with a blank line where the distance or the size of the letters jumps.
+fn write_lines(rows: impl Iterator<Item = TextRow>, typical: f32, rtl: bool, out: &mut String) {
     let mut above: Option<(f32, f32)> = None;
     for row in rows {
         if let Some((base, size)) = above {
             let apart = base - row.base > (PARAGRAPH * typical).max(size.min(row.size));
             let resized = (row.size / size).max(size / row.size) > 1.15;
             out.push_str(if apart || resized { "\n\n" } else { "\n" });
+        } else {
+            begin_block(out);
         }
         above = Some((row.base, row.size));
         write_row(row.pieces, rtl, out);
@@ -308,7 +333,7 @@ fn write_row(pieces: Vec<TextFragment>, rtl_page: bool, out: &mut String) {
             let gap = (piece.left - before.right) / before.size.max(piece.size);
             if gap >= CELL {
                 cells.push(std::mem::take(&mut line));
-            } else if gap >= SPACE || before.spaced.1 || piece.spaced.0 {
+            } else if !(OVERLAP..SPACE).contains(&gap) || before.spaced.1 || piece.spaced.0 {
                 line.push(' ');
             }
         }
@@ -329,7 +354,7 @@ fn write_row(pieces: Vec<TextFragment>, rtl_page: bool, out: &mut String) {
 }
 
 /// The font size of most of the text.
-fn typical_size(rows: &[TextRow]) -> f32 {
+pub(super) fn typical_size(rows: &[TextRow]) -> f32 {
     let mut sizes: Vec<(f32, usize)> =
         rows.iter().flat_map(|row| &row.pieces).map(|piece| (piece.size, piece.text.len())).collect();
     sizes.sort_by(|a, b| order(a.0, b.0));

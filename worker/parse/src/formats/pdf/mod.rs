@@ -1,31 +1,36 @@
 //! PDF to text, one page after another. [`parse`] runs in the child only: it is not safe to call on a stranger's bytes in a
 //! process that has to live on.
 //!
-//! `pdf_oxide` finds what is written where; the order in which a person reads it is ours (`layout`, `direction`), as
-//! is the clean-up of the text (`text`).
+//! An engine finds what is written where: hayro (`hayro`), and `pdf_oxide` (`oxide`) for files that hayro cannot open and for
+//! pages whose glyphs it does not know. The order in which a person reads it is ours (`layout`, `direction`), as is the
+//! clean-up of the text (`text`). pdfium, where the operator has set it, reads by itself.
 
 mod direction;
 mod forms;
 mod fragment;
+pub(crate) mod hayro;
 mod layout;
+mod oxide;
 mod pdfium;
 mod pdfium_image;
+mod tables;
 mod text;
 
 pub(crate) use self::pdfium::open as open_library;
 pub use self::pdfium::{UNUSABLE, library_name};
 
-use std::{
-    collections::HashSet,
-    panic::{AssertUnwindSafe, catch_unwind},
-};
+use std::sync::Arc;
 
-use pdf_oxide::{PdfDocument, ReadingOrder, object::Object, optional_content};
+use lectern_shared::model::page::PdfEngineName;
 
-use crate::protocol::{ParseAbort, ParseError, ParseFrame, ParseOptions};
+use crate::protocol::{PageSize, ParseAbort, ParseError, ParseFrame, ParseOptions};
 
 /// The longest title that is kept, in characters.
 const MAX_TITLE: usize = 500;
+/// A page with fewer letters than this says nothing: at most a page number.
+const FEW_LETTERS: usize = 4;
+/// A scan may carry a stamp, or its scanner's footer, of at most so many letters.
+const FOOTER_LETTERS: usize = 100;
 
 /// Reads a PDF and hands out its frames as they are made. A page that cannot be read becomes an empty one with a
 /// warning, and the next one follows.
@@ -42,34 +47,13 @@ pub(crate) fn parse(
     {
         return Ok(());
     }
-    let opened =
-        catch_unwind(AssertUnwindSafe(|| open(bytes, options))).map_err(|_| ParseAbort::Panicked)??;
-    let OpenedPdf { document, pages_total, first, last } = opened;
-    let title = catch_unwind(AssertUnwindSafe(|| title(&document))).unwrap_or_default();
-    emit(ParseFrame::Start { pages_total, first, last, title })?;
-    let hidden = catch_unwind(AssertUnwindSafe(|| optional_content::compute_default_off_ocgs(&document)));
-    let hidden = hidden.unwrap_or_default();
-    let mut forms = forms::FormXObjects::default();
-    let mut chars: u64 = 0;
-    for number in first..=last {
-        let page = catch_unwind(AssertUnwindSafe(|| {
-            let text = page_text(&document, number, &hidden)?;
-            Ok::<_, pdf_oxide::Error>((text, forms.are_too_many(&document, index_of(number))))
-        }));
-        let (text, warning) = match page {
-            Ok(Ok((text, false))) => (text, None),
-            Ok(Ok((text, true))) => {
-                (text, Some(format!("Page {number} has more drawings in drawings than are read.")))
-            }
-            Ok(Err(_)) | Err(_) => (String::new(), Some(format!("Page {number} could not be read."))),
-        };
-        chars += u64::try_from(text.chars().count()).unwrap_or(u64::MAX);
-        if chars > options.max_chars {
-            return Err(ParseError::TooLarge { limit: options.max_chars }.into());
-        }
-        emit(ParseFrame::Page { number, text, warning })?;
+    let bytes = Arc::new(bytes);
+    if options.engine != Some(PdfEngineName::PdfOxide)
+        && hayro::parse(&bytes, options, emit)? == EngineOutcome::Whole
+    {
+        return Ok(());
     }
-    Ok(())
+    oxide::parse(Arc::unwrap_or_clone(bytes), options, emit)
 }
 
 /// How far an engine came with a file.
@@ -81,27 +65,42 @@ enum EngineOutcome {
     Untouched,
 }
 
-struct OpenedPdf {
-    document: PdfDocument,
-    pages_total: u32,
-    first: u32,
-    last: u32,
+/// Hands out pages, as long as their text stays within the limit.
+struct PageFrames<'e> {
+    emit: &'e mut dyn FnMut(ParseFrame) -> Result<(), ParseAbort>,
+    chars: u64,
+    limit: u64,
 }
 
-fn open(bytes: Vec<u8>, options: &ParseOptions) -> Result<OpenedPdf, ParseError> {
-    let document = PdfDocument::from_bytes(bytes).map_err(|error| match error {
-        pdf_oxide::Error::EncryptedPdf => ParseError::PasswordRequired,
-        _ => ParseError::Damaged,
-    })?;
-    // Without this a protected document yields empty pages and no error. Many are encrypted under the empty password,
-    // which every viewer tries.
-    if document.is_encrypted() && !matches!(document.authenticate(b""), Ok(true)) {
-        return Err(ParseError::PasswordRequired);
+impl<'e> PageFrames<'e> {
+    fn new(options: &ParseOptions, emit: &'e mut dyn FnMut(ParseFrame) -> Result<(), ParseAbort>) -> Self {
+        Self { emit, chars: 0, limit: options.max_chars }
     }
-    let pages_total = document.page_count().map_err(|_| ParseError::Damaged)?;
-    let pages_total = u32::try_from(pages_total).unwrap_or(u32::MAX);
-    let (first, last) = selection(options, pages_total)?;
-    Ok(OpenedPdf { document, pages_total, first, last })
+
+    fn image(&mut self, page: u32, png: Vec<u8>, density: f32) -> Result<(), ParseAbort> {
+        (self.emit)(ParseFrame::Image { page, png, density })
+    }
+
+    fn page(
+        &mut self,
+        number: u32,
+        text: String,
+        warning: Option<String>,
+        size: Option<PageSize>,
+        is_scan: bool,
+    ) -> Result<(), ParseAbort> {
+        self.chars += u64::try_from(text.chars().count()).unwrap_or(u64::MAX);
+        if self.chars > self.limit {
+            return Err(ParseError::TooLarge { limit: self.limit }.into());
+        }
+        (self.emit)(ParseFrame::Page { number, text, warning, size, is_scan })
+    }
+}
+
+/// Whether a page that says `text`, and is covered by images to `image_share`, is in all likelihood an image of text.
+fn is_scan(text: &str, image_share: f32) -> bool {
+    let letters = text.chars().filter(|c| !c.is_whitespace()).take(FOOTER_LETTERS + 1).count();
+    letters < FEW_LETTERS || (letters <= FOOTER_LETTERS && image_share >= 0.5)
 }
 
 /// The first and the last page to read.
@@ -122,14 +121,6 @@ fn selection(options: &ParseOptions, pages_total: u32) -> Result<(u32, u32), Par
     Ok((first, last))
 }
 
-/// The title in the document's information dictionary, if it says anything.
-fn title(document: &PdfDocument) -> Option<String> {
-    let information = document.resolve_object(document.trailer().as_dict()?.get("Info")?).ok()?;
-    let title = document.resolve_object(information.as_dict()?.get("Title")?).ok()?;
-    let title = title.as_string().map(optional_content::decode_pdf_text_string)?;
-    tidy_title(&title)
-}
-
 /// A title on one line, if it says anything.
 fn tidy_title(title: &str) -> Option<String> {
     let title: String = text::clean(title).split_whitespace().collect::<Vec<_>>().join(" ");
@@ -137,51 +128,15 @@ fn tidy_title(title: &str) -> Option<String> {
     (!title.is_empty()).then_some(title)
 }
 
+/// The text of a string of a PDF that is none of a page's: in UTF-16 or UTF-8 when its first bytes say so, in PDF's own
+/// encoding, which has Latin-1's letters, otherwise.
+fn decoded_string(bytes: &[u8]) -> String {
+    pdf_oxide::optional_content::decode_pdf_text_string(bytes)
+}
+
 /// Cleans what another program read from an image of a page.
 pub fn tidy(raw: &str) -> String {
     text::clean(raw).trim().to_owned()
-}
-
-/// One page's text in reading order, cleaned.
-fn page_text(
-    document: &PdfDocument,
-    number: u32,
-    hidden: &HashSet<String>,
-) -> Result<String, pdf_oxide::Error> {
-    let index = index_of(number);
-    let spans = if hidden.is_empty() {
-        document.extract_spans(index)?
-    } else {
-        // Layers that no viewer shows at first often hold a second copy of the page.
-        let (order, inks) = (ReadingOrder::TopToBottom, HashSet::new());
-        document.extract_spans_filtered_with_reading_order(index, order, hidden.clone(), inks)?
-    };
-    if spans.is_empty() {
-        // A page whose content is missing is not a blank page.
-        let page = document.get_page(index)?;
-        return if matches!(page, Object::Dictionary(_)) { Ok(String::new()) } else { Err(missing(number)) };
-    }
-    let raw = if fragment::is_upright(&spans) {
-        let mut fragments = fragment::of_spans(&spans);
-        if fragments.iter().any(|piece| direction::has_rtl(&piece.text)) {
-            // Spans hold right-to-left text in no order that can be relied on; single characters stand where they
-            // stand.
-            fragments = fragment::of_chars(&document.extract_chars(index)?);
-        }
-        layout::read(fragments) + "\n\n" + &fragment::turned_lines(&spans)
-    } else {
-        // Vertical and turned writing: pdf_oxide maps it into a reader's frame.
-        document.extract_text(index)?
-    };
-    Ok(text::clean(&raw))
-}
-
-fn index_of(number: u32) -> usize {
-    usize::try_from(number.saturating_sub(1)).unwrap_or(usize::MAX)
-}
-
-fn missing(number: u32) -> pdf_oxide::Error {
-    pdf_oxide::Error::InvalidPdf(format!("page {number} is not a dictionary"))
 }
 
 #[cfg(test)]

@@ -9,13 +9,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use lectern_shared::model::job::IngestionWarning;
+use lectern_shared::model::{job::IngestionWarning, page::PdfEngineName};
 use pdfium_render::prelude::{
     PdfDocument, PdfDocumentMetadataTagType, Pdfium, PdfiumError, PdfiumInternalError, PdfiumLibraryConfig,
 };
 
-use super::{EngineOutcome, pdfium_image, selection, text, tidy_title};
-use crate::protocol::{ParseAbort, ParseError, ParseFrame, ParseOptions};
+use super::{EngineOutcome, PageFrames, is_scan, pdfium_image, selection, text, tidy_title};
+use crate::protocol::{MAX_SIDE, PageSize, ParseAbort, ParseError, ParseFrame, ParseOptions};
 
 /// The code of the warning that the library could not be used.
 pub const UNUSABLE: &str = "pdfium_unusable";
@@ -51,20 +51,16 @@ pub(super) fn parse(
     let Some(pages_total @ 1..) = pages_total else { return Ok(EngineOutcome::Untouched) };
     let (first, last) = selection(options, pages_total)?;
     let title = guarded(|| title(&document)).flatten();
-    emit(ParseFrame::Start { pages_total, first, last, title })?;
-    let mut chars: u64 = 0;
+    emit(ParseFrame::Start { pages_total, first, last, title, engine: PdfEngineName::Pdfium })?;
+    let mut frames = PageFrames::new(options, emit);
     for number in first..=last {
         let page = guarded(|| page(&document, number, options.images)).and_then(Result::ok);
         let warning = page.is_none().then(|| format!("Page {number} could not be read."));
-        let PdfiumPage { text, image } = page.unwrap_or_default();
-        chars += u64::try_from(text.chars().count()).unwrap_or(u64::MAX);
-        if chars > options.max_chars {
-            return Err(ParseError::TooLarge { limit: options.max_chars }.into());
+        let PdfiumPage { text, size, is_scan, image } = page.unwrap_or_default();
+        if let Some((png, density)) = image {
+            frames.image(number, png, density)?;
         }
-        if let Some(png) = image {
-            emit(ParseFrame::Image { page: number, png })?;
-        }
-        emit(ParseFrame::Page { number, text, warning })?;
+        frames.page(number, text, warning, size, is_scan)?;
     }
     Ok(EngineOutcome::Whole)
 }
@@ -103,8 +99,11 @@ fn title(document: &PdfDocument<'_>) -> Option<String> {
 #[derive(Default)]
 struct PdfiumPage {
     text: String,
-    /// A PNG of a page that is an image rather than text.
-    image: Option<Vec<u8>>,
+    size: Option<PageSize>,
+    /// Whether it is an image rather than text.
+    is_scan: bool,
+    /// A PNG of such a page, and its pixels an inch.
+    image: Option<(Vec<u8>, f32)>,
 }
 
 fn page(document: &PdfDocument<'_>, number: u32, images: bool) -> Result<PdfiumPage, PdfiumError> {
@@ -113,9 +112,12 @@ fn page(document: &PdfDocument<'_>, number: u32, images: bool) -> Result<PdfiumP
     // Character by character: `all()` leaves out what reaches over the page's edge.
     let raw = raw_text(page.text()?.chars().iter().map(|char| char.unicode_value()));
     let text = text::clean(&raw);
+    let (width, height) = (page.width().value, page.height().value);
+    let sane = [width, height].iter().all(|side| (1.0..=MAX_SIDE).contains(side));
+    let is_scan = is_scan(&text, pdfium_image::share(&page));
     // An image that cannot be made leaves the page as it is.
-    let image = if images && pdfium_image::is_scan(&page, &text) { pdfium_image::png(&page) } else { None };
-    Ok(PdfiumPage { text, image })
+    let image = if images && is_scan { pdfium_image::png(&page) } else { None };
+    Ok(PdfiumPage { text, size: sane.then_some(PageSize { width, height }), is_scan, image })
 }
 
 /// The text that pdfium's code points stand for. Where a hyphen divides a word at a line's end it says U+0002, or U+FFFE in

@@ -54,6 +54,8 @@ pub(super) struct PageLine<'a> {
     pub(super) text: &'a str,
     /// Whether a blank line is above it.
     pub(super) after_blank: bool,
+    /// Whether it is a line of a table, as those of pages are written: in Markdown.
+    pub(super) in_table: bool,
 }
 
 /// What lines of several pages may have in common.
@@ -86,17 +88,50 @@ pub(super) fn lines(text: &str) -> Vec<PageLine<'_>> {
         if text.trim().is_empty() {
             blank = true;
         } else {
-            lines.push(PageLine { text, after_blank: std::mem::take(&mut blank) });
+            lines.push(PageLine { text, after_blank: std::mem::take(&mut blank), in_table: false });
         }
     }
+    mark_tables(&mut lines);
     lines
 }
 
+/// Marks what stands in tables: a row over a line of dashes, and every row up to the next blank line.
+fn mark_tables(lines: &mut [PageLine<'_>]) {
+    let begins = |pair: &[PageLine<'_>]| match pair {
+        [head, rule] => head.is_row() && rule.is_rule() && !rule.after_blank,
+        _ => false,
+    };
+    let begins: Vec<bool> = lines.windows(2).map(begins).chain([false]).collect();
+    let mut within = false;
+    for (line, begins) in lines.iter_mut().zip(begins) {
+        within = begins || (within && line.is_row() && !line.after_blank);
+        line.in_table = within;
+    }
+}
+
 impl PageLine<'_> {
-    /// Its numbers apart from its words; none of a line that is too long to be anything but text.
+    /// Its numbers apart from its words; none of a line that is too long to be anything but text, and of a table's, which is never
+    /// anything else: its head is the same on every page that it goes on over.
     pub(super) fn apart(&self) -> Option<NormalizedLine> {
         let said = self.text.trim();
-        said.chars().nth(LONGEST).is_none().then(|| take_apart(said))
+        (!self.in_table && said.chars().nth(LONGEST).is_none()).then(|| take_apart(said))
+    }
+
+    fn is_row(&self) -> bool {
+        let said = self.text.trim();
+        said.len() > 1 && said.starts_with('|') && said.ends_with('|')
+    }
+
+    fn is_rule(&self) -> bool {
+        self.is_row()
+            && self.text.contains("---")
+            && self.text.chars().all(|c| matches!(c, '|' | '-' | ':' | ' '))
+    }
+
+    /// Whether it is a remark in brackets, such as what the numbers below it are counted in.
+    pub(super) fn is_remark(&self) -> bool {
+        let said = self.text.trim();
+        said.starts_with(['(', '[', '（']) && said.ends_with([')', ']', '）'])
     }
 
     /// Whether it says what a key does.
@@ -192,27 +227,39 @@ fn roman(text: &str) -> Option<u64> {
     (value > 0).then_some(value)
 }
 
+/// The words of a key, in lower case.
+fn words(key: &str) -> Vec<String> {
+    key.split(|c: char| !(c.is_alphanumeric() || "#№º°".contains(c)))
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+        .collect()
+}
+
+fn is_one_of(word: &str, of: &[&str]) -> bool {
+    of.contains(&word.trim_matches('#'))
+}
+
+/// Whether a line with so many numbers says that one of them is a page's.
+pub(super) fn names_page(key: &str, numbers: usize) -> bool {
+    words(key).iter().any(|word| is_one_of(word, PAGE_WORDS) || (numbers > 1 && is_one_of(word, OF_WORDS)))
+}
+
 /// Whether a line with words in which a number counts with the pages is a page number, rather than the number of a
 /// question or an invoice of which every page holds one. `which` of its `numbers` counts; `ahead` is how far it is ahead of
 /// the page's place.
 pub(super) fn is_page_label(key: &str, which: usize, numbers: usize, ahead: i64, tabbed: bool) -> bool {
-    let words: Vec<String> = key
-        .split(|c: char| !(c.is_alphanumeric() || "#№º°".contains(c)))
-        .filter(|word| !word.is_empty())
-        .map(str::to_lowercase)
-        .collect();
-    let is = |word: &str, of: &[&str]| of.contains(&word.trim_matches('#'));
-    if words.iter().any(|word| is(word, PAGE_WORDS) || (numbers > 1 && is(word, OF_WORDS))) {
+    if names_page(key, numbers) {
         return true;
     }
+    let words = words(key);
     let at = words.iter().scan(0, |before, word| {
         let from = *before;
         *before += word.matches('#').count();
         Some(from..*before)
     });
     let counting = at.into_iter().position(|numbers| numbers.contains(&which)).unwrap_or_default();
-    if counting.checked_sub(1).and_then(|before| words.get(before)).is_some_and(|word| is(word, NUMBER_WORDS))
-    {
+    let before = counting.checked_sub(1).and_then(|before| words.get(before));
+    if before.is_some_and(|word| is_one_of(word, NUMBER_WORDS)) {
         return false;
     }
     let said = key.trim_matches(|c: char| c.is_whitespace() || "-–—|·•()[]".contains(c));

@@ -129,6 +129,43 @@ fn the_head_of_a_table_that_goes_on_stays_and_the_title_above_it_goes() {
 }
 
 #[test]
+fn a_table_stays_whole_with_what_is_said_of_it_and_the_title_above_it_goes() {
+    let table = |page: u32| {
+        let row = |row: u32| format!("| Town {row} | {} | {} |", page * 7 + row, page * 10 + row);
+        let rows = (0..8).map(row).collect::<Vec<_>>().join("\n");
+        format!("| Town | People | Area |\n| --- | --- | --- |\n{rows}\n| Sum | 5 | 7 |")
+    };
+    let bare: Vec<String> = (1..=6).map(table).collect();
+    assert_untouched(&bare);
+    let remarked: Vec<String> = bare.iter().map(|table| format!("(in thousands)\n\n{table}")).collect();
+    assert_untouched(&remarked);
+    let titled: Vec<String> = (1..=6)
+        .zip(&bare)
+        .map(|(page, table)| format!("Register of the harbour\n\n{table}\n\nPage {page} of 6"))
+        .collect();
+    assert_eq!(cleaned(1, &titled), bare);
+}
+
+#[test]
+fn a_title_that_counts_with_the_pages_stays_where_the_pages_have_numbers_besides() {
+    let left = undressed(9, |page, text| format!("Case Study {page}\n\n{text}\n{page}"));
+    let expected: Vec<String> =
+        (1..).zip(stories(9)).map(|(page, story)| format!("Case Study {page}\n\n{story}")).collect();
+    assert_eq!(left, expected);
+}
+
+#[test]
+fn what_is_said_on_one_page_only_stays_wherever_it_stands() {
+    let left = undressed(9, |page, text| match page {
+        4 => format!("Annual Report\nThe ferry is sold\n{text}\nSo says the keeper\n{page}"),
+        _ => format!("Annual Report\n{text}\n{page}"),
+    });
+    let mut expected = stories(9);
+    expected[3] = format!("The ferry is sold\n{}\nSo says the keeper", expected[3]);
+    assert_eq!(left, expected);
+}
+
+#[test]
 fn a_refrain_stays() {
     let stanza = |page: u32| story(page).replacen("\nThe", "\n\nThe", 4);
     let verses: Vec<_> =

@@ -2,10 +2,16 @@
 
 use std::{fs, io::Write as _, os::unix::fs::PermissionsExt, path::Path, time::Duration};
 
-use lectern_parse::confine::ConfinementLayer;
+use lectern_parse::confine::{self, AccessGrant, ConfinementLayer};
+use lectern_shared::config::OcrSettings;
+use rustix::process::Pid;
 use tempfile::TempDir;
+use tokio::time::timeout;
 
-use super::*;
+use super::{program::prepare, *};
+
+/// What a folder of programs is asked for, when it stands for the whole PATH.
+const TOOLS: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// A script that is run as `script ARGUMENTS…`, with the usual places for programs.
 struct OcrScript {
@@ -14,8 +20,12 @@ struct OcrScript {
 
 impl OcrScript {
     fn new(body: &str) -> Self {
+        Self::called("recognise", body)
+    }
+
+    fn called(name: &str, body: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("recognise");
+        let path = folder.path().join(name);
         fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         Self { folder }
@@ -25,28 +35,50 @@ impl OcrScript {
         self.folder.path().join(name).to_str().unwrap().to_owned()
     }
 
-    fn ocr(&self, arguments: &[&str]) -> OcrCommand {
-        self.patient(arguments, Duration::from_secs(30))
+    fn ocr(&self, arguments: &[&str]) -> Recogniser {
+        self.within(arguments, &settings())
     }
 
-    fn patient(&self, arguments: &[&str], timeout: Duration) -> OcrCommand {
-        let mut command = vec![self.path("recognise")];
-        command.extend(arguments.iter().map(|word| (*word).to_owned()));
-        OcrCommand::new(OcrSettings { command, timeout, ..settings() })
+    fn within(&self, arguments: &[&str], settings: &OcrSettings) -> Recogniser {
+        let mut words = vec![self.path("recognise")];
+        words.extend(arguments.iter().map(|word| (*word).to_owned()));
+        command(words, settings)
     }
+
+    /// What is chosen where this script is all that the PATH holds besides the tools of a shell.
+    async fn chosen(
+        &self,
+        is_required: bool,
+        languages: Option<&[&str]>,
+    ) -> Result<Option<Recogniser>, OcrStartError> {
+        let languages = languages.map(|names| names.iter().map(|name| (*name).to_owned()).collect());
+        let path = format!("{}:{TOOLS}", self.folder.path().display());
+        let settings = OcrSettings {
+            program: OcrProgram::Tesseract { is_required, languages },
+            environment: vec![("PATH".to_owned(), path)],
+            ..settings()
+        };
+        Recogniser::choose(&PdfSettings { ocr: Some(settings), ..PdfSettings::default() }).await
+    }
+}
+
+fn command(words: Vec<String>, settings: &OcrSettings) -> Recogniser {
+    Recogniser(OcrEngine::Command(ConfinedProgram::find(words, settings).unwrap()))
 }
 
 fn settings() -> OcrSettings {
-    let (command, environment) = (Vec::new(), environment());
-    OcrSettings { command, timeout: Duration::from_secs(30), environment, hidden: Vec::new(), network: false }
+    OcrSettings {
+        program: OcrProgram::Command(Vec::new()),
+        timeout: Duration::from_secs(30),
+        environment: vec![("PATH".to_owned(), TOOLS.to_owned())],
+        hidden: Vec::new(),
+        network: false,
+        memory_bytes: 1 << 30,
+    }
 }
 
-fn environment() -> Vec<(String, String)> {
-    vec![("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned())]
-}
-
-async fn read(ocr: &OcrCommand, image: &str) -> Result<String, OcrError> {
-    ocr.read(image.as_bytes().to_vec()).await
+async fn read(ocr: &Recogniser, image: &str) -> Result<String, OcrError> {
+    Ok(ocr.read(image.as_bytes().to_vec(), 300.0, None).await?.text)
 }
 
 #[tokio::test]
@@ -103,7 +135,10 @@ async fn a_command_that_says_too_much_is_cut_short() {
 async fn a_command_that_takes_too_long_ends_with_everything_that_it_started() {
     let script = OcrScript::new(r#"sleep 1000 & printf %s "$!" > "$1"; wait"#);
     let noted = script.path("noted");
-    let error = read(&script.patient(&[&noted], Duration::from_secs(2)), "").await.unwrap_err();
+    let error =
+        read(&script.within(&[&noted], &OcrSettings { timeout: Duration::from_secs(2), ..settings() }), "")
+            .await
+            .unwrap_err();
     assert!(matches!(error, OcrError::TooSlow));
     let id: i32 = fs::read_to_string(noted).unwrap().parse().unwrap();
     let grandchild = Pid::from_raw(id).unwrap();
@@ -119,19 +154,79 @@ async fn a_command_that_takes_too_long_ends_with_everything_that_it_started() {
 }
 
 #[tokio::test]
-async fn a_program_is_found_as_a_shell_would_find_it() {
-    let named = |name: &str| {
-        OcrCommand::new(OcrSettings {
-            command: vec![name.to_owned()],
-            timeout: Duration::from_secs(1),
-            ..settings()
-        })
+async fn a_command_is_found_as_a_shell_would_find_it_or_stops_the_start() {
+    let chosen = async |name: &str| {
+        let program = OcrProgram::Command(vec![name.to_owned()]);
+        let ocr = Some(OcrSettings { program, ..settings() });
+        Recogniser::choose(&PdfSettings { ocr, ..PdfSettings::default() }).await
     };
-    assert!(named("sh").program().is_some_and(|path| path.is_absolute()));
-    assert_eq!(named("no-such-recogniser").program(), None);
-    assert_eq!(named("/etc/passwd").program(), None);
-    let error = read(&named("no-such-recogniser"), "").await.unwrap_err();
-    assert!(matches!(error, OcrError::Start(_)));
+    assert_eq!(chosen("sh").await.unwrap().unwrap().name(), "command");
+    for name in ["no-such-recogniser", "/etc/passwd"] {
+        let error = chosen(name).await.unwrap_err().to_string();
+        assert!(error.contains("LECTERN_OCR_COMMAND") && error.contains(name), "{error}");
+    }
+}
+
+/// Says what tesseract says of an installation, and reads one word of a page with its own arguments.
+const TESSERACT: &str = r#"[ "$1" = --list-langs ] && printf 'List of available languages (3):\nchi_sim\ndeu\neng\nosd\n' && exit
+[ "$(cat)" = "a page" ] || exit 1
+printf 'level\n5\t1\t1\t1\t1\t1\t300\t600\t300\t150\t91.5\t%s\n' "$(echo "$@" | tr ' ' /)""#;
+
+#[tokio::test]
+async fn tesseract_is_asked_for_the_languages_of_the_document_and_of_the_operator() {
+    let script = OcrScript::called("tesseract", TESSERACT);
+    let ocr = script.chosen(false, Some(&["eng", "chi_sim"])).await.unwrap().unwrap();
+    assert_eq!(ocr.name(), "tesseract");
+    for (language, models) in [
+        (None, "eng+chi_sim"),
+        (Some("de-AT"), "deu+eng+chi_sim"),
+        (Some("zh"), "chi_sim+eng"),
+        (Some("fr"), "eng+chi_sim"),
+    ] {
+        let page = ocr.read(b"a page".to_vec(), 300.0, language).await.unwrap();
+        let expected = format!("stdin/stdout/-l/{models}/--psm/1/-c/tessedit_create_tsv=1/--dpi/300");
+        assert_eq!(page.text, expected);
+        assert_eq!(page.words[0].confidence, 91);
+        assert!((page.words[0].place.left - 72.0).abs() < 0.01, "{:?}", page.words);
+    }
+}
+
+#[tokio::test]
+async fn a_missing_language_stops_the_start_when_it_was_asked_for_and_says_what_there_is() {
+    let script = OcrScript::called("tesseract", TESSERACT);
+    let error = script.chosen(false, Some(&["eng", "fra"])).await.unwrap_err().to_string();
+    assert!(error.contains("lacks fra") && error.contains("chi_sim, deu, eng, osd"), "{error}");
+    let broken = OcrScript::called("tesseract", "exit 1");
+    assert!(broken.chosen(false, None).await.unwrap().is_none());
+    let error = broken.chosen(true, None).await.unwrap_err();
+    assert!(matches!(error, OcrStartError::UnusableTesseract(_)), "{error}");
+}
+
+#[tokio::test]
+async fn without_tesseract_the_service_starts_unless_it_was_asked_for() {
+    let nowhere = |is_required| {
+        let program = OcrProgram::Tesseract { is_required, languages: None };
+        let environment = vec![("PATH".to_owned(), "/nonexistent".to_owned())];
+        PdfSettings {
+            ocr: Some(OcrSettings { program, environment, ..settings() }),
+            ..PdfSettings::default()
+        }
+    };
+    assert!(Recogniser::choose(&nowhere(false)).await.unwrap().is_none());
+    let error = Recogniser::choose(&nowhere(true)).await.unwrap_err();
+    assert!(matches!(error, OcrStartError::NoTesseract), "{error}");
+    assert!(Recogniser::choose(&PdfSettings::default()).await.unwrap().is_none());
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn tesseract_has_no_more_address_space_than_the_setting_says() {
+    let body = r#"[ "$1" = --list-langs ] && echo eng && exit
+cat > /dev/null; printf 'level\n5\t1\t1\t1\t1\t1\t0\t0\t9\t9\t90\t%s\n' "$(ulimit -v)""#;
+    let script = OcrScript::called("tesseract", body);
+    let ocr = script.chosen(true, None).await.unwrap().unwrap();
+    // In units of 1024 bytes.
+    assert_eq!(read(&ocr, "").await.unwrap(), "1048576");
 }
 
 #[tokio::test]
@@ -139,14 +234,28 @@ async fn recognised_text_takes_the_place_of_less_and_is_counted() {
     let script = OcrScript::new("cat");
     let ocr = script.ocr(&[]);
     let mut recognition = PageRecognition::new(Some(&ocr));
-    recognition.image(1, b"a page that was scanned".to_vec()).await;
-    assert_eq!(recognition.text("1".to_owned()), "a page that was scanned");
-    assert_eq!(recognition.text("a page of text".to_owned()), "a page of text");
-    recognition.image(3, b"l1ttle".to_vec()).await;
-    assert_eq!(recognition.text("little, but written".to_owned()), "little, but written");
-    let warnings = recognition.warnings();
-    assert_eq!(warnings.len(), 1);
-    assert_eq!((warnings[0].code.as_str(), warnings[0].count), ("ocr_pages", 1));
+    recognition.image(1, b"a page that was scanned".to_vec(), 300.0).await;
+    assert_eq!(recognition.page("1".to_owned(), true).0, "a page that was scanned");
+    assert_eq!(recognition.page("a page of text".to_owned(), false).0, "a page of text");
+    recognition.image(3, b"l1ttle".to_vec(), 300.0).await;
+    assert_eq!(recognition.page("little, but written".to_owned(), true).0, "little, but written");
+    recognition.image(4, Vec::new(), 300.0).await;
+    assert_eq!(recognition.page(String::new(), true).0, "");
+    let warnings: Vec<_> =
+        recognition.warnings(4).into_iter().map(|warning| (warning.code, warning.count)).collect();
+    assert_eq!(warnings, [("ocr_pages".to_owned(), 1), ("pages_without_text".to_owned(), 1)]);
+}
+
+#[test]
+fn without_a_recogniser_scans_are_counted_and_it_is_said_what_to_do() {
+    let mut recognition = PageRecognition::new(None);
+    for (text, is_scan) in [("a page of text", false), ("", true), ("Scan 3", true), ("", false)] {
+        assert_eq!(recognition.page(text.to_owned(), is_scan).0, text);
+    }
+    let warnings = recognition.warnings(4);
+    assert_eq!((warnings[0].code.as_str(), warnings[0].count), ("pages_without_text", 2));
+    assert!(warnings[0].message.starts_with("2 of 4 pages have no text"), "{}", warnings[0].message);
+    assert!(warnings[0].message.contains("LECTERN_OCR"), "{}", warnings[0].message);
 }
 
 #[tokio::test]
@@ -156,11 +265,12 @@ async fn a_command_that_keeps_failing_is_not_asked_for_ever() {
     let ocr = script.ocr(&[&noted]);
     let mut recognition = PageRecognition::new(Some(&ocr));
     for page in 1..=20 {
-        recognition.image(page, Vec::new()).await;
-        assert_eq!(recognition.text(String::new()), "");
+        recognition.image(page, Vec::new(), 300.0).await;
+        assert_eq!(recognition.page(String::new(), true).0, "");
     }
     assert_eq!(fs::read_to_string(noted).unwrap().lines().count(), 5);
-    let warnings = recognition.warnings();
+    let warnings = recognition.warnings(20);
+    assert_eq!(warnings.len(), 1);
     assert_eq!((warnings[0].code.as_str(), warnings[0].count), ("ocr_failed", 20));
 }
 
@@ -194,22 +304,22 @@ async fn a_command_reads_everything_but_what_is_hidden_from_it() {
     std::os::unix::fs::symlink(secret.parent().unwrap(), &link).unwrap();
     let linked = link.join("file");
     let words = [&open, &secret, &linked].map(|path| path.to_str().unwrap());
-    let mut ocr = script.ocr(&words);
+    let without = |hidden| script.within(&words, &OcrSettings { hidden, ..settings() });
     assert_eq!(
-        read(&ocr, "").await.unwrap(),
+        read(&without(Vec::new()), "").await.unwrap(),
         "what is in open\nwhat is in secret\nwhat is in secret",
         "nothing is hidden yet"
     );
-    ocr.settings.hidden = vec![secret.parent().unwrap().to_owned()];
-    assert_eq!(read(&ocr, "").await.unwrap(), "what is in open\nrefused\nrefused");
-    ocr.settings.hidden = vec![secret, folder.path().join("not there")];
-    assert_eq!(read(&ocr, "").await.unwrap(), "what is in open\nrefused\nrefused");
+    let (above, beside) = (secret.parent().unwrap().to_owned(), folder.path().join("not there"));
+    for hidden in [vec![above], vec![secret.clone(), beside]] {
+        assert_eq!(read(&without(hidden), "").await.unwrap(), "what is in open\nrefused\nrefused");
+    }
 }
 
 #[tokio::test]
 async fn a_commands_own_folder_may_lie_in_what_is_hidden_from_it() {
-    let command = ["/bin/cat", "{input}"].map(str::to_owned).to_vec();
-    let ocr = OcrCommand::new(OcrSettings { command, hidden: vec![std::env::temp_dir()], ..settings() });
+    let words = ["/bin/cat", "{input}"].map(str::to_owned).to_vec();
+    let ocr = command(words, &OcrSettings { hidden: vec![std::env::temp_dir()], ..settings() });
     assert_eq!(read(&ocr, "an image").await.unwrap(), "an image");
 }
 
@@ -285,8 +395,7 @@ async fn a_command_has_no_network_unless_the_operator_says_so() {
     let connect =
         format!("exec bash -c 'exec 3<>/dev/tcp/127.0.0.1/{port} && echo connected || echo refused'");
     let script = OcrScript::new(&connect);
-    let mut ocr = script.ocr(&[]);
-    assert_eq!(read(&ocr, "").await.unwrap(), "refused");
-    ocr.settings.network = true;
-    assert_eq!(read(&ocr, "").await.unwrap(), "connected");
+    assert_eq!(read(&script.ocr(&[]), "").await.unwrap(), "refused");
+    let connected = script.within(&[], &OcrSettings { network: true, ..settings() });
+    assert_eq!(read(&connected, "").await.unwrap(), "connected");
 }

@@ -1,6 +1,6 @@
-//! Text recognition for pages that are images: the operator's command is run once for each page.
+//! A program that is run for one page, behind walls.
 //!
-//! The command is trusted, the image is not: it was drawn from a stranger's file. So the command runs for a bounded time,
+//! The program is trusted, the image is not: it was drawn from a stranger's file. So the program runs for a bounded time,
 //! in a folder of its own, without the service's environment, and what it says is bounded too. Walls keep from it what the
 //! service holds, the images of other pages, and the network.
 
@@ -12,11 +12,8 @@ use std::{
     process::{ExitStatus, Stdio},
 };
 
-use lectern_parse::{
-    confine::{self, AccessGrant, RUN_FOLDER},
-    formats::pdf,
-};
-use lectern_shared::{config::OcrSettings, model::job::IngestionWarning};
+use lectern_parse::confine::{self, AccessGrant, RUN_FOLDER};
+use lectern_shared::config::OcrSettings;
 use rustix::process::{Pid, Signal};
 use tempfile::TempDir;
 use tokio::{
@@ -29,12 +26,10 @@ use tokio::{
 
 /// What stands for the image's file in the command.
 const INPUT: &str = "{input}";
-/// The most that a command may say of one page, in bytes.
-const MAX_OUTPUT: u64 = 1024 * 1024;
+/// The most that a program may say of one page, in bytes.
+const MAX_OUTPUT: u64 = 4 * 1024 * 1024;
 /// How much of what it says besides is kept for the log, in bytes.
 const COMPLAINT: u64 = 2_048;
-/// After so many failures in a row the command is not asked for the rest of a document.
-const MAX_FAILURES_IN_A_ROW: u32 = 5;
 
 /// Why a page was not recognised.
 #[derive(Debug, thiserror::Error)]
@@ -46,55 +41,58 @@ pub(super) enum OcrError {
     #[error("the page could not be handed over: {0}")]
     Pipe(io::Error),
     /// It said that it failed.
-    #[error("the command failed: {0}")]
+    #[error("the program failed: {0}")]
     Failed(ExitStatus),
     /// It took too long.
-    #[error("the command took longer than LECTERN_OCR_TIMEOUT")]
+    #[error("the program took longer than LECTERN_OCR_TIMEOUT")]
     TooSlow,
     /// It said more than a page can hold.
-    #[error("the command wrote more than {MAX_OUTPUT} bytes")]
+    #[error("the program wrote more than {MAX_OUTPUT} bytes")]
     TooMuch,
 }
 
-/// The operator's command for recognising text. Cheap enough to clone.
+/// A program with its arguments, and what it may reach. Cheap enough to clone.
 #[derive(Debug, Clone)]
-pub(super) struct OcrCommand {
+pub(super) struct ConfinedProgram {
+    program: PathBuf,
+    arguments: Vec<String>,
     settings: OcrSettings,
+    /// Address space in bytes; as much as it likes when none.
+    memory_bytes: Option<u64>,
 }
 
-impl OcrCommand {
-    /// Runs this command. It is not tried yet; [`OcrCommand::program`] tells whether it is there.
-    pub(super) fn new(settings: OcrSettings) -> Self {
-        Self { settings }
+impl ConfinedProgram {
+    /// The program that the first of these words names, with the others as its arguments, if it is there and may be run.
+    pub(super) fn find(mut words: Vec<String>, settings: &OcrSettings) -> Option<Self> {
+        let program = find(Path::new(words.first()?), settings)?;
+        words.remove(0);
+        Some(Self { program, arguments: words, settings: settings.clone(), memory_bytes: None })
     }
 
-    /// Where the program is, if it is there and may be run.
-    pub(super) fn program(&self) -> Option<PathBuf> {
-        let name = Path::new(self.settings.command.first()?);
-        let may_run = |path: &PathBuf| {
-            path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
-        };
-        if name.components().count() > 1 || name.is_absolute() {
-            return Some(name.to_owned()).filter(may_run);
-        }
-        let path = self.settings.environment.iter().find(|(name, _)| name == "PATH")?;
-        std::env::split_paths(&path.1).map(|folder| folder.join(name)).find(may_run)
+    /// The same with other arguments.
+    pub(super) fn with_arguments(&self, arguments: Vec<String>) -> Self {
+        Self { arguments, ..self.clone() }
     }
 
-    /// The text on one page, cleaned like any other page's. Dropping the future ends the command.
-    pub(super) async fn read(&self, png: Vec<u8>) -> Result<String, OcrError> {
-        let OcrSettings { command, timeout: patience, environment, hidden, network } = &self.settings;
-        let by_file = command.iter().any(|word| word.contains(INPUT));
+    /// The same without the network, and with so much address space.
+    pub(super) fn within(mut self, memory_bytes: u64) -> Self {
+        self.settings.network = false;
+        self.memory_bytes = Some(memory_bytes);
+        self
+    }
+
+    /// Hands it an image and returns what it says. Dropping the future ends the program.
+    pub(super) async fn run(&self, png: Vec<u8>) -> Result<Vec<u8>, OcrError> {
+        let OcrSettings { timeout: patience, environment, hidden, network, .. } = &self.settings;
+        let by_file = self.arguments.iter().any(|word| word.contains(INPUT));
         let (folder, file, png) = tokio::task::spawn_blocking(move || prepare(png, by_file))
             .await
             .map_err(|error| OcrError::Pipe(error.into()))?
             .map_err(OcrError::Pipe)?;
         let input = file.to_string_lossy();
-        let mut words = command.iter().map(|word| word.replace(INPUT, &input));
-        let program = self.program().ok_or_else(|| OcrError::Start(io::ErrorKind::NotFound.into()))?;
-        let mut command = Command::new(program);
+        let mut command = Command::new(&self.program);
         command
-            .args(words.by_ref().skip(1))
+            .args(self.arguments.iter().map(|word| word.replace(INPUT, &input)))
             .env_clear()
             // Pages are recognised next to each other already; threads of one that wait for each other cost more than
             // they bring.
@@ -112,15 +110,30 @@ impl OcrCommand {
         let grant =
             AccessGrant { hidden: hidden.clone(), folder: folder.path().to_owned(), network: *network };
         let mut child = start(command, grant).await.map_err(OcrError::Start)?;
+        if let Some(bytes) = self.memory_bytes {
+            child.limit_memory(bytes).map_err(OcrError::Start)?;
+        }
         let said = timeout(*patience, converse(&mut child.0, png)).await.map_err(|_| OcrError::TooSlow)??;
         drop(child);
         tokio::task::spawn_blocking(move || {
             drop(folder);
-            pdf::tidy(&String::from_utf8_lossy(&said))
+            said
         })
         .await
         .map_err(|error| OcrError::Pipe(error.into()))
     }
+}
+
+/// Where a program is, found as a shell would find it.
+fn find(name: &Path, settings: &OcrSettings) -> Option<PathBuf> {
+    let may_run = |path: &PathBuf| {
+        path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+    };
+    if name.components().count() > 1 || name.is_absolute() {
+        return Some(name.to_owned()).filter(may_run);
+    }
+    let (_, path) = settings.environment.iter().find(|(name, _)| name == "PATH")?;
+    std::env::split_paths(path).map(|folder| folder.join(name)).find(may_run)
 }
 
 /// Starts the command behind walls. They are put around a thread, whose children inherit them, so it is one that does
@@ -137,14 +150,43 @@ async fn start(mut command: Command, grant: AccessGrant) -> io::Result<ProcessGr
     receiver.await.map_err(io::Error::other)?
 }
 
-/// A command that runs, with whatever it started. They end when this is dropped.
+/// A program that runs, with whatever it started. They end when this is dropped.
 struct ProcessGroup(Child);
+
+impl ProcessGroup {
+    /// Its number. Only while the child is not reaped: the number may be another's afterwards.
+    fn id(&self) -> Option<Pid> {
+        self.0.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw)
+    }
+
+    /// Lets it have so much address space from now on, which is before it has the image. One that is already over has no
+    /// use for it.
+    #[cfg(target_os = "linux")]
+    fn limit_memory(&self, bytes: u64) -> io::Result<()> {
+        use rustix::{
+            io::Errno,
+            process::{Resource, Rlimit, prlimit},
+        };
+        let Some(id) = self.id() else { return Ok(()) };
+        let limit = Rlimit { current: Some(bytes), maximum: Some(bytes) };
+        match prlimit(Some(id), Resource::As, limit) {
+            // It already may have less.
+            Ok(_) | Err(Errno::PERM | Errno::SRCH) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Other systems have no way to limit a process from outside.
+    #[cfg(not(target_os = "linux"))]
+    #[expect(clippy::unnecessary_wraps, clippy::unused_self, reason = "as on Linux, where it can fail")]
+    fn limit_memory(&self, _bytes: u64) -> io::Result<()> {
+        Ok(())
+    }
+}
 
 impl Drop for ProcessGroup {
     fn drop(&mut self) {
-        // Only while the child is not reaped: its number may be another's afterwards.
-        let id = self.0.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        if let Some(id) = id {
+        if let Some(id) = self.id() {
             // It may have ended by itself.
             let _gone = rustix::process::kill_process_group(id, Signal::KILL);
         }
@@ -152,7 +194,7 @@ impl Drop for ProcessGroup {
 }
 
 /// A folder for one run, which no other account can enter, and the image in it when it is read from there.
-fn prepare(png: Vec<u8>, by_file: bool) -> io::Result<(TempDir, PathBuf, Option<Vec<u8>>)> {
+pub(super) fn prepare(png: Vec<u8>, by_file: bool) -> io::Result<(TempDir, PathBuf, Option<Vec<u8>>)> {
     let private = Permissions::from_mode(0o700);
     let folder = tempfile::Builder::new().prefix(RUN_FOLDER).permissions(private).tempdir()?;
     let file = folder.path().join("page.png");
@@ -163,14 +205,14 @@ fn prepare(png: Vec<u8>, by_file: bool) -> io::Result<(TempDir, PathBuf, Option<
     Ok((folder, file, Some(png)))
 }
 
-/// Hands the image over, takes what is said, and sees the command out.
+/// Hands the image over, takes what is said, and sees the program out.
 async fn converse(child: &mut Child, png: Option<Vec<u8>>) -> Result<Vec<u8>, OcrError> {
     let missing = || OcrError::Pipe(io::ErrorKind::BrokenPipe.into());
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let (stdout, stderr) = stdout.zip(stderr).ok_or_else(missing)?;
     let hand_over = async {
         if let (Some(mut stdin), Some(png)) = (stdin, png) {
-            // A command that has seen enough may close it.
+            // A program that has seen enough may close it.
             let _closed = stdin.write_all(&png).await;
         }
     };
@@ -190,81 +232,10 @@ async fn listen(stdout: impl AsyncRead + Unpin) -> Result<Vec<u8>, OcrError> {
     if u64::try_from(said.len()).unwrap_or(u64::MAX) > MAX_OUTPUT { Err(OcrError::TooMuch) } else { Ok(said) }
 }
 
-/// Reads everything, so that the command never blocks on it, and keeps the beginning.
+/// Reads everything, so that the program never blocks on it, and keeps the beginning.
 async fn drain(mut stderr: impl AsyncRead + Unpin) -> String {
     let mut kept = Vec::new();
     let _unread = (&mut stderr).take(COMPLAINT).read_to_end(&mut kept).await;
     let _unread = tokio::io::copy(&mut stderr, &mut tokio::io::sink()).await;
     String::from_utf8_lossy(&kept).into_owned()
 }
-
-/// The recognition of one document's pages, and how it went.
-#[derive(Debug)]
-pub(super) struct PageRecognition<'a> {
-    ocr: Option<&'a OcrCommand>,
-    /// The text of the page that comes next, if it was recognised.
-    next: Option<String>,
-    read: u64,
-    failed: u64,
-    failed_in_a_row: u32,
-}
-
-impl<'a> PageRecognition<'a> {
-    /// Of a document that nothing has come of yet.
-    pub(super) fn new(ocr: Option<&'a OcrCommand>) -> Self {
-        Self { ocr, next: None, read: 0, failed: 0, failed_in_a_row: 0 }
-    }
-
-    /// Recognises the text on the image of the page that comes next.
-    pub(super) async fn image(&mut self, page: u32, png: Vec<u8>) {
-        self.next = None;
-        let Some(ocr) = self.ocr else { return };
-        if self.failed_in_a_row >= MAX_FAILURES_IN_A_ROW {
-            self.failed += 1;
-            return;
-        }
-        match ocr.read(png).await {
-            Ok(text) => {
-                self.failed_in_a_row = 0;
-                self.next = Some(text);
-            }
-            Err(error) => {
-                if self.failed == 0 {
-                    tracing::warn!(%error, page, "text recognition (LECTERN_OCR_COMMAND) failed");
-                }
-                self.failed += 1;
-                self.failed_in_a_row += 1;
-            }
-        }
-    }
-
-    /// What the page says: what was recognised, unless the page itself says more.
-    pub(super) fn text(&mut self, of_page: String) -> String {
-        let letters = |text: &str| text.chars().filter(|c| !c.is_whitespace()).count();
-        match self.next.take() {
-            Some(recognised) if letters(&recognised) > letters(&of_page) => {
-                self.read += 1;
-                recognised
-            }
-            Some(_) | None => of_page,
-        }
-    }
-
-    /// What the document's owner should know.
-    pub(super) fn warnings(&self) -> Vec<IngestionWarning> {
-        let warning = |code: &str, message: &str, count: u64| IngestionWarning {
-            code: code.to_owned(),
-            message: message.to_owned(),
-            count,
-        };
-        let read = "Some pages are images; their text was recognised (OCR) and may hold mistakes.";
-        let failed = "Some pages are images, and their text could not be recognised (OCR); it is not found.";
-        [warning("ocr_pages", read, self.read), warning("ocr_failed", failed, self.failed)]
-            .into_iter()
-            .filter(|warning| warning.count > 0)
-            .collect()
-    }
-}
-
-#[cfg(test)]
-mod tests;

@@ -28,7 +28,7 @@ pub struct CpuBudget {
 
 /// Nothing is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct BudgetExhausted;
+pub struct BudgetExhausted;
 
 impl CpuBudget {
     /// A budget of which nothing has been used.
@@ -36,27 +36,30 @@ impl CpuBudget {
         Self { limit, used: Arc::default() }
     }
 
-    pub(crate) fn limit(&self) -> Duration {
+    /// What it was at first.
+    pub fn limit(&self) -> Duration {
         self.limit
     }
 
     /// What may still be used.
-    pub(crate) fn left(&self) -> Duration {
+    pub fn left(&self) -> Duration {
         self.limit.saturating_sub(Duration::from_micros(self.used.load(Ordering::Relaxed)))
     }
 
-    pub(crate) fn is_spent(&self) -> bool {
+    /// Whether so little is left that nothing can be done with it.
+    pub fn is_spent(&self) -> bool {
         self.left() <= NOTHING
     }
 
-    pub(crate) fn spend(&self, time: Duration) {
+    /// Takes so much away; it may be more than is left.
+    pub fn spend(&self, time: Duration) {
         let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         self.used.fetch_add(micros, Ordering::Relaxed);
     }
 }
 
 /// Spends a budget for the work of one thread.
-pub(crate) struct CpuMeter {
+pub struct CpuMeter {
     budget: CpuBudget,
     /// The thread's time up to which it has been counted.
     counted: Cell<Duration>,
@@ -66,7 +69,7 @@ pub(crate) struct CpuMeter {
 
 impl CpuMeter {
     /// Counts what the calling thread does from now on. It must stay on it.
-    pub(crate) fn start(budget: CpuBudget) -> Self {
+    pub fn start(budget: CpuBudget) -> Self {
         Self { budget, counted: Cell::new(thread_time()), bytes: Cell::new(0) }
     }
 
@@ -74,7 +77,7 @@ impl CpuMeter {
     ///
     /// # Errors
     /// When nothing is left.
-    pub(crate) fn go_on(&self, bytes: usize) -> Result<(), BudgetExhausted> {
+    pub fn go_on(&self, bytes: usize) -> Result<(), BudgetExhausted> {
         let bytes = self.bytes.get().saturating_add(bytes).saturating_add(CALL);
         if bytes < READ_EVERY {
             self.bytes.set(bytes);
@@ -96,7 +99,7 @@ fn thread_time() -> Duration {
 
 /// The processor time that a process has taken so far, also when it has ended and nobody has asked how.
 #[cfg(target_os = "linux")]
-pub(crate) fn process_time(id: u32) -> Option<Duration> {
+pub fn process_time(id: u32) -> Option<Duration> {
     let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
     // The name before it may hold anything.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
@@ -107,7 +110,7 @@ pub(crate) fn process_time(id: u32) -> Option<Duration> {
 
 /// Other systems do not tell; the limit of the process itself holds.
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn process_time(_id: u32) -> Option<Duration> {
+pub fn process_time(_id: u32) -> Option<Duration> {
     None
 }
 

@@ -1,9 +1,11 @@
 //! Parsing of strangers' bytes in a child process, so that a hostile file can end only the child.
 //!
-//! `source` calls [`Sandbox::parse`]. Here children are started, fed and seen out; what runs in them, and the protocol that they
+//! The worker's `source` calls [`Sandbox::parse`], and who shows a page [`Sandbox::draw`]. Here children are started, fed and seen out; what runs in them, and the protocol that they
 //! speak, is in `lectern-parse`. A panic guard would not be enough: such files abort, overflow the stack, run out of memory or
 //! never end.
 
+pub mod budget;
+mod draw;
 mod error;
 mod stream;
 
@@ -22,7 +24,11 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-pub use self::{error::SandboxError, stream::FrameStream};
+pub use self::{
+    draw::{DrawFailure, DrawOrder},
+    error::SandboxError,
+    stream::FrameStream,
+};
 use crate::budget::CpuBudget;
 
 /// How long a parser may work on one file in all, as a multiple of its longest silence.
@@ -91,6 +97,22 @@ impl SandboxConfig {
         })
     }
 
+    /// The running binary for drawing pages, each within this time and the service's other limits, so many at once.
+    pub fn for_drawing(limits: &ServiceLimits, time: Duration, max_parallel: usize) -> Self {
+        // Where nobody knows the binary no child starts, which is told whoever wants to see a page.
+        let binary = Self::for_this_binary().unwrap_or_else(|_| Self::new(PathBuf::new()));
+        Self {
+            memory_bytes: limits.parser_memory,
+            page_wall: time,
+            total_wall: time,
+            cpu_seconds: time.as_secs().max(1),
+            // One message, in the largest of which an image is.
+            max_output_bytes: 2 * protocol::MAX_MESSAGE as u64,
+            max_parallel,
+            ..binary
+        }
+    }
+
     /// [`SandboxConfig::new`] with the running binary, which on Linux stays reachable when its file is replaced.
     pub fn for_this_binary() -> io::Result<Self> {
         let exe = if cfg!(target_os = "linux") {
@@ -150,7 +172,7 @@ impl Sandbox {
         let permit = Arc::clone(&self.places).acquire_owned().await.ok();
         let directory = directory().await?;
         let deadline = Instant::now() + config.total_wall;
-        let mut child = self.start(PARSE_COMMAND, &directory).map_err(SandboxError::Spawn)?;
+        let mut child = self.start(PARSE_COMMAND, &directory, Stdio::piped()).map_err(SandboxError::Spawn)?;
         let (Some(stdin), Some(stdout), Some(stderr)) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
@@ -179,7 +201,7 @@ impl Sandbox {
     /// Has a child try what it could reach, and tells which walls are around it. Takes no place: it is soon over.
     pub async fn probe_confinement(&self) -> Result<ConfinementReport, SandboxError> {
         let directory = directory().await?;
-        let mut child = self.start(WALLS_COMMAND, &directory).map_err(SandboxError::Spawn)?;
+        let mut child = self.start(WALLS_COMMAND, &directory, Stdio::piped()).map_err(SandboxError::Spawn)?;
         drop(child.stdin.take());
         let missing = || io::Error::other("the child says nothing of its walls");
         let mut said = Vec::new();
@@ -194,14 +216,14 @@ impl Sandbox {
     }
 
     /// Starts a child in its folder, with pipes for all that it says and hears.
-    fn start(&self, subcommand: &str, directory: &TempDir) -> io::Result<Child> {
+    fn start(&self, subcommand: &str, directory: &TempDir, stderr: Stdio) -> io::Result<Child> {
         Command::new(&self.config.exe)
             .arg(subcommand)
             .env_clear()
             .current_dir(directory.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
+            .stderr(stderr)
             // Ctrl-C in a terminal goes to the whole group: a stopping service lets its children finish.
             .process_group(0)
             .kill_on_drop(true)

@@ -1,0 +1,231 @@
+//! Pages of documents, as pictures on which what is quoted is marked. They are drawn from the stored file when somebody looks, in a
+//! child process, and kept in memory for a while.
+
+mod cache;
+mod highlight;
+mod line;
+
+use std::{sync::Arc, time::Instant};
+
+use lectern_parse::protocol::{DrawError, ImageFormat, PageDrawing};
+use lectern_runtime::Runtime;
+use lectern_sandbox::{DrawFailure, DrawOrder, Sandbox, SandboxConfig};
+use lectern_shared::{
+    db::{self, Db, documents::uploads},
+    ids::{DocumentId, WorkspaceId},
+    metrics::Metrics,
+    model::{
+        document::{Document, DocumentType, StoredFile},
+        page::PageInfo,
+    },
+    secrets::{hex, sha256},
+};
+
+use self::{cache::DrawingCache, line::DrawingLine};
+pub(crate) use self::{cache::DrawnPage, highlight::Highlight};
+use super::{
+    actor::{Actor, Permission},
+    documents::DocumentService,
+};
+use crate::error::{ApiError, ApiErrorKind};
+
+/// Raised whenever the same page would be drawn in another way.
+const DRAWING_VERSION: u32 = 1;
+
+/// How a page is to be shown.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct PageView {
+    /// The page, counted from 1.
+    pub(crate) page: u32,
+    /// Pixels from left to right.
+    pub(crate) width: u32,
+    pub(crate) format: ImageFormat,
+    /// What is to be marked.
+    pub(crate) highlights: Vec<Highlight>,
+}
+
+/// A page that may be shown, and is not drawn yet.
+pub(crate) struct ShownPage {
+    workspace: WorkspaceId,
+    document: Document,
+    file: StoredFile,
+    info: Option<PageInfo>,
+    view: PageView,
+    /// Changes when the image would.
+    pub(crate) etag: String,
+}
+
+/// Draws pages. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct PageService {
+    db: Db,
+    documents: DocumentService,
+    metrics: Arc<Metrics>,
+    sandbox: Sandbox,
+    line: DrawingLine,
+    cache: DrawingCache,
+}
+
+fn no_pages(why: &str) -> ApiError {
+    let message = format!("There are no images of this document's pages: {why}.");
+    ApiError::new(ApiErrorKind::NotFound, "no_page_images", message)
+}
+
+impl PageService {
+    pub(crate) fn new(runtime: &Runtime, documents: DocumentService) -> Self {
+        let settings = runtime.settings.page_images;
+        let config =
+            SandboxConfig::for_drawing(&runtime.settings.limits, settings.timeout, settings.parallel);
+        Self {
+            db: runtime.db.clone(),
+            documents,
+            metrics: runtime.metrics.clone(),
+            sandbox: Sandbox::new(config),
+            line: DrawingLine::new(settings.parallel),
+            cache: DrawingCache::new(settings.cache),
+        }
+    }
+
+    /// At most `limit` of a document's pages that can be drawn, from a number on.
+    ///
+    /// # Errors
+    /// Not found, too, when it has none.
+    pub(crate) async fn list(
+        &self,
+        actor: &Actor,
+        id: DocumentId,
+        from: i64,
+        limit: u32,
+    ) -> Result<Vec<PageInfo>, ApiError> {
+        let owner = actor.may(Permission::EditDocuments)?;
+        let document = self.documents.load(actor, id).await?;
+        self.stored(owner.workspace_id, &document).await?;
+        let pages = db::pages::list(&self.db, owner.workspace_id, id, from, limit).await?;
+        if pages.is_empty() && !self.has_pages(owner.workspace_id, id).await? {
+            return Err(no_pages(without_pages(&document)));
+        }
+        Ok(pages)
+    }
+
+    /// Width and height of a page that can be drawn, in points. Who may know was decided before.
+    pub(crate) async fn size(
+        &self,
+        workspace: WorkspaceId,
+        id: DocumentId,
+        page: u32,
+    ) -> Result<Option<(f32, f32)>, ApiError> {
+        let Some(page) = db::pages::get(&self.db, workspace, id, page).await? else { return Ok(None) };
+        let is_stored = uploads::find(&self.db, workspace, id).await?.is_some();
+        Ok(is_stored.then_some((page.width, page.height)))
+    }
+
+    /// A page of a document, if it may be shown to this actor.
+    pub(crate) async fn find(
+        &self,
+        actor: &Actor,
+        id: DocumentId,
+        view: PageView,
+    ) -> Result<ShownPage, ApiError> {
+        let owner = actor.may(Permission::EditDocuments)?;
+        let document = self.documents.load(actor, id).await?;
+        self.of(owner.workspace_id, document, view).await
+    }
+
+    /// A page of a workspace's document. Who may see it was decided before.
+    pub(crate) async fn of(
+        &self,
+        workspace: WorkspaceId,
+        document: Document,
+        view: PageView,
+    ) -> Result<ShownPage, ApiError> {
+        let file = self.stored(workspace, &document).await?;
+        let info = db::pages::get(&self.db, workspace, document.id, view.page).await?;
+        // What was read before pages were noted can be drawn all the same.
+        if info.is_none() && document.r#type != DocumentType::Pdf {
+            return Err(if self.has_pages(workspace, document.id).await? {
+                ApiError::not_found("page")
+            } else {
+                no_pages(without_pages(&document))
+            });
+        }
+        let generation = document.search_index.as_ref().map(|index| index.0.generation.to_string());
+        let PageView { page, width, format, highlights } = &view;
+        let identity = format!(
+            "{DRAWING_VERSION} {workspace} {} {} {generation:?} {page} {width} {format:?} {highlights:?}",
+            document.id,
+            hex(&file.source_sha256),
+        );
+        let etag = format!("\"{}\"", hex(sha256(identity.as_bytes()).get(..16).unwrap_or_default()));
+        Ok(ShownPage { workspace, document, file, info, view, etag })
+    }
+
+    async fn has_pages(&self, workspace: WorkspaceId, id: DocumentId) -> Result<bool, ApiError> {
+        Ok(!db::pages::list(&self.db, workspace, id, 0, 1).await?.is_empty())
+    }
+
+    async fn stored(&self, workspace: WorkspaceId, document: &Document) -> Result<StoredFile, ApiError> {
+        let file = uploads::find(&self.db, workspace, document.id).await?;
+        file.ok_or_else(|| {
+            no_pages("its file is not stored; upload the file instead of naming its address to see its pages")
+        })
+    }
+
+    /// The page's image, which may have been drawn before.
+    pub(crate) async fn image(&self, shown: ShownPage) -> Result<DrawnPage, ApiError> {
+        let ShownPage { workspace, document, file, info, view, etag } = shown;
+        if let Some(drawn) = self.cache.get(&etag) {
+            return Ok(drawn);
+        }
+        // Whoever waits here for the same page finds it drawn.
+        let _place = self.line.wait(workspace).await?;
+        if let Some(drawn) = self.cache.get(&etag) {
+            return Ok(drawn);
+        }
+        let order = DrawOrder {
+            page: view.page,
+            width: view.width,
+            format: view.format,
+            marks: highlight::texts(&self.db, workspace, &document, &view.highlights).await?,
+            words: info.map(|page| page.words).unwrap_or_default(),
+        };
+        let mut source = self.documents.open_file(document.id, &file).await?;
+        let began = Instant::now();
+        let drawing = self.sandbox.draw(order, &mut source).await;
+        self.metrics.drawn(drawing.is_ok(), began.elapsed());
+        let drawing = drawing.map_err(|failure| failed(&failure, document.id))?;
+        let PageDrawing { image, boxes, .. } = drawing;
+        let drawn = DrawnPage { format: view.format, image: image.into(), boxes: boxes.into() };
+        self.cache.put(etag, drawn.clone());
+        Ok(drawn)
+    }
+}
+
+/// Why a document that is stored has no pages.
+fn without_pages(document: &Document) -> &'static str {
+    if document.search_index.is_none() {
+        "it was not read yet"
+    } else if document.r#type == DocumentType::Pdf {
+        "it was read by an older version; ingest it again"
+    } else {
+        "it is no PDF"
+    }
+}
+
+fn failed(failure: &DrawFailure, document: DocumentId) -> ApiError {
+    let invalid = |message: String| ApiError::new(ApiErrorKind::Invalid, "page_not_drawn", message);
+    match failure {
+        DrawFailure::Page(DrawError::NoSuchPage { pages }) => {
+            let message = format!("The document has {pages} pages.");
+            ApiError::new(ApiErrorKind::NotFound, "not_found", message)
+        }
+        DrawFailure::Page(
+            DrawError::PasswordRequired | DrawError::Damaged | DrawError::TooLarge | DrawError::Failed,
+        )
+        | DrawFailure::TooSlow
+        | DrawFailure::Crashed => invalid(format!("The page is not drawn: {failure}.")),
+        DrawFailure::Sandbox(error) => {
+            tracing::error!(%document, %error, "a page could not be drawn");
+            ApiError::internal()
+        }
+    }
+}
