@@ -160,7 +160,7 @@ async fn what_cannot_be_ingested_fails_with_a_code_and_a_sentence_and_the_worker
         ("PDF", web.serve("/half.pdf", pdf, &b"%PDF-1.7\n1 0 obj\n<<"[..]), "damaged"),
         ("PDF", web.serve("/locked.pdf", pdf, encrypted_pdf(OpensWith::Password)), "password_required"),
         ("PDF", web.serve("/scan.pdf", pdf, scan.finish()), "no_extractable_text"),
-        ("PDF", web.serve("/nested.pdf", pdf, nested), "no_extractable_text"),
+        ("PDF", web.serve("/nested.pdf", pdf, nested), "parser_crashed"),
     ];
     let mut created = Vec::new();
     for (kind, url, code) in &cases {

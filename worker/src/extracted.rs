@@ -149,6 +149,7 @@ impl ExtractedText {
             self.structure = TextMarkup::Markdown;
         }
         self.warnings.extend(other.warnings);
+        self.engine = self.engine.or(other.engine);
         self.pages = match (self.pages, other.pages) {
             (Some(pages), Some(more)) => Some(pages.saturating_add(more)),
             (pages, more) => pages.or(more),

@@ -187,7 +187,7 @@ pub const SETTINGS: &[SettingSpec] = settings! {
     "LECTERN_PDF_ENGINE", "auto", "what reads PDFs: `auto` is the built-in engine, unless LECTERN_PDFIUM_LIB is set; `pdfium`";
     "LECTERN_PDFIUM_LIB", "with LECTERN_PDF_ENGINE=pdfium: beside the program, then where the system has its libraries", "the pdfium library, or its folder; PDFs are read with it when this is set";
     "LECTERN_PAGE_IMAGE_TIMEOUT", "20s", "time to draw a page of a PDF, for whoever looks at it";
-    "LECTERN_PAGE_IMAGES_PARALLEL", "2", "pages that are drawn at once, each in a process with LECTERN_PARSER_MEMORY; one workspace has half of them at most";
+    "LECTERN_PAGE_IMAGES_PARALLEL", "2", "pages that are drawn at once, each in a process with LECTERN_PARSER_MEMORY; one workspace has half of them at most, and one at least";
     "LECTERN_PAGE_IMAGE_CACHE", "64MiB", "memory for images of pages, so that they are not drawn again";
     "LECTERN_OCR", "auto", "whether the text of scanned pages is recognised: `auto` when tesseract is on the PATH, or a command is set; `on` must find it; `off`";
     "LECTERN_OCR_LANGUAGES", "eng", "the languages that tesseract reads, by the names of its models: `eng+deu`, the most likely first; a document's `metadata.language` comes before them";

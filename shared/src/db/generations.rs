@@ -194,13 +194,14 @@ pub async fn remove_again(tx: &mut Tx, retired: RetiredGeneration, again_at: Tim
     Ok(())
 }
 
-/// Forgets a generation whose index entries are gone. False while it still has chunks: somebody else is removing them.
+/// Forgets a generation whose index entries are gone. False while it still has chunks or pages: somebody else is removing them.
 pub async fn delete(tx: &mut Tx, retired: RetiredGeneration) -> Result<bool> {
     let rows = execute!(
         tx,
         sqlx::query(
             "DELETE FROM generations WHERE id = $1 AND state <> 'active'
-               AND NOT EXISTS (SELECT 1 FROM chunks WHERE chunks.generation_id = generations.id)"
+               AND NOT EXISTS (SELECT 1 FROM chunks WHERE chunks.generation_id = generations.id)
+               AND NOT EXISTS (SELECT 1 FROM pages WHERE pages.generation_id = generations.id)"
         )
         .bind(retired.id)
     )?;

@@ -122,7 +122,7 @@ pub async fn purge_some(tx: &mut Tx, retired: RetiredGeneration) -> Result<bool>
     Ok(rows == BATCH as u64)
 }
 
-/// How many bytes the words of a page take.
+/// How many bytes the words of a page take, about.
 pub fn stored_bytes(page: &PageInfo) -> u64 {
     const BESIDES_TEXT: usize = 40;
     page.words.iter().map(|word| (word.text.len() + BESIDES_TEXT) as u64).sum()

@@ -131,11 +131,13 @@ pub async fn count_documents(tx: &mut Tx, workspace: WorkspaceId) -> Result<u64>
     Ok(u64::try_from(documents).unwrap_or(0))
 }
 
-/// How many bytes the texts of a workspace's generation have together.
+/// How many bytes the texts of a workspace's generation have together, with the words that were recognised on its pages.
 pub async fn text_bytes(db: &Db, workspace: WorkspaceId, generation: GenerationId) -> Result<u64> {
     let bytes: i64 = on!(db, |c| sqlx::query_scalar(
-        "SELECT CAST(COALESCE(SUM(OCTET_LENGTH(text)), 0) AS BIGINT) FROM chunks
-         WHERE generation_id = $1 AND workspace_id = $2"
+        "SELECT CAST(COALESCE((SELECT SUM(OCTET_LENGTH(text)) FROM chunks
+                               WHERE generation_id = $1 AND workspace_id = $2), 0)
+                   + COALESCE((SELECT SUM(OCTET_LENGTH(words)) FROM pages
+                               WHERE generation_id = $1 AND workspace_id = $2), 0) AS BIGINT)"
     )
     .bind(generation)
     .bind(workspace)

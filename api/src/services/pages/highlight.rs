@@ -44,6 +44,7 @@ pub(super) async fn texts(
     db: &Db,
     workspace: WorkspaceId,
     document: &Document,
+    page: u32,
     highlights: &[Highlight],
 ) -> Result<Vec<String>, ApiError> {
     let mut texts = Vec::new();
@@ -58,28 +59,32 @@ pub(super) async fn texts(
                 }
             }
             Highlight::Characters(range) => {
-                texts.extend(characters(db, workspace, document, range).await?);
+                texts.extend(characters(db, workspace, document, page, range).await?);
             }
         }
     }
     Ok(texts)
 }
 
-/// The text of a stretch, from the passages that hold it.
+/// The text of a stretch as far as a page may hold it, from the passages there.
 async fn characters(
     db: &Db,
     workspace: WorkspaceId,
     document: &Document,
+    page: u32,
     range: &Range<u64>,
 ) -> Result<Option<String>, ApiError> {
     let passages = document.search_index.as_ref().map_or(0, |index| index.0.chunks);
     let passage = async |ordinal, count| db::chunks::list(db, workspace, document.id, ordinal, count).await;
-    // The last passage that begins at or before the stretch: they are in the order of the text.
+    // The last passage that begins at or before the stretch, or ends before the page: they are in the order of the text.
+    let is_before = |chunk: &Chunk| {
+        let place = &chunk.place.0;
+        place.char_start <= range.start || place.page_end.or(place.page).is_some_and(|last| last < page)
+    };
     let (mut low, mut high) = (0, i64::try_from(passages).unwrap_or(i64::MAX));
     while low + 1 < high {
         let middle = i64::midpoint(low, high);
-        let begins = passage(middle, 1).await?.first().map(|chunk| chunk.place.0.char_start);
-        if begins.is_some_and(|begins| begins <= range.start) {
+        if passage(middle, 1).await?.first().is_some_and(is_before) {
             low = middle;
         } else {
             high = middle;

@@ -30,7 +30,7 @@ use super::{
 use crate::error::{ApiError, ApiErrorKind};
 
 /// Raised whenever the same page would be drawn in another way.
-const DRAWING_VERSION: u32 = 1;
+const DRAWING_VERSION: u32 = 2;
 
 /// How a page is to be shown.
 #[derive(Clone, Debug, PartialEq)]
@@ -176,7 +176,7 @@ impl PageService {
         if let Some(drawn) = self.cache.get(&etag) {
             return Ok(drawn);
         }
-        // Whoever waits here for the same page finds it drawn.
+        // Whoever waits here for the same page mostly finds it drawn.
         let _place = self.line.wait(workspace).await?;
         if let Some(drawn) = self.cache.get(&etag) {
             return Ok(drawn);
@@ -185,7 +185,7 @@ impl PageService {
             page: view.page,
             width: view.width,
             format: view.format,
-            marks: highlight::texts(&self.db, workspace, &document, &view.highlights).await?,
+            marks: highlight::texts(&self.db, workspace, &document, view.page, &view.highlights).await?,
             words: info.map(|page| page.words).unwrap_or_default(),
         };
         let mut source = self.documents.open_file(document.id, &file).await?;

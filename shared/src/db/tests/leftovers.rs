@@ -9,12 +9,12 @@ use crate::{
     db::{
         Db, Tx,
         accounts::{self, AccountMembership},
-        api_tokens, chunks, documents, execute, generations, index_segments, known_addresses, on,
+        api_tokens, chunks, documents, execute, generations, index_segments, known_addresses, on, pages,
         testing::{account_of, at, both, commit, finished_or_blocked, made_in, published, user, workspace},
         workspaces::{self, leftovers},
     },
     ids::{DocumentId, UserId, WorkspaceId},
-    model::workspace::Role,
+    model::{page::PageInfo, workspace::Role},
 };
 
 /// Every column that says whose its table's rows are, after the table's name.
@@ -149,6 +149,7 @@ pub(super) async fn sweep(db: &Db, now: Timestamp) {
     for generation in generations::purgeable(db, now, 100).await.unwrap() {
         commit!(db, |tx| index_segments::delete(tx, generation.retired));
         while commit!(db, |tx| chunks::purge_some(tx, generation.retired)) {}
+        while commit!(db, |tx| pages::purge_some(tx, generation.retired)) {}
         commit!(db, |tx| generations::delete(tx, generation.retired));
     }
     for document in documents::tombstones(db, now, 100).await.unwrap() {
@@ -176,6 +177,8 @@ async fn what_is_added_to_a_deleted_account_does_not_stay_and_in_the_end_nothing
         let (gone, kept) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
         let (_, generation) = published(&t.db, gone, "d", &["text"], at(1)).await;
         commit!(t.db, |tx| index_segments::insert(tx, gone, generation, 0, 1, b"segment"));
+        let page = PageInfo { number: 1, width: 595.0, height: 842.0, chars: 4, words: Vec::new() };
+        commit!(t.db, |tx| pages::insert(tx, gone, generation, &[page]));
         commit!(t.db, |tx| accounts::delete(tx, account_of(gone), at(2)));
 
         let mut tx = t.db.begin().await.unwrap();

@@ -18,6 +18,7 @@ mod leftovers;
 mod memory;
 mod migrate;
 mod operator_jobs;
+mod pages;
 mod prompts;
 mod reindex;
 mod sealed;

@@ -25,6 +25,10 @@ const PIECE: usize = 10;
 const MAX_PLACES: usize = 32;
 /// What is marked of a text that goes over the page's end has at least so many letters, unless it is the whole of it.
 const LEAST: usize = 8;
+/// Fewer letters that stand apart from the others stand there by chance: pages say a phrase more than once.
+const ALONE: usize = 30;
+/// So many letters at most are said on the page between two pieces, and not in the text, or the other way round.
+const DETOUR: usize = 100;
 /// Points around the letters.
 const MARGIN: f32 = 1.0;
 
@@ -96,7 +100,9 @@ impl MarkedText {
                 .reduce(|best, next| if next.0.letters > best.0.letters { next } else { best });
             let Some((found, order)) = best else { continue };
             for piece in found.pieces {
-                self.add_boxes(order.units.get(piece).unwrap_or_default(), &mut boxes);
+                if boxes.len() < MAX_BOXES {
+                    self.add_boxes(order.units.get(piece).unwrap_or_default(), &mut boxes);
+                }
             }
         }
         boxes.truncate(MAX_BOXES);
@@ -200,6 +206,31 @@ struct FoundText {
     pieces: Vec<Range<usize>>,
 }
 
+/// A piece of a text that stands on the page.
+struct TextPiece {
+    /// Where it begins in the text.
+    from: usize,
+    /// Its letters in the order.
+    place: Range<usize>,
+}
+
+impl TextPiece {
+    /// Whether the page goes from one to the next about as the text does.
+    fn leads_to(&self, next: &Self) -> bool {
+        // The difference of `place.start - from`, without what could be below zero.
+        (self.place.start + next.from).abs_diff(next.place.start + self.from) <= DETOUR
+    }
+}
+
+/// The pieces in the order of the text, without those that stand on the page by chance.
+fn meant(pieces: &[TextPiece]) -> Vec<Range<usize>> {
+    let longest = |pieces: &[TextPiece]| pieces.iter().map(|piece| piece.place.len()).max().unwrap_or(0);
+    // Where all pieces are short, as in narrow columns, the longest of them show what is meant.
+    let least = ALONE.min(longest(pieces) * 2 / 3);
+    let stretches = pieces.chunk_by(TextPiece::leads_to).filter(|stretch| longest(stretch) >= least);
+    stretches.flatten().map(|piece| piece.place.clone()).collect()
+}
+
 impl LetterOrder {
     fn new(page: &[MarkedUnit], units: Vec<usize>) -> Self {
         let (mut all, mut owners) = (Vec::new(), Vec::new());
@@ -222,13 +253,13 @@ impl LetterOrder {
                 self.found(wanted.len(), std::iter::once(at..at + wanted.len()))
             });
         }
-        let pieces = self.pieces(wanted);
+        let pieces = meant(&self.pieces(wanted));
         let letters = pieces.iter().map(Range::len).sum();
         if letters < LEAST { FoundText::default() } else { self.found(letters, pieces) }
     }
 
     /// The longest pieces of a text, each behind the one before it if it stands there too.
-    fn pieces(&self, wanted: &[char]) -> Vec<Range<usize>> {
+    fn pieces(&self, wanted: &[char]) -> Vec<TextPiece> {
         let hasher = BuildHasherDefault::<DefaultHasher>::default();
         let mut begins: HashMap<u64, Vec<usize>> = HashMap::new();
         for (at, piece) in self.letters.windows(PIECE).enumerate() {
@@ -237,10 +268,10 @@ impl LetterOrder {
                 places.push(at);
             }
         }
-        let mut pieces: Vec<Range<usize>> = Vec::new();
+        let mut pieces: Vec<TextPiece> = Vec::new();
         let mut at = 0;
         while let Some(piece) = wanted.get(at..at + PIECE) {
-            let after = pieces.last().map_or(0, |piece| piece.end);
+            let after = pieces.last().map_or(0, |piece| piece.place.end);
             let places = begins.get(&hasher.hash_one(piece)).into_iter().flatten();
             let rest = wanted.get(at..).unwrap_or_default();
             let length = |place: usize| {
@@ -253,7 +284,7 @@ impl LetterOrder {
                 .max_by_key(|(length, place)| (*length, *place >= after, usize::MAX - place.abs_diff(after)));
             match longest {
                 Some((length, place)) => {
-                    pieces.push(place..place + length);
+                    pieces.push(TextPiece { from: at, place: place..place + length });
                     at += length;
                 }
                 None => at += 1,

@@ -82,6 +82,7 @@ fn what_does_not_answer_a_request_is_not_believed() {
     for bad in [
         PageDrawing { image: b"<svg>".to_vec(), ..good.clone() },
         PageDrawing { width: 401, ..good.clone() },
+        PageDrawing { width: 399, ..good.clone() },
         PageDrawing { height: 0, ..good.clone() },
         PageDrawing { page_width: f32::INFINITY, ..good.clone() },
         PageDrawing { boxes: vec![far], ..good.clone() },

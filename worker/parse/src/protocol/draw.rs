@@ -30,11 +30,21 @@ impl ImageFormat {
         }
     }
 
-    /// Whether bytes begin as this format does.
-    pub fn is_beginning_of(self, bytes: &[u8]) -> bool {
+    /// Width and height of an image in pixels, as its first bytes say; none when it is not of this format.
+    fn size_of(self, image: &[u8]) -> Option<(u32, u32)> {
+        let four = |at: usize| image.get(at..)?.first_chunk::<4>().copied();
         match self {
-            Self::Png => bytes.starts_with(b"\x89PNG\r\n\x1a\n"),
-            Self::Webp => bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP".as_slice()),
+            Self::Png => {
+                let is_png = image.starts_with(b"\x89PNG\r\n\x1a\n") && image.get(12..16)? == b"IHDR";
+                is_png.then_some((u32::from_be_bytes(four(16)?), u32::from_be_bytes(four(20)?)))
+            }
+            Self::Webp => {
+                let is_webp =
+                    image.starts_with(b"RIFF") && image.get(8..16)? == b"WEBPVP8L" && *image.get(20)? == 0x2f;
+                // Fourteen bits for each side, less one.
+                let bits = u32::from_le_bytes(four(21)?);
+                is_webp.then_some(((bits & 0x3fff) + 1, (bits >> 14 & 0x3fff) + 1))
+            }
         }
     }
 }
@@ -83,7 +93,8 @@ impl PageDrawing {
     /// Whether this can be the answer to a request: the parent believes nothing else.
     pub fn answers(&self, request: &DrawRequest) -> bool {
         let side = |side: f32| (1.0..=MAX_SIDE).contains(&side);
-        request.format.is_beginning_of(&self.image)
+        // What a browser would make room for.
+        request.format.size_of(&self.image) == Some((self.width, self.height))
             && (1..=request.width).contains(&self.width)
             && (1..=u32::from(u16::MAX)).contains(&self.height)
             && side(self.page_width)

@@ -65,6 +65,18 @@ fn what_a_passage_says_of_the_page_before_is_not_looked_for_here() {
 }
 
 #[test]
+fn a_phrase_of_the_page_before_that_stands_here_too_is_not_marked() {
+    let mut page = line("The financial statements are audited.", 50.0, 100.0);
+    for base in [112.0, 124.0, 136.0] {
+        page.extend(line("Nothing of this line is quoted by anybody who writes of the page.", 50.0, base));
+    }
+    page.extend(line("carried over to this page and goes on until its very end.", 50.0, 200.0));
+    let text =
+        "Our financial statements of the year was carried over to this page and goes on until its very end.";
+    assert_eq!(marked(page, text), [[49, 192, 331, 203]]);
+}
+
+#[test]
 fn the_columns_of_a_page_are_marked_each() {
     let mut page = line("end of the left column", 50.0, 700.0);
     page.extend(line("begins the right column", 300.0, 100.0));

@@ -86,12 +86,15 @@ pub(super) fn parse(
     emit(ParseFrame::Start { pages_total, first, last, title, engine: PdfEngineName::Hayro })?;
     let mut frames = PageFrames::new(options, emit);
     let mut second = None;
+    // What was added to a file, as forms that are filled in do, is not found in every one.
+    let is_silent = glyphs == 0;
     for (number, mut page) in trial.into_iter().chain(pages) {
-        if page.is_broken || is_unmapped(page.glyphs, page.unmapped) {
+        let is_missing = is_silent && page.glyphs == 0 && !page.is_scan;
+        if page.is_broken || is_unmapped(page.glyphs, page.unmapped) || is_missing {
             let other = second.get_or_insert_with(|| oxide::OxidePages::open(bytes, options));
-            if let Some(text) = other.as_mut().and_then(|pages| pages.text(number)) {
-                page.text = text;
-                page.is_broken = false;
+            let text = other.as_mut().and_then(|pages| pages.text(number));
+            if let Some(text) = text.filter(|text| page.is_broken || !text.is_empty()) {
+                page = ReadPage { text, size: page.size, ..ReadPage::default() };
             }
         }
         let warning = match (page.is_broken, page.is_cut) {
