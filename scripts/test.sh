@@ -27,11 +27,16 @@
 #   TEST_CLIENTS_PYTHON  a virtual environment of Python with what scripts/clients/requirements.txt lists
 #   TEST_CLIENTS_NODE    a folder with what scripts/clients/package.json lists: the clients of other people that the tests
 #                        run against the service, and that say loudly when they cannot be had
+#   TEST_AXE             the file axe.min.js of the npm package axe-core, which checks the accessibility of pages in the
+#                        browser; that it cannot be had is said loudly
 #
 # What is used when it is set, and installed when it is not:
 #
 #   TEST_TESSERACT       the program tesseract with its models eng and osd, Debian's tesseract-ocr: the tests of scans run with
 #                        it, and say loudly when it cannot be had
+#   TEST_CHROMIUM        the browser Chromium, Debian's chromium, and
+#   TEST_CHROMEDRIVER    the program of the same version that steers it, Debian's chromium-driver: the tests of the pages run
+#                        with both, and say loudly when they cannot be had
 #
 # And what is told to the tests that start, stop and restart servers of their own:
 #
@@ -47,6 +52,8 @@ have cargo || die "cargo was not found; see https://rustup.rs"
 
 need_servers
 need_tesseract
+need_chromium
+need_axe
 need_model
 need_oidc_provider
 need_clients

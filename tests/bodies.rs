@@ -211,7 +211,6 @@ async fn unknown_paths_are_answered_in_the_one_form() {
     let service = Service::start().await;
     let ada = service.signed_up("ada@example.com").await;
     for path in [
-        "/",
         "/nothing",
         "/api",
         "/api/v1",

@@ -1,6 +1,8 @@
 //! JSON bodies, read into memory of which there is only so much: what has arrived of all of them together is bounded, and what
 //! strangers send has a small part for itself.
 
+mod form;
+
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{
@@ -90,6 +92,32 @@ impl BodyReader {
             let message = "Send the body as JSON, with Content-Type: application/json.";
             return Err(ApiError::new(ApiErrorKind::UnsupportedType, "unsupported_media_type", message));
         }
+        self.read_with(request, sender, parse_json).await
+    }
+
+    /// The fields of a form that a browser sends, as [`read_form`] makes them.
+    ///
+    /// # Errors
+    /// As [`BodyReader::read`].
+    pub(crate) async fn read_form(
+        &self,
+        request: Request,
+        sender: SenderTrust,
+    ) -> Result<JsonBody, ApiError> {
+        if !is_type(request.headers(), "application/x-www-form-urlencoded") {
+            let message =
+                "Send the form as browsers do, with Content-Type: application/x-www-form-urlencoded.";
+            return Err(ApiError::new(ApiErrorKind::UnsupportedType, "unsupported_media_type", message));
+        }
+        self.read_with(request, sender, |bytes| Ok(form::to_json(bytes))).await
+    }
+
+    async fn read_with(
+        &self,
+        request: Request,
+        sender: SenderTrust,
+        parser: BodyParser,
+    ) -> Result<JsonBody, ApiError> {
         let (shares, limit) = match sender {
             SenderTrust::Known => (&self.known, self.limit),
             SenderTrust::Stranger => (&self.strangers, self.limit.min(OF_STRANGERS)),
@@ -98,11 +126,13 @@ impl BodyReader {
         let share = shares.begin(client.map(|ConnectInfo(client)| network(client.ip())));
         let gathered = gather(request.into_body(), limit, BODY_WITHIN, &share).await?;
         if gathered.length <= LARGE {
-            return parse(gathered, share, None);
+            return parse(gathered, share, None, parser);
         }
         let turn = self.turn_to_parse(&share, PARSED_WITHIN).await?;
         // The memory is counted until the work ends, be there anybody left who waits for it or not.
-        spawn_blocking(move || parse(gathered, share, Some(turn))).await.map_err(|_| ComputeStopped)?
+        spawn_blocking(move || parse(gathered, share, Some(turn), parser))
+            .await
+            .map_err(|_| ComputeStopped)?
     }
 
     /// Waits until a large body may be parsed. Its memory may be given to others until then.
@@ -127,16 +157,26 @@ fn parse(
     gathered: BodyBuffer,
     share: ResourceShare,
     turn: Option<OwnedSemaphorePermit>,
+    parser: BodyParser,
 ) -> Result<JsonBody, ApiError> {
     share.keep().map_err(|_| no_memory())?;
-    let value = serde_json::from_slice(&gathered.whole()).map_err(|error| {
-        ApiError::malformed(format!(
-            "The body is not valid JSON (line {}, column {}).",
-            error.line(),
-            error.column()
-        ))
-    })?;
+    let value = parser(&gathered.whole())?;
     Ok(JsonBody { value, _turn: turn, _share: share })
+}
+
+/// Makes a value of the bytes of a body.
+type BodyParser = fn(&[u8]) -> Result<Value, ApiError>;
+
+fn parse_json(bytes: &[u8]) -> Result<Value, ApiError> {
+    serde_json::from_slice(bytes).map_err(|error| {
+        let (line, column) = (error.line(), error.column());
+        ApiError::malformed(format!("The body is not valid JSON (line {line}, column {column})."))
+    })
+}
+
+fn is_type(headers: &HeaderMap, expected: &str) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case(expected))
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

@@ -6,7 +6,7 @@ use axum::{
     Json,
     body::Body,
     extract::{MatchedPath, Request, State},
-    http::{HeaderName, HeaderValue, Method, StatusCode, header},
+    http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header},
     middleware::Next,
     response::{IntoResponse, Response},
 };
@@ -50,7 +50,7 @@ pub(crate) async fn observe(State(runtime): State<Runtime>, request: Request, ne
     let method = request.method().clone();
     // The pattern, not the path: paths hold ids.
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
-    let face = ResponseFace::of(request.uri().path());
+    let face = ResponseFace::of(request.uri().path(), request.headers());
     let started = Instant::now();
     let in_flight = runtime.metrics.request_began();
     let span = span(&request, route.as_deref(), &id);
@@ -150,13 +150,17 @@ enum ResponseFace {
 }
 
 impl ResponseFace {
-    fn of(path: &str) -> Self {
+    fn of(path: &str, headers: &HeaderMap) -> Self {
         let is_under =
             |root: &str| path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
         match () {
             () if is_under("/v1") => Self::OpenAi,
             () if is_under("/mcp") => Self::Mcp,
-            () if is_under("/cite") => Self::Page { depth: path.matches('/').count().saturating_sub(1) },
+            // The scripts of a page read its answers as programs do.
+            () if dashboard::is_page(path) && dashboard::wants_json(headers) => Self::Json,
+            () if dashboard::is_page(path) || is_under("/cite") => {
+                Self::Page { depth: path.matches('/').count().saturating_sub(1) }
+            }
             () => Self::Json,
         }
     }

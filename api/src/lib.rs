@@ -120,6 +120,7 @@ pub fn router(runtime: Runtime) -> Router {
         .method_not_allowed_fallback(http::method_not_allowed)
         .layer(middleware::from_fn_with_state(state.clone(), auth::in_force::guard))
         .layer(middleware::from_fn_with_state(state.clone(), rate_limit::limit))
+        .layer(middleware::from_fn_with_state(state.clone(), dashboard::session::admit))
         .layer(middleware::from_fn_with_state(state.clone(), http::observe))
         // The last one added is the first to see a request, and sees the refusals of the others.
         .layer(cors)

@@ -35,6 +35,16 @@ impl PublicAddress {
         Self { base }
     }
 
+    /// Whether it is reached by TLS.
+    pub(crate) fn is_secure(&self) -> bool {
+        self.base.starts_with("https://")
+    }
+
+    /// Its origin, as browsers write it.
+    pub(crate) fn origin(&self) -> Option<String> {
+        Url::parse(&self.base).ok().map(|url| url.origin().ascii_serialization())
+    }
+
     /// A link to something of the service's, whose path begins with a slash.
     pub(crate) fn link(&self, path: &str) -> String {
         format!("{}{path}", self.base)

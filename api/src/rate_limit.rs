@@ -12,10 +12,12 @@ use lectern_shared::clock::Clock;
 
 use crate::{
     auth::headers::presented_credentials,
+    dashboard,
     error::ApiError,
     limits::{LimitKey, RateLimiter},
 };
 
+/// Besides the pages.
 const LIMITED: [&str; 5] = ["/api/v1", "/admin", "/v1", "/mcp", "/cite"];
 
 /// Passes requests on, but answers 429 to those that are too many, of those that cost anything. A refused one counts for nothing.
@@ -26,7 +28,8 @@ pub(crate) async fn limit(
     request: Request,
     next: Next,
 ) -> Response {
-    if limits.limits_requests() && is_limited(request.uri().path()) {
+    let path = request.uri().path();
+    if limits.limits_requests() && (is_limited(path) || dashboard::is_page(path)) {
         // Its address, its bearer token, its API token: as many as there are, and in no allocation of their own.
         let mut keys = [LimitKey::address(peer.ip()); 3];
         let mut count = 1;
@@ -67,8 +70,7 @@ mod tests {
         ] {
             assert!(is_limited(path), "{path}");
         }
-        for path in
-            ["/", "/health/live", "/health/ready", "/api/v10", "/api", "/administration", "/v10", "/mcpx"]
+        for path in ["/health/live", "/health/ready", "/api/v10", "/api", "/administration", "/v10", "/mcpx"]
         {
             assert!(!is_limited(path), "{path}");
         }

@@ -92,6 +92,8 @@ decl_id! {
     TagId;
     /// A prompt.
     PromptId;
+    /// A page on which an agent is asked.
+    PublicationId;
     /// A link between an agent and a document.
     AgentDocumentId;
     /// A link between an agent and a tool.

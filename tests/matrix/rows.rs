@@ -141,6 +141,12 @@ pub fn rows() -> Vec<Row> {
             "PATCH /agents/<agent>",
             Json(json!({ "promptId": "<prompt>", "tags": [{ "id": "<tag>" }, "<second-tag>"] })),
         ),
+        // By a link, since nobody else's page may have the same address.
+        row(
+            "PUT /agents/<agent>/publication",
+            Json(json!({ "slug": "clerk", "access": "link", "questions": ["When does the gate open?"] })),
+        ),
+        row("GET /agents/<agent>/publication", None),
         // Links
         row("POST /agent-documents", Json(json!({ "agentId": "<agent>", "documentId": "<document>" }))),
         row("GET /agent-documents", None),
@@ -172,7 +178,9 @@ pub fn rows() -> Vec<Row> {
         ),
         row("GET /traces", None),
         row("GET /traces?agentId=<agent>", None),
+        row("GET /traces?rating=-1", None),
         row("GET /traces/<trace>", None),
+        row("POST /traces/<trace>/feedback", Json(json!({ "rating": -1, "text": "It opens later." }))),
         row("POST /traces/<trace>/replay", Json(json!({}))),
         // What the operator does
         row("GET /admin/jobs", None),
@@ -263,6 +271,8 @@ pub fn rows() -> Vec<Row> {
         row("DELETE /v1/vector_stores/<shelf>", None),
         row("DELETE /v1/files/<leaflet>", None),
         row("DELETE /agents/<agent>/sessions/<session>", None),
+        row("DELETE /agents/<agent>/publication", None),
+        row("DELETE /traces/<trace>/feedback", None),
         row("DELETE /agent-documents/<agent-document>", None),
         row("DELETE /agent-collections/<agent-collection>", None),
         row("DELETE /collections/<collection>/documents/<document>", None),
@@ -432,6 +442,7 @@ impl Things {
         let workspace = id(owner.user()).to_owned();
         let invitations = format!("/workspaces/{workspace}/invitations");
         let invite = async || owner.create(&invitations, &json!({ "role": "asker" })).await;
+        publish(owner, &agent).await;
         let things = [
             ("file-batch", batch(owner, &collection, &document).await),
             ("shelf", make("/collections", json!({ "name": "Shelf" })).await),
@@ -493,6 +504,13 @@ impl Things {
             Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
         }
     }
+}
+
+/// Gives an agent a page, by a link, since no two pages have the same address.
+async fn publish(owner: &Client, agent: &str) {
+    let page = owner.request(Method::PUT, &format!("/agents/{agent}/publication"));
+    let page = page.json(&json!({ "slug": "clerk", "access": "link" }));
+    data(envelope(send(page).await).await);
 }
 
 /// The id of a document's job, which admins alone can know; anything, for the others.

@@ -41,7 +41,7 @@ enum Need {
 }
 
 /// The table: each operation by its method and its path, whose parameters have no names.
-const NEEDS: [(&str, Need); 119] = [
+const NEEDS: [(&str, Need); 124] = [
     ("GET /health/live", Need::Nobody),
     ("GET /health/ready", Need::Nobody),
     ("GET /metrics", Need::Nobody),
@@ -67,6 +67,8 @@ const NEEDS: [(&str, Need); 119] = [
     ("GET /traces", Need::Asker),
     ("GET /traces/{}", Need::Asker),
     ("POST /traces/{}/replay", Need::Asker),
+    ("POST /traces/{}/feedback", Need::Asker),
+    ("DELETE /traces/{}/feedback", Need::Asker),
     // In OpenAI's form
     ("GET /v1/models", Need::Asker),
     ("GET /v1/models/{}", Need::Asker),
@@ -127,6 +129,9 @@ const NEEDS: [(&str, Need); 119] = [
     ("POST /agents", Need::Builder),
     ("PATCH /agents/{}", Need::Builder),
     ("DELETE /agents/{}", Need::Builder),
+    ("GET /agents/{}/publication", Need::Builder),
+    ("PUT /agents/{}/publication", Need::Builder),
+    ("DELETE /agents/{}/publication", Need::Builder),
     ("POST /prompts", Need::Builder),
     ("GET /prompts", Need::Builder),
     ("GET /prompts/{}", Need::Builder),
@@ -172,7 +177,7 @@ const NEEDS: [(&str, Need); 119] = [
 /// More of the operator's, which are about many jobs.
 const OF_ADMINS: [&str; 2] = ["POST /admin/jobs/retry", "POST /admin/jobs/discard"];
 /// What a token that is bound to an agent may.
-const OF_BOUND_TOKENS: [&str; 8] = [
+const OF_BOUND_TOKENS: [&str; 10] = [
     "GET /documents/{}/chunks",
     "GET /v1/models",
     "GET /v1/models/{}",
@@ -181,6 +186,8 @@ const OF_BOUND_TOKENS: [&str; 8] = [
     "POST /agents/{}/predict",
     "DELETE /agents/{}/sessions/{}",
     "GET /traces/{}",
+    "POST /traces/{}/feedback",
+    "DELETE /traces/{}/feedback",
 ];
 /// What would end the sign-in of whoever may do it.
 const ENDING: [&str; 2] = ["POST /auth/sign-out", "DELETE /users/me"];

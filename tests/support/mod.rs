@@ -4,6 +4,7 @@
 
 #![allow(dead_code, reason = "a toolbox: which of its tools are in use changes with the tests")]
 
+pub mod browser;
 pub mod client;
 pub mod collector;
 pub mod command;

@@ -138,7 +138,7 @@ pub(crate) struct RequestCredential {
 }
 
 impl RequestCredential {
-    pub(super) fn note(&self, credential: Credential) {
+    pub(crate) fn note(&self, credential: Credential) {
         // A second look at the same request finds the same.
         let _ = self.by.set(credential);
     }

@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// Names the workspace that a request is about.
-const WORKSPACE: HeaderName = HeaderName::from_static("x-workspace");
+pub(crate) const WORKSPACE: HeaderName = HeaderName::from_static("x-workspace");
 
 /// Whoever holds a valid bearer token: a JSON web token or an API token.
 #[derive(Clone, Debug)]

@@ -1,15 +1,12 @@
 //! The page that the link of a citation opens.
 
-use std::time::Duration;
-
 use askama::Template;
 use axum::{
     extract::{Path, State, rejection::PathRejection},
     http::{HeaderMap, HeaderValue, StatusCode, header},
 };
-use lectern_shared::model::place::SourceSpan;
 
-use super::{ROBOTS, html};
+use super::{PagePolicy, ROBOTS, html, text::place_words};
 use crate::{
     http::unknown_path,
     response::ApiResult,
@@ -61,7 +58,9 @@ pub(super) async fn show(
     let cited = links.open(&token).await?;
     match &cited.passage {
         Some(passage) => show_passage(&cited.document_name, passage, &token),
-        None => html(StatusCode::OK, &ChangedDocumentPage { document: &cited.document_name }),
+        None => {
+            html(PagePolicy::Static, StatusCode::OK, &ChangedDocumentPage { document: &cited.document_name })
+        }
     }
 }
 
@@ -107,59 +106,12 @@ fn show_passage(document: &str, passage: &CitedPassage, token: &str) -> ApiResul
         after,
         image,
     };
-    html(StatusCode::OK, &page)
-}
-
-/// Where a passage stands, as people say it; empty for a text that has no such places.
-fn place_words(place: &SourceSpan) -> String {
-    let pages = place.page.map(|page| numbered("Page", page.into(), place.page_end.map(u64::from)));
-    let rows = place.row.map(|row| numbered("Row", row, place.row_end));
-    let moments = place.start.and_then(moment).map(|start| match place.end.and_then(moment) {
-        Some(end) if end != start => format!("{start}–{end}"),
-        Some(_) | None => start,
-    });
-    [pages, rows, moments].into_iter().flatten().collect::<Vec<_>>().join(" · ")
-}
-
-/// `Page 3`, or `Pages 3–4`.
-fn numbered(noun: &str, first: u64, last: Option<u64>) -> String {
-    match last {
-        Some(last) if last > first => format!("{noun}s {first}–{last}"),
-        Some(_) | None => format!("{noun} {first}"),
-    }
-}
-
-/// A moment of a video, `1:23` or `1:02:03`.
-fn moment(seconds: f64) -> Option<String> {
-    let whole = Duration::try_from_secs_f64(seconds).ok()?.as_secs();
-    let (hours, minutes, seconds) = (whole / 3_600, whole / 60 % 60, whole % 60);
-    Some(match hours {
-        0 => format!("{minutes}:{seconds:02}"),
-        _ => format!("{hours}:{minutes:02}:{seconds:02}"),
-    })
+    html(PagePolicy::Static, StatusCode::OK, &page)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_place_is_told_as_people_say_it() {
-        let none = SourceSpan::default;
-        for (place, words) in [
-            (none(), ""),
-            (SourceSpan { page: Some(3), page_end: Some(3), ..none() }, "Page 3"),
-            (SourceSpan { page: Some(3), page_end: Some(5), ..none() }, "Pages 3–5"),
-            (SourceSpan { row: Some(1), row_end: Some(9), ..none() }, "Rows 1–9"),
-            (SourceSpan { row: Some(7), ..none() }, "Row 7"),
-            (SourceSpan { start: Some(83.9), end: Some(90.0), ..none() }, "1:23–1:30"),
-            (SourceSpan { start: Some(3_723.0), end: Some(3_723.4), ..none() }, "1:02:03"),
-            (SourceSpan { start: Some(f64::NAN), ..none() }, ""),
-            (SourceSpan { start: Some(-1.0), ..none() }, ""),
-        ] {
-            assert_eq!(place_words(&place), words);
-        }
-    }
 
     #[test]
     fn what_users_wrote_is_text_on_the_page_wherever_it_stands() {

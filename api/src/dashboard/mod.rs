@@ -1,8 +1,27 @@
-//! Pages for people, which the service renders itself: HTML that needs no script. The templates are in `api/templates`, and what users
-//! wrote reaches HTML through their escaping alone. A handler calls one function of `services`; the router and
-//! [`crate::http`] call what is here.
+//! Pages for people, which the service renders itself. The templates are in `api/templates`, and what users wrote reaches HTML
+//! through their escaping alone. All that is a link or a form works without script; the scripts in `assets` add progress, streams
+//! and drag and drop. A handler calls the functions of `services`; the router and [`crate::http`] call what is here.
 
+mod account;
+mod agents;
+mod answer;
+mod ask;
+mod building;
 mod cited;
+mod collections;
+mod documents;
+mod frame;
+mod home;
+mod markdown;
+mod members;
+mod overview;
+mod published;
+mod search;
+pub(crate) mod session;
+mod sign_in;
+mod text;
+mod tokens;
+mod traces;
 
 use askama::Template;
 use axum::{
@@ -10,37 +29,160 @@ use axum::{
     body::Bytes,
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
     response::{Html, IntoResponse, Response},
-    routing::get,
+    routing::{get, post},
 };
 
+pub(crate) use self::frame::wants_json;
 use crate::{
-    error::{ApiError, ApiErrorKind},
+    error::{ApiError, ApiErrorKind, FieldError},
     http::status_of,
     response::ApiResult,
     state::AppState,
     static_file::StaticFile,
 };
 
-/// A page loads its style and its pictures from this service, and nothing else from anywhere; it stands in no other site's frame.
-const PAGE_POLICY: HeaderValue = HeaderValue::from_static(
-    "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-);
+/// What a page may load, run and ask for, and in whose frames it stands. Nothing of it stands in the page itself: no script, no style.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum PagePolicy {
+    /// Shows something and does nothing.
+    Static,
+    /// Runs this service's scripts, and sends forms to it.
+    Own,
+    /// The same, in frames of pages of these origins.
+    Framed(Vec<String>),
+}
+
+impl PagePolicy {
+    fn header(&self) -> Result<HeaderValue, ApiError> {
+        const ALL: &str = "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'";
+        const OWN: &str = "script-src 'self'; connect-src 'self'; form-action 'self'";
+        let text = match self {
+            Self::Static => format!("{ALL}; form-action 'none'; frame-ancestors 'none'"),
+            Self::Own => format!("{ALL}; {OWN}; frame-ancestors 'none'"),
+            // They were read as origins, so that nothing else can stand in them.
+            Self::Framed(origins) => format!("{ALL}; {OWN}; frame-ancestors {}", origins.join(" ")),
+        };
+        HeaderValue::try_from(text).map_err(|_| ApiError::internal())
+    }
+}
+
 const ROBOTS: HeaderName = HeaderName::from_static("x-robots-tag");
+
+/// The first folders of the pages of those who are signed in, or want to be.
+const PAGES: [&str; 23] = [
+    "",
+    "account",
+    "agents",
+    "ask",
+    "audit",
+    "collections",
+    "documents",
+    "embed",
+    "feedback",
+    "invitations",
+    "jobs",
+    "members",
+    "prompts",
+    "search",
+    "sign-in",
+    "sign-out",
+    "sign-up",
+    "tokens",
+    "tools",
+    "traces",
+    "usage",
+    "workspace",
+    "workspaces",
+];
+
+/// The roles, and what they are for.
+const ROLES: [(&str, &str); 4] = [
+    ("asker", "asks agents"),
+    ("editor", "asks, and keeps documents"),
+    ("builder", "asks, keeps documents, and builds agents"),
+    ("owner", "may everything"),
+];
+
+/// Whether it is the path of a page that knows browsers by their cookie.
+pub(crate) fn is_page(path: &str) -> bool {
+    let first = path.strip_prefix('/').and_then(|rest| rest.split('/').next());
+    first.is_some_and(|first| PAGES.contains(&first))
+}
 
 /// What is said for every link that opens nothing, so that nobody learns why.
 const NOTHING_HERE: (&str, &str) = (
-    "This link opens nothing",
-    "It is not complete, or its time is over, or what it led to was deleted. Ask your question again to get a new one.",
+    "There is nothing here",
+    "The link is not complete, or its time is over, or what it led to was deleted, or it is not yours to see.",
 );
+
+/// A file that pages load.
+macro_rules! asset {
+    ($name:literal, $content_type:literal) => {
+        (
+            concat!("/assets/", $name),
+            StaticFile::new($content_type, Bytes::from_static(include_bytes!(concat!("assets/", $name)))),
+        )
+    };
+}
 
 /// The paths of the pages. They are for people, and no part of the interface for programs.
 #[expect(clippy::disallowed_methods, reason = "the document describes what programs use")]
 pub(crate) fn router() -> Router<AppState> {
-    let style = StaticFile::new("text/css; charset=utf-8", Bytes::from_static(include_bytes!("style.css")));
-    Router::new()
+    let assets = [
+        asset!("style.css", "text/css; charset=utf-8"),
+        asset!("app.js", "text/javascript; charset=utf-8"),
+        asset!("ask.js", "text/javascript; charset=utf-8"),
+        asset!("upload.js", "text/javascript; charset=utf-8"),
+    ];
+    let mut router = Router::new()
+        .route("/", get(home::show))
+        .route("/sign-in", get(sign_in::show).post(sign_in::sign_in))
+        .route("/sign-in/code", post(sign_in::redeem))
+        .route("/sign-up", get(sign_in::show_sign_up).post(sign_in::sign_up))
+        .route("/sign-out", post(sign_in::sign_out))
+        .route("/workspace", post(sign_in::choose))
+        .route("/workspaces", post(members::create_workspace))
+        .route("/invitations", get(members::show_invitation).post(members::accept))
+        .route("/members", get(members::show).post(members::invite))
+        .route("/members/{id}", post(members::change))
+        .route("/members/{id}/remove", post(members::remove))
+        .route("/members/invitations/{id}/withdraw", post(members::withdraw))
+        .route("/account", get(account::show).post(account::change))
+        .route("/account/sign-out-everywhere", post(account::sign_out_everywhere))
+        .merge(documents::router())
+        .route("/collections", get(collections::list).post(collections::create))
+        .route("/collections/{id}", get(collections::show).post(collections::change))
+        .route("/collections/{id}/delete", post(collections::delete))
+        .route("/collections/{id}/take-out", post(collections::take_out))
+        .route("/search", get(search::show))
+        .merge(agents::router())
+        .route("/prompts", get(building::prompts).post(building::create_prompt))
+        .route("/prompts/{id}", post(building::change_prompt))
+        .route("/prompts/{id}/delete", post(building::delete_prompt))
+        .route("/tools", get(building::tools).post(building::create_tool))
+        .route("/tools/{id}", post(building::change_tool))
+        .route("/tools/{id}/delete", post(building::delete_tool))
+        .route("/traces", get(traces::list))
+        .route("/traces/{id}", get(traces::show))
+        .route("/traces/{id}/replay", post(traces::replay))
+        .route("/feedback/{id}", post(traces::feedback))
+        .route("/tokens", get(tokens::show).post(tokens::create))
+        .route("/tokens/{id}/delete", post(tokens::delete))
+        .route("/usage", get(overview::usage))
+        .route("/audit", get(overview::audit))
+        .route("/jobs", get(overview::jobs))
+        .route("/jobs/{id}/retry", post(overview::retry))
+        .merge(published::router())
         .route("/cite/{token}", get(cited::show))
-        .route("/cite/{token}/page.png", get(cited::page))
-        .route("/assets/style.css", get(async move |headers: HeaderMap| style.answer(&headers)))
+        .route("/cite/{token}/page.png", get(cited::page));
+    let embed = StaticFile::new(
+        "text/javascript; charset=utf-8",
+        Bytes::from_static(include_bytes!("assets/embed.js")),
+    );
+    for (path, file) in assets.into_iter().chain([("/embed.js", embed)]) {
+        router = router.route(path, get(async move |headers: HeaderMap| file.answer(&headers)));
+    }
+    router
 }
 
 #[derive(Template)]
@@ -49,6 +191,8 @@ struct ErrorPage<'a> {
     title: &'a str,
     message: &'a str,
     request_id: &'a str,
+    /// Every field of a form that is wrong.
+    fields: &'a [FieldError],
     /// The way from the page's folder to the root, under whatever path a proxy has put that.
     root: &'a str,
 }
@@ -58,23 +202,25 @@ pub(crate) fn error_response(error: &ApiError, request_id: &str, depth: usize) -
     let (title, message) = if error.kind == ApiErrorKind::NotFound {
         NOTHING_HERE
     } else {
-        ("This page cannot be shown", error.message.as_str())
+        ("That did not work", error.message.as_str())
     };
     let status = status_of(error);
     let root = "../".repeat(depth);
-    html(status, &ErrorPage { title, message, request_id, root: &root })
-        .unwrap_or_else(|_| (status, message.to_owned()).into_response())
+    let page = ErrorPage { title, message, request_id, fields: &error.fields, root: &root };
+    html(PagePolicy::Static, status, &page).unwrap_or_else(|_| (status, message.to_owned()).into_response())
 }
 
-/// A page as browsers get it. It may be for one person alone, so nobody in between keeps it, and its address goes to nobody.
-fn html(status: StatusCode, page: &impl Template) -> ApiResult {
+/// A page as browsers get it. It may be for one person alone, so nobody in between keeps it, and its address goes to no other site.
+fn html(policy: PagePolicy, status: StatusCode, page: &impl Template) -> ApiResult {
     let text = page.render().map_err(|error| {
         tracing::error!(%error, "a page could not be rendered");
         ApiError::internal()
     })?;
+    // Forms say where they come from, which `no-referrer` would have browsers leave out.
+    let referrer = if policy == PagePolicy::Static { "no-referrer" } else { "same-origin" };
     let headers = [
-        (header::CONTENT_SECURITY_POLICY, PAGE_POLICY),
-        (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
+        (header::CONTENT_SECURITY_POLICY, policy.header()?),
+        (header::REFERRER_POLICY, HeaderValue::from_static(referrer)),
         (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
         (header::CACHE_CONTROL, HeaderValue::from_static("private, no-store")),
         (ROBOTS, HeaderValue::from_static("noindex")),
@@ -89,7 +235,8 @@ mod tests {
     #[test]
     fn a_failure_is_a_page_that_repeats_nothing_as_html() {
         let error = ApiError::new(ApiErrorKind::Unavailable, "unavailable", "<b>\"away\" & so on</b>");
-        let page = ErrorPage { title: "Title", message: &error.message, request_id: "r-1", root: "" };
+        let page =
+            ErrorPage { title: "Title", message: &error.message, request_id: "r-1", fields: &[], root: "" };
         let text = page.render().unwrap();
         assert!(!text.contains("<b>") && text.contains("away") && text.contains("r-1"), "{text}");
         let response = error_response(&error, "r-1", 1);
@@ -99,10 +246,11 @@ mod tests {
 
     #[test]
     fn the_style_loads_nothing_and_is_the_one_that_pages_name() {
-        let style = include_str!("style.css");
+        let style = include_str!("assets/style.css");
         assert!(!style.contains("url(") && !style.contains("@import"), "{style}");
         for (root, href) in [("", "\"assets/style.css\""), ("../../", "\"../../assets/style.css\"")] {
-            let page = ErrorPage { title: "", message: "", request_id: "", root }.render().unwrap();
+            let page =
+                ErrorPage { title: "", message: "", request_id: "", fields: &[], root }.render().unwrap();
             assert!(page.contains(href), "{page}");
         }
     }

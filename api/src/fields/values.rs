@@ -5,7 +5,10 @@ use std::str::FromStr;
 use lectern_shared::{
     clock::Timestamp,
     ids::{AgentId, CollectionId, DocumentId, InvalidId, PromptId, TagId, ToolId},
-    model::{agent::AgentType, document::DocumentType, search::SearchMode, tool::ToolType, workspace::Role},
+    model::{
+        agent::AgentType, document::DocumentType, publication::PublicationAccess, search::SearchMode,
+        tool::ToolType, workspace::Role,
+    },
 };
 use secrecy::SecretString;
 use serde_json::{Map, Value};
@@ -89,6 +92,7 @@ macro_rules! words {
 words! {
     AgentType: ChatVendor,
     DocumentType: Txt,
+    PublicationAccess: Members,
     Role: Asker,
     SearchMode: Hybrid,
     ToolType: Search,

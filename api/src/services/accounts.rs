@@ -135,6 +135,17 @@ enum AccountOrigin {
     },
 }
 
+/// Who may make an account at this moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SignUpOffer {
+    /// Nobody, or not with a password.
+    Nobody,
+    /// Anybody, and it will be the first one.
+    FirstAccount,
+    /// Anybody.
+    Anybody,
+}
+
 /// Where the operator's shell is, and nobody else who waits for a turn in its process.
 const SHELL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
@@ -162,6 +173,19 @@ impl AccountService {
         audit: AuditService,
     ) -> Self {
         Self { db, clock, jobs, policy, passwords, sign_ins, audit }
+    }
+
+    /// Who may make an account with a password.
+    pub(crate) async fn sign_up_offer(&self) -> Result<SignUpOffer, ApiError> {
+        if self.policy == SignUp::Closed || self.sign_ins.allow_password(false).is_err() {
+            return Ok(SignUpOffer::Nobody);
+        }
+        let is_first = singletons::get(&self.db, FIRST).await?.is_none();
+        Ok(match self.policy {
+            _ if is_first => SignUpOffer::FirstAccount,
+            SignUp::Open => SignUpOffer::Anybody,
+            SignUp::First | SignUp::Closed => SignUpOffer::Nobody,
+        })
     }
 
     /// Makes an account, if the settings let anyone, and signs in to it.

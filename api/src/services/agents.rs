@@ -10,7 +10,7 @@ use lectern_shared::{
     clock::Clock,
     config::Settings,
     db::{self, Db, Json, Tx},
-    ids::{AgentId, PromptId, TagId, WorkspaceId},
+    ids::{AgentId, DocumentId, PromptId, TagId, WorkspaceId},
     model::{
         agent::{Agent, AgentType, LlmConfig},
         audit::AuditAction,
@@ -333,6 +333,17 @@ impl AgentService {
         let mut tags = db::tags::of_agents(&self.db, workspace, &[id]).await?;
         let details = self.details(agent, tags.remove(&id).unwrap_or_default())?;
         Ok(VisibleAgent::Whole(Box::new(details)))
+    }
+
+    /// The agents that answer from one of the workspace's documents, by id and name, the newest first.
+    pub(crate) async fn of_document(
+        &self,
+        actor: &Actor,
+        document: DocumentId,
+    ) -> Result<Vec<(AgentId, String)>, ApiError> {
+        const MOST: u32 = 100;
+        let owner = actor.may(Permission::EditDocuments)?;
+        Ok(db::agents::of_document(&self.db, owner.workspace_id, document, MOST).await?)
     }
 
     /// The id of one agent, if it is there.

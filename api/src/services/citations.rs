@@ -100,6 +100,21 @@ impl CitationLinks {
         Ok(format!("/cite/{}", link.seal(&self.keyring)?))
     }
 
+    /// The path of a link that opens a workspace's passage with these words marked, where they still stand in it.
+    pub(crate) async fn path_to_quote(
+        &self,
+        workspace: WorkspaceId,
+        document: DocumentId,
+        chunk: ChunkId,
+        quote: &str,
+    ) -> Result<String, ApiError> {
+        let around = self.around(workspace, document, chunk).await?;
+        let passage = around.iter().find(|found| found.chunk_id == chunk);
+        let start = passage.and_then(|passage| passage.text.find(quote)).filter(|_| !quote.is_empty());
+        let quote = start.map(|start| start..start + quote.len());
+        self.path(workspace, &PassageReference { document, chunk, quote })
+    }
+
     /// What the link with this token leads to.
     ///
     /// # Errors

@@ -268,7 +268,8 @@ impl CollectionService {
         id: CollectionId,
         added: AddedDocuments,
     ) -> Result<Collection, ApiError> {
-        self.put_all(actor, id, added.document_ids).await
+        let documents = added.document_ids.map_err(|_| unknown_document())?;
+        self.put_all(actor, id, documents).await
     }
 
     /// Puts a document into a collection, and returns that as it is then.
@@ -278,18 +279,18 @@ impl CollectionService {
         id: CollectionId,
         document: DocumentId,
     ) -> Result<Collection, ApiError> {
-        self.put_all(actor, id, Ok(vec![document])).await
+        self.put_all(actor, id, vec![document]).await
     }
 
-    async fn put_all(
+    /// [`CollectionService::add`], of documents by their ids.
+    pub(crate) async fn put_all(
         &self,
         actor: &Actor,
         id: CollectionId,
-        documents: GivenIds<DocumentId>,
+        mut documents: Vec<DocumentId>,
     ) -> Result<Collection, ApiError> {
         let owner = actor.may(Permission::EditDocuments)?;
         let workspace = owner.workspace_id;
-        let mut documents = documents.map_err(|_| unknown_document())?;
         documents.sort_unstable();
         documents.dedup();
         let mut tx = self.db.begin().await?;

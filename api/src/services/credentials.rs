@@ -134,13 +134,21 @@ impl Authenticator {
             let message = "must be the API token's own workspace, or be left out".to_owned();
             return Err(ApiError::invalid(vec![FieldError { path: "X-Workspace".to_owned(), message }]));
         }
-        let is_publishable = grant.origins.is_some();
         if let (Some(Json(origins)), Some(page)) = (&grant.origins, &context.page_origin)
             && !origins.contains(page)
         {
             let message = "Pages of this origin may not use this API token.";
             return Err(ApiError::new(ApiErrorKind::Forbidden, "origin_refused", message));
         }
+        self.by_grant(grant, context.origin).await
+    }
+
+    /// Whom a token's grant stands for, within the token's own rate.
+    pub(super) async fn by_grant(
+        &self,
+        grant: TokenGrant,
+        origin: RequestOrigin,
+    ) -> Result<AuthenticatedUser, ApiError> {
         if let Some(rate) = grant.rate_per_minute.and_then(|rate| u32::try_from(rate).ok()) {
             let key = LimitKey::token(grant.token_id);
             let message = "This API token is for fewer requests a minute. Slow down.";
@@ -154,14 +162,14 @@ impl Authenticator {
         let token = TokenScope {
             id: grant.token_id,
             agent: grant.agent_id,
-            is_publishable,
+            is_publishable: grant.origins.is_some(),
             is_bounded: grant.expires_at.is_some() || grant.rate_per_minute.is_some(),
             role: grant.token_role,
         };
         let quotas = grant.quotas.map(|Json(quotas)| quotas).unwrap_or_default();
         let actor = Actor::new(grant.user.id, grant.workspace_id, role, quotas, Some(token));
         let credential = Credential::Token { id: grant.token_id, role };
-        Ok(AuthenticatedUser { credential, user: grant.user, actor: actor.from(context.origin) })
+        Ok(AuthenticatedUser { credential, user: grant.user, actor: actor.from(origin) })
     }
 
     /// Those of these credentials that open nothing any more, or less than when they were looked at.

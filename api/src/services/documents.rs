@@ -1,6 +1,7 @@
 //! Documents and their ingestion.
 
 mod attributes;
+mod browse;
 mod change;
 mod cited;
 mod details;
@@ -34,7 +35,9 @@ use uuid::Uuid;
 
 pub(crate) use self::file::SourceContent;
 pub(super) use self::file::blob_failed;
-pub(crate) use self::{attributes::FileAttributes, change::DocumentChange, details::DocumentDetails};
+pub(crate) use self::{
+    attributes::FileAttributes, browse::BulkAction, change::DocumentChange, details::DocumentDetails,
+};
 use self::{
     schema::{AuthorizationSchema, PageSchema, TypeSchema},
     splitter::NewSplitter,

@@ -18,6 +18,7 @@ pub mod jobs;
 pub(crate) mod links;
 pub(crate) mod pages;
 pub(crate) mod prompts;
+pub(crate) mod publications;
 pub(crate) mod search;
 pub(crate) mod sign_in;
 pub(crate) mod tags;
@@ -45,6 +46,7 @@ use self::{
     links::{AgentCollectionService, AgentDocumentService, AgentToolService},
     pages::PageService,
     prompts::PromptService,
+    publications::PublicationService,
     search::SearchService,
     sign_in::{PasswordHashPool, SignInService, oidc::OidcService},
     tags::TagService,
@@ -82,6 +84,7 @@ pub(crate) struct Services {
     pub(crate) pages: PageService,
     pub(crate) oidc: OidcService,
     pub(crate) prompts: PromptService,
+    pub(crate) publications: PublicationService,
     pub(crate) search: SearchService,
     pub(crate) sign_ins: SignInService,
     pub(crate) tags: TagService,
@@ -120,6 +123,8 @@ impl Services {
             sign_ins.clone(),
             audit.clone(),
         );
+        let authenticator =
+            Authenticator::new(db.clone(), clock.clone(), limits, sign_ins.clone(), tokens.clone());
         let mcp_servers = settings.mcp_servers.iter().map(|program| program.name.clone()).collect();
         Self {
             accounts,
@@ -141,13 +146,14 @@ impl Services {
             ),
             search: SearchService::new(db.clone(), agents.search.clone()),
             asking: AskService::new(db.clone(), agents, toolbox, usage.clone()),
-            authenticator: Authenticator::new(
+            publications: PublicationService::new(
                 db.clone(),
                 clock.clone(),
-                limits,
-                sign_ins.clone(),
-                tokens.clone(),
+                keyring.clone(),
+                authenticator.clone(),
+                audit.clone(),
             ),
+            authenticator,
             citations: CitationLinks::new(runtime, pages.clone()),
             collections: CollectionService::new(
                 db.clone(),

@@ -71,7 +71,7 @@ pub(crate) struct NewApiToken {
 }
 
 /// Reads origins, each as a browser writes it.
-fn read_origins(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<Vec<String>> {
+pub(super) fn read_origins(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<Vec<String>> {
     let texts = fields.texts(rule.name, rule.max_items, "origins")?;
     let mut origins = Vec::with_capacity(texts.len());
     for (at, text) in texts.into_iter().enumerate() {
@@ -143,7 +143,7 @@ pub(super) fn random_token(prefix: &str) -> SecretString {
     SecretString::from(token)
 }
 
-fn place(id: &ApiTokenId) -> CiphertextLocation<'_> {
+pub(super) fn place(id: &ApiTokenId) -> CiphertextLocation<'_> {
     CiphertextLocation::api_token(id.as_uuid())
 }
 

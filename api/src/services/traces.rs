@@ -1,21 +1,54 @@
 //! Records of what agents did.
 
+use lectern_derive::RequestBody;
 use lectern_shared::{
-    clock::Clock,
-    db::{self, Db, Json, traces::StoredTrace},
-    ids::{AgentId, TraceId},
+    clock::{Clock, Timestamp},
+    db::{
+        self, Db, Json,
+        traces::{StoredTrace, TraceFilter},
+    },
+    ids::TraceId,
 };
 use serde_json::Value;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::actor::{Actor, Permission};
-use crate::error::ApiError;
+use crate::{
+    error::ApiError,
+    fields::{FieldRule, JsonFields},
+};
 
 /// A trace, and from what its run can be repeated.
 pub(crate) struct RecordedTrace {
     pub(crate) trace: StoredTrace,
     /// None when the run cannot be repeated.
     pub(crate) record: Option<Json<Value>>,
+}
+
+/// What somebody says of an answer.
+#[derive(RequestBody, ToSchema)]
+#[schema(as = TraceFeedback)]
+pub(crate) struct TraceFeedback {
+    /// Whether it helped: 1, or -1 when it did not.
+    #[schema(value_type = i32)]
+    #[body(with = rating)]
+    pub(crate) rating: i8,
+    /// Anything worth saying of it.
+    #[schema(max_length = 10_000)]
+    pub(crate) text: Option<String>,
+}
+
+/// Reads what is said of an answer: 1 or -1.
+pub(crate) fn rating(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<i8> {
+    match fields.get(rule.name).and_then(Value::as_i64) {
+        Some(1) => Some(1),
+        Some(-1) => Some(-1),
+        Some(_) | None => {
+            fields.refuse(rule.name, "must be 1 or -1");
+            None
+        }
+    }
 }
 
 /// Traces. Cheap to clone.
@@ -34,17 +67,17 @@ impl TraceService {
         Self { db, clock }
     }
 
-    /// The traces before an id, newest first; those of one agent when it is named.
+    /// The traces before an id that pass a filter, newest first.
     pub(crate) async fn list(
         &self,
         actor: &Actor,
-        agent: Option<AgentId>,
+        filter: TraceFilter,
         before: Uuid,
         limit: u32,
     ) -> Result<Vec<StoredTrace>, ApiError> {
         let workspace = actor.may(Permission::ListRuns)?.workspace_id;
         let (of, now) = (actor.sees_runs_of(), self.clock.now());
-        Ok(db::traces::list(&self.db, workspace, of, agent, now, before.into(), limit).await?)
+        Ok(db::traces::list(&self.db, workspace, of, filter, now, before.into(), limit).await?)
     }
 
     /// One trace.
@@ -52,6 +85,55 @@ impl TraceService {
         let workspace = actor.may(Permission::ReadCitations)?.workspace_id;
         let (of, now) = (actor.sees_runs_of(), self.clock.now());
         db::traces::find(&self.db, workspace, of, id, now).await?.ok_or_else(unknown)
+    }
+
+    /// Keeps what somebody says of an answer that they may see, and returns it with that.
+    pub(crate) async fn rate(
+        &self,
+        actor: &Actor,
+        id: TraceId,
+        feedback: TraceFeedback,
+    ) -> Result<StoredTrace, ApiError> {
+        let text = feedback.text.as_deref().map(str::trim).filter(|text| !text.is_empty());
+        self.set_feedback(actor, id, Some((feedback.rating.into(), text))).await
+    }
+
+    /// Takes away what was said of an answer.
+    pub(crate) async fn unrate(&self, actor: &Actor, id: TraceId) -> Result<StoredTrace, ApiError> {
+        self.set_feedback(actor, id, None).await
+    }
+
+    async fn set_feedback(
+        &self,
+        actor: &Actor,
+        id: TraceId,
+        feedback: Option<(i64, Option<&str>)>,
+    ) -> Result<StoredTrace, ApiError> {
+        // A token that asks one agent may say what came of it, too.
+        let workspace = actor.may(Permission::ReadCitations)?.workspace_id;
+        let mut tx = self.db.begin().await?;
+        let (of, now) = (actor.sees_runs_of(), self.clock.now());
+        if !db::traces::rate(&mut tx, workspace, of, id, feedback, now).await? {
+            return Err(unknown());
+        }
+        tx.commit().await?;
+        self.find(actor, id).await
+    }
+
+    /// How many answers were given on each day from a time on, by the day as `2026-01-31`.
+    pub(crate) async fn per_day(
+        &self,
+        actor: &Actor,
+        from: Timestamp,
+    ) -> Result<Vec<(String, u64)>, ApiError> {
+        const DAY: i64 = 86_400_000_000;
+        let workspace = actor.may(Permission::BuildAgents)?.workspace_id;
+        let counts = db::traces::per_day(&self.db, workspace, from).await?;
+        let named = |(day, count): (i64, i64)| {
+            let text = Timestamp::from_micros(day.saturating_mul(DAY)).to_string();
+            (text.get(..10).unwrap_or(&text).to_owned(), count.unsigned_abs())
+        };
+        Ok(counts.into_iter().map(named).collect())
     }
 
     /// One trace with its record.

@@ -11,6 +11,7 @@ pub(crate) mod documents;
 mod oidc;
 mod predict;
 mod prompts;
+mod publications;
 mod search;
 mod tags;
 mod tools;
@@ -18,6 +19,7 @@ mod traces;
 mod users;
 mod workspaces;
 
+pub(crate) use self::oidc::cookie as oidc_cookie;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::state::AppState;
@@ -37,6 +39,7 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
         .merge(agent_collections::router())
         .merge(tags::router())
         .merge(prompts::router())
+        .merge(publications::router())
         .merge(search::router())
         .merge(predict::router())
         .merge(tools::router())

@@ -147,7 +147,7 @@ async fn redeem(
 }
 
 /// The cookie that the browser shows, if it has it.
-fn cookie(headers: &HeaderMap) -> Option<&str> {
+pub(crate) fn cookie(headers: &HeaderMap) -> Option<&str> {
     let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
     let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
     pairs.find_map(|(name, value)| (name == COOKIE).then_some(value))

@@ -3,6 +3,7 @@
 use axum::{
     Extension, Json,
     extract::State,
+    http::Uri,
     response::{IntoResponse, Response},
 };
 use lectern_agents::run::{
@@ -12,7 +13,7 @@ use lectern_agents::run::{
 use lectern_derive::RequestBody;
 use lectern_shared::{
     clock::Timestamp,
-    db::traces::StoredTrace,
+    db::traces::{StoredTrace, TraceFilter},
     ids::{AgentId, TraceId},
     shutdown::Shutdown,
 };
@@ -23,17 +24,22 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     auth::Caller,
-    extract::{PathId, QueriedAgent, ValidJson},
+    error::{ApiError, FieldError},
+    extract::{PathId, QueriedAgent, ValidJson, parameter},
     openapi::SuccessResponse,
     response::{ApiResult, Paging, data, list_by},
     run_stream::streamed,
-    services::traces::{RecordedTrace, TraceService},
+    services::traces::{RecordedTrace, TraceFeedback, TraceService},
     state::AppState,
     v1::predict::StreamFormat,
 };
 
 pub(crate) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(index)).routes(routes!(find)).routes(routes!(replay))
+    OpenApiRouter::new()
+        .routes(routes!(index))
+        .routes(routes!(find))
+        .routes(routes!(replay))
+        .routes(routes!(rate, unrate))
 }
 
 /// Traces may have a megabyte each.
@@ -61,10 +67,29 @@ struct StoredTraceView {
     /// The trace as predict answered it.
     #[schema(value_type = TraceView)]
     trace: Value,
+    /// What was said of the answer; null when nothing was.
+    #[schema(required = true)]
+    feedback: Option<FeedbackView>,
+}
+
+/// What somebody said of an answer.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Feedback)]
+struct FeedbackView {
+    /// 1 when it helped, -1 when it did not.
+    rating: i64,
+    /// In which words.
+    #[schema(required = true)]
+    text: Option<String>,
+    /// When.
+    #[schema(value_type = String, format = DateTime)]
+    at: Timestamp,
 }
 
 impl From<StoredTrace> for StoredTraceView {
     fn from(stored: StoredTrace) -> Self {
+        let feedback = stored.rating.zip(stored.feedback_at);
+        let feedback = feedback.map(|(rating, at)| FeedbackView { rating, text: stored.feedback, at });
         Self {
             id: stored.id,
             agent_id: stored.agent_id,
@@ -72,6 +97,7 @@ impl From<StoredTrace> for StoredTraceView {
             created_at: stored.created_at,
             complete: stored.complete,
             trace: stored.body.0,
+            feedback,
         }
     }
 }
@@ -85,6 +111,7 @@ fn example() -> Value {
         "createdAt": "2026-01-31T08:20:00.000000+00:00",
         "complete": true,
         "trace": trace,
+        "feedback": {"rating": 1, "text": "The right page at once.", "at": "2026-01-31T08:21:00.000000+00:00"},
     })
 }
 
@@ -97,7 +124,10 @@ fn example() -> Value {
     path = "/traces",
     tag = "Traces",
     operation_id = "listTraces",
-    params(("agentId" = Option<String>, Query, description = "Only the traces of this agent")),
+    params(
+        ("agentId" = Option<String>, Query, description = "Only the traces of this agent"),
+        ("rating" = Option<i32>, Query, description = "Only those of which this was said: 1 (it helped) or -1"),
+    ),
     responses((
         status = 200,
         description = "Your traces",
@@ -110,11 +140,21 @@ async fn index(
     caller: Caller,
     paging: Paging,
     QueriedAgent(agent): QueriedAgent,
+    uri: Uri,
 ) -> ApiResult {
+    let rating = match parameter(&uri, "rating").map(|text| text.parse()) {
+        None => None,
+        Some(Ok(rating @ (1 | -1))) => Some(rating),
+        Some(Ok(_) | Err(_)) => {
+            let message = "must be 1 or -1".to_owned();
+            return Err(ApiError::invalid(vec![FieldError { path: "rating".to_owned(), message }]));
+        }
+    };
+    let filter = TraceFilter { agent, rating };
     list_by(PAGE, paging, move |before, limit| {
         let (traces, actor) = (traces.clone(), caller.actor());
         async move {
-            let traces = traces.list(&actor, agent, before, limit).await?;
+            let traces = traces.list(&actor, filter, before, limit).await?;
             let row = |trace: StoredTrace| (*trace.id.as_uuid(), StoredTraceView::from(trace));
             Ok(traces.into_iter().map(row).collect())
         }
@@ -140,6 +180,63 @@ async fn index(
 )]
 async fn find(State(traces): State<TraceService>, caller: Caller, PathId(id): PathId<TraceId>) -> ApiResult {
     Ok(data(StoredTraceView::from(traces.find(&caller.actor(), id).await?)))
+}
+
+/// Say whether an answer helped
+///
+/// Keeps what you say of an answer with its trace, in the place of what was said before. Whoever may see the trace may; and an API
+/// token that is bound to an agent, of the answers that were given to it.
+#[utoipa::path(
+    post,
+    path = "/traces/{id}/feedback",
+    tag = "Traces",
+    operation_id = "rateTrace",
+    params(("id" = String, Path, description = "The trace's id")),
+    request_body(content = TraceFeedback, example = json!({"rating": 1, "text": "The right page at once."})),
+    responses((
+        status = 200,
+        description = "The trace, with the feedback",
+        body = inline(SuccessResponse<StoredTraceView>),
+        example = json!({"success": true, "data": example()}),
+    )),
+)]
+async fn rate(
+    State(traces): State<TraceService>,
+    caller: Caller,
+    PathId(id): PathId<TraceId>,
+    ValidJson(body): ValidJson<TraceFeedback>,
+) -> ApiResult {
+    Ok(data(StoredTraceView::from(traces.rate(&caller.actor(), id, body).await?)))
+}
+
+/// Take feedback back
+///
+/// Takes away what was said of an answer.
+#[utoipa::path(
+    delete,
+    path = "/traces/{id}/feedback",
+    tag = "Traces",
+    operation_id = "unrateTrace",
+    params(("id" = String, Path, description = "The trace's id")),
+    responses((
+        status = 200,
+        description = "The trace, without feedback",
+        body = inline(SuccessResponse<StoredTraceView>),
+        example = json!({"success": true, "data": unrated_example()}),
+    )),
+)]
+async fn unrate(
+    State(traces): State<TraceService>,
+    caller: Caller,
+    PathId(id): PathId<TraceId>,
+) -> ApiResult {
+    Ok(data(StoredTraceView::from(traces.unrate(&caller.actor(), id).await?)))
+}
+
+fn unrated_example() -> Value {
+    let mut example = example();
+    example["feedback"] = Value::Null;
+    example
 }
 
 /// How a run is to be repeated.

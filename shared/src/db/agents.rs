@@ -154,10 +154,20 @@ pub async fn erase_session(tx: &mut Tx, owner: RunOwner, agent: AgentId, session
     Ok(true)
 }
 
-/// Deletes one of a workspace's agents with its links, memory and traces; false when there is none.
+/// Deletes one of a workspace's agents with its links, memory, traces and page; false when there is none.
 pub async fn delete(tx: &mut Tx, workspace: WorkspaceId, id: AgentId) -> Result<bool> {
     // Whoever takes away one of its links waits, and holds nothing that this waits for.
     locks::lock_workspace(tx, workspace).await?;
+    // The page goes by the schema's cascade, which does not know of the token that was made for it.
+    execute!(
+        tx,
+        sqlx::query(
+            "DELETE FROM api_tokens WHERE workspace_id = $2
+               AND id IN (SELECT token_id FROM publications WHERE agent_id = $1 AND workspace_id = $2)"
+        )
+        .bind(id)
+        .bind(workspace)
+    )?;
     let rows = execute!(
         tx,
         sqlx::query("DELETE FROM agents WHERE id = $1 AND workspace_id = $2").bind(id).bind(workspace)
@@ -307,6 +317,28 @@ pub async fn linked_documents(db: &Db, workspace: WorkspaceId, agent: AgentId) -
     };
     let mut seen = HashSet::with_capacity(ids.len());
     Ok(ids.into_iter().filter(|id| seen.insert(*id)).collect())
+}
+
+/// At most `limit` of a workspace's agents that answer from a document, by id and name, the newest first.
+pub async fn of_document(
+    db: &Db,
+    workspace: WorkspaceId,
+    document: DocumentId,
+    limit: u32,
+) -> Result<Vec<(AgentId, String)>> {
+    Ok(on!(db, |c| sqlx::query_as(
+        "SELECT id, name FROM agents WHERE workspace_id = $1 AND id IN (
+             SELECT agent_id FROM agent_documents WHERE document_id = $2 AND workspace_id = $1
+             UNION
+             SELECT ac.agent_id FROM agent_collections ac
+             JOIN collection_documents cd ON cd.collection_id = ac.collection_id
+             WHERE cd.document_id = $2 AND ac.workspace_id = $1)
+         ORDER BY id DESC LIMIT $3"
+    )
+    .bind(workspace)
+    .bind(document)
+    .bind(i64::from(limit))
+    .fetch_all(c))?)
 }
 
 /// The documents that one of a workspace's agents answers from, by their ids, and the generation that each is searched in.

@@ -114,6 +114,26 @@ pub async fn find_grant(db: &Db, token_hash: &[u8], now: Timestamp) -> Result<Op
     })?)
 }
 
+/// What one of a workspace's API tokens opens at this moment, by its id.
+pub async fn find_grant_of(
+    db: &Db,
+    workspace: WorkspaceId,
+    id: ApiTokenId,
+    now: Timestamp,
+) -> Result<Option<TokenGrant>> {
+    Ok(on!(db, |c| {
+        sqlx::query_as(select_open!(
+        "t.id AS token_id, t.last_used_at, t.workspace_id, t.role AS token_role, m.role AS maker_role, t.agent_id,
+         t.origins, t.expires_at, t.rate_per_minute, w.quotas, users.*",
+        "t.id = $1 AND t.workspace_id = $3 AND (t.expires_at IS NULL OR t.expires_at > $2)"
+    ))
+    .bind(id)
+    .bind(now)
+    .bind(workspace)
+    .fetch_optional(c)
+    })?)
+}
+
 /// What an API token may do at this moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct TokenInForce {

@@ -1,6 +1,7 @@
 //! Documents. A document that was deleted is a tombstone until its generations are purged; nothing here but
 //! [`tombstones`], [`drop_tombstone`] and [`uploads`] sees it.
 
+pub mod browse;
 pub mod files;
 pub mod metadata;
 pub mod uploads;

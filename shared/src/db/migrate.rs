@@ -93,6 +93,11 @@ const STEPS: &[MigrationStep] = &[
         description: "pages",
         statements: MigrationSql::Shared(include_str!("../../../migrations/0007_pages.sql")),
     },
+    MigrationStep {
+        version: 8,
+        description: "publications",
+        statements: MigrationSql::Shared(include_str!("../../../migrations/0008_publications.sql")),
+    },
 ];
 
 /// Why the schema could not be brought up to date.

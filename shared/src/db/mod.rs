@@ -29,6 +29,7 @@ pub mod migrate;
 pub mod operator_jobs;
 pub mod pages;
 pub mod prompts;
+pub mod publications;
 mod room;
 pub mod sealed;
 pub(crate) mod silence;

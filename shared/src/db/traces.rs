@@ -24,6 +24,24 @@ pub struct StoredTrace {
     pub complete: bool,
     /// The trace as the caller saw it.
     pub body: Json<Value>,
+    /// What somebody said of the answer: 1 or -1.
+    #[sqlx(default)]
+    pub rating: Option<i64>,
+    /// And in which words.
+    #[sqlx(default)]
+    pub feedback: Option<String>,
+    /// And when.
+    #[sqlx(default)]
+    pub feedback_at: Option<Timestamp>,
+}
+
+/// Which traces are listed. What is left out lets all of them through.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TraceFilter {
+    /// The agent that ran.
+    pub agent: Option<AgentId>,
+    /// What was said of the answer: 1 or -1.
+    pub rating: Option<i64>,
 }
 
 /// Keeps a trace until `expires_at`, and `record`, from which its run can be repeated.
@@ -93,7 +111,7 @@ pub async fn find(
     now: Timestamp,
 ) -> Result<Option<StoredTrace>> {
     Ok(on!(db, |c| sqlx::query_as(
-        "SELECT id, agent_id, session, created_at, complete, body FROM traces
+        "SELECT id, agent_id, session, created_at, complete, body, rating, feedback, feedback_at FROM traces
          WHERE id = $1 AND workspace_id = $2 AND expires_at > $3
            AND ($4 IS NULL OR COALESCE(created_by, workspace_id) = $4 AND token_id IS NOT DISTINCT FROM $5)"
     )
@@ -105,31 +123,75 @@ pub async fn find(
     .fetch_optional(c))?)
 }
 
-/// At most `limit` of a workspace's traces older than `before`, newest first; those of one agent and of one member's runs
-/// when these are named.
+/// At most `limit` of a workspace's traces older than `before` that pass a filter, newest first; those of one member's runs when
+/// that is named.
 pub async fn list(
     db: &Db,
     workspace: WorkspaceId,
     of: Option<RunOwner>,
-    agent: Option<AgentId>,
+    filter: TraceFilter,
     now: Timestamp,
     before: TraceId,
     limit: u32,
 ) -> Result<Vec<StoredTrace>> {
     Ok(on!(db, |c| sqlx::query_as(
-        "SELECT id, agent_id, session, created_at, complete, body FROM traces
+        "SELECT id, agent_id, session, created_at, complete, body, rating, feedback, feedback_at FROM traces
          WHERE workspace_id = $1 AND id < $2 AND ($3 IS NULL OR agent_id = $3) AND expires_at > $4
            AND ($6 IS NULL OR COALESCE(created_by, workspace_id) = $6 AND token_id IS NOT DISTINCT FROM $7)
+           AND ($8 IS NULL OR rating = $8)
          ORDER BY id DESC LIMIT $5"
     )
     .bind(workspace)
     .bind(before)
-    .bind(agent)
+    .bind(filter.agent)
     .bind(now)
     .bind(i64::from(limit))
     .bind(of.map(|of| of.user))
     .bind(of.and_then(|of| of.token))
+    .bind(filter.rating)
     .fetch_all(c))?)
+}
+
+/// Keeps what somebody says of an answer, in the place of what was said before; none to take that away. False when there is no such
+/// trace, or none of one member's runs when that is named.
+pub async fn rate(
+    tx: &mut Tx,
+    workspace: WorkspaceId,
+    of: Option<RunOwner>,
+    id: TraceId,
+    feedback: Option<(i64, Option<&str>)>,
+    now: Timestamp,
+) -> Result<bool> {
+    let rows = execute!(
+        tx,
+        sqlx::query(
+            "UPDATE traces SET rating = $3, feedback = $4, feedback_at = $5
+             WHERE id = $1 AND workspace_id = $2 AND expires_at > $6
+               AND ($7 IS NULL OR COALESCE(created_by, workspace_id) = $7 AND token_id IS NOT DISTINCT FROM $8)"
+        )
+        .bind(id)
+        .bind(workspace)
+        .bind(feedback.map(|(rating, _)| rating))
+        .bind(feedback.and_then(|(_, text)| text))
+        .bind(feedback.map(|_| now))
+        .bind(now)
+        .bind(of.map(|of| of.user))
+        .bind(of.and_then(|of| of.token))
+    )?;
+    Ok(rows == 1)
+}
+
+/// How many of a workspace's traces there are of each day from a time on: the day's number since 1970, and the count.
+pub async fn per_day(db: &Db, workspace: WorkspaceId, from: Timestamp) -> Result<Vec<(i64, i64)>> {
+    Ok(on!(db, |c| {
+        sqlx::query_as(
+        "SELECT created_at / 86400000000 AS day, COUNT(*) FROM traces WHERE workspace_id = $1 AND created_at >= $2
+         GROUP BY created_at / 86400000000"
+    )
+    .bind(workspace)
+    .bind(from)
+    .fetch_all(c)
+    })?)
 }
 
 /// The bodies, as JSON, of those of somebody's `latest` traces that name a document.

@@ -33,6 +33,10 @@ text_enum! {
         TokenDeleted => "token_deleted",
         /// The secret of an agent, a tool or a document was set or taken away.
         SecretChanged => "secret_changed",
+        /// An agent got a page of its own, or another one.
+        Published => "published",
+        /// An agent's page was taken away.
+        Unpublished => "unpublished",
         /// Something was deleted.
         Deleted => "deleted",
     }

@@ -34,6 +34,16 @@ text_enum! {
     }
 }
 
+impl JobState {
+    /// Whether it ended badly.
+    pub fn is_failure(self) -> bool {
+        match self {
+            Self::Dead => true,
+            Self::Queued | Self::Running | Self::Done | Self::Cancelled => false,
+        }
+    }
+}
+
 text_enum! {
     /// What an ingestion is doing.
     IngestionStage {

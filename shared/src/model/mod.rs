@@ -10,6 +10,7 @@ pub mod language;
 pub mod page;
 pub mod place;
 pub mod prompt;
+pub mod publication;
 pub mod run;
 pub mod search;
 pub mod space;

@@ -298,6 +298,9 @@ async fn store_trace(
         created_at: now,
         complete,
         body: Json(kept),
+        rating: None,
+        feedback: None,
+        feedback_at: None,
     };
     // What failed before the model was asked cannot be told from what was recorded.
     let is_repeatable = done.outcome.is_ok() || matches!(done.entries.last(), Some(RecordEntry::Chat { .. }));

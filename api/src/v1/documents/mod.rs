@@ -13,10 +13,10 @@ use axum::extract::State;
 use lectern_shared::ids::DocumentId;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub(crate) use self::pages::image_response;
 use self::view::DocumentWithContent;
 pub(super) use self::view::{DocumentView, SplitterView, example as document_example};
 pub(crate) use self::view::{ErrorView, ProgressView, WarningView};
+pub(crate) use self::{pages::image_response, upload::receive as receive_upload};
 use crate::{
     auth::Caller,
     extract::PathId,

@@ -310,6 +310,9 @@ async fn an_agent_takes_its_links_and_traces_with_it_and_nothing_else() {
                 created_at: at(0),
                 complete: true,
                 body: Json(json!({})),
+                rating: None,
+                feedback: None,
+                feedback_at: None,
             };
             commit!(t.db, |tx| traces::insert(tx, run_in(workspace), &trace, None, at(100)));
             rows.push((link(&t.db, workspace, agent, document).await.unwrap(), trace.id));

@@ -13,7 +13,7 @@ use crate::{
         Db, Json, agents, collections, documents, locks,
         memory::{self, ConversationTurn},
         testing::{at, both, commit, document, made_in, plain, run_in, workspace},
-        traces::{self, StoredTrace},
+        traces::{self, StoredTrace, TraceFilter},
     },
     ids::{AgentCollectionId, ApiTokenId, CollectionId, DocumentId, TraceId, UserId, WorkspaceId},
     model::{
@@ -318,6 +318,9 @@ async fn a_session_and_its_traces_are_of_the_member_who_asked() {
                 created_at: at(1),
                 complete: true,
                 body: Json(json!({})),
+                rating: None,
+                feedback: None,
+                feedback_at: None,
             };
             commit!(t.db, |tx| traces::insert(tx, owner, &trace, None, at(100)));
             ids.push(trace.id);
@@ -342,7 +345,9 @@ async fn a_session_and_its_traces_are_of_the_member_who_asked() {
             (nobodys, vec![]),
         ] {
             let listed =
-                traces::list(&t.db, workspace, of, None, at(2), Uuid::max().into(), 9).await.unwrap();
+                traces::list(&t.db, workspace, of, TraceFilter::default(), at(2), Uuid::max().into(), 9)
+                    .await
+                    .unwrap();
             assert_eq!(listed.iter().map(|trace| trace.id).collect::<Vec<_>>(), expected, "{}", t.name);
             for id in &ids {
                 let found = traces::find(&t.db, workspace, of, *id, at(2)).await.unwrap().is_some();

@@ -113,6 +113,12 @@ async fn add_everything(tx: &mut Tx, workspace: WorkspaceId) -> DocumentId {
              VALUES ($3, $1, $2, 0, 0, TRUE, '{}')",
             thing,
         ),
+        (
+            "INSERT INTO publications (id, workspace_id, agent_id, slug, access, title, greeting, questions, accent, origins,
+                                       created_at, updated_at)
+             VALUES ($3, $1, $2, 'slug', 'public', '', '', '[]', '', '[]', 0, 0)",
+            thing,
+        ),
     ] {
         execute!(tx, sqlx::query(statement).bind(workspace).bind(agent).bind(other)).unwrap();
     }

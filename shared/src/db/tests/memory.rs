@@ -86,6 +86,9 @@ async fn an_answer_is_found_while_it_is_young_and_its_trace_is_kept() {
                 created_at: at(created),
                 complete: true,
                 body: Json(json!({})),
+                rating: None,
+                feedback: None,
+                feedback_at: None,
             };
             let record = Json(json!({"version": 1}));
             commit!(t.db, |tx| traces::insert(tx, run_in(owner), &trace, Some(&record), at(100)));

@@ -7,7 +7,7 @@ use crate::{
         Db, Json,
         testing::{at, both, commit, run_in, workspace},
         tests::agents::agent,
-        traces::{self, StoredTrace},
+        traces::{self, StoredTrace, TraceFilter},
     },
     ids::{AgentId, TraceId, WorkspaceId},
 };
@@ -20,6 +20,9 @@ async fn trace(db: &Db, workspace: WorkspaceId, agent: AgentId, expires_at: u64)
         created_at: at(1),
         complete: false,
         body: Json(json!({"output": "a\u{0}b", "steps": [1, 2.5, null]})),
+        rating: None,
+        feedback: None,
+        feedback_at: None,
     };
     commit!(db, |tx| traces::insert(tx, run_in(workspace), &trace, None, at(expires_at)));
     trace
@@ -32,7 +35,7 @@ async fn list(
     now: u64,
     before: TraceId,
 ) -> Vec<TraceId> {
-    traces::list(db, workspace, None, agent, at(now), before, 2)
+    traces::list(db, workspace, None, TraceFilter { agent, rating: None }, at(now), before, 2)
         .await
         .unwrap()
         .iter()

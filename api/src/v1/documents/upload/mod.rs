@@ -74,7 +74,7 @@ async fn upload(State(uploads): State<UploadService>, caller: Caller, request: R
 }
 
 /// Reads a form to its end, and stores its file.
-async fn receive(
+pub(crate) async fn receive(
     uploads: &UploadService,
     actor: &Actor,
     mut form: MultipartForm,

@@ -1,0 +1,108 @@
+//! The fields of a form as the JSON that other clients send, so that one reader checks both.
+//!
+//! A browser sends texts only, so the name of an input says what its text is: `limit:number`, `hasMemory:boolean`, `metadata:json`,
+//! `origins:lines` (one a line), `ids:list` (one an input), and `description:nullable` for a text that is taken away by emptying it. A name with dots is a field of an object.
+//! What is left empty is left out. Of several inputs with one name the last one counts, so that a hidden one can say what an unchecked box means.
+
+use serde_json::{Map, Value, json};
+use url::form_urlencoded;
+
+/// Objects within objects, at most.
+const DEEPEST: usize = 4;
+
+/// The fields of a form.
+pub(super) fn to_json(bytes: &[u8]) -> Value {
+    let mut fields = Map::new();
+    for (name, text) in form_urlencoded::parse(bytes) {
+        let (path, kind) = name.split_once(':').unwrap_or((&name, ""));
+        let Some(given) = GivenInput::of(kind, &text) else { continue };
+        let mut steps: Vec<&str> = path.splitn(DEEPEST, '.').collect();
+        let Some(last) = steps.pop() else { continue };
+        let mut object = Some(&mut fields);
+        for step in steps {
+            object = object.and_then(|object| {
+                object.entry(step).or_insert_with(|| Value::Object(Map::new())).as_object_mut()
+            });
+        }
+        if let Some(object) = object {
+            given.put(object, last);
+        }
+    }
+    Value::Object(fields)
+}
+
+/// What an input says.
+enum GivenInput {
+    /// The value of its field.
+    Value(Value),
+    /// An item of its field's list; none for a list that may stay empty.
+    Item(Option<String>),
+}
+
+impl GivenInput {
+    /// Nothing, when it is left empty.
+    fn of(kind: &str, text: &str) -> Option<Self> {
+        let trimmed = text.trim();
+        let value = match kind {
+            "list" => return Some(Self::Item(Some(trimmed.to_owned()).filter(|item| !item.is_empty()))),
+            "lines" => {
+                json!(trimmed.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>())
+            }
+            "nullable" if trimmed.is_empty() => Value::Null,
+            _ if trimmed.is_empty() => return None,
+            "boolean" => json!(matches!(trimmed, "true" | "on")),
+            // What cannot be read is passed on as the text that it is: the reader of the field says what is wrong with it.
+            "number" | "json" => serde_json::from_str(trimmed).unwrap_or_else(|_| json!(trimmed)),
+            // As it was typed, spaces and all: it may be a password.
+            _ => json!(text),
+        };
+        Some(Self::Value(value))
+    }
+
+    fn put(self, object: &mut Map<String, Value>, name: &str) {
+        match self {
+            Self::Value(value) => drop(object.insert(name.to_owned(), value)),
+            Self::Item(item) => {
+                let list = object.entry(name).or_insert_with(|| json!([]));
+                if let (Value::Array(list), Some(item)) = (list, item) {
+                    list.push(json!(item));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn form(text: &str) -> Value {
+        to_json(text.as_bytes())
+    }
+
+    #[test]
+    fn a_form_says_what_the_json_would() {
+        for (sent, read) in [
+            ("name=A+b%26c&description=", json!({"name": "A b&c"})),
+            ("description:nullable=", json!({"description": null})),
+            ("limit:number=10&rate:number=x", json!({"limit": 10, "rate": "x"})),
+            ("on:boolean=false&on:boolean=true&off:boolean=false", json!({"on": true, "off": false})),
+            ("llm.model=m&llm.temperature:number=0.5", json!({"llm": {"model": "m", "temperature": 0.5}})),
+            ("ids:list=a&ids:list=b&none:list=", json!({"ids": ["a", "b"], "none": []})),
+            ("origins:lines=a%0D%0A%0D%0A+b", json!({"origins": ["a", "b"]})),
+            ("metadata:json=%7B%22a%22%3A1%7D&bad:json=%7B", json!({"metadata": {"a": 1}, "bad": "{"})),
+            ("password=+secret+", json!({"password": " secret "})),
+            ("llm.provider=&llm.model=", json!({})),
+            ("", json!({})),
+        ] {
+            assert_eq!(form(sent), read, "{sent}");
+        }
+    }
+
+    #[test]
+    fn no_name_brings_it_out_of_step() {
+        assert_eq!(form("a=1&a.b=2"), json!({"a": "1"}));
+        assert_eq!(form("a.b.c.d.e.f=1"), json!({"a": {"b": {"c": {"d.e.f": "1"}}}}));
+        assert_eq!(form("=1&.=2&:list=3"), json!({"": "1"}));
+    }
+}

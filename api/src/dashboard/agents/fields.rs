@@ -1,0 +1,78 @@
+//! The inputs of an agent's form, filled in with what it is.
+
+use lectern_agents::models::ModelProvider;
+use lectern_shared::model::agent::{AgentType, LlmConfig};
+use uuid::Uuid;
+
+use crate::{
+    dashboard::frame::Visitor,
+    response::ApiResult,
+    services::{agents::AgentDetails, prompts::PromptService},
+};
+
+/// Prompts that can be chosen.
+const PROMPTS: u32 = 200;
+
+/// What stands in the inputs.
+pub(super) struct AgentFields {
+    pub(super) is_new: bool,
+    pub(super) name: String,
+    pub(super) description: String,
+    pub(super) providers: [&'static str; 11],
+    pub(super) provider: String,
+    pub(super) model: String,
+    pub(super) base_url: String,
+    /// The agent's own key, masked.
+    pub(super) key: String,
+    pub(super) temperature: String,
+    pub(super) max_tokens: String,
+    pub(super) max_steps: String,
+    pub(super) max_cost: String,
+    // The form has no input for these, and must not lose them.
+    pub(super) context_window: Option<u32>,
+    pub(super) max_seconds: Option<f64>,
+    pub(super) max_total_tokens: Option<u32>,
+    pub(super) is_react: bool,
+    pub(super) prompts: Vec<(String, String)>,
+    pub(super) prompt: String,
+    pub(super) has_memory: bool,
+}
+
+fn text(value: Option<impl ToString>) -> String {
+    value.map(|value| value.to_string()).unwrap_or_default()
+}
+
+impl AgentFields {
+    /// For a new agent, when there is none.
+    pub(super) async fn of(
+        agent: Option<&AgentDetails>,
+        prompts: &PromptService,
+        visitor: &Visitor,
+    ) -> ApiResult<Self> {
+        let prompts = prompts.list(&visitor.actor(), Uuid::max(), PROMPTS).await?;
+        let prompts = prompts.into_iter().map(|prompt| (prompt.id.to_string(), prompt.name)).collect();
+        let row = agent.map(|details| &details.agent);
+        let llm: Option<&LlmConfig> = row.map(|agent| &agent.llm.0);
+        Ok(Self {
+            is_new: row.is_none(),
+            name: row.map(|agent| agent.name.clone()).unwrap_or_default(),
+            description: row.map(|agent| agent.description.clone()).unwrap_or_default(),
+            providers: ModelProvider::ALL.map(ModelProvider::label),
+            provider: llm.map(|llm| llm.provider.clone()).unwrap_or_default(),
+            model: llm.map(|llm| llm.model.clone()).unwrap_or_default(),
+            base_url: llm.and_then(|llm| llm.base_url.clone()).unwrap_or_default(),
+            key: agent.and_then(|details| details.masked_key.clone()).unwrap_or_default(),
+            temperature: text(llm.and_then(|llm| llm.temperature)),
+            max_tokens: text(llm.and_then(|llm| llm.max_tokens)),
+            max_steps: text(llm.and_then(|llm| llm.max_steps)),
+            max_cost: text(llm.and_then(|llm| llm.max_cost)),
+            context_window: llm.and_then(|llm| llm.context_window),
+            max_seconds: llm.and_then(|llm| llm.max_seconds),
+            max_total_tokens: llm.and_then(|llm| llm.max_total_tokens),
+            is_react: row.is_some_and(|agent| agent.r#type == AgentType::React),
+            prompts,
+            prompt: text(row.and_then(|agent| agent.prompt_id)),
+            has_memory: row.is_some_and(|agent| agent.has_memory),
+        })
+    }
+}

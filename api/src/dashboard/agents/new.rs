@@ -1,0 +1,114 @@
+//! Making an agent.
+
+use askama::Template;
+use axum::{extract::State, http::StatusCode};
+use lectern_derive::RequestBody;
+use lectern_shared::ids::{AgentId, CollectionId};
+use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::fields::AgentFields;
+use crate::{
+    dashboard::{
+        PagePolicy,
+        frame::{Frame, SubmittedForm, Visitor},
+        html,
+    },
+    error::ApiError,
+    fields::{GivenIds, validate},
+    response::ApiResult,
+    services::{
+        actor::Permission,
+        agents::{AgentDetails, AgentService},
+        collections::CollectionService,
+        creation::CreationOutcome,
+        documents::DocumentService,
+        links::{AgentCollectionService, AgentDocumentService},
+        prompts::PromptService,
+    },
+};
+
+/// Collections that can be chosen.
+const COLLECTIONS: u32 = 200;
+/// Documents that are linked at once: more of them are better kept in a collection.
+const DOCUMENTS: u32 = 100;
+
+#[derive(Template)]
+#[template(path = "agent_new.html")]
+struct NewAgentPage {
+    frame: Frame,
+    fields: AgentFields,
+    has_documents: bool,
+    most: u32,
+    collections: Vec<(CollectionId, String)>,
+}
+
+/// Shows the form.
+pub(super) async fn show(
+    State(prompts): State<PromptService>,
+    State(documents): State<DocumentService>,
+    State(collections): State<CollectionService>,
+    visitor: Visitor,
+) -> ApiResult {
+    let actor = visitor.actor();
+    actor.may(Permission::BuildAgents)?;
+    let collections = collections.list(&actor, Uuid::max(), COLLECTIONS).await?;
+    let page = NewAgentPage {
+        fields: AgentFields::of(None, &prompts, &visitor).await?,
+        has_documents: !documents.list(&actor, Uuid::max(), 1).await?.is_empty(),
+        most: DOCUMENTS,
+        collections: collections.into_iter().map(|collection| (collection.id, collection.name)).collect(),
+        frame: visitor.frame,
+    };
+    html(PagePolicy::Own, StatusCode::OK, &page)
+}
+
+/// A new agent, and what it answers from.
+#[derive(RequestBody, ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(super) struct NewAgentForm {
+    /// It is linked to the documents that there are.
+    #[schema(value_type = Option<bool>)]
+    #[body(default)]
+    all_documents: bool,
+    /// The collections that it is linked to.
+    #[schema(value_type = Option<Vec<String>>, max_items = 200)]
+    collection_ids: Option<GivenIds<CollectionId>>,
+    /// The agent, as programs send it.
+    #[schema(value_type = Object)]
+    #[serde(flatten)]
+    agent: Map<String, Value>,
+}
+
+/// Makes it, and links it.
+pub(super) async fn create(
+    State(agents): State<AgentService>,
+    State(documents): State<DocumentService>,
+    State(document_links): State<AgentDocumentService>,
+    State(collection_links): State<AgentCollectionService>,
+    SubmittedForm { visitor, body, once }: SubmittedForm<NewAgentForm>,
+) -> ApiResult {
+    let actor = visitor.actor();
+    let new = validate(&Value::Object(body.agent))?;
+    let collections = body.collection_ids.transpose().map_err(|_| ApiError::not_found("collection"))?;
+    #[expect(clippy::unnecessary_wraps, reason = "it stands for what can fail")]
+    fn id_of(made: &AgentDetails) -> Result<Vec<u8>, ApiError> {
+        Ok(made.agent.id.to_string().into_bytes())
+    }
+    let (CreationOutcome::Now(id) | CreationOutcome::Before(id)) =
+        agents.create(&actor, new, once, id_of).await?;
+    let id = String::from_utf8_lossy(&id).into_owned();
+    let agent: AgentId = id.parse().map_err(|_| ApiError::internal())?;
+    for collection in collections.unwrap_or_default() {
+        let link = validate(&json!({"agentId": id, "collectionId": collection}))?;
+        collection_links.create(&actor, link, super::links::once(&actor), |_| Ok(Vec::new())).await?;
+    }
+    if body.all_documents {
+        for details in documents.list(&actor, Uuid::max(), DOCUMENTS).await? {
+            let link = validate(&json!({"agentId": id, "documentId": details.document.id}))?;
+            document_links.create(&actor, link, super::links::once(&actor), |_| Ok(Vec::new())).await?;
+        }
+    }
+    Ok(visitor.go(&format!("agents/{agent}/ask")))
+}

@@ -1,0 +1,158 @@
+//! One agent: what it is, and what it answers from.
+
+use std::collections::HashMap;
+
+use askama::Template;
+use axum::{extract::State, http::StatusCode};
+use lectern_shared::ids::AgentId;
+use uuid::Uuid;
+
+use super::fields::AgentFields;
+use crate::{
+    dashboard::{
+        PagePolicy,
+        frame::{Frame, SubmittedForm, Visitor},
+        html,
+    },
+    error::ApiError,
+    extract::PathId,
+    response::ApiResult,
+    services::{
+        actor::Permission,
+        agents::{AgentChange, AgentService, VisibleAgent},
+        collections::CollectionService,
+        documents::DocumentService,
+        links::{AgentCollectionService, AgentDocumentService, AgentToolService},
+        prompts::PromptService,
+        publications::PublicationService,
+        tools::ToolService,
+    },
+};
+
+/// Links and choices of each kind that are shown.
+const SHOWN: u32 = 100;
+/// Documents that are shown of an agent's own: many of them are better kept in a collection.
+const DOCUMENTS: u32 = 20;
+
+#[derive(Template)]
+#[template(path = "agent.html")]
+struct AgentPage {
+    frame: Frame,
+    id: AgentId,
+    fields: AgentFields,
+    documents: Vec<LinkRow>,
+    more_documents: bool,
+    /// Those that can be linked.
+    linkable: Vec<(String, String)>,
+    linked_collections: Vec<LinkRow>,
+    collections: Vec<(String, String)>,
+    tools: Vec<LinkRow>,
+    linkable_tools: Vec<(String, String)>,
+    /// The last part of its page's address.
+    published: Option<String>,
+}
+
+/// Something that the agent has.
+struct LinkRow {
+    /// Of the link.
+    id: String,
+    /// Of what it leads to.
+    target: String,
+    name: String,
+}
+
+/// What is linked, by name, and what else there is.
+fn split(links: Vec<(String, String)>, all: Vec<(String, String)>) -> (Vec<LinkRow>, Vec<(String, String)>) {
+    let mut names: HashMap<String, String> = all.iter().cloned().collect();
+    let row = |(id, target): (String, String)| {
+        // Older than what is listed: by its number alone.
+        let name = names.remove(&target).unwrap_or_else(|| target.clone());
+        LinkRow { id, target, name }
+    };
+    let rows: Vec<LinkRow> = links.into_iter().map(row).collect();
+    let others = all.into_iter().filter(|(id, _)| names.contains_key(id)).collect();
+    (rows, others)
+}
+
+/// Shows it to those who build agents; others are sent to ask it.
+#[expect(clippy::too_many_arguments, reason = "an agent has to do with much")]
+pub(super) async fn show(
+    State(agents): State<AgentService>,
+    State(prompts): State<PromptService>,
+    State(documents): State<DocumentService>,
+    State(document_links): State<AgentDocumentService>,
+    State(collections): State<CollectionService>,
+    State(collection_links): State<AgentCollectionService>,
+    State(tools): State<ToolService>,
+    State(tool_links): State<AgentToolService>,
+    State(publications): State<PublicationService>,
+    visitor: Visitor,
+    PathId(id): PathId<AgentId>,
+) -> ApiResult {
+    let actor = visitor.actor();
+    let VisibleAgent::Whole(agent) = agents.find(&actor, id).await? else {
+        return Ok(visitor.go(&format!("agents/{id}/ask")));
+    };
+    let max = Uuid::max();
+    let links = document_links.list(&actor, Some(id), max, DOCUMENTS + 1).await?;
+    let more_documents = links.len() > DOCUMENTS as usize;
+    let mut named = Vec::new();
+    for details in documents.list(&actor, max, SHOWN).await? {
+        named.push((details.document.id.to_string(), details.document.name));
+    }
+    let mut pairs = Vec::new();
+    for link in links.into_iter().take(DOCUMENTS as usize) {
+        let target = link.document_id.to_string();
+        if !named.iter().any(|(id, _)| *id == target) {
+            let details = documents.find(&actor, link.document_id).await?.details;
+            named.push((target.clone(), details.document.name));
+        }
+        pairs.push((link.id.to_string(), target));
+    }
+    let (document_rows, linkable) = split(pairs, named);
+    let links = collection_links.list(&actor, Some(id), max, SHOWN).await?;
+    let links = links.into_iter().map(|link| (link.id.to_string(), link.collection_id.to_string())).collect();
+    let all = collections.list(&actor, max, 2 * SHOWN).await?;
+    let all = all.into_iter().map(|collection| (collection.id.to_string(), collection.name)).collect();
+    let (linked_collections, collections) = split(links, all);
+    let links = tool_links.list(&actor, Some(id), max, SHOWN).await?;
+    let links = links.into_iter().map(|link| (link.id.to_string(), link.tool_id.to_string())).collect();
+    let all = tools.list(&actor, max, 2 * SHOWN).await?;
+    let all = all.into_iter().map(|details| (details.tool.id.to_string(), details.tool.name)).collect();
+    let (tool_rows, linkable_tools) = split(links, all);
+    let page = AgentPage {
+        id,
+        fields: AgentFields::of(Some(&agent), &prompts, &visitor).await?,
+        documents: document_rows,
+        more_documents,
+        linkable,
+        linked_collections,
+        collections,
+        tools: tool_rows,
+        linkable_tools,
+        published: publications.find(&actor, id).await?.map(|publication| publication.slug),
+        frame: visitor.frame,
+    };
+    html(PagePolicy::Own, StatusCode::OK, &page)
+}
+
+/// Changes it.
+pub(super) async fn change(
+    State(agents): State<AgentService>,
+    PathId(id): PathId<AgentId>,
+    SubmittedForm { visitor, body, .. }: SubmittedForm<AgentChange>,
+) -> ApiResult {
+    agents.change(&visitor.actor(), id, body).await?;
+    Ok(visitor.go(&format!("agents/{id}?said=saved")))
+}
+
+/// Deletes it.
+pub(super) async fn delete(
+    State(agents): State<AgentService>,
+    visitor: Visitor,
+    PathId(id): PathId<AgentId>,
+) -> Result<axum::response::Response, ApiError> {
+    visitor.actor().may(Permission::BuildAgents)?;
+    agents.delete(&visitor.actor(), id).await?;
+    Ok(visitor.go("agents?said=deleted"))
+}

@@ -1,0 +1,264 @@
+//! Asking an agent in a browser: in one piece for those without scripts, and as it comes for the others.
+
+use askama::Template;
+use axum::{Extension, body::Bytes, extract::State, http::StatusCode};
+use lectern_agents::run::{AgentQuestion, CitationView, RunEvent, RunHandle};
+use lectern_derive::RequestBody;
+use lectern_shared::{
+    ids::{AgentId, WorkspaceId},
+    model::workspace::Role,
+    shutdown::Shutdown,
+};
+use serde_json::json;
+use utoipa::ToSchema;
+
+use super::{
+    PagePolicy,
+    answer::{AnswerCard, AnswerContext},
+    frame::{Frame, SubmittedForm, Visitor},
+    html,
+    text::counted,
+};
+use crate::{
+    auth::in_force::RequestCredential,
+    error::ApiError,
+    extract::PathId,
+    response::ApiResult,
+    run_stream::{RunEventEncoder, streamed},
+    services::{
+        actor::Actor,
+        asking::{AskService, AskableAgent},
+        citations::CitationLinks,
+    },
+    sse::{self, EventKind},
+};
+
+/// Where the answers of signed-in people are told to be good or bad, from the root.
+const FEEDBACK: &str = "feedback";
+
+/// What stands on a page for asking, whoever asks.
+pub(super) struct Talk {
+    /// Where the form is sent, from the page.
+    pub(super) action: String,
+    /// Where scripts send it.
+    pub(super) stream: String,
+    /// The name of the conversation, which nobody else knows.
+    pub(super) session: String,
+    pub(super) greeting: String,
+    /// Questions that can be chosen.
+    pub(super) hints: Vec<String>,
+    /// What was asked without scripts; empty before.
+    pub(super) question: String,
+    /// The answer to it, as HTML.
+    pub(super) answer: Option<String>,
+}
+
+#[derive(Template)]
+#[template(path = "ask.html")]
+struct AskPage {
+    frame: Frame,
+    id: AgentId,
+    name: String,
+    description: String,
+    talk: Talk,
+}
+
+/// A question.
+#[derive(RequestBody, ToSchema)]
+pub(super) struct QuestionForm {
+    #[schema(min_length = 1, max_length = 100_000, pattern = r"\S")]
+    pub(super) question: String,
+    #[schema(max_length = 200)]
+    pub(super) session: Option<String>,
+}
+
+impl QuestionForm {
+    pub(super) fn question(&self) -> AgentQuestion {
+        let session = self.session.clone();
+        AgentQuestion { text: self.question.clone(), session, ..AgentQuestion::default() }
+    }
+}
+
+/// What somebody is shown with an answer.
+#[derive(Clone)]
+pub(super) struct AnswerReader {
+    pub(super) links: CitationLinks,
+    pub(super) workspace: WorkspaceId,
+    /// The way from the page to the root.
+    pub(super) root: String,
+    pub(super) feedback: String,
+    pub(super) sees_steps: bool,
+}
+
+impl AnswerReader {
+    fn context(&self) -> AnswerContext<'_> {
+        AnswerContext {
+            links: &self.links,
+            workspace: self.workspace,
+            root: &self.root,
+            feedback: &self.feedback,
+            sees_steps: self.sees_steps,
+        }
+    }
+
+    /// A signed-in person's.
+    fn of(visitor: &Visitor, links: CitationLinks) -> Self {
+        Self {
+            links,
+            workspace: visitor.frame.workspace_id,
+            root: visitor.frame.root.clone(),
+            feedback: FEEDBACK.to_owned(),
+            sees_steps: visitor.frame.role.includes(Role::Builder),
+        }
+    }
+}
+
+/// Tells a run to a page: what is being done, the answer as it comes, and at last all of it as HTML.
+pub(super) struct PageEncoder {
+    reader: AnswerReader,
+    citations: Vec<CitationView>,
+}
+
+impl PageEncoder {
+    pub(super) fn new(reader: AnswerReader) -> Self {
+        Self { reader, citations: Vec::new() }
+    }
+
+    fn note(kind: EventKind, text: &str) -> Option<Bytes> {
+        Some(sse::named(kind, &json!({"text": text})))
+    }
+}
+
+impl RunEventEncoder for PageEncoder {
+    fn encode(&mut self, event: &RunEvent) -> Option<Bytes> {
+        match event {
+            RunEvent::Start { .. } => Self::note(EventKind::Start, "Searching the documents…"),
+            RunEvent::Retrieval { documents, .. } => {
+                let found = counted(documents.len() as u64, "passage", "passages");
+                Self::note(EventKind::Retrieval, &format!("{found} found. Writing the answer…"))
+            }
+            RunEvent::ToolCall { name, .. } => {
+                Self::note(EventKind::ToolCall, &format!("Asking the tool {name}…"))
+            }
+            RunEvent::ToolResult { failed: true, name, .. } => {
+                Self::note(EventKind::ToolResult, &format!("The tool {name} failed; going on…"))
+            }
+            RunEvent::ToolResult { .. } => Self::note(EventKind::ToolResult, "Writing the answer…"),
+            RunEvent::Token { delta } => Some(sse::named(EventKind::Token, &json!({"delta": delta}))),
+            RunEvent::Citation(citation) => {
+                self.citations.push(CitationView::clone(citation));
+                None
+            }
+            RunEvent::Failed(error) => Some(self.failure(&error.clone().into())),
+            RunEvent::End { trace, .. } => {
+                let card = AnswerCard::of_run(trace, &self.citations, &self.reader.context());
+                Some(match card.and_then(|card| rendered(&card)) {
+                    Ok(html) => sse::named(EventKind::End, &json!({"html": html})),
+                    Err(error) => self.failure(&error),
+                })
+            }
+        }
+    }
+
+    fn failure(&mut self, error: &ApiError) -> Bytes {
+        sse::named(EventKind::Error, &json!({"code": error.code, "message": error.message}))
+    }
+}
+
+fn rendered(card: &AnswerCard) -> Result<String, ApiError> {
+    card.render().map_err(|error| {
+        tracing::error!(%error, "an answer could not be rendered");
+        ApiError::internal()
+    })
+}
+
+/// Waits for a run's answer, as HTML.
+pub(super) async fn whole(mut running: RunHandle, reader: &AnswerReader) -> ApiResult<String> {
+    let mut citations = Vec::new();
+    loop {
+        match running.next().await {
+            Some(RunEvent::Citation(citation)) => citations.push(*citation),
+            Some(RunEvent::End { trace, .. }) => {
+                return rendered(&AnswerCard::of_run(&trace, &citations, &reader.context())?);
+            }
+            Some(RunEvent::Failed(error)) => return Err(error.into()),
+            Some(_) => {}
+            None => return Err(ApiError::internal()),
+        }
+    }
+}
+
+/// The page for asking an agent, before anything is asked.
+fn page_of(
+    visitor: Visitor,
+    agent: &AskableAgent,
+    question: &QuestionForm,
+    answer: Option<String>,
+) -> AskPage {
+    let nonce = visitor.frame.nonce.clone();
+    AskPage {
+        id: agent.agent.id,
+        name: agent.agent.name.clone(),
+        description: agent.agent.description.clone(),
+        talk: Talk {
+            action: "ask".to_owned(),
+            stream: "ask/stream".to_owned(),
+            session: question.session.clone().unwrap_or(nonce),
+            greeting: String::new(),
+            hints: Vec::new(),
+            question: question.question.clone(),
+            answer,
+        },
+        frame: visitor.frame,
+    }
+}
+
+/// Shows the page.
+pub(super) async fn show(
+    State(asking): State<AskService>,
+    visitor: Visitor,
+    PathId(id): PathId<AgentId>,
+) -> ApiResult {
+    let agent = asking.find(&visitor.actor(), id).await?;
+    let nothing = QuestionForm { question: String::new(), session: None };
+    html(PagePolicy::Own, StatusCode::OK, &page_of(visitor, &agent, &nothing, None))
+}
+
+/// Answers in one piece.
+pub(super) async fn answer(
+    State(asking): State<AskService>,
+    State(links): State<CitationLinks>,
+    PathId(id): PathId<AgentId>,
+    SubmittedForm { visitor, body, .. }: SubmittedForm<QuestionForm>,
+) -> ApiResult {
+    let actor = visitor.actor();
+    let reader = AnswerReader::of(&visitor, links);
+    let running = ask(&asking, &actor, id, &body).await?;
+    let answer = whole(running, &reader).await?;
+    let agent = asking.find(&actor, id).await?;
+    html(PagePolicy::Own, StatusCode::OK, &page_of(visitor, &agent, &body, Some(answer)))
+}
+
+/// Answers as the answer comes.
+pub(super) async fn stream(
+    State(asking): State<AskService>,
+    State(links): State<CitationLinks>,
+    shutdown: Option<Extension<Shutdown>>,
+    Extension(opened): Extension<RequestCredential>,
+    PathId(id): PathId<AgentId>,
+    SubmittedForm { visitor, body, .. }: SubmittedForm<QuestionForm>,
+) -> ApiResult {
+    let mut reader = AnswerReader::of(&visitor, links);
+    // The page that shows it is one folder above this path.
+    reader.root = reader.root.replacen("../", "", 1);
+    let running = ask(&asking, &visitor.actor(), id, &body).await?;
+    let shutdown = shutdown.map(|Extension(shutdown)| shutdown);
+    opened.while_in_force(streamed(running, PageEncoder::new(reader), shutdown)).await
+}
+
+async fn ask(asking: &AskService, actor: &Actor, id: AgentId, form: &QuestionForm) -> ApiResult<RunHandle> {
+    let agent = asking.find(actor, id).await?;
+    let remembers = agent.agent.has_memory;
+    let question = AgentQuestion { session: form.session.clone().filter(|_| remembers), ..form.question() };
+    asking.ask(actor, agent, question).await
+}

@@ -1,0 +1,207 @@
+// What scripts add to every page: forms that keep what was written, lists that follow what changes, and times as the reader has them.
+
+const JSON_TYPE = "application/json";
+
+/** Sends a form, and gives the answer as JSON. Never throws: what fails is told in `error`. */
+export async function send(form, submitter) {
+  const body = new URLSearchParams(new FormData(form, submitter));
+  try {
+    const response = await fetch(form.action, { method: "POST", body, headers: { Accept: JSON_TYPE } });
+    const isJson = (response.headers.get("Content-Type") ?? "").startsWith(JSON_TYPE);
+    const answer = isJson ? await response.json() : {};
+    if (response.ok) return { answer, url: response.url };
+    return { error: answer.error ?? { message: "That did not work. Try again." } };
+  } catch {
+    return { error: { message: "The service cannot be reached. What you wrote is still here; try again." } };
+  }
+}
+
+/** Shows what is wrong with a form, at its head and at each input. */
+function showProblem(form, error) {
+  clearProblem(form);
+  const box = document.createElement("div");
+  box.className = "problem";
+  box.setAttribute("role", "alert");
+  const said = box.appendChild(document.createElement("p"));
+  said.textContent = error.message;
+  let first;
+  for (const { path, message } of error.fields ?? []) {
+    const input = [...form.elements].find((input) => input.type !== "hidden" && input.name.split(":")[0] === path);
+    if (!input) {
+      box.appendChild(document.createElement("p")).textContent = `${path} ${message}`;
+      continue;
+    }
+    first ??= input;
+    const wrong = document.createElement("p");
+    wrong.className = "wrong";
+    wrong.id = `${input.id || path}-wrong`;
+    wrong.textContent = message;
+    input.setAttribute("aria-invalid", "true");
+    input.setAttribute("aria-errormessage", wrong.id);
+    input.after(wrong);
+  }
+  form.prepend(box);
+  if (first) first.focus();
+  else {
+    box.tabIndex = -1;
+    box.focus();
+  }
+}
+
+function clearProblem(form) {
+  for (const old of form.querySelectorAll(".problem, .wrong")) old.remove();
+  for (const input of form.querySelectorAll("[aria-invalid]")) {
+    input.removeAttribute("aria-invalid");
+    input.removeAttribute("aria-errormessage");
+  }
+}
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest?.("[data-confirm]");
+  if (button && !confirm(button.dataset.confirm)) event.preventDefault();
+});
+
+document.addEventListener("submit", async (event) => {
+  const form = event.target;
+  if (!form.matches("[data-form]") || event.defaultPrevented) return;
+  event.preventDefault();
+  if (form.dataset.sending) return;
+  form.dataset.sending = "yes";
+  form.setAttribute("aria-busy", "true");
+  const { answer, url, error } = await send(form, event.submitter);
+  delete form.dataset.sending;
+  form.removeAttribute("aria-busy");
+  if (error) showProblem(form, error);
+  else {
+    const next = new URL(answer.next, url);
+    location.assign(next);
+    // Only the hash differs: nothing would be loaded.
+    if (next.href.split("#")[0] === location.href.split("#")[0]) location.reload();
+  }
+});
+
+// --- what changes by itself ---
+
+/** Takes over what has changed of the parts that are marked as live, without losing what is selected, open or in focus. */
+function takeOver(fresh) {
+  let busy = false;
+  for (const part of document.querySelectorAll("[data-live]")) {
+    const other = fresh.getElementById(part.id);
+    if (!other) continue;
+    busy ||= Number(other.dataset.live) < 5;
+    if (part.dataset.shown === other.innerHTML) continue;
+    const active = part.contains(document.activeElement) ? document.activeElement : null;
+    if (active?.matches("input:not([type=checkbox]), textarea, select")) continue;
+    const checked = [...part.querySelectorAll("input:checked")].map((input) => input.value);
+    part.dataset.shown = other.innerHTML;
+    const holds = active && (active.id ? `#${CSS.escape(active.id)}` : `[value="${CSS.escape(active.value ?? "")}"]`);
+    part.innerHTML = other.innerHTML;
+    for (const input of part.querySelectorAll("input[type=checkbox]")) {
+      if (checked.includes(input.value)) input.checked = true;
+    }
+    if (holds) (part.querySelector(holds) ?? document.getElementById("main")).focus();
+    localiseTimes(part);
+  }
+  return busy ? 2 : 5;
+}
+
+async function follow() {
+  const parts = [...document.querySelectorAll("[data-live]")];
+  if (!parts.length) return;
+  let seconds = Math.min(...parts.map((part) => Number(part.dataset.live)));
+  for (;;) {
+    await new Promise((done) => setTimeout(done, seconds * 1000));
+    if (document.hidden) {
+      await new Promise((done) => document.addEventListener("visibilitychange", done, { once: true }));
+    }
+    try {
+      const response = await fetch(location.href, { headers: { Accept: "text/html" } });
+      if (response.redirected) return location.reload();
+      if (response.status === 404) return location.reload();
+      if (!response.ok) throw new Error(response.statusText);
+      seconds = takeOver(new DOMParser().parseFromString(await response.text(), "text/html"));
+    } catch {
+      // Away for now: asked again, and less often.
+      seconds = Math.min(seconds * 2, 60);
+    }
+  }
+}
+
+export function localiseTimes(part) {
+  const minute = { dateStyle: "medium", timeStyle: "short" };
+  for (const time of part.querySelectorAll("time[datetime]")) {
+    const at = new Date(time.dateTime);
+    if (Number.isNaN(at.getTime())) continue;
+    time.textContent = at.toLocaleString(document.documentElement.lang, time.dataset.day ? { dateStyle: "medium" } : minute);
+    time.title = time.dateTime;
+  }
+}
+
+// --- small things ---
+
+document.addEventListener("change", (event) => {
+  if (!event.target.matches("[data-select-all]")) return;
+  for (const input of event.target.form.querySelectorAll('input[name="ids:list"]')) input.checked = event.target.checked;
+});
+
+const menu = document.querySelector(".menu");
+if (menu) {
+  const narrow = matchMedia("(max-width: 56rem)");
+  const fit = () => (menu.open = !narrow.matches);
+  narrow.addEventListener("change", fit);
+  fit();
+}
+
+const continues = document.querySelector("[data-continues]");
+if (continues) continues.submit();
+
+/** Links that other services give out name what they lead to behind `#/`, which no server and no log sees. */
+function openHash() {
+  const [path, query] = location.hash.slice(1).split("?");
+  const named = new URLSearchParams(query);
+  const [, kind, secret] = path.split("/");
+  const root = new URL(document.querySelector('link[rel="stylesheet"]').href.replace(/assets\/style\.css$/, ""));
+  if (kind === "invitations" && secret) {
+    const input = document.querySelector("[data-invitation]");
+    if (input) input.value = decodeURIComponent(secret);
+    else if (!document.querySelector('input[name="password"]')) location.assign(new URL(`invitations${location.hash}`, root));
+    else for (const next of document.querySelectorAll('input[name="next"]')) next.value = `invitations${location.hash}`;
+  } else if (kind === "sign-in" && secret) {
+    const form = document.querySelector("[data-sign-in-code]");
+    if (!form) return;
+    form.elements.code.value = secret;
+    form.elements.next.value = (named.get("return") ?? "").replace(/^\//, "");
+    history.replaceState(null, "", location.pathname);
+    form.submit();
+  } else if (kind === "sign-in" && named.has("error")) {
+    const box = document.querySelector("[data-sign-in-problem]");
+    if (!box) return;
+    const words = {
+      oidc_refused: "The provider did not let you in.",
+      oidc_state: "That took too long, or began in another browser. Try again.",
+      oidc_unverified_email: "The provider has not verified your e-mail address.",
+      oidc_away: "The provider cannot be reached now. Try again later.",
+      sign_up_closed: "There is no account here for you. Ask the operator to make one.",
+    };
+    box.firstElementChild.textContent = words[named.get("error")] ?? "Signing in did not work. Try again.";
+    box.hidden = false;
+  }
+}
+
+openHash();
+addEventListener("hashchange", openHash);
+localiseTimes(document);
+follow();
+
+/** The colour that a published page was given, with the text on it in whichever of black and white can be read. */
+const accent = document.querySelector("[data-accent]")?.dataset.accent;
+if (accent) {
+  const [red, green, blue] = [1, 3, 5].map((at) => {
+    const value = parseInt(accent.slice(at, at + 2), 16) / 255;
+    return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+  });
+  const light = 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+  // Buttons alone: links on the page's own ground stay as they can be read.
+  document.documentElement.style.setProperty("--button", accent);
+  document.documentElement.style.setProperty("--on-button", light > 0.179 ? "#000000" : "#ffffff");
+}

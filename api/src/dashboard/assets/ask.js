@@ -1,0 +1,214 @@
+// Asking: the answer as it comes, its sources beside it, and a word on whether it helped.
+
+import { localiseTimes, send } from "./app.js";
+
+const talk = document.querySelector("[data-talk]");
+const form = talk.querySelector("[data-ask]");
+const log = talk.querySelector("[data-log]");
+const status = talk.querySelector("[data-status]");
+// The page of a trace shows an answer, and has no form.
+const stop = form?.querySelector("[data-stop]");
+const ask = form?.querySelector("button:not([type=button])");
+const box = form?.elements.question;
+let running;
+
+/** The events of a stream, as they come. */
+async function* eventsOf(response) {
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    text += value;
+    for (let end = text.indexOf("\n\n"); end >= 0; end = text.indexOf("\n\n")) {
+      const lines = text.slice(0, end).split("\n");
+      text = text.slice(end + 2);
+      const name = lines.find((line) => line.startsWith("event: "))?.slice(7);
+      const data = lines.filter((line) => line.startsWith("data: ")).map((line) => line.slice(6));
+      if (name) yield { name, data: JSON.parse(data.join("\n")) };
+    }
+  }
+}
+
+function element(name, className, text) {
+  const made = document.createElement(name);
+  if (className) made.className = className;
+  if (text !== undefined) made.textContent = text;
+  return made;
+}
+
+function say(text) {
+  status.textContent = text;
+}
+
+async function run() {
+  const question = box.value.trim();
+  if (!question || running) return;
+  running = new AbortController();
+  const body = new URLSearchParams(new FormData(form));
+  log.querySelector("[data-hints]")?.remove();
+  log.append(element("div", "question", question));
+  const turn = log.appendChild(element("div", "turn"));
+  const doing = turn.appendChild(element("p", "note"));
+  const answer = turn.appendChild(element("div", "answer plain"));
+  box.value = "";
+  stop.hidden = false;
+  ask.disabled = true;
+  say("The question is being answered.");
+  try {
+    const accept = { Accept: "text/event-stream, application/json" };
+    const response = await fetch(form.dataset.stream, { method: "POST", body, headers: accept, signal: running.signal });
+    if (!response.ok || !response.headers.get("Content-Type").startsWith("text/event-stream")) throw await problemOf(response);
+    let ended = false;
+    for await (const { name, data } of eventsOf(response)) {
+      if (data.text) doing.textContent = data.text;
+      else if (name === "token") answer.append(data.delta);
+      else if (name === "error") throw data;
+      else if (name === "end") {
+        ended = true;
+        turn.innerHTML = data.html;
+        localiseTimes(turn);
+      }
+    }
+    if (!ended) throw { message: "The connection broke off before the answer was complete. Ask again." };
+    say("The answer is complete.");
+  } catch (error) {
+    doing.remove();
+    if (running.signal.aborted) {
+      turn.append(element("p", "note", "Stopped."));
+      say("Stopped.");
+    } else {
+      const problem = turn.appendChild(element("div", "problem"));
+      problem.append(element("p", "", error.message ?? "The question could not be answered. Ask again."));
+      for (const field of error.fields ?? []) problem.append(element("p", "", `${field.path} ${field.message}`));
+      if (!box.value) box.value = question;
+      say(problem.textContent);
+    }
+  }
+  running = undefined;
+  stop.hidden = true;
+  ask.disabled = false;
+  if (document.activeElement === document.body || document.activeElement === stop) box.focus();
+}
+
+async function problemOf(response) {
+  try {
+    return (await response.json()).error;
+  } catch {
+    return { message: `The service answers ${response.status}. Ask again.` };
+  }
+}
+
+form?.addEventListener("submit", (event) => {
+  event.preventDefault();
+  run();
+});
+box?.addEventListener("keydown", (event) => {
+  if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+  event.preventDefault();
+  run();
+});
+stop?.addEventListener("click", () => running?.abort());
+
+// --- sources ---
+
+let opener;
+
+function closeSource() {
+  talk.querySelector(".source")?.remove();
+  talk.classList.remove("with-source");
+  opener?.setAttribute("aria-expanded", "false");
+  opener?.focus();
+  opener = undefined;
+}
+
+async function openSource(link) {
+  const again = opener === link;
+  if (opener) closeSource();
+  if (again) return;
+  opener = link;
+  link.setAttribute("aria-expanded", "true");
+  const panel = element("aside", "source card");
+  panel.setAttribute("aria-label", "The source");
+  const close = element("button", "small", "Close");
+  close.type = "button";
+  close.addEventListener("click", closeSource);
+  panel.append(close, element("p", "note", "Opening the source…"));
+  talk.append(panel);
+  talk.classList.add("with-source");
+  close.focus();
+  try {
+    const response = await fetch(link.href);
+    const page = new DOMParser().parseFromString(await response.text(), "text/html");
+    const shown = page.querySelector("main");
+    // Its links and pictures are named from its own folder.
+    for (const [name, attribute] of [["a", "href"], ["img", "src"]]) {
+      for (const named of shown.querySelectorAll(name)) {
+        named.setAttribute(attribute, new URL(named.getAttribute(attribute), link.href));
+      }
+    }
+    // The page as it looks comes first here, where people look for it.
+    const picture = shown.querySelector("figure");
+    if (picture) shown.querySelector(".text").before(picture);
+    for (const heading of shown.querySelectorAll("h1")) {
+      const smaller = element("h2", "", heading.textContent);
+      smaller.dir = "auto";
+      heading.replaceWith(smaller);
+    }
+    // The button stays where it is: it has the focus.
+    panel.lastElementChild.remove();
+    panel.append(...shown.childNodes);
+  } catch {
+    panel.lastElementChild.textContent = "The source cannot be opened now. Try again.";
+  }
+}
+
+talk.addEventListener("click", async (event) => {
+  const link = event.target.closest("[data-cite]");
+  if (link && !event.ctrlKey && !event.metaKey && !event.shiftKey) {
+    event.preventDefault();
+    openSource(link);
+  }
+  const hint = event.target.closest("[data-hint]");
+  if (hint) {
+    box.value = hint.textContent;
+    run();
+  }
+  const copy = event.target.closest("[data-copy]");
+  if (copy) {
+    const text = copy.closest("[data-answer]").querySelector("[data-copied]").value;
+    await copyText(text);
+    say("The answer and its sources are copied.");
+    copy.textContent = "Copied";
+  }
+});
+
+talk.addEventListener("keydown", (event) => {
+  if (event.key === "Escape" && opener) closeSource();
+});
+
+async function copyText(text) {
+  if (navigator.clipboard) return navigator.clipboard.writeText(text);
+  // Without TLS browsers have no other way.
+  const area = document.body.appendChild(element("textarea", "hidden-text"));
+  area.value = text;
+  area.select();
+  document.execCommand("copy");
+  area.remove();
+}
+
+// --- feedback ---
+
+talk.addEventListener("submit", async (event) => {
+  const feedback = event.target.closest("[data-feedback]");
+  if (!feedback) return;
+  event.preventDefault();
+  const { error } = await send(feedback, event.submitter);
+  const text = error ? error.message : "Thank you. Your feedback is kept with the answer.";
+  const told = element("p", error ? "wrong" : "note", text);
+  told.tabIndex = -1;
+  if (error) feedback.append(told);
+  else feedback.replaceWith(told);
+  told.focus();
+  say(text);
+});

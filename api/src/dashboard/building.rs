@@ -1,0 +1,146 @@
+//! Prompts and tools, which agents are built with.
+
+use askama::Template;
+use axum::{extract::State, http::StatusCode};
+use lectern_shared::{
+    ids::{PromptId, ToolId},
+    model::tool::ToolType,
+};
+use uuid::Uuid;
+
+use super::{
+    PagePolicy,
+    frame::{Frame, SubmittedForm, Visitor},
+    html,
+};
+use crate::{
+    extract::PathId,
+    response::ApiResult,
+    services::{
+        actor::Permission,
+        prompts::{NewPrompt, PromptChange, PromptService},
+        tools::{NewTool, ToolChange, ToolService},
+    },
+};
+
+/// Prompts and tools that are shown.
+const SHOWN: u32 = 200;
+
+#[derive(Template)]
+#[template(path = "prompts.html")]
+struct PromptsPage {
+    frame: Frame,
+    prompts: Vec<PromptCard>,
+}
+
+struct PromptCard {
+    id: PromptId,
+    name: String,
+    template: String,
+    variables: String,
+}
+
+#[derive(Template)]
+#[template(path = "tools.html")]
+struct ToolsPage {
+    frame: Frame,
+    tools: Vec<ToolCard>,
+    kinds: Vec<&'static str>,
+}
+
+struct ToolCard {
+    id: ToolId,
+    name: String,
+    kind: &'static str,
+    description: String,
+    /// Its settings; every secret is masked.
+    metadata: String,
+}
+
+/// Shows the prompts.
+pub(super) async fn prompts(State(prompts): State<PromptService>, visitor: Visitor) -> ApiResult {
+    let found = prompts.list(&visitor.actor(), Uuid::max(), SHOWN).await?;
+    let card = |prompt: lectern_shared::model::prompt::Prompt| PromptCard {
+        id: prompt.id,
+        name: prompt.name,
+        template: prompt.template,
+        variables: prompt.input_variables.0.join("\n"),
+    };
+    let prompts = found.into_iter().map(card).collect();
+    html(PagePolicy::Own, StatusCode::OK, &PromptsPage { frame: visitor.frame, prompts })
+}
+
+/// Writes one.
+pub(super) async fn create_prompt(
+    State(prompts): State<PromptService>,
+    SubmittedForm { visitor, body, once }: SubmittedForm<NewPrompt>,
+) -> ApiResult {
+    prompts.create(&visitor.actor(), body, once, |_| Ok(Vec::new())).await?;
+    Ok(visitor.go("prompts?said=added"))
+}
+
+/// Changes one.
+pub(super) async fn change_prompt(
+    State(prompts): State<PromptService>,
+    PathId(id): PathId<PromptId>,
+    SubmittedForm { visitor, body, .. }: SubmittedForm<PromptChange>,
+) -> ApiResult {
+    prompts.change(&visitor.actor(), id, body).await?;
+    Ok(visitor.go("prompts?said=saved"))
+}
+
+/// Deletes one.
+pub(super) async fn delete_prompt(
+    State(prompts): State<PromptService>,
+    visitor: Visitor,
+    PathId(id): PathId<PromptId>,
+) -> ApiResult {
+    prompts.delete(&visitor.actor(), id).await?;
+    Ok(visitor.go("prompts?said=removed"))
+}
+
+/// Shows the tools.
+pub(super) async fn tools(State(tools): State<ToolService>, visitor: Visitor) -> ApiResult {
+    let actor = visitor.actor();
+    actor.may(Permission::BuildAgents)?;
+    let found = tools.list(&actor, Uuid::max(), SHOWN).await?;
+    let card = |details: crate::services::tools::ToolDetails| ToolCard {
+        id: details.tool.id,
+        name: details.tool.name,
+        kind: details.tool.r#type.as_str(),
+        description: details.tool.description,
+        metadata: serde_json::to_string_pretty(&details.masked_metadata).unwrap_or_default(),
+    };
+    let tools = found.into_iter().map(card).collect();
+    let kinds = ToolType::ALL.iter().map(|kind| kind.as_str()).collect();
+    html(PagePolicy::Own, StatusCode::OK, &ToolsPage { frame: visitor.frame, tools, kinds })
+}
+
+/// Makes one.
+pub(super) async fn create_tool(
+    State(tools): State<ToolService>,
+    SubmittedForm { visitor, body, once }: SubmittedForm<NewTool>,
+) -> ApiResult {
+    tools.create(&visitor.actor(), body, once, |_| Ok(Vec::new())).await?;
+    Ok(visitor.go("tools?said=added"))
+}
+
+/// Changes one.
+pub(super) async fn change_tool(
+    State(tools): State<ToolService>,
+    PathId(id): PathId<ToolId>,
+    SubmittedForm { visitor, body, .. }: SubmittedForm<ToolChange>,
+) -> ApiResult {
+    tools.change(&visitor.actor(), id, body).await?;
+    Ok(visitor.go("tools?said=saved"))
+}
+
+/// Deletes one.
+pub(super) async fn delete_tool(
+    State(tools): State<ToolService>,
+    visitor: Visitor,
+    PathId(id): PathId<ToolId>,
+) -> ApiResult {
+    tools.delete(&visitor.actor(), id).await?;
+    Ok(visitor.go("tools?said=removed"))
+}

@@ -1,0 +1,121 @@
+//! Collections in a browser.
+
+use askama::Template;
+use axum::{
+    extract::State,
+    http::{StatusCode, Uri},
+};
+use lectern_derive::RequestBody;
+use lectern_shared::{ids::CollectionId, model::collection::Collection};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::{
+    PagePolicy,
+    frame::{Frame, SubmittedForm, Visitor},
+    html,
+};
+use crate::{
+    error::ApiError,
+    extract::{PathId, parameter},
+    response::ApiResult,
+    services::{
+        collections::{CollectionChange, CollectionService, NewCollection},
+        creation::CreationOutcome,
+    },
+};
+
+/// Rows of a page.
+const ROWS: u32 = 50;
+
+#[derive(Template)]
+#[template(path = "collections.html")]
+struct CollectionsPage {
+    frame: Frame,
+    rows: Vec<Collection>,
+    next: Option<CollectionId>,
+}
+
+#[derive(Template)]
+#[template(path = "collection.html")]
+struct CollectionPage {
+    frame: Frame,
+    id: CollectionId,
+    name: String,
+    description: String,
+    documents: i64,
+}
+
+/// Shows all collections.
+pub(super) async fn list(
+    State(collections): State<CollectionService>,
+    visitor: Visitor,
+    uri: Uri,
+) -> ApiResult {
+    let before = parameter(&uri, "after").and_then(|after| after.parse().ok()).unwrap_or_else(Uuid::max);
+    let mut rows = collections.list(&visitor.actor(), before, ROWS + 1).await?;
+    let has_more = rows.len() > ROWS as usize;
+    rows.truncate(ROWS as usize);
+    let next = rows.last().map(|last| last.id).filter(|_| has_more);
+    html(PagePolicy::Own, StatusCode::OK, &CollectionsPage { frame: visitor.frame, rows, next })
+}
+
+/// Makes one.
+pub(super) async fn create(
+    State(collections): State<CollectionService>,
+    SubmittedForm { visitor, body, once }: SubmittedForm<NewCollection>,
+) -> ApiResult {
+    let id_of = |made: &Collection| Ok(made.id.to_string().into_bytes());
+    let made = collections.create(&visitor.actor(), body, once, id_of).await?;
+    let (CreationOutcome::Now(id) | CreationOutcome::Before(id)) = made;
+    Ok(visitor.go(&format!("collections/{}?said=added", String::from_utf8_lossy(&id))))
+}
+
+/// Shows one.
+pub(super) async fn show(
+    State(collections): State<CollectionService>,
+    visitor: Visitor,
+    PathId(id): PathId<CollectionId>,
+) -> ApiResult {
+    let Collection { name, description, documents, .. } = collections.find(&visitor.actor(), id).await?;
+    let page = CollectionPage { frame: visitor.frame, id, name, description, documents };
+    html(PagePolicy::Own, StatusCode::OK, &page)
+}
+
+/// Changes one.
+pub(super) async fn change(
+    State(collections): State<CollectionService>,
+    PathId(id): PathId<CollectionId>,
+    SubmittedForm { visitor, body, .. }: SubmittedForm<CollectionChange>,
+) -> ApiResult {
+    collections.change(&visitor.actor(), id, body).await?;
+    Ok(visitor.go(&format!("collections/{id}?said=saved")))
+}
+
+/// Deletes one. Its documents stay.
+pub(super) async fn delete(
+    State(collections): State<CollectionService>,
+    visitor: Visitor,
+    PathId(id): PathId<CollectionId>,
+) -> ApiResult {
+    collections.delete(&visitor.actor(), id).await?;
+    Ok(visitor.go("collections?said=removed"))
+}
+
+/// A document that is in the collection.
+#[derive(RequestBody, ToSchema)]
+pub(super) struct TakenDocument {
+    #[schema(max_length = 100)]
+    document: String,
+}
+
+/// Takes a document out of one.
+pub(super) async fn take_out(
+    State(collections): State<CollectionService>,
+    PathId(id): PathId<CollectionId>,
+    SubmittedForm { visitor, body, .. }: SubmittedForm<TakenDocument>,
+) -> ApiResult {
+    let document = body.document.parse().map_err(|_| ApiError::not_found("document"))?;
+    collections.take_out(&visitor.actor(), id, document).await?;
+    Ok(visitor.go(&format!("documents/{document}?said=removed")))
+}

@@ -1,0 +1,182 @@
+//! The list of documents.
+
+use askama::Template;
+use axum::{
+    extract::State,
+    http::{StatusCode, Uri},
+};
+use lectern_shared::{
+    db::documents::browse::{DocumentFilter, DocumentOrder},
+    ids::DocumentId,
+    model::{document::DocumentType, job::JobState},
+};
+use url::form_urlencoded::Serializer;
+
+use super::{DocumentRow, collections};
+use crate::{
+    dashboard::{
+        PagePolicy,
+        frame::{Frame, Visitor},
+        html,
+        text::filters,
+    },
+    error::ApiError,
+    extract::parameter,
+    response::ApiResult,
+    services::{collections::CollectionService, documents::DocumentService},
+};
+
+/// Rows of a page.
+const ROWS: u32 = 50;
+/// Longest part of a name that is looked for, in characters.
+const LONGEST: usize = 1_000;
+
+/// What the states of ingestions are called on the page.
+const STATES: [(&str, &str); 5] = [
+    ("queued", "Waits"),
+    ("running", "Is being read"),
+    ("done", "Ready"),
+    ("dead", "Failed"),
+    ("cancelled", "Stopped"),
+];
+
+#[derive(Template)]
+#[template(path = "documents.html")]
+struct DocumentsPage {
+    frame: Frame,
+    asked: ListQuery,
+    is_filtered: bool,
+    /// The filter alone, for what is done to all that match.
+    filter: String,
+    states: [(&'static str, &'static str); 5],
+    types: Vec<&'static str>,
+    collections: Vec<(String, String)>,
+    rows: Vec<DocumentRow>,
+    /// Something on the page changes soon.
+    is_busy: bool,
+    /// The query of the next page, if there is one.
+    next: Option<String>,
+    /// The query of the first page, on another one.
+    first: String,
+}
+
+/// What somebody looks for, as the address has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct ListQuery {
+    pub(super) name: String,
+    pub(super) state: String,
+    pub(super) r#type: String,
+    pub(super) collection: String,
+    pub(super) metadata: String,
+    pub(super) sort: String,
+    after: Option<DocumentId>,
+}
+
+impl ListQuery {
+    /// Reads an address. What it does not know lets everything through.
+    pub(super) fn of(query: &str) -> Self {
+        let uri: Uri = format!("/?{query}").parse().unwrap_or_default();
+        let text = |name: &str| {
+            let text = parameter(&uri, name).unwrap_or_default().replace('\0', "");
+            text.trim().chars().take(LONGEST).collect::<String>()
+        };
+        Self {
+            name: text("name"),
+            state: text("state"),
+            r#type: text("type"),
+            collection: text("collection"),
+            metadata: text("metadata"),
+            sort: text("sort"),
+            after: text("after").parse().ok(),
+        }
+    }
+
+    pub(super) fn filter(&self) -> DocumentFilter {
+        let metadata = self.metadata.split_once('=');
+        DocumentFilter {
+            name: self.name.clone(),
+            state: self.state.parse::<JobState>().ok(),
+            r#type: self.r#type.parse::<DocumentType>().ok(),
+            collection: self.collection.parse().ok(),
+            metadata: metadata.map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned())),
+        }
+    }
+
+    fn order(&self) -> DocumentOrder {
+        match self.sort.as_str() {
+            "oldest" => DocumentOrder::Oldest,
+            "name" => DocumentOrder::Name,
+            _ => DocumentOrder::Newest,
+        }
+    }
+
+    /// As it stands in an address.
+    pub(super) fn query(&self, with_order: bool, after: Option<DocumentId>) -> String {
+        let after = after.map(|after| after.to_string()).unwrap_or_default();
+        let sort = if with_order { self.sort.as_str() } else { "" };
+        let pairs = [
+            ("name", self.name.as_str()),
+            ("state", &self.state),
+            ("type", &self.r#type),
+            ("collection", &self.collection),
+            ("metadata", &self.metadata),
+            ("sort", sort),
+            ("after", &after),
+        ];
+        let given = pairs.into_iter().filter(|(_, value)| !value.is_empty());
+        Serializer::new(String::new()).extend_pairs(given).finish()
+    }
+}
+
+/// Shows a page of the documents that somebody looks for.
+pub(super) async fn show(
+    State(documents): State<DocumentService>,
+    State(service): State<CollectionService>,
+    visitor: Visitor,
+    uri: Uri,
+) -> ApiResult {
+    let asked = ListQuery::of(uri.query().unwrap_or_default());
+    let filter = asked.filter();
+    if !asked.collection.is_empty() && filter.collection.is_none() {
+        return Err(ApiError::not_found("collection"));
+    }
+    let actor = visitor.actor();
+    // One row more than is shown tells that there are more.
+    let mut found = documents.browse(&actor, &filter, asked.order(), asked.after, ROWS + 1).await?;
+    let has_more = found.len() > ROWS as usize;
+    found.truncate(ROWS as usize);
+    let last = found.last().map(|details| details.document.id).filter(|_| has_more);
+    let rows: Vec<DocumentRow> = found.iter().map(|details| DocumentRow::of(&details.document)).collect();
+    let collections = collections(&service, &visitor).await?;
+    let page = DocumentsPage {
+        is_filtered: filter != DocumentFilter::default(),
+        filter: asked.query(false, None),
+        states: STATES,
+        types: DocumentType::ALL.iter().map(|kind| kind.as_str()).collect(),
+        is_busy: rows.iter().any(|row| row.state.is_busy),
+        next: last.map(|last| asked.query(true, Some(last))),
+        first: if asked.after.is_some() { format!("{}&", asked.query(true, None)) } else { String::new() },
+        frame: visitor.frame,
+        asked,
+        collections,
+        rows,
+    };
+    html(PagePolicy::Own, StatusCode::OK, &page)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_says_what_is_looked_for_and_is_written_as_it_was_read() {
+        let query = "name=a+%26+b&state=dead&type=PDF&metadata=year%3D2026&sort=name";
+        let read = ListQuery::of(query);
+        let filter = read.filter();
+        assert_eq!(filter.name, "a & b");
+        assert_eq!((filter.state, filter.r#type), (Some(JobState::Dead), Some(DocumentType::Pdf)));
+        assert_eq!(filter.metadata, Some(("year".to_owned(), "2026".to_owned())));
+        assert_eq!(read.query(true, None), query);
+        assert_eq!(ListQuery::of("state=%00&type=x&after=y").filter(), DocumentFilter::default());
+    }
+}

@@ -1,0 +1,74 @@
+//! Documents in a browser.
+
+mod bulk;
+mod list;
+mod new;
+mod one;
+
+use axum::{
+    Router,
+    extract::DefaultBodyLimit,
+    routing::{get, post},
+};
+use lectern_shared::{clock::Timestamp, ids::DocumentId, model::document::Document};
+use uuid::Uuid;
+
+use super::{
+    frame::Visitor,
+    text::{IngestionState, counted},
+};
+use crate::{response::ApiResult, services::collections::CollectionService, state::AppState};
+
+/// Collections that can be chosen on a page.
+const COLLECTIONS: u32 = 200;
+
+#[expect(clippy::disallowed_methods, reason = "the document describes what programs use")]
+pub(super) fn router() -> Router<AppState> {
+    Router::new()
+        .route("/documents", get(list::show))
+        .route("/documents/bulk", post(bulk::apply))
+        .route("/documents/new", get(new::show).post(new::create))
+        // The file is measured by the blob store, and the other parts by the reader of forms.
+        .route("/documents/upload", post(new::upload).layer(DefaultBodyLimit::disable()))
+        .route("/documents/{id}", get(one::show).post(one::change))
+        .route("/documents/{id}/ingest", post(one::ingest))
+        .route("/documents/{id}/cancel", post(one::cancel))
+        .route("/documents/{id}/delete", post(one::delete))
+}
+
+/// A document in a list, and at the head of its own page.
+struct DocumentRow {
+    id: DocumentId,
+    name: String,
+    kind: String,
+    state: IngestionState,
+    /// What is searchable of it, or why it failed.
+    detail: String,
+    created_at: Timestamp,
+}
+
+impl DocumentRow {
+    fn of(document: &Document) -> Self {
+        let failure =
+            document.ingestion.last_error.as_ref().filter(|_| document.ingestion.state.is_failure());
+        let index = document.search_index.as_ref().map(|index| {
+            let pages = index.0.pages.map(|pages| counted(pages.into(), "page", "pages"));
+            let passages = counted(index.0.chunks, "passage", "passages");
+            pages.into_iter().chain([passages]).collect::<Vec<_>>().join(", ")
+        });
+        Self {
+            id: document.id,
+            name: document.name.clone(),
+            kind: document.r#type.to_string(),
+            state: IngestionState::of(&document.ingestion),
+            detail: failure.map(|error| error.0.message.clone()).or(index).unwrap_or_default(),
+            created_at: document.created_at,
+        }
+    }
+}
+
+/// The collections of the workspace, by id and name.
+async fn collections(service: &CollectionService, visitor: &Visitor) -> ApiResult<Vec<(String, String)>> {
+    let found = service.list(&visitor.actor(), Uuid::max(), COLLECTIONS).await?;
+    Ok(found.into_iter().map(|collection| (collection.id.to_string(), collection.name)).collect())
+}

@@ -1,0 +1,361 @@
+//! What stands around every page of somebody who is signed in: who that is, which workspace it is about, and where one can go.
+
+use axum::{
+    extract::{FromRef, FromRequest, FromRequestParts, Request},
+    http::{HeaderMap, HeaderValue, StatusCode, Uri, header, request::Parts},
+    response::{IntoResponse, Response},
+};
+use lectern_shared::{
+    ids::WorkspaceId,
+    model::workspace::Role,
+    secrets::{hex, sha256},
+};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::session::CookieNames;
+use crate::{
+    auth::Caller,
+    body::BodyReader,
+    error::{ApiError, ApiErrorKind},
+    extract::parameter,
+    fields::{FromFields, validate},
+    public_address::PublicAddress,
+    response::ApiResult,
+    services::{actor::Actor, creation::IdempotentRequest, workspaces::WorkspaceService},
+    state::AppState,
+};
+
+/// Workspaces that can be chosen on a page; further ones by their address.
+const CHOICES: u32 = 50;
+/// The input that tells one form from the same one sent again.
+const NONCE: &str = "nonce";
+
+/// Somebody who is signed in and looks at a page.
+pub(super) struct Visitor {
+    pub(super) caller: Caller,
+    pub(super) frame: Frame,
+    /// The request comes from a script of the page, which takes the answer as JSON.
+    wants_json: bool,
+}
+
+/// What the layout shows around a page.
+pub(super) struct Frame {
+    /// The way from the page's folder to the root, under whatever path a proxy has put that.
+    pub(super) root: String,
+    /// The page's path from the root, without what is below its first folder.
+    section: String,
+    pub(super) person: String,
+    pub(super) email: String,
+    pub(super) workspace: String,
+    pub(super) workspace_id: WorkspaceId,
+    pub(super) workspaces: Vec<WorkspaceChoice>,
+    pub(super) role: Role,
+    pub(super) is_admin: bool,
+    /// What was done just now.
+    pub(super) notice: Option<&'static str>,
+    /// Goes with each form of the page.
+    pub(super) nonce: String,
+}
+
+pub(super) struct WorkspaceChoice {
+    pub(super) id: WorkspaceId,
+    pub(super) name: String,
+    pub(super) is_chosen: bool,
+}
+
+/// A link of the navigation.
+pub(super) struct NavigationLink {
+    pub(super) path: &'static str,
+    pub(super) label: &'static str,
+    pub(super) is_current: bool,
+}
+
+impl Frame {
+    pub(super) fn may_edit(&self) -> bool {
+        self.role.includes(Role::Editor)
+    }
+
+    pub(super) fn may_build(&self) -> bool {
+        self.role.includes(Role::Builder)
+    }
+
+    pub(super) fn is_owner(&self) -> bool {
+        self.role.includes(Role::Owner)
+    }
+
+    /// Where this person can go, for what their role is for.
+    pub(super) fn links(&self) -> Vec<NavigationLink> {
+        let everybody = [("", "Home"), ("agents", "Agents")];
+        let editors = [("documents", "Documents"), ("collections", "Collections"), ("search", "Search")];
+        let builders = [("traces", "Answers"), ("tokens", "API tokens")];
+        let owners = [("members", "Members"), ("usage", "Usage"), ("audit", "Audit")];
+        let admins = [("jobs", "Jobs")];
+        let groups = [
+            (true, &everybody[..]),
+            (self.may_edit(), &editors),
+            (self.may_build(), &builders),
+            (self.is_owner(), &owners),
+            (self.is_admin, &admins),
+        ];
+        let shown = groups.into_iter().filter(|(is_shown, _)| *is_shown).flat_map(|(_, links)| links);
+        let link = |(path, label): &(&'static str, &'static str)| NavigationLink {
+            path,
+            label,
+            is_current: *path == self.section,
+        };
+        shown.map(link).collect()
+    }
+}
+
+impl Visitor {
+    pub(super) fn actor(&self) -> std::sync::Arc<Actor> {
+        self.caller.actor()
+    }
+
+    /// Sends the browser on to a path from the root, after something was done.
+    pub(super) fn go(&self, path: &str) -> Response {
+        see_other(&format!("{}{path}", self.frame.root), self.wants_json)
+    }
+
+    /// Sends the browser on, and has it keep a cookie.
+    pub(super) fn go_with(&self, path: &str, cookies: impl IntoIterator<Item = HeaderValue>) -> Response {
+        let mut response = self.go(path);
+        for cookie in cookies {
+            response.headers_mut().append(header::SET_COOKIE, cookie);
+        }
+        response
+    }
+}
+
+/// Sends a browser to another page. A script is told where to go, since it cannot see where a redirect leads.
+pub(super) fn see_other(location: &str, wants_json: bool) -> Response {
+    // From the root itself there is no other way to write "here".
+    let here = if location.is_empty() || location.starts_with('?') { "./" } else { "" };
+    let location = format!("{here}{location}");
+    if wants_json {
+        return axum::Json(json!({"next": location})).into_response();
+    }
+    match HeaderValue::try_from(location) {
+        Ok(location) => (StatusCode::SEE_OTHER, [(header::LOCATION, location)]).into_response(),
+        Err(error) => {
+            tracing::error!(%error, "an address cannot be written into a header");
+            ApiError::internal().into_response()
+        }
+    }
+}
+
+/// Whether it is a script of a page that asks, and no person.
+pub(crate) fn wants_json(headers: &HeaderMap) -> bool {
+    headers.get(header::ACCEPT).is_some_and(|accepted| accepted == "application/json")
+}
+
+/// The way from a path's folder to the root.
+pub(super) fn root_of(path: &str) -> String {
+    "../".repeat(path.matches('/').count().saturating_sub(1))
+}
+
+/// A path of this service to come back to, if it is one: an address of elsewhere is not followed.
+pub(super) fn own_path(given: Option<String>) -> String {
+    let is_own = |path: &String| {
+        !path.contains(['\\', '\r', '\n'])
+            && !path.starts_with('/')
+            && !path.split('?').next().unwrap_or_default().contains(':')
+    };
+    given.map(|path| path.trim_start_matches('/').to_owned()).filter(is_own).unwrap_or_default()
+}
+
+impl FromRequestParts<AppState> for Visitor {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Response> {
+        let wants_json = wants_json(&parts.headers);
+        let found = async {
+            let caller = Caller::from_request_parts(parts, state).await?;
+            let actor = caller.actor();
+            actor.signed_in()?;
+            let joined = WorkspaceService::from_ref(state).list(&actor, Uuid::max(), CHOICES).await?;
+            Ok::<_, ApiError>((caller, joined))
+        };
+        let (caller, joined) = match found.await {
+            Ok(found) => found,
+            Err(error) if wants_json => return Err(error.into_response()),
+            Err(error) => return Err(turned_away(error, parts, state).await),
+        };
+        let actor = caller.actor();
+        let workspace_id = actor.named_workspace();
+        let choices = joined.into_iter().map(|joined| WorkspaceChoice {
+            id: joined.workspace.id,
+            is_chosen: joined.workspace.id == workspace_id,
+            name: joined.workspace.name,
+        });
+        let workspaces: Vec<WorkspaceChoice> = choices.collect();
+        let chosen = workspaces.iter().find(|choice| choice.is_chosen);
+        let path = parts.uri.path();
+        let frame = Frame {
+            root: root_of(path),
+            section: path.trim_start_matches('/').split('/').next().unwrap_or_default().to_owned(),
+            person: caller.user.name.clone(),
+            email: caller.user.email.clone(),
+            workspace: chosen.map_or_else(String::new, |choice| choice.name.clone()),
+            workspace_id,
+            workspaces,
+            role: actor.role(),
+            is_admin: caller.user.is_admin,
+            notice: parameter(&parts.uri, "said").and_then(|said| notice(&said)),
+            nonce: Uuid::new_v4().to_string(),
+        };
+        Ok(Self { caller, frame, wants_json })
+    }
+}
+
+/// A page's address from the root, without what was said on it once.
+fn here(uri: &Uri) -> String {
+    let path = uri.path().trim_start_matches('/');
+    let pairs = url::form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
+    let query: String = url::form_urlencoded::Serializer::new(String::new())
+        .extend_pairs(pairs.filter(|(name, _)| name != "said"))
+        .finish();
+    if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") }
+}
+
+/// What becomes of a person whom the service does not know, or not in the workspace that they chose once.
+async fn turned_away(error: ApiError, parts: &mut Parts, state: &AppState) -> Response {
+    let root = root_of(parts.uri.path());
+    let cookies = match PublicAddress::from_request_parts(parts, state).await {
+        Ok(address) => CookieNames::at(&address),
+    };
+    let (location, cookies) = match error.kind {
+        ApiErrorKind::Unauthenticated => {
+            let next: String = url::form_urlencoded::byte_serialize(here(&parts.uri).as_bytes()).collect();
+            (format!("{root}sign-in?next={next}"), Vec::new())
+        }
+        ApiErrorKind::NotFound => (root, cookies.choose(None).into_iter().collect()),
+        _ => return error.into_response(),
+    };
+    let mut response = see_other(&location, false);
+    for cookie in cookies {
+        response.headers_mut().append(header::SET_COOKIE, cookie);
+    }
+    response
+}
+
+/// A form that somebody has sent who is signed in.
+pub(super) struct SubmittedForm<T> {
+    pub(super) visitor: Visitor,
+    pub(super) body: T,
+    /// Sent twice, by an impatient finger, it makes one thing.
+    pub(super) once: IdempotentRequest,
+}
+
+impl<T: FromFields + Send> FromRequest<AppState> for SubmittedForm<T> {
+    type Rejection = Response;
+
+    async fn from_request(request: Request, state: &AppState) -> Result<Self, Response> {
+        let (mut parts, body) = request.into_parts();
+        let visitor = Visitor::from_request_parts(&mut parts, state).await?;
+        let path = parts.uri.path().to_owned();
+        let request = Request::from_parts(parts, body);
+        let read = async {
+            let sent = BodyReader::from_ref(state).read_form(request, T::SENDER).await?;
+            let mut fields = sent.value.clone();
+            let nonce = fields.as_object_mut().and_then(|fields| fields.remove(NONCE));
+            // What was changed before it was sent again is another form.
+            let key = nonce.as_ref().and_then(Value::as_str).map(|nonce| form_key(nonce, &fields));
+            let once = IdempotentRequest::new(&visitor.actor(), key, &path, fields.to_string().as_bytes());
+            let body = validate(&fields)?;
+            ApiResult::Ok((body, once))
+        };
+        let (body, once) = read.await.map_err(IntoResponse::into_response)?;
+        Ok(Self { visitor, body, once })
+    }
+}
+
+/// The key of what a form makes.
+fn form_key(nonce: &str, fields: &Value) -> String {
+    hex(&sha256(format!("{nonce}\n{fields}").as_bytes()))
+}
+
+/// A form of somebody whom nobody knows yet.
+pub(super) struct StrangersForm<T> {
+    pub(super) body: T,
+    pub(super) onward: Onward,
+}
+
+/// Where a browser goes on to when somebody is known.
+pub(super) struct Onward {
+    /// The way to the root.
+    root: String,
+    /// The path from there.
+    next: String,
+    wants_json: bool,
+}
+
+impl Onward {
+    /// Sends the browser on, with what it is to keep.
+    pub(super) fn go_with(&self, cookie: HeaderValue) -> Response {
+        let mut response = see_other(&format!("{}{}", self.root, self.next), self.wants_json);
+        response.headers_mut().append(header::SET_COOKIE, cookie);
+        response
+    }
+}
+
+impl<T: FromFields + Send> FromRequest<AppState> for StrangersForm<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &AppState) -> Result<Self, ApiError> {
+        let (wants_json, root) = (wants_json(request.headers()), root_of(request.uri().path()));
+        let mut sent = BodyReader::from_ref(state).read_form(request, T::SENDER).await?;
+        let next = sent.value.as_object_mut().and_then(|fields| fields.remove("next"));
+        let next = own_path(next.as_ref().and_then(Value::as_str).map(str::to_owned));
+        Ok(Self { body: validate(&sent.value)?, onward: Onward { root, next, wants_json } })
+    }
+}
+
+/// What is said on a page about what was done just now, by the word in its address: the text is never the address's own.
+fn notice(said: &str) -> Option<&'static str> {
+    Some(match said {
+        "added" => "Added.",
+        "saved" => "Saved.",
+        "deleted" => "Deleted. Nothing finds it any more.",
+        "queued" => "Queued. It is read again from its source.",
+        "stopped" => "Stopped.",
+        "removed" => "Removed.",
+        "left" => "You have left the workspace.",
+        "joined" => "Welcome. You are a member of this workspace now.",
+        "signed-out" => "You are signed out.",
+        "thanks" => "Thank you. Your feedback is kept with the answer.",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_comes_back_to_this_service_alone() {
+        for (given, followed) in [
+            ("documents?state=dead", "documents?state=dead"),
+            ("/documents", "documents"),
+            ("//evil.example/x", "evil.example/x"),
+            ("https://evil.example", ""),
+            ("javascript:alert(1)", ""),
+            ("\\\\evil.example", ""),
+            ("documents?next=https://a.example", "documents?next=https://a.example"),
+            ("a\r\nb", ""),
+        ] {
+            assert_eq!(own_path(Some(given.to_owned())), followed, "{given}");
+        }
+        assert_eq!(own_path(None), "");
+    }
+
+    #[test]
+    fn every_folder_knows_its_way_to_the_root() {
+        for (path, root) in [("/", ""), ("/documents", ""), ("/documents/1", "../"), ("/a/b/c", "../../")] {
+            assert_eq!(root_of(path), root, "{path}");
+        }
+        let uri: Uri = "/documents?said=saved&name=a%26b".parse().unwrap();
+        assert_eq!(here(&uri), "documents?name=a%26b");
+    }
+}

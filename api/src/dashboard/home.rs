@@ -1,0 +1,98 @@
+//! The first page: the way to a first answer, and then whom one can ask and what needs a hand.
+
+use askama::Template;
+use axum::{extract::State, http::StatusCode};
+use lectern_shared::{
+    db::documents::browse::{DocumentFilter, DocumentOrder},
+    ids::{AgentId, DocumentId},
+    model::job::JobState,
+};
+use uuid::Uuid;
+
+use super::{
+    PagePolicy,
+    frame::{Frame, Visitor},
+    html,
+};
+use crate::{
+    response::ApiResult,
+    services::{
+        asking::{AskService, AskableAgent},
+        documents::DocumentService,
+    },
+};
+
+/// Agents that are shown.
+const AGENTS: u32 = 24;
+/// Failed documents that are shown.
+const FAILED: u32 = 5;
+
+#[derive(Template)]
+#[template(path = "home.html")]
+struct HomePage {
+    frame: Frame,
+    has_documents: bool,
+    has_agents: bool,
+    is_set_up: bool,
+    agents: Vec<AgentCard>,
+    failed: Vec<FailedDocument>,
+}
+
+/// An agent that can be asked.
+pub(super) struct AgentCard {
+    pub(super) id: AgentId,
+    pub(super) name: String,
+    pub(super) description: String,
+}
+
+struct FailedDocument {
+    id: DocumentId,
+    name: String,
+    reason: String,
+}
+
+impl From<AskableAgent> for AgentCard {
+    fn from(askable: AskableAgent) -> Self {
+        Self { id: askable.agent.id, description: askable.summary(), name: askable.agent.name }
+    }
+}
+
+/// Shows the first page.
+pub(super) async fn show(
+    State(asking): State<AskService>,
+    State(documents): State<DocumentService>,
+    visitor: Visitor,
+) -> ApiResult {
+    let agents = asking.askable(&visitor.actor(), Uuid::max().into(), AGENTS).await?;
+    let agents: Vec<AgentCard> = agents.into_iter().map(AgentCard::from).collect();
+    let (mut has_documents, mut failed) = (false, Vec::new());
+    if visitor.frame.may_edit() {
+        let actor = visitor.actor();
+        has_documents = !documents.list(&actor, Uuid::max(), 1).await?.is_empty();
+        let dead = DocumentFilter { state: Some(JobState::Dead), ..DocumentFilter::default() };
+        let found = documents.browse(&actor, &dead, DocumentOrder::Newest, None, FAILED).await?;
+        failed = found
+            .into_iter()
+            .map(|details| FailedDocument {
+                id: details.document.id,
+                name: details.document.name,
+                reason: details
+                    .document
+                    .ingestion
+                    .last_error
+                    .map(|error| error.0.message)
+                    .unwrap_or_default(),
+            })
+            .collect();
+    }
+    let has_agents = !agents.is_empty();
+    let page = HomePage {
+        frame: visitor.frame,
+        has_documents,
+        has_agents,
+        is_set_up: has_documents && has_agents,
+        agents,
+        failed,
+    };
+    html(PagePolicy::Own, StatusCode::OK, &page)
+}

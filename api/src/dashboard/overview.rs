@@ -1,0 +1,308 @@
+//! What a workspace uses and did, and how the service does: for owners and operators.
+
+use askama::Template;
+use axum::{
+    extract::{FromRequestParts, State},
+    http::{StatusCode, Uri, request::Parts},
+    response::{IntoResponse, Response},
+};
+use lectern_runtime::{Runtime, health};
+use lectern_shared::{
+    clock::{Clock, Timestamp},
+    db::operator_jobs::JobAction,
+    ids::JobId,
+    model::job::{JobPhase, JobRecord},
+};
+use serde_json::Value;
+use std::{collections::HashMap, time::Duration};
+use uuid::Uuid;
+
+use super::{
+    PagePolicy,
+    frame::{Frame, Visitor},
+    html,
+    text::{self, filters},
+};
+use crate::{
+    error::ApiError,
+    extract::{PathId, parameter},
+    response::ApiResult,
+    services::{
+        actor::Permission,
+        audit::AuditService,
+        jobs::{JobFilter, JobOperator, JobService},
+        traces::TraceService,
+        workspaces::{UsageService, members::MemberService},
+    },
+    state::AppState,
+};
+
+/// Days of the chart.
+const DAYS: u16 = 30;
+const DAY: Duration = Duration::from_hours(24);
+/// The chart, in its own units.
+const CHART_WIDTH: u64 = 600;
+const CHART_TOP: u64 = 16;
+const CHART_HEIGHT: u64 = 106;
+/// Rows of a page.
+const ROWS: u32 = 50;
+
+#[derive(Template)]
+#[template(path = "usage.html")]
+struct UsagePage {
+    frame: Frame,
+    rows: Vec<UsageRow>,
+    days: Vec<DayBar>,
+    first_day: String,
+    last_day: String,
+    /// Answers of the day with the most.
+    most: u64,
+}
+
+struct UsageRow {
+    label: &'static str,
+    used: String,
+    allowed: String,
+    /// How much of how much.
+    share: Option<(u64, u64)>,
+}
+
+struct DayBar {
+    date: String,
+    count: u64,
+    x: u64,
+    y: u64,
+    width: u64,
+    height: u64,
+}
+
+#[derive(Template)]
+#[template(path = "audit.html")]
+struct AuditPage {
+    frame: Frame,
+    rows: Vec<AuditRow>,
+    next: Option<Uuid>,
+}
+
+struct AuditRow {
+    at: Timestamp,
+    who: String,
+    what: String,
+    target: String,
+    address: String,
+}
+
+#[derive(Template)]
+#[template(path = "jobs.html")]
+struct JobsPage {
+    frame: Frame,
+    /// Each part of the service, how it is, and what else is known of it.
+    parts: Vec<(String, String, String)>,
+    states: Vec<&'static str>,
+    state: String,
+    rows: Vec<JobRow>,
+}
+
+struct JobRow {
+    id: JobId,
+    kind: String,
+    document: String,
+    email: String,
+    state: String,
+    tries: i64,
+    error: String,
+    queued_at: Timestamp,
+    can_retry: bool,
+}
+
+fn row(label: &'static str, used: u64, allowed: Option<u64>, written: fn(u64) -> String) -> UsageRow {
+    UsageRow {
+        label,
+        used: written(used),
+        allowed: allowed.map(written).unwrap_or_default(),
+        share: allowed.map(|allowed| (used.min(allowed), allowed.max(1))),
+    }
+}
+
+/// Shows what the workspace holds and uses.
+pub(super) async fn usage(
+    State(usage): State<UsageService>,
+    State(traces): State<TraceService>,
+    State(clock): State<Clock>,
+    visitor: Visitor,
+) -> ApiResult {
+    let actor = visitor.actor();
+    actor.may(Permission::ManageWorkspace)?;
+    let (used, quotas) = (usage.of(&actor).await?, actor.quotas());
+    let mut rows = vec![
+        row("Documents", used.documents, quotas.documents, |count| count.to_string()),
+        row("Stored", used.bytes, quotas.bytes, text::size),
+        row("Tokens of models this month", used.tokens_this_month, quotas.tokens_per_month, |count| {
+            count.to_string()
+        }),
+    ];
+    rows.push(UsageRow {
+        label: "Cost of models this month",
+        used: format!("{:.2}", used.cost_this_month),
+        allowed: quotas.cost_per_month.map(|cost| format!("{cost:.2}")).unwrap_or_default(),
+        share: None,
+    });
+    let first = clock.now().minus(DAY * u32::from(DAYS - 1));
+    let counts: HashMap<String, u64> = traces.per_day(&actor, first).await?.into_iter().collect();
+    let dates: Vec<String> = (0..DAYS).map(|day| date(first.plus(DAY * u32::from(day)))).collect();
+    let most = counts.values().copied().max().unwrap_or_default();
+    let bars = dates
+        .iter()
+        .zip(0..)
+        .map(|(date, at)| bar(date, at, counts.get(date).copied().unwrap_or_default(), most));
+    let page = UsagePage {
+        first_day: dates.first().cloned().unwrap_or_default(),
+        last_day: dates.last().cloned().unwrap_or_default(),
+        days: bars.collect(),
+        most,
+        rows,
+        frame: visitor.frame,
+    };
+    html(PagePolicy::Own, StatusCode::OK, &page)
+}
+
+fn date(at: Timestamp) -> String {
+    let text = at.to_string();
+    text.get(..10).unwrap_or(&text).to_owned()
+}
+
+fn bar(date: &str, at: u64, count: u64, most: u64) -> DayBar {
+    let step = CHART_WIDTH / u64::from(DAYS);
+    let height = (count * CHART_HEIGHT).checked_div(most).unwrap_or_default();
+    DayBar {
+        date: date.to_owned(),
+        count,
+        x: at * step,
+        y: CHART_TOP + CHART_HEIGHT - height,
+        width: step - 4,
+        height,
+    }
+}
+
+/// Shows what was done in the workspace.
+pub(super) async fn audit(
+    State(audit): State<AuditService>,
+    State(members): State<MemberService>,
+    visitor: Visitor,
+    uri: Uri,
+) -> ApiResult {
+    const MEMBERS: u32 = 200;
+    let actor = visitor.actor();
+    let before = parameter(&uri, "after").and_then(|after| after.parse().ok()).unwrap_or_else(Uuid::max);
+    let mut events = audit.list(&actor, before, ROWS + 1).await?;
+    let has_more = events.len() > ROWS as usize;
+    events.truncate(ROWS as usize);
+    let next = events.last().map(|last| *last.id.as_uuid()).filter(|_| has_more);
+    let known = members.list(&actor, visitor.frame.workspace_id, Uuid::max(), MEMBERS).await?;
+    let names: HashMap<_, _> = known.into_iter().map(|member| (member.user_id, member.email)).collect();
+    let rows = events.into_iter().map(|event| AuditRow {
+        at: event.at,
+        who: {
+            let who = names.get(&event.user_id).cloned().unwrap_or_else(|| event.user_id.to_string());
+            if event.token_id.is_some() { format!("{who}, by an API token") } else { who }
+        },
+        what: event.action.as_str().replace('_', " "),
+        target: format!("{} {}", event.target_kind, event.target_id),
+        address: event.address.unwrap_or_default(),
+    });
+    let page = AuditPage { rows: rows.collect(), next, frame: visitor.frame };
+    html(PagePolicy::Own, StatusCode::OK, &page)
+}
+
+/// A visitor who is the operator's admin.
+pub(super) struct AdminVisitor(Visitor);
+
+impl FromRequestParts<AppState> for AdminVisitor {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Response> {
+        let visitor = Visitor::from_request_parts(parts, state).await?;
+        if visitor.frame.is_admin {
+            Ok(Self(visitor))
+        } else {
+            Err(ApiError::forbidden("This is for admins. Your account is none.").into_response())
+        }
+    }
+}
+
+/// Shows the jobs of the whole service, and how its parts are.
+pub(super) async fn jobs(
+    State(runtime): State<Runtime>,
+    State(jobs): State<JobService>,
+    AdminVisitor(visitor): AdminVisitor,
+    uri: Uri,
+) -> ApiResult {
+    let state = parameter(&uri, "state").unwrap_or_default();
+    let filter = JobFilter { standing: state.parse().ok(), ..JobFilter::default() };
+    let found = jobs.list(filter, None, ROWS).await?;
+    let at = found.at;
+    let report = Box::pin(health::check(&runtime)).await;
+    let page = JobsPage {
+        parts: parts(&report.parts),
+        states: JobPhase::ALL.iter().map(|phase| phase.as_str()).collect(),
+        state,
+        rows: found.jobs.into_iter().map(|job| job_row(job, at)).collect(),
+        frame: visitor.frame,
+    };
+    html(PagePolicy::Own, StatusCode::OK, &page)
+}
+
+/// What is known of each part.
+fn parts(parts: &Value) -> Vec<(String, String, String)> {
+    let known = parts.as_object().into_iter().flatten();
+    let part = |(name, known): (&String, &Value)| {
+        let status = known.get("status").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let others = known.as_object().into_iter().flatten();
+        let others = others.filter(|(key, value)| *key != "status" && !value.is_null());
+        let detail = others.map(|(key, value)| match value {
+            Value::String(text) => format!("{key}: {text}"),
+            value => format!("{key}: {value}"),
+        });
+        (name.clone(), status, detail.collect::<Vec<_>>().join(", "))
+    };
+    known.map(part).collect()
+}
+
+fn job_row(job: JobRecord, at: Timestamp) -> JobRow {
+    let standing = job.standing(at);
+    JobRow {
+        id: job.id,
+        kind: job.document_type.to_string(),
+        document: job.document_id.to_string(),
+        state: standing.to_string(),
+        tries: job.attempts,
+        error: job.last_error.map(|error| error.0.message).unwrap_or_default(),
+        email: job.user_email,
+        queued_at: job.queued_at,
+        can_retry: JobAction::Retry.standings().contains(&standing),
+    }
+}
+
+/// Has a job tried again.
+pub(super) async fn retry(
+    State(jobs): State<JobService>,
+    AdminVisitor(visitor): AdminVisitor,
+    PathId(id): PathId<JobId>,
+) -> ApiResult {
+    let operator = JobOperator::Admin(visitor.caller.user.id);
+    jobs.change_and_find(operator, JobAction::Retry, id).await?;
+    Ok(visitor.go("jobs?said=queued"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bars_of_a_month_stay_in_their_chart() {
+        for (at, count, most) in [(0, 0, 0), (29, 7, 7), (3, 1, 1_000_000)] {
+            let bar = bar("2026-01-01", at, count, most);
+            assert!(bar.x + bar.width <= CHART_WIDTH && bar.y + bar.height == CHART_TOP + CHART_HEIGHT);
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! The pages of published agents: for members, or for anybody, by themselves or in a frame of another site.
+
+use askama::Template;
+use axum::{
+    Extension, Router,
+    extract::{FromRef, Path, State, rejection::PathRejection},
+    http::{HeaderMap, StatusCode, Uri},
+    response::{IntoResponse, Response},
+    routing::{get, post},
+};
+use lectern_agents::run::AgentQuestion;
+use lectern_derive::RequestBody;
+use lectern_shared::{ids::TraceId, model::publication::Publication, shutdown::Shutdown};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::{
+    PagePolicy,
+    ask::{AnswerReader, PageEncoder, Talk, whole},
+    frame::{StrangersForm, Visitor, root_of, see_other, wants_json},
+    html,
+};
+use crate::{
+    auth::in_force::RequestCredential,
+    error::ApiError,
+    extract::parameter,
+    http::unknown_path,
+    response::ApiResult,
+    run_stream::streamed,
+    services::{
+        actor::{Actor, RequestOrigin},
+        asking::{AskService, AskableAgent},
+        citations::CitationLinks,
+        publications::{OpenPublication, PublicationService},
+        traces::{TraceFeedback, TraceService, rating},
+        workspaces::WorkspaceService,
+    },
+    state::AppState,
+};
+
+#[expect(clippy::disallowed_methods, reason = "the document describes what programs use")]
+pub(super) fn router() -> Router<AppState> {
+    Router::new()
+        .route("/ask/{slug}", get(show).post(answer))
+        .route("/ask/{slug}/stream", post(stream))
+        .route("/ask/{slug}/feedback/{trace}", post(feedback))
+        .route("/embed/{slug}", get(show_framed))
+}
+
+#[derive(Template)]
+#[template(path = "published.html")]
+struct PublishedPage {
+    root: String,
+    title: String,
+    accent: String,
+    framed: bool,
+    /// Feedback was given just now.
+    said: bool,
+    talk: Talk,
+}
+
+/// A question of somebody whom nobody need know.
+#[derive(RequestBody, ToSchema)]
+#[body(stranger)]
+pub(super) struct GuestQuestion {
+    #[schema(min_length = 1, max_length = 10_000, pattern = r"\S")]
+    question: String,
+    #[schema(max_length = 200)]
+    session: Option<String>,
+}
+
+/// What somebody says of an answer whom nobody need know.
+#[derive(RequestBody, ToSchema)]
+#[body(stranger)]
+pub(super) struct GuestFeedback {
+    #[schema(value_type = i32)]
+    #[body(with = rating)]
+    rating: i8,
+    #[schema(max_length = 10_000)]
+    text: Option<String>,
+}
+
+/// Who asks on a page, and what there is to ask.
+struct Guest {
+    page: Publication,
+    actor: Actor,
+    agent: AskableAgent,
+}
+
+/// What opens a page.
+#[derive(Clone)]
+struct Doors {
+    publications: PublicationService,
+    workspaces: WorkspaceService,
+    asking: AskService,
+}
+
+impl FromRef<AppState> for Doors {
+    fn from_ref(state: &AppState) -> Self {
+        let services = &state.services;
+        Self {
+            publications: services.publications.clone(),
+            workspaces: services.workspaces.clone(),
+            asking: services.asking.clone(),
+        }
+    }
+}
+
+impl Doors {
+    async fn open(&self, slug: &str) -> Result<OpenPublication, Response> {
+        match self.publications.open(slug).await {
+            Ok(Some(open)) => Ok(open),
+            Ok(None) => Err(unknown_path().await.into_response()),
+            Err(error) => Err(error.into_response()),
+        }
+    }
+
+    /// Whoever asks on a page: a member, or somebody without an account.
+    async fn enter(
+        &self,
+        slug: &str,
+        origin: RequestOrigin,
+        visitor: Result<Visitor, Response>,
+        opened: &RequestCredential,
+    ) -> Result<Guest, Response> {
+        let open = self.open(slug).await?;
+        let page = open.page.clone();
+        let entered = async {
+            let actor = match self.publications.guest(open, origin).await? {
+                Some(guest) => {
+                    opened.note(guest.credential);
+                    guest.actor
+                }
+                None => match visitor {
+                    Ok(visitor) => self.workspaces.enter(&visitor.actor(), page.owner.workspace_id).await?.0,
+                    Err(response) => return Ok(Err(response)),
+                },
+            };
+            let agent = self.asking.find(&actor, page.agent_id).await?;
+            ApiResult::Ok(Ok(Guest { page, actor, agent }))
+        };
+        entered.await.unwrap_or_else(|error| Err(error.into_response()))
+    }
+}
+
+type SlugPath = Result<Path<String>, PathRejection>;
+
+fn slug_of(slug: SlugPath) -> String {
+    // Bytes that are no text name nothing.
+    slug.map(|Path(slug)| slug).unwrap_or_default()
+}
+
+/// What a page shows before anything is asked, or with an answer.
+fn page_of(
+    page: &Publication,
+    name: &str,
+    uri: &Uri,
+    framed: bool,
+    asked: Option<(GuestQuestion, String)>,
+) -> PublishedPage {
+    let root = root_of(uri.path());
+    let (question, session, answer) = match asked {
+        Some((form, answer)) => (form.question, form.session, Some(answer)),
+        None => (String::new(), None, None),
+    };
+    let address = format!("{root}ask/{}", page.slug);
+    PublishedPage {
+        title: if page.title.is_empty() { name.to_owned() } else { page.title.clone() },
+        accent: page.accent.clone(),
+        framed,
+        said: parameter(uri, "said").is_some(),
+        talk: Talk {
+            stream: format!("{address}/stream"),
+            action: address,
+            session: session.unwrap_or_else(|| Uuid::new_v4().to_string()),
+            greeting: page.greeting.clone(),
+            hints: page.questions.0.clone(),
+            question,
+            answer,
+        },
+        root,
+    }
+}
+
+/// What a guest is shown with an answer.
+fn reader(links: CitationLinks, page: &Publication, root: String) -> AnswerReader {
+    AnswerReader {
+        links,
+        workspace: page.owner.workspace_id,
+        root,
+        feedback: format!("ask/{}/feedback", page.slug),
+        sees_steps: false,
+    }
+}
+
+/// Shows a published agent's page.
+async fn show(
+    State(doors): State<Doors>,
+    slug: SlugPath,
+    visitor: Result<Visitor, Response>,
+    uri: Uri,
+) -> Result<Response, Response> {
+    view(&doors, &slug_of(slug), visitor, &uri, false).await
+}
+
+/// Shows it in a frame of a site that may.
+async fn show_framed(
+    State(doors): State<Doors>,
+    slug: SlugPath,
+    visitor: Result<Visitor, Response>,
+    uri: Uri,
+) -> Result<Response, Response> {
+    view(&doors, &slug_of(slug), visitor, &uri, true).await
+}
+
+async fn view(
+    doors: &Doors,
+    slug: &str,
+    visitor: Result<Visitor, Response>,
+    uri: &Uri,
+    framed: bool,
+) -> Result<Response, Response> {
+    let open = doors.open(slug).await?;
+    let shown = async {
+        let page = &open.page;
+        if framed && (page.origins.0.is_empty() || !open.takes_guests()) {
+            return Err(unknown_path().await);
+        }
+        let name = if page.title.is_empty() {
+            doors.publications.agent_name(page).await?.ok_or_else(|| ApiError::not_found("agent"))?
+        } else {
+            String::new()
+        };
+        let policy = if framed { PagePolicy::Framed(page.origins.0.clone()) } else { PagePolicy::Own };
+        html(policy, StatusCode::OK, &page_of(page, &name, uri, framed, None))
+    };
+    if !open.takes_guests() {
+        let visitor = visitor?;
+        let workspace = open.page.owner.workspace_id;
+        doors.workspaces.enter(&visitor.actor(), workspace).await.map_err(IntoResponse::into_response)?;
+    }
+    shown.await.map_err(IntoResponse::into_response)
+}
+
+fn question_of(guest: &Guest, form: &GuestQuestion) -> AgentQuestion {
+    let session = form.session.clone().filter(|_| guest.agent.agent.has_memory);
+    AgentQuestion { text: form.question.clone(), session, ..AgentQuestion::default() }
+}
+
+/// Answers in one piece.
+#[expect(clippy::too_many_arguments, reason = "each is a part of the request")]
+async fn answer(
+    State(doors): State<Doors>,
+    State(links): State<CitationLinks>,
+    slug: SlugPath,
+    visitor: Result<Visitor, Response>,
+    origin: RequestOrigin,
+    Extension(opened): Extension<RequestCredential>,
+    uri: Uri,
+    StrangersForm { body, .. }: StrangersForm<GuestQuestion>,
+) -> Result<Response, Response> {
+    let guest = doors.enter(&slug_of(slug), origin, visitor, &opened).await?;
+    let answered = async {
+        let reader = reader(links, &guest.page, root_of(uri.path()));
+        let question = question_of(&guest, &body);
+        let Guest { page, actor, agent } = guest;
+        let name = agent.agent.name.clone();
+        let running = doors.asking.ask(&actor, agent, question).await?;
+        let answer = whole(running, &reader).await?;
+        html(PagePolicy::Own, StatusCode::OK, &page_of(&page, &name, &uri, false, Some((body, answer))))
+    };
+    answered.await.map_err(IntoResponse::into_response)
+}
+
+/// Answers as the answer comes.
+#[expect(clippy::too_many_arguments, reason = "each is a part of the request")]
+async fn stream(
+    State(doors): State<Doors>,
+    State(links): State<CitationLinks>,
+    slug: SlugPath,
+    visitor: Result<Visitor, Response>,
+    origin: RequestOrigin,
+    shutdown: Option<Extension<Shutdown>>,
+    Extension(opened): Extension<RequestCredential>,
+    StrangersForm { body, .. }: StrangersForm<GuestQuestion>,
+) -> Result<Response, Response> {
+    let guest = doors.enter(&slug_of(slug), origin, visitor, &opened).await?;
+    let answered = async {
+        // The pages that show it, by themselves and in a frame, are one folder below the root.
+        let reader = reader(links, &guest.page, "../".to_owned());
+        let question = question_of(&guest, &body);
+        let running = doors.asking.ask(&guest.actor, guest.agent, question).await?;
+        let shutdown = shutdown.map(|Extension(shutdown)| shutdown);
+        opened.while_in_force(streamed(running, PageEncoder::new(reader), shutdown)).await
+    };
+    answered.await.map_err(IntoResponse::into_response)
+}
+
+/// Keeps what somebody says of an answer that they were given.
+#[expect(clippy::too_many_arguments, reason = "each is a part of the request")]
+async fn feedback(
+    State(doors): State<Doors>,
+    State(traces): State<TraceService>,
+    ids: Result<Path<(String, String)>, PathRejection>,
+    visitor: Result<Visitor, Response>,
+    origin: RequestOrigin,
+    headers: HeaderMap,
+    Extension(opened): Extension<RequestCredential>,
+    StrangersForm { body, .. }: StrangersForm<GuestFeedback>,
+) -> Result<Response, Response> {
+    let Ok(Path((slug, trace))) = ids else { return Err(unknown_path().await.into_response()) };
+    let guest = doors.enter(&slug, origin, visitor, &opened).await?;
+    let kept = async {
+        let trace: TraceId = trace.parse().map_err(|_| ApiError::not_found("trace"))?;
+        let given = TraceFeedback { rating: body.rating, text: body.text };
+        traces.rate(&guest.actor, trace, given).await?;
+        ApiResult::Ok(see_other(&format!("../../{}?said=thanks", guest.page.slug), wants_json(&headers)))
+    };
+    kept.await.map_err(IntoResponse::into_response)
+}

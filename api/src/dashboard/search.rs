@@ -1,0 +1,113 @@
+//! The search, three ways side by side.
+
+use askama::Template;
+use axum::{
+    extract::State,
+    http::{StatusCode, Uri},
+};
+use lectern_agents::search::PassageHit;
+use lectern_shared::ids::DocumentId;
+use serde_json::json;
+use uuid::Uuid;
+
+use super::{
+    PagePolicy,
+    frame::{Frame, Visitor},
+    html,
+    text::place_words,
+};
+use crate::{
+    extract::parameter,
+    fields::validate,
+    response::ApiResult,
+    services::{actor::Permission, collections::CollectionService, search::SearchService},
+};
+
+/// Passages of each way.
+const HITS: usize = 10;
+/// Collections that can be chosen.
+const COLLECTIONS: u32 = 200;
+/// The ways to search, and how they are called on the page.
+const MODES: [(&str, &str); 3] =
+    [("hybrid", "By words and meaning"), ("lexical", "By words"), ("dense", "By meaning")];
+
+#[derive(Template)]
+#[template(path = "search.html")]
+struct SearchPage {
+    frame: Frame,
+    query: String,
+    collection: String,
+    collections: Vec<(String, String)>,
+    modes: Vec<ModeColumn>,
+}
+
+struct ModeColumn {
+    title: &'static str,
+    /// Why there is nothing.
+    problem: String,
+    hits: Vec<HitRow>,
+}
+
+struct HitRow {
+    document: DocumentId,
+    passage: String,
+    /// Its number in the document, from 0.
+    from: i64,
+    page: Option<u32>,
+    name: String,
+    place: String,
+    score: String,
+    text: String,
+}
+
+impl From<PassageHit> for HitRow {
+    fn from(hit: PassageHit) -> Self {
+        let sides = [("words", hit.lexical), ("meaning", hit.dense)];
+        let sides =
+            sides.into_iter().filter_map(|(side, score)| score.map(|score| format!("{side} {score:.3}")));
+        let score: Vec<String> = [format!("{:.3}", hit.score)].into_iter().chain(sides).collect();
+        let place = &hit.chunk.place.0;
+        Self {
+            document: hit.chunk.document_id,
+            passage: hit.chunk.chunk_id.to_string(),
+            from: hit.chunk.ordinal,
+            page: place.page,
+            name: hit.document_name,
+            place: place_words(place),
+            score: score.join(" · "),
+            text: hit.chunk.text,
+        }
+    }
+}
+
+/// Shows what is found.
+pub(super) async fn show(
+    State(search): State<SearchService>,
+    State(collections): State<CollectionService>,
+    visitor: Visitor,
+    uri: Uri,
+) -> ApiResult {
+    let actor = visitor.actor();
+    actor.may(Permission::EditDocuments)?;
+    let query = parameter(&uri, "query").unwrap_or_default().trim().to_owned();
+    let collection = parameter(&uri, "collection").unwrap_or_default();
+    let mut modes = Vec::new();
+    for (mode, title) in MODES.into_iter().filter(|_| !query.is_empty()) {
+        let mut asked = json!({"query": query, "mode": mode, "limit": HITS});
+        if !collection.is_empty() {
+            asked["collectionIds"] = json!([collection]);
+        }
+        let (hits, problem) = match search.search(&actor, validate(&asked)?).await {
+            Ok(hits) => (hits, String::new()),
+            // There may be no model for it, and the other ways are shown all the same.
+            Err(error) if mode == "dense" => (Vec::new(), error.message),
+            Err(error) => return Err(error),
+        };
+        modes.push(ModeColumn { title, problem, hits: hits.into_iter().map(HitRow::from).collect() });
+    }
+    let all = collections.list(&actor, Uuid::max(), COLLECTIONS).await?;
+    let collections =
+        all.into_iter().map(|collection| (collection.id.to_string(), collection.name)).collect();
+    let page = SearchPage { frame: visitor.frame, query, collection, collections, modes };
+    html(PagePolicy::Own, StatusCode::OK, &page)
+}

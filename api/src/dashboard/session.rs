@@ -1,0 +1,178 @@
+//! Browsers carry their sign-in in a cookie, which no script can read. A layer turns it into the headers that every other client
+//! sends, so that all that comes after knows one way alone; and it lets nothing be changed but from this service's own pages.
+
+use axum::{
+    extract::{Request, State},
+    http::{HeaderMap, HeaderName, HeaderValue, Method, header},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use lectern_runtime::Runtime;
+use lectern_shared::ids::WorkspaceId;
+
+use super::is_page;
+use crate::{
+    auth::{WORKSPACE, headers::presented_credentials},
+    client_address::TrustedProxy,
+    error::{ApiError, ApiErrorKind},
+    public_address::PublicAddress,
+};
+
+/// Where browsers tell which site a request comes from. Pages cannot set it.
+const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// The cookies of a browser, under the names that they have where the service is reached so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CookieNames {
+    session: &'static str,
+    workspace: &'static str,
+    is_secure: bool,
+}
+
+impl CookieNames {
+    /// Behind TLS a browser takes the prefix as a promise: no other host of the same site has set them.
+    pub(super) fn at(address: &PublicAddress) -> Self {
+        if address.is_secure() {
+            Self { session: "__Host-lectern_session", workspace: "__Host-lectern_workspace", is_secure: true }
+        } else {
+            Self { session: "lectern_session", workspace: "lectern_workspace", is_secure: false }
+        }
+    }
+
+    /// The sign-in and the workspace that were chosen in a browser.
+    fn read(self, headers: &HeaderMap) -> (Option<&str>, Option<&str>) {
+        (cookie(headers, self.session), cookie(headers, self.workspace))
+    }
+
+    /// Keeps a sign-in in the browser for as long as it lasts.
+    pub(super) fn sign_in(self, token: &str, seconds: u64) -> Result<HeaderValue, ApiError> {
+        self.line(self.session, token, seconds)
+    }
+
+    /// Takes the sign-in out of the browser, and what was chosen with it.
+    pub(super) fn sign_out(self) -> Result<[HeaderValue; 2], ApiError> {
+        Ok([self.line(self.session, "", 0)?, self.line(self.workspace, "", 0)?])
+    }
+
+    /// Keeps which workspace the pages are about; none for the account's own.
+    pub(super) fn choose(self, workspace: Option<WorkspaceId>) -> Result<HeaderValue, ApiError> {
+        const A_YEAR: u64 = 31_536_000;
+        match workspace {
+            Some(id) => self.line(self.workspace, &id.to_string(), A_YEAR),
+            None => self.line(self.workspace, "", 0),
+        }
+    }
+
+    fn line(self, name: &str, value: &str, seconds: u64) -> Result<HeaderValue, ApiError> {
+        let secure = if self.is_secure { "; Secure" } else { "" };
+        let line = format!("{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}");
+        HeaderValue::try_from(line).map_err(|error| {
+            tracing::error!(%error, "a cookie cannot be written into a header");
+            ApiError::internal()
+        })
+    }
+}
+
+/// A cookie that the browser shows, if it has it.
+fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
+    let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.find_map(|(found, value)| (found == name && !value.is_empty()).then_some(value))
+}
+
+/// Lets browsers in by their cookie.
+pub(crate) async fn admit(State(runtime): State<Runtime>, mut request: Request, next: Next) -> Response {
+    let path = request.uri().path();
+    let is_page = is_page(path);
+    if !is_page && !is_api(path) {
+        return next.run(request).await;
+    }
+    let is_proxied = request.extensions().get::<TrustedProxy>().is_some();
+    let headers = request.headers();
+    let address = PublicAddress::of(runtime.settings.public_url.as_ref(), headers, is_proxied);
+    let (session, workspace) = CookieNames::at(&address).read(headers);
+    // Whoever says in a header who they are is known by it, whatever their browser adds.
+    let session = session.filter(|_| presented_credentials(headers).next().is_none());
+    let is_safe = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+    if (is_page || session.is_some()) && !is_safe && !is_from_here(headers, &address) {
+        let message = "This was sent by a page of another site, so nothing was done. Go to the page here, and try again.";
+        return ApiError::new(ApiErrorKind::Forbidden, "cross_origin", message).into_response();
+    }
+    let bearer = session.and_then(|token| HeaderValue::try_from(format!("Bearer {token}")).ok());
+    let workspace = workspace.and_then(|id| HeaderValue::from_str(id).ok());
+    if let Some(mut bearer) = bearer {
+        bearer.set_sensitive(true);
+        let headers = request.headers_mut();
+        headers.insert(header::AUTHORIZATION, bearer);
+        if let Some(workspace) = workspace
+            && !headers.contains_key(WORKSPACE)
+        {
+            headers.insert(WORKSPACE, workspace);
+        }
+    }
+    next.run(request).await
+}
+
+fn is_api(path: &str) -> bool {
+    path.strip_prefix("/api/v1").is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// Whether a page of this service sends a request, by what its browser says. One that says nothing of it is no browser of today.
+fn is_from_here(headers: &HeaderMap, address: &PublicAddress) -> bool {
+    let text = |name: &HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+    if let Some(site) = text(&SITE) {
+        // `none` is the person at the browser, and no page.
+        return matches!(site, "same-origin" | "none");
+    }
+    let Some(origin) = text(&header::ORIGIN) else { return false };
+    let host = text(&header::HOST).unwrap_or_default();
+    let is_own_host = origin.split_once("://").is_some_and(|(_, named)| !host.is_empty() && named == host);
+    is_own_host || address.origin().is_some_and(|own| own == origin)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        let pair = |(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value));
+        pairs.iter().copied().map(pair).collect()
+    }
+
+    fn address(url: &str) -> PublicAddress {
+        PublicAddress::of(Some(&url.parse().unwrap()), &HeaderMap::new(), false)
+    }
+
+    #[test]
+    fn a_change_is_taken_from_own_pages_alone() {
+        let public = address("https://kb.example/lectern");
+        for (sent, taken) in [
+            (&[("sec-fetch-site", "same-origin")][..], true),
+            (&[("sec-fetch-site", "none")], true),
+            (&[("sec-fetch-site", "same-site")], false),
+            (&[("sec-fetch-site", "cross-site"), ("origin", "https://kb.example")], false),
+            (&[("origin", "https://kb.example")], true),
+            (&[("origin", "http://kb.example"), ("host", "10.0.0.1")], false),
+            (&[("origin", "http://10.0.0.1:8080"), ("host", "10.0.0.1:8080")], true),
+            (&[("origin", "https://evil.example"), ("host", "kb.example")], false),
+            (&[("origin", "null"), ("host", "kb.example")], false),
+            (&[("origin", "https://"), ("host", "")], false),
+            (&[], false),
+        ] {
+            assert_eq!(is_from_here(&headers(sent), &public), taken, "{sent:?}");
+        }
+    }
+
+    #[test]
+    fn cookies_are_for_the_server_alone_and_promise_what_tls_lets_them() {
+        let plain = CookieNames::at(&address("http://127.0.0.1:8080"));
+        let line = plain.sign_in("a.b.c", 60).unwrap();
+        assert_eq!(line, "lectern_session=a.b.c; Path=/; Max-Age=60; HttpOnly; SameSite=Lax");
+        let secure = CookieNames::at(&address("https://kb.example"));
+        let line = secure.sign_in("a.b.c", 60).unwrap();
+        assert_eq!(line, "__Host-lectern_session=a.b.c; Path=/; Max-Age=60; HttpOnly; SameSite=Lax; Secure");
+        let shown = headers(&[("cookie", "lectern_session=x; __Host-lectern_session=y;lectern_workspace=")]);
+        assert_eq!(plain.read(&shown), (Some("x"), None));
+        assert_eq!(secure.read(&shown), (Some("y"), None));
+    }
+}

@@ -1,0 +1,186 @@
+//! Signing up, in and out in a browser, and choosing a workspace.
+
+use std::{convert::Infallible, net::SocketAddr};
+
+use askama::Template;
+use axum::{
+    extract::{ConnectInfo, FromRef, FromRequestParts, State},
+    http::{HeaderMap, HeaderValue, StatusCode, Uri, header, request::Parts},
+    response::Response,
+};
+use lectern_derive::RequestBody;
+use lectern_runtime::Runtime;
+use lectern_shared::{config::PasswordPolicy, ids::WorkspaceId};
+use utoipa::ToSchema;
+
+use super::{
+    PagePolicy,
+    frame::{StrangersForm, SubmittedForm, own_path, see_other},
+    html,
+    session::CookieNames,
+};
+use crate::{
+    error::ApiError,
+    extract::parameter,
+    http::unknown_path,
+    public_address::PublicAddress,
+    response::ApiResult,
+    services::{
+        accounts::{AccountService, NewAccount, SignUpOffer},
+        actor::RequestOrigin,
+        sign_in::{
+            PasswordSignIn, SignInService, SignedInUser,
+            oidc::{OidcService, SignInCode},
+        },
+        workspaces::WorkspaceService,
+    },
+    v1::oidc_cookie,
+};
+
+#[derive(Template)]
+#[template(path = "sign_in.html")]
+struct SignInPage<'a> {
+    next: &'a str,
+    passwords: bool,
+    /// What the button of the provider of OpenID Connect says.
+    provider: Option<&'a str>,
+    sign_up: bool,
+    signed_out: bool,
+}
+
+#[derive(Template)]
+#[template(path = "sign_up.html")]
+struct SignUpPage<'a> {
+    next: &'a str,
+    /// There is no account yet.
+    first: bool,
+}
+
+/// The page for signing in.
+pub(super) async fn show(
+    State(runtime): State<Runtime>,
+    State(accounts): State<AccountService>,
+    uri: Uri,
+) -> ApiResult {
+    let settings = &runtime.settings;
+    let next = own_path(parameter(&uri, "next"));
+    let page = SignInPage {
+        next: &next,
+        passwords: settings.passwords != PasswordPolicy::Off,
+        provider: settings.oidc.as_ref().map(|oidc| oidc.name.as_str()),
+        sign_up: accounts.sign_up_offer().await? != SignUpOffer::Nobody,
+        signed_out: parameter(&uri, "said").is_some(),
+    };
+    html(PagePolicy::Own, StatusCode::OK, &page)
+}
+
+/// The page for making an account.
+pub(super) async fn show_sign_up(State(accounts): State<AccountService>, uri: Uri) -> ApiResult {
+    let first = match accounts.sign_up_offer().await? {
+        SignUpOffer::Nobody => return Err(unknown_path().await),
+        SignUpOffer::FirstAccount => true,
+        SignUpOffer::Anybody => false,
+    };
+    let next = own_path(parameter(&uri, "next"));
+    html(PagePolicy::Own, StatusCode::OK, &SignUpPage { next: &next, first })
+}
+
+/// What a browser is given by which it is known from then on.
+#[derive(Clone)]
+pub(super) struct CookieJar {
+    names: CookieNames,
+    seconds: u64,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for CookieJar
+where
+    Runtime: FromRef<S>,
+{
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Infallible> {
+        let address = PublicAddress::from_request_parts(parts, state).await?;
+        let runtime = Runtime::from_ref(state);
+        Ok(Self { names: CookieNames::at(&address), seconds: runtime.settings.jwt_ttl.as_secs() })
+    }
+}
+
+impl CookieJar {
+    fn keep(&self, signed_in: &SignedInUser) -> ApiResult<HeaderValue> {
+        self.names.sign_in(&signed_in.token, self.seconds)
+    }
+
+    /// Takes everything away again.
+    pub(super) fn sign_out(&self) -> ApiResult<[HeaderValue; 2]> {
+        self.names.sign_out()
+    }
+
+    /// Keeps which workspace the pages are about.
+    pub(super) fn choose(&self, workspace: WorkspaceId) -> ApiResult<HeaderValue> {
+        self.names.choose(Some(workspace))
+    }
+}
+
+/// Signs in with a password.
+pub(super) async fn sign_in(
+    State(sign_ins): State<SignInService>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    origin: RequestOrigin,
+    jar: CookieJar,
+    StrangersForm { body, onward }: StrangersForm<PasswordSignIn>,
+) -> ApiResult {
+    let signed_in = sign_ins.sign_in(body, peer.ip(), origin).await?;
+    Ok(onward.go_with(jar.keep(&signed_in)?))
+}
+
+/// Signs in with what the provider of OpenID Connect has sent the browser back with.
+pub(super) async fn redeem(
+    State(oidc): State<OidcService>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    headers: HeaderMap,
+    origin: RequestOrigin,
+    jar: CookieJar,
+    StrangersForm { body, onward }: StrangersForm<SignInCode>,
+) -> ApiResult {
+    let signed_in = oidc.redeem(body, oidc_cookie(&headers), peer.ip(), origin).await?;
+    Ok(onward.go_with(jar.keep(&signed_in)?))
+}
+
+/// Makes an account, and signs in to it.
+pub(super) async fn sign_up(
+    State(accounts): State<AccountService>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    origin: RequestOrigin,
+    jar: CookieJar,
+    StrangersForm { body, onward }: StrangersForm<NewAccount>,
+) -> ApiResult {
+    let signed_in = accounts.sign_up(body, peer.ip(), origin).await?;
+    Ok(onward.go_with(jar.keep(&signed_in)?))
+}
+
+/// Takes the sign-in out of this browser. Others stay signed in: ending those is on the page of the account.
+pub(super) async fn sign_out(jar: CookieJar) -> ApiResult {
+    let mut response = see_other("sign-in?said=signed-out", false);
+    for cookie in jar.sign_out()? {
+        response.headers_mut().append(header::SET_COOKIE, cookie);
+    }
+    Ok(response)
+}
+
+/// Which workspace the pages are to be about.
+#[derive(RequestBody, ToSchema)]
+pub(super) struct WorkspaceSelection {
+    #[schema(max_length = 100)]
+    workspace: String,
+}
+
+/// Chooses a workspace.
+pub(super) async fn choose(
+    State(workspaces): State<WorkspaceService>,
+    jar: CookieJar,
+    SubmittedForm { visitor, body, .. }: SubmittedForm<WorkspaceSelection>,
+) -> Result<Response, ApiError> {
+    let id: WorkspaceId = body.workspace.parse().map_err(|_| ApiError::not_found("workspace"))?;
+    workspaces.find(&visitor.actor(), id).await?;
+    Ok(visitor.go_with("", [jar.choose(id)?]))
+}

@@ -1,0 +1,243 @@
+//! How pages say things: states, times, sizes, places, and what to do about a failure.
+
+use std::time::Duration;
+
+use lectern_shared::{
+    clock::Timestamp,
+    model::{
+        job::{IngestionStage, IngestionSummary, JobState, StageProgress},
+        place::SourceSpan,
+    },
+};
+
+/// Where an ingestion stands.
+pub(super) struct IngestionState {
+    pub(super) word: &'static str,
+    /// The class that colours the word.
+    pub(super) tone: &'static str,
+    /// What it does at this moment.
+    pub(super) detail: String,
+    /// How much is done, and of how much.
+    pub(super) progress: Option<(u64, u64)>,
+    pub(super) is_busy: bool,
+}
+
+impl IngestionState {
+    pub(super) fn of(ingestion: &IngestionSummary) -> Self {
+        let (word, tone, is_busy) = match ingestion.state {
+            JobState::Queued if ingestion.attempts > 0 => ("Waits to be tried again", "busy", true),
+            JobState::Queued => ("Waits", "busy", true),
+            JobState::Running => ("Is being read", "busy", true),
+            JobState::Done => ("Ready", "good", false),
+            JobState::Dead => ("Failed", "bad", false),
+            JobState::Cancelled => ("Stopped", "", false),
+        };
+        let running = ingestion.state == JobState::Running;
+        let progress = ingestion.progress.as_ref().map(|progress| &progress.0).filter(|_| running);
+        let detail = match (ingestion.stage.filter(|_| running), progress) {
+            (Some(stage), Some(progress)) => format!("{}: {}", stage_words(stage), progress_words(progress)),
+            (Some(stage), None) => stage_words(stage).to_owned(),
+            (None, _) if is_busy && ingestion.attempts > 0 => {
+                format!("{} so far", counted(ingestion.attempts.unsigned_abs(), "try", "tries"))
+            }
+            (None, _) => String::new(),
+        };
+        let progress = progress.and_then(|progress| Some((progress.done, progress.total?)));
+        Self { word, tone, detail, progress, is_busy }
+    }
+}
+
+fn stage_words(stage: IngestionStage) -> &'static str {
+    match stage {
+        IngestionStage::Fetch => "Fetching the source",
+        IngestionStage::Parse => "Reading its text",
+        IngestionStage::Split => "Cutting it into passages",
+        IngestionStage::Embed => "Making its passages comparable by meaning",
+        IngestionStage::Index => "Making it searchable",
+    }
+}
+
+fn progress_words(progress: &StageProgress) -> String {
+    let StageProgress { done, total, unit } = progress;
+    let of = |done: String, total: Option<String>| match total {
+        Some(total) => format!("{done} of {total}"),
+        None => done,
+    };
+    match unit.as_str() {
+        "bytes" => of(size(*done), total.map(size)),
+        "chunks" => format!("{} passages", of(done.to_string(), total.map(|total| total.to_string()))),
+        unit => format!("{} {unit}", of(done.to_string(), total.map(|total| total.to_string()))),
+    }
+}
+
+/// What to do about a failure, by its code.
+pub(super) fn remedy(code: &str) -> &'static str {
+    match code {
+        "not_found" => "Check the address: there is nothing at it.",
+        "invalid_url" => "Correct the address; it begins with https:// or http://.",
+        "refused_address" => "Use a public address, or upload the file instead.",
+        "forbidden" => {
+            "The server asks for credentials. Upload the file instead, or send the document with `authorization` by the API."
+        }
+        "unreachable" | "unavailable" | "interrupted" => "Wait a moment; trying again can help.",
+        "tls_failed" => {
+            "Tell the owner of the server that its certificate is not good, or upload the file instead."
+        }
+        "timeout" => "Try again; if that does not help, upload the file instead, or split it.",
+        "too_many_redirects" | "refused_redirect" => "Give the address that the redirects should lead to.",
+        "unexpected_status" | "bad_response" => {
+            "Open the address in a browser to see what the server answers."
+        }
+        "too_large" | "parser_crashed" | "too_many_pages" => "Split the document into smaller ones.",
+        "quota_exceeded" => {
+            "Delete documents that are not needed any more, or ask the operator for more room."
+        }
+        "unsupported_content_type" => "Convert it to a PDF, for instance, and add that.",
+        "no_extractable_text" => {
+            "There is no text in it. If it is a scan, ask the operator to install text recognition, or run it before uploading."
+        }
+        "password_required" => "Save it without its password, and add that.",
+        "damaged" => "Save it anew in the program that it is made for, and add that.",
+        "invalid_page_range" => "Correct the first and the last page.",
+        "transcripts_disabled" => "The video has no captions. Add them as a text.",
+        "internal" | "embedder_failed" => {
+            "Try again; if that does not help, tell the operator the time of it."
+        }
+        _ => "Try again; if that does not help, add the document as a file or as a text.",
+    }
+}
+
+/// A time of day, in UTC: scripts show it as people at the browser have it.
+pub(super) fn moment(at: Timestamp) -> String {
+    let text = at.to_string();
+    let minute = text.get(..16).unwrap_or(&text).replace('T', " ");
+    format!("{minute} UTC")
+}
+
+/// Bytes, as people say them.
+#[expect(clippy::cast_precision_loss, reason = "it is rounded anyway")]
+pub(super) fn size(bytes: u64) -> String {
+    let units = ["bytes", "kB", "MB", "GB"];
+    let (mut value, mut unit) = (bytes as f64, 0);
+    while value >= 1_000.0 && unit + 1 < units.len() {
+        value /= 1_000.0;
+        unit += 1;
+    }
+    let unit_name = units.get(unit).copied().unwrap_or_default();
+    if unit == 0 || value >= 100.0 {
+        format!("{value:.0} {unit_name}")
+    } else {
+        format!("{value:.1} {unit_name}")
+    }
+}
+
+/// `1 page`, `2 pages`.
+pub(super) fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+/// Milliseconds, as people say them.
+#[expect(clippy::cast_precision_loss, reason = "it is rounded anyway")]
+pub(super) fn duration(milliseconds: u64) -> String {
+    if milliseconds < 1_000 {
+        format!("{milliseconds} ms")
+    } else {
+        format!("{:.1} s", milliseconds as f64 / 1_000.0)
+    }
+}
+
+/// Where a passage stands, as people say it; empty for a text that has no such places.
+pub(super) fn place_words(place: &SourceSpan) -> String {
+    let pages = place.page.map(|page| numbered("Page", page.into(), place.page_end.map(u64::from)));
+    let rows = place.row.map(|row| numbered("Row", row, place.row_end));
+    let moments = place.start.and_then(video_moment).map(|start| match place.end.and_then(video_moment) {
+        Some(end) if end != start => format!("{start}–{end}"),
+        Some(_) | None => start,
+    });
+    [pages, rows, moments].into_iter().flatten().collect::<Vec<_>>().join(" · ")
+}
+
+/// `Page 3`, or `Pages 3–4`.
+fn numbered(noun: &str, first: u64, last: Option<u64>) -> String {
+    match last {
+        Some(last) if last > first => format!("{noun}s {first}–{last}"),
+        Some(_) | None => format!("{noun} {first}"),
+    }
+}
+
+/// A moment of a video, `1:23` or `1:02:03`.
+fn video_moment(seconds: f64) -> Option<String> {
+    let whole = Duration::try_from_secs_f64(seconds).ok()?.as_secs();
+    let (hours, minutes, seconds) = (whole / 3_600, whole / 60 % 60, whole % 60);
+    Some(match hours {
+        0 => format!("{minutes}:{seconds:02}"),
+        _ => format!("{hours}:{minutes:02}:{seconds:02}"),
+    })
+}
+
+/// What templates call with `|`.
+pub(super) mod filters {
+    #![expect(unreachable_pub, reason = "askama makes their types public")]
+
+    use askama::Values;
+    use lectern_shared::clock::Timestamp;
+
+    /// The day of a time.
+    #[askama::filter_fn]
+    pub(in crate::dashboard) fn day(at: &Timestamp, _: &dyn Values) -> askama::Result<String> {
+        let text = at.to_string();
+        Ok(text.get(..10).unwrap_or(&text).to_owned())
+    }
+
+    /// A time of day.
+    #[askama::filter_fn]
+    pub(in crate::dashboard) fn moment(at: &Timestamp, _: &dyn Values) -> askama::Result<String> {
+        Ok(super::moment(*at))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_told_as_people_say_it() {
+        let none = SourceSpan::default;
+        for (place, words) in [
+            (none(), ""),
+            (SourceSpan { page: Some(3), page_end: Some(3), ..none() }, "Page 3"),
+            (SourceSpan { page: Some(3), page_end: Some(5), ..none() }, "Pages 3–5"),
+            (SourceSpan { row: Some(1), row_end: Some(9), ..none() }, "Rows 1–9"),
+            (SourceSpan { row: Some(7), ..none() }, "Row 7"),
+            (SourceSpan { start: Some(83.9), end: Some(90.0), ..none() }, "1:23–1:30"),
+            (SourceSpan { start: Some(3_723.0), end: Some(3_723.4), ..none() }, "1:02:03"),
+            (SourceSpan { start: Some(f64::NAN), ..none() }, ""),
+            (SourceSpan { start: Some(-1.0), ..none() }, ""),
+        ] {
+            assert_eq!(place_words(&place), words);
+        }
+    }
+
+    #[test]
+    fn sizes_and_times_are_told_as_people_say_them() {
+        for (bytes, words) in
+            [(0, "0 bytes"), (999, "999 bytes"), (1_500, "1.5 kB"), (250_000, "250 kB"), (3 << 30, "3.2 GB")]
+        {
+            assert_eq!(size(bytes), words);
+        }
+        assert_eq!((duration(12), duration(1_240)), ("12 ms".to_owned(), "1.2 s".to_owned()));
+        assert_eq!(moment(Timestamp::from_micros(0)), "1970-01-01 00:00 UTC");
+    }
+
+    #[test]
+    fn every_failure_has_a_remedy() {
+        let page = include_str!("../../../docs/documents.md");
+        let codes = page
+            .lines()
+            .filter_map(|line| line.strip_prefix("| `"))
+            .filter_map(|rest| rest.split('`').next());
+        for code in codes {
+            assert!(remedy(code).ends_with('.'), "{code}");
+        }
+    }
+}

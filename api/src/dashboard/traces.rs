@@ -1,0 +1,286 @@
+//! The answers that agents have given, and how each came about.
+
+use std::collections::HashMap;
+
+use askama::Template;
+use axum::{
+    extract::State,
+    http::{StatusCode, Uri},
+};
+use lectern_agents::run::{self, AgentParts};
+use lectern_shared::{
+    clock::Timestamp,
+    db::traces::{StoredTrace, TraceFilter},
+    ids::{AgentId, TraceId},
+};
+use url::form_urlencoded::Serializer;
+use uuid::Uuid;
+
+use super::{
+    PagePolicy,
+    answer::{AnswerCard, AnswerContext, StepRow, TraceBody},
+    frame::{Frame, SubmittedForm, Visitor},
+    html,
+    text::{duration, filters},
+};
+use crate::{
+    error::ApiError,
+    extract::{PathId, parameter},
+    response::ApiResult,
+    services::{
+        actor::Permission,
+        asking::AskService,
+        citations::CitationLinks,
+        traces::{RecordedTrace, TraceFeedback, TraceService},
+    },
+};
+
+/// Traces of a page: each may have a megabyte.
+const TRACES: u32 = 25;
+/// Characters of a question in the list.
+const QUESTION: usize = 200;
+/// The chart of a trace, in its own units.
+const CHART_WIDTH: f64 = 600.0;
+const BAR_HEIGHT: usize = 36;
+
+#[derive(Template)]
+#[template(path = "traces.html")]
+struct TracesPage {
+    frame: Frame,
+    agents: Vec<(String, String)>,
+    agent: String,
+    rating: String,
+    rows: Vec<TraceRow>,
+    next: Option<String>,
+}
+
+struct TraceRow {
+    id: TraceId,
+    question: String,
+    agent: String,
+    sources: String,
+    took: String,
+    feedback: &'static str,
+    at: Timestamp,
+}
+
+#[derive(Template)]
+#[template(path = "trace.html")]
+struct TracePage {
+    frame: Frame,
+    id: TraceId,
+    agent: AgentId,
+    question: String,
+    at: Timestamp,
+    session: Option<String>,
+    complete: bool,
+    can_replay: bool,
+    replayed: Option<&'static str>,
+    feedback: String,
+    steps: Vec<StepRow>,
+    height: usize,
+    bars: Vec<ChartBar>,
+    answer: String,
+}
+
+/// A step in the chart of a trace.
+struct ChartBar {
+    class: &'static str,
+    x: String,
+    y: usize,
+    width: String,
+    text_y: usize,
+    label: String,
+}
+
+fn rating_words(rating: Option<i64>) -> &'static str {
+    match rating {
+        None => "",
+        Some(rating) if rating > 0 => "It helped",
+        Some(_) => "It did not help",
+    }
+}
+
+/// Shows the answers that were given, the newest first.
+pub(super) async fn list(
+    State(traces): State<TraceService>,
+    State(asking): State<AskService>,
+    visitor: Visitor,
+    uri: Uri,
+) -> ApiResult {
+    let actor = visitor.actor();
+    actor.may(Permission::BuildAgents)?;
+    let text = |name: &str| parameter(&uri, name).unwrap_or_default();
+    let (agent, rating) = (text("agent"), text("rating"));
+    let filter = TraceFilter {
+        agent: match agent.as_str() {
+            "" => None,
+            agent => Some(agent.parse().map_err(|_| ApiError::not_found("agent"))?),
+        },
+        rating: rating.parse().ok(),
+    };
+    let before = text("after").parse().unwrap_or_else(|_| Uuid::max());
+    let agents =
+        asking.all_askable(&actor, |askable| (askable.agent.id.to_string(), askable.agent.name)).await?;
+    let names: HashMap<&str, &str> = agents.iter().map(|(id, name)| (id.as_str(), name.as_str())).collect();
+    let mut found = traces.list(&actor, filter, before, TRACES + 1).await?;
+    let has_more = found.len() > TRACES as usize;
+    found.truncate(TRACES as usize);
+    let next = found.last().filter(|_| has_more).map(|last| {
+        let pairs = [("agent", agent.clone()), ("rating", rating.clone()), ("after", last.id.to_string())];
+        Serializer::new(String::new()).extend_pairs(pairs).finish()
+    });
+    let row = |trace: StoredTrace| {
+        let body = TraceBody::of(&trace.body.0);
+        let verified = body.citations.iter().filter(|citation| citation.verified).count();
+        let sources = match body.citations.len() {
+            0 => "none".to_owned(),
+            all => format!("{all}, {verified} verified"),
+        };
+        let agent = trace.agent_id.to_string();
+        TraceRow {
+            id: trace.id,
+            question: body.question().chars().take(QUESTION).collect(),
+            agent: names.get(agent.as_str()).map_or_else(String::new, |name| (*name).to_owned()),
+            sources,
+            took: duration(body.duration_ms),
+            feedback: rating_words(trace.rating),
+            at: trace.created_at,
+        }
+    };
+    let rows = found.into_iter().map(row).collect();
+    let page = TracesPage { frame: visitor.frame, agents, agent, rating, rows, next };
+    html(PagePolicy::Own, StatusCode::OK, &page)
+}
+
+/// Shows how an answer came about.
+pub(super) async fn show(
+    State(traces): State<TraceService>,
+    State(links): State<CitationLinks>,
+    visitor: Visitor,
+    PathId(id): PathId<TraceId>,
+) -> ApiResult {
+    let found = traces.find_with_record(&visitor.actor(), id).await?;
+    page(visitor, &links, found, None).await
+}
+
+/// Gives an answer again from what is recorded of its run, and says whether it came out the same.
+pub(super) async fn replay(
+    State(agents): State<AgentParts>,
+    State(traces): State<TraceService>,
+    State(links): State<CitationLinks>,
+    visitor: Visitor,
+    PathId(id): PathId<TraceId>,
+) -> ApiResult {
+    let found = traces.find_with_record(&visitor.actor(), id).await?;
+    let running = run::replay(&agents, &found.trace, found.record.clone())?;
+    let (_, trace) = running.finish().await?;
+    let told = if trace == found.trace.body.0 {
+        "Replayed from its record: the same answer, by the same steps."
+    } else {
+        "Replayed from its record: it came out in another way. Another version of the service may read what the model said differently."
+    };
+    page(visitor, &links, found, Some(told)).await
+}
+
+async fn page(
+    visitor: Visitor,
+    links: &CitationLinks,
+    found: RecordedTrace,
+    replayed: Option<&'static str>,
+) -> ApiResult {
+    let RecordedTrace { trace, record } = found;
+    // A replay is one folder further down.
+    let root = visitor.frame.root.clone();
+    let context = AnswerContext {
+        links,
+        workspace: visitor.frame.workspace_id,
+        root: &root,
+        feedback: "feedback",
+        sees_steps: true,
+    };
+    let mut card = AnswerCard::of_trace(&trace.body.0, &context).await?;
+    card.trace.clear();
+    let whole = TraceBody::of(&trace.body.0);
+    let question = whole.question();
+    let steps: Vec<StepRow> = whole.steps.into_iter().map(StepRow::from).collect();
+    let answer = card.render().map_err(|_| ApiError::internal())?;
+    let said = [rating_words(trace.rating), trace.feedback.as_deref().unwrap_or_default()];
+    let feedback = said.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(": ");
+    let page = TracePage {
+        id: trace.id,
+        agent: trace.agent_id,
+        question,
+        at: trace.created_at,
+        session: trace.session,
+        complete: trace.complete,
+        can_replay: record.is_some(),
+        replayed,
+        feedback,
+        height: steps.len() * BAR_HEIGHT,
+        bars: bars(&steps, whole.duration_ms),
+        steps,
+        answer,
+        frame: visitor.frame,
+    };
+    html(PagePolicy::Own, StatusCode::OK, &page)
+}
+
+/// The steps, one below the other.
+#[expect(clippy::cast_precision_loss, reason = "it is drawn")]
+fn bars(steps: &[StepRow], whole_ms: u64) -> Vec<ChartBar> {
+    let ends = steps.iter().map(|step| step.started_ms + step.duration_ms);
+    let whole = ends.chain([whole_ms]).max().unwrap_or(1).max(1) as f64;
+    let bar = |(at, step): (usize, &StepRow)| {
+        let x = step.started_ms as f64 / whole * CHART_WIDTH;
+        let width = (step.duration_ms as f64 / whole * CHART_WIDTH).max(2.0).min(CHART_WIDTH - x);
+        ChartBar {
+            class: if step.kind == "Tool" { "tool" } else { "" },
+            x: format!("{x:.1}"),
+            y: at * BAR_HEIGHT + 16,
+            width: format!("{:.1}", width.max(1.0)),
+            text_y: at * BAR_HEIGHT + 12,
+            label: format!(
+                "{}: {} ({})",
+                step.kind,
+                step.action.chars().take(40).collect::<String>(),
+                step.took
+            ),
+        }
+    };
+    steps.iter().enumerate().map(bar).collect()
+}
+
+/// Keeps what a person says of an answer.
+pub(super) async fn feedback(
+    State(traces): State<TraceService>,
+    PathId(id): PathId<TraceId>,
+    SubmittedForm { visitor, body, .. }: SubmittedForm<TraceFeedback>,
+) -> ApiResult {
+    traces.rate(&visitor.actor(), id, body).await?;
+    let path = if visitor.frame.may_build() {
+        format!("traces/{id}?said=thanks")
+    } else {
+        "?said=thanks".to_owned()
+    };
+    Ok(visitor.go(&path))
+}
+
+#[cfg(test)]
+mod tests {
+    use lectern_agents::run::trace;
+
+    use super::*;
+
+    #[test]
+    fn the_bars_of_a_chart_stay_in_it() {
+        let steps: Vec<StepRow> =
+            TraceBody::of(&trace::example()).steps.into_iter().map(StepRow::from).collect();
+        for whole in [0, 1, 1_240, u64::from(u32::MAX)] {
+            for bar in bars(&steps, whole) {
+                let end = bar.x.parse::<f64>().unwrap() + bar.width.parse::<f64>().unwrap();
+                assert!(end <= CHART_WIDTH + 1.0, "{end} of {whole}");
+            }
+        }
+    }
+}

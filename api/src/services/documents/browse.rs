@@ -1,0 +1,95 @@
+//! Looking for documents, and doing the same to many of them.
+
+use lectern_shared::{
+    db::documents::browse::{DocumentFilter, DocumentOrder, browse, jobs_before},
+    ids::DocumentId,
+};
+
+use super::{
+    super::actor::{Actor, Permission},
+    DocumentDetails, DocumentService,
+};
+use crate::error::{ApiError, ApiErrorKind};
+
+/// Documents that one step of a bulk action is for: one step is a request, and each of them a transaction.
+const STEP: u32 = 200;
+
+/// What is done to many documents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BulkAction {
+    /// They are ingested again.
+    Ingest,
+    /// They are deleted.
+    Delete,
+}
+
+/// The documents that one step of a bulk action is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BulkStep {
+    /// The newest first.
+    pub(crate) ids: Vec<DocumentId>,
+    /// Where the next step goes on, when there may be more.
+    pub(crate) next: Option<DocumentId>,
+}
+
+impl DocumentService {
+    /// The documents that pass a filter, behind `after` in this order.
+    pub(crate) async fn browse(
+        &self,
+        actor: &Actor,
+        filter: &DocumentFilter,
+        order: DocumentOrder,
+        after: Option<DocumentId>,
+        limit: u32,
+    ) -> Result<Vec<DocumentDetails>, ApiError> {
+        let owner = actor.may(Permission::EditDocuments)?;
+        let documents = browse(&self.db, owner.workspace_id, filter, order, after, limit).await?;
+        DocumentDetails::of_all(&self.db, owner.workspace_id, documents).await
+    }
+
+    /// How many documents are before one in the line, up to `most`; none when it does not wait for its turn.
+    pub(crate) async fn waits_behind(
+        &self,
+        actor: &Actor,
+        id: DocumentId,
+        most: u32,
+    ) -> Result<Option<u64>, ApiError> {
+        let owner = actor.may(Permission::EditDocuments)?;
+        Ok(jobs_before(&self.db, owner.workspace_id, id, most).await?)
+    }
+
+    /// The next documents that pass a filter, those older than `before` when that is named, for a bulk action.
+    pub(crate) async fn bulk_step(
+        &self,
+        actor: &Actor,
+        filter: &DocumentFilter,
+        before: Option<DocumentId>,
+    ) -> Result<BulkStep, ApiError> {
+        let owner = actor.may(Permission::EditDocuments)?;
+        let found = browse(&self.db, owner.workspace_id, filter, DocumentOrder::Newest, before, STEP).await?;
+        let ids: Vec<DocumentId> = found.into_iter().map(|document| document.id).collect();
+        let next = ids.last().copied().filter(|_| ids.len() == STEP as usize);
+        Ok(BulkStep { ids, next })
+    }
+
+    /// Does something to each of these documents that is still there.
+    pub(crate) async fn each(
+        &self,
+        actor: &Actor,
+        ids: &[DocumentId],
+        action: BulkAction,
+    ) -> Result<(), ApiError> {
+        for id in ids {
+            let done = match action {
+                BulkAction::Ingest => self.ingest(actor, *id).await.map(drop),
+                BulkAction::Delete => self.delete(actor, *id).await,
+            };
+            match done {
+                // Somebody else was quicker.
+                Err(error) if error.kind == ApiErrorKind::NotFound => {}
+                done => done?,
+            }
+        }
+        Ok(())
+    }
+}

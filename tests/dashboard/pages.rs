@@ -1,0 +1,352 @@
+//! What every page promises, whatever browser asks.
+
+use reqwest::{
+    Method, StatusCode,
+    header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, COOKIE, ORIGIN, REFERRER_POLICY},
+};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::{Visits, agent_with_report, cookies, location, service};
+use crate::support::{
+    client::{PASSWORD, data, id, send},
+    in_both_modes,
+    service::{Mode, Service},
+};
+
+in_both_modes!(
+    a_browser_is_known_by_its_cookie_and_by_nothing_else,
+    each_role_reaches_its_pages,
+    documents_are_found_by_what_is_known_of_them_page_by_page
+);
+
+/// The pages, and the least role that reaches them; `admin` for those of the operator.
+const REACHES: [(&str, &str); 19] = [
+    ("/", "asker"),
+    ("/agents", "asker"),
+    ("/account", "asker"),
+    ("/invitations", "asker"),
+    ("/documents", "editor"),
+    ("/documents/new", "editor"),
+    ("/documents/<document>", "editor"),
+    ("/collections", "editor"),
+    ("/search?query=captain", "editor"),
+    ("/agents/new", "builder"),
+    ("/agents/<agent>/publish", "builder"),
+    ("/traces", "builder"),
+    ("/tokens", "builder"),
+    ("/prompts", "builder"),
+    ("/tools", "builder"),
+    ("/members", "owner"),
+    ("/usage", "owner"),
+    ("/audit", "owner"),
+    ("/jobs", "admin"),
+];
+
+async fn a_browser_is_known_by_its_cookie_and_by_nothing_else(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+
+    // Whoever is not known is asked to sign in, and comes back to where they wanted to go.
+    let asked = visits.get("/documents?state=dead").await;
+    assert_eq!(asked.status(), StatusCode::SEE_OTHER);
+    assert_eq!(location(&asked), "sign-in?next=documents%3Fstate%3Ddead");
+
+    let account =
+        [("email", "ada@example.com"), ("password", PASSWORD), ("name", "Ada"), ("next", "documents")];
+    let made = visits.submit("/sign-up", &account).await;
+    assert_eq!((made.status(), location(&made)), (StatusCode::SEE_OTHER, "documents"));
+    let [cookie] = cookies(made.headers()).try_into().expect("one cookie");
+    for part in ["lectern_session=", "; HttpOnly", "; SameSite=Lax", "; Path=/"] {
+        assert!(cookie.contains(part), "{part}: {cookie}");
+    }
+    assert!(!cookie.contains("Secure"), "there is no TLS here: {cookie}");
+
+    let page = visits.get("/documents").await;
+    assert_eq!(page.status(), StatusCode::OK);
+    let headers = page.headers().clone();
+    assert_eq!(headers[CONTENT_TYPE], "text/html; charset=utf-8");
+    assert_eq!(headers[CACHE_CONTROL], "private, no-store");
+    assert_eq!(headers[REFERRER_POLICY], "same-origin");
+    let policy = headers[CONTENT_SECURITY_POLICY].to_str().expect("text");
+    assert!(policy.starts_with("default-src 'none'; ") && !policy.contains("unsafe"), "{policy}");
+    assert!(policy.ends_with("frame-ancestors 'none'"), "{policy}");
+    let page = page.text().await.expect("a text");
+    assert!(!page.contains("style=\"") && !page.contains("<script>") && !page.contains(" onclick"), "{page}");
+
+    // The same cookie opens the interface for programs, as the scripts of the pages use it.
+    let read = async |cookies: &str| {
+        let request = client.request_outside(Method::GET, "/api/v1/documents").header(COOKIE, cookies);
+        send(request).await.status()
+    };
+    assert_eq!(read(&visits.cookies).await, StatusCode::OK);
+    assert_eq!(read("lectern_session=x").await, StatusCode::UNAUTHORIZED);
+
+    // What is changed is changed by pages of this service alone.
+    let body = json!({"name": "Note", "type": "TXT", "content": "A note."});
+    for (headers, taken) in [
+        (vec![], false),
+        (vec![("origin", "https://evil.example")], false),
+        (vec![("origin", "null")], false),
+        (vec![("sec-fetch-site", "same-site")], false),
+        (vec![("sec-fetch-site", "cross-site"), ("origin", visits.origin.as_str())], false),
+        (vec![("sec-fetch-site", "same-origin")], true),
+        (vec![("origin", visits.origin.as_str())], true),
+    ] {
+        for (path, form) in [("/api/v1/documents", false), ("/documents/new", true)] {
+            let mut request = client.request_outside(Method::POST, path).header(COOKIE, &visits.cookies);
+            for (name, value) in &headers {
+                request = request.header(*name, *value);
+            }
+            let request = if form {
+                let fields = "name=Note&type=TXT&content=A+note.";
+                request.header("content-type", "application/x-www-form-urlencoded").body(fields)
+            } else {
+                request.json(&body)
+            };
+            let answer = send(request).await;
+            let status = answer.status();
+            if taken {
+                assert!(
+                    status == StatusCode::OK || status == StatusCode::SEE_OTHER,
+                    "{path} {headers:?}: {status}"
+                );
+            } else {
+                assert_eq!(status, StatusCode::FORBIDDEN, "{path} {headers:?}");
+            }
+        }
+    }
+    let documents: Value = {
+        let request =
+            client.request_outside(Method::GET, "/api/v1/documents").header(COOKIE, &visits.cookies);
+        send(request).await.json().await.expect("JSON")
+    };
+    assert_eq!(documents["data"].as_array().map(Vec::len), Some(4), "{documents:#}");
+    // A page of elsewhere signs nobody in, either.
+    let form = "email=ada%40example.com&password=x";
+    let request = client.request_outside(Method::POST, "/sign-in").header(ORIGIN, "https://evil.example");
+    let request = request.header("content-type", "application/x-www-form-urlencoded").body(form);
+    assert_eq!(send(request).await.status(), StatusCode::FORBIDDEN);
+
+    let left = visits.submit("/sign-out", &[]).await;
+    assert_eq!(left.status(), StatusCode::SEE_OTHER);
+    assert_eq!(visits.get("/documents").await.status(), StatusCode::SEE_OTHER);
+    service.assert_no_secret_in_logs(&[PASSWORD]);
+}
+
+async fn each_role_reaches_its_pages(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let owner = service.signed_up("owner@example.com").await;
+    let workspace = owner.create("/workspaces", &json!({"name": "Team"})).await;
+    let team = owner.in_workspace(id(&workspace));
+    let (agent, document) = agent_with_report(&team).await;
+    let mut people = vec![("owner", "owner@example.com".to_owned())];
+    for role in ["asker", "editor", "builder"] {
+        let email = format!("{role}@example.com");
+        let member = service.signed_up(&email).await;
+        let path = format!("/workspaces/{}/invitations", id(&workspace));
+        let invitation = team.create(&path, &json!({"role": role})).await;
+        data(member.post("/invitations/accept", &json!({"token": invitation["token"]})).await);
+        people.push((role, email));
+    }
+    let rank =
+        |role: &str| ["asker", "editor", "builder", "owner", "admin"].iter().position(|known| *known == role);
+    for (role, email) in people {
+        let client = service.client();
+        let mut visits = Visits::new(&service, &client);
+        visits.sign_in(&email).await;
+        let chosen = visits.submit("/workspace", &[("workspace", id(&workspace))]).await;
+        assert_eq!(chosen.status(), StatusCode::SEE_OTHER, "{role}");
+        let home = visits.get("/").await.text().await.expect("a text");
+        for (page, least) in REACHES {
+            let path = page.replace("<agent>", &agent).replace("<document>", &document);
+            // The first account is the operator's.
+            let may = if least == "admin" { role == "owner" } else { rank(role) >= rank(least) };
+            let answer = visits.get(&path).await;
+            let expected = if may { StatusCode::OK } else { StatusCode::FORBIDDEN };
+            assert_eq!(answer.status(), expected, "{role} {page}");
+            let text = answer.text().await.expect("a text");
+            assert!(text.starts_with("<!doctype html>"), "{role} {page}: {text}");
+            // Nobody is shown a way to where they may not go.
+            let first = page.split(['/', '?']).nth(1).expect("a folder");
+            let is_linked = home.contains(&format!("href=\"{first}\""));
+            assert!(!is_linked || may || !path.ends_with(first), "{role} is shown {page}");
+        }
+        // What is not there, or somebody else's, is one and the same.
+        for path in
+            [format!("/documents/{}", Uuid::now_v7()), "/documents/x".to_owned(), "/documents/%FF".to_owned()]
+        {
+            let expected =
+                if rank(role) >= rank("editor") { StatusCode::NOT_FOUND } else { StatusCode::FORBIDDEN };
+            let status = visits.get(&path).await.status();
+            assert!(status == expected || status == StatusCode::NOT_FOUND, "{role} {path}: {status}");
+        }
+    }
+    // A stranger's workspace cannot be chosen, and one that was left is not held on to.
+    let stranger = service.client();
+    service.signed_up("stranger@example.com").await;
+    let mut visits = Visits::new(&service, &stranger);
+    visits.sign_in("stranger@example.com").await;
+    let chosen = visits.submit("/workspace", &[("workspace", id(&workspace))]).await;
+    assert_eq!(chosen.status(), StatusCode::NOT_FOUND);
+    visits.cookies.push_str(&format!("; lectern_workspace={}", id(&workspace)));
+    let sent_home = visits.get("/documents").await;
+    assert_eq!(sent_home.status(), StatusCode::SEE_OTHER);
+    assert!(cookies(sent_home.headers())[0].starts_with("lectern_workspace=; "), "it is taken away");
+    assert_eq!(visits.get(&format!("/agents/{agent}/ask")).await.status(), StatusCode::SEE_OTHER);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_users_wrote_is_text_on_every_page() {
+    let service = service().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let hostile = "</title><script>alert(1)</script>\"' onmouseover=x <img src=x onerror=alert(1)>";
+    let document = owner
+        .ingest(&json!({"name": hostile, "type": "TXT", "content": hostile, "description": hostile, "metadata": {"a": hostile}}))
+        .await;
+    let llm = json!({"provider": "extractive", "model": hostile});
+    let agent = json!({"name": hostile, "type": "CHATVENDOR", "description": hostile, "llm": llm});
+    let agent = owner.create_agent(&agent).await;
+    owner.link(id(&agent), id(&document)).await;
+    let collection = owner.create("/collections", &json!({"name": hostile, "description": hostile})).await;
+    owner.create("/prompts", &json!({"name": hostile, "template": hostile, "input_variables": []})).await;
+    owner.create("/api-tokens", &json!({"description": hostile})).await;
+    let (_, answer) = owner.predict(id(&agent), hostile).await;
+    let trace = answer["trace"]["id"].as_str().expect("an id").to_owned();
+    let feedback = json!({"rating": -1, "text": hostile});
+    data(owner.post(&format!("/traces/{trace}/feedback"), &feedback).await);
+    let page = json!({"slug": "guide", "access": "public", "title": hostile, "greeting": hostile, "questions": [hostile]});
+    let published = owner.request(Method::PUT, &format!("/agents/{}/publication", id(&agent))).json(&page);
+    assert_eq!(send(published).await.status(), StatusCode::OK);
+
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("ada@example.com").await;
+    let name = format!(
+        "/documents?name={}",
+        url::form_urlencoded::byte_serialize(hostile.as_bytes()).collect::<String>()
+    );
+    let query = name.replace("/documents?name", "/search?query");
+    for path in [
+        "/".to_owned(),
+        name,
+        query,
+        format!("/documents/{}", id(&document)),
+        "/agents".to_owned(),
+        format!("/agents/{}", id(&agent)),
+        format!("/agents/{}/ask", id(&agent)),
+        format!("/agents/{}/publish", id(&agent)),
+        "/collections".to_owned(),
+        format!("/collections/{}", id(&collection)),
+        "/prompts".to_owned(),
+        "/tokens".to_owned(),
+        "/traces".to_owned(),
+        format!("/traces/{trace}"),
+        "/ask/guide".to_owned(),
+    ] {
+        let answer = visits.get(&path).await;
+        assert_eq!(answer.status(), StatusCode::OK, "{path}");
+        let text = answer.text().await.expect("a text");
+        assert!(text.contains("script"), "it is shown: {path}");
+        assert!(!text.contains("<script>") && !text.contains("<img src=x"), "{path}: {text}");
+    }
+    let asked = visits.submit(&format!("/agents/{}/ask", id(&agent)), &[("question", hostile)]).await;
+    let text = asked.text().await.expect("a text");
+    assert!(!text.contains("<script>alert") && !text.contains("<img src=x"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_form_says_what_to_change_and_a_repeated_one_makes_one_thing() {
+    let service = service().await;
+    service.signed_up("ada@example.com").await;
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("ada@example.com").await;
+    let wrong = visits.submit("/documents/new", &[("name", ""), ("type", "TXT"), ("content", "")]).await;
+    assert_eq!(wrong.status(), StatusCode::UNPROCESSABLE_ENTITY);
+    let text = wrong.text().await.expect("a text");
+    assert!(
+        text.contains("<strong>name</strong> is required") && text.contains("<strong>url</strong>"),
+        "{text}"
+    );
+    let form = [("nonce", "one"), ("name", "Note"), ("type", "TXT"), ("content", "A note.")];
+    let first = visits.submit("/documents/new", &form).await;
+    let again = visits.submit("/documents/new", &form).await;
+    assert_eq!(location(&first), location(&again));
+    let other = [("nonce", "one"), ("name", "Other"), ("type", "TXT"), ("content", "A note.")];
+    assert_ne!(location(&visits.submit("/documents/new", &other).await), location(&first));
+    for garbage in ["%", "a=%FF&b", "=&=&=", "&&&", "ids:list=x&all:boolean=true&action=eat"] {
+        let request = client.request_outside(Method::POST, "/documents/bulk").header(COOKIE, &visits.cookies);
+        let request = request.header(ORIGIN, &visits.origin).body(garbage);
+        let answer = send(request.header("content-type", "application/x-www-form-urlencoded")).await;
+        assert!(answer.status().is_client_error(), "{garbage}: {}", answer.status());
+    }
+}
+
+async fn documents_are_found_by_what_is_known_of_them_page_by_page(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let collection = owner.create("/collections", &json!({"name": "Shelf"})).await;
+    for number in 0..60 {
+        let shelf = if number % 2 == 0 { json!([id(&collection)]) } else { json!([]) };
+        let document = json!({
+            "name": format!("Note {number:02} of 100%"), "type": "TXT", "content": format!("The number {number}."),
+            "metadata": {"tens": number / 10, "department": if number < 3 { "people" } else { "sales" }}, "collectionIds": shelf,
+        });
+        owner.create_document(&document).await;
+    }
+    let client = service.client();
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("ada@example.com").await;
+    let names = async |visits: &Visits<'_>, query: &str| {
+        let text = visits.get(&format!("/documents?{query}")).await.text().await.expect("a text");
+        let names: Vec<String> = text
+            .split("id=\"document-")
+            .skip(1)
+            .map(|row| row.split('>').nth(1).expect("a name").split('<').next().expect("its end").to_owned())
+            .collect();
+        let next =
+            text.split("documents?").find(|part| part.contains("after=") && part.contains(">Next page"));
+        (
+            names,
+            next.map(|next| {
+                next.split('"').next().expect("a query").replace("&#38;", "&").replace("&amp;", "&")
+            }),
+        )
+    };
+    for (sort, first) in [("", "Note 59 of 100%"), ("oldest", "Note 00 of 100%"), ("name", "Note 00 of 100%")]
+    {
+        let (mut all, next) = names(&visits, &format!("sort={sort}")).await;
+        assert_eq!((all.len(), all[0].as_str()), (50, first), "{sort}");
+        let (rest, end) = names(&visits, &next.expect("another page")).await;
+        assert_eq!((rest.len(), end), (10, None), "{sort}");
+        all.extend(rest);
+        all.sort();
+        all.dedup();
+        assert_eq!(all.len(), 60, "each once: {sort}");
+    }
+    for (query, found) in [
+        ("name=NOTE+1", 10),
+        ("name=%25", 50),
+        ("name=_", 0),
+        ("metadata=department%3Dpeople", 3),
+        ("metadata=tens%3D5", 10),
+        ("metadata=tens%3D6", 0),
+        ("type=PDF", 0),
+        ("state=dead", 0),
+    ] {
+        assert_eq!(names(&visits, query).await.0.len(), found, "{query}");
+    }
+    let shelf = format!("collection={}&name=Note+0", id(&collection));
+    assert_eq!(names(&visits, &shelf).await.0.len(), 5);
+
+    // What is done to all that match is done to no other.
+    let form = [("action", "delete"), ("all:boolean", "true"), ("filter", "metadata=department%3Dpeople")];
+    let done = visits.submit("/documents/bulk", &form).await;
+    assert_eq!(done.status(), StatusCode::SEE_OTHER);
+    assert_eq!(names(&visits, "name=Note+0").await.0.len(), 7);
+    let nothing = visits.submit("/documents/bulk", &[("action", "delete")]).await;
+    assert_eq!(nothing.status(), StatusCode::UNPROCESSABLE_ENTITY);
+    assert_eq!(names(&visits, "name=Note+0").await.0.len(), 7);
+}

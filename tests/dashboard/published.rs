@@ -1,0 +1,161 @@
+//! Published agents: over the interface, and as those meet them who have no account.
+
+use reqwest::{
+    Method, StatusCode,
+    header::{CONTENT_SECURITY_POLICY, ORIGIN},
+};
+use serde_json::{Value, json};
+
+use super::{QUESTION, Visits, agent_with_report, assert_no_complaints};
+use crate::support::{
+    browser::Browser,
+    client::{Client, data, envelope, send},
+    in_both_modes,
+    service::{Mode, Service},
+    web::Web,
+};
+
+in_both_modes!(a_page_is_open_to_whom_its_builder_says, feedback_is_kept_with_the_answer_of_whoever_gives_it);
+
+async fn publish(client: &Client, agent: &str, page: &Value) -> (StatusCode, Value) {
+    envelope(send(client.request(Method::PUT, &format!("/agents/{agent}/publication")).json(page)).await)
+        .await
+}
+
+async fn ask(client: &Client, origin: &str, slug: &str) -> (StatusCode, String) {
+    let body = format!("question={}", QUESTION.replace(' ', "+"));
+    let request =
+        client.request_outside(Method::POST, &format!("/ask/{slug}")).header(ORIGIN, origin).body(body);
+    let answer = send(request.header("content-type", "application/x-www-form-urlencoded")).await;
+    (answer.status(), answer.text().await.expect("a text"))
+}
+
+async fn a_page_is_open_to_whom_its_builder_says(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let owner = service.signed_up("owner@example.com").await;
+    service.signed_up("other@example.com").await;
+    let (agent, _) = agent_with_report(&owner).await;
+    let guest = service.client();
+    let origin = service.base_url();
+    let open =
+        async |slug: &str| send(guest.request_outside(Method::GET, &format!("/ask/{slug}"))).await.status();
+
+    let public = json!({"slug": "guide", "access": "public", "ratePerMinute": 4, "origins": ["https://www.example.com"]});
+    assert_eq!(open("guide").await, StatusCode::NOT_FOUND);
+    let page = data(publish(&owner, &agent, &public).await);
+    assert_eq!(page["url"], format!("{origin}/ask/guide"));
+
+    // Anybody asks, within the page's own rate, and sees the answer and its sources; not how it came about.
+    assert_eq!(open("guide").await, StatusCode::OK);
+    let (status, text) = ask(&guest, &origin, "guide").await;
+    assert_eq!(status, StatusCode::OK, "{text}");
+    assert!(
+        text.contains("Solveig Aas") && text.contains("class=\"cite\"") && text.contains("Verified"),
+        "{text}"
+    );
+    assert!(!text.contains("How it came about") && !text.contains("/documents/"), "{text}");
+    let cited = text.split("href=\"../cite/").nth(1).expect("a source").split('"').next().expect("its end");
+    let cited = send(guest.request_outside(Method::GET, &format!("/cite/{cited}"))).await;
+    assert!(cited.text().await.expect("a text").contains("<mark>"));
+    let mut refused = false;
+    for _ in 0..5 {
+        refused |= ask(&guest, &origin, "guide").await.0 == StatusCode::TOO_MANY_REQUESTS;
+    }
+    assert!(refused, "there is a limit for all of them together");
+
+    // In frames of the sites that it names, and of no other.
+    let framed = send(guest.request_outside(Method::GET, "/embed/guide")).await;
+    let policy = framed.headers()[CONTENT_SECURITY_POLICY].to_str().expect("text").to_owned();
+    assert!(policy.ends_with("frame-ancestors https://www.example.com"), "{policy}");
+
+    // With a link that nobody can guess.
+    let by_link = json!({"slug": "guide", "access": "link"});
+    let page = data(publish(&owner, &agent, &by_link).await);
+    let slug = page["slug"].as_str().expect("a text").to_owned();
+    assert!(slug.starts_with("guide-") && slug.len() > 25, "{slug}");
+    assert_eq!((open("guide").await, open(&slug).await), (StatusCode::NOT_FOUND, StatusCode::OK));
+
+    // For members: others are asked to sign in, or find nothing.
+    data(publish(&owner, &agent, &json!({"slug": "guide", "access": "members"})).await);
+    assert_eq!(open("guide").await, StatusCode::SEE_OTHER);
+    assert_eq!(open(&slug).await, StatusCode::NOT_FOUND);
+    let (client, stranger) = (service.client(), service.client());
+    let mut visits = Visits::new(&service, &client);
+    visits.sign_in("owner@example.com").await;
+    assert_eq!(visits.get("/ask/guide").await.status(), StatusCode::OK);
+    let asked = visits.submit("/ask/guide", &[("question", QUESTION)]).await;
+    assert!(asked.text().await.expect("a text").contains("Solveig Aas"));
+    let mut others = Visits::new(&service, &stranger);
+    others.sign_in("other@example.com").await;
+    assert_eq!(others.get("/ask/guide").await.status(), StatusCode::NOT_FOUND);
+    assert_eq!(others.submit("/ask/guide", &[("question", QUESTION)]).await.status(), StatusCode::NOT_FOUND);
+    for bad in ["%00", "%FF", "a%2Fb"] {
+        assert_eq!(open(bad).await, StatusCode::NOT_FOUND, "{bad}");
+    }
+}
+
+async fn feedback_is_kept_with_the_answer_of_whoever_gives_it(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let owner = service.signed_up("owner@example.com").await;
+    let (agent, _) = agent_with_report(&owner).await;
+    let (_, answer) = owner.predict(&agent, QUESTION).await;
+    let trace = answer["trace"]["id"].as_str().expect("an id").to_owned();
+    data(publish(&owner, &agent, &json!({"slug": "guide", "access": "public"})).await);
+    let guest = service.client();
+    let (_, text) = ask(&guest, &service.base_url(), "guide").await;
+    let action = text
+        .split("action=\"../ask/guide/feedback/")
+        .nth(1)
+        .expect("a form")
+        .split('"')
+        .next()
+        .expect("its end");
+    let say = async |trace: &str| {
+        let request = guest.request_outside(Method::POST, &format!("/ask/guide/feedback/{trace}"));
+        let request = request.header(ORIGIN, service.base_url()).body("rating:number=1&text=Right");
+        send(request.header("content-type", "application/x-www-form-urlencoded")).await.status()
+    };
+    assert_eq!(say(action).await, StatusCode::SEE_OTHER);
+    assert_eq!(say(&trace).await, StatusCode::NOT_FOUND, "the owner's own answer");
+    let told = owner.read(&format!("/traces/{action}")).await;
+    assert_eq!(told["feedback"]["text"], "Right");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_widget_answers_on_the_pages_of_a_site_that_may_show_it() {
+    let Some(browser) = Browser::start().await else { return };
+    let service = Service::start().await;
+    let owner = service.signed_up("owner@example.com").await;
+    let (agent, _) = agent_with_report(&owner).await;
+    let (site, elsewhere) = (Web::start().await, Web::start().await);
+    let script = format!(
+        "<!doctype html><title>Shop</title><h1>Shop</h1><script src=\"{}/embed.js\" data-page=\"guide\" data-label=\"Ask us\" data-accent=\"#8a2be2\" async></script>",
+        service.base_url()
+    );
+    let [good, bad] = [&site, &elsewhere].map(|web| web.serve("/shop", "text/html", script.clone()));
+    let origin = good.trim_end_matches("/shop");
+    let page = json!({"slug": "guide", "access": "public", "origins": [origin], "accent": "#8a2be2"});
+    data(publish(&owner, &agent, &page).await);
+
+    browser.goto(&good).await;
+    let host = "[...document.body.children].find((child) => child.shadowRoot)?.shadowRoot";
+    browser.wait_until("the button", &format!("{host}?.querySelector('button')")).await;
+    browser.script(&format!("{host}.querySelector('button').click()"), vec![]).await;
+    browser.enter_frame(&format!("{host}.querySelector('iframe')")).await;
+    browser.fill("#question", QUESTION).await;
+    browser.click("[data-ask] .main").await;
+    browser.wait_for("[data-answer] .cite").await;
+    browser.click("[data-answer] .cite").await;
+    browser.wait_for(".source mark").await;
+    browser.leave_frame().await;
+    assert_no_complaints(&browser).await;
+
+    // Another site gets a frame with nothing in it.
+    browser.goto(&bad).await;
+    browser.wait_until("the button", &format!("{host}?.querySelector('button')")).await;
+    browser.script(&format!("{host}.querySelector('button').click()"), vec![]).await;
+    browser.enter_frame(&format!("{host}.querySelector('iframe')")).await;
+    browser.wait_until("what the browser shows instead", "document.readyState === 'complete'").await;
+    assert!(!browser.exists("#question").await);
+    browser.close().await;
+}
