@@ -159,9 +159,11 @@ async fn what_opens_nothing_is_one_and_the_same_page(mode: Mode) {
         assert!(page.contains(request), "{path}: whoever asks for help can name it");
         let style = between(&page, "rel=\"stylesheet\" href=\"", "\"");
         let asked = Url::parse("http://lectern.example").and_then(|root| root.join(path));
-        let loaded = asked.and_then(|asked| asked.join(style)).expect("an address");
-        assert_eq!(loaded.path(), "/assets/style.css", "{path}");
-        pages.push(page.replace(request, "").replace(style, ""));
+        let home = between(&page, "<p><a href=\"", "\"");
+        let led_to = |link: &str| asked.clone().and_then(|asked| asked.join(link)).expect("an address");
+        assert_eq!(led_to(style).path(), "/assets/style.css", "{path}");
+        assert_eq!(led_to(home).path(), "/", "{path}");
+        pages.push(page.replace(request, "").replace(style, "").replace(&format!("\"{home}\""), ""));
     }
     assert!(!pages[0].contains("Gate"), "{}", pages[0]);
     assert!(pages.iter().all(|page| *page == pages[0]), "{pages:#?}");

@@ -52,6 +52,7 @@ mod predict;
 mod prompts;
 mod publications;
 mod qdrant;
+mod receipts;
 mod reindex;
 mod rotation;
 mod sandbox;

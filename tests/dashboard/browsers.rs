@@ -101,6 +101,10 @@ async fn from_sign_up_over_a_document_and_an_agent_to_the_first_cited_answer() {
     browser.click_text("button", "Replay it").await;
     browser.wait_for(".notice").await;
     assert!(browser.text(".notice").await.contains("the same answer"));
+    // What the agent says now stands beside what it said then.
+    browser.click_text("button", "Ask it again").await;
+    browser.wait_until("both answers", "document.querySelectorAll('[data-answer]').length === 2").await;
+    assert_for_everybody(&browser, "an answer then and now").await;
     assert_no_complaints(&browser).await;
     browser.close().await;
 }

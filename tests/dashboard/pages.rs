@@ -51,12 +51,12 @@ async fn a_browser_is_known_by_its_cookie_and_by_nothing_else(mode: Mode) {
     // Whoever is not known is asked to sign in, and comes back to where they wanted to go.
     let asked = visits.get("/documents?state=dead").await;
     assert_eq!(asked.status(), StatusCode::SEE_OTHER);
-    assert_eq!(location(&asked), "sign-in?next=documents%3Fstate%3Ddead");
+    assert_eq!(location(&asked), "./sign-in?next=documents%3Fstate%3Ddead");
 
     let account =
         [("email", "ada@example.com"), ("password", PASSWORD), ("name", "Ada"), ("next", "documents")];
     let made = visits.submit("/sign-up", &account).await;
-    assert_eq!((made.status(), location(&made)), (StatusCode::SEE_OTHER, "documents"));
+    assert_eq!((made.status(), location(&made)), (StatusCode::SEE_OTHER, "./documents"));
     let [cookie] = cookies(made.headers()).try_into().expect("one cookie");
     for part in ["lectern_session=", "; HttpOnly", "; SameSite=Lax", "; Path=/"] {
         assert!(cookie.contains(part), "{part}: {cookie}");
@@ -128,6 +128,26 @@ async fn a_browser_is_known_by_its_cookie_and_by_nothing_else(mode: Mode) {
     let request = client.request_outside(Method::POST, "/sign-in").header(ORIGIN, "https://evil.example");
     let request = request.header("content-type", "application/x-www-form-urlencoded").body(form);
     assert_eq!(send(request).await.status(), StatusCode::FORBIDDEN);
+
+    // A script is told where to go, and in words that its sign-in has ended.
+    let as_script = async |cookies: &str| {
+        let request = client.request_outside(Method::POST, "/collections").header(COOKIE, cookies);
+        let request =
+            request.header(ORIGIN, &visits.origin).header("accept", "application/json").body("name=Shelf");
+        let answer = send(request.header("content-type", "application/x-www-form-urlencoded")).await;
+        (answer.status(), answer.json::<Value>().await.expect("JSON"))
+    };
+    let (status, told) = as_script(&visits.cookies).await;
+    assert!(
+        told["next"].as_str().is_some_and(|next| next.starts_with("./collections/")),
+        "{status} {told:#}"
+    );
+    let (status, told) = as_script("lectern_session=x").await;
+    assert_eq!((status, told["error"]["code"].as_str()), (StatusCode::UNAUTHORIZED, Some("unauthorized")));
+    assert!(
+        told["error"]["message"].as_str().is_some_and(|words| words.contains("Sign in again")),
+        "{told:#}"
+    );
 
     let left = visits.submit("/sign-out", &[]).await;
     assert_eq!(left.status(), StatusCode::SEE_OTHER);

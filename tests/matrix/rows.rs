@@ -13,6 +13,8 @@ use crate::support::{
     client::{Client, PASSWORD, data, envelope, id, send},
     command,
     pdf::pdf_with_pages,
+    process::POLL,
+    within_deadline,
 };
 
 /// The boundary of the forms that are sent.
@@ -80,6 +82,7 @@ pub fn rows() -> Vec<Row> {
         row("GET /documents", None),
         row("GET /documents/<document>", None),
         row("GET /documents/<document>/chunks", None),
+        row("GET /documents/<deleted>/receipt", None),
         row("GET /documents/<document>/events", None),
         row("GET /documents/<upload>/source", None),
         row("GET /documents/<booklet>/pages", None),
@@ -385,9 +388,9 @@ fn form(parts: &[(&str, &str)]) -> String {
     format!("{}--{BOUNDARY}--\r\n", parts.iter().map(part).collect::<String>())
 }
 
-/// What has an id. A `booklet` is an uploaded PDF; a `helper` is an agent that nothing is linked to but what an `AGENT` tool of the other asks; an `upload` is
+/// What has an id. A `booklet` is an uploaded PDF; `deleted` is a document that was deleted, and of which nothing is left; a `helper` is an agent that nothing is linked to but what an `AGENT` tool of the other asks; an `upload` is
 /// a document with a stored file; the `workspace` is the account's own, and `shared` is another one of which it is the owner.
-pub const NOUNS: [&str; 23] = [
+pub const NOUNS: [&str; 24] = [
     "agent",
     "agent-collection",
     "agent-document",
@@ -395,6 +398,7 @@ pub const NOUNS: [&str; 23] = [
     "api-token",
     "booklet",
     "collection",
+    "deleted",
     "document",
     "file-batch",
     "helper",
@@ -465,6 +469,7 @@ impl Things {
             ("agent", agent),
             ("helper", helper),
             ("document", document),
+            ("deleted", deleted(owner, text).await),
             ("job", job_of(owner, &upload).await),
             ("upload", upload),
             ("booklet", booklet),
@@ -504,6 +509,21 @@ impl Things {
             Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
         }
     }
+}
+
+/// A document that was deleted.
+async fn deleted(owner: &Client, text: &str) -> String {
+    let document = json!({ "name": "Draft", "type": "TXT", "content": text });
+    let document = id(&owner.create_document(&document).await).to_owned();
+    data(owner.delete(&format!("/documents/{document}")).await);
+    let receipt = format!("/documents/{document}/receipt");
+    let closing = async {
+        while owner.read(&receipt).await["purgedAt"].is_null() {
+            tokio::time::sleep(POLL).await;
+        }
+    };
+    within_deadline("the deleted document to be purged", closing).await;
+    document
 }
 
 /// Gives an agent a page, by a link, since no two pages have the same address.

@@ -41,7 +41,7 @@ enum Need {
 }
 
 /// The table: each operation by its method and its path, whose parameters have no names.
-const NEEDS: [(&str, Need); 124] = [
+const NEEDS: [(&str, Need); 125] = [
     ("GET /health/live", Need::Nobody),
     ("GET /health/ready", Need::Nobody),
     ("GET /metrics", Need::Nobody),
@@ -104,6 +104,7 @@ const NEEDS: [(&str, Need); 124] = [
     ("GET /documents/{}/chunks", Need::Asker),
     ("GET /documents/{}/events", Need::Editor),
     ("GET /documents/{}/source", Need::Editor),
+    ("GET /documents/{}/receipt", Need::Editor),
     ("GET /documents/{}/pages", Need::Editor),
     ("GET /documents/{}/pages/{}", Need::Editor),
     ("PATCH /documents/{}", Need::Editor),

@@ -15,7 +15,7 @@ use lectern_shared::{
         idempotency,
         jobs::ReindexTarget,
         known_addresses::{self, KNOWN_FOR},
-        pages, singletons, traces, vectors,
+        pages, receipts, singletons, traces, vectors,
         workspaces::{invitations, leftovers},
     },
     ids::{DocumentId, WorkspaceId},
@@ -188,7 +188,7 @@ impl Sweeper {
             }
         }
         for document in documents {
-            if let Err(error) = purge_document(&runtime.db, &runtime.blobs, document).await {
+            if let Err(error) = purge_document(&runtime.db, &runtime.blobs, document, now).await {
                 tracing::warn!(%error, %document, "a deleted document could not be purged yet");
             }
         }
@@ -254,7 +254,7 @@ impl Sweeper {
         Ok(())
     }
 
-    /// Forgets traces, kept answers, known addresses, invitations and lines of the audit log whose time is over.
+    /// Forgets traces, kept answers, known addresses, invitations, lines of the audit log and receipts whose time is over.
     async fn expire(&self) -> Result<(), DbError> {
         while !self.soft.is_cancelled() {
             let mut tx = self.runtime.db.begin_essential().await?;
@@ -265,8 +265,10 @@ impl Sweeper {
             let invitations = invitations::expire(&mut tx, self.runtime.clock.now(), BATCH).await?;
             let lines =
                 audit::expire(&mut tx, self.runtime.clock.now().minus(audit::KEPT_FOR), BATCH).await?;
+            let receipts = receipts::expire(&mut tx, self.runtime.clock.now(), BATCH).await?;
             tx.commit().await?;
-            if traces.max(answers).max(addresses).max(invitations).max(lines) < u64::from(BATCH) {
+            if traces.max(answers).max(addresses).max(invitations).max(lines).max(receipts) < u64::from(BATCH)
+            {
                 break;
             }
         }
@@ -303,6 +305,13 @@ async fn purge_generation(
     generation: &PurgeableGeneration,
 ) -> Result<(), SweepError> {
     let PurgeableGeneration { retired, document_id, removals } = *generation;
+    // Written down before the first is removed, so that whoever goes on after a crash does not count what was left.
+    if receipts::wants_entries(db, retired).await? {
+        let entries = index.count(retired.workspace_id(), retired.id()).await?;
+        let mut tx = db.begin_essential().await?;
+        receipts::note_entries(&mut tx, retired, entries).await?;
+        tx.commit().await?;
+    }
     index.remove(retired).await?;
     if let Some(straggle) = index.late_write_window() {
         if removals == 0 {
@@ -334,11 +343,16 @@ async fn purge_generation(
 }
 
 /// Forgets a deleted document of which nothing is left.
-async fn purge_document(db: &Db, blobs: &BlobStore, document: DocumentId) -> Result<(), SweepError> {
+async fn purge_document(
+    db: &Db,
+    blobs: &BlobStore,
+    document: DocumentId,
+    now: Timestamp,
+) -> Result<(), SweepError> {
     blobs.remove_document(document).await?;
     vectors::remove(db, document, None).await?;
     let mut tx = db.begin_essential().await?;
-    documents::drop_tombstone(&mut tx, document).await?;
+    documents::drop_tombstone(&mut tx, document, now).await?;
     tx.commit().await?;
     tracing::info!(%document, "document purged");
     Ok(())

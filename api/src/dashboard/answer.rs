@@ -144,9 +144,8 @@ impl TraceBody {
     }
 
     /// What was asked, as far as a step still says it.
-    pub(super) fn question(&self) -> String {
-        let asked = self.steps.iter().find_map(|step| step.input.as_str());
-        asked.unwrap_or("(the question is not kept)").to_owned()
+    pub(super) fn question(&self) -> Option<String> {
+        self.steps.iter().find_map(|step| step.input.as_str()).map(str::to_owned)
     }
 }
 
@@ -312,7 +311,7 @@ mod tests {
     #[test]
     fn a_trace_is_read_as_the_interface_shows_it() {
         let body = TraceBody::of(&trace::example());
-        assert_eq!(body.question(), "Who was the captain?");
+        assert_eq!(body.question().as_deref(), Some("Who was the captain?"));
         assert_eq!((body.steps.len(), body.citations.len()), (2, 1));
         assert_eq!(body.citations[0].place.page, Some(2));
         let strange = TraceBody::of(&serde_json::json!({"id": "x", "output": "y", "steps": 7}));

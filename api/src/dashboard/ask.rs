@@ -102,7 +102,7 @@ impl AnswerReader {
     }
 
     /// A signed-in person's.
-    fn of(visitor: &Visitor, links: CitationLinks) -> Self {
+    pub(super) fn of(visitor: &Visitor, links: CitationLinks) -> Self {
         Self {
             links,
             workspace: visitor.frame.workspace_id,

@@ -130,9 +130,9 @@ impl Visitor {
 
 /// Sends a browser to another page. A script is told where to go, since it cannot see where a redirect leads.
 pub(super) fn see_other(location: &str, wants_json: bool) -> Response {
-    // From the root itself there is no other way to write "here".
-    let here = if location.is_empty() || location.starts_with('?') { "./" } else { "" };
-    let location = format!("{here}{location}");
+    // So it is a path below this one, and no host's name, whatever it begins with.
+    let below = if location.starts_with("../") { "" } else { "./" };
+    let location = format!("{below}{location}");
     if wants_json {
         return axum::Json(json!({"next": location})).into_response();
     }
@@ -147,7 +147,8 @@ pub(super) fn see_other(location: &str, wants_json: bool) -> Response {
 
 /// Whether it is a script of a page that asks, and no person.
 pub(crate) fn wants_json(headers: &HeaderMap) -> bool {
-    headers.get(header::ACCEPT).is_some_and(|accepted| accepted == "application/json")
+    let accepted = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    accepted.contains("application/json") && !accepted.contains("text/html")
 }
 
 /// The way from a path's folder to the root.
@@ -157,12 +158,15 @@ pub(super) fn root_of(path: &str) -> String {
 
 /// A path of this service to come back to, if it is one: an address of elsewhere is not followed.
 pub(super) fn own_path(given: Option<String>) -> String {
-    let is_own = |path: &String| {
-        !path.contains(['\\', '\r', '\n'])
-            && !path.starts_with('/')
-            && !path.split('?').next().unwrap_or_default().contains(':')
+    // Browsers leave out what cannot be seen, and take one slash for the other.
+    let is_own = |path: &str| {
+        let before_query = path.split('?').next().unwrap_or_default();
+        !path.contains(|character: char| character.is_control() || character == '\\')
+            && !before_query.contains(':')
     };
-    given.map(|path| path.trim_start_matches('/').to_owned()).filter(is_own).unwrap_or_default()
+    let given = given.unwrap_or_default();
+    let path = given.trim_start_matches(|character: char| character == '/' || character.is_whitespace());
+    if is_own(path) { path.to_owned() } else { String::new() }
 }
 
 impl FromRequestParts<AppState> for Visitor {
@@ -179,7 +183,7 @@ impl FromRequestParts<AppState> for Visitor {
         };
         let (caller, joined) = match found.await {
             Ok(found) => found,
-            Err(error) if wants_json => return Err(error.into_response()),
+            Err(error) if wants_json => return Err(refused(error).into_response()),
             Err(error) => return Err(turned_away(error, parts, state).await),
         };
         let actor = caller.actor();
@@ -207,6 +211,16 @@ impl FromRequestParts<AppState> for Visitor {
         };
         Ok(Self { caller, frame, wants_json })
     }
+}
+
+/// What a script of a page shows of a refusal: its reader knows no headers.
+fn refused(error: ApiError) -> ApiError {
+    if error.kind == ApiErrorKind::Unauthenticated {
+        return ApiError::unauthorized(
+            "Your sign-in has ended. Sign in again in another tab, and repeat it here.",
+        );
+    }
+    error
 }
 
 /// A page's address from the root, without what was said on it once.
@@ -344,10 +358,22 @@ mod tests {
             ("\\\\evil.example", ""),
             ("documents?next=https://a.example", "documents?next=https://a.example"),
             ("a\r\nb", ""),
+            (" //evil.example", "evil.example"),
+            ("/ //evil.example", "evil.example"),
+            ("\t//evil.example", "evil.example"),
+            ("a/\t/evil.example", ""),
         ] {
             assert_eq!(own_path(Some(given.to_owned())), followed, "{given}");
         }
         assert_eq!(own_path(None), "");
+        for (location, written) in [
+            ("", "./"),
+            ("?said=saved", "./?said=saved"),
+            ("//evil.example", ".///evil.example"),
+            ("../x", "../x"),
+        ] {
+            assert_eq!(see_other(location, false).headers()[header::LOCATION], written);
+        }
     }
 
     #[test]

@@ -133,6 +133,7 @@ pub(crate) fn router() -> Router<AppState> {
         asset!("app.js", "text/javascript; charset=utf-8"),
         asset!("ask.js", "text/javascript; charset=utf-8"),
         asset!("upload.js", "text/javascript; charset=utf-8"),
+        asset!("icon.svg", "image/svg+xml"),
     ];
     let mut router = Router::new()
         .route("/", get(home::show))
@@ -165,6 +166,7 @@ pub(crate) fn router() -> Router<AppState> {
         .route("/traces", get(traces::list))
         .route("/traces/{id}", get(traces::show))
         .route("/traces/{id}/replay", post(traces::replay))
+        .route("/traces/{id}/again", post(traces::ask_again))
         .route("/feedback/{id}", post(traces::feedback))
         .route("/tokens", get(tokens::show).post(tokens::create))
         .route("/tokens/{id}/delete", post(tokens::delete))

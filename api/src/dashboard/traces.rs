@@ -7,7 +7,7 @@ use axum::{
     extract::State,
     http::{StatusCode, Uri},
 };
-use lectern_agents::run::{self, AgentParts};
+use lectern_agents::run::{self, AgentParts, AgentQuestion};
 use lectern_shared::{
     clock::Timestamp,
     db::traces::{StoredTrace, TraceFilter},
@@ -19,6 +19,7 @@ use uuid::Uuid;
 use super::{
     PagePolicy,
     answer::{AnswerCard, AnswerContext, StepRow, TraceBody},
+    ask::{AnswerReader, whole},
     frame::{Frame, SubmittedForm, Visitor},
     html,
     text::{duration, filters},
@@ -37,6 +38,8 @@ use crate::{
 
 /// Traces of a page: each may have a megabyte.
 const TRACES: u32 = 25;
+/// What stands for a question that is not kept: a large trace is cut.
+const NO_QUESTION: &str = "(the question is not kept)";
 /// Characters of a question in the list.
 const QUESTION: usize = 200;
 /// The chart of a trace, in its own units.
@@ -81,6 +84,20 @@ struct TracePage {
     height: usize,
     bars: Vec<ChartBar>,
     answer: String,
+    /// The question is kept, so that the agent can be asked it as it is now.
+    can_ask_again: bool,
+    /// What it answers now.
+    now: Option<String>,
+}
+
+/// What was done with a trace just now.
+enum TraceOutcome {
+    /// It is looked at.
+    Shown,
+    /// It was replayed: whether it came out the same, in words.
+    Replayed(&'static str),
+    /// Its question was asked again: the answer, as HTML.
+    AskedAgain(String),
 }
 
 /// A step in the chart of a trace.
@@ -140,7 +157,12 @@ pub(super) async fn list(
         let agent = trace.agent_id.to_string();
         TraceRow {
             id: trace.id,
-            question: body.question().chars().take(QUESTION).collect(),
+            question: body
+                .question()
+                .unwrap_or_else(|| NO_QUESTION.to_owned())
+                .chars()
+                .take(QUESTION)
+                .collect(),
             agent: names.get(agent.as_str()).map_or_else(String::new, |name| (*name).to_owned()),
             sources,
             took: duration(body.duration_ms),
@@ -161,7 +183,7 @@ pub(super) async fn show(
     PathId(id): PathId<TraceId>,
 ) -> ApiResult {
     let found = traces.find_with_record(&visitor.actor(), id).await?;
-    page(visitor, &links, found, None).await
+    page(visitor, &links, found, TraceOutcome::Shown).await
 }
 
 /// Gives an answer again from what is recorded of its run, and says whether it came out the same.
@@ -180,17 +202,40 @@ pub(super) async fn replay(
     } else {
         "Replayed from its record: it came out in another way. Another version of the service may read what the model said differently."
     };
-    page(visitor, &links, found, Some(told)).await
+    page(visitor, &links, found, TraceOutcome::Replayed(told)).await
+}
+
+/// Asks the agent, as it is now, what it was asked then, and shows both answers side by side.
+pub(super) async fn ask_again(
+    State(asking): State<AskService>,
+    State(traces): State<TraceService>,
+    State(links): State<CitationLinks>,
+    visitor: Visitor,
+    PathId(id): PathId<TraceId>,
+) -> ApiResult {
+    let actor = visitor.actor();
+    let found = traces.find_with_record(&actor, id).await?;
+    let text =
+        TraceBody::of(&found.trace.body.0).question().ok_or_else(|| ApiError::not_found("question"))?;
+    let agent = asking.find(&actor, found.trace.agent_id).await?;
+    let running = asking.ask(&actor, agent, AgentQuestion { text, ..AgentQuestion::default() }).await?;
+    let now = whole(running, &AnswerReader::of(&visitor, links.clone())).await?;
+    page(visitor, &links, found, TraceOutcome::AskedAgain(now)).await
 }
 
 async fn page(
     visitor: Visitor,
     links: &CitationLinks,
     found: RecordedTrace,
-    replayed: Option<&'static str>,
+    outcome: TraceOutcome,
 ) -> ApiResult {
     let RecordedTrace { trace, record } = found;
-    // A replay is one folder further down.
+    let (replayed, now) = match outcome {
+        TraceOutcome::Shown => (None, None),
+        TraceOutcome::Replayed(told) => (Some(told), None),
+        TraceOutcome::AskedAgain(now) => (None, Some(now)),
+    };
+    // What is done to it is one folder further down.
     let root = visitor.frame.root.clone();
     let context = AnswerContext {
         links,
@@ -203,6 +248,8 @@ async fn page(
     card.trace.clear();
     let whole = TraceBody::of(&trace.body.0);
     let question = whole.question();
+    let can_ask_again = question.is_some();
+    let question = question.unwrap_or_else(|| NO_QUESTION.to_owned());
     let steps: Vec<StepRow> = whole.steps.into_iter().map(StepRow::from).collect();
     let answer = card.render().map_err(|_| ApiError::internal())?;
     let said = [rating_words(trace.rating), trace.feedback.as_deref().unwrap_or_default()];
@@ -221,6 +268,8 @@ async fn page(
         bars: bars(&steps, whole.duration_ms),
         steps,
         answer,
+        can_ask_again,
+        now,
         frame: visitor.frame,
     };
     html(PagePolicy::Own, StatusCode::OK, &page)

@@ -26,6 +26,7 @@ use lectern_shared::{
         audit::AuditAction,
         document::{Chunk, Document, DocumentType, PageRange, SourceAuthorization, SplitterConfig},
         job::IngestionSummary,
+        receipt::DeletionReceipt,
     },
     secrets::{CiphertextLocation, Keyring},
 };
@@ -267,6 +268,7 @@ impl DocumentService {
             return Err(unknown());
         }
         let held = db::documents::holdings(&mut tx, workspace, id).await?.ok_or_else(unknown)?;
+        db::receipts::open(&mut tx, workspace, id, actor.user, now).await?;
         if !db::documents::delete(&mut tx, workspace, id, now, now).await? {
             return Err(unknown());
         }
@@ -275,6 +277,13 @@ impl DocumentService {
         let (chunks, generations, blobs) = (held.chunks, held.generations, held.blobs);
         tracing::info!(document = %id, user = %actor.user, %workspace, chunks, generations, blobs, "document deleted; to be purged");
         Ok(())
+    }
+
+    /// What was removed of a deleted document.
+    pub(crate) async fn receipt(&self, actor: &Actor, id: DocumentId) -> Result<DeletionReceipt, ApiError> {
+        let owner = actor.may(Permission::EditDocuments)?;
+        let receipt = db::receipts::find(&self.db, owner.workspace_id, id).await?;
+        receipt.ok_or_else(|| ApiError::not_found("receipt"))
     }
 
     /// Queues a document to be ingested from its source once more.

@@ -14,7 +14,9 @@ use uuid::Uuid;
 
 use crate::{
     clock::Timestamp,
-    db::{Db, DbError, Json, Result, Tx, commit::pg_identity, execute, from_hex, locks, on, silence},
+    db::{
+        Db, DbError, Json, Result, Tx, commit::pg_identity, execute, from_hex, locks, on, receipts, silence,
+    },
     ids::{DocumentId, GenerationId, WorkspaceId},
     model::{
         document::{ActiveDocument, Document, DocumentSource, DocumentType, PageRange, SplitterConfig},
@@ -365,12 +367,13 @@ pub async fn tombstones(db: &Db, now: Timestamp, limit: u32) -> Result<Vec<Docum
 }
 
 /// Forgets a deleted document and everything small that hangs on it.
-pub async fn drop_tombstone(tx: &mut Tx, id: DocumentId) -> Result<()> {
+pub async fn drop_tombstone(tx: &mut Tx, id: DocumentId, now: Timestamp) -> Result<()> {
     let rows =
         execute!(tx, sqlx::query("DELETE FROM documents WHERE id = $1 AND deleted_at IS NOT NULL").bind(id))?;
     if rows == 1 {
         execute!(tx, sqlx::query("DELETE FROM vectors WHERE document_id = $1").bind(id))?;
         execute!(tx, sqlx::query("DELETE FROM jobs WHERE document_id = $1").bind(id))?;
+        receipts::close(tx, id, now).await?;
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use crate::{
     clock::Timestamp,
-    db::{Db, Json, Result, Tx, execute, on},
+    db::{Db, Json, Result, Tx, execute, on, receipts},
     ids::{DocumentId, GenerationId, WorkspaceId},
     model::{document::SearchIndexInfo, job::JobClaim, page::PdfEngineName},
 };
@@ -196,14 +196,16 @@ pub async fn remove_again(tx: &mut Tx, retired: RetiredGeneration, again_at: Tim
 
 /// Forgets a generation whose index entries are gone. False while it still has chunks or pages: somebody else is removing them.
 pub async fn delete(tx: &mut Tx, retired: RetiredGeneration) -> Result<bool> {
-    let rows = execute!(
-        tx,
-        sqlx::query(
-            "DELETE FROM generations WHERE id = $1 AND state <> 'active'
-               AND NOT EXISTS (SELECT 1 FROM chunks WHERE chunks.generation_id = generations.id)
-               AND NOT EXISTS (SELECT 1 FROM pages WHERE pages.generation_id = generations.id)"
-        )
-        .bind(retired.id)
-    )?;
-    Ok(rows == 1)
+    let forgotten: Option<(DocumentId, Option<i64>)> = on!(tx, |c| sqlx::query_as(
+        "DELETE FROM generations WHERE id = $1 AND state <> 'active'
+           AND NOT EXISTS (SELECT 1 FROM chunks WHERE chunks.generation_id = generations.id)
+           AND NOT EXISTS (SELECT 1 FROM pages WHERE pages.generation_id = generations.id)
+         RETURNING document_id, removed_entries"
+    )
+    .bind(retired.id)
+    .fetch_optional(c))?;
+    if let Some((document, Some(entries))) = forgotten {
+        receipts::add_entries(tx, document, entries).await?;
+    }
+    Ok(forgotten.is_some())
 }

@@ -98,6 +98,11 @@ const STEPS: &[MigrationStep] = &[
         description: "publications",
         statements: MigrationSql::Shared(include_str!("../../../migrations/0008_publications.sql")),
     },
+    MigrationStep {
+        version: 9,
+        description: "receipts",
+        statements: MigrationSql::Shared(include_str!("../../../migrations/0009_receipts.sql")),
+    },
 ];
 
 /// Why the schema could not be brought up to date.

@@ -30,6 +30,7 @@ pub mod operator_jobs;
 pub mod pages;
 pub mod prompts;
 pub mod publications;
+pub mod receipts;
 mod room;
 pub mod sealed;
 pub(crate) mod silence;

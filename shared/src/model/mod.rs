@@ -11,6 +11,7 @@ pub mod page;
 pub mod place;
 pub mod prompt;
 pub mod publication;
+pub mod receipt;
 pub mod run;
 pub mod search;
 pub mod space;

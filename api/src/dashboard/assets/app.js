@@ -2,6 +2,8 @@
 
 const JSON_TYPE = "application/json";
 
+document.documentElement.classList.add("scripted");
+
 /** Sends a form, and gives the answer as JSON. Never throws: what fails is told in `error`. */
 export async function send(form, submitter) {
   const body = new URLSearchParams(new FormData(form, submitter));
@@ -58,7 +60,10 @@ function clearProblem(form) {
 
 document.addEventListener("click", (event) => {
   const button = event.target.closest?.("[data-confirm]");
-  if (button && !confirm(button.dataset.confirm)) event.preventDefault();
+  if (!button) return;
+  const { confirm: some, confirmAll: all } = button.dataset;
+  const isAll = all && button.form.querySelector('input[name="all:boolean"]').checked;
+  if (!confirm(isAll ? all : some)) event.preventDefault();
 });
 
 document.addEventListener("submit", async (event) => {

@@ -4,6 +4,7 @@ mod bulk;
 mod list;
 mod new;
 mod one;
+mod receipt;
 
 use axum::{
     Router,
@@ -34,6 +35,7 @@ pub(super) fn router() -> Router<AppState> {
         .route("/documents/{id}/ingest", post(one::ingest))
         .route("/documents/{id}/cancel", post(one::cancel))
         .route("/documents/{id}/delete", post(one::delete))
+        .route("/documents/{id}/receipt", get(receipt::show))
 }
 
 /// A document in a list, and at the head of its own page.

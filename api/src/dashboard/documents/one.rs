@@ -260,7 +260,7 @@ pub(super) async fn delete(
     PathId(id): PathId<DocumentId>,
 ) -> ApiResult {
     documents.delete(&visitor.actor(), id).await?;
-    Ok(visitor.go("documents?said=deleted"))
+    Ok(visitor.go(&format!("documents/{id}/receipt?said=deleted")))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ mod chunks;
 mod events;
 mod number_paging;
 mod pages;
+mod receipt;
 mod source;
 mod upload;
 mod view;
@@ -39,6 +40,7 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
         .routes(routes!(source::download))
         .routes(routes!(pages::list))
         .routes(routes!(pages::show))
+        .routes(routes!(receipt::find))
         .merge(upload::router())
 }
 

@@ -274,7 +274,7 @@ async fn a_tombstone_stays_until_the_last_of_its_generations_is_gone() {
             commit!(t.db, |tx| generations::delete(tx, retired));
         }
         assert_eq!(documents::tombstones(&t.db, at(100), 10).await.unwrap(), [id], "{}", t.name);
-        commit!(t.db, |tx| documents::drop_tombstone(tx, id));
+        commit!(t.db, |tx| documents::drop_tombstone(tx, id, at(9)));
         assert!(documents::tombstones(&t.db, at(100), 10).await.unwrap().is_empty(), "{}", t.name);
         assert_eq!(names(&t.db, workspace, end(), 10).await, ["kept"], "{}", t.name);
         assert_eq!(documents::active(&t.db, workspace).await.unwrap()[0].id, kept.0, "{}", t.name);
@@ -305,7 +305,7 @@ async fn a_document_that_lives_is_not_dropped() {
     for t in &both().await {
         let workspace = workspace(&t.db, at(0)).await;
         let id = document(&t.db, workspace, "one", at(0)).await;
-        commit!(t.db, |tx| documents::drop_tombstone(tx, id));
+        commit!(t.db, |tx| documents::drop_tombstone(tx, id, at(9)));
         let found = documents::find(&t.db, workspace, id).await.unwrap();
         assert_eq!(found.map(|d| d.ingestion.state), Some(JobState::Queued), "{}", t.name);
     }

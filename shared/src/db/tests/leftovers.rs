@@ -159,7 +159,7 @@ pub(super) async fn sweep(db: &Db, now: Timestamp) {
         commit!(db, |tx| generations::delete(tx, generation.retired));
     }
     for document in documents::tombstones(db, now, 100).await.unwrap() {
-        commit!(db, |tx| documents::drop_tombstone(tx, document));
+        commit!(db, |tx| documents::drop_tombstone(tx, document, at(9)));
     }
 }
 

@@ -73,7 +73,7 @@ async fn files_texts_and_passages_count_until_they_are_purged() {
             commit!(t.db, |tx| generations::delete(tx, retired));
         }
         for id in [claim.document_id, file.id] {
-            commit!(t.db, |tx| documents::drop_tombstone(tx, id));
+            commit!(t.db, |tx| documents::drop_tombstone(tx, id, at(9)));
         }
         assert_eq!(used(&t.db, owner).await, 0, "{}", t.name);
     }

@@ -74,7 +74,7 @@ async fn an_upload_that_is_given_up_or_forgotten_is_purged() {
         assert_eq!(due(&t.db, 50).await, [given_up.id, forgotten.id], "{}", t.name);
         assert!(!complete(&t.db, &forgotten, 50).await, "{}: its time is over", t.name);
         for id in [given_up.id, forgotten.id] {
-            commit!(t.db, |tx| documents::drop_tombstone(tx, id));
+            commit!(t.db, |tx| documents::drop_tombstone(tx, id, at(9)));
         }
         assert!(due(&t.db, 50).await.is_empty(), "{}", t.name);
     }
