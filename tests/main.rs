@@ -69,3 +69,4 @@ mod tools;
 mod upgrade;
 mod upload;
 mod video;
+mod webhooks;

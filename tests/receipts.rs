@@ -15,7 +15,8 @@ in_both_modes!(a_receipt_tells_what_was_there_and_that_nothing_is_left, a_receip
 
 /// A text of several passages.
 fn text() -> String {
-    (0..400).map(|number| format!("Line {number} of the ledger names the keeper of that day. ")).collect()
+    let lines = (0..400).map(|number| format!("Line {number} of the ledger names the keeper of that day."));
+    lines.collect::<Vec<_>>().join(" ")
 }
 
 /// A document with two links; and how many passages it has.

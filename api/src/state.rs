@@ -34,6 +34,7 @@ use crate::{
         tools::ToolService,
         traces::TraceService,
         uploads::UploadService,
+        webhooks::WebhookService,
         workspaces::{
             UsageService, WorkspaceService, invitations::InvitationService, members::MemberService,
         },
@@ -135,5 +136,6 @@ part! {
     services.traces: TraceService,
     services.uploads: UploadService,
     services.usage: UsageService,
+    services.webhooks: WebhookService,
     services.workspaces: WorkspaceService,
 }

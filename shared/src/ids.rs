@@ -94,6 +94,10 @@ decl_id! {
     PromptId;
     /// A page on which an agent is asked.
     PublicationId;
+    /// A receiver of events.
+    WebhookId;
+    /// An event on its way to a receiver.
+    WebhookDeliveryId;
     /// A link between an agent and a document.
     AgentDocumentId;
     /// A link between an agent and a tool.

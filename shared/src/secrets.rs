@@ -74,6 +74,11 @@ impl<'a> CiphertextLocation<'a> {
         Self { table: "tools", row, column: "metadata" }
     }
 
+    /// What the events of a webhook are signed with.
+    pub const fn webhook_secret(row: &'a Uuid) -> Self {
+        Self { table: "webhooks", row, column: "secret" }
+    }
+
     /// An answer that is kept under an `Idempotency-Key`, by its [`idempotency_row`].
     pub const fn idempotent_answer(row: &'a Uuid) -> Self {
         Self { table: "idempotency", row, column: "answer" }

@@ -124,6 +124,8 @@ async fn every_page_is_for_everybody_and_none_is_heavy() {
     team.create("/prompts", &json!({"name": "Short", "template": "Be short.", "input_variables": []})).await;
     let tool = json!({"name": "Helper", "type": "AGENT", "metadata": {"agentId": agent}});
     team.create("/tools", &tool).await;
+    let webhook = json!({"url": "http://127.0.0.1:9/told", "events": ["document.failed"]});
+    let webhook = id(&team.create("/webhooks", &webhook).await).to_owned();
     team.create("/api-tokens", &json!({"description": "for the build"})).await;
     team.create(&format!("/workspaces/{}/invitations", id(&workspace)), &json!({"role": "asker"})).await;
     sign_in(&browser, &service, "ada@example.com").await;
@@ -136,7 +138,7 @@ async fn every_page_is_for_everybody_and_none_is_heavy() {
         )
         .await;
     for path in [
-        "".to_owned(),
+        String::new(),
         "agents".to_owned(),
         format!("agents/{agent}"),
         format!("agents/{agent}/publish"),
@@ -151,6 +153,8 @@ async fn every_page_is_for_everybody_and_none_is_heavy() {
         "prompts".to_owned(),
         "tools".to_owned(),
         "tokens".to_owned(),
+        "webhooks".to_owned(),
+        format!("webhooks/{webhook}"),
         "members".to_owned(),
         "usage".to_owned(),
         "audit".to_owned(),

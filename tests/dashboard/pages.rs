@@ -21,7 +21,7 @@ in_both_modes!(
 );
 
 /// The pages, and the least role that reaches them; `admin` for those of the operator.
-const REACHES: [(&str, &str); 19] = [
+const REACHES: [(&str, &str); 20] = [
     ("/", "asker"),
     ("/agents", "asker"),
     ("/account", "asker"),
@@ -35,6 +35,7 @@ const REACHES: [(&str, &str); 19] = [
     ("/agents/<agent>/publish", "builder"),
     ("/traces", "builder"),
     ("/tokens", "builder"),
+    ("/webhooks", "builder"),
     ("/prompts", "builder"),
     ("/tools", "builder"),
     ("/members", "owner"),
@@ -210,7 +211,7 @@ async fn each_role_reaches_its_pages(mode: Mode) {
     visits.sign_in("stranger@example.com").await;
     let chosen = visits.submit("/workspace", &[("workspace", id(&workspace))]).await;
     assert_eq!(chosen.status(), StatusCode::NOT_FOUND);
-    visits.cookies.push_str(&format!("; lectern_workspace={}", id(&workspace)));
+    visits.cookies = format!("{}; lectern_workspace={}", visits.cookies, id(&workspace));
     let sent_home = visits.get("/documents").await;
     assert_eq!(sent_home.status(), StatusCode::SEE_OTHER);
     assert!(cookies(sent_home.headers())[0].starts_with("lectern_workspace=; "), "it is taken away");

@@ -83,6 +83,18 @@ pub fn rows() -> Vec<Row> {
         row("GET /documents/<document>", None),
         row("GET /documents/<document>/chunks", None),
         row("GET /documents/<deleted>/receipt", None),
+        row(
+            "POST /webhooks",
+            Json(json!({ "url": "http://127.0.0.1:9/told", "events": ["document.deleted"] })),
+        ),
+        row("GET /webhooks", None),
+        row("GET /webhooks/<webhook>", None),
+        row("PATCH /webhooks/<webhook>", Json(json!({ "active": false }))),
+        row("POST /webhooks/<webhook>/rotate", None),
+        row("POST /webhooks/<webhook>/test", None),
+        row("GET /webhooks/<webhook>/deliveries", None),
+        row("POST /webhooks/<webhook>/deliveries/<delivery>/replay", None),
+        row("DELETE /webhooks/<webhook>", None),
         row("GET /documents/<document>/events", None),
         row("GET /documents/<upload>/source", None),
         row("GET /documents/<booklet>/pages", None),
@@ -390,7 +402,7 @@ fn form(parts: &[(&str, &str)]) -> String {
 
 /// What has an id. A `booklet` is an uploaded PDF; `deleted` is a document that was deleted, and of which nothing is left; a `helper` is an agent that nothing is linked to but what an `AGENT` tool of the other asks; an `upload` is
 /// a document with a stored file; the `workspace` is the account's own, and `shared` is another one of which it is the owner.
-pub const NOUNS: [&str; 24] = [
+pub const NOUNS: [&str; 26] = [
     "agent",
     "agent-collection",
     "agent-document",
@@ -399,6 +411,7 @@ pub const NOUNS: [&str; 24] = [
     "booklet",
     "collection",
     "deleted",
+    "delivery",
     "document",
     "file-batch",
     "helper",
@@ -414,6 +427,7 @@ pub const NOUNS: [&str; 24] = [
     "tool",
     "trace",
     "upload",
+    "webhook",
     "workspace",
 ];
 
@@ -447,6 +461,7 @@ impl Things {
         let invitations = format!("/workspaces/{workspace}/invitations");
         let invite = async || owner.create(&invitations, &json!({ "role": "asker" })).await;
         publish(owner, &agent).await;
+        let (webhook, delivery) = told(owner).await;
         let things = [
             ("file-batch", batch(owner, &collection, &document).await),
             ("shelf", make("/collections", json!({ "name": "Shelf" })).await),
@@ -470,6 +485,8 @@ impl Things {
             ("helper", helper),
             ("document", document),
             ("deleted", deleted(owner, text).await),
+            ("delivery", delivery),
+            ("webhook", webhook),
             ("job", job_of(owner, &upload).await),
             ("upload", upload),
             ("booklet", booklet),
@@ -524,6 +541,28 @@ async fn deleted(owner: &Client, text: &str) -> String {
     };
     within_deadline("the deleted document to be purged", closing).await;
     document
+}
+
+/// A webhook that is off, and a delivery to it, which was tried once and is not any more.
+async fn told(owner: &Client) -> (String, String) {
+    let webhook = json!({ "url": "http://127.0.0.1:9/told", "events": ["document.deleted"] });
+    let webhook = id(&owner.create("/webhooks", &webhook).await).to_owned();
+    let document = json!({ "name": "Slip", "type": "TXT", "content": "A slip." });
+    let document = id(&owner.create_document(&document).await).to_owned();
+    data(owner.delete(&format!("/documents/{document}")).await);
+    let deliveries = format!("/webhooks/{webhook}/deliveries");
+    let trying = async {
+        loop {
+            let found = owner.read(&deliveries).await;
+            if !found[0]["error"].is_null() {
+                return id(&found[0]).to_owned();
+            }
+            tokio::time::sleep(POLL).await;
+        }
+    };
+    let delivery = within_deadline("the first attempt", trying).await;
+    data(owner.patch(&format!("/webhooks/{webhook}"), &json!({ "active": false })).await);
+    (webhook, delivery)
 }
 
 /// Gives an agent a page, by a link, since no two pages have the same address.

@@ -67,10 +67,7 @@ async fn what_the_provider_is_asked_ties_its_answer_to_this_browser() {
         assert_eq!(answer.headers()[CACHE_CONTROL], "no-store");
         let cookie = answer.headers()[SET_COOKIE].to_str().expect("text").to_owned();
         let (name_and_value, attributes) = cookie.split_once("; ").expect("attributes");
-        assert_eq!(
-            attributes, "Path=/desk/api/v1/auth/oidc; Max-Age=600; HttpOnly; SameSite=Lax; Secure",
-            "{cookie}"
-        );
+        assert_eq!(attributes, "Path=/desk/; Max-Age=600; HttpOnly; SameSite=Lax; Secure", "{cookie}");
         let url = location(&begin, &answer);
         assert!(url.as_str().starts_with(&format!("{}/auth?", provider.issuer)), "{url}");
         let query = |name: &str| {
@@ -111,6 +108,30 @@ async fn one_goes_back_to_the_page_that_one_came_from_and_to_no_other_site() {
         let code = page.strip_prefix("/#/sign-in/").unwrap_or_else(|| panic!("{page} has no code"));
         assert_eq!(code.find('?').map(|at| &code[at..]), back, "{page}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_code_signs_a_browser_in_to_the_dashboard() {
+    let Some(provider) = Provider::start().await else { return };
+    provider.knows("ada", &verified("ada@example.com"));
+    let service = provider.set(Service::in_mode(Mode::Embedded)).start().await;
+    let mut browser = Browser::new(&service);
+    let page = browser.visit("ada").await;
+    let code = page.strip_prefix("/#/sign-in/").expect("a code").to_owned();
+    let at = |path: &str| Url::parse(&format!("{PUBLIC}{path}")).expect("an address");
+    let sign_in = async |browser: &mut Browser<'_>, code: &str| {
+        let form = format!("code={code}&next=documents");
+        browser.send(Method::POST, &at("/sign-in/code"), Some(form)).await
+    };
+    assert_eq!(sign_in(&mut Browser::new(&service), &code).await.status(), StatusCode::UNAUTHORIZED);
+    let answer = sign_in(&mut browser, &code).await;
+    assert_eq!(answer.status(), StatusCode::SEE_OTHER);
+    let cookie = answer.headers()[SET_COOKIE].to_str().expect("text");
+    assert!(cookie.starts_with("__Host-lectern_session=") && cookie.ends_with("; Secure"), "{cookie}");
+    let documents = location(&at("/sign-in/code"), &answer);
+    assert_eq!(documents.as_str(), format!("{PUBLIC}/documents"));
+    let shown = browser.send(Method::GET, &documents, None).await;
+    assert_eq!(shown.status(), StatusCode::OK);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -10,7 +10,7 @@ use std::{
 use parking_lot::Mutex;
 use reqwest::{
     Method, Response, StatusCode,
-    header::{CONTENT_TYPE, COOKIE, LOCATION, SET_COOKIE},
+    header::{CONTENT_TYPE, COOKIE, LOCATION, ORIGIN, SET_COOKIE},
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -215,6 +215,7 @@ impl<'a> Browser<'a> {
         };
         let mut request = self.http.request(method, sent).header(COOKIE, self.shown(url));
         if let Some(form) = form {
+            request = request.header(ORIGIN, url.origin().ascii_serialization());
             request = request.header(CONTENT_TYPE, "application/x-www-form-urlencoded").body(form);
         }
         let answer = send(request).await;

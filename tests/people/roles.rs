@@ -41,7 +41,7 @@ enum Need {
 }
 
 /// The table: each operation by its method and its path, whose parameters have no names.
-const NEEDS: [(&str, Need); 125] = [
+const NEEDS: [(&str, Need); 134] = [
     ("GET /health/live", Need::Nobody),
     ("GET /health/ready", Need::Nobody),
     ("GET /metrics", Need::Nobody),
@@ -105,6 +105,15 @@ const NEEDS: [(&str, Need); 125] = [
     ("GET /documents/{}/events", Need::Editor),
     ("GET /documents/{}/source", Need::Editor),
     ("GET /documents/{}/receipt", Need::Editor),
+    ("POST /webhooks", Need::Builder),
+    ("GET /webhooks", Need::Builder),
+    ("GET /webhooks/{}", Need::Builder),
+    ("PATCH /webhooks/{}", Need::Builder),
+    ("DELETE /webhooks/{}", Need::Builder),
+    ("POST /webhooks/{}/rotate", Need::Builder),
+    ("POST /webhooks/{}/test", Need::Builder),
+    ("GET /webhooks/{}/deliveries", Need::Builder),
+    ("POST /webhooks/{}/deliveries/{}/replay", Need::Builder),
     ("GET /documents/{}/pages", Need::Editor),
     ("GET /documents/{}/pages/{}", Need::Editor),
     ("PATCH /documents/{}", Need::Editor),
@@ -320,6 +329,7 @@ impl Places {
                 "agent-collections" => self.agent_collection.clone(),
                 "sessions" => "a-talk".to_owned(),
                 "pages" => "1".to_owned(),
+                "deliveries" => self.things.id("delivery").to_owned(),
                 "jobs" => Uuid::now_v7().to_string(),
                 "models" => self.things.id("agent").to_owned(),
                 "vector_stores" => self.things.id("collection").to_owned(),

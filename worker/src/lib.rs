@@ -15,6 +15,7 @@ mod scrubber;
 pub mod source;
 mod splitter;
 mod sweeper;
+mod webhooks;
 
 use std::io;
 
@@ -61,6 +62,7 @@ pub async fn start(runtime: &Runtime, shutdown: &Shutdown) -> Result<(), WorkerS
     }
     consumer::start(&runtime.jobs, &runtime.metrics, ingester, shutdown);
     sweeper::start(runtime.clone(), shutdown);
+    webhooks::start(runtime.clone(), shutdown);
     Ok(())
 }
 

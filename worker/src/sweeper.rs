@@ -15,7 +15,7 @@ use lectern_shared::{
         idempotency,
         jobs::ReindexTarget,
         known_addresses::{self, KNOWN_FOR},
-        pages, receipts, singletons, traces, vectors,
+        pages, receipts, singletons, traces, vectors, webhooks,
         workspaces::{invitations, leftovers},
     },
     ids::{DocumentId, WorkspaceId},
@@ -254,7 +254,7 @@ impl Sweeper {
         Ok(())
     }
 
-    /// Forgets traces, kept answers, known addresses, invitations, lines of the audit log and receipts whose time is over.
+    /// Forgets traces, kept answers, known addresses, invitations, lines of the audit log, receipts and deliveries whose time is over.
     async fn expire(&self) -> Result<(), DbError> {
         while !self.soft.is_cancelled() {
             let mut tx = self.runtime.db.begin_essential().await?;
@@ -265,9 +265,11 @@ impl Sweeper {
             let invitations = invitations::expire(&mut tx, self.runtime.clock.now(), BATCH).await?;
             let lines =
                 audit::expire(&mut tx, self.runtime.clock.now().minus(audit::KEPT_FOR), BATCH).await?;
+            let deliveries = webhooks::expire(&mut tx, self.runtime.clock.now(), BATCH).await?;
             let receipts = receipts::expire(&mut tx, self.runtime.clock.now(), BATCH).await?;
             tx.commit().await?;
-            if traces.max(answers).max(addresses).max(invitations).max(lines).max(receipts) < u64::from(BATCH)
+            if traces.max(answers).max(addresses).max(invitations).max(lines).max(receipts).max(deliveries)
+                < u64::from(BATCH)
             {
                 break;
             }

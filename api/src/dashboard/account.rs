@@ -39,7 +39,7 @@ pub(super) async fn show(State(runtime): State<Runtime>, visitor: Visitor) -> Ap
         PasswordPolicy::Admins => visitor.frame.is_admin,
         PasswordPolicy::Off => false,
     };
-    html(PagePolicy::Own, StatusCode::OK, &AccountPage { frame: visitor.frame, passwords })
+    html(&PagePolicy::Own, StatusCode::OK, &AccountPage { frame: visitor.frame, passwords })
 }
 
 /// Changes its name or its password.

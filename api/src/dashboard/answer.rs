@@ -49,6 +49,13 @@ pub(super) struct SourceRow {
     pub(super) verified: bool,
 }
 
+impl SourceRow {
+    /// As it stands below a text.
+    fn cited(&self) -> String {
+        format!("[{}] {} {}", self.n, self.name, self.place)
+    }
+}
+
 /// A step of the run.
 pub(super) struct StepRow {
     pub(super) kind: &'static str,
@@ -223,7 +230,7 @@ impl AnswerCard {
         let mut copied = body.output.clone();
         for (at, source) in sources.iter().enumerate() {
             copied.push_str(if at == 0 { "\n\n" } else { "\n" });
-            copied.push_str(&format!("[{}] {} {}", source.n, source.name, source.place));
+            copied.push_str(&source.cited());
         }
         let tokens = body.usage.input_tokens + body.usage.output_tokens;
         let model = if body.llm.provider == body.llm.model {

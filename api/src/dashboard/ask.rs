@@ -124,14 +124,14 @@ impl PageEncoder {
         Self { reader, citations: Vec::new() }
     }
 
-    fn note(kind: EventKind, text: &str) -> Option<Bytes> {
-        Some(sse::named(kind, &json!({"text": text})))
+    fn note(kind: EventKind, text: &str) -> Bytes {
+        sse::named(kind, &json!({"text": text}))
     }
 }
 
 impl RunEventEncoder for PageEncoder {
     fn encode(&mut self, event: &RunEvent) -> Option<Bytes> {
-        match event {
+        Some(match event {
             RunEvent::Start { .. } => Self::note(EventKind::Start, "Searching the documents…"),
             RunEvent::Retrieval { documents, .. } => {
                 let found = counted(documents.len() as u64, "passage", "passages");
@@ -144,20 +144,20 @@ impl RunEventEncoder for PageEncoder {
                 Self::note(EventKind::ToolResult, &format!("The tool {name} failed; going on…"))
             }
             RunEvent::ToolResult { .. } => Self::note(EventKind::ToolResult, "Writing the answer…"),
-            RunEvent::Token { delta } => Some(sse::named(EventKind::Token, &json!({"delta": delta}))),
+            RunEvent::Token { delta } => sse::named(EventKind::Token, &json!({"delta": delta})),
             RunEvent::Citation(citation) => {
                 self.citations.push(CitationView::clone(citation));
-                None
+                return None;
             }
-            RunEvent::Failed(error) => Some(self.failure(&error.clone().into())),
+            RunEvent::Failed(error) => self.failure(&error.clone().into()),
             RunEvent::End { trace, .. } => {
                 let card = AnswerCard::of_run(trace, &self.citations, &self.reader.context());
-                Some(match card.and_then(|card| rendered(&card)) {
+                match card.and_then(|card| rendered(&card)) {
                     Ok(html) => sse::named(EventKind::End, &json!({"html": html})),
                     Err(error) => self.failure(&error),
-                })
+                }
             }
-        }
+        })
     }
 
     fn failure(&mut self, error: &ApiError) -> Bytes {
@@ -221,7 +221,7 @@ pub(super) async fn show(
 ) -> ApiResult {
     let agent = asking.find(&visitor.actor(), id).await?;
     let nothing = QuestionForm { question: String::new(), session: None };
-    html(PagePolicy::Own, StatusCode::OK, &page_of(visitor, &agent, &nothing, None))
+    html(&PagePolicy::Own, StatusCode::OK, &page_of(visitor, &agent, &nothing, None))
 }
 
 /// Answers in one piece.
@@ -236,7 +236,7 @@ pub(super) async fn answer(
     let running = ask(&asking, &actor, id, &body).await?;
     let answer = whole(running, &reader).await?;
     let agent = asking.find(&actor, id).await?;
-    html(PagePolicy::Own, StatusCode::OK, &page_of(visitor, &agent, &body, Some(answer)))
+    html(&PagePolicy::Own, StatusCode::OK, &page_of(visitor, &agent, &body, Some(answer)))
 }
 
 /// Answers as the answer comes.

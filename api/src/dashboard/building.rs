@@ -67,7 +67,7 @@ pub(super) async fn prompts(State(prompts): State<PromptService>, visitor: Visit
         variables: prompt.input_variables.0.join("\n"),
     };
     let prompts = found.into_iter().map(card).collect();
-    html(PagePolicy::Own, StatusCode::OK, &PromptsPage { frame: visitor.frame, prompts })
+    html(&PagePolicy::Own, StatusCode::OK, &PromptsPage { frame: visitor.frame, prompts })
 }
 
 /// Writes one.
@@ -113,7 +113,7 @@ pub(super) async fn tools(State(tools): State<ToolService>, visitor: Visitor) ->
     };
     let tools = found.into_iter().map(card).collect();
     let kinds = ToolType::ALL.iter().map(|kind| kind.as_str()).collect();
-    html(PagePolicy::Own, StatusCode::OK, &ToolsPage { frame: visitor.frame, tools, kinds })
+    html(&PagePolicy::Own, StatusCode::OK, &ToolsPage { frame: visitor.frame, tools, kinds })
 }
 
 /// Makes one.

@@ -59,7 +59,7 @@ pub(super) async fn show(
     match &cited.passage {
         Some(passage) => show_passage(&cited.document_name, passage, &token),
         None => {
-            html(PagePolicy::Static, StatusCode::OK, &ChangedDocumentPage { document: &cited.document_name })
+            html(&PagePolicy::Static, StatusCode::OK, &ChangedDocumentPage { document: &cited.document_name })
         }
     }
 }
@@ -106,7 +106,7 @@ fn show_passage(document: &str, passage: &CitedPassage, token: &str) -> ApiResul
         after,
         image,
     };
-    html(PagePolicy::Static, StatusCode::OK, &page)
+    html(&PagePolicy::Static, StatusCode::OK, &page)
 }
 
 #[cfg(test)]

@@ -57,7 +57,7 @@ pub(super) async fn list(
     let has_more = rows.len() > ROWS as usize;
     rows.truncate(ROWS as usize);
     let next = rows.last().map(|last| last.id).filter(|_| has_more);
-    html(PagePolicy::Own, StatusCode::OK, &CollectionsPage { frame: visitor.frame, rows, next })
+    html(&PagePolicy::Own, StatusCode::OK, &CollectionsPage { frame: visitor.frame, rows, next })
 }
 
 /// Makes one.
@@ -79,7 +79,7 @@ pub(super) async fn show(
 ) -> ApiResult {
     let Collection { name, description, documents, .. } = collections.find(&visitor.actor(), id).await?;
     let page = CollectionPage { frame: visitor.frame, id, name, description, documents };
-    html(PagePolicy::Own, StatusCode::OK, &page)
+    html(&PagePolicy::Own, StatusCode::OK, &page)
 }
 
 /// Changes one.

@@ -88,7 +88,7 @@ impl Frame {
     pub(super) fn links(&self) -> Vec<NavigationLink> {
         let everybody = [("", "Home"), ("agents", "Agents")];
         let editors = [("documents", "Documents"), ("collections", "Collections"), ("search", "Search")];
-        let builders = [("traces", "Answers"), ("tokens", "API tokens")];
+        let builders = [("traces", "Answers"), ("tokens", "API tokens"), ("webhooks", "Webhooks")];
         let owners = [("members", "Members"), ("usage", "Usage"), ("audit", "Audit")];
         let admins = [("jobs", "Jobs")];
         let groups = [
@@ -334,6 +334,7 @@ fn notice(said: &str) -> Option<&'static str> {
         "deleted" => "Deleted. Nothing finds it any more.",
         "queued" => "Queued. It is read again from its source.",
         "stopped" => "Stopped.",
+        "sent" => "On its way.",
         "removed" => "Removed.",
         "left" => "You have left the workspace.",
         "joined" => "Welcome. You are a member of this workspace now.",

@@ -94,5 +94,5 @@ pub(super) async fn show(
         agents,
         failed,
     };
-    html(PagePolicy::Own, StatusCode::OK, &page)
+    html(&PagePolicy::Own, StatusCode::OK, &page)
 }

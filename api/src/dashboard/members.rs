@@ -84,7 +84,7 @@ async fn page(
         link,
         frame: visitor.frame,
     };
-    html(PagePolicy::Own, StatusCode::OK, &page)
+    html(&PagePolicy::Own, StatusCode::OK, &page)
 }
 
 /// Invites somebody, and shows the link.
@@ -135,7 +135,7 @@ pub(super) async fn remove(
 
 /// Shows where the code of an invitation is taken.
 pub(super) async fn show_invitation(visitor: Visitor) -> ApiResult {
-    html(PagePolicy::Own, StatusCode::OK, &InvitationPage { frame: visitor.frame })
+    html(&PagePolicy::Own, StatusCode::OK, &InvitationPage { frame: visitor.frame })
 }
 
 /// Accepts an invitation, and goes to its workspace.

@@ -22,6 +22,7 @@ mod sign_in;
 mod text;
 mod tokens;
 mod traces;
+mod webhooks;
 
 use askama::Template;
 use axum::{
@@ -69,7 +70,7 @@ impl PagePolicy {
 const ROBOTS: HeaderName = HeaderName::from_static("x-robots-tag");
 
 /// The first folders of the pages of those who are signed in, or want to be.
-const PAGES: [&str; 23] = [
+const PAGES: [&str; 24] = [
     "",
     "account",
     "agents",
@@ -91,6 +92,7 @@ const PAGES: [&str; 23] = [
     "tools",
     "traces",
     "usage",
+    "webhooks",
     "workspace",
     "workspaces",
 ];
@@ -170,6 +172,12 @@ pub(crate) fn router() -> Router<AppState> {
         .route("/feedback/{id}", post(traces::feedback))
         .route("/tokens", get(tokens::show).post(tokens::create))
         .route("/tokens/{id}/delete", post(tokens::delete))
+        .route("/webhooks", get(webhooks::list).post(webhooks::create))
+        .route("/webhooks/{id}", get(webhooks::show).post(webhooks::change))
+        .route("/webhooks/{id}/rotate", post(webhooks::rotate))
+        .route("/webhooks/{id}/test", post(webhooks::test))
+        .route("/webhooks/{id}/deliveries/{delivery}/replay", post(webhooks::replay))
+        .route("/webhooks/{id}/delete", post(webhooks::delete))
         .route("/usage", get(overview::usage))
         .route("/audit", get(overview::audit))
         .route("/jobs", get(overview::jobs))
@@ -209,17 +217,17 @@ pub(crate) fn error_response(error: &ApiError, request_id: &str, depth: usize) -
     let status = status_of(error);
     let root = "../".repeat(depth);
     let page = ErrorPage { title, message, request_id, fields: &error.fields, root: &root };
-    html(PagePolicy::Static, status, &page).unwrap_or_else(|_| (status, message.to_owned()).into_response())
+    html(&PagePolicy::Static, status, &page).unwrap_or_else(|_| (status, message.to_owned()).into_response())
 }
 
 /// A page as browsers get it. It may be for one person alone, so nobody in between keeps it, and its address goes to no other site.
-fn html(policy: PagePolicy, status: StatusCode, page: &impl Template) -> ApiResult {
+fn html(policy: &PagePolicy, status: StatusCode, page: &impl Template) -> ApiResult {
     let text = page.render().map_err(|error| {
         tracing::error!(%error, "a page could not be rendered");
         ApiError::internal()
     })?;
     // Forms say where they come from, which `no-referrer` would have browsers leave out.
-    let referrer = if policy == PagePolicy::Static { "no-referrer" } else { "same-origin" };
+    let referrer = if *policy == PagePolicy::Static { "no-referrer" } else { "same-origin" };
     let headers = [
         (header::CONTENT_SECURITY_POLICY, policy.header()?),
         (header::REFERRER_POLICY, HeaderValue::from_static(referrer)),

@@ -163,7 +163,7 @@ pub(super) async fn usage(
         rows,
         frame: visitor.frame,
     };
-    html(PagePolicy::Own, StatusCode::OK, &page)
+    html(&PagePolicy::Own, StatusCode::OK, &page)
 }
 
 fn date(at: Timestamp) -> String {
@@ -211,7 +211,7 @@ pub(super) async fn audit(
         address: event.address.unwrap_or_default(),
     });
     let page = AuditPage { rows: rows.collect(), next, frame: visitor.frame };
-    html(PagePolicy::Own, StatusCode::OK, &page)
+    html(&PagePolicy::Own, StatusCode::OK, &page)
 }
 
 /// A visitor who is the operator's admin.
@@ -249,7 +249,7 @@ pub(super) async fn jobs(
         rows: found.jobs.into_iter().map(|job| job_row(job, at)).collect(),
         frame: visitor.frame,
     };
-    html(PagePolicy::Own, StatusCode::OK, &page)
+    html(&PagePolicy::Own, StatusCode::OK, &page)
 }
 
 /// What is known of each part.

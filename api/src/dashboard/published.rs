@@ -139,7 +139,10 @@ impl Doors {
             let agent = self.asking.find(&actor, page.agent_id).await?;
             ApiResult::Ok(Ok(Guest { page, actor, agent }))
         };
-        entered.await.unwrap_or_else(|error| Err(error.into_response()))
+        match entered.await {
+            Ok(entered) => entered,
+            Err(error) => Err(error.into_response()),
+        }
     }
 }
 
@@ -232,7 +235,7 @@ async fn view(
             String::new()
         };
         let policy = if framed { PagePolicy::Framed(page.origins.0.clone()) } else { PagePolicy::Own };
-        html(policy, StatusCode::OK, &page_of(page, &name, uri, framed, None))
+        html(&policy, StatusCode::OK, &page_of(page, &name, uri, framed, None))
     };
     if !open.takes_guests() {
         let visitor = visitor?;
@@ -267,7 +270,7 @@ async fn answer(
         let name = agent.agent.name.clone();
         let running = doors.asking.ask(&actor, agent, question).await?;
         let answer = whole(running, &reader).await?;
-        html(PagePolicy::Own, StatusCode::OK, &page_of(&page, &name, &uri, false, Some((body, answer))))
+        html(&PagePolicy::Own, StatusCode::OK, &page_of(&page, &name, &uri, false, Some((body, answer))))
     };
     answered.await.map_err(IntoResponse::into_response)
 }

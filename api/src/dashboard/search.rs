@@ -109,5 +109,5 @@ pub(super) async fn show(
     let collections =
         all.into_iter().map(|collection| (collection.id.to_string(), collection.name)).collect();
     let page = SearchPage { frame: visitor.frame, query, collection, collections, modes };
-    html(PagePolicy::Own, StatusCode::OK, &page)
+    html(&PagePolicy::Own, StatusCode::OK, &page)
 }

@@ -71,7 +71,7 @@ pub(super) async fn show(
         sign_up: accounts.sign_up_offer().await? != SignUpOffer::Nobody,
         signed_out: parameter(&uri, "said").is_some(),
     };
-    html(PagePolicy::Own, StatusCode::OK, &page)
+    html(&PagePolicy::Own, StatusCode::OK, &page)
 }
 
 /// The page for making an account.
@@ -82,7 +82,7 @@ pub(super) async fn show_sign_up(State(accounts): State<AccountService>, uri: Ur
         SignUpOffer::Anybody => false,
     };
     let next = own_path(parameter(&uri, "next"));
-    html(PagePolicy::Own, StatusCode::OK, &SignUpPage { next: &next, first })
+    html(&PagePolicy::Own, StatusCode::OK, &SignUpPage { next: &next, first })
 }
 
 /// What a browser is given by which it is known from then on.

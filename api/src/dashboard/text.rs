@@ -177,7 +177,14 @@ fn video_moment(seconds: f64) -> Option<String> {
 
 /// What templates call with `|`.
 pub(super) mod filters {
-    #![expect(unreachable_pub, reason = "askama makes their types public")]
+    #![expect(
+        unreachable_pub,
+        clippy::inline_always,
+        clippy::trivially_copy_pass_by_ref,
+        clippy::unnecessary_wraps,
+        clippy::unused_self,
+        reason = "askama writes them so"
+    )]
 
     use askama::Values;
     use lectern_shared::clock::Timestamp;

@@ -82,7 +82,7 @@ async fn page(
         made,
         frame: visitor.frame,
     };
-    html(PagePolicy::Own, StatusCode::OK, &page)
+    html(&PagePolicy::Own, StatusCode::OK, &page)
 }
 
 /// Shows the tokens.

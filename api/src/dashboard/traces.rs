@@ -172,7 +172,7 @@ pub(super) async fn list(
     };
     let rows = found.into_iter().map(row).collect();
     let page = TracesPage { frame: visitor.frame, agents, agent, rating, rows, next };
-    html(PagePolicy::Own, StatusCode::OK, &page)
+    html(&PagePolicy::Own, StatusCode::OK, &page)
 }
 
 /// Shows how an answer came about.
@@ -272,7 +272,7 @@ async fn page(
         now,
         frame: visitor.frame,
     };
-    html(PagePolicy::Own, StatusCode::OK, &page)
+    html(&PagePolicy::Own, StatusCode::OK, &page)
 }
 
 /// The steps, one below the other.

@@ -36,7 +36,7 @@ const AUTORIZATION: &str = "autorization";
 const API_TOKEN: &str = "apiToken";
 
 /// The groups of operations, in the order of the pages.
-const TAGS: [(&str, &str); 18] = [
+const TAGS: [(&str, &str); 19] = [
     ("Accounts", "Signing up, in and out, and the caller's own account."),
     (
         "Workspaces",
@@ -55,6 +55,7 @@ const TAGS: [(&str, &str); 18] = [
     ("Search", "Finding passages of documents."),
     ("Predict", "Asking an agent."),
     ("Traces", "How answers came about."),
+    ("Webhooks", "Where events are told to, as Standard Webhooks has it."),
     (
         "OpenAI-compatible",
         "What clients of OpenAI's interface ask for, in its form: agents as models, documents as files, collections as vector stores. \

@@ -27,10 +27,11 @@ use lectern_shared::{
         document::{Chunk, Document, DocumentType, PageRange, SourceAuthorization, SplitterConfig},
         job::IngestionSummary,
         receipt::DeletionReceipt,
+        webhook::WebhookEvent,
     },
     secrets::{CiphertextLocation, Keyring},
 };
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -269,6 +270,9 @@ impl DocumentService {
         }
         let held = db::documents::holdings(&mut tx, workspace, id).await?.ok_or_else(unknown)?;
         db::receipts::open(&mut tx, workspace, id, actor.user, now).await?;
+        let name = db::documents::find_in(&mut tx, workspace, id).await?.ok_or_else(unknown)?.name;
+        let told = json!({"documentId": id, "name": name, "deletedBy": actor.user});
+        db::webhooks::emit(&mut tx, workspace, WebhookEvent::DocumentDeleted, &told, now).await?;
         if !db::documents::delete(&mut tx, workspace, id, now, now).await? {
             return Err(unknown());
         }

@@ -26,6 +26,7 @@ pub(crate) mod tokens;
 pub(crate) mod tools;
 pub(crate) mod traces;
 pub(crate) mod uploads;
+pub(crate) mod webhooks;
 pub(crate) mod workspaces;
 
 use lectern_agents::{run::AgentParts, tools::Toolbox};
@@ -54,6 +55,7 @@ use self::{
     tools::ToolService,
     traces::TraceService,
     uploads::UploadService,
+    webhooks::WebhookService,
     workspaces::{UsageService, WorkspaceService, invitations::InvitationService, members::MemberService},
 };
 use crate::limits::RateLimiter;
@@ -93,10 +95,12 @@ pub(crate) struct Services {
     pub(crate) traces: TraceService,
     pub(crate) uploads: UploadService,
     pub(crate) usage: UsageService,
+    pub(crate) webhooks: WebhookService,
     pub(crate) workspaces: WorkspaceService,
 }
 
 impl Services {
+    #[expect(clippy::too_many_lines, reason = "a list")]
     pub(crate) fn new(runtime: &Runtime, agents: AgentParts, toolbox: Toolbox, limits: RateLimiter) -> Self {
         let (accounts, sign_ins) = accounts_and_sign_ins(runtime, limits.clone());
         let Runtime { db, clock, keyring, settings, jobs, blobs, operator_egress, .. } = runtime.clone();
@@ -188,10 +192,18 @@ impl Services {
             tools: ToolService::new(
                 db.clone(),
                 clock.clone(),
-                keyring,
+                keyring.clone(),
                 creations.clone(),
                 audit.clone(),
                 mcp_servers,
+            ),
+            webhooks: WebhookService::new(
+                db.clone(),
+                clock.clone(),
+                keyring,
+                runtime.egress.clone(),
+                creations.clone(),
+                audit.clone(),
             ),
             traces: TraceService::new(db, clock),
             audit,

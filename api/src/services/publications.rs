@@ -71,6 +71,7 @@ pub(crate) struct NewPublication {
     rate_per_minute: Option<u32>,
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "a reader gives nothing for what is missing")]
 fn slug(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<String> {
     let slug = fields.text(rule.name, rule.max_length);
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';

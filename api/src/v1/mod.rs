@@ -17,6 +17,7 @@ mod tags;
 mod tools;
 mod traces;
 mod users;
+mod webhooks;
 mod workspaces;
 
 pub(crate) use self::oidc::cookie as oidc_cookie;
@@ -45,4 +46,5 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
         .merge(tools::router())
         .merge(agent_tools::router())
         .merge(traces::router())
+        .merge(webhooks::router())
 }

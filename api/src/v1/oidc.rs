@@ -200,9 +200,9 @@ mod tests {
     }
 
     #[test]
-    fn a_browser_shows_the_cookie_to_the_steps_alone() {
+    fn a_browser_shows_the_cookie_to_this_service_alone() {
         let written = |is_secure| {
-            let scope = CookieScope { path: "/lectern/api/v1/auth/oidc".to_owned(), is_secure };
+            let scope = CookieScope { path: "/lectern/".to_owned(), is_secure };
             let redirect =
                 OidcRedirect { location: "https://x.example/".to_owned(), cookie: Some("0a".to_owned()) };
             let response = answer(redirect, &scope).unwrap();
@@ -210,7 +210,7 @@ mod tests {
             assert_eq!(response.headers()[header::CACHE_CONTROL], "no-store");
             response.headers()[header::SET_COOKIE].to_str().unwrap().to_owned()
         };
-        let rest = "lectern_oidc=0a; Path=/lectern/api/v1/auth/oidc; Max-Age=600; HttpOnly; SameSite=Lax";
+        let rest = "lectern_oidc=0a; Path=/lectern/; Max-Age=600; HttpOnly; SameSite=Lax";
         assert_eq!(written(false), rest);
         assert_eq!(written(true), format!("{rest}; Secure"));
     }

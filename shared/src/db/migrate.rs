@@ -103,6 +103,11 @@ const STEPS: &[MigrationStep] = &[
         description: "receipts",
         statements: MigrationSql::Shared(include_str!("../../../migrations/0009_receipts.sql")),
     },
+    MigrationStep {
+        version: 10,
+        description: "webhooks",
+        statements: MigrationSql::Shared(include_str!("../../../migrations/0010_webhooks.sql")),
+    },
 ];
 
 /// Why the schema could not be brought up to date.

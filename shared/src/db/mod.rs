@@ -45,6 +45,7 @@ pub mod tools;
 pub mod traces;
 pub mod usage;
 pub mod vectors;
+pub mod webhooks;
 pub mod workspaces;
 
 use std::sync::Arc;

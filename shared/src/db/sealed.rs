@@ -20,12 +20,19 @@ pub enum SealedColumn {
     AgentKey,
     /// The secrets of tools' configurations.
     ToolMetadata,
+    /// What the events of webhooks are signed with.
+    WebhookSecret,
 }
 
 impl SealedColumn {
     /// Every one of them.
-    pub const ALL: [Self; 4] =
-        [Self::ApiToken, Self::DocumentAuthorization, Self::AgentKey, Self::ToolMetadata];
+    pub const ALL: [Self; 5] = [
+        Self::ApiToken,
+        Self::DocumentAuthorization,
+        Self::AgentKey,
+        Self::ToolMetadata,
+        Self::WebhookSecret,
+    ];
 
     /// What the ciphertext of a row is bound to.
     pub const fn place(self, row: &Uuid) -> CiphertextLocation<'_> {
@@ -34,6 +41,7 @@ impl SealedColumn {
             Self::DocumentAuthorization => CiphertextLocation::document_authorization(row),
             Self::AgentKey => CiphertextLocation::agent_key(row),
             Self::ToolMetadata => CiphertextLocation::tool_metadata(row),
+            Self::WebhookSecret => CiphertextLocation::webhook_secret(row),
         }
     }
 }
@@ -77,6 +85,7 @@ pub async fn outdated(
         SealedColumn::DocumentAuthorization => outdated!("documents", "authorization_sealed"),
         SealedColumn::AgentKey => outdated!("agents", "llm_key_sealed"),
         SealedColumn::ToolMetadata => outdated!("tools", "metadata_sealed"),
+        SealedColumn::WebhookSecret => outdated!("webhooks", "secret_sealed"),
     };
     Ok(on!(db, |c| sqlx::query_as(statement).bind(after).bind(head).bind(i64::from(limit)).fetch_all(c))?)
 }
@@ -94,6 +103,7 @@ pub async fn replace(tx: &mut Tx, column: SealedColumn, old: &SealedValue, anew:
         SealedColumn::DocumentAuthorization => replace!("documents", "authorization_sealed"),
         SealedColumn::AgentKey => replace!("agents", "llm_key_sealed"),
         SealedColumn::ToolMetadata => replace!("tools", "metadata_sealed"),
+        SealedColumn::WebhookSecret => replace!("webhooks", "secret_sealed"),
     };
     let rows = execute!(tx, sqlx::query(statement).bind(old.id).bind(old.sealed.as_slice()).bind(anew))?;
     Ok(rows == 1)

@@ -18,6 +18,7 @@ pub mod space;
 pub mod tag;
 pub mod tool;
 pub mod user;
+pub mod webhook;
 pub mod workspace;
 
 /// Declares an enum that is one fixed word in JSON, in the store and in messages.

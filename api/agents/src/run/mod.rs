@@ -29,7 +29,7 @@ use std::{collections::VecDeque, time::Duration};
 
 use lectern_shared::{
     db::{self, Json, traces::StoredTrace},
-    model::{agent::Agent, workspace::RunOwner},
+    model::{agent::Agent, webhook::WebhookEvent, workspace::RunOwner},
 };
 use serde_json::{Map, Value, json};
 use tokio::{
@@ -313,6 +313,10 @@ async fn store_trace(
         };
         let expires = now.plus(parts.settings.trace_ttl);
         db::traces::insert(&mut tx, *owner, &stored, record.as_ref(), expires).await?;
+        if let Err(error) = &done.outcome {
+            let told = json!({"agentId": agent.id, "name": agent.name, "traceId": setup.trace, "error": error.code()});
+            db::webhooks::emit(&mut tx, owner.workspace_id, WebhookEvent::AgentFailed, &told, now).await?;
+        }
         if let Ok(ended) = &done.outcome {
             let is_turn = agent.has_memory && !ended.is_unanswered;
             if let Some(session) = question.session.as_ref().filter(|_| is_turn) {

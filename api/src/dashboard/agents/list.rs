@@ -39,5 +39,5 @@ pub(super) async fn show(State(asking): State<AskService>, visitor: Visitor, uri
     let has_more = found.len() > AGENTS as usize;
     let agents: Vec<AgentCard> = found.into_iter().take(AGENTS as usize).map(AgentCard::from).collect();
     let next = agents.last().map(|last| last.id).filter(|_| has_more);
-    html(PagePolicy::Own, StatusCode::OK, &AgentsPage { frame: visitor.frame, agents, next })
+    html(&PagePolicy::Own, StatusCode::OK, &AgentsPage { frame: visitor.frame, agents, next })
 }

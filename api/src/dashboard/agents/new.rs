@@ -61,7 +61,7 @@ pub(super) async fn show(
         collections: collections.into_iter().map(|collection| (collection.id, collection.name)).collect(),
         frame: visitor.frame,
     };
-    html(PagePolicy::Own, StatusCode::OK, &page)
+    html(&PagePolicy::Own, StatusCode::OK, &page)
 }
 
 /// A new agent, and what it answers from.
@@ -92,10 +92,6 @@ pub(super) async fn create(
     let actor = visitor.actor();
     let new = validate(&Value::Object(body.agent))?;
     let collections = body.collection_ids.transpose().map_err(|_| ApiError::not_found("collection"))?;
-    #[expect(clippy::unnecessary_wraps, reason = "it stands for what can fail")]
-    fn id_of(made: &AgentDetails) -> Result<Vec<u8>, ApiError> {
-        Ok(made.agent.id.to_string().into_bytes())
-    }
     let (CreationOutcome::Now(id) | CreationOutcome::Before(id)) =
         agents.create(&actor, new, once, id_of).await?;
     let id = String::from_utf8_lossy(&id).into_owned();
@@ -111,4 +107,10 @@ pub(super) async fn create(
         }
     }
     Ok(visitor.go(&format!("agents/{agent}/ask")))
+}
+
+/// What is noted of a new agent: where its page is.
+#[expect(clippy::unnecessary_wraps, reason = "it stands for what can fail")]
+fn id_of(made: &AgentDetails) -> Result<Vec<u8>, ApiError> {
+    Ok(made.agent.id.to_string().into_bytes())
 }

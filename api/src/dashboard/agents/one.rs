@@ -133,7 +133,7 @@ pub(super) async fn show(
         published: publications.find(&actor, id).await?.map(|publication| publication.slug),
         frame: visitor.frame,
     };
-    html(PagePolicy::Own, StatusCode::OK, &page)
+    html(&PagePolicy::Own, StatusCode::OK, &page)
 }
 
 /// Changes it.

@@ -79,7 +79,7 @@ pub(super) async fn show(
         name,
         frame: visitor.frame,
     };
-    html(PagePolicy::Own, StatusCode::OK, &page)
+    html(&PagePolicy::Own, StatusCode::OK, &page)
 }
 
 /// An address that is like a name.

@@ -116,5 +116,5 @@ pub(super) async fn apply(
         ("before", next.to_string()),
         ("done", done.to_string()),
     ];
-    html(PagePolicy::Own, StatusCode::OK, &BulkPage { frame: visitor.frame, title, done, fields })
+    html(&PagePolicy::Own, StatusCode::OK, &BulkPage { frame: visitor.frame, title, done, fields })
 }

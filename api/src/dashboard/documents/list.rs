@@ -161,7 +161,7 @@ pub(super) async fn show(
         collections,
         rows,
     };
-    html(PagePolicy::Own, StatusCode::OK, &page)
+    html(&PagePolicy::Own, StatusCode::OK, &page)
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ pub(super) async fn show(State(service): State<CollectionService>, visitor: Visi
     visitor.actor().may(Permission::EditDocuments)?;
     let collections = collections(&service, &visitor).await?;
     let collection = parameter(&uri, "collection").unwrap_or_default();
-    html(PagePolicy::Own, StatusCode::OK, &NewDocumentPage { frame: visitor.frame, collections, collection })
+    html(&PagePolicy::Own, StatusCode::OK, &NewDocumentPage { frame: visitor.frame, collections, collection })
 }
 
 /// Adds what is at an address, or a text.

@@ -205,7 +205,7 @@ pub(super) async fn show(
         frame: visitor.frame,
         row,
     };
-    html(PagePolicy::Own, StatusCode::OK, &page)
+    html(&PagePolicy::Own, StatusCode::OK, &page)
 }
 
 /// Where in the line a document waits.

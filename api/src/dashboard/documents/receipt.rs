@@ -46,5 +46,5 @@ pub(super) async fn show(
         receipt,
         frame: visitor.frame,
     };
-    html(PagePolicy::Own, StatusCode::OK, &page)
+    html(&PagePolicy::Own, StatusCode::OK, &page)
 }

@@ -42,8 +42,6 @@ use crate::{
     },
 };
 
-/// Where the steps are, behind the public address.
-const STEPS: &str = "/api/v1/auth/oidc";
 /// Longest page to go back to, in bytes.
 const LONGEST_RETURN: usize = 500;
 
@@ -183,7 +181,8 @@ impl OidcService {
     /// Where browsers show the cookie.
     pub(crate) fn cookie_scope(&self) -> Result<CookieScope, ApiError> {
         let url = &self.configured()?.settings.public_url;
-        let path = format!("{}{STEPS}", url.path().trim_end_matches('/'));
+        // The page for signing in, where the last step is, is of the dashboard.
+        let path = format!("{}/", url.path().trim_end_matches('/'));
         Ok(CookieScope { path, is_secure: url.scheme() == "https" })
     }
 

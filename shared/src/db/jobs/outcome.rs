@@ -3,7 +3,7 @@
 use super::{JobProgress, place::NONE_YET};
 use crate::{
     clock::Timestamp,
-    db::{Db, Json, Result, Tx, documents, execute, on},
+    db::{Db, Json, Result, Tx, documents, execute, on, webhooks},
     ids::{DocumentId, GenerationId, JobId, WorkspaceId},
     model::{
         document::{SearchIndexInfo, SourceState},
@@ -72,7 +72,7 @@ pub async fn fail(
     if revision.is_some_and(|revision| revision != claim.claimed_revision) {
         return requeue(tx, claim, now).await;
     }
-    Ok(on!(tx, |c| sqlx::query_scalar(
+    let state: Option<JobState> = on!(tx, |c| sqlx::query_scalar(
         "UPDATE jobs SET state = CASE WHEN $3 IS NULL THEN 'dead' ELSE 'queued' END,
                          run_at = COALESCE($3, run_at),
                          fair_at = CASE WHEN $3 IS NULL THEN fair_at ELSE $8 END,
@@ -88,7 +88,11 @@ pub async fn fail(
     .bind(report.stage)
     .bind(report.progress.as_ref().map(Json))
     .bind(NONE_YET)
-    .fetch_optional(c))?)
+    .fetch_optional(c))?;
+    if state == Some(JobState::Dead) {
+        webhooks::emit_ingestion(tx, claim.workspace_id, claim.document_id, Some(error), now).await?;
+    }
+    Ok(state)
 }
 
 async fn requeue(tx: &mut Tx, claim: &JobClaim, now: Timestamp) -> Result<Option<JobState>> {
@@ -204,6 +208,7 @@ pub async fn publish(
         .bind(Json(publication.languages))
         .bind(publication.learnt.map(Json))
     )?;
+    webhooks::emit_ingestion(&mut tx, claim.workspace_id, claim.document_id, None, now).await?;
     tx.commit().await?;
     Ok(PublishOutcome::Yes)
 }
@@ -233,6 +238,10 @@ pub async fn cancel(
 pub struct ExpiredJob {
     /// The job.
     pub id: JobId,
+    /// Whose it is.
+    pub workspace_id: WorkspaceId,
+    /// The document that it is about.
+    pub document_id: DocumentId,
     /// What became of it.
     pub state: JobState,
     /// Attempts so far.
@@ -256,7 +265,7 @@ pub async fn expire_leases(
         )
         .bind(before)
     )?;
-    Ok(on!(tx, |c| {
+    let expired: Vec<ExpiredJob> = on!(tx, |c| {
         sqlx::query_as(
         "UPDATE jobs SET
              state = CASE WHEN attempts >= max_attempts AND claimed_revision = (
@@ -268,11 +277,15 @@ pub async fn expire_leases(
              last_error = CASE WHEN claimed_revision = (
                  SELECT revision FROM documents WHERE documents.id = jobs.document_id) THEN $3 END,
              run_at = $2, claim_id = NULL, lease_until = NULL
-         WHERE state = 'running' AND lease_until < $1 RETURNING id, state, attempts"
+         WHERE state = 'running' AND lease_until < $1 RETURNING id, workspace_id, document_id, state, attempts"
     )
     .bind(before)
     .bind(now)
     .bind(Json(error))
     .fetch_all(c)
-    })?)
+    })?;
+    for job in expired.iter().filter(|job| job.state == JobState::Dead) {
+        webhooks::emit_ingestion(tx, job.workspace_id, job.document_id, Some(error), now).await?;
+    }
+    Ok(expired)
 }

@@ -52,9 +52,21 @@ pub(super) async fn columns_with(db: &Db, workspace: WorkspaceId) -> Vec<(String
 }
 
 /// Adds a row to each table that points to a workspace or its account, as requests do that had begun before it was deleted.
+#[expect(clippy::too_many_lines, reason = "a table")]
 async fn add_everything(tx: &mut Tx, workspace: WorkspaceId) -> DocumentId {
     let [agent, thing, document] = std::array::from_fn(|_| Uuid::now_v7());
     for (statement, id) in [
+        (
+            "INSERT INTO webhooks (id, workspace_id, url, events, active, secret_sealed, created_at, updated_at)
+             VALUES ($2, $1, '', '[]', TRUE, '', 0, 0)",
+            thing,
+        ),
+        (
+            "INSERT INTO deletion_receipts (document_id, workspace_id, name, deleted_at, deleted_by, passages, index_entries, vectors,
+                                            bytes, links, remaining)
+             VALUES ($2, $1, '', 0, $1, 0, 0, 0, 0, 0, 0)",
+            thing,
+        ),
         (
             "INSERT INTO agents (id, workspace_id, type, name, description, llm, has_memory, version, created_at, updated_at)
              VALUES ($2, $1, 'REACT', '', '', '{}', TRUE, 1, 0, 0)",
@@ -111,6 +123,11 @@ async fn add_everything(tx: &mut Tx, workspace: WorkspaceId) -> DocumentId {
         (
             "INSERT INTO traces (id, workspace_id, agent_id, created_at, expires_at, complete, body)
              VALUES ($3, $1, $2, 0, 0, TRUE, '{}')",
+            thing,
+        ),
+        (
+            "INSERT INTO webhook_deliveries (id, workspace_id, webhook_id, event, body, state, attempts, next_at, created_at)
+             VALUES ($2, $1, $3, 'webhook.test', '{}', 'pending', 0, 0, 0)",
             thing,
         ),
         (

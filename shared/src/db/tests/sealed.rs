@@ -5,13 +5,18 @@ use uuid::Uuid;
 use super::{accounts as token_tests, agents as agent_tests, tools as tool_tests};
 use crate::{
     db::{
-        Db, agents, api_tokens, documents, idempotency, on,
+        Db, Json, agents, api_tokens, documents, idempotency, on,
         sealed::{self, SealedColumn, SealedValue},
         testing::{at, both, commit, made_in, plain, user, workspace},
-        tools,
+        tools, webhooks,
     },
-    ids::{UserId, WorkspaceId},
-    model::{agent::Agent, tool::Tool, user::ApiToken},
+    ids::{UserId, WebhookId, WorkspaceId},
+    model::{
+        agent::Agent,
+        tool::Tool,
+        user::ApiToken,
+        webhook::{Webhook, WebhookEvent},
+    },
 };
 
 /// Adds a row with this ciphertext, and one without any where a column may be empty; the id of the first.
@@ -47,6 +52,21 @@ async fn add(db: &Db, workspace: WorkspaceId, column: SealedColumn, value: &[u8]
             commit!(db, |tx| tools::insert(tx, &open));
             commit!(db, |tx| tools::insert(tx, &tool));
             *tool.id.as_uuid()
+        }
+        SealedColumn::WebhookSecret => {
+            let webhook = Webhook {
+                id: WebhookId::generate(),
+                owner: made_in(workspace),
+                url: "https://a.example".to_owned(),
+                events: Json(vec![WebhookEvent::DocumentDeleted]),
+                active: true,
+                secret_sealed: value.to_vec(),
+                disabled: None,
+                created_at: at(0),
+                updated_at: at(0),
+            };
+            commit!(db, |tx| webhooks::insert(tx, &webhook));
+            *webhook.id.as_uuid()
         }
     }
 }

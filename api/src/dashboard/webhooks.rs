@@ -1,0 +1,211 @@
+//! Webhooks in a browser.
+
+use askama::Template;
+use axum::{
+    extract::State,
+    http::{StatusCode, Uri},
+};
+use lectern_shared::{
+    clock::Timestamp,
+    ids::{WebhookDeliveryId, WebhookId},
+    model::webhook::{DeliveryState, Webhook, WebhookDelivery, WebhookEvent},
+};
+use secrecy::ExposeSecret;
+use uuid::Uuid;
+
+use super::{
+    PagePolicy,
+    frame::{Frame, SubmittedForm, Visitor},
+    html,
+    text::{counted, filters},
+};
+use crate::{
+    extract::{PathId, PathIds, parameter},
+    response::ApiResult,
+    services::{
+        creation::CreationOutcome,
+        webhooks::{NewWebhook, RevealedWebhook, WebhookChange, WebhookService},
+    },
+};
+
+/// Deliveries of a page.
+const DELIVERIES: u32 = 50;
+/// Webhooks that are shown: a workspace has fewer.
+const WEBHOOKS: u32 = 200;
+
+/// The events that one can choose, and what they say.
+const EVENTS: [(WebhookEvent, &str); 4] = [
+    (WebhookEvent::DocumentSucceeded, "a document can be searched"),
+    (WebhookEvent::DocumentFailed, "a document could not be read"),
+    (WebhookEvent::DocumentDeleted, "a document was deleted"),
+    (WebhookEvent::AgentFailed, "an agent could not answer"),
+];
+
+#[derive(Template)]
+#[template(path = "webhooks.html")]
+struct WebhooksPage {
+    frame: Frame,
+    webhooks: Vec<Webhook>,
+    events: [(WebhookEvent, &'static str); 4],
+    /// A new webhook's secret, which is shown once.
+    secret: Option<String>,
+}
+
+#[derive(Template)]
+#[template(path = "webhook.html")]
+struct WebhookPage {
+    frame: Frame,
+    webhook: Webhook,
+    /// The events, what they say, and whether they are chosen.
+    events: Vec<(WebhookEvent, &'static str, bool)>,
+    deliveries: Vec<DeliveryRow>,
+    is_busy: bool,
+    next: Option<WebhookDeliveryId>,
+    secret: Option<String>,
+}
+
+struct DeliveryRow {
+    id: WebhookDeliveryId,
+    event: WebhookEvent,
+    word: &'static str,
+    tone: &'static str,
+    detail: String,
+    body: String,
+    created_at: Timestamp,
+}
+
+impl From<WebhookDelivery> for DeliveryRow {
+    fn from(delivery: WebhookDelivery) -> Self {
+        let (word, tone) = match delivery.state {
+            DeliveryState::Pending => ("On its way", "busy"),
+            DeliveryState::Delivered => ("Delivered", "good"),
+            DeliveryState::Failed => ("Given up", "bad"),
+        };
+        let tries = counted(delivery.attempts.unsigned_abs(), "try", "tries");
+        let next = (delivery.state == DeliveryState::Pending && delivery.attempts > 0)
+            .then(|| format!("next {}", super::text::moment(delivery.next_at)));
+        let detail = [Some(tries).filter(|_| delivery.attempts > 0), delivery.last_error, next];
+        Self {
+            id: delivery.id,
+            event: delivery.event,
+            word,
+            tone,
+            detail: detail.into_iter().flatten().collect::<Vec<_>>().join(", "),
+            body: delivery.body,
+            created_at: delivery.created_at,
+        }
+    }
+}
+
+/// Shows the webhooks.
+pub(super) async fn list(State(webhooks): State<WebhookService>, visitor: Visitor) -> ApiResult {
+    let found = webhooks.list(&visitor.actor(), Uuid::max(), WEBHOOKS).await?;
+    let page = WebhooksPage { frame: visitor.frame, webhooks: found, events: EVENTS, secret: None };
+    html(&PagePolicy::Own, StatusCode::OK, &page)
+}
+
+/// Makes one, and shows its secret.
+pub(super) async fn create(
+    State(webhooks): State<WebhookService>,
+    SubmittedForm { visitor, body, once }: SubmittedForm<NewWebhook>,
+) -> ApiResult {
+    let actor = visitor.actor();
+    let secret_of = |made: &RevealedWebhook| {
+        let secret = made.secret.as_ref().map(|secret| secret.expose_secret().as_bytes().to_vec());
+        Ok(secret.unwrap_or_default())
+    };
+    let made = webhooks.create(&actor, body, once, secret_of).await?;
+    let (CreationOutcome::Now(secret) | CreationOutcome::Before(secret)) = made;
+    let found = webhooks.list(&actor, Uuid::max(), WEBHOOKS).await?;
+    let secret = Some(String::from_utf8_lossy(&secret).into_owned());
+    let page = WebhooksPage { frame: visitor.frame, webhooks: found, events: EVENTS, secret };
+    html(&PagePolicy::Own, StatusCode::OK, &page)
+}
+
+/// Shows one, and what was told to it.
+pub(super) async fn show(
+    State(webhooks): State<WebhookService>,
+    visitor: Visitor,
+    uri: Uri,
+    PathId(id): PathId<WebhookId>,
+) -> ApiResult {
+    let before = parameter(&uri, "after").and_then(|after| after.parse().ok()).unwrap_or_else(Uuid::max);
+    page(&webhooks, visitor, id, before, None).await
+}
+
+async fn page(
+    webhooks: &WebhookService,
+    visitor: Visitor,
+    id: WebhookId,
+    before: Uuid,
+    secret: Option<String>,
+) -> ApiResult {
+    let actor = visitor.actor();
+    let webhook = webhooks.find(&actor, id).await?;
+    let mut found = webhooks.deliveries(&actor, id, before, DELIVERIES + 1).await?;
+    let has_more = found.len() > DELIVERIES as usize;
+    found.truncate(DELIVERIES as usize);
+    let chosen =
+        |(event, words): (WebhookEvent, &'static str)| (event, words, webhook.events.0.contains(&event));
+    let page = WebhookPage {
+        events: EVENTS.into_iter().map(chosen).collect(),
+        is_busy: found.iter().any(|delivery| delivery.state == DeliveryState::Pending),
+        next: found.last().map(|last| last.id).filter(|_| has_more),
+        deliveries: found.into_iter().map(DeliveryRow::from).collect(),
+        secret,
+        webhook,
+        frame: visitor.frame,
+    };
+    html(&PagePolicy::Own, StatusCode::OK, &page)
+}
+
+/// Changes one.
+pub(super) async fn change(
+    State(webhooks): State<WebhookService>,
+    PathId(id): PathId<WebhookId>,
+    SubmittedForm { visitor, body, .. }: SubmittedForm<WebhookChange>,
+) -> ApiResult {
+    webhooks.change(&visitor.actor(), id, body).await?;
+    Ok(visitor.go(&format!("webhooks/{id}?said=saved")))
+}
+
+/// Gives one a new secret, and shows it.
+pub(super) async fn rotate(
+    State(webhooks): State<WebhookService>,
+    visitor: Visitor,
+    PathId(id): PathId<WebhookId>,
+) -> ApiResult {
+    let made = webhooks.rotate(&visitor.actor(), id).await?;
+    let secret = made.secret.map(|secret| secret.expose_secret().to_owned());
+    page(&webhooks, visitor, id, Uuid::max(), secret).await
+}
+
+/// Has a test event told to one.
+pub(super) async fn test(
+    State(webhooks): State<WebhookService>,
+    visitor: Visitor,
+    PathId(id): PathId<WebhookId>,
+) -> ApiResult {
+    webhooks.test(&visitor.actor(), id).await?;
+    Ok(visitor.go(&format!("webhooks/{id}?said=sent")))
+}
+
+/// Has a delivery tried anew.
+pub(super) async fn replay(
+    State(webhooks): State<WebhookService>,
+    visitor: Visitor,
+    PathIds(id, delivery): PathIds<WebhookId, WebhookDeliveryId>,
+) -> ApiResult {
+    webhooks.replay(&visitor.actor(), id, delivery).await?;
+    Ok(visitor.go(&format!("webhooks/{id}?said=sent")))
+}
+
+/// Deletes one.
+pub(super) async fn delete(
+    State(webhooks): State<WebhookService>,
+    visitor: Visitor,
+    PathId(id): PathId<WebhookId>,
+) -> ApiResult {
+    webhooks.delete(&visitor.actor(), id).await?;
+    Ok(visitor.go("webhooks?said=removed"))
+}

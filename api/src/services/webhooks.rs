@@ -1,0 +1,321 @@
+//! Webhooks: where a workspace's events are told to.
+
+use std::sync::Arc;
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use lectern_derive::RequestBody;
+use lectern_shared::{
+    clock::Clock,
+    db::{self, Db, Json},
+    egress::Egress,
+    ids::{WebhookDeliveryId, WebhookId},
+    model::{
+        audit::AuditAction,
+        webhook::{Webhook, WebhookDelivery, WebhookEvent, WebhookSecrets},
+    },
+    secrets::{CiphertextLocation, Keyring},
+};
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::json;
+use std::time::Duration;
+use url::Url;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::{
+    actor::{Actor, Permission},
+    audit::AuditService,
+    creation::{CreationOutcome, IdempotencyStore, IdempotentRequest, ResponseEncoder},
+};
+use crate::{
+    error::{ApiError, ApiErrorKind, FieldError},
+    fields::{FieldRule, JsonFields},
+};
+
+/// Webhooks of one workspace.
+const MOST: u64 = 20;
+/// Random bytes of a secret.
+const SECRET: usize = 32;
+/// How long events are signed with the secret before too.
+const BOTH_FOR: Duration = Duration::from_hours(24);
+
+/// A new webhook.
+#[derive(RequestBody, ToSchema)]
+pub(crate) struct NewWebhook {
+    /// The receiver: a public http or https address without credentials.
+    #[schema(min_length = 1, max_length = 2_000)]
+    #[body(with = address)]
+    url: String,
+    /// What is told to it: `document.succeeded`, `document.failed`, `document.deleted`, `agent.failed`.
+    #[schema(value_type = Vec<String>, max_items = 10)]
+    #[body(with = events)]
+    events: Vec<WebhookEvent>,
+    /// Whether anything is told to it. True when left out.
+    #[schema(value_type = Option<bool>)]
+    #[body(default = true)]
+    active: bool,
+}
+
+/// What is to be different about a webhook. What is left out stays as it is.
+#[derive(RequestBody, ToSchema)]
+#[body(change)]
+pub(crate) struct WebhookChange {
+    /// The receiver.
+    #[schema(min_length = 1, max_length = 2_000, nullable = false)]
+    #[body(with = address)]
+    url: Option<String>,
+    /// What is told to it.
+    #[schema(value_type = Option<Vec<String>>, max_items = 10, nullable = false)]
+    #[body(with = events)]
+    events: Option<Vec<WebhookEvent>>,
+    /// Whether anything is told to it. What it was switched off for is forgotten when it is switched on.
+    #[schema(nullable = false)]
+    active: Option<bool>,
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "a reader gives nothing for what is missing")]
+fn address(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<String> {
+    let url = fields.text(rule.name, rule.max_length);
+    if fields.get(rule.name).is_some() && Url::parse(&url).is_err() {
+        fields.refuse(rule.name, "must be an http or https address");
+    }
+    Some(url)
+}
+
+fn events(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<Vec<WebhookEvent>> {
+    let texts = fields.texts(rule.name, rule.max_items, "events")?;
+    let mut events: Vec<WebhookEvent> = Vec::with_capacity(texts.len());
+    for text in texts {
+        match text.parse::<WebhookEvent>().ok().filter(|event| WebhookEvent::CHOICES.contains(event)) {
+            Some(event) if events.contains(&event) => {}
+            Some(event) => events.push(event),
+            None => {
+                let choices = WebhookEvent::CHOICES.map(WebhookEvent::as_str).join(", ");
+                fields.refuse(rule.name, format!("must be a list of some of {choices}"));
+                return Some(events);
+            }
+        }
+    }
+    if events.is_empty() {
+        fields.refuse(rule.name, "must name at least one event");
+    }
+    Some(events)
+}
+
+/// A webhook, and its secret where that is shown, which is once.
+#[derive(Clone)]
+pub(crate) struct RevealedWebhook {
+    pub(crate) webhook: Webhook,
+    pub(crate) secret: Option<SecretString>,
+}
+
+/// Webhooks. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct WebhookService {
+    db: Db,
+    clock: Clock,
+    keyring: Arc<Keyring>,
+    egress: Egress,
+    creations: IdempotencyStore,
+    audit: AuditService,
+}
+
+fn unknown() -> ApiError {
+    ApiError::not_found("webhook")
+}
+
+fn new_secret() -> String {
+    format!("whsec_{}", STANDARD.encode(rand::random::<[u8; SECRET]>()))
+}
+
+impl WebhookService {
+    pub(crate) fn new(
+        db: Db,
+        clock: Clock,
+        keyring: Arc<Keyring>,
+        egress: Egress,
+        creations: IdempotencyStore,
+        audit: AuditService,
+    ) -> Self {
+        Self { db, clock, keyring, egress, creations, audit }
+    }
+
+    /// Makes a webhook.
+    ///
+    /// # Errors
+    /// When its address is refused, or the workspace has as many as it may.
+    pub(crate) async fn create(
+        &self,
+        actor: &Actor,
+        new: NewWebhook,
+        once: IdempotentRequest,
+        tell: impl ResponseEncoder<RevealedWebhook>,
+    ) -> Result<CreationOutcome, ApiError> {
+        let owner = actor.may(Permission::BuildAgents)?;
+        self.check_address(&new.url)?;
+        let (id, now) = (WebhookId::generate(), self.clock.now());
+        let secrets = WebhookSecrets { current: new_secret(), previous: None };
+        let webhook = Webhook {
+            id,
+            owner,
+            url: new.url,
+            events: Json(new.events),
+            active: new.active,
+            secret_sealed: self.seal(id, &secrets)?,
+            disabled: None,
+            created_at: now,
+            updated_at: now,
+        };
+        let mut tx = self.db.begin().await?;
+        db::locks::lock_workspace(&mut tx, owner.workspace_id).await?;
+        if db::webhooks::count(&mut tx, owner.workspace_id).await? >= MOST {
+            let message = format!("A workspace may have at most {MOST} webhooks.");
+            return Err(ApiError::new(ApiErrorKind::Conflict, "too_many_webhooks", message));
+        }
+        db::webhooks::insert(&mut tx, &webhook).await?;
+        self.audit.note(&mut tx, actor, AuditAction::SecretChanged, "webhook", id).await?;
+        let made = RevealedWebhook { webhook, secret: Some(secrets.current.into()) };
+        self.creations.commit(tx, once, &made, tell).await
+    }
+
+    /// The webhooks before an id, newest first.
+    pub(crate) async fn list(
+        &self,
+        actor: &Actor,
+        before: Uuid,
+        limit: u32,
+    ) -> Result<Vec<Webhook>, ApiError> {
+        let owner = actor.may(Permission::BuildAgents)?;
+        Ok(db::webhooks::list(&self.db, owner.workspace_id, before.into(), limit).await?)
+    }
+
+    /// One webhook.
+    pub(crate) async fn find(&self, actor: &Actor, id: WebhookId) -> Result<Webhook, ApiError> {
+        let owner = actor.may(Permission::BuildAgents)?;
+        db::webhooks::find(&self.db, owner.workspace_id, id).await?.ok_or_else(unknown)
+    }
+
+    /// Changes a webhook, which is as it is returned afterwards.
+    pub(crate) async fn change(
+        &self,
+        actor: &Actor,
+        id: WebhookId,
+        change: WebhookChange,
+    ) -> Result<Webhook, ApiError> {
+        let owner = actor.may(Permission::BuildAgents)?;
+        if let Some(url) = &change.url {
+            self.check_address(url)?;
+        }
+        let mut tx = self.db.begin().await?;
+        let mut webhook = db::webhooks::lock(&mut tx, owner.workspace_id, id).await?.ok_or_else(unknown)?;
+        webhook.url = change.url.unwrap_or(webhook.url);
+        webhook.events = change.events.map_or(webhook.events, Json);
+        if let Some(active) = change.active {
+            webhook.active = active;
+            webhook.disabled = None;
+        }
+        webhook.updated_at = self.clock.now();
+        db::webhooks::update(&mut tx, &webhook).await?;
+        tx.commit().await?;
+        Ok(webhook)
+    }
+
+    /// Deletes a webhook, and what is on its way to it.
+    pub(crate) async fn delete(&self, actor: &Actor, id: WebhookId) -> Result<(), ApiError> {
+        let owner = actor.may(Permission::BuildAgents)?;
+        let mut tx = self.db.begin_essential().await?;
+        if !db::webhooks::delete(&mut tx, owner.workspace_id, id).await? {
+            return Err(unknown());
+        }
+        self.audit.note(&mut tx, actor, AuditAction::Deleted, "webhook", id).await?;
+        Ok(tx.commit().await?)
+    }
+
+    /// Gives a webhook a new secret. Events are signed with the one before it too, for a day.
+    pub(crate) async fn rotate(&self, actor: &Actor, id: WebhookId) -> Result<RevealedWebhook, ApiError> {
+        let owner = actor.may(Permission::BuildAgents)?;
+        let now = self.clock.now();
+        let mut tx = self.db.begin().await?;
+        let mut webhook = db::webhooks::lock(&mut tx, owner.workspace_id, id).await?.ok_or_else(unknown)?;
+        // One that cannot be read signs nothing, and is not missed.
+        let before = self.open(&webhook).ok();
+        let previous = before.map(|before| (before.current, now.plus(BOTH_FOR).as_secs()));
+        let secrets = WebhookSecrets { current: new_secret(), previous };
+        webhook.secret_sealed = self.seal(id, &secrets)?;
+        webhook.updated_at = now;
+        db::webhooks::update(&mut tx, &webhook).await?;
+        self.audit.note(&mut tx, actor, AuditAction::SecretChanged, "webhook", id).await?;
+        tx.commit().await?;
+        Ok(RevealedWebhook { webhook, secret: Some(secrets.current.into()) })
+    }
+
+    /// Has a test event told to a webhook, be it active or not, and returns the delivery.
+    pub(crate) async fn test(&self, actor: &Actor, id: WebhookId) -> Result<WebhookDelivery, ApiError> {
+        let owner = actor.may(Permission::BuildAgents)?;
+        let mut tx = self.db.begin().await?;
+        db::webhooks::lock(&mut tx, owner.workspace_id, id).await?.ok_or_else(unknown)?;
+        let (data, now) = (json!({"webhookId": id}), self.clock.now());
+        let event = WebhookEvent::Test;
+        let delivery = db::webhooks::deliver(&mut tx, owner.workspace_id, id, event, &data, now).await?;
+        tx.commit().await?;
+        let found = self.deliveries_from(actor, id, Uuid::max(), 1).await?;
+        found.into_iter().find(|found| found.id == delivery).ok_or_else(unknown)
+    }
+
+    /// The deliveries to a webhook before an id, newest first.
+    pub(crate) async fn deliveries(
+        &self,
+        actor: &Actor,
+        id: WebhookId,
+        before: Uuid,
+        limit: u32,
+    ) -> Result<Vec<WebhookDelivery>, ApiError> {
+        self.find(actor, id).await?;
+        self.deliveries_from(actor, id, before, limit).await
+    }
+
+    async fn deliveries_from(
+        &self,
+        actor: &Actor,
+        id: WebhookId,
+        before: Uuid,
+        limit: u32,
+    ) -> Result<Vec<WebhookDelivery>, ApiError> {
+        let owner = actor.may(Permission::BuildAgents)?;
+        Ok(db::webhooks::deliveries(&self.db, owner.workspace_id, id, before.into(), limit).await?)
+    }
+
+    /// Has a delivery tried anew, with the same id and content, and returns it.
+    pub(crate) async fn replay(
+        &self,
+        actor: &Actor,
+        webhook: WebhookId,
+        id: WebhookDeliveryId,
+    ) -> Result<WebhookDelivery, ApiError> {
+        let owner = actor.may(Permission::BuildAgents)?;
+        let mut tx = self.db.begin().await?;
+        let now = self.clock.now();
+        let replayed = db::webhooks::replay(&mut tx, owner.workspace_id, webhook, id, now).await?;
+        let replayed = replayed.ok_or_else(|| ApiError::not_found("delivery"))?;
+        tx.commit().await?;
+        Ok(replayed)
+    }
+
+    /// Whether requests may be sent there, as far as the address alone tells.
+    fn check_address(&self, url: &str) -> Result<(), ApiError> {
+        let checked = Url::parse(url).map_err(|_| "must be an http or https address".to_owned());
+        let checked = checked.and_then(|url| self.egress.check_url(&url).map_err(|error| error.to_string()));
+        checked.map_err(|message| ApiError::invalid(vec![FieldError::new("url", &message)]))
+    }
+
+    fn seal(&self, id: WebhookId, secrets: &WebhookSecrets) -> Result<Vec<u8>, ApiError> {
+        let text = serde_json::to_vec(secrets).map_err(|_| ApiError::internal())?;
+        Ok(self.keyring.encrypt(CiphertextLocation::webhook_secret(id.as_uuid()), &text)?)
+    }
+
+    fn open(&self, webhook: &Webhook) -> Result<WebhookSecrets, ApiError> {
+        let place = CiphertextLocation::webhook_secret(webhook.id.as_uuid());
+        let text = self.keyring.decrypt_text(place, &webhook.secret_sealed)?;
+        serde_json::from_str(text.expose_secret()).map_err(|_| ApiError::internal())
+    }
+}

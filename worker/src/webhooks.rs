@@ -1,0 +1,267 @@
+//! Tells events to webhooks, as Standard Webhooks 1.0 has it: signed, tried again on a schedule, at least once.
+
+use std::{collections::HashMap, time::Duration};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use bytes::Bytes;
+use futures::{StreamExt, stream::FuturesUnordered};
+use hmac::{Hmac, KeyInit, Mac};
+use lectern_runtime::Runtime;
+use lectern_shared::{
+    clock::Timestamp,
+    db::{
+        DbError,
+        webhooks::{self, AttemptResult, DueDelivery},
+    },
+    egress::{EgressRequest, RequestLimits},
+    ids::WebhookId,
+    model::webhook::WebhookSecrets,
+    retry::{JitterRange, jitter, retry_after},
+    secrets::CiphertextLocation,
+    shutdown::Shutdown,
+};
+use reqwest::{
+    Method,
+    header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT},
+};
+use secrecy::ExposeSecret;
+use sha2::Sha256;
+use url::Url;
+
+/// How often it is looked for what is due.
+const EVERY: Duration = Duration::from_millis(500);
+/// How often, after the store has failed.
+const AFTER_FAILURE: Duration = Duration::from_secs(5);
+/// Deliveries that are under way at once, and those of one webhook: a receiver that hangs keeps nobody else's waiting.
+const AT_ONCE: usize = 16;
+const OF_ONE: u32 = 2;
+/// Due deliveries that are looked at, at a time.
+const LOOKED_AT: u32 = 200;
+/// How long a receiver may take.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// When a delivery may be tried by another process, if the one that tries it goes away: longer than an attempt takes.
+const ABANDONED: Duration = Duration::from_mins(1);
+/// The pauses between attempts. The first attempt is made at once, and after the last one a delivery is given up.
+const PAUSES: [Duration; 9] = [
+    Duration::from_secs(5),
+    Duration::from_mins(5),
+    Duration::from_mins(30),
+    Duration::from_hours(2),
+    Duration::from_hours(5),
+    Duration::from_hours(10),
+    Duration::from_hours(14),
+    Duration::from_hours(20),
+    Duration::from_hours(24),
+];
+/// The most that is read of an answer, of which nothing is used.
+const ANSWER: u64 = 64 << 10;
+
+/// What a receiver answers that wants nothing any more.
+const GONE: u16 = 410;
+
+const ID: HeaderName = HeaderName::from_static("webhook-id");
+const TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
+const SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
+
+/// Starts to deliver in the background; it ends with `shutdown`, after what is under way.
+pub(crate) fn start(runtime: Runtime, shutdown: &Shutdown) {
+    let soft = shutdown.soft().clone();
+    shutdown.spawn(async move {
+        let mut failing = false;
+        let mut under_way = FuturesUnordered::new();
+        let mut of_each: HashMap<WebhookId, usize> = HashMap::new();
+        loop {
+            let worked = webhooks::due(&runtime.db, runtime.jobs.now(), OF_ONE, LOOKED_AT).await;
+            // One line for an outage, not one for every try.
+            if let Some(error) = worked.as_ref().err().filter(|_| !failing) {
+                tracing::warn!(%error, "what is to be told to webhooks cannot be read; trying again");
+            }
+            failing = worked.is_err();
+            for due in worked.unwrap_or_default() {
+                let webhook = due.delivery.webhook_id;
+                let of_one = of_each.get(&webhook).copied().unwrap_or_default();
+                if under_way.len() < AT_ONCE && of_one < OF_ONE as usize {
+                    of_each.insert(webhook, of_one + 1);
+                    under_way.push(attempt(&runtime, due));
+                }
+            }
+            tokio::select! {
+                biased;
+                () = soft.cancelled() => break,
+                Some(webhook) = under_way.next(), if !under_way.is_empty() => end(&mut of_each, webhook),
+                () = tokio::time::sleep(if failing { AFTER_FAILURE } else { EVERY }) => {}
+            }
+        }
+        while under_way.next().await.is_some() {}
+    });
+}
+
+/// Notes that a delivery to a webhook is under way no more.
+fn end(of_each: &mut HashMap<WebhookId, usize>, webhook: WebhookId) {
+    if let Some(count) = of_each.get_mut(&webhook) {
+        *count -= 1;
+        if *count == 0 {
+            of_each.remove(&webhook);
+        }
+    }
+}
+
+/// Tries one delivery; whose it is.
+async fn attempt(runtime: &Runtime, due: DueDelivery) -> WebhookId {
+    let webhook = due.delivery.webhook_id;
+    if let Err(error) = try_and_note(runtime, &due).await {
+        // It is tried again when it is due again.
+        tracing::warn!(%error, %webhook, "what came of a delivery cannot be noted");
+    }
+    webhook
+}
+
+/// Tries one delivery, and notes what came of it.
+async fn try_and_note(runtime: &Runtime, due: &DueDelivery) -> Result<(), DbError> {
+    let delivery = &due.delivery;
+    let mut tx = runtime.db.begin_essential().await?;
+    let is_ours = webhooks::claim(&mut tx, delivery, runtime.jobs.now().plus(ABANDONED)).await?;
+    tx.commit().await?;
+    if !is_ours {
+        return Ok(());
+    }
+    let number = delivery.attempts + 1;
+    let sent = send(runtime, due).await;
+    let now = runtime.jobs.now();
+    let mut tx = runtime.db.begin_essential().await?;
+    let (status, error, asked) = match &sent {
+        Ok(status) => (Some(*status), None, None),
+        Err(failure) => (failure.status, Some(failure.words.as_str()), failure.retry_after),
+    };
+    let is_gone = status == Some(GONE);
+    let retry_at = error.filter(|_| !is_gone).and_then(|_| pause_after(number)).map(|pause| {
+        let pause = jitter(pause, JitterRange::Fifth);
+        // A receiver may ask for more time, within the longest pause.
+        now.plus(asked.unwrap_or_default().min(Duration::from_hours(24)).max(pause))
+    });
+    let result = AttemptResult { status, error, retry_at };
+    webhooks::finish(&mut tx, delivery.id, number, &result, now).await?;
+    if is_gone {
+        let why = "The receiver answered 410 Gone, which means that it wants no more events.";
+        webhooks::disable(&mut tx, delivery.webhook_id, why, now).await?;
+    }
+    tx.commit().await?;
+    let (webhook, event) = (delivery.webhook_id, delivery.event);
+    if let Some(error) = error {
+        tracing::info!(%webhook, %event, attempt = number, error, "an event was not delivered");
+    } else {
+        tracing::debug!(%webhook, %event, attempt = number, "an event was delivered");
+    }
+    Ok(())
+}
+
+/// The pause after an attempt that failed; none after the last one.
+fn pause_after(attempt: i64) -> Option<Duration> {
+    usize::try_from(attempt).ok()?.checked_sub(1).and_then(|failed| PAUSES.get(failed)).copied()
+}
+
+/// Why a receiver has not taken a delivery.
+struct DeliveryFailure {
+    status: Option<u16>,
+    words: String,
+    retry_after: Option<Duration>,
+}
+
+impl DeliveryFailure {
+    fn new(words: impl Into<String>) -> Self {
+        Self { status: None, words: words.into(), retry_after: None }
+    }
+}
+
+/// Sends a delivery, signed, and returns the status of the answer if that means that it was taken.
+async fn send(runtime: &Runtime, due: &DueDelivery) -> Result<u16, DeliveryFailure> {
+    let delivery = &due.delivery;
+    let url = Url::parse(&due.url).map_err(|_| DeliveryFailure::new("The address cannot be read."))?;
+    let place = CiphertextLocation::webhook_secret(delivery.webhook_id.as_uuid());
+    let secrets = runtime.keyring.decrypt_text(place, &due.secret_sealed).ok();
+    let secrets: Option<WebhookSecrets> =
+        secrets.and_then(|text| serde_json::from_str(text.expose_secret()).ok());
+    // Nothing is ever sent without a signature.
+    let secrets = secrets.ok_or_else(|| DeliveryFailure::new("The secret cannot be read; set a new one."))?;
+    let id = format!("msg_{}", delivery.id);
+    let now = runtime.jobs.now();
+    let signature = signatures(&secrets, &id, &delivery.body, now)
+        .ok_or_else(|| DeliveryFailure::new("The secret cannot be read; set a new one."))?;
+    let mut headers = HeaderMap::new();
+    for (name, value) in [
+        (CONTENT_TYPE, "application/json".to_owned()),
+        (USER_AGENT, "Lectern".to_owned()),
+        (ID, id),
+        (TIMESTAMP, now.as_secs().to_string()),
+        (SIGNATURE, signature),
+    ] {
+        let value = HeaderValue::try_from(value).map_err(|_| DeliveryFailure::new("It cannot be sent."))?;
+        headers.insert(name, value);
+    }
+    let limits = RequestLimits { total_timeout: PATIENCE, idle_timeout: PATIENCE, max_bytes: ANSWER };
+    let request = EgressRequest {
+        headers,
+        body: Some(Bytes::from(delivery.body.clone())),
+        // A receiver that has moved says so to whoever set the address.
+        follow_redirects: false,
+        ..EgressRequest::new(Method::POST, url, limits)
+    };
+    let answer =
+        runtime.egress.send(request).await.map_err(|error| DeliveryFailure::new(format!("{error}.")))?;
+    let status = answer.status;
+    if (200..300).contains(&status) {
+        return Ok(status);
+    }
+    Err(DeliveryFailure {
+        status: Some(status),
+        words: format!("The receiver answered {status}."),
+        retry_after: retry_after(&answer.headers),
+    })
+}
+
+/// The signatures of a message: by the secret, and by the one before it as long as that counts.
+fn signatures(secrets: &WebhookSecrets, id: &str, body: &str, now: Timestamp) -> Option<String> {
+    let previous = secrets.previous.as_ref().filter(|(_, until)| *until > now.as_secs());
+    let all = [Some(&secrets.current), previous.map(|(secret, _)| secret)];
+    let signed = all.into_iter().flatten().map(|secret| signature(secret, id, body, now));
+    signed.collect::<Option<Vec<_>>>().map(|signed| signed.join(" "))
+}
+
+fn signature(secret: &str, id: &str, body: &str, now: Timestamp) -> Option<String> {
+    let key = STANDARD.decode(secret.strip_prefix("whsec_")?).ok()?;
+    let mut mac = Hmac::<Sha256>::new_from_slice(&key).ok()?;
+    mac.update(format!("{id}.{}.{body}", now.as_secs()).as_bytes());
+    Some(format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_signed_as_the_specification_shows_it() {
+        // The example of the specification's own libraries.
+        let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+        let now = Timestamp::from_micros(1_614_265_330_000_000);
+        let signed = signature(secret, "msg_p5jXN8AQM9LWM0D4loKWxJek", "{\"test\": 2432232314}", now);
+        assert_eq!(signed.as_deref(), Some("v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="));
+        assert_eq!(signature("MfKQ", "id", "{}", now), None, "a secret of another form signs nothing");
+    }
+
+    #[test]
+    fn both_secrets_sign_until_the_earlier_one_counts_no_more() {
+        let secret = |letter: &str| format!("whsec_{}", STANDARD.encode(letter.repeat(24)));
+        let secrets = WebhookSecrets { current: secret("a"), previous: Some((secret("b"), 100)) };
+        let at = |seconds: i64| Timestamp::from_micros(seconds * 1_000_000);
+        let count = |seconds| signatures(&secrets, "id", "{}", at(seconds)).unwrap().split(' ').count();
+        assert_eq!((count(99), count(100)), (2, 1));
+    }
+
+    #[test]
+    fn ten_attempts_are_made_over_three_days() {
+        assert_eq!(pause_after(1), Some(Duration::from_secs(5)));
+        assert_eq!(pause_after(9), Some(Duration::from_hours(24)));
+        assert_eq!((pause_after(10), pause_after(0)), (None, None));
+        assert!(PAUSES.iter().sum::<Duration>() > Duration::from_hours(72));
+    }
+}
