@@ -22,5 +22,10 @@ ALTER TABLE traces ADD COLUMN rating BIGINT;
 ALTER TABLE traces ADD COLUMN feedback TEXT;
 ALTER TABLE traces ADD COLUMN feedback_at BIGINT;
 
+-- Lists of what failed or was stopped, and of one type, in a workspace that has many documents.
+CREATE INDEX jobs_dead_of_workspace ON jobs (workspace_id, document_id) WHERE state = 'dead';
+CREATE INDEX jobs_cancelled_of_workspace ON jobs (workspace_id, document_id) WHERE state = 'cancelled';
+CREATE INDEX documents_by_type ON documents (workspace_id, type, id) WHERE deleted_at IS NULL;
+
 -- Lists of documents by name. A beginning of it, since a key of an index may not be long.
 CREATE INDEX documents_by_name ON documents (workspace_id, SUBSTR(name, 1, 200), id) WHERE deleted_at IS NULL;

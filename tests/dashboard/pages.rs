@@ -359,6 +359,16 @@ async fn documents_are_found_by_what_is_known_of_them_page_by_page(mode: Mode) {
     ] {
         assert_eq!(names(&visits, query).await.0.len(), found, "{query}");
     }
+    // Those that failed, in each order and page by page like all others.
+    for number in 0..3 {
+        let gone = json!({"name": format!("Gone {number}"), "type": "URL", "url": "http://127.0.0.1:9/gone"});
+        let gone = owner.create_document(&gone).await;
+        owner.wait_until_ingested(id(&gone)).await;
+    }
+    for (sort, first) in [("", "Gone 2"), ("oldest", "Gone 0"), ("name", "Gone 0")] {
+        let (failed, _) = names(&visits, &format!("state=dead&sort={sort}")).await;
+        assert_eq!((failed.len(), failed[0].as_str()), (3, first), "{sort}");
+    }
     let shelf = format!("collection={}&name=Note+0", id(&collection));
     assert_eq!(names(&visits, &shelf).await.0.len(), 5);
 
