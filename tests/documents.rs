@@ -8,6 +8,7 @@ use crate::{
     ingestion::chunks,
     support::{
         client::{Client, data, id},
+        command::upload,
         in_both_modes,
         pdf::pdf_with_pages,
         service::{Mode, Service},
@@ -21,7 +22,8 @@ in_both_modes!(
     the_earlier_index_answers_until_a_change_is_ingested,
     a_change_while_a_document_is_ingested_is_not_lost,
     a_change_that_cannot_be_is_refused_and_changes_nothing,
-    a_deleted_document_leaves_a_receipt_in_the_log
+    a_deleted_document_leaves_a_receipt_in_the_log,
+    documents_that_are_alike_are_named
 );
 
 /// Changes a document, waits until it is ingested, and returns it. Fails when it was queued and should not have been, or the
@@ -218,4 +220,35 @@ async fn a_deleted_document_leaves_a_receipt_in_the_log(mode: Mode) {
     assert_eq!(receipt["user"], ada.user()["id"]);
     assert_eq!(receipt["chunks"], document["index"]["chunks"]);
     assert_eq!((&receipt["generations"], &receipt["blobs"]), (&json!(1), &json!(0)));
+}
+
+async fn documents_that_are_alike_are_named(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let client = service.signed_up("ada@example.com").await;
+    let text = |name: &str, content: &str| json!({"name": name, "type": "TXT", "content": content});
+    let one = client.ingest(&text("One", "The gate opens at nine.")).await;
+    let two = client.ingest(&text("Two", "The gate opens at nine.")).await;
+    client.ingest(&text("Other", "The gate closes at six.")).await;
+    let file = b"The ship returned with moss.";
+    let first = upload(&client, "a.txt", file).await;
+    let second = upload(&client, "b.txt", file).await;
+    for upload in [&first, &second] {
+        client.wait_until_ingested(id(upload)).await;
+    }
+    let told = client.read("/documents/duplicates").await;
+    let ids = |group: &Value| -> Vec<Value> {
+        group["documents"].as_array().expect("a list").iter().map(|document| document["id"].clone()).collect()
+    };
+    assert_eq!(
+        (&told[0]["same"], ids(&told[0])),
+        (&json!("bytes"), vec![first["id"].clone(), second["id"].clone()])
+    );
+    assert_eq!(
+        (&told[1]["same"], ids(&told[1])),
+        (&json!("text"), vec![one["id"].clone(), two["id"].clone()])
+    );
+    assert_eq!(told.as_array().map(Vec::len), Some(2), "{told:#}");
+    data(client.delete(&format!("/documents/{}", id(&two))).await);
+    let told = client.read("/documents/duplicates").await;
+    assert_eq!(told.as_array().map(Vec::len), Some(1), "{told:#}");
 }

@@ -89,6 +89,10 @@ async fn what_is_no_json_is_malformed_whatever_it_is_sent_to() {
             ("deep arrays that end", [b"[".repeat(deep), b"]".repeat(deep)].concat()),
             ("a deep field", format!(r#"{{"name":{}{}}}"#, "[".repeat(deep), "]".repeat(deep)).into()),
         ] {
+            // A body that may be left out.
+            if body.is_empty() && row.operation() == "POST /sources/{}/run" {
+                continue;
+            }
             let (status, answer) = tried.send(&row, body).await;
             assert_eq!(status, StatusCode::BAD_REQUEST, "{what} to {}: {answer:#}", row.operation());
             assert_eq!(answer["error"]["code"], "malformed_json", "{what} to {}", row.operation());

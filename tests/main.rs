@@ -63,6 +63,7 @@ mod soak;
 mod sources;
 mod spans;
 mod support;
+mod sync;
 mod tags;
 mod tenancy;
 mod tools;

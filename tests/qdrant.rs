@@ -4,13 +4,16 @@ use reqwest::StatusCode;
 use serde_json::{Value, json};
 use url::Url;
 
-use crate::support::{
-    client::{Client, id},
-    in_both_modes,
-    proxy::Proxy,
-    qdrant::QdrantServer,
-    service::{Mode, Service},
-    within_deadline,
+use crate::{
+    receipts::closed_receipt,
+    support::{
+        client::{Client, id},
+        in_both_modes,
+        proxy::Proxy,
+        qdrant::QdrantServer,
+        service::{Mode, Service},
+        within_deadline,
+    },
 };
 
 in_both_modes!(
@@ -62,6 +65,13 @@ async fn passages_are_found_replaced_and_removed(mode: Mode) {
     let (_, answer) = client.predict(&agent, "Where do bicycles belong?").await;
     assert_eq!(answer["trace"]["citations"], json!([]), "{answer:#}");
     wait_for_points(&qdrant, &service, 1).await;
+    let receipt = closed_receipt(&client, id(&document)).await;
+    assert_eq!(
+        (&receipt["removed"]["passages"], &receipt["remaining"]),
+        (&json!(1), &json!(0)),
+        "{receipt:#}"
+    );
+    assert!(receipt["removed"]["indexEntries"].as_u64() >= Some(1), "{receipt:#}");
     qdrant.forget(&service).await;
 }
 

@@ -4,7 +4,8 @@ use reqwest::StatusCode;
 use serde_json::{Value, json};
 
 use crate::support::{
-    client::{Client, data, id},
+    client::{Client, PASSWORD, data, id},
+    command::lectern,
     in_both_modes,
     process::POLL,
     service::{Mode, Service},
@@ -31,7 +32,7 @@ async fn linked_document(client: &Client) -> (String, usize) {
 }
 
 /// The receipt, when nothing of the document is left.
-async fn closed_receipt(client: &Client, document: &str) -> Value {
+pub async fn closed_receipt(client: &Client, document: &str) -> Value {
     let path = format!("/documents/{document}/receipt");
     let closing = async {
         loop {
@@ -79,4 +80,27 @@ async fn a_receipt_is_the_same_after_a_crash(mode: Mode) {
     service.kill();
     service.restart().await;
     assert_told(&closed_receipt(&owner, &document).await, passages);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn receipts_are_right_after_a_restore() {
+    let service = Service::in_mode(Mode::Embedded).start().await;
+    let owner = service.signed_up("ada@example.com").await;
+    let (before, passages) = linked_document(&owner).await;
+    let (after, _) = linked_document(&owner).await;
+    data(owner.delete(&format!("/documents/{before}")).await);
+    let told = closed_receipt(&owner, &before).await;
+    let place = tempfile::tempdir().expect("a folder");
+    let backup = place.path().join("backup");
+    let backup = backup.to_str().expect("a path of plain text");
+    tokio::task::block_in_place(|| lectern(&service.sibling(), &["backup", backup])).well();
+    drop(service);
+
+    let setup = Service::in_mode(Mode::Embedded);
+    tokio::task::block_in_place(|| lectern(&setup, &["restore", backup])).well();
+    let service = setup.start().await;
+    let owner = service.client().sign_in("ada@example.com", PASSWORD).await;
+    assert_eq!(owner.read(&format!("/documents/{before}/receipt")).await, told);
+    data(owner.delete(&format!("/documents/{after}")).await);
+    assert_told(&closed_receipt(&owner, &after).await, passages);
 }

@@ -29,6 +29,7 @@ use crate::{
         publications::PublicationService,
         search::SearchService,
         sign_in::{SignInService, oidc::OidcService},
+        sources::SourceService,
         tags::TagService,
         tokens::TokenService,
         tools::ToolService,
@@ -136,6 +137,7 @@ part! {
     services.traces: TraceService,
     services.uploads: UploadService,
     services.usage: UsageService,
+    services.sources: SourceService,
     services.webhooks: WebhookService,
     services.workspaces: WorkspaceService,
 }

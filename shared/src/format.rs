@@ -6,9 +6,13 @@ mod kinds;
 mod markup;
 
 use self::kinds::FormatHints;
+use crate::model::document::DocumentType;
 
 /// Bytes from the beginning of a file that are looked at; more of them tell nothing more.
 pub const SNIFFED: usize = 4_096;
+
+/// What a package is called that shows no more than that it is one.
+const ARCHIVE: &str = "application/zip";
 
 /// A PDF file may begin with something else, within so many bytes.
 const PDF_BEGINS_WITHIN: usize = 1_024;
@@ -89,11 +93,63 @@ impl FileFormat {
         }
     }
 
+    /// The type of document that a file becomes.
+    ///
+    /// # Errors
+    /// Why it becomes none, and what to do.
+    fn document_type(self) -> Result<DocumentType, &'static str> {
+        match self {
+            Self::Pdf => Ok(DocumentType::Pdf),
+            Self::Table | Self::Workbook => Ok(DocumentType::Csv),
+            Self::Captions => Ok(DocumentType::Video),
+            Self::Html | Self::Markdown | Self::Json | Self::Text | Self::Package => Ok(DocumentType::Txt),
+            Self::LegacyOffice => Err(
+                "The file is of an old office program, or protected by a password. Save it without a password as .docx, \
+                 .pptx, .xlsx or PDF.",
+            ),
+            Self::Binary => Err(
+                "The file is none that can be read: PDF; text, Markdown, HTML, XML and JSON; tables (CSV, TSV) and spreadsheets \
+                 (XLSX, XLSM, XLSB, XLS, ODS); DOCX, PPTX, ODT and EPUB; captions (VTT, SRT, SBV, TTML). Convert it to one of \
+                 these.",
+            ),
+        }
+    }
+
     /// The media type of a file of this format: of those that it can have, the one that its name, or else what its sender calls
     /// it, tells. With it and the name, [`FileFormat::detect`] finds the same format again.
     #[must_use]
     pub fn media_type(self, name: Option<&str>, content_type: Option<&str>) -> &'static str {
         kinds::media_type(self, &FormatHints::of(name, content_type))
+    }
+}
+
+/// What a file is, and what documents are made of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileIdentity {
+    /// How it is read.
+    pub format: FileFormat,
+    /// The type of document that it becomes.
+    pub r#type: DocumentType,
+    /// Its media type.
+    pub media_type: &'static str,
+}
+
+impl FileIdentity {
+    /// Tells it by what [`FileFormat::detect`] looks at.
+    ///
+    /// # Errors
+    /// Why no document can be made of it, and what to do.
+    pub fn of(
+        head: &[u8],
+        name: Option<&str>,
+        content_type: Option<&str>,
+        charset: Option<&str>,
+    ) -> Result<Self, &'static str> {
+        let format = FileFormat::detect(head, name, content_type, charset);
+        let media_type = format.media_type(name, content_type);
+        // A package of which nothing says what it is.
+        let known = if media_type == ARCHIVE { FileFormat::Binary } else { format };
+        Ok(Self { format, r#type: known.document_type()?, media_type })
     }
 }
 

@@ -98,6 +98,12 @@ decl_id! {
     WebhookId;
     /// An event on its way to a receiver.
     WebhookDeliveryId;
+    /// A source that documents are kept in step with.
+    SourceId;
+    /// A run of a source.
+    SourceRunId;
+    /// What became of something in a run of a source.
+    SourceRunItemId;
     /// A link between an agent and a document.
     AgentDocumentId;
     /// A link between an agent and a tool.

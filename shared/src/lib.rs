@@ -9,6 +9,7 @@ pub mod config;
 pub mod db;
 pub mod egress;
 pub mod failure;
+pub mod file_name;
 pub mod format;
 pub mod ids;
 pub mod jobs;

@@ -74,6 +74,11 @@ impl<'a> CiphertextLocation<'a> {
         Self { table: "tools", row, column: "metadata" }
     }
 
+    /// What opens a source that documents are kept in step with.
+    pub const fn source_secret(row: &'a Uuid) -> Self {
+        Self { table: "sources", row, column: "secret" }
+    }
+
     /// What the events of a webhook are signed with.
     pub const fn webhook_secret(row: &'a Uuid) -> Self {
         Self { table: "webhooks", row, column: "secret" }

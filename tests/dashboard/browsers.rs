@@ -14,7 +14,7 @@ use crate::support::{
 const WIDTHS: [u32; 2] = [320, 1_280];
 
 /// Fails when a page is hard to use for somebody: in light and dark, narrow and wide.
-async fn assert_for_everybody(browser: &Browser, page: &str) {
+pub(super) async fn assert_for_everybody(browser: &Browser, page: &str) {
     for width in WIDTHS {
         browser.set_size(width, 900).await;
         for dark in [false, true] {
@@ -126,6 +126,7 @@ async fn every_page_is_for_everybody_and_none_is_heavy() {
     team.create("/tools", &tool).await;
     let webhook = json!({"url": "http://127.0.0.1:9/told", "events": ["document.failed"]});
     let webhook = id(&team.create("/webhooks", &webhook).await).to_owned();
+    let (source, run) = crate::matrix::rows::asked(&team).await;
     team.create("/api-tokens", &json!({"description": "for the build"})).await;
     team.create(&format!("/workspaces/{}/invitations", id(&workspace)), &json!({"role": "asker"})).await;
     sign_in(&browser, &service, "ada@example.com").await;
@@ -155,6 +156,13 @@ async fn every_page_is_for_everybody_and_none_is_heavy() {
         "tokens".to_owned(),
         "webhooks".to_owned(),
         format!("webhooks/{webhook}"),
+        "sources".to_owned(),
+        "sources/new?type=site".to_owned(),
+        "sources/new?type=feed".to_owned(),
+        "sources/new?type=s3".to_owned(),
+        format!("sources/{source}"),
+        format!("sources/{source}/runs/{run}"),
+        "documents/duplicates".to_owned(),
         "members".to_owned(),
         "usage".to_owned(),
         "audit".to_owned(),

@@ -4,6 +4,7 @@ mod browsers;
 mod pages;
 mod published;
 mod screenshots;
+mod sources;
 
 use std::path::Path;
 

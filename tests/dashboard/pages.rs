@@ -21,7 +21,7 @@ in_both_modes!(
 );
 
 /// The pages, and the least role that reaches them; `admin` for those of the operator.
-const REACHES: [(&str, &str); 20] = [
+const REACHES: [(&str, &str); 22] = [
     ("/", "asker"),
     ("/agents", "asker"),
     ("/account", "asker"),
@@ -35,6 +35,8 @@ const REACHES: [(&str, &str); 20] = [
     ("/agents/<agent>/publish", "builder"),
     ("/traces", "builder"),
     ("/tokens", "builder"),
+    ("/sources", "editor"),
+    ("/documents/duplicates", "editor"),
     ("/webhooks", "builder"),
     ("/prompts", "builder"),
     ("/tools", "builder"),

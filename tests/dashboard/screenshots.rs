@@ -5,10 +5,13 @@ use std::path::Path;
 use serde_json::json;
 
 use super::{PAGES, QUESTION, agent_with_report, sign_in};
-use crate::support::{
-    browser::Browser,
-    client::{data, id},
-    service::Service,
+use crate::{
+    matrix::rows::asked,
+    support::{
+        browser::Browser,
+        client::{data, id},
+        service::Service,
+    },
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -61,6 +64,10 @@ async fn pages_are_pictured() {
     picture("trace", 760).await;
     browser.goto(&format!("{base}/search?query=captain")).await;
     picture("search", 620).await;
+    let (source, _) = asked(&owner).await;
+    browser.goto(&format!("{base}/sources/{source}")).await;
+    browser.wait_for("#runs .problem").await;
+    picture("source", 620).await;
     browser.goto(&format!("{base}/usage")).await;
     picture("usage", 620).await;
     browser.close().await;

@@ -9,12 +9,16 @@ use reqwest::{
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::support::{
-    client::{Client, PASSWORD, data, envelope, id, send},
-    command,
-    pdf::pdf_with_pages,
-    process::POLL,
-    within_deadline,
+use crate::{
+    receipts::closed_receipt,
+    support::{
+        client::{Client, PASSWORD, data, envelope, id, send},
+        command,
+        pdf::pdf_with_pages,
+        process::POLL,
+        web::Web,
+        within_deadline,
+    },
 };
 
 /// The boundary of the forms that are sent.
@@ -95,6 +99,26 @@ pub fn rows() -> Vec<Row> {
         row("GET /webhooks/<webhook>/deliveries", None),
         row("POST /webhooks/<webhook>/deliveries/<delivery>/replay", None),
         row("DELETE /webhooks/<webhook>", None),
+        row(
+            "POST /sources",
+            Json(json!({
+                "name": "Bucket",
+                "type": "s3",
+                "config": { "bucket": "b" },
+                "collectionId": "<collection>",
+            })),
+        ),
+        row("GET /sources", None),
+        row("GET /sources/<source>", None),
+        row("PATCH /sources/<source>", Json(json!({ "deleteLimit": 10, "collectionId": "<collection>" }))),
+        row("GET /sources/<source>/runs", None),
+        row("GET /sources/<source>/runs/<source-run>", None),
+        row("GET /sources/<source>/runs/<source-run>/items", None),
+        row("POST /sources/<source>/runs/<source-run>/confirm", None),
+        row("POST /sources/<source>/runs/<source-run>/cancel", None),
+        row("POST /sources/<source>/run", Json(json!({ "dryRun": true }))),
+        row("DELETE /sources/<source>", None),
+        row("GET /documents/duplicates", None),
         row("GET /documents/<document>/events", None),
         row("GET /documents/<upload>/source", None),
         row("GET /documents/<booklet>/pages", None),
@@ -402,7 +426,7 @@ fn form(parts: &[(&str, &str)]) -> String {
 
 /// What has an id. A `booklet` is an uploaded PDF; `deleted` is a document that was deleted, and of which nothing is left; a `helper` is an agent that nothing is linked to but what an `AGENT` tool of the other asks; an `upload` is
 /// a document with a stored file; the `workspace` is the account's own, and `shared` is another one of which it is the owner.
-pub const NOUNS: [&str; 26] = [
+pub const NOUNS: [&str; 28] = [
     "agent",
     "agent-collection",
     "agent-document",
@@ -423,6 +447,8 @@ pub const NOUNS: [&str; 26] = [
     "second-tag",
     "shared",
     "shelf",
+    "source",
+    "source-run",
     "tag",
     "tool",
     "trace",
@@ -462,6 +488,7 @@ impl Things {
         let invite = async || owner.create(&invitations, &json!({ "role": "asker" })).await;
         publish(owner, &agent).await;
         let (webhook, delivery) = told(owner).await;
+        let (source, source_run) = asked(owner).await;
         let things = [
             ("file-batch", batch(owner, &collection, &document).await),
             ("shelf", make("/collections", json!({ "name": "Shelf" })).await),
@@ -486,6 +513,8 @@ impl Things {
             ("document", document),
             ("deleted", deleted(owner, text).await),
             ("delivery", delivery),
+            ("source", source),
+            ("source-run", source_run),
             ("webhook", webhook),
             ("job", job_of(owner, &upload).await),
             ("upload", upload),
@@ -533,23 +562,16 @@ async fn deleted(owner: &Client, text: &str) -> String {
     let document = json!({ "name": "Draft", "type": "TXT", "content": text });
     let document = id(&owner.create_document(&document).await).to_owned();
     data(owner.delete(&format!("/documents/{document}")).await);
-    let receipt = format!("/documents/{document}/receipt");
-    let closing = async {
-        while owner.read(&receipt).await["purgedAt"].is_null() {
-            tokio::time::sleep(POLL).await;
-        }
-    };
-    within_deadline("the deleted document to be purged", closing).await;
+    closed_receipt(owner, &document).await;
     document
 }
 
 /// A webhook that is off, and a delivery to it, which was tried once and is not any more.
 async fn told(owner: &Client) -> (String, String) {
-    let webhook = json!({ "url": "http://127.0.0.1:9/told", "events": ["document.deleted"] });
+    let webhook = json!({ "url": "http://127.0.0.1:9/told", "events": ["document.succeeded"] });
     let webhook = id(&owner.create("/webhooks", &webhook).await).to_owned();
-    let document = json!({ "name": "Slip", "type": "TXT", "content": "A slip." });
-    let document = id(&owner.create_document(&document).await).to_owned();
-    data(owner.delete(&format!("/documents/{document}")).await);
+    // Nothing is deleted for it: until nothing is left of what was, the workspace's bytes change by themselves.
+    owner.ingest(&json!({ "name": "Slip", "type": "TXT", "content": "A slip." })).await;
     let deliveries = format!("/webhooks/{webhook}/deliveries");
     let trying = async {
         loop {
@@ -563,6 +585,33 @@ async fn told(owner: &Client) -> (String, String) {
     let delivery = within_deadline("the first attempt", trying).await;
     data(owner.patch(&format!("/webhooks/{webhook}"), &json!({ "active": false })).await);
     (webhook, delivery)
+}
+
+/// A source, and a run of it that asks whether its only document is to be deleted.
+pub async fn asked(owner: &Client) -> (String, String) {
+    let web = Web::start().await;
+    web.serve("/page", "text/html", "<title>Page</title><p>A page of a site.</p>");
+    web.serve("/sitemap.xml", "text/plain", web.url("/page"));
+    let config = json!({ "url": web.url("/"), "discover": "sitemap" });
+    let source = owner.create("/sources", &json!({ "name": "Site", "type": "site", "config": config })).await;
+    let source = id(&source).to_owned();
+    let run = async |wanted: &str| {
+        let run = owner.create(&format!("/sources/{source}/run"), &json!({})).await;
+        let run = id(&run).to_owned();
+        let path = format!("/sources/{source}/runs/{run}");
+        let running = async {
+            while owner.read(&path).await["state"] != wanted {
+                tokio::time::sleep(POLL).await;
+            }
+        };
+        within_deadline("the run", running).await;
+        run
+    };
+    let first = run("succeeded").await;
+    let items = owner.read(&format!("/sources/{source}/runs/{first}/items")).await;
+    owner.wait_until_ingested(items[0]["documentId"].as_str().expect("an id")).await;
+    web.status("/page", 410);
+    (source.clone(), run("waiting").await)
 }
 
 /// Gives an agent a page, by a link, since no two pages have the same address.

@@ -41,7 +41,7 @@ enum Need {
 }
 
 /// The table: each operation by its method and its path, whose parameters have no names.
-const NEEDS: [(&str, Need); 134] = [
+const NEEDS: [(&str, Need); 146] = [
     ("GET /health/live", Need::Nobody),
     ("GET /health/ready", Need::Nobody),
     ("GET /metrics", Need::Nobody),
@@ -105,6 +105,18 @@ const NEEDS: [(&str, Need); 134] = [
     ("GET /documents/{}/events", Need::Editor),
     ("GET /documents/{}/source", Need::Editor),
     ("GET /documents/{}/receipt", Need::Editor),
+    ("GET /documents/duplicates", Need::Editor),
+    ("POST /sources", Need::Editor),
+    ("GET /sources", Need::Editor),
+    ("GET /sources/{}", Need::Editor),
+    ("PATCH /sources/{}", Need::Editor),
+    ("DELETE /sources/{}", Need::Editor),
+    ("POST /sources/{}/run", Need::Editor),
+    ("GET /sources/{}/runs", Need::Editor),
+    ("GET /sources/{}/runs/{}", Need::Editor),
+    ("GET /sources/{}/runs/{}/items", Need::Editor),
+    ("POST /sources/{}/runs/{}/confirm", Need::Editor),
+    ("POST /sources/{}/runs/{}/cancel", Need::Editor),
     ("POST /webhooks", Need::Builder),
     ("GET /webhooks", Need::Builder),
     ("GET /webhooks/{}", Need::Builder),
@@ -329,6 +341,7 @@ impl Places {
                 "agent-collections" => self.agent_collection.clone(),
                 "sessions" => "a-talk".to_owned(),
                 "pages" => "1".to_owned(),
+                "runs" => self.things.id("source-run").to_owned(),
                 "deliveries" => self.things.id("delivery").to_owned(),
                 "jobs" => Uuid::now_v7().to_string(),
                 "models" => self.things.id("agent").to_owned(),

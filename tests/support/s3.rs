@@ -7,9 +7,11 @@ use tokio::{net::TcpListener, task::JoinHandle};
 
 use super::setup::Setup;
 
-const BUCKET: &str = "documents";
-const KEY_ID: &str = "AKIALECTERN";
-const SECRET: &str = "hunter2hunter2";
+/// The bucket that it has.
+pub const BUCKET: &str = "documents";
+/// The account that may use it, and its secret.
+pub const KEY_ID: &str = "AKIALECTERN";
+pub const SECRET: &str = "hunter2hunter2";
 
 /// The store. It ends with this value.
 pub struct S3Server {
@@ -51,6 +53,11 @@ impl S3Server {
             .env("AWS_ENDPOINT_URL", &format!("http://{address}"))
             .env("AWS_ACCESS_KEY_ID", KEY_ID)
             .env("AWS_SECRET_ACCESS_KEY", SECRET)
+    }
+
+    /// Its bucket, as a folder.
+    pub fn bucket(&self) -> std::path::PathBuf {
+        self.folder.path().join(BUCKET)
     }
 
     /// The files in its bucket.

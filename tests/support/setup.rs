@@ -82,6 +82,7 @@ impl Setup {
         .env("LECTERN_EGRESS_ALLOW", "127.0.0.0/8")
         .env("LECTERN_SIGN_UP", "open")
         .env("LECTERN_RATE_LIMIT", "off")
+        .env("LECTERN_SOURCE_PAUSE", "0s")
         .env("RUST_BACKTRACE", "1");
         setup.env.insert("LECTERN_DATA_DIR".to_owned(), setup.data_dir.path().into());
         setup.env.insert("HOME".to_owned(), setup.data_dir.path().into());

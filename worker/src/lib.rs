@@ -15,6 +15,7 @@ mod scrubber;
 pub mod source;
 mod splitter;
 mod sweeper;
+mod sync;
 mod webhooks;
 
 use std::io;
@@ -59,10 +60,14 @@ pub async fn start(runtime: &Runtime, shutdown: &Shutdown) -> Result<(), WorkerS
         // This process has the data directory for itself: whoever held a job before is gone.
         let all = Timestamp::from_micros(i64::MAX);
         sweeper::expire_job_leases(&runtime.db, &runtime.jobs, &runtime.metrics, all).await?;
+        let mut tx = runtime.db.begin_essential().await?;
+        db::sync::runs::void_claims(&mut tx).await?;
+        tx.commit().await?;
     }
     consumer::start(&runtime.jobs, &runtime.metrics, ingester, shutdown);
     sweeper::start(runtime.clone(), shutdown);
     webhooks::start(runtime.clone(), shutdown);
+    sync::start(runtime.clone(), shutdown);
     Ok(())
 }
 

@@ -15,7 +15,9 @@ use lectern_shared::{
         idempotency,
         jobs::ReindexTarget,
         known_addresses::{self, KNOWN_FOR},
-        pages, receipts, singletons, traces, vectors, webhooks,
+        pages, receipts, singletons,
+        sync::runs,
+        traces, vectors, webhooks,
         workspaces::{invitations, leftovers},
     },
     ids::{DocumentId, WorkspaceId},
@@ -267,10 +269,12 @@ impl Sweeper {
                 audit::expire(&mut tx, self.runtime.clock.now().minus(audit::KEPT_FOR), BATCH).await?;
             let deliveries = webhooks::expire(&mut tx, self.runtime.clock.now(), BATCH).await?;
             let receipts = receipts::expire(&mut tx, self.runtime.clock.now(), BATCH).await?;
+            let runs = runs::expire(&mut tx, self.runtime.clock.now(), BATCH).await?;
             tx.commit().await?;
-            if traces.max(answers).max(addresses).max(invitations).max(lines).max(receipts).max(deliveries)
-                < u64::from(BATCH)
-            {
+            let most = [traces, answers, addresses, invitations, lines, deliveries, receipts, runs]
+                .into_iter()
+                .max();
+            if most < Some(u64::from(BATCH)) {
                 break;
             }
         }

@@ -37,7 +37,7 @@ use crate::{
 const FEEDBACK: &str = "feedback";
 
 /// What stands on a page for asking, whoever asks.
-pub(super) struct Talk {
+pub(super) struct AskPanel {
     /// Where the form is sent, from the page.
     pub(super) action: String,
     /// Where scripts send it.
@@ -60,7 +60,7 @@ struct AskPage {
     id: AgentId,
     name: String,
     description: String,
-    talk: Talk,
+    panel: AskPanel,
 }
 
 /// A question.
@@ -200,7 +200,7 @@ fn page_of(
         id: agent.agent.id,
         name: agent.agent.name.clone(),
         description: agent.agent.description.clone(),
-        talk: Talk {
+        panel: AskPanel {
             action: "ask".to_owned(),
             stream: "ask/stream".to_owned(),
             session: question.session.clone().unwrap_or(nonce),

@@ -87,7 +87,12 @@ impl Frame {
     /// Where this person can go, for what their role is for.
     pub(super) fn links(&self) -> Vec<NavigationLink> {
         let everybody = [("", "Home"), ("agents", "Agents")];
-        let editors = [("documents", "Documents"), ("collections", "Collections"), ("search", "Search")];
+        let editors = [
+            ("documents", "Documents"),
+            ("collections", "Collections"),
+            ("sources", "Sources"),
+            ("search", "Search"),
+        ];
         let builders = [("traces", "Answers"), ("tokens", "API tokens"), ("webhooks", "Webhooks")];
         let owners = [("members", "Members"), ("usage", "Usage"), ("audit", "Audit")];
         let admins = [("jobs", "Jobs")];
@@ -293,11 +298,11 @@ fn form_key(nonce: &str, fields: &Value) -> String {
 /// A form of somebody whom nobody knows yet.
 pub(super) struct StrangersForm<T> {
     pub(super) body: T,
-    pub(super) onward: Onward,
+    pub(super) redirect: SignInRedirect,
 }
 
 /// Where a browser goes on to when somebody is known.
-pub(super) struct Onward {
+pub(super) struct SignInRedirect {
     /// The way to the root.
     root: String,
     /// The path from there.
@@ -305,7 +310,7 @@ pub(super) struct Onward {
     wants_json: bool,
 }
 
-impl Onward {
+impl SignInRedirect {
     /// Sends the browser on, with what it is to keep.
     pub(super) fn go_with(&self, cookie: HeaderValue) -> Response {
         let mut response = see_other(&format!("{}{}", self.root, self.next), self.wants_json);
@@ -322,7 +327,7 @@ impl<T: FromFields + Send> FromRequest<AppState> for StrangersForm<T> {
         let mut sent = BodyReader::from_ref(state).read_form(request, T::SENDER).await?;
         let next = sent.value.as_object_mut().and_then(|fields| fields.remove("next"));
         let next = own_path(next.as_ref().and_then(Value::as_str).map(str::to_owned));
-        Ok(Self { body: validate(&sent.value)?, onward: Onward { root, next, wants_json } })
+        Ok(Self { body: validate(&sent.value)?, redirect: SignInRedirect { root, next, wants_json } })
     }
 }
 

@@ -4,7 +4,7 @@ use askama::Template;
 use axum::{extract::State, http::StatusCode};
 use lectern_shared::{
     db::documents::browse::{DocumentFilter, DocumentOrder},
-    ids::{AgentId, DocumentId},
+    ids::{AgentId, DocumentId, SourceId},
     model::job::JobState,
 };
 use uuid::Uuid;
@@ -19,12 +19,13 @@ use crate::{
     services::{
         asking::{AskService, AskableAgent},
         documents::DocumentService,
+        sources::SourceService,
     },
 };
 
 /// Agents that are shown.
 const AGENTS: u32 = 24;
-/// Failed documents that are shown.
+/// Failed documents that are shown, and sources that ask.
 const FAILED: u32 = 5;
 
 #[derive(Template)]
@@ -36,6 +37,8 @@ struct HomePage {
     is_set_up: bool,
     agents: Vec<AgentCard>,
     failed: Vec<FailedDocument>,
+    /// Sources that ask whether so much is to be deleted.
+    asking: Vec<(SourceId, String)>,
 }
 
 /// An agent that can be asked.
@@ -61,13 +64,15 @@ impl From<AskableAgent> for AgentCard {
 pub(super) async fn show(
     State(asking): State<AskService>,
     State(documents): State<DocumentService>,
+    State(sources): State<SourceService>,
     visitor: Visitor,
 ) -> ApiResult {
     let agents = asking.askable(&visitor.actor(), Uuid::max().into(), AGENTS).await?;
     let agents: Vec<AgentCard> = agents.into_iter().map(AgentCard::from).collect();
-    let (mut has_documents, mut failed) = (false, Vec::new());
+    let (mut has_documents, mut failed, mut sources_asking) = (false, Vec::new(), Vec::new());
     if visitor.frame.may_edit() {
         let actor = visitor.actor();
+        sources_asking = sources.asking(&actor, FAILED).await?;
         has_documents = !documents.list(&actor, Uuid::max(), 1).await?.is_empty();
         let dead = DocumentFilter { state: Some(JobState::Dead), ..DocumentFilter::default() };
         let found = documents.browse(&actor, &dead, DocumentOrder::Newest, None, FAILED).await?;
@@ -93,6 +98,7 @@ pub(super) async fn show(
         is_set_up: has_documents && has_agents,
         agents,
         failed,
+        asking: sources_asking,
     };
     html(&PagePolicy::Own, StatusCode::OK, &page)
 }

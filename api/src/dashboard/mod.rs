@@ -19,6 +19,7 @@ mod published;
 mod search;
 pub(crate) mod session;
 mod sign_in;
+mod sources;
 mod text;
 mod tokens;
 mod traces;
@@ -70,7 +71,7 @@ impl PagePolicy {
 const ROBOTS: HeaderName = HeaderName::from_static("x-robots-tag");
 
 /// The first folders of the pages of those who are signed in, or want to be.
-const PAGES: [&str; 24] = [
+const PAGES: [&str; 25] = [
     "",
     "account",
     "agents",
@@ -88,6 +89,7 @@ const PAGES: [&str; 24] = [
     "sign-in",
     "sign-out",
     "sign-up",
+    "sources",
     "tokens",
     "tools",
     "traces",
@@ -157,6 +159,7 @@ pub(crate) fn router() -> Router<AppState> {
         .route("/collections/{id}", get(collections::show).post(collections::change))
         .route("/collections/{id}/delete", post(collections::delete))
         .route("/collections/{id}/take-out", post(collections::take_out))
+        .merge(sources::router())
         .route("/search", get(search::show))
         .merge(agents::router())
         .route("/prompts", get(building::prompts).post(building::create_prompt))

@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use super::{
     PagePolicy,
-    ask::{AnswerReader, PageEncoder, Talk, whole},
+    ask::{AnswerReader, AskPanel, PageEncoder, whole},
     frame::{StrangersForm, Visitor, root_of, see_other, wants_json},
     html,
 };
@@ -56,7 +56,7 @@ struct PublishedPage {
     framed: bool,
     /// Feedback was given just now.
     said: bool,
-    talk: Talk,
+    panel: AskPanel,
 }
 
 /// A question of somebody whom nobody need know.
@@ -89,13 +89,13 @@ struct Guest {
 
 /// What opens a page.
 #[derive(Clone)]
-struct Doors {
+struct PublishedServices {
     publications: PublicationService,
     workspaces: WorkspaceService,
     asking: AskService,
 }
 
-impl FromRef<AppState> for Doors {
+impl FromRef<AppState> for PublishedServices {
     fn from_ref(state: &AppState) -> Self {
         let services = &state.services;
         Self {
@@ -106,7 +106,7 @@ impl FromRef<AppState> for Doors {
     }
 }
 
-impl Doors {
+impl PublishedServices {
     async fn open(&self, slug: &str) -> Result<OpenPublication, Response> {
         match self.publications.open(slug).await {
             Ok(Some(open)) => Ok(open),
@@ -172,7 +172,7 @@ fn page_of(
         accent: page.accent.clone(),
         framed,
         said: parameter(uri, "said").is_some(),
-        talk: Talk {
+        panel: AskPanel {
             stream: format!("{address}/stream"),
             action: address,
             session: session.unwrap_or_else(|| Uuid::new_v4().to_string()),
@@ -198,39 +198,39 @@ fn reader(links: CitationLinks, page: &Publication, root: String) -> AnswerReade
 
 /// Shows a published agent's page.
 async fn show(
-    State(doors): State<Doors>,
+    State(services): State<PublishedServices>,
     slug: SlugPath,
     visitor: Result<Visitor, Response>,
     uri: Uri,
 ) -> Result<Response, Response> {
-    view(&doors, &slug_of(slug), visitor, &uri, false).await
+    view(&services, &slug_of(slug), visitor, &uri, false).await
 }
 
 /// Shows it in a frame of a site that may.
 async fn show_framed(
-    State(doors): State<Doors>,
+    State(services): State<PublishedServices>,
     slug: SlugPath,
     visitor: Result<Visitor, Response>,
     uri: Uri,
 ) -> Result<Response, Response> {
-    view(&doors, &slug_of(slug), visitor, &uri, true).await
+    view(&services, &slug_of(slug), visitor, &uri, true).await
 }
 
 async fn view(
-    doors: &Doors,
+    services: &PublishedServices,
     slug: &str,
     visitor: Result<Visitor, Response>,
     uri: &Uri,
     framed: bool,
 ) -> Result<Response, Response> {
-    let open = doors.open(slug).await?;
+    let open = services.open(slug).await?;
     let shown = async {
         let page = &open.page;
         if framed && (page.origins.0.is_empty() || !open.takes_guests()) {
             return Err(unknown_path().await);
         }
         let name = if page.title.is_empty() {
-            doors.publications.agent_name(page).await?.ok_or_else(|| ApiError::not_found("agent"))?
+            services.publications.agent_name(page).await?.ok_or_else(|| ApiError::not_found("agent"))?
         } else {
             String::new()
         };
@@ -240,7 +240,7 @@ async fn view(
     if !open.takes_guests() {
         let visitor = visitor?;
         let workspace = open.page.owner.workspace_id;
-        doors.workspaces.enter(&visitor.actor(), workspace).await.map_err(IntoResponse::into_response)?;
+        services.workspaces.enter(&visitor.actor(), workspace).await.map_err(IntoResponse::into_response)?;
     }
     shown.await.map_err(IntoResponse::into_response)
 }
@@ -253,7 +253,7 @@ fn question_of(guest: &Guest, form: &GuestQuestion) -> AgentQuestion {
 /// Answers in one piece.
 #[expect(clippy::too_many_arguments, reason = "each is a part of the request")]
 async fn answer(
-    State(doors): State<Doors>,
+    State(services): State<PublishedServices>,
     State(links): State<CitationLinks>,
     slug: SlugPath,
     visitor: Result<Visitor, Response>,
@@ -262,13 +262,13 @@ async fn answer(
     uri: Uri,
     StrangersForm { body, .. }: StrangersForm<GuestQuestion>,
 ) -> Result<Response, Response> {
-    let guest = doors.enter(&slug_of(slug), origin, visitor, &opened).await?;
+    let guest = services.enter(&slug_of(slug), origin, visitor, &opened).await?;
     let answered = async {
         let reader = reader(links, &guest.page, root_of(uri.path()));
         let question = question_of(&guest, &body);
         let Guest { page, actor, agent } = guest;
         let name = agent.agent.name.clone();
-        let running = doors.asking.ask(&actor, agent, question).await?;
+        let running = services.asking.ask(&actor, agent, question).await?;
         let answer = whole(running, &reader).await?;
         html(&PagePolicy::Own, StatusCode::OK, &page_of(&page, &name, &uri, false, Some((body, answer))))
     };
@@ -278,7 +278,7 @@ async fn answer(
 /// Answers as the answer comes.
 #[expect(clippy::too_many_arguments, reason = "each is a part of the request")]
 async fn stream(
-    State(doors): State<Doors>,
+    State(services): State<PublishedServices>,
     State(links): State<CitationLinks>,
     slug: SlugPath,
     visitor: Result<Visitor, Response>,
@@ -287,12 +287,12 @@ async fn stream(
     Extension(opened): Extension<RequestCredential>,
     StrangersForm { body, .. }: StrangersForm<GuestQuestion>,
 ) -> Result<Response, Response> {
-    let guest = doors.enter(&slug_of(slug), origin, visitor, &opened).await?;
+    let guest = services.enter(&slug_of(slug), origin, visitor, &opened).await?;
     let answered = async {
         // The pages that show it, by themselves and in a frame, are one folder below the root.
         let reader = reader(links, &guest.page, "../".to_owned());
         let question = question_of(&guest, &body);
-        let running = doors.asking.ask(&guest.actor, guest.agent, question).await?;
+        let running = services.asking.ask(&guest.actor, guest.agent, question).await?;
         let shutdown = shutdown.map(|Extension(shutdown)| shutdown);
         opened.while_in_force(streamed(running, PageEncoder::new(reader), shutdown)).await
     };
@@ -302,7 +302,7 @@ async fn stream(
 /// Keeps what somebody says of an answer that they were given.
 #[expect(clippy::too_many_arguments, reason = "each is a part of the request")]
 async fn feedback(
-    State(doors): State<Doors>,
+    State(services): State<PublishedServices>,
     State(traces): State<TraceService>,
     ids: Result<Path<(String, String)>, PathRejection>,
     visitor: Result<Visitor, Response>,
@@ -312,7 +312,7 @@ async fn feedback(
     StrangersForm { body, .. }: StrangersForm<GuestFeedback>,
 ) -> Result<Response, Response> {
     let Ok(Path((slug, trace))) = ids else { return Err(unknown_path().await.into_response()) };
-    let guest = doors.enter(&slug, origin, visitor, &opened).await?;
+    let guest = services.enter(&slug, origin, visitor, &opened).await?;
     let kept = async {
         let trace: TraceId = trace.parse().map_err(|_| ApiError::not_found("trace"))?;
         let given = TraceFeedback { rating: body.rating, text: body.text };

@@ -127,10 +127,10 @@ pub(super) async fn sign_in(
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     origin: RequestOrigin,
     jar: CookieJar,
-    StrangersForm { body, onward }: StrangersForm<PasswordSignIn>,
+    StrangersForm { body, redirect }: StrangersForm<PasswordSignIn>,
 ) -> ApiResult {
     let signed_in = sign_ins.sign_in(body, peer.ip(), origin).await?;
-    Ok(onward.go_with(jar.keep(&signed_in)?))
+    Ok(redirect.go_with(jar.keep(&signed_in)?))
 }
 
 /// Signs in with what the provider of OpenID Connect has sent the browser back with.
@@ -140,10 +140,10 @@ pub(super) async fn redeem(
     headers: HeaderMap,
     origin: RequestOrigin,
     jar: CookieJar,
-    StrangersForm { body, onward }: StrangersForm<SignInCode>,
+    StrangersForm { body, redirect }: StrangersForm<SignInCode>,
 ) -> ApiResult {
     let signed_in = oidc.redeem(body, oidc_cookie(&headers), peer.ip(), origin).await?;
-    Ok(onward.go_with(jar.keep(&signed_in)?))
+    Ok(redirect.go_with(jar.keep(&signed_in)?))
 }
 
 /// Makes an account, and signs in to it.
@@ -152,10 +152,10 @@ pub(super) async fn sign_up(
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     origin: RequestOrigin,
     jar: CookieJar,
-    StrangersForm { body, onward }: StrangersForm<NewAccount>,
+    StrangersForm { body, redirect }: StrangersForm<NewAccount>,
 ) -> ApiResult {
     let signed_in = accounts.sign_up(body, peer.ip(), origin).await?;
-    Ok(onward.go_with(jar.keep(&signed_in)?))
+    Ok(redirect.go_with(jar.keep(&signed_in)?))
 }
 
 /// Takes the sign-in out of this browser. Others stay signed in: ending those is on the page of the account.

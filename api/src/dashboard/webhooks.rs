@@ -34,11 +34,12 @@ const DELIVERIES: u32 = 50;
 const WEBHOOKS: u32 = 200;
 
 /// The events that one can choose, and what they say.
-const EVENTS: [(WebhookEvent, &str); 4] = [
+const EVENTS: [(WebhookEvent, &str); 5] = [
     (WebhookEvent::DocumentSucceeded, "a document can be searched"),
     (WebhookEvent::DocumentFailed, "a document could not be read"),
     (WebhookEvent::DocumentDeleted, "a document was deleted"),
     (WebhookEvent::AgentFailed, "an agent could not answer"),
+    (WebhookEvent::SourceFinished, "a run of a source came to its end, or asks"),
 ];
 
 #[derive(Template)]
@@ -46,7 +47,7 @@ const EVENTS: [(WebhookEvent, &str); 4] = [
 struct WebhooksPage {
     frame: Frame,
     webhooks: Vec<Webhook>,
-    events: [(WebhookEvent, &'static str); 4],
+    events: [(WebhookEvent, &'static str); 5],
     /// A new webhook's secret, which is shown once.
     secret: Option<String>,
 }

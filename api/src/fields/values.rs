@@ -6,8 +6,13 @@ use lectern_shared::{
     clock::Timestamp,
     ids::{AgentId, CollectionId, DocumentId, InvalidId, PromptId, TagId, ToolId},
     model::{
-        agent::AgentType, document::DocumentType, publication::PublicationAccess, search::SearchMode,
-        tool::ToolType, workspace::Role,
+        agent::AgentType,
+        document::DocumentType,
+        publication::PublicationAccess,
+        search::SearchMode,
+        sync::{PageDiscovery, SyncSourceType},
+        tool::ToolType,
+        workspace::Role,
     },
 };
 use secrecy::SecretString;
@@ -92,9 +97,11 @@ macro_rules! words {
 words! {
     AgentType: ChatVendor,
     DocumentType: Txt,
+    PageDiscovery: Auto,
     PublicationAccess: Members,
     Role: Asker,
     SearchMode: Hybrid,
+    SyncSourceType: Site,
     ToolType: Search,
 }
 

@@ -36,7 +36,7 @@ const AUTORIZATION: &str = "autorization";
 const API_TOKEN: &str = "apiToken";
 
 /// The groups of operations, in the order of the pages.
-const TAGS: [(&str, &str); 19] = [
+const TAGS: [(&str, &str); 20] = [
     ("Accounts", "Signing up, in and out, and the caller's own account."),
     (
         "Workspaces",
@@ -55,6 +55,7 @@ const TAGS: [(&str, &str); 19] = [
     ("Search", "Finding passages of documents."),
     ("Predict", "Asking an agent."),
     ("Traces", "How answers came about."),
+    ("Sources", "Sites, feeds, buckets and folders whose documents are kept in step with what is there."),
     ("Webhooks", "Where events are told to, as Standard Webhooks has it."),
     (
         "OpenAI-compatible",

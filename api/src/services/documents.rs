@@ -5,6 +5,7 @@ mod browse;
 mod change;
 mod cited;
 mod details;
+mod duplicates;
 mod file;
 pub(crate) mod readers;
 mod rules;
@@ -19,7 +20,10 @@ use lectern_shared::{
     blobs::BlobStore,
     clock::Clock,
     config::Settings,
-    db::{self, Db, Tx, documents::NewDocumentRow as Row},
+    db::{
+        self, Db, Tx,
+        documents::{NewDocumentRow as Row, deletion::delete_with_receipt},
+    },
     ids::{CollectionId, DocumentId, WorkspaceId},
     jobs::JobQueue,
     model::{
@@ -27,11 +31,10 @@ use lectern_shared::{
         document::{Chunk, Document, DocumentType, PageRange, SourceAuthorization, SplitterConfig},
         job::IngestionSummary,
         receipt::DeletionReceipt,
-        webhook::WebhookEvent,
     },
     secrets::{CiphertextLocation, Keyring},
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -39,6 +42,7 @@ pub(crate) use self::file::SourceContent;
 pub(super) use self::file::blob_failed;
 pub(crate) use self::{
     attributes::FileAttributes, browse::BulkAction, change::DocumentChange, details::DocumentDetails,
+    duplicates::DuplicateGroup,
 };
 use self::{
     schema::{AuthorizationSchema, PageSchema, TypeSchema},
@@ -265,17 +269,7 @@ impl DocumentService {
         let owner = actor.may(Permission::EditDocuments)?;
         let (workspace, now) = (owner.workspace_id, self.jobs.now());
         let mut tx = self.db.begin_essential().await?;
-        if !db::documents::lock(&mut tx, workspace, id).await? {
-            return Err(unknown());
-        }
-        let held = db::documents::holdings(&mut tx, workspace, id).await?.ok_or_else(unknown)?;
-        db::receipts::open(&mut tx, workspace, id, actor.user, now).await?;
-        let name = db::documents::find_in(&mut tx, workspace, id).await?.ok_or_else(unknown)?.name;
-        let told = json!({"documentId": id, "name": name, "deletedBy": actor.user});
-        db::webhooks::emit(&mut tx, workspace, WebhookEvent::DocumentDeleted, &told, now).await?;
-        if !db::documents::delete(&mut tx, workspace, id, now, now).await? {
-            return Err(unknown());
-        }
+        let held = delete_with_receipt(&mut tx, workspace, id, actor.user, now).await?.ok_or_else(unknown)?;
         self.audit.note(&mut tx, actor, AuditAction::Deleted, "document", id).await?;
         tx.commit().await?;
         let (chunks, generations, blobs) = (held.chunks, held.generations, held.blobs);

@@ -21,6 +21,7 @@ pub(crate) mod prompts;
 pub(crate) mod publications;
 pub(crate) mod search;
 pub(crate) mod sign_in;
+pub(crate) mod sources;
 pub(crate) mod tags;
 pub(crate) mod tokens;
 pub(crate) mod tools;
@@ -50,6 +51,7 @@ use self::{
     publications::PublicationService,
     search::SearchService,
     sign_in::{PasswordHashPool, SignInService, oidc::OidcService},
+    sources::SourceService,
     tags::TagService,
     tokens::{PageOrigins, TokenService},
     tools::ToolService,
@@ -61,7 +63,7 @@ use self::{
 use crate::limits::RateLimiter;
 
 /// Longest name of anything, in characters.
-pub(crate) const NAME: usize = 1_000;
+pub(crate) const NAME: usize = lectern_shared::file_name::LONGEST;
 
 /// All services. Cheap to clone.
 #[derive(Clone)]
@@ -95,6 +97,7 @@ pub(crate) struct Services {
     pub(crate) traces: TraceService,
     pub(crate) uploads: UploadService,
     pub(crate) usage: UsageService,
+    pub(crate) sources: SourceService,
     pub(crate) webhooks: WebhookService,
     pub(crate) workspaces: WorkspaceService,
 }
@@ -197,6 +200,7 @@ impl Services {
                 audit.clone(),
                 mcp_servers,
             ),
+            sources: SourceService::new(runtime, creations.clone(), audit.clone()),
             webhooks: WebhookService::new(
                 db.clone(),
                 clock.clone(),

@@ -2,7 +2,6 @@
 //! upload that comes to no good end is purged like a deleted document.
 
 mod file_kind;
-pub(crate) mod file_name;
 mod slots;
 
 use std::{fmt, io, pin::pin, sync::Arc, time::Duration};
@@ -50,10 +49,6 @@ use crate::{
 
 /// The longest that an upload may take.
 pub(crate) const LONGEST_UPLOAD: Duration = Duration::from_hours(1);
-/// What is stored of an upload is purged after so long, unless it has become a document. Well after the longest upload, so that
-/// none is purged that is just being completed.
-const RESERVED: Duration = Duration::from_hours(2);
-
 /// A file as it is sent.
 pub(crate) struct SentFile<'a> {
     /// How its sender calls it; empty when it has no name.
@@ -247,7 +242,7 @@ impl UploadService {
         let now = self.jobs.now();
         let mut tx = self.db.begin().await?;
         let left = storage::left(&mut tx, owner.workspace_id, allowed_bytes(&self.settings, actor)).await??;
-        uploads::reserve(&mut tx, owner.workspace_id, id, now, now.plus(RESERVED)).await?;
+        uploads::reserve(&mut tx, owner.workspace_id, id, now, now.plus(uploads::RESERVED_FOR)).await?;
         tx.commit().await?;
         Ok((UploadReservation { db: self.db.clone(), jobs: self.jobs.clone(), id }, left))
     }

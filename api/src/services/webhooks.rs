@@ -46,7 +46,7 @@ pub(crate) struct NewWebhook {
     #[schema(min_length = 1, max_length = 2_000)]
     #[body(with = address)]
     url: String,
-    /// What is told to it: `document.succeeded`, `document.failed`, `document.deleted`, `agent.failed`.
+    /// What is told to it: `document.succeeded`, `document.failed`, `document.deleted`, `agent.failed`, `source.finished`.
     #[schema(value_type = Vec<String>, max_items = 10)]
     #[body(with = events)]
     events: Vec<WebhookEvent>,

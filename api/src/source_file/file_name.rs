@@ -2,7 +2,7 @@
 
 use lectern_shared::format::extensions;
 
-use crate::services::uploads::file_name::{extension, is_treacherous};
+use lectern_shared::file_name::{extension, is_treacherous};
 
 /// The `Content-Disposition` under which a document's file is saved (RFC 6266): with a name that old clients can read, and
 /// with the whole one. It is the document's name, with the end that files of its media type have; `file_name` is how the file

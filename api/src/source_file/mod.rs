@@ -39,7 +39,8 @@ pub(crate) async fn answer(
     }
     let reader = documents.open_file(id, file).await?;
     let media_type = file.source_mime.as_deref().unwrap_or_else(|| media_type(file.r#type));
-    let disposition = file_name::disposition(&file.name, media_type, file.source_name.as_deref());
+    let (essence, _) = media_type.split_once(';').unwrap_or((media_type, ""));
+    let disposition = file_name::disposition(&file.name, essence, file.source_name.as_deref());
     let headers = [
         (header::CONTENT_TYPE, value(media_type.to_owned())?),
         (header::CONTENT_LENGTH, HeaderValue::from(file.source_bytes)),

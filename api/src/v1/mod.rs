@@ -13,6 +13,7 @@ mod predict;
 mod prompts;
 mod publications;
 mod search;
+mod sources;
 mod tags;
 mod tools;
 mod traces;
@@ -46,5 +47,6 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
         .merge(tools::router())
         .merge(agent_tools::router())
         .merge(traces::router())
+        .merge(sources::router())
         .merge(webhooks::router())
 }

@@ -66,3 +66,16 @@ impl fmt::Debug for S3Location {
             .finish()
     }
 }
+
+/// The endpoint of an S3-compatible store as its clients want it: with the bucket in the host name, unless that goes into the path. None
+/// when the bucket cannot be part of it.
+pub fn bucket_address(endpoint: &Url, bucket: &str, path_style: bool) -> Option<String> {
+    let mut url = endpoint.clone();
+    if !path_style {
+        let host = format!("{bucket}.{}", endpoint.domain()?);
+        url.set_host(Some(&host)).ok()?;
+    }
+    url.set_query(None);
+    url.set_fragment(None);
+    Some(url.as_str().trim_end_matches('/').to_owned())
+}

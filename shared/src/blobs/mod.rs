@@ -22,7 +22,7 @@ use futures::Stream;
 use sha2::{Digest, Sha256};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-pub use self::location::{BlobLocation, S3Location};
+pub use self::location::{BlobLocation, S3Location, bucket_address};
 use self::{folder::BlobFolder, s3::S3Bucket};
 use crate::{clock::Timestamp, ids::DocumentId};
 

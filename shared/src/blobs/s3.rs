@@ -16,10 +16,10 @@ use object_store::{
 };
 use secrecy::ExposeSecret;
 use tokio_util::io::StreamReader;
-use url::Url;
 
 use super::{
-    BlobError, BlobMeter, BlobReader, LISTED, ListedBlob, MARKER, S3Location, read_marker, upload::BlobUpload,
+    BlobError, BlobMeter, BlobReader, LISTED, ListedBlob, MARKER, S3Location, bucket_address, read_marker,
+    upload::BlobUpload,
 };
 use crate::{clock::Timestamp, egress, ids::DocumentId};
 
@@ -87,9 +87,10 @@ impl S3Bucket {
             builder = builder.with_region(region);
         }
         if let Some(endpoint) = &location.endpoint {
-            let address = address(endpoint, location).ok_or_else(|| {
-                wrong("the bucket cannot be part of this endpoint's host name; name it in the path")
-            })?;
+            let address =
+                bucket_address(endpoint, &location.bucket, location.path_style).ok_or_else(|| {
+                    wrong("the bucket cannot be part of this endpoint's host name; name it in the path")
+                })?;
             builder = builder.with_endpoint(address);
         }
         if let (Some(id), Some(secret)) = (&location.access_key_id, &location.secret_access_key) {
@@ -240,18 +241,6 @@ impl S3Bucket {
             }
         }
     }
-}
-
-/// The endpoint as the library wants it: with the bucket in the host name, unless that goes into the path.
-fn address(endpoint: &Url, location: &S3Location) -> Option<String> {
-    let mut url = endpoint.clone();
-    if !location.path_style {
-        let host = format!("{}.{}", location.bucket, endpoint.domain()?);
-        url.set_host(Some(&host)).ok()?;
-    }
-    url.set_query(None);
-    url.set_fragment(None);
-    Some(url.as_str().trim_end_matches('/').to_owned())
 }
 
 /// Makes the library's clients in our way.

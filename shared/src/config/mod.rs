@@ -171,6 +171,10 @@ pub const SETTINGS: &[SettingSpec] = settings! {
     "LECTERN_VIDEO_SITE", "https://www.youtube.com", "the site that captions of `VIDEO` documents come from";
     "LECTERN_VIDEO_CLIENT", "built in", "what the video site is told that its player is, `NAME/VERSION` such as `ANDROID/20.10.38`, when it refuses the built-in ones";
     "LECTERN_VIDEO_PROXY", "none", "`http://…` or `https://…` proxy for requests to the video site, as `http://user:password@host:port` when it asks for a password", secret;
+    "LECTERN_SOURCE_FOLDERS", "none", "folders (absolute paths, separated by commas) that sources of the type `folder` may read, with all below them: for whoever may edit documents in any workspace";
+    "LECTERN_SOURCE_RUNS", "8", "runs of sources at once in a worker, at most half of them of one workspace; most of their time they wait, so as not to burden a site";
+    "LECTERN_SOURCE_PAUSE", "1s", "the least time between two requests of sources to one host; a site's robots.txt may ask for more";
+    "LECTERN_SOURCE_ITEMS", "20000", "documents of one source, at most";
     "LECTERN_MAX_BODY", "2MiB", "largest JSON body";
     "LECTERN_BODY_MEMORY", "64MiB", "memory of an API for JSON bodies that are just arriving, an eighth of it for sign-ins and sign-ups; beyond it those that are slowest or from where the most comes get a 503";
     "LECTERN_MAX_CONNECTIONS", "256", "connections of one address to an API, of IPv6 of one network of 64 bits; further ones are closed. Trusted proxies have as many as they like";
@@ -233,6 +237,19 @@ pub struct VideoSettings {
     pub client: Option<(String, String)>,
     /// The operator's proxy for that site: an `http://` or `https://` URL.
     pub proxy: Option<SecretString>,
+}
+
+/// How sources are kept up with.
+#[derive(Clone, Debug)]
+pub struct SyncSettings {
+    /// The folders that sources may read.
+    pub folders: Vec<PathBuf>,
+    /// Runs at once in a worker.
+    pub runs: u32,
+    /// The least time between two requests to one host.
+    pub pause: Duration,
+    /// Documents of one source, at most.
+    pub items: u32,
 }
 
 /// How pages of documents are drawn.
@@ -345,6 +362,8 @@ pub struct Settings {
     pub egress_allow: Vec<IpNet>,
     /// The programs that tools may use as servers of the Model Context Protocol.
     pub mcp_servers: Vec<McpProgram>,
+    /// Sources that documents are kept in step with.
+    pub sync: SyncSettings,
     /// Captions of videos.
     pub video: VideoSettings,
     /// Sizes and times.
@@ -451,6 +470,12 @@ impl Settings {
             },
             egress_allow: source.parse("LECTERN_EGRESS_ALLOW", "", cidrs)?,
             mcp_servers: mcp::programs(source)?,
+            sync: SyncSettings {
+                folders: source.parse("LECTERN_SOURCE_FOLDERS", "", parse::folders)?,
+                runs: source.parse("LECTERN_SOURCE_RUNS", "8", number(1, 1_000))?,
+                pause: source.parse("LECTERN_SOURCE_PAUSE", "1s", duration)?,
+                items: source.parse("LECTERN_SOURCE_ITEMS", "20000", number(1, 1_000_000))?,
+            },
             video: VideoSettings {
                 site: source.parse("LECTERN_VIDEO_SITE", "https://www.youtube.com", parse::site)?,
                 client: source.optional("LECTERN_VIDEO_CLIENT", parse::video_client)?,

@@ -1,6 +1,12 @@
 //! Values of settings.
 
-use std::{fmt::Display, net::SocketAddr, path::Path, str::FromStr, time::Duration};
+use std::{
+    fmt::Display,
+    net::SocketAddr,
+    path::{Component, Path, PathBuf},
+    str::FromStr,
+    time::Duration,
+};
 
 use ipnet::IpNet;
 use secrecy::{ExposeSecret, SecretString};
@@ -26,6 +32,21 @@ pub(super) fn size(text: &str) -> ParseResult<u64> {
     text.parse::<bytesize::ByteSize>()
         .map(|size| size.as_u64())
         .map_err(|_| "must be a size such as 512MiB".to_owned())
+}
+
+/// Folders by their absolute paths, separated by commas.
+pub(super) fn folders(text: &str) -> ParseResult<Vec<PathBuf>> {
+    let folder = |path: &str| {
+        let path = Path::new(path);
+        let is_plain =
+            path.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
+        if path.is_absolute() && is_plain {
+            Ok(path.to_owned())
+        } else {
+            Err("must be absolute paths such as /srv/documents, separated by commas".to_owned())
+        }
+    };
+    text.split(',').map(str::trim).filter(|path| !path.is_empty()).map(folder).collect()
 }
 
 /// A whole number between two bounds, both included.

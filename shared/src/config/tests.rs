@@ -49,6 +49,9 @@ fn a_wrong_value_is_refused_by_name_with_what_would_be_right() {
         ("HF_HUB_OFFLINE", "perhaps", "1"),
         ("LECTERN_MCP_SERVERS", "/usr/bin/mcp-files", "name=command"),
         ("LECTERN_MCP_SERVERS", "files='mcp-files", "quote"),
+        ("LECTERN_SOURCE_FOLDERS", "/srv/a,documents", "/srv/documents"),
+        ("LECTERN_SOURCE_FOLDERS", "/srv/../etc", "/srv/documents"),
+        ("LECTERN_SOURCE_RUNS", "0", "between 1"),
         ("LECTERN_VIDEO_CLIENT", "ANDROID", "ANDROID/20.10.38"),
         ("LECTERN_VIDEO_CLIENT", "ANDROID/20 10", "ANDROID/20.10.38"),
     ] {

@@ -2,6 +2,8 @@
 //! [`tombstones`], [`drop_tombstone`] and [`uploads`] sees it.
 
 pub mod browse;
+pub mod deletion;
+pub mod duplicates;
 pub mod files;
 pub mod metadata;
 pub mod uploads;
@@ -291,7 +293,7 @@ pub async fn delete(
     bump_search_epoch(tx, workspace).await?;
     let found: Option<DocumentId> = on!(tx, |c| {
         sqlx::query_scalar(
-        "UPDATE documents SET deleted_at = $3, active_generation = NULL, search_index = NULL, content = NULL,
+        "UPDATE documents SET deleted_at = $3, active_generation = NULL, search_index = NULL, content_hash = NULL, content = NULL,
                               authorization_sealed = NULL
          WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL RETURNING id"
     )
@@ -328,7 +330,7 @@ pub(super) async fn delete_all(tx: &mut Tx, workspace: WorkspaceId, now: Timesta
     execute!(
         tx,
         sqlx::query(
-            "UPDATE documents SET deleted_at = $2, active_generation = NULL, search_index = NULL, content = NULL,
+            "UPDATE documents SET deleted_at = $2, active_generation = NULL, search_index = NULL, content_hash = NULL, content = NULL,
                                   authorization_sealed = NULL
              WHERE workspace_id = $1 AND deleted_at IS NULL"
         )

@@ -108,6 +108,25 @@ const STEPS: &[MigrationStep] = &[
         description: "webhooks",
         statements: MigrationSql::Shared(include_str!("../../../migrations/0010_webhooks.sql")),
     },
+    MigrationStep {
+        version: 11,
+        description: "sources",
+        statements: MigrationSql::Shared(include_str!("../../../migrations/0011_sources.sql")),
+    },
+    MigrationStep {
+        version: 12,
+        description: "content hashes",
+        statements: MigrationSql::PerDriver {
+            postgres: concat!(
+                include_str!("../../../migrations/0012_content_hashes.postgres.sql"),
+                include_str!("../../../migrations/0012_content_hashes.sql"),
+            ),
+            sqlite: concat!(
+                include_str!("../../../migrations/0012_content_hashes.sqlite.sql"),
+                include_str!("../../../migrations/0012_content_hashes.sql"),
+            ),
+        },
+    },
 ];
 
 /// Why the schema could not be brought up to date.

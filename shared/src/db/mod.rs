@@ -36,6 +36,7 @@ pub mod sealed;
 pub(crate) mod silence;
 pub mod singletons;
 pub mod storage;
+pub mod sync;
 pub mod tags;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

@@ -22,16 +22,19 @@ pub enum SealedColumn {
     ToolMetadata,
     /// What the events of webhooks are signed with.
     WebhookSecret,
+    /// What opens the sources that documents are kept in step with.
+    SourceSecret,
 }
 
 impl SealedColumn {
     /// Every one of them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::ApiToken,
         Self::DocumentAuthorization,
         Self::AgentKey,
         Self::ToolMetadata,
         Self::WebhookSecret,
+        Self::SourceSecret,
     ];
 
     /// What the ciphertext of a row is bound to.
@@ -42,6 +45,7 @@ impl SealedColumn {
             Self::AgentKey => CiphertextLocation::agent_key(row),
             Self::ToolMetadata => CiphertextLocation::tool_metadata(row),
             Self::WebhookSecret => CiphertextLocation::webhook_secret(row),
+            Self::SourceSecret => CiphertextLocation::source_secret(row),
         }
     }
 }
@@ -86,6 +90,7 @@ pub async fn outdated(
         SealedColumn::AgentKey => outdated!("agents", "llm_key_sealed"),
         SealedColumn::ToolMetadata => outdated!("tools", "metadata_sealed"),
         SealedColumn::WebhookSecret => outdated!("webhooks", "secret_sealed"),
+        SealedColumn::SourceSecret => outdated!("sources", "secret_sealed"),
     };
     Ok(on!(db, |c| sqlx::query_as(statement).bind(after).bind(head).bind(i64::from(limit)).fetch_all(c))?)
 }
@@ -104,6 +109,7 @@ pub async fn replace(tx: &mut Tx, column: SealedColumn, old: &SealedValue, anew:
         SealedColumn::AgentKey => replace!("agents", "llm_key_sealed"),
         SealedColumn::ToolMetadata => replace!("tools", "metadata_sealed"),
         SealedColumn::WebhookSecret => replace!("webhooks", "secret_sealed"),
+        SealedColumn::SourceSecret => replace!("sources", "secret_sealed"),
     };
     let rows = execute!(tx, sqlx::query(statement).bind(old.id).bind(old.sealed.as_slice()).bind(anew))?;
     Ok(rows == 1)

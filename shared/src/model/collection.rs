@@ -114,3 +114,87 @@ pub struct AgentCollection {
     /// When they were linked.
     pub created_at: Timestamp,
 }
+
+/// What a document says, and of the rest what the first collection says that says something of it.
+pub fn apply_defaults(
+    collections: &[Collection],
+    splitter: Option<SplitterConfig>,
+    mut metadata: Option<Map<String, Value>>,
+) -> (Option<SplitterConfig>, Option<Map<String, Value>>) {
+    let defaults = || collections.iter().filter_map(|collection| collection.defaults.as_ref());
+    let splitter = splitter.or_else(|| defaults().find_map(|Json(defaults)| defaults.splitter.clone()));
+    for Json(CollectionDefaults { metadata: values, language, .. }) in defaults() {
+        for (key, value) in values.iter().flatten() {
+            metadata.get_or_insert_default().entry(key.as_str()).or_insert_with(|| value.clone());
+        }
+        if let Some(language) = language {
+            let language = || Value::from(language.as_str());
+            metadata.get_or_insert_default().entry("language").or_insert_with(language);
+        }
+    }
+    (splitter, metadata)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{ids::UserId, model::document::SplitterType};
+
+    fn splitter(chunk_size: u32) -> SplitterConfig {
+        SplitterConfig { r#type: SplitterType::Token, chunk_size, chunk_overlap: 0, given: None }
+    }
+
+    fn object(value: &Value) -> Option<Map<String, Value>> {
+        value.as_object().cloned()
+    }
+
+    fn collection(splitter: Option<SplitterConfig>, metadata: &Value, language: Option<&str>) -> Collection {
+        let user = UserId::generate();
+        let language = language.map(str::to_owned);
+        Collection {
+            id: CollectionId::generate(),
+            owner: RowOwner::new(user.into(), user),
+            name: "set".to_owned(),
+            description: String::new(),
+            defaults: Some(Json(CollectionDefaults { splitter, metadata: object(metadata), language })),
+            metadata: None,
+            created_at: Timestamp::from_micros(0),
+            updated_at: Timestamp::from_micros(0),
+            documents: 0,
+        }
+    }
+
+    #[test]
+    fn what_a_document_says_itself_stays() {
+        let set = [collection(Some(splitter(100)), &json!({"team": "law", "year": 2026}), Some("de"))];
+        let own = json!({"team": null, "language": "fr"});
+        let (cut, metadata) = apply_defaults(&set, Some(splitter(50)), object(&own));
+        assert_eq!(cut, Some(splitter(50)));
+        assert_eq!(metadata, object(&json!({"team": null, "language": "fr", "year": 2026})));
+    }
+
+    #[test]
+    fn what_it_does_not_say_is_what_the_first_collection_says_that_does() {
+        let sets = [
+            Collection { defaults: None, ..collection(None, &Value::Null, None) },
+            collection(None, &json!({"team": "law"}), None),
+            collection(Some(splitter(100)), &json!({"team": "sales", "year": 2026}), Some("de")),
+            collection(Some(splitter(200)), &json!({"language": "en"}), Some("fr")),
+        ];
+        let (cut, metadata) = apply_defaults(&sets, None, None);
+        assert_eq!(cut, Some(splitter(100)));
+        assert_eq!(metadata, object(&json!({"team": "law", "year": 2026, "language": "de"})));
+        let (cut, metadata) = apply_defaults(&sets[3..], None, None);
+        assert_eq!(cut, Some(splitter(200)));
+        assert_eq!(metadata, object(&json!({"language": "en"})), "what the metadata says comes first");
+    }
+
+    #[test]
+    fn collections_that_say_nothing_give_nothing() {
+        let nothing = collection(None, &Value::Null, None);
+        assert_eq!(apply_defaults(&[], None, None), (None, None));
+        assert_eq!(apply_defaults(&[nothing], None, object(&json!({}))), (None, object(&json!({}))));
+    }
+}

@@ -311,6 +311,23 @@ pub struct FileLabel {
     pub metadata: Option<Json<Map<String, Value>>>,
 }
 
+/// A document that is like another one.
+#[derive(Clone, Debug, PartialEq, Eq, FromRow)]
+pub struct DuplicateDocument {
+    /// The document.
+    pub id: DocumentId,
+    /// How its owner calls it.
+    pub name: String,
+    /// Where its source is; empty for inline content and uploads.
+    pub url: String,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// SHA-256 of its searchable text, in hexadecimal.
+    pub content_hash: Option<String>,
+    /// SHA-256 of the file that it was made of; none for inline content and what is fetched.
+    pub source_sha256: Option<Vec<u8>>,
+}
+
 /// A passage of a document.
 #[derive(Clone, Debug, FromRow)]
 pub struct Chunk {

@@ -15,6 +15,7 @@ pub mod receipt;
 pub mod run;
 pub mod search;
 pub mod space;
+pub mod sync;
 pub mod tag;
 pub mod tool;
 pub mod user;

@@ -23,6 +23,8 @@ text_enum! {
         DocumentDeleted => "document.deleted",
         /// A question to an agent was not answered, because its run failed.
         AgentFailed => "agent.failed",
+        /// A run of a source came to its end, or asks whether so much is to be deleted.
+        SourceFinished => "source.finished",
         /// Somebody tries whether a webhook works.
         Test => "webhook.test",
     }
@@ -30,8 +32,13 @@ text_enum! {
 
 impl WebhookEvent {
     /// Those that one can ask for: a test is told whenever somebody makes one.
-    pub const CHOICES: [Self; 4] =
-        [Self::DocumentSucceeded, Self::DocumentFailed, Self::DocumentDeleted, Self::AgentFailed];
+    pub const CHOICES: [Self; 5] = [
+        Self::DocumentSucceeded,
+        Self::DocumentFailed,
+        Self::DocumentDeleted,
+        Self::AgentFailed,
+        Self::SourceFinished,
+    ];
 }
 
 text_enum! {

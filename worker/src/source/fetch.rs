@@ -29,6 +29,8 @@ use crate::{failure::IngestFailure, lease::ProgressReporter};
 
 /// A server that sends nothing for so long is given up.
 const SILENCE: Duration = Duration::from_secs(20);
+/// What stands in a stored media type before the encoding that a server named.
+pub(crate) const CHARSET: &str = ";charset=";
 /// Bytes that are taken from the blob store at a time.
 const PIECE: usize = 64 << 10;
 
@@ -125,12 +127,18 @@ impl SourceFetcher<'_> {
         }
         file.flush().await?;
         file.rewind().await?;
+        let media_type = self.source.source_mime.as_deref();
+        let (content_type, charset) = match media_type.and_then(|media| media.split_once(CHARSET)) {
+            Some((essence, charset)) => (Some(essence.to_owned()), Some(charset.to_owned())),
+            None => (media_type.map(str::to_owned), None),
+        };
         Ok(FetchedSource::Download(Box::new(DownloadedFile {
             file,
             bytes,
-            content_type: self.source.source_mime.clone(),
-            charset: None,
-            url: None,
+            content_type,
+            charset,
+            // What a source was made into is still where it was found.
+            url: Url::parse(&self.source.url).ok(),
             name: self.source.source_name.clone(),
         })))
     }
@@ -186,8 +194,7 @@ impl SourceFetcher<'_> {
 
     /// The headers that open the source.
     fn credentials(&self) -> Result<HeaderMap, IngestFailure> {
-        let mut headers = HeaderMap::new();
-        let Some(sealed) = &self.source.authorization_sealed else { return Ok(headers) };
+        let Some(sealed) = &self.source.authorization_sealed else { return Ok(HeaderMap::new()) };
         let place = CiphertextLocation::document_authorization(self.source.id.as_uuid());
         let json = self.keyring.decrypt_text(place, sealed).map_err(|error| {
             IngestFailure::Internal(format!("the stored authorization cannot be read: {error}"))
@@ -196,40 +203,46 @@ impl SourceFetcher<'_> {
             serde_json::from_str(json.expose_secret()).map_err(|_| {
                 IngestFailure::Internal("the stored authorization cannot be understood".to_owned())
             })?;
-        let refused = |_| {
-            let message = "The document's authorization holds characters that a header cannot carry.";
-            IngestFailure::permanent("invalid_authorization", message)
-        };
-        let mut add = |name: HeaderName, value: &str| {
-            let mut value = HeaderValue::from_str(value).map_err(refused)?;
-            value.set_sensitive(true);
-            headers.insert(name, value);
-            Ok::<_, IngestFailure>(())
-        };
-        match authorization {
-            SourceAuthorization::Bearer { token } => add(AUTHORIZATION, &format!("Bearer {token}"))?,
-            SourceAuthorization::Basic { username, password } => {
-                let pair = BASE64_STANDARD.encode(format!("{username}:{password}"));
-                add(AUTHORIZATION, &format!("Basic {pair}"))?;
-            }
-            SourceAuthorization::Headers { headers } => {
-                for (name, value) in headers {
-                    let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| {
-                        IngestFailure::permanent(
-                            "invalid_authorization",
-                            "The document's authorization holds a wrong header name.",
-                        )
-                    })?;
-                    add(name, &value)?;
-                }
-            }
-        }
-        Ok(headers)
+        authorization_headers(authorization)
     }
 }
 
+/// The headers that let a request in.
+pub(crate) fn authorization_headers(authorization: SourceAuthorization) -> Result<HeaderMap, IngestFailure> {
+    let mut headers = HeaderMap::new();
+    let refused = |_| {
+        let message = "The authorization holds characters that a header cannot carry.";
+        IngestFailure::permanent("invalid_authorization", message)
+    };
+    let mut add = |name: HeaderName, value: &str| {
+        let mut value = HeaderValue::from_str(value).map_err(refused)?;
+        value.set_sensitive(true);
+        headers.insert(name, value);
+        Ok::<_, IngestFailure>(())
+    };
+    match authorization {
+        SourceAuthorization::Bearer { token } => add(AUTHORIZATION, &format!("Bearer {token}"))?,
+        SourceAuthorization::Basic { username, password } => {
+            let pair = BASE64_STANDARD.encode(format!("{username}:{password}"));
+            add(AUTHORIZATION, &format!("Basic {pair}"))?;
+        }
+        SourceAuthorization::Headers { headers } => {
+            for (name, value) in headers {
+                let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| {
+                    IngestFailure::permanent(
+                        "invalid_authorization",
+                        "The authorization holds a wrong header name.",
+                    )
+                })?;
+                add(name, &value)?;
+            }
+        }
+    }
+    Ok(headers)
+}
+
 /// The file's name in a `Content-Disposition`.
-fn file_name(disposition: &str) -> Option<String> {
+pub(crate) fn file_name(disposition: &str) -> Option<String> {
     let value = disposition.split(';').skip(1).find_map(|parameter| {
         let (name, value) = parameter.split_once('=')?;
         name.trim().eq_ignore_ascii_case("filename").then_some(value)
@@ -260,7 +273,7 @@ fn blob_failure(error: BlobError) -> IngestFailure {
     }
 }
 
-async fn temporary_file() -> Result<File, IngestFailure> {
+pub(crate) async fn temporary_file() -> Result<File, IngestFailure> {
     let file =
         tokio::task::spawn_blocking(tempfile::tempfile).await.map_err(|_| IngestFailure::Panicked)??;
     Ok(File::from_std(file))

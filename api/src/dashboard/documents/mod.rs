@@ -1,6 +1,7 @@
 //! Documents in a browser.
 
 mod bulk;
+mod duplicates;
 mod list;
 mod new;
 mod one;
@@ -28,6 +29,7 @@ pub(super) fn router() -> Router<AppState> {
     Router::new()
         .route("/documents", get(list::show))
         .route("/documents/bulk", post(bulk::apply))
+        .route("/documents/duplicates", get(duplicates::show))
         .route("/documents/new", get(new::show).post(new::create))
         // The file is measured by the blob store, and the other parts by the reader of forms.
         .route("/documents/upload", post(new::upload).layer(DefaultBodyLimit::disable()))

@@ -53,6 +53,8 @@ struct DocumentPage {
     facts: Vec<(&'static str, String)>,
     url: String,
     has_file: bool,
+    /// Documents with the same bytes, or the same text.
+    alike: Vec<(DocumentId, String)>,
     warnings: Vec<String>,
     agents: Vec<(AgentId, String)>,
     pages: Vec<u32>,
@@ -189,6 +191,7 @@ pub(super) async fn show(
         facts: facts(document),
         url: web_address(&document.url),
         has_file: documents.file(&actor, id).await.is_ok(),
+        alike: documents.like(&actor, id).await?.into_iter().map(|like| (like.id, like.name)).collect(),
         warnings: document.ingestion.warnings.0.iter().map(|warning| warning.message.clone()).collect(),
         agents: agents.of_document(&actor, id).await?,
         pages: shown.as_ref().map(|_| page_numbers(page, last)).unwrap_or_default(),

@@ -233,10 +233,11 @@ fn resulting_source<'a>(
         let refuse = |path| {
             Err(ApiError::invalid_field(path, "cannot be set: the document was uploaded; upload another one"))
         };
+        // One that a source was made into has its address too.
         return match (change.new_url(), change.new_content()) {
-            (Some(_), _) => refuse("url"),
-            (None, Some(_)) => refuse("content"),
-            (None, None) => Ok(("", None)),
+            (Some(url), _) if url != source.url => refuse("url"),
+            (_, Some(_)) => refuse("content"),
+            (_, None) => Ok((&source.url, None)),
         };
     }
     if let Some(url) = change.new_url() {

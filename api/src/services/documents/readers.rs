@@ -93,7 +93,10 @@ pub(crate) fn to_page(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<u
     Some(to)
 }
 
-pub(super) fn authorization(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<SourceAuthorization> {
+pub(in crate::services) fn authorization(
+    fields: &mut JsonFields<'_>,
+    rule: &FieldRule,
+) -> Option<SourceAuthorization> {
     fields.nested(rule.name, read_authorization).flatten()
 }
 

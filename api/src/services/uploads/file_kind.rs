@@ -1,12 +1,12 @@
 //! What an uploaded file is, and what documents can be made of it.
 
-use lectern_shared::{format::FileFormat, model::document::DocumentType};
+use lectern_shared::{
+    file_name,
+    format::{FileFormat, FileIdentity},
+    model::document::DocumentType,
+};
 
-use super::file_name;
 use crate::error::{ApiError, ApiErrorKind};
-
-/// What a package is called that shows no more than that it is one.
-const ARCHIVE: &str = "application/zip";
 
 /// What a file tells of the document that is made of it.
 pub(crate) struct FileKind {
@@ -25,13 +25,10 @@ impl FileKind {
     pub(crate) fn of(head: &[u8], name: &str, content_type: Option<&str>) -> Result<Self, ApiError> {
         let file_name = file_name::cleaned(name);
         let name = file_name.as_deref();
-        let format = FileFormat::detect(head, name, content_type, None);
-        let media_type = format.media_type(name, content_type);
-        // A package of which nothing says what it is.
-        let known = if media_type == ARCHIVE { FileFormat::Binary } else { format };
-        let r#type = type_of(known).map_err(|message| {
-            ApiError::new(ApiErrorKind::UnsupportedType, "unsupported_media_type", message)
-        })?;
+        let FileIdentity { format, r#type, media_type } = FileIdentity::of(head, name, content_type, None)
+            .map_err(|message| {
+                ApiError::new(ApiErrorKind::UnsupportedType, "unsupported_media_type", message)
+            })?;
         Ok(Self { format, r#type, file_name, media_type })
     }
 
@@ -55,29 +52,6 @@ impl FileKind {
         }
         (!can_be(self.format, r#type))
             .then(|| format!("cannot be {} for this file, which is {}", r#type, self.r#type))
-    }
-}
-
-/// The type of document that a file becomes, or why it becomes none.
-fn type_of(format: FileFormat) -> Result<DocumentType, &'static str> {
-    match format {
-        FileFormat::Pdf => Ok(DocumentType::Pdf),
-        FileFormat::Table | FileFormat::Workbook => Ok(DocumentType::Csv),
-        FileFormat::Captions => Ok(DocumentType::Video),
-        FileFormat::Html
-        | FileFormat::Markdown
-        | FileFormat::Json
-        | FileFormat::Text
-        | FileFormat::Package => Ok(DocumentType::Txt),
-        FileFormat::LegacyOffice => Err(
-            "The file is of an old office program, or protected by a password. Save it without a password as .docx, \
-             .pptx, .xlsx or PDF.",
-        ),
-        FileFormat::Binary => Err(
-            "The file is none that can be read: PDF; text, Markdown, HTML, XML and JSON; tables (CSV, TSV) and spreadsheets \
-             (XLSX, XLSM, XLSB, XLS, ODS); DOCX, PPTX, ODT and EPUB; captions (VTT, SRT, SBV, TTML). Convert it to one of \
-             these.",
-        ),
     }
 }
 

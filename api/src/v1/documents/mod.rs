@@ -2,6 +2,7 @@
 
 mod change;
 mod chunks;
+mod duplicates;
 mod events;
 mod number_paging;
 mod pages;
@@ -32,6 +33,7 @@ use crate::{
 pub(crate) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(index, create))
+        .routes(routes!(duplicates::list))
         .routes(routes!(find, change::change, remove))
         .routes(routes!(chunks::list))
         .routes(routes!(ingest))

@@ -108,7 +108,7 @@ pub async fn unpublish(tx: &mut Tx, document: &SearchableDocument, now: Timestam
     let rows = execute!(
         tx,
         sqlx::query(
-            "UPDATE documents SET active_generation = NULL, search_index = NULL, languages = NULL
+            "UPDATE documents SET active_generation = NULL, search_index = NULL, content_hash = NULL, languages = NULL
              WHERE id = $1 AND active_generation = $2"
         )
         .bind(document.id)

@@ -2,6 +2,8 @@
 //! begins with a tombstone that is due later: the sweeper removes it, and what was stored under its id, unless the upload
 //! makes a document of it before.
 
+use std::time::Duration;
+
 use crate::{
     clock::Timestamp,
     db::{Db, Json, Result, Tx, documents::NewDocumentRow, execute, on},
@@ -23,6 +25,10 @@ pub struct BlobFile<'a> {
     /// Its media type, as it was told.
     pub mime: &'a str,
 }
+
+/// What is stored of an upload is purged after so long, unless it has become a document. Well after the longest upload, so that
+/// none is purged that is just being completed.
+pub const RESERVED_FOR: Duration = Duration::from_hours(2);
 
 /// Begins an upload: whatever is stored under the document's id is purged after `until`, unless [`complete`] comes before.
 pub async fn reserve(
@@ -61,7 +67,7 @@ pub async fn complete(
             "UPDATE documents SET type = $3, name = $4, description = $5, metadata = $6, splitter = $7,
                                   from_page = $8, to_page = $9, blob_key = $10, source_sha256 = $11,
                                   source_bytes = $12, stored_bytes = $12, updated_at = $13, deleted_at = NULL,
-                                  source_name = $14, source_mime = $15, created_by = $16
+                                  source_name = $14, source_mime = $15, created_by = $16, url = $17
              WHERE id = $1 AND workspace_id = $2 AND deleted_at > $13"
         )
         .bind(document.id)
@@ -80,8 +86,46 @@ pub async fn complete(
         .bind(file.name)
         .bind(file.mime)
         .bind(document.owner.creator())
+        .bind(document.url)
     )?;
     Ok(rows == 1)
+}
+
+/// Gives one of a workspace's documents, which is [locked](super::lock), another file in place of the one that it was made of. It is not
+/// queued. Returns the key of the former file, which is to be removed after the commit; none when there is no such document.
+pub async fn replace(
+    tx: &mut Tx,
+    workspace: WorkspaceId,
+    id: DocumentId,
+    r#type: DocumentType,
+    file: &BlobFile<'_>,
+    now: Timestamp,
+) -> Result<Option<String>> {
+    let former: Option<Option<String>> = on!(tx, |c| sqlx::query_scalar(
+        "SELECT blob_key FROM documents WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL"
+    )
+    .bind(id)
+    .bind(workspace)
+    .fetch_optional(c))?;
+    let Some(former) = former.flatten() else { return Ok(None) };
+    execute!(
+        tx,
+        sqlx::query(
+            "UPDATE documents SET type = $3, blob_key = $4, source_sha256 = $5, source_bytes = $6, stored_bytes = $6,
+                                  source_name = $7, source_mime = $8, updated_at = $9
+             WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL"
+        )
+        .bind(id)
+        .bind(workspace)
+        .bind(r#type)
+        .bind(file.key)
+        .bind(file.sha256.as_slice())
+        .bind(i64::try_from(file.bytes).unwrap_or(i64::MAX))
+        .bind(file.name)
+        .bind(file.mime)
+        .bind(now)
+    )?;
+    Ok(Some(former))
 }
 
 /// Gives an upload up: what is stored of it may be purged at once. Nothing happens when it was completed.

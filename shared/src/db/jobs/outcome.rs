@@ -199,7 +199,7 @@ pub async fn publish(
         tx,
         sqlx::query(
             "UPDATE documents SET active_generation = $2, search_index = $3, languages = $4,
-                                  source_state = COALESCE($5, source_state)
+                                  source_state = COALESCE($5, source_state), content_hash = $6
              WHERE id = $1"
         )
         .bind(claim.document_id)
@@ -207,6 +207,7 @@ pub async fn publish(
         .bind(Json(publication.index))
         .bind(Json(publication.languages))
         .bind(publication.learnt.map(Json))
+        .bind(publication.index.content_hash.as_str())
     )?;
     webhooks::emit_ingestion(&mut tx, claim.workspace_id, claim.document_id, None, now).await?;
     tx.commit().await?;

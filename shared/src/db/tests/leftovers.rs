@@ -62,6 +62,11 @@ async fn add_everything(tx: &mut Tx, workspace: WorkspaceId) -> DocumentId {
             thing,
         ),
         (
+            "INSERT INTO sources (id, workspace_id, name, type, config, delete_limit, created_at, updated_at)
+             VALUES ($2, $1, '', 'site', '{}', 20, 0, 0)",
+            thing,
+        ),
+        (
             "INSERT INTO deletion_receipts (document_id, workspace_id, name, deleted_at, deleted_by, passages, index_entries, vectors,
                                             bytes, links, remaining)
              VALUES ($2, $1, '', 0, $1, 0, 0, 0, 0, 0, 0)",
@@ -131,6 +136,17 @@ async fn add_everything(tx: &mut Tx, workspace: WorkspaceId) -> DocumentId {
             thing,
         ),
         (
+            "INSERT INTO source_runs (id, workspace_id, source_id, state, dry_run, is_full, attempts, added, changed, unchanged, gone,
+                                      failed, bytes, created_at)
+             VALUES ($2, $1, $3, 'queued', FALSE, FALSE, 0, 0, 0, 0, 0, 0, 0, 0)",
+            thing,
+        ),
+        (
+            "INSERT INTO source_run_items (id, run_id, item_key, workspace_id, outcome, document_id)
+             VALUES ($2, $2, 'key', $1, 'added', $3)",
+            document,
+        ),
+        (
             "INSERT INTO publications (id, workspace_id, agent_id, slug, access, title, greeting, questions, accent, origins,
                                        created_at, updated_at)
              VALUES ($3, $1, $2, 'slug', 'public', '', '', '[]', '', '[]', 0, 0)",
@@ -154,6 +170,8 @@ async fn add_everything(tx: &mut Tx, workspace: WorkspaceId) -> DocumentId {
     ] {
         execute!(tx, sqlx::query(statement).bind(workspace).bind(&b"bytes"[..])).unwrap();
     }
+    let statement = "INSERT INTO source_items (source_id, item_key, document_id, workspace_id) VALUES ($2, 'key', $3, $1)";
+    execute!(tx, sqlx::query(statement).bind(workspace).bind(thing).bind(document)).unwrap();
     let statement =
         "INSERT INTO collection_documents (collection_id, document_id, workspace_id) VALUES ($2, $3, $1)";
     execute!(tx, sqlx::query(statement).bind(workspace).bind(thing).bind(document)).unwrap();

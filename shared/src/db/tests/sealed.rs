@@ -7,12 +7,14 @@ use crate::{
     db::{
         Db, Json, agents, api_tokens, documents, idempotency, on,
         sealed::{self, SealedColumn, SealedValue},
+        sync,
         testing::{at, both, commit, made_in, plain, user, workspace},
         tools, webhooks,
     },
-    ids::{UserId, WebhookId, WorkspaceId},
+    ids::{SourceId, UserId, WebhookId, WorkspaceId},
     model::{
         agent::Agent,
+        sync::{FolderConfig, PathFilter, SyncConfig, SyncSource},
         tool::Tool,
         user::ApiToken,
         webhook::{Webhook, WebhookEvent},
@@ -68,6 +70,32 @@ async fn add(db: &Db, workspace: WorkspaceId, column: SealedColumn, value: &[u8]
             commit!(db, |tx| webhooks::insert(tx, &webhook));
             *webhook.id.as_uuid()
         }
+        SealedColumn::SourceSecret => {
+            let (open, closed) = (source(workspace, None), source(workspace, Some(value.to_vec())));
+            commit!(db, |tx| sync::insert(tx, &open));
+            commit!(db, |tx| sync::insert(tx, &closed));
+            *closed.id.as_uuid()
+        }
+    }
+}
+
+pub(super) fn source(workspace: WorkspaceId, secret_sealed: Option<Vec<u8>>) -> SyncSource {
+    let folder = FolderConfig { path: "/srv".to_owned(), filter: PathFilter::default(), max_documents: 1 };
+    SyncSource {
+        id: SourceId::generate(),
+        owner: made_in(workspace),
+        name: "folder".to_owned(),
+        collection_id: None,
+        config: Json(SyncConfig::Folder(folder)),
+        secret_sealed,
+        every_seconds: None,
+        delete_limit: 20,
+        next_run_at: None,
+        etag: None,
+        last_modified: None,
+        created_at: at(0),
+        updated_at: at(0),
+        documents: 0,
     }
 }
 

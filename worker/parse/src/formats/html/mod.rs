@@ -1,11 +1,12 @@
 //! Web pages: their main content as Markdown, what they say of themselves, and the captions of their videos.
 //!
-//! Runs in the child, but for [`tracks`], which the worker calls itself. Nothing here recurses: `nesting` bounds the tree before
+//! Runs in the child, but for [`tracks`] and [`page_links`], which the worker calls itself. Nothing here recurses: `nesting` bounds the tree before
 //! it is built.
 
 mod content;
 mod element;
 mod encoding;
+mod links;
 mod nesting;
 mod page;
 mod render;
@@ -19,7 +20,10 @@ use scraper::Html;
 use unicode_normalization::{UnicodeNormalization, is_nfc};
 use url::Url;
 
-pub use self::track::{TrackElement, TrackKind};
+pub use self::{
+    links::PageLinks,
+    track::{TrackElement, TrackKind},
+};
 use crate::{
     charset,
     output::ParserOutput,
@@ -73,6 +77,13 @@ pub(crate) fn markdown_of(html: &str) -> String {
 /// Takes time by the page's length whatever is in it, so that it needs no child.
 pub fn tracks(html: &str, base: Option<&Url>) -> Vec<TrackElement> {
     track::find(html, base)
+}
+
+/// Where a page leads, and what it asks of those who follow its links. `base` is where the page is.
+///
+/// Takes time by the page's length whatever is in it, so that it needs no child.
+pub fn page_links(html: &str, base: Option<&Url>) -> PageLinks {
+    links::find(html, base)
 }
 
 /// The page's characters: by its byte order mark, else the encoding that its server names, else the one that it names

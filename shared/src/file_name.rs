@@ -2,14 +2,14 @@
 
 use unicode_normalization::UnicodeNormalization;
 
-use crate::services::NAME;
-
+/// The most characters that the name of a document has.
+pub const LONGEST: usize = 1_000;
 /// The name of a document that is made of a file without a usable name.
-pub(crate) const NAMELESS: &str = "upload";
+pub const NAMELESS: &str = "upload";
 
 /// How a file is called: without folders, and without characters that cannot be seen or that turn the others around. None when
 /// nothing is left.
-pub(crate) fn cleaned(file_name: &str) -> Option<String> {
+pub fn cleaned(file_name: &str) -> Option<String> {
     let name = file_name.rsplit(['/', '\\']).next().unwrap_or_default();
     let name: String = name.chars().filter(|c| !is_treacherous(*c)).nfc().collect();
     match shortened(name.trim()).trim() {
@@ -18,24 +18,32 @@ pub(crate) fn cleaned(file_name: &str) -> Option<String> {
     }
 }
 
+/// A name of several parts, such as a path or the title of a page: in one line, and without such characters. None when nothing is left.
+pub fn in_one_line(name: &str) -> Option<String> {
+    let blank = |c: char| if c.is_whitespace() { ' ' } else { c };
+    let name: String = name.chars().map(blank).filter(|c| !is_treacherous(*c)).nfc().collect();
+    let words: Vec<&str> = name.split(' ').filter(|word| !word.is_empty()).collect();
+    Some(shortened(&words.join(" "))).filter(|name| !name.is_empty())
+}
+
 /// At most as many characters as a name may have. What is cut is not its end, which tells what the file is.
 fn shortened(name: &str) -> String {
     let length = name.chars().count();
-    if length <= NAME {
+    if length <= LONGEST {
         return name.to_owned();
     }
     let end = extension(name).map_or(0, |extension| extension.len() + 1);
-    name.chars().take(NAME - end).chain(name.chars().skip(length - end)).collect()
+    name.chars().take(LONGEST - end).chain(name.chars().skip(length - end)).collect()
 }
 
 /// Control characters, and those that change the direction of text or break its line.
-pub(crate) fn is_treacherous(c: char) -> bool {
+pub fn is_treacherous(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
 /// The end of a name that tells what the file is, in lower case.
-pub(crate) fn extension(name: &str) -> Option<String> {
+pub fn extension(name: &str) -> Option<String> {
     let (stem, extension) = name.trim_end().rsplit_once('.')?;
     let plain =
         (1..=8).contains(&extension.len()) && extension.bytes().all(|byte| byte.is_ascii_alphanumeric());
@@ -48,9 +56,9 @@ mod tests {
 
     #[test]
     fn a_file_is_called_as_it_was_without_folders_and_tricks() {
-        let long = format!("{}.txt", "n".repeat(NAME + 50));
-        let cut = format!("{}.txt", "n".repeat(NAME - 4));
-        let endless = "n".repeat(NAME + 50);
+        let long = format!("{}.txt", "n".repeat(LONGEST + 50));
+        let cut = format!("{}.txt", "n".repeat(LONGEST - 4));
+        let endless = "n".repeat(LONGEST + 50);
         for (file_name, name) in [
             ("report.pdf", Some("report.pdf")),
             ("../../etc/passwd", Some("passwd")),
@@ -64,7 +72,7 @@ mod tests {
             ("folder/", None),
             ("\u{202e}\u{2066}", None),
             (&long, Some(cut.as_str())),
-            (&endless, Some(&endless[..NAME])),
+            (&endless, Some(&endless[..LONGEST])),
         ] {
             assert_eq!(cleaned(file_name).as_deref(), name, "{file_name:?}");
         }

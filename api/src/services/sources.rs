@@ -1,0 +1,472 @@
+//! Sources: places whose documents are kept in step with what is there. Here they are described, and their runs asked for; what a run
+//! does is the worker's.
+
+mod config;
+
+use std::{sync::Arc, time::Duration};
+
+use lectern_derive::RequestBody;
+use lectern_runtime::Runtime;
+use lectern_shared::{
+    clock::{Clock, Timestamp},
+    config::Settings,
+    db::{
+        self, Db, Json, Tx,
+        sync::runs::{self, RunRequest},
+    },
+    egress::Egress,
+    ids::{CollectionId, SourceId, SourceRunId, SourceRunItemId},
+    model::{
+        audit::AuditAction,
+        sync::{SyncRun, SyncRunItem, SyncSecret, SyncSource, SyncSourceType},
+    },
+    secrets::{CiphertextLocation, Keyring},
+};
+use secrecy::ExposeSecret;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use self::config::{GivenConfig, SourceConfigSchema};
+use super::{
+    actor::{Actor, Permission},
+    audit::AuditService,
+    creation::{CreationOutcome, IdempotencyStore, IdempotentRequest, ResponseEncoder},
+};
+use crate::{
+    error::{ApiError, ApiErrorKind},
+    fields::{FieldRule, GivenId, JsonFields},
+};
+
+/// Sources of one workspace.
+const MOST: u64 = 50;
+/// The least and the most time between two runs.
+const LEAST_EVERY: Duration = Duration::from_mins(5);
+const MOST_EVERY: Duration = Duration::from_hours(24 * 365);
+/// The longest text of such a time, in characters.
+const EVERY_TEXT: usize = 100;
+/// How many documents may be deleted in one run, in per cent, when nothing else is said.
+const DELETE_LIMIT: usize = 20;
+
+/// A new source.
+#[derive(RequestBody, ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) struct NewSource {
+    /// What to call it.
+    #[schema(min_length = 1, max_length = 1_000, pattern = r"\S")]
+    name: String,
+    /// What kind of place it is: `site`, `feed`, `s3` or `folder`.
+    #[schema(value_type = String)]
+    r#type: SyncSourceType,
+    /// Where it is, and what of it becomes documents, by its type.
+    #[schema(value_type = SourceConfigSchema)]
+    #[body(with = new_config)]
+    config: Option<Map<String, Value>>,
+    /// A collection of yours that its documents go into.
+    #[schema(value_type = Option<String>)]
+    collection_id: Option<GivenId<CollectionId>>,
+    /// How often it runs by itself, such as `6h` or `1d`; at least `5m`. It runs only when somebody says so without it.
+    #[schema(value_type = Option<String>)]
+    #[body(with = every)]
+    every: Option<Duration>,
+    /// How many of its documents one run may delete without a question because they are gone, in per cent. 20 when left out.
+    #[schema(value_type = Option<usize>, minimum = 0, maximum = 100)]
+    #[body(default = DELETE_LIMIT)]
+    delete_limit: usize,
+}
+
+/// What is to be different about a source. What is left out stays as it is.
+#[derive(RequestBody, ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[body(change)]
+#[expect(clippy::option_option, reason = "absent, null and a value are three things")]
+pub(crate) struct SourceChange {
+    /// What to call it.
+    #[schema(min_length = 1, max_length = 1_000, pattern = r"\S", nullable = false)]
+    name: Option<String>,
+    /// Where it is, and what of it becomes documents: all of it, in the place of the earlier configuration. A secret that is left out stays;
+    /// null takes it away. Documents of what is then no part of the source any more are gone.
+    #[schema(value_type = Option<SourceConfigSchema>, nullable = false)]
+    #[body(with = changed_config)]
+    config: Option<Map<String, Value>>,
+    /// A collection of yours that its new documents go into; null for none.
+    #[schema(value_type = Option<String>)]
+    collection_id: Option<Option<GivenId<CollectionId>>>,
+    /// How often it runs by itself; null for not at all.
+    #[schema(value_type = Option<String>)]
+    #[body(with = every)]
+    every: Option<Option<Duration>>,
+    /// How many of its documents one run may delete without a question, in per cent.
+    #[schema(minimum = 0, maximum = 100, nullable = false)]
+    delete_limit: Option<usize>,
+}
+
+/// How a source is to run.
+#[derive(RequestBody, ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) struct NewRun {
+    /// Whether it is only looked at what would be added, changed and deleted.
+    #[schema(value_type = Option<bool>)]
+    #[body(default = false)]
+    dry_run: bool,
+    /// Whether everything is read anew, whether or not it says that it has changed; documents that somebody deleted are made again then.
+    #[schema(value_type = Option<bool>)]
+    #[body(default = false)]
+    full: bool,
+}
+
+fn new_config(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<Map<String, Value>> {
+    if fields.get(rule.name).is_none() {
+        fields.refuse(rule.name, "is required");
+    }
+    changed_config(fields, rule)
+}
+
+fn changed_config(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<Map<String, Value>> {
+    fields.object(rule.name)
+}
+
+fn every(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<Duration> {
+    let text = fields.optional_text(rule.name, EVERY_TEXT)?;
+    let every = humantime::parse_duration(text.trim()).ok();
+    let every = every.filter(|every| (LEAST_EVERY..=MOST_EVERY).contains(every));
+    if every.is_none() {
+        fields.refuse(rule.name, "must be a time such as 30m, 6h or 1d, of at least 5m and at most 365d");
+    }
+    every
+}
+
+/// A source, and its last run.
+#[derive(Clone)]
+pub(crate) struct SourceDetails {
+    pub(crate) source: SyncSource,
+    pub(crate) last_run: Option<SyncRun>,
+}
+
+/// Sources. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct SourceService {
+    db: Db,
+    clock: Clock,
+    keyring: Arc<Keyring>,
+    egress: Egress,
+    settings: Arc<Settings>,
+    creations: IdempotencyStore,
+    audit: AuditService,
+}
+
+fn unknown() -> ApiError {
+    ApiError::not_found("source")
+}
+
+fn unknown_run() -> ApiError {
+    ApiError::not_found("run")
+}
+
+impl SourceService {
+    pub(crate) fn new(runtime: &Runtime, creations: IdempotencyStore, audit: AuditService) -> Self {
+        let Runtime { db, clock, keyring, egress, settings, .. } = runtime.clone();
+        Self { db, clock, keyring, egress, settings, creations, audit }
+    }
+
+    /// The folders that sources may read, as the operator has it.
+    pub(crate) fn has_folders(&self) -> bool {
+        !self.settings.sync.folders.is_empty()
+    }
+
+    /// Makes a source; its first run begins at once when it runs by itself.
+    ///
+    /// # Errors
+    /// When what is said of it cannot be, or the workspace has as many as it may.
+    pub(crate) async fn create(
+        &self,
+        actor: &Actor,
+        new: NewSource,
+        once: IdempotentRequest,
+        tell: impl ResponseEncoder<SourceDetails>,
+    ) -> Result<CreationOutcome, ApiError> {
+        let owner = actor.may(Permission::EditDocuments)?;
+        let given = self.read_config(new.r#type, &new.config.unwrap_or_default())?;
+        let (id, now) = (SourceId::generate(), self.clock.now());
+        let secret = given.secret();
+        let mut tx = self.db.begin().await?;
+        db::locks::lock_workspace(&mut tx, owner.workspace_id).await?;
+        let collection_id = self.collection(&mut tx, actor, new.collection_id).await?;
+        if db::sync::count(&mut tx, owner.workspace_id).await? >= MOST {
+            let message = format!("A workspace may have at most {MOST} sources.");
+            return Err(ApiError::new(ApiErrorKind::Conflict, "too_many_sources", message));
+        }
+        let source = SyncSource {
+            id,
+            owner,
+            name: new.name,
+            collection_id,
+            secret_sealed: self.seal(id, &secret)?,
+            config: Json(given.config),
+            every_seconds: new.every.map(seconds),
+            delete_limit: limit(new.delete_limit),
+            next_run_at: new.every.map(|_| now),
+            etag: None,
+            last_modified: None,
+            created_at: now,
+            updated_at: now,
+            documents: 0,
+        };
+        db::sync::insert(&mut tx, &source).await?;
+        if source.secret_sealed.is_some() {
+            self.audit.note(&mut tx, actor, AuditAction::SecretChanged, "source", id).await?;
+        }
+        self.creations.commit(tx, once, &SourceDetails { source, last_run: None }, tell).await
+    }
+
+    /// The sources before an id, newest first.
+    pub(crate) async fn list(
+        &self,
+        actor: &Actor,
+        before: Uuid,
+        limit: u32,
+    ) -> Result<Vec<SourceDetails>, ApiError> {
+        let owner = actor.may(Permission::EditDocuments)?;
+        let sources = db::sync::list(&self.db, owner.workspace_id, before.into(), limit).await?;
+        let mut runs = runs::latest(&self.db, owner.workspace_id).await?;
+        let details = sources.into_iter().map(|source| {
+            let at = runs.iter().position(|run| run.source_id == source.id);
+            SourceDetails { source, last_run: at.map(|at| runs.swap_remove(at)) }
+        });
+        Ok(details.collect())
+    }
+
+    /// At most `limit` sources with a run that asks whether so much is to be deleted, by id and name.
+    pub(crate) async fn asking(
+        &self,
+        actor: &Actor,
+        limit: u32,
+    ) -> Result<Vec<(SourceId, String)>, ApiError> {
+        let owner = actor.may(Permission::EditDocuments)?;
+        Ok(runs::waiting(&self.db, owner.workspace_id, limit).await?)
+    }
+
+    /// One source.
+    pub(crate) async fn find(&self, actor: &Actor, id: SourceId) -> Result<SourceDetails, ApiError> {
+        let owner = actor.may(Permission::EditDocuments)?;
+        let workspace = owner.workspace_id;
+        let source = db::sync::find(&self.db, workspace, id).await?.ok_or_else(unknown)?;
+        let runs = runs::list(&self.db, workspace, id, Uuid::max().into(), 1).await?;
+        Ok(SourceDetails { source, last_run: runs.into_iter().next() })
+    }
+
+    /// Changes a source, which is as it is returned afterwards.
+    ///
+    /// # Errors
+    /// When what is said of it cannot be, or a secret that is kept would be sent to another place.
+    pub(crate) async fn change(
+        &self,
+        actor: &Actor,
+        id: SourceId,
+        change: SourceChange,
+    ) -> Result<SourceDetails, ApiError> {
+        let owner = actor.may(Permission::EditDocuments)?;
+        let mut tx = self.db.begin().await?;
+        db::locks::lock_workspace(&mut tx, owner.workspace_id).await?;
+        let mut source = db::sync::lock(&mut tx, owner.workspace_id, id).await?.ok_or_else(unknown)?;
+        if let Some(config) = change.config {
+            let given = self.read_config(source.config.0.source_type(), &config)?;
+            let before = self.open(&source).unwrap_or_default();
+            let secret = given.secret_after(&source.config.0, before)?;
+            if given.says_secret {
+                source.secret_sealed = self.seal(id, &secret)?;
+                self.audit.note(&mut tx, actor, AuditAction::SecretChanged, "source", id).await?;
+            }
+            if source.config.0 != given.config {
+                source.config = Json(given.config);
+                (source.etag, source.last_modified) = (None, None);
+            }
+        }
+        if let Some(collection) = change.collection_id {
+            source.collection_id = self.collection(&mut tx, actor, collection).await?;
+        }
+        let now = self.clock.now();
+        if let Some(every) = change.every {
+            let every = every.map(seconds);
+            if source.every_seconds != every {
+                source.every_seconds = every;
+                source.next_run_at = every.map(|every| now.plus(Duration::from_secs(every.unsigned_abs())));
+            }
+        }
+        source.name = change.name.unwrap_or(source.name);
+        source.delete_limit = change.delete_limit.map_or(source.delete_limit, limit);
+        source.updated_at = now;
+        db::sync::update(&mut tx, &source).await?;
+        tx.commit().await?;
+        self.find(actor, id).await
+    }
+
+    /// Deletes a source, and stops its run. Its documents stay.
+    pub(crate) async fn delete(&self, actor: &Actor, id: SourceId) -> Result<(), ApiError> {
+        let owner = actor.may(Permission::EditDocuments)?;
+        let mut tx = self.db.begin_essential().await?;
+        db::locks::lock_workspace(&mut tx, owner.workspace_id).await?;
+        if !db::sync::delete(&mut tx, owner.workspace_id, id).await? {
+            return Err(unknown());
+        }
+        self.audit.note(&mut tx, actor, AuditAction::Deleted, "source", id).await?;
+        Ok(tx.commit().await?)
+    }
+
+    /// Has a source run.
+    ///
+    /// # Errors
+    /// When a run of it is under way.
+    pub(crate) async fn run(&self, actor: &Actor, id: SourceId, new: NewRun) -> Result<SyncRun, ApiError> {
+        let owner = actor.may(Permission::EditDocuments)?;
+        let mut tx = self.db.begin().await?;
+        db::locks::lock_workspace(&mut tx, owner.workspace_id).await?;
+        db::sync::lock(&mut tx, owner.workspace_id, id).await?.ok_or_else(unknown)?;
+        let request = RunRequest { by: Some(actor.user), dry_run: new.dry_run, is_full: new.full };
+        let run = runs::insert(&mut tx, owner.workspace_id, id, request, self.clock.now()).await?;
+        let run = run.ok_or_else(|| {
+            let message =
+                "A run of this source is under way, or waits for an answer. Confirm or cancel it first.";
+            ApiError::new(ApiErrorKind::Conflict, "run_under_way", message)
+        })?;
+        tx.commit().await?;
+        Ok(run)
+    }
+
+    /// The runs of a source before an id, newest first.
+    pub(crate) async fn runs(
+        &self,
+        actor: &Actor,
+        id: SourceId,
+        before: Uuid,
+        limit: u32,
+    ) -> Result<Vec<SyncRun>, ApiError> {
+        let owner = actor.may(Permission::EditDocuments)?;
+        db::sync::find(&self.db, owner.workspace_id, id).await?.ok_or_else(unknown)?;
+        Ok(runs::list(&self.db, owner.workspace_id, id, before.into(), limit).await?)
+    }
+
+    /// One run of a source.
+    pub(crate) async fn find_run(
+        &self,
+        actor: &Actor,
+        id: SourceId,
+        run: SourceRunId,
+    ) -> Result<SyncRun, ApiError> {
+        let owner = actor.may(Permission::EditDocuments)?;
+        runs::find(&self.db, owner.workspace_id, id, run).await?.ok_or_else(unknown_run)
+    }
+
+    /// What was found in a run before an id, the last first, but for what has not changed.
+    pub(crate) async fn found(
+        &self,
+        actor: &Actor,
+        id: SourceId,
+        run: SourceRunId,
+        before: SourceRunItemId,
+        limit: u32,
+    ) -> Result<Vec<SyncRunItem>, ApiError> {
+        let owner = actor.may(Permission::EditDocuments)?;
+        self.find_run(actor, id, run).await?;
+        Ok(runs::found(&self.db, owner.workspace_id, run, before, limit).await?)
+    }
+
+    /// Has a run go on that asks whether so many documents are to be deleted.
+    ///
+    /// # Errors
+    /// When it does not ask.
+    pub(crate) async fn confirm(
+        &self,
+        actor: &Actor,
+        id: SourceId,
+        run: SourceRunId,
+    ) -> Result<SyncRun, ApiError> {
+        let mut tx = self.begin_with_run(actor, id, run).await?;
+        let confirmed = runs::confirm(&mut tx, run, actor.user).await?.ok_or_else(|| {
+            let message = "The run asks nothing: there is nothing to confirm.";
+            ApiError::new(ApiErrorKind::Conflict, "nothing_to_confirm", message)
+        })?;
+        tx.commit().await?;
+        Ok(confirmed)
+    }
+
+    /// Stops a run; does nothing when it has ended. What it has added and changed stays.
+    pub(crate) async fn cancel(
+        &self,
+        actor: &Actor,
+        id: SourceId,
+        run: SourceRunId,
+    ) -> Result<SyncRun, ApiError> {
+        let mut tx = self.begin_with_run(actor, id, run).await?;
+        let cancelled = runs::cancel(&mut tx, run, self.clock.now()).await?;
+        tx.commit().await?;
+        match cancelled {
+            Some(cancelled) => Ok(cancelled),
+            None => self.find_run(actor, id, run).await,
+        }
+    }
+
+    /// Begins a transaction about a run that is the workspace's.
+    async fn begin_with_run(&self, actor: &Actor, id: SourceId, run: SourceRunId) -> Result<Tx, ApiError> {
+        let owner = actor.may(Permission::EditDocuments)?;
+        self.find_run(actor, id, run).await?;
+        let mut tx = self.db.begin_essential().await?;
+        db::locks::lock_workspace(&mut tx, owner.workspace_id).await?;
+        Ok(tx)
+    }
+
+    /// The collection that was named, which is the workspace's.
+    async fn collection(
+        &self,
+        tx: &mut Tx,
+        actor: &Actor,
+        named: Option<GivenId<CollectionId>>,
+    ) -> Result<Option<CollectionId>, ApiError> {
+        let owner = actor.may(Permission::EditDocuments)?;
+        let missing = || ApiError::not_found("collection");
+        let Some(id) = named.transpose().map_err(|_| missing())? else { return Ok(None) };
+        db::collections::lock(tx, owner.workspace_id, id).await?.ok_or_else(missing)?;
+        Ok(Some(id))
+    }
+
+    fn read_config(
+        &self,
+        r#type: SyncSourceType,
+        config: &Map<String, Value>,
+    ) -> Result<GivenConfig, ApiError> {
+        GivenConfig::read(r#type, config, &self.settings.sync, &self.egress)
+    }
+
+    fn seal(&self, id: SourceId, secret: &SyncSecret) -> Result<Option<Vec<u8>>, ApiError> {
+        if secret.is_empty() {
+            return Ok(None);
+        }
+        let text = serde_json::to_vec(secret).map_err(|_| ApiError::internal())?;
+        Ok(Some(self.keyring.encrypt(CiphertextLocation::source_secret(id.as_uuid()), &text)?))
+    }
+
+    fn open(&self, source: &SyncSource) -> Option<SyncSecret> {
+        let place = CiphertextLocation::source_secret(source.id.as_uuid());
+        let text = self.keyring.decrypt_text(place, source.secret_sealed.as_deref()?).ok()?;
+        serde_json::from_str(text.expose_secret()).ok()
+    }
+}
+
+fn seconds(every: Duration) -> i64 {
+    i64::try_from(every.as_secs()).unwrap_or(i64::MAX)
+}
+
+fn limit(percent: usize) -> i64 {
+    i64::try_from(percent).unwrap_or(i64::MAX)
+}
+
+/// A time between runs, as it is given.
+pub(crate) fn written_every(source: &SyncSource) -> Option<String> {
+    let every = Duration::from_secs(source.every_seconds?.unsigned_abs());
+    Some(humantime::format_duration(every).to_string().replace(' ', ""))
+}
+
+/// When a source runs next by itself.
+pub(crate) fn next_run(source: &SyncSource) -> Option<Timestamp> {
+    source.next_run_at.filter(|_| source.every_seconds.is_some())
+}

@@ -1,0 +1,75 @@
+//! Sources in a browser: one is added, runs, and asks before it deletes.
+
+use serde_json::json;
+
+use super::{assert_no_complaints, browsers::assert_for_everybody, sign_in};
+use crate::support::{browser::Browser, service::Service, web::Web};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_source_is_added_runs_and_asks() {
+    let Some(browser) = Browser::start().await else { return };
+    let service = Service::start().await;
+    let client = service.signed_up("ada@example.com").await;
+    client.create("/collections", &json!({"name": "Site"})).await;
+    let web = Web::start().await;
+    let page = |name: &str| format!("<title>{name}</title><p>A page about {name}.</p>");
+    web.serve("/moss", "text/html", page("moss"));
+    web.serve("/lichen", "text/html", page("lichen"));
+    web.serve("/sitemap.xml", "text/plain", [web.url("/moss"), web.url("/lichen")].join("\n"));
+    sign_in(&browser, &service, "ada@example.com").await;
+
+    browser.goto(&format!("{}/sources", service.base_url())).await;
+    browser.click_text("a", "A web site").await;
+    browser.fill("#name", "Plants").await;
+    browser.fill("#url", "ftp://example.com").await;
+    browser.click_text("button", "Add it").await;
+    browser.wait_until("what is wrong", "document.body.innerText.includes('http')").await;
+    browser.fill("#url", &web.url("/")).await;
+    browser.select("#every", "").await;
+    browser.click_text("button", "Add it").await;
+    browser.wait_until("the source", "document.querySelector('h1')?.innerText === 'Plants'").await;
+    browser.click_text("button", "Run now").await;
+    browser
+        .wait_until("the end of the run", "document.querySelector('#run .state.good')?.innerText === 'Done'")
+        .await;
+    assert!(browser.text("#run").await.contains("2 added"));
+    assert!(browser.text("tbody").await.contains(&web.url("/moss")));
+
+    web.status("/moss", 404);
+    browser.click_text("a", "Plants").await;
+    browser.click_text("button", "Run now").await;
+    browser
+        .wait_until(
+            "the question",
+            "document.querySelector('#run .problem')?.innerText.includes('1 of 2 documents are gone')",
+        )
+        .await;
+    assert_for_everybody(&browser, "a question").await;
+    client.create_agent(&json!({"name": "Guide", "type": "CHATVENDOR"})).await;
+    let here = browser.url().await;
+    browser.goto(&format!("{}/", service.base_url())).await;
+    assert!(browser.text("main").await.contains("Plants: much is gone there"));
+    browser.goto(&here).await;
+    browser.wait_for("#run .problem").await;
+    browser.script("window.confirm = () => true;", vec![]).await;
+    browser.click_text("button", "Delete them").await;
+    browser
+        .wait_until("the end of the run", "document.querySelector('#run .state.good')?.innerText === 'Done'")
+        .await;
+    browser.goto(&format!("{}/documents", service.base_url())).await;
+    let listed = browser.text("tbody").await;
+    assert!(listed.contains("lichen") && !listed.contains("moss"), "{listed}");
+
+    browser.goto(&format!("{}/sources", service.base_url())).await;
+    assert!(browser.text("tbody").await.contains("1 unchanged"));
+    browser.click_text("a", "Plants").await;
+    browser.select("#collection", client.read("/collections").await[0]["id"].as_str().expect("an id")).await;
+    browser.fill("#limit", "50").await;
+    browser.click_text("button", "Save").await;
+    browser.wait_until("what was saved", "document.body.innerText.includes('Saved.')").await;
+    let source = client.read("/sources").await[0].clone();
+    assert_eq!((&source["deleteLimit"], source["collectionId"].is_string()), (&json!(50), true));
+    assert_eq!((&source["config"]["discover"], &source["every"]), (&json!("auto"), &json!(null)));
+    assert_no_complaints(&browser).await;
+    browser.close().await;
+}

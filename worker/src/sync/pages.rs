@@ -1,0 +1,366 @@
+//! Asking sites for pages: politely, conditionally, and without being led elsewhere.
+
+use std::{collections::HashMap, time::Duration};
+
+use futures::stream;
+use lectern_parse::{
+    charset,
+    formats::html::{self, PageLinks},
+};
+use lectern_shared::{
+    egress::{Egress, EgressError, EgressRequest, EgressResponse, RequestLimits},
+    format::FileFormat,
+    retry::retry_after,
+};
+use reqwest::header::{
+    ACCEPT, CONTENT_DISPOSITION, HeaderMap, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, LOCATION,
+};
+use texting_robots::Robot;
+use url::{Origin, Url};
+
+use super::{
+    hosts::HostPacer,
+    item::{StagedFile, StagingFailure},
+    run::{RunFailure, SyncContext},
+};
+use crate::source::{authorization_headers, file_name};
+
+/// By what rules for robots call this service.
+const ROBOT: &str = "lectern";
+/// What is read of a robots.txt.
+const ROBOTS_BYTES: usize = 500 << 10;
+/// The longest that a robots.txt may ask to wait between two requests.
+const LONGEST_DELAY: Duration = Duration::from_mins(1);
+/// A server that sends nothing for so long is given up.
+const SILENCE: Duration = Duration::from_secs(20);
+/// How often a page is asked for that its server cannot send now, and the longest pause that it may ask for.
+const TRIES: u32 = 3;
+const LONGEST_PAUSE: Duration = Duration::from_mins(5);
+/// The pause when it does not ask for one.
+const PAUSE: Duration = Duration::from_secs(5);
+/// Bytes of a page beyond which its links are not read.
+const LARGEST_PAGE: u64 = 8 << 20;
+/// Hosts of which the rules are remembered in a run.
+const HOSTS: usize = 100;
+/// Requests in a row without an answer, after which a run is given up.
+const MOST_UNANSWERED: u32 = 10;
+
+/// What a site answers.
+pub(super) enum PageAnswer {
+    /// It is as it was.
+    NotModified,
+    /// A page, or another file.
+    Page(Box<FetchedPage>),
+    /// It is elsewhere.
+    Moved(PageRedirect),
+    /// There is nothing; the status.
+    Missing(u16),
+    /// It cannot be had; why.
+    Failed(String),
+}
+
+/// Where a page is instead.
+pub(super) struct PageRedirect {
+    /// None when that cannot be read.
+    pub(super) to: Option<Url>,
+    /// Whether it is to stay there.
+    pub(super) is_permanent: bool,
+}
+
+/// A page, or another file.
+pub(super) struct FetchedPage {
+    pub(super) staged: StagedFile,
+    pub(super) content_type: Option<String>,
+    pub(super) charset: Option<String>,
+    pub(super) file_name: Option<String>,
+    pub(super) etag: Option<String>,
+    pub(super) last_modified: Option<String>,
+    /// What the server asks of robots.
+    robots: Vec<String>,
+}
+
+impl FetchedPage {
+    /// Where it leads; none when it is no web page.
+    pub(super) async fn links(&mut self, url: &Url) -> Result<Option<PageLinks>, RunFailure> {
+        let name = url.path_segments().and_then(|mut segments| segments.next_back());
+        let (content_type, charset) = (self.content_type.as_deref(), self.charset.as_deref());
+        if FileFormat::detect(&self.staged.head, name, content_type, charset) != FileFormat::Html {
+            return Ok(None);
+        }
+        let raw = if self.staged.bytes > LARGEST_PAGE { Vec::new() } else { self.staged.read().await? };
+        let (charset, url, robots) = (self.charset.clone(), url.clone(), self.robots.clone());
+        let read = tokio::task::spawn_blocking(move || {
+            let mut links = html::page_links(&charset::decode(&raw, charset.as_deref()).0, Some(&url));
+            for directives in &robots {
+                links.heed(directives);
+            }
+            links
+        });
+        Ok(Some(read.await.map_err(|_| RunFailure::stop("A page could not be read"))?))
+    }
+}
+
+/// By what a page is known.
+#[derive(Clone, Copy, Default)]
+pub(super) struct KnownPage<'a> {
+    pub(super) etag: Option<&'a str>,
+    pub(super) last_modified: Option<&'a str>,
+}
+
+/// What a site asks of robots.
+struct SiteRules {
+    /// None where everything is allowed.
+    robot: Option<Robot>,
+}
+
+impl SiteRules {
+    fn delay(&self) -> Duration {
+        let seconds = self.robot.as_ref().and_then(|robot| robot.delay).unwrap_or_default();
+        Duration::try_from_secs_f32(seconds.max(0.0)).unwrap_or(LONGEST_DELAY).min(LONGEST_DELAY)
+    }
+}
+
+/// Asks sites for pages in a run.
+pub(super) struct PageClient<'a> {
+    egress: &'a Egress,
+    pacer: &'a HostPacer,
+    limits: RequestLimits,
+    /// What is sent to this origin, and to no other.
+    authorization: HeaderMap,
+    own: Origin,
+    rules: HashMap<Origin, SiteRules>,
+    unanswered: u32,
+}
+
+impl<'a> PageClient<'a> {
+    /// For a source at this address.
+    pub(super) fn new(context: &SyncContext<'a>, url: &Url) -> Result<Self, RunFailure> {
+        let limits = &context.runtime.settings.limits;
+        let authorization = context.secret.authorization.clone().map(authorization_headers).transpose()?;
+        Ok(Self {
+            egress: &context.runtime.egress,
+            pacer: context.pacer,
+            limits: RequestLimits {
+                max_bytes: limits.source_bytes,
+                total_timeout: limits.fetch_timeout,
+                idle_timeout: SILENCE,
+            },
+            authorization: authorization.unwrap_or_default(),
+            own: url.origin(),
+            rules: HashMap::new(),
+            unanswered: 0,
+        })
+    }
+
+    /// The sitemaps that the site of an address names for robots.
+    pub(super) async fn sitemaps(&mut self, url: &Url) -> Result<Vec<Url>, RunFailure> {
+        let rules = self.rules(url).await?;
+        let named = rules.robot.iter().flat_map(|robot| &robot.sitemaps);
+        Ok(named.filter_map(|sitemap| url.join(sitemap.trim()).ok()).collect())
+    }
+
+    /// Whether the site of an address lets robots ask for it.
+    pub(super) async fn may_ask(&mut self, url: &Url) -> Result<bool, RunFailure> {
+        let rules = self.rules(url).await?;
+        Ok(rules.robot.as_ref().is_none_or(|robot| robot.allowed(url.as_str())))
+    }
+
+    /// Asks for a page, unless it is as it is known. Redirects are not followed.
+    pub(super) async fn get(&mut self, url: &Url, known: KnownPage<'_>) -> Result<PageAnswer, RunFailure> {
+        let mut tried = 0;
+        loop {
+            tried += 1;
+            let response = match self.send(url, known, false).await? {
+                Ok(response) => response,
+                Err(error) => return self.unanswered(&error),
+            };
+            self.unanswered = 0;
+            let status = response.status;
+            let pause = retry_after(&response.headers);
+            let why = format!("The server answers with status {status}.");
+            return Ok(match status {
+                200 | 203 => match staged(response).await {
+                    Ok(page) => PageAnswer::Page(Box::new(page)),
+                    Err(StagingFailure::Here(failure)) => return Err(failure),
+                    Err(StagingFailure::Source(error)) => PageAnswer::Failed(sentence(&error)),
+                },
+                304 => PageAnswer::NotModified,
+                301 | 302 | 303 | 307 | 308 => {
+                    let location = response.headers.get(LOCATION).and_then(|to| to.to_str().ok());
+                    PageAnswer::Moved(PageRedirect {
+                        to: location.and_then(|to| url.join(to).ok()).map(without_fragment),
+                        is_permanent: matches!(status, 301 | 308),
+                    })
+                }
+                404 | 410 => PageAnswer::Missing(status),
+                429 | 503 if pause.is_some_and(|pause| pause > LONGEST_PAUSE) => {
+                    return Err(RunFailure::stop(
+                        "The site asks to be left alone for longer than a run waits; try again later",
+                    ));
+                }
+                429 | 503 if tried < TRIES => {
+                    tokio::time::sleep(pause.unwrap_or(PAUSE)).await;
+                    continue;
+                }
+                _ => PageAnswer::Failed(why),
+            });
+        }
+    }
+
+    /// Asks for something that is read into memory, at most so many bytes of it; none when there is no such thing. Redirects are followed.
+    ///
+    /// # Errors
+    /// When it cannot be had.
+    pub(super) async fn small_file(
+        &mut self,
+        url: &Url,
+        known: KnownPage<'_>,
+        most: u64,
+    ) -> Result<SmallFile, RunFailure> {
+        let failed = |error: &EgressError| RunFailure::stop(error);
+        let mut response = self.send(url, known, true).await?.map_err(|error| failed(&error))?;
+        let status = response.status;
+        match status {
+            200 | 203 => {}
+            304 => return Ok(SmallFile::NotModified),
+            404 | 410 => return Ok(SmallFile::Missing),
+            _ => return Err(RunFailure::stop(format!("{url} answers with status {status}"))),
+        }
+        let (etag, last_modified) =
+            (response.etag().map(str::to_owned), response.last_modified().map(str::to_owned));
+        let mut bytes = Vec::new();
+        while let Some(piece) = response.chunk().await.map_err(|error| failed(&error))? {
+            bytes.extend_from_slice(&piece);
+            if bytes.len() as u64 > most {
+                return Err(RunFailure::stop(format!("{url} has more than {most} bytes")));
+            }
+        }
+        Ok(SmallFile::Read { bytes, etag, last_modified })
+    }
+
+    async fn send(
+        &mut self,
+        url: &Url,
+        known: KnownPage<'_>,
+        follow_redirects: bool,
+    ) -> Result<Result<EgressResponse, EgressError>, RunFailure> {
+        let delay = self.rules.get(&url.origin()).map_or(Duration::ZERO, SiteRules::delay);
+        self.pacer.turn(url.host_str().unwrap_or_default(), delay).await;
+        let mut request = EgressRequest::get(url.clone(), self.limits);
+        request.follow_redirects = follow_redirects;
+        request.portable_headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
+        if url.origin() == self.own {
+            request.headers = self.authorization.clone();
+        }
+        for (name, value) in [(IF_NONE_MATCH, known.etag), (IF_MODIFIED_SINCE, known.last_modified)] {
+            if let Some(value) = value.and_then(|value| HeaderValue::from_str(value).ok()) {
+                request.headers.insert(name, value);
+            }
+        }
+        Ok(self.egress.send(request).await)
+    }
+
+    /// Notes that a server did not answer.
+    fn unanswered(&mut self, error: &EgressError) -> Result<PageAnswer, RunFailure> {
+        if matches!(error, EgressError::TooLarge { .. } | EgressError::InvalidUrl { .. }) {
+            return Ok(PageAnswer::Failed(sentence(error)));
+        }
+        self.unanswered += 1;
+        if self.unanswered >= MOST_UNANSWERED {
+            return Err(RunFailure::stop(format!(
+                "{MOST_UNANSWERED} requests in a row were not answered; the last time, {error}"
+            )));
+        }
+        Ok(PageAnswer::Failed(sentence(error)))
+    }
+
+    /// What the site of an address asks of robots.
+    ///
+    /// # Errors
+    /// When it does not say: then nothing may be asked of it.
+    async fn rules(&mut self, url: &Url) -> Result<&SiteRules, RunFailure> {
+        let origin = url.origin();
+        if !self.rules.contains_key(&origin) {
+            let rules = self.ask_rules(url).await?;
+            if self.rules.len() >= HOSTS {
+                self.rules.clear();
+            }
+            self.rules.insert(origin.clone(), rules);
+        }
+        self.rules.get(&origin).ok_or(RunFailure::Interrupted)
+    }
+
+    async fn ask_rules(&mut self, url: &Url) -> Result<SiteRules, RunFailure> {
+        let address = url.join("/robots.txt").map_err(RunFailure::stop)?;
+        let response = self.send(&address, KnownPage::default(), true).await?;
+        let mut response = response.map_err(|error| {
+            RunFailure::stop(format!("What the site asks of robots could not be read: {error}"))
+        })?;
+        let bytes = match response.status {
+            200..=299 => {
+                let mut bytes = Vec::new();
+                // What comes behind does not count.
+                while bytes.len() < ROBOTS_BYTES
+                    && let Ok(Some(piece)) = response.chunk().await
+                {
+                    bytes.extend_from_slice(&piece);
+                }
+                bytes.truncate(ROBOTS_BYTES);
+                bytes
+            }
+            status @ (429 | 500..=599) => {
+                return Err(RunFailure::stop(format!(
+                    "{address} answers with status {status}, and until it says what robots may do, nothing is asked of the site"
+                )));
+            }
+            // There are no rules.
+            _ => return Ok(SiteRules { robot: None }),
+        };
+        let read = tokio::task::spawn_blocking(move || Robot::new(ROBOT, &bytes).ok());
+        Ok(SiteRules { robot: read.await.unwrap_or_default() })
+    }
+}
+
+/// Something that was read into memory.
+pub(super) enum SmallFile {
+    /// It is as it was.
+    NotModified,
+    /// There is none.
+    Missing,
+    /// Its bytes, and by what it is known.
+    Read { bytes: Vec<u8>, etag: Option<String>, last_modified: Option<String> },
+}
+
+/// Reads an answer to its end.
+async fn staged(response: EgressResponse) -> Result<FetchedPage, StagingFailure<EgressError>> {
+    let text = |value: &HeaderValue| value.to_str().ok().map(str::to_owned);
+    let robots = response.headers.get_all("x-robots-tag").iter().filter_map(text).collect();
+    let disposition = response.headers.get(CONTENT_DISPOSITION).and_then(text);
+    let (content_type, charset) = (response.content_type(), response.charset());
+    let (etag, last_modified) =
+        (response.etag().map(str::to_owned), response.last_modified().map(str::to_owned));
+    let pieces = stream::try_unfold(response, |mut response| async {
+        let piece = response.chunk().await?;
+        Ok::<_, EgressError>(piece.map(|piece| (piece, response)))
+    });
+    let staged = StagedFile::of(std::pin::pin!(pieces)).await?;
+    Ok(FetchedPage {
+        staged,
+        content_type,
+        charset,
+        file_name: disposition.as_deref().and_then(file_name),
+        etag,
+        last_modified,
+        robots,
+    })
+}
+
+fn sentence(error: &EgressError) -> String {
+    format!("It could not be fetched: {error}.")
+}
+
+/// An address without what names a part of a page.
+pub(super) fn without_fragment(mut url: Url) -> Url {
+    url.set_fragment(None);
+    url
+}

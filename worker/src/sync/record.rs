@@ -1,0 +1,458 @@
+//! What a run makes of what it finds: documents, and what is known of their items from then on. Each is one transaction that keeps the
+//! run's claim too, so that two workers never do the same thing.
+
+use std::{io, pin::pin};
+
+use lectern_runtime::Runtime;
+use lectern_shared::{
+    blobs::{BlobError, StoredBlob},
+    db::{
+        self, Tx,
+        documents::{
+            self, NewDocumentRow,
+            uploads::{self, BlobFile},
+        },
+        storage,
+        sync::{
+            items::{self, SeenItem},
+            runs,
+        },
+    },
+    file_name,
+    format::{FileFormat, FileIdentity},
+    ids::DocumentId,
+    model::{
+        collection::apply_defaults,
+        document::{DocumentType, PageRange},
+        sync::{SyncCounts, SyncItem, SyncOutcome, SyncRun, SyncSource},
+        workspace::WorkspaceQuotas,
+    },
+    secrets::hex,
+};
+use tokio_util::io::ReaderStream;
+
+use super::{
+    item::{FoundItem, ItemValidators, StagedFile},
+    lease_end,
+    run::RunFailure,
+};
+use crate::source::CHARSET;
+
+/// Bytes that the key of an item has at most: more than an index takes.
+const LONGEST_KEY: usize = 2_000;
+
+/// How something stands that was come across.
+pub(super) enum ItemState {
+    /// The run is through with it: it was cut off after that.
+    Settled(Option<SyncItem>),
+    /// It is to be looked at; what is known of it.
+    Open(Option<SyncItem>),
+}
+
+/// Writes down what a run finds.
+pub(super) struct RunRecorder<'a> {
+    pub(super) runtime: &'a Runtime,
+    pub(super) run: &'a SyncRun,
+    pub(super) source: &'a SyncSource,
+    quotas: WorkspaceQuotas,
+    /// So far, with what was found before the run was cut off.
+    pub(super) counts: SyncCounts,
+    resumed: bool,
+    /// Why no document can be added any more.
+    no_room: Option<String>,
+}
+
+impl<'a> RunRecorder<'a> {
+    pub(super) fn new(
+        runtime: &'a Runtime,
+        run: &'a SyncRun,
+        source: &'a SyncSource,
+        quotas: WorkspaceQuotas,
+    ) -> Self {
+        let resumed = run.counts != SyncCounts::default();
+        Self { runtime, run, source, quotas, counts: run.counts, resumed, no_room: None }
+    }
+
+    /// Whether the source may have more documents than were come across.
+    pub(super) fn has_room(&self) -> bool {
+        let SyncCounts { added, changed, unchanged, failed, .. } = self.counts;
+        let most = self.source.config.0.max_documents().min(self.runtime.settings.sync.items);
+        added + changed + unchanged + failed < i64::from(most)
+    }
+
+    /// How something stands.
+    pub(super) async fn look(&self, key: &str) -> Result<ItemState, RunFailure> {
+        let db = &self.runtime.db;
+        let known = items::find(db, self.run.source_id, key).await?;
+        let seen = known.as_ref().is_some_and(|known| known.seen_run == Some(self.run.id));
+        let settled = seen || self.resumed && items::outcome(db, self.run.id, key).await?.is_some();
+        Ok(if settled { ItemState::Settled(known) } else { ItemState::Open(known) })
+    }
+
+    /// What of an item still holds, so that what has not changed need not be read.
+    pub(super) fn current<'k>(&self, known: Option<&'k SyncItem>) -> Option<&'k SyncItem> {
+        known.filter(|_| !self.run.is_full)
+    }
+
+    /// Notes that something is as it was.
+    pub(super) async fn unchanged(&mut self, known: &SyncItem) -> Result<(), RunFailure> {
+        let more = SyncCounts { unchanged: 1, ..SyncCounts::default() };
+        let mut tx = self.begin(&more, Durability::Relaxed).await?;
+        items::see(&mut tx, self.run, &known.item_key).await?;
+        self.commit(tx, more).await
+    }
+
+    /// Notes that everything is as it was.
+    pub(super) async fn all_unchanged(&mut self) -> Result<(), RunFailure> {
+        let mut tx = self.begin(&SyncCounts::default(), Durability::Relaxed).await?;
+        let seen = items::see_all(&mut tx, self.run).await?;
+        let more = SyncCounts { unchanged: seen.cast_signed(), ..SyncCounts::default() };
+        self.hold(&mut tx, &more).await?;
+        self.commit(tx, more).await
+    }
+
+    /// Notes that something could not be had. Its document, if there is one, stays as it was.
+    pub(super) async fn failed(
+        &mut self,
+        key: &str,
+        reason: &str,
+        known: Option<&SyncItem>,
+    ) -> Result<(), RunFailure> {
+        let key = key.get(..key.floor_char_boundary(LONGEST_KEY)).unwrap_or(key);
+        let more = SyncCounts { failed: 1, ..SyncCounts::default() };
+        let mut tx = self.begin(&more, Durability::Relaxed).await?;
+        if known.is_some() {
+            items::see(&mut tx, self.run, key).await?;
+        }
+        let document = known.filter(|known| known.is_alive).map(|known| known.document_id);
+        items::note(&mut tx, self.run, key, SyncOutcome::Failed, Some(reason), document).await?;
+        self.commit(tx, more).await
+    }
+
+    /// Notes that something is not there any more.
+    pub(super) async fn gone(&mut self, known: &SyncItem, reason: &str) -> Result<(), RunFailure> {
+        if !known.is_alive {
+            return Ok(());
+        }
+        let mut tx = self.begin(&SyncCounts::default(), Durability::Relaxed).await?;
+        let document = Some(known.document_id);
+        items::note(&mut tx, self.run, &known.item_key, SyncOutcome::Gone, Some(reason), document).await?;
+        self.commit(tx, SyncCounts::default()).await
+    }
+
+    /// Notes something that was found: makes a document of it, gives its document the new content, or leaves it as it is.
+    pub(super) async fn found(
+        &mut self,
+        known: Option<SyncItem>,
+        item: FoundItem<'_>,
+    ) -> Result<(), RunFailure> {
+        let identity =
+            FileIdentity::of(&item.staged.head, item.file_name.as_deref(), item.content_type, item.charset);
+        let refused = match identity {
+            Err(why) => Some(why),
+            _ if item.staged.bytes == 0 => Some("It is empty."),
+            _ if item.key.len() > LONGEST_KEY => Some("Its address is too long."),
+            Ok(_) => None,
+        };
+        let (Ok(identity), None) = (identity, refused) else {
+            return self.failed(item.key, refused.unwrap_or_default(), known.as_ref()).await;
+        };
+        let version = item.validators.version.map_or_else(|| hex(&item.staged.sha256), str::to_owned);
+        match known {
+            // Whoever deleted it does not want it back.
+            Some(known) if !known.is_alive && !self.run.is_full => self.unchanged(&known).await,
+            Some(known) if known.is_alive && known.sha256.as_ref() == Some(&version) => {
+                let more = SyncCounts {
+                    unchanged: 1,
+                    bytes: item.staged.bytes.cast_signed(),
+                    ..SyncCounts::default()
+                };
+                let mut tx = self.begin(&more, Durability::Relaxed).await?;
+                self.put(&mut tx, item.key, known.document_id, item.validators, &version).await?;
+                self.commit(tx, more).await
+            }
+            Some(known) if known.is_alive => self.change(known, item, identity, &version).await,
+            _ => self.add(item, identity, &version).await,
+        }
+    }
+
+    /// Makes a document.
+    async fn add(
+        &mut self,
+        item: FoundItem<'_>,
+        identity: FileIdentity,
+        version: &str,
+    ) -> Result<(), RunFailure> {
+        let more = SyncCounts { added: 1, bytes: item.staged.bytes.cast_signed(), ..SyncCounts::default() };
+        if self.run.dry_run {
+            return self.note(item.key, SyncOutcome::Added, None, more).await;
+        }
+        let workspace = self.run.workspace_id;
+        let (id, now) = (DocumentId::generate(), self.runtime.jobs.now());
+        let mut tx = self.runtime.db.begin().await?;
+        if let Some(why) = self.no_room(&mut tx, item.staged.bytes, 1).await? {
+            drop(tx);
+            return self.failed(item.key, &why, None).await;
+        }
+        uploads::reserve(&mut tx, workspace, id, now, now.plus(uploads::RESERVED_FOR)).await?;
+        tx.commit().await?;
+        let added = self.add_reserved(id, item, identity, version, more).await;
+        if !matches!(added, Ok(true)) {
+            // Nothing happens when it was completed after all.
+            let mut tx = self.runtime.db.begin_essential().await?;
+            uploads::give_up(&mut tx, id, self.runtime.jobs.now()).await?;
+            tx.commit().await?;
+        }
+        added.map(drop)
+    }
+
+    /// Makes a document under an id that is reserved for it; false when there is no room after all.
+    async fn add_reserved(
+        &mut self,
+        id: DocumentId,
+        item: FoundItem<'_>,
+        identity: FileIdentity,
+        version: &str,
+        more: SyncCounts,
+    ) -> Result<bool, RunFailure> {
+        let Runtime { jobs, .. } = self.runtime;
+        let workspace = self.run.workspace_id;
+        let (bytes, mime) = (item.staged.bytes, media_type(identity, item.charset));
+        let stored = self.store(id, item.staged).await?;
+        let mut tx = self.begin(&more, Durability::Promised).await?;
+        if let Some(why) = self.no_room(&mut tx, bytes, 1).await? {
+            drop(tx);
+            self.failed(item.key, &why, None).await?;
+            return Ok(false);
+        }
+        let collection: Vec<_> = self.source.collection_id.into_iter().collect();
+        // A collection that was deleted meanwhile is none.
+        let collections =
+            db::collections::lock_all(&mut tx, workspace, &collection).await?.unwrap_or_default();
+        let (splitter, metadata) = apply_defaults(&collections, None, None);
+        let row = NewDocumentRow {
+            id,
+            owner: self.source.owner,
+            r#type: document_type(identity, item.url.is_some()),
+            name: &item.name,
+            description: "",
+            url: item.url.map_or("", url::Url::as_str),
+            content: None,
+            metadata: metadata.as_ref(),
+            splitter: splitter.as_ref(),
+            pages: PageRange::default(),
+            authorization_sealed: None,
+        };
+        let file = blob_file(&stored, item.file_name.as_deref(), &mime);
+        if !uploads::complete(&mut tx, &row, &file, jobs.now()).await?
+            || !jobs.enqueue_new(&mut tx, workspace, id).await?
+        {
+            return Err(RunFailure::Lost);
+        }
+        let collections: Vec<_> = collections.iter().map(|collection| collection.id).collect();
+        db::collections::put_document(&mut tx, workspace, id, &collections).await?;
+        self.put(&mut tx, item.key, id, item.validators, version).await?;
+        items::note(&mut tx, self.run, item.key, SyncOutcome::Added, None, Some(id)).await?;
+        self.commit(tx, more).await?;
+        jobs.doorbell().ring(1);
+        Ok(true)
+    }
+
+    /// Gives a document another content.
+    async fn change(
+        &mut self,
+        known: SyncItem,
+        item: FoundItem<'_>,
+        identity: FileIdentity,
+        version: &str,
+    ) -> Result<(), RunFailure> {
+        let more = SyncCounts { changed: 1, bytes: item.staged.bytes.cast_signed(), ..SyncCounts::default() };
+        let id = known.document_id;
+        if self.run.dry_run {
+            return self.note(item.key, SyncOutcome::Changed, Some(id), more).await;
+        }
+        let Runtime { db, jobs, blobs, .. } = self.runtime;
+        let workspace = self.run.workspace_id;
+        let mut tx = db.begin().await?;
+        let no_room = self.no_room(&mut tx, item.staged.bytes, 0).await?;
+        drop(tx);
+        if let Some(why) = no_room {
+            return self.failed(item.key, &why, Some(&known)).await;
+        }
+        let mime = media_type(identity, item.charset);
+        let stored = self.store(id, item.staged).await?;
+        let replaced = async {
+            let mut tx = self.begin(&more, Durability::Promised).await?;
+            if !documents::lock(&mut tx, workspace, id).await? {
+                return Ok(None);
+            }
+            let file = blob_file(&stored, item.file_name.as_deref(), &mime);
+            let r#type = document_type(identity, item.url.is_some());
+            let former = uploads::replace(&mut tx, workspace, id, r#type, &file, jobs.now()).await?;
+            if former.is_none() || !jobs.enqueue_ingest(&mut tx, workspace, id).await? {
+                return Ok(None);
+            }
+            self.put(&mut tx, item.key, id, item.validators, version).await?;
+            items::note(&mut tx, self.run, item.key, SyncOutcome::Changed, None, Some(id)).await?;
+            tx.commit().await?;
+            Ok::<_, RunFailure>(former)
+        };
+        match replaced.await {
+            Ok(Some(former)) => {
+                self.count(more);
+                jobs.doorbell().ring(1);
+                Ok(blobs.remove(&former).await?)
+            }
+            // Somebody has just deleted it.
+            Ok(None) => {
+                blobs.remove(&stored.key).await?;
+                self.unchanged(&known).await
+            }
+            Err(RunFailure::Lost) => {
+                blobs.remove(&stored.key).await?;
+                Err(RunFailure::Lost)
+            }
+            // It may be committed, although nobody said so: the file stays, at worst until the document is deleted.
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Notes in a dry run what would become of something.
+    async fn note(
+        &mut self,
+        key: &str,
+        outcome: SyncOutcome,
+        document: Option<DocumentId>,
+        more: SyncCounts,
+    ) -> Result<(), RunFailure> {
+        let mut tx = self.begin(&more, Durability::Relaxed).await?;
+        items::see(&mut tx, self.run, key).await?;
+        items::note(&mut tx, self.run, key, outcome, None, document).await?;
+        self.commit(tx, more).await
+    }
+
+    async fn put(
+        &self,
+        tx: &mut Tx,
+        key: &str,
+        document: DocumentId,
+        validators: ItemValidators<'_>,
+        version: &str,
+    ) -> Result<(), RunFailure> {
+        let ItemValidators { etag, last_modified, links, .. } = validators;
+        if self.run.dry_run {
+            return Ok(items::see(tx, self.run, key).await?);
+        }
+        let item = SeenItem { key, document, etag, last_modified, sha256: Some(version), links };
+        Ok(items::put(tx, self.run, &item).await?)
+    }
+
+    /// Puts bytes into the blob store.
+    async fn store(&self, id: DocumentId, staged: StagedFile) -> Result<StoredBlob, RunFailure> {
+        let limit = self.runtime.settings.limits.source_bytes;
+        match self.runtime.blobs.put::<io::Error>(id, pin!(ReaderStream::new(staged.file)), limit).await {
+            Err(error @ BlobError::TooLarge { .. }) => Err(RunFailure::stop(error)),
+            stored => Ok(stored?),
+        }
+    }
+
+    /// Why there is no room for so many bytes and documents more, as the workspace's quotas and the settings say. Once there is none, no
+    /// document is added in this run any more, so that the small ones do not take the places of the large.
+    async fn no_room(
+        &mut self,
+        tx: &mut Tx,
+        bytes: u64,
+        documents: u64,
+    ) -> Result<Option<String>, RunFailure> {
+        if documents > 0 && self.no_room.is_some() {
+            return Ok(self.no_room.clone());
+        }
+        let workspace = self.run.workspace_id;
+        let why = async {
+            if let Some(allowed) = self.quotas.documents.filter(|_| documents > 0) {
+                let count = storage::count_documents(tx, workspace).await?;
+                if count >= allowed {
+                    return Ok(Some(format!("The workspace has {count} of {allowed} documents.")));
+                }
+            }
+            let everybody = self.runtime.settings.limits.storage_bytes;
+            let allowed = self.quotas.bytes.into_iter().chain(everybody).min();
+            let admitted = storage::admit(tx, workspace, bytes, None, allowed).await?;
+            Ok::<_, RunFailure>(admitted.err().map(|over| format!("{over}.")))
+        };
+        let why = why.await?;
+        if documents > 0 {
+            self.no_room.clone_from(&why);
+        }
+        Ok(why)
+    }
+
+    /// Begins a transaction that keeps the run's claim, and adds to what was found.
+    async fn begin(&self, more: &SyncCounts, durability: Durability) -> Result<Tx, RunFailure> {
+        let db = &self.runtime.db;
+        let mut tx = match durability {
+            Durability::Promised => db.begin().await?,
+            Durability::Relaxed => db.begin_relaxed().await?,
+        };
+        db::locks::lock_workspace(&mut tx, self.run.workspace_id).await?;
+        self.hold(&mut tx, more).await?;
+        Ok(tx)
+    }
+
+    async fn hold(&self, tx: &mut Tx, more: &SyncCounts) -> Result<(), RunFailure> {
+        let claim = self.run.claim_id.ok_or(RunFailure::Lost)?;
+        let held = runs::hold(tx, self.run.id, claim, lease_end(self.runtime), more).await?;
+        if held { Ok(()) } else { Err(RunFailure::Lost) }
+    }
+
+    async fn commit(&mut self, tx: Tx, more: SyncCounts) -> Result<(), RunFailure> {
+        tx.commit().await?;
+        self.count(more);
+        Ok(())
+    }
+
+    fn count(&mut self, more: SyncCounts) {
+        let SyncCounts { added, changed, unchanged, failed, bytes, .. } = more;
+        self.counts.added += added;
+        self.counts.changed += changed;
+        self.counts.unchanged += unchanged;
+        self.counts.failed += failed;
+        self.counts.bytes += bytes;
+    }
+}
+
+/// Whether a commit waits for the disk.
+#[derive(Clone, Copy)]
+enum Durability {
+    /// What it makes is promised.
+    Promised,
+    /// What it notes would be found again.
+    Relaxed,
+}
+
+/// What a document is that is made of a file: a page that was found at an address is one.
+fn document_type(identity: FileIdentity, has_address: bool) -> DocumentType {
+    if has_address && identity.format == FileFormat::Html { DocumentType::Url } else { identity.r#type }
+}
+
+/// The media type that is stored with a file: with the encoding that its sender named, which its bytes need not show.
+fn media_type(identity: FileIdentity, charset: Option<&str>) -> String {
+    let is_plain = |charset: &&str| {
+        charset.len() <= 40 && charset.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_:.+".contains(&b))
+    };
+    match charset.filter(is_plain).filter(|_| identity.media_type.starts_with("text/")) {
+        Some(charset) => format!("{}{CHARSET}{charset}", identity.media_type),
+        None => identity.media_type.to_owned(),
+    }
+}
+
+fn blob_file<'b>(stored: &'b StoredBlob, name: Option<&'b str>, mime: &'b str) -> BlobFile<'b> {
+    BlobFile { key: &stored.key, bytes: stored.bytes, sha256: &stored.sha256, name, mime }
+}
+
+/// What a document is called: what is said of it, in one line, or its key.
+pub(super) fn document_name(said: Option<&str>, key: &str) -> String {
+    said.and_then(file_name::in_one_line)
+        .or_else(|| file_name::in_one_line(key))
+        .unwrap_or_else(|| file_name::NAMELESS.to_owned())
+}

@@ -1,0 +1,246 @@
+//! One run of a source: what there is is looked at, and then what is gone is deleted, if that is not too much.
+
+use std::{fmt::Display, io};
+
+use lectern_runtime::Runtime;
+use lectern_shared::{
+    blobs::BlobError,
+    db::{
+        self, DbError,
+        audit::AuditEvent,
+        documents::deletion::delete_with_receipt,
+        sync::{self, items, runs},
+    },
+    ids::{AuditEventId, DocumentId, UserId},
+    model::{
+        audit::AuditAction,
+        sync::{ClaimedSyncRun, SyncConfig, SyncCounts, SyncRun, SyncRunState, SyncSecret, SyncSource},
+        workspace::WorkspaceQuotas,
+    },
+    secrets::CiphertextLocation,
+};
+use secrecy::ExposeSecret;
+
+use super::{bucket, feed, folder, hosts::HostPacer, lease_end, record::RunRecorder, site};
+use crate::failure::IngestFailure;
+
+/// Documents that are looked up at a time when they are deleted.
+const DELETED: u32 = 200;
+
+/// Why a run does not come to its end.
+#[derive(Debug)]
+pub(super) enum RunFailure {
+    /// Somebody stopped it, or another worker has it.
+    Lost,
+    /// This process stops.
+    Interrupted,
+    /// It cannot be done; why, for people.
+    Stopped(String),
+    /// A part of the service is away.
+    Outage(String),
+}
+
+impl RunFailure {
+    /// It cannot be done.
+    pub(super) fn stop(why: impl Display) -> Self {
+        let mut why = why.to_string();
+        if !why.ends_with('.') {
+            why.push('.');
+        }
+        Self::Stopped(why)
+    }
+
+    /// A mistake of ours.
+    fn internal(cause: impl Display) -> Self {
+        tracing::error!(%cause, "a run of a source failed inside the service");
+        Self::stop("Something failed inside the service")
+    }
+}
+
+impl From<DbError> for RunFailure {
+    fn from(error: DbError) -> Self {
+        if error.is_outage() { Self::Outage(error.to_string()) } else { Self::internal(error) }
+    }
+}
+
+impl From<BlobError> for RunFailure {
+    fn from(error: BlobError) -> Self {
+        Self::Outage(error.to_string())
+    }
+}
+
+impl From<io::Error> for RunFailure {
+    fn from(error: io::Error) -> Self {
+        Self::Outage(error.to_string())
+    }
+}
+
+impl From<IngestFailure> for RunFailure {
+    fn from(failure: IngestFailure) -> Self {
+        match failure {
+            IngestFailure::Document(error) => Self::stop(error.message),
+            IngestFailure::ClaimLost => Self::Lost,
+            IngestFailure::Outage(cause) => Self::Outage(cause),
+            other => Self::internal(other.into_error().message),
+        }
+    }
+}
+
+/// What was looked at of a source.
+pub(super) struct Enumeration {
+    /// Why what was not come across is not there any more; none when that cannot be said, since not everything was looked at.
+    pub(super) unseen: Option<&'static str>,
+    /// By what the feed is known that was read.
+    pub(super) validators: Option<(Option<String>, Option<String>)>,
+}
+
+/// What a reader of sources works with.
+pub(super) struct SyncContext<'a> {
+    pub(super) runtime: &'a Runtime,
+    pub(super) pacer: &'a HostPacer,
+    pub(super) source: &'a SyncSource,
+    pub(super) secret: &'a SyncSecret,
+}
+
+/// Works on a run that was claimed.
+pub(super) struct SyncRunner<'a> {
+    runtime: &'a Runtime,
+    pacer: &'a HostPacer,
+    run: SyncRun,
+    quotas: WorkspaceQuotas,
+}
+
+impl<'a> SyncRunner<'a> {
+    pub(super) fn new(runtime: &'a Runtime, pacer: &'a HostPacer, claimed: ClaimedSyncRun) -> Self {
+        let quotas = claimed.quotas.map(|quotas| quotas.0).unwrap_or_default();
+        Self { runtime, pacer, run: claimed.run, quotas }
+    }
+
+    /// Goes through with it, and returns how it ended.
+    pub(super) async fn go(&self) -> Result<SyncRunState, RunFailure> {
+        let source = sync::find(&self.runtime.db, self.run.workspace_id, self.run.source_id).await?;
+        let source = source.ok_or(RunFailure::Lost)?;
+        if let Some(by) = self.run.confirmed_by {
+            self.delete_gone(by).await?;
+            return self.end(SyncRunState::Succeeded, None).await;
+        }
+        let secret = self.open(&source)?;
+        let context =
+            SyncContext { runtime: self.runtime, pacer: self.pacer, source: &source, secret: &secret };
+        let mut recorder = RunRecorder::new(self.runtime, &self.run, &source, self.quotas);
+        let enumeration = match &source.config.0 {
+            SyncConfig::Site(site) => Box::pin(site::read(&context, site, &mut recorder)).await?,
+            SyncConfig::Feed(feed) => Box::pin(feed::read(&context, feed, &mut recorder)).await?,
+            SyncConfig::S3(bucket) => Box::pin(bucket::read(&context, bucket, &mut recorder)).await?,
+            SyncConfig::Folder(folder) => Box::pin(folder::read(&context, folder, &mut recorder)).await?,
+        };
+        let counts = recorder.counts;
+        self.conclude(&source, &enumeration, &counts).await
+    }
+
+    /// Deletes what is gone, or asks.
+    async fn conclude(
+        &self,
+        source: &SyncSource,
+        enumeration: &Enumeration,
+        counts: &SyncCounts,
+    ) -> Result<SyncRunState, RunFailure> {
+        let claim = self.run.claim_id.ok_or(RunFailure::Lost)?;
+        let mut tx = self.runtime.db.begin().await?;
+        db::locks::lock_workspace(&mut tx, self.run.workspace_id).await?;
+        let nothing = SyncCounts::default();
+        if !runs::hold(&mut tx, self.run.id, claim, lease_end(self.runtime), &nothing).await? {
+            return Err(RunFailure::Lost);
+        }
+        if let Some(reason) = enumeration.unseen {
+            items::note_unseen(&mut tx, &self.run, reason).await?;
+        }
+        // What failed is to be tried again, and so read again.
+        if let Some((etag, last_modified)) =
+            enumeration.validators.as_ref().filter(|_| counts.failed == 0 && !self.run.dry_run)
+        {
+            sync::set_validators(&mut tx, source.id, etag.as_deref(), last_modified.as_deref()).await?;
+        }
+        let (now, gone) = items::share_gone(&mut tx, &self.run).await?;
+        tx.commit().await?;
+        if self.run.dry_run || gone == 0 {
+            return self.end(SyncRunState::Succeeded, None).await;
+        }
+        let before = now - counts.added;
+        if gone * 100 > source.delete_limit * before {
+            let asks = format!(
+                "{gone} of {before} documents are gone, which is more than the limit of {} %. Confirm the run to delete them, or \
+                 cancel it to keep them.",
+                source.delete_limit
+            );
+            return self.end(SyncRunState::Waiting, Some(&asks)).await;
+        }
+        self.delete_gone(source.owner.creator()).await?;
+        self.end(SyncRunState::Succeeded, None).await
+    }
+
+    /// Deletes the documents of what was found gone, in somebody's name.
+    async fn delete_gone(&self, by: UserId) -> Result<(), RunFailure> {
+        loop {
+            let gone = items::to_delete(&self.runtime.db, self.run.id, DELETED).await?;
+            if gone.is_empty() {
+                return Ok(());
+            }
+            for (key, document) in gone {
+                self.delete(&key, document, by).await?;
+            }
+        }
+    }
+
+    async fn delete(&self, key: &str, document: DocumentId, by: UserId) -> Result<(), RunFailure> {
+        let (workspace, now) = (self.run.workspace_id, self.runtime.jobs.now());
+        let claim = self.run.claim_id.ok_or(RunFailure::Lost)?;
+        let mut tx = self.runtime.db.begin_essential().await?;
+        db::locks::lock_workspace(&mut tx, workspace).await?;
+        let nothing = SyncCounts::default();
+        if !runs::hold(&mut tx, self.run.id, claim, lease_end(self.runtime), &nothing).await? {
+            return Err(RunFailure::Lost);
+        }
+        delete_with_receipt(&mut tx, workspace, document, by, now).await?;
+        items::forget(&mut tx, self.run.source_id, key).await?;
+        let event = AuditEvent {
+            id: AuditEventId::generate(),
+            workspace_id: workspace,
+            at: now,
+            user_id: by,
+            token_id: None,
+            action: AuditAction::Deleted,
+            target_kind: "document".to_owned(),
+            target_id: document.to_string(),
+            address: None,
+            request_id: None,
+        };
+        db::audit::insert(&mut tx, &event).await?;
+        Ok(tx.commit().await?)
+    }
+
+    /// Ends the run.
+    ///
+    /// # Errors
+    /// [`RunFailure::Lost`] when it is not this worker's any more.
+    pub(super) async fn end(
+        &self,
+        state: SyncRunState,
+        error: Option<&str>,
+    ) -> Result<SyncRunState, RunFailure> {
+        let mut tx = self.runtime.db.begin_essential().await?;
+        db::locks::lock_workspace(&mut tx, self.run.workspace_id).await?;
+        let ended = runs::end(&mut tx, &self.run, state, error, self.runtime.jobs.now()).await?;
+        tx.commit().await?;
+        if ended { Ok(state) } else { Err(RunFailure::Lost) }
+    }
+
+    /// What opens a source.
+    fn open(&self, source: &SyncSource) -> Result<SyncSecret, RunFailure> {
+        let Some(sealed) = &source.secret_sealed else { return Ok(SyncSecret::default()) };
+        let place = CiphertextLocation::source_secret(source.id.as_uuid());
+        let unreadable = || RunFailure::stop("What opens the source cannot be read; set it anew");
+        let json = self.runtime.keyring.decrypt_text(place, sealed).map_err(|_| unreadable())?;
+        serde_json::from_str(json.expose_secret()).map_err(|_| unreadable())
+    }
+}

@@ -1,0 +1,414 @@
+//! The pages of a web site, found by its sitemap or by its links.
+
+use std::collections::{HashSet, VecDeque};
+
+use lectern_parse::formats::html::PageLinks;
+use lectern_shared::{
+    db::{Json, sync::items},
+    file_name::extension,
+    model::sync::{PageDiscovery, SiteConfig, SyncCounts, SyncItem},
+};
+use url::Url;
+
+use super::{
+    item::{FoundItem, ItemValidators},
+    pages::{FetchedPage, KnownPage, PageAnswer, PageClient, PageRedirect, SmallFile, without_fragment},
+    record::{ItemState, RunRecorder, document_name},
+    run::{Enumeration, RunFailure, SyncContext},
+    sitemap::{self, SITEMAP_BYTES, SitemapEntries},
+};
+
+/// Sitemaps of one site.
+const SITEMAPS: usize = 500;
+/// Bytes of a page's links that are remembered, so that they are known when the page has not changed.
+const REMEMBERED_LINKS: usize = 16 << 10;
+/// Addresses that wait, for each document that there may be.
+const WAITING: usize = 10;
+/// Pages that are looked up at a time at the end.
+const LOOKED_UP: u32 = 500;
+
+/// Ends of addresses behind which there is nothing to read.
+const NOTHING_TO_READ: [&str; 34] = [
+    "7z", "avi", "bmp", "css", "dmg", "exe", "flac", "gif", "gz", "ico", "iso", "jpeg", "jpg", "js", "map",
+    "mjs", "mov", "mp3", "mp4", "mpeg", "ogg", "png", "rar", "rss", "svg", "tar", "tgz", "tif", "tiff",
+    "ttf", "wav", "webm", "webp", "woff",
+];
+
+/// Reads a site.
+pub(super) async fn read(
+    context: &SyncContext<'_>,
+    config: &SiteConfig,
+    recorder: &mut RunRecorder<'_>,
+) -> Result<Enumeration, RunFailure> {
+    let start = Url::parse(&config.url).map_err(RunFailure::stop)?;
+    let start = without_fragment(start);
+    let client = PageClient::new(context, &start)?;
+    let most = config.max_documents.min(context.runtime.settings.sync.items) as usize;
+    let mut reader = SiteReader {
+        client,
+        config,
+        recorder,
+        start,
+        waiting: VecDeque::new(),
+        come_across: HashSet::new(),
+        most,
+        requests: 0,
+        follows: false,
+        is_whole: true,
+        is_restricted: false,
+    };
+    let listed = match config.discover {
+        PageDiscovery::Crawl => None,
+        PageDiscovery::Auto | PageDiscovery::Sitemap => reader.listed().await?,
+    };
+    match listed {
+        Some(pages) => {
+            for page in pages {
+                reader.queue(page, 0);
+            }
+        }
+        None if config.discover == PageDiscovery::Sitemap => {
+            return Err(RunFailure::stop("The site has no sitemap; have its pages found by its links"));
+        }
+        None => {
+            reader.follows = true;
+            let start = reader.start.clone();
+            reader.queue(start, 0);
+        }
+    }
+    reader.go().await
+}
+
+/// Goes through a site.
+struct SiteReader<'r, 'c, 'a> {
+    client: PageClient<'c>,
+    config: &'r SiteConfig,
+    recorder: &'r mut RunRecorder<'a>,
+    start: Url,
+    /// Pages that are to be looked at, with the number of links that led there.
+    waiting: VecDeque<(Url, u32)>,
+    come_across: HashSet<String>,
+    /// Documents, at most.
+    most: usize,
+    requests: usize,
+    /// Whether links are followed.
+    follows: bool,
+    /// Whether everything was looked at.
+    is_whole: bool,
+    /// Whether there are pages that robots may not read.
+    is_restricted: bool,
+}
+
+impl SiteReader<'_, '_, '_> {
+    async fn go(mut self) -> Result<Enumeration, RunFailure> {
+        self.look_at_waiting().await?;
+        if self.follows && self.is_whole {
+            // Nothing may lead to a page that is still there.
+            self.queue_unseen().await?;
+            self.look_at_waiting().await?;
+        }
+        let reason = if self.follows {
+            "It is not part of the source any more."
+        } else {
+            "The site does not list it any more."
+        };
+        Ok(Enumeration { unseen: self.is_whole.then_some(reason), validators: None })
+    }
+
+    /// Queues a page of the site, unless it was come across before.
+    fn queue(&mut self, page: Url, depth: u32) {
+        let page = without_fragment(page);
+        let is_new = is_same_site(&page, &self.start) && !self.come_across.contains(page.as_str());
+        if !is_new || !self.concerns(&page) {
+            return;
+        }
+        if self.waiting.len() >= self.most.saturating_mul(WAITING).max(LOOKED_UP as usize) {
+            self.is_whole = false;
+            return;
+        }
+        self.come_across.insert(page.to_string());
+        self.waiting.push_back((page, depth));
+    }
+
+    /// Whether a page is to be looked at: it may become a document, or everything begins with it.
+    fn concerns(&self, page: &Url) -> bool {
+        let path = path_of(page);
+        let is_start = self.follows && *page == self.start;
+        let reads = extension(page.path()).is_none_or(|end| !NOTHING_TO_READ.contains(&end.as_str()));
+        reads && (self.config.filter.admits(path) || is_start && !self.config.filter.excludes(path))
+    }
+
+    async fn queue_unseen(&mut self) -> Result<(), RunFailure> {
+        let mut after = String::new();
+        loop {
+            let (db, run) = (&self.recorder.runtime.db, self.recorder.run);
+            let unseen = items::unseen(db, run, &after, LOOKED_UP).await?;
+            let Some(last) = unseen.last() else { return Ok(()) };
+            after.clone_from(last);
+            for page in unseen.iter().filter_map(|key| Url::parse(key).ok()) {
+                self.queue(page, self.config.max_depth);
+            }
+        }
+    }
+
+    async fn look_at_waiting(&mut self) -> Result<(), RunFailure> {
+        while let Some((page, depth)) = self.waiting.pop_front() {
+            if !self.recorder.has_room() || self.requests > 4 * self.most + 100 {
+                self.is_whole = false;
+                self.waiting.clear();
+                return Ok(());
+            }
+            if self.client.may_ask(&page).await? {
+                self.look_at(&page, depth).await?;
+            } else {
+                self.is_restricted = true;
+            }
+        }
+        if self.is_restricted && self.requests == 0 && self.recorder.counts == SyncCounts::default() {
+            return Err(RunFailure::stop("The site's robots.txt does not let robots read it"));
+        }
+        Ok(())
+    }
+
+    async fn look_at(&mut self, page: &Url, depth: u32) -> Result<(), RunFailure> {
+        let known = match self.recorder.look(page.as_str()).await? {
+            ItemState::Settled(known) => {
+                self.queue_known_links(known.as_ref(), depth);
+                return Ok(());
+            }
+            ItemState::Open(known) => known,
+        };
+        let current = self.recorder.current(known.as_ref());
+        let validators = KnownPage {
+            etag: current.and_then(|known| known.etag.as_deref()),
+            last_modified: current.and_then(|known| known.last_modified.as_deref()),
+        };
+        self.requests += 1;
+        let answer = self.client.get(page, validators).await?;
+        match (answer, known) {
+            (PageAnswer::NotModified, Some(known)) => {
+                self.queue_known_links(Some(&known), depth);
+                self.recorder.unchanged(&known).await
+            }
+            (PageAnswer::NotModified, None) => {
+                self.fail(page, "The server says that it has not changed, which nobody asked.", None).await
+            }
+            (PageAnswer::Page(found), known) => self.found(page, depth, *found, known).await,
+            (PageAnswer::Moved(PageRedirect { to, is_permanent }), known) => {
+                let words = to.as_ref().map_or("elsewhere", Url::as_str);
+                let reason = format!("It redirects to {words}.");
+                match known {
+                    Some(known) if is_permanent => self.recorder.gone(&known, &reason).await?,
+                    // A site that is being worked on leads from everywhere to one page.
+                    Some(known) => self.recorder.failed(page.as_str(), &reason, Some(&known)).await?,
+                    None => {}
+                }
+                if let Some(to) = to {
+                    if *page == self.start && is_same_site(&to, &self.start) {
+                        self.start = to.clone();
+                    }
+                    self.queue(to, depth);
+                }
+                Ok(())
+            }
+            (PageAnswer::Missing(status), Some(known)) => {
+                self.recorder.gone(&known, &format!("The server answers with status {status}.")).await
+            }
+            (PageAnswer::Missing(status), None) => {
+                let reason = format!("The server answers with status {status}.");
+                // Links that lead nowhere are the site's own affair.
+                if self.follows && *page != self.start {
+                    return Ok(());
+                }
+                self.fail(page, &reason, None).await
+            }
+            (PageAnswer::Failed(reason), known) => self.fail(page, &reason, known.as_ref()).await,
+        }
+    }
+
+    async fn fail(&mut self, page: &Url, reason: &str, known: Option<&SyncItem>) -> Result<(), RunFailure> {
+        if self.follows && *page == self.start {
+            return Err(RunFailure::stop(format!("The first page cannot be read. {reason}")));
+        }
+        self.recorder.failed(page.as_str(), reason, known).await
+    }
+
+    async fn found(
+        &mut self,
+        page: &Url,
+        depth: u32,
+        mut found: FetchedPage,
+        known: Option<SyncItem>,
+    ) -> Result<(), RunFailure> {
+        let links = found.links(page).await?;
+        let mut remembered = None;
+        if let Some(PageLinks { links, is_followed: true, .. }) = links.as_ref().filter(|_| self.follows) {
+            let on_site = links.iter().filter(|link| is_same_site(link, &self.start));
+            let mut room = REMEMBERED_LINKS;
+            let fits = |link: &&Url| {
+                room = room.saturating_sub(link.as_str().len());
+                room > 0
+            };
+            let kept: Vec<String> = on_site.take_while(fits).map(Url::to_string).collect();
+            remembered = Some(kept);
+            for link in links {
+                self.queue_link(link.clone(), depth);
+            }
+        }
+        if let Some(links) = &links {
+            let reason = match &links.canonical {
+                _ if !links.is_indexed => Some("It asks not to be kept.".to_owned()),
+                Some(canonical) if is_other_spelling(canonical, page) => {
+                    self.queue(canonical.clone(), depth);
+                    Some(format!("It says that it is {canonical}."))
+                }
+                _ => None,
+            };
+            if let Some(reason) = reason {
+                return match known {
+                    Some(known) => self.recorder.gone(&known, &reason).await,
+                    None => Ok(()),
+                };
+            }
+        }
+        if !self.config.filter.admits(path_of(page)) {
+            return Ok(());
+        }
+        let title = links.as_ref().and_then(|links| links.title.as_deref());
+        let file_name = found.file_name.or_else(|| last_segment(page));
+        let said = title.or(file_name.as_deref());
+        let item = FoundItem {
+            key: page.as_str(),
+            name: document_name(said, page.as_str()),
+            url: Some(page),
+            file_name: file_name.clone(),
+            content_type: found.content_type.as_deref(),
+            charset: found.charset.as_deref(),
+            staged: found.staged,
+            validators: ItemValidators {
+                etag: found.etag.as_deref(),
+                last_modified: found.last_modified.as_deref(),
+                version: None,
+                links: remembered.as_deref(),
+            },
+        };
+        self.recorder.found(known, item).await
+    }
+
+    fn queue_known_links(&mut self, known: Option<&SyncItem>, depth: u32) {
+        let links = known.and_then(|known| known.links.as_ref()).filter(|_| self.follows);
+        for link in links.into_iter().flat_map(|Json(links)| links) {
+            if let Ok(link) = Url::parse(link) {
+                self.queue_link(link, depth);
+            }
+        }
+    }
+
+    fn queue_link(&mut self, link: Url, depth: u32) {
+        if depth < self.config.max_depth {
+            self.queue(link, depth + 1);
+        }
+    }
+
+    /// The pages that the site's sitemaps list; none when it has no sitemap.
+    async fn listed(&mut self) -> Result<Option<Vec<Url>>, RunFailure> {
+        let mut sitemaps: VecDeque<Url> = self.client.sitemaps(&self.start).await?.into();
+        let is_named = !sitemaps.is_empty();
+        if !is_named {
+            sitemaps.extend(self.start.join("/sitemap.xml"));
+        }
+        let (mut pages, mut read) = (None, HashSet::new());
+        while let Some(address) = sitemaps.pop_front() {
+            if !is_same_site(&address, &self.start) || !read.insert(address.clone()) {
+                continue;
+            }
+            if read.len() > SITEMAPS {
+                self.is_whole = false;
+                break;
+            }
+            let file = match self.client.small_file(&address, KnownPage::default(), SITEMAP_BYTES).await {
+                Ok(file) => file,
+                // Nobody said that there is one.
+                Err(RunFailure::Stopped(_)) if !is_named && pages.is_none() => return Ok(None),
+                Err(failure) => return Err(failure),
+            };
+            let SmallFile::Read { bytes, .. } = file else {
+                self.is_whole = false;
+                continue;
+            };
+            let Some(bytes) = sitemap::unpacked(bytes).await else {
+                return Err(RunFailure::stop(format!("The sitemap {address} is too large, or damaged")));
+            };
+            let entries = tokio::task::spawn_blocking(move || sitemap::read(&bytes));
+            match entries.await.map_err(|_| RunFailure::stop("A sitemap could not be read"))? {
+                Some(SitemapEntries::Sitemaps(others)) => {
+                    sitemaps.extend(others.iter().filter_map(|other| address.join(other).ok()));
+                    pages.get_or_insert_default();
+                }
+                Some(SitemapEntries::Pages(listed)) => {
+                    let pages: &mut Vec<Url> = pages.get_or_insert_default();
+                    pages.extend(listed.iter().filter_map(|page| address.join(page).ok()));
+                    if pages.len() > self.most.saturating_mul(WAITING) {
+                        self.is_whole = false;
+                        break;
+                    }
+                }
+                None if is_named => self.is_whole = false,
+                None => {}
+            }
+        }
+        if pages.is_none() {
+            self.is_whole = true;
+        }
+        Ok(pages)
+    }
+}
+
+/// What patterns are about: the path of an address, with its query.
+fn path_of(page: &Url) -> &str {
+    page.as_str().get(page[..url::Position::BeforePath].len()..).unwrap_or_default()
+}
+
+/// The last part of an address's path, which often is a file's name.
+fn last_segment(page: &Url) -> Option<String> {
+    let name = page.path_segments()?.next_back().filter(|name| !name.is_empty())?;
+    Some(percent_encoding::percent_decode_str(name).decode_utf8_lossy().into_owned())
+}
+
+/// Whether two addresses are of one site: `www.` and encryption make no difference.
+fn is_same_site(a: &Url, b: &Url) -> bool {
+    let host = |url: &Url| url.host_str().map(|host| host.strip_prefix("www.").unwrap_or(host).to_owned());
+    let port = |url: &Url| url.port();
+    matches!(a.scheme(), "http" | "https") && host(a).is_some() && host(a) == host(b) && port(a) == port(b)
+}
+
+/// Whether a page's own name for itself differs from where it was found by no more than what is not part of it: its query, a slash at
+/// the end. Other names are not believed, since many sites call all their pages like the first.
+fn is_other_spelling(canonical: &Url, page: &Url) -> bool {
+    let path = |url: &Url| url.path().trim_end_matches('/').to_owned();
+    canonical != page && is_same_site(canonical, page) && path(canonical) == path(page)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_site_is_told_from_another() {
+        let url = |text: &str| Url::parse(text).unwrap();
+        for (a, b, is_same) in [
+            ("https://a.example/x", "http://www.a.example/y", true),
+            ("https://a.example", "https://b.a.example", false),
+            ("https://a.example", "https://a.example:8443", false),
+            ("ftp://a.example", "https://a.example", false),
+        ] {
+            assert_eq!(is_same_site(&url(a), &url(b)), is_same, "{a} {b}");
+        }
+        let page = url("https://a.example/docs/one?utm=x");
+        assert!(is_other_spelling(&url("https://a.example/docs/one"), &page));
+        assert!(is_other_spelling(&url("https://a.example/docs/one/"), &page));
+        assert!(!is_other_spelling(&url("https://a.example/"), &page));
+        assert!(!is_other_spelling(&page, &page));
+        assert_eq!(path_of(&page), "/docs/one?utm=x");
+    }
+}
