@@ -20,7 +20,7 @@ mod webhooks;
 
 use std::io;
 
-use lectern_runtime::Runtime;
+use lectern_runtime::{Runtime, leased};
 use lectern_sandbox::{Sandbox, SandboxConfig};
 use lectern_shared::{
     clock::Timestamp,
@@ -31,6 +31,7 @@ use lectern_shared::{
 use crate::{
     ingest::Ingester,
     source::pdf::{PdfEngine, PdfEngineError},
+    sync::SyncRuns,
 };
 
 /// Why the worker cannot start.
@@ -67,7 +68,7 @@ pub async fn start(runtime: &Runtime, shutdown: &Shutdown) -> Result<(), WorkerS
     consumer::start(&runtime.jobs, &runtime.metrics, ingester, shutdown);
     sweeper::start(runtime.clone(), shutdown);
     webhooks::start(runtime.clone(), shutdown);
-    sync::start(runtime.clone(), shutdown);
+    leased::start(SyncRuns::new(runtime.clone()), shutdown);
     Ok(())
 }
 

@@ -15,14 +15,13 @@ use lectern_shared::{
         sync::runs::{self, RunRequest},
     },
     egress::Egress,
-    ids::{CollectionId, SourceId, SourceRunId, SourceRunItemId},
+    ids::{CollectionId, SourceId, SourceRunId, SourceRunItemId, WorkspaceId},
     model::{
         audit::AuditAction,
         sync::{SyncRun, SyncRunItem, SyncSecret, SyncSource, SyncSourceType},
     },
     secrets::{CiphertextLocation, Keyring},
 };
-use secrecy::ExposeSecret;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -271,11 +270,11 @@ impl SourceService {
         let mut source = db::sync::lock(&mut tx, owner.workspace_id, id).await?.ok_or_else(unknown)?;
         if let Some(config) = change.config {
             let given = self.read_config(source.config.0.source_type(), &config)?;
-            let before = self.open(&source).unwrap_or_default();
-            let secret = given.secret_after(&source.config.0, before)?;
             if given.says_secret {
-                source.secret_sealed = self.seal(id, &secret)?;
+                source.secret_sealed = self.seal(id, &given.secret())?;
                 self.audit.note(&mut tx, actor, AuditAction::SecretChanged, "source", id).await?;
+            } else if source.secret_sealed.is_some() {
+                given.check_kept_secret(&source.config.0)?;
             }
             if source.config.0 != given.config {
                 source.config = Json(given.config);
@@ -381,8 +380,8 @@ impl SourceService {
         id: SourceId,
         run: SourceRunId,
     ) -> Result<SyncRun, ApiError> {
-        let mut tx = self.begin_with_run(actor, id, run).await?;
-        let confirmed = runs::confirm(&mut tx, run, actor.user).await?.ok_or_else(|| {
+        let (workspace, mut tx) = self.begin_with_run(actor, id, run).await?;
+        let confirmed = runs::confirm(&mut tx, workspace, run, actor.user).await?.ok_or_else(|| {
             let message = "The run asks nothing: there is nothing to confirm.";
             ApiError::new(ApiErrorKind::Conflict, "nothing_to_confirm", message)
         })?;
@@ -397,8 +396,8 @@ impl SourceService {
         id: SourceId,
         run: SourceRunId,
     ) -> Result<SyncRun, ApiError> {
-        let mut tx = self.begin_with_run(actor, id, run).await?;
-        let cancelled = runs::cancel(&mut tx, run, self.clock.now()).await?;
+        let (workspace, mut tx) = self.begin_with_run(actor, id, run).await?;
+        let cancelled = runs::cancel(&mut tx, workspace, run, self.clock.now()).await?;
         tx.commit().await?;
         match cancelled {
             Some(cancelled) => Ok(cancelled),
@@ -407,12 +406,17 @@ impl SourceService {
     }
 
     /// Begins a transaction about a run that is the workspace's.
-    async fn begin_with_run(&self, actor: &Actor, id: SourceId, run: SourceRunId) -> Result<Tx, ApiError> {
-        let owner = actor.may(Permission::EditDocuments)?;
+    async fn begin_with_run(
+        &self,
+        actor: &Actor,
+        id: SourceId,
+        run: SourceRunId,
+    ) -> Result<(WorkspaceId, Tx), ApiError> {
+        let workspace = actor.may(Permission::EditDocuments)?.workspace_id;
         self.find_run(actor, id, run).await?;
         let mut tx = self.db.begin_essential().await?;
-        db::locks::lock_workspace(&mut tx, owner.workspace_id).await?;
-        Ok(tx)
+        db::locks::lock_workspace(&mut tx, workspace).await?;
+        Ok((workspace, tx))
     }
 
     /// The collection that was named, which is the workspace's.
@@ -443,12 +447,6 @@ impl SourceService {
         }
         let text = serde_json::to_vec(secret).map_err(|_| ApiError::internal())?;
         Ok(Some(self.keyring.encrypt(CiphertextLocation::source_secret(id.as_uuid()), &text)?))
-    }
-
-    fn open(&self, source: &SyncSource) -> Option<SyncSecret> {
-        let place = CiphertextLocation::source_secret(source.id.as_uuid());
-        let text = self.keyring.decrypt_text(place, source.secret_sealed.as_deref()?).ok()?;
-        serde_json::from_str(text.expose_secret()).ok()
     }
 }
 

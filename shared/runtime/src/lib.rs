@@ -2,6 +2,7 @@
 
 pub(crate) mod data_dir;
 pub mod health;
+pub mod leased;
 pub mod metrics;
 pub mod process;
 

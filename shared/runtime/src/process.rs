@@ -122,14 +122,19 @@ pub async fn open(
     }
 }
 
-/// Asks the process that listens on `addr` whether it is ready, for a container's health check.
-pub async fn ask_health(addr: SocketAddr) -> Result<(), FatalError> {
+/// Where a process of this machine is reached that listens on `addr`.
+pub fn local_address(addr: SocketAddr) -> SocketAddr {
     let ip = match addr.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
         ip => ip,
     };
-    let url = format!("http://{}/health/ready", SocketAddr::new(ip, addr.port()));
+    SocketAddr::new(ip, addr.port())
+}
+
+/// Asks the process that listens on `addr` whether it is ready, for a container's health check.
+pub async fn ask_health(addr: SocketAddr) -> Result<(), FatalError> {
+    let url = format!("http://{}/health/ready", local_address(addr));
     let client = egress::operator_client(HEALTH_WITHIN, HEALTH_WITHIN)?;
     let response =
         client.get(&url).send().await.map_err(|error| format!("{url} does not answer: {error}"))?;

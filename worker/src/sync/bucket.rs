@@ -9,7 +9,6 @@ use hyper::body::Frame;
 use lectern_shared::{
     blobs::bucket_address,
     egress::{Egress, EgressError, EgressRequest, RequestLimits},
-    file_name::extension,
     model::sync::BucketConfig,
 };
 use object_store::{
@@ -24,7 +23,7 @@ use object_store::{
 use url::Url;
 
 use super::{
-    item::{FoundItem, ItemValidators, StagedFile, StagingFailure},
+    item::{FoundItem, ItemValidators, StagedFile, StagingFailure, is_unreadable},
     record::{ItemState, RunRecorder, document_name},
     run::{Enumeration, RunFailure, SyncContext},
 };
@@ -37,15 +36,6 @@ const RETRIED_FOR: Duration = Duration::from_secs(30);
 /// Bytes of one answer that is a list.
 const LIST_BYTES: u64 = 16 << 20;
 
-/// Ends of keys of objects in which there is nothing to read.
-const NOTHING_TO_READ: [&str; 14] =
-    ["avi", "bmp", "exe", "gif", "iso", "jpeg", "jpg", "mov", "mp3", "mp4", "png", "tif", "tiff", "webp"];
-
-/// Whether the end of a name tells that there is nothing to read.
-pub(super) fn is_unreadable(name: &str) -> bool {
-    extension(name).is_some_and(|end| NOTHING_TO_READ.contains(&end.as_str()))
-}
-
 /// Reads a bucket.
 pub(super) async fn read(
     context: &SyncContext<'_>,
@@ -56,7 +46,7 @@ pub(super) async fn read(
     let prefix = config.prefix.trim_matches('/');
     let prefix = Path::parse(prefix).map_err(|_| RunFailure::stop("The prefix cannot be part of a key"))?;
     let mut objects = store.list(Some(&prefix));
-    let mut is_whole = true;
+    let mut is_complete = true;
     while let Some(object) = objects.next().await {
         let object = object.map_err(|error| RunFailure::stop(words(&error)))?;
         let key = object.location.as_ref();
@@ -66,12 +56,15 @@ pub(super) async fn read(
             continue;
         }
         if !recorder.has_room() {
-            is_whole = false;
+            is_complete = false;
             break;
         }
         look_at(context, &store, recorder, &object, path).await?;
     }
-    Ok(Enumeration { unseen: is_whole.then_some("The bucket does not have it any more."), validators: None })
+    Ok(Enumeration {
+        unseen: is_complete.then_some("The bucket does not have it any more."),
+        validators: None,
+    })
 }
 
 async fn look_at(

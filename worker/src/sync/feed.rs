@@ -63,17 +63,17 @@ pub(super) async fn read(
     let entries = entries.ok().flatten().ok_or_else(|| {
         RunFailure::stop("What is at this address is no feed that can be read: RSS, Atom or JSON Feed")
     })?;
-    let (mut is_whole, mut come_across) = (true, HashSet::new());
+    let (mut is_complete, mut seen) = (true, HashSet::new());
     for entry in entries {
         if !recorder.has_room() {
-            is_whole = false;
+            is_complete = false;
             break;
         }
-        if come_across.insert(entry.key.clone()) {
+        if seen.insert(entry.key.clone()) {
             look_at(&mut client, config, recorder, entry).await?;
         }
     }
-    let unseen = (config.only_current && is_whole).then_some("The feed does not have it any more.");
+    let unseen = (config.only_current && is_complete).then_some("The feed does not have it any more.");
     Ok(Enumeration { unseen, validators: Some(validators) })
 }
 

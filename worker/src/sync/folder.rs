@@ -14,8 +14,7 @@ use rustix::fs::{Mode, OFlags, open, openat};
 use tokio_util::io::ReaderStream;
 
 use super::{
-    bucket::is_unreadable,
-    item::{FoundItem, ItemValidators, StagedFile, StagingFailure},
+    item::{FoundItem, ItemValidators, StagedFile, StagingFailure, is_unreadable},
     record::{ItemState, RunRecorder, document_name},
     run::{Enumeration, RunFailure, SyncContext},
 };
@@ -35,7 +34,7 @@ struct ListedFile {
 /// The files of a folder.
 struct FolderListing {
     files: Vec<ListedFile>,
-    is_whole: bool,
+    is_complete: bool,
 }
 
 /// Reads a folder.
@@ -57,7 +56,7 @@ pub(super) async fn read(
         look_at(context, &root, recorder, file).await?;
     }
     let reason = "The folder does not have it any more.";
-    Ok(Enumeration { unseen: listing.is_whole.then_some(reason), validators: None })
+    Ok(Enumeration { unseen: listing.is_complete.then_some(reason), validators: None })
 }
 
 async fn look_at(
@@ -125,7 +124,7 @@ fn opened(settings: &SyncSettings, wanted: &str) -> Result<PathBuf, RunFailure> 
 
 /// The files of a folder and those below it that pass a filter, in the order of their paths.
 fn list(root: &Path, filter: &PathFilter, most: usize) -> io::Result<FolderListing> {
-    let mut listing = FolderListing { files: Vec::new(), is_whole: true };
+    let mut listing = FolderListing { files: Vec::new(), is_complete: true };
     let mut folders = vec![(root.to_owned(), 0)];
     while let Some((folder, depth)) = folders.pop() {
         let mut entries = fs::read_dir(&folder)?.collect::<io::Result<Vec<_>>>()?;
@@ -148,7 +147,7 @@ fn list(root: &Path, filter: &PathFilter, most: usize) -> io::Result<FolderListi
                 continue;
             }
             if listing.files.len() >= most {
-                listing.is_whole = false;
+                listing.is_complete = false;
                 return Ok(listing);
             }
             listing.files.push(ListedFile {
@@ -194,7 +193,7 @@ mod tests {
 
         let listing = list(root.path(), &PathFilter::default(), 10).unwrap();
         let paths: Vec<_> = listing.files.iter().map(|file| file.path.as_str()).collect();
-        assert_eq!((paths, listing.is_whole), (vec!["a/one.txt"], true));
+        assert_eq!((paths, listing.is_complete), (vec!["a/one.txt"], true));
         let mut text = String::new();
         open_within(root.path(), "a/one.txt").unwrap().read_to_string(&mut text).unwrap();
         assert_eq!(text, "one");
@@ -224,7 +223,7 @@ mod tests {
         }
         let count = |most| {
             let listing = list(root.path(), &PathFilter::default(), most).unwrap();
-            (listing.files.len(), listing.is_whole)
+            (listing.files.len(), listing.is_complete)
         };
         assert_eq!((count(2), count(3)), ((2, false), (3, true)));
     }

@@ -4,7 +4,7 @@ use std::io;
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt};
-use lectern_shared::{format::SNIFFED, secrets::Sha256Hasher};
+use lectern_shared::{file_name::extension, format::SNIFFED, secrets::Sha256Hasher};
 use tokio::{
     fs::File,
     io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt},
@@ -13,6 +13,17 @@ use url::Url;
 
 use super::run::RunFailure;
 use crate::source::temporary_file;
+
+/// Ends of names of files in which there is no text to read: pictures, sound, films, archives, programs.
+const WITHOUT_TEXT: [&str; 28] = [
+    "7z", "avi", "bmp", "dmg", "exe", "flac", "gif", "gz", "ico", "iso", "jpeg", "jpg", "mov", "mp3", "mp4",
+    "mpeg", "ogg", "png", "rar", "tar", "tgz", "tif", "tiff", "ttf", "wav", "webm", "webp", "woff",
+];
+
+/// Whether the end of a name tells that there is nothing to read.
+pub(super) fn is_unreadable(name: &str) -> bool {
+    extension(name).is_some_and(|end| WITHOUT_TEXT.contains(&end.as_str()))
+}
 
 /// Bytes in a temporary file.
 pub(super) struct StagedFile {

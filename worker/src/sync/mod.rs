@@ -14,7 +14,10 @@ mod sitemap;
 
 use std::time::Duration;
 
-use lectern_runtime::Runtime;
+use lectern_runtime::{
+    Runtime,
+    leased::{AFTER_FAILURE, LeasedWork, MOST_ATTEMPTS, lease_end, until_lost},
+};
 use lectern_shared::{
     clock::Timestamp,
     db::{
@@ -27,9 +30,7 @@ use lectern_shared::{
     ids::{ClaimId, SourceRunId},
     model::sync::{ClaimedSyncRun, SyncCounts, SyncRunState},
     retry::{JitterRange, jitter},
-    shutdown::Shutdown,
 };
-use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use self::{
@@ -37,64 +38,50 @@ use self::{
     run::{RunFailure, SyncRunner},
 };
 
-/// How often it is looked for what is due.
-const EVERY: Duration = Duration::from_millis(500);
-/// How often, after the store has failed.
-const AFTER_FAILURE: Duration = Duration::from_secs(5);
 /// Sources that are scheduled at a time.
 const SCHEDULED: u32 = 50;
-/// How often a run may be taken up by a worker that then went away without a word.
-const MOST_ATTEMPTS: i64 = 5;
 
-/// Starts to keep up with sources in the background; it ends with `shutdown`, and runs that are under way then go on elsewhere.
-pub(crate) fn start(runtime: Runtime, shutdown: &Shutdown) {
-    let soft = shutdown.soft().clone();
-    let pacer = HostPacer::new(runtime.settings.sync.pause);
-    shutdown.spawn(async move {
-        let mut failing = false;
-        let mut under_way = JoinSet::new();
-        loop {
-            let worked = take_up(&runtime, &pacer, &soft, &mut under_way).await;
-            // One line for an outage, not one for every try.
-            if let Some(error) = worked.as_ref().err().filter(|_| !failing) {
-                tracing::warn!(%error, "the runs of sources cannot be read; trying again");
-            }
-            failing = worked.is_err();
-            tokio::select! {
-                biased;
-                () = soft.cancelled() => break,
-                Some(ended) = under_way.join_next() => {
-                    if let Err(error) = ended {
-                        tracing::error!(%error, "a run of a source panicked");
-                    }
-                }
-                () = tokio::time::sleep(if failing { AFTER_FAILURE } else { EVERY }) => {}
-            }
-        }
-        while under_way.join_next().await.is_some() {}
-    });
+/// The runs of sources.
+#[derive(Clone)]
+pub(crate) struct SyncRuns {
+    runtime: Runtime,
+    pacer: HostPacer,
 }
 
-/// Queues what is due, and takes up as many runs as there is room for.
-async fn take_up(
-    runtime: &Runtime,
-    pacer: &HostPacer,
-    soft: &CancellationToken,
-    under_way: &mut JoinSet<()>,
-) -> Result<(), DbError> {
-    for source in sync::due(&runtime.db, runtime.jobs.now(), SCHEDULED).await? {
-        schedule(runtime, &source).await?;
+impl SyncRuns {
+    pub(crate) fn new(runtime: Runtime) -> Self {
+        Self { pacer: HostPacer::new(runtime.settings.sync.pause), runtime }
     }
-    let most = runtime.settings.sync.runs;
-    while under_way.len() < most as usize && runs::any_due(&runtime.db, runtime.jobs.now()).await? {
-        let mut tx = runtime.db.begin().await?;
-        let now = runtime.jobs.now();
-        let claimed = runs::claim(&mut tx, now, lease_end(runtime), most.div_ceil(2)).await?;
+}
+
+impl LeasedWork for SyncRuns {
+    type Claimed = ClaimedSyncRun;
+
+    const NAME: &'static str = "runs of sources";
+
+    fn most_at_once(&self) -> usize {
+        self.runtime.settings.sync.runs as usize
+    }
+
+    /// Queues what is due, and claims the next run.
+    async fn claim(&self) -> Result<Option<ClaimedSyncRun>, DbError> {
+        let Runtime { db, jobs, settings, .. } = &self.runtime;
+        for source in sync::due(db, jobs.now(), SCHEDULED).await? {
+            schedule(&self.runtime, &source).await?;
+        }
+        if !runs::any_due(db, jobs.now()).await? {
+            return Ok(None);
+        }
+        let mut tx = db.begin().await?;
+        let of_one = settings.sync.runs.div_ceil(2);
+        let claimed = runs::claim(&mut tx, jobs.now(), lease_end(jobs), of_one).await?;
         tx.commit().await?;
-        let Some(claimed) = claimed else { break };
-        under_way.spawn(work(runtime.clone(), pacer.clone(), soft.clone(), claimed));
+        Ok(claimed)
     }
-    Ok(())
+
+    async fn work(self, claimed: ClaimedSyncRun, stopping: CancellationToken) {
+        work(self.runtime, self.pacer, stopping, claimed).await;
+    }
 }
 
 /// Queues a run of a source whose time has come, unless one is under way, and sets when it runs again.
@@ -109,10 +96,6 @@ async fn schedule(runtime: &Runtime, due: &DueSource) -> Result<(), DbError> {
     tx.commit().await
 }
 
-fn lease_end(runtime: &Runtime) -> Timestamp {
-    runtime.jobs.now().plus(runtime.jobs.settings().lease)
-}
-
 /// Works on a run until it ends, is lost, or the process stops.
 async fn work(runtime: Runtime, pacer: HostPacer, soft: CancellationToken, claimed: ClaimedSyncRun) {
     let (run, source) = (claimed.run.id, claimed.run.source_id);
@@ -122,7 +105,7 @@ async fn work(runtime: Runtime, pacer: HostPacer, soft: CancellationToken, claim
     let done = tokio::select! {
         biased;
         () = soft.cancelled() => Err(RunFailure::Interrupted),
-        () = lost(&runtime, run, claim) => Err(RunFailure::Lost),
+        () = until_lost(&runtime.jobs, |until| renew(&runtime, run, claim, until)) => Err(RunFailure::Lost),
         done = async {
             if failed_before {
                 return Err(RunFailure::stop("The worker was lost again and again while it was at this run."));
@@ -160,26 +143,6 @@ async fn release(runtime: &Runtime, run: SourceRunId, claim: ClaimId) -> Result<
     let mut tx = runtime.db.begin_essential().await?;
     runs::release(&mut tx, run, claim).await?;
     Ok(tx.commit().await?)
-}
-
-/// Renews a claim, and returns when it is lost.
-async fn lost(runtime: &Runtime, run: SourceRunId, claim: ClaimId) {
-    let lease = runtime.jobs.settings().lease;
-    let mut held_until = runtime.jobs.now().plus(lease);
-    loop {
-        // Often enough that somebody who stops a run need not wait for long.
-        tokio::time::sleep((lease / 4).min(Duration::from_secs(5))).await;
-        let until = lease_end(runtime);
-        match renew(runtime, run, claim, until).await {
-            Ok(true) => held_until = until,
-            Ok(false) => return,
-            Err(error) if runtime.jobs.now() >= held_until => {
-                tracing::warn!(%error, %run, "the claim on a run of a source could not be renewed");
-                return;
-            }
-            Err(_) => {}
-        }
-    }
 }
 
 async fn renew(

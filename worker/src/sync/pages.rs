@@ -92,7 +92,7 @@ impl FetchedPage {
         let read = tokio::task::spawn_blocking(move || {
             let mut links = html::page_links(&charset::decode(&raw, charset.as_deref()).0, Some(&url));
             for directives in &robots {
-                links.heed(directives);
+                links.apply_directives(directives);
             }
             links
         });
@@ -293,15 +293,16 @@ impl<'a> PageClient<'a> {
     async fn ask_rules(&mut self, url: &Url) -> Result<SiteRules, RunFailure> {
         let address = url.join("/robots.txt").map_err(RunFailure::stop)?;
         let response = self.send(&address, KnownPage::default(), true).await?;
-        let mut response = response.map_err(|error| {
+        let unread = |error: EgressError| {
             RunFailure::stop(format!("What the site asks of robots could not be read: {error}"))
-        })?;
+        };
+        let mut response = response.map_err(unread)?;
         let bytes = match response.status {
             200..=299 => {
                 let mut bytes = Vec::new();
                 // What comes behind does not count.
                 while bytes.len() < ROBOTS_BYTES
-                    && let Ok(Some(piece)) = response.chunk().await
+                    && let Some(piece) = response.chunk().await.map_err(unread)?
                 {
                     bytes.extend_from_slice(&piece);
                 }

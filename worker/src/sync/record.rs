@@ -3,7 +3,7 @@
 
 use std::{io, pin::pin};
 
-use lectern_runtime::Runtime;
+use lectern_runtime::{Runtime, leased::lease_end};
 use lectern_shared::{
     blobs::{BlobError, StoredBlob},
     db::{
@@ -33,7 +33,6 @@ use tokio_util::io::ReaderStream;
 
 use super::{
     item::{FoundItem, ItemValidators, StagedFile},
-    lease_end,
     run::RunFailure,
 };
 use crate::source::CHARSET;
@@ -401,7 +400,7 @@ impl<'a> RunRecorder<'a> {
 
     async fn hold(&self, tx: &mut Tx, more: &SyncCounts) -> Result<(), RunFailure> {
         let claim = self.run.claim_id.ok_or(RunFailure::Lost)?;
-        let held = runs::hold(tx, self.run.id, claim, lease_end(self.runtime), more).await?;
+        let held = runs::hold(tx, self.run.id, claim, lease_end(&self.runtime.jobs), more).await?;
         if held { Ok(()) } else { Err(RunFailure::Lost) }
     }
 

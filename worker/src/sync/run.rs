@@ -2,7 +2,7 @@
 
 use std::{fmt::Display, io};
 
-use lectern_runtime::Runtime;
+use lectern_runtime::{Runtime, leased::lease_end};
 use lectern_shared::{
     blobs::BlobError,
     db::{
@@ -21,7 +21,7 @@ use lectern_shared::{
 };
 use secrecy::ExposeSecret;
 
-use super::{bucket, feed, folder, hosts::HostPacer, lease_end, record::RunRecorder, site};
+use super::{bucket, feed, folder, hosts::HostPacer, record::RunRecorder, site};
 use crate::failure::IngestFailure;
 
 /// Documents that are looked up at a time when they are deleted.
@@ -149,7 +149,7 @@ impl<'a> SyncRunner<'a> {
         let mut tx = self.runtime.db.begin().await?;
         db::locks::lock_workspace(&mut tx, self.run.workspace_id).await?;
         let nothing = SyncCounts::default();
-        if !runs::hold(&mut tx, self.run.id, claim, lease_end(self.runtime), &nothing).await? {
+        if !runs::hold(&mut tx, self.run.id, claim, lease_end(&self.runtime.jobs), &nothing).await? {
             return Err(RunFailure::Lost);
         }
         if let Some(reason) = enumeration.unseen {
@@ -198,7 +198,7 @@ impl<'a> SyncRunner<'a> {
         let mut tx = self.runtime.db.begin_essential().await?;
         db::locks::lock_workspace(&mut tx, workspace).await?;
         let nothing = SyncCounts::default();
-        if !runs::hold(&mut tx, self.run.id, claim, lease_end(self.runtime), &nothing).await? {
+        if !runs::hold(&mut tx, self.run.id, claim, lease_end(&self.runtime.jobs), &nothing).await? {
             return Err(RunFailure::Lost);
         }
         delete_with_receipt(&mut tx, workspace, document, by, now).await?;

@@ -11,7 +11,7 @@ use lectern_shared::{
 use url::Url;
 
 use super::{
-    item::{FoundItem, ItemValidators},
+    item::{FoundItem, ItemValidators, is_unreadable},
     pages::{FetchedPage, KnownPage, PageAnswer, PageClient, PageRedirect, SmallFile, without_fragment},
     record::{ItemState, RunRecorder, document_name},
     run::{Enumeration, RunFailure, SyncContext},
@@ -22,17 +22,13 @@ use super::{
 const SITEMAPS: usize = 500;
 /// Bytes of a page's links that are remembered, so that they are known when the page has not changed.
 const REMEMBERED_LINKS: usize = 16 << 10;
-/// Addresses that wait, for each document that there may be.
-const WAITING: usize = 10;
+/// Addresses that are to be visited, for each document that there may be.
+const FRONTIER: usize = 10;
 /// Pages that are looked up at a time at the end.
 const LOOKED_UP: u32 = 500;
 
-/// Ends of addresses behind which there is nothing to read.
-const NOTHING_TO_READ: [&str; 34] = [
-    "7z", "avi", "bmp", "css", "dmg", "exe", "flac", "gif", "gz", "ico", "iso", "jpeg", "jpg", "js", "map",
-    "mjs", "mov", "mp3", "mp4", "mpeg", "ogg", "png", "rar", "rss", "svg", "tar", "tgz", "tif", "tiff",
-    "ttf", "wav", "webm", "webp", "woff",
-];
+/// Ends of addresses of what is only part of a page, or another way to it.
+const PARTS_OF_PAGES: [&str; 6] = ["css", "js", "map", "mjs", "rss", "svg"];
 
 /// Reads a site.
 pub(super) async fn read(
@@ -49,12 +45,12 @@ pub(super) async fn read(
         config,
         recorder,
         start,
-        waiting: VecDeque::new(),
-        come_across: HashSet::new(),
+        frontier: VecDeque::new(),
+        seen: HashSet::new(),
         most,
         requests: 0,
         follows: false,
-        is_whole: true,
+        is_complete: true,
         is_restricted: false,
     };
     let listed = match config.discover {
@@ -85,57 +81,59 @@ struct SiteReader<'r, 'c, 'a> {
     config: &'r SiteConfig,
     recorder: &'r mut RunRecorder<'a>,
     start: Url,
-    /// Pages that are to be looked at, with the number of links that led there.
-    waiting: VecDeque<(Url, u32)>,
-    come_across: HashSet<String>,
+    /// Pages that are to be visited, with the number of links that led there.
+    frontier: VecDeque<(Url, u32)>,
+    /// What was in the frontier ever.
+    seen: HashSet<String>,
     /// Documents, at most.
     most: usize,
     requests: usize,
     /// Whether links are followed.
     follows: bool,
     /// Whether everything was looked at.
-    is_whole: bool,
+    is_complete: bool,
     /// Whether there are pages that robots may not read.
     is_restricted: bool,
 }
 
 impl SiteReader<'_, '_, '_> {
     async fn go(mut self) -> Result<Enumeration, RunFailure> {
-        self.look_at_waiting().await?;
-        if self.follows && self.is_whole {
+        self.visit_frontier().await?;
+        if self.follows && self.is_complete {
             // Nothing may lead to a page that is still there.
             self.queue_unseen().await?;
-            self.look_at_waiting().await?;
+            self.visit_frontier().await?;
         }
         let reason = if self.follows {
             "It is not part of the source any more."
         } else {
             "The site does not list it any more."
         };
-        Ok(Enumeration { unseen: self.is_whole.then_some(reason), validators: None })
+        Ok(Enumeration { unseen: self.is_complete.then_some(reason), validators: None })
     }
 
-    /// Queues a page of the site, unless it was come across before.
+    /// Queues a page of the site, unless it was seen before.
     fn queue(&mut self, page: Url, depth: u32) {
         let page = without_fragment(page);
-        let is_new = is_same_site(&page, &self.start) && !self.come_across.contains(page.as_str());
-        if !is_new || !self.concerns(&page) {
+        let is_new = is_same_site(&page, &self.start) && !self.seen.contains(page.as_str());
+        if !is_new || !self.is_in_scope(&page) {
             return;
         }
-        if self.waiting.len() >= self.most.saturating_mul(WAITING).max(LOOKED_UP as usize) {
-            self.is_whole = false;
+        if self.frontier.len() >= self.most.saturating_mul(FRONTIER).max(LOOKED_UP as usize) {
+            self.is_complete = false;
             return;
         }
-        self.come_across.insert(page.to_string());
-        self.waiting.push_back((page, depth));
+        self.seen.insert(page.to_string());
+        self.frontier.push_back((page, depth));
     }
 
     /// Whether a page is to be looked at: it may become a document, or everything begins with it.
-    fn concerns(&self, page: &Url) -> bool {
+    fn is_in_scope(&self, page: &Url) -> bool {
         let path = path_of(page);
         let is_start = self.follows && *page == self.start;
-        let reads = extension(page.path()).is_none_or(|end| !NOTHING_TO_READ.contains(&end.as_str()));
-        reads && (self.config.filter.admits(path) || is_start && !self.config.filter.excludes(path))
+        let is_part = extension(page.path()).is_some_and(|end| PARTS_OF_PAGES.contains(&end.as_str()));
+        let is_page = !is_part && !is_unreadable(page.path());
+        is_page && (self.config.filter.admits(path) || is_start && !self.config.filter.excludes(path))
     }
 
     async fn queue_unseen(&mut self) -> Result<(), RunFailure> {
@@ -151,11 +149,11 @@ impl SiteReader<'_, '_, '_> {
         }
     }
 
-    async fn look_at_waiting(&mut self) -> Result<(), RunFailure> {
-        while let Some((page, depth)) = self.waiting.pop_front() {
+    async fn visit_frontier(&mut self) -> Result<(), RunFailure> {
+        while let Some((page, depth)) = self.frontier.pop_front() {
             if !self.recorder.has_room() || self.requests > 4 * self.most + 100 {
-                self.is_whole = false;
-                self.waiting.clear();
+                self.is_complete = false;
+                self.frontier.clear();
                 return Ok(());
             }
             if self.client.may_ask(&page).await? {
@@ -313,6 +311,10 @@ impl SiteReader<'_, '_, '_> {
     /// The pages that the site's sitemaps list; none when it has no sitemap.
     async fn listed(&mut self) -> Result<Option<Vec<Url>>, RunFailure> {
         let mut sitemaps: VecDeque<Url> = self.client.sitemaps(&self.start).await?.into();
+        if sitemaps.len() > SITEMAPS {
+            sitemaps.truncate(SITEMAPS);
+            self.is_complete = false;
+        }
         let is_named = !sitemaps.is_empty();
         if !is_named {
             sitemaps.extend(self.start.join("/sitemap.xml"));
@@ -322,10 +324,6 @@ impl SiteReader<'_, '_, '_> {
             if !is_same_site(&address, &self.start) || !read.insert(address.clone()) {
                 continue;
             }
-            if read.len() > SITEMAPS {
-                self.is_whole = false;
-                break;
-            }
             let file = match self.client.small_file(&address, KnownPage::default(), SITEMAP_BYTES).await {
                 Ok(file) => file,
                 // Nobody said that there is one.
@@ -333,7 +331,7 @@ impl SiteReader<'_, '_, '_> {
                 Err(failure) => return Err(failure),
             };
             let SmallFile::Read { bytes, .. } = file else {
-                self.is_whole = false;
+                self.is_complete = false;
                 continue;
             };
             let Some(bytes) = sitemap::unpacked(bytes).await else {
@@ -342,23 +340,25 @@ impl SiteReader<'_, '_, '_> {
             let entries = tokio::task::spawn_blocking(move || sitemap::read(&bytes));
             match entries.await.map_err(|_| RunFailure::stop("A sitemap could not be read"))? {
                 Some(SitemapEntries::Sitemaps(others)) => {
-                    sitemaps.extend(others.iter().filter_map(|other| address.join(other).ok()));
+                    let room = SITEMAPS.saturating_sub(read.len() + sitemaps.len());
+                    self.is_complete &= others.len() <= room;
+                    sitemaps.extend(others.iter().take(room).filter_map(|other| address.join(other).ok()));
                     pages.get_or_insert_default();
                 }
                 Some(SitemapEntries::Pages(listed)) => {
                     let pages: &mut Vec<Url> = pages.get_or_insert_default();
                     pages.extend(listed.iter().filter_map(|page| address.join(page).ok()));
-                    if pages.len() > self.most.saturating_mul(WAITING) {
-                        self.is_whole = false;
+                    if pages.len() > self.most.saturating_mul(FRONTIER) {
+                        self.is_complete = false;
                         break;
                     }
                 }
-                None if is_named => self.is_whole = false,
+                None if is_named => self.is_complete = false,
                 None => {}
             }
         }
         if pages.is_none() {
-            self.is_whole = true;
+            self.is_complete = true;
         }
         Ok(pages)
     }

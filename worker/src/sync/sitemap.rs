@@ -8,6 +8,8 @@ use tokio::io::AsyncReadExt;
 pub(super) const SITEMAP_BYTES: u64 = 50 << 20;
 /// The most entries of one, likewise.
 const ENTRIES: usize = 50_000;
+/// Bytes that are unpacked at a time.
+const PIECE: usize = 64 << 10;
 /// How gzip begins.
 const GZIP: &[u8] = b"\x1f\x8b";
 
@@ -25,10 +27,20 @@ pub(super) async fn unpacked(bytes: Vec<u8>) -> Option<Vec<u8>> {
     if !bytes.starts_with(GZIP) {
         return Some(bytes);
     }
-    let mut plain = Vec::new();
-    let mut decoder = GzipDecoder::new(bytes.as_slice()).take(SITEMAP_BYTES + 1);
-    decoder.read_to_end(&mut plain).await.ok()?;
-    (plain.len() as u64 <= SITEMAP_BYTES).then_some(plain)
+    let (mut plain, mut piece) = (Vec::new(), vec![0; PIECE]);
+    let mut decoder = GzipDecoder::new(bytes.as_slice());
+    loop {
+        let read = decoder.read(&mut piece).await.ok()?;
+        if read == 0 {
+            return Some(plain);
+        }
+        plain.extend_from_slice(&piece[..read]);
+        if plain.len() as u64 > SITEMAP_BYTES {
+            return None;
+        }
+        // What is in memory is always ready: nothing else would have its turn meanwhile.
+        tokio::task::consume_budget().await;
+    }
 }
 
 /// Reads a sitemap; none when it is none.

@@ -295,7 +295,7 @@ impl GivenConfig {
         checked.map_err(|message| ApiError::invalid_field(name, &message))
     }
 
-    /// What opens the new source.
+    /// What opens the source, as far as it is said.
     pub(super) fn secret(&self) -> SyncSecret {
         SyncSecret {
             authorization: self.authorization.clone(),
@@ -303,25 +303,21 @@ impl GivenConfig {
         }
     }
 
-    /// What opens the changed source.
+    /// Whether a secret that is kept, since none is said, may open the changed source.
     ///
     /// # Errors
-    /// When what is kept would be sent somewhere else: whoever may change the source could have it sent to a host of their own, and read
-    /// what is never shown.
-    pub(super) fn secret_after(
-        &self,
-        before: &SyncConfig,
-        secret: SyncSecret,
-    ) -> Result<SyncSecret, ApiError> {
-        if self.says_secret {
-            return Ok(self.secret());
+    /// When it would be sent somewhere else: whoever may change the source could have it sent to a host of their own, and read what is
+    /// never shown.
+    pub(super) fn check_kept_secret(&self, before: &SyncConfig) -> Result<(), ApiError> {
+        if destination(before) == destination(&self.config) {
+            return Ok(());
         }
-        if !secret.is_empty() && destination(before) != destination(&self.config) {
-            let name = if secret.authorization.is_some() { "authorization" } else { "secretAccessKey" };
-            let message = "was given for another host or account; send it again, or null to do without";
-            return Err(ApiError::invalid_field(&format!("config.{name}"), message));
-        }
-        Ok(secret)
+        let name = match self.config {
+            SyncConfig::S3(_) => "config.secretAccessKey",
+            _ => "config.authorization",
+        };
+        let message = "was given for another host or account; send it again, or null to do without";
+        Err(ApiError::invalid_field(name, message))
     }
 }
 

@@ -135,25 +135,37 @@ pub async fn found(
 }
 
 /// Has a run go on that waits for an answer, and delete what is gone; none when it does not wait.
-pub async fn confirm(tx: &mut Tx, id: SourceRunId, by: UserId) -> Result<Option<SyncRun>> {
+pub async fn confirm(
+    tx: &mut Tx,
+    workspace: WorkspaceId,
+    id: SourceRunId,
+    by: UserId,
+) -> Result<Option<SyncRun>> {
     Ok(on!(tx, |c| sqlx::query_as(
         "UPDATE source_runs SET state = 'queued', confirmed_by = $2, error = NULL, attempts = 0
-         WHERE id = $1 AND state = 'waiting' RETURNING *"
+         WHERE id = $1 AND workspace_id = $3 AND state = 'waiting' RETURNING *"
     )
     .bind(id)
     .bind(by)
+    .bind(workspace)
     .fetch_optional(c))?)
 }
 
 /// Stops a run, wherever it stands; none when it has ended.
-pub async fn cancel(tx: &mut Tx, id: SourceRunId, now: Timestamp) -> Result<Option<SyncRun>> {
+pub async fn cancel(
+    tx: &mut Tx,
+    workspace: WorkspaceId,
+    id: SourceRunId,
+    now: Timestamp,
+) -> Result<Option<SyncRun>> {
     Ok(on!(tx, |c| {
         sqlx::query_as(
         "UPDATE source_runs SET state = 'cancelled', claim_id = NULL, lease_until = NULL, finished_at = $2
-         WHERE id = $1 AND state IN ('queued', 'running', 'waiting') RETURNING *"
+         WHERE id = $1 AND workspace_id = $3 AND state IN ('queued', 'running', 'waiting') RETURNING *"
     )
     .bind(id)
     .bind(now)
+    .bind(workspace)
     .fetch_optional(c)
     })?)
 }

@@ -102,8 +102,8 @@ async fn what_a_run_has_not_seen_is_gone_once_somebody_says_so() {
         let asking = runs::waiting(&t.db, owner, 5).await.unwrap();
         assert_eq!(asking, [(source, "folder".to_owned())], "{}", t.name);
         let by = crate::db::testing::account_of(owner);
-        assert!(commit!(t.db, |tx| runs::confirm(tx, run.id, by)).is_some(), "{}", t.name);
-        assert!(commit!(t.db, |tx| runs::confirm(tx, run.id, by)).is_none(), "{}: once", t.name);
+        assert!(commit!(t.db, |tx| runs::confirm(tx, owner, run.id, by)).is_some(), "{}", t.name);
+        assert!(commit!(t.db, |tx| runs::confirm(tx, owner, run.id, by)).is_none(), "{}: once", t.name);
         let run = claimed(&t.db, at(50), 1).await.expect(t.name);
         assert_eq!(run.confirmed_by, Some(by), "{}", t.name);
         let gone = items::to_delete(&t.db, run.id, 10).await.unwrap();

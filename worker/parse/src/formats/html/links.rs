@@ -60,7 +60,7 @@ pub(super) fn find(html: &str, base: Option<&Url>) -> PageLinks {
                 let said = attribute(element, "href").and_then(|href| resolve(href, base));
                 own_base = said;
             }
-            "meta" => page.obey(element),
+            "meta" => page.apply_meta(element),
             "link" if has_relation(element, "canonical") => {
                 page.canonical = page.canonical.or_else(|| resolve(attribute(element, "href")?, base));
             }
@@ -76,15 +76,15 @@ pub(super) fn find(html: &str, base: Option<&Url>) -> PageLinks {
 
 impl PageLinks {
     /// Heeds what a `<meta>` element asks of robots.
-    fn obey(&mut self, element: &Element) {
+    fn apply_meta(&mut self, element: &Element) {
         let name = attribute(element, "name").unwrap_or_default().trim().to_ascii_lowercase();
         if matches!(name.as_str(), "robots" | "lectern") {
-            self.heed(attribute(element, "content").unwrap_or_default());
+            self.apply_directives(attribute(element, "content").unwrap_or_default());
         }
     }
 
     /// Heeds directives for robots, which are parted by commas: those of a page, or of an `X-Robots-Tag`.
-    pub fn heed(&mut self, directives: &str) {
+    pub fn apply_directives(&mut self, directives: &str) {
         for directive in directives.split(',') {
             match directive.trim().to_ascii_lowercase().as_str() {
                 "noindex" => self.is_indexed = false,

@@ -1,0 +1,32 @@
+//! Sources of documents that are kept up with.
+
+use std::{path::PathBuf, time::Duration};
+
+use super::{
+    ConfigError, SettingsSource,
+    parse::{duration, folders, number},
+};
+
+/// How sources are kept up with.
+#[derive(Clone, Debug)]
+pub struct SyncSettings {
+    /// The folders that sources may read.
+    pub folders: Vec<PathBuf>,
+    /// Runs at once in a worker.
+    pub runs: u32,
+    /// The least time between two requests to one host.
+    pub pause: Duration,
+    /// Documents of one source, at most.
+    pub items: u32,
+}
+
+impl SyncSettings {
+    pub(super) fn load(source: &SettingsSource) -> Result<Self, ConfigError> {
+        Ok(Self {
+            folders: source.parse("LECTERN_SOURCE_FOLDERS", "", folders)?,
+            runs: source.parse("LECTERN_SOURCE_RUNS", "8", number(1, 1_000))?,
+            pause: source.parse("LECTERN_SOURCE_PAUSE", "1s", duration)?,
+            items: source.parse("LECTERN_SOURCE_ITEMS", "20000", number(1, 1_000_000))?,
+        })
+    }
+}
