@@ -2,6 +2,7 @@
 
 mod backup;
 mod doctor;
+mod evaluate;
 mod jobs;
 mod model;
 mod reembed;
@@ -18,6 +19,7 @@ use std::{
 use backup::command::{BackupArgs, RestoreArgs};
 use clap::{Parser, Subcommand};
 use doctor::command::DoctorArgs;
+use evaluate::EvalArgs;
 use jobs::JobsCommand;
 use lectern_parse::child;
 use lectern_runtime::{
@@ -84,6 +86,8 @@ enum LecternCommand {
         #[arg(long)]
         text: bool,
     },
+    /// Run an evaluation of a running service, and fail when something is below a threshold.
+    Eval(EvalArgs),
     /// Ask the running service whether it is ready.
     Health,
     /// See the jobs of all users, and have them tried again or stopped. The service may be running.
@@ -155,6 +159,7 @@ fn main() -> ExitCode {
         LecternCommand::Doctor(args) => doctor::command::run(&settings, &args).await,
         LecternCommand::Model { command } => model::run(&settings.embedding, command).await,
         LecternCommand::Parse { file, r#type, text } => parse(&settings, &file, r#type, text).await,
+        LecternCommand::Eval(args) => evaluate::run(&settings, &args).await,
         LecternCommand::Health => process::ask_health(settings.addr).await,
         LecternCommand::Jobs { command } => jobs::run(settings, command).await,
         LecternCommand::User { command } => Box::pin(user(settings, command)).await,

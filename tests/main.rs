@@ -25,6 +25,7 @@ mod docs;
 mod doctor;
 mod documents;
 mod embedding;
+mod evaluations;
 mod events;
 mod garbage;
 mod health;

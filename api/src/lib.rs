@@ -7,6 +7,7 @@ mod cors;
 mod dashboard;
 mod docs;
 mod error;
+mod evaluator;
 mod extract;
 mod fields;
 mod http;
@@ -34,7 +35,7 @@ mod v1;
 
 use axum::{Router, middleware};
 use lectern_agents::models::ModelProvider;
-use lectern_runtime::{Runtime, process::FatalError};
+use lectern_runtime::{Runtime, leased, process::FatalError};
 use lectern_shared::{
     config::{ConfigError, EmbedderKind, Settings},
     shutdown::Shutdown,
@@ -43,7 +44,7 @@ use tokio::{net::TcpListener, sync::oneshot};
 use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::{limits::RateLimiter, server::ServerOptions, state::AppState};
+use crate::{evaluator::EvaluationRuns, limits::RateLimiter, server::ServerOptions, state::AppState};
 pub use crate::{
     operator::JobView,
     services::{
@@ -107,9 +108,8 @@ pub fn document() -> OpenApi {
 }
 
 /// The whole HTTP interface.
-pub fn router(runtime: Runtime) -> Router {
-    let origins = runtime.settings.cors_origins.clone();
-    let state = AppState::new(runtime);
+fn router(state: AppState) -> Router {
+    let origins = state.runtime.settings.cors_origins.clone();
     let cors = cors::layer(&origins, state.services.origins.clone());
     let (router, document) = operations();
     router
@@ -150,7 +150,11 @@ pub async fn run(runtime: Runtime, listener: TcpListener, shutdown: &Shutdown) -
         tracing::info!("LECTERN_EMBEDDER is none: documents are found by words, not by meaning");
     }
     let (served, result) = oneshot::channel();
-    let (app, stopping) = (router(runtime.clone()), shutdown.clone());
+    let state = AppState::new(runtime.clone());
+    let (app, stopping) = (router(state.clone()), shutdown.clone());
+    let runs = EvaluationRuns::new(&state);
+    runs.void_claims().await?;
+    leased::start(runs, shutdown);
     // Tracked like everything else, so that a request which never ends cannot keep the service from stopping.
     shutdown.spawn(async move {
         let end = server::serve(app, listener, terms, &stopping).await;

@@ -22,6 +22,7 @@ use crate::{
         credentials::Authenticator,
         documents::DocumentService,
         embeddings::EmbeddingService,
+        evaluations::EvaluationService,
         jobs::JobService,
         links::{AgentCollectionService, AgentDocumentService, AgentToolService},
         pages::PageService,
@@ -52,6 +53,8 @@ pub(crate) struct AppParts {
     pub(crate) services: Services,
     /// What runs of agents are made of.
     pub(crate) agents: AgentParts,
+    /// What these runs call.
+    pub(crate) toolbox: Toolbox,
     /// How often callers may ask.
     pub(crate) limits: RateLimiter,
     /// By what answers that go on for long were opened.
@@ -79,9 +82,11 @@ impl AppState {
             &runtime.cache_budget,
         );
         let agents = AgentParts::new(&runtime, search);
-        let services = Services::new(&runtime, agents.clone(), Toolbox::new(&runtime), limits.clone());
+        let toolbox = Toolbox::new(&runtime);
+        let services = Services::new(&runtime, agents.clone(), toolbox.clone(), limits.clone());
         Self(Arc::new(AppParts {
             agents,
+            toolbox,
             limits,
             in_force: CredentialMonitor::new(services.authenticator.clone()),
             services,
@@ -122,6 +127,7 @@ part! {
     services.collections: CollectionService,
     services.documents: DocumentService,
     services.embeddings: EmbeddingService,
+    services.evaluations: EvaluationService,
     services.invitations: InvitationService,
     services.jobs: JobService,
     services.members: MemberService,

@@ -104,6 +104,14 @@ decl_id! {
     SourceRunId;
     /// What became of something in a run of a source.
     SourceRunItemId;
+    /// A set of questions with what is to come of them.
+    EvaluationId;
+    /// One of these questions.
+    EvaluationCaseId;
+    /// A run of such a set.
+    EvaluationRunId;
+    /// What an agent was before it was changed.
+    AgentVersionId;
     /// A link between an agent and a document.
     AgentDocumentId;
     /// A link between an agent and a tool.

@@ -74,6 +74,11 @@ impl<'a> CiphertextLocation<'a> {
         Self { table: "tools", row, column: "metadata" }
     }
 
+    /// The provider's key that an agent had before it was changed.
+    pub const fn agent_version_key(row: &'a Uuid) -> Self {
+        Self { table: "agent_versions", row, column: "llm_key" }
+    }
+
     /// What opens a source that documents are kept in step with.
     pub const fn source_secret(row: &'a Uuid) -> Self {
         Self { table: "sources", row, column: "secret" }

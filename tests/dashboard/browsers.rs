@@ -126,7 +126,10 @@ async fn every_page_is_for_everybody_and_none_is_heavy() {
     team.create("/tools", &tool).await;
     let webhook = json!({"url": "http://127.0.0.1:9/told", "events": ["document.failed"]});
     let webhook = id(&team.create("/webhooks", &webhook).await).to_owned();
-    let (source, run) = crate::matrix::rows::asked(&team).await;
+    let (source, run) = crate::matrix::things::asked(&team).await;
+    let (evaluation, _, evaluated) = crate::matrix::things::evaluated(&team, &document).await;
+    let again = team.create(&format!("/evaluations/{evaluation}/runs"), &json!({})).await;
+    let beside = format!("evaluations/{evaluation}/runs/{}/compare?with={evaluated}", id(&again));
     team.create("/api-tokens", &json!({"description": "for the build"})).await;
     team.create(&format!("/workspaces/{}/invitations", id(&workspace)), &json!({"role": "asker"})).await;
     sign_in(&browser, &service, "ada@example.com").await;
@@ -156,6 +159,11 @@ async fn every_page_is_for_everybody_and_none_is_heavy() {
         "tokens".to_owned(),
         "webhooks".to_owned(),
         format!("webhooks/{webhook}"),
+        "evaluations".to_owned(),
+        format!("evaluations/{evaluation}"),
+        format!("evaluations/{evaluation}/runs/{evaluated}"),
+        beside,
+        format!("agents/{agent}/versions"),
         "sources".to_owned(),
         "sources/new?type=site".to_owned(),
         "sources/new?type=feed".to_owned(),

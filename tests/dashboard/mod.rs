@@ -1,6 +1,7 @@
 //! The dashboard: what its pages promise to every browser, and the ways of the three kinds of people through it.
 
 mod browsers;
+mod evaluations;
 mod pages;
 mod published;
 mod screenshots;

@@ -21,7 +21,7 @@ in_both_modes!(
 );
 
 /// The pages, and the least role that reaches them; `admin` for those of the operator.
-const REACHES: [(&str, &str); 22] = [
+const REACHES: [(&str, &str); 24] = [
     ("/", "asker"),
     ("/agents", "asker"),
     ("/account", "asker"),
@@ -34,6 +34,8 @@ const REACHES: [(&str, &str); 22] = [
     ("/agents/new", "builder"),
     ("/agents/<agent>/publish", "builder"),
     ("/traces", "builder"),
+    ("/evaluations", "builder"),
+    ("/agents/<agent>/versions", "builder"),
     ("/tokens", "builder"),
     ("/sources", "editor"),
     ("/documents/duplicates", "editor"),

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{PAGES, QUESTION, agent_with_report, sign_in};
 use crate::{
-    matrix::rows::asked,
+    matrix::things::asked,
     support::{
         browser::Browser,
         client::{data, id},
@@ -68,6 +68,16 @@ async fn pages_are_pictured() {
     browser.goto(&format!("{base}/sources/{source}")).await;
     browser.wait_for("#runs .problem").await;
     picture("source", 620).await;
+    let evaluation = owner.create("/evaluations", &json!({"name": "Expeditions", "agentId": agent})).await;
+    let evaluation = format!("evaluations/{}", id(&evaluation));
+    let gold = json!([{"documentId": document}]);
+    let cases = [QUESTION, "Where did the ship winter?", "Who cooked?"]
+        .map(|question| json!({"question": question, "expect": gold}));
+    owner.create(&format!("/{evaluation}/cases"), &json!({"cases": cases})).await;
+    browser.goto(&format!("{base}/{evaluation}")).await;
+    browser.click_text("button", "Run it").await;
+    browser.wait_until("the run", "document.querySelector('#run .state.good')?.innerText === 'Done'").await;
+    picture("evaluation", 900).await;
     browser.goto(&format!("{base}/usage")).await;
     picture("usage", 620).await;
     browser.close().await;

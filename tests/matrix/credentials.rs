@@ -9,10 +9,7 @@ use tokio::{
     net::TcpStream,
 };
 
-use super::{
-    Operation, operations,
-    rows::{Things, rows},
-};
+use super::{Operation, operations, rows::rows, things::Things};
 use crate::support::{
     client::{Client, PASSWORD, assert_openai_form, data, envelope, id, send},
     forge::{Forge, SECRET, forged_tokens},

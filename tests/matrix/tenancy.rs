@@ -8,7 +8,8 @@ use uuid::Uuid;
 
 use super::{
     Operation, operations,
-    rows::{NOUNS, Row, Things, answer, rows},
+    rows::{Row, rows},
+    things::{NOUNS, Things, answer},
 };
 use crate::support::{
     client::{Client, envelope, send},

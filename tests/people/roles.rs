@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use super::{NO_WORKSPACE, Team, api_token, expired_token, user_id};
 use crate::{
-    matrix::rows::{Things, answer},
+    matrix::things::{Things, answer},
     support::{
         client::{Client, id, send},
         in_both_modes,
@@ -41,7 +41,7 @@ enum Need {
 }
 
 /// The table: each operation by its method and its path, whose parameters have no names.
-const NEEDS: [(&str, Need); 146] = [
+const NEEDS: [(&str, Need); 166] = [
     ("GET /health/live", Need::Nobody),
     ("GET /health/ready", Need::Nobody),
     ("GET /metrics", Need::Nobody),
@@ -154,6 +154,26 @@ const NEEDS: [(&str, Need); 146] = [
     ("GET /agents/{}/publication", Need::Builder),
     ("PUT /agents/{}/publication", Need::Builder),
     ("DELETE /agents/{}/publication", Need::Builder),
+    ("POST /evaluations", Need::Builder),
+    ("GET /evaluations", Need::Builder),
+    ("GET /evaluations/{}", Need::Builder),
+    ("PATCH /evaluations/{}", Need::Builder),
+    ("DELETE /evaluations/{}", Need::Builder),
+    ("POST /evaluations/{}/cases", Need::Builder),
+    ("GET /evaluations/{}/cases", Need::Builder),
+    ("PATCH /evaluations/{}/cases/{}", Need::Builder),
+    ("DELETE /evaluations/{}/cases/{}", Need::Builder),
+    ("POST /evaluations/{}/import", Need::Builder),
+    ("GET /evaluations/{}/export", Need::Builder),
+    ("POST /evaluations/{}/runs", Need::Builder),
+    ("GET /evaluations/{}/runs", Need::Builder),
+    ("GET /evaluations/{}/runs/{}", Need::Builder),
+    ("GET /evaluations/{}/runs/{}/results", Need::Builder),
+    ("POST /evaluations/{}/runs/{}/cancel", Need::Builder),
+    ("GET /evaluations/{}/runs/{}/compare/{}", Need::Builder),
+    ("POST /traces/{}/cases", Need::Builder),
+    ("GET /agents/{}/versions", Need::Builder),
+    ("POST /agents/{}/versions/{}/restore", Need::Builder),
     ("POST /prompts", Need::Builder),
     ("GET /prompts", Need::Builder),
     ("GET /prompts/{}", Need::Builder),
@@ -340,7 +360,11 @@ impl Places {
                 "collections" => self.collection.clone(),
                 "agent-collections" => self.agent_collection.clone(),
                 "sessions" => "a-talk".to_owned(),
-                "pages" => "1".to_owned(),
+                "pages" | "versions" => "1".to_owned(),
+                "cases" => self.things.id("evaluation-case").to_owned(),
+                "runs" | "compare" if filled.iter().any(|part| part == "evaluations") => {
+                    self.things.id("evaluation-run").to_owned()
+                }
                 "runs" => self.things.id("source-run").to_owned(),
                 "deliveries" => self.things.id("delivery").to_owned(),
                 "jobs" => Uuid::now_v7().to_string(),

@@ -11,7 +11,7 @@ use super::{
     Team, api_token, ask, assert_no_workspace, assert_refused, ingested, question, quoting_agent, user_id,
 };
 use crate::{
-    matrix::rows::{Things, rows},
+    matrix::{rows::rows, things::Things},
     support::{
         client::{Client, data, envelope, id, send},
         in_both_modes,

@@ -6,6 +6,7 @@
 
 pub mod answer;
 mod error;
+pub mod evaluation;
 pub mod models;
 pub mod prompt;
 pub mod run;

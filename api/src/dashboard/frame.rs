@@ -93,7 +93,12 @@ impl Frame {
             ("sources", "Sources"),
             ("search", "Search"),
         ];
-        let builders = [("traces", "Answers"), ("tokens", "API tokens"), ("webhooks", "Webhooks")];
+        let builders = [
+            ("traces", "Answers"),
+            ("evaluations", "Evaluations"),
+            ("tokens", "API tokens"),
+            ("webhooks", "Webhooks"),
+        ];
         let owners = [("members", "Members"), ("usage", "Usage"), ("audit", "Audit")];
         let admins = [("jobs", "Jobs")];
         let groups = [

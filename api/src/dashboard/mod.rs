@@ -10,6 +10,7 @@ mod building;
 mod cited;
 mod collections;
 mod documents;
+mod evaluations;
 mod frame;
 mod home;
 mod markdown;
@@ -71,7 +72,7 @@ impl PagePolicy {
 const ROBOTS: HeaderName = HeaderName::from_static("x-robots-tag");
 
 /// The first folders of the pages of those who are signed in, or want to be.
-const PAGES: [&str; 25] = [
+const PAGES: [&str; 26] = [
     "",
     "account",
     "agents",
@@ -80,6 +81,7 @@ const PAGES: [&str; 25] = [
     "collections",
     "documents",
     "embed",
+    "evaluations",
     "feedback",
     "invitations",
     "jobs",
@@ -160,6 +162,7 @@ pub(crate) fn router() -> Router<AppState> {
         .route("/collections/{id}/delete", post(collections::delete))
         .route("/collections/{id}/take-out", post(collections::take_out))
         .merge(sources::router())
+        .merge(evaluations::router())
         .route("/search", get(search::show))
         .merge(agents::router())
         .route("/prompts", get(building::prompts).post(building::create_prompt))

@@ -11,7 +11,7 @@ use lectern_agents::run::{self, AgentParts, AgentQuestion};
 use lectern_shared::{
     clock::Timestamp,
     db::traces::{StoredTrace, TraceFilter},
-    ids::{AgentId, TraceId},
+    ids::{AgentId, EvaluationId, TraceId},
 };
 use url::form_urlencoded::Serializer;
 use uuid::Uuid;
@@ -32,6 +32,7 @@ use crate::{
         actor::Permission,
         asking::AskService,
         citations::CitationLinks,
+        evaluations::EvaluationService,
         traces::{RecordedTrace, TraceFeedback, TraceService},
     },
 };
@@ -42,6 +43,9 @@ const TRACES: u32 = 25;
 const NO_QUESTION: &str = "(the question is not kept)";
 /// Characters of a question in the list.
 const QUESTION: usize = 200;
+/// Evaluations that can be chosen, and characters of a citation that is.
+const EVALUATIONS: u32 = 50;
+const QUOTE: usize = 100;
 /// The chart of a trace, in its own units.
 const CHART_WIDTH: f64 = 600.0;
 const BAR_HEIGHT: usize = 36;
@@ -88,6 +92,10 @@ struct TracePage {
     can_ask_again: bool,
     /// What it answers now.
     now: Option<String>,
+    /// The evaluations that it can become a case of.
+    evaluations: Vec<(EvaluationId, String)>,
+    /// The numbers of its citations, with the words that are cited.
+    cited: Vec<(usize, String)>,
 }
 
 /// What was done with a trace just now.
@@ -179,11 +187,12 @@ pub(super) async fn list(
 pub(super) async fn show(
     State(traces): State<TraceService>,
     State(links): State<CitationLinks>,
+    State(evaluations): State<EvaluationService>,
     visitor: Visitor,
     PathId(id): PathId<TraceId>,
 ) -> ApiResult {
     let found = traces.find_with_record(&visitor.actor(), id).await?;
-    page(visitor, &links, found, TraceOutcome::Shown).await
+    page(visitor, &links, &evaluations, found, TraceOutcome::Shown).await
 }
 
 /// Gives an answer again from what is recorded of its run, and says whether it came out the same.
@@ -191,6 +200,7 @@ pub(super) async fn replay(
     State(agents): State<AgentParts>,
     State(traces): State<TraceService>,
     State(links): State<CitationLinks>,
+    State(evaluations): State<EvaluationService>,
     visitor: Visitor,
     PathId(id): PathId<TraceId>,
 ) -> ApiResult {
@@ -202,7 +212,7 @@ pub(super) async fn replay(
     } else {
         "Replayed from its record: it came out in another way. Another version of the service may read what the model said differently."
     };
-    page(visitor, &links, found, TraceOutcome::Replayed(told)).await
+    page(visitor, &links, &evaluations, found, TraceOutcome::Replayed(told)).await
 }
 
 /// Asks the agent, as it is now, what it was asked then, and shows both answers side by side.
@@ -210,6 +220,7 @@ pub(super) async fn ask_again(
     State(asking): State<AskService>,
     State(traces): State<TraceService>,
     State(links): State<CitationLinks>,
+    State(evaluations): State<EvaluationService>,
     visitor: Visitor,
     PathId(id): PathId<TraceId>,
 ) -> ApiResult {
@@ -220,12 +231,13 @@ pub(super) async fn ask_again(
     let agent = asking.find(&actor, found.trace.agent_id).await?;
     let running = asking.ask(&actor, agent, AgentQuestion { text, ..AgentQuestion::default() }).await?;
     let now = whole(running, &AnswerReader::of(&visitor, links.clone())).await?;
-    page(visitor, &links, found, TraceOutcome::AskedAgain(now)).await
+    page(visitor, &links, &evaluations, found, TraceOutcome::AskedAgain(now)).await
 }
 
 async fn page(
     visitor: Visitor,
     links: &CitationLinks,
+    evaluations: &EvaluationService,
     found: RecordedTrace,
     outcome: TraceOutcome,
 ) -> ApiResult {
@@ -248,6 +260,14 @@ async fn page(
     card.trace.clear();
     let whole = TraceBody::of(&trace.body.0);
     let question = whole.question();
+    let cited =
+        whole.citations.iter().map(|cited| (cited.n, cited.quote.chars().take(QUOTE).collect())).collect();
+    let actor = visitor.actor();
+    // Others than those who build agents see their own answers here, and evaluate nothing.
+    let evaluations = match actor.may(Permission::BuildAgents) {
+        Ok(_) if question.is_some() => evaluations.list(&actor, Uuid::max(), EVALUATIONS).await?,
+        Ok(_) | Err(_) => Vec::new(),
+    };
     let can_ask_again = question.is_some();
     let question = question.unwrap_or_else(|| NO_QUESTION.to_owned());
     let steps: Vec<StepRow> = whole.steps.into_iter().map(StepRow::from).collect();
@@ -270,6 +290,8 @@ async fn page(
         answer,
         can_ask_again,
         now,
+        cited,
+        evaluations: evaluations.into_iter().map(|one| (one.id, one.name)).collect(),
         frame: visitor.frame,
     };
     html(&PagePolicy::Own, StatusCode::OK, &page)

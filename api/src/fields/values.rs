@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use lectern_shared::{
     clock::Timestamp,
-    ids::{AgentId, CollectionId, DocumentId, InvalidId, PromptId, TagId, ToolId},
+    ids::{AgentId, CollectionId, DocumentId, EvaluationId, InvalidId, PromptId, TagId, ToolId},
     model::{
         agent::AgentType,
         document::DocumentType,
@@ -43,6 +43,7 @@ named_ids! {
     AgentId: "agent ids",
     DocumentId: "document ids",
     CollectionId: "collection ids",
+    EvaluationId: "evaluation ids",
     PromptId: "prompt ids",
     TagId: "tag ids",
     ToolId: "tool ids",

@@ -120,7 +120,7 @@ impl McpEndpoint {
         let request = Request::from_parts(parts, Body::from(text));
         let answering = async { Ok::<_, ApiError>(self.service.handle(request).await) };
         let answer = match opened {
-            Some(opened) => opened.while_in_force(answering).await?,
+            Some(opened) => Box::pin(opened.while_in_force(answering)).await?,
             None => answering.await?,
         };
         Ok(finished(answer.map(Body::new), outline.id.as_ref()).await)

@@ -36,7 +36,7 @@ const AUTORIZATION: &str = "autorization";
 const API_TOKEN: &str = "apiToken";
 
 /// The groups of operations, in the order of the pages.
-const TAGS: [(&str, &str); 20] = [
+const TAGS: [(&str, &str); 21] = [
     ("Accounts", "Signing up, in and out, and the caller's own account."),
     (
         "Workspaces",
@@ -55,6 +55,10 @@ const TAGS: [(&str, &str); 20] = [
     ("Search", "Finding passages of documents."),
     ("Predict", "Asking an agent."),
     ("Traces", "How answers came about."),
+    (
+        "Evaluations",
+        "Sets of questions with what is to come of them, by which is measured how well is found and answered.",
+    ),
     ("Sources", "Sites, feeds, buckets and folders whose documents are kept in step with what is there."),
     ("Webhooks", "Where events are told to, as Standard Webhooks has it."),
     (

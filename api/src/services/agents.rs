@@ -2,6 +2,7 @@
 
 mod address;
 mod readers;
+pub(crate) mod versions;
 
 use std::sync::Arc;
 
@@ -23,7 +24,10 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use self::readers::{CountSchema, ProviderSchema, TagReference};
+use self::{
+    readers::{CountSchema, ProviderSchema, TagReference},
+    versions::AgentHistory,
+};
 use super::{
     actor::{Actor, Permission},
     audit::AuditService,
@@ -220,6 +224,7 @@ pub(crate) struct AgentService {
     settings: Arc<Settings>,
     creations: IdempotencyStore,
     audit: AuditService,
+    history: AgentHistory,
 }
 
 /// Where an agent's provider key is sealed.
@@ -251,8 +256,9 @@ impl AgentService {
         settings: Arc<Settings>,
         creations: IdempotencyStore,
         audit: AuditService,
+        history: AgentHistory,
     ) -> Self {
-        Self { db, clock, keyring, settings, creations, audit }
+        Self { db, clock, keyring, settings, creations, audit, history }
     }
 
     /// Makes an agent.
@@ -397,7 +403,10 @@ impl AgentService {
             tags = db::tags::of_agent(&mut tx, workspace, id).await?;
         }
         if agent != before || tags != tags_before {
-            agent.updated_at = self.clock.now();
+            if agent != before {
+                self.history.keep(&mut tx, actor, &before).await?;
+            }
+            (agent.version, agent.updated_at) = (before.version + 1, self.clock.now());
             db::agents::update(&mut tx, &agent).await?;
             if agent.llm_key_sealed != before.llm_key_sealed {
                 self.audit.note(&mut tx, actor, AuditAction::SecretChanged, "agent", id).await?;

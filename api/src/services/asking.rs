@@ -13,6 +13,7 @@ use lectern_shared::{
 use super::{
     NAME,
     actor::{Actor, Permission},
+    agents::versions::AgentHistory,
     workspaces::UsageService,
 };
 use crate::error::{ApiError, ApiErrorKind};
@@ -45,11 +46,18 @@ pub(crate) struct AskService {
     agents: AgentParts,
     toolbox: Toolbox,
     usage: UsageService,
+    history: AgentHistory,
 }
 
 impl AskService {
-    pub(crate) fn new(db: Db, agents: AgentParts, toolbox: Toolbox, usage: UsageService) -> Self {
-        Self { db, agents, toolbox, usage }
+    pub(crate) fn new(
+        db: Db,
+        agents: AgentParts,
+        toolbox: Toolbox,
+        usage: UsageService,
+        history: AgentHistory,
+    ) -> Self {
+        Self { db, agents, toolbox, usage, history }
     }
 
     /// Agents that somebody may ask, those older than `before`, newest first: the one that their token is bound to, or at most
@@ -119,7 +127,7 @@ impl AskService {
         }
     }
 
-    /// Asks an agent.
+    /// Asks an agent as it is.
     ///
     /// # Errors
     /// What is wrong with the question, as far as it is known before anything is asked; 403 when the workspace has used what it may
@@ -131,6 +139,23 @@ impl AskService {
         question: AgentQuestion,
     ) -> Result<RunHandle, ApiError> {
         self.usage.admit(actor).await?;
-        Ok(run::start(&self.agents, &self.toolbox, asked.agent, asked.owner, question).await?)
+        Ok(run::start(&self.agents, &self.toolbox, asked.agent.into(), asked.owner, question).await?)
+    }
+
+    /// [`AskService::ask`] an agent as it was when it had a number: for those who build agents.
+    ///
+    /// # Errors
+    /// 404 too, when that is not kept.
+    pub(crate) async fn ask_version(
+        &self,
+        actor: &Actor,
+        asked: AskableAgent,
+        version: i64,
+        question: AgentQuestion,
+    ) -> Result<RunHandle, ApiError> {
+        actor.may(Permission::BuildAgents)?;
+        self.usage.admit(actor).await?;
+        let former = self.history.to_ask(asked.agent, version).await?;
+        Ok(run::start(&self.agents, &self.toolbox, former, asked.owner, question).await?)
     }
 }

@@ -14,6 +14,7 @@ pub(crate) mod creation;
 pub(crate) mod credentials;
 pub(crate) mod documents;
 pub(crate) mod embeddings;
+pub(crate) mod evaluations;
 pub mod jobs;
 pub(crate) mod links;
 pub(crate) mod pages;
@@ -35,7 +36,7 @@ use lectern_runtime::Runtime;
 
 use self::{
     accounts::AccountService,
-    agents::AgentService,
+    agents::{AgentService, versions::AgentHistory},
     asking::AskService,
     audit::AuditService,
     citations::CitationLinks,
@@ -44,6 +45,7 @@ use self::{
     credentials::Authenticator,
     documents::DocumentService,
     embeddings::EmbeddingService,
+    evaluations::EvaluationService,
     jobs::JobService,
     links::{AgentCollectionService, AgentDocumentService, AgentToolService},
     pages::PageService,
@@ -81,6 +83,7 @@ pub(crate) struct Services {
     pub(crate) creations: IdempotencyStore,
     pub(crate) documents: DocumentService,
     pub(crate) embeddings: EmbeddingService,
+    pub(crate) evaluations: EvaluationService,
     pub(crate) invitations: InvitationService,
     pub(crate) jobs: JobService,
     pub(crate) members: MemberService,
@@ -109,6 +112,8 @@ impl Services {
         let Runtime { db, clock, keyring, settings, jobs, blobs, operator_egress, .. } = runtime.clone();
         let creations = IdempotencyStore::new(db.clone(), keyring.clone(), jobs.clone());
         let audit = AuditService::new(db.clone(), clock.clone());
+        let history = AgentHistory::new(db.clone(), clock.clone(), keyring.clone());
+        let traces = TraceService::new(db.clone(), clock.clone());
         let origins = PageOrigins::new(db.clone(), clock.clone());
         let usage = UsageService::new(db.clone(), clock.clone());
         let tokens = TokenService::new(
@@ -150,9 +155,10 @@ impl Services {
                 settings.clone(),
                 creations.clone(),
                 audit.clone(),
+                history.clone(),
             ),
             search: SearchService::new(db.clone(), agents.search.clone()),
-            asking: AskService::new(db.clone(), agents, toolbox, usage.clone()),
+            asking: AskService::new(db.clone(), agents, toolbox, usage.clone(), history.clone()),
             publications: PublicationService::new(
                 db.clone(),
                 clock.clone(),
@@ -188,7 +194,7 @@ impl Services {
             jobs: JobService::new(db.clone(), jobs),
             members: MemberService::new(db.clone(), clock.clone(), workspaces.clone(), audit.clone()),
             oidc,
-            prompts: PromptService::new(db.clone(), clock.clone(), creations.clone()),
+            prompts: PromptService::new(db.clone(), clock.clone(), creations.clone(), history.clone()),
             sign_ins,
             tags: TagService::new(db.clone(), clock.clone(), creations.clone()),
             tokens,
@@ -209,7 +215,14 @@ impl Services {
                 creations.clone(),
                 audit.clone(),
             ),
-            traces: TraceService::new(db, clock),
+            evaluations: EvaluationService::new(
+                runtime,
+                creations.clone(),
+                audit.clone(),
+                traces.clone(),
+                history,
+            ),
+            traces,
             audit,
             creations,
             origins,

@@ -17,6 +17,7 @@ use uuid::Uuid;
 
 use super::{
     actor::{Actor, Permission},
+    agents::versions::AgentHistory,
     creation::{CreationOutcome, IdempotencyStore, IdempotentRequest, ResponseEncoder},
 };
 use crate::error::{ApiError, FieldError};
@@ -90,6 +91,7 @@ pub(crate) struct PromptService {
     db: Db,
     clock: Clock,
     creations: IdempotencyStore,
+    history: AgentHistory,
 }
 
 fn unknown() -> ApiError {
@@ -97,8 +99,8 @@ fn unknown() -> ApiError {
 }
 
 impl PromptService {
-    pub(crate) fn new(db: Db, clock: Clock, creations: IdempotencyStore) -> Self {
-        Self { db, clock, creations }
+    pub(crate) fn new(db: Db, clock: Clock, creations: IdempotencyStore, history: AgentHistory) -> Self {
+        Self { db, clock, creations, history }
     }
 
     /// Makes a prompt.
@@ -159,6 +161,7 @@ impl PromptService {
         let mut after = change.apply(&before)?;
         if after != before {
             after.updated_at = self.clock.now();
+            self.history.keep_all_with(&mut tx, actor, owner.workspace_id, id).await?;
             db::prompts::update(&mut tx, &after).await?;
             tx.commit().await?;
         }
@@ -169,9 +172,9 @@ impl PromptService {
     pub(crate) async fn delete(&self, actor: &Actor, id: PromptId) -> Result<(), ApiError> {
         let owner = actor.may(Permission::BuildAgents)?;
         let mut tx = self.db.begin_essential().await?;
-        if !db::prompts::delete(&mut tx, owner.workspace_id, id).await? {
-            return Err(unknown());
-        }
+        db::prompts::lock(&mut tx, owner.workspace_id, id).await?.ok_or_else(unknown)?;
+        self.history.keep_all_with(&mut tx, actor, owner.workspace_id, id).await?;
+        db::prompts::delete(&mut tx, owner.workspace_id, id).await?;
         Ok(tx.commit().await?)
     }
 }

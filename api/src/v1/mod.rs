@@ -8,6 +8,7 @@ mod api_tokens;
 mod auth;
 mod collections;
 pub(crate) mod documents;
+mod evaluations;
 mod oidc;
 mod predict;
 mod prompts;
@@ -21,7 +22,7 @@ mod users;
 mod webhooks;
 mod workspaces;
 
-pub(crate) use self::oidc::cookie as oidc_cookie;
+pub(crate) use self::{evaluations::import_file, oidc::cookie as oidc_cookie};
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::state::AppState;
@@ -48,5 +49,6 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
         .merge(agent_tools::router())
         .merge(traces::router())
         .merge(sources::router())
+        .merge(evaluations::router())
         .merge(webhooks::router())
 }

@@ -59,6 +59,10 @@ struct PredictRequest {
     #[schema(value_type = Option<f64>, minimum = 0, maximum = 2_592_000)]
     #[body(with = cache_ttl)]
     cache_ttl: Duration,
+    /// An earlier version of the agent to ask, see `GET /agents/{id}/versions`; for those who build agents. The agent as it is when left
+    /// out.
+    #[schema(value_type = Option<u32>, minimum = 1)]
+    version: Option<u32>,
 }
 
 /// What an agent is given.
@@ -158,7 +162,10 @@ async fn run(
         cache_ttl: body.cache_ttl,
         ..AgentQuestion::default()
     };
-    let running = asking.ask(&actor, agent, question).await?;
+    let running = match body.version {
+        None => asking.ask(&actor, agent, question).await?,
+        Some(version) => asking.ask_version(&actor, agent, version.into(), question).await?,
+    };
     opened.while_in_force(answer(running, format, shutdown)).await
 }
 

@@ -3,6 +3,7 @@
 
 mod cors;
 mod embedding;
+mod evaluation;
 mod limits;
 mod mcp;
 mod oidc;
@@ -11,6 +12,7 @@ mod predict;
 mod qdrant;
 pub mod rate;
 mod source;
+mod sync;
 #[cfg(test)]
 mod tests;
 mod tracing;
@@ -24,6 +26,7 @@ use url::Url;
 use crate::{blobs::BlobLocation, db::DatabaseLocation, model::text_enum, secrets::MIN_SECRET_BYTES};
 pub use cors::CorsOrigins;
 pub use embedding::{DEFAULT_MODEL, EmbedderKind, EmbeddingSettings};
+pub use evaluation::EvaluationSettings;
 pub use limits::ServiceLimits;
 pub use mcp::McpProgram;
 pub use oidc::{OidcRoleMap, OidcSettings, PasswordPolicy};
@@ -32,6 +35,7 @@ pub use predict::{PredictSettings, TokenPrice};
 pub use qdrant::QdrantConfig;
 use rate::RequestRate;
 pub use source::SettingsSource;
+pub use sync::SyncSettings;
 pub use tracing::TracingSettings;
 
 /// A setting that keeps the service from starting.
@@ -175,6 +179,10 @@ pub const SETTINGS: &[SettingSpec] = settings! {
     "LECTERN_SOURCE_RUNS", "8", "runs of sources at once in a worker, at most half of them of one workspace; most of their time they wait, so as not to burden a site";
     "LECTERN_SOURCE_PAUSE", "1s", "the least time between two requests of sources to one host; a site's robots.txt may ask for more";
     "LECTERN_SOURCE_ITEMS", "20000", "documents of one source, at most";
+    "LECTERN_EVALUATION_RUNS", "2", "runs of evaluations at once in an API, each of another workspace";
+    "LECTERN_EVALUATION_PARALLEL", "4", "cases of a run that are worked on at once, and so questions that its agent is asked at once";
+    "LECTERN_EVALUATION_RESULTS", "200000", "results of cases that are kept of a workspace, of a few KiB each; those of its earliest runs go first, and their numbers stay";
+    "LECTERN_TOKEN", "none", "the API token with which `lectern eval` asks a running service", secret;
     "LECTERN_MAX_BODY", "2MiB", "largest JSON body";
     "LECTERN_BODY_MEMORY", "64MiB", "memory of an API for JSON bodies that are just arriving, an eighth of it for sign-ins and sign-ups; beyond it those that are slowest or from where the most comes get a 503";
     "LECTERN_MAX_CONNECTIONS", "256", "connections of one address to an API, of IPv6 of one network of 64 bits; further ones are closed. Trusted proxies have as many as they like";
@@ -237,19 +245,6 @@ pub struct VideoSettings {
     pub client: Option<(String, String)>,
     /// The operator's proxy for that site: an `http://` or `https://` URL.
     pub proxy: Option<SecretString>,
-}
-
-/// How sources are kept up with.
-#[derive(Clone, Debug)]
-pub struct SyncSettings {
-    /// The folders that sources may read.
-    pub folders: Vec<PathBuf>,
-    /// Runs at once in a worker.
-    pub runs: u32,
-    /// The least time between two requests to one host.
-    pub pause: Duration,
-    /// Documents of one source, at most.
-    pub items: u32,
 }
 
 /// How pages of documents are drawn.
@@ -364,6 +359,10 @@ pub struct Settings {
     pub mcp_servers: Vec<McpProgram>,
     /// Sources that documents are kept in step with.
     pub sync: SyncSettings,
+    /// How evaluations are run.
+    pub evaluation: EvaluationSettings,
+    /// The API token with which commands ask a running service.
+    pub token: Option<SecretString>,
     /// Captions of videos.
     pub video: VideoSettings,
     /// Sizes and times.
@@ -470,12 +469,9 @@ impl Settings {
             },
             egress_allow: source.parse("LECTERN_EGRESS_ALLOW", "", cidrs)?,
             mcp_servers: mcp::programs(source)?,
-            sync: SyncSettings {
-                folders: source.parse("LECTERN_SOURCE_FOLDERS", "", parse::folders)?,
-                runs: source.parse("LECTERN_SOURCE_RUNS", "8", number(1, 1_000))?,
-                pause: source.parse("LECTERN_SOURCE_PAUSE", "1s", duration)?,
-                items: source.parse("LECTERN_SOURCE_ITEMS", "20000", number(1, 1_000_000))?,
-            },
+            sync: SyncSettings::load(source)?,
+            evaluation: EvaluationSettings::load(source)?,
+            token: source.secret("LECTERN_TOKEN")?,
             video: VideoSettings {
                 site: source.parse("LECTERN_VIDEO_SITE", "https://www.youtube.com", parse::site)?,
                 client: source.optional("LECTERN_VIDEO_CLIENT", parse::video_client)?,

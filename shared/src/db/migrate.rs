@@ -127,6 +127,11 @@ const STEPS: &[MigrationStep] = &[
             ),
         },
     },
+    MigrationStep {
+        version: 13,
+        description: "evaluations",
+        statements: MigrationSql::Shared(include_str!("../../../migrations/0013_evaluations.sql")),
+    },
 ];
 
 /// Why the schema could not be brought up to date.

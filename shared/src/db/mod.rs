@@ -5,6 +5,7 @@
 //! so that a caller decides what belongs together.
 
 pub mod accounts;
+pub mod agent_versions;
 pub mod agents;
 pub mod api_tokens;
 pub mod audit;
@@ -16,6 +17,7 @@ mod commit;
 mod connect;
 pub mod copy;
 pub mod documents;
+pub mod evaluations;
 pub mod generations;
 pub mod idempotency;
 pub mod identities;

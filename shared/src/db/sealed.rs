@@ -18,6 +18,8 @@ pub enum SealedColumn {
     DocumentAuthorization,
     /// Agents' own keys of their providers.
     AgentKey,
+    /// The keys that agents had before they were changed.
+    AgentVersionKey,
     /// The secrets of tools' configurations.
     ToolMetadata,
     /// What the events of webhooks are signed with.
@@ -28,10 +30,11 @@ pub enum SealedColumn {
 
 impl SealedColumn {
     /// Every one of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::ApiToken,
         Self::DocumentAuthorization,
         Self::AgentKey,
+        Self::AgentVersionKey,
         Self::ToolMetadata,
         Self::WebhookSecret,
         Self::SourceSecret,
@@ -43,6 +46,7 @@ impl SealedColumn {
             Self::ApiToken => CiphertextLocation::api_token(row),
             Self::DocumentAuthorization => CiphertextLocation::document_authorization(row),
             Self::AgentKey => CiphertextLocation::agent_key(row),
+            Self::AgentVersionKey => CiphertextLocation::agent_version_key(row),
             Self::ToolMetadata => CiphertextLocation::tool_metadata(row),
             Self::WebhookSecret => CiphertextLocation::webhook_secret(row),
             Self::SourceSecret => CiphertextLocation::source_secret(row),
@@ -88,6 +92,7 @@ pub async fn outdated(
         SealedColumn::ApiToken => outdated!("api_tokens", "token_sealed"),
         SealedColumn::DocumentAuthorization => outdated!("documents", "authorization_sealed"),
         SealedColumn::AgentKey => outdated!("agents", "llm_key_sealed"),
+        SealedColumn::AgentVersionKey => outdated!("agent_versions", "llm_key_sealed"),
         SealedColumn::ToolMetadata => outdated!("tools", "metadata_sealed"),
         SealedColumn::WebhookSecret => outdated!("webhooks", "secret_sealed"),
         SealedColumn::SourceSecret => outdated!("sources", "secret_sealed"),
@@ -107,6 +112,7 @@ pub async fn replace(tx: &mut Tx, column: SealedColumn, old: &SealedValue, anew:
         SealedColumn::ApiToken => replace!("api_tokens", "token_sealed"),
         SealedColumn::DocumentAuthorization => replace!("documents", "authorization_sealed"),
         SealedColumn::AgentKey => replace!("agents", "llm_key_sealed"),
+        SealedColumn::AgentVersionKey => replace!("agent_versions", "llm_key_sealed"),
         SealedColumn::ToolMetadata => replace!("tools", "metadata_sealed"),
         SealedColumn::WebhookSecret => replace!("webhooks", "secret_sealed"),
         SealedColumn::SourceSecret => replace!("sources", "secret_sealed"),

@@ -6,7 +6,7 @@ use sqlx::FromRow;
 use crate::{
     clock::Timestamp,
     db::Json,
-    ids::{AgentDocumentId, AgentId, DocumentId, PromptId},
+    ids::{AgentDocumentId, AgentId, AgentVersionId, DocumentId, PromptId, UserId, WorkspaceId},
     model::{text_enum, workspace::RowOwner},
 };
 
@@ -83,6 +83,59 @@ pub struct Agent {
     pub updated_at: Timestamp,
     /// The document that was linked first.
     pub document_id: Option<DocumentId>,
+}
+
+/// What of an agent can be changed, without what is secret.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentConfig {
+    /// How it talks.
+    pub r#type: AgentType,
+    /// How its owner calls it.
+    pub name: String,
+    /// Anything its owner wants to say of it.
+    pub description: String,
+    /// Its model.
+    pub llm: LlmConfig,
+    /// Remembers the turns of a session.
+    pub has_memory: bool,
+    /// The prompt it uses, as it is.
+    pub prompt: Option<PromptConfig>,
+}
+
+/// What of a prompt can be changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PromptConfig {
+    /// Its id.
+    pub id: PromptId,
+    /// How its owner calls it.
+    pub name: String,
+    /// The text of a template.
+    pub template: String,
+    /// The names of the template's variables.
+    pub input_variables: Vec<String>,
+}
+
+/// What an agent was before it was changed.
+#[derive(Clone, Debug, FromRow)]
+pub struct AgentVersion {
+    /// Its id.
+    pub id: AgentVersionId,
+    /// Whose the agent is.
+    pub workspace_id: WorkspaceId,
+    /// The agent.
+    pub agent_id: AgentId,
+    /// The last number that it had as it was.
+    pub version: i64,
+    /// What it was.
+    pub config: Json<AgentConfig>,
+    /// The provider's key, sealed for this row.
+    pub llm_key_sealed: Option<Vec<u8>>,
+    /// Who changed it then.
+    pub replaced_by: Option<UserId>,
+    /// When that was.
+    pub replaced_at: Timestamp,
 }
 
 /// A link between an agent and a document.

@@ -5,6 +5,7 @@ pub mod audit;
 pub mod collection;
 pub mod document;
 mod document_type;
+pub mod evaluation;
 pub mod job;
 pub mod language;
 pub mod page;

@@ -348,7 +348,7 @@ const fn is_number_sign(character: char) -> bool {
 }
 
 /// Scripts that put no blanks between words: a line break there means nothing, and no border of a word can be seen.
-pub(super) const fn is_unspaced(character: char) -> bool {
+pub(crate) const fn is_unspaced(character: char) -> bool {
     matches!(character,
         '\u{0E00}'..='\u{0EFF}' | '\u{1000}'..='\u{109F}' | '\u{1780}'..='\u{17FF}' | '\u{3000}'..='\u{30FF}'
         | '\u{31F0}'..='\u{31FF}' | '\u{3400}'..='\u{4DBF}' | '\u{4E00}'..='\u{9FFF}' | '\u{F900}'..='\u{FAFF}'

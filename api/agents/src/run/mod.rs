@@ -54,6 +54,31 @@ pub use self::{
 };
 use crate::{AgentError, RepeatRefusal, tools::Toolbox};
 
+/// What an agent is told.
+#[derive(Clone, Debug)]
+pub enum AgentPrompt {
+    /// The prompt that it uses, as it is now.
+    Own,
+    /// This template, or nothing.
+    Template(Option<String>),
+}
+
+/// An agent as it is to be asked.
+#[derive(Clone, Debug)]
+pub struct AgentToAsk {
+    /// The agent.
+    pub agent: Agent,
+    /// What it is told.
+    pub prompt: AgentPrompt,
+}
+
+impl From<Agent> for AgentToAsk {
+    /// As it is now.
+    fn from(agent: Agent) -> Self {
+        Self { agent, prompt: AgentPrompt::Own }
+    }
+}
+
 /// What an agent is asked.
 #[derive(Clone, Debug, Default)]
 pub struct AgentQuestion {
@@ -136,11 +161,12 @@ impl RunHandle {
 pub async fn start(
     parts: &AgentParts,
     toolbox: &Toolbox,
-    agent: Agent,
+    asked: AgentToAsk,
     owner: RunOwner,
     question: AgentQuestion,
 ) -> Result<RunHandle, AgentError> {
-    let checked = prepare::check(parts, agent.clone(), &question).await?;
+    let agent = asked.agent.clone();
+    let checked = prepare::check(parts, asked, &question).await?;
     let key = cached::key(parts, &agent, owner, &question).await?;
     if let Some(key) = &key
         && let Some(record) = cached::find(parts, &agent, key, question.cache_ttl).await?

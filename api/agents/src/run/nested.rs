@@ -86,7 +86,7 @@ async fn run(
     let question = AgentQuestion::new(input.to_owned());
     let mut chain = live.chain.clone();
     chain.push(agent.id);
-    let checked = prepare::check(parts, agent, &question).await?;
+    let checked = prepare::check(parts, agent.into(), &question).await?;
     let bounds = RunBounds {
         limits: Some(left),
         started: Instant::now(),

@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use url::Url;
 
 use super::{
-    AgentParts, AgentQuestion,
+    AgentParts, AgentPrompt, AgentQuestion, AgentToAsk,
     agent_run::SEARCH,
     instructions,
     ledger::UsageLedger,
@@ -76,7 +76,7 @@ pub(super) struct RunBounds {
 /// A variable of the prompt that has no value, or a model that cannot be asked.
 pub(super) async fn check(
     parts: &AgentParts,
-    agent: Agent,
+    AgentToAsk { agent, prompt }: AgentToAsk,
     question: &AgentQuestion,
 ) -> Result<CheckedAgent, AgentError> {
     let provider: ModelProvider = agent.llm.0.provider.parse().map_err(|_| AgentError::UnknownProvider)?;
@@ -90,16 +90,21 @@ pub(super) async fn check(
     };
     let mut redactor = SecretRedactor::default();
     let model = model(parts, &agent, provider, &mut redactor)?;
-    let template = match agent.prompt_id {
-        None => None,
-        Some(id) => match db::prompts::find(&parts.db, agent.owner.workspace_id, id).await? {
-            None => None,
-            Some(prompt) => Some(PromptTemplate::parse(&prompt.template).map_err(|error| {
-                tracing::error!(%error, prompt = %id, "a stored prompt cannot be read");
-                AgentError::internal()
-            })?),
-        },
+    let template = match (prompt, agent.prompt_id) {
+        (AgentPrompt::Template(template), _) => template,
+        (AgentPrompt::Own, None) => None,
+        (AgentPrompt::Own, Some(id)) => {
+            let prompt = db::prompts::find(&parts.db, agent.owner.workspace_id, id).await?;
+            prompt.map(|prompt| prompt.template)
+        }
     };
+    let parse = |template: String| {
+        PromptTemplate::parse(&template).map_err(|error| {
+            tracing::error!(%error, agent = %agent.id, "a stored prompt cannot be read");
+            AgentError::internal()
+        })
+    };
+    let template = template.map(parse).transpose()?;
     if let Some(template) = &template {
         let has = |name: &&str| OWN_VARIABLES.contains(name) || question.variables.contains_key(*name);
         let missing: Vec<_> =

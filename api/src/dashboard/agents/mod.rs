@@ -6,6 +6,7 @@ mod list;
 mod new;
 mod one;
 mod publish;
+mod versions;
 
 use axum::{
     Router,
@@ -26,6 +27,8 @@ pub(super) fn router() -> Router<AppState> {
         .route("/agents/{id}/unlink", post(links::unlink))
         .route("/agents/{id}/publish", get(publish::show).post(publish::publish))
         .route("/agents/{id}/unpublish", post(publish::withdraw))
+        .route("/agents/{id}/versions", get(versions::show))
+        .route("/agents/{id}/versions/{version}/restore", post(versions::restore))
         .route("/agents/{id}/ask", get(ask::show).post(ask::answer))
         .route("/agents/{id}/ask/stream", post(ask::stream))
 }

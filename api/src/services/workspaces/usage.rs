@@ -59,11 +59,20 @@ impl UsageService {
     /// # Errors
     /// 403 with what is used, when the month's tokens or money are used up.
     pub(crate) async fn admit(&self, actor: &Actor) -> Result<(), ApiError> {
-        let WorkspaceQuotas { tokens_per_month, cost_per_month, .. } = actor.quotas();
+        self.admit_workspace(actor.named_workspace(), actor.quotas()).await
+    }
+
+    /// [`UsageService::admit`] a workspace with these quotas.
+    pub(crate) async fn admit_workspace(
+        &self,
+        workspace: WorkspaceId,
+        quotas: WorkspaceQuotas,
+    ) -> Result<(), ApiError> {
+        let WorkspaceQuotas { tokens_per_month, cost_per_month, .. } = quotas;
         if tokens_per_month.is_none() && cost_per_month.is_none() {
             return Ok(());
         }
-        let used = self.this_month(actor.named_workspace()).await?;
+        let used = self.this_month(workspace).await?;
         if let Some(allowed) = tokens_per_month
             && u64::try_from(used.tokens).unwrap_or(0) >= allowed
         {

@@ -1,5 +1,6 @@
 //! Agents.
 
+mod versions;
 mod view;
 
 use axum::{
@@ -30,6 +31,7 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
         .routes(routes!(index, create))
         .routes(routes!(find, change, remove))
         .routes(routes!(erase_session))
+        .merge(versions::router())
 }
 
 /// Create an agent

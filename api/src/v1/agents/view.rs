@@ -3,7 +3,7 @@
 use lectern_shared::{
     clock::Timestamp,
     ids::{AgentId, PromptId, UserId},
-    model::agent::AgentType,
+    model::agent::{AgentType, LlmConfig},
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -61,6 +61,24 @@ pub(super) struct LlmView {
     api_key: Option<String>,
 }
 
+impl LlmView {
+    pub(super) fn new(llm: LlmConfig, masked_key: Option<String>) -> Self {
+        Self {
+            model: llm.model,
+            provider: llm.provider,
+            base_url: llm.base_url,
+            temperature: llm.temperature,
+            max_tokens: llm.max_tokens,
+            context_window: llm.context_window,
+            max_steps: llm.max_steps,
+            max_seconds: llm.max_seconds,
+            max_total_tokens: llm.max_total_tokens,
+            max_cost: llm.max_cost,
+            api_key: masked_key,
+        }
+    }
+}
+
 /// An agent.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Agent)]
@@ -106,7 +124,6 @@ pub(super) struct AgentView {
 impl From<AgentDetails> for AgentView {
     fn from(details: AgentDetails) -> Self {
         let AgentDetails { agent, tags, masked_key } = details;
-        let llm = agent.llm.0;
         Self {
             id: agent.id,
             user_id: agent.owner.creator(),
@@ -115,19 +132,7 @@ impl From<AgentDetails> for AgentView {
             description: agent.description,
             r#type: agent.r#type,
             tags: tags.into_iter().map(TagView::from).collect(),
-            llm: LlmView {
-                model: llm.model,
-                provider: llm.provider,
-                base_url: llm.base_url,
-                temperature: llm.temperature,
-                max_tokens: llm.max_tokens,
-                context_window: llm.context_window,
-                max_steps: llm.max_steps,
-                max_seconds: llm.max_seconds,
-                max_total_tokens: llm.max_total_tokens,
-                max_cost: llm.max_cost,
-                api_key: masked_key,
-            },
+            llm: LlmView::new(agent.llm.0, masked_key),
             has_memory: agent.has_memory,
             prompt_id: agent.prompt_id,
             agent_memory: None,

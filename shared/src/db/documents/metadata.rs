@@ -128,3 +128,32 @@ pub async fn describe(
     )?;
     Ok(rows == 1)
 }
+
+/// By what a document may be called outside.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct NamedDocument {
+    /// The document.
+    pub id: DocumentId,
+    /// Its name.
+    pub name: String,
+    /// The owner's own values.
+    pub metadata: Option<Json<Map<String, Value>>>,
+}
+
+/// At most `limit` of a workspace's documents behind `after`, by their ids.
+pub async fn named(
+    db: &Db,
+    workspace: WorkspaceId,
+    after: DocumentId,
+    limit: u32,
+) -> Result<Vec<NamedDocument>> {
+    Ok(on!(db, |c| {
+        sqlx::query_as(
+        "SELECT id, name, metadata FROM documents WHERE workspace_id = $1 AND deleted_at IS NULL AND id > $2 ORDER BY id LIMIT $3"
+    )
+    .bind(workspace)
+    .bind(after)
+    .bind(i64::from(limit))
+    .fetch_all(c)
+    })?)
+}

@@ -67,6 +67,10 @@ async fn add_everything(tx: &mut Tx, workspace: WorkspaceId) -> DocumentId {
             thing,
         ),
         (
+            "INSERT INTO evaluations (id, workspace_id, name, collection_ids, created_at, updated_at) VALUES ($2, $1, '', '[]', 0, 0)",
+            thing,
+        ),
+        (
             "INSERT INTO deletion_receipts (document_id, workspace_id, name, deleted_at, deleted_by, passages, index_entries, vectors,
                                             bytes, links, remaining)
              VALUES ($2, $1, '', 0, $1, 0, 0, 0, 0, 0, 0)",
@@ -145,6 +149,24 @@ async fn add_everything(tx: &mut Tx, workspace: WorkspaceId) -> DocumentId {
             "INSERT INTO source_run_items (id, run_id, item_key, workspace_id, outcome, document_id)
              VALUES ($2, $2, 'key', $1, 'added', $3)",
             document,
+        ),
+        (
+            "INSERT INTO evaluation_cases (id, workspace_id, evaluation_id, question, expect, created_at, updated_at)
+             VALUES ($2, $1, $3, '', '[]', 0, 0)",
+            thing,
+        ),
+        (
+            "INSERT INTO evaluation_runs (id, workspace_id, evaluation_id, state, config, attempts, cases, done, created_at)
+             VALUES ($2, $1, $3, 'queued', '{}', 0, 0, 0, 0)",
+            thing,
+        ),
+        (
+            "INSERT INTO evaluation_results (run_id, case_id, workspace_id, question, result) VALUES ($2, $3, $1, '', '{}')",
+            thing,
+        ),
+        (
+            "INSERT INTO agent_versions (id, workspace_id, agent_id, version, config, replaced_at) VALUES ($3, $1, $2, 1, '{}', 0)",
+            thing,
         ),
         (
             "INSERT INTO publications (id, workspace_id, agent_id, slug, access, title, greeting, questions, accent, origins,

@@ -5,15 +5,15 @@ use uuid::Uuid;
 use super::{accounts as token_tests, agents as agent_tests, tools as tool_tests};
 use crate::{
     db::{
-        Db, Json, agents, api_tokens, documents, idempotency, on,
+        Db, Json, agent_versions, agents, api_tokens, documents, idempotency, on,
         sealed::{self, SealedColumn, SealedValue},
         sync,
         testing::{at, both, commit, made_in, plain, user, workspace},
         tools, webhooks,
     },
-    ids::{SourceId, UserId, WebhookId, WorkspaceId},
+    ids::{AgentVersionId, SourceId, UserId, WebhookId, WorkspaceId},
     model::{
-        agent::Agent,
+        agent::{Agent, AgentConfig, AgentVersion},
         sync::{FolderConfig, PathFilter, SyncConfig, SyncSource},
         tool::Tool,
         user::ApiToken,
@@ -47,6 +47,31 @@ async fn add(db: &Db, workspace: WorkspaceId, column: SealedColumn, value: &[u8]
             commit!(db, |tx| agents::insert(tx, &keyless));
             commit!(db, |tx| agents::insert(tx, &agent));
             *agent.id.as_uuid()
+        }
+        SealedColumn::AgentVersionKey => {
+            let agent = agent_tests::new(workspace, "former", at(0));
+            commit!(db, |tx| agents::insert(tx, &agent));
+            let version = |number: i64, key: Option<&[u8]>| AgentVersion {
+                id: AgentVersionId::generate(),
+                workspace_id: workspace,
+                agent_id: agent.id,
+                version: number,
+                config: Json(AgentConfig {
+                    r#type: agent.r#type,
+                    name: agent.name.clone(),
+                    description: String::new(),
+                    llm: agent.llm.0.clone(),
+                    has_memory: false,
+                    prompt: None,
+                }),
+                llm_key_sealed: key.map(<[u8]>::to_vec),
+                replaced_by: None,
+                replaced_at: at(0),
+            };
+            let (open, closed) = (version(1, None), version(2, Some(value)));
+            commit!(db, |tx| agent_versions::insert(tx, &open));
+            commit!(db, |tx| agent_versions::insert(tx, &closed));
+            *closed.id.as_uuid()
         }
         SealedColumn::ToolMetadata => {
             let open = Tool { metadata_sealed: None, ..tool_tests::new(workspace, at(0)) };

@@ -10,7 +10,7 @@ use crate::{
 
 /// What a workspace owns besides documents. What hangs on these goes with them, by the schema's own cascades; a test compares both with
 /// the tables that there are.
-const OWNED: [&str; 13] = [
+const OWNED: [&str; 14] = [
     "DELETE FROM agents WHERE workspace_id = $1",
     "DELETE FROM tools WHERE workspace_id = $1",
     "DELETE FROM tags WHERE workspace_id = $1",
@@ -23,6 +23,7 @@ const OWNED: [&str; 13] = [
     "DELETE FROM audit_events WHERE workspace_id = $1",
     "DELETE FROM webhooks WHERE workspace_id = $1",
     "DELETE FROM sources WHERE workspace_id = $1",
+    "DELETE FROM evaluations WHERE workspace_id = $1",
     "DELETE FROM deletion_receipts WHERE workspace_id = $1",
 ];
 

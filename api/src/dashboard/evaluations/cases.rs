@@ -1,0 +1,95 @@
+//! Cases of evaluations in a browser: by a form, from a file, and from an answer.
+
+use axum::{
+    extract::{FromRequestParts, Request, State},
+    response::{IntoResponse, Response},
+};
+use lectern_derive::RequestBody;
+use lectern_shared::ids::{EvaluationCaseId, EvaluationId, TraceId};
+use serde_json::json;
+use utoipa::ToSchema;
+
+use crate::{
+    dashboard::frame::{SubmittedForm, Visitor},
+    error::ApiError,
+    extract::{PathId, PathIds},
+    response::ApiResult,
+    services::evaluations::{EvaluationService, ImportFormat, TraceCase},
+    state::AppState,
+    v1::import_file,
+};
+
+/// A case as a form has it.
+#[derive(RequestBody, ToSchema)]
+pub(super) struct CaseForm {
+    /// The question.
+    #[schema(min_length = 1, max_length = 10_000, pattern = r"\S")]
+    question: String,
+    /// The document that answers, by its name or its id; the question is to be declined without.
+    #[schema(max_length = 1_000)]
+    document: Option<String>,
+    /// Words of it that answer.
+    #[schema(max_length = 10_000)]
+    quote: Option<String>,
+    /// Anything worth saying of it.
+    #[schema(max_length = 10_000)]
+    note: Option<String>,
+}
+
+/// Adds one, as if it stood in a file.
+pub(super) async fn add(
+    State(evaluations): State<EvaluationService>,
+    PathId(id): PathId<EvaluationId>,
+    SubmittedForm { visitor, body, .. }: SubmittedForm<CaseForm>,
+) -> ApiResult {
+    let given = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
+    let expect = match given(&body.document) {
+        None if given(&body.quote).is_some() => {
+            return Err(ApiError::invalid_field("document", "is required: the document that says so"));
+        }
+        None => json!("decline"),
+        Some(document) => json!([{"document": document.trim(), "quote": given(&body.quote)}]),
+    };
+    let line = json!({"question": body.question, "expect": expect, "note": given(&body.note)}).to_string();
+    evaluations.import(&visitor.actor(), id, ImportFormat::JsonLines, line.into_bytes()).await?;
+    Ok(visitor.go(&format!("evaluations/{id}?said=added")))
+}
+
+/// Adds those of a file.
+pub(super) async fn import(
+    State(state): State<AppState>,
+    State(evaluations): State<EvaluationService>,
+    request: Request,
+) -> Response {
+    let (mut parts, body) = request.into_parts();
+    let visitor = match Visitor::from_request_parts(&mut parts, &state).await {
+        Ok(visitor) => visitor,
+        Err(response) => return response,
+    };
+    let imported = async {
+        let PathId(id) = PathId::<EvaluationId>::from_request_parts(&mut parts, &state).await?;
+        import_file(&evaluations, &visitor.actor(), id, Request::from_parts(parts, body)).await?;
+        ApiResult::Ok(visitor.go(&format!("evaluations/{id}?said=added")))
+    };
+    imported.await.into_response()
+}
+
+/// Deletes one.
+pub(super) async fn delete(
+    State(evaluations): State<EvaluationService>,
+    visitor: Visitor,
+    PathIds(id, case): PathIds<EvaluationId, EvaluationCaseId>,
+) -> ApiResult {
+    evaluations.delete_case(&visitor.actor(), id, case).await?;
+    Ok(visitor.go(&format!("evaluations/{id}?said=removed")))
+}
+
+/// Makes one of an answer.
+pub(super) async fn add_of_trace(
+    State(evaluations): State<EvaluationService>,
+    PathId(id): PathId<TraceId>,
+    SubmittedForm { visitor, body, once }: SubmittedForm<TraceCase>,
+) -> ApiResult {
+    evaluations.add_trace_case(&visitor.actor(), id, body, once, |_| Ok(Vec::new())).await?;
+    Ok(visitor.go(&format!("traces/{id}?said=added")))
+}

@@ -1,0 +1,221 @@
+//! Evaluations in a browser: questions with what is to come of them, and what came of them.
+
+mod cases;
+mod runs;
+
+use askama::Template;
+use axum::{
+    Router,
+    extract::{DefaultBodyLimit, State},
+    http::{StatusCode, Uri},
+    routing::{get, post},
+};
+use lectern_shared::{
+    ids::{AgentId, EvaluationCaseId, EvaluationId, EvaluationRunId},
+    model::{
+        evaluation::{Evaluation, EvaluationCase, EvaluationRun, ExpectedOutcome},
+        search::SearchMode,
+    },
+};
+use uuid::Uuid;
+
+use self::runs::RunRow;
+use super::{
+    PagePolicy,
+    frame::{Frame, SubmittedForm, Visitor},
+    html,
+    text::{counted, filters},
+};
+use crate::{
+    extract::{PathId, parameter},
+    response::ApiResult,
+    services::{
+        asking::AskService,
+        creation::CreationOutcome,
+        evaluations::{EvaluationChange, EvaluationService, NewEvaluation},
+    },
+    state::AppState,
+};
+
+/// Evaluations that are shown: a workspace has fewer.
+const EVALUATIONS: u32 = 200;
+/// Cases of a page.
+const CASES: u32 = 50;
+/// Runs of a page.
+const RUNS: u32 = 20;
+/// Characters of a quotation in the list.
+const QUOTE: usize = 200;
+
+/// The ways of searching, as people choose them.
+const MODES: [(SearchMode, &str); 3] = [
+    (SearchMode::Hybrid, "by words and by meaning"),
+    (SearchMode::Dense, "by meaning"),
+    (SearchMode::Lexical, "by words"),
+];
+
+#[expect(clippy::disallowed_methods, reason = "the document describes what programs use")]
+pub(super) fn router() -> Router<AppState> {
+    Router::new()
+        .route("/evaluations", get(list).post(create))
+        .route("/evaluations/{id}", get(show).post(change))
+        .route("/evaluations/{id}/delete", post(delete))
+        .route("/evaluations/{id}/cases", post(cases::add))
+        .route("/evaluations/{id}/cases/{case}/delete", post(cases::delete))
+        .route("/evaluations/{id}/import", post(cases::import).layer(DefaultBodyLimit::disable()))
+        .route("/evaluations/{id}/run", post(runs::start))
+        .route("/evaluations/{id}/runs/{run}", get(runs::show))
+        .route("/evaluations/{id}/runs/{run}/cancel", post(runs::cancel))
+        .route("/evaluations/{id}/runs/{run}/compare", get(runs::compare))
+        .route("/traces/{id}/case", post(cases::add_of_trace))
+}
+
+#[derive(Template)]
+#[template(path = "evaluations.html")]
+struct EvaluationsPage {
+    frame: Frame,
+    rows: Vec<EvaluationRow>,
+    agents: Vec<(AgentId, String)>,
+}
+
+struct EvaluationRow {
+    id: EvaluationId,
+    name: String,
+    cases: i64,
+    agent: String,
+    run: Option<RunRow>,
+}
+
+#[derive(Template)]
+#[template(path = "evaluation.html")]
+struct EvaluationPage {
+    frame: Frame,
+    evaluation: Evaluation,
+    agents: Vec<(AgentId, String)>,
+    modes: [(SearchMode, &'static str); 3],
+    count: String,
+    cases: Vec<CaseRow>,
+    more_cases: Option<EvaluationCaseId>,
+    runs: Vec<RunRow>,
+    more_runs: Option<EvaluationRunId>,
+    is_busy: bool,
+}
+
+struct CaseRow {
+    id: EvaluationCaseId,
+    question: String,
+    /// Whether it is to be declined.
+    is_declined: bool,
+    /// What answers it: the document, and the words.
+    gold: Vec<(String, String)>,
+    note: String,
+}
+
+impl From<EvaluationCase> for CaseRow {
+    fn from(case: EvaluationCase) -> Self {
+        let gold = case.expect.0.gold().iter().map(|gold| {
+            let quote = gold.quote.as_deref().unwrap_or("any passage of it");
+            (gold.document_id.to_string(), quote.chars().take(QUOTE).collect())
+        });
+        Self {
+            id: case.id,
+            gold: gold.collect(),
+            is_declined: matches!(case.expect.0, ExpectedOutcome::Decline(_)),
+            question: case.question,
+            note: case.note.unwrap_or_default(),
+        }
+    }
+}
+
+/// The agents that can be chosen.
+async fn agents(asking: &AskService, visitor: &Visitor) -> ApiResult<Vec<(AgentId, String)>> {
+    asking.all_askable(&visitor.actor(), |askable| (askable.agent.id, askable.agent.name)).await
+}
+
+/// Shows the evaluations.
+async fn list(
+    State(evaluations): State<EvaluationService>,
+    State(asking): State<AskService>,
+    visitor: Visitor,
+) -> ApiResult {
+    let actor = visitor.actor();
+    let found = evaluations.list(&actor, Uuid::max(), EVALUATIONS).await?;
+    let agents = agents(&asking, &visitor).await?;
+    let mut rows = Vec::with_capacity(found.len());
+    for evaluation in found {
+        let last = evaluations.runs(&actor, evaluation.id, Uuid::max(), 1).await?;
+        let agent = agents.iter().find(|(id, _)| Some(*id) == evaluation.agent_id);
+        rows.push(EvaluationRow {
+            id: evaluation.id,
+            name: evaluation.name,
+            cases: evaluation.cases,
+            agent: agent.map(|(_, name)| name.clone()).unwrap_or_default(),
+            run: last.first().map(RunRow::from),
+        });
+    }
+    html(&PagePolicy::Own, StatusCode::OK, &EvaluationsPage { frame: visitor.frame, rows, agents })
+}
+
+/// Makes one.
+async fn create(
+    State(evaluations): State<EvaluationService>,
+    SubmittedForm { visitor, body, once }: SubmittedForm<NewEvaluation>,
+) -> ApiResult {
+    let id_of = |made: &Evaluation| Ok(made.id.to_string().into_bytes());
+    let made = evaluations.create(&visitor.actor(), body, once, id_of).await?;
+    let (CreationOutcome::Now(id) | CreationOutcome::Before(id)) = made;
+    Ok(visitor.go(&format!("evaluations/{}?said=added", String::from_utf8_lossy(&id))))
+}
+
+/// Shows one: its cases and its runs.
+async fn show(
+    State(evaluations): State<EvaluationService>,
+    State(asking): State<AskService>,
+    visitor: Visitor,
+    uri: Uri,
+    PathId(id): PathId<EvaluationId>,
+) -> ApiResult {
+    let actor = visitor.actor();
+    let before =
+        |name: &str| parameter(&uri, name).and_then(|after| after.parse().ok()).unwrap_or_else(Uuid::max);
+    let evaluation = evaluations.find(&actor, id).await?;
+    let mut cases = evaluations.cases(&actor, id, before("cases"), CASES + 1).await?;
+    let has_more_cases = cases.len() > CASES as usize;
+    cases.truncate(CASES as usize);
+    let mut runs: Vec<EvaluationRun> = evaluations.runs(&actor, id, before("runs"), RUNS + 1).await?;
+    let has_more_runs = runs.len() > RUNS as usize;
+    runs.truncate(RUNS as usize);
+    let runs_shown: Vec<RunRow> = runs.iter().map(RunRow::from).collect();
+    let page = EvaluationPage {
+        agents: agents(&asking, &visitor).await?,
+        modes: MODES,
+        count: counted(evaluation.cases.unsigned_abs(), "case", "cases"),
+        evaluation,
+        more_cases: cases.last().map(|last| last.id).filter(|_| has_more_cases),
+        cases: cases.into_iter().map(CaseRow::from).collect(),
+        more_runs: runs.last().map(|last| last.id).filter(|_| has_more_runs),
+        is_busy: runs_shown.iter().any(|run| run.is_busy),
+        runs: runs_shown,
+        frame: visitor.frame,
+    };
+    html(&PagePolicy::Own, StatusCode::OK, &page)
+}
+
+/// Changes one.
+async fn change(
+    State(evaluations): State<EvaluationService>,
+    PathId(id): PathId<EvaluationId>,
+    SubmittedForm { visitor, body, .. }: SubmittedForm<EvaluationChange>,
+) -> ApiResult {
+    evaluations.change(&visitor.actor(), id, body).await?;
+    Ok(visitor.go(&format!("evaluations/{id}?said=saved")))
+}
+
+/// Deletes one.
+async fn delete(
+    State(evaluations): State<EvaluationService>,
+    visitor: Visitor,
+    PathId(id): PathId<EvaluationId>,
+) -> ApiResult {
+    evaluations.delete(&visitor.actor(), id).await?;
+    Ok(visitor.go("evaluations?said=removed"))
+}

@@ -1,0 +1,417 @@
+//! Runs of evaluations in a browser: how good it is, case by case, and beside another run.
+
+use std::collections::BTreeMap;
+
+use askama::Template;
+use axum::{
+    extract::State,
+    http::{StatusCode, Uri},
+};
+use lectern_agents::evaluation::{ANSWER_METRICS, Comparison, RETRIEVAL_METRICS};
+use lectern_shared::{
+    clock::Timestamp,
+    ids::{EvaluationId, EvaluationRunId, TraceId},
+    model::evaluation::{
+        EvaluationMetrics, EvaluationRun, EvaluationRunState, ExpectedOutcome, GoldState, MeanEstimate,
+        StoredCaseResult,
+    },
+};
+use uuid::Uuid;
+
+use crate::{
+    dashboard::{
+        PagePolicy,
+        frame::{Frame, SubmittedForm, Visitor},
+        html,
+        text::{counted, duration, filters},
+    },
+    error::ApiError,
+    extract::{PathId, PathIds, parameter},
+    response::ApiResult,
+    services::evaluations::{EvaluationService, NewEvaluationRun},
+};
+
+/// Results of a page.
+const RESULTS: u32 = 50;
+/// Runs to compare with.
+const OTHERS: u32 = 50;
+/// Cases that differ which are shown.
+const DIFFERING: usize = 100;
+
+/// What each metric says, for people.
+fn words(metric: &str) -> &'static str {
+    match metric {
+        "hit@1" => "the first passage answers",
+        "hit@5" => "one of the first 5 answers",
+        "hit@10" => "one of the first 10 answers",
+        "mrr" => "one over the rank of the first that answers",
+        "ndcg@10" => "how near the top all that answers is",
+        "recall@10" => "how much of what answers is among the first 10",
+        "verified" => "quoted words are in the source",
+        "cited" => "what answers is cited",
+        "declined" => "declined when nothing answers, and only then",
+        "right" => "right, as the judge says",
+        _ => "",
+    }
+}
+
+/// A run, in words.
+pub(super) struct RunRow {
+    pub(super) id: EvaluationRunId,
+    pub(super) word: &'static str,
+    pub(super) tone: &'static str,
+    pub(super) is_busy: bool,
+    /// How far it is, or what came of it.
+    pub(super) summary: String,
+    pub(super) detail: Option<String>,
+    pub(super) how: String,
+    pub(super) created_at: Timestamp,
+}
+
+impl From<&EvaluationRun> for RunRow {
+    fn from(run: &EvaluationRun) -> Self {
+        let (word, tone) = match run.state {
+            EvaluationRunState::Queued => ("Waits", "busy"),
+            EvaluationRunState::Running => ("Under way", "busy"),
+            EvaluationRunState::Succeeded => ("Done", "good"),
+            EvaluationRunState::Failed => ("Failed", "bad"),
+            EvaluationRunState::Cancelled => ("Stopped", ""),
+        };
+        let config = &run.config.0;
+        let first = config.modes.first().map(|mode| mode.as_str()).unwrap_or_default();
+        let summary = match &run.metrics {
+            None => format!("{} of {}", run.done, counted(run.cases.unsigned_abs(), "case", "cases")),
+            Some(metrics) => summary(&metrics.0, first),
+        };
+        let modes: Vec<&str> = config.modes.iter().map(|mode| mode.as_str()).collect();
+        let answers = match (config.answers, config.agent_version) {
+            (false, _) => String::new(),
+            (true, None) => ", with answers".to_owned(),
+            (true, Some(version)) => format!(", with answers of version {version}"),
+        };
+        Self {
+            id: run.id,
+            word,
+            tone,
+            is_busy: matches!(run.state, EvaluationRunState::Queued | EvaluationRunState::Running),
+            summary,
+            detail: run.error.clone(),
+            how: format!("{}{answers}", modes.join(", ")),
+            created_at: run.created_at,
+        }
+    }
+}
+
+/// The two or three numbers that say most.
+fn summary(metrics: &EvaluationMetrics, mode: &str) -> String {
+    let retrieval = metrics.retrieval.get(mode);
+    let found = ["hit@5", "ndcg@10"].into_iter().filter_map(|name| Some((name, retrieval?.get(name)?)));
+    let answered =
+        ["cited", "declined"].into_iter().filter_map(|name| Some((name, metrics.answers.get(name)?)));
+    let parts: Vec<String> =
+        found.chain(answered).map(|(name, estimate)| format!("{name} {:.3}", estimate.value)).collect();
+    if parts.is_empty() { "nothing to measure".to_owned() } else { parts.join(", ") }
+}
+
+/// A metric with its interval, as it is drawn.
+struct MetricRow {
+    group: String,
+    name: String,
+    words: &'static str,
+    value: String,
+    range: String,
+    /// The bar, and the whiskers, in hundredths.
+    bar: String,
+    low: String,
+    width: String,
+}
+
+fn metric_row(group: &str, name: &str, estimate: &MeanEstimate) -> MetricRow {
+    MetricRow {
+        group: group.to_owned(),
+        name: name.to_owned(),
+        words: words(name),
+        value: format!("{:.3}", estimate.value),
+        range: format!("{:.3} to {:.3}", estimate.low, estimate.high),
+        bar: format!("{:.1}", estimate.value * 100.0),
+        low: format!("{:.1}", estimate.low * 100.0),
+        width: format!("{:.1}", ((estimate.high - estimate.low) * 100.0).max(0.5)),
+    }
+}
+
+/// The metrics in the order in which they are explained.
+fn metric_rows(metrics: &EvaluationMetrics) -> Vec<MetricRow> {
+    let of = |group: &str, names: &[&str], estimates: &BTreeMap<String, MeanEstimate>| {
+        let rows = names.iter().filter_map(|name| Some(metric_row(group, name, estimates.get(*name)?)));
+        rows.collect::<Vec<_>>()
+    };
+    let mut rows: Vec<MetricRow> = Vec::new();
+    for (mode, estimates) in &metrics.retrieval {
+        rows.extend(of(mode, &RETRIEVAL_METRICS, estimates));
+    }
+    rows.extend(of("answers", &ANSWER_METRICS, &metrics.answers));
+    rows
+}
+
+/// What came of a case, in words.
+struct ResultRow {
+    question: String,
+    /// What was to come of it.
+    expected: String,
+    /// Something that answers is not in the documents any more.
+    lost: Option<String>,
+    /// Where what answers was found, by the way of searching.
+    ranks: Vec<(String, String, &'static str)>,
+    answer: Option<AnswerRow>,
+}
+
+struct AnswerRow {
+    trace: Option<TraceId>,
+    text: String,
+    word: &'static str,
+    tone: &'static str,
+    detail: String,
+}
+
+fn rank_words(ranks: &[Option<u32>], error: Option<&String>) -> (String, &'static str) {
+    if let Some(error) = error {
+        return (error.clone(), "bad");
+    }
+    match ranks.iter().flatten().min() {
+        None if ranks.is_empty() => ("nothing is to be found".to_owned(), ""),
+        None => ("not found".to_owned(), "bad"),
+        Some(first @ 1..=5) => (format!("rank {first}"), "good"),
+        Some(first) => (format!("rank {first}"), ""),
+    }
+}
+
+impl From<StoredCaseResult> for ResultRow {
+    fn from(stored: StoredCaseResult) -> Self {
+        let result = stored.result.0;
+        let lost = result.gold.iter().find_map(|state| match state {
+            GoldState::Lost(why) => Some(why.clone()),
+            GoldState::Found | GoldState::Similar => None,
+        });
+        let ranks = result.retrieval.iter().map(|(mode, ranking)| {
+            let (words, tone) = rank_words(&ranking.ranks, ranking.error.as_ref());
+            (mode.clone(), words, tone)
+        });
+        let is_declined = matches!(result.expect, ExpectedOutcome::Decline(_));
+        let answer = result.answer.map(|answer| {
+            let (word, tone) = match (&answer.error, answer.is_right, answer.cites_gold) {
+                (Some(_), ..) => ("Failed", "bad"),
+                (None, Some(false), _) => ("Wrong, as the judge says", "bad"),
+                (None, _, Some(false)) => ("Does not cite what answers", "bad"),
+                _ if is_declined != answer.declined && is_declined => ("Ought to have declined", "bad"),
+                _ if is_declined != answer.declined => ("Declined", "bad"),
+                _ if is_declined => ("Declined, as it should", "good"),
+                _ => ("Cites what answers", "good"),
+            };
+            let sources = format!(
+                "{}, {} verified, {}",
+                counted(answer.citations as u64, "source", "sources"),
+                answer.verified,
+                duration(answer.duration_ms)
+            );
+            AnswerRow {
+                trace: answer.trace_id,
+                text: answer.text,
+                word,
+                tone,
+                detail: answer.error.unwrap_or(sources),
+            }
+        });
+        let quotes: Vec<&str> =
+            result.expect.gold().iter().filter_map(|gold| gold.quote.as_deref()).collect();
+        let expected = match (is_declined, quotes.as_slice()) {
+            (true, _) => "to be declined".to_owned(),
+            (false, []) => "any passage of the document".to_owned(),
+            (false, [quote]) => format!("“{quote}”"),
+            (false, [quote, ..]) => format!("“{quote}” and {} more", quotes.len() - 1),
+        };
+        Self { question: stored.question, expected, lost, ranks: ranks.collect(), answer }
+    }
+}
+
+#[derive(Template)]
+#[template(path = "evaluation_run.html")]
+struct RunPage {
+    frame: Frame,
+    evaluation: EvaluationId,
+    name: String,
+    run: RunRow,
+    done: i64,
+    cases: i64,
+    metrics: Vec<MetricRow>,
+    /// What is worth knowing besides the metrics.
+    remarks: Vec<String>,
+    results: Vec<ResultRow>,
+    more: Option<Uuid>,
+    others: Vec<RunRow>,
+}
+
+#[derive(Template)]
+#[template(path = "evaluation_compare.html")]
+struct ComparePage {
+    frame: Frame,
+    evaluation: EvaluationId,
+    name: String,
+    run: RunRow,
+    other: RunRow,
+    metrics: Vec<ComparedRow>,
+    differing: String,
+    cases: Vec<(Vec<String>, ResultRow, ResultRow, &'static str)>,
+}
+
+struct ComparedRow {
+    group: String,
+    name: &'static str,
+    words: &'static str,
+    value: String,
+    other: String,
+    difference: String,
+    range: String,
+    /// Whether the difference is more than chance would make it.
+    tone: &'static str,
+    verdict: &'static str,
+    won: usize,
+    lost: usize,
+}
+
+impl From<Comparison> for ComparedRow {
+    fn from(compared: Comparison) -> Self {
+        let (tone, verdict) = if compared.low > 0.0 {
+            ("good", "better")
+        } else if compared.high < 0.0 {
+            ("bad", "worse")
+        } else {
+            ("", "may be chance")
+        };
+        Self {
+            group: compared.mode.unwrap_or_else(|| "answers".to_owned()),
+            name: compared.metric,
+            words: words(compared.metric),
+            value: format!("{:.3}", compared.value),
+            other: format!("{:.3}", compared.other),
+            difference: format!("{:+.3}", compared.difference),
+            range: format!("{:+.3} to {:+.3}", compared.low, compared.high),
+            tone,
+            verdict,
+            won: compared.won,
+            lost: compared.lost,
+        }
+    }
+}
+
+/// Has an evaluation run.
+pub(super) async fn start(
+    State(evaluations): State<EvaluationService>,
+    PathId(id): PathId<EvaluationId>,
+    SubmittedForm { visitor, body, .. }: SubmittedForm<NewEvaluationRun>,
+) -> ApiResult {
+    let run = evaluations.run(&visitor.actor(), id, body).await?;
+    Ok(visitor.go(&format!("evaluations/{id}/runs/{}", run.id)))
+}
+
+/// Shows a run.
+pub(super) async fn show(
+    State(evaluations): State<EvaluationService>,
+    visitor: Visitor,
+    uri: Uri,
+    PathIds(id, run): PathIds<EvaluationId, EvaluationRunId>,
+) -> ApiResult {
+    let actor = visitor.actor();
+    let name = evaluations.find(&actor, id).await?.name;
+    let found = evaluations.find_run(&actor, id, run).await?;
+    let before = parameter(&uri, "after").and_then(|after| after.parse().ok()).unwrap_or_else(Uuid::max);
+    let mut results = evaluations.results(&actor, id, run, before, RESULTS + 1).await?;
+    let has_more = results.len() > RESULTS as usize;
+    results.truncate(RESULTS as usize);
+    let others = evaluations.runs(&actor, id, Uuid::max(), OTHERS).await?;
+    let is_other = |other: &&EvaluationRun| other.id != run && other.state == EvaluationRunState::Succeeded;
+    let metrics = found.metrics.as_ref().map(|metrics| &metrics.0);
+    let page = RunPage {
+        evaluation: id,
+        name,
+        run: RunRow::from(&found),
+        done: found.done,
+        cases: found.cases,
+        metrics: metrics.map(metric_rows).unwrap_or_default(),
+        remarks: metrics.map(remarks).unwrap_or_default(),
+        more: results.last().map(|last| *last.case_id.as_uuid()).filter(|_| has_more),
+        results: results.into_iter().map(ResultRow::from).collect(),
+        others: others.iter().filter(is_other).map(RunRow::from).collect(),
+        frame: visitor.frame,
+    };
+    html(&PagePolicy::Own, StatusCode::OK, &page)
+}
+
+fn remarks(metrics: &EvaluationMetrics) -> Vec<String> {
+    let mut remarks = Vec::new();
+    let cases = |count: usize| counted(count as u64, "case", "cases");
+    if metrics.lost > 0 {
+        remarks.push(format!("What answers {} is not in the documents any more.", cases(metrics.lost)));
+    }
+    if metrics.failed > 0 {
+        remarks.push(format!("Something failed in {}.", cases(metrics.failed)));
+    }
+    if let Some(effort) = &metrics.effort {
+        let cost = effort.cost.map(|cost| format!(", at a cost of {cost:.4}")).unwrap_or_default();
+        remarks.push(format!(
+            "Half of the answers came within {}, 95 % within {}; {} tokens were read and {} written{cost}.",
+            duration(effort.p50_ms),
+            duration(effort.p95_ms),
+            effort.input_tokens,
+            effort.output_tokens
+        ));
+    }
+    remarks
+}
+
+/// Stops a run.
+pub(super) async fn cancel(
+    State(evaluations): State<EvaluationService>,
+    visitor: Visitor,
+    PathIds(id, run): PathIds<EvaluationId, EvaluationRunId>,
+) -> ApiResult {
+    evaluations.cancel(&visitor.actor(), id, run).await?;
+    Ok(visitor.go(&format!("evaluations/{id}/runs/{run}?said=stopped")))
+}
+
+/// Shows a run beside another one.
+pub(super) async fn compare(
+    State(evaluations): State<EvaluationService>,
+    visitor: Visitor,
+    uri: Uri,
+    PathIds(id, run): PathIds<EvaluationId, EvaluationRunId>,
+) -> ApiResult {
+    let actor = visitor.actor();
+    let other = parameter(&uri, "with").and_then(|with| with.parse().ok());
+    let other: EvaluationRunId = other.ok_or_else(|| ApiError::not_found("run"))?;
+    let name = evaluations.find(&actor, id).await?.name;
+    let compared = evaluations.compare(&actor, id, run, other, DIFFERING).await?;
+    let cases = compared.cases.into_iter().map(|(difference, this, other)| {
+        let better = difference.values.iter().filter(|(_, _, value, other)| value > other).count();
+        let tone = match better {
+            0 => "bad",
+            all if all == difference.values.len() => "good",
+            _ => "",
+        };
+        let told = difference.values.into_iter().map(|(metric, mode, value, other)| {
+            let mode = mode.map(|mode| format!("{mode} ")).unwrap_or_default();
+            format!("{mode}{metric}: {value:.2}, was {other:.2}")
+        });
+        (told.collect(), ResultRow::from(this), ResultRow::from(other), tone)
+    });
+    let page = ComparePage {
+        evaluation: id,
+        name,
+        run: RunRow::from(&compared.run),
+        other: RunRow::from(&compared.other),
+        metrics: compared.metrics.into_iter().map(ComparedRow::from).collect(),
+        differing: counted(compared.differing as u64, "case differs", "cases differ"),
+        cases: cases.collect(),
+        frame: visitor.frame,
+    };
+    html(&PagePolicy::Own, StatusCode::OK, &page)
+}

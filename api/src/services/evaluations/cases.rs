@@ -1,0 +1,312 @@
+//! The cases of evaluations.
+
+use std::collections::HashSet;
+
+use lectern_derive::RequestBody;
+use lectern_shared::{
+    db::{
+        self, Json,
+        evaluations::{
+            self,
+            cases::{self, NewEvaluationCase},
+        },
+    },
+    ids::{DocumentId, EvaluationCaseId, EvaluationId, TraceId, WorkspaceId},
+    model::evaluation::{DeclineWord, EvaluationCase, ExpectedOutcome, GoldQuote, simply},
+};
+use serde_json::Value;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::{
+    EvaluationService, MOST_CASES,
+    readers::{self, ExpectSchema, GivenExpectation},
+    unknown,
+};
+use crate::{
+    error::{ApiError, ApiErrorKind},
+    fields::{FromFields, GivenId, JsonFields, SenderTrust},
+    services::{
+        actor::{Actor, Permission},
+        creation::{CreationOutcome, IdempotentRequest, ResponseEncoder},
+    },
+};
+
+/// Cases that one request adds.
+const MOST_AT_ONCE: usize = 1_000;
+/// Documents that are looked for at a time.
+const LOOKED_UP: usize = 1_000;
+
+/// A new case.
+#[derive(RequestBody, ToSchema)]
+pub(crate) struct NewCase {
+    /// The question.
+    #[schema(min_length = 1, max_length = 10_000, pattern = r"\S")]
+    question: String,
+    /// What is to come of it.
+    #[schema(value_type = ExpectSchema)]
+    #[body(with = readers::expect)]
+    expect: Option<GivenExpectation>,
+    /// Anything that you want to say of it.
+    #[schema(max_length = 10_000)]
+    note: Option<String>,
+}
+
+/// One new case, or several as `cases`.
+pub(crate) struct NewCases(Vec<NewCase>);
+
+impl FromFields for NewCases {
+    const SENDER: SenderTrust = NewCase::SENDER;
+
+    fn from_fields(fields: &mut JsonFields<'_>) -> Self {
+        if fields.get("cases").is_none() {
+            return Self(vec![read_case(fields)]);
+        }
+        fields.only(&["cases"]);
+        let cases = fields.objects("cases", MOST_AT_ONCE, read_case);
+        if cases.as_ref().is_some_and(Vec::is_empty) {
+            fields.refuse("cases", "must have at least one case");
+        }
+        Self(cases.unwrap_or_default())
+    }
+}
+
+fn read_case(fields: &mut JsonFields<'_>) -> NewCase {
+    if fields.get("expect").is_none() {
+        fields.refuse("expect", "is required: \"decline\", or a list of {documentId, quote}");
+    }
+    NewCase::from_fields(fields)
+}
+
+/// What is to be different about a case. What is left out stays as it is.
+#[derive(RequestBody, ToSchema)]
+#[body(change)]
+#[expect(clippy::option_option, reason = "a note is left alone, taken away or set")]
+pub(crate) struct CaseChange {
+    /// The question.
+    #[schema(min_length = 1, max_length = 10_000, pattern = r"\S", nullable = false)]
+    question: Option<String>,
+    /// What is to come of it.
+    #[schema(value_type = Option<ExpectSchema>, nullable = false)]
+    #[body(with = readers::expect)]
+    expect: Option<GivenExpectation>,
+    /// Anything that you want to say of it; null for nothing.
+    #[schema(max_length = 10_000)]
+    note: Option<Option<String>>,
+}
+
+/// What is made a case of a recorded answer.
+#[derive(RequestBody, ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) struct TraceCase {
+    /// The evaluation that it is added to.
+    #[schema(value_type = String)]
+    evaluation_id: GivenId<EvaluationId>,
+    /// The number of the citation that answers, as in the answer's `[n]`: its quote becomes what is expected. The question is to be declined
+    /// when this is null or left out.
+    #[schema(value_type = Option<u32>, minimum = 1)]
+    citation: Option<u32>,
+    /// Anything that you want to say of it.
+    #[schema(max_length = 10_000)]
+    note: Option<String>,
+}
+
+fn unknown_case() -> ApiError {
+    ApiError::not_found("case")
+}
+
+fn too_many() -> ApiError {
+    let message = format!("An evaluation may have at most {MOST_CASES} cases.");
+    ApiError::new(ApiErrorKind::Conflict, "too_many_cases", message)
+}
+
+impl EvaluationService {
+    /// Adds cases to a set.
+    ///
+    /// # Errors
+    /// When a document is not the workspace's, or the set has as many as it may.
+    pub(crate) async fn add_cases(
+        &self,
+        actor: &Actor,
+        id: EvaluationId,
+        NewCases(new): NewCases,
+        once: IdempotentRequest,
+        tell: impl ResponseEncoder<Vec<EvaluationCase>>,
+    ) -> Result<CreationOutcome, ApiError> {
+        let workspace = actor.may(Permission::BuildAgents)?.workspace_id;
+        let missing = || ApiError::not_found("document");
+        let case = |new: NewCase| {
+            let GivenExpectation(expect) = new.expect.ok_or_else(ApiError::internal)?;
+            Ok(NewEvaluationCase {
+                id: EvaluationCaseId::generate(),
+                question: new.question,
+                expect: expect.map_err(|_| missing())?,
+                note: new.note,
+            })
+        };
+        let new: Vec<NewEvaluationCase> = new.into_iter().map(case).collect::<Result<_, ApiError>>()?;
+        self.check_documents(workspace, new.iter().map(|case| &case.expect)).await?;
+        let (tx, made) = self.insert_cases(actor, id, new).await?;
+        self.creations.commit(tx, once, &made, tell).await
+    }
+
+    /// Adds cases whose documents are the workspace's, in a transaction that is to be committed.
+    pub(super) async fn insert_cases(
+        &self,
+        actor: &Actor,
+        id: EvaluationId,
+        new: Vec<NewEvaluationCase>,
+    ) -> Result<(db::Tx, Vec<EvaluationCase>), ApiError> {
+        let workspace = actor.may(Permission::BuildAgents)?.workspace_id;
+        let now = self.clock.now();
+        let mut tx = self.db.begin().await?;
+        db::locks::lock_workspace(&mut tx, workspace).await?;
+        let evaluation = evaluations::lock(&mut tx, workspace, id).await?.ok_or_else(unknown)?;
+        let more = i64::try_from(new.len()).unwrap_or(i64::MAX);
+        if evaluation.cases.saturating_add(more) > MOST_CASES {
+            return Err(too_many());
+        }
+        cases::insert(&mut tx, workspace, id, Some(actor.user), &new, now).await?;
+        let made = new.into_iter().map(|case| EvaluationCase {
+            id: case.id,
+            evaluation_id: id,
+            question: case.question,
+            expect: Json(case.expect),
+            note: case.note,
+            created_at: now,
+            updated_at: now,
+        });
+        Ok((tx, made.collect()))
+    }
+
+    /// Sees to it that everything that is expected is the workspace's.
+    async fn check_documents<'a>(
+        &self,
+        workspace: WorkspaceId,
+        expected: impl Iterator<Item = &'a ExpectedOutcome>,
+    ) -> Result<(), ApiError> {
+        let ids: HashSet<DocumentId> =
+            expected.flat_map(ExpectedOutcome::gold).map(|gold| gold.document_id).collect();
+        let ids: Vec<DocumentId> = ids.into_iter().collect();
+        for ids in ids.chunks(LOOKED_UP) {
+            if !db::documents::has_all(&self.db, workspace, ids).await? {
+                return Err(ApiError::not_found("document"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The cases of a set before an id, newest first.
+    pub(crate) async fn cases(
+        &self,
+        actor: &Actor,
+        id: EvaluationId,
+        before: Uuid,
+        limit: u32,
+    ) -> Result<Vec<EvaluationCase>, ApiError> {
+        let workspace = actor.may(Permission::BuildAgents)?.workspace_id;
+        evaluations::find(&self.db, workspace, id).await?.ok_or_else(unknown)?;
+        Ok(cases::list(&self.db, workspace, id, before.into(), limit).await?)
+    }
+
+    /// Changes a case, which is as it is returned afterwards.
+    pub(crate) async fn change_case(
+        &self,
+        actor: &Actor,
+        id: EvaluationId,
+        case: EvaluationCaseId,
+        change: CaseChange,
+    ) -> Result<EvaluationCase, ApiError> {
+        let workspace = actor.may(Permission::BuildAgents)?.workspace_id;
+        let found = cases::find(&self.db, workspace, id, case).await?;
+        let mut case = found.ok_or_else(unknown_case)?;
+        case.question = change.question.unwrap_or(case.question);
+        if let Some(GivenExpectation(expect)) = change.expect {
+            let expect = expect.map_err(|_| ApiError::not_found("document"))?;
+            self.check_documents(workspace, std::iter::once(&expect)).await?;
+            case.expect = Json(expect);
+        }
+        if let Some(note) = change.note {
+            case.note = note;
+        }
+        case.updated_at = self.clock.now();
+        let mut tx = self.db.begin().await?;
+        if !cases::update(&mut tx, workspace, &case, case.updated_at).await? {
+            return Err(unknown_case());
+        }
+        tx.commit().await?;
+        Ok(case)
+    }
+
+    /// Deletes a case. What came of it in runs stays.
+    pub(crate) async fn delete_case(
+        &self,
+        actor: &Actor,
+        id: EvaluationId,
+        case: EvaluationCaseId,
+    ) -> Result<(), ApiError> {
+        let workspace = actor.may(Permission::BuildAgents)?.workspace_id;
+        let mut tx = self.db.begin_essential().await?;
+        if !cases::delete(&mut tx, workspace, id, case).await? {
+            return Err(unknown_case());
+        }
+        Ok(tx.commit().await?)
+    }
+
+    /// Makes a case of a recorded answer.
+    ///
+    /// # Errors
+    /// When the answer does not cite this, or what it cites is not there any more.
+    pub(crate) async fn add_trace_case(
+        &self,
+        actor: &Actor,
+        trace: TraceId,
+        new: TraceCase,
+        once: IdempotentRequest,
+        tell: impl ResponseEncoder<Vec<EvaluationCase>>,
+    ) -> Result<CreationOutcome, ApiError> {
+        let workspace = actor.may(Permission::BuildAgents)?.workspace_id;
+        let trace = self.traces.find_with_record(actor, trace).await?;
+        let id = new.evaluation_id.map_err(|_| unknown())?;
+        let question = question_of(trace.record.as_ref().map(|Json(record)| record), &trace.trace.body.0);
+        let question = question.ok_or_else(|| {
+            let message = "The question is not kept with this trace.";
+            ApiError::new(ApiErrorKind::Conflict, "question_not_kept", message)
+        })?;
+        let expect = match new.citation {
+            None => ExpectedOutcome::Decline(DeclineWord::Decline),
+            Some(number) => {
+                ExpectedOutcome::Gold(vec![cited(&trace.trace.body.0, number).ok_or_else(|| {
+                    ApiError::invalid_field("citation", "must be the number of one of the answer's citations")
+                })?])
+            }
+        };
+        self.check_documents(workspace, std::iter::once(&expect)).await?;
+        let case = NewEvaluationCase { id: EvaluationCaseId::generate(), question, expect, note: new.note };
+        let (tx, made) = self.insert_cases(actor, id, vec![case]).await?;
+        self.creations.commit(tx, once, &made, tell).await
+    }
+}
+
+/// What was asked: as its record says, or the search that it began with.
+fn question_of(record: Option<&Value>, trace: &Value) -> Option<String> {
+    let recorded = record.and_then(|record| record.pointer("/setup/question"));
+    let searched = || {
+        let steps = trace.get("steps")?.as_array()?;
+        steps.iter().find(|step| step["kind"] == "retrieval")?.get("input")
+    };
+    let text = recorded.or_else(searched)?.as_str()?;
+    (!text.trim().is_empty()).then(|| text.to_owned())
+}
+
+/// What an answer cites under a number.
+fn cited(trace: &Value, number: u32) -> Option<GoldQuote> {
+    let citations = trace.get("citations")?.as_array()?;
+    let citation = citations.iter().find(|citation| citation["n"] == number)?;
+    let quote = citation.get("quote").and_then(Value::as_str).filter(|quote| !quote.trim().is_empty());
+    Some(GoldQuote {
+        document_id: citation.get("documentId")?.as_str()?.parse().ok()?,
+        quote: quote.map(str::to_owned),
+        grade: simply(),
+    })
+}

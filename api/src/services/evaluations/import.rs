@@ -1,0 +1,548 @@
+//! Cases from files: CSV, lines of JSON, and collections in the form of BEIR; and out into lines of JSON.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    io::{BufRead, BufReader, Cursor, Read},
+};
+
+use lectern_shared::{
+    db::{
+        documents::metadata,
+        evaluations::cases::{self, NewEvaluationCase},
+    },
+    ids::{DocumentId, EvaluationCaseId, EvaluationId, WorkspaceId},
+    model::evaluation::{DeclineWord, ExpectedOutcome, GoldQuote, simply},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::{
+    EvaluationService, MOST_CASES,
+    readers::{MOST_GOLD, QUOTE},
+    unknown,
+};
+use crate::{
+    error::{ApiError, ApiErrorKind, FieldError},
+    services::actor::{Actor, Permission},
+};
+
+/// Bytes of one file of a BEIR collection that are unpacked: a list of questions, or of what answers them.
+const UNPACKED: u64 = 64 << 20;
+/// Longest question, in characters.
+const QUESTION: usize = 10_000;
+/// Longest name by which a file names a document, and longest note, in characters.
+const NAME: usize = 1_000;
+const NOTE: usize = 10_000;
+/// Problems that are named.
+const NAMED: usize = 20;
+/// Documents that are read at a time when names are looked for.
+const PAGE: u32 = 1_000;
+/// Cases that are read at a time when they are exported.
+const EXPORTED: u32 = 500;
+/// The key of a document's metadata by which collections name it.
+const OWN_ID: &str = "_id";
+
+/// The form of a file with cases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ImportFormat {
+    /// A table with a header.
+    Csv,
+    /// A case in each line, as JSON.
+    JsonLines,
+    /// `queries.jsonl` and `qrels/*.tsv` in a ZIP file.
+    Beir,
+}
+
+impl ImportFormat {
+    /// The form of a file, by its first bytes and its name.
+    pub(crate) fn of(name: &str, bytes: &[u8]) -> Self {
+        let end = name.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
+        let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
+        match (end.as_str(), first) {
+            _ if bytes.starts_with(b"PK\x03\x04") => Self::Beir,
+            ("jsonl" | "ndjson" | "json", _) | (_, Some(b'{')) => Self::JsonLines,
+            _ => Self::Csv,
+        }
+    }
+}
+
+/// What became of an imported file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ImportOutcome {
+    /// Cases that were added.
+    pub(crate) added: usize,
+    /// Questions that were left out, since none of what answers them is among the documents.
+    pub(crate) skipped: usize,
+}
+
+/// A case as a file has it.
+#[derive(Debug, PartialEq, Eq)]
+struct FileCase {
+    question: String,
+    expect: FileExpectation,
+    note: Option<String>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum FileExpectation {
+    Decline,
+    Gold(Vec<FileGold>),
+}
+
+/// A place that answers, of a document by its id or by what the file calls it.
+#[derive(Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct FileGold {
+    #[serde(default)]
+    document_id: Option<String>,
+    #[serde(default)]
+    document: Option<String>,
+    #[serde(default)]
+    quote: Option<String>,
+    #[serde(default = "simply")]
+    grade: u32,
+}
+
+impl FileGold {
+    fn name(&self) -> Option<&str> {
+        self.document_id.as_deref().or(self.document.as_deref()).filter(|name| !name.trim().is_empty())
+    }
+}
+
+/// What is wrong with a file, line by line.
+#[derive(Default)]
+struct FileProblems(Vec<FieldError>);
+
+impl FileProblems {
+    fn note(&mut self, line: u64, what: &str) {
+        if self.0.len() < NAMED {
+            self.0.push(FieldError::new(&format!("line {line}"), what));
+        }
+    }
+
+    fn end<T>(self, read: T) -> Result<T, ApiError> {
+        if self.0.is_empty() { Ok(read) } else { Err(ApiError::invalid(self.0)) }
+    }
+}
+
+fn unreadable(what: &str) -> ApiError {
+    ApiError::invalid_field("file", what)
+}
+
+/// Reads the cases of a file.
+///
+/// # Errors
+/// What is wrong with it, line by line.
+fn read(format: ImportFormat, bytes: &[u8]) -> Result<Vec<FileCase>, ApiError> {
+    let cases = match format {
+        ImportFormat::Csv => read_table(bytes)?,
+        ImportFormat::JsonLines => read_lines(bytes)?,
+        ImportFormat::Beir => read_collection(bytes)?,
+    };
+    let most = usize::try_from(MOST_CASES).unwrap_or(usize::MAX);
+    if cases.is_empty() {
+        return Err(unreadable("has no cases"));
+    }
+    if cases.len() > most {
+        return Err(unreadable(&format!("has {} cases; an evaluation may have at most {most}", cases.len())));
+    }
+    Ok(cases)
+}
+
+/// A table with the columns `question`, `quote`, `document` or `documentId`, and, if need be, `grade`, `expect` and `note`. Rows with the
+/// same question are one case.
+fn read_table(bytes: &[u8]) -> Result<Vec<FileCase>, ApiError> {
+    let text = String::from_utf8_lossy(bytes);
+    let text = text.trim_start_matches('\u{feff}');
+    let header = text.lines().next().unwrap_or_default();
+    let delimiter = [b',', b';', b'\t'].into_iter().max_by_key(|delimiter| {
+        let count = header.bytes().filter(|byte| byte == delimiter).count();
+        (count, *delimiter == b',')
+    });
+    let mut table = csv::ReaderBuilder::new()
+        .delimiter(delimiter.unwrap_or(b','))
+        .flexible(true)
+        .trim(csv::Trim::All)
+        .from_reader(text.as_bytes());
+    let wrong = |_| unreadable("is no table as CSV");
+    let header = table.headers().map_err(wrong)?.clone();
+    let column = |name: &str| header.iter().position(|title| title.eq_ignore_ascii_case(name));
+    let question = column("question").ok_or_else(|| unreadable("needs a column `question`"))?;
+    let (quote, id, document) = (column("quote"), column("documentId"), column("document"));
+    let (grade, expect, note) = (column("grade"), column("expect"), column("note"));
+    let mut problems = FileProblems::default();
+    let mut order: Vec<FileCase> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
+    for record in table.records() {
+        let record = record.map_err(wrong)?;
+        let line = record.position().map_or(0, csv::Position::line);
+        let cell = |at: Option<usize>| {
+            let text = at.and_then(|at| record.get(at)).unwrap_or_default();
+            (!text.is_empty()).then(|| text.to_owned())
+        };
+        let Some(question) = cell(Some(question)) else {
+            if !record.iter().all(str::is_empty) {
+                problems.note(line, "has no question");
+            }
+            continue;
+        };
+        let is_declined = cell(expect).is_some_and(|word| word.eq_ignore_ascii_case("decline"));
+        let grade = match cell(grade).map(|grade| grade.parse()) {
+            None => simply(),
+            Some(Ok(grade)) => grade,
+            Some(Err(_)) => {
+                problems.note(line, "has a grade that is no whole number");
+                continue;
+            }
+        };
+        let gold = FileGold { document_id: cell(id), document: cell(document), quote: cell(quote), grade };
+        if !is_declined && gold.name().is_none() {
+            problems.note(line, "names no document, and does not say `decline` in `expect`");
+            continue;
+        }
+        let at = *places.entry(question.clone()).or_insert(order.len());
+        match order.get_mut(at).map(|case| &mut case.expect) {
+            Some(FileExpectation::Gold(golds)) if !is_declined => golds.push(gold),
+            Some(_) => {
+                problems.note(line, "says `decline` of a question that is answered elsewhere in the file");
+            }
+            None => {
+                let expect =
+                    if is_declined { FileExpectation::Decline } else { FileExpectation::Gold(vec![gold]) };
+                order.push(FileCase { question, expect, note: cell(note) });
+            }
+        }
+    }
+    problems.end(order)
+}
+
+/// The cases that [`EvaluationService::export`] writes, or those that `POST …/cases` takes.
+fn read_lines(bytes: &[u8]) -> Result<Vec<FileCase>, ApiError> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct JsonCase {
+        question: String,
+        expect: Value,
+        #[serde(default)]
+        note: Option<String>,
+        #[serde(default, rename = "id")]
+        _id: Option<String>,
+    }
+    let text = String::from_utf8_lossy(bytes);
+    let mut problems = FileProblems::default();
+    let mut read = Vec::new();
+    for (line, text) in (1..).zip(text.trim_start_matches('\u{feff}').lines()) {
+        if text.trim().is_empty() {
+            continue;
+        }
+        let case: JsonCase = match serde_json::from_str(text) {
+            Ok(case) => case,
+            Err(error) => {
+                problems.note(line, &format!("is no case: {error}"));
+                continue;
+            }
+        };
+        let expect = if case.expect == json!("decline") {
+            FileExpectation::Decline
+        } else {
+            match serde_json::from_value::<Vec<FileGold>>(case.expect) {
+                Ok(gold) if !gold.is_empty() && gold.iter().all(|gold| gold.name().is_some()) => {
+                    FileExpectation::Gold(gold)
+                }
+                _ => {
+                    problems.note(line, "`expect` must be \"decline\", or a list of {documentId, quote}");
+                    continue;
+                }
+            }
+        };
+        read.push(FileCase { question: case.question, expect, note: case.note });
+    }
+    problems.end(read)
+}
+
+/// The questions of a collection in the form of BEIR that have judgements, those of its test set if it has several.
+fn read_collection(bytes: &[u8]) -> Result<Vec<FileCase>, ApiError> {
+    #[derive(Deserialize)]
+    struct JsonQuery {
+        #[serde(rename = "_id")]
+        id: Value,
+        text: String,
+    }
+    let wrong = |_| unreadable("is no ZIP file that can be read");
+    let mut archive = zip::ZipArchive::new(Cursor::new(bytes)).map_err(wrong)?;
+    let names: Vec<String> = archive.file_names().filter_map(|name| Some(name.ok()?.into_owned())).collect();
+    let ends = |end: &str| names.iter().find(|name| *name == end || name.ends_with(&format!("/{end}")));
+    let questions = ends("queries.jsonl").ok_or_else(|| unreadable("has no `queries.jsonl`"))?;
+    let is_judgement = |name: &&String| {
+        let path = std::path::Path::new(name.as_str());
+        let folder = path.parent().and_then(|folder| folder.file_name());
+        path.extension().is_some_and(|end| end == "tsv") && folder.is_some_and(|folder| folder == "qrels")
+    };
+    let judgements = ends("qrels/test.tsv").or_else(|| names.iter().find(is_judgement));
+    let judgements = judgements.ok_or_else(|| unreadable("has no `qrels/test.tsv`"))?;
+    let mut unpack = |name: &str| {
+        let file = archive.by_name(name).map_err(wrong)?;
+        let mut plain = Vec::new();
+        file.take(UNPACKED + 1).read_to_end(&mut plain).map_err(|_| unreadable("is damaged"))?;
+        if plain.len() as u64 > UNPACKED {
+            return Err(unreadable(&format!("has more than {UNPACKED} bytes in `{name}`")));
+        }
+        Ok(plain)
+    };
+    let mut gold: BTreeMap<String, Vec<FileGold>> = BTreeMap::new();
+    for line in BufReader::new(unpack(judgements)?.as_slice()).lines().map_while(Result::ok) {
+        let cells: Vec<&str> = line.split('\t').map(str::trim).collect();
+        let [question, document, grade] = cells.as_slice() else { continue };
+        // The header is no number.
+        let Ok(grade) = grade.parse::<i64>() else { continue };
+        if let Ok(grade @ 1..) = u32::try_from(grade) {
+            let document = Some((*document).to_owned());
+            let place = FileGold { document_id: None, document, quote: None, grade };
+            gold.entry((*question).to_owned()).or_default().push(place);
+        }
+    }
+    let mut read = Vec::new();
+    for line in BufReader::new(unpack(questions)?.as_slice()).lines().map_while(Result::ok) {
+        let Ok(query) = serde_json::from_str::<JsonQuery>(&line) else { continue };
+        let id = query.id.as_str().map_or_else(|| query.id.to_string(), str::to_owned);
+        if let Some(gold) = gold.remove(&id) {
+            read.push(FileCase { question: query.text, expect: FileExpectation::Gold(gold), note: Some(id) });
+        }
+    }
+    Ok(read)
+}
+
+/// What is wrong with a case as it stands.
+fn problem(case: &FileCase) -> Option<&'static str> {
+    let length = |text: &str| text.chars().count();
+    if case.question.trim().is_empty() {
+        return Some("has an empty question");
+    }
+    if length(&case.question) > QUESTION {
+        return Some("has a question of more than 10,000 characters");
+    }
+    if case.question.contains('\0') {
+        return Some("has the character U+0000 in it");
+    }
+    if case.note.as_deref().is_some_and(|note| length(note) > NOTE || note.contains('\0')) {
+        return Some("has a note of more than 10,000 characters, or with U+0000");
+    }
+    let FileExpectation::Gold(gold) = &case.expect else { return None };
+    if gold.len() > MOST_GOLD {
+        return Some("has more than 100 places that answer");
+    }
+    let is_too_long = |gold: &FileGold| {
+        gold.quote.as_deref().is_some_and(|quote| length(quote) > QUOTE || quote.contains('\0'))
+            || gold.name().is_some_and(|name| length(name) > NAME)
+            || gold.grade > 100
+    };
+    gold.iter().any(is_too_long).then_some("has a quote of more than 10,000 characters, or a grade over 100")
+}
+
+impl EvaluationService {
+    /// Adds the cases of a file to a set. Documents are named by their ids, by `_id` in their metadata, or by their names. In a collection
+    /// of others', questions are left out of which nothing that answers is among the documents.
+    ///
+    /// # Errors
+    /// What is wrong with the file: nothing is added then.
+    pub(crate) async fn import(
+        &self,
+        actor: &Actor,
+        id: EvaluationId,
+        format: ImportFormat,
+        bytes: Vec<u8>,
+    ) -> Result<ImportOutcome, ApiError> {
+        let workspace = actor.may(Permission::BuildAgents)?.workspace_id;
+        self.find(actor, id).await?;
+        let read = tokio::task::spawn_blocking(move || read(format, &bytes));
+        let read = read.await.map_err(|_| ApiError::internal())??;
+        let mut problems = FileProblems::default();
+        for (number, case) in (1..).zip(&read) {
+            if let Some(problem) = problem(case) {
+                problems.note(number, &format!("{problem} (case {number})"));
+            }
+        }
+        problems.end(())?;
+        let wanted = read.iter().flat_map(|case| match &case.expect {
+            FileExpectation::Decline => &[][..],
+            FileExpectation::Gold(gold) => gold,
+        });
+        let wanted: HashSet<String> = wanted.filter_map(FileGold::name).map(str::to_owned).collect();
+        let known = self.documents_named(workspace, &wanted).await?;
+        let mut problems = FileProblems::default();
+        let (mut new, mut skipped) = (Vec::with_capacity(read.len()), 0);
+        for (number, case) in (1..).zip(read) {
+            let expect = match case.expect {
+                FileExpectation::Decline => ExpectedOutcome::Decline(DeclineWord::Decline),
+                FileExpectation::Gold(gold) => {
+                    let count = gold.len();
+                    let found: Vec<GoldQuote> =
+                        gold.into_iter().filter_map(|gold| resolve(gold, &known)).collect();
+                    if found.is_empty() && format == ImportFormat::Beir {
+                        skipped += 1;
+                        continue;
+                    }
+                    if found.len() < count && format != ImportFormat::Beir {
+                        problems
+                            .note(number, "names a document that is not there, or a name that several have");
+                        continue;
+                    }
+                    ExpectedOutcome::Gold(found)
+                }
+            };
+            let id = EvaluationCaseId::generate();
+            new.push(NewEvaluationCase { id, question: case.question, expect, note: case.note });
+        }
+        problems.end(())?;
+        if new.is_empty() {
+            let message = "None of the collection's documents is here. Add them first, each with its id as `_id` in its metadata \
+                           or as its name.";
+            return Err(ApiError::new(ApiErrorKind::Conflict, "no_documents", message));
+        }
+        let added = new.len();
+        let (tx, _) = self.insert_cases(actor, id, new).await?;
+        tx.commit().await?;
+        Ok(ImportOutcome { added, skipped })
+    }
+
+    /// The documents that these words name: as an id, as `_id` in the metadata, or as a name that no other one has.
+    async fn documents_named(
+        &self,
+        workspace: WorkspaceId,
+        wanted: &HashSet<String>,
+    ) -> Result<HashMap<String, DocumentId>, ApiError> {
+        let mut by_name: HashMap<String, Option<DocumentId>> = HashMap::new();
+        let mut known: HashMap<String, DocumentId> = HashMap::new();
+        let mut after: DocumentId = Uuid::nil().into();
+        loop {
+            let page = metadata::named(&self.db, workspace, after, PAGE).await?;
+            let Some(last) = page.last() else { break };
+            after = last.id;
+            for document in page {
+                let id = document.id.to_string();
+                let own = document.metadata.as_ref().and_then(|metadata| metadata.0.get(OWN_ID));
+                let own = own.map(|own| own.as_str().map_or_else(|| own.to_string(), str::to_owned));
+                for name in [Some(id), own].into_iter().flatten().filter(|name| wanted.contains(name)) {
+                    known.entry(name).or_insert(document.id);
+                }
+                if wanted.contains(&document.name) {
+                    by_name.entry(document.name).and_modify(|id| *id = None).or_insert(Some(document.id));
+                }
+            }
+        }
+        for (name, id) in by_name {
+            if let Some(id) = id {
+                known.entry(name).or_insert(id);
+            }
+        }
+        Ok(known)
+    }
+
+    /// Some cases of a set behind one, as lines of JSON that can be imported again, and the last of them; none when there are no more.
+    pub(crate) async fn export(
+        &self,
+        actor: &Actor,
+        id: EvaluationId,
+        after: EvaluationCaseId,
+    ) -> Result<Option<(String, EvaluationCaseId)>, ApiError> {
+        #[derive(Serialize)]
+        struct JsonCase<'a> {
+            question: &'a str,
+            expect: &'a ExpectedOutcome,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            note: Option<&'a str>,
+        }
+        let workspace = actor.may(Permission::BuildAgents)?.workspace_id;
+        lectern_shared::db::evaluations::find(&self.db, workspace, id).await?.ok_or_else(unknown)?;
+        let cases = cases::following(&self.db, workspace, id, self.clock.now(), after, EXPORTED).await?;
+        let Some(last) = cases.last() else { return Ok(None) };
+        let mut lines = String::new();
+        for case in &cases {
+            let line =
+                JsonCase { question: &case.question, expect: &case.expect.0, note: case.note.as_deref() };
+            lines.push_str(&serde_json::to_string(&line).map_err(|_| ApiError::internal())?);
+            lines.push('\n');
+        }
+        Ok(Some((lines, last.id)))
+    }
+}
+
+fn resolve(gold: FileGold, known: &HashMap<String, DocumentId>) -> Option<GoldQuote> {
+    let document_id = *known.get(gold.name()?)?;
+    let quote = gold.quote.filter(|quote| !quote.trim().is_empty());
+    Some(GoldQuote { document_id, quote, grade: gold.grade })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn gold(document: &str, quote: Option<&str>, grade: u32) -> FileGold {
+        let document = Some(document.to_owned());
+        FileGold { document_id: None, document, quote: quote.map(str::to_owned), grade }
+    }
+
+    fn case(question: &str, gold: Vec<FileGold>) -> FileCase {
+        FileCase { question: question.to_owned(), expect: FileExpectation::Gold(gold), note: None }
+    }
+
+    #[test]
+    fn a_table_has_a_row_for_each_place_that_answers() {
+        let table = "\u{feff}Question;Document;Quote;expect\nWho?;a.txt;\"Ada; of course\";\nWho?;b.txt;;\n\nWhy?;;;decline\n";
+        let read = read(ImportFormat::of("cases.csv", table.as_bytes()), table.as_bytes()).unwrap();
+        let why = FileCase { question: "Why?".to_owned(), expect: FileExpectation::Decline, note: None };
+        let who = vec![gold("a.txt", Some("Ada; of course"), 1), gold("b.txt", None, 1)];
+        assert_eq!(read, [case("Who?", who), why]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_by_its_line() {
+        let table = "question,document,grade\nWho?,,\n,a.txt,\nWhy?,a.txt,best\n";
+        let error = read(ImportFormat::Csv, table.as_bytes()).unwrap_err();
+        let named: Vec<_> = error.fields.iter().map(|detail| detail.path.as_str()).collect();
+        assert_eq!(named, ["line 2", "line 3", "line 4"]);
+        for (format, text) in [
+            (ImportFormat::Csv, "answer\nx\n"),
+            (ImportFormat::Csv, "question\n"),
+            (ImportFormat::JsonLines, "{}"),
+            (ImportFormat::JsonLines, "{\"question\": \"Who?\", \"expect\": []}"),
+            (ImportFormat::Beir, "PK\x03\x04 nothing"),
+        ] {
+            assert!(read(format, text.as_bytes()).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn lines_of_json_are_read() {
+        let lines = "{\"question\": \"Who?\", \"expect\": [{\"document\": \"a.txt\", \"quote\": \"Ada\", \"grade\": 2}]}\n\n\
+                     {\"question\": \"Why?\", \"expect\": \"decline\", \"note\": \"n\"}\n";
+        assert_eq!(ImportFormat::of("x", lines.as_bytes()), ImportFormat::JsonLines);
+        let read = read(ImportFormat::JsonLines, lines.as_bytes()).unwrap();
+        assert_eq!(read[0], case("Who?", vec![gold("a.txt", Some("Ada"), 2)]));
+        assert_eq!((&read[1].expect, read[1].note.as_deref()), (&FileExpectation::Decline, Some("n")));
+    }
+
+    #[test]
+    fn a_collection_is_read_by_its_judgements() {
+        let mut zip = zip::ZipWriter::new(Cursor::new(Vec::new()));
+        let options = zip::write::SimpleFileOptions::default();
+        for (name, text) in [
+            (
+                "nf/queries.jsonl",
+                "{\"_id\": \"q1\", \"text\": \"Who?\"}\n{\"_id\": \"q2\", \"text\": \"Why?\"}\n",
+            ),
+            ("nf/qrels/train.tsv", "query-id\tcorpus-id\tscore\nq2\td9\t1\n"),
+            ("nf/qrels/test.tsv", "query-id\tcorpus-id\tscore\nq1\td1\t2\nq1\td2\t0\nq1\td3\t1\n"),
+        ] {
+            zip.start_file(name, options).unwrap();
+            zip.write_all(text.as_bytes()).unwrap();
+        }
+        let bytes = zip.finish().unwrap().into_inner();
+        let read = read(ImportFormat::of("nf.zip", &bytes), &bytes).unwrap();
+        let judged = case("Who?", vec![gold("d1", None, 2), gold("d3", None, 1)]);
+        assert_eq!(read, [FileCase { note: Some("q1".to_owned()), ..judged }]);
+    }
+}

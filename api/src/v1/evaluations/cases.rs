@@ -1,0 +1,352 @@
+//! The cases of evaluations, one by one and as files.
+
+use std::sync::LazyLock;
+
+use axum::{
+    body::Body,
+    extract::{DefaultBodyLimit, Request, State},
+    http::{HeaderValue, header},
+    response::{IntoResponse, Response},
+};
+use futures::{StreamExt, TryStreamExt, stream};
+use lectern_shared::{
+    ids::{EvaluationCaseId, EvaluationId, TraceId},
+    model::evaluation::EvaluationCase,
+};
+use serde::Serialize;
+use tokio::sync::Semaphore;
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+use uuid::Uuid;
+
+use super::view::{CaseView, case_example};
+use crate::{
+    auth::Caller,
+    error::{ApiError, ApiErrorKind},
+    extract::{PathId, PathIds, ValidJson},
+    idempotency::{CreateRequest, creation_response, json_encoder},
+    multipart::{MultipartForm, PartBudget},
+    openapi::SuccessResponse,
+    response::{ApiResult, Paging, data, list},
+    services::{
+        actor::Actor,
+        evaluations::{
+            CaseChange, EvaluationService, ImportFormat, ImportOutcome, NewCase, NewCases, TraceCase,
+        },
+    },
+    state::AppState,
+    v1::users::NullBody,
+};
+
+/// Bytes of a file with cases.
+const FILE: usize = 32 << 20;
+/// Files that are taken in at once in a process: each is in memory.
+static IMPORTS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(2));
+
+pub(super) fn router() -> OpenApiRouter<AppState> {
+    let import = OpenApiRouter::new().routes(routes!(import)).layer(DefaultBodyLimit::disable());
+    OpenApiRouter::new()
+        .routes(routes!(index, create))
+        .routes(routes!(change, remove))
+        .routes(routes!(export))
+        .routes(routes!(create_of_trace))
+        .merge(import)
+}
+
+/// How cases are told that were added.
+fn shown(made: &[EvaluationCase]) -> Vec<CaseView> {
+    made.iter().cloned().map(CaseView::from).collect()
+}
+
+/// Add cases
+///
+/// Adds a question with what is to come of it, or up to 1,000 of them as `{"cases": […]}`. What answers is words of a document: they are
+/// found again when it is cut or read otherwise.
+#[utoipa::path(
+    post,
+    path = "/evaluations/{id}/cases",
+    tag = "Evaluations",
+    operation_id = "createEvaluationCases",
+    params(("id" = String, Path, description = "The evaluation's id")),
+    request_body(content = NewCase, example = json!({
+        "question": "How long does the warranty last?",
+        "expect": [{"documentId": "019a8f42-51d0-7e8c-a4f6-0b1c2d3e4f50", "quote": "The warranty lasts two years"}],
+    })),
+    responses(
+        (
+            status = 200,
+            description = "The new cases",
+            body = inline(SuccessResponse<Vec<CaseView>>),
+            example = json!({"success": true, "data": [case_example()]}),
+        ),
+        (status = 404, description = "There is no such evaluation, or one of the documents is none of yours"),
+    ),
+)]
+async fn create(
+    State(evaluations): State<EvaluationService>,
+    caller: Caller,
+    PathId(id): PathId<EvaluationId>,
+    CreateRequest { body, once }: CreateRequest<NewCases>,
+) -> ApiResult {
+    let show = json_encoder(|made: &Vec<EvaluationCase>| Ok(shown(made)));
+    evaluations.add_cases(&caller.actor(), id, body, once, show).await.map(creation_response)
+}
+
+/// Make a case of a trace
+///
+/// Adds the question of a recorded answer to an evaluation: with the words of one of its citations as what is to be found, or as one that is
+/// to be declined.
+#[utoipa::path(
+    post,
+    path = "/traces/{id}/cases",
+    tag = "Evaluations",
+    operation_id = "createCaseOfTrace",
+    params(("id" = String, Path, description = "The trace's id")),
+    request_body(content = TraceCase, example = json!({
+        "evaluationId": "019a8f60-11c2-7d30-8a4e-6b5c7d8e9f01", "citation": 1,
+    })),
+    responses(
+        (
+            status = 200,
+            description = "The new case",
+            body = inline(SuccessResponse<CaseView>),
+            example = json!({"success": true, "data": case_example()}),
+        ),
+        (status = 404, description = "There is no such trace or evaluation, or the cited document is not there any more"),
+    ),
+)]
+async fn create_of_trace(
+    State(evaluations): State<EvaluationService>,
+    caller: Caller,
+    PathId(id): PathId<TraceId>,
+    CreateRequest { body, once }: CreateRequest<TraceCase>,
+) -> ApiResult {
+    let show = json_encoder(|made: &Vec<EvaluationCase>| Ok(shown(made).into_iter().next()));
+    evaluations.add_trace_case(&caller.actor(), id, body, once, show).await.map(creation_response)
+}
+
+/// List the cases of an evaluation
+///
+/// Shows its cases, newest first.
+#[utoipa::path(
+    get,
+    path = "/evaluations/{id}/cases",
+    tag = "Evaluations",
+    operation_id = "listEvaluationCases",
+    params(("id" = String, Path, description = "The evaluation's id")),
+    responses((
+        status = 200,
+        description = "The cases",
+        body = inline(SuccessResponse<Vec<CaseView>>),
+        example = json!({"success": true, "data": [case_example()]}),
+    )),
+)]
+async fn index(
+    State(evaluations): State<EvaluationService>,
+    caller: Caller,
+    PathId(id): PathId<EvaluationId>,
+    paging: Paging,
+) -> ApiResult {
+    list(paging, move |before, limit| {
+        let (evaluations, actor) = (evaluations.clone(), caller.actor());
+        async move {
+            let cases = evaluations.cases(&actor, id, before, limit).await?;
+            Ok(cases.into_iter().map(|case| (*case.id.as_uuid(), CaseView::from(case))).collect())
+        }
+    })
+    .await
+}
+
+/// Change a case
+///
+/// Changes what is sent.
+#[utoipa::path(
+    patch,
+    path = "/evaluations/{id}/cases/{case}",
+    tag = "Evaluations",
+    operation_id = "updateEvaluationCase",
+    params(
+        ("id" = String, Path, description = "The evaluation's id"),
+        ("case" = String, Path, description = "The case's id"),
+    ),
+    request_body(content = CaseChange, example = json!({"expect": "decline"})),
+    responses((
+        status = 200,
+        description = "The case as it is now",
+        body = inline(SuccessResponse<CaseView>),
+        example = json!({"success": true, "data": case_example()}),
+    )),
+)]
+async fn change(
+    State(evaluations): State<EvaluationService>,
+    caller: Caller,
+    PathIds(id, case): PathIds<EvaluationId, EvaluationCaseId>,
+    ValidJson(body): ValidJson<CaseChange>,
+) -> ApiResult {
+    Ok(data(CaseView::from(evaluations.change_case(&caller.actor(), id, case, body).await?)))
+}
+
+/// Delete a case
+///
+/// Deletes a case. What came of it in earlier runs stays.
+#[utoipa::path(
+    delete,
+    path = "/evaluations/{id}/cases/{case}",
+    tag = "Evaluations",
+    operation_id = "deleteEvaluationCase",
+    params(
+        ("id" = String, Path, description = "The evaluation's id"),
+        ("case" = String, Path, description = "The case's id"),
+    ),
+    responses((
+        status = 200,
+        description = "It is deleted",
+        body = inline(SuccessResponse<NullBody>),
+        example = json!({"success": true, "data": null}),
+    )),
+)]
+async fn remove(
+    State(evaluations): State<EvaluationService>,
+    caller: Caller,
+    PathIds(id, case): PathIds<EvaluationId, EvaluationCaseId>,
+) -> ApiResult {
+    evaluations.delete_case(&caller.actor(), id, case).await?;
+    Ok(data(NullBody))
+}
+
+/// A file with cases.
+#[derive(ToSchema)]
+#[schema(as = EvaluationImport)]
+#[expect(dead_code, reason = "it is read while it is sent")]
+struct ImportForm {
+    /// CSV with a header (`question`, `document` or `documentId`, `quote`, and if need be `grade`, `expect`, `note`), lines of JSON as the
+    /// export has them, or a ZIP file in the form of BEIR (`queries.jsonl`, `qrels/test.tsv`). At most 32 MiB.
+    #[schema(value_type = String, format = Binary)]
+    file: (),
+}
+
+/// What became of a file with cases.
+#[derive(Serialize, ToSchema)]
+#[schema(as = EvaluationImported)]
+struct ImportedView {
+    /// Cases that were added.
+    added: usize,
+    /// Questions of a collection in the form of BEIR that were left out: none of what answers them is among the documents.
+    skipped: usize,
+}
+
+/// Import cases
+///
+/// Adds the cases of a file: all of them, or none when something is wrong. Documents are named by their id, by what their metadata has as
+/// `_id`, or by their name.
+#[utoipa::path(
+    post,
+    path = "/evaluations/{id}/import",
+    tag = "Evaluations",
+    operation_id = "importEvaluationCases",
+    params(("id" = String, Path, description = "The evaluation's id")),
+    request_body(
+        content = ImportForm,
+        content_type = "multipart/form-data",
+        example = json!({"file": "(the file)"}),
+    ),
+    responses(
+        (
+            status = 200,
+            description = "How many cases were added",
+            body = inline(SuccessResponse<ImportedView>),
+            example = json!({"success": true, "data": {"added": 120, "skipped": 0}}),
+        ),
+        (status = 409, description = "None of the collection's documents is here, or there would be too many cases"),
+        (status = 413, description = "The file is too large"),
+    ),
+)]
+async fn import(
+    State(evaluations): State<EvaluationService>,
+    caller: Caller,
+    PathId(id): PathId<EvaluationId>,
+    request: Request,
+) -> ApiResult {
+    let outcome = import_file(&evaluations, &caller.actor(), id, request).await?;
+    Ok(data(ImportedView { added: outcome.added, skipped: outcome.skipped }))
+}
+
+/// Adds the cases of the file of a form.
+pub(crate) async fn import_file(
+    evaluations: &EvaluationService,
+    actor: &Actor,
+    id: EvaluationId,
+    request: Request,
+) -> ApiResult<ImportOutcome> {
+    evaluations.find(actor, id).await?;
+    let _turn = IMPORTS.acquire().await.map_err(|_| ApiError::internal())?;
+    let (name, bytes) = read_file(request).await?;
+    evaluations.import(actor, id, ImportFormat::of(&name, &bytes), bytes).await
+}
+
+/// The file of a form, and its name.
+async fn read_file(request: Request) -> Result<(String, Vec<u8>), ApiError> {
+    let mut form = MultipartForm::of(request).await?;
+    let mut others = PartBudget::within(1 << 20);
+    while let Some(part) = form.next().await? {
+        if part.name() != Some("file") {
+            others.read(part, 0).await?;
+            continue;
+        }
+        let mut file = part.into_file();
+        let mut bytes = Vec::new();
+        while let Some(piece) = file.bytes.try_next().await? {
+            if bytes.len() + piece.len() > FILE {
+                let message = format!("A file with cases may have at most {FILE} bytes.");
+                return Err(ApiError::new(ApiErrorKind::TooLarge, "too_large", message));
+            }
+            bytes.extend_from_slice(&piece);
+        }
+        return Ok((file.name, bytes));
+    }
+    Err(ApiError::invalid_field("file", "is required: CSV, lines of JSON, or a ZIP file in the form of BEIR"))
+}
+
+/// Export cases
+///
+/// All cases, oldest first, as lines of JSON that can be imported again.
+#[utoipa::path(
+    get,
+    path = "/evaluations/{id}/export",
+    tag = "Evaluations",
+    operation_id = "exportEvaluationCases",
+    params(("id" = String, Path, description = "The evaluation's id")),
+    responses((
+        status = 200,
+        description = "A case in each line",
+        body = String,
+        content_type = "application/x-ndjson",
+        example = json!("{\"question\":\"Who founded it?\",\"expect\":\"decline\"}\n"),
+    )),
+)]
+async fn export(
+    State(evaluations): State<EvaluationService>,
+    caller: Caller,
+    PathId(id): PathId<EvaluationId>,
+) -> ApiResult<Response> {
+    let actor = caller.actor();
+    // The first lines are read before the answer begins, so that what is wrong is an ordinary error.
+    let first = evaluations.export(&actor, id, Uuid::nil().into()).await?;
+    let after = first.as_ref().map(|(_, last)| *last);
+    let rest = stream::try_unfold(after, move |after| {
+        let (evaluations, actor) = (evaluations.clone(), actor.clone());
+        async move {
+            let Some(after) = after else { return Ok::<_, std::io::Error>(None) };
+            let page = evaluations.export(&actor, id, after).await;
+            let page = page.map_err(|error| std::io::Error::other(error.message))?;
+            Ok(page.map(|(lines, last)| (lines, Some(last))))
+        }
+    });
+    let lines = stream::iter(first.map(|(lines, _)| Ok(lines))).chain(rest);
+    let name = format!("attachment; filename=\"evaluation-{id}.jsonl\"");
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson")),
+        (header::CONTENT_DISPOSITION, HeaderValue::from_str(&name).map_err(|_| ApiError::internal())?),
+    ];
+    Ok((headers, Body::from_stream(lines)).into_response())
+}

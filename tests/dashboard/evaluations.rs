@@ -1,0 +1,93 @@
+//! Evaluations in a browser: an answer becomes a case, the case is run, and a change is judged by it.
+
+use serde_json::json;
+
+use super::{assert_no_complaints, browsers::assert_for_everybody, sign_in};
+use crate::support::{
+    browser::Browser,
+    client::id,
+    model::{Model, Reply},
+    service::Service,
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_becomes_a_case_and_a_change_is_judged_by_it() {
+    let Some(browser) = Browser::start().await else { return };
+    let service = Service::start().await;
+    let client = service.signed_up("ada@example.com").await;
+    let text = "The warranty lasts two years from the day of purchase.";
+    let document = client.ingest(&json!({"name": "Warranty", "type": "TXT", "content": text})).await;
+    let model = Model::start().await;
+    model.always(Reply::text("It \"lasts two years from the day\" [1]."));
+    let prompt = json!({"name": "Clerk", "template": "Cite what you say.", "input_variables": []});
+    let prompt = client.create("/prompts", &prompt).await;
+    let agent =
+        json!({"name": "Clerk", "type": "CHATVENDOR", "llm": model.llm("m"), "promptId": id(&prompt)});
+    let agent = client.create_agent(&agent).await;
+    client.link(id(&agent), id(&document)).await;
+    let (_, answer) = client.predict(id(&agent), "How long does the warranty last?").await;
+    sign_in(&browser, &service, "ada@example.com").await;
+
+    browser.goto(&format!("{}/evaluations", service.base_url())).await;
+    browser.fill("#name", "Warranty questions").await;
+    browser.select("#agent", id(&agent)).await;
+    browser.click_text("button", "Add it").await;
+    browser
+        .wait_until("the evaluation", "document.querySelector('h1')?.innerText === 'Warranty questions'")
+        .await;
+    let evaluation = browser.url().await;
+    assert_for_everybody(&browser, "a new evaluation").await;
+
+    // One click on what was cited.
+    browser.goto(&format!("{}/traces/{}", service.base_url(), id(&answer["trace"]))).await;
+    browser.click_text("button", "Add it").await;
+    browser.wait_until("what was done", "document.body.innerText.includes('Added.')").await;
+    browser.goto(&evaluation).await;
+    browser.fill("#question", "Who founded the company?").await;
+    browser.click_text("button", "Add it").await;
+    browser.wait_until("both cases", "document.body.innerText.includes('2 cases')").await;
+    // What names nothing is refused, and what was typed stays.
+    browser.fill("#question", "Where is it?").await;
+    browser.fill("#document", "no such document").await;
+    browser.click_text("button", "Add it").await;
+    browser.wait_until("what is wrong", "document.body.innerText.includes('not there')").await;
+    assert_eq!(browser.value("#question").await, "Where is it?");
+
+    browser.goto(&evaluation).await;
+    browser.select("#mode", "lexical").await;
+    browser.click_text("button", "Run it").await;
+    let done = "document.querySelector('#run .state.good')?.innerText === 'Done'";
+    browser.wait_until("the end of the run", done).await;
+    let page = browser.text("main").await;
+    assert!(page.contains("Cites what answers") && page.contains("Declined, as it should"), "{page}");
+    assert_for_everybody(&browser, "a run").await;
+
+    // A worse prompt, and its run beside the one before.
+    model.always(Reply::text("Three years, I think."));
+    let worse = json!({"template": "Answer from memory."});
+    client.patch(&format!("/prompts/{}", id(&prompt)), &worse).await;
+    browser.goto(&evaluation).await;
+    browser.select("#mode", "lexical").await;
+    browser.click_text("button", "Run it").await;
+    browser.wait_until("the end of the run", done).await;
+    browser.click_text("button", "Compare").await;
+    browser.wait_until("both runs", "document.querySelector('h1')?.innerText === 'Two runs'").await;
+    let page = browser.text("main").await;
+    assert!(page.contains("How long does the warranty last?") && page.contains("1 case differs"), "{page}");
+    assert_for_everybody(&browser, "two runs").await;
+
+    // And the way back.
+    browser.goto(&format!("{}/agents/{}", service.base_url(), id(&agent))).await;
+    browser.click_text("a", "Versions").await;
+    browser.wait_until("the versions", "document.querySelector('h1')?.innerText === 'Versions'").await;
+    assert!(browser.text("tbody").await.contains("its prompt"));
+    assert_for_everybody(&browser, "versions").await;
+    browser.script("window.confirm = () => true;", vec![]).await;
+    browser.click("tbody button").await;
+    browser.wait_until("three versions", "document.querySelectorAll('tbody tr').length === 3").await;
+    let restored = client.read(&format!("/agents/{}", id(&agent))).await;
+    let restored = client.read(&format!("/prompts/{}", restored["promptId"].as_str().expect("an id"))).await;
+    assert_eq!(restored["template"], "Cite what you say.");
+    assert_no_complaints(&browser).await;
+    browser.close().await;
+}
