@@ -76,7 +76,7 @@ class Api:
         headers = {"Content-Type": "application/json", **(headers or {})}
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
-        data = None if body is None else json.dumps(body).encode()
+        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         for attempt in range(GIVE_UP):
             began = time.perf_counter()
             try:
@@ -156,7 +156,7 @@ class Collection:
         content = text or title or "Untitled"
         if len(title) > NAME and text:
             content = f"{title}\n\n{text}"
-        return {"name": name, "type": "TXT", "content": content, "metadata": {"beir": key, "collection": self.name}}
+        return {"name": name, "type": "TXT", "content": content, "metadata": {"_id": key, "beir": key, "collection": self.name}}
 
 
 def documents(api):

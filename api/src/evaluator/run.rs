@@ -220,6 +220,7 @@ impl<'a> CaseRunner<'a> {
             results.extend(page.into_iter().map(|StoredCaseResult { result, .. }| {
                 let mut result = result.0;
                 result.retrieval.values_mut().for_each(|ranking| ranking.retrieved = Vec::new());
+                result.expect.forget_words();
                 result
             }));
         }

@@ -8,7 +8,7 @@ pub mod files;
 pub mod metadata;
 pub mod uploads;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use serde_json::{Map, Value};
 use sqlx::QueryBuilder;
@@ -151,6 +151,26 @@ pub async fn has_all(db: &Db, workspace: WorkspaceId, ids: &[DocumentId]) -> Res
         query.build_query_scalar().fetch_one(c).await
     })?;
     Ok(usize::try_from(found).is_ok_and(|found| found == ids.len()))
+}
+
+/// Those of these documents that are the workspace's and can be searched.
+pub async fn searchable(db: &Db, workspace: WorkspaceId, ids: &[DocumentId]) -> Result<HashSet<DocumentId>> {
+    if ids.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let found: Vec<DocumentId> = on!(db, |c| async {
+        let mut query = QueryBuilder::new(
+            "SELECT id FROM documents WHERE deleted_at IS NULL AND active_generation IS NOT NULL AND workspace_id = ",
+        );
+        query.push_bind(workspace).push(" AND id IN (");
+        let mut listed = query.separated(", ");
+        for id in ids {
+            listed.push_bind(*id);
+        }
+        query.push(")");
+        query.build_query_scalar().fetch_all(c).await
+    })?;
+    Ok(found.into_iter().collect())
 }
 
 /// The inline content of one of a workspace's documents.

@@ -89,21 +89,21 @@ impl GoldFinder {
     /// # Errors
     /// When the documents cannot be read.
     pub async fn find(&mut self, gold: &[GoldQuote]) -> Result<Vec<GoldPlace>, GoldError> {
+        let whole = gold.iter().filter(|gold| gold.quote.is_none());
+        let whole: Vec<DocumentId> = whole.map(|gold| gold.document_id).collect();
+        let there = db::documents::searchable(&self.db, self.workspace, &whole).await?;
         let mut places = Vec::with_capacity(gold.len());
         for GoldQuote { document_id, quote, .. } in gold {
-            places.push(self.find_one(*document_id, quote.as_deref()).await?);
+            places.push(match quote {
+                Some(quote) => self.find_quote(*document_id, quote).await?,
+                None if there.contains(document_id) => GoldPlace { state: GoldState::Found, chunks: None },
+                None => GoldPlace::lost(GONE),
+            });
         }
         Ok(places)
     }
 
-    async fn find_one(&mut self, id: DocumentId, quote: Option<&str>) -> Result<GoldPlace, GoldError> {
-        let Some(quote) = quote else {
-            let first = db::chunks::list(&self.db, self.workspace, id, 0, 1).await?;
-            if first.is_empty() {
-                return Ok(GoldPlace::lost(GONE));
-            }
-            return Ok(GoldPlace { state: GoldState::Found, chunks: None });
-        };
+    async fn find_quote(&mut self, id: DocumentId, quote: &str) -> Result<GoldPlace, GoldError> {
         let document = self.document(id).await?;
         if document.passages.is_empty() {
             return Ok(GoldPlace::lost(GONE));

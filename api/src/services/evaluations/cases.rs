@@ -34,6 +34,9 @@ use crate::{
 
 /// Cases that one request adds.
 const MOST_AT_ONCE: usize = 1_000;
+/// Bytes of what is to come of one case, and of all cases of a set, as JSON: runs have all of it in memory.
+const CASE_BYTES: usize = 256 << 10;
+const SET_BYTES: u64 = 64 << 20;
 /// Documents that are looked for at a time.
 const LOOKED_UP: usize = 1_000;
 
@@ -120,6 +123,19 @@ fn too_many() -> ApiError {
     ApiError::new(ApiErrorKind::Conflict, "too_many_cases", message)
 }
 
+/// Bytes of what is to come of a case.
+///
+/// # Errors
+/// When they are too many.
+fn size(expect: &ExpectedOutcome) -> Result<u64, ApiError> {
+    let bytes = serde_json::to_vec(expect).map_err(|_| ApiError::internal())?.len();
+    if bytes > CASE_BYTES {
+        let message = format!("may have at most {CASE_BYTES} bytes in one case");
+        return Err(ApiError::invalid_field("expect", &message));
+    }
+    Ok(bytes as u64)
+}
+
 impl EvaluationService {
     /// Adds cases to a set.
     ///
@@ -165,6 +181,12 @@ impl EvaluationService {
         let more = i64::try_from(new.len()).unwrap_or(i64::MAX);
         if evaluation.cases.saturating_add(more) > MOST_CASES {
             return Err(too_many());
+        }
+        let bytes = new.iter().map(|case| size(&case.expect)).sum::<Result<u64, ApiError>>()?;
+        if cases::expected_bytes(&mut tx, id).await?.saturating_add(bytes) > SET_BYTES {
+            let message =
+                format!("What answers the cases of an evaluation may have at most {SET_BYTES} bytes.");
+            return Err(ApiError::new(ApiErrorKind::Conflict, "too_many_cases", message));
         }
         cases::insert(&mut tx, workspace, id, Some(actor.user), &new, now).await?;
         let made = new.into_iter().map(|case| EvaluationCase {
@@ -224,6 +246,7 @@ impl EvaluationService {
         if let Some(GivenExpectation(expect)) = change.expect {
             let expect = expect.map_err(|_| ApiError::not_found("document"))?;
             self.check_documents(workspace, std::iter::once(&expect)).await?;
+            size(&expect)?;
             case.expect = Json(expect);
         }
         if let Some(note) = change.note {

@@ -1,6 +1,6 @@
 //! Two runs side by side.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::LazyLock};
 
 use lectern_agents::evaluation::{CaseDifference, Comparison, compare};
 use lectern_shared::{
@@ -9,10 +9,14 @@ use lectern_shared::{
     ids::{EvaluationCaseId, EvaluationId, EvaluationRunId},
     model::evaluation::{EvaluationRun, StoredCaseResult},
 };
+use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use super::{EvaluationService, MOST_CASES};
 use crate::{error::ApiError, services::actor::Actor};
+
+/// Comparisons at once in a process: each has both runs in memory.
+static COMPARISONS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(2));
 
 /// How two runs differ.
 pub(crate) struct RunComparison {
@@ -38,6 +42,7 @@ impl EvaluationService {
     ) -> Result<RunComparison, ApiError> {
         let run = self.find_run(actor, id, run).await?;
         let other = self.find_run(actor, id, other).await?;
+        let _turn = COMPARISONS.acquire().await.map_err(|_| ApiError::internal())?;
         let (these, others) = (self.all_results(&run).await?, self.all_results(&other).await?);
         let compared = move || {
             let (metrics, differences) = compare(&these, &others);

@@ -7,6 +7,7 @@ use std::{
 
 use lectern_shared::{
     db::{
+        collections,
         documents::metadata,
         evaluations::cases::{self, NewEvaluationCase},
     },
@@ -330,7 +331,7 @@ fn problem(case: &FileCase) -> Option<&'static str> {
     }
     let FileExpectation::Gold(gold) = &case.expect else { return None };
     if gold.len() > MOST_GOLD {
-        return Some("has more than 100 places that answer");
+        return Some("has more than 2,000 places that answer");
     }
     let is_too_long = |gold: &FileGold| {
         gold.quote.as_deref().is_some_and(|quote| length(quote) > QUOTE || quote.contains('\0'))
@@ -354,7 +355,7 @@ impl EvaluationService {
         bytes: Vec<u8>,
     ) -> Result<ImportOutcome, ApiError> {
         let workspace = actor.may(Permission::BuildAgents)?.workspace_id;
-        self.find(actor, id).await?;
+        let evaluation = self.find(actor, id).await?;
         let read = tokio::task::spawn_blocking(move || read(format, &bytes));
         let read = read.await.map_err(|_| ApiError::internal())??;
         let mut problems = FileProblems::default();
@@ -369,7 +370,12 @@ impl EvaluationService {
             FileExpectation::Gold(gold) => gold,
         });
         let wanted: HashSet<String> = wanted.filter_map(FileGold::name).map(str::to_owned).collect();
-        let known = self.documents_named(workspace, &wanted).await?;
+        // Collections of others call their documents by numbers, each its own.
+        let scope = match evaluation.collection_ids.0.as_slice() {
+            [] => None,
+            ids => Some(collections::documents_of(&self.db, workspace, ids).await?.into_iter().collect()),
+        };
+        let known = self.documents_named(workspace, &wanted, scope.as_ref()).await?;
         let mut problems = FileProblems::default();
         let (mut new, mut skipped) = (Vec::with_capacity(read.len()), 0);
         for (number, case) in (1..).zip(read) {
@@ -406,11 +412,12 @@ impl EvaluationService {
         Ok(ImportOutcome { added, skipped })
     }
 
-    /// The documents that these words name: as an id, as `_id` in the metadata, or as a name that no other one has.
+    /// The documents, of those of `scope` if there is one, that these words name: as an id, as `_id` in the metadata, or as a name that no other one has.
     async fn documents_named(
         &self,
         workspace: WorkspaceId,
         wanted: &HashSet<String>,
+        scope: Option<&HashSet<DocumentId>>,
     ) -> Result<HashMap<String, DocumentId>, ApiError> {
         let mut by_name: HashMap<String, Option<DocumentId>> = HashMap::new();
         let mut known: HashMap<String, DocumentId> = HashMap::new();
@@ -419,7 +426,7 @@ impl EvaluationService {
             let page = metadata::named(&self.db, workspace, after, PAGE).await?;
             let Some(last) = page.last() else { break };
             after = last.id;
-            for document in page {
+            for document in page.into_iter().filter(|one| scope.is_none_or(|scope| scope.contains(&one.id))) {
                 let id = document.id.to_string();
                 let own = document.metadata.as_ref().and_then(|metadata| metadata.0.get(OWN_ID));
                 let own = own.map(|own| own.as_str().map_or_else(|| own.to_string(), str::to_owned));

@@ -18,8 +18,8 @@ use utoipa::{
 
 use crate::fields::{FieldRule, GivenId, JsonFields};
 
-/// Things that answer one question.
-pub(super) const MOST_GOLD: usize = 100;
+/// Things that answer one question: collections of others have hundreds.
+pub(super) const MOST_GOLD: usize = 2_000;
 /// Longest quotation, in characters.
 pub(super) const QUOTE: usize = 10_000;
 /// The highest grade.

@@ -118,6 +118,18 @@ pub async fn following(
     .fetch_all(c))?)
 }
 
+/// Bytes of what is to come of the cases of a set that is [locked](super::lock), as they are stored.
+pub async fn expected_bytes(tx: &mut Tx, evaluation: EvaluationId) -> Result<u64> {
+    let bytes: i64 = on!(tx, |c| {
+        sqlx::query_scalar(
+        "SELECT CAST(COALESCE(SUM(octet_length(expect)), 0) AS BIGINT) FROM evaluation_cases WHERE evaluation_id = $1"
+    )
+    .bind(evaluation)
+    .fetch_one(c)
+    })?;
+    Ok(bytes.unsigned_abs())
+}
+
 /// Makes a case of one of a workspace's sets what it is said to be; false when there is none.
 pub async fn update(
     tx: &mut Tx,
