@@ -214,15 +214,10 @@ impl ServiceClient {
         let is_final = !(status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS);
         let said = body["error"]["message"].as_str().unwrap_or_default();
         let fields = body["error"]["fields"].as_array().into_iter().flatten();
-        let fields: String = fields
-            .map(|field| {
-                format!(
-                    " {}: {}.",
-                    field["path"].as_str().unwrap_or(""),
-                    field["message"].as_str().unwrap_or("")
-                )
-            })
-            .collect();
+        let text = |field: &Value, key: &str| field[key].as_str().unwrap_or_default().to_owned();
+        let fields: Vec<String> =
+            fields.map(|field| format!(" {}: {}.", text(field, "path"), text(field, "message"))).collect();
+        let fields = fields.concat();
         Err(failed(format!("{url} answers {status}: {said}{fields}"), is_final))
     }
 }

@@ -219,7 +219,9 @@ impl<'a> CaseRunner<'a> {
             // What was retrieved is told case by case.
             results.extend(page.into_iter().map(|StoredCaseResult { result, .. }| {
                 let mut result = result.0;
-                result.retrieval.values_mut().for_each(|ranking| ranking.retrieved = Vec::new());
+                for ranking in result.retrieval.values_mut() {
+                    ranking.retrieved = Vec::new();
+                }
                 result.expect.forget_words();
                 result
             }));

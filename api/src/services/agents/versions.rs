@@ -136,11 +136,11 @@ impl AgentHistory {
         let Some(former) = self.at(&agent, number).await? else { return Ok(agent.into()) };
         let prompt =
             AgentPrompt::Template(former.config.0.prompt.as_ref().map(|prompt| prompt.template.clone()));
-        Ok(AgentToAsk { agent: self.as_it_was(agent, &former)?, prompt })
+        Ok(AgentToAsk { agent: self.as_it_was(&agent, &former)?, prompt })
     }
 
     /// An agent with what it was before, but for its prompt.
-    fn as_it_was(&self, agent: Agent, former: &AgentVersion) -> Result<Agent, ApiError> {
+    fn as_it_was(&self, agent: &Agent, former: &AgentVersion) -> Result<Agent, ApiError> {
         let key = self.reseal(
             former.llm_key_sealed.as_deref(),
             CiphertextLocation::agent_version_key(former.id.as_uuid()),
@@ -155,7 +155,7 @@ impl AgentHistory {
             llm_key_sealed: key,
             has_memory,
             version: former.version,
-            ..agent
+            ..*agent
         })
     }
 
@@ -218,7 +218,7 @@ impl AgentService {
         let Some(former) = self.history.at(&before, number).await? else { return self.details(before, tags) };
         address::check(&self.settings.predict, &former.config.0.llm)?;
         self.history.keep(&mut tx, actor, &before).await?;
-        let mut agent = self.history.as_it_was(before.clone(), &former)?;
+        let mut agent = self.history.as_it_was(&before, &former)?;
         agent.prompt_id = match former.config.0.prompt {
             None => None,
             Some(prompt) => Some(self.restore_prompt(&mut tx, actor, prompt, former.version).await?),

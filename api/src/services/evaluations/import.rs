@@ -35,6 +35,8 @@ const QUESTION: usize = 10_000;
 /// Longest name by which a file names a document, and longest note, in characters.
 const NAME: usize = 1_000;
 const NOTE: usize = 10_000;
+/// Characters of a name that is told.
+const TOLD: usize = 100;
 /// Problems that are named.
 const NAMED: usize = 20;
 /// Documents that are read at a time when names are looked for.
@@ -80,6 +82,8 @@ pub(crate) struct ImportOutcome {
 /// A case as a file has it.
 #[derive(Debug, PartialEq, Eq)]
 struct FileCase {
+    /// Where it begins in its file.
+    line: u64,
     question: String,
     expect: FileExpectation,
     note: Option<String>,
@@ -211,7 +215,7 @@ fn read_table(bytes: &[u8]) -> Result<Vec<FileCase>, ApiError> {
             None => {
                 let expect =
                     if is_declined { FileExpectation::Decline } else { FileExpectation::Gold(vec![gold]) };
-                order.push(FileCase { question, expect, note: cell(note) });
+                order.push(FileCase { line, question, expect, note: cell(note) });
             }
         }
     }
@@ -257,7 +261,7 @@ fn read_lines(bytes: &[u8]) -> Result<Vec<FileCase>, ApiError> {
                 }
             }
         };
-        read.push(FileCase { question: case.question, expect, note: case.note });
+        read.push(FileCase { line, question: case.question, expect, note: case.note });
     }
     problems.end(read)
 }
@@ -304,11 +308,13 @@ fn read_collection(bytes: &[u8]) -> Result<Vec<FileCase>, ApiError> {
         }
     }
     let mut read = Vec::new();
-    for line in BufReader::new(unpack(questions)?.as_slice()).lines().map_while(Result::ok) {
-        let Ok(query) = serde_json::from_str::<JsonQuery>(&line) else { continue };
+    for (line, text) in (1..).zip(BufReader::new(unpack(questions)?.as_slice()).lines().map_while(Result::ok))
+    {
+        let Ok(query) = serde_json::from_str::<JsonQuery>(&text) else { continue };
         let id = query.id.as_str().map_or_else(|| query.id.to_string(), str::to_owned);
         if let Some(gold) = gold.remove(&id) {
-            read.push(FileCase { question: query.text, expect: FileExpectation::Gold(gold), note: Some(id) });
+            let expect = FileExpectation::Gold(gold);
+            read.push(FileCase { line, question: query.text, expect, note: Some(id) });
         }
     }
     Ok(read)
@@ -359,9 +365,9 @@ impl EvaluationService {
         let read = tokio::task::spawn_blocking(move || read(format, &bytes));
         let read = read.await.map_err(|_| ApiError::internal())??;
         let mut problems = FileProblems::default();
-        for (number, case) in (1..).zip(&read) {
+        for case in &read {
             if let Some(problem) = problem(case) {
-                problems.note(number, &format!("{problem} (case {number})"));
+                problems.note(case.line, problem);
             }
         }
         problems.end(())?;
@@ -378,20 +384,25 @@ impl EvaluationService {
         let known = self.documents_named(workspace, &wanted, scope.as_ref()).await?;
         let mut problems = FileProblems::default();
         let (mut new, mut skipped) = (Vec::with_capacity(read.len()), 0);
-        for (number, case) in (1..).zip(read) {
+        for case in read {
             let expect = match case.expect {
                 FileExpectation::Decline => ExpectedOutcome::Decline(DeclineWord::Decline),
                 FileExpectation::Gold(gold) => {
-                    let count = gold.len();
+                    let unknown =
+                        gold.iter().filter_map(FileGold::name).find(|name| !known.contains_key(*name));
+                    let unknown = unknown.filter(|_| format != ImportFormat::Beir).map(str::to_owned);
                     let found: Vec<GoldQuote> =
                         gold.into_iter().filter_map(|gold| resolve(gold, &known)).collect();
-                    if found.is_empty() && format == ImportFormat::Beir {
-                        skipped += 1;
+                    if let Some(name) = unknown {
+                        let name: String = name.chars().take(TOLD).collect();
+                        problems.note(
+                            case.line,
+                            &format!("names the document {name:?}, which is not there, or a name of several"),
+                        );
                         continue;
                     }
-                    if found.len() < count && format != ImportFormat::Beir {
-                        problems
-                            .note(number, "names a document that is not there, or a name that several have");
+                    if found.is_empty() {
+                        skipped += 1;
                         continue;
                     }
                     ExpectedOutcome::Gold(found)
@@ -493,16 +504,17 @@ mod tests {
     }
 
     fn case(question: &str, gold: Vec<FileGold>) -> FileCase {
-        FileCase { question: question.to_owned(), expect: FileExpectation::Gold(gold), note: None }
+        FileCase { line: 1, question: question.to_owned(), expect: FileExpectation::Gold(gold), note: None }
     }
 
     #[test]
     fn a_table_has_a_row_for_each_place_that_answers() {
-        let table = "\u{feff}Question;Document;Quote;expect\nWho?;a.txt;\"Ada; of course\";\nWho?;b.txt;;\n\nWhy?;;;decline\n";
+        let table = "\u{feff}Question;Document;Quote;expect\nWho?;a.txt;\"Ada; of course\";\nWho?;b.txt;;\nWhy?;;;decline\n\n";
         let read = read(ImportFormat::of("cases.csv", table.as_bytes()), table.as_bytes()).unwrap();
-        let why = FileCase { question: "Why?".to_owned(), expect: FileExpectation::Decline, note: None };
+        let why =
+            FileCase { line: 4, question: "Why?".to_owned(), expect: FileExpectation::Decline, note: None };
         let who = vec![gold("a.txt", Some("Ada; of course"), 1), gold("b.txt", None, 1)];
-        assert_eq!(read, [case("Who?", who), why]);
+        assert_eq!(read, [FileCase { line: 2, ..case("Who?", who) }, why]);
     }
 
     #[test]
