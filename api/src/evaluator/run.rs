@@ -1,6 +1,6 @@
 //! One run of an evaluation.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt::Display};
 
 use futures::{StreamExt, stream};
 use lectern_agents::{
@@ -51,15 +51,24 @@ pub(super) enum RunFailure {
     Outage(String),
 }
 
+impl RunFailure {
+    /// A mistake of ours: to try it again and again would be no better.
+    fn internal(cause: impl Display) -> Self {
+        tracing::error!(%cause, "a run of an evaluation failed inside the service");
+        Self::Stopped("Something failed inside the service.".to_owned())
+    }
+}
+
 impl From<DbError> for RunFailure {
     fn from(error: DbError) -> Self {
-        Self::Outage(error.to_string())
+        if error.is_outage() { Self::Outage(error.to_string()) } else { Self::internal(error) }
     }
 }
 
 impl From<ComputeStopped> for RunFailure {
-    fn from(_: ComputeStopped) -> Self {
-        Self::Interrupted
+    fn from(stopped: ComputeStopped) -> Self {
+        // That the process stops is known before this: something panicked, and would do so again.
+        Self::internal(stopped)
     }
 }
 
@@ -93,7 +102,7 @@ impl<'a> CaseRunner<'a> {
         let asker = CaseAsker::new(self.runs, run, &evaluation, self.quotas).await?;
         let compute = self.runs.runtime.compute.clone();
         let mut finder = GoldFinder::new(db.clone(), run.workspace_id, compute);
-        let mut after = runs::last_case(db, run.id).await?.unwrap_or(Uuid::nil().into());
+        let mut after = runs::last_case(db, run.workspace_id, run.id).await?.unwrap_or(Uuid::nil().into());
         loop {
             let batch =
                 cases::following(db, run.workspace_id, run.evaluation_id, run.created_at, after, BATCH)

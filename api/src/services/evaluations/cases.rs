@@ -183,7 +183,7 @@ impl EvaluationService {
             return Err(too_many());
         }
         let bytes = new.iter().map(|case| size(&case.expect)).sum::<Result<u64, ApiError>>()?;
-        if cases::expected_bytes(&mut tx, id).await?.saturating_add(bytes) > SET_BYTES {
+        if cases::expected_bytes(&mut tx, workspace, id).await?.saturating_add(bytes) > SET_BYTES {
             let message =
                 format!("What answers the cases of an evaluation may have at most {SET_BYTES} bytes.");
             return Err(ApiError::new(ApiErrorKind::Conflict, "too_many_cases", message));

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
-    io::{BufRead, BufReader, Cursor, Read},
+    io::{Cursor, Read},
 };
 
 use lectern_shared::{
@@ -295,29 +295,49 @@ fn read_collection(bytes: &[u8]) -> Result<Vec<FileCase>, ApiError> {
         }
         Ok(plain)
     };
+    let (judged, asked) = (unpack(judgements)?, unpack(questions)?);
+    let mut problems = FileProblems::default();
     let mut gold: BTreeMap<String, Vec<FileGold>> = BTreeMap::new();
-    for line in BufReader::new(unpack(judgements)?.as_slice()).lines().map_while(Result::ok) {
-        let cells: Vec<&str> = line.split('\t').map(str::trim).collect();
-        let [question, document, grade] = cells.as_slice() else { continue };
-        // The header is no number.
-        let Ok(grade) = grade.parse::<i64>() else { continue };
-        if let Ok(grade @ 1..) = u32::try_from(grade) {
-            let document = Some((*document).to_owned());
-            let place = FileGold { document_id: None, document, quote: None, grade };
-            gold.entry((*question).to_owned()).or_default().push(place);
+    for (line, text) in (1..).zip(String::from_utf8_lossy(&judged).lines()) {
+        let cells: Vec<&str> = text.split('\t').map(str::trim).collect();
+        let (question, document, grade) = match cells.as_slice() {
+            [question, document, grade] => (*question, *document, grade.parse::<i64>()),
+            _ if text.trim().is_empty() => continue,
+            _ => {
+                problems.note(line, &format!("of `{judgements}` has not three columns"));
+                continue;
+            }
+        };
+        match grade.map(u32::try_from) {
+            // The header.
+            Err(_) if line == 1 => {}
+            Err(_) => problems.note(line, &format!("of `{judgements}` has a grade that is no whole number")),
+            Ok(Ok(grade @ 1..)) => {
+                let document = Some(document.to_owned());
+                let place = FileGold { document_id: None, document, quote: None, grade };
+                gold.entry(question.to_owned()).or_default().push(place);
+            }
+            // It does not answer.
+            Ok(Ok(0) | Err(_)) => {}
         }
     }
     let mut read = Vec::new();
-    for (line, text) in (1..).zip(BufReader::new(unpack(questions)?.as_slice()).lines().map_while(Result::ok))
-    {
-        let Ok(query) = serde_json::from_str::<JsonQuery>(&text) else { continue };
+    for (line, text) in (1..).zip(String::from_utf8_lossy(&asked).lines()) {
+        let query = match serde_json::from_str::<JsonQuery>(text) {
+            Ok(query) => query,
+            Err(_) if text.trim().is_empty() => continue,
+            Err(error) => {
+                problems.note(line, &format!("of `{questions}` is no question: {error}"));
+                continue;
+            }
+        };
         let id = query.id.as_str().map_or_else(|| query.id.to_string(), str::to_owned);
         if let Some(gold) = gold.remove(&id) {
             let expect = FileExpectation::Gold(gold);
             read.push(FileCase { line, question: query.text, expect, note: Some(id) });
         }
     }
-    Ok(read)
+    problems.end(read)
 }
 
 /// What is wrong with a case as it stands.
@@ -544,22 +564,43 @@ mod tests {
         assert_eq!((&read[1].expect, read[1].note.as_deref()), (&FileExpectation::Decline, Some("n")));
     }
 
+    fn zipped(files: &[(&str, &[u8])]) -> Vec<u8> {
+        let mut zip = zip::ZipWriter::new(Cursor::new(Vec::new()));
+        for (name, text) in files {
+            zip.start_file(*name, zip::write::SimpleFileOptions::default()).unwrap();
+            zip.write_all(text).unwrap();
+        }
+        zip.finish().unwrap().into_inner()
+    }
+
+    #[test]
+    fn nothing_of_a_collection_is_passed_over() {
+        let queries = b"{\"_id\": \"q1\", \"text\": \"Caf\xe9?\"}\n{\"_id\": \"q2\", \"text\": \"Why?\"}\n";
+        let judged = b"query-id\tcorpus-id\tscore\nq1\td1\t1\nq2\td1\t-1\nq2\td2\t1\n";
+        let bytes = zipped(&[("queries.jsonl", queries), ("qrels/test.tsv", judged)]);
+        let read_all = read(ImportFormat::Beir, &bytes).unwrap();
+        let lines: Vec<u64> = read_all.iter().map(|case| case.line).collect();
+        assert_eq!(lines, [1, 2], "a broken character breaks nothing else off");
+        for (queries, judged) in [
+            (&queries[..], &b"query-id\tcorpus-id\tscore\nq1\td1\tgood\n"[..]),
+            (&queries[..], &b"query-id\tcorpus-id\tscore\nq1 d1 1\n"[..]),
+            (&b"{\"_id\": \"q1\"}\n"[..], &judged[..]),
+        ] {
+            let bytes = zipped(&[("queries.jsonl", queries), ("qrels/test.tsv", judged)]);
+            assert_eq!(read(ImportFormat::Beir, &bytes).unwrap_err().fields.len(), 1);
+        }
+    }
+
     #[test]
     fn a_collection_is_read_by_its_judgements() {
-        let mut zip = zip::ZipWriter::new(Cursor::new(Vec::new()));
-        let options = zip::write::SimpleFileOptions::default();
-        for (name, text) in [
+        let bytes = zipped(&[
             (
                 "nf/queries.jsonl",
-                "{\"_id\": \"q1\", \"text\": \"Who?\"}\n{\"_id\": \"q2\", \"text\": \"Why?\"}\n",
+                b"{\"_id\": \"q1\", \"text\": \"Who?\"}\n{\"_id\": \"q2\", \"text\": \"Why?\"}\n",
             ),
-            ("nf/qrels/train.tsv", "query-id\tcorpus-id\tscore\nq2\td9\t1\n"),
-            ("nf/qrels/test.tsv", "query-id\tcorpus-id\tscore\nq1\td1\t2\nq1\td2\t0\nq1\td3\t1\n"),
-        ] {
-            zip.start_file(name, options).unwrap();
-            zip.write_all(text.as_bytes()).unwrap();
-        }
-        let bytes = zip.finish().unwrap().into_inner();
+            ("nf/qrels/train.tsv", b"query-id\tcorpus-id\tscore\nq2\td9\t1\n"),
+            ("nf/qrels/test.tsv", b"query-id\tcorpus-id\tscore\nq1\td1\t2\nq1\td2\t0\nq1\td3\t1\n"),
+        ]);
         let read = read(ImportFormat::of("nf.zip", &bytes), &bytes).unwrap();
         let judged = case("Who?", vec![gold("d1", None, 2), gold("d3", None, 1)]);
         assert_eq!(read, [FileCase { note: Some("q1".to_owned()), ..judged }]);

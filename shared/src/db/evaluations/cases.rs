@@ -119,13 +119,15 @@ pub async fn following(
 }
 
 /// Bytes of what is to come of the cases of a set that is [locked](super::lock), as they are stored.
-pub async fn expected_bytes(tx: &mut Tx, evaluation: EvaluationId) -> Result<u64> {
+pub async fn expected_bytes(tx: &mut Tx, workspace: WorkspaceId, evaluation: EvaluationId) -> Result<u64> {
     let bytes: i64 = on!(tx, |c| {
         sqlx::query_scalar(
-        "SELECT CAST(COALESCE(SUM(octet_length(expect)), 0) AS BIGINT) FROM evaluation_cases WHERE evaluation_id = $1"
-    )
-    .bind(evaluation)
-    .fetch_one(c)
+            "SELECT CAST(COALESCE(SUM(octet_length(expect)), 0) AS BIGINT) FROM evaluation_cases
+         WHERE evaluation_id = $1 AND workspace_id = $2",
+        )
+        .bind(evaluation)
+        .bind(workspace)
+        .fetch_one(c)
     })?;
     Ok(bytes.unsigned_abs())
 }

@@ -110,12 +110,19 @@ pub async fn results(
 }
 
 /// The last case of which a run has a result.
-pub async fn last_case(db: &Db, run: EvaluationRunId) -> Result<Option<EvaluationCaseId>> {
-    Ok(on!(db, |c| sqlx::query_scalar(
-        "SELECT case_id FROM evaluation_results WHERE run_id = $1 ORDER BY case_id DESC LIMIT 1"
+pub async fn last_case(
+    db: &Db,
+    workspace: WorkspaceId,
+    run: EvaluationRunId,
+) -> Result<Option<EvaluationCaseId>> {
+    Ok(on!(db, |c| {
+        sqlx::query_scalar(
+        "SELECT case_id FROM evaluation_results WHERE run_id = $1 AND workspace_id = $2 ORDER BY case_id DESC LIMIT 1"
     )
     .bind(run)
-    .fetch_optional(c))?)
+    .bind(workspace)
+    .fetch_optional(c)
+    })?)
 }
 
 /// Stops a run of a workspace; none when it has ended.
