@@ -39,6 +39,9 @@ pub(crate) struct EvalArgs {
     /// Ask this version of the agent.
     #[arg(long)]
     agent_version: Option<u32>,
+    /// Have what is found put into a better order by the service's reranker.
+    #[arg(long)]
+    rerank: bool,
     /// The least that is enough, such as `hit@5=0.8`, `dense.ndcg@10=0.5` or `verified=0.95`. May be given several times.
     #[arg(long = "min", value_name = "METRIC=VALUE")]
     least: Vec<Threshold>,
@@ -122,6 +125,9 @@ pub(crate) async fn run(settings: &Settings, args: &EvalArgs) -> Result<(), Fata
     }
     if let Some(version) = args.agent_version {
         body["agentVersion"] = json!(version);
+    }
+    if args.rerank {
+        body["rerank"] = json!(true);
     }
     let runs = format!("evaluations/{}/runs", args.set);
     let started = server.ask(Method::POST, &runs, Some(&body)).await?;

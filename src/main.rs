@@ -70,7 +70,7 @@ enum LecternCommand {
     /// Look at the database, the key, the queue, the index, the blobs and the model: what is wrong, and what to do. Works while
     /// the service runs, and when it cannot start.
     Doctor(DoctorArgs),
-    /// Download models for embeddings. Needs no running service.
+    /// Download models for embeddings and rerankers. Needs no running service.
     Model {
         #[command(subcommand)]
         command: ModelCommand,
@@ -157,7 +157,7 @@ fn main() -> ExitCode {
         LecternCommand::Backup(args) => Box::pin(backup::command::make(&settings, &args)).await,
         LecternCommand::Restore(args) => Box::pin(backup::command::restore(&settings, &args)).await,
         LecternCommand::Doctor(args) => doctor::command::run(&settings, &args).await,
-        LecternCommand::Model { command } => model::run(&settings.embedding, command).await,
+        LecternCommand::Model { command } => model::run(&settings, command).await,
         LecternCommand::Parse { file, r#type, text } => parse(&settings, &file, r#type, text).await,
         LecternCommand::Eval(args) => evaluate::run(&settings, &args).await,
         LecternCommand::Health => process::ask_health(settings.addr).await,

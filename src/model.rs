@@ -8,14 +8,18 @@ use std::{
         OnceLock,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use clap::Subcommand;
+use futures::TryStreamExt as _;
 use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
-use lectern_embed::{CachedModel, Embedder, LocalEmbedder, ModelHub, ModelId, PullProgress};
+use lectern_embed::{
+    CachedModel, Embedder, LocalEmbedder, LocalReranker, ModelHub, ModelId, PullProgress, Reranker,
+};
 use lectern_runtime::process::FatalError;
 use lectern_shared::{
-    config::{EmbedderKind, EmbeddingSettings},
+    config::{EmbedderKind, EmbeddingSettings, ModelHubSettings, RerankSettings, RerankerKind, Settings},
     model::space::EmbeddingSpace,
 };
 
@@ -26,39 +30,98 @@ const PERCENT_A_LINE: u64 = 10;
 
 #[derive(Subcommand)]
 pub(crate) enum ModelCommand {
-    /// Download a model for embeddings, or see that it is there, and try it. What was begun earlier is gone on with.
+    /// Download a model for embeddings, or a reranker, or see that it is there, and try it. What was begun earlier is gone on with.
     Pull {
         /// `owner/name` or `owner/name@revision` on the hub; the model that is set when none is named.
         model: Option<ModelId>,
+        /// It is a reranker (a cross-encoder), not a model for embeddings.
+        #[arg(long)]
+        reranker: bool,
     },
     /// Show the models that are here.
     List,
 }
 
-pub(crate) async fn run(settings: &EmbeddingSettings, command: ModelCommand) -> Result<(), FatalError> {
-    let hub = ModelHub::new(settings.hub.clone(), settings.hub_token.clone(), settings.cache.clone())?;
-    let hub = hub.offline(settings.offline);
+pub(crate) async fn run(settings: &Settings, command: ModelCommand) -> Result<(), FatalError> {
+    let ModelHubSettings { address, token, offline, cache } = settings.embedding.hub.clone();
+    let hub = ModelHub::new(address, token, cache)?.offline(offline);
     match command {
-        ModelCommand::Pull { model } => {
+        ModelCommand::Pull { model, reranker } => {
+            let purpose = if reranker {
+                ModelPurpose::Rerank(&settings.rerank)
+            } else {
+                ModelPurpose::Embed(&settings.embedding)
+            };
             let model = match model {
                 Some(model) => model,
-                None => set_model(settings)?,
+                None => purpose.set_model()?,
             };
-            pull(settings, &hub, &model).await
+            pull(purpose, &hub, &model).await
         }
-        ModelCommand::List => list(settings, &hub),
+        ModelCommand::List => list(&settings.embedding.hub, &hub),
     }
 }
 
-/// The model that the settings name.
-fn set_model(settings: &EmbeddingSettings) -> Result<ModelId, FatalError> {
-    if settings.kind == EmbedderKind::OpenAiCompatible {
-        return Err("LECTERN_EMBEDDER is openai-compatible, whose model is its server's: name a model".into());
-    }
-    Ok(settings.model.parse().map_err(|error| format!("LECTERN_EMBEDDING_MODEL: {error}"))?)
+/// What a model is for.
+#[derive(Clone, Copy)]
+enum ModelPurpose<'a> {
+    Embed(&'a EmbeddingSettings),
+    Rerank(&'a RerankSettings),
 }
 
-async fn pull(settings: &EmbeddingSettings, hub: &ModelHub, model: &ModelId) -> Result<(), FatalError> {
+impl ModelPurpose<'_> {
+    /// The model that the settings name.
+    fn set_model(self) -> Result<ModelId, FatalError> {
+        let (name, setting) = match self {
+            Self::Embed(settings) if settings.kind == EmbedderKind::OpenAiCompatible => {
+                return Err(
+                    "LECTERN_EMBEDDER is openai-compatible, whose model is its server's: name a model".into(),
+                );
+            }
+            Self::Rerank(settings) if settings.kind == RerankerKind::Server => {
+                return Err("LECTERN_RERANKER is server, whose model is its server's: name a model".into());
+            }
+            Self::Embed(settings) => (&settings.model, "LECTERN_EMBEDDING_MODEL"),
+            Self::Rerank(settings) => (&settings.model, "LECTERN_RERANK_MODEL"),
+        };
+        Ok(name.parse().map_err(|error| format!("{setting}: {error}"))?)
+    }
+
+    /// The setting of a folder that the service takes instead, when it is set.
+    fn folder_instead(self) -> Option<&'static str> {
+        match self {
+            Self::Embed(settings) => settings.model_dir.as_ref().map(|_| "LECTERN_EMBEDDING_MODEL_DIR"),
+            Self::Rerank(settings) => settings.model_dir.as_ref().map(|_| "LECTERN_RERANK_MODEL_DIR"),
+        }
+    }
+
+    /// Opens the model and has it read a word.
+    async fn prove(self, folder: &Path, model: &ModelId) -> Result<(), FatalError> {
+        let (folder, name) = (folder.to_owned(), model.to_string());
+        match self {
+            Self::Embed(settings) => {
+                let threads = settings.threads;
+                let open = move || LocalEmbedder::open(&folder, &name, threads);
+                let embedder = tokio::task::spawn_blocking(open).await??;
+                embedder.embed_question("lectern").await?;
+                let EmbeddingSpace { dimensions, .. } = embedder.space();
+                tracing::info!(%model, dimensions, "the model is here, and works");
+            }
+            Self::Rerank(settings) => {
+                let threads = settings.threads;
+                let open = move || LocalReranker::open(&folder, &name, threads);
+                let reranker = tokio::task::spawn_blocking(open).await??;
+                let word = || "lectern".to_owned();
+                let scores = reranker.score(word(), vec![word()], Duration::MAX);
+                scores.try_collect::<Vec<_>>().await?;
+                tracing::info!(%model, "the reranker is here, and works");
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn pull(purpose: ModelPurpose<'_>, hub: &ModelHub, model: &ModelId) -> Result<(), FatalError> {
     let display = PullDisplay::new();
     let report = |progress| display.show(progress);
     let pulled = tokio::select! {
@@ -70,29 +133,15 @@ async fn pull(settings: &EmbeddingSettings, hub: &ModelHub, model: &ModelId) -> 
         return Err("stopped; the same command goes on where this one ended".into());
     };
     let folder = pulled?;
-    let EmbeddingSpace { dimensions, .. } = prove(settings, &folder, model).await?;
-    tracing::info!(%model, dimensions, "the model is here, and works");
-    if settings.model_dir.is_some() {
-        tracing::warn!("LECTERN_EMBEDDING_MODEL_DIR is set: the service takes the model that is there");
+    purpose.prove(&folder, model).await?;
+    if let Some(setting) = purpose.folder_instead() {
+        tracing::warn!("{setting} is set: the service takes the model that is there");
     }
     writeln!(std::io::stdout(), "{}", folder.display())?;
     Ok(())
 }
 
-/// Opens the model and embeds a word with it.
-async fn prove(
-    settings: &EmbeddingSettings,
-    folder: &Path,
-    model: &ModelId,
-) -> Result<EmbeddingSpace, FatalError> {
-    let (folder, name, threads) = (folder.to_owned(), model.to_string(), settings.threads);
-    let embedder =
-        tokio::task::spawn_blocking(move || LocalEmbedder::open(&folder, &name, threads)).await??;
-    embedder.embed_question("lectern").await?;
-    Ok(embedder.space().clone())
-}
-
-fn list(settings: &EmbeddingSettings, hub: &ModelHub) -> Result<(), FatalError> {
+fn list(settings: &ModelHubSettings, hub: &ModelHub) -> Result<(), FatalError> {
     let models = hub.list()?;
     if models.is_empty() {
         tracing::info!(cache = %settings.cache.display(), "no model is here yet");

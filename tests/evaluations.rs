@@ -26,14 +26,14 @@ async fn document(client: &Client, name: &str, content: &str) -> String {
     id(&client.ingest(&document).await).to_owned()
 }
 
-async fn evaluation(client: &Client, more: Value) -> String {
+pub async fn evaluation(client: &Client, more: Value) -> String {
     let mut body = json!({"name": "Questions"});
     body.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
     id(&client.create("/evaluations", &body).await).to_owned()
 }
 
 /// Adds a case, and returns its id.
-async fn case(client: &Client, evaluation: &str, question: &str, expect: Value) -> String {
+pub async fn case(client: &Client, evaluation: &str, question: &str, expect: Value) -> String {
     let case = json!({"question": question, "expect": expect});
     let made = client.create(&format!("/evaluations/{evaluation}/cases"), &case).await;
     id(&made[0]).to_owned()
@@ -61,7 +61,7 @@ async fn ended(client: &Client, evaluation: &str, run: &Value) -> Value {
 }
 
 /// Has an evaluation run, and waits for its end.
-async fn run(client: &Client, evaluation: &str, how: Value) -> Value {
+pub async fn run(client: &Client, evaluation: &str, how: Value) -> Value {
     let started = client.create(&format!("/evaluations/{evaluation}/runs"), &how).await;
     let ended = ended(client, evaluation, &started).await;
     assert_eq!(ended["state"], "succeeded", "{ended:#}");
@@ -78,7 +78,7 @@ fn result<'a>(run: &'a Value, question: &str) -> &'a Value {
 }
 
 /// A metric of a way of searching.
-fn metric(run: &Value, mode: &str, name: &str) -> f64 {
+pub fn metric(run: &Value, mode: &str, name: &str) -> f64 {
     run["metrics"]["retrieval"][mode][name]["value"]
         .as_f64()
         .unwrap_or_else(|| panic!("{mode} {name}: {run:#}"))

@@ -55,6 +55,7 @@ mod publications;
 mod qdrant;
 mod receipts;
 mod reindex;
+mod reranking;
 mod rotation;
 mod sandbox;
 mod scans;

@@ -149,6 +149,7 @@ pub async fn run(runtime: Runtime, listener: TcpListener, shutdown: &Shutdown) -
     if settings.embedding.kind == EmbedderKind::None {
         tracing::info!("LECTERN_EMBEDDER is none: documents are found by words, not by meaning");
     }
+    runtime.reranker.start(&runtime.clock, shutdown);
     let (served, result) = oneshot::channel();
     let state = AppState::new(runtime.clone());
     let (app, stopping) = (router(state.clone()), shutdown.clone());

@@ -78,6 +78,7 @@ impl AppState {
             runtime.db.clone(),
             runtime.index.clone(),
             runtime.models.clone(),
+            runtime.reranker.clone(),
             runtime.metrics.clone(),
             &runtime.cache_budget,
         );

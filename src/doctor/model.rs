@@ -1,8 +1,9 @@
-//! The embedding model. Without one everything works, and is found by words only.
+//! The models. Without an embedding model everything works, and is found by words only; without a reranker what is found keeps its
+//! order.
 
 use lectern_embed::{self as embed, Embedder};
 use lectern_shared::{
-    config::{EmbedderKind, EmbeddingSettings, Settings},
+    config::{EmbedderKind, EmbeddingSettings, RerankSettings, RerankerKind, Settings},
     db::{self, Db, checkup},
 };
 
@@ -14,6 +15,7 @@ pub(super) async fn look(
     db: Option<&Db>,
     report: &mut DoctorReport,
 ) {
+    look_at_reranker(&settings.rerank, report).await;
     let embedding = &settings.embedding;
     if embedding.kind == EmbedderKind::None {
         report.ok(InstallationPart::Model, "none is set; documents are found by words");
@@ -57,6 +59,27 @@ pub(super) async fn look(
                 DoctorFinding::new(InstallationPart::Model, severity, "unusable", failure.to_string());
             report.add(finding.todo(todo));
         }
+    }
+}
+
+/// The reranker, where one is set.
+async fn look_at_reranker(settings: &RerankSettings, report: &mut DoctorReport) {
+    if settings.kind == RerankerKind::None {
+        return;
+    }
+    let finding = |severity, code, what| DoctorFinding::new(InstallationPart::Model, severity, code, what);
+    match embed::reranker_at_hand(settings).await {
+        Ok(Some(reranker)) => report.ok(InstallationPart::Model, format!("reranker {}", reranker.name())),
+        Ok(None) => {
+            let what = format!("the reranker {} is not on this machine yet", settings.model);
+            report.add(finding(Severity::Warning, "reranker_not_here", what).todo(
+                "the service downloads it when it starts; `lectern model pull --reranker` does it now",
+            ));
+        }
+        Err(failure) => report.add(
+            finding(Severity::Error, "reranker_unusable", failure.to_string())
+                .todo("correct the LECTERN_RERANK_ settings; what is found keeps its order meanwhile"),
+        ),
     }
 }
 

@@ -69,6 +69,7 @@ impl Stored {
             llm: db::Json(LlmConfig::default()),
             llm_key_sealed: Some(seal(keyring, CiphertextLocation::agent_key(id.as_uuid()), "key")),
             has_memory: false,
+            rerank: false,
             prompt_id: None,
             version: 1,
             created_at: at(1),

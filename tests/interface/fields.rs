@@ -96,6 +96,7 @@ pub const LLM: Shape = Shape { documented: &[("model", Kind::Text), ("provider",
 pub const AGENT_TYPES: Kind = Kind::Word(&["CHATVENDOR", "REACT"]);
 pub const AGENT_ADDED: Fields = &[
     ("description", Kind::Text),
+    ("rerank", Kind::Boolean),
     ("promptId", Kind::OrNull(&Kind::Id)),
     ("createdAt", Kind::Timestamp),
     ("updatedAt", Kind::Timestamp),

@@ -19,6 +19,7 @@ pub mod programs;
 pub mod proxy;
 pub mod qdrant;
 pub mod redis;
+pub mod reranker;
 pub mod s3;
 pub mod scan;
 pub mod server;

@@ -13,6 +13,15 @@ const SPECIAL: [&str; 4] = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"];
 /// Writes the files of a model with one layer and 32 dimensions. The words are single tokens; all others are spelt. The same
 /// words give the same bytes.
 pub fn write(dir: &Path, words: &[&str]) {
+    write_files(dir, words, false);
+}
+
+/// Writes the files of a cross-encoder of the same size: its scores mean nothing, but they are always the same.
+pub fn write_reranker(dir: &Path, words: &[&str]) {
+    write_files(dir, words, true);
+}
+
+fn write_files(dir: &Path, words: &[&str], scores: bool) {
     fs::create_dir_all(dir.join("1_Pooling")).expect("a folder");
     let letters = ('!'..='~').map(|c| c.to_ascii_lowercase());
     let pieces = letters.flat_map(|c| [c.to_string(), format!("##{c}")]);
@@ -40,7 +49,7 @@ pub fn write(dir: &Path, words: &[&str]) {
     );
     write_json(&dir.join("1_Pooling"), "config.json", &json!({"pooling_mode_mean_tokens": true}));
     write_json(dir, "sentence_bert_config.json", &json!({"max_seq_length": 256, "do_lower_case": false}));
-    fs::write(dir.join("model.safetensors"), weights(tokens.len())).expect("a file");
+    fs::write(dir.join("model.safetensors"), weights(tokens.len(), scores)).expect("a file");
 }
 
 fn write_json(dir: &Path, name: &str, value: &Value) {
@@ -66,7 +75,9 @@ fn tokenizer(tokens: &[String]) -> Value {
             "type": "TemplateProcessing",
             "single": [{"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}},
                        {"SpecialToken": {"id": "[SEP]", "type_id": 0}}],
-            "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+            "pair": [{"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}},
+                     {"SpecialToken": {"id": "[SEP]", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}},
+                     {"SpecialToken": {"id": "[SEP]", "type_id": 1}}],
             "special_tokens": {"[CLS]": {"id": "[CLS]", "ids": [2], "tokens": ["[CLS]"]},
                                "[SEP]": {"id": "[SEP]", "ids": [3], "tokens": ["[SEP]"]}},
         },
@@ -78,7 +89,7 @@ fn tokenizer(tokens: &[String]) -> Value {
 
 /// A `safetensors` file. What words are counts for most; positions and the layer only stir it.
 #[allow(clippy::cast_precision_loss)]
-fn weights(vocabulary: usize) -> Vec<u8> {
+fn weights(vocabulary: usize, scores: bool) -> Vec<u8> {
     let mut tensors = vec![
         ("embeddings.word_embeddings.weight".to_owned(), vec![vocabulary, HIDDEN], 1.0),
         ("embeddings.position_embeddings.weight".to_owned(), vec![POSITIONS, HIDDEN], 0.02),
@@ -98,6 +109,12 @@ fn weights(vocabulary: usize) -> Vec<u8> {
     for norm in ["embeddings", "encoder.layer.0.attention.output", "encoder.layer.0.output"] {
         tensors.push((format!("{norm}.LayerNorm.weight"), vec![HIDDEN], 0.0));
         tensors.push((format!("{norm}.LayerNorm.bias"), vec![HIDDEN], 0.0));
+    }
+    if scores {
+        for (part, outputs) in [("pooler.dense", HIDDEN), ("classifier", 1)] {
+            tensors.push((format!("{part}.weight"), vec![outputs, HIDDEN], 0.5));
+            tensors.push((format!("{part}.bias"), vec![outputs], 0.01));
+        }
     }
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     let mut list = Map::new();

@@ -8,6 +8,7 @@ mod filter;
 mod fuse;
 mod metadata;
 mod remembered;
+mod rerank;
 mod selection;
 
 use std::{collections::HashMap, num::NonZeroUsize, sync::Arc, time::Duration};
@@ -18,15 +19,19 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 pub(crate) use self::excerpt::{Excerpt, ExcerptPart};
-pub use self::filter::{MetadataCondition, MetadataFilter, MetadataTest};
 use self::{
     active::{ActiveSet, ActiveSetCache, CorpusSummary},
     alike::ShingleSketch,
     fuse::{RankedList, fuse},
     metadata::MetadataCache,
+    rerank::RerankStage,
     selection::DocumentSelection,
 };
-use lectern_embed::{EmbedError, Embedder, EmbeddingModels};
+pub use self::{
+    filter::{MetadataCondition, MetadataFilter, MetadataTest},
+    rerank::{RerankPatience, RerankReport},
+};
+use lectern_embed::{EmbedError, Embedder, EmbeddingModels, RerankModel};
 use lectern_index::{
     IndexError, IndexQuery, SearchCandidate, SearchIndex, SpaceVector, lexical::question_language,
 };
@@ -91,6 +96,17 @@ pub struct SearchRequest {
     pub mode: SearchMode,
     /// The most passages.
     pub limit: usize,
+    /// How long the best may take to be put into a better order, if there is a model for it; they are not when none.
+    pub rerank: Option<RerankPatience>,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Default)]
+pub struct SearchAnswer {
+    /// The passages, best first.
+    pub passages: Vec<PassageHit>,
+    /// What became of the better order; none when none was asked for.
+    pub rerank: Option<RerankReport>,
 }
 
 /// A passage that was found.
@@ -112,6 +128,8 @@ pub struct PassageHit {
     pub lexical: Option<f32>,
     /// How well it matches by meaning.
     pub dense: Option<f32>,
+    /// How well it answers, by the model that put it into its place; none when it kept the place at which it was found.
+    pub rerank: Option<f32>,
     /// Other passages that say the same and would have been found too.
     pub also_in: Vec<(DocumentId, ChunkId)>,
 }
@@ -128,6 +146,7 @@ pub struct SearchEngine {
     db: Db,
     index: Arc<dyn SearchIndex>,
     models: EmbeddingModels,
+    reranking: RerankStage,
     active: ActiveSetCache,
     metadata: MetadataCache,
     questions: Arc<Mutex<QuestionCache>>,
@@ -156,22 +175,31 @@ impl EmbeddedQuestion {
 /// The lists that were found, and what they were found with.
 struct CandidateLists {
     lexical: Vec<(PassageKey, f32)>,
-    dense: Vec<(EmbeddedQuestion, Vec<(PassageKey, f32)>)>,
+    dense: Vec<DenseCandidates>,
+}
+
+/// What is near a question in one embedding space.
+struct DenseCandidates {
+    asked: EmbeddedQuestion,
+    hits: Vec<(PassageKey, f32)>,
+    /// Whether there was no room for more.
+    is_full: bool,
 }
 
 impl CandidateLists {
     /// Whether no list has anything: a model may have been asked, and know none of the documents' languages.
     fn is_empty(&self) -> bool {
-        self.lexical.is_empty() && self.dense.iter().all(|(_, hits)| hits.is_empty())
+        self.lexical.is_empty() && self.dense.iter().all(|found| found.hits.is_empty())
     }
 }
 
 impl SearchEngine {
-    /// Search over `index`, by meaning with `models`; what it remembers counts against `budget`.
+    /// Search over `index`, by meaning with `models`, in a better order by `reranker`; what it remembers counts against `budget`.
     pub fn new(
         db: Db,
         index: Arc<dyn SearchIndex>,
         models: EmbeddingModels,
+        reranker: RerankModel,
         metrics: Arc<Metrics>,
         budget: &CacheBudget,
     ) -> Self {
@@ -181,6 +209,7 @@ impl SearchEngine {
             db,
             index,
             models,
+            reranking: RerankStage::new(reranker, Arc::clone(&metrics)),
             metrics,
             questions: Arc::new(Mutex::new(LruCache::new(CACHED_QUESTIONS))),
             compute: ComputePool::per_core(),
@@ -188,12 +217,17 @@ impl SearchEngine {
         }
     }
 
+    /// Whether what is found can be put into a better order.
+    pub fn has_reranker(&self) -> bool {
+        self.reranking.is_ready()
+    }
+
     /// The passages that answer best, best first.
     ///
     /// # Errors
     /// [`SearchError::NoModel`] and [`SearchError::Embed`] only when the mode is [`SearchMode::Dense`]: a hybrid search goes on by
-    /// words.
-    pub async fn search(&self, request: &SearchRequest) -> Result<Vec<PassageHit>, SearchError> {
+    /// words. Never for the better order: what cannot be put into it stays as it was found.
+    pub async fn search(&self, request: &SearchRequest) -> Result<SearchAnswer, SearchError> {
         let active = self.active.of(request.workspace).await?;
         let documents = request.documents.as_deref();
         let selection = active.select(&self.metadata, request.workspace, documents, &request.filter).await?;
@@ -201,7 +235,7 @@ impl SearchEngine {
             return Err(SearchError::NoModel);
         }
         if selection.generations.is_empty() || request.limit == 0 {
-            return Ok(Vec::new());
+            return Ok(SearchAnswer::default());
         }
         let (by_words, by_meaning) = match request.mode {
             SearchMode::Lexical => (true, Vec::new()),
@@ -216,7 +250,19 @@ impl SearchEngine {
                 found = self.find(request, &active, &selection, false, by_meaning).await?;
             }
         }
-        self.load_passages(request, &active, &found).await
+        let Some(patience) = request.rerank else {
+            let passages = self.load_passages(request, &active, &found, request.limit).await?;
+            return Ok(SearchAnswer { passages, rerank: None });
+        };
+        let wanted = request.limit.max(self.reranking.candidates());
+        let mut passages = self.load_passages(request, &active, &found, wanted).await?;
+        let language = self.language(request, &selection.summary).await?;
+        let of_passage =
+            |passage: &PassageHit| active.document(passage.generation).and_then(ActiveDocument::language);
+        let report =
+            self.reranking.apply((&request.query, language), patience, &mut passages, of_passage).await;
+        passages.truncate(request.limit);
+        Ok(SearchAnswer { passages, rerank: Some(report) })
     }
 
     /// What a reader is given of passages that were found, best first, within a budget of tokens: the best of them, and as far
@@ -266,6 +312,7 @@ impl SearchEngine {
                 score: 0.0,
                 lexical: None,
                 dense: None,
+                rerank: None,
                 also_in: Vec::new(),
                 ..passage.clone()
             };
@@ -362,6 +409,7 @@ impl SearchEngine {
             space: asked.embedder.space().id,
             vector: asked.vector.clone(),
         };
+        let depth = request.limit.saturating_mul(DEPTH_FACTOR).max(DEPTH);
         let candidates = self
             .index
             .search(IndexQuery {
@@ -372,7 +420,7 @@ impl SearchEngine {
                 // Without words nothing is looked up by them.
                 text: if by_words { request.query.clone() } else { String::new() },
                 vectors: by_meaning.iter().map(vector).collect(),
-                depth: request.limit.saturating_mul(DEPTH_FACTOR).max(DEPTH),
+                depth,
             })
             .await?;
         let list =
@@ -386,25 +434,26 @@ impl SearchEngine {
             .zip(&candidates.dense)
             .map(|(asked, found)| {
                 let hits = list(found, &|document| asked.is_about(document));
-                (asked, hits)
+                DenseCandidates { asked, hits, is_full: found.len() >= depth }
             })
             .collect();
         Ok(CandidateLists { lexical, dense })
     }
 
-    /// Fuses the lists and reads the passages; one that was deleted meanwhile, or that says what a better one says, makes room
+    /// Fuses the lists and reads the best `wanted` passages; one that was deleted meanwhile, or that says what a better one says, makes room
     /// for the next best.
     async fn load_passages(
         &self,
         request: &SearchRequest,
         active: &ActiveSet,
         found: &CandidateLists,
+        wanted: usize,
     ) -> Result<Vec<PassageHit>, SearchError> {
         let fused = rank(found, active);
         let lexical: HashMap<_, _> = found.lexical.iter().copied().collect();
-        let dense: HashMap<_, _> = found.dense.iter().flat_map(|(_, list)| list.iter().copied()).collect();
-        let mut passages: Vec<(PassageHit, ShingleSketch)> = Vec::with_capacity(request.limit);
-        for some in fused.chunks(request.limit) {
+        let dense: HashMap<_, _> = found.dense.iter().flat_map(|found| found.hits.iter().copied()).collect();
+        let mut passages: Vec<(PassageHit, ShingleSketch)> = Vec::with_capacity(wanted);
+        for some in fused.chunks(wanted) {
             let keys: Vec<_> = some.iter().map(|(key, _)| *key).collect();
             let mut chunks = self.chunks(request.workspace, &keys).await?;
             for (key, score) in some {
@@ -427,10 +476,11 @@ impl SearchEngine {
                     score: *score,
                     lexical: lexical.get(key).copied(),
                     dense: dense.get(key).copied(),
+                    rerank: None,
                     also_in: Vec::new(),
                 };
                 passages.push((passage, sketch));
-                if passages.len() == request.limit {
+                if passages.len() == wanted {
                     return Ok(passages.into_iter().map(|(passage, _)| passage).collect());
                 }
             }
@@ -453,28 +503,22 @@ impl SearchEngine {
 
 /// One ranking of what was found.
 fn rank(found: &CandidateLists, active: &ActiveSet) -> Vec<(PassageKey, f32)> {
-    let lexical = std::iter::once((None, &found.lexical));
-    let dense = found.dense.iter().map(|(asked, hits)| (Some(asked), hits));
-    let found: Vec<_> = lexical.chain(dense).filter(|(_, hits)| !hits.is_empty()).collect();
-    match found.as_slice() {
-        [] => Vec::new(),
-        // A list alone keeps its own scores.
-        [(_, only)] => (*only).clone(),
-        several => {
-            let list = |(asked, hits): &(Option<&EmbeddedQuestion>, &Vec<_>)| RankedList {
-                hits: (*hits).clone(),
-                weight: WEIGHT,
-                zero_beyond: asked.is_none(),
-            };
-            let lists: Vec<_> = several.iter().map(list).collect();
-            fuse(&lists, |(generation, _), number| match several.get(number) {
-                Some((Some(asked), _)) => {
-                    active.document(*generation).is_some_and(|document| asked.is_about(document))
-                }
-                Some((None, _)) | None => true,
-            })
-        }
+    let lexical =
+        (None, RankedList { hits: found.lexical.clone(), weight: WEIGHT, zero_beyond: true, is_cut: false });
+    let dense = found.dense.iter().map(|DenseCandidates { asked, hits, is_full }| {
+        let list = RankedList { hits: hits.clone(), weight: WEIGHT, zero_beyond: false, is_cut: *is_full };
+        (Some(asked), list)
+    });
+    let found = std::iter::once(lexical).chain(dense).filter(|(_, list)| !list.hits.is_empty());
+    let (asked, mut lists): (Vec<_>, Vec<_>) = found.unzip();
+    // A list alone keeps its own scores.
+    if lists.len() < 2 {
+        return lists.pop().map(|list| list.hits).unwrap_or_default();
     }
+    fuse(&lists, |(generation, _), number| match asked.get(number) {
+        Some(Some(asked)) => active.document(*generation).is_some_and(|document| asked.is_about(document)),
+        Some(None) | None => true,
+    })
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use axum::{
     extract::State,
     http::{StatusCode, Uri},
 };
-use lectern_agents::search::PassageHit;
+use lectern_agents::search::{PassageHit, RerankReport, SearchAnswer};
 use lectern_shared::ids::DocumentId;
 use serde_json::json;
 use uuid::Uuid;
@@ -38,6 +38,9 @@ struct SearchPage {
     query: String,
     collection: String,
     collections: Vec<(String, String)>,
+    /// Whether there is a reranker.
+    can_rerank: bool,
+    rerank: bool,
     modes: Vec<ModeColumn>,
 }
 
@@ -45,6 +48,8 @@ struct ModeColumn {
     title: &'static str,
     /// Why there is nothing.
     problem: String,
+    /// What became of the better order.
+    reranked: String,
     hits: Vec<HitRow>,
 }
 
@@ -62,7 +67,7 @@ struct HitRow {
 
 impl From<PassageHit> for HitRow {
     fn from(hit: PassageHit) -> Self {
-        let sides = [("words", hit.lexical), ("meaning", hit.dense)];
+        let sides = [("words", hit.lexical), ("meaning", hit.dense), ("reranker", hit.rerank)];
         let sides =
             sides.into_iter().filter_map(|(side, score)| score.map(|score| format!("{side} {score:.3}")));
         let score: Vec<String> = [format!("{:.3}", hit.score)].into_iter().chain(sides).collect();
@@ -80,6 +85,15 @@ impl From<PassageHit> for HitRow {
     }
 }
 
+/// What became of the better order.
+fn reranked_words(report: &RerankReport) -> String {
+    let scored = format!("{} of {} reranked in {} ms", report.scored, report.candidates, report.took_ms);
+    match &report.problem {
+        Some(problem) => format!("{scored}: {problem}"),
+        None => scored,
+    }
+}
+
 /// Shows what is found.
 pub(super) async fn show(
     State(search): State<SearchService>,
@@ -91,23 +105,27 @@ pub(super) async fn show(
     actor.may(Permission::EditDocuments)?;
     let query = parameter(&uri, "query").unwrap_or_default().trim().to_owned();
     let collection = parameter(&uri, "collection").unwrap_or_default();
+    let can_rerank = search.has_reranker();
+    let rerank = can_rerank && parameter(&uri, "rerank").is_some();
     let mut modes = Vec::new();
     for (mode, title) in MODES.into_iter().filter(|_| !query.is_empty()) {
-        let mut asked = json!({"query": query, "mode": mode, "limit": HITS});
+        let mut asked = json!({"query": query, "mode": mode, "limit": HITS, "rerank": rerank});
         if !collection.is_empty() {
             asked["collectionIds"] = json!([collection]);
         }
-        let (hits, problem) = match search.search(&actor, validate(&asked)?).await {
-            Ok(hits) => (hits, String::new()),
+        let (found, problem) = match search.search(&actor, validate(&asked)?).await {
+            Ok(found) => (found, String::new()),
             // There may be no model for it, and the other ways are shown all the same.
-            Err(error) if mode == "dense" => (Vec::new(), error.message),
+            Err(error) if mode == "dense" => (SearchAnswer::default(), error.message),
             Err(error) => return Err(error),
         };
-        modes.push(ModeColumn { title, problem, hits: hits.into_iter().map(HitRow::from).collect() });
+        let reranked = found.rerank.as_ref().map(reranked_words).unwrap_or_default();
+        let hits = found.passages.into_iter().map(HitRow::from).collect();
+        modes.push(ModeColumn { title, problem, reranked, hits });
     }
     let all = collections.list(&actor, Uuid::max(), COLLECTIONS).await?;
     let collections =
         all.into_iter().map(|collection| (collection.id.to_string(), collection.name)).collect();
-    let page = SearchPage { frame: visitor.frame, query, collection, collections, modes };
+    let page = SearchPage { frame: visitor.frame, query, collection, collections, can_rerank, rerank, modes };
     html(&PagePolicy::Own, StatusCode::OK, &page)
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt::Display};
 use futures::{StreamExt, stream};
 use lectern_agents::{
     evaluation::{self, GoldError, GoldFinder, GoldPlace},
-    search::{MetadataFilter, SearchError, SearchRequest},
+    search::{MetadataFilter, RerankPatience, SearchError, SearchRequest},
 };
 use lectern_shared::{
     compute::ComputeStopped,
@@ -202,6 +202,7 @@ impl<'a> CaseRunner<'a> {
             filter: MetadataFilter::default(),
             mode,
             limit: evaluation::DEPTH,
+            rerank: self.run.config.0.rerank.then_some(RerankPatience::Whole),
         };
         let expect = &case.expect.0;
         match evaluation::rank(&self.runs.agents.search, request, mode, expect, places).await {

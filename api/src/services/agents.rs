@@ -139,6 +139,11 @@ pub(crate) struct NewAgent {
     #[schema(value_type = Option<bool>)]
     #[body(default)]
     has_memory: bool,
+    /// Whether what it finds is put into a better order by the service's reranker, when there is one. False when left out: it takes
+    /// time, and an evaluation tells whether it helps.
+    #[schema(value_type = Option<bool>)]
+    #[body(default)]
+    rerank: bool,
     /// One of your prompts.
     #[schema(value_type = Option<String>)]
     prompt_id: Option<GivenId<PromptId>>,
@@ -170,6 +175,9 @@ pub(crate) struct AgentChange {
     /// Whether it remembers the turns of a session.
     #[schema(nullable = false)]
     has_memory: Option<bool>,
+    /// Whether what it finds is put into a better order by the service's reranker, when there is one.
+    #[schema(nullable = false)]
+    rerank: Option<bool>,
     /// One of your prompts; null for none.
     #[schema(value_type = Option<String>)]
     prompt_id: Option<Option<GivenId<PromptId>>>,
@@ -286,6 +294,7 @@ impl AgentService {
             llm: Json(llm),
             llm_key_sealed: key.map(|key| self.seal(&id, &key)).transpose()?,
             has_memory: new.has_memory,
+            rerank: new.rerank,
             prompt_id: None,
             version: 1,
             created_at: now,
@@ -378,6 +387,7 @@ impl AgentService {
         agent.description = change.description.unwrap_or(agent.description);
         agent.r#type = change.r#type.unwrap_or(agent.r#type);
         agent.has_memory = change.has_memory.unwrap_or(agent.has_memory);
+        agent.rerank = change.rerank.unwrap_or(agent.rerank);
         if let Some((llm, key)) = change.llm.map(NewLlm::split) {
             let predict = &self.settings.predict;
             address::check(predict, &llm)?;

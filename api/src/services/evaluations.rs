@@ -6,6 +6,7 @@ mod import;
 mod readers;
 
 use lectern_derive::RequestBody;
+use lectern_embed::{EmbeddingModels, RerankModel};
 use lectern_runtime::Runtime;
 use lectern_shared::{
     clock::Clock,
@@ -103,6 +104,11 @@ pub(crate) struct NewEvaluationRun {
     /// Which version of the agent is asked; the present one when left out.
     #[schema(value_type = Option<u32>, minimum = 1)]
     agent_version: Option<u32>,
+    /// Whether what is found is put into a better order by the service's reranker, whatever time that takes. False when left out. The
+    /// agent does as it is set.
+    #[schema(value_type = Option<bool>)]
+    #[body(default)]
+    rerank: bool,
 }
 
 /// Evaluations. Cheap to clone.
@@ -110,7 +116,8 @@ pub(crate) struct NewEvaluationRun {
 pub(crate) struct EvaluationService {
     db: Db,
     clock: Clock,
-    has_model: bool,
+    models: EmbeddingModels,
+    reranker: RerankModel,
     creations: IdempotencyStore,
     audit: AuditService,
     traces: TraceService,
@@ -144,9 +151,13 @@ impl EvaluationService {
         traces: TraceService,
         history: AgentHistory,
     ) -> Self {
-        let Runtime { db, clock, models, .. } = runtime.clone();
-        let has_model = models.current().is_some();
-        Self { db, clock, has_model, creations, audit, traces, history }
+        let Runtime { db, clock, models, reranker, .. } = runtime.clone();
+        Self { db, clock, models, reranker, creations, audit, traces, history }
+    }
+
+    /// Whether what is found can be put into a better order.
+    pub(crate) fn has_reranker(&self) -> bool {
+        self.reranker.current().is_some()
     }
 
     /// Makes a set.
@@ -287,15 +298,21 @@ impl EvaluationService {
         evaluation: &Evaluation,
         new: &NewEvaluationRun,
     ) -> Result<EvaluationConfig, ApiError> {
+        let has_model = self.models.wait_until_opened().await.is_some();
         let modes = match new.mode {
-            Some(SearchMode::Dense) if !self.has_model => {
+            Some(SearchMode::Dense) if !has_model => {
                 let message = "cannot be `dense`: the service has no embedding model";
                 return Err(ApiError::invalid_field("mode", message));
             }
             Some(mode) => vec![mode],
-            None if self.has_model => SearchMode::ALL.to_vec(),
+            None if has_model => SearchMode::ALL.to_vec(),
             None => vec![SearchMode::Lexical],
         };
+        let rerank = new.rerank;
+        if rerank && !self.has_reranker() {
+            let message = "cannot be true: the service has no reranker (LECTERN_RERANKER), or not yet";
+            return Err(ApiError::invalid_field("rerank", message));
+        }
         let answers = new.answers.unwrap_or(evaluation.agent_id.is_some());
         let agent_version = new.agent_version.map(i64::from);
         let Some(agent) = evaluation.agent_id else {
@@ -306,14 +323,14 @@ impl EvaluationService {
                     "needs an agent, which the evaluation does not have",
                 ));
             }
-            return Ok(EvaluationConfig { modes, answers, agent_version });
+            return Ok(EvaluationConfig { modes, answers, agent_version, rerank });
         };
         if let Some(number) = agent_version {
             let agent = db::agents::find(&self.db, evaluation.owner.workspace_id, agent).await?;
             let agent = agent.ok_or_else(|| ApiError::not_found("agent"))?;
             self.history.at(&agent, number).await?;
         }
-        Ok(EvaluationConfig { modes, answers, agent_version })
+        Ok(EvaluationConfig { modes, answers, agent_version, rerank })
     }
 
     /// The runs of a set before an id, newest first.

@@ -6,7 +6,7 @@ mod readers;
 
 use std::collections::HashSet;
 
-use lectern_agents::search::{MetadataFilter, PassageHit, SearchEngine, SearchRequest};
+use lectern_agents::search::{MetadataFilter, RerankPatience, SearchAnswer, SearchEngine, SearchRequest};
 use lectern_derive::RequestBody;
 use lectern_shared::{
     db::{self, Db},
@@ -51,6 +51,10 @@ pub(crate) struct PassageQuery {
     #[schema(value_type = Option<ModeSchema>)]
     #[body(default = SearchMode::Hybrid)]
     mode: SearchMode,
+    /// Whether the best passages are put into a better order by the service's reranker, when there is one. False when left out.
+    #[schema(value_type = Option<bool>)]
+    #[body(default)]
+    rerank: bool,
 }
 
 /// Search. Cheap to clone.
@@ -77,19 +81,23 @@ impl SearchService {
         Self { db, search }
     }
 
+    /// Whether what is found can be put into a better order.
+    pub(crate) fn has_reranker(&self) -> bool {
+        self.search.has_reranker()
+    }
+
     /// The passages that answer best, best first.
     ///
     /// # Errors
     /// Not found, for a document, a collection or an agent that is not the caller's.
-    pub(crate) async fn search(
-        &self,
-        actor: &Actor,
-        asked: PassageQuery,
-    ) -> Result<Vec<PassageHit>, ApiError> {
+    pub(crate) async fn search(&self, actor: &Actor, asked: PassageQuery) -> Result<SearchAnswer, ApiError> {
         let owner = actor.may(Permission::EditDocuments)?;
-        let PassageQuery { query, document_ids, collection_ids, agent_id, filter, limit, mode } = asked;
+        let PassageQuery { query, document_ids, collection_ids, agent_id, filter, limit, mode, rerank } =
+            asked;
         let documents = self.documents(actor, document_ids, collection_ids, agent_id).await?;
-        let request = SearchRequest { workspace: owner.workspace_id, query, documents, filter, mode, limit };
+        let rerank = rerank.then_some(RerankPatience::Budget);
+        let request =
+            SearchRequest { workspace: owner.workspace_id, query, documents, filter, mode, limit, rerank };
         Ok(self.search.search(&request).await?)
     }
 

@@ -5,7 +5,11 @@ use axum::{
     extract::State,
     response::{IntoResponse, Response},
 };
-use lectern_agents::{answer::passage_url, run::trace::PlaceView, search::PassageHit};
+use lectern_agents::{
+    answer::passage_url,
+    run::trace::PlaceView,
+    search::{PassageHit, RerankReport, SearchAnswer},
+};
 use lectern_shared::{
     ids::{ChunkId, DocumentId},
     model::place::SourceSpan,
@@ -18,7 +22,6 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use crate::{
     auth::Caller,
     extract::ValidJson,
-    openapi::SuccessResponse,
     response::ApiResult,
     services::search::{PassageQuery, SearchService},
     state::AppState,
@@ -43,7 +46,7 @@ struct PassageView {
     chunk_id: ChunkId,
     /// What it says: exactly the slice of the extracted text that its place names.
     text: String,
-    /// How well it matches, by which the passages are ordered; comparable within one answer only.
+    /// How well it matches, by which the passages are ordered unless they were reranked; comparable within one answer only.
     score: f32,
     /// Where it stands in its document.
     #[schema(value_type = PlaceView)]
@@ -81,12 +84,55 @@ struct ScoresView {
     /// How well it matches by words (BM25); null when it was not found by words.
     #[schema(required = true)]
     lexical: Option<f32>,
+    /// How well it answers, by the reranker that put it into its place; null when it kept the place at which it was found.
+    #[schema(required = true)]
+    rerank: Option<f32>,
+}
+
+/// What became of the better order that was asked for.
+#[derive(Serialize, ToSchema)]
+#[schema(as = SearchRerank)]
+#[serde(rename_all = "camelCase")]
+struct RerankView {
+    /// The reranker; null when there is none.
+    #[schema(required = true)]
+    model: Option<String>,
+    /// The passages that it was to judge.
+    candidates: usize,
+    /// Those that it judged in time. The others kept their places.
+    scored: usize,
+    /// Milliseconds that it took.
+    took_ms: u64,
+    /// Why passages kept their places; null when none did.
+    #[schema(required = true)]
+    problem: Option<String>,
+}
+
+impl From<RerankReport> for RerankView {
+    fn from(report: RerankReport) -> Self {
+        let RerankReport { model, candidates, scored, took_ms, problem } = report;
+        Self { model, candidates, scored, took_ms, problem }
+    }
+}
+
+/// The answer to a search.
+#[derive(Serialize, ToSchema)]
+#[schema(as = SearchAnswer)]
+struct SearchAnswerView {
+    /// Always true.
+    success: bool,
+    /// The passages, best first.
+    data: Vec<PassageView>,
+    /// What became of the better order; left out when none was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    rerank: Option<RerankView>,
 }
 
 impl From<PassageHit> for PassageView {
     fn from(passage: PassageHit) -> Self {
         let url = passage_url(&passage);
-        let PassageHit { document_name, chunk, score, lexical, dense, also_in, .. } = passage;
+        let PassageHit { document_name, chunk, score, lexical, dense, rerank, also_in, .. } = passage;
         let copy = |(document_id, chunk_id)| CopyView { document_id, chunk_id };
         Self {
             document_id: chunk.document_id,
@@ -95,7 +141,7 @@ impl From<PassageHit> for PassageView {
             text: chunk.text,
             score,
             place: chunk.place.0,
-            scores: ScoresView { dense, lexical },
+            scores: ScoresView { dense, lexical, rerank },
             url,
             also_in: also_in.into_iter().map(copy).collect(),
         }
@@ -110,7 +156,7 @@ fn example() -> Value {
         "text": "Every new colleague has a mentor for the first three months.",
         "score": 1.25,
         "place": {"page": 3, "pageEnd": 3, "charStart": 1804, "charEnd": 1864},
-        "scores": {"dense": 0.625, "lexical": 7.5},
+        "scores": {"dense": 0.625, "lexical": 7.5, "rerank": null},
         "url": "https://example.com/handbook.pdf#page=3",
         "alsoIn": [],
     })
@@ -122,6 +168,9 @@ fn example() -> Value {
 /// an embedding model, or by both. Only what is completely ingested is found, in its latest version; nothing is found any more
 /// of a document that was deleted. With several of `documentIds`,
 /// `collectionIds` and `agentId`, only documents that are in each of them are searched.
+///
+/// With `rerank`, the best are put into the order in which a model sees them that reads question and passage at once, where the service
+/// has one, for at most the time that is set. What it does not reach keeps its place, and no search fails for it.
 #[utoipa::path(
     post,
     path = "/search",
@@ -137,7 +186,7 @@ fn example() -> Value {
         (
             status = 200,
             description = "The passages, best first",
-            body = inline(SuccessResponse<Vec<PassageView>>),
+            body = inline(SearchAnswerView),
             example = json!({"success": true, "data": [example()]}),
         ),
         (
@@ -153,8 +202,9 @@ async fn search(
     caller: Caller,
     ValidJson(body): ValidJson<PassageQuery>,
 ) -> ApiResult<Response> {
-    let passages = search.search(&caller.actor(), body).await?;
+    let SearchAnswer { passages, rerank } = search.search(&caller.actor(), body).await?;
     let data = passages.into_iter().map(PassageView::from).collect::<Vec<_>>();
+    let rerank = rerank.map(RerankView::from);
     // Written as it is: by way of a JSON value, a score would get digits that it does not have.
-    Ok(Json(SuccessResponse { success: true, data }).into_response())
+    Ok(Json(SearchAnswerView { success: true, data, rerank }).into_response())
 }

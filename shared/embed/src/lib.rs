@@ -1,14 +1,18 @@
-//! The model side of search: which model turns texts into vectors, what its vectors may be compared with, and how its tokens
-//! are counted. `search` asks for the vectors of questions, the worker for those of passages; neither knows which model it is.
+//! The model side of search: which model turns texts into vectors, what its vectors may be compared with, how its tokens
+//! are counted, and which model puts passages into a better order. `search` asks for the vectors of questions and for the order, the
+//! worker for the vectors of passages; neither knows which model it is.
 
 mod hub;
 mod limited;
 mod local;
 mod models;
 mod openai;
+mod rerank;
 mod retry;
 #[cfg(test)]
 mod scripted;
+mod server;
+mod slot;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 mod tokens;
@@ -20,9 +24,14 @@ use lectern_shared::model::space::EmbeddingSpace;
 
 pub use self::{
     hub::{CachedModel, HubError, ModelHub, ModelId, PullProgress},
-    local::{LocalEmbedder, ModelError},
-    models::{EmbeddingModels, ModelState, OpenError, altered, at_hand},
+    local::{LocalEmbedder, LocalReranker, ModelError},
+    models::{EmbeddingModels, OpenError, altered, at_hand},
     openai::{OpenAiConfig, OpenAiEmbedder},
+    rerank::{
+        PassageScore, RerankError, RerankModel, Reranker, ServerReranker, ServerRerankerConfig,
+        reranker_at_hand,
+    },
+    slot::ModelState,
     tokens::approximate_tokens,
 };
 use lectern_shared::{compute::ComputeStopped, model::language::Language};

@@ -1,65 +1,33 @@
 //! The models of a process: the one that is set, which may have to be downloaded first, and those of earlier settings whose
 //! vectors are still searched.
 
-use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use futures::FutureExt as _;
 use lectern_shared::{
     clock::{Clock, Timestamp},
     config::{EmbedderKind, EmbeddingSettings},
     db::{self, Db},
     model::space::EmbeddingSpace,
-    retry::RetryBackoff,
     shutdown::Shutdown,
 };
 use parking_lot::Mutex;
-use tokio::{
-    sync::{Mutex as AsyncMutex, watch},
-    time::Instant,
-};
+use tokio::{sync::Mutex as AsyncMutex, time::Instant};
 use uuid::Uuid;
 
 use super::{
-    EmbedError, Embedder, HubError, LocalEmbedder, ModelError, ModelHub, ModelId, OpenAiConfig,
-    OpenAiEmbedder, PullProgress, limited::LimitedEmbedder,
+    EmbedError, Embedder, HubError, LocalEmbedder, ModelError, ModelId, ModelState, OpenAiConfig,
+    OpenAiEmbedder, RerankError,
+    limited::LimitedEmbedder,
+    slot::{LocalModelName, ModelSlot, hub},
 };
 
-/// The pauses before a model that could not be had is tried again.
-const PAUSES: RetryBackoff = RetryBackoff { first: Duration::from_secs(5), longest: Duration::from_mins(10) };
 /// How long a question waits for a model of earlier settings.
 const REOPENED_WITHIN: Duration = Duration::from_secs(2);
 /// How long a model of earlier settings that cannot be opened is not tried again.
 const FORGET_AFTER: Duration = Duration::from_mins(10);
-/// How long a document waits for a model that is being opened; without it, it is embedded later.
-const OPENED_WITHIN: Duration = Duration::from_secs(10);
 /// Models of earlier settings that are kept in memory.
 const EARLIER: usize = 3;
-
-/// How the model that is set is doing.
-#[derive(Clone)]
-pub enum ModelState {
-    /// None is wanted.
-    Off,
-    /// It is being opened; a moment.
-    Opening,
-    /// It is being downloaded.
-    Downloading(PullProgress),
-    /// It is there since a moment of the clock.
-    Ready(Arc<dyn Embedder>, Timestamp),
-    /// It could not be had, in words for the operator; it is tried again.
-    Missing(String),
-}
-
-impl fmt::Debug for ModelState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Off => "Off",
-            Self::Opening => "Opening",
-            Self::Downloading(_) => "Downloading",
-            Self::Ready(..) => "Ready",
-            Self::Missing(_) => "Missing",
-        })
-    }
-}
 
 /// Why a model cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -70,12 +38,15 @@ pub enum OpenError {
     /// Its files cannot be used.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// Its server does not serve.
+    /// The embedding server does not serve.
     #[error(transparent)]
     Embed(#[from] EmbedError),
+    /// The reranking server does not serve.
+    #[error(transparent)]
+    Rerank(#[from] RerankError),
     /// The setting names no model.
-    #[error("LECTERN_EMBEDDING_MODEL: {0}")]
-    Name(String),
+    #[error("{0}: {1}")]
+    Name(&'static str, String),
 }
 
 /// The models of a process. Cheap to clone.
@@ -87,7 +58,7 @@ pub struct EmbeddingModels {
 struct EmbeddingModelsState {
     /// None when there are no models, whatever is stored.
     settings: Option<EmbeddingSettings>,
-    state: watch::Sender<ModelState>,
+    slot: ModelSlot<dyn Embedder>,
     /// Models of other spaces than the current one's, and when they were tried last.
     earlier: Mutex<HashMap<Uuid, EarlierModel>>,
     /// One is opened at a time.
@@ -119,11 +90,10 @@ impl EmbeddingModels {
     }
 
     fn with(settings: Option<EmbeddingSettings>, state: ModelState) -> Self {
-        let (state, _) = watch::channel(state);
         Self {
             inner: Arc::new(EmbeddingModelsState {
                 settings,
-                state,
+                slot: ModelSlot::new(state),
                 earlier: Mutex::default(),
                 opening: AsyncMutex::default(),
             }),
@@ -132,65 +102,35 @@ impl EmbeddingModels {
 
     /// How the model that is set is doing.
     pub fn state(&self) -> ModelState {
-        self.inner.state.borrow().clone()
+        self.inner.slot.state()
     }
 
     /// The model that is set, when it is there.
     pub fn current(&self) -> Option<Arc<dyn Embedder>> {
-        match &*self.inner.state.borrow() {
-            ModelState::Ready(embedder, _) => Some(Arc::clone(embedder)),
-            ModelState::Off | ModelState::Opening | ModelState::Downloading(_) | ModelState::Missing(_) => {
-                None
-            }
-        }
+        self.inner.slot.current()
     }
 
     /// The model that is set, once it is known whether it is at hand: neither a download is waited for nor a server that does
-    /// not answer.
+    /// not answer. Without it, documents are embedded later.
     pub async fn wait_until_opened(&self) -> Option<Arc<dyn Embedder>> {
-        let mut state = self.inner.state.subscribe();
-        // The sender lives as long as this value.
-        let opened = state.wait_for(|state| !matches!(state, ModelState::Opening));
-        let _ = tokio::time::timeout(OPENED_WITHIN, opened).await;
-        self.current()
+        self.inner.slot.wait_until_opened().await
     }
 
     /// Gets the model that is set in the background, until it is there or the service stops.
     pub fn start(&self, clock: &Clock, shutdown: &Shutdown) {
         let Some(settings) = self.inner.settings.clone() else { return };
-        let (models, clock, soft) = (self.clone(), clock.clone(), shutdown.soft().clone());
-        shutdown.spawn(async move {
-            let mut failures = 0_u32;
-            let mut said = None;
-            loop {
-                let opened = tokio::select! {
-                    opened = models.get(&settings) => opened,
-                    () = soft.cancelled() => return,
-                };
-                let problem = match opened {
-                    Ok(embedder) => {
-                        let EmbeddingSpace { model, dimensions, .. } = embedder.space();
-                        tracing::info!(model, dimensions, "the embedding model is there");
-                        models.inner.state.send_replace(ModelState::Ready(embedder, clock.now()));
-                        return;
-                    }
-                    Err(error) => error.to_string(),
-                };
-                // One line for an outage, not one for every try.
-                if said.as_ref() != Some(&problem) {
-                    tracing::warn!(
-                        problem,
-                        "there is no embedding model yet: documents are found by words, and embedded when it is there"
-                    );
-                }
-                said = Some(problem.clone());
-                models.inner.state.send_replace(ModelState::Missing(problem));
-                failures = failures.saturating_add(1);
-                tokio::select! {
-                    () = tokio::time::sleep(PAUSES.delay(failures)) => {}
-                    () = soft.cancelled() => return,
-                }
+        let models = self.clone();
+        let without =
+            "there is no embedding model yet: documents are found by words, and embedded when it is there";
+        self.inner.slot.start(clock, shutdown, without, move || {
+            let (models, settings) = (models.clone(), settings.clone());
+            async move {
+                let embedder = models.get(&settings).await?;
+                let EmbeddingSpace { model, dimensions, .. } = embedder.space();
+                tracing::info!(model, dimensions, "the embedding model is there");
+                Ok(embedder)
             }
+            .boxed()
         });
     }
 
@@ -201,7 +141,7 @@ impl EmbeddingModels {
     pub async fn open(&self, clock: &Clock) -> Result<Option<Arc<dyn Embedder>>, OpenError> {
         let Some(settings) = &self.inner.settings else { return Ok(self.current()) };
         let embedder = self.get(settings).await?;
-        self.inner.state.send_replace(ModelState::Ready(Arc::clone(&embedder), clock.now()));
+        self.inner.slot.fill(Arc::clone(&embedder), clock);
         Ok(Some(embedder))
     }
 
@@ -212,33 +152,7 @@ impl EmbeddingModels {
                 Ok(Arc::new(OpenAiEmbedder::connect(config).await?))
             }
             EmbedderKind::Auto | EmbedderKind::Local | EmbedderKind::None => {
-                let folder = match &settings.model_dir {
-                    Some(folder) => folder.clone(),
-                    None => {
-                        let model = named(settings)?;
-                        let hub = hub(settings)?;
-                        match hub.cached(&model)? {
-                            Some(folder) => folder,
-                            None => {
-                                let show = |progress: PullProgress| {
-                                    self.inner.state.send_replace(ModelState::Downloading(progress));
-                                };
-                                // Another process may be fetching it, which takes as long.
-                                if !hub.is_offline() {
-                                    show(PullProgress { file: "model.safetensors", bytes: 0, total: 0 });
-                                }
-                                hub.pull(&model, &show).await?
-                            }
-                        }
-                    }
-                };
-                self.inner.state.send_if_modified(|state| {
-                    let downloaded = matches!(state, ModelState::Downloading(_));
-                    if downloaded {
-                        *state = ModelState::Opening;
-                    }
-                    downloaded
-                });
+                let folder = self.inner.slot.folder(&named(settings)).await?;
                 local(settings, folder, settings.model.clone()).await
             }
         }
@@ -314,7 +228,7 @@ async fn reopen(
     let embedder: Arc<dyn Embedder> = match recorded.fact("kind") {
         Some("local") => {
             let model: ModelId = recorded.model.parse().map_err(|_| elsewhere())?;
-            let hub = hub(settings).map_err(|error| error.to_string())?;
+            let hub = hub(&settings.hub).map_err(|error| error.to_string())?;
             let folder = hub.cached(&model).map_err(|error| error.to_string())?.ok_or_else(elsewhere)?;
             local(settings, folder, recorded.model.clone()).await.map_err(|error| error.to_string())?
         }
@@ -350,16 +264,10 @@ pub async fn at_hand(settings: &EmbeddingSettings) -> Result<Option<Arc<dyn Embe
             let config = server(settings, settings.model.clone(), settings.dimensions)?;
             Ok(Some(Arc::new(OpenAiEmbedder::connect(config).await?)))
         }
-        EmbedderKind::Auto | EmbedderKind::Local => {
-            let folder = match &settings.model_dir {
-                Some(folder) => Some(folder.clone()),
-                None => hub(settings)?.cached(&named(settings)?)?,
-            };
-            match folder {
-                Some(folder) => local(settings, folder, settings.model.clone()).await.map(Some),
-                None => Ok(None),
-            }
-        }
+        EmbedderKind::Auto | EmbedderKind::Local => match named(settings).folder_at_hand()? {
+            Some(folder) => local(settings, folder, settings.model.clone()).await.map(Some),
+            None => Ok(None),
+        },
     }
 }
 
@@ -371,18 +279,18 @@ pub async fn altered(settings: &EmbeddingSettings) -> Result<Vec<String>, OpenEr
     if settings.model_dir.is_some() || !matches!(settings.kind, EmbedderKind::Auto | EmbedderKind::Local) {
         return Ok(Vec::new());
     }
-    let (hub, model) = (hub(settings)?, named(settings)?);
+    let (hub, model) = (hub(&settings.hub)?, named(settings).id()?);
     let looked = tokio::task::spawn_blocking(move || hub.altered(&model)).await;
     Ok(looked.map_err(|_| EmbedError::Stopped(lectern_shared::compute::ComputeStopped))??)
 }
 
-fn named(settings: &EmbeddingSettings) -> Result<ModelId, OpenError> {
-    settings.model.parse().map_err(|error: HubError| OpenError::Name(error.to_string()))
-}
-
-fn hub(settings: &EmbeddingSettings) -> Result<ModelHub, HubError> {
-    let hub = ModelHub::new(settings.hub.clone(), settings.hub_token.clone(), settings.cache.clone())?;
-    Ok(hub.offline(settings.offline))
+fn named(settings: &EmbeddingSettings) -> LocalModelName<'_> {
+    LocalModelName {
+        name: &settings.model,
+        setting: "LECTERN_EMBEDDING_MODEL",
+        folder: settings.model_dir.as_ref(),
+        hub: &settings.hub,
+    }
 }
 
 /// Opens a model's folder off the async threads.

@@ -1,12 +1,21 @@
-//! A model for tests: it knows a few synonyms, and nothing else.
+//! Models for tests: one that knows a few synonyms, and one that counts stars.
 
 #![allow(missing_docs, clippy::indexing_slicing, clippy::new_without_default, reason = "for tests")]
 
+use std::{
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
+
 use async_trait::async_trait;
+use futures::{
+    StreamExt as _,
+    stream::{self, BoxStream},
+};
 use lectern_shared::model::{language::Language, space::EmbeddingSpace};
 use parking_lot::Mutex;
 
-use super::{EmbedError, Embedder, approximate_tokens};
+use super::{EmbedError, Embedder, PassageScore, RerankError, Reranker, approximate_tokens};
 
 /// Words that mean the same, a direction each; any other word means nothing.
 const MEANINGS: [&[&str]; 6] = [
@@ -85,6 +94,48 @@ impl Embedder for Synonyms {
         match &*self.fails.lock() {
             Some(error) => Err(error()),
             None => Ok(Self::vector(text)),
+        }
+    }
+}
+
+/// A reranker that knows English, and takes the stars of a passage for how well it answers.
+#[derive(Debug, Default)]
+pub struct StarCounter {
+    /// The scores that it gives before it ends as `end` says; it gives all while this is none.
+    pub most: Option<usize>,
+    /// What comes after them: silence when none.
+    pub end: Option<fn() -> RerankError>,
+    /// How often it was asked.
+    pub asked: AtomicUsize,
+}
+
+impl Reranker for StarCounter {
+    fn name(&self) -> &str {
+        "stars"
+    }
+
+    fn knows(&self, language: Language) -> bool {
+        language == Language::English
+    }
+
+    fn score(
+        &self,
+        _: String,
+        passages: Vec<String>,
+        _: Duration,
+    ) -> BoxStream<'static, Result<PassageScore, RerankError>> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        #[expect(clippy::cast_precision_loss, reason = "a few stars")]
+        let score = |(place, text): (usize, String)| {
+            Ok(PassageScore { place, score: text.matches('*').count() as f32 })
+        };
+        let scores = stream::iter(passages.into_iter().enumerate()).map(score);
+        match (self.most, self.end) {
+            (None, _) => scores.boxed(),
+            (Some(most), Some(end)) => {
+                scores.take(most).chain(stream::once(async move { Err(end()) })).boxed()
+            }
+            (Some(most), None) => scores.take(most).chain(stream::pending()).boxed(),
         }
     }
 }

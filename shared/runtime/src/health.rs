@@ -8,7 +8,7 @@ use std::{fmt::Display, time::Duration};
 use serde_json::{Value, json};
 
 pub(crate) use self::writes::WriteProbe;
-use lectern_embed::ModelState;
+use lectern_embed::{ModelState, Reranker};
 use lectern_shared::{
     db::{self, Db, DbError},
     jobs::JobQueue,
@@ -66,10 +66,12 @@ async fn look(runtime: &Runtime) -> HealthReport {
     let ((database, database_up), (queue, queue_up), (index, index_up), (blobs, blobs_up)) =
         tokio::join!(database, queue, index, blobs);
     let embedder = embedder(&runtime.models.state());
-    HealthReport {
-        ready: database_up && queue_up && index_up && blobs_up,
-        parts: json!({"database": database, "queue": queue, "index": index, "blobs": blobs, "embedder": embedder}),
+    let mut parts =
+        json!({"database": database, "queue": queue, "index": index, "blobs": blobs, "embedder": embedder});
+    if let Some(reranker) = reranker(&runtime.reranker.state()) {
+        parts["reranker"] = reranker;
     }
+    HealthReport { ready: database_up && queue_up && index_up && blobs_up, parts }
 }
 
 /// The service does its work without a model too, so none of this makes it unready.
@@ -86,6 +88,19 @@ fn embedder(state: &ModelState) -> Value {
             json!({"status": "up", "search": "hybrid", "model": space.model, "dimensions": space.dimensions})
         }
     }
+}
+
+/// Nothing where none is wanted. Searches do their work without it, so none of this makes the service unready.
+fn reranker(state: &ModelState<dyn Reranker>) -> Option<Value> {
+    Some(match state {
+        ModelState::Off => return None,
+        ModelState::Opening => json!({"status": "opening"}),
+        ModelState::Downloading(progress) => {
+            json!({"status": "downloading", "bytes": progress.bytes, "ofBytes": progress.total})
+        }
+        ModelState::Missing(reason) => json!({"status": "none", "reason": reason}),
+        ModelState::Ready(reranker, _) => json!({"status": "up", "model": reranker.name()}),
+    })
 }
 
 /// What a part answers: what is to be shown of it, or that it is down.

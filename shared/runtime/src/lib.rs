@@ -16,7 +16,7 @@ use std::{
 };
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
-use lectern_embed::EmbeddingModels;
+use lectern_embed::{EmbeddingModels, RerankModel};
 use lectern_index::{IndexError, LocalIndex, QdrantIndex, SearchIndex, metered::MeteredIndex};
 use lectern_shared::{
     blobs::{BlobError, BlobLocation, BlobStore},
@@ -175,6 +175,8 @@ pub struct Runtime {
     pub index: Arc<dyn SearchIndex>,
     /// The embedding models.
     pub models: EmbeddingModels,
+    /// The reranker.
+    pub reranker: RerankModel,
     /// The memory for what is kept of the index and of what is searched.
     pub cache_budget: CacheBudget,
     /// Whether the store can be written.
@@ -268,10 +270,12 @@ impl Runtime {
             check_index(&settings, &db).await?;
         }
         let models = EmbeddingModels::new(&settings.embedding);
+        let reranker = RerankModel::new(&settings.rerank);
         Ok(Self {
             clock,
             cache_budget: budget,
             models,
+            reranker,
             metrics,
             egress: Egress::new(EgressPolicy {
                 allow: settings.egress_allow.clone(),

@@ -28,6 +28,36 @@ text_enum! {
 /// The local model when none is named: small, quick, for English.
 pub const DEFAULT_MODEL: &str = "sentence-transformers/all-MiniLM-L6-v2";
 
+/// Where local models come from, and where they are kept.
+#[derive(Clone, Debug)]
+pub struct ModelHubSettings {
+    /// Where they are downloaded from.
+    pub address: Url,
+    /// Opens models that are not for everybody.
+    pub token: Option<SecretString>,
+    /// Whether the hub is asked for nothing.
+    pub offline: bool,
+    /// Where downloaded models are kept.
+    pub cache: PathBuf,
+}
+
+impl ModelHubSettings {
+    /// Reads the settings of the hub.
+    ///
+    /// # Errors
+    /// The first one that is wrong.
+    pub(super) fn load(source: &SettingsSource, data_dir: &Path) -> Result<Self, ConfigError> {
+        Ok(Self {
+            address: source.parse("LECTERN_MODEL_HUB", "https://huggingface.co", server)?,
+            token: source.secret("HF_TOKEN")?,
+            offline: source.parse("HF_HUB_OFFLINE", "0", offline)?,
+            cache: source
+                .get("LECTERN_MODEL_CACHE")?
+                .map_or_else(|| data_dir.join("models"), |path| PathBuf::from(path.trim())),
+        })
+    }
+}
+
 /// Where vectors come from, and how they are made.
 #[derive(Clone, Debug)]
 pub struct EmbeddingSettings {
@@ -37,14 +67,8 @@ pub struct EmbeddingSettings {
     pub model: String,
     /// The folder of a local model's files; the cache, then the hub, when none.
     pub model_dir: Option<PathBuf>,
-    /// Where models are downloaded from.
-    pub hub: Url,
-    /// Opens models that are not for everybody.
-    pub hub_token: Option<SecretString>,
-    /// Whether the hub is asked for nothing.
-    pub offline: bool,
-    /// Where downloaded models are kept.
-    pub cache: PathBuf,
+    /// Where local models come from.
+    pub hub: ModelHubSettings,
     /// The server's address, such as `https://api.openai.com/v1`.
     pub url: Option<Url>,
     /// The server's key.
@@ -83,19 +107,11 @@ impl EmbeddingSettings {
             }
         }
         let model_dir = source.get("LECTERN_EMBEDDING_MODEL_DIR")?.map(|path| PathBuf::from(path.trim()));
-        // Whatever is in a folder is not the default model.
-        let folder = model_dir.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy());
-        let unnamed = || folder.map_or_else(|| DEFAULT_MODEL.to_owned(), std::borrow::Cow::into_owned);
         Ok(Self {
             kind,
-            model: model.filter(|name| !name.is_empty()).unwrap_or_else(unnamed),
+            model: local_name(model, model_dir.as_deref(), DEFAULT_MODEL),
             model_dir,
-            hub: source.parse("LECTERN_MODEL_HUB", "https://huggingface.co", server)?,
-            hub_token: source.secret("HF_TOKEN")?,
-            offline: source.parse("HF_HUB_OFFLINE", "0", offline)?,
-            cache: source
-                .get("LECTERN_MODEL_CACHE")?
-                .map_or_else(|| data_dir.join("models"), |path| PathBuf::from(path.trim())),
+            hub: ModelHubSettings::load(source, data_dir)?,
             url,
             api_key: source.secret("LECTERN_EMBEDDING_API_KEY")?,
             dimensions: source.optional("LECTERN_EMBEDDING_DIMENSIONS", number(1, 65_536))?,
@@ -106,7 +122,13 @@ impl EmbeddingSettings {
     }
 }
 
-fn server(text: &str) -> ParseResult<Url> {
+/// What a model is called: as it is set, else as its folder, because whatever is in a folder is not the default model.
+pub(super) fn local_name(set: Option<String>, folder: Option<&Path>, default: &str) -> String {
+    let folder = folder.and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
+    set.filter(|name| !name.is_empty()).or(folder).unwrap_or_else(|| default.to_owned())
+}
+
+pub(super) fn server(text: &str) -> ParseResult<Url> {
     let url = parse::http_url(text)?;
     if url.query().is_some() || url.fragment().is_some() || !url.username().is_empty() {
         return Err("must be an address without a query, a fragment or a user name".to_owned());
@@ -124,7 +146,7 @@ fn offline(text: &str) -> ParseResult<bool> {
 }
 
 /// `en,de`, or `all`.
-fn languages(text: &str) -> ParseResult<Vec<Language>> {
+pub(super) fn languages(text: &str) -> ParseResult<Vec<Language>> {
     if text == "all" {
         return Ok(Language::ALL.to_vec());
     }

@@ -11,6 +11,7 @@ mod parse;
 mod predict;
 mod qdrant;
 pub mod rate;
+mod rerank;
 mod source;
 mod sync;
 #[cfg(test)]
@@ -25,7 +26,7 @@ use url::Url;
 
 use crate::{blobs::BlobLocation, db::DatabaseLocation, model::text_enum, secrets::MIN_SECRET_BYTES};
 pub use cors::CorsOrigins;
-pub use embedding::{DEFAULT_MODEL, EmbedderKind, EmbeddingSettings};
+pub use embedding::{DEFAULT_MODEL, EmbedderKind, EmbeddingSettings, ModelHubSettings};
 pub use evaluation::EvaluationSettings;
 pub use limits::ServiceLimits;
 pub use mcp::McpProgram;
@@ -34,6 +35,7 @@ use parse::{ParseResult, at_least, choice, cidrs, default_llm, duration, number,
 pub use predict::{PredictSettings, TokenPrice};
 pub use qdrant::QdrantConfig;
 use rate::RequestRate;
+pub use rerank::{DEFAULT_RERANK_MODEL, RerankSettings, RerankerKind};
 pub use source::SettingsSource;
 pub use sync::SyncSettings;
 pub use tracing::TracingSettings;
@@ -161,6 +163,15 @@ pub const SETTINGS: &[SettingSpec] = settings! {
     "LECTERN_EMBEDDING_MAX_TOKENS", "8191", "the most tokens of a text that the server is sent; a local model knows its own limit";
     "LECTERN_EMBEDDING_LANGUAGES", "what a local model's vocabulary tells; all, of a server's", "languages that the model knows, such as `en,de`, or `all`: questions in others are found by words";
     "LECTERN_EMBEDDING_THREADS", "the number of cores", "texts that a local model embeds at once";
+    "LECTERN_RERANKER", "none", "what puts passages that were found into a better order, where searches and agents ask for it: `local` (a cross-encoder in the process), `server` (one with a `/rerank`, as Jina's, Cohere's and vLLM's have), or `none`";
+    "LECTERN_RERANK_MODEL", "cross-encoder/ms-marco-MiniLM-L6-v2", "the cross-encoder: `owner/name` or `owner/name@revision` on the hub, or what the server calls it";
+    "LECTERN_RERANK_MODEL_DIR", "none: the cache, then the hub", "the folder of a local cross-encoder's files, instead of a download";
+    "LECTERN_RERANK_URL", "none", "the server of `server`, up to `/rerank`, such as `https://api.jina.ai/v1`";
+    "LECTERN_RERANK_API_KEY", "none", "that server's key", secret;
+    "LECTERN_RERANK_LANGUAGES", "what a local model's vocabulary tells; all, of a server's", "languages that the reranker knows, such as `en,de`, or `all`: passages in others keep their places";
+    "LECTERN_RERANK_CANDIDATES", "30", "the best passages of a search that are put into a better order";
+    "LECTERN_RERANK_BUDGET", "1s", "the longest that a search is held up by it; passages that are not reached in it keep their places";
+    "LECTERN_RERANK_THREADS", "the number of cores", "passages that a local cross-encoder reads at once";
     "LECTERN_MODEL_HUB", "https://huggingface.co", "where local models are downloaded from";
     "LECTERN_MODEL_CACHE", "`models` in the data directory", "where downloaded models are kept";
     "HF_HUB_OFFLINE", "0", "`1`: nothing is asked of the hub; a model has to be in the cache, or in LECTERN_EMBEDDING_MODEL_DIR";
@@ -349,6 +360,8 @@ pub struct Settings {
     pub index_grace: Duration,
     /// Where vectors come from.
     pub embedding: EmbeddingSettings,
+    /// The reranker.
+    pub rerank: RerankSettings,
     /// Provider and model of agents created without.
     pub default_llm: (String, String),
     /// Jobs.
@@ -420,6 +433,7 @@ impl Settings {
             qdrant: parse::qdrant(source)?,
             blobs: parse::blobs(source, &data_dir)?,
             embedding: EmbeddingSettings::load(source, &data_dir, cores)?,
+            rerank: RerankSettings::load(source, &data_dir, cores)?,
             data_dir,
             secret_key,
             secret_key_previous,

@@ -18,9 +18,9 @@ use crate::{
 /// Adds an agent.
 pub async fn insert(tx: &mut Tx, agent: &Agent) -> Result<()> {
     execute!(tx, sqlx::query(
-        "INSERT INTO agents (id, workspace_id, created_by, type, name, description, llm, llm_key_sealed, has_memory, prompt_id, version,
-                             created_at, updated_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 1, $11, $11)"
+        "INSERT INTO agents (id, workspace_id, created_by, type, name, description, llm, llm_key_sealed, has_memory, rerank, prompt_id,
+                             version, created_at, updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 1, $12, $12)"
     )
     .bind(agent.id)
     .bind(agent.owner.workspace_id)
@@ -31,6 +31,7 @@ pub async fn insert(tx: &mut Tx, agent: &Agent) -> Result<()> {
     .bind(&agent.llm)
     .bind(agent.llm_key_sealed.as_deref())
     .bind(agent.has_memory)
+    .bind(agent.rerank)
     .bind(agent.prompt_id)
     .bind(agent.created_at))?;
     Ok(())
@@ -39,7 +40,7 @@ pub async fn insert(tx: &mut Tx, agent: &Agent) -> Result<()> {
 macro_rules! select_agent {
     ($where:literal) => {
         concat!(
-            "SELECT id, workspace_id, created_by, type, name, description, llm, llm_key_sealed, has_memory, prompt_id, version,
+            "SELECT id, workspace_id, created_by, type, name, description, llm, llm_key_sealed, has_memory, rerank, prompt_id, version,
                     created_at, updated_at,
                     (SELECT document_id FROM agent_documents WHERE agent_documents.agent_id = agents.id
                      ORDER BY agent_documents.id LIMIT 1) AS document_id
@@ -106,7 +107,7 @@ pub async fn update(tx: &mut Tx, agent: &Agent) -> Result<()> {
         tx,
         sqlx::query(
             "UPDATE agents SET type = $3, name = $4, description = $5, llm = $6, llm_key_sealed = $7, has_memory = $8,
-                               prompt_id = $9, updated_at = $10, version = version + 1
+                               rerank = $9, prompt_id = $10, updated_at = $11, version = version + 1
              WHERE id = $1 AND workspace_id = $2"
         )
         .bind(agent.id)
@@ -117,6 +118,7 @@ pub async fn update(tx: &mut Tx, agent: &Agent) -> Result<()> {
         .bind(&agent.llm)
         .bind(agent.llm_key_sealed.as_deref())
         .bind(agent.has_memory)
+        .bind(agent.rerank)
         .bind(agent.prompt_id)
         .bind(agent.updated_at)
     )?;

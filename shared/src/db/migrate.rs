@@ -132,6 +132,11 @@ const STEPS: &[MigrationStep] = &[
         description: "evaluations",
         statements: MigrationSql::Shared(include_str!("../../../migrations/0013_evaluations.sql")),
     },
+    MigrationStep {
+        version: 14,
+        description: "reranked agents",
+        statements: MigrationSql::Shared(include_str!("../../../migrations/0014_rerank.sql")),
+    },
 ];
 
 /// Why the schema could not be brought up to date.

@@ -69,6 +69,8 @@ pub struct Metrics {
     source_bytes: Family<SourceTypeLabel, Counter>,
     embedding_seconds: HistogramFamily<PurposeOutcomeLabels>,
     texts: Family<PurposeLabel, Counter>,
+    rerank_seconds: HistogramFamily<NoLabels>,
+    reranked: Family<OutcomeLabel, Counter>,
     index_seconds: HistogramFamily<IndexOperationLabels>,
     index_mismatch: Family<MismatchKindLabel, Gauge>,
     model_seconds: HistogramFamily<ModelCallLabels>,
@@ -126,6 +128,8 @@ impl Metrics {
             source_bytes: add.family_in("ingestion_source", "Size of sources that were read", Unit::Bytes),
             embedding_seconds: add.seconds("embedding_duration", "Time of one call of the embedding model", quick),
             texts: add.family("embedding_texts", "Texts that the embedding model was given"),
+            rerank_seconds: add.seconds("rerank_duration", "Time of putting the passages of one search into a better order", quick),
+            reranked: add.family("rerank_passages", "Passages that were to be put into a better order, by whether they were scored in time"),
             index_seconds: add.seconds("index_duration", "Time of one operation of the search index", quick),
             index_mismatch: add.family(
                 "index_mismatch",
@@ -206,6 +210,17 @@ impl Metrics {
         self.texts.get_or_create(&PurposeLabel { purpose }).inc_by(texts as u64);
         let labels = PurposeOutcomeLabels { purpose, outcome: labels::outcome(is_ok) };
         self.embedding_seconds.get_or_create(&labels).observe(took.as_secs_f64());
+    }
+
+    /// Of the passages of a search, `scored` of `candidates` were scored by the reranker in time.
+    pub fn reranked(&self, candidates: usize, scored: usize, took: Duration) {
+        self.rerank_seconds.get_or_create(&NoLabels::new()).observe(took.as_secs_f64());
+        let count = |is_ok, passages: usize| {
+            let labels = OutcomeLabel { outcome: labels::outcome(is_ok) };
+            self.reranked.get_or_create(&labels).inc_by(passages as u64);
+        };
+        count(true, scored);
+        count(false, candidates.saturating_sub(scored));
     }
 
     /// The search index was asked for something.

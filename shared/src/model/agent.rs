@@ -73,6 +73,8 @@ pub struct Agent {
     pub llm_key_sealed: Option<Vec<u8>>,
     /// Remembers the turns of a session.
     pub has_memory: bool,
+    /// What it finds is put into a better order, if the service has a reranker.
+    pub rerank: bool,
     /// The prompt it uses.
     pub prompt_id: Option<PromptId>,
     /// Raised by every change of it and of its links.
@@ -99,6 +101,9 @@ pub struct AgentConfig {
     pub llm: LlmConfig,
     /// Remembers the turns of a session.
     pub has_memory: bool,
+    /// What it finds is put into a better order. Versions of before there was a reranker do not say it.
+    #[serde(default)]
+    pub rerank: bool,
     /// The prompt it uses, as it is.
     pub prompt: Option<PromptConfig>,
 }

@@ -146,6 +146,9 @@ pub struct EvaluationConfig {
     pub answers: bool,
     /// Which version of it; the present one when none is named.
     pub agent_version: Option<i64>,
+    /// Whether what is found is put into a better order. Runs of before there was a reranker do not say it.
+    #[serde(default)]
+    pub rerank: bool,
 }
 
 /// A run of an evaluation.
@@ -268,6 +271,9 @@ pub struct CaseRanking {
     /// Why it could not be searched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// Why passages were not put into a better order, where they should have been.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rerank_problem: Option<String>,
 }
 
 /// A passage in a ranking.

@@ -32,3 +32,15 @@ pub struct SourceSpan {
     /// Where it ends in the extracted text, in Unicode code points; not included.
     pub char_end: u64,
 }
+
+impl SourceSpan {
+    /// The name of a passage's document and the headings above the passage, a line each: they are searched with its text, but
+    /// are no part of what can be quoted. A heading that the passage begins with is not said twice.
+    pub fn header(&self, document: &str, text: &str) -> String {
+        let beginning = text.lines().next().unwrap_or_default();
+        let headings = self.heading.iter().flatten().map(String::as_str);
+        let mut lines = vec![document];
+        lines.extend(headings.filter(|heading| !beginning.contains(heading)));
+        lines.join("\n")
+    }
+}

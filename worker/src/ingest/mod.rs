@@ -323,7 +323,7 @@ impl<'a> GenerationBuilder<'a> {
         let (sizing, name, batch) = (self.sizing.clone(), self.source.name.clone(), batch.to_vec());
         let texts = move || {
             let text = |chunk: &NewChunk| {
-                let header = header(&name, chunk);
+                let header = chunk.place.header(&name, &chunk.text);
                 format!("{}\n{}", sizing.fit(&header), chunk.text)
             };
             batch.iter().map(text).collect()
@@ -359,7 +359,7 @@ impl GenerationWriter<'_> {
         db::chunks::insert(&mut tx, claim.workspace_id, claim.document_id, generation, batch).await?;
         tx.commit().await?;
         let entry = |(chunk, vector): (&NewChunk, Option<Vec<f32>>)| IndexEntry {
-            text: format!("{}\n{}", header(&source.name, chunk), chunk.text),
+            text: format!("{}\n{}", chunk.place.header(&source.name, &chunk.text), chunk.text),
             vector,
         };
         self.index.add(batch.iter().zip(vectors).map(entry).collect()).await?;
@@ -441,16 +441,6 @@ impl GenerationWriter<'_> {
             PublishOutcome::ClaimLost => Err(IngestFailure::ClaimLost),
         }
     }
-}
-
-/// A passage's document's name and the headings above it: they are searched with it, but are no part of what can be quoted. A
-/// heading that the passage begins with is not said twice.
-fn header(name: &str, chunk: &NewChunk) -> String {
-    let beginning = chunk.text.lines().next().unwrap_or_default();
-    let headings = chunk.place.heading.iter().flatten().map(String::as_str);
-    let mut lines = vec![name];
-    lines.extend(headings.filter(|heading| !beginning.contains(heading)));
-    lines.join("\n")
 }
 
 /// What the cutting of a text goes by.

@@ -17,7 +17,7 @@ pub use self::{
         ANSWER_METRICS, CaseDifference, Comparison, RETRIEVAL_METRICS, answer_values, compare, summarise,
     },
 };
-use crate::search::{SearchEngine, SearchError, SearchRequest};
+use crate::search::{SearchAnswer, SearchEngine, SearchError, SearchRequest};
 
 /// How far down a ranking is looked for what answers.
 pub const DEPTH: usize = 50;
@@ -34,8 +34,10 @@ pub async fn rank(
     places: &[GoldPlace],
 ) -> Result<CaseRanking, SearchError> {
     (request.mode, request.limit) = (mode, DEPTH);
-    let hits = search.search(&request).await?;
-    Ok(ranking::ranking(&hits, expect.gold(), places))
+    let SearchAnswer { passages, rerank } = search.search(&request).await?;
+    let mut ranking = ranking::ranking(&passages, expect.gold(), places);
+    ranking.rerank_problem = rerank.and_then(|report| report.problem);
+    Ok(ranking)
 }
 
 /// Where each thing stands that answers, as it is stored.

@@ -137,6 +137,7 @@ mod tests {
             score: 1.0,
             lexical: None,
             dense: None,
+            rerank: None,
             also_in: Vec::new(),
         }
     }

@@ -188,7 +188,8 @@ pub(super) fn record_run_end(setup: &RunSetup, done: &FinishedRun) -> Terminatio
 
 /// The span of a search in the documents.
 pub(super) fn search_span() -> Span {
-    info_span!(target: SPANS, "retrieval", gen_ai.operation.name = "retrieval", lectern.passages = field::Empty)
+    info_span!(target: SPANS, "retrieval", gen_ai.operation.name = "retrieval", lectern.passages = field::Empty,
+        lectern.reranked = field::Empty)
 }
 
 /// What OpenTelemetry calls a provider; its label where it has no name of its own there.

@@ -25,7 +25,7 @@ use crate::{
     AgentError, RepeatRefusal,
     answer::redact::{RedactedStream, SecretRedactor},
     models::{ChatErrorKind, ChatModel, ChatOutcome, ChatRequest, DeltaSink},
-    search::{MetadataFilter, SearchRequest},
+    search::{MetadataFilter, RerankPatience, SearchAnswer, SearchRequest},
     tools::{CallableTool, Toolbox},
 };
 
@@ -44,6 +44,8 @@ pub(super) struct LiveEnvironment {
     pub(super) owner: RunOwner,
     /// The documents of the agent.
     pub(super) documents: Vec<DocumentId>,
+    /// Whether what is found in them is put into a better order.
+    pub(super) rerank: bool,
     pub(super) meter: RunMeter,
     /// None for an agent that has none.
     pub(super) model: Option<Box<dyn ChatModel>>,
@@ -189,11 +191,15 @@ impl LiveEnvironment {
             filter: MetadataFilter::default(),
             mode: SearchMode::Hybrid,
             limit: PASSAGES,
+            rerank: self.rerank.then_some(RerankPatience::Budget),
         };
         let span = meter::search_span();
         let searched = async {
-            let found = self.parts.search.search(&request).await?;
-            self.parts.search.excerpts(self.owner.workspace_id, found, tokens).await
+            let SearchAnswer { passages, rerank } = self.parts.search.search(&request).await?;
+            if let Some(report) = rerank {
+                span.record("lectern.reranked", report.scored);
+            }
+            self.parts.search.excerpts(self.owner.workspace_id, passages, tokens).await
         };
         let excerpts = searched.instrument(span.clone()).await?;
         span.record("lectern.passages", excerpts.len());

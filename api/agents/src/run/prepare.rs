@@ -177,6 +177,7 @@ pub(super) async fn prepare(
         toolbox: toolbox.clone(),
         owner: bounds.owner,
         documents,
+        rerank: agent.rerank,
         meter: RunMeter::new(std::sync::Arc::clone(&parts.metrics), bounds.ledger.clone(), provider, &setup),
         model,
         callables,

@@ -2,16 +2,22 @@
 //!
 //! Distribution-based score fusion: what counts is by how many standard deviations of its list a passage stands above the
 //! list's end. Scores of different kinds become comparable by that, and unlike ranks they keep how much better the first is
-//! than the second. Source: M. Mazzeschi, "Distribution-Based Score Fusion" (2023), the form that Qdrant has. Two things differ from
-//! that, both by measurement (docs/search.md):
+//! than the second. Source: M. Mazzeschi, "Distribution-Based Score Fusion" (2023), the form that Qdrant has. Three things differ from
+//! that, all by measurement (docs/search.md):
 //!
 //! - Nothing is cut off at the top. Scores have long tails: the best hits by words lie four to ten deviations out, and cut to
 //!   three they would all be equal.
 //! - A short list of what was found by words is judged as if it were as long as the longest, with zeros at its end: a passage
 //!   without any of the question's words does have a score, and it is zero. Otherwise a code that stands in one passage only
 //!   would have no spread, and lose to whatever the model finds similar.
+//! - What a list of vectors leaves out because it is full stands below its end, and not at it: among many passages that are alike,
+//!   the model often ranks far down what was found by a word that happens to be there, too.
 
 use std::{collections::HashMap, hash::Hash};
+
+/// By how many deviations a passage stands below the end of a list that was full before it came to it. Measured: anything between
+/// 0.5 and 1.5 is alike.
+const BEYOND: f32 = 0.75;
 
 /// A ranked list and what it says.
 #[derive(Clone, Debug)]
@@ -23,10 +29,14 @@ pub(super) struct RankedList<K> {
     /// Whether what is not in it has the score zero, however short it is. That is so for words; vectors are all more or less
     /// near, and a short list of them is one of few passages.
     pub(super) zero_beyond: bool,
+    /// Whether what is not in it stands below its end: it is a list of vectors, and was full.
+    pub(super) is_cut: bool,
 }
 
 /// Fuses ranked lists. `could_be_in` tells whether a list could have had a key: a passage without a vector is judged by its
 /// words alone, while one whose vector was not near enough gets nothing for it.
+///
+/// No score is below zero: where one would be, all are as much higher.
 ///
 /// A list whose scores do not differ says nothing. Scores that are not finite and repetitions of a key in one list are passed
 /// over. Best first; of equals the one that came first.
@@ -38,11 +48,15 @@ pub(super) fn fuse<K: Clone + Eq + Hash>(
     let mut places = HashMap::<&K, usize>::new();
     // The key, its sum, and the last list that it was met in.
     let mut fused = Vec::<(&K, f32, usize)>::new();
-    for (number, RankedList { hits, weight, zero_beyond }) in lists.iter().enumerate() {
+    // How far below the end of each list that stands which it leaves out.
+    let mut below = Vec::with_capacity(lists.len());
+    for (number, RankedList { hits, weight, zero_beyond, is_cut }) in lists.iter().enumerate() {
         let length = if *zero_beyond { longest } else { 0 };
         let scale = ScoreScale::of(hits.iter().map(|(_, score)| *score), length);
+        let beyond = if *is_cut && scale.deviation > 0.0 { BEYOND } else { 0.0 };
+        below.push(beyond);
         for (key, score) in hits.iter().filter(|(_, score)| score.is_finite()) {
-            let scaled = weight * scale.apply(*score);
+            let scaled = weight * (scale.apply(*score) + beyond);
             let place = *places.entry(key).or_insert(fused.len());
             match fused.get_mut(place) {
                 None => fused.push((key, scaled, number)),
@@ -54,17 +68,22 @@ pub(super) fn fuse<K: Clone + Eq + Hash>(
             }
         }
     }
-    let weight_of = |key: &K| -> f32 {
-        let able = lists.iter().enumerate().filter(|(number, _)| could_be_in(key, *number));
-        able.map(|(_, list)| list.weight).sum()
+    // Of the lists that a key could be in: what they count, and what is taken off for all that are full.
+    let judged_by = |key: &K| -> (f32, f32) {
+        let able = lists.iter().zip(&below).enumerate().filter(|(number, _)| could_be_in(key, *number));
+        able.fold((0.0, 0.0), |(weight, off), (_, (list, below))| {
+            (weight + list.weight, list.weight.mul_add(*below, off))
+        })
     };
     let mut fused: Vec<(K, f32)> = fused
         .into_iter()
         .map(|(key, sum, _)| {
-            let weight = weight_of(key);
-            (key.clone(), if weight > 0.0 { sum / weight } else { 0.0 })
+            let (weight, off) = judged_by(key);
+            (key.clone(), if weight > 0.0 { (sum - off) / weight } else { 0.0 })
         })
         .collect();
+    let least = fused.iter().map(|(_, score)| *score).fold(0.0, f32::min);
+    fused.iter_mut().for_each(|(_, score)| *score -= least);
     fused.sort_by(|a, b| b.1.total_cmp(&a.1));
     fused
 }
@@ -109,7 +128,7 @@ mod tests {
     use super::*;
 
     fn list<'k>(hits: &[(&'k str, f32)]) -> RankedList<&'k str> {
-        RankedList { hits: hits.to_vec(), weight: 0.5, zero_beyond: false }
+        RankedList { hits: hits.to_vec(), weight: 0.5, zero_beyond: false, is_cut: false }
     }
 
     fn by_words<'k>(hits: &[(&'k str, f32)]) -> RankedList<&'k str> {
@@ -147,6 +166,26 @@ mod tests {
         let fused = fuse(&[list(&words)], |_, _| true);
         assert_eq!((fused[0].0, fused[1].0), ("far", "near"));
         assert!(fused[0].1 > fused[1].1 * 1.4, "{fused:?}");
+    }
+
+    #[test]
+    fn what_a_full_list_of_vectors_leaves_out_stands_below_its_end() {
+        let words = [("chance", 6.0), ("both", 5.5), ("neither", 1.0)];
+        let meaning = [("near", 0.9), ("other", 0.6), ("both", 0.3)];
+        let full = RankedList { is_cut: true, ..list(&meaning) };
+        assert_eq!(keys(&[list(&words), list(&meaning)]), ["near", "chance", "both", "other", "neither"]);
+        assert_eq!(keys(&[list(&words), full.clone()]), ["near", "both", "chance", "other", "neither"]);
+        let fused = fuse(&[list(&words), full.clone()], |_, _| true);
+        assert!(fused.iter().all(|(_, score)| *score >= 0.0), "{fused:?}");
+        // One that has no vector is not left out of anything.
+        let has_vector = |key: &&str, list: usize| list == 0 || *key != "chance";
+        assert_eq!(fuse(&[list(&words), full], has_vector)[0].0, "chance");
+        let flat = RankedList { is_cut: true, ..list(&[("a", 0.1), ("b", 0.1)]) };
+        assert_eq!(
+            keys(&[flat, list(&[("c", 2.0), ("a", 1.0)])])[0],
+            "c",
+            "what says nothing takes nothing off"
+        );
     }
 
     #[test]

@@ -2,11 +2,12 @@
 
 mod meaning;
 mod metadata;
+mod rerank;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use lectern_embed::{Embedder, EmbeddingModels, testing::Synonyms};
+use lectern_embed::{Embedder, EmbeddingModels, RerankModel, testing::Synonyms};
 use lectern_index::{
     EntryMismatch, ExpectedEntries, IndexCandidates, IndexEntry, IndexError, IndexQuery, IndexStatus,
     IndexTarget, IndexWriter, LocalIndex, SearchIndex,
@@ -38,7 +39,7 @@ fn search_with(db: &Db, models: EmbeddingModels) -> SearchEngine {
 
 fn search_within(db: &Db, models: EmbeddingModels, budget: &CacheBudget) -> SearchEngine {
     let index = Arc::new(LocalIndex::within(db.clone(), budget.clone()));
-    SearchEngine::new(db.clone(), index, models, Arc::default(), budget)
+    SearchEngine::new(db.clone(), index, models, RerankModel::none(), Arc::default(), budget)
 }
 
 /// Writes a claim's generation to the store and to the index, as an ingestion does.
@@ -86,11 +87,12 @@ fn request(workspace: WorkspaceId, query: &str) -> SearchRequest {
         filter: MetadataFilter::default(),
         mode: SearchMode::Hybrid,
         limit: 10,
+        rerank: None,
     }
 }
 
 async fn answer(search: &SearchEngine, request: &SearchRequest) -> Vec<PassageHit> {
-    search.search(request).await.unwrap()
+    search.search(request).await.unwrap().passages
 }
 
 /// The texts that are found, best first.
@@ -355,6 +357,7 @@ async fn a_document_that_is_deleted_during_a_search_makes_room_for_the_next_best
             t.db.clone(),
             Arc::new(index),
             EmbeddingModels::none(),
+            RerankModel::none(),
             Arc::default(),
             &budget,
         );

@@ -36,6 +36,7 @@ pub(super) struct AgentFields {
     pub(super) prompts: Vec<(String, String)>,
     pub(super) prompt: String,
     pub(super) has_memory: bool,
+    pub(super) rerank: bool,
 }
 
 fn text(value: Option<impl ToString>) -> String {
@@ -73,6 +74,7 @@ impl AgentFields {
             prompts,
             prompt: text(row.and_then(|agent| agent.prompt_id)),
             has_memory: row.is_some_and(|agent| agent.has_memory),
+            rerank: row.is_some_and(|agent| agent.rerank),
         })
     }
 }

@@ -50,6 +50,7 @@ fn changes(this: &AgentVersionDetails, before: Option<&AgentVersionDetails>) -> 
         (this.r#type != before.r#type, "how it talks"),
         (this.llm != before.llm, "its model"),
         (this.has_memory != before.has_memory, "whether it remembers"),
+        (this.rerank != before.rerank, "whether it reranks"),
         (this.prompt != before.prompt, "its prompt"),
     ];
     let parts: Vec<&str> = parts.into_iter().filter(|(differs, _)| *differs).map(|(_, what)| what).collect();

@@ -98,6 +98,8 @@ struct EvaluationPage {
     runs: Vec<RunRow>,
     more_runs: Option<EvaluationRunId>,
     is_busy: bool,
+    /// Whether there is a reranker.
+    can_rerank: bool,
 }
 
 struct CaseRow {
@@ -195,6 +197,7 @@ async fn show(
         more_runs: runs.last().map(|last| last.id).filter(|_| has_more_runs),
         is_busy: runs_shown.iter().any(|run| run.is_busy),
         runs: runs_shown,
+        can_rerank: evaluations.has_reranker(),
         frame: visitor.frame,
     };
     html(&PagePolicy::Own, StatusCode::OK, &page)

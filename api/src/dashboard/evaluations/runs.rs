@@ -89,6 +89,7 @@ impl From<&EvaluationRun> for RunRow {
             (true, None) => ", with answers".to_owned(),
             (true, Some(version)) => format!(", with answers of version {version}"),
         };
+        let reranked = if config.rerank { ", reranked" } else { "" };
         Self {
             id: run.id,
             word,
@@ -96,7 +97,7 @@ impl From<&EvaluationRun> for RunRow {
             is_busy: matches!(run.state, EvaluationRunState::Queued | EvaluationRunState::Running),
             summary,
             detail: run.error.clone(),
-            how: format!("{}{answers}", modes.join(", ")),
+            how: format!("{}{reranked}{answers}", modes.join(", ")),
             created_at: run.created_at,
         }
     }

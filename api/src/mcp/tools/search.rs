@@ -39,7 +39,7 @@ pub(super) async fn search(server: &McpServer, call: &CallContext) -> CallResult
     let workspace = call.workspace(Permission::EditDocuments)?;
     let SearchArguments { query, limit } = call.arguments.read()?;
     let query = validate::<PassageQuery>(&json!({"query": query, "limit": limit}))?;
-    let hits = server.search.search(&call.actor, query).await?;
+    let hits = server.search.search(&call.actor, query).await?.passages;
     let results = hits.iter().map(|hit| result(server, call, workspace, hit));
     let results = results.collect::<Result<Vec<_>, _>>()?;
     Ok(json_text(&json!({"results": results})))

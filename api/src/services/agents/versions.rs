@@ -103,6 +103,7 @@ impl AgentHistory {
             description: agent.description.clone(),
             llm: agent.llm.0.clone(),
             has_memory: agent.has_memory,
+            rerank: agent.rerank,
             prompt: prompt.map(|prompt| PromptConfig {
                 id: prompt.id,
                 name: prompt.name,
@@ -146,7 +147,7 @@ impl AgentHistory {
             CiphertextLocation::agent_version_key(former.id.as_uuid()),
             key_place(&agent.id),
         )?;
-        let AgentConfig { r#type, name, description, llm, has_memory, .. } = former.config.0.clone();
+        let AgentConfig { r#type, name, description, llm, has_memory, rerank, .. } = former.config.0.clone();
         Ok(Agent {
             r#type,
             name,
@@ -154,6 +155,7 @@ impl AgentHistory {
             llm: Json(llm),
             llm_key_sealed: key,
             has_memory,
+            rerank,
             version: former.version,
             ..*agent
         })

@@ -46,8 +46,8 @@ impl SearchService {
         }
         let documents = db::collections::documents_of(&self.db, workspace, &[collection]).await?;
         let (documents, mode) = (Some(documents), SearchMode::Hybrid);
-        let request = SearchRequest { workspace, query, documents, filter, mode, limit };
-        let found = self.search.search(&request).await?;
+        let request = SearchRequest { workspace, query, documents, filter, mode, limit, rerank: None };
+        let found = self.search.search(&request).await?.passages;
         let mut ids: Vec<DocumentId> = found.iter().map(|passage| passage.chunk.document_id).collect();
         ids.sort_unstable();
         ids.dedup();

@@ -46,6 +46,8 @@ struct AgentVersionView {
     llm: LlmView,
     /// Whether it remembers the turns of a session.
     has_memory: bool,
+    /// Whether what it finds is put into a better order.
+    rerank: bool,
     /// The prompt that it uses, as it is or was; null for none.
     #[schema(required = true)]
     prompt: Option<VersionPromptView>,
@@ -90,6 +92,7 @@ impl From<AgentVersionDetails> for AgentVersionView {
             r#type: config.r#type,
             llm: LlmView::new(config.llm, None),
             has_memory: config.has_memory,
+            rerank: config.rerank,
             prompt: config.prompt.map(VersionPromptView::from),
             replaced_by: replaced.and_then(|(by, _)| by),
             replaced_at: replaced.map(|(_, at)| at),
@@ -103,7 +106,7 @@ fn version_example() -> Value {
         "version": 4, "isCurrent": false, "prompt": null,
         "replacedBy": "019a8f3c-5b1e-7c40-9d2a-3f6b8e1c7a55", "replacedAt": "2026-01-31T08:20:41.125000+00:00",
     });
-    for name in ["name", "description", "type", "hasMemory"] {
+    for name in ["name", "description", "type", "hasMemory", "rerank"] {
         version[name] = agent[name].clone();
     }
     version["llm"] = changed_example()["llm"].clone();

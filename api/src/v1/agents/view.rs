@@ -106,6 +106,8 @@ pub(super) struct AgentView {
     llm: LlmView,
     /// Whether it remembers the turns of a session.
     has_memory: bool,
+    /// Whether what it finds is put into a better order by the service's reranker.
+    rerank: bool,
     /// The prompt it uses, if it has one.
     #[schema(value_type = Option<String>, required = true)]
     prompt_id: Option<PromptId>,
@@ -134,6 +136,7 @@ impl From<AgentDetails> for AgentView {
             tags: tags.into_iter().map(TagView::from).collect(),
             llm: LlmView::new(agent.llm.0, masked_key),
             has_memory: agent.has_memory,
+            rerank: agent.rerank,
             prompt_id: agent.prompt_id,
             agent_memory: None,
             created_at: agent.created_at,
@@ -198,6 +201,7 @@ pub(super) fn example() -> Value {
         "tags": [tags::example()],
         "llm": {"model": "gpt-4o-mini", "provider": "openai", "temperature": 0.2, "api_key": "sk-…f3a9"},
         "hasMemory": true,
+        "rerank": false,
         "promptId": "019a8f41-7d20-7b6a-9c11-5e8f0a2b4c3d",
         "AgentMemory": null,
         "createdAt": "2026-01-31T08:06:00.000000+00:00",

@@ -135,6 +135,8 @@ pub(super) struct RunView {
     /// Which version of the agent; null for the one that it was at the time.
     #[schema(required = true)]
     agent_version: Option<i64>,
+    /// Whether what is found is put into a better order by the service's reranker.
+    rerank: bool,
     /// How many cases there were when it was asked for.
     cases: i64,
     /// How many of them are done.
@@ -167,6 +169,7 @@ impl From<EvaluationRun> for RunView {
             modes: config.modes,
             answers: config.answers,
             agent_version: config.agent_version,
+            rerank: config.rerank,
             cases: run.cases,
             done: run.done,
             metrics: run.metrics.map(|metrics| metrics.0),
@@ -453,6 +456,7 @@ pub(super) fn run_example() -> Value {
         "modes": ["hybrid"],
         "answers": false,
         "agentVersion": null,
+        "rerank": false,
         "cases": 120,
         "done": 120,
         "metrics": {

@@ -1,9 +1,11 @@
-//! Sentence encoders of the BERT family: from the numbers of tokens to a vector of unit length, in safe Rust, with the vector
-//! instructions that the processor turns out to have.
+//! Encoders of the BERT family, in safe Rust, with the vector instructions that the processor turns out to have: from the numbers
+//! of tokens to a vector of unit length ([`Encoder`]), or from those of two texts to how well the second answers the first
+//! ([`CrossEncoder`]).
 //!
 //! A crate of its own, because it is the one place where tests spend their time unless it is optimised; it knows nothing of
 //! texts, files' names or threads. `lectern_shared::embed::local` does, and is the only one that calls it.
 
+mod cross;
 mod kernel;
 mod math;
 mod network;
@@ -19,6 +21,7 @@ use std::{
 
 use self::network::EncoderNetwork;
 pub use self::{
+    cross::CrossEncoder,
     network::EncoderScratch,
     shape::{ActivationFunction, ModelFamily, ModelShape, PoolingMode},
     weights::WeightsError,
@@ -77,6 +80,37 @@ impl fmt::Debug for Encoder {
     }
 }
 
+impl NetworkLayout {
+    /// Reads the weights and lays them out for these instructions.
+    fn load(
+        instructions: InstructionSet,
+        file: &mut (impl Read + Seek),
+        shape: &ModelShape,
+    ) -> Result<Self, WeightsError> {
+        let found = kernel::available().into_iter().find(|(available, _)| *available == instructions);
+        let (_, arch) = found.ok_or(WeightsError::Instructions)?;
+        Ok(match instructions {
+            InstructionSet::Wide => Self::Wide(EncoderNetwork::load(arch, file, shape)?),
+            InstructionSet::Narrow => Self::Narrow(EncoderNetwork::load(arch, file, shape)?),
+            InstructionSet::Plain => Self::Plain(EncoderNetwork::load(arch, file, shape)?),
+        })
+    }
+}
+
+impl ModelShape {
+    /// Refuses tokens that a model of this shape cannot take.
+    fn check(&self, tokens: &[u32]) -> Result<(), TokensError> {
+        let most = self.max_tokens();
+        if tokens.is_empty() || tokens.len() > most {
+            return Err(TokensError::Count(tokens.len(), most));
+        }
+        match tokens.iter().find(|token| **token as usize >= self.vocabulary) {
+            Some(token) => Err(TokensError::Unknown(*token, self.vocabulary)),
+            None => Ok(()),
+        }
+    }
+}
+
 impl Encoder {
     /// Reads the weights of a model (a `safetensors` file) and lays them out for this processor. Memory: what the model
     /// holds as f32, and one matrix more while it reads.
@@ -96,15 +130,7 @@ impl Encoder {
         file: &mut (impl Read + Seek),
         shape: &ModelShape,
     ) -> Result<Self, WeightsError> {
-        let found = kernel::available().into_iter().find(|(available, _)| *available == instructions);
-        let (_, arch) = found.ok_or(WeightsError::Instructions)?;
-        let shape = *shape;
-        let layout = match instructions {
-            InstructionSet::Wide => NetworkLayout::Wide(EncoderNetwork::load(arch, file, &shape)?),
-            InstructionSet::Narrow => NetworkLayout::Narrow(EncoderNetwork::load(arch, file, &shape)?),
-            InstructionSet::Plain => NetworkLayout::Plain(EncoderNetwork::load(arch, file, &shape)?),
-        };
-        Ok(Self { layout, shape })
+        Ok(Self { layout: NetworkLayout::load(instructions, file, shape)?, shape: *shape })
     }
 
     /// Its shape.
@@ -124,13 +150,7 @@ impl Encoder {
         pooling: PoolingMode,
         scratch: &mut EncoderScratch,
     ) -> Result<Vec<f32>, TokensError> {
-        let most = self.shape.max_tokens();
-        if tokens.is_empty() || tokens.len() > most {
-            return Err(TokensError::Count(tokens.len(), most));
-        }
-        if let Some(token) = tokens.iter().find(|token| **token as usize >= self.shape.vocabulary) {
-            return Err(TokensError::Unknown(*token, self.shape.vocabulary));
-        }
+        self.shape.check(tokens)?;
         Ok(match &self.layout {
             NetworkLayout::Wide(network) => network.embed(tokens, pooling, scratch),
             NetworkLayout::Narrow(network) => network.embed(tokens, pooling, scratch),

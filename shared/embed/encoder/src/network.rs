@@ -43,8 +43,10 @@ pub(crate) struct EncoderNetwork<const M: usize, const N: usize, const C: usize,
     activation: MatmulEpilogue,
     /// `[vocabulary, hidden]`: a row for each token of the vocabulary.
     words: Vec<f32>,
-    /// `[positions, hidden]`: a row for each position of a text; the kind of token is already added.
+    /// `[positions, hidden]`: a row for each position of a text; the first segment is already added.
     positions: Vec<f32>,
+    /// `[segments - 1, hidden]`: what every further segment has more than the first.
+    segments: Vec<f32>,
     norm: LayerNorm,
     layers: Vec<EncoderLayer<M>>,
 }
@@ -76,11 +78,16 @@ impl<const M: usize, const N: usize, const C: usize, const P: usize> EncoderNetw
         }
         let mut positions = tensors.matrix(&tensors.positions(), shape.positions, hidden)?;
         positions.drain(..(shape.first_position * hidden).min(positions.len()));
-        if let Some(kinds) = tensors.kinds() {
-            let kinds = tensors.rows(&kinds, hidden)?;
-            for position in positions.chunks_exact_mut(hidden) {
-                position.iter_mut().zip(&kinds).for_each(|(number, kind)| *number += kind);
-            }
+        let mut segments = match tensors.segments() {
+            Some(name) => tensors.rows(&name, hidden)?,
+            None => vec![0.0; hidden],
+        };
+        let mut further = segments.split_off(hidden.min(segments.len()));
+        for position in positions.chunks_exact_mut(hidden) {
+            position.iter_mut().zip(&segments).for_each(|(number, first)| *number += first);
+        }
+        for segment in further.chunks_exact_mut(hidden) {
+            segment.iter_mut().zip(&segments).for_each(|(number, first)| *number -= first);
         }
         let words = tensors.matrix(&tensors.words(), shape.vocabulary, hidden)?;
         let norm = tensors.norm(&tensors.first_norm(), hidden, shape.epsilon)?;
@@ -101,7 +108,18 @@ impl<const M: usize, const N: usize, const C: usize, const P: usize> EncoderNetw
             ActivationFunction::GeluTanh => MatmulEpilogue::GeluTanh,
             ActivationFunction::Relu => MatmulEpilogue::Relu,
         };
-        Ok(Self { arch, hidden, heads: shape.heads, inner, activation, words, positions, norm, layers })
+        Ok(Self {
+            arch,
+            hidden,
+            heads: shape.heads,
+            inner,
+            activation,
+            words,
+            positions,
+            segments: further,
+            norm,
+            layers,
+        })
     }
 
     /// The vector of a text. The tokens are the model's, and no more than it has positions.
@@ -111,13 +129,35 @@ impl<const M: usize, const N: usize, const C: usize, const P: usize> EncoderNetw
         pooling: PoolingMode,
         scratch: &mut EncoderScratch,
     ) -> Vec<f32> {
+        pool(self.encode(tokens, &[], scratch), tokens.len(), self.hidden, pooling)
+    }
+
+    /// The last state of the first token of texts that stand one behind the other. `segments` tells for each token which text it
+    /// is of; those beyond the list are of the first.
+    pub(crate) fn first_state(
+        &self,
+        tokens: &[u32],
+        segments: &[u32],
+        scratch: &mut EncoderScratch,
+    ) -> Vec<f32> {
+        let states = self.encode(tokens, segments, scratch);
+        states.iter().take(self.hidden).map(|row| row[0]).collect()
+    }
+
+    /// The last states of all tokens.
+    fn encode<'s>(
+        &self,
+        tokens: &[u32],
+        segments: &[u32],
+        scratch: &'s mut EncoderScratch,
+    ) -> &'s [[f32; N]] {
         let panels = tokens.len().div_ceil(N);
         let hidden = self.hidden;
         let states = panels_of::<N>(&mut scratch.states, panels * hidden);
         let projected = panels_of::<N>(&mut scratch.projected, panels * 3 * hidden);
         let mixed = panels_of::<N>(&mut scratch.mixed, panels * hidden);
         let inner = panels_of::<N>(&mut scratch.inner, panels * self.inner);
-        self.look_up(tokens, states);
+        self.look_up(tokens, segments, states);
         self.normalize(&self.norm, states);
         let width = hidden / self.heads;
         for layer in &self.layers {
@@ -139,11 +179,11 @@ impl<const M: usize, const N: usize, const C: usize, const P: usize> EncoderNetw
             layer.outer.apply::<N, C, P>(self.arch, inner, states, MatmulEpilogue::Add);
             self.normalize(&layer.outer_norm, states);
         }
-        pool(states, tokens.len(), hidden, pooling)
+        states
     }
 
     /// Writes what each token starts with; zeros for those that only fill up the last panel.
-    fn look_up(&self, tokens: &[u32], states: &mut [[f32; N]]) {
+    fn look_up(&self, tokens: &[u32], segments: &[u32], states: &mut [[f32; N]]) {
         let hidden = self.hidden;
         for (tokens, (number, panel)) in tokens.chunks(N).zip(states.chunks_exact_mut(hidden).enumerate()) {
             panel.fill([0.0; N]);
@@ -153,8 +193,19 @@ impl<const M: usize, const N: usize, const C: usize, const P: usize> EncoderNetw
                 for ((row, word), position) in panel.iter_mut().zip(word).zip(position) {
                     row[lane] = word + position;
                 }
+                if let Some(segment) = self.segment(segments.get(number * N + lane)) {
+                    for (row, more) in panel.iter_mut().zip(segment) {
+                        row[lane] += more;
+                    }
+                }
             }
         }
+    }
+
+    /// What a token's segment has more than the first; none for the first, and in models that do not tell segments apart.
+    fn segment(&self, number: Option<&u32>) -> Option<&[f32]> {
+        let further = number?.checked_sub(1)? as usize;
+        self.segments.chunks_exact(self.hidden).nth(further)
     }
 
     fn normalize(&self, norm: &LayerNorm, states: &mut [[f32; N]]) {

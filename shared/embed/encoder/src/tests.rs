@@ -2,6 +2,8 @@
 
 #![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
 
+mod cross;
+
 use std::{collections::HashMap, io::Cursor};
 
 use serde_json::json;
@@ -95,8 +97,13 @@ fn tokens(count: usize) -> Vec<u32> {
     (0..count).map(|number| (number * 7 % 50) as u32).collect()
 }
 
-/// The plain encoder, in f64.
-fn reference(weights: &Weights, shape: &ModelShape, tokens: &[u32], pooling: PoolingMode) -> Vec<f64> {
+/// The plain encoder, in f64: the last states of all tokens.
+fn reference_states(
+    weights: &Weights,
+    shape: &ModelShape,
+    tokens: &[u32],
+    segments: &[u32],
+) -> Vec<Vec<f64>> {
     let get = |name: &str| weights[name].1.iter().map(|number| f64::from(*number)).collect::<Vec<_>>();
     let linear = |name: &str, states: &[Vec<f64>]| -> Vec<Vec<f64>> {
         let (matrix, bias) = (get(&format!("{name}.weight")), get(&format!("{name}.bias")));
@@ -127,7 +134,8 @@ fn reference(weights: &Weights, shape: &ModelShape, tokens: &[u32], pooling: Poo
         ["word", "position", "token_type"].map(|table| get(&format!("embeddings.{table}_embeddings.weight")));
     let start = |(at, token): (usize, &u32)| -> Vec<f64> {
         let (word, position) = (*token as usize * hidden, (at + shape.first_position) * hidden);
-        (0..hidden).map(|i| words[word + i] + positions[position + i] + kinds[i]).collect()
+        let kind = segments.get(at).map_or(0, |segment| *segment as usize * hidden);
+        (0..hidden).map(|i| words[word + i] + positions[position + i] + kinds[kind + i]).collect()
     };
     let mut states: Vec<_> = tokens.iter().enumerate().map(start).collect();
     norm("embeddings.LayerNorm", &mut states);
@@ -171,11 +179,17 @@ fn reference(weights: &Weights, shape: &ModelShape, tokens: &[u32], pooling: Poo
         add(&mut states, &linear(&name("output.dense"), &inner));
         norm(&name("output.LayerNorm"), &mut states);
     }
+    states
+}
+
+/// The vector of a text by the plain encoder.
+fn reference(weights: &Weights, shape: &ModelShape, tokens: &[u32], pooling: PoolingMode) -> Vec<f64> {
+    let states = reference_states(weights, shape, tokens, &[]);
     let taken = match pooling {
         PoolingMode::Mean => &states[..],
         PoolingMode::FirstToken => &states[..1],
     };
-    let sum: Vec<f64> = (0..hidden).map(|i| taken.iter().map(|state| state[i]).sum()).collect();
+    let sum: Vec<f64> = (0..shape.hidden).map(|i| taken.iter().map(|state| state[i]).sum()).collect();
     let length = sum.iter().map(|number| number * number).sum::<f64>().sqrt();
     sum.iter().map(|number| number / length).collect()
 }

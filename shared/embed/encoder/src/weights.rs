@@ -95,23 +95,23 @@ impl<'a, F: Read + Seek> TensorFile<'a, F> {
     }
 
     pub(crate) fn words(&self) -> String {
-        format!("{}embeddings.word_embeddings.weight", self.prefix)
+        self.prefixed("embeddings.word_embeddings.weight")
     }
 
     pub(crate) fn positions(&self) -> String {
-        format!("{}embeddings.position_embeddings.weight", self.prefix)
+        self.prefixed("embeddings.position_embeddings.weight")
     }
 
-    /// The kinds of tokens, in families that tell them apart.
-    pub(crate) fn kinds(&self) -> Option<String> {
+    /// The segments of a sequence (BERT's "token types"), in families that tell them apart.
+    pub(crate) fn segments(&self) -> Option<String> {
         match self.family {
-            ModelFamily::Bert => Some(format!("{}embeddings.token_type_embeddings.weight", self.prefix)),
+            ModelFamily::Bert => Some(self.prefixed("embeddings.token_type_embeddings.weight")),
             ModelFamily::DistilBert => None,
         }
     }
 
     pub(crate) fn first_norm(&self) -> String {
-        format!("{}embeddings.LayerNorm", self.prefix)
+        self.prefixed("embeddings.LayerNorm")
     }
 
     pub(crate) fn layer(&self, number: usize) -> LayerNames {
@@ -168,8 +168,7 @@ impl<'a, F: Read + Seek> TensorFile<'a, F> {
     ) -> Result<PackedLinear<M>, WeightsError> {
         let mut linear = None;
         for (number, name) in names.iter().enumerate() {
-            let weights = self.tensor(&format!("{name}.weight"), &[outputs, inputs])?;
-            let bias = self.tensor(&format!("{name}.bias"), &[outputs])?;
+            let (weights, bias) = self.dense(name, inputs, outputs)?;
             // Made only now: the file has been seen to hold as much.
             let linear = linear.get_or_insert_with(|| PackedLinear::zeroed(inputs, names.len() * outputs));
             linear.set(number * outputs, &weights, &bias);
@@ -186,6 +185,27 @@ impl<'a, F: Read + Seek> TensorFile<'a, F> {
             shift: self.tensor(&format!("{name}.{shift}"), &[width])?,
             epsilon,
         })
+    }
+
+    /// Whether the file has a tensor of this name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.list.info(name).is_some()
+    }
+
+    /// The name that a tensor outside of the layers has, after the prefix of the file.
+    pub(crate) fn prefixed(&self, name: &str) -> String {
+        format!("{}{name}", self.prefix)
+    }
+
+    /// A matrix `[outputs, inputs]`, row by row, and its bias.
+    pub(crate) fn dense(
+        &mut self,
+        name: &str,
+        inputs: usize,
+        outputs: usize,
+    ) -> Result<(Vec<f32>, Vec<f32>), WeightsError> {
+        let weights = self.tensor(&format!("{name}.weight"), &[outputs, inputs])?;
+        Ok((weights, self.tensor(&format!("{name}.bias"), &[outputs])?))
     }
 
     fn tensor(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>, WeightsError> {

@@ -1,4 +1,4 @@
-//! What a model's files of settings say: its shape, how its vectors are pooled, how long its texts may be.
+//! What a model's files of settings say: its shape, how long its texts may be, how an encoder's vectors are pooled.
 
 use std::{
     fs::File,
@@ -18,7 +18,6 @@ const MOST_BYTES: u64 = 1 << 20;
 #[derive(Debug)]
 pub(super) struct LocalModelConfig {
     pub(super) shape: ModelShape,
-    pub(super) pooling: PoolingMode,
     /// Texts are put in lower case before anything else.
     pub(super) lower_case: bool,
     /// The most tokens of a text, with those that the tokenizer adds.
@@ -111,7 +110,6 @@ impl LocalModelConfig {
                 .to_owned(),
         })?;
         let shape = shape(&path, &transformer)?;
-        let pooling = pooling(dir)?;
         let sentence: SentenceFile = read_json(&dir.join("sentence_bert_config.json"))?.unwrap_or_default();
         let tokenizer: TokenizerFile = read_json(&dir.join("tokenizer_config.json"))?.unwrap_or_default();
         #[expect(
@@ -122,7 +120,7 @@ impl LocalModelConfig {
         let limits = [sentence.max_seq_length, tokenizer.model_max_length.map(|length| length as usize)];
         let max_tokens = limits.into_iter().flatten().fold(shape.max_tokens(), usize::min);
         let original_name = transformer.name.unwrap_or_default();
-        Ok(Self { shape, pooling, lower_case: sentence.do_lower_case, max_tokens, original_name })
+        Ok(Self { shape, lower_case: sentence.do_lower_case, max_tokens, original_name })
     }
 }
 
@@ -196,8 +194,8 @@ fn shape(path: &Path, file: &TransformerFile) -> Result<ModelShape, ModelError> 
     Ok(shape)
 }
 
-/// What follows the transformer. Without a list of modules it is the mean, as everywhere else.
-fn pooling(dir: &Path) -> Result<PoolingMode, ModelError> {
+/// How an encoder's states become a vector. Without a list of modules it is the mean, as everywhere else.
+pub(super) fn pooling(dir: &Path) -> Result<PoolingMode, ModelError> {
     let path = dir.join("modules.json");
     let Some(modules) = read_json::<Vec<ModuleEntry>>(&path)? else {
         return pooling_mode(&dir.join("1_Pooling").join("config.json"));

@@ -1,10 +1,12 @@
-//! Sentence encoders that run in this process, from a model's published files. `embed` shows them as an `Embedder`; they use
-//! `lectern-encoder` for the arithmetic and `ComputePool` for their threads, and know nothing of documents.
+//! Models that run in this process, from their published files: sentence encoders, which the crate shows as an `Embedder`, and
+//! cross-encoders, which it shows as a `Reranker`. They use `lectern-encoder` for the arithmetic and `ComputePool` for their threads,
+//! and know nothing of documents.
 
 mod config;
 mod error;
 mod languages;
 mod prompts;
+mod reranker;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
@@ -19,7 +21,7 @@ use futures::{StreamExt as _, TryStreamExt as _, stream};
 use lectern_encoder::{Encoder, EncoderScratch, PoolingMode};
 use parking_lot::Mutex;
 
-pub use self::error::ModelError;
+pub use self::{error::ModelError, reranker::LocalReranker};
 use lectern_shared::{
     compute::ComputePool,
     model::{language::Language, space::EmbeddingSpace},
@@ -77,7 +79,8 @@ impl LocalEmbedder {
         let config = LocalModelConfig::read(dir)?;
         let prompts = EmbeddingPrompts::read(dir, &[name, &config.original_name])?;
         let tokens = ModelTokenizer::read(dir, &config, &prompts)?;
-        let (encoder, weights) = weights::read(dir, &config.shape)?;
+        let (encoder, weights) = weights::read(dir, |file| Encoder::load(file, &config.shape))?;
+        let pooling = config::pooling(dir)?;
         tokens.check_vocabulary(config.shape.vocabulary)?;
         let shape = &config.shape;
         let facts: [(&str, &dyn fmt::Display); 10] = [
@@ -97,7 +100,7 @@ impl LocalEmbedder {
                     shape.activation
                 ),
             ),
-            ("pooling", &format!("{:?}", config.pooling)),
+            ("pooling", &format!("{pooling:?}")),
             ("lower_case", &config.lower_case),
             ("question_prefix", &prompts.question),
             ("passage_prefix", &prompts.passage),
@@ -106,7 +109,6 @@ impl LocalEmbedder {
         let space = EmbeddingSpace::new(name, shape.hidden, &facts);
         let max_tokens = tokens.passage_tokens();
         let languages = tokens.languages();
-        let pooling = config.pooling;
         let scratch = Mutex::default();
         let model = LoadedModel { encoder, tokens, pooling, prompts, languages, space, max_tokens, scratch };
         Ok(Self {

@@ -16,6 +16,8 @@ pub(crate) struct TinyModel {
     pub(crate) inner: usize,
     pub(crate) positions: usize,
     pub(crate) activation: &'static str,
+    /// Whether it scores pairs, with a head on top.
+    pub(crate) scores: bool,
     /// `mean` or `cls`.
     pub(crate) pooling: &'static str,
     /// Words that are whole tokens, besides all letters.
@@ -34,6 +36,7 @@ impl Default for TinyModel {
             inner: 40,
             positions: 64,
             activation: "gelu",
+            scores: false,
             pooling: "mean",
             words: ["the", "harbour", "ship", "tax", "river"].map(str::to_owned).to_vec(),
             seed: 1,
@@ -109,6 +112,10 @@ impl TinyModel {
                 pair(format!("encoder.layer.{layer}.{part}"), shape);
             }
         }
+        if self.scores {
+            pair("pooler.dense".to_owned(), vec![hidden, hidden]);
+            pair("classifier".to_owned(), vec![1, hidden]);
+        }
         safetensors(&tensors, self.seed)
     }
 }
@@ -172,7 +179,9 @@ pub(crate) fn tokenizer_json(words: &[String], lower_case: bool) -> Value {
             "type": "TemplateProcessing",
             "single": [{"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}},
                        {"SpecialToken": {"id": "[SEP]", "type_id": 0}}],
-            "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+            "pair": [{"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}},
+                     {"SpecialToken": {"id": "[SEP]", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}},
+                     {"SpecialToken": {"id": "[SEP]", "type_id": 1}}],
             "special_tokens": {"[CLS]": {"id": "[CLS]", "ids": [2], "tokens": ["[CLS]"]},
                                "[SEP]": {"id": "[SEP]", "ids": [3], "tokens": ["[SEP]"]}},
         },

@@ -1,5 +1,7 @@
 //! The local encoder: parity with the reference implementation, files that cannot be used, batches.
 
+mod reranker;
+
 use std::{fs, io::Write as _, path::PathBuf, sync::Once, time::Duration};
 
 use lectern_shared::model::language::Language;

@@ -6,7 +6,10 @@ use std::{
 };
 
 use lectern_shared::secrets::{hex, sha256};
-use tokenizers::{Encoding, Tokenizer, TruncationDirection};
+use tokenizers::{
+    Encoding, PostProcessor as _, Tokenizer, TruncationDirection, TruncationParams, TruncationStrategy,
+    utils::truncation::truncate_encodings,
+};
 
 use super::{
     ModelError,
@@ -27,6 +30,8 @@ pub(super) struct ModelTokenizer {
     lower_case: bool,
     /// The most tokens of a text, without those that the tokenizer adds.
     most: usize,
+    /// The most tokens of two texts together, without those that the tokenizer adds.
+    most_of_pair: usize,
     /// Tokens of what stands before each passage.
     passage_prefix: usize,
 }
@@ -53,7 +58,10 @@ impl ModelTokenizer {
         tokenizer.with_truncation(None).map_err(|error| ModelError::damaged(&path, error))?;
         let hash = hex(&sha256(&bytes));
         let lower_case = config.lower_case;
-        let mut tokens = Self { path, tokenizer, hash, lower_case, most: usize::MAX, passage_prefix: 0 };
+        let of_pair = tokenizer.get_post_processor().map_or(0, |added| added.added_tokens(true));
+        let most_of_pair = config.max_tokens.saturating_sub(of_pair);
+        let mut tokens =
+            Self { path, tokenizer, hash, lower_case, most: usize::MAX, most_of_pair, passage_prefix: 0 };
         let added = tokens.of("", "").map_err(|reason| ModelError::damaged(&tokens.path, reason))?.len();
         if added == 0 {
             let reason = "it marks neither the beginning nor the end of a text, as these models need it";
@@ -107,6 +115,21 @@ impl ModelTokenizer {
         encoding.truncate(self.most, 0, TruncationDirection::Right);
         let done = self.tokenizer.post_process(encoding, None, true);
         Ok(done.map_err(|_| failed())?.get_ids().to_vec())
+    }
+
+    /// The tokens of a pair of texts with those that the tokenizer adds, and of each the text that it is of. What is too long
+    /// for the model is cut at the end of the longer text first, as these models were trained.
+    pub(super) fn pair(&self, first: &str, second: &str) -> Result<(Vec<u32>, Vec<u32>), String> {
+        let room = TruncationParams {
+            max_length: self.most_of_pair,
+            strategy: TruncationStrategy::LongestFirst,
+            direction: TruncationDirection::Right,
+            stride: 0,
+        };
+        let (first, second) = (self.encode("", first)?, self.encode("", second)?);
+        let (first, second) = truncate_encodings(first, Some(second), &room).map_err(|_| failed())?;
+        let done = self.tokenizer.post_process(first, second, true).map_err(|_| failed())?;
+        Ok((done.get_ids().to_vec(), done.get_type_ids().to_vec()))
     }
 
     fn encode(&self, prefix: &str, text: &str) -> Result<Encoding, String> {

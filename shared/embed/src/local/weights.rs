@@ -6,13 +6,16 @@ use std::{
     path::Path,
 };
 
-use lectern_encoder::{Encoder, ModelShape};
+use lectern_encoder::WeightsError;
 use lectern_shared::secrets::{Sha256Hasher, hex};
 
 use super::ModelError;
 
-/// The encoder, and the SHA-256 of the file in hexadecimal digits.
-pub(super) fn read(dir: &Path, shape: &ModelShape) -> Result<(Encoder, String), ModelError> {
+/// What `load` makes of the weights, and the SHA-256 of the file in hexadecimal digits.
+pub(super) fn read<T>(
+    dir: &Path,
+    load: impl FnOnce(&mut File) -> Result<T, WeightsError>,
+) -> Result<(T, String), ModelError> {
     let path = dir.join("model.safetensors");
     let failed = |error| ModelError::Read { path: path.clone(), error };
     let mut file = match File::open(&path) {
@@ -23,9 +26,8 @@ pub(super) fn read(dir: &Path, shape: &ModelShape) -> Result<(Encoder, String), 
     };
     let hash = hash(&mut file).map_err(failed)?;
     file.rewind().map_err(failed)?;
-    let encoder =
-        Encoder::load(&mut file, shape).map_err(|error| ModelError::Weights { path: path.clone(), error })?;
-    Ok((encoder, hash))
+    let model = load(&mut file).map_err(|error| ModelError::Weights { path: path.clone(), error })?;
+    Ok((model, hash))
 }
 
 /// What to do about missing weights, by what is there.

@@ -3,7 +3,6 @@
 
 mod answer;
 mod batch;
-mod server;
 #[cfg(test)]
 mod tests;
 
@@ -24,12 +23,14 @@ use serde::Serialize;
 use tokio::sync::Semaphore;
 use url::Url;
 
-use self::{
-    answer::AnswerError,
-    server::{EmbeddingServer, RequestRejection, ServerRetryPolicy},
+use self::answer::AnswerError;
+use super::{
+    EmbedError, Embedder, approximate_tokens,
+    server::{ModelServer, ModelServerError, RequestRejection, ServerEndpoint, ServerRetryPolicy},
 };
-use super::{EmbedError, Embedder, approximate_tokens};
 
+/// Where vectors are asked for.
+const ENDPOINT: ServerEndpoint = ServerEndpoint { path: "embeddings", settings: "LECTERN_EMBEDDING" };
 /// Requests with passages that are under way at once, of all callers together.
 const PASSAGES_AT_ONCE: usize = 4;
 /// Questions that are under way at once. They never wait for passages.
@@ -62,7 +63,7 @@ pub struct OpenAiConfig {
 /// Vectors from a server. A dropped call stops its requests.
 pub struct OpenAiEmbedder {
     config: OpenAiConfig,
-    server: EmbeddingServer,
+    server: ModelServer,
     space: EmbeddingSpace,
     compute: ComputePool,
     passages: Semaphore,
@@ -132,15 +133,17 @@ impl OpenAiEmbedder {
         dimensions: usize,
         patience: ServerRetryPolicy,
     ) -> Result<Self, EmbedError> {
-        let server = EmbeddingServer::new(&config.url, config.api_key.as_ref(), patience)?;
+        let server = ModelServer::new(ENDPOINT, &config.url, config.api_key.as_ref(), patience)?;
         if dimensions == 0 || dimensions > MAX_DIMENSIONS {
-            return Err(server.refused(format!("a vector has 1 to {MAX_DIMENSIONS} numbers")));
+            return Err(server.refused(format!("a vector has 1 to {MAX_DIMENSIONS} numbers")).into());
         }
         if let Some(asked) = config.dimensions.filter(|asked| *asked != dimensions) {
-            return Err(server.refused(format!("{asked} numbers are asked for, and {dimensions} are known")));
+            return Err(server
+                .refused(format!("{asked} numbers are asked for, and {dimensions} are known"))
+                .into());
         }
         if config.max_tokens == 0 {
-            return Err(server.refused("a text has to have a token"));
+            return Err(server.refused("a text has to have a token").into());
         }
         Ok(Self {
             space: space(&server, &config, dimensions),
@@ -175,7 +178,7 @@ impl OpenAiEmbedder {
                     most = most.max(some.len());
                     vectors.extend(some);
                 }
-                Err(RequestRejection::Failed(error)) => return Err(error),
+                Err(RequestRejection::Failed(error)) => return Err(error.into()),
                 Err(RequestRejection::Content(_)) if part.texts.len() > 1 => {
                     halved = true;
                     let second = part.texts.split_off(part.texts.len().div_ceil(2));
@@ -191,7 +194,7 @@ impl OpenAiEmbedder {
                         "it does not take what it is sent ({}): is the model one for embeddings, and LECTERN_EMBEDDING_DIMENSIONS one that it has?",
                         status.as_u16()
                     );
-                    return Err(self.server.refused(problem));
+                    return Err(self.server.refused(problem).into());
                 }
             }
         }
@@ -228,7 +231,7 @@ impl OpenAiEmbedder {
             encoding_format: "float",
             dimensions: self.config.dimensions,
         };
-        let failed = |error: EmbedError| RequestRejection::Failed(error);
+        let failed = |error: ModelServerError| RequestRejection::Failed(error);
         let body =
             serde_json::to_vec(&request).map_err(|_| failed(self.server.refused("nothing can be sent")))?;
         let numbers = texts.len().saturating_mul(dimensions.unwrap_or(MAX_DIMENSIONS));
@@ -301,14 +304,14 @@ impl Embedder for OpenAiEmbedder {
             self.embed(vec![text], Some(self.space.dimensions), within).await
         });
         let vectors =
-            embedded.await.unwrap_or_else(|_| Err(self.server.away("it does not answer in time")))?;
-        vectors.into_iter().next().ok_or_else(|| self.server.away("it answers without a vector"))
+            embedded.await.unwrap_or_else(|_| Err(self.server.away("it does not answer in time").into()))?;
+        vectors.into_iter().next().ok_or_else(|| self.server.away("it answers without a vector").into())
     }
 }
 
 /// What the vectors of a model on a server mean. Whether its dimension was asked for makes no difference: vectors of as many
 /// numbers are the same.
-fn space(server: &EmbeddingServer, config: &OpenAiConfig, dimensions: usize) -> EmbeddingSpace {
+fn space(server: &ModelServer, config: &OpenAiConfig, dimensions: usize) -> EmbeddingSpace {
     let facts: &[(&str, &dyn fmt::Display)] =
         &[("kind", &"openai-compatible"), ("server", &server.place()), ("model", &config.model)];
     EmbeddingSpace::new(&*config.model, dimensions, facts)

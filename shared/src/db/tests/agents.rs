@@ -35,6 +35,7 @@ pub(super) fn new(workspace: WorkspaceId, name: &str, now: Timestamp) -> Agent {
         llm: Json(llm),
         llm_key_sealed: Some(b"\x00key".to_vec()),
         has_memory: true,
+        rerank: false,
         prompt_id: None,
         version: 1,
         created_at: now,
@@ -363,6 +364,7 @@ async fn a_change_is_written_whole_and_raises_the_version() {
             llm: Json(llm),
             llm_key_sealed: None,
             has_memory: false,
+            rerank: false,
             prompt_id: Some(prompt),
             updated_at: at(7),
             ..before.clone()

@@ -62,6 +62,7 @@ async fn add(db: &Db, workspace: WorkspaceId, column: SealedColumn, value: &[u8]
                     description: String::new(),
                     llm: agent.llm.0.clone(),
                     has_memory: false,
+                    rerank: false,
                     prompt: None,
                 }),
                 llm_key_sealed: key.map(<[u8]>::to_vec),

@@ -3,7 +3,7 @@
 use std::{pin::pin, sync::Arc};
 
 use futures::poll;
-use lectern_embed::EmbeddingModels;
+use lectern_embed::{EmbeddingModels, RerankModel};
 use lectern_index::LocalIndex;
 use lectern_shared::{
     cache_budget::CacheBudget,
@@ -117,8 +117,14 @@ async fn what_is_remembered_of_all_users_together_is_bounded_and_leaves_the_inde
         let budget = CacheBudget::new(32 << 10);
         let index = Arc::new(LocalIndex::within(t.db.clone(), budget.clone()));
         let models = EmbeddingModels::none();
-        let search =
-            SearchEngine::new(t.db.clone(), Arc::clone(&index) as _, models, Arc::default(), &budget);
+        let search = SearchEngine::new(
+            t.db.clone(),
+            Arc::clone(&index) as _,
+            models,
+            RerankModel::none(),
+            Arc::default(),
+            &budget,
+        );
         for _ in 0..12 {
             let workspace = workspace(&t.db, at(0)).await;
             teams(&t.db, workspace, 200).await;

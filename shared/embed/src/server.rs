@@ -1,9 +1,10 @@
-//! Requests to an embedding server: what its answers mean, and when to ask again.
+//! Requests to a server of models (embeddings, rerank scores): what its answers mean, and when to ask again.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use lectern_shared::{
+    compute::ComputeStopped,
     egress,
     retry::{RetryBackoff, retry_after},
 };
@@ -15,7 +16,7 @@ use secrecy::{ExposeSecret, SecretString};
 use tokio::time::{Instant, timeout_at};
 use url::Url;
 
-use crate::{EmbedError, retry};
+use crate::{EmbedError, RerankError, retry};
 
 /// The most bytes of an error's text that are looked at.
 const MAX_ERROR: usize = 16 * 1024;
@@ -55,36 +56,84 @@ impl Default for ServerRetryPolicy {
     }
 }
 
+/// What differs between servers: where they are asked, and which settings say so.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ServerEndpoint {
+    /// The last part of the address's path.
+    pub(super) path: &'static str,
+    /// Before the names of its settings.
+    pub(super) settings: &'static str,
+}
+
+/// Why a server did not serve, in words for the operator, without secrets and without what was sent.
+#[derive(Debug)]
+pub(super) enum ModelServerError {
+    /// It is away, too slow, or asked too often.
+    Away(String),
+    /// It will fail again until the operator changes something.
+    Refused(String),
+    /// A computation panicked, or the process is ending.
+    Stopped(ComputeStopped),
+}
+
+impl From<ComputeStopped> for ModelServerError {
+    fn from(stopped: ComputeStopped) -> Self {
+        Self::Stopped(stopped)
+    }
+}
+
+impl From<ModelServerError> for EmbedError {
+    fn from(error: ModelServerError) -> Self {
+        match error {
+            ModelServerError::Away(problem) => Self::Away(problem),
+            ModelServerError::Refused(problem) => Self::Refused(problem),
+            ModelServerError::Stopped(stopped) => Self::Stopped(stopped),
+        }
+    }
+}
+
+impl From<ModelServerError> for RerankError {
+    fn from(error: ModelServerError) -> Self {
+        match error {
+            ModelServerError::Away(problem) => Self::Away(problem),
+            ModelServerError::Refused(problem) => Self::Refused(problem),
+            ModelServerError::Stopped(stopped) => Self::Stopped(stopped),
+        }
+    }
+}
+
 /// Why there is no answer to be read.
 #[derive(Debug)]
 pub(super) enum RequestRejection {
     /// The server does not take what it was sent: perhaps too many texts, or one too long.
     Content(StatusCode),
     /// Anything else.
-    Failed(EmbedError),
+    Failed(ModelServerError),
 }
 
 /// How one try ended without an answer.
-enum EmbeddingAttemptError {
+enum AttemptError {
     Passing { problem: String, after: Option<Duration> },
     End(RequestRejection),
 }
 
 /// The way to one server.
-pub(super) struct EmbeddingServer {
+pub(super) struct ModelServer {
+    endpoint: ServerEndpoint,
     url: Url,
     headers: HeaderMap,
     http: reqwest::Client,
     patience: ServerRetryPolicy,
 }
 
-impl EmbeddingServer {
+impl ModelServer {
     pub(super) fn new(
+        endpoint: ServerEndpoint,
         base: &Url,
         key: Option<&SecretString>,
         patience: ServerRetryPolicy,
-    ) -> Result<Self, EmbedError> {
-        let refused = |problem: &str| EmbedError::Refused(problem.to_owned());
+    ) -> Result<Self, ModelServerError> {
+        let refused = |problem: &str| ModelServerError::Refused(problem.to_owned());
         if !matches!(base.scheme(), "http" | "https") || base.host().is_none() {
             return Err(refused("its address begins with https:// or http:// and a host"));
         }
@@ -101,7 +150,7 @@ impl EmbeddingServer {
         }
         let http = egress::operator_client(patience.connect, patience.silence)
             .map_err(|_| refused("the HTTP client for it cannot be set up"))?;
-        Ok(Self { url: endpoint(base), headers, http, patience })
+        Ok(Self { endpoint, url: address(base, endpoint.path), headers, http, patience })
     }
 
     pub(super) fn patience(&self) -> &ServerRetryPolicy {
@@ -116,15 +165,16 @@ impl EmbeddingServer {
     /// Where it is, without what may be secret: host, port and path.
     pub(super) fn place(&self) -> String {
         let path = self.url.path();
-        format!("{}{}", self.host(), path.strip_suffix("/embeddings").unwrap_or(path))
+        let before = path.strip_suffix(self.endpoint.path).and_then(|path| path.strip_suffix('/'));
+        format!("{}{}", self.host(), before.unwrap_or(path))
     }
 
-    pub(super) fn away(&self, problem: impl std::fmt::Display) -> EmbedError {
-        EmbedError::Away(format!("{}: {problem}", self.host()))
+    pub(super) fn away(&self, problem: impl std::fmt::Display) -> ModelServerError {
+        ModelServerError::Away(format!("{}: {problem}", self.host()))
     }
 
-    pub(super) fn refused(&self, problem: impl std::fmt::Display) -> EmbedError {
-        EmbedError::Refused(format!("{}: {problem}", self.host()))
+    pub(super) fn refused(&self, problem: impl std::fmt::Display) -> ModelServerError {
+        ModelServerError::Refused(format!("{}: {problem}", self.host()))
     }
 
     /// Sends a request until there is an answer of success, of at most so many bytes, or until the time is over.
@@ -145,8 +195,8 @@ impl EmbeddingServer {
             };
             let (problem, after) = match tried {
                 Ok(answer) => return Ok(answer),
-                Err(EmbeddingAttemptError::End(rejected)) => return Err(rejected),
-                Err(EmbeddingAttemptError::Passing { problem, after }) => (problem, after),
+                Err(AttemptError::End(rejected)) => return Err(rejected),
+                Err(AttemptError::Passing { problem, after }) => (problem, after),
             };
             failures += 1;
             let pause = retry::pause(self.patience.pauses, failures, after);
@@ -158,13 +208,13 @@ impl EmbeddingServer {
                 };
                 return Err(RequestRejection::Failed(self.away(problem)));
             }
-            tracing::debug!(host = self.host(), problem, "the embedding server is asked again");
+            tracing::debug!(host = self.host(), problem, "a server of models is asked again");
             last = Some(problem);
             tokio::time::sleep(pause).await;
         }
     }
 
-    async fn try_once(&self, body: Bytes, max_answer: usize) -> Result<Vec<u8>, EmbeddingAttemptError> {
+    async fn try_once(&self, body: Bytes, max_answer: usize) -> Result<Vec<u8>, AttemptError> {
         let request = self.http.post(self.url.clone()).headers(self.headers.clone()).body(body);
         let mut response = request.send().await.map_err(|error| passing(retry::reason(&error)))?;
         let status = response.status();
@@ -173,7 +223,7 @@ impl EmbeddingServer {
             return if whole {
                 Ok(answer)
             } else {
-                Err(EmbeddingAttemptError::End(RequestRejection::Failed(
+                Err(AttemptError::End(RequestRejection::Failed(
                     self.away(format!("it answers with more than {max_answer} bytes")),
                 )))
             };
@@ -185,28 +235,26 @@ impl EmbeddingServer {
                 let (text, _) = read(&mut response, MAX_ERROR).await.unwrap_or_default();
                 if text.windows(NO_QUOTA.len()).any(|part| part == NO_QUOTA) {
                     let error = self.refused("the account's quota is used up (429)");
-                    return Err(EmbeddingAttemptError::End(RequestRejection::Failed(error)));
+                    return Err(AttemptError::End(RequestRejection::Failed(error)));
                 }
             }
-            return Err(EmbeddingAttemptError::Passing {
-                problem: format!("it answers {}", status.as_u16()),
-                after,
-            });
+            return Err(AttemptError::Passing { problem: format!("it answers {}", status.as_u16()), after });
         }
-        Err(EmbeddingAttemptError::End(self.rejected(status)))
+        Err(AttemptError::End(self.rejected(status)))
     }
 
     fn rejected(&self, status: StatusCode) -> RequestRejection {
+        let settings = self.endpoint.settings;
         let problem = match status.as_u16() {
             400 | 413 | 422 => return RequestRejection::Content(status),
-            401 => "its key is not accepted (401): LECTERN_EMBEDDING_API_KEY".to_owned(),
-            403 => "its key may not use this model (403): LECTERN_EMBEDDING_API_KEY".to_owned(),
+            401 => format!("its key is not accepted (401): {settings}_API_KEY"),
+            403 => format!("its key may not use this model (403): {settings}_API_KEY"),
             404 | 405 | 410 => format!(
-                "there is no such address or model ({}): LECTERN_EMBEDDING_URL, LECTERN_EMBEDDING_MODEL",
+                "there is no such address or model ({}): {settings}_URL, {settings}_MODEL",
                 status.as_u16()
             ),
             300..=399 => format!(
-                "it redirects ({}), which is not followed: set LECTERN_EMBEDDING_URL to where it leads",
+                "it redirects ({}), which is not followed: set {settings}_URL to where it leads",
                 status.as_u16()
             ),
             other => format!("it answers {other}"),
@@ -216,10 +264,7 @@ impl EmbeddingServer {
 }
 
 /// A body up to a size, and whether that is all of it.
-async fn read(
-    response: &mut reqwest::Response,
-    max: usize,
-) -> Result<(Vec<u8>, bool), EmbeddingAttemptError> {
+async fn read(response: &mut reqwest::Response, max: usize) -> Result<(Vec<u8>, bool), AttemptError> {
     let announced = response.content_length().and_then(|length| usize::try_from(length).ok());
     let mut body = Vec::with_capacity(announced.unwrap_or(0).min(max));
     if announced.is_some_and(|length| length > max) {
@@ -234,8 +279,8 @@ async fn read(
     Ok((body, true))
 }
 
-fn passing(problem: &str) -> EmbeddingAttemptError {
-    EmbeddingAttemptError::Passing { problem: problem.to_owned(), after: None }
+fn passing(problem: &str) -> AttemptError {
+    AttemptError::Passing { problem: problem.to_owned(), after: None }
 }
 
 fn host(url: &Url) -> String {
@@ -243,16 +288,16 @@ fn host(url: &Url) -> String {
     url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
-/// The address that is asked: the path of the set one, and `embeddings`, unless it is named already.
-fn endpoint(base: &Url) -> Url {
+/// The address that is asked: the path of the set one, and `end`, unless it is named already.
+fn address(base: &Url, end: &str) -> Url {
     let mut url = base.clone();
     url.set_fragment(None);
-    let named = url.path().trim_end_matches('/').ends_with("/embeddings");
+    let named = url.path().trim_end_matches('/').rsplit('/').next() == Some(end);
     // An address with a host always has a path.
     if let Ok(mut path) = url.path_segments_mut() {
         path.pop_if_empty();
         if !named {
-            path.push("embeddings");
+            path.push(end);
         }
     }
     url
@@ -261,6 +306,8 @@ fn endpoint(base: &Url) -> Url {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const ENDPOINT: ServerEndpoint = ServerEndpoint { path: "embeddings", settings: "LECTERN_EMBEDDING" };
 
     #[test]
     fn the_address_may_be_written_with_or_without_its_end() {
@@ -275,7 +322,8 @@ mod tests {
             ),
         ] {
             let server =
-                EmbeddingServer::new(&base.parse().unwrap(), None, ServerRetryPolicy::default()).unwrap();
+                ModelServer::new(ENDPOINT, &base.parse().unwrap(), None, ServerRetryPolicy::default())
+                    .unwrap();
             assert_eq!((server.url.as_str(), server.place().as_str()), (address, place));
         }
     }
@@ -283,15 +331,16 @@ mod tests {
     #[test]
     fn an_address_with_a_password_and_a_key_with_a_line_are_refused_without_being_shown() {
         let with = "https://me:hunter2@api.example.com".parse().unwrap();
-        let error = EmbeddingServer::new(&with, None, ServerRetryPolicy::default()).err().unwrap();
-        assert!(!error.to_string().contains("hunter2"), "{error}");
+        let error = ModelServer::new(ENDPOINT, &with, None, ServerRetryPolicy::default()).err().unwrap();
+        assert!(!format!("{error:?}").contains("hunter2"), "{error:?}");
         let key = SecretString::from("hunter2\nx");
-        let error = EmbeddingServer::new(
+        let error = ModelServer::new(
+            ENDPOINT,
             &"https://api.example.com".parse().unwrap(),
             Some(&key),
             ServerRetryPolicy::default(),
         )
         .err();
-        assert!(!error.unwrap().to_string().contains("hunter2"));
+        assert!(!format!("{:?}", error.unwrap()).contains("hunter2"));
     }
 }
