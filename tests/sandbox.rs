@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use lectern_parse::protocol::{ParseError, ParseFrame, ParseOptions, SourceKind};
+use lectern_parse::protocol::{OutlineEntry, ParseError, ParseFrame, ParseOptions, SourceKind};
 use lectern_sandbox::{ParseRequest, Sandbox, SandboxConfig, SandboxError};
 use lectern_worker::source::pdf::is_without_text;
 use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
@@ -37,6 +37,8 @@ struct Parsed {
     title: Option<String>,
     pages_total: u32,
     pages: Vec<(u32, String)>,
+    /// Of the outline: the page, the depth and the title.
+    sections: Vec<(u32, u8, String)>,
     warnings: Vec<String>,
 }
 
@@ -61,7 +63,9 @@ async fn collect(sandbox: &Sandbox, bytes: &[u8], options: ParseOptions) -> Resu
             ParseFrame::Start { pages_total, title, .. } => {
                 (parsed.pages_total, parsed.title) = (pages_total, title);
             }
-            ParseFrame::Page { number, text, warning, .. } => {
+            ParseFrame::Page { number, text, sections, warning, .. } => {
+                let section = |section: OutlineEntry| (number, section.level, section.title);
+                parsed.sections.extend(sections.into_iter().map(section));
                 parsed.pages.push((number, text));
                 parsed.warnings.extend(warning);
             }
@@ -111,6 +115,74 @@ async fn a_good_pdf_comes_out_page_by_page_with_its_title() {
     let expected = ["A lectern holds a book.\nIt stands on a desk.", "", "Café and naïve are words."];
     assert_eq!(parsed.pages, (1..).zip(expected.map(str::to_owned)).collect::<Vec<_>>());
     assert!(parsed.warnings.is_empty());
+}
+
+/// A PDF of three pages with an outline that is made when the pages' objects are known.
+fn outlined(outline: impl FnOnce(&mut PdfBuilder, &[usize])) -> Vec<u8> {
+    let mut pdf = PdfBuilder::new();
+    let font = pdf.add("<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>");
+    for text in ["one", "two", "three"] {
+        pdf.add_page(&format!("<< /Font << /F1 {font} 0 R >> >>"), &text_content(text));
+    }
+    let pages = pdf.page_numbers().to_vec();
+    outline(&mut pdf, &pages);
+    pdf.finish()
+}
+
+#[tokio::test]
+async fn the_outline_tells_the_sections_of_each_page_however_it_leads_there() {
+    let pdf = outlined(|pdf, pages| {
+        let at = |page: usize| format!("[{} 0 R /XYZ 0 800 null]", pages[page]);
+        pdf.catalog(&format!("/Dests << /Old << /D {} >> >> ", at(1)));
+        let leaf = pdf.add(format!("<< /Limits [(new) (new)] /Names [(new) {}] >>", at(2)));
+        let names = pdf.add(format!("<< /Dests << /Kids [{leaf} 0 R] >> >>"));
+        pdf.catalog(&format!("/Names {names} 0 R "));
+        pdf.outline(&[
+            (0, "Part  I", format!("/Dest {}", at(0))),
+            (1, "By an action", format!("/A << /S /GoTo /D {} >>", at(0))),
+            (2, "By an old name", "/Dest /Old".to_owned()),
+            (1, "By a new name", "/Dest (new)".to_owned()),
+            (0, "By a number", "/Dest [2 /Fit]".to_owned()),
+            (0, "To another place", "/A << /S /URI /URI (https://example.com) >>".to_owned()),
+            (0, "To no page", "/Dest [99 /Fit]".to_owned()),
+            (0, " ", "/Dest [2 /Fit]".to_owned()),
+        ]);
+    });
+    let section = |page, level, title: &str| (page, level, title.to_owned());
+    let expected = [
+        section(1, 1, "Part I"),
+        section(1, 2, "By an action"),
+        section(2, 3, "By an old name"),
+        section(3, 2, "By a new name"),
+        section(3, 1, "By a number"),
+    ];
+    assert_eq!(parse(&pdf).await.unwrap().sections, expected);
+    let second = ParseOptions { from_page: Some(2), to_page: Some(2), ..ParseOptions::default() };
+    let selected = collect(&Sandbox::new(config()), &pdf, second).await.unwrap();
+    assert_eq!(selected.sections, expected[2..3]);
+}
+
+#[tokio::test]
+async fn an_outline_that_is_broken_costs_no_page() {
+    let in_a_circle = outlined(|pdf, pages| {
+        let own = pdf.next_number();
+        let place = format!("/Dest [{} 0 R /Fit]", pages[0]);
+        pdf.add(format!("<< /Title (again) {place} /Next {own} 0 R /First {own} 0 R >>"));
+        pdf.catalog(&format!("/Outlines << /First {own} 0 R >> "));
+    });
+    let parsed = parse(&in_a_circle).await.unwrap();
+    assert_eq!(parsed.sections, [(1, 1, "again".to_owned())]);
+    let too_many = outlined(|pdf, pages| {
+        let place = format!("/Dest [{} 0 R /Fit]", pages[0]);
+        pdf.outline(&vec![(0, "one of many", place); 6_000]);
+    });
+    assert_eq!(parse(&too_many).await.unwrap().sections.len(), 5_000);
+    for garbage in
+        ["/Outlines 7 ", "/Outlines << /First [1 2] >> ", "/Outlines << /First << /Title 7 /Dest (x) >> >> "]
+    {
+        let parsed = parse(&outlined(|pdf, _| pdf.catalog(garbage))).await.unwrap();
+        assert_eq!((parsed.pages.len(), parsed.sections.len()), (3, 0), "{garbage}");
+    }
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ use crate::{
     support::{
         client::{Client, data, id},
         in_both_modes, on_postgres_too,
-        pdf::pdf_with_pages,
+        pdf::{PdfBuilder, pdf_with_pages, text_content},
         service::{Mode, Service},
         web::Web,
     },
@@ -25,6 +25,7 @@ in_both_modes!(
     a_question_finds_the_passage_that_answers_it_with_its_place,
     as_many_passages_come_as_were_asked_for_best_first,
     a_documents_name_is_searched_too,
+    the_sections_of_a_pdfs_outline_are_searched_too,
     a_copy_is_named_and_takes_no_place,
     nothing_is_found_where_there_is_nothing,
     without_a_model_what_needs_one_is_refused_and_all_else_is_found_by_words
@@ -178,6 +179,45 @@ async fn a_documents_name_is_searched_too(mode: Mode) {
     client.wait_until_ingested(path.trim_start_matches("/documents/")).await;
     assert_eq!(ask(&client, "cookbook").await, [] as [Value; 0], "its earlier name finds nothing");
     assert_eq!(names(&ask(&client, "recipes").await), ["Recipes"]);
+}
+
+async fn the_sections_of_a_pdfs_outline_are_searched_too(mode: Mode) {
+    let service = Service::in_mode(mode).start().await;
+    let client = service.signed_up("ada@example.com").await;
+    let web = Web::start().await;
+    let mut pdf = PdfBuilder::new();
+    let font = pdf.add("<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>");
+    for text in [
+        "They are checked every spring.",
+        "They are checked every autumn.\nPumps\nThey are greased once a month.",
+    ] {
+        pdf.add_page(&format!("<< /Font << /F1 {font} 0 R >> >>"), &text_content(text));
+    }
+    let pages = pdf.page_numbers().to_vec();
+    let at = |page: usize| format!("/Dest [{} 0 R /Fit]", pages[page]);
+    pdf.outline(&[
+        (0, "Maintenance", at(0)),
+        (1, "Boilers", at(0)),
+        (1, "Chimneys", at(1)),
+        (1, "Pumps", at(1)),
+    ]);
+    let manual = web.serve("/manual.pdf", "application/pdf", pdf.finish());
+    let splitter = json!({ "type": "character", "chunk_size": 40, "chunk_overlap": 0 });
+    client.ingest(&json!({ "name": "Manual", "type": "PDF", "url": manual, "splitter": splitter })).await;
+    for (question, page, heading, words) in [
+        ("How often are boilers checked?", 1, "Boilers", "spring"),
+        ("How often are chimneys checked?", 2, "Chimneys", "autumn"),
+        ("When does a pump get grease?", 2, "Pumps", "once a month"),
+    ] {
+        let found = ask(&client, question).await;
+        let place = &found[0]["place"];
+        assert_eq!(
+            (&place["page"], &place["heading"]),
+            (&json!(page), &json!(["Maintenance", heading])),
+            "{found:#?}"
+        );
+        assert!(found[0]["text"].as_str().unwrap().contains(words), "{found:#?}");
+    }
 }
 
 async fn a_copy_is_named_and_takes_no_place(mode: Mode) {

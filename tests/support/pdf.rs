@@ -69,6 +69,8 @@ pub(crate) fn fanning_out_pdf(depth: usize) -> Vec<u8> {
 pub(crate) struct PdfBuilder {
     objects: Vec<Vec<u8>>,
     kids: Vec<usize>,
+    /// Further entries of the catalog.
+    catalog: String,
     trailer: String,
 }
 
@@ -77,7 +79,12 @@ const PAGES: usize = 2;
 
 impl PdfBuilder {
     pub(crate) fn new() -> Self {
-        Self { objects: vec![Vec::new(), Vec::new()], kids: Vec::new(), trailer: String::new() }
+        Self {
+            objects: vec![Vec::new(), Vec::new()],
+            kids: Vec::new(),
+            catalog: String::new(),
+            trailer: String::new(),
+        }
     }
 
     /// Adds an object and returns its number.
@@ -134,6 +141,34 @@ impl PdfBuilder {
         self.add_page(&format!("<< /XObject << /F {form} 0 R >> >>"), b"/F Do");
     }
 
+    /// The numbers of the pages' objects, in order.
+    pub(crate) fn page_numbers(&self) -> &[usize] {
+        &self.kids
+    }
+
+    /// Adds entries to the catalog.
+    pub(crate) fn catalog(&mut self, entries: &str) {
+        self.catalog.push_str(entries);
+    }
+
+    /// Gives the document an outline of so many entries: each has its depth from 0, its title, and what says where it leads.
+    pub(crate) fn outline(&mut self, entries: &[(usize, &str, String)]) {
+        let (root, first) = (self.next_number(), self.next_number() + 1);
+        self.add(format!("<< /Type /Outlines /First {first} 0 R >>"));
+        for (at, (depth, title, leads)) in entries.iter().enumerate() {
+            let next = entries[at + 1..]
+                .iter()
+                .take_while(|(other, ..)| other >= depth)
+                .position(|(other, ..)| other == depth);
+            let next = next.map(|after| format!("/Next {} 0 R", first + at + 1 + after)).unwrap_or_default();
+            let has_children = entries.get(at + 1).is_some_and(|(other, ..)| other > depth);
+            let child = if has_children { format!("/First {} 0 R", first + at + 1) } else { String::new() };
+            let head = format!("<< /Parent {root} 0 R {next} {child} {leads} /Title (").into_bytes();
+            self.add([head.as_slice(), &escaped(title), b") >>"].concat());
+        }
+        self.catalog(&format!("/Outlines {root} 0 R "));
+    }
+
     /// Gives the document a title.
     pub(crate) fn title(&mut self, title: &str) {
         let information = self.add([b"<< /Title (".as_slice(), &escaped(title), b") >>"].concat());
@@ -143,7 +178,8 @@ impl PdfBuilder {
     /// The file's bytes.
     pub(crate) fn finish(mut self) -> Vec<u8> {
         let kids = self.kids.iter().map(|kid| format!("{kid} 0 R")).collect::<Vec<_>>().join(" ");
-        self.objects[CATALOG - 1] = format!("<< /Type /Catalog /Pages {PAGES} 0 R >>").into_bytes();
+        self.objects[CATALOG - 1] =
+            format!("<< /Type /Catalog /Pages {PAGES} 0 R {} >>", self.catalog).into_bytes();
         self.objects[PAGES - 1] =
             format!("<< /Type /Pages /Kids [{kids}] /Count {} >>", self.kids.len()).into_bytes();
         let mut file = b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n".to_vec();

@@ -24,7 +24,7 @@ pub struct SourceSpan {
     /// VIDEO: where it ends, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end: Option<f64>,
-    /// Pages with structure: the headings above it, outermost first.
+    /// Pages with structure, and PDFs with an outline: the headings above it, outermost first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heading: Option<Vec<String>>,
     /// Where it begins in the extracted text, in Unicode code points.

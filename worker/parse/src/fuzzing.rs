@@ -39,9 +39,10 @@ pub fn pdf(bytes: &[u8]) {
                 assert!(title.is_none_or(|title| is_title(&title) && !title.trim().is_empty()));
                 expected = Some(first..=last);
             }
-            ParseFrame::Page { number, text, .. } => {
+            ParseFrame::Page { number, text, sections, .. } => {
                 assert_eq!(expected.as_mut().and_then(Iterator::next), Some(number), "pages come in order");
                 assert!(is_clean(&text));
+                assert!(sections.iter().all(|section| section.level > 0 && is_title(&section.title)));
                 chars += text.chars().count() as u64;
             }
             other @ (ParseFrame::Image { .. }

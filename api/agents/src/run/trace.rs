@@ -224,7 +224,7 @@ pub struct PlaceView {
     /// VIDEO: where it ends, in seconds.
     #[schema(required = false)]
     end: f64,
-    /// Pages with structure: the headings above it, outermost first.
+    /// Pages with structure, and PDFs with an outline: the headings above it, outermost first.
     #[schema(required = false)]
     heading: Vec<String>,
     /// Where it begins in the extracted text, in Unicode code points.

@@ -19,6 +19,15 @@ pub(crate) const MAX_URL: usize = 4_096;
 
 const PREFIX: usize = size_of::<u32>();
 
+/// A section of a PDF, as its outline names it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutlineEntry {
+    /// Its depth, from 1; it ends the sections of its own depth and deeper.
+    pub level: u8,
+    /// What it is called, never blank.
+    pub title: String,
+}
+
 /// A piece of a parsed document. Of a PDF they are one `Start` and then the selected pages in ascending order; of anything
 /// else at most one `About`, and then parts in the order of the source. Warnings may stand between parts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -42,6 +51,9 @@ pub enum ParseFrame {
         number: u32,
         /// Its text in reading order, lines ended by `\n`; empty when it has none.
         text: String,
+        /// The sections that the document's outline (its bookmarks) says begin on it, in the outline's order.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        sections: Vec<OutlineEntry>,
         /// A sentence on what could not be read of it.
         warning: Option<String>,
         /// Its size as it is seen, where the engine tells.
@@ -230,6 +242,7 @@ mod tests {
         ChildMessage::Frame(ParseFrame::Page {
             number: 3,
             text: text.to_owned(),
+            sections: Vec::new(),
             warning: None,
             size: Some(PageSize { width: 595.3, height: 841.9 }),
             is_scan: false,

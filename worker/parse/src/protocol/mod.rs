@@ -14,13 +14,13 @@ mod request;
 pub(crate) use self::{
     draw::MAX_BOXES,
     frame::{MAX_TITLE, MAX_URL, announced, decode},
-    order::MAX_SIDE,
+    order::{MAX_SECTIONS, MAX_SIDE},
 };
 pub use self::{
     draw::{DRAW_COMMAND, DrawError, DrawMessage, DrawRequest, IMAGE_WIDTHS, ImageFormat, PageDrawing},
     error::{ParseAbort, ParseError, ParserCrash},
     frame::{
-        ChildMessage, MAX_MESSAGE, MarkKind, MessageDecoder, PageSize, ParseFrame, ParsedPart,
+        ChildMessage, MAX_MESSAGE, MarkKind, MessageDecoder, OutlineEntry, PageSize, ParseFrame, ParsedPart,
         SourceMetadata, TextMark, TextMarkup, WireError, encode,
     },
     order::FrameOrder,

@@ -11,6 +11,8 @@ use super::{
 
 /// Most warnings of one document. No parser has more than a few kinds of them, and says each once.
 const MAX_WARNINGS: u32 = 100;
+/// The most sections that the outline of a PDF may name; parsers read no further.
+pub(crate) const MAX_SECTIONS: usize = 5_000;
 /// Longest code and longest sentence of a warning or a failure, in characters.
 const MAX_SENTENCE: usize = 1_000;
 /// So many more marks than characters there may be: where a sheet begins, a row may begin too.
@@ -31,6 +33,7 @@ pub struct FrameOrder {
     chars: u64,
     marks: u64,
     warnings: u32,
+    sections: usize,
     /// Whether images were asked for.
     images: bool,
     /// The page whose image came last.
@@ -67,6 +70,7 @@ impl FrameOrder {
             chars: 0,
             marks: 0,
             warnings: 0,
+            sections: 0,
             images: options.images,
             image_of: None,
             heading_at: 0,
@@ -100,14 +104,19 @@ impl FrameOrder {
                 Some(ExpectedFrame::Page { next: *first, last: *last })
             }
             (
-                ParseFrame::Page { number, text, warning, size, is_scan: _ },
+                ParseFrame::Page { number, text, sections, warning, size, is_scan: _ },
                 ExpectedFrame::Page { next, last },
             ) if *number == next
                 && is_clean(text)
+                && sections.iter().all(|section| section.level > 0 && is_title(&section.title))
                 && warning.as_deref().is_none_or(is_sentence)
                 && size.is_none_or(is_size) =>
             {
                 self.count(text)?;
+                self.sections = self.sections.saturating_add(sections.len());
+                if self.sections > MAX_SECTIONS {
+                    return Ok(None);
+                }
                 Some(if next == last {
                     ExpectedFrame::Done
                 } else {
@@ -238,7 +247,14 @@ mod tests {
     fn page(number: u32, text: &str) -> ChildMessage {
         let size = Some(PageSize { width: 595.0, height: 842.0 });
         let text = text.to_owned();
-        ChildMessage::Frame(ParseFrame::Page { number, text, warning: None, size, is_scan: false })
+        ChildMessage::Frame(ParseFrame::Page {
+            number,
+            text,
+            sections: Vec::new(),
+            warning: None,
+            size,
+            is_scan: false,
+        })
     }
 
     fn order(max_pages: u32, max_chars: u64) -> FrameOrder {
@@ -399,6 +415,7 @@ mod tests {
         let page = ChildMessage::Frame(ParseFrame::Page {
             number: 1,
             text: String::new(),
+            sections: Vec::new(),
             warning: Some(longer),
             size: None,
             is_scan: false,
@@ -412,8 +429,14 @@ mod tests {
             let mut order = order(10, 100);
             order.admit(start(1, 1)).unwrap();
             let size = Some(PageSize { width: 595.0, height: side });
-            let page =
-                ParseFrame::Page { number: 1, text: String::new(), warning: None, size, is_scan: true };
+            let page = ParseFrame::Page {
+                number: 1,
+                text: String::new(),
+                sections: Vec::new(),
+                warning: None,
+                size,
+                is_scan: true,
+            };
             assert_eq!(code(order.admit(ChildMessage::Frame(page))), "parser_crashed", "{side}");
         }
         let options = ParseOptions { images: true, ..ParseOptions::default() };

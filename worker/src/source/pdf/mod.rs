@@ -8,9 +8,10 @@ mod division;
 mod engine;
 mod furniture;
 mod ocr;
+mod outline;
 
 use lectern_parse::protocol::{
-    MarkKind, PageSize, ParseError, ParseFrame, ParseOptions, ParserCrash, SourceKind, TextMark,
+    MarkKind, OutlineEntry, PageSize, ParseError, ParseFrame, ParseOptions, ParserCrash, SourceKind, TextMark,
 };
 use lectern_sandbox::{ParseRequest, Sandbox};
 use lectern_shared::model::{
@@ -63,8 +64,16 @@ pub(super) async fn load(
 struct ReadPage {
     number: u32,
     text: String,
+    sections: Vec<OutlineEntry>,
     size: Option<PageSize>,
     words: Vec<RecognisedWord>,
+}
+
+/// A page of text, with the sections that begin on it.
+struct PageText {
+    number: u32,
+    text: String,
+    sections: Vec<OutlineEntry>,
 }
 
 async fn read(
@@ -89,7 +98,7 @@ async fn read(
                 extracted.engine = Some(engine);
             }
             ParseFrame::Image { page, png, density } => recognition.image(page, png, density).await,
-            ParseFrame::Page { number, text, warning, size, is_scan } => {
+            ParseFrame::Page { number, text, sections, warning, size, is_scan } => {
                 let (text, words) = recognition.page(text, is_scan);
                 letters += text.chars().filter(|c| !c.is_whitespace()).count() as u64;
                 // What was recognised does not count in the child.
@@ -98,7 +107,7 @@ async fn read(
                     return Err(ParseError::TooLarge { limit }.into());
                 }
                 unreadable += u64::from(warning.is_some());
-                pages.push(ReadPage { number, text, size, words });
+                pages.push(ReadPage { number, text, sections, size, words });
                 progress.at(pages.len() as u64, selected, "pages");
             }
             ParseFrame::Warning(warning) => extracted.warnings.push(warning),
@@ -122,15 +131,19 @@ async fn read(
     }
     tokio::task::spawn_blocking(move || {
         let mut texts = Vec::with_capacity(pages.len());
-        for ReadPage { number, text, size, words } in pages {
+        let mut outline = Vec::with_capacity(pages.len());
+        for ReadPage { number, text, sections, size, words } in pages {
             if let Some(PageSize { width, height }) = size {
                 let chars = u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
                 extracted.pages_read.push(PageInfo { number, width, height, chars, words });
             }
             texts.push((number, text));
+            outline.push(sections);
         }
         furniture::remove(&mut texts);
-        join(texts, &mut extracted);
+        let pages = texts.into_iter().zip(outline);
+        let page = |((number, text), sections)| PageText { number, text, sections };
+        join(pages.map(page).collect(), &mut extracted);
         extracted
     })
     .await
@@ -148,14 +161,15 @@ pub fn is_without_text(letters: u64, pages: u32) -> bool {
 
 /// Puts pages together. A word that is divided by the end of a page becomes whole: its second half is where the next page
 /// begins. A sentence that goes on is not parted by a blank line.
-fn join(pages: Vec<(u32, String)>, extracted: &mut ExtractedText) {
-    // The last text that is not put in yet, because its end depends on what comes.
-    let mut held = String::new();
-    // Pages without text before the next one that has some.
-    let mut begun = Vec::new();
-    for (number, text) in pages {
+fn join(pages: Vec<PageText>, extracted: &mut ExtractedText) {
+    // The last text that is not put in yet, because its end depends on what comes, and the sections that begin in it.
+    let (mut held, mut held_sections) = (String::new(), Vec::new());
+    // Pages without text before the next one that has some, and their sections.
+    let (mut begun, mut waiting) = (Vec::new(), Vec::new());
+    for PageText { number, text, sections } in pages {
         let mut text = division::join_divided_words(text.trim_matches('\n'));
         begun.push(TextMark { at: 0, what: MarkKind::Page(number) });
+        waiting.extend(sections);
         if text.is_empty() {
             continue;
         }
@@ -169,12 +183,22 @@ fn join(pages: Vec<(u32, String)>, extracted: &mut ExtractedText) {
         } else if !held.is_empty() {
             held.push_str(PAGE_BREAK);
         }
-        extracted.push(&held, []);
+        push(extracted, &held, held_sections);
         extracted.push("", begun.drain(..));
+        held_sections = outline::place(&text, waiting.drain(..));
         held = text;
     }
-    extracted.push(&held, []);
+    push(extracted, &held, held_sections);
     extracted.push("", begun);
+}
+
+/// Appends a page's text, and marks the sections that begin in it. They part no passages: a page is read as it stands.
+fn push(extracted: &mut ExtractedText, text: &str, sections: Vec<TextMark>) {
+    let base = extracted.length();
+    extracted.push(text, []);
+    for TextMark { at, what } in sections {
+        extracted.mark(base + at, what);
+    }
 }
 
 /// Whether a sentence goes on from one page to the next, as far as its letters tell.
@@ -189,7 +213,12 @@ mod tests {
 
     fn joined(pages: &[(u32, &str)]) -> ExtractedText {
         let mut extracted = ExtractedText::default();
-        join(pages.iter().map(|(number, text)| (*number, (*text).to_owned())).collect(), &mut extracted);
+        let page = |(number, text): &(u32, &str)| PageText {
+            number: *number,
+            text: (*text).to_owned(),
+            sections: Vec::new(),
+        };
+        join(pages.iter().map(page).collect(), &mut extracted);
         extracted
     }
 
@@ -240,6 +269,35 @@ mod tests {
         assert_eq!(pages_of(&extracted, "Five"), (Some(5), Some(5)));
         assert_eq!(pages_of(&extracted, "two\n\nFive"), (Some(2), Some(5)));
     }
+    #[test]
+    fn a_passage_stands_under_the_sections_that_the_outline_names() {
+        let section = |level, title: &str| OutlineEntry { level, title: title.to_owned() };
+        let page = |number, text: &str, sections| PageText { number, text: text.to_owned(), sections };
+        let mut extracted = ExtractedText::default();
+        let pages = vec![
+            page(1, "Cover", vec![section(1, "Part I")]),
+            page(2, "", vec![section(2, "Item 1. Business")]),
+            page(
+                3,
+                "The end of Item 0.\nITEM 1.  BUSINESS\nWe sell grüne Schiffe.\nItem 2\nOurs.",
+                vec![section(2, "Item 2")],
+            ),
+            page(4, "And theirs.", vec![section(1, "Part II"), section(2, "Nowhere on the page")]),
+        ];
+        join(pages, &mut extracted);
+        let heading = |passage: &str| {
+            let at = extracted.text().find(passage).unwrap();
+            let start = extracted.text()[..at].chars().count() as u64;
+            extracted.place(start..start + 1).heading.unwrap_or_default().join(" > ")
+        };
+        assert_eq!(heading("Cover"), "Part I");
+        assert_eq!(heading("The end of"), "Part I");
+        assert_eq!(heading("We sell"), "Part I > Item 1. Business");
+        assert_eq!(heading("Ours."), "Part I > Item 2");
+        assert_eq!(heading("And theirs."), "Part II > Nowhere on the page");
+        assert_eq!(extracted.sections().len(), 1, "nothing is parted by it");
+    }
+
     #[test]
     fn pages_with_nothing_but_a_number_on_them_are_a_scan() {
         assert!(is_without_text(0, 1));

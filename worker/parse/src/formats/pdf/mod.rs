@@ -10,6 +10,7 @@ mod forms;
 mod fragment;
 pub(crate) mod hayro;
 mod layout;
+mod outline;
 mod oxide;
 mod pdfium;
 mod pdfium_image;
@@ -23,6 +24,7 @@ use std::sync::Arc;
 
 use lectern_shared::model::page::PdfEngineName;
 
+use self::outline::DocumentOutline;
 use crate::protocol::{PageSize, ParseAbort, ParseError, ParseFrame, ParseOptions};
 
 /// The longest title that is kept, in characters.
@@ -42,18 +44,19 @@ pub(crate) fn parse(
     if bytes.is_empty() {
         return Err(ParseError::Empty.into());
     }
+    let bytes = Arc::new(bytes);
     if let Some(library) = &options.pdfium
         && pdfium::parse(&bytes, library, options, emit)? == EngineOutcome::Whole
     {
         return Ok(());
     }
-    let bytes = Arc::new(bytes);
     if options.engine != Some(PdfEngineName::PdfOxide)
         && hayro::parse(&bytes, options, emit)? == EngineOutcome::Whole
     {
         return Ok(());
     }
-    oxide::parse(Arc::unwrap_or_clone(bytes), options, emit)
+    let outline = outline::read(&bytes);
+    oxide::parse(Arc::unwrap_or_clone(bytes), outline, options, emit)
 }
 
 /// How far an engine came with a file.
@@ -70,11 +73,16 @@ struct PageFrames<'e> {
     emit: &'e mut dyn FnMut(ParseFrame) -> Result<(), ParseAbort>,
     chars: u64,
     limit: u64,
+    outline: DocumentOutline,
 }
 
 impl<'e> PageFrames<'e> {
-    fn new(options: &ParseOptions, emit: &'e mut dyn FnMut(ParseFrame) -> Result<(), ParseAbort>) -> Self {
-        Self { emit, chars: 0, limit: options.max_chars }
+    fn new(
+        options: &ParseOptions,
+        outline: DocumentOutline,
+        emit: &'e mut dyn FnMut(ParseFrame) -> Result<(), ParseAbort>,
+    ) -> Self {
+        Self { emit, chars: 0, limit: options.max_chars, outline }
     }
 
     fn image(&mut self, page: u32, png: Vec<u8>, density: f32) -> Result<(), ParseAbort> {
@@ -93,7 +101,8 @@ impl<'e> PageFrames<'e> {
         if self.chars > self.limit {
             return Err(ParseError::TooLarge { limit: self.limit }.into());
         }
-        (self.emit)(ParseFrame::Page { number, text, warning, size, is_scan })
+        let sections = self.outline.remove(&number).unwrap_or_default();
+        (self.emit)(ParseFrame::Page { number, text, sections, warning, size, is_scan })
     }
 }
 

@@ -7,6 +7,7 @@
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use lectern_shared::model::{job::IngestionWarning, page::PdfEngineName};
@@ -14,7 +15,7 @@ use pdfium_render::prelude::{
     PdfDocument, PdfDocumentMetadataTagType, Pdfium, PdfiumError, PdfiumInternalError, PdfiumLibraryConfig,
 };
 
-use super::{EngineOutcome, PageFrames, is_scan, pdfium_image, selection, text, tidy_title};
+use super::{EngineOutcome, PageFrames, is_scan, outline, pdfium_image, selection, text, tidy_title};
 use crate::protocol::{MAX_SIDE, PageSize, ParseAbort, ParseError, ParseFrame, ParseOptions};
 
 /// The code of the warning that the library could not be used.
@@ -26,7 +27,7 @@ const NO_FONTS: &str = "/nonexistent";
 /// Reads a PDF as [`super::parse`] does. [`EngineOutcome::Untouched`] when pdfium cannot be had or cannot open the file; nothing
 /// but a warning has been handed out then.
 pub(super) fn parse(
-    bytes: &[u8],
+    bytes: &Arc<Vec<u8>>,
     library: &Path,
     options: &ParseOptions,
     emit: &mut dyn FnMut(ParseFrame) -> Result<(), ParseAbort>,
@@ -52,7 +53,7 @@ pub(super) fn parse(
     let (first, last) = selection(options, pages_total)?;
     let title = guarded(|| title(&document)).flatten();
     emit(ParseFrame::Start { pages_total, first, last, title, engine: PdfEngineName::Pdfium })?;
-    let mut frames = PageFrames::new(options, emit);
+    let mut frames = PageFrames::new(options, outline::read(bytes), emit);
     for number in first..=last {
         let page = guarded(|| page(&document, number, options.images)).and_then(Result::ok);
         let warning = page.is_none().then(|| format!("Page {number} could not be read."));

@@ -18,7 +18,7 @@ use lectern_shared::model::page::PdfEngineName;
 
 use self::glyphs::GlyphReader;
 pub(crate) use self::glyphs::{PageGlyph, PageGlyphs, collect};
-use super::{EngineOutcome, PageFrames, is_scan, oxide, selection, text, tidy_title};
+use super::{EngineOutcome, PageFrames, is_scan, outline, oxide, selection, text, tidy_title};
 use crate::{
     draw,
     protocol::{PageSize, ParseAbort, ParseError, ParseFrame, ParseOptions},
@@ -84,7 +84,7 @@ pub(super) fn parse(
     let title =
         pdf.metadata().title.as_deref().map(super::decoded_string).and_then(|title| tidy_title(&title));
     emit(ParseFrame::Start { pages_total, first, last, title, engine: PdfEngineName::Hayro })?;
-    let mut frames = PageFrames::new(options, emit);
+    let mut frames = PageFrames::new(options, outline::of(&pdf), emit);
     let mut second = None;
     // What was added to a file, as forms that are filled in do, is not found in every one.
     let is_silent = glyphs == 0;
