@@ -110,7 +110,7 @@ pub struct StarCounter {
 }
 
 impl Reranker for StarCounter {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "stars"
     }
 

@@ -23,6 +23,7 @@ fn told() -> Metrics {
     metrics.read(DocumentType::Pdf, 4_096);
     metrics.published(DocumentType::Pdf, 12, 40);
     metrics.embedded(EmbeddingPurpose::Passages, 64, true, Duration::from_secs(1));
+    metrics.reranked(3, 2, Duration::from_millis(40));
     metrics.model_asked("openai", "timeout", Duration::from_secs(30));
     metrics.model_began("openai", Duration::from_millis(400));
     metrics.model_used("openai", 412, 24, Some(0.25));

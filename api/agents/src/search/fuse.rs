@@ -83,7 +83,9 @@ pub(super) fn fuse<K: Clone + Eq + Hash>(
         })
         .collect();
     let least = fused.iter().map(|(_, score)| *score).fold(0.0, f32::min);
-    fused.iter_mut().for_each(|(_, score)| *score -= least);
+    for (_, score) in &mut fused {
+        *score -= least;
+    }
     fused.sort_by(|a, b| b.1.total_cmp(&a.1));
     fused
 }

@@ -14,6 +14,7 @@ use crate::{
 const PROMPTS: u32 = 200;
 
 /// What stands in the inputs.
+#[expect(clippy::struct_excessive_bools, reason = "each is a box of the form, or decides about one")]
 pub(super) struct AgentFields {
     pub(super) is_new: bool,
     pub(super) name: String,

@@ -32,7 +32,7 @@ fn open(dir: &Path) -> Result<LocalReranker, ModelError> {
 
 async fn scores(reranker: &LocalReranker, question: &str, passages: &[&str]) -> Vec<PassageScore> {
     let passages = passages.iter().map(|text| (*text).to_owned()).collect();
-    let scores = reranker.score(question.to_owned(), passages, Duration::from_secs(60));
+    let scores = reranker.score(question.to_owned(), passages, Duration::from_mins(1));
     scores.map(|score| score.expect("a score")).collect().await
 }
 
