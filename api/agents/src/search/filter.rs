@@ -1,6 +1,8 @@
 //! Which documents a search is about, told by their metadata.
 
 mod compared;
+#[cfg(test)]
+mod random_tests;
 
 use std::{cmp::Ordering, collections::HashMap, fmt};
 
