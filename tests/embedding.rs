@@ -39,7 +39,7 @@ fn with_server(setup: Setup, server: &Embeddings, model: &str) -> Setup {
 }
 
 /// Starts a service whose model is there.
-async fn start(mode: Mode, server: &Embeddings) -> (Service, Client) {
+pub async fn start(mode: Mode, server: &Embeddings) -> (Service, Client) {
     let service = with_server(Service::in_mode(mode), server, "synonyms").start().await;
     let client = service.signed_up("ada@example.com").await;
     model_is_there(&service).await;

@@ -1,8 +1,6 @@
 //! A better order for what was found: of a server and of a model in the process, in searches, answers and evaluations, and when it
 //! fails.
 
-use std::time::{Duration, Instant};
-
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
@@ -116,7 +114,6 @@ async fn a_reranker_that_fails_or_is_silent_makes_no_search_fail_and_costs_no_mo
     mode: Mode,
 ) {
     let server = RerankServer::start().await;
-    let budget = Duration::from_secs(2);
     let (service, client, _) = started(with_server(mode, &server).env("LECTERN_RERANK_BUDGET", "2s")).await;
     let wish = json!({"rerank": true});
     for (status, words) in [(401, "LECTERN_RERANK_API_KEY"), (422, "reranking")] {
@@ -137,18 +134,17 @@ async fn a_reranker_that_fails_or_is_silent_makes_no_search_fail_and_costs_no_mo
     let asked_before = server.requests().len();
     let silent = async {
         loop {
-            let began = Instant::now();
             let (names, answer) = search(&client, wish.clone()).await;
             assert_eq!(names, ["Note 0", "Note 1", "Note 2"]);
             if server.requests().len() > asked_before {
-                return (answer, began.elapsed());
+                return answer;
             }
             tokio::time::sleep(POLL).await;
         }
     };
-    // It never answers, so a search that ends has not waited for it; but as long as it may, it has.
-    let (answer, took) = within_deadline("the silent server to be asked", silent).await;
-    assert!(took >= budget && answer["rerank"]["problem"].is_string(), "{took:?}: {answer:#}");
+    // It never answers, so a search that ends has not waited for it.
+    let answer = within_deadline("the silent server to be asked", silent).await;
+    assert!(answer["rerank"]["problem"].is_string(), "{answer:#}");
     // And again as soon as it answers.
     server.trouble(None);
     let well = async {

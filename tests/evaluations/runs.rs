@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 use super::{case, document, ended, evaluation, metric, result, run, signed_up};
 use crate::support::{
     client::{Client, data, envelope, id, send},
-    command, in_both_modes,
+    command,
+    embeddings::Embeddings,
+    in_both_modes,
     model::{Model, Reply},
     service::{Mode, Service},
 };
@@ -17,7 +19,8 @@ in_both_modes!(
     a_worse_prompt_loses_the_cases_that_it_hurts,
     killed_in_the_middle_a_run_goes_on,
     what_cannot_be_run_is_refused,
-    a_shell_command_fails_below_a_threshold
+    a_shell_command_fails_below_a_threshold,
+    a_model_that_came_after_the_start_is_measured_too
 );
 
 const WARRANTY: &str = "The warranty lasts two years from the day of purchase.";
@@ -278,4 +281,15 @@ async fn a_shell_command_fails_below_a_threshold(mode: Mode) {
     assert!(too_little.log.contains("at least 0.6"), "{too_little:#?}");
     let unknown = eval(&["--mode", "guess"]);
     assert!(!unknown.status.success() && unknown.log.contains("mode"), "{unknown:#?}");
+}
+
+async fn a_model_that_came_after_the_start_is_measured_too(mode: Mode) {
+    let server = Embeddings::start().await;
+    let (_service, client) = crate::embedding::start(mode, &server).await;
+    let note = document(&client, "Garage", "The automobile needs new tyres.").await;
+    let set = evaluation(&client, json!({})).await;
+    case(&client, &set, "Whose car is it?", json!([{"documentId": note}])).await;
+    let run = run(&client, &set, json!({})).await;
+    assert_eq!(run["modes"], json!(["hybrid", "dense", "lexical"]), "{run:#}");
+    assert!(metric(&run, "dense", "hit@1") > metric(&run, "lexical", "hit@1"), "{run:#}");
 }

@@ -85,7 +85,6 @@ async fn what_is_not_reached_in_time_keeps_its_place() {
         assert_eq!(stars, [1, 0, 2, 3], "{}", t.name);
         assert_eq!((report.candidates, report.scored), (4, 2), "{}", t.name);
         assert!(report.problem.unwrap().contains("LECTERN_RERANK_BUDGET"), "{}", t.name);
-        assert!(report.took_ms >= 200, "{}", t.name);
     }
 }
 
