@@ -100,8 +100,8 @@ impl ModelPurpose<'_> {
         let (folder, name) = (folder.to_owned(), model.to_string());
         match self {
             Self::Embed(settings) => {
-                let threads = settings.threads;
-                let open = move || LocalEmbedder::open(&folder, &name, threads);
+                let (threads, precision) = (settings.threads, settings.precision);
+                let open = move || LocalEmbedder::open(&folder, &name, threads, precision);
                 let embedder = tokio::task::spawn_blocking(open).await??;
                 embedder.embed_question("lectern").await?;
                 let EmbeddingSpace { dimensions, .. } = embedder.space();

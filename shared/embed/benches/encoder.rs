@@ -1,6 +1,7 @@
-//! How fast the local encoder is: `cargo bench -p lectern-shared --bench encoder -- MODEL_FOLDER [TEXTS.json]`.
+//! How fast the local encoder is: `cargo bench -p lectern-embed --bench encoder -- MODEL_FOLDER [TEXTS.json]`.
 //!
-//! Embeds texts one after another on one thread, and prints a line of JSON. With a file (a list of texts) it embeds these, else
+//! Embeds texts one after another on one thread, in the precision of `ENCODER_PRECISION` (`f32` or `int8`, else `auto`), and prints a
+//! line of JSON. With a file (a list of texts) it embeds these, else
 //! passages of its own of about 194 tokens. `scripts/encoder_speed.py` compares it with another program over the same texts.
 
 #![expect(
@@ -13,17 +14,24 @@
 use std::{hint::black_box, path::Path, time::Instant};
 
 use lectern_embed::{Embedder as _, LocalEmbedder};
+use lectern_shared::config::EmbeddingPrecision;
 
 const ROUNDS: usize = 5;
 
 fn main() {
     let arguments: Vec<_> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
     let Some(folder) = arguments.first() else {
-        println!("name a model's folder: cargo bench -p lectern-shared --bench encoder -- FOLDER");
+        println!("name a model's folder: cargo bench -p lectern-embed --bench encoder -- FOLDER");
         return;
     };
+    #[expect(clippy::disallowed_methods, reason = "a program for developers has no settings")]
+    let precision = match std::env::var("ENCODER_PRECISION").as_deref() {
+        Ok("f32") => EmbeddingPrecision::F32,
+        Ok("int8") => EmbeddingPrecision::Int8,
+        _ => EmbeddingPrecision::Auto,
+    };
     let started = Instant::now();
-    let embedder = LocalEmbedder::open(Path::new(folder), "bench", 1).expect("a model");
+    let embedder = LocalEmbedder::open(Path::new(folder), "bench", 1, precision).expect("a model");
     let opened = started.elapsed();
     let texts = match arguments.get(1) {
         Some(file) => {
@@ -48,6 +56,7 @@ fn main() {
         }
     }
     let result = serde_json::json!({
+        "precision": format!("{:?}", embedder.precision()),
         "open_ms": opened.as_secs_f64() * 1e3,
         "texts": texts.len(),
         "tokens_per_text": tokens as f64 / texts.len() as f64,

@@ -299,8 +299,8 @@ async fn local(
     folder: std::path::PathBuf,
     name: String,
 ) -> Result<Arc<dyn Embedder>, OpenError> {
-    let threads = settings.threads;
-    let open = move || LocalEmbedder::open(&folder, &name, threads);
+    let (threads, precision) = (settings.threads, settings.precision);
+    let open = move || LocalEmbedder::open(&folder, &name, threads, precision);
     let opened = tokio::task::spawn_blocking(open).await;
     let embedder = opened.map_err(|_| EmbedError::Stopped(lectern_shared::compute::ComputeStopped))??;
     Ok(match &settings.languages {

@@ -25,6 +25,18 @@ text_enum! {
     }
 }
 
+text_enum! {
+    /// How exactly a local model computes.
+    EmbeddingPrecision {
+        /// In whole numbers of eight bits, where the processor is faster with them and the model stands it; else as `F32`.
+        Auto => "auto",
+        /// As it is published.
+        F32 => "f32",
+        /// In whole numbers of eight bits, whatever they do to the model.
+        Int8 => "int8",
+    }
+}
+
 /// The local model when none is named: small, quick, for English.
 pub const DEFAULT_MODEL: &str = "sentence-transformers/all-MiniLM-L6-v2";
 
@@ -81,6 +93,8 @@ pub struct EmbeddingSettings {
     pub languages: Option<Vec<Language>>,
     /// Texts that this process embeds at once.
     pub threads: usize,
+    /// How exactly a local model computes.
+    pub precision: EmbeddingPrecision,
 }
 
 impl EmbeddingSettings {
@@ -118,6 +132,7 @@ impl EmbeddingSettings {
             max_tokens: source.parse("LECTERN_EMBEDDING_MAX_TOKENS", "8191", number(64, 1_000_000))?,
             languages: source.optional("LECTERN_EMBEDDING_LANGUAGES", languages)?,
             threads: source.parse("LECTERN_EMBEDDING_THREADS", &cores.to_string(), number(1, 1_024))?,
+            precision: source.parse("LECTERN_EMBEDDING_PRECISION", "auto", choice)?,
         })
     }
 }

@@ -97,6 +97,7 @@ choices!(
     super::PdfEngineChoice,
     super::SignUp,
     super::EmbedderKind,
+    super::EmbeddingPrecision,
     super::RerankerKind,
     super::LogFormat,
     super::PasswordPolicy

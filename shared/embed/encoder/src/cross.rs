@@ -7,7 +7,8 @@ use std::{
 };
 
 use crate::{
-    EncoderScratch, InstructionSet, ModelShape, NetworkLayout, TokensError, WeightsError, weights::TensorFile,
+    EncoderScratch, InstructionSet, ModelShape, NetworkLayout, TokensError, WeightPrecision, WeightsError,
+    weights::TensorFile,
 };
 
 /// A model that scores pairs of texts. Immutable: any number of threads may use it at once, each with an [`EncoderScratch`] of its
@@ -99,7 +100,7 @@ impl CrossEncoder {
         file: &mut (impl Read + Seek),
         shape: &ModelShape,
     ) -> Result<Self, WeightsError> {
-        let layout = NetworkLayout::load(instructions, file, shape)?;
+        let layout = NetworkLayout::load(instructions, WeightPrecision::F32, file, shape)?;
         Ok(Self { layout, shape: *shape, head: ClassificationHead::load(file, shape)? })
     }
 

@@ -14,6 +14,8 @@
 
 use std::ops::Range;
 
+#[cfg(target_arch = "x86_64")]
+use archmage::SimdToken as _;
 use pulp::{Arch, Simd, WithSimd};
 
 use crate::{
@@ -26,7 +28,10 @@ pub(crate) fn available() -> Vec<(InstructionSet, Arch)> {
     let mut found = Vec::new();
     #[cfg(target_arch = "x86_64")]
     {
-        found.extend(pulp::x86::V4::try_new().map(|simd| (InstructionSet::Wide, Arch::V4(simd))));
+        let wide = pulp::x86::V4::try_new().map(Arch::V4);
+        let vnni = wide.filter(|_| archmage::X64V4xToken::summon().is_some());
+        found.extend(vnni.map(|arch| (InstructionSet::Vnni, arch)));
+        found.extend(wide.map(|arch| (InstructionSet::Wide, arch)));
         found.extend(pulp::x86::V3::try_new().map(|simd| (InstructionSet::Narrow, Arch::V3(simd))));
     }
     #[cfg(target_arch = "aarch64")]
@@ -132,7 +137,11 @@ impl<const M: usize, const N: usize, const C: usize, const P: usize> WithSimd
 impl MatmulEpilogue {
     /// Writes the sums of one panel.
     #[inline(always)]
-    fn write<S: Simd, const M: usize, const N: usize>(self, sums: &[[f32; N]; M], to: &mut [[f32; N]]) {
+    pub(crate) fn write<S: Simd, const M: usize, const N: usize>(
+        self,
+        sums: &[[f32; N]; M],
+        to: &mut [[f32; N]],
+    ) {
         match self {
             Self::Store => write(sums, to, |_, sum| sum),
             Self::Add => write(sums, to, |old, sum| old + sum),

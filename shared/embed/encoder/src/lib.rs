@@ -6,7 +6,9 @@
 //! texts, files' names or threads. `lectern_shared::embed::local` does, and is the only one that calls it.
 
 mod cross;
+mod int8;
 mod kernel;
+mod linear;
 mod math;
 mod network;
 mod shape;
@@ -19,17 +21,20 @@ use std::{
     io::{Read, Seek},
 };
 
-use self::network::EncoderNetwork;
 pub use self::{
     cross::CrossEncoder,
+    linear::WeightPrecision,
     network::EncoderScratch,
     shape::{ActivationFunction, ModelFamily, ModelShape, PoolingMode},
     weights::WeightsError,
 };
+use self::{int8::IntegerDot, linear::LinearLayout, network::EncoderNetwork};
 
 /// The processor's instructions for which a network can be laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InstructionSet {
+    /// Registers of 512 bits, and products of bytes (AVX-512 with VNNI).
+    Vnni,
     /// Registers of 512 bits (AVX-512).
     Wide,
     /// Registers of 256 bits (AVX2 with fused multiply-add), or of 128 bits but twice as many (NEON).
@@ -42,6 +47,11 @@ impl InstructionSet {
     /// Those that this processor has, the fastest first.
     pub fn available() -> Vec<Self> {
         kernel::available().into_iter().map(|(instructions, _)| instructions).collect()
+    }
+
+    /// Whether products of whole numbers of eight bits are faster than those of `f32`.
+    pub fn has_fast_int8(self) -> bool {
+        IntegerDot::of(self).is_fast()
     }
 }
 
@@ -84,15 +94,22 @@ impl NetworkLayout {
     /// Reads the weights and lays them out for these instructions.
     fn load(
         instructions: InstructionSet,
+        precision: WeightPrecision,
         file: &mut (impl Read + Seek),
         shape: &ModelShape,
     ) -> Result<Self, WeightsError> {
         let found = kernel::available().into_iter().find(|(available, _)| *available == instructions);
         let (_, arch) = found.ok_or(WeightsError::Instructions)?;
+        let layout = match precision {
+            WeightPrecision::F32 => LinearLayout::F32,
+            WeightPrecision::Int8 => LinearLayout::Int8(IntegerDot::of(instructions)),
+        };
         Ok(match instructions {
-            InstructionSet::Wide => Self::Wide(EncoderNetwork::load(arch, file, shape)?),
-            InstructionSet::Narrow => Self::Narrow(EncoderNetwork::load(arch, file, shape)?),
-            InstructionSet::Plain => Self::Plain(EncoderNetwork::load(arch, file, shape)?),
+            InstructionSet::Vnni | InstructionSet::Wide => {
+                Self::Wide(EncoderNetwork::load(arch, layout, file, shape)?)
+            }
+            InstructionSet::Narrow => Self::Narrow(EncoderNetwork::load(arch, layout, file, shape)?),
+            InstructionSet::Plain => Self::Plain(EncoderNetwork::load(arch, layout, file, shape)?),
         })
     }
 }
@@ -113,12 +130,16 @@ impl ModelShape {
 
 impl Encoder {
     /// Reads the weights of a model (a `safetensors` file) and lays them out for this processor. Memory: what the model
-    /// holds as f32, and one matrix more while it reads.
+    /// holds as `f32`, a quarter of that as `int8`, and one matrix more while it reads.
     ///
     /// # Errors
     /// The file is none, or does not hold a model of this shape.
-    pub fn load(file: &mut (impl Read + Seek), shape: &ModelShape) -> Result<Self, WeightsError> {
-        Self::load_for(InstructionSet::available()[0], file, shape)
+    pub fn load(
+        precision: WeightPrecision,
+        file: &mut (impl Read + Seek),
+        shape: &ModelShape,
+    ) -> Result<Self, WeightsError> {
+        Self::load_for(InstructionSet::available()[0], precision, file, shape)
     }
 
     /// The same for instructions that are not the best of this processor, to compare their results.
@@ -127,10 +148,11 @@ impl Encoder {
     /// As [`Encoder::load`]. Instructions that this processor lacks are [`WeightsError::Instructions`].
     pub fn load_for(
         instructions: InstructionSet,
+        precision: WeightPrecision,
         file: &mut (impl Read + Seek),
         shape: &ModelShape,
     ) -> Result<Self, WeightsError> {
-        Ok(Self { layout: NetworkLayout::load(instructions, file, shape)?, shape: *shape })
+        Ok(Self { layout: NetworkLayout::load(instructions, precision, file, shape)?, shape: *shape })
     }
 
     /// Its shape.

@@ -9,7 +9,9 @@ use pulp::Arch;
 
 use crate::{
     ActivationFunction, ModelShape, PoolingMode,
-    kernel::{AttentionKernel, AttentionScratch, LayerNorm, LayerNormKernel, MatmulEpilogue, PackedLinear},
+    int8::QuantizedPanels,
+    kernel::{AttentionKernel, AttentionScratch, LayerNorm, LayerNormKernel, MatmulEpilogue},
+    linear::{LinearLayer, LinearLayout, WordTable},
     weights::{TensorFile, WeightsError},
 };
 
@@ -26,6 +28,7 @@ pub struct EncoderScratch {
     /// `[tokens, inner]`: between the two products of a feed-forward part.
     inner: Vec<f32>,
     attention: AttentionScratch,
+    quantized: QuantizedPanels,
 }
 
 impl fmt::Debug for EncoderScratch {
@@ -42,7 +45,7 @@ pub(crate) struct EncoderNetwork<const M: usize, const N: usize, const C: usize,
     inner: usize,
     activation: MatmulEpilogue,
     /// `[vocabulary, hidden]`: a row for each token of the vocabulary.
-    words: Vec<f32>,
+    words: WordTable,
     /// `[positions, hidden]`: a row for each position of a text; the first segment is already added.
     positions: Vec<f32>,
     /// `[segments - 1, hidden]`: what every further segment has more than the first.
@@ -53,14 +56,14 @@ pub(crate) struct EncoderNetwork<const M: usize, const N: usize, const C: usize,
 
 struct EncoderLayer<const M: usize> {
     /// `[hidden, 3 * hidden]`: queries, keys and values in one matrix.
-    projection: PackedLinear<M>,
+    projection: LinearLayer<M>,
     /// `[hidden, hidden]`.
-    attended: PackedLinear<M>,
+    attended: LinearLayer<M>,
     attended_norm: LayerNorm,
     /// `[hidden, inner]`.
-    inner: PackedLinear<M>,
+    inner: LinearLayer<M>,
     /// `[inner, hidden]`.
-    outer: PackedLinear<M>,
+    outer: LinearLayer<M>,
     outer_norm: LayerNorm,
 }
 
@@ -68,6 +71,7 @@ impl<const M: usize, const N: usize, const C: usize, const P: usize> EncoderNetw
     /// Reads a model's weights and lays them out.
     pub(crate) fn load(
         arch: Arch,
+        layout: LinearLayout,
         file: &mut (impl Read + Seek),
         shape: &ModelShape,
     ) -> Result<Self, WeightsError> {
@@ -89,17 +93,18 @@ impl<const M: usize, const N: usize, const C: usize, const P: usize> EncoderNetw
         for segment in further.chunks_exact_mut(hidden) {
             segment.iter_mut().zip(&segments).for_each(|(number, first)| *number -= first);
         }
-        let words = tensors.matrix(&tensors.words(), shape.vocabulary, hidden)?;
+        let words =
+            WordTable::new(layout, tensors.matrix(&tensors.words(), shape.vocabulary, hidden)?, hidden);
         let norm = tensors.norm(&tensors.first_norm(), hidden, shape.epsilon)?;
         let mut layers = Vec::new();
         for number in 0..shape.layers {
             let names = tensors.layer(number);
             layers.push(EncoderLayer {
-                projection: tensors.linear(&names.projections, hidden, hidden)?,
-                attended: tensors.linear(&[names.attended], hidden, hidden)?,
+                projection: tensors.linear(layout, &names.projections, hidden, hidden)?,
+                attended: tensors.linear(layout, &[names.attended], hidden, hidden)?,
                 attended_norm: tensors.norm(&names.attended_norm, hidden, shape.epsilon)?,
-                inner: tensors.linear(&[names.inner], hidden, inner)?,
-                outer: tensors.linear(&[names.outer], inner, hidden)?,
+                inner: tensors.linear(layout, &[names.inner], hidden, inner)?,
+                outer: tensors.linear(layout, &[names.outer], inner, hidden)?,
                 outer_norm: tensors.norm(&names.outer_norm, hidden, shape.epsilon)?,
             });
         }
@@ -157,11 +162,12 @@ impl<const M: usize, const N: usize, const C: usize, const P: usize> EncoderNetw
         let projected = panels_of::<N>(&mut scratch.projected, panels * 3 * hidden);
         let mixed = panels_of::<N>(&mut scratch.mixed, panels * hidden);
         let inner = panels_of::<N>(&mut scratch.inner, panels * self.inner);
+        let quantized = &mut scratch.quantized;
         self.look_up(tokens, segments, states);
         self.normalize(&self.norm, states);
         let width = hidden / self.heads;
         for layer in &self.layers {
-            layer.projection.apply::<N, C, P>(self.arch, states, projected, MatmulEpilogue::Store);
+            layer.projection.apply::<N, C, P>(self.arch, states, projected, MatmulEpilogue::Store, quantized);
             for head in 0..self.heads {
                 self.arch.dispatch(AttentionKernel::<M, N, C, P> {
                     tokens: tokens.len(),
@@ -173,10 +179,10 @@ impl<const M: usize, const N: usize, const C: usize, const P: usize> EncoderNetw
                     work: &mut scratch.attention,
                 });
             }
-            layer.attended.apply::<N, C, P>(self.arch, mixed, states, MatmulEpilogue::Add);
+            layer.attended.apply::<N, C, P>(self.arch, mixed, states, MatmulEpilogue::Add, quantized);
             self.normalize(&layer.attended_norm, states);
-            layer.inner.apply::<N, C, P>(self.arch, states, inner, self.activation);
-            layer.outer.apply::<N, C, P>(self.arch, inner, states, MatmulEpilogue::Add);
+            layer.inner.apply::<N, C, P>(self.arch, states, inner, self.activation, quantized);
+            layer.outer.apply::<N, C, P>(self.arch, inner, states, MatmulEpilogue::Add, quantized);
             self.normalize(&layer.outer_norm, states);
         }
         states
@@ -188,10 +194,10 @@ impl<const M: usize, const N: usize, const C: usize, const P: usize> EncoderNetw
         for (tokens, (number, panel)) in tokens.chunks(N).zip(states.chunks_exact_mut(hidden).enumerate()) {
             panel.fill([0.0; N]);
             for (lane, token) in tokens.iter().enumerate() {
-                let word = &self.words[*token as usize * hidden..][..hidden];
                 let position = &self.positions[(number * N + lane) * hidden..][..hidden];
-                for ((row, word), position) in panel.iter_mut().zip(word).zip(position) {
-                    row[lane] = word + position;
+                self.words.write(*token as usize, panel, lane);
+                for (row, position) in panel.iter_mut().zip(position) {
+                    row[lane] += position;
                 }
                 if let Some(segment) = self.segment(segments.get(number * N + lane)) {
                     for (row, more) in panel.iter_mut().zip(segment) {

@@ -3,6 +3,7 @@
 #![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
 
 mod cross;
+mod int8;
 
 use std::{collections::HashMap, io::Cursor};
 
@@ -10,7 +11,7 @@ use serde_json::json;
 
 use crate::{
     ActivationFunction, Encoder, EncoderScratch, InstructionSet, ModelFamily, ModelShape, PoolingMode,
-    TokensError, WeightsError,
+    TokensError, WeightPrecision, WeightsError,
 };
 
 const SMALL: ModelShape = ModelShape {
@@ -90,7 +91,7 @@ fn plain_file(weights: &Weights) -> Vec<u8> {
 }
 
 fn load(bytes: &[u8], shape: &ModelShape) -> Result<Encoder, WeightsError> {
-    Encoder::load(&mut Cursor::new(bytes), shape)
+    Encoder::load(WeightPrecision::F32, &mut Cursor::new(bytes), shape)
 }
 
 fn tokens(count: usize) -> Vec<u32> {
@@ -229,7 +230,9 @@ fn every_shape_gives_the_same_as_the_plain_encoder_with_all_instructions() {
         let weights = weights(&shape);
         let file = plain_file(&weights);
         for instructions in InstructionSet::available() {
-            let encoder = Encoder::load_for(instructions, &mut Cursor::new(&file), &shape).expect("a model");
+            let encoder =
+                Encoder::load_for(instructions, WeightPrecision::F32, &mut Cursor::new(&file), &shape)
+                    .expect("a model");
             for count in [1, 2, 5, 15, 16, 17, 33, shape.max_tokens()] {
                 for pooling in [PoolingMode::Mean, PoolingMode::FirstToken] {
                     let tokens = tokens(count);
@@ -250,7 +253,8 @@ fn long_texts_are_embedded_as_exactly() {
     let tokens = tokens(512);
     let wanted = reference(&weights, &shape, &tokens, PoolingMode::Mean);
     for instructions in InstructionSet::available() {
-        let encoder = Encoder::load_for(instructions, &mut Cursor::new(&file), &shape).expect("a model");
+        let encoder = Encoder::load_for(instructions, WeightPrecision::F32, &mut Cursor::new(&file), &shape)
+            .expect("a model");
         let found =
             encoder.embed(&tokens, PoolingMode::Mean, &mut EncoderScratch::default()).expect("a vector");
         assert_same(&wanted, &found, &format!("{instructions:?}"));

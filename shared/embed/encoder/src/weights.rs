@@ -6,7 +6,8 @@ use safetensors::{Dtype, tensor::Metadata};
 
 use crate::{
     ModelFamily, ModelShape,
-    kernel::{LayerNorm, PackedLinear},
+    kernel::LayerNorm,
+    linear::{LinearLayer, LinearLayout},
 };
 
 /// The longest list of tensors that is read, in bytes. Real ones have some hundred kilobytes.
@@ -162,18 +163,20 @@ impl<'a, F: Read + Seek> TensorFile<'a, F> {
     /// Matrices with their biases, the outputs of one after those of the other.
     pub(crate) fn linear<const M: usize>(
         &mut self,
+        layout: LinearLayout,
         names: &[String],
         inputs: usize,
         outputs: usize,
-    ) -> Result<PackedLinear<M>, WeightsError> {
+    ) -> Result<LinearLayer<M>, WeightsError> {
         let mut linear = None;
         for (number, name) in names.iter().enumerate() {
             let (weights, bias) = self.dense(name, inputs, outputs)?;
             // Made only now: the file has been seen to hold as much.
-            let linear = linear.get_or_insert_with(|| PackedLinear::zeroed(inputs, names.len() * outputs));
+            let linear =
+                linear.get_or_insert_with(|| LinearLayer::zeroed(layout, inputs, names.len() * outputs));
             linear.set(number * outputs, &weights, &bias);
         }
-        Ok(linear.unwrap_or_else(|| PackedLinear::zeroed(inputs, 0)))
+        Ok(linear.unwrap_or_else(|| LinearLayer::zeroed(layout, inputs, 0)))
     }
 
     /// A normalisation. Older files call its scale `gamma` and its shift `beta`.

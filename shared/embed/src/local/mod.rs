@@ -5,6 +5,7 @@
 mod config;
 mod error;
 mod languages;
+mod precision;
 mod prompts;
 mod reranker;
 #[cfg(test)]
@@ -18,17 +19,19 @@ use std::{fmt, path::Path, sync::Arc};
 
 use async_trait::async_trait;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
-use lectern_encoder::{Encoder, EncoderScratch, PoolingMode};
+use lectern_encoder::{Encoder, EncoderScratch, PoolingMode, WeightPrecision};
 use parking_lot::Mutex;
 
 pub use self::{error::ModelError, reranker::LocalReranker};
 use lectern_shared::{
     compute::ComputePool,
+    config::EmbeddingPrecision,
     model::{language::Language, space::EmbeddingSpace},
 };
 
 use self::{
-    config::LocalModelConfig, languages::LanguageSet, prompts::EmbeddingPrompts, tokenizer::ModelTokenizer,
+    config::LocalModelConfig, languages::LanguageSet, precision::EncoderLoader, prompts::EmbeddingPrompts,
+    tokenizer::ModelTokenizer,
 };
 use super::{EmbedError, Embedder};
 
@@ -53,6 +56,7 @@ struct LoadedModel {
     prompts: EmbeddingPrompts,
     languages: LanguageSet,
     space: EmbeddingSpace,
+    precision: WeightPrecision,
     max_tokens: usize,
     /// Memory of earlier computations: no more of them than there ever were at once.
     scratch: Mutex<Vec<EncoderScratch>>,
@@ -63,6 +67,7 @@ impl fmt::Debug for LocalEmbedder {
         f.debug_struct("LocalEmbedder")
             .field("model", &self.model.space.model)
             .field("space", &self.model.space.id)
+            .field("precision", &self.model.precision)
             .field("threads", &self.threads)
             .finish_non_exhaustive()
     }
@@ -72,16 +77,24 @@ impl LocalEmbedder {
     /// Reads, checks and lays out a model's files: blocking, some tenths of a second for a small one. `name` is what people
     /// call it, `threads` the most passages that are embedded at once.
     ///
+    /// The precision is no part of the space: vectors of both are near enough to be compared (docs/decisions.md).
+    ///
     /// # Errors
     /// A file is missing or damaged, or the model is of a kind that is not known. In words for the operator.
-    pub fn open(dir: &Path, name: &str, threads: usize) -> Result<Self, ModelError> {
+    pub fn open(
+        dir: &Path,
+        name: &str,
+        threads: usize,
+        precision: EmbeddingPrecision,
+    ) -> Result<Self, ModelError> {
         let threads = threads.max(1);
         let config = LocalModelConfig::read(dir)?;
         let prompts = EmbeddingPrompts::read(dir, &[name, &config.original_name])?;
         let tokens = ModelTokenizer::read(dir, &config, &prompts)?;
-        let (encoder, weights) = weights::read(dir, |file| Encoder::load(file, &config.shape))?;
         let pooling = config::pooling(dir)?;
         tokens.check_vocabulary(config.shape.vocabulary)?;
+        let loader = EncoderLoader { shape: &config.shape, tokens: &tokens, prompts: &prompts, pooling };
+        let ((encoder, precision), weights) = weights::read(dir, |file| loader.load(file, precision))?;
         let shape = &config.shape;
         let facts: [(&str, &dyn fmt::Display); 10] = [
             ("kind", &"local"),
@@ -110,13 +123,28 @@ impl LocalEmbedder {
         let max_tokens = tokens.passage_tokens();
         let languages = tokens.languages();
         let scratch = Mutex::default();
-        let model = LoadedModel { encoder, tokens, pooling, prompts, languages, space, max_tokens, scratch };
+        let model = LoadedModel {
+            encoder,
+            tokens,
+            pooling,
+            prompts,
+            languages,
+            space,
+            precision,
+            max_tokens,
+            scratch,
+        };
         Ok(Self {
             model: Arc::new(model),
             passages: ComputePool::new(threads),
             questions: ComputePool::new(threads),
             threads,
         })
+    }
+
+    /// How exactly it computes.
+    pub fn precision(&self) -> WeightPrecision {
+        self.model.precision
     }
 }
 

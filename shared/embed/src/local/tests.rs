@@ -26,7 +26,7 @@ fn minilm() -> Option<LocalEmbedder> {
             let _ = std::io::stderr().write_all(text.as_bytes());
         });
     }
-    named.map(|dir| LocalEmbedder::open(&dir, "all-MiniLM-L6-v2", 2).expect("the model opens"))
+    named.map(|dir| LocalEmbedder::open(&dir, "all-MiniLM-L6-v2", 2, precision).expect("the model opens"))
 }
 
 fn folder(model: &TinyModel) -> TempDir {
@@ -36,7 +36,7 @@ fn folder(model: &TinyModel) -> TempDir {
 }
 
 fn open(dir: &TempDir) -> Result<LocalEmbedder, ModelError> {
-    LocalEmbedder::open(dir.path(), "tiny", 2)
+    LocalEmbedder::open(dir.path(), "tiny", 2, EmbeddingPrecision::F32)
 }
 
 fn refusal(dir: &TempDir) -> String {
@@ -151,7 +151,8 @@ async fn prompts_of_the_model_stand_before_texts_and_count() {
 #[test]
 fn a_model_known_by_its_name_gets_its_prompts() {
     let dir = folder(&TinyModel::default());
-    let e5 = LocalEmbedder::open(dir.path(), "intfloat/e5-small-v2", 1).expect("a model");
+    let e5 =
+        LocalEmbedder::open(dir.path(), "intfloat/e5-small-v2", 1, EmbeddingPrecision::F32).expect("a model");
     assert!(e5.space().fingerprint.contains("question_prefix=query: "));
 }
 
@@ -288,7 +289,7 @@ fn neither_weights_nor_texts_are_in_its_debug_output() {
 #[tokio::test]
 async fn a_question_does_not_wait_behind_passages_and_a_caller_that_leaves_takes_its_batch_along() {
     let dir = folder(&TinyModel { hidden: 96, heads: 4, inner: 384, layers: 4, ..TinyModel::default() });
-    let embedder = LocalEmbedder::open(dir.path(), "tiny", 1).expect("a model");
+    let embedder = LocalEmbedder::open(dir.path(), "tiny", 1, EmbeddingPrecision::F32).expect("a model");
     let texts = vec!["ship ".repeat(60); 20_000];
     let bulk = tokio::spawn({
         let embedder = embedder.clone();
