@@ -29,15 +29,15 @@ pub(crate) struct Int8Linear<const M: usize> {
     outputs: usize,
     /// Blocks one after another, a row for each word of inputs.
     blocks: Vec<[i32; M]>,
-    outputs_of_blocks: Vec<OutputNumbers<M>>,
+    known: Vec<OutputNumbers<M>>,
 }
 
 /// What is known of each output of a block.
 #[derive(Debug, Clone)]
-struct OutputNumbers<const M: usize> {
+pub(crate) struct OutputNumbers<const M: usize> {
     /// What a weight of 1 stands for.
     scale: [f32; M],
-    /// The sum of the output's weights, as they are written.
+    /// What the sum of the output's weights stands for.
     sum: [f32; M],
     bias: [f32; M],
 }
@@ -52,7 +52,7 @@ impl<const M: usize> Int8Linear<M> {
             inputs,
             outputs,
             blocks: vec![[0; M]; blocks * dot.words(inputs)],
-            outputs_of_blocks: vec![zero; blocks],
+            known: vec![zero; blocks],
         }
     }
 
@@ -64,7 +64,7 @@ impl<const M: usize> Int8Linear<M> {
         {
             let (block, place) = (output / M, output % M);
             let (scale, numbers) = quantized_row(row);
-            let known = &mut self.outputs_of_blocks[block];
+            let known = &mut self.known[block];
             known.scale[place] = scale;
             known.sum[place] = scale * numbers.iter().map(|number| i32::from(*number)).sum::<i32>() as f32;
             known.bias[place] = *bias;
@@ -125,6 +125,14 @@ struct PanelNumbers<'a, const N: usize> {
     step: &'a [[f32; N]],
 }
 
+/// One panel of them.
+#[derive(Clone, Copy)]
+pub(crate) struct Int8Panel<'a, const N: usize> {
+    words: &'a [[i32; N]],
+    least: &'a [f32; N],
+    step: &'a [f32; N],
+}
+
 /// Writes panels in eight bits.
 struct QuantizeKernel<'a, const N: usize> {
     dot: IntegerDot,
@@ -144,22 +152,22 @@ impl<const N: usize> WithSimd for QuantizeKernel<'_, N> {
         let known = least.iter_mut().zip(step);
         let words = words.chunks_exact_mut(dot.words(inputs));
         for ((panel, words), (least, step)) in from.chunks_exact(inputs).zip(words).zip(known) {
-            let mut most = panel[0];
-            *least = panel[0];
+            let (mut low, mut high) = (panel[0], panel[0]);
             for row in panel {
                 for j in 0..N {
-                    least[j] = if row[j] < least[j] { row[j] } else { least[j] };
-                    most[j] = if row[j] > most[j] { row[j] } else { most[j] };
+                    low[j] = if row[j] < low[j] { row[j] } else { low[j] };
+                    high[j] = if row[j] > high[j] { row[j] } else { high[j] };
                 }
             }
+            *least = low;
             let mut factor = [0.0; N];
             for j in 0..N {
-                step[j] = (most[j] - least[j]) / 255.0;
+                step[j] = (high[j] - low[j]) / 255.0;
                 factor[j] = if step[j] > 0.0 { 1.0 / step[j] } else { 0.0 };
             }
             match dot.inputs_of_a_word() {
-                2 => write_words::<2, N>(panel, words, least, &factor),
-                _ => write_words::<4, N>(panel, words, least, &factor),
+                2 => write_words::<2, N>(panel, words, &low, &factor),
+                _ => write_words::<4, N>(panel, words, &low, &factor),
             }
         }
     }
@@ -211,51 +219,34 @@ impl<const M: usize, const N: usize, const C: usize, const P: usize> WithSimd
     #[inline(always)]
     fn with_simd<S: Simd>(self, _simd: S) {
         let Self { linear, from, to, finish } = self;
-        let Int8Linear { dot, inputs, outputs, blocks, outputs_of_blocks } = linear;
+        let Int8Linear { dot, inputs, outputs, blocks, known } = linear;
         let depth = dot.words(*inputs);
         let whole = to.len() / outputs / P * P;
         let (to, last_to) = to.split_at_mut(whole * outputs);
         let (words, last_words) = from.words.split_at(whole * depth);
         // Weights outside, so that each is read from far away once a text; the panels of a text stay near.
-        for (number, (block, known)) in blocks.chunks_exact(depth).zip(outputs_of_blocks).enumerate() {
+        for (number, (block, known)) in blocks.chunks_exact(depth).zip(known).enumerate() {
             let rows = number * M..(number * M + M).min(*outputs);
             let together = words.chunks_exact(P * depth).zip(to.chunks_exact_mut(P * outputs));
             for (at, (words, to)) in together.enumerate() {
-                let mut sums = [[[0; N]; M]; P];
-                let panels = std::array::from_fn(|p| &words[p * depth..][..depth]);
-                dot.tile::<M, N, C, P>(block, panels, &mut sums);
-                for (p, (sums, to)) in sums.iter().zip(to.chunks_exact_mut(*outputs)).enumerate() {
-                    let sums = known.products(sums, &from.least[at * P + p], &from.step[at * P + p]);
-                    finish.write::<S, M, N>(&sums, &mut to[rows.clone()]);
+                let mut sums = [[[0.0; N]; M]; P];
+                let panels = std::array::from_fn(|p| Int8Panel {
+                    words: &words[p * depth..][..depth],
+                    least: &from.least[at * P + p],
+                    step: &from.step[at * P + p],
+                });
+                dot.tile::<M, N, C, P>(block, known, panels, &mut sums);
+                for (sums, to) in sums.iter().zip(to.chunks_exact_mut(*outputs)) {
+                    finish.write::<S, M, N>(sums, &mut to[rows.clone()]);
                 }
             }
             let last = last_words.chunks_exact(depth).zip(last_to.chunks_exact_mut(*outputs));
-            for (at, (panel, to)) in (whole..).zip(last) {
-                let mut sums = [[[0; N]; M]; 1];
-                dot.tile::<M, N, C, 1>(block, [panel], &mut sums);
-                let sums = known.products(&sums[0], &from.least[at], &from.step[at]);
-                finish.write::<S, M, N>(&sums, &mut to[rows.clone()]);
+            for (at, (words, to)) in (whole..).zip(last) {
+                let mut sums = [[[0.0; N]; M]; 1];
+                let panel = Int8Panel { words, least: &from.least[at], step: &from.step[at] };
+                dot.tile::<M, N, C, 1>(block, known, [panel], &mut sums);
+                finish.write::<S, M, N>(&sums[0], &mut to[rows.clone()]);
             }
         }
-    }
-}
-
-impl<const M: usize> OutputNumbers<M> {
-    /// What the sums of whole numbers of a panel stand for.
-    #[inline(always)]
-    fn products<const N: usize>(
-        &self,
-        sums: &[[i32; N]; M],
-        least: &[f32; N],
-        step: &[f32; N],
-    ) -> [[f32; N]; M] {
-        let mut products = [[0.0; N]; M];
-        for i in 0..M {
-            for j in 0..N {
-                products[i][j] =
-                    sums[i][j] as f32 * (self.scale[i] * step[j]) + (self.sum[i] * least[j] + self.bias[i]);
-            }
-        }
-        products
     }
 }

@@ -2,6 +2,8 @@
 
 mod reranker;
 
+use lectern_encoder::{InstructionSet, WeightPrecision};
+use lectern_shared::config::EmbeddingPrecision;
 use std::{fs, io::Write as _, path::PathBuf, sync::Once, time::Duration};
 
 use lectern_shared::model::language::Language;
@@ -15,7 +17,7 @@ use super::{
 use crate::Embedder as _;
 
 /// The model that the test command names (all-MiniLM-L6-v2); without one it is said, once, what did not run.
-fn minilm() -> Option<LocalEmbedder> {
+fn minilm(precision: EmbeddingPrecision) -> Option<LocalEmbedder> {
     static MISSING: Once = Once::new();
     #[expect(clippy::disallowed_methods, reason = "what the test command names is no setting")]
     let named = std::env::var("TEST_MODEL_DIR").ok().filter(|named| !named.is_empty()).map(PathBuf::from);
@@ -57,7 +59,13 @@ fn edit(dir: &TempDir, file: &str, change: impl FnOnce(&mut Value)) {
 
 #[tokio::test]
 async fn vectors_are_those_of_the_reference_implementation() {
-    let Some(embedder) = minilm() else { return };
+    for (precision, error) in [(EmbeddingPrecision::F32, 1e-5), (EmbeddingPrecision::Int8, 0.005)] {
+        let Some(embedder) = minilm(precision) else { return };
+        compare_with_the_reference(&embedder, error).await;
+    }
+}
+
+async fn compare_with_the_reference(embedder: &LocalEmbedder, error: f64) {
     // Made with the reference implementation in Python; six digits of each number.
     let cases: Value = serde_json::from_str(include_str!("testdata/minilm.json")).expect("JSON");
     let cases: Vec<(String, Vec<f32>)> = cases["cases"]
@@ -72,15 +80,27 @@ async fn vectors_are_those_of_the_reference_implementation() {
     let texts = cases.iter().map(|(text, _)| text.clone()).collect();
     let vectors = embedder.embed_passages(texts).await.expect("vectors");
     for ((text, wanted), found) in cases.iter().zip(&vectors) {
-        assert!(1.0 - cosine(wanted, found) < 1e-5, "{text:?}: {}", cosine(wanted, found));
+        assert!(1.0 - cosine(wanted, found) < error, "{text:?}: {}", cosine(wanted, found));
     }
     let question = embedder.embed_question(&cases[2].0).await.expect("a vector");
-    assert!(1.0 - cosine(&question, &cases[2].1) < 1e-5);
+    assert!(1.0 - cosine(&question, &cases[2].1) < error);
+}
+
+#[test]
+fn a_model_that_stands_it_computes_in_eight_bits_where_that_is_faster() {
+    let Some(embedder) = minilm(EmbeddingPrecision::Auto) else { return };
+    let fast = InstructionSet::available()[0].has_fast_int8();
+    let wanted = if fast { WeightPrecision::Int8 } else { WeightPrecision::F32 };
+    assert_eq!(embedder.precision(), wanted);
+    // A change of processor or of the setting embeds nothing again.
+    let exact = minilm(EmbeddingPrecision::F32).expect("the model opens");
+    assert_eq!(exact.precision(), WeightPrecision::F32);
+    assert_eq!(embedder.space().id, exact.space().id);
 }
 
 #[test]
 fn an_english_model_knows_english_and_nothing_else() {
-    let Some(embedder) = minilm() else { return };
+    let Some(embedder) = minilm(EmbeddingPrecision::F32) else { return };
     let known: Vec<_> = Language::ALL.into_iter().filter(|language| embedder.knows(*language)).collect();
     assert_eq!(known, [Language::English]);
     assert_eq!(embedder.max_tokens(), 254);
