@@ -1,4 +1,4 @@
-//! Speed and memory of the embedded index: `cargo bench -p lectern-shared --bench index`, with a number of passages as the
+//! Speed and memory of the embedded index: `cargo bench -p lectern-index --bench index`, with a number of passages as the
 //! argument for a shorter run (`-- 10000`). Prints tables; the texts and vectors are made up, the same in every run.
 #![allow(
     clippy::print_stdout,

@@ -10,6 +10,7 @@ mod local;
 mod local_tests;
 pub mod metered;
 mod qdrant;
+mod quantize;
 pub mod score;
 pub mod segment;
 

@@ -4,6 +4,7 @@
 //! over blocks and in whatever order the blocks come.
 
 mod bm25;
+mod bounds;
 mod dense;
 mod dot;
 mod selection;
@@ -65,6 +66,11 @@ impl TopHits {
     /// Whether a hit with this score may get in. Never for a score that is no number.
     fn admits(&self, score: f32) -> bool {
         score >= self.threshold
+    }
+
+    /// Whether no score up to this one may get in. Never for a bound that is no number.
+    fn rejects(&self, bound: f32) -> bool {
+        bound < self.threshold
     }
 
     fn push(&mut self, hit: ScoredHit) {

@@ -13,10 +13,11 @@ use lectern_shared::compute::{ComputePool, ComputeStopped};
 
 use crate::{
     SpaceVector,
+    quantize::code_bytes,
     score::{BlockSelection, DenseSearch, LexicalSearch, ScoredHit},
 };
 
-/// The bytes of vectors that are one piece of work: some tenths of a millisecond.
+/// The bytes of codes that are one piece of work: some tenths of a millisecond.
 const PIECE: usize = 4 << 20;
 /// Scans of fewer bytes are done at once: another thread would come too late to help.
 const SMALL: usize = 2 * PIECE;
@@ -165,7 +166,7 @@ impl BlockScan {
     }
 }
 
-/// The bytes of a row's vector.
+/// The bytes of a row that are scanned: its codes. Few rows are looked at otherwise.
 fn row_bytes(selection: &BlockSelection) -> usize {
-    selection.block().kind().space().map_or(0, |(_, dimension)| dimension * size_of::<f32>())
+    selection.block().kind().space().map_or(0, |(_, dimension)| code_bytes(dimension))
 }

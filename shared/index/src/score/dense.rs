@@ -2,33 +2,37 @@
 
 use std::ops::Range;
 
-use pulp::Arch;
 use uuid::Uuid;
 
-use super::{BlockSelection, ScoredHit, TopHits, dot};
-
-/// Rows whose products are computed before they are looked at.
-const BATCH: u32 = 128;
+use super::{
+    BlockSelection, ScoredHit, TopHits,
+    bounds::{BATCH, ProductBounds},
+    dot::DotProduct,
+};
 
 /// The search of the passages nearest to a question's vector by the dot product, which is the cosine of unit vectors. Rows
 /// are visited once, in any order and by as many searches as one likes, which are then put together.
+///
+/// Of each row it reads the codes in eight bits, and of those that may be among the best the vector: the hits and their scores
+/// are those of the vectors.
 #[derive(Debug, Clone)]
 pub struct DenseSearch {
     space: Uuid,
-    vector: Vec<f32>,
+    product: DotProduct,
+    bounds: ProductBounds,
     best: TopHits,
-    arch: Arch,
 }
 
 impl DenseSearch {
     /// Begins a search in one embedding space.
     pub fn new(space: Uuid, vector: Vec<f32>, limit: usize) -> Self {
-        Self { space, vector, best: TopHits::new(limit), arch: Arch::new() }
+        let bounds = ProductBounds::new(&vector);
+        Self { space, product: DotProduct::new(vector), bounds, best: TopHits::new(limit) }
     }
 
     /// Whether a block's vectors are of the space.
     pub fn concerns(&self, selection: &BlockSelection) -> bool {
-        selection.block().kind().space() == Some((self.space, self.vector.len()))
+        selection.block().kind().space() == Some((self.space, self.product.dimension()))
     }
 
     /// Scores what is searched of these rows of a block. One without vectors of the space is passed over.
@@ -36,17 +40,19 @@ impl DenseSearch {
         if !self.concerns(selection) {
             return;
         }
-        let mut scores = [0.0; BATCH as usize];
+        let block = selection.block();
         for run in selection.runs_in(rows) {
             for start in run.clone().step_by(BATCH as usize) {
-                let end = run.end.min(start.saturating_add(BATCH));
-                let scores = &mut scores[..(end - start) as usize];
-                dot::products(self.arch, selection.block().vectors(start..end), &self.vector, scores);
-                for (row, score) in (start..end).zip(scores) {
-                    if self.best.admits(*score)
+                let batch = start..run.end.min(start.saturating_add(BATCH));
+                for (row, bound) in batch.clone().zip(self.bounds.of(block.codes(batch))) {
+                    if self.best.rejects(bound) {
+                        continue;
+                    }
+                    let score = self.product.with(block.vectors(row..row + 1));
+                    if self.best.admits(score)
                         && let Some((place, ordinal)) = selection.name(row)
                     {
-                        self.best.push(ScoredHit { place, ordinal, score: *score });
+                        self.best.push(ScoredHit { place, ordinal, score });
                     }
                 }
             }

@@ -306,22 +306,93 @@ fn a_block_that_is_merged_again_holds_what_is_left_of_the_old_ones() {
     }
 }
 
+/// Vectors of every kind that a search by codes could get wrong.
+fn vectors(random: &mut StdRng, dimension: usize) -> Vec<Vec<f32>> {
+    let mut vectors: Vec<Vec<f32>> = Vec::new();
+    let any = |random: &mut StdRng| -> Vec<f32> {
+        (0..dimension).map(|_| random.random_range(-1.0..1.0)).collect()
+    };
+    let center = any(random);
+    for _ in 0..300 {
+        vectors.push(any(random));
+        // Many that are so near to each other that their codes are the same.
+        let near = center.iter().map(|number| number + random.random_range(-1e-4..1e-4)).collect();
+        vectors.push(near);
+    }
+    vectors.push(vectors[7].clone());
+    vectors.push(vectors[8].clone());
+    vectors.push(vec![0.0; dimension]);
+    for scale in [1e-44, 1e-30, 1e-11, 1e-3, 1e3, 1e11, 1e18] {
+        vectors.push(any(random).into_iter().map(|number| number * scale).collect());
+    }
+    let mut one = vec![0.0; dimension];
+    one[dimension - 1] = 1.0;
+    vectors.push(one.clone());
+    one[0] = f32::MAX;
+    vectors.push(one);
+    vectors
+}
+
 #[test]
-fn a_row_has_the_same_product_whatever_rows_are_beside_it() {
+fn a_search_finds_what_the_products_of_the_vectors_say() {
     let mut random = StdRng::seed_from_u64(4);
-    for dimension in [1, 3, 16, 31, 32, 100, 384] {
-        let rows: Vec<Vec<f32>> =
-            (0..11).map(|_| (0..dimension).map(|_| random.random_range(-1.0..1.0)).collect()).collect();
-        let vector = &rows[3];
-        let all: Vec<f32> = rows.iter().flatten().copied().collect();
-        let mut products = vec![0.0; rows.len()];
-        dot::products(pulp::Arch::new(), &all, vector, &mut products);
-        for (row, product) in rows.iter().zip(&products) {
-            let mut alone = [0.0];
-            dot::products(pulp::Arch::new(), row, vector, &mut alone);
-            assert_eq!(alone[0].to_bits(), product.to_bits(), "{dimension}");
-            let exact: f64 = row.iter().zip(vector).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
-            assert!((f64::from(*product) - exact).abs() < 1e-4, "{dimension}");
+    for dimension in [1, 3, 16, 31, 63, 64, 65, 100, 384, 385] {
+        let rows = vectors(&mut random, dimension);
+        let segment = dense(0, SPACE, &rows.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        let kind = BlockKind::of(&segment);
+        let generation = GenerationId::generate();
+        let block = PostingsBlock::merge(kind, &[MergeSource::Segment(generation, &segment)]);
+        let again = PostingsBlock::merge(kind, &[MergeSource::Block(&block, &[true])]);
+        let selections = [block, again].map(|block| BlockSelection::all(Arc::new(block), |_| 0));
+        let mut questions = vectors(&mut random, dimension).split_off(590);
+        questions.extend([rows[0].clone(), rows[1].clone()]);
+        for question in questions {
+            let product = dot::DotProduct::new(question.clone());
+            let mut expected: Vec<ScoredHit> = (0..)
+                .zip(&rows)
+                .map(|(ordinal, row)| ScoredHit { place: 0, ordinal, score: product.with(row) })
+                .filter(|hit| !hit.score.is_nan())
+                .collect();
+            expected.sort_unstable_by(|a, b| b.cmp(a));
+            for limit in [0, 1, 10, 100, 1000] {
+                for selection in &selections {
+                    let mut search = DenseSearch::new(SPACE, question.clone(), limit);
+                    search.add(selection, 0..selection.block().row_count());
+                    let wanted = &expected[..limit.min(expected.len())];
+                    assert_eq!(search.finish(), wanted, "{dimension} {limit}");
+                }
+            }
+            for (row, hit) in rows[..8].iter().zip(0..) {
+                let exact: f64 = row.iter().zip(&question).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
+                let score = f64::from(product.with(row));
+                assert!((score - exact).abs() <= 1e-4 * exact.abs().max(1.0) || !score.is_finite(), "{hit}");
+            }
         }
     }
+}
+
+#[test]
+fn few_vectors_are_read_where_their_codes_say_enough() {
+    let mut random = StdRng::seed_from_u64(6);
+    let rows: Vec<Vec<f32>> =
+        (0..4_000).map(|_| (0..384).map(|_| random.random_range(-1.0..1.0)).collect()).collect();
+    let segment = dense(0, SPACE, &rows.iter().map(Vec::as_slice).collect::<Vec<_>>());
+    let block = PostingsBlock::merge(
+        BlockKind::of(&segment),
+        &[MergeSource::Segment(GenerationId::generate(), &segment)],
+    );
+    let product = dot::DotProduct::new(rows[17].clone());
+    let bounds = bounds::ProductBounds::new(&rows[17]);
+    let mut scores: Vec<f32> = rows.iter().map(|row| product.with(row)).collect();
+    let mut above = 0;
+    for start in (0..4_000).step_by(100) {
+        let bounds = bounds.of(block.codes(start..start + 100));
+        for (bound, score) in bounds.iter().zip(&scores[start as usize..]).take(100) {
+            assert!(bound >= score);
+        }
+        above += bounds.iter().take(100).filter(|bound| **bound >= 0.0).count();
+    }
+    scores.sort_unstable_by(f32::total_cmp);
+    let positive = 4_000 - scores.partition_point(|score| *score < 0.0);
+    assert!(above < positive * 5 / 4, "{above} instead of {positive}");
 }

@@ -13,13 +13,11 @@ use std::{
 use lectern_shared::{ids::GenerationId, model::language::Language};
 use uuid::Uuid;
 
-use super::{super::lexical::TermId, Segment};
+use super::{super::lexical::TermId, Segment, matrix::VectorMatrix};
+use crate::quantize::CodeRows;
 
 /// The most rows of a block: they are numbered in 16 bits.
 pub const MAX_ROWS: u32 = 1 << 16;
-
-/// Where rows are aligned to, in bytes: a line of the processor's caches, and its widest register.
-const ALIGNMENT: usize = 64;
 
 /// What all segments of a block have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -201,7 +199,12 @@ impl PostingsBlock {
 
     /// The vectors of these rows, one after the other.
     pub fn vectors(&self, rows: Range<u32>) -> &[f32] {
-        self.matrix.rows(rows.start as usize..rows.end as usize)
+        self.matrix.rows(rows)
+    }
+
+    /// The same vectors in eight bits.
+    pub(crate) fn codes(&self, rows: Range<u32>) -> CodeRows<'_> {
+        self.matrix.codes(rows)
     }
 
     /// The memory that it takes, in bytes.
@@ -212,7 +215,7 @@ impl PostingsBlock {
             + self.starts.capacity() * size_of::<u32>()
             + self.weights.capacity() * size_of::<f32>()
             + self.rows.capacity() * size_of::<u16>()
-            + self.matrix.numbers.capacity() * size_of::<f32>()
+            + self.matrix.byte_len()
     }
 
     fn bounds(&self, term: TermId) -> Option<Range<usize>> {
@@ -221,35 +224,6 @@ impl PostingsBlock {
             [start, end] => Some(*start as usize..*end as usize),
             _ => None,
         }
-    }
-}
-
-/// Vectors, row by row, the first one aligned.
-#[derive(Debug)]
-struct VectorMatrix {
-    numbers: Vec<f32>,
-    /// Where the first row begins.
-    start: usize,
-    dimension: usize,
-}
-
-impl VectorMatrix {
-    fn with_capacity(rows: usize, dimension: usize) -> Self {
-        let length = rows * dimension;
-        if length == 0 {
-            return Self { numbers: Vec::new(), start: 0, dimension };
-        }
-        let most = ALIGNMENT / size_of::<f32>();
-        let mut numbers: Vec<f32> = Vec::with_capacity(length + most);
-        // Where it cannot be told, rows are not aligned, and nothing else changes.
-        let start = Some(numbers.as_ptr().align_offset(ALIGNMENT)).filter(|start| *start < most).unwrap_or(0);
-        numbers.resize(start, 0.0);
-        Self { numbers, start, dimension }
-    }
-
-    fn rows(&self, rows: Range<usize>) -> &[f32] {
-        let at = |row: usize| self.start + row * self.dimension;
-        self.numbers.get(at(rows.start)..at(rows.end)).unwrap_or_default()
     }
 }
 
@@ -310,16 +284,16 @@ impl MergeInput<'_> {
         match (&self.postings, &self.rows) {
             (AnyPostings::Segment(segment), _) => {
                 if let Some(dense) = segment.dense() {
-                    matrix.numbers.extend(dense.numbers());
+                    matrix.extend(dense.numbers());
                 }
             }
             (AnyPostings::Block(block), RowMapping::From(_)) => {
-                matrix.numbers.extend_from_slice(block.vectors(0..block.row_count()));
+                matrix.copy(&block.matrix, 0..block.row_count());
             }
             (AnyPostings::Block(block), RowMapping::Map(map)) => {
                 for part in &block.parts {
                     if map.get(part.start as usize).is_some_and(Option::is_some) {
-                        matrix.numbers.extend_from_slice(block.vectors(part.rows()));
+                        matrix.copy(&block.matrix, part.rows());
                     }
                 }
             }

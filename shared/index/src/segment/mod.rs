@@ -20,6 +20,7 @@
 mod block;
 mod build;
 mod header;
+mod matrix;
 mod read;
 #[cfg(test)]
 mod tests;
