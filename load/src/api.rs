@@ -59,6 +59,8 @@ pub(crate) struct ApiClient {
     http: reqwest::Client,
     base: Url,
     token: Option<String>,
+    /// The workspace that requests mean; the account's own without it.
+    workspace: Option<String>,
 }
 
 impl ApiClient {
@@ -76,7 +78,7 @@ impl ApiClient {
             .timeout(PATIENCE)
             .build()
             .map_err(|error| RequestProblem::new("client", error.to_string()))?;
-        Ok(Self { http, base: base.clone(), token: None })
+        Ok(Self { http, base: base.clone(), token: None, workspace: None })
     }
 
     /// The same client with a credential.
@@ -85,11 +87,26 @@ impl ApiClient {
         Self { token: Some(token.to_owned()), ..self.clone() }
     }
 
+    /// The same client in a workspace that its account is a member of.
+    #[must_use]
+    pub(crate) fn with_workspace(&self, id: &str) -> Self {
+        Self { workspace: Some(id.to_owned()), ..self.clone() }
+    }
+
+    /// The same account and workspace at the address of `service`, where the service is after a start.
+    #[must_use]
+    pub(crate) fn moved_to(&self, service: &Self) -> Self {
+        Self { token: self.token.clone(), workspace: self.workspace.clone(), ..service.clone() }
+    }
+
     /// A request to any path of the service.
     pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
         // The base may have a path of its own, as behind a proxy.
         let address = format!("{}{path}", self.base.as_str().trim_end_matches('/'));
-        let request = self.http.request(method, address);
+        let mut request = self.http.request(method, address);
+        if let Some(workspace) = &self.workspace {
+            request = request.header("x-workspace", workspace);
+        }
         match &self.token {
             Some(token) => request.bearer_auth(token),
             None => request,

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::{
+    grow::{self, GrowArgs},
     mix::{self, MixArgs},
     out::note,
     table::{self, TableArgs},
@@ -20,6 +21,7 @@ struct LoadCli {
 
 #[derive(Subcommand)]
 enum LoadCommand {
+    Grow(GrowArgs),
     Mix(MixArgs),
     Table(TableArgs),
 }
@@ -36,6 +38,9 @@ pub(crate) fn main() -> ExitCode {
     };
     let outcome: Result<bool, String> = runtime.block_on(async {
         match command {
+            LoadCommand::Grow(args) => {
+                grow::run(args).await.map(|()| true).map_err(|error| error.to_string())
+            }
             LoadCommand::Mix(args) => mix::run(args).await.map_err(|error| error.to_string()),
             LoadCommand::Table(args) => {
                 table::run(args).await.map(|()| true).map_err(|error| error.to_string())

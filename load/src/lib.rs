@@ -1,9 +1,13 @@
 //! Drives a running service over HTTP, as its users do: `mix` puts it under load at set rates and checks every answer, `table`
-//! measures what docs/performance.md shows. It shares no code with the service, so it cannot share its mistakes.
+//! measures what docs/performance.md shows, and `grow` how the service behaves as it holds more. It shares no code with the
+//! service, so it cannot share its mistakes.
 
 mod api;
+mod bench;
 mod cli;
 mod facts;
+mod grow;
+mod judge;
 mod memory;
 mod mix;
 mod out;

@@ -9,7 +9,8 @@ use tokio::{sync::watch, time::Instant};
 use super::corpus::{Corpus, DocumentVisibility, PublishedDocument};
 use crate::{
     api::{ApiClient, RequestProblem, id_of},
-    facts::{CorpusFormat, DocumentFact, DocumentLibrary, FACTS, flattened},
+    facts::{CorpusFormat, DocumentFact, DocumentLibrary, FACTS},
+    judge::{self, array},
     random::SeededRandom,
     stats::{LoadOperation, StatsRecorder},
 };
@@ -132,10 +133,8 @@ impl LoadUser {
         let passages = self.api.post("/search", &body).await?;
         let passages = array(&passages)?;
         self.none_removed(passages, "documentName", asked)?;
-        let is_it = |passage: &Value| {
-            passage["documentId"] == document.id.as_str()
-                && passage["text"].as_str().is_some_and(|text| flattened(text).contains(&fact.sentence))
-        };
+        let is_it =
+            |passage: &Value| passage["documentId"] == document.id.as_str() && judge::says(passage, fact);
         if passages.iter().any(is_it) || !self.must_be_found(document, asked) {
             return Ok(());
         }
@@ -172,20 +171,7 @@ impl LoadUser {
         if !self.must_be_found(document, asked) {
             return Ok(());
         }
-        let answer = envelope["data"].as_str().unwrap_or_default();
-        if !flattened(answer).contains(&fact.answer) {
-            let message = format!("{:?} is {:?}, said was {answer:?}", fact.question, fact.answer);
-            return Err(RequestProblem::new("wrong_answer", message));
-        }
-        let backs = |citation: &&Value| {
-            citation["documentId"] == document.id.as_str()
-                && citation["quote"].as_str().is_some_and(|quote| flattened(quote).contains(&fact.answer))
-        };
-        match citations.iter().find(backs) {
-            Some(citation) if citation["verified"] == true => Ok(()),
-            Some(citation) => Err(RequestProblem::new("not_verified", citation.to_string())),
-            None => Err(RequestProblem::new("not_cited", format!("{:?}: {answer:?}", fact.question))),
-        }
+        judge::answered(envelope, &document.id, fact)
     }
 
     /// Reads one page of a list, or two.
@@ -340,8 +326,4 @@ impl LoadUser {
         let fact = self.library.fact(document.number, which);
         Some((document, fact))
     }
-}
-
-fn array(value: &Value) -> Result<&Vec<Value>, RequestProblem> {
-    value.as_array().ok_or_else(|| RequestProblem::new("not_an_answer", "no list where there should be one"))
 }

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use crate::bench::{FigureColumn, markdown_rows};
+
 /// A line of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TableFigure {
@@ -65,49 +67,22 @@ impl TableFigure {
 }
 
 /// What was measured of one mode.
-#[derive(Clone, Debug, Default)]
-pub(super) struct TableColumn {
-    /// `embedded` or `cluster`.
-    pub(super) title: &'static str,
-    values: Vec<(TableFigure, String)>,
-    /// What has to be known besides.
-    pub(super) notes: Vec<String>,
-}
-
-impl TableColumn {
-    /// Nothing yet.
-    pub(super) fn new(title: &'static str) -> Self {
-        Self { title, ..Self::default() }
-    }
-
-    /// Adds a figure.
-    pub(super) fn add(&mut self, figure: TableFigure, value: String) {
-        self.values.push((figure, value));
-    }
-
-    fn value(&self, figure: TableFigure) -> &str {
-        self.values.iter().find(|(known, _)| *known == figure).map_or("not measured", |(_, value)| value)
-    }
-}
+pub(super) type TableColumn = FigureColumn<TableFigure>;
 
 /// The table and what is said below it, as Markdown. `facts` are lines about the machine and the run.
 pub(super) fn markdown(columns: &[TableColumn], facts: &[String]) -> String {
-    let mut text = "| | goal |".to_owned();
-    // Writing to a string cannot fail.
-    for column in columns {
-        let _ = write!(text, " {} |", column.title);
-    }
-    let _ = writeln!(text, "\n|---|---|{}", "---|".repeat(columns.len()));
-    for figure in TableFigure::ALL {
+    let titles = columns.iter().map(|column| column.title.as_str());
+    let head: Vec<&str> = ["", "goal"].into_iter().chain(titles).collect();
+    let row = |figure: TableFigure| {
         let (title, goal) = figure.text();
-        let _ = write!(text, "| {title} | {goal} |");
-        for column in columns {
-            let _ = write!(text, " {} |", column.value(figure));
-        }
-        text.push('\n');
-    }
+        let values = columns.iter().map(|column| column.value(figure).unwrap_or("not measured"));
+        [title, goal].into_iter().chain(values).collect()
+    };
+    let rows: Vec<Vec<&str>> = TableFigure::ALL.into_iter().map(row).collect();
+    let mut text = markdown_rows(&head, &rows);
     text.push('\n');
     for fact in facts {
+        // Writing to a string cannot fail.
         let _ = writeln!(text, "- {fact}");
     }
     for column in columns {
@@ -116,15 +91,6 @@ pub(super) fn markdown(columns: &[TableColumn], facts: &[String]) -> String {
         }
     }
     text
-}
-
-/// `file` with `table` between its two markers; none when it has not both of them, in this order.
-pub(super) fn between_markers(file: &str, table: &str) -> Option<String> {
-    const BEGIN: &str = "<!-- table -->\n";
-    const END: &str = "<!-- /table -->";
-    let (before, rest) = file.split_once(BEGIN)?;
-    let (_, after) = rest.split_once(END)?;
-    Some(format!("{before}{BEGIN}\n{}\n\n{END}{after}", table.trim()))
 }
 
 #[cfg(test)]
@@ -142,15 +108,5 @@ mod tests {
         assert!(rows.iter().all(|row| row.matches('|').count() == 5), "{text}");
         assert!(text.contains("| ≤ 2 ms p50 | 1.0 / 2.0 ms | not measured |"), "{text}");
         assert!(text.ends_with("- a fact\n- embedded: a note\n"), "{text}");
-    }
-
-    #[test]
-    fn only_what_is_between_the_markers_is_replaced() {
-        let file = "# Title\n<!-- table -->\nold\n<!-- /table -->\nEnd\n";
-        let new = between_markers(file, "new\n").unwrap();
-        assert_eq!(new, "# Title\n<!-- table -->\n\nnew\n\n<!-- /table -->\nEnd\n");
-        assert_eq!(between_markers(&new, "new").unwrap(), new);
-        assert_eq!(between_markers("<!-- /table -->\n<!-- table -->\n", "new"), None);
-        assert_eq!(between_markers("# Title\n", "new"), None);
     }
 }

@@ -7,24 +7,17 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::TableError;
 use crate::{
     api::{ApiClient, RequestProblem, envelope, id_of},
-    facts::{DocumentLibrary, flattened},
+    bench::{BenchError, CLIENTS, RequestPlan, SMALL, searchable, timed, until_idle},
+    facts::DocumentLibrary,
+    judge,
     random::SeededRandom,
     stats::{LatencyHistogram, rate},
 };
 
 /// Requests of each kind before those that are timed.
 const WARM_UP: u64 = 50;
-/// Clients that add documents at once.
-pub(super) const CLIENTS: usize = 8;
-/// About what a small document has, in bytes.
-const SMALL: usize = 600;
-/// The longest that documents may take to become searchable.
-const PATIENCE: Duration = Duration::from_mins(15);
-/// How often the service is asked whether it has finished.
-const POLL: Duration = Duration::from_millis(20);
 /// Pages of each PDF.
 pub(super) const PAGES: usize = 50;
 
@@ -37,7 +30,7 @@ pub(super) struct ServiceBench {
 
 impl ServiceBench {
     /// A new account.
-    pub(super) async fn new(api: &ApiClient) -> Result<Self, TableError> {
+    pub(super) async fn new(api: &ApiClient) -> Result<Self, BenchError> {
         let api = api.sign_up("table@example.com", "correct horse battery staple").await?;
         Ok(Self { api, library: DocumentLibrary::new("Table", 1), ids: Vec::new() })
     }
@@ -48,8 +41,8 @@ impl ServiceBench {
     }
 
     /// GET /health/live: what every time holds of the client itself.
-    pub(super) async fn client(&self, requests: u64) -> Result<LatencyHistogram, TableError> {
-        timed(requests, async |_| {
+    pub(super) async fn client(&self, requests: u64) -> Result<LatencyHistogram, BenchError> {
+        timed(plan(requests), async |_| {
             let began = Instant::now();
             envelope(self.api.request(Method::GET, "/health/live")).await?;
             Ok(began.elapsed())
@@ -58,28 +51,28 @@ impl ServiceBench {
     }
 
     /// POST /documents one after the other. With `alone`, the one before has been ingested each time.
-    pub(super) async fn post(&mut self, requests: u64, alone: bool) -> Result<LatencyHistogram, TableError> {
+    pub(super) async fn post(&mut self, requests: u64, alone: bool) -> Result<LatencyHistogram, BenchError> {
         let mut ids = Vec::new();
         let from = self.ids.len() as u64;
-        let latency = timed(requests, async |number| {
+        let latency = timed(plan(requests), async |number| {
             let body = self.body(from + number);
             let began = Instant::now();
             let document = self.api.post("/documents", &body).await?;
             let time = began.elapsed();
             ids.push(id_of(&document)?);
             if alone {
-                self.until_idle().await?;
+                until_idle(&self.api).await?;
             }
             Ok(time)
         })
         .await?;
         self.ids.extend(ids);
-        self.until_idle().await?;
+        until_idle(&self.api).await?;
         Ok(latency)
     }
 
     /// Adds small documents until there are so many.
-    pub(super) async fn fill(&mut self, until: u64) -> Result<(), TableError> {
+    pub(super) async fn fill(&mut self, until: u64) -> Result<(), BenchError> {
         let there = self.ids.len() as u64;
         if there < until {
             self.ingest(until - there).await?;
@@ -88,7 +81,7 @@ impl ServiceBench {
     }
 
     /// Adds small documents by several clients at once; how many became searchable in a second.
-    pub(super) async fn ingest(&mut self, count: u64) -> Result<f64, TableError> {
+    pub(super) async fn ingest(&mut self, count: u64) -> Result<f64, BenchError> {
         let api = &self.api;
         let from = self.ids.len() as u64;
         // Written before the clock runs.
@@ -96,7 +89,7 @@ impl ServiceBench {
         let began = Instant::now();
         let posts = bodies.iter().map(|body| async move { id_of(&api.post("/documents", body).await?) });
         let ids: Vec<String> = stream::iter(posts).buffered(CLIENTS).try_collect().await?;
-        self.until_idle().await?;
+        until_idle(&self.api).await?;
         let lasted = began.elapsed();
         self.ids.extend(ids);
         self.all_searchable().await?;
@@ -104,7 +97,7 @@ impl ServiceBench {
     }
 
     /// Uploads PDFs by several clients at once; how many pages became searchable in a second.
-    pub(super) async fn ingest_pdfs(&self, count: u64) -> Result<f64, TableError> {
+    pub(super) async fn ingest_pdfs(&self, count: u64) -> Result<f64, BenchError> {
         let first = 1_000_000;
         let files: Vec<(String, Vec<u8>)> = (first..first + count)
             .map(|number| {
@@ -118,7 +111,7 @@ impl ServiceBench {
             id_of(&self.api.upload(name, "application/pdf", file, none).await?)
         });
         let ids: Vec<String> = stream::iter(uploads).buffered(CLIENTS).try_collect().await?;
-        self.until_idle().await?;
+        until_idle(&self.api).await?;
         let lasted = began.elapsed();
         for id in &ids {
             let document = self.api.get(&format!("/documents/{id}")).await?;
@@ -128,8 +121,8 @@ impl ServiceBench {
     }
 
     /// GET of a page of 50 documents.
-    pub(super) async fn list(&self, requests: u64) -> Result<LatencyHistogram, TableError> {
-        timed(requests, async |_| {
+    pub(super) async fn list(&self, requests: u64) -> Result<LatencyHistogram, BenchError> {
+        timed(plan(requests), async |_| {
             let began = Instant::now();
             let page = self.api.get("/documents?limit=50").await?;
             let time = began.elapsed();
@@ -142,28 +135,22 @@ impl ServiceBench {
     }
 
     /// POST /search for a fact of any document, which has to be found.
-    pub(super) async fn search(&self, requests: u64, mode: &str) -> Result<LatencyHistogram, TableError> {
+    pub(super) async fn search(&self, requests: u64, mode: &str) -> Result<LatencyHistogram, BenchError> {
         let mut random = SeededRandom::new(2);
-        timed(requests, async |_| {
+        timed(plan(requests), async |_| {
             let number = self.any(&mut random);
             let fact = self.library.fact(number, random.next());
             let body = json!({"query": fact.question, "mode": mode});
             let began = Instant::now();
             let passages = self.api.post("/search", &body).await?;
             let time = began.elapsed();
-            let says = |passage: &Value| {
-                passage["text"].as_str().is_some_and(|text| flattened(text).contains(&fact.sentence))
-            };
-            if passages.as_array().is_some_and(|passages| passages.iter().any(says)) {
-                return Ok(time);
-            }
-            Err(RequestProblem::new("fact_not_found", fact.question))
+            judge::found(&passages, &fact).map(|()| time)
         })
         .await
     }
 
     /// An agent that asks the model at `base_url` and is linked to every document.
-    pub(super) async fn agent(&self, base_url: &str) -> Result<String, TableError> {
+    pub(super) async fn agent(&self, base_url: &str) -> Result<String, BenchError> {
         let llm = json!({"provider": "openai-compatible", "model": "load", "base_url": base_url, "api_key": "none"});
         let agent = json!({"name": "Table", "type": "CHATVENDOR", "llm": llm});
         let agent = id_of(&self.api.post("/agents", &agent).await?)?;
@@ -177,10 +164,10 @@ impl ServiceBench {
     }
 
     /// POST /agents/{id}/predict with a question that a document answers.
-    pub(super) async fn predict(&self, agent: &str, requests: u64) -> Result<LatencyHistogram, TableError> {
+    pub(super) async fn predict(&self, agent: &str, requests: u64) -> Result<LatencyHistogram, BenchError> {
         let mut random = SeededRandom::new(3);
         let path = format!("/agents/{agent}/predict");
-        timed(requests, async |_| {
+        timed(plan(requests), async |_| {
             let number = self.any(&mut random);
             let fact = self.library.fact(number, random.next());
             let body = json!({"input": {"input": fact.question}});
@@ -200,10 +187,10 @@ impl ServiceBench {
         &self,
         model: &ApiClient,
         requests: u64,
-    ) -> Result<LatencyHistogram, TableError> {
+    ) -> Result<LatencyHistogram, BenchError> {
         let body =
             json!({"model": "load", "stream": true, "messages": [{"role": "user", "content": "When?"}]});
-        timed(requests, async |_| {
+        timed(plan(requests), async |_| {
             let began = Instant::now();
             model.stream(&body).await?;
             Ok(began.elapsed())
@@ -220,22 +207,6 @@ impl ServiceBench {
         random.below(self.ids.len()) as u64
     }
 
-    /// Waits until no job is left.
-    async fn until_idle(&self) -> Result<(), RequestProblem> {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            let (_, health) = self.api.health().await?;
-            let queue = &health["data"]["parts"]["queue"];
-            if ["due", "waiting", "running"].iter().all(|state| queue[*state] == 0) {
-                return Ok(());
-            }
-            if Instant::now() > deadline {
-                return Err(RequestProblem::new("stuck", format!("after {PATIENCE:?} the queue is {queue}")));
-            }
-            tokio::time::sleep(POLL).await;
-        }
-    }
-
     /// Every document was ingested, and not only taken off the queue.
     async fn all_searchable(&self) -> Result<(), RequestProblem> {
         let documents = self.api.get("/documents").await?;
@@ -250,25 +221,7 @@ impl ServiceBench {
     }
 }
 
-fn searchable(document: &Value) -> Result<(), RequestProblem> {
-    let ingestion = &document["ingestion"];
-    if ingestion["status"] == "SUCCEEDED" {
-        return Ok(());
-    }
-    Err(RequestProblem::new("not_searchable", format!("{}: {ingestion}", document["name"])))
-}
-
-/// Times requests one after the other, after some that are not counted. Each says how long it took.
-async fn timed(
-    requests: u64,
-    mut act: impl AsyncFnMut(u64) -> Result<Duration, RequestProblem>,
-) -> Result<LatencyHistogram, TableError> {
-    let mut latency = LatencyHistogram::new();
-    for number in 0..WARM_UP + requests {
-        let time = act(number).await?;
-        if number >= WARM_UP {
-            latency.add(time);
-        }
-    }
-    Ok(latency)
+/// So many requests, however long they take.
+fn plan(requests: u64) -> RequestPlan {
+    RequestPlan { warm_up: WARM_UP, requests, longest: Duration::MAX }
 }

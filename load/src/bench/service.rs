@@ -17,42 +17,56 @@ use tokio::{
 };
 use url::Url;
 
-use super::{TableError, machine};
+use super::{BenchError, machine};
 use crate::api::ApiClient;
 
-/// The longest that a start may take.
-const START: Duration = Duration::from_mins(1);
+/// The longest that a start may take, also of a service that holds a lot.
+const START: Duration = Duration::from_mins(5);
 /// The longest that a stop may take; then the process is killed.
-const STOP: Duration = Duration::from_secs(20);
+const STOP: Duration = Duration::from_mins(1);
 /// How often a start is looked at.
 const POLL: Duration = Duration::from_millis(2);
 
 /// Which programs, with which settings.
 #[derive(Clone, Debug)]
-pub(super) struct ServiceSetup {
+pub(crate) struct ServiceSetup {
     /// The programs; the first one answers requests.
-    pub(super) programs: Vec<PathBuf>,
+    pub(crate) programs: Vec<PathBuf>,
     /// Where the data and the logs go.
-    pub(super) folder: PathBuf,
+    pub(crate) folder: PathBuf,
+    /// The database of a cluster.
+    pub(crate) database: Option<Url>,
     /// Settings of all of them.
-    pub(super) env: Vec<(&'static str, OsString)>,
+    pub(crate) env: Vec<(&'static str, OsString)>,
 }
 
 impl ServiceSetup {
     /// The same with one more setting.
     #[must_use]
-    pub(super) fn with(mut self, name: &'static str, value: impl Into<OsString>) -> Self {
+    pub(crate) fn with(mut self, name: &'static str, value: impl Into<OsString>) -> Self {
         self.env.push((name, value.into()));
         self
     }
 
+    /// The same, searching by words only.
+    #[must_use]
+    pub(crate) fn without_model(self) -> Self {
+        self.with("LECTERN_EMBEDDER", "none")
+    }
+
+    /// The same, searching by meaning too, with the model whose files are in this folder.
+    #[must_use]
+    pub(crate) fn with_model(self, folder: &Path) -> Self {
+        self.with("LECTERN_EMBEDDER", "local").with("LECTERN_EMBEDDING_MODEL_DIR", folder)
+    }
+
     /// The folder in which the service keeps its data.
-    fn data(&self) -> PathBuf {
+    pub(crate) fn data(&self) -> PathBuf {
         self.folder.join("data")
     }
 
     /// Starts every program, and waits until all are ready; how long that took.
-    pub(super) async fn start(&self) -> Result<(RunningService, Duration), TableError> {
+    pub(crate) async fn start(&self) -> Result<(RunningService, Duration), BenchError> {
         let began = Instant::now();
         let mut processes = Vec::new();
         for program in &self.programs {
@@ -63,11 +77,11 @@ impl ServiceSetup {
             for process in &mut processes {
                 addresses.push(process.until_ready().await?);
             }
-            Ok::<_, TableError>(addresses)
+            Ok::<_, BenchError>(addresses)
         };
-        let addresses = tokio::time::timeout(START, ready).await.map_err(|_| TableError::Process {
+        let addresses = tokio::time::timeout(START, ready).await.map_err(|_| BenchError::Process {
             name: "the service".to_owned(),
-            what: "is not ready after a minute".to_owned(),
+            what: format!("is not ready after {START:?}"),
             log: self.folder.clone(),
         })??;
         let lasted = began.elapsed();
@@ -77,26 +91,26 @@ impl ServiceSetup {
 }
 
 /// A running service. What is not stopped is killed when this is dropped.
-pub(super) struct RunningService {
+pub(crate) struct RunningService {
     processes: Vec<ServiceProcess>,
     apis: Vec<ApiClient>,
 }
 
 impl RunningService {
     /// A client that is not signed in.
-    pub(super) fn api(&self) -> Result<&ApiClient, TableError> {
-        self.apis.first().ok_or(TableError::Arguments("there is no program to measure"))
+    pub(crate) fn api(&self) -> Result<&ApiClient, BenchError> {
+        self.apis.first().ok_or(BenchError::Arguments("there is no program to measure"))
     }
 
     /// What each process holds, in bytes, with its name.
-    pub(super) fn resident(&self) -> Vec<(String, u64)> {
+    pub(crate) fn resident(&self) -> Vec<(String, u64)> {
         let held =
             |process: &ServiceProcess| Some((process.name.clone(), machine::resident(process.child.id()?)?));
         self.processes.iter().filter_map(held).collect()
     }
 
     /// Waits until the embedding model is open in every process.
-    pub(super) async fn until_model_is_open(&self) -> Result<(), TableError> {
+    pub(crate) async fn until_model_is_open(&self) -> Result<(), BenchError> {
         let deadline = Instant::now() + START;
         for api in &self.apis {
             loop {
@@ -106,7 +120,7 @@ impl RunningService {
                     break;
                 }
                 if embedder["status"] == "none" || Instant::now() > deadline {
-                    return Err(TableError::Model(embedder.to_string()));
+                    return Err(BenchError::Model(embedder.to_string()));
                 }
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
@@ -115,7 +129,7 @@ impl RunningService {
     }
 
     /// Asks every process to end, and waits until they have.
-    pub(super) async fn stop(mut self) -> Result<(), TableError> {
+    pub(crate) async fn stop(mut self) -> Result<(), BenchError> {
         for process in &self.processes {
             process.signal(Signal::TERM);
         }
@@ -133,10 +147,10 @@ struct ServiceProcess {
 }
 
 impl ServiceProcess {
-    fn spawn(program: &Path, setup: &ServiceSetup) -> Result<Self, TableError> {
+    fn spawn(program: &Path, setup: &ServiceSetup) -> Result<Self, BenchError> {
         let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let log = setup.folder.join(format!("{name}.log"));
-        let failed = |error: std::io::Error| TableError::Process {
+        let failed = |error: std::io::Error| BenchError::Process {
             name: name.clone(),
             what: format!("does not start: {error}"),
             log: log.clone(),
@@ -167,7 +181,7 @@ impl ServiceProcess {
     }
 
     /// Waits until it is ready, and returns its address.
-    async fn until_ready(&mut self) -> Result<Url, TableError> {
+    async fn until_ready(&mut self) -> Result<Url, BenchError> {
         let address = loop {
             if let Some(status) = self.child.try_wait().map_err(|error| self.failed(&error.to_string()))? {
                 return Err(self.failed(&format!("has ended: {status}")));
@@ -198,7 +212,7 @@ impl ServiceProcess {
         }
     }
 
-    async fn stopped(&mut self) -> Result<(), TableError> {
+    async fn stopped(&mut self) -> Result<(), BenchError> {
         let status: ExitStatus = match tokio::time::timeout(STOP, self.child.wait()).await {
             Ok(status) => status.map_err(|error| self.failed(&error.to_string()))?,
             Err(_) => {
@@ -209,8 +223,8 @@ impl ServiceProcess {
         if status.success() { Ok(()) } else { Err(self.failed(&format!("ended with {status}"))) }
     }
 
-    fn failed(&self, what: &str) -> TableError {
-        TableError::Process { name: self.name.clone(), what: what.to_owned(), log: self.log.clone() }
+    fn failed(&self, what: &str) -> BenchError {
+        BenchError::Process { name: self.name.clone(), what: what.to_owned(), log: self.log.clone() }
     }
 }
 
