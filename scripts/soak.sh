@@ -4,7 +4,8 @@
 #
 #   scripts/soak.sh [part of a name]
 #
-# Workers killed at random, servers stopped and emptied under load, faults of the network between the parts (`faults`), a backlog of 20,000 documents, and how quick the queue is:
+# Workers killed at random, servers stopped and emptied under load, faults of the network between the parts (`faults`), a backlog of 20,000 documents, fifty
+# members whose roles change while they work (`members`), and how quick the queue is:
 # without a name all of them, which takes about a quarter of an hour.
 #
 #   LECTERN_SOAK_ROUNDS=20 scripts/soak.sh crowd

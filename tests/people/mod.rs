@@ -21,7 +21,7 @@ use crate::support::{
 };
 
 /// A workspace that somebody has made for several people.
-struct Team {
+pub(crate) struct Team {
     /// Its id.
     workspace: String,
     /// Whoever made it, in it.
@@ -30,7 +30,7 @@ struct Team {
 
 impl Team {
     /// Makes a workspace.
-    async fn of(founder: &Client, name: &str) -> Self {
+    pub(crate) async fn of(founder: &Client, name: &str) -> Self {
         let made = founder.create("/workspaces", &json!({ "name": name })).await;
         let workspace = id(&made).to_owned();
         Self { owner: founder.in_workspace(&workspace), workspace }
@@ -59,13 +59,13 @@ impl Team {
     }
 
     /// Makes an account, and a member of it.
-    async fn joined(&self, service: &Service, name: &str, role: &str) -> Client {
+    pub(crate) async fn joined(&self, service: &Service, name: &str, role: &str) -> Client {
         let person = service.signed_up(&format!("{name}@example.com")).await;
         self.join(&person, role).await
     }
 
     /// Gives a member another role.
-    async fn give(&self, person: &Client, role: &str) {
+    pub(crate) async fn give(&self, person: &Client, role: &str) {
         let changed = data(self.owner.patch(&self.member(person), &json!({ "role": role })).await);
         assert_eq!(changed["role"], role, "{changed:#}");
     }

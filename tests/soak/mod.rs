@@ -6,6 +6,7 @@ mod backlog;
 mod crowd;
 mod faults;
 mod measure;
+mod members;
 mod outages;
 mod predict;
 mod workers;
