@@ -153,7 +153,7 @@ pub async fn run(runtime: Runtime, listener: TcpListener, shutdown: &Shutdown) -
     let (served, result) = oneshot::channel();
     let state = AppState::new(runtime.clone());
     let (app, stopping) = (router(state.clone()), shutdown.clone());
-    let runs = EvaluationRuns::new(&state);
+    let (runs, recorder) = (EvaluationRuns::new(&state), state.agents.recorder.clone());
     runs.void_claims().await?;
     leased::start(runs, shutdown);
     // Tracked like everything else, so that a request which never ends cannot keep the service from stopping.
@@ -164,6 +164,7 @@ pub async fn run(runtime: Runtime, listener: TcpListener, shutdown: &Shutdown) -
         let _ = served.send(end);
     });
     shutdown.finished().await;
+    recorder.finish().await;
     runtime.close().await;
     tracing::info!("stopped");
     match result.await {

@@ -10,6 +10,7 @@ pub mod fuzzing;
 pub mod health;
 mod ingest;
 mod lease;
+mod orphans;
 pub mod preview;
 mod scrubber;
 pub mod source;

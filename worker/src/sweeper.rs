@@ -31,7 +31,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::scrubber::IndexScrubber;
+use crate::{orphans::OrphanSearch, scrubber::IndexScrubber};
 
 const EVERY: Duration = Duration::from_secs(3);
 /// How often it is swept when there is nothing to do.
@@ -84,6 +84,7 @@ pub(crate) fn start(runtime: Runtime, shutdown: &Shutdown) {
             swept: None,
             tidied: Instant::now(),
             embedded: None,
+            orphans: OrphanSearch::new(db.clone(), index.clone()),
             scrubber: IndexScrubber::new(db, index, jobs, metrics),
             looked_through: WorkspaceId::from(Uuid::nil()),
             failed: None,
@@ -122,6 +123,7 @@ struct Sweeper {
     tidied: Instant,
     embedded: Option<Instant>,
     scrubber: IndexScrubber,
+    orphans: OrphanSearch,
     /// The deleted account that was looked through last.
     looked_through: WorkspaceId,
     /// When a sweep failed last.
@@ -148,7 +150,7 @@ impl Sweeper {
             depth.due + depth.waiting + depth.running == 0 && generations.is_empty() && documents.is_empty();
         // A service that does nothing leaves the disk alone.
         let rests = idle && self.swept.is_some_and(|swept| swept.elapsed() < IDLE_EVERY);
-        if rests && !self.scrubber.is_due() {
+        if rests && !self.scrubber.is_due() && !self.orphans.is_due() {
             return Ok(());
         }
         // On a full disk only what frees room is worth its reserve.
@@ -157,7 +159,7 @@ impl Sweeper {
             return Ok(());
         }
         if rests {
-            self.scrubber.go_on().await;
+            self.look_through_index().await;
             return Ok(());
         }
         let runtime = &self.runtime;
@@ -199,8 +201,14 @@ impl Sweeper {
         if let Err(error) = self.purge_deleted_workspaces(now).await {
             tracing::warn!(%error, "what is left of deleted accounts could not be removed yet");
         }
-        self.scrubber.go_on().await;
+        self.look_through_index().await;
         Ok(())
+    }
+
+    /// Looks at the next of what the index holds and should hold.
+    async fn look_through_index(&mut self) {
+        self.scrubber.go_on().await;
+        self.orphans.go_on().await;
     }
 
     /// Has documents embedded that were ingested before there was a model.

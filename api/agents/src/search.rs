@@ -3,6 +3,7 @@
 
 mod active;
 mod alike;
+mod candidates;
 mod excerpt;
 mod filter;
 mod fuse;
@@ -11,7 +12,12 @@ mod remembered;
 mod rerank;
 mod selection;
 
-use std::{collections::HashMap, num::NonZeroUsize, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    num::NonZeroUsize,
+    sync::Arc,
+    time::Duration,
+};
 
 use lru::LruCache;
 use parking_lot::Mutex;
@@ -22,7 +28,7 @@ pub(crate) use self::excerpt::{Excerpt, ExcerptPart};
 use self::{
     active::{ActiveSet, ActiveSetCache, CorpusSummary},
     alike::ShingleSketch,
-    fuse::{RankedList, fuse},
+    candidates::{CandidateLists, DenseCandidates, EmbeddedQuestion},
     metadata::MetadataCache,
     rerank::RerankStage,
     selection::DocumentSelection,
@@ -50,8 +56,6 @@ use lectern_shared::{
 
 /// Candidates of each kind that are fused, at least. Measured: anything between 50 and 200 is within the noise.
 const DEPTH: usize = 200;
-/// What words and meaning count. Measured: anything between 0.4 and 0.6 is within the noise.
-const WEIGHT: f32 = 0.5;
 /// Candidates fetched for each passage wanted: some turn out to be deleted since, or to say what another says.
 const DEPTH_FACTOR: usize = 3;
 /// How long a hybrid search waits for the vector of a question.
@@ -98,6 +102,8 @@ pub struct SearchRequest {
     pub limit: usize,
     /// How long the best may take to be put into a better order, if there is a model for it; they are not when none.
     pub rerank: Option<RerankPatience>,
+    /// The workspace's [search epoch](db::documents::search_epoch), if the caller has just read it.
+    pub epoch: Option<i64>,
 }
 
 /// What was found.
@@ -137,6 +143,45 @@ pub struct PassageHit {
 /// A passage's generation and its number in it.
 type PassageKey = (GenerationId, u32);
 
+/// Stored passages by their places.
+type PassageTexts = HashMap<PassageKey, FetchedChunk>;
+
+/// What is read of the relational store besides what was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TextScope {
+    Passages,
+    /// What stands before and behind each, too: one question more would take longer than these rows.
+    WithNeighbours,
+}
+
+impl TextScope {
+    /// What is read for passages at these places.
+    fn keys(self, found: impl Iterator<Item = PassageKey>) -> Vec<PassageKey> {
+        match self {
+            Self::Passages => found.collect(),
+            Self::WithNeighbours => {
+                let all: HashSet<PassageKey> =
+                    found.flat_map(|key| excerpt::neighbours(key).chain([key])).collect();
+                all.into_iter().collect()
+            }
+        }
+    }
+}
+
+/// What a search found, and all that was read for it.
+#[derive(Default)]
+struct FoundPassages {
+    answer: SearchAnswer,
+    texts: PassageTexts,
+}
+
+impl FoundPassages {
+    fn new(passages: Vec<(PassageHit, ShingleSketch)>, texts: PassageTexts) -> Self {
+        let passages = passages.into_iter().map(|(passage, _)| passage).collect();
+        Self { answer: SearchAnswer { passages, rerank: None }, texts }
+    }
+}
+
 /// The vectors of questions, by embedding space.
 type QuestionCache = LruCache<(Uuid, String), Vec<f32>>;
 
@@ -154,43 +199,6 @@ pub struct SearchEngine {
     compute: ComputePool,
     /// When a model that did not answer in time is asked again.
     silent_until: Arc<Mutex<Option<Instant>>>,
-}
-
-/// A question as a model sees it.
-struct EmbeddedQuestion {
-    embedder: Arc<dyn Embedder>,
-    vector: Vec<f32>,
-    /// Only passages in languages that the model knows count.
-    known_only: bool,
-}
-
-impl EmbeddedQuestion {
-    /// Whether what the model says of a document counts.
-    fn is_about(&self, document: &ActiveDocument) -> bool {
-        document.embedding_space == Some(self.embedder.space().id)
-            && (!self.known_only || document.language().is_none_or(|language| self.embedder.knows(language)))
-    }
-}
-
-/// The lists that were found, and what they were found with.
-struct CandidateLists {
-    lexical: Vec<(PassageKey, f32)>,
-    dense: Vec<DenseCandidates>,
-}
-
-/// What is near a question in one embedding space.
-struct DenseCandidates {
-    asked: EmbeddedQuestion,
-    hits: Vec<(PassageKey, f32)>,
-    /// Whether there was no room for more.
-    is_full: bool,
-}
-
-impl CandidateLists {
-    /// Whether no list has anything: a model may have been asked, and know none of the documents' languages.
-    fn is_empty(&self) -> bool {
-        self.lexical.is_empty() && self.dense.iter().all(|found| found.hits.is_empty())
-    }
 }
 
 impl SearchEngine {
@@ -228,14 +236,38 @@ impl SearchEngine {
     /// [`SearchError::NoModel`] and [`SearchError::Embed`] only when the mode is [`SearchMode::Dense`]: a hybrid search goes on by
     /// words. Never for the better order: what cannot be put into it stays as it was found.
     pub async fn search(&self, request: &SearchRequest) -> Result<SearchAnswer, SearchError> {
-        let active = self.active.of(request.workspace).await?;
+        Ok(self.find_passages(request, TextScope::Passages).await?.answer)
+    }
+
+    /// What a reader is given of the passages that answer best, best first, within a budget of tokens: the best of them, and as far
+    /// as there is room, what stands beside these in the same section. The best one comes even when it is larger than that. And what
+    /// became of the better order, if one was asked for.
+    ///
+    /// # Errors
+    /// Those of [`SearchEngine::search`].
+    pub(crate) async fn excerpts(
+        &self,
+        request: &SearchRequest,
+        budget: i64,
+    ) -> Result<(Vec<Excerpt>, Option<RerankReport>), SearchError> {
+        let found = self.find_passages(request, TextScope::WithNeighbours).await?;
+        let SearchAnswer { passages, rerank } = found.answer;
+        Ok((excerpt::read(passages, found.texts, budget), rerank))
+    }
+
+    async fn find_passages(
+        &self,
+        request: &SearchRequest,
+        scope: TextScope,
+    ) -> Result<FoundPassages, SearchError> {
+        let active = self.active.of(request.workspace, request.epoch).await?;
         let documents = request.documents.as_deref();
         let selection = active.select(&self.metadata, request.workspace, documents, &request.filter).await?;
         if request.mode == SearchMode::Dense && self.models.current().is_none() {
             return Err(SearchError::NoModel);
         }
         if selection.generations.is_empty() || request.limit == 0 {
-            return Ok(SearchAnswer::default());
+            return Ok(FoundPassages::default());
         }
         let (by_words, by_meaning) = match request.mode {
             SearchMode::Lexical => (true, Vec::new()),
@@ -251,74 +283,18 @@ impl SearchEngine {
             }
         }
         let Some(patience) = request.rerank else {
-            let passages = self.load_passages(request, &active, &found, request.limit).await?;
-            return Ok(SearchAnswer { passages, rerank: None });
+            return Ok(self.load_passages(request, &active, &found, request.limit, scope).await?);
         };
         let wanted = request.limit.max(self.reranking.candidates());
-        let mut passages = self.load_passages(request, &active, &found, wanted).await?;
+        let mut loaded = self.load_passages(request, &active, &found, wanted, scope).await?;
+        let passages = &mut loaded.answer.passages;
         let language = self.language(request, &selection.summary).await?;
         let of_passage =
             |passage: &PassageHit| active.document(passage.generation).and_then(ActiveDocument::language);
-        let report =
-            self.reranking.apply((&request.query, language), patience, &mut passages, of_passage).await;
+        let report = self.reranking.apply((&request.query, language), patience, passages, of_passage).await;
         passages.truncate(request.limit);
-        Ok(SearchAnswer { passages, rerank: Some(report) })
-    }
-
-    /// What a reader is given of passages that were found, best first, within a budget of tokens: the best of them, and as far
-    /// as there is room, what stands beside these in the same section. The best one comes even when it is larger than that.
-    pub(crate) async fn excerpts(
-        &self,
-        workspace: WorkspaceId,
-        passages: Vec<PassageHit>,
-        budget: i64,
-    ) -> Result<Vec<Excerpt>, SearchError> {
-        let mut left = budget;
-        let mut taken: Vec<(PassageHit, bool)> = Vec::new();
-        for passage in passages {
-            if !taken.is_empty() && passage.chunk.tokens > left {
-                break;
-            }
-            left -= passage.chunk.tokens;
-            taken.push((passage, true));
-        }
-        let beside: Vec<(usize, PassageKey)> = taken
-            .iter()
-            .enumerate()
-            .flat_map(|(at, (passage, _))| {
-                let ordinal = u32::try_from(passage.chunk.ordinal).ok();
-                let places = ordinal.map(|o| [o.checked_add(1), o.checked_sub(1)]).unwrap_or_default();
-                places.into_iter().flatten().map(move |place| (at, (passage.generation, place)))
-            })
-            .collect();
-        let keys: Vec<PassageKey> = beside.iter().map(|(_, key)| *key).collect();
-        let mut chunks: HashMap<PassageKey, FetchedChunk> =
-            if left > 0 { self.chunks(workspace, &keys).await? } else { HashMap::new() };
-        for (passage, _) in &taken {
-            chunks.remove(&(passage.generation, u32::try_from(passage.chunk.ordinal).unwrap_or(u32::MAX)));
-        }
-        for (at, key) in beside {
-            let Some((passage, _)) = taken.get(at) else { continue };
-            let fits = |chunk: &Chunk| {
-                chunk.tokens <= left && chunk.place.0.heading == passage.chunk.place.0.heading
-            };
-            if !chunks.get(&key).is_some_and(|found| fits(&found.chunk)) {
-                continue;
-            }
-            let Some(FetchedChunk { chunk, .. }) = chunks.remove(&key) else { continue };
-            left -= chunk.tokens;
-            let neighbour = PassageHit {
-                chunk,
-                score: 0.0,
-                lexical: None,
-                dense: None,
-                rerank: None,
-                also_in: Vec::new(),
-                ..passage.clone()
-            };
-            taken.push((neighbour, false));
-        }
-        Ok(excerpt::excerpts(taken))
+        loaded.answer.rerank = Some(report);
+        Ok(loaded)
     }
 
     /// Puts the question to the model of every embedding space that is searched. With `known_only` those are left out that do
@@ -448,16 +424,18 @@ impl SearchEngine {
         active: &ActiveSet,
         found: &CandidateLists,
         wanted: usize,
-    ) -> Result<Vec<PassageHit>, SearchError> {
-        let fused = rank(found, active);
+        scope: TextScope,
+    ) -> Result<FoundPassages, DbError> {
+        let fused = found.rank(active);
         let lexical: HashMap<_, _> = found.lexical.iter().copied().collect();
         let dense: HashMap<_, _> = found.dense.iter().flat_map(|found| found.hits.iter().copied()).collect();
         let mut passages: Vec<(PassageHit, ShingleSketch)> = Vec::with_capacity(wanted);
+        let mut texts = HashMap::new();
         for some in fused.chunks(wanted) {
-            let keys: Vec<_> = some.iter().map(|(key, _)| *key).collect();
-            let mut chunks = self.chunks(request.workspace, &keys).await?;
+            let keys = scope.keys(some.iter().map(|(key, _)| *key));
+            texts.extend(self.chunks(request.workspace, &keys).await?);
             for (key, score) in some {
-                let Some(FetchedChunk { name, r#type, url, chunk, .. }) = chunks.remove(key) else {
+                let Some(FetchedChunk { name, r#type, url, chunk, .. }) = texts.get(key).cloned() else {
                     continue;
                 };
                 let sketch = ShingleSketch::of(&chunk.text);
@@ -481,44 +459,20 @@ impl SearchEngine {
                 };
                 passages.push((passage, sketch));
                 if passages.len() == wanted {
-                    return Ok(passages.into_iter().map(|(passage, _)| passage).collect());
+                    return Ok(FoundPassages::new(passages, texts));
                 }
             }
         }
-        Ok(passages.into_iter().map(|(passage, _)| passage).collect())
+        Ok(FoundPassages::new(passages, texts))
     }
 
     /// The stored passages of a workspace at these places.
-    async fn chunks(
-        &self,
-        workspace: WorkspaceId,
-        keys: &[PassageKey],
-    ) -> Result<HashMap<PassageKey, FetchedChunk>, DbError> {
+    async fn chunks(&self, workspace: WorkspaceId, keys: &[PassageKey]) -> Result<PassageTexts, DbError> {
         let place = |ordinal| u32::try_from(ordinal).unwrap_or(u32::MAX);
         let found = db::chunks::fetch(&self.db, workspace, keys).await?;
         let at_place = |found: FetchedChunk| ((found.generation_id, place(found.chunk.ordinal)), found);
         Ok(found.into_iter().map(at_place).collect())
     }
-}
-
-/// One ranking of what was found.
-fn rank(found: &CandidateLists, active: &ActiveSet) -> Vec<(PassageKey, f32)> {
-    let lexical =
-        (None, RankedList { hits: found.lexical.clone(), weight: WEIGHT, zero_beyond: true, is_cut: false });
-    let dense = found.dense.iter().map(|DenseCandidates { asked, hits, is_full }| {
-        let list = RankedList { hits: hits.clone(), weight: WEIGHT, zero_beyond: false, is_cut: *is_full };
-        (Some(asked), list)
-    });
-    let found = std::iter::once(lexical).chain(dense).filter(|(_, list)| !list.hits.is_empty());
-    let (asked, mut lists): (Vec<_>, Vec<_>) = found.unzip();
-    // A list alone keeps its own scores.
-    if lists.len() < 2 {
-        return lists.pop().map(|list| list.hits).unwrap_or_default();
-    }
-    fuse(&lists, |(generation, _), number| match asked.get(number) {
-        Some(Some(asked)) => active.document(*generation).is_some_and(|document| asked.is_about(document)),
-        Some(None) | None => true,
-    })
 }
 
 #[cfg(test)]

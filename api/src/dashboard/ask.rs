@@ -197,9 +197,9 @@ fn page_of(
 ) -> AskPage {
     let nonce = visitor.frame.nonce.clone();
     AskPage {
-        id: agent.agent.id,
-        name: agent.agent.name.clone(),
-        description: agent.agent.description.clone(),
+        id: agent.agent().id,
+        name: agent.agent().name.clone(),
+        description: agent.agent().description.clone(),
         panel: AskPanel {
             action: "ask".to_owned(),
             stream: "ask/stream".to_owned(),
@@ -258,7 +258,7 @@ pub(super) async fn stream(
 
 async fn ask(asking: &AskService, actor: &Actor, id: AgentId, form: &QuestionForm) -> ApiResult<RunHandle> {
     let agent = asking.find(actor, id).await?;
-    let remembers = agent.agent.has_memory;
+    let remembers = agent.agent().has_memory;
     let question = AgentQuestion { session: form.session.clone().filter(|_| remembers), ..form.question() };
     asking.ask(actor, agent, question).await
 }

@@ -56,7 +56,7 @@ struct FailedDocument {
 
 impl From<AskableAgent> for AgentCard {
     fn from(askable: AskableAgent) -> Self {
-        Self { id: askable.agent.id, description: askable.summary(), name: askable.agent.name }
+        Self { id: askable.agent().id, description: askable.summary(), name: askable.agent().name.clone() }
     }
 }
 

@@ -246,7 +246,7 @@ async fn view(
 }
 
 fn question_of(guest: &Guest, form: &GuestQuestion) -> AgentQuestion {
-    let session = form.session.clone().filter(|_| guest.agent.agent.has_memory);
+    let session = form.session.clone().filter(|_| guest.agent.agent().has_memory);
     AgentQuestion { text: form.question.clone(), session, ..AgentQuestion::default() }
 }
 
@@ -267,7 +267,7 @@ async fn answer(
         let reader = reader(links, &guest.page, root_of(uri.path()));
         let question = question_of(&guest, &body);
         let Guest { page, actor, agent } = guest;
-        let name = agent.agent.name.clone();
+        let name = agent.agent().name.clone();
         let running = services.asking.ask(&actor, agent, question).await?;
         let answer = whole(running, &reader).await?;
         html(&PagePolicy::Own, StatusCode::OK, &page_of(&page, &name, &uri, false, Some((body, answer))))

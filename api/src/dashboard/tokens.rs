@@ -78,7 +78,9 @@ async fn page(
     let page = TokensPage {
         rows: rows.into_iter().map(TokenRow::from).collect(),
         roles: given.collect(),
-        agents: asking.all_askable(&actor, |agent| (agent.agent.id.to_string(), agent.agent.name)).await?,
+        agents: asking
+            .all_askable(&actor, |agent| (agent.agent().id.to_string(), agent.agent().name.clone()))
+            .await?,
         made,
         frame: visitor.frame,
     };

@@ -145,8 +145,9 @@ pub(super) async fn list(
         rating: rating.parse().ok(),
     };
     let before = text("after").parse().unwrap_or_else(|_| Uuid::max());
-    let agents =
-        asking.all_askable(&actor, |askable| (askable.agent.id.to_string(), askable.agent.name)).await?;
+    let agents = asking
+        .all_askable(&actor, |askable| (askable.agent().id.to_string(), askable.agent().name.clone()))
+        .await?;
     let names: HashMap<&str, &str> = agents.iter().map(|(id, name)| (id.as_str(), name.as_str())).collect();
     let mut found = traces.list(&actor, filter, before, TRACES + 1).await?;
     let has_more = found.len() > TRACES as usize;

@@ -83,18 +83,18 @@ impl<'a> CaseAsker<'a> {
         let agent = evaluation.agent_id.ok_or_else(gone)?;
         let find = async |id: AgentId| db::agents::find(db, workspace, id).await;
         let agent = find(agent).await?.ok_or_else(gone)?;
-        let has_documents = !db::agents::linked_documents(db, workspace, agent.id).await?.is_empty();
+        let has_documents = !db::agents::links(db, workspace, agent.id).await?.documents.is_empty();
         let agent = match run.config.0.agent_version {
             None => agent.into(),
             Some(number) => {
-                runs.history.to_ask(agent, number).await.map_err(|error| stopped(&error.message))?
+                runs.history.to_ask(agent.into(), number).await.map_err(|error| stopped(&error.message))?
             }
         };
         let judge = match evaluation.judge_id {
             Some(id) => find(id).await?.map(AgentToAsk::from),
             None => None,
         };
-        let usage = UsageService::new(db.clone(), runs.runtime.clock.clone());
+        let usage = UsageService::new(db.clone(), runs.runtime.clock.clone(), runs.agents.recorder.clone());
         let owner = RunOwner { workspace_id: workspace, user, token: None };
         Ok(Some(Self { runs, usage, quotas, owner, agent, judge, has_documents }))
     }

@@ -164,7 +164,7 @@ impl<'a> CaseRunner<'a> {
             return Ok(Some(db::collections::documents_of(db, workspace, collections).await?));
         }
         let Some(agent) = evaluation.agent_id else { return Ok(None) };
-        Ok(Some(db::agents::linked_documents(db, workspace, agent).await?))
+        Ok(Some(db::agents::links(db, workspace, agent).await?.documents))
     }
 
     async fn result(
@@ -203,6 +203,7 @@ impl<'a> CaseRunner<'a> {
             mode,
             limit: evaluation::DEPTH,
             rerank: self.run.config.0.rerank.then_some(RerankPatience::Whole),
+            epoch: None,
         };
         let expect = &case.expect.0;
         match evaluation::rank(&self.runs.agents.search, request, mode, expect, places).await {

@@ -52,14 +52,15 @@ struct ModelList {
 }
 
 impl From<AskableAgent> for ModelView {
-    fn from(AskableAgent { agent, .. }: AskableAgent) -> Self {
+    fn from(askable: AskableAgent) -> Self {
+        let agent = askable.agent();
         Self {
             id: agent.id.to_string(),
             object: "model",
             created: agent.created_at.as_secs(),
             owned_by: "lectern",
-            name: agent.name,
-            description: agent.description,
+            name: agent.name.clone(),
+            description: agent.description.clone(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Asking agents: who may ask which, by which name, and the run that answers. Every face asks here.
 
 use lectern_agents::{
-    run::{self, AgentParts, AgentQuestion, RunHandle},
+    run::{self, AgentParts, AgentQuestion, AgentToAsk, RunHandle},
     tools::Toolbox,
 };
 use lectern_shared::{
@@ -25,15 +25,20 @@ const SUMMARY: usize = 300;
 
 /// An agent that somebody may ask.
 pub(crate) struct AskableAgent {
-    pub(crate) agent: Agent,
+    asked: AgentToAsk,
     /// Whose the run will be.
     owner: RunOwner,
 }
 
 impl AskableAgent {
+    /// The agent.
+    pub(crate) const fn agent(&self) -> &Agent {
+        &self.asked.agent
+    }
+
     /// What the agent is for, in short.
     pub(crate) fn summary(&self) -> String {
-        let description = &self.agent.description;
+        let description = &self.agent().description;
         let cut = description.char_indices().nth(SUMMARY).and_then(|(end, _)| description.get(..end));
         cut.map_or_else(|| description.clone(), |cut| format!("{cut}…"))
     }
@@ -70,11 +75,12 @@ impl AskService {
     ) -> Result<Vec<AskableAgent>, ApiError> {
         if let Some(bound) = actor.bound_agent() {
             let only = self.find(actor, bound).await?;
-            return Ok(Some(only).filter(|only| only.agent.id < before).into_iter().collect());
+            return Ok(Some(only).filter(|only| only.agent().id < before).into_iter().collect());
         }
         let workspace = actor.may(Permission::ListAgents)?.workspace_id;
         let agents = db::agents::list(&self.db, workspace, before, limit).await?;
-        let askable = |agent: Agent| Ok(AskableAgent { owner: actor.may_ask(agent.id)?, agent });
+        let askable =
+            |agent: Agent| Ok(AskableAgent { owner: actor.may_ask(agent.id)?, asked: agent.into() });
         agents.into_iter().map(askable).collect()
     }
 
@@ -88,7 +94,7 @@ impl AskService {
         loop {
             let page = self.askable(actor, before, PAGE).await?;
             let is_full = page.len() == usize::try_from(PAGE).unwrap_or(usize::MAX);
-            let last = page.last().map(|last| last.agent.id);
+            let last = page.last().map(|last| last.agent().id);
             all.extend(page.into_iter().map(&shown));
             match last {
                 Some(last) if is_full => before = last,
@@ -100,8 +106,8 @@ impl AskService {
     /// One agent that somebody may ask.
     pub(crate) async fn find(&self, actor: &Actor, id: AgentId) -> Result<AskableAgent, ApiError> {
         let owner = actor.may_ask(id)?;
-        let agent = db::agents::find(&self.db, owner.workspace_id, id).await?;
-        Ok(AskableAgent { agent: agent.ok_or_else(|| ApiError::not_found("agent"))?, owner })
+        let briefing = db::agents::brief(&self.db, owner.workspace_id, id).await?;
+        Ok(AskableAgent { asked: briefing.ok_or_else(|| ApiError::not_found("agent"))?.into(), owner })
     }
 
     /// The agent that a program calls by its id, or by its name if no other one is called the same.
@@ -118,7 +124,7 @@ impl AskService {
         let is_askable = |agent: &Agent| actor.bound_agent().is_none_or(|bound| bound == agent.id);
         let mut askable = named.into_iter().filter(is_askable);
         match (askable.next(), askable.next()) {
-            (Some(agent), None) => Ok(AskableAgent { owner: actor.may_ask(agent.id)?, agent }),
+            (Some(agent), None) => self.find(actor, agent.id).await,
             (Some(_), Some(_)) => {
                 let message = "Several agents have this name. Use the id of the one that you mean.";
                 Err(ApiError::new(ApiErrorKind::Conflict, "ambiguous_name", message))
@@ -139,7 +145,7 @@ impl AskService {
         question: AgentQuestion,
     ) -> Result<RunHandle, ApiError> {
         self.usage.admit(actor).await?;
-        Ok(run::start(&self.agents, &self.toolbox, asked.agent.into(), asked.owner, question).await?)
+        Ok(run::start(&self.agents, &self.toolbox, asked.asked, asked.owner, question).await?)
     }
 
     /// [`AskService::ask`] an agent as it was when it had a number: for those who build agents.
@@ -155,7 +161,7 @@ impl AskService {
     ) -> Result<RunHandle, ApiError> {
         actor.may(Permission::BuildAgents)?;
         self.usage.admit(actor).await?;
-        let former = self.history.to_ask(asked.agent, version).await?;
+        let former = self.history.to_ask(asked.asked, version).await?;
         Ok(run::start(&self.agents, &self.toolbox, former, asked.owner, question).await?)
     }
 }

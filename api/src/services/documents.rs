@@ -14,6 +14,7 @@ pub(crate) mod splitter;
 
 use std::sync::Arc;
 
+use lectern_agents::run::RunRecorder;
 use lectern_derive::RequestBody;
 use lectern_runtime::Runtime;
 use lectern_shared::{
@@ -125,6 +126,7 @@ pub(crate) struct DocumentService {
     settings: Arc<Settings>,
     creations: IdempotencyStore,
     audit: AuditService,
+    recorder: RunRecorder,
 }
 
 fn unknown() -> ApiError {
@@ -179,9 +181,14 @@ pub(super) async fn queue_new(
 }
 
 impl DocumentService {
-    pub(crate) fn new(runtime: &Runtime, creations: IdempotencyStore, audit: AuditService) -> Self {
+    pub(crate) fn new(
+        runtime: &Runtime,
+        creations: IdempotencyStore,
+        audit: AuditService,
+        recorder: RunRecorder,
+    ) -> Self {
         let Runtime { db, clock, keyring, jobs, blobs, settings, .. } = runtime.clone();
-        Self { db, clock, keyring, jobs, blobs, settings, creations, audit }
+        Self { db, clock, keyring, jobs, blobs, settings, creations, audit, recorder }
     }
 
     /// Makes a document of what is at an address, or of a text, and queues it to be ingested.

@@ -172,6 +172,7 @@ fn unavailable(message: &str, again: Option<Duration>) -> ApiError {
 
 #[cfg(test)]
 mod tests {
+    use lectern_agents::run::RunRecorder;
     use lectern_embed::testing::Synonyms;
     use lectern_shared::{
         clock::Clock,
@@ -191,7 +192,7 @@ mod tests {
     }
 
     fn service(db: &Db, models: EmbeddingModels) -> EmbeddingService {
-        let usage = UsageService::new(db.clone(), Clock::manual(at(0)));
+        let usage = UsageService::new(db.clone(), Clock::manual(at(0)), RunRecorder::default());
         EmbeddingService::new(models, Arc::new(Metrics::default()), ComputePool::new(1), usage)
     }
 

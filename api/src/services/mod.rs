@@ -113,9 +113,9 @@ impl Services {
         let creations = IdempotencyStore::new(db.clone(), keyring.clone(), jobs.clone());
         let audit = AuditService::new(db.clone(), clock.clone());
         let history = AgentHistory::new(db.clone(), clock.clone(), keyring.clone());
-        let traces = TraceService::new(db.clone(), clock.clone());
+        let traces = TraceService::new(db.clone(), clock.clone(), agents.recorder.clone());
         let origins = PageOrigins::new(db.clone(), clock.clone());
-        let usage = UsageService::new(db.clone(), clock.clone());
+        let usage = UsageService::new(db.clone(), clock.clone(), agents.recorder.clone());
         let tokens = TokenService::new(
             db.clone(),
             clock.clone(),
@@ -124,7 +124,8 @@ impl Services {
             audit.clone(),
             origins.clone(),
         );
-        let documents = DocumentService::new(runtime, creations.clone(), audit.clone());
+        let documents =
+            DocumentService::new(runtime, creations.clone(), audit.clone(), agents.recorder.clone());
         let pages = PageService::new(runtime, documents.clone());
         let workspaces =
             WorkspaceService::new(db.clone(), clock.clone(), jobs.clone(), creations.clone(), audit.clone());

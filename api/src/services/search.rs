@@ -10,7 +10,7 @@ use lectern_agents::search::{MetadataFilter, RerankPatience, SearchAnswer, Searc
 use lectern_derive::RequestBody;
 use lectern_shared::{
     db::{self, Db},
-    ids::{AgentId, CollectionId, DocumentId},
+    ids::{AgentId, CollectionId, DocumentId, WorkspaceId},
     model::search::SearchMode,
 };
 use utoipa::ToSchema;
@@ -94,11 +94,33 @@ impl SearchService {
         let owner = actor.may(Permission::EditDocuments)?;
         let PassageQuery { query, document_ids, collection_ids, agent_id, filter, limit, mode, rerank } =
             asked;
-        let documents = self.documents(actor, document_ids, collection_ids, agent_id).await?;
+        let workspace = owner.workspace_id;
+        let epoch = self.epoch(workspace);
+        let documents = self.documents(actor, document_ids, collection_ids, agent_id);
+        let (epoch, documents) = tokio::try_join!(epoch, documents)?;
         let rerank = rerank.then_some(RerankPatience::Budget);
-        let request =
-            SearchRequest { workspace: owner.workspace_id, query, documents, filter, mode, limit, rerank };
+        let request = SearchRequest { workspace, query, documents, filter, mode, limit, rerank, epoch };
         Ok(self.search.search(&request).await?)
+    }
+
+    /// Asked for beside what else a search has to know, so that nothing waits for it.
+    async fn epoch(&self, workspace: WorkspaceId) -> Result<Option<i64>, ApiError> {
+        Ok(Some(db::documents::search_epoch(&self.db, workspace).await?))
+    }
+
+    /// The documents of these collections.
+    ///
+    /// # Errors
+    /// Not found, for a collection that is not the workspace's.
+    async fn collected(
+        &self,
+        workspace: WorkspaceId,
+        collections: &[CollectionId],
+    ) -> Result<Vec<DocumentId>, ApiError> {
+        let has_all = db::collections::has_all(&self.db, workspace, collections);
+        let collected = db::collections::documents_of(&self.db, workspace, collections);
+        let (has_all, collected) = tokio::try_join!(has_all, collected)?;
+        if has_all { Ok(collected) } else { Err(unknown_collection()) }
     }
 
     /// The documents that are to be searched, in the order in which they are named; none for all.
@@ -119,20 +141,15 @@ impl SearchService {
         let named = match collections {
             Some(collections) => {
                 let collections = collections.map_err(|_| unknown_collection())?;
-                if !db::collections::has_all(&self.db, owner.workspace_id, &collections).await? {
-                    return Err(unknown_collection());
-                }
-                let collected =
-                    db::collections::documents_of(&self.db, owner.workspace_id, &collections).await?;
-                Some(among(named, collected))
+                Some(among(named, self.collected(owner.workspace_id, &collections).await?))
             }
             None => named,
         };
         let Some(agent) = agent else { return Ok(named) };
         let agent = agent.map_err(|_| unknown_agent())?;
-        let agent = db::agents::find(&self.db, owner.workspace_id, agent).await?.ok_or_else(unknown_agent)?;
-        let linked = db::agents::linked_documents(&self.db, owner.workspace_id, agent.id).await?;
-        Ok(Some(among(named, linked)))
+        let agent =
+            db::agents::brief(&self.db, owner.workspace_id, agent).await?.ok_or_else(unknown_agent)?;
+        Ok(Some(among(named, agent.links.documents)))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Records of what agents did.
 
+use lectern_agents::run::RunRecorder;
 use lectern_derive::RequestBody;
 use lectern_shared::{
     clock::{Clock, Timestamp},
@@ -56,6 +57,8 @@ pub(crate) fn rating(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<i8
 pub(crate) struct TraceService {
     db: Db,
     clock: Clock,
+    /// An answer may be read before its trace is stored.
+    recorder: RunRecorder,
 }
 
 fn unknown() -> ApiError {
@@ -63,8 +66,8 @@ fn unknown() -> ApiError {
 }
 
 impl TraceService {
-    pub(crate) fn new(db: Db, clock: Clock) -> Self {
-        Self { db, clock }
+    pub(crate) fn new(db: Db, clock: Clock, recorder: RunRecorder) -> Self {
+        Self { db, clock, recorder }
     }
 
     /// The traces before an id that pass a filter, newest first.
@@ -76,6 +79,7 @@ impl TraceService {
         limit: u32,
     ) -> Result<Vec<StoredTrace>, ApiError> {
         let workspace = actor.may(Permission::ListRuns)?.workspace_id;
+        self.recorder.settled(workspace).await;
         let (of, now) = (actor.sees_runs_of(), self.clock.now());
         Ok(db::traces::list(&self.db, workspace, of, filter, now, before.into(), limit).await?)
     }
@@ -83,6 +87,7 @@ impl TraceService {
     /// One trace.
     pub(crate) async fn find(&self, actor: &Actor, id: TraceId) -> Result<StoredTrace, ApiError> {
         let workspace = actor.may(Permission::ReadCitations)?.workspace_id;
+        self.recorder.settled(workspace).await;
         let (of, now) = (actor.sees_runs_of(), self.clock.now());
         db::traces::find(&self.db, workspace, of, id, now).await?.ok_or_else(unknown)
     }
@@ -111,6 +116,7 @@ impl TraceService {
     ) -> Result<StoredTrace, ApiError> {
         // A token that asks one agent may say what came of it, too.
         let workspace = actor.may(Permission::ReadCitations)?.workspace_id;
+        self.recorder.settled(workspace).await;
         let mut tx = self.db.begin().await?;
         let (of, now) = (actor.sees_runs_of(), self.clock.now());
         if !db::traces::rate(&mut tx, workspace, of, id, feedback, now).await? {
@@ -128,6 +134,7 @@ impl TraceService {
     ) -> Result<Vec<(String, u64)>, ApiError> {
         const DAY: i64 = 86_400_000_000;
         let workspace = actor.may(Permission::BuildAgents)?.workspace_id;
+        self.recorder.settled(workspace).await;
         let counts = db::traces::per_day(&self.db, workspace, from).await?;
         let named = |(day, count): (i64, i64)| {
             let text = Timestamp::from_micros(day.saturating_mul(DAY)).to_string();
@@ -143,6 +150,7 @@ impl TraceService {
         id: TraceId,
     ) -> Result<RecordedTrace, ApiError> {
         let workspace = actor.may(Permission::ListRuns)?.workspace_id;
+        self.recorder.settled(workspace).await;
         let (of, now) = (actor.sees_runs_of(), self.clock.now());
         let found = db::traces::find_with_record(&self.db, workspace, of, id, now).await?;
         let (trace, record) = found.ok_or_else(unknown)?;

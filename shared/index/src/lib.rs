@@ -179,6 +179,24 @@ impl EntryMismatch {
     }
 }
 
+/// A place among all entries of an index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexCursor {
+    /// In which collection.
+    pub collection: String,
+    /// From which point on; none at its beginning.
+    pub point: Option<String>,
+}
+
+/// Some of the generations that an index holds entries of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HeldGenerations {
+    /// Each once, and whose it is.
+    pub generations: Vec<(WorkspaceId, GenerationId)>,
+    /// Where those begin that follow; none at the end.
+    pub next: Option<IndexCursor>,
+}
+
 /// A search index.
 #[async_trait]
 pub trait SearchIndex: Send + Sync {
@@ -195,6 +213,9 @@ pub trait SearchIndex: Send + Sync {
         &self,
         expected: &[ExpectedEntries],
     ) -> Result<BTreeMap<GenerationId, EntryMismatch>, IndexError>;
+    /// Some of the generations that it holds entries of, whoever's, from a place on, where entries can outlast the rows that tell of
+    /// them; else none at all.
+    async fn held(&self, from: Option<IndexCursor>) -> Result<HeldGenerations, IndexError>;
     /// How long after its claim was lost a writer's last entries may still arrive. None when the index itself refuses them.
     fn late_write_window(&self) -> Option<Duration>;
     /// Whether it can answer.

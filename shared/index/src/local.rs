@@ -30,8 +30,8 @@ use self::{
     writer::LocalIndexWriter,
 };
 use super::{
-    EntryMismatch, ExpectedEntries, IndexCandidates, IndexError, IndexQuery, IndexStatus, IndexTarget,
-    IndexWriter, SearchCandidate, SearchIndex, score::ScoredHit,
+    EntryMismatch, ExpectedEntries, HeldGenerations, IndexCandidates, IndexCursor, IndexError, IndexQuery,
+    IndexStatus, IndexTarget, IndexWriter, SearchCandidate, SearchIndex, score::ScoredHit,
 };
 
 /// The embedded index. Cheap to clone.
@@ -195,6 +195,10 @@ impl SearchIndex for LocalIndex {
     }
 
     /// Segments are written in the transaction that checks the claim.
+    async fn held(&self, _: Option<IndexCursor>) -> Result<HeldGenerations, IndexError> {
+        Ok(HeldGenerations::default())
+    }
+
     fn late_write_window(&self) -> Option<Duration> {
         None
     }

@@ -11,8 +11,8 @@ use lectern_shared::{
 use tokio::time::Instant;
 
 use crate::{
-    EntryMismatch, ExpectedEntries, IndexCandidates, IndexEntry, IndexError, IndexQuery, IndexStatus,
-    IndexTarget, IndexWriter, IndexedGeneration, SearchIndex,
+    EntryMismatch, ExpectedEntries, HeldGenerations, IndexCandidates, IndexCursor, IndexEntry, IndexError,
+    IndexQuery, IndexStatus, IndexTarget, IndexWriter, IndexedGeneration, SearchIndex,
 };
 
 /// An index whose every operation is timed.
@@ -63,6 +63,10 @@ impl<I: SearchIndex> SearchIndex for MeteredIndex<I> {
         expected: &[ExpectedEntries],
     ) -> Result<BTreeMap<GenerationId, EntryMismatch>, IndexError> {
         timed(&self.metrics, "count", self.inner.mismatched(expected)).await
+    }
+
+    async fn held(&self, from: Option<IndexCursor>) -> Result<HeldGenerations, IndexError> {
+        timed(&self.metrics, "held", self.inner.held(from)).await
     }
 
     fn late_write_window(&self) -> Option<Duration> {

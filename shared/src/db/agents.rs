@@ -37,16 +37,18 @@ pub async fn insert(tx: &mut Tx, agent: &Agent) -> Result<()> {
     Ok(())
 }
 
+macro_rules! agent_columns {
+    () => {
+        "id, workspace_id, created_by, type, name, description, llm, llm_key_sealed, has_memory, rerank, prompt_id, version,
+         created_at, updated_at,
+         (SELECT document_id FROM agent_documents WHERE agent_documents.agent_id = agents.id
+          ORDER BY agent_documents.id LIMIT 1) AS document_id"
+    };
+}
+
 macro_rules! select_agent {
     ($where:literal) => {
-        concat!(
-            "SELECT id, workspace_id, created_by, type, name, description, llm, llm_key_sealed, has_memory, rerank, prompt_id, version,
-                    created_at, updated_at,
-                    (SELECT document_id FROM agent_documents WHERE agent_documents.agent_id = agents.id
-                     ORDER BY agent_documents.id LIMIT 1) AS document_id
-             FROM agents WHERE ",
-            $where
-        )
+        concat!("SELECT ", agent_columns!(), " FROM agents WHERE ", $where)
     };
 }
 
@@ -277,48 +279,161 @@ pub async fn unlink(tx: &mut Tx, workspace: WorkspaceId, id: AgentDocumentId) ->
 /// The documents of agent $1 of workspace $2, once for each way in which they are linked.
 macro_rules! linked {
     () => {
-        "SELECT document_id, id, 1 AS is_direct FROM agent_documents WHERE agent_id = $1 AND workspace_id = $2
-         UNION ALL
-         SELECT cd.document_id, cd.document_id, 0 FROM agent_collections ac
-         JOIN collection_documents cd ON cd.collection_id = ac.collection_id
-         WHERE ac.agent_id = $1 AND ac.workspace_id = $2"
+        "(SELECT document_id, id, 1 AS is_direct FROM agent_documents WHERE agent_id = $1 AND workspace_id = $2
+          UNION ALL
+          SELECT cd.document_id, cd.document_id, 0 FROM agent_collections ac
+          JOIN collection_documents cd ON cd.collection_id = ac.collection_id
+          WHERE ac.agent_id = $1 AND ac.workspace_id = $2) AS linked"
     };
 }
 
-/// The documents that one of a workspace's agents answers from, each once: those linked to it, first linked first, then those of its
-/// collections.
-pub async fn linked_documents(db: &Db, workspace: WorkspaceId, agent: AgentId) -> Result<Vec<DocumentId>> {
-    // In one row: an agent may have thousands, every question asks for them, and a row each takes most of its time.
-    let ids: Vec<DocumentId> = match db {
+/// [`linked`] in one value: an agent may have thousands, every question asks for them, and a row each takes most of its time.
+macro_rules! linked_in_one {
+    (postgres) => {
+        concat!("(SELECT array_agg(document_id ORDER BY is_direct DESC, id) FROM ", linked!(), ")")
+    };
+    (sqlite) => {
+        concat!(
+            "(SELECT group_concat(hex(document_id), '' ORDER BY is_direct DESC, id) FROM ",
+            linked!(),
+            ")"
+        )
+    };
+}
+
+/// The [`AgentLinks`] of agent $1 of workspace $2, as columns.
+macro_rules! links {
+    ($engine:ident) => {
+        concat!(
+            "EXISTS (SELECT 1 FROM agent_tools WHERE agent_id = $1 AND workspace_id = $2) AS has_tools,
+             (SELECT search_epoch FROM workspaces WHERE id = $2) AS search_epoch, ",
+            linked_in_one!($engine),
+            " AS documents"
+        )
+    };
+}
+
+/// What an agent answers with, as of one moment.
+#[derive(Clone, Debug)]
+pub struct AgentLinks {
+    /// The documents, each once: those linked to it, first linked first, then those of its collections.
+    pub documents: Vec<DocumentId>,
+    /// Whether tools are linked to it.
+    pub has_tools: bool,
+    /// The workspace's [search epoch](documents::search_epoch).
+    pub search_epoch: i64,
+}
+
+/// All that a question to an agent has to know of it, besides its tools.
+#[derive(Clone, Debug)]
+pub struct AgentBriefing {
+    /// The agent.
+    pub agent: Agent,
+    /// The template of its prompt, if it has one.
+    pub template: Option<String>,
+    /// What is linked to it.
+    pub links: AgentLinks,
+}
+
+/// [`AgentLinks`] as they are read; `D` has all documents, in the form of the database.
+#[derive(sqlx::FromRow)]
+struct LinksRow<D> {
+    documents: Option<D>,
+    has_tools: bool,
+    search_epoch: i64,
+}
+
+/// [`AgentBriefing`] as it is read.
+#[derive(sqlx::FromRow)]
+struct BriefingRow<L> {
+    #[sqlx(flatten)]
+    agent: Agent,
+    template: Option<String>,
+    #[sqlx(flatten)]
+    links: L,
+}
+
+/// Documents in one value of PostgreSQL's.
+type DocumentArray = Vec<Uuid>;
+/// Documents in one value of SQLite's: ids in hexadecimal digits.
+type DocumentDigits = String;
+
+impl LinksRow<DocumentArray> {
+    fn links(self) -> AgentLinks {
+        let documents = once_each(self.documents.unwrap_or_default().into_iter().map(DocumentId::from));
+        AgentLinks { documents, has_tools: self.has_tools, search_epoch: self.search_epoch }
+    }
+}
+
+impl LinksRow<DocumentDigits> {
+    fn links(self) -> Result<AgentLinks> {
+        let documents = read_digits(&self.documents.unwrap_or_default())?;
+        Ok(AgentLinks { documents, has_tools: self.has_tools, search_epoch: self.search_epoch })
+    }
+}
+
+fn read_digits(ids: &str) -> Result<Vec<DocumentId>> {
+    let id = |at: usize| Ok(from_hex(ids.get(at..at + 32))?.into());
+    let ids: Vec<DocumentId> = (0..ids.len()).step_by(32).map(id).collect::<Result<_>>()?;
+    Ok(once_each(ids))
+}
+
+fn once_each(ids: impl IntoIterator<Item = DocumentId>) -> Vec<DocumentId> {
+    let ids = ids.into_iter();
+    let mut seen = HashSet::with_capacity(ids.size_hint().0);
+    ids.filter(|id| seen.insert(*id)).collect()
+}
+
+/// One of a workspace's agents, with what a question to it has to know.
+pub async fn brief(db: &Db, workspace: WorkspaceId, id: AgentId) -> Result<Option<AgentBriefing>> {
+    /// The columns of [`AgentBriefing`].
+    macro_rules! select_briefing {
+        ($engine:ident) => {
+            concat!(
+                "SELECT ",
+                agent_columns!(),
+                ", (SELECT template FROM prompts
+                   WHERE prompts.id = agents.prompt_id AND prompts.workspace_id = agents.workspace_id) AS template, ",
+                links!($engine),
+                " FROM agents WHERE id = $1 AND workspace_id = $2"
+            )
+        };
+    }
+    match db {
         Db::Postgres { pool, .. } => {
-            let ids = sqlx::query_scalar(concat!(
-                "SELECT array_agg(document_id ORDER BY is_direct DESC, id) FROM (",
-                linked!(),
-                ") AS linked"
-            ))
-            .bind(agent)
-            .bind(workspace)
-            .fetch_one(pool);
-            let ids: Option<Vec<Uuid>> = silence::answered(ids).await?;
-            ids.unwrap_or_default().into_iter().map(DocumentId::from).collect()
+            let row = sqlx::query_as(select_briefing!(postgres)).bind(id).bind(workspace);
+            let row: Option<BriefingRow<LinksRow<DocumentArray>>> =
+                silence::answered(row.fetch_optional(pool)).await?;
+            let briefing = |BriefingRow { agent, template, links }: BriefingRow<LinksRow<DocumentArray>>| {
+                AgentBriefing { agent, template, links: links.links() }
+            };
+            Ok(row.map(briefing))
         }
         Db::Sqlite { readers, .. } => {
-            let ids: Option<String> = sqlx::query_scalar(concat!(
-                "SELECT group_concat(hex(document_id), '' ORDER BY is_direct DESC, id) FROM (",
-                linked!(),
-                ") AS linked"
-            ))
-            .bind(agent)
-            .bind(workspace)
-            .fetch_one(readers)
-            .await?;
-            let ids = ids.unwrap_or_default();
-            let id = |at: usize| Ok(from_hex(ids.get(at..at + 32))?.into());
-            (0..ids.len()).step_by(32).map(id).collect::<Result<_>>()?
+            let row = sqlx::query_as(select_briefing!(sqlite)).bind(id).bind(workspace);
+            let row: Option<BriefingRow<LinksRow<DocumentDigits>>> = row.fetch_optional(readers).await?;
+            let briefing = |BriefingRow { agent, template, links }: BriefingRow<LinksRow<DocumentDigits>>| {
+                Ok(AgentBriefing { agent, template, links: links.links()? })
+            };
+            row.map(briefing).transpose()
         }
-    };
-    let mut seen = HashSet::with_capacity(ids.len());
-    Ok(ids.into_iter().filter(|id| seen.insert(*id)).collect())
+    }
+}
+
+/// What one of a workspace's agents answers with; nothing, when there is no such agent.
+pub async fn links(db: &Db, workspace: WorkspaceId, agent: AgentId) -> Result<AgentLinks> {
+    match db {
+        Db::Postgres { pool, .. } => {
+            let row = sqlx::query_as(concat!("SELECT ", links!(postgres))).bind(agent).bind(workspace);
+            let row: LinksRow<DocumentArray> = silence::answered(row.fetch_one(pool)).await?;
+            Ok(row.links())
+        }
+        Db::Sqlite { readers, .. } => {
+            let row = sqlx::query_as(concat!("SELECT ", links!(sqlite))).bind(agent).bind(workspace);
+            let row: LinksRow<DocumentDigits> = row.fetch_one(readers).await?;
+            row.links()
+        }
+    }
 }
 
 /// At most `limit` of a workspace's agents that answer from a document, by id and name, the newest first.
@@ -351,9 +466,9 @@ pub async fn linked_generations(
 ) -> Result<Vec<(DocumentId, Option<GenerationId>)>> {
     Ok(on!(db, |c| {
         sqlx::query_as(concat!(
-        "SELECT id, active_generation FROM documents WHERE workspace_id = $2 AND id IN (SELECT document_id FROM (",
+        "SELECT id, active_generation FROM documents WHERE workspace_id = $2 AND id IN (SELECT document_id FROM ",
         linked!(),
-        ") AS linked) ORDER BY id"
+        ") ORDER BY id"
     ))
     .bind(agent)
     .bind(workspace)

@@ -1,9 +1,10 @@
 //! Passages. Text, place and hash live here in both modes: hits are filled in from here and quotes are verified here.
 
 use sqlx::QueryBuilder;
+use uuid::Uuid;
 
 use crate::{
-    db::{Db, DbError, Json, Result, Tx, execute, generations::RetiredGeneration, on},
+    db::{Db, DbError, Json, Result, Tx, execute, generations::RetiredGeneration, on, silence},
     ids::{ChunkId, DocumentId, GenerationId, WorkspaceId},
     model::{
         document::{Chunk, DocumentType},
@@ -64,6 +65,7 @@ pub async fn insert(
 }
 
 /// How many passages a generation has.
+#[cfg(any(test, feature = "testing"))]
 pub async fn count(db: &Db, generation: GenerationId) -> Result<i64> {
     Ok(on!(db, |c| sqlx::query_scalar("SELECT COUNT(*) FROM chunks WHERE generation_id = $1")
         .bind(generation)
@@ -93,25 +95,52 @@ pub async fn fetch(
     workspace: WorkspaceId,
     keys: &[(GenerationId, u32)],
 ) -> Result<Vec<FetchedChunk>> {
+    /// The columns of a [`FetchedChunk`], and what they are joined from.
+    macro_rules! select_fetched {
+        ($from:literal) => {
+            concat!(
+                "SELECT chunks.generation_id, chunks.ordinal, chunks.chunk_id, chunks.document_id, chunks.tokens, chunks.place,
+                        chunks.text, documents.name, documents.type, documents.url
+                 FROM ",
+                $from,
+                " JOIN documents ON documents.id = chunks.document_id AND documents.deleted_at IS NULL "
+            )
+        };
+    }
     if keys.is_empty() {
         return Ok(Vec::new());
     }
-    Ok(on!(db, |c| async {
-        let mut query = QueryBuilder::new(
-            "SELECT chunks.generation_id, chunks.ordinal, chunks.chunk_id, chunks.document_id, chunks.tokens, chunks.place,
-                    chunks.text, documents.name, documents.type, documents.url
-             FROM chunks JOIN documents ON documents.id = chunks.document_id AND documents.deleted_at IS NULL
-             WHERE chunks.workspace_id = ",
-        );
-        query.push_bind(workspace).push(" AND documents.workspace_id = ").push_bind(workspace);
-        query.push(" AND (chunks.generation_id, chunks.ordinal) IN (");
-        for (at, (generation, ordinal)) in keys.iter().enumerate() {
-            query.push(if at == 0 { "(" } else { ", (" });
-            query.push_bind(generation).push(", ").push_bind(i64::from(*ordinal)).push(")");
+    match db {
+        // One text for any number of keys, so that every connection has it prepared.
+        Db::Postgres { pool, .. } => {
+            let generations: Vec<Uuid> = keys.iter().map(|(generation, _)| *generation.as_uuid()).collect();
+            let ordinals: Vec<i64> = keys.iter().map(|(_, ordinal)| i64::from(*ordinal)).collect();
+            let found = sqlx::query_as(concat!(
+                select_fetched!(
+                    "unnest($2, $3) AS wanted (generation_id, ordinal)
+                     JOIN chunks ON chunks.generation_id = wanted.generation_id AND chunks.ordinal = wanted.ordinal"
+                ),
+                "WHERE chunks.workspace_id = $1 AND documents.workspace_id = $1"
+            ))
+            .bind(workspace)
+            .bind(generations)
+            .bind(ordinals)
+            .fetch_all(pool);
+            Ok(silence::answered(found).await?)
         }
-        query.push(")");
-        query.build_query_as().fetch_all(c).await
-    })?)
+        Db::Sqlite { readers, .. } => {
+            let mut query = QueryBuilder::new(select_fetched!("chunks"));
+            query.push("WHERE chunks.workspace_id = ").push_bind(workspace);
+            query.push(" AND documents.workspace_id = ").push_bind(workspace);
+            query.push(" AND (chunks.generation_id, chunks.ordinal) IN (");
+            for (at, (generation, ordinal)) in keys.iter().enumerate() {
+                query.push(if at == 0 { "(" } else { ", (" });
+                query.push_bind(generation).push(", ").push_bind(i64::from(*ordinal)).push(")");
+            }
+            query.push(")");
+            Ok(query.build_query_as().fetch_all(readers).await?)
+        }
+    }
 }
 
 /// At most `limit` passages of a workspace's document from `from` on, in the order of the source; those of its active

@@ -16,9 +16,7 @@ use uuid::Uuid;
 
 use crate::{
     clock::Timestamp,
-    db::{
-        Db, DbError, Json, Result, Tx, commit::pg_identity, execute, from_hex, locks, on, receipts, silence,
-    },
+    db::{Db, Json, Result, Tx, commit::pg_identity, execute, locks, on, receipts, silence},
     ids::{DocumentId, GenerationId, WorkspaceId},
     model::{
         document::{ActiveDocument, Document, DocumentSource, DocumentType, PageRange, SplitterConfig},
@@ -83,6 +81,14 @@ pub async fn insert(tx: &mut Tx, document: &NewDocumentRow<'_>, now: Timestamp) 
 fn inline_bytes(document: &NewDocumentRow<'_>) -> i64 {
     i64::try_from(document.content.map_or(0, str::len)).unwrap_or(i64::MAX)
 }
+
+/// Notes on a document that it has changed for searches: at the epoch that [`bump_search_epoch`] has begun in the same transaction.
+macro_rules! set_changed_epoch {
+    () => {
+        "changed_epoch = (SELECT search_epoch FROM workspaces WHERE workspaces.id = documents.workspace_id)"
+    };
+}
+pub(super) use set_changed_epoch;
 
 macro_rules! select_document {
     ($where:literal) => {
@@ -198,6 +204,7 @@ pub async fn list(db: &Db, workspace: WorkspaceId, before: DocumentId, limit: u3
 const SELECT_SOURCE: &str =
     "SELECT id, workspace_id, type, name, url, content, blob_key, source_name, source_mime, splitter, from_page, to_page,
             authorization_sealed, metadata, source_state,
+            CASE WHEN active_generation IS NOT NULL THEN search_index END AS active_index,
             (SELECT quotas FROM workspaces WHERE workspaces.id = workspace_id) AS quotas
      FROM documents WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL";
 
@@ -221,10 +228,13 @@ pub async fn update(tx: &mut Tx, document: &NewDocumentRow<'_>, now: Timestamp) 
     let rows = execute!(
         tx,
         sqlx::query(
-            "UPDATE documents SET name = $3, description = $4, url = $5, content = $6, metadata = $7, splitter = $8,
-                                  from_page = $9, to_page = $10, authorization_sealed = $11, updated_at = $12,
-                                  stored_bytes = COALESCE(source_bytes, 0) + $13
-             WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL"
+            concat!(
+                "UPDATE documents SET name = $3, description = $4, url = $5, content = $6, metadata = $7, splitter = $8,
+                                      from_page = $9, to_page = $10, authorization_sealed = $11, updated_at = $12,
+                                      stored_bytes = COALESCE(source_bytes, 0) + $13, ",
+                set_changed_epoch!(),
+                " WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL"
+            )
         )
         .bind(document.id)
         .bind(document.owner.workspace_id)
@@ -312,11 +322,12 @@ pub async fn delete(
 ) -> Result<bool> {
     bump_search_epoch(tx, workspace).await?;
     let found: Option<DocumentId> = on!(tx, |c| {
-        sqlx::query_scalar(
+        sqlx::query_scalar(concat!(
         "UPDATE documents SET deleted_at = $3, active_generation = NULL, search_index = NULL, content_hash = NULL, content = NULL,
-                              authorization_sealed = NULL
-         WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL RETURNING id"
-    )
+                              authorization_sealed = NULL, ",
+        set_changed_epoch!(),
+        " WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL RETURNING id"
+    ))
     .bind(id)
     .bind(workspace)
     .bind(now)
@@ -349,11 +360,12 @@ pub async fn delete(
 pub(super) async fn delete_all(tx: &mut Tx, workspace: WorkspaceId, now: Timestamp) -> Result<()> {
     execute!(
         tx,
-        sqlx::query(
+        sqlx::query(concat!(
             "UPDATE documents SET deleted_at = $2, active_generation = NULL, search_index = NULL, content_hash = NULL, content = NULL,
-                                  authorization_sealed = NULL
-             WHERE workspace_id = $1 AND deleted_at IS NULL"
-        )
+                                  authorization_sealed = NULL, ",
+            set_changed_epoch!(),
+            " WHERE workspace_id = $1 AND deleted_at IS NULL"
+        ))
         .bind(workspace)
         .bind(now)
     )?;
@@ -390,6 +402,16 @@ pub async fn tombstones(db: &Db, now: Timestamp, limit: u32) -> Result<Vec<Docum
 
 /// Forgets a deleted document and everything small that hangs on it.
 pub async fn drop_tombstone(tx: &mut Tx, id: DocumentId, now: Timestamp) -> Result<()> {
+    // In the order of locks: the workspace first.
+    execute!(
+        tx,
+        sqlx::query(
+            "UPDATE workspaces SET purged_epoch = gone.changed_epoch
+             FROM (SELECT workspace_id, changed_epoch FROM documents WHERE id = $1 AND deleted_at IS NOT NULL) AS gone
+             WHERE workspaces.id = gone.workspace_id AND workspaces.purged_epoch < gone.changed_epoch"
+        )
+        .bind(id)
+    )?;
     let rows =
         execute!(tx, sqlx::query("DELETE FROM documents WHERE id = $1 AND deleted_at IS NOT NULL").bind(id))?;
     if rows == 1 {
@@ -400,8 +422,8 @@ pub async fn drop_tombstone(tx: &mut Tx, id: DocumentId, now: Timestamp) -> Resu
     Ok(())
 }
 
-/// Marks everything that is cached of a workspace's searchable documents as out of date. Taken first in a transaction: workspaces,
-/// then documents, then jobs is the order of locks everywhere.
+/// Marks what is cached of a workspace's searchable documents as out of date; the statement that changes a document notes on it that it is
+/// this one (`set_changed_epoch!`). Taken first in a transaction: workspaces, then documents, then jobs is the order of locks everywhere.
 pub async fn bump_search_epoch(tx: &mut Tx, workspace: WorkspaceId) -> Result<()> {
     match tx {
         Tx::Postgres(tx) => {
@@ -421,6 +443,22 @@ pub async fn bump_search_epoch(tx: &mut Tx, workspace: WorkspaceId) -> Result<()
     Ok(())
 }
 
+/// [`bump_search_epoch`] for one document that nothing else is written of.
+pub(super) async fn touch(tx: &mut Tx, workspace: WorkspaceId, document: DocumentId) -> Result<()> {
+    bump_search_epoch(tx, workspace).await?;
+    execute!(
+        tx,
+        sqlx::query(concat!(
+            "UPDATE documents SET ",
+            set_changed_epoch!(),
+            " WHERE id = $1 AND workspace_id = $2"
+        ))
+        .bind(document)
+        .bind(workspace)
+    )?;
+    Ok(())
+}
+
 /// The number that rises whenever what a workspace can search changes.
 pub async fn search_epoch(db: &Db, workspace: WorkspaceId) -> Result<i64> {
     Ok(on!(db, |c| sqlx::query_scalar("SELECT search_epoch FROM workspaces WHERE id = $1")
@@ -428,97 +466,69 @@ pub async fn search_epoch(db: &Db, workspace: WorkspaceId) -> Result<i64> {
         .fetch_one(c))?)
 }
 
+/// The columns of an [`ActiveDocument`].
+macro_rules! active_columns {
+    () => {
+        "d.id, d.active_generation, COALESCE(d.languages, '[]') AS languages, g.embedding_space"
+    };
+}
+
 /// All of a workspace's searchable documents, by their ids.
 pub async fn active(db: &Db, workspace: WorkspaceId) -> Result<Vec<ActiveDocument>> {
-    active_where(db, workspace, None).await
+    Ok(on!(db, |c| sqlx::query_as(concat!(
+        "SELECT ",
+        active_columns!(),
+        " FROM documents d JOIN generations g ON g.id = d.active_generation
+         WHERE d.deleted_at IS NULL AND d.active_generation IS NOT NULL AND d.workspace_id = $1 ORDER BY d.id"
+    ))
+    .bind(workspace)
+    .fetch_all(c))?)
 }
 
-/// Those of a workspace's searchable documents that are named, by their ids.
-pub async fn active_among(
-    db: &Db,
-    workspace: WorkspaceId,
-    named: &[DocumentId],
-) -> Result<Vec<ActiveDocument>> {
-    if named.is_empty() { Ok(Vec::new()) } else { active_where(db, workspace, Some(named)).await }
-}
-
-async fn active_where(
-    db: &Db,
-    workspace: WorkspaceId,
-    named: Option<&[DocumentId]>,
-) -> Result<Vec<ActiveDocument>> {
-    Ok(on!(db, |c| async {
-        let mut query = QueryBuilder::new(
-            "SELECT d.id, d.active_generation, d.updated_at, COALESCE(d.languages, '[]') AS languages, g.embedding_space
-             FROM documents d JOIN generations g ON g.id = d.active_generation
-             WHERE d.deleted_at IS NULL AND d.active_generation IS NOT NULL AND d.workspace_id = ",
-        );
-        query.push_bind(workspace);
-        if let Some(named) = named {
-            query.push(" AND d.id IN (");
-            let mut list = query.separated(", ");
-            for id in named {
-                list.push_bind(id);
-            }
-            query.push(")");
-        }
-        query.push(" ORDER BY d.id").build_query_as().fetch_all(c).await
-    })?)
-}
-
-/// What a searchable document is at the moment. With another generation or time something that is shown of it has changed, and with
-/// the same ones nothing has: [`update`] sets the time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ActiveVersion {
+/// What has become of one of a workspace's documents.
+#[derive(Clone, Debug)]
+pub struct ChangedDocument {
     /// The document.
     pub id: DocumentId,
-    /// The generation that answers for it.
-    pub generation: GenerationId,
-    /// When its owner last changed it.
-    pub updated_at: Timestamp,
+    /// What it is; none when it cannot be searched any more.
+    pub active: Option<ActiveDocument>,
 }
 
-/// Which documents of a workspace's are searchable, by their ids.
-pub async fn active_versions(db: &Db, workspace: WorkspaceId) -> Result<Vec<ActiveVersion>> {
-    // In one row: there may be many thousands, of which few have changed, and a row each takes most of the time.
-    match db {
-        Db::Postgres { pool, .. } => {
-            type Columns = (Option<Vec<Uuid>>, Option<Vec<Uuid>>, Option<Vec<i64>>);
-            let columns = sqlx::query_as(
-                "SELECT array_agg(id ORDER BY id), array_agg(active_generation ORDER BY id),
-                        array_agg(updated_at ORDER BY id)
-                 FROM documents WHERE workspace_id = $1 AND deleted_at IS NULL AND active_generation IS NOT NULL",
-            )
-            .bind(workspace)
-            .fetch_one(pool);
-            let (ids, generations, times): Columns = silence::answered(columns).await?;
-            let version = |((id, generation), time): ((Uuid, Uuid), i64)| ActiveVersion {
-                id: id.into(),
-                generation: generation.into(),
-                updated_at: Timestamp::from_micros(time),
-            };
-            let ids = ids.unwrap_or_default().into_iter().zip(generations.unwrap_or_default());
-            Ok(ids.zip(times.unwrap_or_default()).map(version).collect())
-        }
-        Db::Sqlite { readers, .. } => {
-            let row: Option<String> = sqlx::query_scalar(
-                "SELECT group_concat(hex(id) || hex(active_generation) || printf('%016x', updated_at), '' ORDER BY id)
-                 FROM documents WHERE workspace_id = $1 AND deleted_at IS NULL AND active_generation IS NOT NULL",
-            )
-            .bind(workspace)
-            .fetch_one(readers)
-            .await?;
-            let row = row.unwrap_or_default();
-            let version = |at: usize| {
-                let time = row.get(at + 64..at + 80).and_then(|hex| i64::from_str_radix(hex, 16).ok());
-                let time = time.ok_or_else(|| DbError::Unreadable("a time".to_owned()))?;
-                Ok(ActiveVersion {
-                    id: from_hex(row.get(at..at + 32))?.into(),
-                    generation: from_hex(row.get(at + 32..at + 64))?.into(),
-                    updated_at: Timestamp::from_micros(time),
-                })
-            };
-            (0..row.len()).step_by(80).map(version).collect()
-        }
+/// The documents of a workspace that have changed since a search epoch, deleted ones included, by their ids. None when too much is gone
+/// to tell.
+pub async fn changed_since(
+    db: &Db,
+    workspace: WorkspaceId,
+    epoch: i64,
+) -> Result<Option<Vec<ChangedDocument>>> {
+    #[derive(sqlx::FromRow)]
+    struct ChangedRow {
+        id: DocumentId,
+        active_generation: Option<GenerationId>,
+        languages: Json<Box<[(u8, u64)]>>,
+        embedding_space: Option<Uuid>,
     }
+    let rows: Vec<ChangedRow> = on!(db, |c| sqlx::query_as(concat!(
+        "SELECT ",
+        active_columns!(),
+        " FROM documents d LEFT JOIN generations g ON g.id = d.active_generation
+         WHERE d.workspace_id = $1 AND d.changed_epoch > $2 ORDER BY d.id"
+    ))
+    .bind(workspace)
+    .bind(epoch)
+    .fetch_all(c))?;
+    // Asked last: what was purged before is not among the rows.
+    let purged: i64 = on!(db, |c| sqlx::query_scalar("SELECT purged_epoch FROM workspaces WHERE id = $1")
+        .bind(workspace)
+        .fetch_one(c))?;
+    let changed = |ChangedRow { id, active_generation, languages, embedding_space }: ChangedRow| {
+        let active = active_generation.map(|active_generation| ActiveDocument {
+            id,
+            active_generation,
+            languages,
+            embedding_space,
+        });
+        ChangedDocument { id, active }
+    };
+    Ok((purged <= epoch).then(|| rows.into_iter().map(changed).collect()))
 }

@@ -1,13 +1,16 @@
 //! Generations: complete, immutable ingestions of a document. One is active, at most; the others are being made, or wait
 //! to be purged. What destroys anything of one asks for a [`RetiredGeneration`].
 
+use std::collections::HashSet;
+
+use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 use crate::{
     clock::Timestamp,
-    db::{Db, Json, Result, Tx, execute, on, receipts},
+    db::{Db, Result, Tx, execute, on, receipts},
     ids::{DocumentId, GenerationId, WorkspaceId},
-    model::{document::SearchIndexInfo, job::JobClaim, page::PdfEngineName},
+    model::{job::JobClaim, page::PdfEngineName},
 };
 
 /// A generation that is about to be made.
@@ -63,20 +66,15 @@ pub async fn may_write(tx: &mut Tx, claim: &JobClaim, id: GenerationId) -> Resul
     Ok(found.is_some())
 }
 
-/// What is searchable of a workspace's document: the generation that answers, and what was told of it.
-pub async fn active(
-    db: &Db,
-    workspace: WorkspaceId,
-    document: DocumentId,
-) -> Result<Option<SearchIndexInfo>> {
-    let index: Option<Json<SearchIndexInfo>> = on!(db, |c| sqlx::query_scalar(
-        "SELECT search_index FROM documents
-         WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL AND active_generation IS NOT NULL"
+/// Whether a generation is being made under a claim.
+pub(super) async fn is_staging(tx: &mut Tx, claim: &JobClaim, id: GenerationId) -> Result<bool> {
+    let found: Option<GenerationId> = on!(tx, |c| sqlx::query_scalar(
+        "SELECT id FROM generations WHERE id = $1 AND state = 'staging' AND claim_id = $2"
     )
-    .bind(document)
-    .bind(workspace)
+    .bind(id)
+    .bind(claim.claim_id)
     .fetch_optional(c))?;
-    Ok(index.map(|Json(index)| index))
+    Ok(found.is_some())
 }
 
 /// Proof that a generation does not answer and never will again, so that whatever is kept of it may be destroyed. Only the
@@ -162,6 +160,25 @@ pub async fn retire(
     .fetch_one(c)
     })?;
     Ok((!answers).then_some(RetiredGeneration { id, workspace_id: claim.workspace_id }))
+}
+
+/// Those of some generations, each with its workspace, of which no row is left: they were purged, or a crash took back that they had begun.
+/// Their index entries must have been seen before this is asked, since a generation's row is there before its first entry.
+pub async fn unknown(db: &Db, generations: &[(WorkspaceId, GenerationId)]) -> Result<Vec<RetiredGeneration>> {
+    if generations.is_empty() {
+        return Ok(Vec::new());
+    }
+    let known: Vec<GenerationId> = on!(db, |c| async {
+        let mut query = QueryBuilder::new("SELECT id FROM generations WHERE id IN (");
+        let mut listed = query.separated(", ");
+        for (_, id) in generations {
+            listed.push_bind(*id);
+        }
+        query.push(")").build_query_scalar().fetch_all(c).await
+    })?;
+    let known: HashSet<GenerationId> = known.into_iter().collect();
+    let unknown = generations.iter().filter(|(_, id)| !known.contains(id));
+    Ok(unknown.map(|(workspace_id, id)| RetiredGeneration { id: *id, workspace_id: *workspace_id }).collect())
 }
 
 /// Generations whose time has come, oldest first.

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 #[cfg(test)]
 pub(super) use claims::{DUE, PASSED_OVER, TAKE};
-pub use claims::{DueJobs, claim, due};
+pub use claims::{DueJobs, claim, claim_undisputed, due};
 pub(super) use line::BEHIND_OWN;
 pub use line::admit;
 #[cfg(test)]

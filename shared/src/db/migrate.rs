@@ -137,6 +137,11 @@ const STEPS: &[MigrationStep] = &[
         description: "reranked agents",
         statements: MigrationSql::Shared(include_str!("../../../migrations/0014_rerank.sql")),
     },
+    MigrationStep {
+        version: 15,
+        description: "when documents last changed for searches",
+        statements: MigrationSql::Shared(include_str!("../../../migrations/0015_changed_documents.sql")),
+    },
 ];
 
 /// Why the schema could not be brought up to date.

@@ -18,7 +18,7 @@ use secrecy::{ExposeSecret, SecretString};
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
 
 use super::{
-    DatabaseLocation, Db, Tx, accounts,
+    DatabaseLocation, Db, Json, Tx, accounts,
     chunks::{self, NewChunk},
     connect,
     documents::{self, NewDocumentRow},
@@ -296,11 +296,19 @@ pub fn ready(generation: GenerationId, chunks: u64) -> SearchIndexInfo {
     }
 }
 
+/// The generation that answers for a workspace's document.
+pub async fn active(db: &Db, workspace: WorkspaceId, document: DocumentId) -> Option<GenerationId> {
+    let source = documents::source(db, workspace, document).await.unwrap()?;
+    source.active_index.map(|Json(index)| index.generation)
+}
+
 /// Publishes a generation.
 pub async fn publish(db: &Db, claim: &JobClaim, generation: GenerationId, now: Timestamp) -> PublishOutcome {
+    let stored = chunks::count(db, generation).await.unwrap();
     let publication = GenerationPublication {
         generation,
-        index: &ready(generation, 1),
+        replaces: active(db, claim.workspace_id, claim.document_id).await,
+        index: &ready(generation, u64::try_from(stored).unwrap()),
         languages: &[],
         learnt: Some(&SourceState::default()),
         purge_old_at: now.plus(GRACE),

@@ -12,6 +12,7 @@ use std::{sync::Arc, time::Duration};
 pub use doorbell::Doorbell;
 use local::LocalDoorbell;
 pub use local::{DoorbellRing, LocalBackend};
+use parking_lot::Mutex;
 use redis::RedisDoorbell;
 use tokio::time::Instant;
 
@@ -31,6 +32,9 @@ const PAUSES: RetryBackoff = RetryBackoff { first: Duration::from_secs(2), longe
 /// About how long a job rests that an outage stopped.
 const POSTPONED_FOR: Duration = Duration::from_secs(10);
 
+/// How often jobs are looked for that waited for a moment which has come, while others are in line.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
 /// The queue. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct JobQueue {
@@ -41,6 +45,8 @@ pub struct JobQueue {
     doorbell: Doorbell,
     /// When this process began.
     began: Instant,
+    /// When jobs that waited for their moment were last looked for.
+    looked: Arc<Mutex<Option<Instant>>>,
 }
 
 /// Has whoever works on a job go on with the trace of who asked for it. False when there is no job.
@@ -54,7 +60,14 @@ async fn note_trace(tx: &mut Tx, job: Option<JobId>) -> db::Result<bool> {
 impl JobQueue {
     /// A queue over `db`.
     pub fn new(db: Db, clock: Clock, settings: JobSettings, doorbell: Doorbell) -> Self {
-        Self { db, clock, settings: Arc::new(settings), doorbell, began: Instant::now() }
+        Self {
+            db,
+            clock,
+            settings: Arc::new(settings),
+            doorbell,
+            began: Instant::now(),
+            looked: Arc::default(),
+        }
     }
 
     /// The time by which leases are judged.
@@ -107,12 +120,33 @@ impl JobQueue {
 
     /// Takes the next due job, if there is one.
     pub async fn claim(&self, worker: &str) -> db::Result<Option<JobClaim>> {
+        let claim = match self.claim_undisputed(worker).await? {
+            Some(claim) => Some(claim),
+            None => self.claim_in_turn(worker).await?,
+        };
+        // A claim that a crash takes back was never used for anything that stayed.
+        if let Some(claim) = claim.as_ref().filter(|claim| self.may_have_crashed(claim)) {
+            self.make_durable(claim).await?;
+        }
+        Ok(claim)
+    }
+
+    /// Takes a job as quickly as can be, unless it is time to look for others that have to get a place in line.
+    async fn claim_undisputed(&self, worker: &str) -> db::Result<Option<JobClaim>> {
+        if self.looked.lock().is_none_or(|looked| looked.elapsed() >= LOOK_EVERY) {
+            return Ok(None);
+        }
+        let now = self.now();
+        db::jobs::claim_undisputed(&self.db, worker, now, self.lease_end(now)).await
+    }
+
+    async fn claim_in_turn(&self, worker: &str) -> db::Result<Option<JobClaim>> {
         // A glance first: idle workers must not queue for the write lock.
         let due = db::jobs::due(&self.db, self.now()).await?;
+        *self.looked.lock() = Some(Instant::now());
         if !due.any() {
             return Ok(None);
         }
-        // A claim that a crash takes back was never used for anything that stayed.
         let mut tx = self.db.begin_relaxed().await?;
         // Only now, since that may have taken a while and the lease is counted from here.
         let now = self.now();
@@ -121,9 +155,6 @@ impl JobQueue {
         }
         let claim = db::jobs::claim(&mut tx, worker, now, self.lease_end(now)).await?;
         tx.commit().await?;
-        if let Some(claim) = claim.as_ref().filter(|claim| self.may_have_crashed(claim)) {
-            self.make_durable(claim).await?;
-        }
         Ok(claim)
     }
 

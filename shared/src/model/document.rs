@@ -223,6 +223,8 @@ pub struct DocumentSource {
     pub metadata: Option<Json<Map<String, Value>>>,
     /// What was read the last time.
     pub source_state: Option<Json<SourceState>>,
+    /// What is searchable of it; none when nothing is.
+    pub active_index: Option<Json<SearchIndexInfo>>,
     /// What its workspace may hold.
     #[sqlx(default)]
     pub quotas: Option<Json<WorkspaceQuotas>>,
@@ -352,8 +354,6 @@ pub struct ActiveDocument {
     pub id: DocumentId,
     /// The generation that answers for it.
     pub active_generation: GenerationId,
-    /// When its owner last changed it.
-    pub updated_at: Timestamp,
     /// How many of its passages are in each language, by the language's number.
     pub languages: Json<Box<[(u8, u64)]>>,
     /// What the vectors of its passages mean; none when it has no vectors.

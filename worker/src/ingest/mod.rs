@@ -1,12 +1,12 @@
 //! One ingestion: fetch → parse → split → index → publish, each stage bounded, nothing visible before the last step.
 
+mod generation;
 pub(crate) mod passages;
 mod vectors;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use lectern_embed::Embedder;
-use lectern_index::{IndexEntry, IndexError, IndexTarget, IndexWriter};
+use lectern_index::IndexError;
 use lectern_runtime::Runtime;
 use lectern_sandbox::{
     Sandbox,
@@ -14,22 +14,21 @@ use lectern_sandbox::{
 };
 use lectern_shared::{
     config::ServiceLimits,
-    db::{
-        self, Json,
-        chunks::NewChunk,
-        generations::{self, NewGeneration},
-        jobs::{GenerationPublication, PublishOutcome},
-    },
+    db::{self, Json, chunks::NewChunk, generations},
     ids::{ChunkId, GenerationId},
     model::{
         document::{DocumentSource, SearchIndexInfo, SourceState},
         job::{IngestionStage, JobClaim},
-        page::{PageInfo, PdfEngineName},
     },
     secrets::{hex, sha256},
 };
+use parking_lot::Mutex;
+use tokio::time::Instant;
 
-use self::{passages::PassageSlice, vectors::GenerationVectors};
+use self::{
+    generation::{GenerationBuilder, GenerationWriter, SmallGeneration, stored_bytes},
+    passages::PassageSlice,
+};
 use crate::{
     extracted::ExtractedText,
     failure::IngestFailure,
@@ -38,12 +37,17 @@ use crate::{
     splitter::TokenCounter,
 };
 
+/// For how long an index that has answered is not asked again whether it is there.
+const REACHED_FOR: Duration = Duration::from_secs(1);
+
 /// Runs ingestions. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Ingester {
     runtime: Runtime,
     sandbox: Sandbox,
     pdf: PdfEngine,
+    /// When the index last answered.
+    reached: Arc<Mutex<Option<Instant>>>,
 }
 
 /// What was made of a document, ready to be written.
@@ -55,7 +59,19 @@ struct PreparedDocument {
 
 impl Ingester {
     pub(crate) fn new(runtime: Runtime, sandbox: Sandbox, pdf: PdfEngine) -> Self {
-        Self { runtime, sandbox, pdf }
+        Self { runtime, sandbox, pdf, reached: Arc::default() }
+    }
+
+    /// Finds out that an index elsewhere is away before the source is asked. Of small documents there are hundreds a second, so one that
+    /// has just answered is taken to be there.
+    async fn ensure_reachable_index(&self) -> Result<(), IngestFailure> {
+        let is_known = self.reached.lock().is_some_and(|reached| reached.elapsed() < REACHED_FOR);
+        if is_known || self.runtime.index.late_write_window().is_none() {
+            return Ok(());
+        }
+        self.runtime.index.ping().await?;
+        *self.reached.lock() = Some(Instant::now());
+        Ok(())
     }
 
     /// Makes the claim's document searchable.
@@ -69,11 +85,9 @@ impl Ingester {
         let source = db::documents::source(&runtime.db, claim.workspace_id, claim.document_id)
             .await?
             .ok_or(IngestFailure::ClaimLost)?;
-        if runtime.index.late_write_window().is_some() {
-            // An index that is away is found out before the source is asked.
-            runtime.index.ping().await?;
-        }
-        let former = generations::active(&runtime.db, claim.workspace_id, claim.document_id).await?;
+        self.ensure_reachable_index().await?;
+        let former = source.active_index.clone().map(|Json(index)| index);
+        let replaces = former.as_ref().map(|former| former.generation);
         let known = source.source_state.as_ref().filter(|_| former.is_some()).map(|Json(state)| state);
         let embedder = runtime.models.wait_until_opened().await;
         let sizing = TokenCounter::of(embedder.clone(), &runtime.settings.embedding);
@@ -135,22 +149,13 @@ impl Ingester {
             sizing: &sizing,
             total,
             quota,
+            replaces,
             progress,
         };
-        let texts: u64 = chunks.iter().map(|chunk| chunk.text.len() as u64).sum();
-        let words: u64 = extracted.pages_read.iter().map(db::pages::stored_bytes).sum();
-        let generation = making.begin(texts + words, extracted.engine).await?;
-        let mut done = 0;
-        for batch in chunks.chunks(vectors::BATCH) {
-            done = making.embed(generation, batch, done).await?;
-        }
-        let mut writing = making.write(generation)?;
-        for batch in chunks.chunks(db::chunks::BATCH) {
-            writing.add(batch).await?;
-        }
-        for batch in extracted.pages_read.chunks(db::pages::BATCH) {
-            writing.add_pages(batch).await?;
-        }
+        let writing = match SmallGeneration::of(&chunks, &extracted.pages_read) {
+            Some(small) => making.write_at_once(small, extracted.engine).await?,
+            None => write_in_batches(making, &chunks, &extracted).await?,
+        };
         let index = SearchIndexInfo {
             status: "READY".to_owned(),
             chunks: total,
@@ -160,7 +165,8 @@ impl Ingester {
             embedding_model: None,
             dimensions: None,
             content_hash,
-            generation,
+            // The writer knows.
+            generation: GenerationId::from(uuid::Uuid::nil()),
             indexed_at: String::new(),
         };
         writing.publish(index, Some(&state)).await
@@ -182,8 +188,17 @@ impl Ingester {
         // What the operator wants of every document, and what only shows its new name, is in nobody's way.
         let quota =
             source.allowed_bytes(runtime.settings.limits.storage_bytes).filter(|_| !claim.from_stored);
-        let making =
-            GenerationBuilder { runtime, claim, source, embedder, sizing: &sizing, total, quota, progress };
+        let making = GenerationBuilder {
+            runtime,
+            claim,
+            source,
+            embedder,
+            sizing: &sizing,
+            total,
+            quota,
+            replaces: Some(former.generation),
+            progress,
+        };
         // Counted and not taken from the former one: it may be of another model, or have been estimated when storage was first counted.
         let texts = db::storage::text_bytes(&runtime.db, claim.workspace_id, former.generation).await?;
         let generation = making.begin(texts, former.engine).await?;
@@ -239,208 +254,26 @@ impl Ingester {
     }
 }
 
-/// What a generation is made of and with.
-struct GenerationBuilder<'a> {
-    runtime: &'a Runtime,
-    claim: &'a JobClaim,
-    source: &'a DocumentSource,
-    embedder: Option<Arc<dyn Embedder>>,
-    sizing: &'a TokenCounter,
-    /// Passages in all.
-    total: u64,
-    /// What its owner may store, where that matters.
-    quota: Option<u64>,
-    progress: &'a ProgressReporter,
-}
-
-impl<'a> GenerationBuilder<'a> {
-    /// Begins a generation of passages whose texts have so many bytes, if its owner may store them.
-    async fn begin(&self, texts: u64, engine: Option<PdfEngineName>) -> Result<GenerationId, IngestFailure> {
-        let Self { runtime, claim, progress, .. } = *self;
-        progress.stage(if self.embedder.is_some() { IngestionStage::Embed } else { IngestionStage::Index });
-        let generation = GenerationId::generate();
-        let now = runtime.clock.now();
-        // Nothing counts before it is published. But what is written elsewhere can be removed only as long as this is known.
-        let elsewhere = runtime.index.late_write_window().is_some();
-        let mut tx = if elsewhere { runtime.db.begin().await? } else { runtime.db.begin_relaxed().await? };
-        // In the order of locks: the workspace first.
-        let (bytes, instead_of) = (self.bytes(texts), Some(claim.document_id));
-        let admitted = db::storage::admit(&mut tx, claim.workspace_id, bytes, instead_of, self.quota).await?;
-        admitted.map_err(|over| IngestFailure::permanent("quota_exceeded", format!("{over}.")))?;
-        let space = self.embedder.as_ref().map(|embedder| embedder.space());
-        if let Some(space) = space {
-            db::vectors::record_space(&mut tx, space, now).await?;
-        }
-        let space = space.map(|space| space.id);
-        let new = NewGeneration { id: generation, space, stored_bytes: bytes, engine };
-        let begun = generations::begin(&mut tx, claim, new, now).await?;
-        tx.commit().await?;
-        if !begun {
-            return Err(IngestFailure::ClaimLost);
-        }
-        progress.writes(generation);
-        Ok(generation)
-    }
-
-    /// What the generation takes of its owner's storage: its texts, and a vector for each of its passages.
-    fn bytes(&self, texts: u64) -> u64 {
-        let numbers = self.embedder.as_ref().map_or(0, |embedder| embedder.space().dimensions);
-        texts + self.total * (numbers * size_of::<f32>()) as u64
-    }
-
-    /// Has the vectors of at most [`vectors::BATCH`] passages made, if there is a model, after `done` others.
-    async fn embed(
-        &self,
-        generation: GenerationId,
-        batch: &[NewChunk],
-        done: u64,
-    ) -> Result<u64, IngestFailure> {
-        let Some(vectors) = self.vectors(generation) else { return Ok(done) };
-        vectors.make(self.embeddable(batch).await?).await?;
-        let done = done + batch.len() as u64;
-        self.progress.at(done, Some(self.total), "chunks");
-        Ok(done)
-    }
-
-    /// Begins to write the generation.
-    fn write(self, generation: GenerationId) -> Result<GenerationWriter<'a>, IngestFailure> {
-        let Self { runtime, claim, progress, .. } = self;
-        progress.stage(IngestionStage::Index);
-        let space = self.embedder.as_ref().map(|embedder| embedder.space());
-        let space = space.map(|space| (space.id, space.dimensions));
-        let index = runtime.index.writer(IndexTarget { claim, generation, space })?;
-        Ok(GenerationWriter { making: self, generation, index, done: 0 })
-    }
-
-    fn vectors(&self, generation: GenerationId) -> Option<GenerationVectors<'_>> {
-        let Runtime { db, compute, metrics, .. } = self.runtime;
-        let (claim, embedder) = (self.claim, self.embedder.as_ref()?);
-        Some(GenerationVectors { db, compute, metrics, claim, generation, embedder })
-    }
-
-    /// What is embedded of passages: their text under as much of the header as there is room for.
-    async fn embeddable(&self, batch: &[NewChunk]) -> Result<Vec<String>, IngestFailure> {
-        let (sizing, name, batch) = (self.sizing.clone(), self.source.name.clone(), batch.to_vec());
-        let texts = move || {
-            let text = |chunk: &NewChunk| {
-                let header = chunk.place.header(&name, &chunk.text);
-                format!("{}\n{}", sizing.fit(&header), chunk.text)
-            };
-            batch.iter().map(text).collect()
-        };
-        self.runtime.compute.run(texts).await.map_err(|_| IngestFailure::Panicked)
-    }
-}
-
-/// A generation that is being written: passages and index entries, batch by batch, each fenced on the claim.
-struct GenerationWriter<'a> {
+/// Writes a generation batch by batch, so that other writers get their turn, and what is embedded is kept at once.
+async fn write_in_batches<'a>(
     making: GenerationBuilder<'a>,
-    generation: GenerationId,
-    index: Box<dyn IndexWriter + 'a>,
-    done: u64,
-}
-
-impl GenerationWriter<'_> {
-    /// Adds at most [`db::chunks::BATCH`] passages.
-    async fn add(&mut self, batch: &[NewChunk]) -> Result<(), IngestFailure> {
-        let generation = self.generation;
-        let GenerationBuilder { runtime, claim, source, total, progress, .. } = self.making;
-        let vectors = match self.making.vectors(generation) {
-            Some(vectors) => {
-                let made = vectors.get(self.making.embeddable(batch).await?).await?;
-                made.into_iter().map(Some).collect()
-            }
-            None => vec![None; batch.len()],
-        };
-        let mut tx = runtime.db.begin_relaxed().await?;
-        if !generations::may_write(&mut tx, claim, generation).await? {
-            return Err(IngestFailure::ClaimLost);
-        }
-        db::chunks::insert(&mut tx, claim.workspace_id, claim.document_id, generation, batch).await?;
-        tx.commit().await?;
-        let entry = |(chunk, vector): (&NewChunk, Option<Vec<f32>>)| IndexEntry {
-            text: format!("{}\n{}", chunk.place.header(&source.name, &chunk.text), chunk.text),
-            vector,
-        };
-        self.index.add(batch.iter().zip(vectors).map(entry).collect()).await?;
-        self.done += batch.len() as u64;
-        progress.at(self.done, Some(total), "chunks");
-        Ok(())
+    chunks: &[NewChunk],
+    extracted: &ExtractedText,
+) -> Result<GenerationWriter<'a>, IngestFailure> {
+    let pages = &extracted.pages_read;
+    let generation = making.begin(stored_bytes(chunks, pages), extracted.engine).await?;
+    let mut done = 0;
+    for batch in chunks.chunks(vectors::BATCH) {
+        done = making.embed(generation, batch, done).await?;
     }
-
-    /// Adds at most [`db::pages::BATCH`] pages.
-    async fn add_pages(&mut self, batch: &[PageInfo]) -> Result<(), IngestFailure> {
-        let GenerationBuilder { runtime, claim, .. } = self.making;
-        let mut tx = runtime.db.begin_relaxed().await?;
-        if !generations::may_write(&mut tx, claim, self.generation).await? {
-            return Err(IngestFailure::ClaimLost);
-        }
-        db::pages::insert(&mut tx, claim.workspace_id, self.generation, batch).await?;
-        Ok(tx.commit().await?)
+    let mut writing = making.write(generation)?;
+    for batch in chunks.chunks(db::chunks::BATCH) {
+        writing.add(batch).await?;
     }
-
-    /// Adds the pages of the generation whose passages are taken.
-    async fn copy_pages(&mut self, from: GenerationId) -> Result<(), IngestFailure> {
-        let GenerationBuilder { runtime, claim, .. } = self.making;
-        let mut tx = runtime.db.begin_relaxed().await?;
-        if !generations::may_write(&mut tx, claim, self.generation).await? {
-            return Err(IngestFailure::ClaimLost);
-        }
-        db::pages::copy(&mut tx, claim.workspace_id, from, self.generation).await?;
-        Ok(tx.commit().await?)
+    for batch in pages.chunks(db::pages::BATCH) {
+        writing.add_pages(batch).await?;
     }
-
-    /// Checks that nothing is missing, and makes the generation the one that answers.
-    async fn publish(
-        self,
-        index: SearchIndexInfo,
-        learnt: Option<&SourceState>,
-    ) -> Result<(), IngestFailure> {
-        let generation = self.generation;
-        let GenerationBuilder { runtime, claim, source, total, progress, ref embedder, .. } = self.making;
-        let space = embedder.as_ref().map(|embedder| embedder.space());
-        let index = SearchIndexInfo {
-            embedding_model: space.map(|space| space.model.clone()),
-            dimensions: space.and_then(|space| u32::try_from(space.dimensions).ok()),
-            generation,
-            indexed_at: runtime.clock.now().to_string(),
-            ..index
-        };
-        let indexed = self.index.finish().await?;
-        let stored = db::chunks::count(&runtime.db, generation).await?;
-        if indexed.entries != total || u64::try_from(stored) != Ok(total) {
-            return Err(IngestFailure::Internal(format!(
-                "{total} chunks were to be written, {stored} are stored, {} indexed",
-                indexed.entries
-            )));
-        }
-        // Of each language, by its number, where the index wants to know.
-        let languages: Vec<_> =
-            indexed.languages.iter().map(|(language, count)| (language.code(), *count)).collect();
-        let publication = GenerationPublication {
-            generation,
-            index: &index,
-            languages: &languages,
-            learnt,
-            purge_old_at: runtime.jobs.now().plus(runtime.settings.index_grace),
-        };
-        // From here on what the store says of the publication decides, and nobody else's view of the claim.
-        progress.publishing();
-        match db::jobs::publish(&runtime.db, claim, &publication, runtime.jobs.now()).await? {
-            PublishOutcome::Yes => {
-                tracing::info!(chunks = index.chunks, pages = index.pages, "document searchable");
-                runtime.metrics.published(source.r#type, index.pages.map_or(0, u64::from), index.chunks);
-                vectors::prune(&runtime.db, claim, generation).await;
-                Ok(())
-            }
-            PublishOutcome::Outdated => {
-                tracing::info!("the document changed while it was ingested; it is queued again");
-                runtime.jobs.doorbell().ring(1);
-                Ok(())
-            }
-            PublishOutcome::ClaimLost => Err(IngestFailure::ClaimLost),
-        }
-    }
+    Ok(writing)
 }
 
 /// What the cutting of a text goes by.

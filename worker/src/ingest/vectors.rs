@@ -7,7 +7,7 @@ use lectern_embed::{EmbedError, Embedder};
 use lectern_shared::{
     compute::ComputePool,
     db::{
-        Db, generations,
+        Db, DbError, Tx, generations,
         vectors::{self, TextHash},
     },
     ids::GenerationId,
@@ -22,48 +22,70 @@ use crate::failure::IngestFailure;
 /// Texts that are embedded between two reports of progress: enough for every core, and a few seconds at most.
 pub(super) const BATCH: usize = 64;
 
-/// Makes vectors for one generation.
+/// Makes vectors of a document's passages.
 #[derive(Clone, Copy)]
-pub(super) struct GenerationVectors<'a> {
+pub(super) struct PassageVectors<'a> {
     pub(super) db: &'a Db,
     pub(super) compute: &'a ComputePool,
     pub(super) metrics: &'a Metrics,
     pub(super) claim: &'a JobClaim,
-    pub(super) generation: GenerationId,
     pub(super) embedder: &'a Arc<dyn Embedder>,
 }
 
-impl GenerationVectors<'_> {
-    /// Makes sure that these texts' vectors are stored; at most [`BATCH`].
-    pub(super) async fn make(&self, texts: Vec<String>) -> Result<(), IngestFailure> {
-        let (texts, hashes) = self.hash(texts).await?;
-        let known = self.stored(&hashes).await?;
-        let reused: Vec<TextHash> = known.keys().copied().collect();
-        if !reused.is_empty() {
-            let Self { db, claim, generation, embedder, .. } = *self;
-            let mut tx = db.begin_relaxed().await?;
-            if !generations::may_write(&mut tx, claim, generation).await? {
-                return Err(IngestFailure::ClaimLost);
-            }
-            vectors::used(&mut tx, claim.document_id, generation, embedder.space(), &reused).await?;
-            tx.commit().await?;
-        }
-        self.embed(texts, &hashes, |hash| known.contains_key(hash)).await?;
-        Ok(())
-    }
+/// The vectors of some texts.
+pub(super) struct MadeVectors {
+    /// In the order of the texts.
+    pub(super) vectors: Vec<Vec<f32>>,
+    /// The texts whose vectors were stored already.
+    reused: Vec<TextHash>,
+    /// Those that were made just now.
+    made: Vec<(TextHash, Vec<f32>)>,
+}
 
-    /// These texts' vectors, in their order; at most [`lectern_shared::db::chunks::BATCH`].
-    pub(super) async fn get(&self, texts: Vec<String>) -> Result<Vec<Vec<f32>>, IngestFailure> {
+impl PassageVectors<'_> {
+    /// The vectors of these texts, at most [`lectern_shared::db::chunks::BATCH`]. Nothing is stored.
+    pub(super) async fn make(&self, texts: Vec<String>) -> Result<MadeVectors, IngestFailure> {
+        let Self { db, claim, embedder, .. } = *self;
         let (texts, hashes) = self.hash(texts).await?;
-        let mut known = self.stored(&hashes).await?;
-        // What was there a moment ago may have been removed by a run that this one has taken over.
+        let space = embedder.space();
+        let mut known = vectors::fetch(db, claim.workspace_id, claim.document_id, space, &hashes).await?;
+        let reused = known.keys().copied().collect();
         let made = self.embed(texts, &hashes, |hash| known.contains_key(hash)).await?;
-        known.extend(made);
+        known.extend(made.iter().cloned());
         let vector = |hash| {
             let vector = known.get(hash).cloned();
             vector.ok_or_else(|| IngestFailure::Internal("a passage has no vector".to_owned()))
         };
-        hashes.iter().map(vector).collect()
+        Ok(MadeVectors { vectors: hashes.iter().map(vector).collect::<Result<_, _>>()?, reused, made })
+    }
+
+    /// Stores what was made, and that a generation uses what was there.
+    pub(super) async fn store(
+        &self,
+        tx: &mut Tx,
+        generation: GenerationId,
+        MadeVectors { reused, made, .. }: &MadeVectors,
+    ) -> Result<(), DbError> {
+        let (document, space) = (self.claim.document_id, self.embedder.space());
+        vectors::used(tx, document, generation, space, reused).await?;
+        vectors::insert(tx, document, generation, space, made).await
+    }
+
+    /// The vectors of these texts for a generation that has begun: whatever is made is stored at once, so that a run which is cut short
+    /// costs nothing the next time.
+    pub(super) async fn make_and_store(
+        &self,
+        generation: GenerationId,
+        texts: Vec<String>,
+    ) -> Result<Vec<Vec<f32>>, IngestFailure> {
+        let made = self.make(texts).await?;
+        let mut tx = self.db.begin_relaxed().await?;
+        if !generations::may_write(&mut tx, self.claim, generation).await? {
+            return Err(IngestFailure::ClaimLost);
+        }
+        self.store(&mut tx, generation, &made).await?;
+        tx.commit().await?;
+        Ok(made.vectors)
     }
 
     async fn hash(&self, texts: Vec<String>) -> Result<(Vec<String>, Vec<TextHash>), IngestFailure> {
@@ -74,22 +96,14 @@ impl GenerationVectors<'_> {
         self.compute.run(hash).await.map_err(|_| IngestFailure::Panicked)
     }
 
-    async fn stored(
-        &self,
-        hashes: &[TextHash],
-    ) -> Result<std::collections::HashMap<TextHash, Vec<f32>>, IngestFailure> {
-        let Self { db, claim, embedder, .. } = *self;
-        Ok(vectors::fetch(db, claim.workspace_id, claim.document_id, embedder.space(), hashes).await?)
-    }
-
-    /// Embeds and stores those of the texts whose vectors are not known.
+    /// Embeds those of the texts whose vectors are not known.
     async fn embed(
         &self,
         texts: Vec<String>,
         hashes: &[TextHash],
         is_known: impl Fn(&TextHash) -> bool,
     ) -> Result<Vec<(TextHash, Vec<f32>)>, IngestFailure> {
-        let Self { db, metrics, claim, generation, embedder, .. } = *self;
+        let Self { metrics, embedder, .. } = *self;
         let mut seen = HashSet::new();
         let (missing, texts): (Vec<TextHash>, Vec<String>) = hashes
             .iter()
@@ -109,14 +123,7 @@ impl GenerationVectors<'_> {
                 "the embedding model gave other vectors than it should".to_owned(),
             ));
         }
-        let made: Vec<_> = missing.into_iter().zip(made).collect();
-        let mut tx = db.begin_relaxed().await?;
-        if !generations::may_write(&mut tx, claim, generation).await? {
-            return Err(IngestFailure::ClaimLost);
-        }
-        vectors::insert(&mut tx, claim.document_id, generation, embedder.space(), &made).await?;
-        tx.commit().await?;
-        Ok(made)
+        Ok(missing.into_iter().zip(made).collect())
     }
 }
 

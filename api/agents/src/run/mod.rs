@@ -21,22 +21,20 @@ mod parts;
 mod prepare;
 mod react;
 mod react_text;
+mod recorder;
 mod setup;
 mod sources;
+mod store;
 pub mod trace;
 
 use std::{collections::VecDeque, time::Duration};
 
 use lectern_shared::{
-    db::{self, Json, traces::StoredTrace},
-    model::{agent::Agent, webhook::WebhookEvent, workspace::RunOwner},
+    db::{Json, agents::AgentBriefing, agents::AgentLinks, traces::StoredTrace},
+    model::{agent::Agent, workspace::RunOwner},
 };
-use serde_json::{Map, Value, json};
-use tokio::{
-    sync::mpsc,
-    task::AbortHandle,
-    time::{Instant, timeout},
-};
+use serde_json::{Map, Value};
+use tokio::{sync::mpsc, task::AbortHandle, time::Instant};
 use tracing::Instrument;
 
 use self::{
@@ -45,11 +43,13 @@ use self::{
     ledger::UsageLedger,
     outside::{LiveEnvironment, RunEnvironment},
     prepare::{CheckedAgent, RunBounds},
-    setup::{RECORD_VERSION, RecordEntry, RunRecord, RunSetup},
+    setup::{RECORD_VERSION, RunRecord, RunSetup},
+    store::EndedRun,
 };
 pub use self::{
     event::{RunEvent, RunOutcome},
     parts::AgentParts,
+    recorder::RunRecorder,
     trace::{AnswerSpan, CitationView},
 };
 use crate::{AgentError, RepeatRefusal, tools::Toolbox};
@@ -70,12 +70,21 @@ pub struct AgentToAsk {
     pub agent: Agent,
     /// What it is told.
     pub prompt: AgentPrompt,
+    /// What is linked to it; that is read when it is asked, when none.
+    pub links: Option<AgentLinks>,
 }
 
 impl From<Agent> for AgentToAsk {
-    /// As it is now.
+    /// As it is at each time when it is asked.
     fn from(agent: Agent) -> Self {
-        Self { agent, prompt: AgentPrompt::Own }
+        Self { agent, prompt: AgentPrompt::Own, links: None }
+    }
+}
+
+impl From<AgentBriefing> for AgentToAsk {
+    /// As it was when it was read.
+    fn from(AgentBriefing { agent, template, links }: AgentBriefing) -> Self {
+        Self { agent, prompt: AgentPrompt::Template(template), links: Some(links) }
     }
 }
 
@@ -175,9 +184,10 @@ pub async fn start(
     }
     let (parts, toolbox) = (parts.clone(), toolbox.clone());
     Ok(RunHandle::spawn(move |events| async move {
+        let span = meter::run_span(agent.id);
         let asked = AskedQuestion { agent, owner, question, key };
-        let driven = run_and_store(&parts, &toolbox, checked, &asked, &events);
-        let last = match Box::pin(driven.instrument(meter::run_span(asked.agent.id))).await {
+        let driven = run_and_store(&parts, &toolbox, checked, asked, &events);
+        let last = match Box::pin(driven.instrument(span)).await {
             Ok(last) => last,
             Err(error) => RunEvent::Failed(error),
         };
@@ -234,28 +244,28 @@ async fn run_and_store(
     parts: &AgentParts,
     toolbox: &Toolbox,
     checked: CheckedAgent,
-    asked: &AskedQuestion,
+    asked: AskedQuestion,
     events: &mpsc::Sender<RunEvent>,
 ) -> Result<RunEvent, AgentError> {
-    let AskedQuestion { agent, owner, question, .. } = asked;
+    let (agent, owner) = (asked.agent.id, asked.owner);
     let started = Instant::now();
     let ledger = UsageLedger::new(parts.db.clone(), parts.clock.clone(), owner.workspace_id);
     let bounds = RunBounds {
         limits: None,
         started,
         deadline: None,
-        chain: vec![agent.id],
-        owner: *owner,
+        chain: vec![agent],
+        owner,
         ledger: ledger.clone(),
     };
-    let (setup, live) = prepare::prepare(parts, toolbox, checked, question, bounds).await?;
-    let done = run_live(&setup, &live, events).await;
+    let (setup, live) = prepare::prepare(parts, toolbox, checked, &asked.question, bounds).await?;
+    let mut done = run_live(&setup, &live, events).await;
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let body = trace::trace(&setup, &done, duration_ms);
     let ended = meter::record_run_end(&setup, &done);
     parts.metrics.predicted(ended, started.elapsed());
     tracing::info!(
-        agent = %agent.id,
+        %agent,
         trace = %setup.trace,
         ended = ended.as_str(),
         steps = done.spent.steps,
@@ -264,7 +274,16 @@ async fn run_and_store(
         duration_ms,
         "an agent was asked"
     );
-    tokio::join!(ledger.settle(), store_trace(parts, asked, &setup, &done, &body, duration_ms));
+    let run = EndedRun::new(asked, setup.clone(), &mut done, body.clone(), duration_ms);
+    if run.is_promised() {
+        tokio::join!(ledger.settle(), run.store(parts));
+    } else {
+        let written_by = parts.clone();
+        let write = async move {
+            tokio::join!(ledger.settle(), run.store(&written_by));
+        };
+        parts.recorder.record(owner.workspace_id, write).await;
+    }
     Ok(last(&setup, done, body))
 }
 
@@ -287,95 +306,4 @@ fn last(setup: &RunSetup, done: FinishedRun, trace: Value) -> RunEvent {
         }
         Err(error) => RunEvent::Failed(error),
     }
-}
-
-/// How long an answer waits for its trace to be stored.
-const KEEPING: Duration = Duration::from_secs(10);
-/// The largest trace that is kept whole, in bytes.
-const LARGEST_TRACE: usize = 1 << 20;
-/// The largest record, in bytes: what the trace says, and what it leaves out.
-const LARGEST_RECORD: usize = 2 << 20;
-
-/// Stores the trace, and both turns if the session is remembered. The answer is right without it, so a store that is away costs
-/// the record, not the answer.
-async fn store_trace(
-    parts: &AgentParts,
-    asked: &AskedQuestion,
-    setup: &RunSetup,
-    done: &FinishedRun,
-    body: &Value,
-    duration_ms: u64,
-) {
-    let AskedQuestion { agent, owner, question, key } = asked;
-    let record = RunRecord {
-        version: RECORD_VERSION,
-        setup: setup.clone(),
-        entries: done.entries.clone(),
-        duration_ms,
-    };
-    let record = json!(record);
-    let complete = is_at_most(body, LARGEST_TRACE) && is_at_most(&record, LARGEST_RECORD);
-    let kept = if complete { body.clone() } else { trace::shortened(body.clone(), LARGEST_TRACE) };
-    let now = parts.clock.now();
-    let stored = StoredTrace {
-        id: setup.trace,
-        agent_id: agent.id,
-        session: question.session.clone(),
-        created_at: now,
-        complete,
-        body: Json(kept),
-        rating: None,
-        feedback: None,
-        feedback_at: None,
-    };
-    // What failed before the model was asked cannot be told from what was recorded.
-    let is_repeatable = done.outcome.is_ok() || matches!(done.entries.last(), Some(RecordEntry::Chat { .. }));
-    let record = (complete && is_repeatable).then_some(Json(record));
-    let written = async {
-        // A turn of a conversation is kept like any other thing of a user's; a trace alone is not worth waiting for the disk.
-        let mut tx = match &question.session {
-            Some(_) if agent.has_memory => parts.db.begin().await?,
-            Some(_) | None => parts.db.begin_relaxed().await?,
-        };
-        let expires = now.plus(parts.settings.trace_ttl);
-        db::traces::insert(&mut tx, *owner, &stored, record.as_ref(), expires).await?;
-        if let Err(error) = &done.outcome {
-            let told = json!({"agentId": agent.id, "name": agent.name, "traceId": setup.trace, "error": error.code()});
-            db::webhooks::emit(&mut tx, owner.workspace_id, WebhookEvent::AgentFailed, &told, now).await?;
-        }
-        if let Ok(ended) = &done.outcome {
-            let is_turn = agent.has_memory && !ended.is_unanswered;
-            if let Some(session) = question.session.as_ref().filter(|_| is_turn) {
-                memory::remember(parts, &mut tx, *owner, agent, session, &question.text, &ended.answer)
-                    .await?;
-            }
-            if let Some(key) = key.as_ref().filter(|_| complete && cached::is_cacheable(ended, &done.steps)) {
-                db::cached_answers::put(&mut tx, owner.workspace_id, key, setup.trace, now).await?;
-            }
-        }
-        tx.commit().await
-    };
-    match timeout(KEEPING, written).await {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => {
-            tracing::error!(%error, trace = %setup.trace, "the trace of an answer could not be kept");
-        }
-        Err(_) => tracing::error!(trace = %setup.trace, "the trace of an answer could not be kept in time"),
-    }
-}
-
-/// Whether a value has at most so many bytes as JSON.
-fn is_at_most(value: &Value, bytes: usize) -> bool {
-    struct LimitedWriter(usize);
-    impl std::io::Write for LimitedWriter {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0 = self.0.checked_sub(bytes.len()).ok_or(std::io::ErrorKind::FileTooLarge)?;
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    serde_json::to_writer(LimitedWriter(bytes), value).is_ok()
 }

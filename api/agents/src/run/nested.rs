@@ -81,12 +81,12 @@ async fn run(
     deadline: Instant,
 ) -> Result<CallOutcome, AgentError> {
     let parts = &live.parts;
-    let agent = db::agents::find(&parts.db, live.owner.workspace_id, agent).await?;
-    let agent = agent.ok_or(AgentError::UnknownAgent)?;
+    let briefing = db::agents::brief(&parts.db, live.owner.workspace_id, agent).await?;
+    let briefing = briefing.ok_or(AgentError::UnknownAgent)?;
     let question = AgentQuestion::new(input.to_owned());
     let mut chain = live.chain.clone();
-    chain.push(agent.id);
-    let checked = prepare::check(parts, agent.into(), &question).await?;
+    chain.push(agent);
+    let checked = prepare::check(parts, briefing.into(), &question).await?;
     let bounds = RunBounds {
         limits: Some(left),
         started: Instant::now(),

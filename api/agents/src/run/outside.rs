@@ -10,6 +10,7 @@ use lectern_shared::{
     ids::{AgentId, DocumentId},
     model::{search::SearchMode, tool::ToolType, workspace::RunOwner},
 };
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio::time::{Instant, timeout_at};
 use tracing::Instrument;
@@ -25,7 +26,7 @@ use crate::{
     AgentError, RepeatRefusal,
     answer::redact::{RedactedStream, SecretRedactor},
     models::{ChatErrorKind, ChatModel, ChatOutcome, ChatRequest, DeltaSink},
-    search::{MetadataFilter, RerankPatience, SearchAnswer, SearchRequest},
+    search::{MetadataFilter, RerankPatience, SearchRequest},
     tools::{CallableTool, Toolbox},
 };
 
@@ -44,6 +45,8 @@ pub(super) struct LiveEnvironment {
     pub(super) owner: RunOwner,
     /// The documents of the agent.
     pub(super) documents: Vec<DocumentId>,
+    /// The epoch at which these were read, until it is used: what changes while the run goes on counts in later searches.
+    pub(super) search_epoch: Mutex<Option<i64>>,
     /// Whether what is found in them is put into a better order.
     pub(super) rerank: bool,
     pub(super) meter: RunMeter,
@@ -192,16 +195,14 @@ impl LiveEnvironment {
             mode: SearchMode::Hybrid,
             limit: PASSAGES,
             rerank: self.rerank.then_some(RerankPatience::Budget),
+            epoch: self.search_epoch.lock().take(),
         };
         let span = meter::search_span();
-        let searched = async {
-            let SearchAnswer { passages, rerank } = self.parts.search.search(&request).await?;
-            if let Some(report) = rerank {
-                span.record("lectern.reranked", report.scored);
-            }
-            self.parts.search.excerpts(self.owner.workspace_id, passages, tokens).await
-        };
-        let excerpts = searched.instrument(span.clone()).await?;
+        let searched = self.parts.search.excerpts(&request, tokens).instrument(span.clone());
+        let (excerpts, reranked) = searched.await?;
+        if let Some(report) = reranked {
+            span.record("lectern.reranked", report.scored);
+        }
         span.record("lectern.passages", excerpts.len());
         Ok(excerpts.iter().map(RetrievedExcerpt::from).collect())
     }

@@ -8,6 +8,7 @@ use lectern_shared::{
     secrets::Keyring,
 };
 
+use super::RunRecorder;
 use crate::search::SearchEngine;
 
 /// The parts that a run of an agent uses. Cheap to clone.
@@ -26,6 +27,8 @@ pub struct AgentParts {
     pub(crate) egress: Egress,
     /// The way to hosts that the operator's settings name.
     pub(crate) operator_egress: Egress,
+    /// What stores the records of runs.
+    pub recorder: RunRecorder,
 }
 
 impl AgentParts {
@@ -33,6 +36,7 @@ impl AgentParts {
     pub fn new(runtime: &Runtime, search: SearchEngine) -> Self {
         let Runtime { settings, clock, db, keyring, metrics, compute, egress, operator_egress, .. } =
             runtime.clone();
-        Self { settings, clock, db, keyring, search, metrics, compute, egress, operator_egress }
+        let recorder = RunRecorder::default();
+        Self { settings, clock, db, keyring, search, metrics, compute, egress, operator_egress, recorder }
     }
 }

@@ -5,7 +5,7 @@ use std::{collections::HashSet, time::Duration};
 use futures::{FutureExt, StreamExt, stream};
 use lectern_shared::{
     config::PredictSettings,
-    db,
+    db::{self, agents::AgentLinks},
     ids::{AgentId, TraceId, WorkspaceId},
     model::{
         agent::{Agent, AgentType, LlmConfig},
@@ -14,6 +14,7 @@ use lectern_shared::{
     },
     secrets::{CiphertextLocation, hex},
 };
+use parking_lot::Mutex;
 use secrecy::SecretString;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -52,6 +53,8 @@ pub(super) struct CheckedAgent {
     model: Option<Box<dyn ChatModel>>,
     template: Option<PromptTemplate>,
     redactor: SecretRedactor,
+    /// What is linked to it, if that was read with it.
+    links: Option<AgentLinks>,
 }
 
 /// Within what a run has to stay, and on whose behalf it runs.
@@ -76,13 +79,13 @@ pub(super) struct RunBounds {
 /// A variable of the prompt that has no value, or a model that cannot be asked.
 pub(super) async fn check(
     parts: &AgentParts,
-    AgentToAsk { agent, prompt }: AgentToAsk,
+    AgentToAsk { agent, prompt, links }: AgentToAsk,
     question: &AgentQuestion,
 ) -> Result<CheckedAgent, AgentError> {
     let provider: ModelProvider = agent.llm.0.provider.parse().map_err(|_| AgentError::UnknownProvider)?;
     if provider == ModelProvider::Extractive {
         let (style, redactor) = (AnswerStyle::Extractive, SecretRedactor::default());
-        return Ok(CheckedAgent { agent, provider, style, model: None, template: None, redactor });
+        return Ok(CheckedAgent { agent, provider, style, model: None, template: None, redactor, links });
     }
     let style = match agent.r#type {
         AgentType::ChatVendor => AnswerStyle::ChatVendor,
@@ -113,7 +116,7 @@ pub(super) async fn check(
             return Err(AgentError::MissingValues(missing));
         }
     }
-    Ok(CheckedAgent { agent, provider, style, model: Some(Box::new(model)), template, redactor })
+    Ok(CheckedAgent { agent, provider, style, model: Some(Box::new(model)), template, redactor, links })
 }
 
 /// Gets everything else: what is remembered, and what can be called.
@@ -124,7 +127,7 @@ pub(super) async fn prepare(
     question: &AgentQuestion,
     bounds: RunBounds,
 ) -> Result<(RunSetup, LiveEnvironment), AgentError> {
-    let CheckedAgent { agent, provider, style, model, template, mut redactor } = checked;
+    let CheckedAgent { agent, provider, style, model, template, mut redactor, links } = checked;
     let settings = &parts.settings.predict;
     let llm = agent.llm.0.clone();
     let own = |seconds: f64| bounds.started + Duration::from_secs_f64(seconds);
@@ -132,13 +135,17 @@ pub(super) async fn prepare(
         .into_iter()
         .flatten()
         .fold(bounds.started + settings.duration, Instant::min);
-    let documents = db::agents::linked_documents(&parts.db, agent.owner.workspace_id, agent.id).await?;
+    let links = match links {
+        Some(links) => links,
+        None => db::agents::links(&parts.db, agent.owner.workspace_id, agent.id).await?,
+    };
     let (functions, callables) = match style {
         AnswerStyle::Extractive => (Vec::new(), Vec::new()),
         AnswerStyle::ChatVendor | AnswerStyle::React => {
-            functions(parts, toolbox, &agent, !documents.is_empty(), deadline, &mut redactor).await?
+            functions(parts, toolbox, &agent, &links, deadline, &mut redactor).await?
         }
     };
+    let AgentLinks { documents, search_epoch, .. } = links;
     let history = match &question.session {
         _ if style == AnswerStyle::Extractive => Vec::new(),
         Some(session) if agent.has_memory => memory::recall(parts, bounds.owner, &agent, session).await?,
@@ -177,6 +184,7 @@ pub(super) async fn prepare(
         toolbox: toolbox.clone(),
         owner: bounds.owner,
         documents,
+        search_epoch: Mutex::new(Some(search_epoch)),
         rerank: agent.rerank,
         meter: RunMeter::new(std::sync::Arc::clone(&parts.metrics), bounds.ledger.clone(), provider, &setup),
         model,
@@ -254,11 +262,14 @@ async fn functions(
     parts: &AgentParts,
     toolbox: &Toolbox,
     agent: &Agent,
-    has_documents: bool,
+    links: &AgentLinks,
     deadline: Instant,
     redactor: &mut SecretRedactor,
 ) -> Result<(Vec<OfferedFunction>, Vec<CallTarget>), AgentError> {
-    let tools = db::tools::of_agent(&parts.db, agent.owner.workspace_id, agent.id).await?;
+    let tools = match links.has_tools {
+        true => db::tools::of_agent(&parts.db, agent.owner.workspace_id, agent.id).await?,
+        false => Vec::new(),
+    };
     let mut opening = Vec::with_capacity(tools.len());
     for tool in tools.iter().take(TOOLS) {
         opening.push(open(toolbox, tool, deadline).boxed());
@@ -266,7 +277,7 @@ async fn functions(
     // One that offers nothing that fits is forgotten before the last ones are opened.
     let mut opening = stream::iter(opening).buffered(OPENED_AT_ONCE);
     let mut all = FunctionList::default();
-    if has_documents {
+    if !links.documents.is_empty() {
         all.push(documents(), CallTarget::Documents);
     }
     for tool in tools.iter().take(TOOLS) {

@@ -4,7 +4,7 @@ use std::{cmp::Reverse, collections::HashMap, sync::Arc};
 
 use lectern_shared::{
     cache_budget::CacheBudget,
-    db::{self, Db, DbError, documents::ActiveVersion},
+    db::{self, Db, DbError, documents::ChangedDocument},
     ids::{DocumentId, GenerationId, WorkspaceId},
     model::{document::ActiveDocument, language::Language},
 };
@@ -21,9 +21,6 @@ const SHARE: u64 = 2;
 /// What the allocator keeps of each piece of memory, and the two counters of an [`Arc`], in bytes.
 const OVERHEAD: usize = 16;
 
-/// The most changed documents that are named in a statement; when more have changed, all are read.
-const READ_SINGLY: usize = 200;
-
 /// One workspace's searchable documents at one epoch.
 pub(super) struct ActiveSet {
     epoch: i64,
@@ -31,6 +28,7 @@ pub(super) struct ActiveSet {
     pub(super) documents: Vec<Arc<ActiveDocument>>,
     /// The place of each generation's document.
     places: HashMap<GenerationId, usize>,
+    tally: CorpusTally,
     pub(super) whole: CorpusSummary,
 }
 
@@ -43,34 +41,110 @@ pub(super) struct CorpusSummary {
     pub(super) spaces: Vec<Uuid>,
 }
 
+/// Counts what a [`CorpusSummary`] tells.
+#[derive(Clone, Debug, Default)]
+struct CorpusTally {
+    /// Passages of each language.
+    passages: HashMap<Language, u64>,
+    /// Documents of each embedding space.
+    spaces: HashMap<Uuid, u64>,
+}
+
+impl CorpusTally {
+    fn of<'a>(documents: impl Iterator<Item = &'a ActiveDocument>) -> Self {
+        let mut tally = Self::default();
+        documents.for_each(|document| tally.add(document));
+        tally
+    }
+
+    fn add(&mut self, document: &ActiveDocument) {
+        for (language, count) in languages(document) {
+            *self.passages.entry(language).or_default() += count;
+        }
+        if let Some(space) = document.embedding_space {
+            *self.spaces.entry(space).or_default() += 1;
+        }
+    }
+
+    fn remove(&mut self, document: &ActiveDocument) {
+        for (language, count) in languages(document) {
+            subtract(&mut self.passages, language, count);
+        }
+        if let Some(space) = document.embedding_space {
+            subtract(&mut self.spaces, space, 1);
+        }
+    }
+
+    fn summary(&self) -> CorpusSummary {
+        let mut languages: Vec<_> =
+            self.passages.iter().map(|(language, count)| (*language, *count)).collect();
+        languages.sort_unstable_by_key(|(language, count)| (Reverse(*count), *language));
+        let mut spaces: Vec<_> = self.spaces.keys().copied().collect();
+        spaces.sort_unstable();
+        CorpusSummary { languages, spaces }
+    }
+}
+
+/// How many passages of a document are in which languages.
+fn languages(document: &ActiveDocument) -> impl Iterator<Item = (Language, u64)> {
+    let known = |(code, count): &(u8, u64)| Some((Language::from_code(u32::from(*code))?, *count));
+    document.languages.0.iter().filter_map(known)
+}
+
+/// What comes to nothing is forgotten.
+fn subtract<K: Eq + std::hash::Hash>(counts: &mut HashMap<K, u64>, key: K, count: u64) {
+    if let Some(left) = counts.get_mut(&key) {
+        *left = left.saturating_sub(count);
+        if *left == 0 {
+            counts.remove(&key);
+        }
+    }
+}
+
 impl CorpusSummary {
     pub(super) fn of<'a>(documents: impl Iterator<Item = &'a ActiveDocument>) -> Self {
-        let mut passages: HashMap<Language, u64> = HashMap::new();
-        let mut spaces: Vec<Uuid> = Vec::new();
-        for document in documents {
-            for (code, count) in &document.languages.0 {
-                if let Some(language) = Language::from_code(u32::from(*code)) {
-                    *passages.entry(language).or_default() += count;
-                }
-            }
-            if let Some(space) = document.embedding_space
-                && !spaces.contains(&space)
-            {
-                spaces.push(space);
-            }
-        }
-        let mut languages: Vec<_> = passages.into_iter().collect();
-        languages.sort_unstable_by_key(|(language, count)| (Reverse(*count), *language));
-        spaces.sort_unstable();
-        Self { languages, spaces }
+        CorpusTally::of(documents).summary()
     }
 }
 
 impl ActiveSet {
     fn new(epoch: i64, documents: Vec<Arc<ActiveDocument>>) -> Self {
-        let places = documents.iter().enumerate().map(|(at, d)| (d.active_generation, at)).collect();
-        let whole = CorpusSummary::of(documents.iter().map(Arc::as_ref));
-        Self { epoch, documents, places, whole }
+        let tally = CorpusTally::of(documents.iter().map(Arc::as_ref));
+        Self { epoch, places: places(&documents), documents, whole: tally.summary(), tally }
+    }
+
+    /// What it has become. Documents that are new have the latest ids, so that mostly none of the others moves.
+    fn changed(&self, epoch: i64, changes: Vec<ChangedDocument>) -> Self {
+        let (mut documents, mut tally) = (self.documents.clone(), self.tally.clone());
+        let (mut known, mut moved) = (self.places.clone(), false);
+        for ChangedDocument { id, active } in changes {
+            let place = documents.binary_search_by_key(&id, |document| document.id);
+            if let Some(former) = place.ok().and_then(|place| documents.get(place)) {
+                tally.remove(former);
+                known.remove(&former.active_generation);
+            }
+            if let Some(active) = &active {
+                tally.add(active);
+            }
+            match (place, active.map(Arc::new)) {
+                (Ok(place), Some(active)) => {
+                    known.insert(active.active_generation, place);
+                    documents[place] = active;
+                }
+                (Err(place), Some(active)) => {
+                    moved |= place < documents.len();
+                    known.insert(active.active_generation, place);
+                    documents.insert(place, active);
+                }
+                (Ok(place), None) => {
+                    moved = true;
+                    documents.remove(place);
+                }
+                (Err(_), None) => {}
+            }
+        }
+        let places = if moved { places(&documents) } else { known };
+        Self { epoch, documents, places, whole: tally.summary(), tally }
     }
 
     /// The epoch at which it was read.
@@ -102,18 +176,13 @@ impl ActiveSet {
 
     /// The document that a generation answers for.
     pub(super) fn document(&self, generation: GenerationId) -> Option<&ActiveDocument> {
-        self.at(generation).map(Arc::as_ref)
+        self.documents.get(*self.places.get(&generation)?).map(Arc::as_ref)
     }
+}
 
-    fn at(&self, generation: GenerationId) -> Option<&Arc<ActiveDocument>> {
-        self.documents.get(*self.places.get(&generation)?)
-    }
-
-    /// The document, if it still is what it was when this set was read.
-    fn unchanged(&self, version: &ActiveVersion) -> Option<&Arc<ActiveDocument>> {
-        self.at(version.generation)
-            .filter(|known| known.id == version.id && known.updated_at == version.updated_at)
-    }
+/// The place of each generation's document.
+fn places(documents: &[Arc<ActiveDocument>]) -> HashMap<GenerationId, usize> {
+    documents.iter().enumerate().map(|(at, document)| (document.active_generation, at)).collect()
 }
 
 /// The sets of the workspaces who searched last. Cheap to clone.
@@ -128,23 +197,32 @@ impl ActiveSetCache {
         Self { db, sets: Arc::new(Mutex::new(WorkspaceCache::new(budget, budget.for_lists() / PART, SHARE))) }
     }
 
-    /// The workspace's searchable documents. The epoch is read first: a change that comes later raises it, so an outdated set
-    /// is never kept under a current number.
-    pub(super) async fn of(&self, workspace: WorkspaceId) -> Result<Arc<ActiveSet>, DbError> {
-        let epoch = db::documents::search_epoch(&self.db, workspace).await?;
-        let former = self.sets.lock().get(workspace);
-        let documents = match former {
-            Some((at, set)) if at == epoch => return Ok(set),
-            Some((_, former)) => self.refresh(workspace, &former).await?,
-            None => self.all(workspace).await?,
+    /// The workspace's searchable documents, as of `epoch` or later if the caller has just read it, or of now. The epoch is read first: a
+    /// change that comes later raises it, so an outdated set is never kept under a current number.
+    pub(super) async fn of(
+        &self,
+        workspace: WorkspaceId,
+        epoch: Option<i64>,
+    ) -> Result<Arc<ActiveSet>, DbError> {
+        let epoch = match epoch {
+            Some(epoch) => epoch,
+            None => db::documents::search_epoch(&self.db, workspace).await?,
         };
-        let set = Arc::new(ActiveSet::new(epoch, documents));
+        let former = self.sets.lock().get(workspace);
+        let set = match former {
+            // A later one, which another search has read meanwhile, is as good.
+            Some((at, set)) if at >= epoch => return Ok(set),
+            Some((_, former)) => self.refresh(workspace, &former, epoch).await?,
+            None => self.read(workspace, epoch).await?,
+        };
+        let set = Arc::new(set);
         self.sets.lock().put(workspace, epoch, Arc::clone(&set), set.bytes());
         Ok(set)
     }
 
-    async fn all(&self, workspace: WorkspaceId) -> Result<Vec<Arc<ActiveDocument>>, DbError> {
-        Ok(db::documents::active(&self.db, workspace).await?.into_iter().map(Arc::new).collect())
+    async fn read(&self, workspace: WorkspaceId, epoch: i64) -> Result<ActiveSet, DbError> {
+        let documents = db::documents::active(&self.db, workspace).await?;
+        Ok(ActiveSet::new(epoch, documents.into_iter().map(Arc::new).collect()))
     }
 
     /// Reads what has changed since: while documents are ingested that is one of thousands at a time.
@@ -152,23 +230,57 @@ impl ActiveSetCache {
         &self,
         workspace: WorkspaceId,
         former: &ActiveSet,
-    ) -> Result<Vec<Arc<ActiveDocument>>, DbError> {
-        let versions = db::documents::active_versions(&self.db, workspace).await?;
-        let changed: Vec<DocumentId> = versions
-            .iter()
-            .filter(|version| former.unchanged(version).is_none())
-            .map(|version| version.id)
-            .collect();
-        if changed.len() > READ_SINGLY {
-            return self.all(workspace).await;
+        epoch: i64,
+    ) -> Result<ActiveSet, DbError> {
+        match db::documents::changed_since(&self.db, workspace, former.epoch).await? {
+            Some(changes) => Ok(former.changed(epoch, changes)),
+            None => self.read(workspace, epoch).await,
         }
-        let read = db::documents::active_among(&self.db, workspace, &changed).await?;
-        let mut read: HashMap<_, _> = read.into_iter().map(|document| (document.id, document)).collect();
-        let now = |version: &ActiveVersion| {
-            let unchanged = former.unchanged(version).map(Arc::clone);
-            // One that is gone meanwhile has raised the epoch again.
-            unchanged.or_else(|| read.remove(&version.id).map(Arc::new))
-        };
-        Ok(versions.iter().filter_map(now).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lectern_shared::db::Json;
+
+    use super::*;
+
+    fn document(id: DocumentId, language: Language, passages: u64, space: Option<u128>) -> ActiveDocument {
+        ActiveDocument {
+            id,
+            active_generation: GenerationId::generate(),
+            languages: Json(vec![(language.code(), passages)].into()),
+            embedding_space: space.map(Uuid::from_u128),
+        }
+    }
+
+    #[test]
+    fn a_set_that_has_changed_is_what_is_read_anew() {
+        let ids: Vec<_> = (0..6).map(|_| DocumentId::generate()).collect();
+        let of = |place: usize, language, passages, space| document(ids[place], language, passages, space);
+        let (english, german) = (Language::English, Language::German);
+        let first = vec![of(0, english, 3, Some(1)), of(2, german, 5, None), of(3, english, 1, Some(2))];
+        let set = ActiveSet::new(1, first.iter().cloned().map(Arc::new).collect());
+        let (again, between, last) =
+            (of(0, german, 2, Some(1)), of(1, german, 1, None), of(5, english, 9, None));
+        let changes = [
+            // Ingested again, made searchable at last, deleted, new, and deleted before anybody saw it.
+            ChangedDocument { id: ids[0], active: Some(again.clone()) },
+            ChangedDocument { id: ids[1], active: Some(between.clone()) },
+            ChangedDocument { id: ids[3], active: None },
+            ChangedDocument { id: ids[4], active: None },
+            ChangedDocument { id: ids[5], active: Some(last.clone()) },
+        ];
+        let now = vec![again, between, first[1].clone(), last];
+        let read = ActiveSet::new(2, now.iter().cloned().map(Arc::new).collect());
+        let changed = set.changed(2, changes.to_vec());
+        assert_eq!((changed.epoch, changed.len(), &changed.whole), (2, 4, &read.whole));
+        assert_eq!(changed.places, read.places);
+        for (document, place) in now.iter().zip(0..) {
+            assert_eq!(changed.id(place), Some(document.id));
+            assert_eq!(changed.document(document.active_generation).map(|found| found.id), Some(document.id));
+        }
+        assert!(changed.document(first[0].active_generation).is_none(), "it was replaced");
+        assert_eq!(set.whole.spaces.len(), 2, "what others search in is as it was");
     }
 }

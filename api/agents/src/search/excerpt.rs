@@ -3,7 +3,9 @@
 
 use std::ops::Range;
 
-use super::PassageHit;
+use lectern_shared::{db::chunks::FetchedChunk, model::document::Chunk};
+
+use super::{PassageHit, PassageKey, PassageTexts};
 
 /// Passages of one document that stand side by side, best one known.
 #[derive(Clone, Debug)]
@@ -35,9 +37,60 @@ impl Excerpt {
     }
 }
 
+/// The places beside a passage's, the one behind it first.
+pub(super) fn neighbours((generation, ordinal): PassageKey) -> impl Iterator<Item = PassageKey> {
+    let places = [ordinal.checked_add(1), ordinal.checked_sub(1)];
+    places.into_iter().flatten().map(move |place| (generation, place))
+}
+
+/// Reads passages, best first, within a budget of tokens, and as far as there is room, those of `texts` that stand beside these in the same
+/// section. The best one is read even when it is larger than that.
+pub(super) fn read(passages: Vec<PassageHit>, mut texts: PassageTexts, budget: i64) -> Vec<Excerpt> {
+    let mut left = budget;
+    let mut taken: Vec<(PassageHit, bool)> = Vec::new();
+    for passage in passages {
+        if !taken.is_empty() && passage.chunk.tokens > left {
+            break;
+        }
+        left -= passage.chunk.tokens;
+        taken.push((passage, true));
+    }
+    let key =
+        |passage: &PassageHit| (passage.generation, u32::try_from(passage.chunk.ordinal).unwrap_or(u32::MAX));
+    let beside: Vec<(usize, PassageKey)> = taken
+        .iter()
+        .enumerate()
+        .flat_map(|(at, (passage, _))| neighbours(key(passage)).map(move |place| (at, place)))
+        .collect();
+    for (passage, _) in &taken {
+        texts.remove(&key(passage));
+    }
+    for (at, key) in beside {
+        let Some((passage, _)) = taken.get(at) else { continue };
+        let fits =
+            |chunk: &Chunk| chunk.tokens <= left && chunk.place.0.heading == passage.chunk.place.0.heading;
+        if !texts.get(&key).is_some_and(|found| fits(&found.chunk)) {
+            continue;
+        }
+        let Some(FetchedChunk { chunk, .. }) = texts.remove(&key) else { continue };
+        left -= chunk.tokens;
+        let neighbour = PassageHit {
+            chunk,
+            score: 0.0,
+            lexical: None,
+            dense: None,
+            rerank: None,
+            also_in: Vec::new(),
+            ..passage.clone()
+        };
+        taken.push((neighbour, false));
+    }
+    excerpts(taken)
+}
+
 /// Reads passages, best first, as excerpts, best first. `found` tells those that were found from those that are added for what
 /// they stand beside.
-pub(super) fn excerpts(passages: Vec<(PassageHit, bool)>) -> Vec<Excerpt> {
+fn excerpts(passages: Vec<(PassageHit, bool)>) -> Vec<Excerpt> {
     let mut ranked: Vec<(usize, (PassageHit, bool))> = passages.into_iter().enumerate().collect();
     ranked.sort_by_key(|(_, (passage, _))| (passage.generation, passage.chunk.ordinal));
     let mut runs: Vec<Vec<(usize, (PassageHit, bool))>> = Vec::new();

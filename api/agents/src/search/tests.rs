@@ -9,8 +9,8 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use lectern_embed::{Embedder, EmbeddingModels, RerankModel, testing::Synonyms};
 use lectern_index::{
-    EntryMismatch, ExpectedEntries, IndexCandidates, IndexEntry, IndexError, IndexQuery, IndexStatus,
-    IndexTarget, IndexWriter, LocalIndex, SearchIndex,
+    EntryMismatch, ExpectedEntries, HeldGenerations, IndexCandidates, IndexCursor, IndexEntry, IndexError,
+    IndexQuery, IndexStatus, IndexTarget, IndexWriter, LocalIndex, SearchIndex,
 };
 use lectern_shared::{
     cache_budget::CacheBudget,
@@ -88,6 +88,7 @@ fn request(workspace: WorkspaceId, query: &str) -> SearchRequest {
         mode: SearchMode::Hybrid,
         limit: 10,
         rerank: None,
+        epoch: None,
     }
 }
 
@@ -328,6 +329,10 @@ impl SearchIndex for Interrupted {
         expected: &[ExpectedEntries],
     ) -> Result<BTreeMap<GenerationId, EntryMismatch>, IndexError> {
         self.inner.mismatched(expected).await
+    }
+
+    async fn held(&self, from: Option<IndexCursor>) -> Result<HeldGenerations, IndexError> {
+        self.inner.held(from).await
     }
 
     fn late_write_window(&self) -> Option<Duration> {

@@ -59,7 +59,7 @@ pub(super) async fn show(
 ) -> ApiResult {
     let actor = visitor.actor();
     let published = publications.find(&actor, id).await?;
-    let name = asking.find(&actor, id).await?.agent.name;
+    let name = asking.find(&actor, id).await?.agent().name.clone();
     let page = published.as_ref();
     let lines = |texts: Option<&Vec<String>>| texts.map(|texts| texts.join("\n")).unwrap_or_default();
     let embed = |page: &Publication| {

@@ -130,7 +130,7 @@ impl From<EvaluationCase> for CaseRow {
 
 /// The agents that can be chosen.
 async fn agents(asking: &AskService, visitor: &Visitor) -> ApiResult<Vec<(AgentId, String)>> {
-    asking.all_askable(&visitor.actor(), |askable| (askable.agent.id, askable.agent.name)).await
+    asking.all_askable(&visitor.actor(), |askable| (askable.agent().id, askable.agent().name.clone())).await
 }
 
 /// Shows the evaluations.

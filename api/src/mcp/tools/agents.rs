@@ -32,7 +32,7 @@ fn entry() -> Value {
 }
 
 fn shown(askable: &AskableAgent) -> Value {
-    json!({"id": askable.agent.id, "name": askable.agent.name, "description": askable.summary()})
+    json!({"id": askable.agent().id, "name": askable.agent().name, "description": askable.summary()})
 }
 
 pub(super) async fn list(server: &McpServer, call: &CallContext) -> CallResult {

@@ -119,7 +119,7 @@ pub(super) async fn ask(
 ) -> CallResult {
     let AskArguments { agent, question, history } = call.arguments.read()?;
     let askable = server.asking.find_named(&call.actor, agent.trim()).await?;
-    let agent = askable.agent.id;
+    let agent = askable.agent().id;
     let question = AgentQuestion { text: question, history, ..AgentQuestion::default() };
     let running = server.asking.ask(&call.actor, askable, question).await?;
     let mut progress = ProgressReport::of(context);

@@ -133,11 +133,12 @@ impl AgentHistory {
     }
 
     /// An agent as it was when it had a number, to be asked.
-    pub(crate) async fn to_ask(&self, agent: Agent, number: i64) -> Result<AgentToAsk, ApiError> {
-        let Some(former) = self.at(&agent, number).await? else { return Ok(agent.into()) };
+    pub(crate) async fn to_ask(&self, asked: AgentToAsk, number: i64) -> Result<AgentToAsk, ApiError> {
+        let AgentToAsk { agent, links, .. } = &asked;
+        let Some(former) = self.at(agent, number).await? else { return Ok(asked) };
         let prompt =
             AgentPrompt::Template(former.config.0.prompt.as_ref().map(|prompt| prompt.template.clone()));
-        Ok(AgentToAsk { agent: self.as_it_was(&agent, &former)?, prompt })
+        Ok(AgentToAsk { agent: self.as_it_was(agent, &former)?, prompt, links: links.clone() })
     }
 
     /// An agent with what it was before, but for its prompt.

@@ -31,6 +31,7 @@ impl DocumentService {
         limit: u32,
     ) -> Result<Vec<Chunk>, ApiError> {
         db::documents::find(&self.db, owner.workspace_id, id).await?.ok_or_else(unknown)?;
+        self.recorder.settled(owner.workspace_id).await;
         let traces = db::traces::bodies_naming(&self.db, owner, id, self.clock.now(), TRACES).await?;
         if traces.is_empty() {
             return Err(unknown());

@@ -9,7 +9,7 @@ use lectern_shared::{
     model::{document::FileLabel, search::SearchMode},
 };
 
-use super::{SearchService, unknown_collection};
+use super::SearchService;
 use crate::{
     error::ApiError,
     services::actor::{Actor, Permission},
@@ -41,12 +41,11 @@ impl SearchService {
     ) -> Result<Vec<FilePassage>, ApiError> {
         let workspace = actor.may(Permission::EditDocuments)?.workspace_id;
         let FileQuery { collection, query, filter, limit } = asked;
-        if !db::collections::has_all(&self.db, workspace, &[collection]).await? {
-            return Err(unknown_collection());
-        }
-        let documents = db::collections::documents_of(&self.db, workspace, &[collection]).await?;
+        let collections = [collection];
+        let (epoch, documents) =
+            tokio::try_join!(self.epoch(workspace), self.collected(workspace, &collections))?;
         let (documents, mode) = (Some(documents), SearchMode::Hybrid);
-        let request = SearchRequest { workspace, query, documents, filter, mode, limit, rerank: None };
+        let request = SearchRequest { workspace, query, documents, filter, mode, limit, rerank: None, epoch };
         let found = self.search.search(&request).await?.passages;
         let mut ids: Vec<DocumentId> = found.iter().map(|passage| passage.chunk.document_id).collect();
         ids.sort_unstable();

@@ -1,6 +1,7 @@
 //! Workspaces, for the operator's shell: whoever is at it need be no member. What is changed is noted in the workspace's audit log, by
 //! an account that is none.
 
+use lectern_agents::run::RunRecorder;
 use lectern_shared::{
     clock::Clock,
     db::{self, Db, Json, Tx},
@@ -88,8 +89,10 @@ fn operator(workspace: WorkspaceId) -> Actor {
 
 impl WorkspaceOperator {
     pub(crate) fn new(db: Db, clock: Clock) -> Self {
-        let (audit, usage) =
-            (AuditService::new(db.clone(), clock.clone()), UsageService::new(db.clone(), clock.clone()));
+        let (audit, usage) = (
+            AuditService::new(db.clone(), clock.clone()),
+            UsageService::new(db.clone(), clock.clone(), RunRecorder::default()),
+        );
         Self { db, clock, audit, usage }
     }
 

@@ -1,5 +1,6 @@
 //! What a workspace holds and has used of what it may.
 
+use lectern_agents::run::RunRecorder;
 use lectern_shared::{
     clock::Clock,
     db::{self, Db, usage::MonthlyUsage},
@@ -30,11 +31,13 @@ pub struct WorkspaceUsage {
 pub(crate) struct UsageService {
     db: Db,
     clock: Clock,
+    /// An answer may be read before what it used is counted.
+    recorder: RunRecorder,
 }
 
 impl UsageService {
-    pub(crate) fn new(db: Db, clock: Clock) -> Self {
-        Self { db, clock }
+    pub(crate) fn new(db: Db, clock: Clock, recorder: RunRecorder) -> Self {
+        Self { db, clock, recorder }
     }
 
     /// What the workspace holds and uses.
@@ -95,6 +98,7 @@ impl UsageService {
     }
 
     async fn this_month(&self, workspace: WorkspaceId) -> Result<MonthlyUsage, ApiError> {
+        self.recorder.settled(workspace).await;
         Ok(db::usage::of_month(&self.db, workspace, self.clock.now().month_start()).await?)
     }
 }

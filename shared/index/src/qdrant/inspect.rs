@@ -1,17 +1,18 @@
 //! Looking at the collections for the operator, over all workspaces, without changing anything.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use lectern_shared::{compute::ComputePool, config::QdrantConfig, ids::GenerationId};
+use lectern_shared::{config::QdrantConfig, ids::GenerationId};
+use qdrant_client::qdrant::{PayloadIncludeSelector, PointId, ScrollPointsBuilder};
 use uuid::Uuid;
 
 use super::{
     PREFIX, QdrantIndex, QdrantIndexState,
-    client::QdrantClient,
-    collections::{self, CollectionNames, SpaceDimensions},
+    client::{QdrantClient, QdrantFailure, QdrantRetryPolicy},
+    collections::{self, CollectionNames},
     points,
 };
-use crate::{EntryMismatch, ExpectedEntries, IndexError};
+use crate::{EntryMismatch, ExpectedEntries, HeldGenerations, IndexCursor, IndexError};
 
 impl QdrantIndex {
     /// Connects, and makes nothing: collections may be missing (see [`Self::missing`]).
@@ -23,16 +24,7 @@ impl QdrantIndex {
         let names = CollectionNames::new(&format!("{PREFIX}_{}", instance.replace('-', "")));
         collections::check_version(&collections::version(&client).await?)?;
         collections::content(&client, &names.lexical, instance).await?;
-        Ok(Self {
-            inner: std::sync::Arc::new(QdrantIndexState {
-                client,
-                names,
-                instance: instance.to_owned(),
-                spaces: parking_lot::Mutex::new(SpaceDimensions::default()),
-                making: tokio::sync::Mutex::default(),
-                compute: ComputePool::per_core(),
-            }),
-        })
+        Ok(Self { inner: std::sync::Arc::new(QdrantIndexState::new(client, names, instance)) })
     }
 
     /// Those of the collections of words and of these embedding spaces that do not exist.
@@ -70,6 +62,48 @@ pub(super) async fn mismatched(
         halve(index, space, &expected, &mut found).await?;
     }
     Ok(found)
+}
+
+/// Points that one page looks at.
+const PAGE: u32 = 1_000;
+
+/// The generations of the next points, collection by collection.
+pub(super) async fn held(
+    index: &QdrantIndex,
+    from: Option<IndexCursor>,
+) -> Result<HeldGenerations, QdrantFailure> {
+    let QdrantIndexState { client, names, .. } = &*index.inner;
+    let mut collections = collections::list(client, names).await?;
+    collections.sort_unstable();
+    let (current, point) = match from {
+        // One that was deleted meanwhile is passed over.
+        Some(IndexCursor { collection, point }) => {
+            let there = collections.contains(&collection);
+            (collections.iter().find(|name| **name >= collection), point.filter(|_| there))
+        }
+        None => (collections.first(), None),
+    };
+    let Some(current) = current else { return Ok(HeldGenerations::default()) };
+    let fields = [points::field::USER, points::field::GENERATION].map(str::to_owned);
+    let mut request = ScrollPointsBuilder::new(current.as_str())
+        .limit(PAGE)
+        .with_payload(PayloadIncludeSelector { fields: fields.into() });
+    if let Some(point) = point {
+        request = request.offset(PointId::from(point));
+    }
+    let scroll = || async { Ok(client.qdrant().scroll(request.clone()).await?) };
+    let page = client.call("its points", QdrantRetryPolicy::Read, scroll).await?;
+    let owners = page.result.iter().filter_map(|point| points::owner(&point.payload));
+    let generations: BTreeSet<_> = owners.collect();
+    let next_point = page.next_page_offset.and_then(points::id_text);
+    let next = match next_point {
+        Some(point) => Some(IndexCursor { collection: current.clone(), point: Some(point) }),
+        None => collections
+            .iter()
+            .find(|name| *name > current)
+            .map(|name| IndexCursor { collection: name.clone(), point: None }),
+    };
+    Ok(HeldGenerations { generations: generations.into_iter().collect(), next })
 }
 
 /// Counts all of them together, and by halves only where that is not the right number.

@@ -1,16 +1,18 @@
 //! The index in Qdrant, for installations of several processes or of more passages than the embedded index is made for.
 //!
 //! All workspaces share the collections: one of words, and one of vectors for each embedding space. Every point carries its workspace,
-//! document, generation and ordinal and nothing else, and every request names the workspace. Passages are read from the relational
-//! store.
+//! document, generation and ordinal and nothing else, and every request names the workspace. A point's id tells its generation and ordinal too,
+//! so that a search needs nothing else of what it finds. Passages are read from the relational store.
 //!
 //! Qdrant cannot be told which claims are still held. A worker that is paused between the check of its claim and the write
 //! that follows may add points to a generation after that was removed. They are never found, since a search names the
 //! generations that are visible; and [`SearchIndex::late_write_window`] says how long to wait before a generation is removed for the
 //! last time.
 
+mod batches;
 mod client;
 mod collections;
+mod combine;
 mod inspect;
 mod points;
 mod search;
@@ -20,7 +22,11 @@ pub(super) mod testing;
 mod tests;
 mod writer;
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use futures::future::{try_join, try_join_all};
@@ -37,13 +43,14 @@ use qdrant_client::qdrant::{
 use uuid::Uuid;
 
 use self::{
+    batches::CollectionBatches,
     client::{CallError, QdrantClient, QdrantErrorKind, QdrantFailure, QdrantRetryPolicy},
     collections::{CollectionContent, CollectionNames, SpaceDimensions},
     writer::QdrantIndexWriter,
 };
 use super::{
-    EntryMismatch, ExpectedEntries, IndexCandidates, IndexError, IndexQuery, IndexStatus, IndexTarget,
-    IndexWriter, SearchIndex,
+    EntryMismatch, ExpectedEntries, HeldGenerations, IndexCandidates, IndexCursor, IndexError, IndexQuery,
+    IndexStatus, IndexTarget, IndexWriter, SearchIndex,
 };
 
 /// What the names of all collections begin with; the installation's id follows, so that several can share a server.
@@ -57,11 +64,17 @@ pub struct QdrantIndex {
 
 #[derive(Debug)]
 struct QdrantIndexState {
-    client: QdrantClient,
+    client: Arc<QdrantClient>,
     names: CollectionNames,
     instance: String,
     /// The embedding spaces whose collections were seen.
     spaces: Mutex<SpaceDimensions>,
+    /// What is written into the collection of words.
+    lexical: CollectionBatches,
+    /// What is written into that of each embedding space.
+    dense: Mutex<HashMap<Uuid, Arc<CollectionBatches>>>,
+    /// Whether points were found whose ids tell nothing: then what they carry is read.
+    reads_payload: AtomicBool,
     /// Held while such a collection is made.
     making: tokio::sync::Mutex<()>,
     /// Texts are analysed as many at once as there are cores.
@@ -96,20 +109,33 @@ impl QdrantIndex {
         }
         collections::ensure(&client, &names.lexical, CollectionContent::Words, instance).await?;
         tracing::debug!(version, collection = names.lexical, "Qdrant is there");
-        Ok(Self {
-            inner: Arc::new(QdrantIndexState {
-                client,
-                names,
-                instance: instance.to_owned(),
-                spaces: Mutex::default(),
-                making: tokio::sync::Mutex::default(),
-                compute: ComputePool::per_core(),
-            }),
-        })
+        Ok(Self { inner: Arc::new(QdrantIndexState::new(client, names, instance)) })
     }
 }
 
 impl QdrantIndexState {
+    fn new(client: QdrantClient, names: CollectionNames, instance: &str) -> Self {
+        let client = Arc::new(client);
+        Self {
+            lexical: CollectionBatches::new(&client, &names.lexical),
+            dense: Mutex::default(),
+            client,
+            names,
+            instance: instance.to_owned(),
+            spaces: Mutex::default(),
+            reads_payload: AtomicBool::new(false),
+            making: tokio::sync::Mutex::default(),
+            compute: ComputePool::per_core(),
+        }
+    }
+
+    /// What is written into the collection of an embedding space.
+    fn dense(&self, space: Uuid) -> Arc<CollectionBatches> {
+        let mut dense = self.dense.lock();
+        let made = || Arc::new(CollectionBatches::new(&self.client, &self.names.dense(space)));
+        Arc::clone(dense.entry(space).or_insert_with(made))
+    }
+
     /// Makes the collection of an embedding space when it is not there.
     async fn ensure_space(&self, space: Uuid, dimension: usize) -> Result<(), QdrantFailure> {
         if self.spaces.lock().get(&space) == Some(&dimension) {
@@ -148,13 +174,7 @@ impl QdrantIndexState {
 
     /// How many points of a collection match, counted exactly; of a collection that does not exist, none.
     async fn count(&self, collection: &str, filter: Filter) -> Result<u64, QdrantFailure> {
-        let request = CountPointsBuilder::new(collection).filter(filter).exact(true);
-        let count = || async { Ok(self.client.qdrant().count(request.clone()).await?) };
-        match self.client.call("a count", QdrantRetryPolicy::Read, count).await {
-            Ok(answer) => Ok(answer.result.map_or(0, |result| result.count)),
-            Err(failure) if failure.kind == QdrantErrorKind::Missing => Ok(0),
-            Err(failure) => Err(failure),
-        }
+        count(&self.client, collection, filter).await
     }
 
     /// Removes all points of a collection that match; of a collection that does not exist, none.
@@ -165,6 +185,17 @@ impl QdrantIndexState {
             Err(failure) if failure.kind != QdrantErrorKind::Missing => Err(failure),
             _ => Ok(()),
         }
+    }
+}
+
+/// How many points of a collection match, counted exactly; of a collection that does not exist, none.
+async fn count(client: &QdrantClient, collection: &str, filter: Filter) -> Result<u64, QdrantFailure> {
+    let request = CountPointsBuilder::new(collection).filter(filter).exact(true);
+    let count = || async { Ok(client.qdrant().count(request.clone()).await?) };
+    match client.call("a count", QdrantRetryPolicy::Read, count).await {
+        Ok(answer) => Ok(answer.result.map_or(0, |result| result.count)),
+        Err(failure) if failure.kind == QdrantErrorKind::Missing => Ok(0),
+        Err(failure) => Err(failure),
     }
 }
 
@@ -210,9 +241,13 @@ impl SearchIndex for QdrantIndex {
         inspect::mismatched(self, expected).await
     }
 
-    /// Twice the longest write: what a writer has given up, the server may still be doing.
+    async fn held(&self, from: Option<IndexCursor>) -> Result<HeldGenerations, IndexError> {
+        Ok(inspect::held(self, from).await?)
+    }
+
+    /// A write of others before it, its own, and as long again: what a writer has given up, the server may still be doing.
     fn late_write_window(&self) -> Option<Duration> {
-        Some(self.inner.client.longest_write * 2)
+        Some(self.inner.client.longest_write * 3)
     }
 
     async fn ping(&self) -> Result<IndexStatus, IndexError> {

@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use lectern_shared::ids::{DocumentId, GenerationId, WorkspaceId};
 use qdrant_client::qdrant::{
     Condition, Filter, NamedVectors, PointId, PointStruct, Value, Vector, Vectors, r#match::MatchValue,
+    point_id::PointIdOptions,
 };
-use uuid::Uuid;
+use uuid::{Uuid, Version};
 
 use super::super::lexical::TermId;
 
@@ -25,8 +26,46 @@ pub(super) mod field {
 /// The sparse vector of a point's words.
 pub(super) const TEXT: &str = "text";
 
-/// The namespace of the points' ids. Part of the data format: it never changes.
-const NAMESPACE: Uuid = Uuid::from_u128(0x6c1b_7f0e_2d35_4a8b_9e47_51c3_88ad_06f2);
+/// What stands for a generation in the ids of its points: 90 bits, and the six of a UUID's version and variant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct GenerationTag([u8; 12]);
+
+/// Spreads whatever differs between two generations over all bits. Part of the data format: it never changes.
+const SPREAD: u128 = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
+
+impl GenerationTag {
+    pub(super) fn of(generation: GenerationId) -> Self {
+        let mut mixed = generation.as_uuid().as_u128();
+        for _ in 0..2 {
+            mixed ^= mixed >> 61;
+            mixed = mixed.wrapping_mul(SPREAD);
+        }
+        let id = uuid::Builder::from_custom_bytes((mixed ^ mixed >> 64).to_be_bytes()).into_uuid();
+        Self::split(id).0
+    }
+
+    fn split(id: Uuid) -> (Self, u32) {
+        let [tag @ .., a, b, c, d] = id.into_bytes();
+        (Self(tag), u32::from_be_bytes([a, b, c, d]))
+    }
+
+    /// The id of a point of the generation: by it alone a search knows what it has found. It depends on the generation and the ordinal only, so
+    /// that writing an entry again overwrites it.
+    fn point(self, ordinal: u32) -> Uuid {
+        let mut id = [0; 16];
+        let (tag, number) = id.split_at_mut(12);
+        tag.copy_from_slice(&self.0);
+        number.copy_from_slice(&ordinal.to_be_bytes());
+        Uuid::from_bytes(id)
+    }
+}
+
+/// What the id of a point that was found tells: its generation's tag, and its ordinal. Nothing, of points of before ids told anything.
+pub(super) fn entry_of_id(id: &PointId) -> Option<(GenerationTag, u32)> {
+    let Some(PointIdOptions::Uuid(text)) = &id.point_id_options else { return None };
+    let id = Uuid::try_parse(text).ok()?;
+    (id.get_version() == Some(Version::Custom)).then(|| GenerationTag::split(id))
+}
 
 /// Whose entries they are, which document's, and which generation's.
 #[derive(Clone, Copy, Debug)]
@@ -37,14 +76,9 @@ pub(super) struct PointOwner {
 }
 
 impl PointOwner {
-    /// The point of an entry without any vector. Its id depends on the generation and the ordinal alone, so that writing an
-    /// entry again overwrites it.
+    /// The point of an entry without any vector.
     pub(super) fn point(&self, ordinal: u32) -> PointStruct {
-        let mut name = [0; 20];
-        let (generation, number) = name.split_at_mut(16);
-        generation.copy_from_slice(self.generation.as_uuid().as_bytes());
-        number.copy_from_slice(&ordinal.to_be_bytes());
-        let id = Uuid::new_v5(&NAMESPACE, &name);
+        let id = GenerationTag::of(self.generation).point(ordinal);
         let payload = HashMap::from([
             (field::USER.to_owned(), Value::from(self.workspace.to_string())),
             (field::DOCUMENT.to_owned(), Value::from(self.document.to_string())),
@@ -111,11 +145,25 @@ fn any_of(generations: &[GenerationId]) -> Condition {
     Condition::matches(field::GENERATION, MatchValue::from(ids))
 }
 
-/// The generation and the ordinal of a point that was found.
+/// The generation and the ordinal of a point that was found, by what it carries.
 pub(super) fn entry(payload: &HashMap<String, Value>) -> Option<(GenerationId, u32)> {
     let generation = payload.get(field::GENERATION)?.as_str()?.parse().ok()?;
     let ordinal = payload.get(field::ORDINAL)?.as_integer()?;
     Some((generation, u32::try_from(ordinal).ok()?))
+}
+
+/// Whose a point that was found is, and of which generation.
+pub(super) fn owner(payload: &HashMap<String, Value>) -> Option<(WorkspaceId, GenerationId)> {
+    let text = |field| payload.get(field).and_then(Value::as_str);
+    Some((text(field::USER)?.parse().ok()?, text(field::GENERATION)?.parse().ok()?))
+}
+
+/// The text of a point's id, as all points of ours have one.
+pub(super) fn id_text(id: PointId) -> Option<String> {
+    match id.point_id_options? {
+        PointIdOptions::Uuid(id) => Some(id),
+        PointIdOptions::Num(_) => None,
+    }
 }
 
 #[cfg(test)]
@@ -142,5 +190,36 @@ mod tests {
         let other = PointOwner { generation: GenerationId::generate(), ..owner };
         assert_ne!(owner.point(7).id, other.point(7).id);
         assert_eq!(entry(&owner.point(7).payload), Some((owner.generation, 7)));
+    }
+
+    #[test]
+    fn the_id_of_a_point_tells_its_generation_and_its_ordinal() {
+        // Made in the same millisecond: they differ in a few bits.
+        let owners: Vec<_> = (0..1_000)
+            .map(|_| PointOwner {
+                workspace: WorkspaceId::generate(),
+                document: DocumentId::generate(),
+                generation: GenerationId::generate(),
+            })
+            .collect();
+        let mut tags = std::collections::HashSet::new();
+        for owner in &owners {
+            for ordinal in [0, 7, u32::MAX] {
+                let id = owner.point(ordinal).id.unwrap();
+                assert_eq!(entry_of_id(&id), Some((GenerationTag::of(owner.generation), ordinal)));
+            }
+            tags.insert(GenerationTag::of(owner.generation));
+        }
+        assert_eq!(tags.len(), owners.len());
+        // As they were made by 0.1.
+        let former = Uuid::new_v5(&Uuid::nil(), b"a generation and an ordinal");
+        assert_eq!(entry_of_id(&PointId::from(former.to_string())), None);
+    }
+
+    #[test]
+    fn the_tag_of_a_generation_never_changes() {
+        let generation = GenerationId::from(Uuid::from_u128(0x0190_0000_0000_7000_8000_0000_0000_0001));
+        let id = GenerationTag::of(generation).point(3);
+        assert_eq!(id.to_string(), "d261c82f-2181-871a-a888-ce4100000003");
     }
 }

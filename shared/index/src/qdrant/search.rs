@@ -1,6 +1,9 @@
 //! Asking: one batch of queries to each collection, all at once.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::atomic::Ordering,
+};
 
 use futures::future::{try_join, try_join_all};
 use lectern_shared::{ids::GenerationId, model::language::Language};
@@ -15,7 +18,7 @@ use super::{
     QdrantIndexState,
     client::{QdrantErrorKind, QdrantFailure, QdrantRetryPolicy},
     gone,
-    points::{TEXT, among, entry, except, field, sparse},
+    points::{GenerationTag, TEXT, among, entry, entry_of_id, except, field, sparse},
 };
 use crate::lexical::detect_language;
 
@@ -24,8 +27,8 @@ const DEEPER: usize = 4;
 
 /// What is searched, and how it is told to the server.
 struct SearchScope {
-    /// The generations that are searched, by their places in the query.
-    places: HashMap<GenerationId, usize>,
+    /// The generations that are searched, and their places in the query, by what stands for them in the ids of points.
+    places: HashMap<GenerationTag, (usize, GenerationId)>,
     /// The filters to try, each with how many hits to ask for. Whatever the last of them finds can be shown.
     tries: Vec<(Filter, usize)>,
     depth: usize,
@@ -44,7 +47,10 @@ impl SearchScope {
         } else {
             vec![inclusion]
         };
-        let places = (0..).zip(&query.generations).map(|(place, generation)| (*generation, place)).collect();
+        let tagged = |(place, generation): (usize, &GenerationId)| {
+            (GenerationTag::of(*generation), (place, *generation))
+        };
+        let places = (0..).zip(&query.generations).map(tagged).collect();
         Self { places, tries, depth }
     }
 
@@ -53,11 +59,13 @@ impl SearchScope {
         let mut candidates: Vec<(usize, SearchCandidate)> = hits
             .iter()
             .filter_map(|hit| {
-                let (generation, ordinal) = entry(&hit.payload)?;
-                Some((
-                    *self.places.get(&generation)?,
-                    SearchCandidate { generation, ordinal, score: hit.score },
-                ))
+                let by_payload = || {
+                    let (generation, ordinal) = entry(&hit.payload)?;
+                    Some((GenerationTag::of(generation), ordinal))
+                };
+                let (tag, ordinal) = entry_of_id(hit.id.as_ref()?).or_else(by_payload)?;
+                let (place, generation) = *self.places.get(&tag)?;
+                Some((place, SearchCandidate { generation, ordinal, score: hit.score }))
             })
             .collect();
         candidates.sort_by(|(place, a), (other, b)| {
@@ -169,11 +177,21 @@ async fn lists(
         if open.is_empty() {
             break;
         }
-        let queries = open.iter().map(|at| {
-            let (question, using) = &questions[*at];
-            query_points(collection, question.clone(), *using, filter.clone(), *limit)
-        });
-        let answers = ask(inner, collection, queries.collect()).await?;
+        let ask = async |with_payload| {
+            let queries = open.iter().map(|at| {
+                let (question, using) = &questions[*at];
+                query_points(collection, question.clone(), *using, filter.clone(), *limit, with_payload)
+            });
+            ask(inner, collection, queries.collect()).await
+        };
+        let had_payload = inner.reads_payload.load(Ordering::Relaxed);
+        let mut answers = ask(had_payload).await?;
+        let tells = |hit: &ScoredPoint| hit.id.as_ref().is_some_and(|id| entry_of_id(id).is_some());
+        if !had_payload && !answers.iter().flatten().all(tells) {
+            // Some are of before ids told anything; there will be more of them.
+            inner.reads_payload.store(true, Ordering::Relaxed);
+            answers = ask(true).await?;
+        }
         if answers.len() != open.len() {
             return Err(QdrantFailure::refused(
                 "Qdrant answered another number of questions than it was asked",
@@ -197,14 +215,16 @@ fn query_points(
     using: Option<&str>,
     filter: Filter,
     limit: usize,
+    with_payload: bool,
 ) -> QueryPoints {
-    let payload =
-        PayloadIncludeSelector { fields: [field::GENERATION, field::ORDINAL].map(str::to_owned).into() };
-    let query = QueryPointsBuilder::new(collection)
-        .query(question)
-        .filter(filter)
-        .limit(limit as u64)
-        .with_payload(payload);
+    let query = QueryPointsBuilder::new(collection).query(question).filter(filter).limit(limit as u64);
+    let query = if with_payload {
+        let fields = [field::GENERATION, field::ORDINAL].map(str::to_owned).into();
+        query.with_payload(PayloadIncludeSelector { fields })
+    } else {
+        // The server reads it from its files, hit by hit, which takes most of the time of a search.
+        query.with_payload(false)
+    };
     match using {
         Some(vector) => query.using(vector).build(),
         None => query.build(),

@@ -333,6 +333,49 @@ async fn a_generation_counts_the_entries_that_are_in_both_collections() {
     assert_eq!(t.index.count(claim.workspace_id, generation).await.unwrap(), 5);
 }
 
+#[tokio::test]
+async fn documents_that_are_written_at_the_same_time_have_their_own_counts() {
+    let Some(t) = testing::index().await else { return };
+    let claim = claim();
+    let one = async |count: usize| {
+        let generation = GenerationId::generate();
+        (add(&t.index, &claim, generation, count).await, generation)
+    };
+    let written = futures::future::join_all((1..20).map(one)).await;
+    for (count, (added, generation)) in (1..20).zip(written) {
+        assert_eq!(added, count);
+        assert_eq!(t.index.count(claim.workspace_id, generation).await.unwrap(), 2 * count);
+    }
+}
+
+#[tokio::test]
+async fn every_generation_that_has_entries_is_told_whichever_collection_they_are_in() {
+    let Some(t) = testing::index().await else { return };
+    let claim = claim();
+    let mut expected = std::collections::BTreeSet::new();
+    for count in [1_100, 1, 3] {
+        let generation = GenerationId::generate();
+        add(&t.index, &claim, generation, count).await;
+        expected.insert((claim.workspace_id, generation));
+    }
+    // A crash may leave vectors without their words.
+    let (_, half) = *expected.last().unwrap();
+    let words = &t.index.inner.names.lexical;
+    t.index.inner.remove(words, points::of_generation(claim.workspace_id, half)).await.unwrap();
+    let (mut held, mut cursor, mut pages) = (std::collections::BTreeSet::new(), None, 0);
+    loop {
+        let page = t.index.held(cursor).await.unwrap();
+        held.extend(page.generations);
+        pages += 1;
+        cursor = page.next;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    assert_eq!(held, expected);
+    assert!(pages >= 4, "{pages}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn processes_that_start_at_the_same_time_share_the_collections() {
     let Some(t) = testing::index().await else { return };

@@ -5,7 +5,7 @@ use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
 use async_trait::async_trait;
 use futures::future::try_join;
 use lectern_shared::model::language::Language;
-use qdrant_client::qdrant::{PointStruct, UpsertPointsBuilder, Vectors};
+use qdrant_client::qdrant::{PointStruct, Vectors};
 
 use super::{
     super::{
@@ -13,9 +13,10 @@ use super::{
         segment::BuildError,
     },
     QdrantIndexState,
-    client::{QdrantErrorKind, QdrantFailure, QdrantRetryPolicy},
-    finished, gone,
-    points::{PointOwner, of_generation, text_vector},
+    batches::WrittenGeneration,
+    client::QdrantErrorKind,
+    gone,
+    points::{PointOwner, text_vector},
 };
 use crate::lexical::detect_language;
 
@@ -65,7 +66,7 @@ impl<'a> QdrantIndexWriter<'a> {
         let (owner, first) = (self.owner, self.ordinal);
         let batch = self.inner.compute.run(move || prepare(owner, first, entries)).await?;
         let lexical = async {
-            match upsert(self.inner, &self.inner.names.lexical, batch.lexical).await {
+            match self.inner.lexical.upsert(batch.lexical).await {
                 Err(failure) if failure.kind == QdrantErrorKind::Missing => Err(gone(&self.inner.names)),
                 end => end,
             }
@@ -73,7 +74,7 @@ impl<'a> QdrantIndexWriter<'a> {
         let dense = async {
             let Some((space, dimension)) = self.target.space else { return Ok(()) };
             self.inner.ensure_space(space, dimension).await?;
-            let written = upsert(self.inner, &self.inner.names.dense(space), batch.dense).await;
+            let written = self.inner.dense(space).upsert(batch.dense).await;
             if matches!(&written, Err(failure) if failure.kind == QdrantErrorKind::Missing) {
                 // The next attempt makes it again.
                 self.inner.forget(space);
@@ -111,17 +112,6 @@ fn prepare(owner: PointOwner, first: u32, entries: Vec<IndexEntry>) -> PointBatc
     batch
 }
 
-/// Writes points and waits until searches see them.
-async fn upsert(
-    inner: &QdrantIndexState,
-    collection: &str,
-    points: Vec<PointStruct>,
-) -> Result<(), QdrantFailure> {
-    let request = UpsertPointsBuilder::new(collection, points).wait(true).build();
-    let write = || async { finished(&inner.client.qdrant().upsert_points(request.clone()).await?) };
-    inner.client.call("a write", QdrantRetryPolicy::Write, write).await
-}
-
 /// Refuses what the embedded index refuses, so that both take the same documents.
 fn check(space: Option<usize>, entry: &IndexEntry) -> Result<(), BuildError> {
     match (space, &entry.vector) {
@@ -154,15 +144,15 @@ impl IndexWriter for QdrantIndexWriter<'_> {
     }
 
     async fn finish(self: Box<Self>) -> Result<IndexedGeneration, IndexError> {
-        let Self { inner, target, owner: PointOwner { workspace, generation, .. }, languages, .. } = *self;
-        let held = || of_generation(workspace, generation);
-        let words = inner.count(&inner.names.lexical, held());
+        let Self { inner, target, owner: PointOwner { generation, .. }, ordinal, languages } = *self;
+        let written = WrittenGeneration { generation, points: u64::from(ordinal) };
+        let words = inner.lexical.count(written);
         let entries = match target.space {
             None => words.await?,
             // An entry counts when it is in both.
             Some((space, _)) => {
-                let collection = inner.names.dense(space);
-                let (words, vectors) = try_join(words, inner.count(&collection, held())).await?;
+                let dense = inner.dense(space);
+                let (words, vectors) = try_join(words, dense.count(written)).await?;
                 words.min(vectors)
             }
         };

@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::{PAGE, SearchableDocument};
 use crate::{
     clock::Timestamp,
-    db::{Result, Tx, execute, jobs::BEHIND_OWN, on},
+    db::{Result, Tx, documents, execute, jobs::BEHIND_OWN, on},
     ids::DocumentId,
 };
 
@@ -84,6 +84,7 @@ pub async fn renew_generation(
     chunks: i64,
     now: Timestamp,
 ) -> Result<bool> {
+    documents::touch(tx, document.workspace_id, document.id).await?;
     let rows = execute!(
         tx,
         sqlx::query(
@@ -105,6 +106,7 @@ pub async fn renew_generation(
 /// Has a document of which no passage is left not answer any more, and leaves what remains of its generation to the sweeper. False
 /// when the document names another generation by now.
 pub async fn unpublish(tx: &mut Tx, document: &SearchableDocument, now: Timestamp) -> Result<bool> {
+    documents::touch(tx, document.workspace_id, document.id).await?;
     let rows = execute!(
         tx,
         sqlx::query(

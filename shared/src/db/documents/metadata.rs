@@ -7,7 +7,7 @@ use sqlx::{QueryBuilder, Row};
 
 use crate::{
     clock::Timestamp,
-    db::{Db, Json, Result, Tx, execute, on},
+    db::{Db, Json, Result, Tx, documents::set_changed_epoch, execute, on},
     ids::{DocumentId, WorkspaceId},
     model::document::SplitterConfig,
 };
@@ -116,10 +116,11 @@ pub async fn describe(
 ) -> Result<bool> {
     let rows = execute!(
         tx,
-        sqlx::query(
-            "UPDATE documents SET metadata = $3, splitter = $4, updated_at = $5
-             WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL"
-        )
+        sqlx::query(concat!(
+            "UPDATE documents SET metadata = $3, splitter = $4, updated_at = $5, ",
+            set_changed_epoch!(),
+            " WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL"
+        ))
         .bind(description.id)
         .bind(workspace)
         .bind(&description.metadata)

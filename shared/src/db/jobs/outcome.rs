@@ -3,7 +3,11 @@
 use super::{JobProgress, place::NONE_YET};
 use crate::{
     clock::Timestamp,
-    db::{Db, Json, Result, Tx, documents, execute, on, webhooks},
+    db::{
+        Db, Json, Result, Tx,
+        documents::{self, set_changed_epoch},
+        execute, generations, on, webhooks,
+    },
     ids::{DocumentId, GenerationId, JobId, WorkspaceId},
     model::{
         document::{SearchIndexInfo, SourceState},
@@ -112,6 +116,8 @@ async fn requeue(tx: &mut Tx, claim: &JobClaim, now: Timestamp) -> Result<Option
 pub struct GenerationPublication<'a> {
     /// The generation.
     pub generation: GenerationId,
+    /// The one that answers until then. Only whoever holds the claim can change that.
+    pub replaces: Option<GenerationId>,
     /// What is searchable of the document from now on.
     pub index: &'a SearchIndexInfo,
     /// How many of its passages are in each language, by the language's number.
@@ -129,6 +135,8 @@ pub enum PublishOutcome {
     Yes,
     /// The document changed while it was ingested; its job is queued again.
     Outdated,
+    /// Not as many passages are stored as there should be; nothing was written.
+    Incomplete,
     /// The claim is no longer held; nothing was written.
     ClaimLost,
 }
@@ -142,21 +150,8 @@ pub async fn publish(
 ) -> Result<PublishOutcome> {
     let mut tx = db.begin().await?;
     documents::bump_search_epoch(&mut tx, claim.workspace_id).await?;
-    let revision: Option<i64> = on!(tx, |c| {
-        sqlx::query_scalar(
-        "UPDATE documents SET revision = revision WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL RETURNING revision"
-    )
-    .bind(claim.document_id)
-    .bind(claim.workspace_id)
-    .fetch_optional(c)
-    })?;
-    let Some(revision) = revision else {
-        return Ok(PublishOutcome::ClaimLost);
-    };
-    if revision != claim.claimed_revision {
-        let state = requeue(&mut tx, claim, now).await?;
-        tx.commit().await?;
-        return Ok(if state.is_some() { PublishOutcome::Outdated } else { PublishOutcome::ClaimLost });
+    if !answer_from(&mut tx, claim, publication).await? {
+        return requeue_outdated(tx, claim, now).await;
     }
     let ended: Option<JobId> = on!(tx, |c| {
         sqlx::query_scalar(
@@ -175,43 +170,80 @@ pub async fn publish(
     if ended.is_none() {
         return Ok(PublishOutcome::ClaimLost);
     }
-    execute!(tx, sqlx::query(
-        "UPDATE generations SET state = 'superseded', purge_at = $2 WHERE document_id = $1 AND state = 'active'"
-    )
-    .bind(claim.document_id)
-    .bind(publication.purge_old_at))?;
-    let activated = execute!(
+    if publication.replaces.is_some() {
+        execute!(tx, sqlx::query(
+            "UPDATE generations SET state = 'superseded', purge_at = $2 WHERE document_id = $1 AND state = 'active'"
+        )
+        .bind(claim.document_id)
+        .bind(publication.purge_old_at))?;
+    }
+    if !activate(&mut tx, claim, publication).await? {
+        let is_writable = generations::is_staging(&mut tx, claim, publication.generation).await?;
+        // Else it was given up meanwhile, and what is kept of it may be gone.
+        return Ok(if is_writable { PublishOutcome::Incomplete } else { PublishOutcome::ClaimLost });
+    }
+    webhooks::emit_ingestion(&mut tx, claim.workspace_id, claim.document_id, None, now).await?;
+    tx.commit().await?;
+    Ok(PublishOutcome::Yes)
+}
+
+/// Has a document answer from a generation; false when it is not any more what was claimed.
+async fn answer_from(tx: &mut Tx, claim: &JobClaim, publication: &GenerationPublication<'_>) -> Result<bool> {
+    let rows = execute!(
+        tx,
+        sqlx::query(concat!(
+            "UPDATE documents SET active_generation = $4, search_index = $5, languages = $6,
+                                      source_state = COALESCE($7, source_state), content_hash = $8, ",
+            set_changed_epoch!(),
+            " WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL AND revision = $3
+               AND active_generation IS NOT DISTINCT FROM $9"
+        ))
+        .bind(claim.document_id)
+        .bind(claim.workspace_id)
+        .bind(claim.claimed_revision)
+        .bind(publication.generation)
+        .bind(Json(publication.index))
+        .bind(Json(publication.languages))
+        .bind(publication.learnt.map(Json))
+        .bind(publication.index.content_hash.as_str())
+        .bind(publication.replaces)
+    )?;
+    Ok(rows == 1)
+}
+
+/// Ends the making of a generation whose passages are all there; false when they are not, or it was given up.
+async fn activate(tx: &mut Tx, claim: &JobClaim, publication: &GenerationPublication<'_>) -> Result<bool> {
+    let rows = execute!(
         tx,
         sqlx::query(
             "UPDATE generations SET state = 'active', chunks = $2
-             WHERE id = $1 AND state = 'staging' AND claim_id = $3 AND document_id = $4"
+             WHERE id = $1 AND state = 'staging' AND claim_id = $3 AND document_id = $4
+               AND (SELECT COUNT(*) FROM chunks WHERE chunks.generation_id = generations.id) = $2"
         )
         .bind(publication.generation)
         .bind(i64::try_from(publication.index.chunks).unwrap_or(i64::MAX))
         .bind(claim.claim_id)
         .bind(claim.document_id)
     )?;
-    if activated != 1 {
-        // It was given up meanwhile, and what is kept of it may be gone.
+    Ok(rows == 1)
+}
+
+/// Queues the job of a document again that changed meanwhile, if it is there still.
+async fn requeue_outdated(mut tx: Tx, claim: &JobClaim, now: Timestamp) -> Result<PublishOutcome> {
+    let revision: Option<i64> = on!(tx, |c| {
+        sqlx::query_scalar(
+        "UPDATE documents SET revision = revision WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL RETURNING revision"
+    )
+    .bind(claim.document_id)
+    .bind(claim.workspace_id)
+    .fetch_optional(c)
+    })?;
+    if revision.is_none_or(|revision| revision == claim.claimed_revision) {
         return Ok(PublishOutcome::ClaimLost);
     }
-    execute!(
-        tx,
-        sqlx::query(
-            "UPDATE documents SET active_generation = $2, search_index = $3, languages = $4,
-                                  source_state = COALESCE($5, source_state), content_hash = $6
-             WHERE id = $1"
-        )
-        .bind(claim.document_id)
-        .bind(publication.generation)
-        .bind(Json(publication.index))
-        .bind(Json(publication.languages))
-        .bind(publication.learnt.map(Json))
-        .bind(publication.index.content_hash.as_str())
-    )?;
-    webhooks::emit_ingestion(&mut tx, claim.workspace_id, claim.document_id, None, now).await?;
+    let state = requeue(&mut tx, claim, now).await?;
     tx.commit().await?;
-    Ok(PublishOutcome::Yes)
+    Ok(if state.is_some() { PublishOutcome::Outdated } else { PublishOutcome::ClaimLost })
 }
 
 /// Stops a workspace's job, queued or running; false when there is nothing to stop.

@@ -227,17 +227,12 @@ async fn both_ends_of_a_link_belong_to_its_workspace() {
                 t.name
             );
         }
-        assert!(agents::linked_documents(&t.db, other, mine).await.unwrap().is_empty(), "{}", t.name);
+        assert!(agents::links(&t.db, other, mine).await.unwrap().documents.is_empty(), "{}", t.name);
         let listed = agents::list(&t.db, other, end(), 9).await.unwrap();
         assert_eq!(listed.iter().map(|agent| agent.id).collect::<Vec<_>>(), [theirs], "{}", t.name);
         assert!(!commit!(t.db, |tx| agents::unlink(tx, other, first)), "{}", t.name);
         assert!(!commit!(t.db, |tx| agents::delete(tx, other, mine)), "{}", t.name);
-        assert_eq!(
-            agents::linked_documents(&t.db, owner, mine).await.unwrap(),
-            [document_mine],
-            "{}",
-            t.name
-        );
+        assert_eq!(agents::links(&t.db, owner, mine).await.unwrap().documents, [document_mine], "{}", t.name);
     }
 }
 
@@ -251,7 +246,7 @@ async fn an_agent_shows_the_document_that_was_linked_first() {
         let first = link(&t.db, workspace, agent, newer).await.unwrap();
         let second = link(&t.db, workspace, agent, older).await.unwrap();
         assert_eq!(
-            agents::linked_documents(&t.db, workspace, agent).await.unwrap(),
+            agents::links(&t.db, workspace, agent).await.unwrap().documents,
             [newer, older],
             "{}",
             t.name

@@ -219,7 +219,7 @@ async fn a_deleted_document_is_gone_for_every_reader_at_once() {
         assert!(chunks::list(&t.db, workspace, id, 0, 10).await.unwrap().is_empty(), "{}", t.name);
         assert!(chunks::fetch(&t.db, workspace, &[(generation, 0)]).await.unwrap().is_empty(), "{}", t.name);
         assert!(agents::find_link(&t.db, workspace, link.id).await.unwrap().is_none(), "{}", t.name);
-        assert!(agents::linked_documents(&t.db, workspace, agent).await.unwrap().is_empty(), "{}", t.name);
+        assert!(agents::links(&t.db, workspace, agent).await.unwrap().documents.is_empty(), "{}", t.name);
         let agent = agents::find(&t.db, workspace, agent).await.unwrap().unwrap();
         assert_eq!(agent.document_id, None, "{}", t.name);
         assert!(
@@ -327,7 +327,7 @@ async fn a_document_that_is_deleted_while_it_is_linked_keeps_no_link() {
         finished_or_blocked(&t.db, &linking).await;
         deleting.commit().await.unwrap();
         linking.await.unwrap();
-        assert!(agents::linked_documents(&t.db, workspace, agent).await.unwrap().is_empty(), "{}", t.name);
+        assert!(agents::links(&t.db, workspace, agent).await.unwrap().documents.is_empty(), "{}", t.name);
         let agent = agents::find(&t.db, workspace, agent).await.unwrap().unwrap();
         assert_eq!(agent.document_id, None, "{}", t.name);
     }

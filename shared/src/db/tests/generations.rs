@@ -4,8 +4,11 @@ use crate::{
     db::{
         chunks, documents,
         generations::{self, NewGeneration, RetiredGeneration},
-        jobs::{self, JobProgress, PublishOutcome},
-        testing::{LEASE, at, both, claim, claimed, commit, document, enqueue, publish, staged, workspace},
+        jobs::{self, GenerationPublication, JobProgress, PublishOutcome},
+        testing::{
+            LEASE, active, at, both, claim, claimed, commit, document, enqueue, publish, published, ready,
+            staged, workspace,
+        },
     },
     ids::{ClaimId, GenerationId},
     model::job::{IngestionError, JobClaim},
@@ -219,8 +222,7 @@ async fn nobody_gives_up_what_was_published() {
         // Its worker has not heard of it, and finds its claim gone.
         let proof = commit!(t.db, |tx| generations::retire(tx, &held, generation, at(1)));
         assert_eq!(proof, None, "{}", t.name);
-        let active = generations::active(&t.db, workspace, held.document_id).await.unwrap().unwrap();
-        assert_eq!(active.generation, generation, "{}", t.name);
+        assert_eq!(active(&t.db, workspace, held.document_id).await, Some(generation), "{}", t.name);
         assert!(generations::purgeable(&t.db, at(1_000), 9).await.unwrap().is_empty(), "{}", t.name);
 
         // Not even while searches that began before may still read it.
@@ -243,11 +245,7 @@ async fn what_was_given_up_is_never_published() {
         let proof = proof.expect(t.name);
         assert_eq!((proof.workspace_id(), proof.id()), (workspace, generation), "{}", t.name);
         assert_eq!(publish(&t.db, &held, generation, at(6)).await, PublishOutcome::ClaimLost, "{}", t.name);
-        assert!(
-            generations::active(&t.db, workspace, held.document_id).await.unwrap().is_none(),
-            "{}",
-            t.name
-        );
+        assert_eq!(active(&t.db, workspace, held.document_id).await, None, "{}", t.name);
         assert!(claim(&t.db, at(7)).await.is_none(), "{}: its claim is as it was", t.name);
         // The sweeper may have been quicker, and even through with it.
         for _ in 0..2 {
@@ -268,6 +266,44 @@ async fn nobody_gives_up_what_another_claim_writes() {
         let stranger = JobClaim { claim_id: ClaimId::generate(), ..held.clone() };
         let proof = commit!(t.db, |tx| generations::retire(tx, &stranger, generation, at(1)));
         assert_eq!(proof, None, "{}", t.name);
+        assert_eq!(publish(&t.db, &held, generation, at(2)).await, PublishOutcome::Yes, "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn what_no_row_tells_of_may_be_removed_and_nothing_else() {
+    for t in &both().await {
+        let workspace = workspace(&t.db, at(0)).await;
+        let held = claimed(&t.db, workspace, "one", at(0)).await;
+        let staging = staged(&t.db, &held, &["text"], at(0)).await;
+        let (_, answering) = published(&t.db, workspace, "two", &["text"], at(1)).await;
+        let lost = GenerationId::generate();
+        let seen = [staging, lost, answering].map(|generation| (workspace, generation));
+        let unknown = generations::unknown(&t.db, &seen).await.unwrap();
+        let unknown: Vec<_> = unknown.iter().map(|retired| (retired.workspace_id(), retired.id())).collect();
+        assert_eq!(unknown, [(workspace, lost)], "{}", t.name);
+        assert!(generations::unknown(&t.db, &[]).await.unwrap().is_empty(), "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn a_generation_that_lacks_a_passage_is_not_published() {
+    for t in &both().await {
+        let workspace = workspace(&t.db, at(0)).await;
+        let held = claimed(&t.db, workspace, "one", at(0)).await;
+        let generation = staged(&t.db, &held, &["a", "b"], at(0)).await;
+        let publication = GenerationPublication {
+            generation,
+            replaces: None,
+            index: &ready(generation, 3),
+            languages: &[],
+            learnt: None,
+            purge_old_at: at(9),
+        };
+        let outcome = jobs::publish(&t.db, &held, &publication, at(1)).await.unwrap();
+        assert_eq!(outcome, PublishOutcome::Incomplete, "{}", t.name);
+        assert_eq!(active(&t.db, workspace, held.document_id).await, None, "{}", t.name);
+        // Nothing was written, so what is whole can still be published.
         assert_eq!(publish(&t.db, &held, generation, at(2)).await, PublishOutcome::Yes, "{}", t.name);
     }
 }

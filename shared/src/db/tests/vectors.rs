@@ -2,9 +2,10 @@
 
 use crate::{
     db::{
-        generations,
         jobs::{self, ReindexTarget},
-        testing::{at, both, claim, claimed, commit, enqueue, publish, published, staged_in, workspace},
+        testing::{
+            active, at, both, claim, claimed, commit, enqueue, publish, published, staged_in, workspace,
+        },
         vectors::{self, TextHash},
     },
     ids::{DocumentId, GenerationId, WorkspaceId},
@@ -149,6 +150,6 @@ async fn a_document_whose_last_ingestion_failed_is_not_embedded_unasked() {
         let queued =
             commit!(t.db, |tx| jobs::enqueue_again(tx, ReindexTarget::WithoutVectors(at(10)), at(11)));
         assert_eq!(queued, 0, "{}", t.name);
-        assert!(generations::active(&t.db, workspace, document).await.unwrap().is_some(), "{}", t.name);
+        assert!(active(&t.db, workspace, document).await.is_some(), "{}", t.name);
     }
 }

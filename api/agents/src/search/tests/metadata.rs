@@ -166,7 +166,7 @@ fn a_filter_lets_others_work_between_its_pages() {
             search.metadata.compute = ComputePool::new(1);
             teams(&t.db, workspace, 10).await;
             teams(&t.db, workspace, 10).await;
-            let set = search.active.of(workspace).await.unwrap();
+            let set = search.active.of(workspace, None).await.unwrap();
             let places: Vec<usize> = (0..set.len()).collect();
             let filter = is_team(json!("legal"));
             let all = search.metadata.met(workspace, &set, &places, &filter).await.unwrap();

@@ -3,10 +3,11 @@
 use super::delete;
 use crate::{
     db::{
-        documents,
-        testing::{at, both, claimed, publish, published, staged, workspace},
+        Db,
+        documents::{self, NewDocumentRow},
+        testing::{at, both, claimed, commit, plain, publish, published, staged, workspace},
     },
-    ids::DocumentId,
+    ids::{DocumentId, WorkspaceId},
 };
 
 #[tokio::test]
@@ -46,39 +47,49 @@ async fn only_documents_that_answer_are_active() {
     }
 }
 
+/// The documents that have changed since an epoch, and whether each can be searched.
+async fn changed_since(db: &Db, workspace: WorkspaceId, epoch: i64) -> Option<Vec<(DocumentId, bool)>> {
+    let changed = documents::changed_since(db, workspace, epoch).await.unwrap()?;
+    Some(changed.into_iter().map(|changed| (changed.id, changed.active.is_some())).collect())
+}
+
 #[tokio::test]
-async fn what_is_active_can_be_told_at_a_glance_and_read_singly() {
+async fn what_has_changed_since_an_epoch_can_be_read_alone() {
     for t in &both().await {
         let (workspace, other) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
-        assert!(documents::active_versions(&t.db, workspace).await.unwrap().is_empty(), "{}", t.name);
+        let epoch = async || documents::search_epoch(&t.db, workspace).await.unwrap();
         let (first, _) = published(&t.db, workspace, "first", &["text"], at(0)).await;
-        let (second, _) = published(&t.db, workspace, "second", &["text"], at(3)).await;
-        let (gone, _) = published(&t.db, workspace, "gone", &["text"], at(0)).await;
-        let (others, _) = published(&t.db, other, "another's", &["text"], at(0)).await;
+        published(&t.db, other, "another's", &["text"], at(0)).await;
         claimed(&t.db, workspace, "not yet", at(0)).await;
-        delete(&t.db, workspace, gone, 2).await;
+        let one = epoch().await;
+        assert_eq!(changed_since(&t.db, workspace, one).await, Some(vec![]), "{}", t.name);
 
-        let active = documents::active(&t.db, workspace).await.unwrap();
-        let versions = documents::active_versions(&t.db, workspace).await.unwrap();
-        let expected: Vec<_> = active
-            .iter()
-            .map(|document| documents::ActiveVersion {
-                id: document.id,
-                generation: document.active_generation,
-                updated_at: document.updated_at,
-            })
-            .collect();
-        assert_eq!(versions, expected, "{}", t.name);
+        let (second, generation) = published(&t.db, workspace, "second", &["text"], at(3)).await;
+        let changed = documents::changed_since(&t.db, workspace, one).await.unwrap().unwrap();
+        let active = changed[0].active.as_ref().unwrap();
         assert_eq!(
-            versions.iter().map(|version| version.id).collect::<Vec<_>>(),
-            [first, second],
+            (changed.len(), active.id, active.active_generation),
+            (1, second, generation),
             "{}",
             t.name
         );
 
-        let named = [second, gone, others, DocumentId::generate()];
-        let named = documents::active_among(&t.db, workspace, &named).await.unwrap();
-        assert_eq!(named.iter().map(|document| document.id).collect::<Vec<_>>(), [second], "{}", t.name);
-        assert!(documents::active_among(&t.db, workspace, &[]).await.unwrap().is_empty(), "{}", t.name);
+        // Metadata count for filters; what is deleted is told until its row is gone.
+        let two = epoch().await;
+        let mut tx = t.db.begin().await.unwrap();
+        documents::bump_search_epoch(&mut tx, workspace).await.unwrap();
+        documents::update(&mut tx, &NewDocumentRow { id: first, ..plain(workspace, "first") }, at(4))
+            .await
+            .unwrap();
+        tx.commit().await.unwrap();
+        delete(&t.db, workspace, second, 5).await;
+        let told = Some(vec![(first, true), (second, false)]);
+        assert_eq!(changed_since(&t.db, workspace, two).await, told, "{}", t.name);
+        let three = epoch().await;
+        assert_eq!(changed_since(&t.db, workspace, three).await, Some(vec![]), "{}", t.name);
+
+        commit!(t.db, |tx| documents::drop_tombstone(tx, second, at(6)));
+        assert_eq!(changed_since(&t.db, workspace, two).await, None, "{}: what is gone is unknown", t.name);
+        assert_eq!(changed_since(&t.db, workspace, three).await, Some(vec![]), "{}", t.name);
     }
 }

@@ -189,6 +189,7 @@ async fn publishing_makes_a_document_answer_and_ends_its_job() {
             SourceState { etag: Some("\"1\"".to_owned()), source, warnings, ..SourceState::default() };
         let publication = GenerationPublication {
             generation,
+            replaces: None,
             index: &index,
             languages: &[],
             learnt: Some(&state),
