@@ -279,9 +279,9 @@ async fn run_and_store(
         tokio::join!(ledger.settle(), run.store(parts));
     } else {
         let written_by = parts.clone();
-        let write = async move {
+        let write = Box::pin(async move {
             tokio::join!(ledger.settle(), run.store(&written_by));
-        };
+        });
         parts.recorder.record(owner.workspace_id, write).await;
     }
     Ok(last(&setup, done, body))

@@ -266,9 +266,10 @@ async fn functions(
     deadline: Instant,
     redactor: &mut SecretRedactor,
 ) -> Result<(Vec<OfferedFunction>, Vec<CallTarget>), AgentError> {
-    let tools = match links.has_tools {
-        true => db::tools::of_agent(&parts.db, agent.owner.workspace_id, agent.id).await?,
-        false => Vec::new(),
+    let tools = if links.has_tools {
+        db::tools::of_agent(&parts.db, agent.owner.workspace_id, agent.id).await?
+    } else {
+        Vec::new()
     };
     let mut opening = Vec::with_capacity(tools.len());
     for tool in tools.iter().take(TOOLS) {

@@ -16,6 +16,7 @@ use super::{
     setup::{RECORD_VERSION, RecordEntry, RunRecord, RunSetup},
     trace,
 };
+use crate::AgentError;
 
 /// How long a trace may take to be stored.
 const STORED_WITHIN: Duration = Duration::from_secs(10);
@@ -59,7 +60,7 @@ impl EndedRun {
         let cache_key = key.filter(|_| ended.is_some_and(|ended| cached::is_cacheable(ended, &done.steps)));
         // What failed before the model was asked cannot be told from what was recorded.
         let is_repeatable = ended.is_some() || matches!(done.entries.last(), Some(RecordEntry::Chat { .. }));
-        let failure = done.outcome.as_ref().err().map(|error| error.code());
+        let failure = done.outcome.as_ref().err().map(AgentError::code);
         let entries = mem::take(&mut done.entries);
         Self { asked, setup, entries, body, duration_ms, failure, turn, cache_key, is_repeatable }
     }

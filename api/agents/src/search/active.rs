@@ -68,10 +68,10 @@ impl CorpusTally {
 
     fn remove(&mut self, document: &ActiveDocument) {
         for (language, count) in languages(document) {
-            subtract(&mut self.passages, language, count);
+            subtract(&mut self.passages, &language, count);
         }
         if let Some(space) = document.embedding_space {
-            subtract(&mut self.spaces, space, 1);
+            subtract(&mut self.spaces, &space, 1);
         }
     }
 
@@ -92,11 +92,11 @@ fn languages(document: &ActiveDocument) -> impl Iterator<Item = (Language, u64)>
 }
 
 /// What comes to nothing is forgotten.
-fn subtract<K: Eq + std::hash::Hash>(counts: &mut HashMap<K, u64>, key: K, count: u64) {
-    if let Some(left) = counts.get_mut(&key) {
+fn subtract<K: Eq + std::hash::Hash>(counts: &mut HashMap<K, u64>, key: &K, count: u64) {
+    if let Some(left) = counts.get_mut(key) {
         *left = left.saturating_sub(count);
         if *left == 0 {
-            counts.remove(&key);
+            counts.remove(key);
         }
     }
 }
@@ -259,7 +259,7 @@ mod tests {
         let ids: Vec<_> = (0..6).map(|_| DocumentId::generate()).collect();
         let of = |place: usize, language, passages, space| document(ids[place], language, passages, space);
         let (english, german) = (Language::English, Language::German);
-        let first = vec![of(0, english, 3, Some(1)), of(2, german, 5, None), of(3, english, 1, Some(2))];
+        let first = [of(0, english, 3, Some(1)), of(2, german, 5, None), of(3, english, 1, Some(2))];
         let set = ActiveSet::new(1, first.iter().cloned().map(Arc::new).collect());
         let (again, between, last) =
             (of(0, german, 2, Some(1)), of(1, german, 1, None), of(5, english, 9, None));
@@ -271,7 +271,7 @@ mod tests {
             ChangedDocument { id: ids[4], active: None },
             ChangedDocument { id: ids[5], active: Some(last.clone()) },
         ];
-        let now = vec![again, between, first[1].clone(), last];
+        let now = [again, between, first[1].clone(), last];
         let read = ActiveSet::new(2, now.iter().cloned().map(Arc::new).collect());
         let changed = set.changed(2, changes.to_vec());
         assert_eq!((changed.epoch, changed.len(), &changed.whole), (2, 4, &read.whole));

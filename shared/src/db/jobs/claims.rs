@@ -225,13 +225,15 @@ pub async fn claim_undisputed(
     lease_until: Timestamp,
 ) -> Result<Option<JobClaim>> {
     let Db::Postgres { pool, .. } = db else { return Ok(None) };
+    // All rows, of which there is one at most: a statement that is given up after its first row may still have to be committed, and whoever
+    // goes on by another connection would find the claim not held.
     let taken = sqlx::query_as(TAKE_UNDISPUTED)
         .bind(now)
         .bind(ClaimId::generate())
         .bind(lease_until)
         .bind(worker)
-        .fetch_optional(pool);
-    Ok(silence::answered(taken).await?)
+        .fetch_all(pool);
+    Ok(silence::answered(taken).await?.pop())
 }
 
 async fn take(

@@ -7,14 +7,15 @@ use std::collections::HashSet;
 use crate::{
     clock::Timestamp,
     db::{
-        Db, documents, generations,
+        Db, documents,
+        generations::{self, NewGeneration},
         jobs::{self, JobProgress, PublishOutcome, QueueDepth},
         testing::{
             ATTEMPTS, LEASE, at, both, claim, claimed, commit, document, enqueue, publish, published, staged,
             workspace,
         },
     },
-    ids::{DocumentId, UserId, WorkspaceId},
+    ids::{DocumentId, GenerationId, UserId, WorkspaceId},
     model::job::{
         IngestionError, IngestionStage, IngestionSummary, JobClaim, JobKind, JobState, StageProgress,
     },
@@ -372,5 +373,32 @@ async fn a_document_has_given_up_when_nothing_is_searchable_and_nothing_under_wa
         enqueue(&t.db, workspace, searchable, at(6)).await;
         commit!(t.db, |tx| jobs::cancel(tx, workspace, searchable, at(7)));
         assert!(!gave_up(searchable).await, "{}: the earlier index answers", t.name);
+    }
+}
+
+#[tokio::test]
+async fn a_claim_that_nobody_disputes_holds_at_once_on_every_connection() {
+    const JOBS: usize = 200;
+    for t in &both().await {
+        let owner = workspace(&t.db, at(0)).await;
+        for number in 0..JOBS {
+            document(&t.db, owner, &format!("document {number}"), at(0)).await;
+        }
+        let mut claimed = 0;
+        while let Some(claim) =
+            jobs::claim_undisputed(&t.db, "worker", at(1), at(1).plus(LEASE)).await.unwrap()
+        {
+            let new =
+                NewGeneration { id: GenerationId::generate(), space: None, stored_bytes: 0, engine: None };
+            assert!(
+                commit!(t.db, |tx| generations::begin(tx, &claim, new, at(1))),
+                "{}: claim {claimed}",
+                t.name
+            );
+            claimed += 1;
+        }
+        // SQLite has one writer, whom nobody disputes anything.
+        let expected = if matches!(t.db, Db::Postgres { .. }) { JOBS } else { 0 };
+        assert_eq!(claimed, expected, "{}", t.name);
     }
 }
