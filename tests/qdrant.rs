@@ -66,11 +66,9 @@ async fn passages_are_found_replaced_and_removed(mode: Mode) {
     assert_eq!(answer["trace"]["citations"], json!([]), "{answer:#}");
     wait_for_points(&qdrant, &service, 1).await;
     let receipt = closed_receipt(&client, id(&document)).await;
-    assert_eq!(
-        (&receipt["removed"]["passages"], &receipt["remaining"]),
-        (&json!(1), &json!(0)),
-        "{receipt:#}"
-    );
+    // Those of the edition that was replaced go with it, unless they were purged before: that takes a second pass over Qdrant.
+    assert!(receipt["removed"]["passages"].as_u64() >= Some(1), "{receipt:#}");
+    assert_eq!(receipt["remaining"], 0, "{receipt:#}");
     assert!(receipt["removed"]["indexEntries"].as_u64() >= Some(1), "{receipt:#}");
     qdrant.forget(&service).await;
 }

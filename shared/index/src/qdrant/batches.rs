@@ -11,7 +11,7 @@ use super::{
     finished, points,
 };
 
-/// The most points that one request writes.
+/// The most points that one request writes, and the most generations whose points one counts. A document's own batch is smaller.
 const TOGETHER: usize = 512;
 
 /// A generation, and how many points of it a collection should hold.
@@ -37,15 +37,19 @@ impl CollectionBatches {
     pub(super) fn new(client: &Arc<QdrantClient>, collection: &str) -> Self {
         let collection: Arc<str> = collection.into();
         let to = (Arc::clone(client), Arc::clone(&collection));
-        let writes = RequestCombiner::new(move |writes| {
+        let writes = RequestCombiner::new(TOGETHER, Vec::len, move |writes| {
             let (client, collection) = to.clone();
             async move { write(&client, &collection, writes).await }
         });
         let of = (Arc::clone(client), collection);
-        let counts = RequestCombiner::new(move |written| {
-            let (client, collection) = of.clone();
-            async move { count(&client, &collection, written).await }
-        });
+        let counts = RequestCombiner::new(
+            TOGETHER,
+            |_| 1,
+            move |written| {
+                let (client, collection) = of.clone();
+                async move { count(&client, &collection, written).await }
+            },
+        );
         Self { writes, counts }
     }
 
@@ -60,34 +64,26 @@ impl CollectionBatches {
     }
 }
 
-/// Does writes in their order, as many in one request as there is room for.
+/// Does writes in one request.
 async fn write(
     client: &QdrantClient,
     collection: &str,
     writes: Vec<Vec<PointStruct>>,
 ) -> Vec<Result<(), QdrantFailure>> {
-    let mut done = Vec::with_capacity(writes.len());
-    let mut left = writes.into_iter().peekable();
-    while let Some(first) = left.next() {
-        let (mut together, mut points) = (vec![first.len()], first);
-        while let Some(next) = left.next_if(|next| points.len() + next.len() <= TOGETHER) {
-            together.push(next.len());
-            points.extend(next);
-        }
+    let sizes: Vec<usize> = writes.iter().map(Vec::len).collect();
+    let points: Vec<PointStruct> = writes.into_iter().flatten().collect();
+    let again = (sizes.len() > 1).then(|| points.clone());
+    match (upsert(client, collection, points).await, again) {
         // What is refused may be refused for one of them.
-        let alone = (together.len() > 1).then(|| points.clone());
-        match (upsert(client, collection, points).await, alone) {
-            (Err(failure), Some(points)) if failure.kind == QdrantErrorKind::Refused => {
-                let mut points = points.into_iter();
-                for number in together {
-                    let own = points.by_ref().take(number).collect();
-                    done.push(upsert(client, collection, own).await);
-                }
+        (Err(failure), Some(points)) if failure.kind == QdrantErrorKind::Refused => {
+            let (mut points, mut done) = (points.into_iter(), Vec::with_capacity(sizes.len()));
+            for size in sizes {
+                done.push(upsert(client, collection, points.by_ref().take(size).collect()).await);
             }
-            (end, _) => done.extend(std::iter::repeat_n(end, together.len())),
+            done
         }
+        (end, _) => vec![end; sizes.len()],
     }
-    done
 }
 
 async fn upsert(

@@ -1,7 +1,7 @@
 //! One request for what several tasks want at the same time. Most documents are small, and a request costs the server much more than the
 //! few points in it.
 
-use std::future::Future;
+use std::{collections::VecDeque, future::Future};
 
 use tokio::sync::{mpsc, oneshot};
 
@@ -21,25 +21,33 @@ struct PendingRequest<Q, A> {
 }
 
 impl<Q: Send + 'static, A: Send + 'static> RequestCombiner<Q, A> {
-    /// Has `answer` answer all questions that it is given, in their order, in the background until this goes.
-    pub(super) fn new<F>(answer: impl Fn(Vec<Q>) -> F + Send + 'static) -> Self
+    /// Has `answer` answer all questions that it is given, in their order, in the background until this goes. It is given no more at a time
+    /// than weigh `most` together, or one.
+    pub(super) fn new<F>(
+        most: usize,
+        weight: impl Fn(&Q) -> usize + Send + 'static,
+        answer: impl Fn(Vec<Q>) -> F + Send + 'static,
+    ) -> Self
     where
         F: Future<Output = Vec<A>> + Send + 'static,
     {
         let (sender, mut requests) = mpsc::channel::<PendingRequest<Q, A>>(WAITING);
         tokio::spawn(async move {
-            let mut together = Vec::new();
-            while requests.recv_many(&mut together, WAITING).await > 0 {
+            let (mut arrived, mut waiting) = (Vec::new(), VecDeque::new());
+            loop {
+                if waiting.is_empty() && requests.recv_many(&mut arrived, WAITING).await == 0 {
+                    return;
+                }
+                waiting.extend(arrived.drain(..));
                 // Whoever is gone wants nothing any more.
-                let wanted = together.drain(..).filter(|request| !request.answer.is_closed());
-                let (questions, waiting): (Vec<Q>, Vec<_>) =
-                    wanted.map(|request| (request.question, request.answer)).unzip();
+                waiting.retain(|request| !request.answer.is_closed());
+                let (questions, asked) = take(&mut waiting, most, &weight);
                 if questions.is_empty() {
                     continue;
                 }
-                for (waiting, answer) in waiting.into_iter().zip(answer(questions).await) {
+                for (asked, answer) in asked.into_iter().zip(answer(questions).await) {
                     // Nor does whoever went meanwhile.
-                    let _ = waiting.send(answer);
+                    let _ = asked.send(answer);
                 }
             }
         });
@@ -52,6 +60,25 @@ impl<Q: Send + 'static, A: Send + 'static> RequestCombiner<Q, A> {
         self.sender.send(PendingRequest { question, answer }).await.ok()?;
         answered.await.ok()
     }
+}
+
+/// The first of the requests, as many as weigh `most` together, and one in any case.
+fn take<Q, A>(
+    waiting: &mut VecDeque<PendingRequest<Q, A>>,
+    most: usize,
+    weight: impl Fn(&Q) -> usize,
+) -> (Vec<Q>, Vec<oneshot::Sender<A>>) {
+    let (mut questions, mut asked, mut sum) = (Vec::new(), Vec::new(), 0);
+    while let Some(request) = waiting.pop_front() {
+        sum += weight(&request.question);
+        if sum > most && !questions.is_empty() {
+            waiting.push_front(request);
+            break;
+        }
+        questions.push(request.question);
+        asked.push(request.answer);
+    }
+    (questions, asked)
 }
 
 #[cfg(test)]
@@ -69,14 +96,19 @@ mod tests {
         let (turns, asked) = (Arc::new(Semaphore::new(0)), Arc::new(Mutex::new(Vec::new())));
         let combiner = {
             let (turns, asked) = (Arc::clone(&turns), Arc::clone(&asked));
-            RequestCombiner::new(move |questions: Vec<u32>| {
-                let (turns, asked) = (Arc::clone(&turns), Arc::clone(&asked));
-                async move {
-                    asked.lock().push(questions.clone());
-                    turns.acquire().await.unwrap().forget();
-                    questions.into_iter().map(|question| question * 10).collect()
-                }
-            })
+            // No more than three of these at a time.
+            RequestCombiner::new(
+                3,
+                |_| 1,
+                move |questions: Vec<u32>| {
+                    let (turns, asked) = (Arc::clone(&turns), Arc::clone(&asked));
+                    async move {
+                        asked.lock().push(questions.clone());
+                        turns.acquire().await.unwrap().forget();
+                        questions.into_iter().map(|question| question * 10).collect()
+                    }
+                },
+            )
         };
         let mut first = std::pin::pin!(combiner.ask(1));
         while asked.lock().is_empty() {
@@ -84,13 +116,15 @@ mod tests {
             tokio::task::yield_now().await;
         }
         let mut gone = Box::pin(combiner.ask(2));
-        let later: Vec<_> = (3..6).map(|question| Box::pin(combiner.ask(question))).collect();
+        let later: Vec<_> = (3..7).map(|question| Box::pin(combiner.ask(question))).collect();
         assert!(gone.as_mut().now_or_never().is_none());
         drop(gone);
-        turns.add_permits(2);
+        turns.add_permits(10);
         assert_eq!(first.await, Some(10));
-        assert_eq!(join_all(later).await, [Some(30), Some(40), Some(50)]);
-        let questions: Vec<u32> = asked.lock().iter().skip(1).flatten().copied().collect();
-        assert_eq!(questions, [3, 4, 5]);
+        assert_eq!(join_all(later).await, [Some(30), Some(40), Some(50), Some(60)]);
+        let asked = asked.lock();
+        let questions: Vec<u32> = asked.iter().skip(1).flatten().copied().collect();
+        assert_eq!(questions, [3, 4, 5, 6]);
+        assert!(asked.iter().all(|together| together.len() <= 3), "{asked:?}");
     }
 }

@@ -245,9 +245,10 @@ impl SearchIndex for QdrantIndex {
         Ok(inspect::held(self, from).await?)
     }
 
-    /// A write of others before it, its own, and as long again: what a writer has given up, the server may still be doing.
+    /// Twice the longest write: what a writer has given up, the server may still be doing. What waits for others' writes is not begun any more
+    /// once its writer is gone.
     fn late_write_window(&self) -> Option<Duration> {
-        Some(self.inner.client.longest_write * 3)
+        Some(self.inner.client.longest_write * 2)
     }
 
     async fn ping(&self) -> Result<IndexStatus, IndexError> {
