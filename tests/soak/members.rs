@@ -136,16 +136,16 @@ impl Member {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes minutes: scripts/soak.sh members"]
 async fn nobody_is_answered_by_a_right_that_was_gone_before_embedded() {
-    crowd(Mode::Embedded).await;
+    team_at_work(Mode::Embedded).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes minutes: scripts/soak.sh members"]
 async fn nobody_is_answered_by_a_right_that_was_gone_before_in_the_cluster() {
-    crowd(Mode::Cluster).await;
+    team_at_work(Mode::Cluster).await;
 }
 
-async fn crowd(mode: Mode) {
+async fn team_at_work(mode: Mode) {
     let service = Service::in_mode(mode).env("LECTERN_RATE_LIMIT", "off").start().await;
     let founder = service.signed_up("founder@example.com").await;
     let team = Arc::new(Team::of(&founder, "Team").await);

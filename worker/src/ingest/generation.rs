@@ -204,9 +204,7 @@ impl GenerationWriter<'_> {
         let generation = self.generation;
         let GenerationBuilder { runtime, claim, .. } = self.making;
         let vectors = match self.making.vectors() {
-            Some(vectors) => {
-                Some(vectors.make_and_store(generation, self.making.embeddable(batch).await?).await?)
-            }
+            Some(vectors) => Some(vectors.get(generation, self.making.embeddable(batch).await?).await?),
             None => None,
         };
         let mut tx = runtime.db.begin_relaxed().await?;

@@ -71,21 +71,38 @@ impl PassageVectors<'_> {
         vectors::insert(tx, document, generation, space, made).await
     }
 
-    /// The vectors of these texts for a generation that has begun: whatever is made is stored at once, so that a run which is cut short
-    /// costs nothing the next time.
+    /// Makes the vectors of these texts for a generation that has begun, and stores them at once, so that a run which is cut short costs
+    /// nothing the next time.
     pub(super) async fn make_and_store(
+        &self,
+        generation: GenerationId,
+        texts: Vec<String>,
+    ) -> Result<(), IngestFailure> {
+        let made = self.make(texts).await?;
+        self.store_for(generation, &made).await
+    }
+
+    /// The vectors of texts that were made before. What was there a moment ago may have been removed by a run that this one has taken over: that
+    /// is made again.
+    pub(super) async fn get(
         &self,
         generation: GenerationId,
         texts: Vec<String>,
     ) -> Result<Vec<Vec<f32>>, IngestFailure> {
         let made = self.make(texts).await?;
+        if !made.made.is_empty() {
+            self.store_for(generation, &made).await?;
+        }
+        Ok(made.vectors)
+    }
+
+    async fn store_for(&self, generation: GenerationId, made: &MadeVectors) -> Result<(), IngestFailure> {
         let mut tx = self.db.begin_relaxed().await?;
         if !generations::may_write(&mut tx, self.claim, generation).await? {
             return Err(IngestFailure::ClaimLost);
         }
-        self.store(&mut tx, generation, &made).await?;
-        tx.commit().await?;
-        Ok(made.vectors)
+        self.store(&mut tx, generation, made).await?;
+        Ok(tx.commit().await?)
     }
 
     async fn hash(&self, texts: Vec<String>) -> Result<(Vec<String>, Vec<TextHash>), IngestFailure> {

@@ -30,7 +30,11 @@ pub mod trace;
 use std::{collections::VecDeque, time::Duration};
 
 use lectern_shared::{
-    db::{Json, agents::AgentBriefing, agents::AgentLinks, traces::StoredTrace},
+    db::{
+        Json,
+        agents::{AgentBriefing, AgentLinks},
+        traces::StoredTrace,
+    },
     model::{agent::Agent, workspace::RunOwner},
 };
 use serde_json::{Map, Value};
