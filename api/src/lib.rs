@@ -34,6 +34,7 @@ mod turns;
 mod v1;
 
 use axum::{Router, middleware};
+use futures::future::LocalBoxFuture;
 use lectern_agents::models::ModelProvider;
 use lectern_runtime::{Runtime, leased, process::FatalError};
 use lectern_shared::{
@@ -137,11 +138,19 @@ pub fn bind(runtime: &Runtime) -> Result<TcpListener, String> {
 }
 
 /// Answers requests on `listener` until the shutdown begins, then until those in hand are answered and everything else of
-/// this process has ended.
+/// this process has ended. Boxed here, so that it is compiled once and not again for each program.
 ///
 /// # Errors
 /// When the server fails.
-pub async fn run(runtime: Runtime, listener: TcpListener, shutdown: &Shutdown) -> Result<(), FatalError> {
+pub fn run(
+    runtime: Runtime,
+    listener: TcpListener,
+    shutdown: &Shutdown,
+) -> LocalBoxFuture<'_, Result<(), FatalError>> {
+    Box::pin(answer(runtime, listener, shutdown))
+}
+
+async fn answer(runtime: Runtime, listener: TcpListener, shutdown: &Shutdown) -> Result<(), FatalError> {
     let settings = &runtime.settings;
     let terms = ServerOptions::of(settings);
     let (addr, data, connections) = (listener.local_addr()?, settings.data_dir.display(), terms.all);

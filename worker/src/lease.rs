@@ -1,7 +1,7 @@
 //! One worker's hold on a job: renewed while it works, told how far it is, and noticed when it is lost. It ends where publication
 //! begins, which ends the claim itself: only the store can say then what became of the job.
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use lectern_shared::{
     db::jobs::JobProgress,
@@ -136,6 +136,17 @@ impl ProgressReporter {
 }
 
 impl ProgressReporter {
+    /// Waits for what others may have for long, such as a turn: whoever waits in line does not stand still.
+    pub(crate) async fn in_line<T>(&self, awaited: impl Future<Output = T>) -> T {
+        let mut awaited = pin!(awaited);
+        loop {
+            match tokio::time::timeout(REPORT_EVERY, &mut awaited).await {
+                Ok(done) => return done,
+                Err(_) => self.state.lock().moved_at = Instant::now(),
+            }
+        }
+    }
+
     /// Tells that the work must stop, unless it publishes: then it is the work that ends the claim.
     fn signal_abort(&self, tell: &watch::Sender<Option<AbortReason>>, reason: AbortReason) {
         let state = self.state.lock();

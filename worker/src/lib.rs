@@ -21,6 +21,7 @@ mod webhooks;
 
 use std::io;
 
+use futures::future::LocalBoxFuture;
 use lectern_runtime::{Runtime, leased};
 use lectern_sandbox::{Sandbox, SandboxConfig};
 use lectern_shared::{
@@ -49,11 +50,22 @@ pub enum WorkerStartError {
     Db(#[from] db::DbError),
 }
 
-/// Starts the worker in the background; it ends with `shutdown`.
-pub async fn start(runtime: &Runtime, shutdown: &Shutdown) -> Result<(), WorkerStartError> {
+/// Starts the worker in the background; it ends with `shutdown`. Boxed here, so that it is compiled once and not again for each
+/// program.
+///
+/// # Errors
+/// When parsers cannot be run, or the store fails.
+pub fn start<'a>(
+    runtime: &'a Runtime,
+    shutdown: &'a Shutdown,
+) -> LocalBoxFuture<'a, Result<(), WorkerStartError>> {
+    Box::pin(start_parts(runtime, shutdown))
+}
+
+async fn start_parts(runtime: &Runtime, shutdown: &Shutdown) -> Result<(), WorkerStartError> {
     let settings = &runtime.settings;
-    let config = SandboxConfig::within(&settings.limits, settings.jobs.concurrency)
-        .map_err(WorkerStartError::NoBinary)?;
+    let config =
+        SandboxConfig::within(&settings.limits, settings.jobs.parsers).map_err(WorkerStartError::NoBinary)?;
     let sandbox = Sandbox::new(config);
     tell_of_walls(&sandbox).await;
     let pdf = PdfEngine::choose(&settings.pdf, &sandbox).await?;

@@ -15,6 +15,7 @@ use std::{
     time::Duration,
 };
 
+use futures::future::LocalBoxFuture;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use lectern_embed::{EmbeddingModels, RerankModel};
 use lectern_index::{IndexError, LocalIndex, QdrantIndex, SearchIndex, metered::MeteredIndex};
@@ -197,9 +198,12 @@ pub struct Runtime {
 
 impl Runtime {
     /// Opens every part, and brings the schema up to date. Servers that do not answer yet are waited for.
-    pub async fn start(settings: Settings, role: ProcessRole) -> Result<Self, RuntimeStartError> {
-        // Large, and held by whoever waits for it.
-        Box::pin(Self::open(settings, role, IndexOpenMode::AsBefore)).await
+    /// Boxed here: it is large, and compiled once so.
+    pub fn start(
+        settings: Settings,
+        role: ProcessRole,
+    ) -> LocalBoxFuture<'static, Result<Self, RuntimeStartError>> {
+        Box::pin(Self::open(settings, role, IndexOpenMode::AsBefore))
     }
 
     /// Makes the index that is set the one of this installation, and queues every searchable document to be indexed in it from

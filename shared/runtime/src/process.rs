@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use futures::future::LocalBoxFuture;
 use lectern_shared::{
     config::{ConfigError, LogFormat, Settings, SettingsSource},
     egress, open_files,
@@ -100,8 +101,16 @@ fn load(config: Option<&Path>) -> Result<(SettingsSource, Settings), ConfigError
 }
 
 /// Opens every part, and begins to get the embedding model; none when the process was asked to stop before all parts were
-/// there.
-pub async fn open(
+/// there. Boxed here, so that it is compiled once and not again for each program.
+pub fn open(
+    settings: Settings,
+    role: ProcessRole,
+    shutdown: &Shutdown,
+) -> LocalBoxFuture<'_, Result<Option<Runtime>, RuntimeStartError>> {
+    Box::pin(open_until(settings, role, shutdown))
+}
+
+async fn open_until(
     settings: Settings,
     role: ProcessRole,
     shutdown: &Shutdown,

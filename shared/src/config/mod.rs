@@ -178,7 +178,8 @@ pub const SETTINGS: &[SettingSpec] = settings! {
     "HF_HUB_OFFLINE", "0", "`1`: nothing is asked of the hub; a model has to be in the cache, or in LECTERN_EMBEDDING_MODEL_DIR";
     "HF_TOKEN", "none", "opens models of the hub that are not for everybody", secret;
     "LECTERN_DEFAULT_LLM", "extractive/extractive", "for agents created without `llm`: `provider/model`";
-    "LECTERN_WORKER_CONCURRENCY", "the number of cores", "documents ingested at once";
+    "LECTERN_WORKER_CONCURRENCY", "the number of cores, and 8 at least", "documents ingested at once; most of the time they wait for servers";
+    "LECTERN_PARSERS", "the number of cores, and LECTERN_WORKER_CONCURRENCY at most", "of these documents, those that are parsed, cut or embedded at the same time; each parser has LECTERN_PARSER_MEMORY";
     "LECTERN_JOB_TIMEOUT", "15m", "a job that makes no progress for so long is given up";
     "LECTERN_JOB_MAX_ATTEMPTS", "5", "attempts before a document is FAILED";
     "LECTERN_JOB_LEASE", "60s", "a worker that is silent for so long loses its job";
@@ -235,11 +236,16 @@ pub const SETTINGS: &[SettingSpec] = settings! {
     "OTEL_TRACES_SAMPLER_ARG", "1", "share of the traces that is sent, 0 to 1; a caller's `traceparent` decides for its own";
 };
 
+/// Documents ingested at once on a machine of few cores: each waits for servers most of the time.
+const LEAST_CONCURRENCY: usize = 8;
+
 /// How jobs are worked on.
 #[derive(Clone, Debug)]
 pub struct JobSettings {
     /// Documents ingested at once by this process.
     pub concurrency: usize,
+    /// Of them, those that keep a core busy: that are parsed, cut or embedded.
+    pub parsers: usize,
     /// Longest time without progress.
     pub timeout: Duration,
     /// Attempts before a document fails for good.
@@ -423,6 +429,8 @@ impl Settings {
             parse::secret_length(name, key.as_ref(), MIN_SECRET_BYTES)?;
         }
         let limits = ServiceLimits::load(source)?;
+        let at_once = cores.max(LEAST_CONCURRENCY).to_string();
+        let concurrency = source.parse("LECTERN_WORKER_CONCURRENCY", &at_once, number(1, 1024))?;
         let ocr = parse::ocr(source, &data_dir, limits.parser_memory)?;
         let public_url = source.optional("LECTERN_PUBLIC_URL", parse::public_url)?;
         let oidc = OidcSettings::load(source, public_url.as_ref())?;
@@ -465,9 +473,10 @@ impl Settings {
             index_grace: source.parse("LECTERN_INDEX_GRACE", "30s", duration)?,
             default_llm: source.parse("LECTERN_DEFAULT_LLM", "extractive/extractive", default_llm)?,
             jobs: JobSettings {
-                concurrency: source.parse(
-                    "LECTERN_WORKER_CONCURRENCY",
-                    &cores.to_string(),
+                concurrency,
+                parsers: source.parse(
+                    "LECTERN_PARSERS",
+                    &cores.min(concurrency).to_string(),
                     number(1, 1024),
                 )?,
                 timeout: source.parse(

@@ -240,6 +240,7 @@ mod tests {
     fn queue(t: &TestDb, clock: &Clock) -> JobQueue {
         let settings = JobSettings {
             concurrency: 1,
+            parsers: 1,
             timeout: Duration::from_mins(1),
             max_attempts: 3,
             lease: Duration::from_mins(1),

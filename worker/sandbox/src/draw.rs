@@ -47,7 +47,7 @@ pub enum DrawFailure {
 }
 
 impl Sandbox {
-    /// Waits for a place, and has a page of the PDF in `source` drawn. Dropping the future kills the child.
+    /// Waits for a turn, and has a page of the PDF in `source` drawn. Dropping the future kills the child.
     ///
     /// The child is killed when the thread that called this ends, so call it on the runtime's own threads.
     pub async fn draw<R>(&self, order: DrawOrder, source: &mut R) -> Result<PageDrawing, DrawFailure>
@@ -67,7 +67,7 @@ impl Sandbox {
         };
         let header = protocol::encode(&request).map_err(|_| SandboxError::Request)?;
         // The semaphore is ours and never closed.
-        let _place = self.places.acquire().await.ok();
+        let _turn = self.turn().await;
         let directory = directory().await?;
         let deadline = Instant::now() + config.total_wall;
         // What it says on stderr would only tell where a library gave up.

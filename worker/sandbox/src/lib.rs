@@ -8,6 +8,7 @@ pub mod budget;
 mod draw;
 mod error;
 mod stream;
+mod turns;
 
 use std::{io, path::PathBuf, process::Stdio, sync::Arc, time::Duration};
 
@@ -15,12 +16,11 @@ use lectern_parse::{
     confine::ConfinementReport,
     protocol::{self, ChildRequest, PARSE_COMMAND, ParseOptions, ParserCrash, SourceKind, WALLS_COMMAND},
 };
-use lectern_shared::config::ServiceLimits;
+use lectern_shared::{config::ServiceLimits, ids::WorkspaceId};
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
     process::{Child, ChildStdin, Command},
-    sync::Semaphore,
     time::{Instant, timeout_at},
 };
 
@@ -28,6 +28,7 @@ pub use self::{
     draw::{DrawFailure, DrawOrder},
     error::SandboxError,
     stream::FrameStream,
+    turns::{WorkTurn, WorkTurns},
 };
 use crate::budget::CpuBudget;
 
@@ -66,7 +67,7 @@ pub struct SandboxConfig {
     pub total_wall: Duration,
     /// Bytes that a child may send in all.
     pub max_output_bytes: u64,
-    /// Children at once; further parses wait for a place.
+    /// Children at once; further parses wait for a turn.
     pub max_parallel: usize,
 }
 
@@ -128,7 +129,9 @@ impl SandboxConfig {
 #[derive(Debug, Clone)]
 pub struct Sandbox {
     config: Arc<SandboxConfig>,
-    places: Arc<Semaphore>,
+    turns: WorkTurns,
+    /// Whose document is parsed, where somebody's is.
+    workspace: Option<WorkspaceId>,
     /// What the document that is parsed may still take, besides the limits of every parse.
     budget: Option<CpuBudget>,
 }
@@ -136,14 +139,23 @@ pub struct Sandbox {
 impl Sandbox {
     /// A sandbox with these limits. Starts nothing yet.
     pub fn new(config: SandboxConfig) -> Self {
-        let places = Arc::new(Semaphore::new(config.max_parallel.clamp(1, Semaphore::MAX_PERMITS)));
-        Self { config: Arc::new(config), places, budget: None }
+        let turns = WorkTurns::new(config.max_parallel);
+        Self { config: Arc::new(config), turns, workspace: None, budget: None }
     }
 
     /// The same sandbox for one document: what its parses take is taken from its budget, and ends with it.
     #[must_use]
-    pub fn within_budget(&self, budget: CpuBudget) -> Self {
-        Self { budget: Some(budget), ..self.clone() }
+    pub fn for_document(&self, workspace: WorkspaceId, budget: CpuBudget) -> Self {
+        Self { workspace: Some(workspace), budget: Some(budget), ..self.clone() }
+    }
+
+    /// The turns that parses have, for other work that keeps a core busy.
+    pub fn turns(&self) -> &WorkTurns {
+        &self.turns
+    }
+
+    async fn turn(&self) -> WorkTurn {
+        self.turns.take(self.workspace).await
     }
 
     fn cpu_seconds(&self) -> u64 {
@@ -151,7 +163,7 @@ impl Sandbox {
         self.config.cpu_seconds.min(left)
     }
 
-    /// Waits for a place, starts a child, hands it the bytes and returns the stream of its frames. Dropping the future
+    /// Waits for a turn, starts a child, hands it the bytes and returns the stream of its frames. Dropping the future
     /// or the stream kills the child.
     ///
     /// The child is killed when the thread that called this ends, so call it on the runtime's own threads.
@@ -168,8 +180,7 @@ impl Sandbox {
             cpu_seconds: self.cpu_seconds(),
         };
         let header = protocol::encode(&header).map_err(|_| SandboxError::Request)?;
-        // The semaphore is ours and never closed; without a permit the parse would still be correct.
-        let permit = Arc::clone(&self.places).acquire_owned().await.ok();
+        let turn = self.turn().await;
         let directory = directory().await?;
         let deadline = Instant::now() + config.total_wall;
         let mut child = self.start(PARSE_COMMAND, &directory, Stdio::piped()).map_err(SandboxError::Spawn)?;
@@ -183,7 +194,7 @@ impl Sandbox {
             child,
             stdout,
             stderr,
-            permit,
+            turn,
             directory,
             kind,
             options,
@@ -198,7 +209,7 @@ impl Sandbox {
         Ok(stream)
     }
 
-    /// Has a child try what it could reach, and tells which walls are around it. Takes no place: it is soon over.
+    /// Has a child try what it could reach, and tells which walls are around it. Takes no turn: it is soon over.
     pub async fn probe_confinement(&self) -> Result<ConfinementReport, SandboxError> {
         let directory = directory().await?;
         let mut child = self.start(WALLS_COMMAND, &directory, Stdio::piped()).map_err(SandboxError::Spawn)?;

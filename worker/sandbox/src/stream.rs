@@ -10,13 +10,15 @@ use tempfile::TempDir;
 use tokio::{
     io::{AsyncRead, AsyncReadExt},
     process::{Child, ChildStderr, ChildStdout},
-    sync::OwnedSemaphorePermit,
     task::JoinHandle,
     time::{Instant, timeout, timeout_at},
 };
 
 use super::kill;
-use crate::budget::{CpuBudget, process_time};
+use crate::{
+    budget::{CpuBudget, process_time},
+    turns::WorkTurn,
+};
 
 /// Bytes of a child's stderr that are kept, the last ones.
 const STDERR_TAIL: usize = 2 * 1024;
@@ -32,7 +34,7 @@ pub(super) struct StreamParts {
     pub(super) child: Child,
     pub(super) stdout: ChildStdout,
     pub(super) stderr: ChildStderr,
-    pub(super) permit: Option<OwnedSemaphorePermit>,
+    pub(super) turn: WorkTurn,
     pub(super) directory: TempDir,
     pub(super) kind: SourceKind,
     pub(super) options: ParseOptions,
@@ -64,14 +66,14 @@ pub struct FrameStream {
     allowed: Duration,
 }
 
-/// What goes away when the stream ends. The order matters: the child dies before its directory and its place go.
+/// What goes away when the stream ends. The order matters: the child dies before its directory and its turn go.
 #[derive(Debug)]
 struct RunningChild {
     child: Child,
     stdout: ChildStdout,
     stderr: StderrTail,
     _directory: TempDir,
-    _permit: Option<OwnedSemaphorePermit>,
+    _turn: WorkTurn,
 }
 
 impl FrameStream {
@@ -82,7 +84,7 @@ impl FrameStream {
                 stdout: parts.stdout,
                 stderr: StderrTail::drain(parts.stderr),
                 _directory: parts.directory,
-                _permit: parts.permit,
+                _turn: parts.turn,
             }),
             outcome: None,
             inbox: MessageDecoder::default(),

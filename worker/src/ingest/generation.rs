@@ -5,6 +5,7 @@ use std::sync::Arc;
 use lectern_embed::Embedder;
 use lectern_index::{IndexEntry, IndexTarget, IndexWriter};
 use lectern_runtime::Runtime;
+use lectern_sandbox::WorkTurns;
 use lectern_shared::{
     db::{
         self, Tx,
@@ -51,6 +52,8 @@ pub(super) fn stored_bytes(chunks: &[NewChunk], pages: &[PageInfo]) -> u64 {
 /// What a generation is made of and with.
 pub(super) struct GenerationBuilder<'a> {
     pub(super) runtime: &'a Runtime,
+    /// At what keeps a core busy.
+    pub(super) turns: &'a WorkTurns,
     pub(super) claim: &'a JobClaim,
     pub(super) source: &'a DocumentSource,
     pub(super) embedder: Option<Arc<dyn Embedder>>,
@@ -172,8 +175,9 @@ impl<'a> GenerationBuilder<'a> {
 
     fn vectors(&self) -> Option<PassageVectors<'_>> {
         let Runtime { db, compute, metrics, .. } = self.runtime;
-        let (claim, embedder) = (self.claim, self.embedder.as_ref()?);
-        Some(PassageVectors { db, compute, metrics, claim, embedder })
+        let Self { turns, claim, progress, .. } = *self;
+        let embedder = self.embedder.as_ref()?;
+        Some(PassageVectors { db, compute, metrics, turns, claim, embedder, progress })
     }
 
     /// What is embedded of passages: their text under as much of the header as there is room for.

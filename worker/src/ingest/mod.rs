@@ -33,7 +33,7 @@ use crate::{
     extracted::ExtractedText,
     failure::IngestFailure,
     lease::ProgressReporter,
-    source::{FetchBudget, ReadOutcome, SourceFetcher, SourceReading, pdf::PdfEngine},
+    source::{FetchBudget, ReadOutcome, SourceFetcher, SourceReading, parts::SHORT, pdf::PdfEngine},
     splitter::TokenCounter,
 };
 
@@ -82,6 +82,7 @@ impl Ingester {
     ) -> Result<(), IngestFailure> {
         let runtime = &self.runtime;
         let budget = CpuBudget::new(runtime.settings.limits.processor_time);
+        let turns = self.sandbox.turns();
         let source = db::documents::source(&runtime.db, claim.workspace_id, claim.document_id)
             .await?
             .ok_or(IngestFailure::ClaimLost)?;
@@ -102,7 +103,7 @@ impl Ingester {
             },
             settings: &runtime.settings,
             video_egress: &runtime.video_egress,
-            sandbox: &self.sandbox.within_budget(budget.clone()),
+            sandbox: &self.sandbox.for_document(claim.workspace_id, budget.clone()),
             pdf: &self.pdf,
             source: &source,
             sizing: &sizing,
@@ -132,6 +133,11 @@ impl Ingester {
         if extracted.text().trim().is_empty() {
             return Err(IngestFailure::no_text("The source has no text. Check that it is the right file."));
         }
+        let turn = match extracted.text().len() {
+            // Over before others notice.
+            ..=SHORT => None,
+            _ => Some(progress.in_line(turns.take(Some(claim.workspace_id))).await),
+        };
         let PreparedDocument { extracted, chunks, content_hash } = split(
             &source,
             extracted,
@@ -139,10 +145,12 @@ impl Ingester {
             progress,
         )
         .await?;
+        drop(turn);
         let total = chunks.len() as u64;
         let quota = source.allowed_bytes(runtime.settings.limits.storage_bytes);
         let making = GenerationBuilder {
             runtime,
+            turns,
             claim,
             source: &source,
             embedder,
@@ -190,6 +198,7 @@ impl Ingester {
             source.allowed_bytes(runtime.settings.limits.storage_bytes).filter(|_| !claim.from_stored);
         let making = GenerationBuilder {
             runtime,
+            turns: self.sandbox.turns(),
             claim,
             source,
             embedder,

@@ -4,6 +4,7 @@
 use std::{collections::HashSet, sync::Arc};
 
 use lectern_embed::{EmbedError, Embedder};
+use lectern_sandbox::WorkTurns;
 use lectern_shared::{
     compute::ComputePool,
     db::{
@@ -17,7 +18,7 @@ use lectern_shared::{
 };
 use tokio::time::Instant;
 
-use crate::failure::IngestFailure;
+use crate::{failure::IngestFailure, lease::ProgressReporter};
 
 /// Texts that are embedded between two reports of progress: enough for every core, and a few seconds at most.
 pub(super) const BATCH: usize = 64;
@@ -28,8 +29,10 @@ pub(super) struct PassageVectors<'a> {
     pub(super) db: &'a Db,
     pub(super) compute: &'a ComputePool,
     pub(super) metrics: &'a Metrics,
+    pub(super) turns: &'a WorkTurns,
     pub(super) claim: &'a JobClaim,
     pub(super) embedder: &'a Arc<dyn Embedder>,
+    pub(super) progress: &'a ProgressReporter,
 }
 
 /// The vectors of some texts.
@@ -120,7 +123,7 @@ impl PassageVectors<'_> {
         hashes: &[TextHash],
         is_known: impl Fn(&TextHash) -> bool,
     ) -> Result<Vec<(TextHash, Vec<f32>)>, IngestFailure> {
-        let Self { metrics, embedder, .. } = *self;
+        let Self { metrics, turns, claim, embedder, progress, .. } = *self;
         let mut seen = HashSet::new();
         let (missing, texts): (Vec<TextHash>, Vec<String>) = hashes
             .iter()
@@ -131,8 +134,10 @@ impl PassageVectors<'_> {
         if missing.is_empty() {
             return Ok(Vec::new());
         }
+        let turn = progress.in_line(turns.take(Some(claim.workspace_id))).await;
         let (began, count) = (Instant::now(), texts.len());
         let made = embedder.embed_passages(texts).await;
+        drop(turn);
         metrics.embedded(EmbeddingPurpose::Passages, count, made.is_ok(), began.elapsed());
         let made = made?;
         if made.len() != missing.len() || made.iter().any(|v| v.len() != embedder.space().dimensions) {

@@ -11,7 +11,7 @@ use crate::{extracted::ExtractedText, failure::IngestFailure, lease::ProgressRep
 
 /// Longest text that is read without a process of its own, in bytes: starting one takes longer, and nothing that is so short
 /// takes long or much, whatever it holds.
-pub(super) const SHORT: usize = 32 << 10;
+pub(crate) const SHORT: usize = 32 << 10;
 
 /// Reads a source in the child and puts its parts together.
 pub(super) async fn load(
@@ -21,7 +21,7 @@ pub(super) async fn load(
     sandbox: &Sandbox,
     progress: &ProgressReporter,
 ) -> Result<ExtractedText, IngestFailure> {
-    let mut frames = sandbox.parse(ParseRequest { kind, source, options }).await?;
+    let mut frames = progress.in_line(sandbox.parse(ParseRequest { kind, source, options })).await?;
     let mut extracted = ExtractedText::default();
     while let Some(frame) = frames.next().await? {
         let is_part = matches!(frame, ParseFrame::Part(_));
