@@ -4,6 +4,7 @@
 pub mod blobs;
 pub mod cache_budget;
 pub mod clock;
+pub mod combine;
 pub mod compute;
 pub mod config;
 pub mod db;

@@ -6,6 +6,7 @@ mod claims;
 mod line;
 mod outcome;
 mod place;
+mod publication;
 
 use uuid::Uuid;
 
@@ -16,11 +17,9 @@ pub(super) use line::BEHIND_OWN;
 pub use line::admit;
 #[cfg(test)]
 pub(super) use line::{BEGINS_BEHIND, NEXT_BESIDES};
-pub use outcome::{
-    ExpiredJob, GenerationPublication, PublishOutcome, cancel, expire_leases, fail, postpone, publish,
-    release,
-};
+pub use outcome::{ExpiredJob, cancel, expire_leases, fail, postpone, release};
 use place::place_in_line;
+pub use publication::{GenerationPublication, PublishOutcome, publish, publish_together};
 
 use crate::{
     clock::Timestamp,

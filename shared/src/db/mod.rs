@@ -37,6 +37,7 @@ mod room;
 pub mod sealed;
 pub(crate) mod silence;
 pub mod singletons;
+pub mod statistics;
 pub mod storage;
 pub mod sync;
 pub mod tags;

@@ -304,16 +304,27 @@ pub async fn active(db: &Db, workspace: WorkspaceId, document: DocumentId) -> Op
 
 /// Publishes a generation.
 pub async fn publish(db: &Db, claim: &JobClaim, generation: GenerationId, now: Timestamp) -> PublishOutcome {
+    let publication = publication(db, claim, generation, now).await;
+    jobs::publish(db, &publication, now).await.unwrap()
+}
+
+/// The publication of a generation, with all passages that are stored.
+pub async fn publication(
+    db: &Db,
+    claim: &JobClaim,
+    generation: GenerationId,
+    now: Timestamp,
+) -> GenerationPublication {
     let stored = chunks::count(db, generation).await.unwrap();
-    let publication = GenerationPublication {
+    GenerationPublication {
+        claim: claim.clone(),
         generation,
         replaces: active(db, claim.workspace_id, claim.document_id).await,
-        index: &ready(generation, u64::try_from(stored).unwrap()),
-        languages: &[],
-        learnt: Some(&SourceState::default()),
+        index: ready(generation, u64::try_from(stored).unwrap()),
+        languages: Vec::new(),
+        learnt: Some(SourceState::default()),
         purge_old_at: now.plus(GRACE),
-    };
-    jobs::publish(db, claim, &publication, now).await.unwrap()
+    }
 }
 
 /// Adds a document that answers with these passages.

@@ -155,11 +155,11 @@ pub async fn deliver(
     Ok(id)
 }
 
-/// [`emit`], of a document whose ingestion has ended: well, or with this error.
+/// [`emit`], of documents whose ingestion has ended: well, or with this error.
 pub async fn emit_ingestion(
     tx: &mut Tx,
     workspace: WorkspaceId,
-    document: DocumentId,
+    documents: &[DocumentId],
     error: Option<&IngestionError>,
     now: Timestamp,
 ) -> Result<()> {
@@ -171,19 +171,23 @@ pub async fn emit_ingestion(
     if any.is_none() {
         return Ok(());
     }
-    let name: Option<String> =
-        on!(tx, |c| sqlx::query_scalar("SELECT name FROM documents WHERE id = $1 AND deleted_at IS NULL")
-            .bind(document)
-            .fetch_optional(c))?;
-    let Some(name) = name else { return Ok(()) };
-    let (event, data) = match error {
-        None => (WebhookEvent::DocumentSucceeded, json!({"documentId": document, "name": name})),
-        Some(IngestionError { code, message, .. }) => (
-            WebhookEvent::DocumentFailed,
-            json!({"documentId": document, "name": name, "error": {"code": code, "message": message}}),
-        ),
-    };
-    emit(tx, workspace, event, &data, now).await
+    for document in documents {
+        let name: Option<String> = on!(tx, |c| sqlx::query_scalar(
+            "SELECT name FROM documents WHERE id = $1 AND deleted_at IS NULL"
+        )
+        .bind(document)
+        .fetch_optional(c))?;
+        let Some(name) = name else { continue };
+        let (event, data) = match error {
+            None => (WebhookEvent::DocumentSucceeded, json!({"documentId": document, "name": name})),
+            Some(IngestionError { code, message, .. }) => (
+                WebhookEvent::DocumentFailed,
+                json!({"documentId": document, "name": name, "error": {"code": code, "message": message}}),
+            ),
+        };
+        emit(tx, workspace, event, &data, now).await?;
+    }
+    Ok(())
 }
 
 /// A delivery that is to be tried now, and what it takes.

@@ -21,7 +21,10 @@ use lectern_shared::{
     },
 };
 
-use super::vectors::{self, PassageVectors};
+use super::{
+    publisher::GenerationPublisher,
+    vectors::{self, PassageVectors},
+};
 use crate::{failure::IngestFailure, lease::ProgressReporter, splitter::TokenCounter};
 
 /// All that is stored of a small document's generation.
@@ -54,6 +57,7 @@ pub(super) struct GenerationBuilder<'a> {
     pub(super) runtime: &'a Runtime,
     /// At what keeps a core busy.
     pub(super) turns: &'a WorkTurns,
+    pub(super) publisher: &'a GenerationPublisher,
     pub(super) claim: &'a JobClaim,
     pub(super) source: &'a DocumentSource,
     pub(super) embedder: Option<Arc<dyn Embedder>>,
@@ -267,11 +271,20 @@ impl GenerationWriter<'_> {
     pub(super) async fn publish(
         self,
         index: SearchIndexInfo,
-        learnt: Option<&SourceState>,
+        learnt: Option<SourceState>,
     ) -> Result<(), IngestFailure> {
         let generation = self.generation;
-        let GenerationBuilder { runtime, claim, source, total, progress, replaces, ref embedder, .. } =
-            self.making;
+        let GenerationBuilder {
+            runtime,
+            publisher,
+            claim,
+            source,
+            total,
+            progress,
+            replaces,
+            ref embedder,
+            ..
+        } = self.making;
         let space = embedder.as_ref().map(|embedder| embedder.space());
         let index = SearchIndexInfo {
             embedding_model: space.map(|space| space.model.clone()),
@@ -288,22 +301,23 @@ impl GenerationWriter<'_> {
             )));
         }
         // Of each language, by its number, where the index wants to know.
-        let languages: Vec<_> =
-            indexed.languages.iter().map(|(language, count)| (language.code(), *count)).collect();
+        let languages = indexed.languages.iter().map(|(language, count)| (language.code(), *count)).collect();
+        let (chunks, pages) = (index.chunks, index.pages);
         let publication = GenerationPublication {
+            claim: claim.clone(),
             generation,
             replaces,
-            index: &index,
-            languages: &languages,
+            index,
+            languages,
             learnt,
             purge_old_at: runtime.jobs.now().plus(runtime.settings.index_grace),
         };
         // From here on what the store says of the publication decides, and nobody else's view of the claim.
         progress.publishing();
-        match db::jobs::publish(&runtime.db, claim, &publication, runtime.jobs.now()).await? {
+        match publisher.publish(publication).await? {
             PublishOutcome::Yes => {
-                tracing::info!(chunks = index.chunks, pages = index.pages, "document searchable");
-                runtime.metrics.published(source.r#type, index.pages.map_or(0, u64::from), index.chunks);
+                tracing::info!(chunks, pages, "document searchable");
+                runtime.metrics.published(source.r#type, pages.map_or(0, u64::from), chunks);
                 // There are none where nothing was ever embedded.
                 if space.is_some() || replaces.is_some() {
                     vectors::prune(&runtime.db, claim, generation).await;

@@ -2,6 +2,7 @@
 
 mod generation;
 pub(crate) mod passages;
+mod publisher;
 mod vectors;
 
 use std::{sync::Arc, time::Duration};
@@ -28,6 +29,7 @@ use tokio::time::Instant;
 use self::{
     generation::{GenerationBuilder, GenerationWriter, SmallGeneration, stored_bytes},
     passages::PassageSlice,
+    publisher::GenerationPublisher,
 };
 use crate::{
     extracted::ExtractedText,
@@ -46,6 +48,7 @@ pub(crate) struct Ingester {
     runtime: Runtime,
     sandbox: Sandbox,
     pdf: PdfEngine,
+    publisher: GenerationPublisher,
     /// When the index last answered.
     reached: Arc<Mutex<Option<Instant>>>,
 }
@@ -59,7 +62,8 @@ struct PreparedDocument {
 
 impl Ingester {
     pub(crate) fn new(runtime: Runtime, sandbox: Sandbox, pdf: PdfEngine) -> Self {
-        Self { runtime, sandbox, pdf, reached: Arc::default() }
+        let publisher = GenerationPublisher::new(&runtime.db, &runtime.jobs);
+        Self { runtime, sandbox, pdf, publisher, reached: Arc::default() }
     }
 
     /// Finds out that an index elsewhere is away before the source is asked. Of small documents there are hundreds a second, so one that
@@ -124,7 +128,7 @@ impl Ingester {
             (ReadOutcome::Unchanged, Some(former)) => {
                 // What was learnt of it the last time holds still, and was forgotten when it was queued.
                 let learnt = known.filter(|_| !claim.from_stored);
-                return self.index_again(claim, &source, former, learnt, progress).await;
+                return self.index_again(claim, &source, former, learnt.cloned(), progress).await;
             }
             (ReadOutcome::Unchanged, None) => {
                 return Err(IngestFailure::Internal("a source that was never read is unchanged".to_owned()));
@@ -151,6 +155,7 @@ impl Ingester {
         let making = GenerationBuilder {
             runtime,
             turns,
+            publisher: &self.publisher,
             claim,
             source: &source,
             embedder,
@@ -177,7 +182,7 @@ impl Ingester {
             generation: GenerationId::from(uuid::Uuid::nil()),
             indexed_at: String::new(),
         };
-        writing.publish(index, Some(&state)).await
+        writing.publish(index, Some(state)).await
     }
 
     /// Fills the index from the passages that are stored, in a generation of its own like any other.
@@ -186,7 +191,7 @@ impl Ingester {
         claim: &JobClaim,
         source: &DocumentSource,
         former: SearchIndexInfo,
-        learnt: Option<&SourceState>,
+        learnt: Option<SourceState>,
         progress: &ProgressReporter,
     ) -> Result<(), IngestFailure> {
         let runtime = &self.runtime;
@@ -199,6 +204,7 @@ impl Ingester {
         let making = GenerationBuilder {
             runtime,
             turns: self.sandbox.turns(),
+            publisher: &self.publisher,
             claim,
             source,
             embedder,

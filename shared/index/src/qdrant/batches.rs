@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use lectern_shared::ids::GenerationId;
+use lectern_shared::{combine::RequestCombiner, ids::GenerationId};
 use qdrant_client::qdrant::{PointStruct, UpsertPointsBuilder};
 
 use super::{
     client::{QdrantClient, QdrantErrorKind, QdrantFailure, QdrantRetryPolicy},
-    combine::RequestCombiner,
     finished, points,
 };
 
@@ -24,20 +23,20 @@ pub(super) struct WrittenGeneration {
 /// The writes and counts of one collection.
 #[derive(Debug)]
 pub(super) struct CollectionBatches {
-    writes: RequestCombiner<Vec<PointStruct>, Result<(), QdrantFailure>>,
-    counts: RequestCombiner<WrittenGeneration, Result<u64, QdrantFailure>>,
+    writes: RequestCombiner<(), Vec<PointStruct>, Result<(), QdrantFailure>>,
+    counts: RequestCombiner<(), WrittenGeneration, Result<u64, QdrantFailure>>,
 }
 
-/// What the service does no more.
-fn ending() -> QdrantFailure {
-    QdrantFailure::refused("the service is ending")
+/// What came to a bad end in this process.
+fn broken() -> QdrantFailure {
+    QdrantFailure::refused("asking Qdrant panicked")
 }
 
 impl CollectionBatches {
     pub(super) fn new(client: &Arc<QdrantClient>, collection: &str) -> Self {
         let collection: Arc<str> = collection.into();
         let to = (Arc::clone(client), Arc::clone(&collection));
-        let writes = RequestCombiner::new(TOGETHER, Vec::len, move |writes| {
+        let writes = RequestCombiner::new(TOGETHER, Vec::len, move |(), writes| {
             let (client, collection) = to.clone();
             async move { write(&client, &collection, writes).await }
         });
@@ -45,7 +44,7 @@ impl CollectionBatches {
         let counts = RequestCombiner::new(
             TOGETHER,
             |_| 1,
-            move |written| {
+            move |(), written| {
                 let (client, collection) = of.clone();
                 async move { count(&client, &collection, written).await }
             },
@@ -55,12 +54,12 @@ impl CollectionBatches {
 
     /// Writes points, and waits until searches see them.
     pub(super) async fn upsert(&self, points: Vec<PointStruct>) -> Result<(), QdrantFailure> {
-        self.writes.ask(points).await.unwrap_or_else(|| Err(ending()))
+        self.writes.ask((), points).await.unwrap_or_else(|| Err(broken()))
     }
 
     /// How many points of a generation there are, counted exactly.
     pub(super) async fn count(&self, written: WrittenGeneration) -> Result<u64, QdrantFailure> {
-        self.counts.ask(written).await.unwrap_or_else(|| Err(ending()))
+        self.counts.ask((), written).await.unwrap_or_else(|| Err(broken()))
     }
 }
 

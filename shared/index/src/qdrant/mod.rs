@@ -12,7 +12,6 @@
 mod batches;
 mod client;
 mod collections;
-mod combine;
 mod inspect;
 mod points;
 mod search;

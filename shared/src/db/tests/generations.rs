@@ -293,14 +293,15 @@ async fn a_generation_that_lacks_a_passage_is_not_published() {
         let held = claimed(&t.db, workspace, "one", at(0)).await;
         let generation = staged(&t.db, &held, &["a", "b"], at(0)).await;
         let publication = GenerationPublication {
+            claim: held.clone(),
             generation,
             replaces: None,
-            index: &ready(generation, 3),
-            languages: &[],
+            index: ready(generation, 3),
+            languages: Vec::new(),
             learnt: None,
             purge_old_at: at(9),
         };
-        let outcome = jobs::publish(&t.db, &held, &publication, at(1)).await.unwrap();
+        let outcome = jobs::publish(&t.db, &publication, at(1)).await.unwrap();
         assert_eq!(outcome, PublishOutcome::Incomplete, "{}", t.name);
         assert_eq!(active(&t.db, workspace, held.document_id).await, None, "{}", t.name);
         // Nothing was written, so what is whole can still be published.

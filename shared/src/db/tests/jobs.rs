@@ -1,6 +1,7 @@
 //! The queue.
 
 mod outcome;
+mod publication;
 
 use std::collections::HashSet;
 

@@ -23,6 +23,7 @@ mod prompts;
 mod reindex;
 mod sealed;
 mod singletons;
+mod statistics;
 mod storage;
 mod store;
 mod sync;

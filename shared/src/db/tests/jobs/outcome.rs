@@ -188,15 +188,16 @@ async fn publishing_makes_a_document_answer_and_ends_its_job() {
         let state =
             SourceState { etag: Some("\"1\"".to_owned()), source, warnings, ..SourceState::default() };
         let publication = GenerationPublication {
+            claim: held.clone(),
             generation,
             replaces: None,
-            index: &index,
-            languages: &[],
-            learnt: Some(&state),
+            index: index.clone(),
+            languages: Vec::new(),
+            learnt: Some(state.clone()),
             purge_old_at: at(9),
         };
         assert_eq!(
-            jobs::publish(&t.db, &held, &publication, at(7)).await.unwrap(),
+            jobs::publish(&t.db, &publication, at(7)).await.unwrap(),
             PublishOutcome::Yes,
             "{}",
             t.name
