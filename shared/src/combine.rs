@@ -18,10 +18,13 @@ pub struct RequestCombiner<K, Q, A> {
     lines: Arc<CombinerLines<K, Q, A>>,
 }
 
+/// Answers questions of one key, in their order.
+type AnswerTogether<K, Q, A> = dyn Fn(K, Vec<Q>) -> BoxFuture<'static, Vec<A>> + Send + Sync;
+
 struct CombinerLines<K, Q, A> {
     most: usize,
     weight: fn(&Q) -> usize,
-    answer: Box<dyn Fn(K, Vec<Q>) -> BoxFuture<'static, Vec<A>> + Send + Sync>,
+    answer: Box<AnswerTogether<K, Q, A>>,
     /// What waits, by the keys for which somebody is at work.
     waiting: Mutex<HashMap<K, VecDeque<PendingRequest<Q, A>>>>,
 }

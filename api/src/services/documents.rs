@@ -173,11 +173,8 @@ pub(super) async fn queue_new(
     workspace: WorkspaceId,
     id: DocumentId,
 ) -> Result<Document, ApiError> {
-    let account_gone = || ApiError::unauthorized("The account was deleted.");
-    if !jobs.enqueue_new(tx, workspace, id).await? {
-        return Err(account_gone());
-    }
-    db::documents::find_in(tx, workspace, id).await?.ok_or_else(account_gone)
+    let queued = jobs.enqueue_new(tx, workspace, id).await?;
+    queued.ok_or_else(|| ApiError::unauthorized("The account was deleted."))
 }
 
 impl DocumentService {

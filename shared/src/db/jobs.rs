@@ -23,13 +23,27 @@ pub use publication::{GenerationPublication, PublishOutcome, publish, publish_to
 
 use crate::{
     clock::Timestamp,
-    db::{Db, Json, Result, Tx, execute, on},
+    db::{
+        Db, Json, Result, Tx,
+        documents::{self, select_document},
+        execute, on, silence,
+    },
     ids::{DocumentId, JobId, WorkspaceId},
     model::{
+        document::Document,
         job::{IngestionStage, JobClaim, JobKind, StageProgress},
         page::PdfEngineName,
     },
 };
+
+/// A new job, as an INSERT.
+macro_rules! insert_job {
+    () => {
+        "INSERT INTO jobs (id, kind, workspace_id, document_id, state, attempts, max_attempts, run_at, fair_at, warnings,
+                           queued_at, from_stored)
+         VALUES ($1, $2, $3, $4, 'queued', 0, $5, $6, $7, '[]', $6, FALSE)"
+    };
+}
 
 /// Queues a workspace's document: a new job, or its old one again. A job that is running goes on, and is queued again when it
 /// ends, because the document's revision has risen. None when there is no such document.
@@ -54,40 +68,66 @@ pub async fn enqueue(
     let (Some(place), Some(_)) = (place, revision) else {
         return Ok(None);
     };
-    Ok(Some(insert(tx, workspace, document, kind, max_attempts, place, now).await?))
+    let new = NewJob { id: JobId::generate(), kind, workspace, document, max_attempts, place };
+    Ok(Some(insert(tx, new, now).await?))
 }
 
-/// Queues a document that this transaction has made, for the first time: nobody else knows of it, so it is not looked at. None when
-/// its owner is gone.
+/// Queues a document that this transaction has made, for the first time, and reads it: nobody else knows of it, so it is not looked at before.
+/// None when its owner is gone.
 pub async fn enqueue_new(
     tx: &mut Tx,
     workspace: WorkspaceId,
     document: DocumentId,
-    kind: JobKind,
     max_attempts: u32,
     now: Timestamp,
-) -> Result<Option<JobId>> {
-    match line::next_place(tx, workspace).await? {
-        Some(place) => Ok(Some(insert(tx, workspace, document, kind, max_attempts, place, now).await?)),
-        None => Ok(None),
-    }
+) -> Result<Option<(JobId, Document)>> {
+    /// In one round trip, since others wait for the workspace's row meanwhile. What is selected from is the row that has just been added.
+    const QUEUE_AND_READ: &str = concat!(
+        "WITH jobs AS (",
+        insert_job!(),
+        " RETURNING *) ",
+        select_document!("d.id = $4 AND d.workspace_id = $3")
+    );
+    let Some(place) = line::next_place(tx, workspace).await? else { return Ok(None) };
+    let (job, kind) = (JobId::generate(), JobKind::Ingest);
+    let made = match tx {
+        Tx::Postgres(tx) => {
+            let made = sqlx::query_as(QUEUE_AND_READ)
+                .bind(job)
+                .bind(kind)
+                .bind(workspace)
+                .bind(document)
+                .bind(i64::from(max_attempts))
+                .bind(now)
+                .bind(place)
+                .fetch_optional(&mut **tx);
+            silence::answered(made).await?
+        }
+        Tx::Sqlite(_) => {
+            let new = NewJob { id: job, kind, workspace, document, max_attempts, place };
+            insert(tx, new, now).await?;
+            documents::find_in(tx, workspace, document).await?
+        }
+    };
+    Ok(made.map(|document| (job, document)))
 }
 
-async fn insert(
-    tx: &mut Tx,
+/// A job that is queued.
+struct NewJob {
+    id: JobId,
+    kind: JobKind,
     workspace: WorkspaceId,
     document: DocumentId,
-    kind: JobKind,
     max_attempts: u32,
     place: i64,
-    now: Timestamp,
-) -> Result<JobId> {
+}
+
+async fn insert(tx: &mut Tx, new: NewJob, now: Timestamp) -> Result<JobId> {
+    let NewJob { id, kind, workspace, document, max_attempts, place } = new;
     Ok(on!(tx, |c| {
-        sqlx::query_scalar(
-        "INSERT INTO jobs (id, kind, workspace_id, document_id, state, attempts, max_attempts, run_at, fair_at, warnings,
-                           queued_at, from_stored)
-         VALUES ($1, $2, $3, $4, 'queued', 0, $5, $6, $7, '[]', $6, FALSE)
-         ON CONFLICT (document_id, kind) DO UPDATE SET
+        sqlx::query_scalar(concat!(
+            insert_job!(),
+            " ON CONFLICT (document_id, kind) DO UPDATE SET
              state = CASE WHEN jobs.state = 'running' THEN jobs.state ELSE 'queued' END,
              attempts = CASE WHEN jobs.state = 'running' THEN jobs.attempts ELSE 0 END,
              max_attempts = excluded.max_attempts,
@@ -103,15 +143,15 @@ async fn insert(
              started_at = CASE WHEN jobs.state = 'running' THEN jobs.started_at END,
              finished_at = NULL
          RETURNING id"
-    )
-    .bind(JobId::generate())
-    .bind(kind)
-    .bind(workspace)
-    .bind(document)
-    .bind(i64::from(max_attempts))
-    .bind(now)
-    .bind(place)
-    .fetch_one(c)
+        ))
+        .bind(id)
+        .bind(kind)
+        .bind(workspace)
+        .bind(document)
+        .bind(i64::from(max_attempts))
+        .bind(now)
+        .bind(place)
+        .fetch_one(c)
     })?)
 }
 

@@ -18,10 +18,14 @@ use tokio::time::Instant;
 
 use crate::{
     clock::{Clock, Timestamp},
+    combine::RequestCombiner,
     config::JobSettings,
     db::{self, Db, Tx, jobs::JobProgress},
     ids::{DocumentId, JobId, WorkspaceId},
-    model::job::{IngestionError, JobClaim, JobKind, JobState},
+    model::{
+        document::Document,
+        job::{IngestionError, JobClaim, JobKind, JobState},
+    },
     retry::{JitterRange, RetryBackoff, jitter},
     telemetry,
 };
@@ -35,6 +39,9 @@ const POSTPONED_FOR: Duration = Duration::from_secs(10);
 /// How often jobs are looked for that waited for a moment which has come, while others are in line.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
+/// The most jobs that a worker claims in one statement.
+const CLAIMED_TOGETHER: usize = 64;
+
 /// The queue. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct JobQueue {
@@ -47,6 +54,26 @@ pub struct JobQueue {
     began: Instant,
     /// When jobs that waited for their moment were last looked for.
     looked: Arc<Mutex<Option<Instant>>>,
+    /// What a worker's slots ask for at the same moment, by the worker's name.
+    claims: RequestCombiner<Arc<str>, (), Option<JobClaim>>,
+}
+
+/// Takes jobs for several slots of a worker at once, as quickly as can be; a failure is left to whoever asks by itself then.
+async fn claim_together(
+    db: &Db,
+    worker: &str,
+    now: Timestamp,
+    lease: Duration,
+    slots: usize,
+) -> Vec<Option<JobClaim>> {
+    let claimed = db::jobs::claim_undisputed(db, worker, now, now.plus(lease), slots).await;
+    let claimed = claimed.unwrap_or_else(|error| {
+        tracing::debug!(%error, "no jobs can be claimed together");
+        Vec::new()
+    });
+    let mut claimed: Vec<_> = claimed.into_iter().map(Some).collect();
+    claimed.resize_with(slots, || None);
+    claimed
 }
 
 /// Has whoever works on a job go on with the trace of who asked for it. False when there is no job.
@@ -60,6 +87,14 @@ async fn note_trace(tx: &mut Tx, job: Option<JobId>) -> db::Result<bool> {
 impl JobQueue {
     /// A queue over `db`.
     pub fn new(db: Db, clock: Clock, settings: JobSettings, doorbell: Doorbell) -> Self {
+        let claims = {
+            let (db, clock, lease) = (db.clone(), clock.clone(), settings.lease);
+            let claim = move |worker: Arc<str>, asked: Vec<()>| {
+                let (db, clock) = (db.clone(), clock.clone());
+                async move { claim_together(&db, &worker, clock.now(), lease, asked.len()).await }
+            };
+            RequestCombiner::new(CLAIMED_TOGETHER, |()| 1, claim)
+        };
         Self {
             db,
             clock,
@@ -67,6 +102,7 @@ impl JobQueue {
             doorbell,
             began: Instant::now(),
             looked: Arc::default(),
+            claims,
         }
     }
 
@@ -105,22 +141,26 @@ impl JobQueue {
         note_trace(tx, job).await
     }
 
-    /// Queues a document that this transaction has made; false when its owner is gone. Ring the doorbell after the commit.
+    /// Queues a document that this transaction has made, and reads it; none when its owner is gone. Ring the doorbell after the commit.
     pub async fn enqueue_new(
         &self,
         tx: &mut Tx,
         workspace: WorkspaceId,
         document: DocumentId,
-    ) -> db::Result<bool> {
+    ) -> db::Result<Option<Document>> {
         let attempts = self.settings.max_attempts;
-        let job =
-            db::jobs::enqueue_new(tx, workspace, document, JobKind::Ingest, attempts, self.now()).await?;
-        note_trace(tx, job).await
+        let Some((job, document)) =
+            db::jobs::enqueue_new(tx, workspace, document, attempts, self.now()).await?
+        else {
+            return Ok(None);
+        };
+        note_trace(tx, Some(job)).await?;
+        Ok(Some(document))
     }
 
     /// Takes the next due job, if there is one.
     pub async fn claim(&self, worker: &str) -> db::Result<Option<JobClaim>> {
-        let claim = match self.claim_undisputed(worker).await? {
+        let claim = match self.claim_undisputed(worker).await {
             Some(claim) => Some(claim),
             None => self.claim_in_turn(worker).await?,
         };
@@ -132,12 +172,13 @@ impl JobQueue {
     }
 
     /// Takes a job as quickly as can be, unless it is time to look for others that have to get a place in line.
-    async fn claim_undisputed(&self, worker: &str) -> db::Result<Option<JobClaim>> {
-        if self.looked.lock().is_none_or(|looked| looked.elapsed() >= LOOK_EVERY) {
-            return Ok(None);
+    async fn claim_undisputed(&self, worker: &str) -> Option<JobClaim> {
+        let is_time_to_look = self.looked.lock().is_none_or(|looked| looked.elapsed() >= LOOK_EVERY);
+        // SQLite has one writer, whom nobody disputes anything.
+        if is_time_to_look || matches!(self.db, Db::Sqlite { .. }) {
+            return None;
         }
-        let now = self.now();
-        db::jobs::claim_undisputed(&self.db, worker, now, self.lease_end(now)).await
+        self.claims.ask(worker.into(), ()).await.flatten()
     }
 
     async fn claim_in_turn(&self, worker: &str) -> db::Result<Option<JobClaim>> {

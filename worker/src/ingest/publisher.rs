@@ -96,8 +96,9 @@ mod tests {
             }
             let claim = publications[2].claim.clone();
             enqueue(&t.db, claim.workspace_id, claim.document_id, at(3)).await;
-            let ends = join_all(publications.into_iter().map(|publication| publisher.publish(publication))).await;
-            let ends: Vec<PublishOutcome> = ends.into_iter().map(|end| end.ok().expect("an outcome")).collect();
+            let ends =
+                join_all(publications.into_iter().map(|publication| publisher.publish(publication))).await;
+            let ends: Vec<PublishOutcome> = ends.into_iter().map(|end| end.expect("an outcome")).collect();
             let [yes, outdated] = [PublishOutcome::Yes, PublishOutcome::Outdated];
             assert_eq!(ends, [yes, yes, outdated, yes, yes], "{}", t.name);
         }

@@ -244,7 +244,7 @@ impl<'a> RunRecorder<'a> {
         };
         let file = blob_file(&stored, item.file_name.as_deref(), &mime);
         if !uploads::complete(&mut tx, &row, &file, jobs.now()).await?
-            || !jobs.enqueue_new(&mut tx, workspace, id).await?
+            || jobs.enqueue_new(&mut tx, workspace, id).await?.is_none()
         {
             return Err(RunFailure::Lost);
         }

@@ -1,5 +1,7 @@
 //! Taking jobs.
 
+use uuid::Uuid;
+
 use super::{
     line,
     place::{self, none_yet, number_of_place},
@@ -78,15 +80,35 @@ macro_rules! passed_over {
 
 pub(in crate::db) const PASSED_OVER: &str = passed_over!();
 
+/// What an UPDATE of a job sets to give it to $4 until $3, at $1.
+macro_rules! set_taken {
+    ($claim:literal) => {
+        concat!(
+            "state = 'running', claim_id = ",
+            $claim,
+            ", lease_until = $3, worker = $4, attempts = attempts + 1,
+                    claimed_revision = COALESCE(
+                        (SELECT revision FROM documents WHERE documents.id = jobs.document_id), 0),
+                    started_at = $1, finished_at = NULL, stage = NULL, progress = NULL"
+        )
+    };
+}
+
+/// The columns of a [`JobClaim`], and its place.
+macro_rules! taken_columns {
+    () => {
+        "jobs.id, jobs.kind, jobs.workspace_id, jobs.document_id, jobs.claim_id, jobs.claimed_revision, jobs.attempts, jobs.max_attempts,
+                       jobs.queued_at, jobs.from_stored, jobs.trace_parent, jobs.fair_at"
+    };
+}
+
 /// Takes the first due job in line `$of` some, by their `$order`.
 macro_rules! take {
     ($of:expr, $order:literal, $lock:literal) => {
         concat!(
-            "UPDATE jobs SET state = 'running', claim_id = $2, lease_until = $3, worker = $4, attempts = attempts + 1,
-                    claimed_revision = COALESCE(
-                        (SELECT revision FROM documents WHERE documents.id = jobs.document_id), 0),
-                    started_at = $1, finished_at = NULL, stage = NULL, progress = NULL
-             WHERE id = (SELECT id FROM jobs
+            "UPDATE jobs SET ",
+            set_taken!("$2"),
+            " WHERE id = (SELECT id FROM jobs
                          WHERE ",
             $of,
             "state = 'queued' AND run_at <= $1 AND fair_at < ",
@@ -97,8 +119,8 @@ macro_rules! take {
             $lock,
             // Repeated, because without them the row that another claimer took meanwhile is taken again.
             ") AND state = 'queued' AND run_at <= $1
-             RETURNING id, kind, workspace_id, document_id, claim_id, claimed_revision, attempts, max_attempts, queued_at,
-                       from_stored, trace_parent, fair_at"
+             RETURNING ",
+            taken_columns!()
         )
     };
 }
@@ -115,19 +137,35 @@ macro_rules! take_first {
     };
 }
 
-/// Takes the first job if no two workspaces wait, and moves the head up to it, in one round trip and with nobody else's claims held up: who
-/// alone waits may have every slot, and whoever comes at the same moment is next. The transaction that this is of does not wait for the disk.
+/// Takes the first $5 jobs if no two workspaces wait, and moves the head up to the last of them, in one round trip and with nobody else's
+/// claims held up: who alone waits may have every slot, and whoever comes at the same moment is next. The transaction that this is of does
+/// not wait for the disk.
 const TAKE_UNDISPUTED: &str = concat!(
     "WITH relaxed AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', TRUE) AS setting),
-     taken AS (",
-    take!(concat!("COALESCE(NOT (", several_wait!(), "), TRUE) AND "), "", "FOR UPDATE SKIP LOCKED"),
-    "), moved AS (
-         UPDATE queue_head SET fair_at = ",
-    number_of_place!("taken.fair_at"),
-    " FROM taken WHERE queue_head.fair_at < ",
-    number_of_place!("taken.fair_at"),
-    ")
-     SELECT taken.* FROM taken CROSS JOIN relaxed"
+     due AS MATERIALIZED (
+         SELECT id FROM jobs
+         WHERE COALESCE(NOT (",
+    several_wait!(),
+    "), TRUE) AND state = 'queued' AND run_at <= $1 AND fair_at < ",
+    none_yet!(),
+    " ORDER BY fair_at, id LIMIT $5 FOR UPDATE SKIP LOCKED),
+     given AS MATERIALIZED (
+         SELECT numbered.id, claims.claim_id
+         FROM (SELECT id, ROW_NUMBER() OVER () AS place FROM due) AS numbered
+         JOIN unnest($2) WITH ORDINALITY AS claims (claim_id, place) ON claims.place = numbered.place),
+     taken AS (
+         UPDATE jobs SET ",
+    set_taken!("given.claim_id"),
+    " FROM given WHERE jobs.id = given.id AND jobs.state = 'queued' AND jobs.run_at <= $1
+         RETURNING ",
+    taken_columns!(),
+    "),
+     reached AS (SELECT MAX(",
+    number_of_place!("fair_at"),
+    ") AS number FROM taken),
+     moved AS (
+         UPDATE queue_head SET fair_at = reached.number FROM reached WHERE queue_head.fair_at < reached.number)
+     SELECT taken.* FROM taken CROSS JOIN relaxed ORDER BY taken.fair_at, taken.id"
 );
 
 macro_rules! take_anybodys {
@@ -216,24 +254,27 @@ async fn next_besides_passed_over(tx: &mut Tx, now: Timestamp) -> Result<Option<
     }
 }
 
-/// [`claim`] in one round trip, where the database can and nobody disputes it: a job that is due and in line already, while no two workspaces
-/// wait. None says nothing about whether there is one.
+/// [`claim`] of at most `most` jobs in one round trip, where the database can and nobody disputes it: jobs that are due and in line already,
+/// while no two workspaces wait. None at all says nothing about whether there are some.
 pub async fn claim_undisputed(
     db: &Db,
     worker: &str,
     now: Timestamp,
     lease_until: Timestamp,
-) -> Result<Option<JobClaim>> {
-    let Db::Postgres { pool, .. } = db else { return Ok(None) };
-    // All rows, of which there is one at most: a statement that is given up after its first row may still have to be committed, and whoever
-    // goes on by another connection would find the claim not held.
+    most: usize,
+) -> Result<Vec<JobClaim>> {
+    let Db::Postgres { pool, .. } = db else { return Ok(Vec::new()) };
+    let claims: Vec<Uuid> = (0..most).map(|_| *ClaimId::generate().as_uuid()).collect();
+    // All rows: a statement that is given up before its end may still have to be committed, and whoever goes on by another connection would
+    // find the claim not held.
     let taken = sqlx::query_as(TAKE_UNDISPUTED)
         .bind(now)
-        .bind(ClaimId::generate())
+        .bind(claims)
         .bind(lease_until)
         .bind(worker)
+        .bind(i64::try_from(most).unwrap_or(i64::MAX))
         .fetch_all(pool);
-    Ok(silence::answered(taken).await?.pop())
+    Ok(silence::answered(taken).await?)
 }
 
 async fn take(

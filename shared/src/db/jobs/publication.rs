@@ -285,7 +285,7 @@ async fn publish_all(
         .bind(column(|publication| *publication.generation.as_uuid()))
         .bind(texts(|publication| serde_json::to_string(&publication.index)).map_err(unwritable)?)
         .bind(texts(|publication| serde_json::to_string(&publication.languages)).map_err(unwritable)?)
-        .bind(learnt(|learnt| serde_json::to_string(learnt)).map_err(unwritable)?)
+        .bind(learnt(serde_json::to_string).map_err(unwritable)?)
         .bind(texts(|publication| Ok(publication.index.content_hash.clone())).map_err(unwritable)?)
         .bind(column(|publication| *publication.claim.id.as_uuid()))
         .bind(column(|publication| *publication.claim.claim_id.as_uuid()))

@@ -385,21 +385,34 @@ async fn a_claim_that_nobody_disputes_holds_at_once_on_every_connection() {
         for number in 0..JOBS {
             document(&t.db, owner, &format!("document {number}"), at(0)).await;
         }
-        let mut claimed = 0;
-        while let Some(claim) =
-            jobs::claim_undisputed(&t.db, "worker", at(1), at(1).plus(LEASE)).await.unwrap()
-        {
-            let new =
-                NewGeneration { id: GenerationId::generate(), space: None, stored_bytes: 0, engine: None };
-            assert!(
-                commit!(t.db, |tx| generations::begin(tx, &claim, new, at(1))),
-                "{}: claim {claimed}",
-                t.name
-            );
-            claimed += 1;
+        let mut claimed = Vec::new();
+        loop {
+            let several = jobs::claim_undisputed(&t.db, "worker", at(1), at(1).plus(LEASE), 7).await.unwrap();
+            if several.is_empty() {
+                break;
+            }
+            assert!(several.len() <= 7, "{}", t.name);
+            for claim in several {
+                let new = NewGeneration {
+                    id: GenerationId::generate(),
+                    space: None,
+                    stored_bytes: 0,
+                    engine: None,
+                };
+                let on = t.name;
+                assert!(commit!(t.db, |tx| generations::begin(tx, &claim, new, at(1))), "{on}: {claim:?}");
+                claimed.push((claim.document_id, claim.claim_id));
+            }
         }
         // SQLite has one writer, whom nobody disputes anything.
         let expected = if matches!(t.db, Db::Postgres { .. }) { JOBS } else { 0 };
-        assert_eq!(claimed, expected, "{}", t.name);
+        assert_eq!(claimed.len(), expected, "{}", t.name);
+        assert!(
+            claimed.iter().map(|(document, _)| document).is_sorted(),
+            "{}: in the order of the line",
+            t.name
+        );
+        let claims: HashSet<_> = claimed.iter().map(|(_, claim)| claim).collect();
+        assert_eq!(claims.len(), expected, "{}: each has its own", t.name);
     }
 }

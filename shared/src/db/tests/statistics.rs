@@ -19,10 +19,11 @@ async fn a_table_that_is_being_filled_is_looked_at_before_the_databases_own_upke
             document(&t.db, owner, &number.to_string(), at(0)).await;
         }
         let known = async || {
-            let known: f32 = sqlx::query_scalar("SELECT reltuples FROM pg_class WHERE oid = 'documents'::regclass")
-                .fetch_one(pool)
-                .await
-                .unwrap();
+            let known: f32 =
+                sqlx::query_scalar("SELECT reltuples FROM pg_class WHERE oid = 'documents'::regclass")
+                    .fetch_one(pool)
+                    .await
+                    .unwrap();
             known
         };
         // The server counts a moment later.

@@ -76,7 +76,11 @@ async fn what_is_in_the_way_of_one_has_none_published_together() {
         let mut whole = finished(t, owner, &["one", "two"]).await;
         for (publication, by_itself) in ends {
             whole.insert(1, publication);
-            assert!(!jobs::publish_together(&t.db, &whole, at(3)).await.unwrap(), "{}: {by_itself:?}", t.name);
+            assert!(
+                !jobs::publish_together(&t.db, &whole, at(3)).await.unwrap(),
+                "{}: {by_itself:?}",
+                t.name
+            );
             let publication = whole.remove(1);
             for other in &whole {
                 let job = ingestion(&t.db, owner, other.claim.document_id).await;
