@@ -222,7 +222,7 @@ impl JobConsumer {
             () = stopping => ClaimOutcome::Stopping,
         };
         task.abort();
-        // Nothing of it may still write when the job is given away.
+        // Nothing of it may still write when the job is given away, but for a publication, which the claim decides about.
         let _ = task.await;
         ended
     }

@@ -137,7 +137,7 @@ impl ProgressReporter {
 
 impl ProgressReporter {
     /// Waits for what others may have for long, such as a turn: whoever waits in line does not stand still.
-    pub(crate) async fn in_line<T>(&self, awaited: impl Future<Output = T>) -> T {
+    pub(crate) async fn waiting_for<T>(&self, awaited: impl Future<Output = T>) -> T {
         let mut awaited = pin!(awaited);
         loop {
             match tokio::time::timeout(REPORT_EVERY, &mut awaited).await {

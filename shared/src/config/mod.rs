@@ -4,6 +4,7 @@
 mod cors;
 mod embedding;
 mod evaluation;
+mod jobs;
 mod limits;
 mod mcp;
 mod oidc;
@@ -28,6 +29,7 @@ use crate::{blobs::BlobLocation, db::DatabaseLocation, model::text_enum, secrets
 pub use cors::CorsOrigins;
 pub use embedding::{DEFAULT_MODEL, EmbedderKind, EmbeddingPrecision, EmbeddingSettings, ModelHubSettings};
 pub use evaluation::EvaluationSettings;
+pub use jobs::JobSettings;
 pub use limits::ServiceLimits;
 pub use mcp::McpProgram;
 pub use oidc::{OidcRoleMap, OidcSettings, PasswordPolicy};
@@ -179,7 +181,7 @@ pub const SETTINGS: &[SettingSpec] = settings! {
     "HF_TOKEN", "none", "opens models of the hub that are not for everybody", secret;
     "LECTERN_DEFAULT_LLM", "extractive/extractive", "for agents created without `llm`: `provider/model`";
     "LECTERN_WORKER_CONCURRENCY", "the number of cores, and 8 at least", "documents ingested at once; most of the time they wait for servers";
-    "LECTERN_PARSERS", "the number of cores, and LECTERN_WORKER_CONCURRENCY at most", "of these documents, those that are parsed, cut or embedded at the same time; each parser has LECTERN_PARSER_MEMORY";
+    "LECTERN_PARSERS", "the number of cores, and LECTERN_WORKER_CONCURRENCY at most", "of these documents, those that are parsed, cut or embedded by a local model at the same time; each parser has LECTERN_PARSER_MEMORY";
     "LECTERN_JOB_TIMEOUT", "15m", "a job that makes no progress for so long is given up";
     "LECTERN_JOB_MAX_ATTEMPTS", "5", "attempts before a document is FAILED";
     "LECTERN_JOB_LEASE", "60s", "a worker that is silent for so long loses its job";
@@ -235,24 +237,6 @@ pub const SETTINGS: &[SettingSpec] = settings! {
     "OTEL_SERVICE_NAME", "the program's name", "what the spans' service is called";
     "OTEL_TRACES_SAMPLER_ARG", "1", "share of the traces that is sent, 0 to 1; a caller's `traceparent` decides for its own";
 };
-
-/// Documents ingested at once on a machine of few cores: each waits for servers most of the time.
-const LEAST_CONCURRENCY: usize = 8;
-
-/// How jobs are worked on.
-#[derive(Clone, Debug)]
-pub struct JobSettings {
-    /// Documents ingested at once by this process.
-    pub concurrency: usize,
-    /// Of them, those that keep a core busy: that are parsed, cut or embedded.
-    pub parsers: usize,
-    /// Longest time without progress.
-    pub timeout: Duration,
-    /// Attempts before a document fails for good.
-    pub max_attempts: u32,
-    /// How long a claim lasts without renewal.
-    pub lease: Duration,
-}
 
 /// How the captions of videos are got.
 #[derive(Clone, Debug)]
@@ -429,8 +413,6 @@ impl Settings {
             parse::secret_length(name, key.as_ref(), MIN_SECRET_BYTES)?;
         }
         let limits = ServiceLimits::load(source)?;
-        let at_once = cores.max(LEAST_CONCURRENCY).to_string();
-        let concurrency = source.parse("LECTERN_WORKER_CONCURRENCY", &at_once, number(1, 1024))?;
         let ocr = parse::ocr(source, &data_dir, limits.parser_memory)?;
         let public_url = source.optional("LECTERN_PUBLIC_URL", parse::public_url)?;
         let oidc = OidcSettings::load(source, public_url.as_ref())?;
@@ -472,25 +454,7 @@ impl Settings {
             index_cache: source.parse("LECTERN_INDEX_CACHE", "512MiB", size)?,
             index_grace: source.parse("LECTERN_INDEX_GRACE", "30s", duration)?,
             default_llm: source.parse("LECTERN_DEFAULT_LLM", "extractive/extractive", default_llm)?,
-            jobs: JobSettings {
-                concurrency,
-                parsers: source.parse(
-                    "LECTERN_PARSERS",
-                    &cores.min(concurrency).to_string(),
-                    number(1, 1024),
-                )?,
-                timeout: source.parse(
-                    "LECTERN_JOB_TIMEOUT",
-                    "15m",
-                    at_least(Duration::from_secs(1), duration),
-                )?,
-                max_attempts: source.parse("LECTERN_JOB_MAX_ATTEMPTS", "5", number(1, 1000))?,
-                lease: source.parse(
-                    "LECTERN_JOB_LEASE",
-                    "60s",
-                    at_least(Duration::from_secs(3), duration),
-                )?,
-            },
+            jobs: JobSettings::load(source, cores)?,
             egress_allow: source.parse("LECTERN_EGRESS_ALLOW", "", cidrs)?,
             mcp_servers: mcp::programs(source)?,
             sync: SyncSettings::load(source)?,

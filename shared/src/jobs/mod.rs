@@ -6,6 +6,8 @@ mod doorbell;
 mod local;
 pub mod operator;
 mod redis;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 
 use std::{sync::Arc, time::Duration};
 
@@ -274,20 +276,8 @@ fn backoff(attempts: i64) -> Duration {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::db::testing::{ATTEMPTS, TestDb, at, both, document, workspace};
-
-    /// A queue whose time is set by the test.
-    fn queue(t: &TestDb, clock: &Clock) -> JobQueue {
-        let settings = JobSettings {
-            concurrency: 1,
-            parsers: 1,
-            timeout: Duration::from_mins(1),
-            max_attempts: 3,
-            lease: Duration::from_mins(1),
-        };
-        JobQueue::new(t.db.clone(), clock.clone(), settings, Doorbell::local())
-    }
+    use super::{testing::queue, *};
+    use crate::db::testing::{ATTEMPTS, at, both, document, workspace};
 
     fn passing() -> IngestionError {
         IngestionError { code: "timeout".to_owned(), message: "Too slow.".to_owned(), retryable: true }
@@ -297,7 +287,7 @@ mod tests {
     async fn a_claim_that_is_renewed_outlasts_its_lease_and_one_that_is_not_is_lost() {
         for t in &both().await {
             let clock = Clock::manual(at(0));
-            let jobs = queue(t, &clock);
+            let jobs = queue(&t.db, &clock);
             let owner = workspace(&t.db, at(0)).await;
             document(&t.db, owner, "slow", at(0)).await;
             let claim = jobs.claim("first").await.unwrap().expect(t.name);
@@ -323,7 +313,7 @@ mod tests {
     async fn a_failed_attempt_is_due_again_after_its_pause_until_none_is_left() {
         for t in &both().await {
             let clock = Clock::manual(at(0));
-            let jobs = queue(t, &clock);
+            let jobs = queue(&t.db, &clock);
             let owner = workspace(&t.db, at(0)).await;
             document(&t.db, owner, "flaky", at(0)).await;
             for attempt in 1..=i64::from(ATTEMPTS) {
@@ -350,7 +340,7 @@ mod tests {
             synchronous == 2
         };
         let clock = Clock::manual(at(0));
-        let jobs = queue(t, &clock);
+        let jobs = queue(&t.db, &clock);
         let owner = workspace(&t.db, at(0)).await;
         clock.advance(Duration::from_hours(1));
         document(&t.db, owner, "new", jobs.now()).await;

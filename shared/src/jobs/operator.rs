@@ -75,26 +75,13 @@ mod tests {
     use super::*;
     use crate::{
         clock::Clock,
-        config::JobSettings,
         db::{
             jobs::JobProgress,
-            testing::{TestDb, at, both, document, workspace},
+            testing::{at, both, document, workspace},
         },
-        jobs::Doorbell,
+        jobs::testing::queue,
         model::job::{IngestionError, JobPhase},
     };
-
-    /// A queue whose time is set by the test.
-    fn queue(t: &TestDb, clock: &Clock) -> JobQueue {
-        let settings = JobSettings {
-            concurrency: 1,
-            parsers: 1,
-            timeout: Duration::from_mins(1),
-            max_attempts: 3,
-            lease: Duration::from_mins(1),
-        };
-        JobQueue::new(t.db.clone(), clock.clone(), settings, Doorbell::local())
-    }
 
     #[tokio::test]
     async fn more_jobs_than_a_transaction_takes_are_changed_batch_by_batch() {
@@ -102,7 +89,7 @@ mod tests {
         const JOBS: usize = 2 * operator_jobs::BATCH as usize;
         for t in &both().await {
             let clock = Clock::manual(at(0));
-            let jobs = queue(t, &clock);
+            let jobs = queue(&t.db, &clock);
             let workspaces = [workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await];
             for number in 0..JOBS {
                 document(&t.db, workspaces[number % 2], "lost", at(0)).await;
@@ -144,7 +131,7 @@ mod tests {
     #[tokio::test]
     async fn a_running_job_is_discarded_before_it_is_retried_and_none_is_made_of_an_id() {
         for t in &both().await {
-            let jobs = queue(t, &Clock::manual(at(0)));
+            let jobs = queue(&t.db, &Clock::manual(at(0)));
             let owner = workspace(&t.db, at(0)).await;
             document(&t.db, owner, "one", at(0)).await;
             let held = jobs.claim("worker").await.unwrap().unwrap();

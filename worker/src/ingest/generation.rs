@@ -7,6 +7,7 @@ use lectern_index::{IndexEntry, IndexTarget, IndexWriter};
 use lectern_runtime::Runtime;
 use lectern_sandbox::WorkTurns;
 use lectern_shared::{
+    config::EmbedderKind,
     db::{
         self, Tx,
         chunks::NewChunk,
@@ -178,8 +179,9 @@ impl<'a> GenerationBuilder<'a> {
     }
 
     fn vectors(&self) -> Option<PassageVectors<'_>> {
-        let Runtime { db, compute, metrics, .. } = self.runtime;
+        let Runtime { db, compute, metrics, settings, .. } = self.runtime;
         let Self { turns, claim, progress, .. } = *self;
+        let turns = (settings.embedding.kind != EmbedderKind::OpenAiCompatible).then_some(turns);
         let embedder = self.embedder.as_ref()?;
         Some(PassageVectors { db, compute, metrics, turns, claim, embedder, progress })
     }

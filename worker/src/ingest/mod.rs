@@ -140,7 +140,7 @@ impl Ingester {
         let turn = match extracted.text().len() {
             // Over before others notice.
             ..=SHORT => None,
-            _ => Some(progress.in_line(turns.take(Some(claim.workspace_id))).await),
+            _ => Some(progress.waiting_for(turns.take(Some(claim.workspace_id))).await),
         };
         let PreparedDocument { extracted, chunks, content_hash } = split(
             &source,

@@ -32,7 +32,7 @@ impl GenerationPublisher {
         Self { together: RequestCombiner::new(TOGETHER, |_| 1, publish) }
     }
 
-    /// Makes a generation the one that answers, and ends its job.
+    /// Makes a generation the one that answers, and ends its job. It goes on when nobody waits for it any more: the claim decides whether it may.
     pub(super) async fn publish(
         &self,
         publication: GenerationPublication,
@@ -61,13 +61,10 @@ async fn publish_all(
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use lectern_shared::{
         clock::Clock,
-        config::JobSettings,
         db::testing::{at, both, claimed, enqueue, publication, staged, workspace},
-        jobs::Doorbell,
+        jobs::testing::queue,
     };
 
     use super::*;
@@ -75,14 +72,7 @@ mod tests {
     #[tokio::test]
     async fn one_that_cannot_be_published_keeps_no_other() {
         for t in &both().await {
-            let settings = JobSettings {
-                concurrency: 1,
-                parsers: 1,
-                timeout: Duration::from_mins(1),
-                max_attempts: 3,
-                lease: Duration::from_mins(1),
-            };
-            let jobs = JobQueue::new(t.db.clone(), Clock::manual(at(9)), settings, Doorbell::local());
+            let jobs = queue(&t.db, &Clock::manual(at(9)));
             let publisher = GenerationPublisher::new(&t.db, &jobs);
             let mut publications = Vec::new();
             for (name, owner) in [("a", 0), ("b", 0), ("changed", 0), ("c", 0), ("other", 1)] {

@@ -29,7 +29,8 @@ pub(super) struct PassageVectors<'a> {
     pub(super) db: &'a Db,
     pub(super) compute: &'a ComputePool,
     pub(super) metrics: &'a Metrics,
-    pub(super) turns: &'a WorkTurns,
+    /// At embedding; none where another server does it.
+    pub(super) turns: Option<&'a WorkTurns>,
     pub(super) claim: &'a JobClaim,
     pub(super) embedder: &'a Arc<dyn Embedder>,
     pub(super) progress: &'a ProgressReporter,
@@ -134,7 +135,10 @@ impl PassageVectors<'_> {
         if missing.is_empty() {
             return Ok(Vec::new());
         }
-        let turn = progress.in_line(turns.take(Some(claim.workspace_id))).await;
+        let turn = match turns {
+            Some(turns) => Some(progress.waiting_for(turns.take(Some(claim.workspace_id))).await),
+            None => None,
+        };
         let (began, count) = (Instant::now(), texts.len());
         let made = embedder.embed_passages(texts).await;
         drop(turn);

@@ -21,7 +21,7 @@ pub(super) async fn load(
     sandbox: &Sandbox,
     progress: &ProgressReporter,
 ) -> Result<ExtractedText, IngestFailure> {
-    let mut frames = progress.in_line(sandbox.parse(ParseRequest { kind, source, options })).await?;
+    let mut frames = progress.waiting_for(sandbox.parse(ParseRequest { kind, source, options })).await?;
     let mut extracted = ExtractedText::default();
     while let Some(frame) = frames.next().await? {
         let is_part = matches!(frame, ParseFrame::Part(_));

@@ -277,6 +277,8 @@ async fn publish_all(
     let texts = |value: fn(&GenerationPublication) -> serde_json::Result<String>| {
         publications.iter().map(value).collect::<serde_json::Result<Vec<String>>>()
     };
+    let hashes: Vec<&str> =
+        publications.iter().map(|publication| publication.index.content_hash.as_str()).collect();
     let unwritable = |error: serde_json::Error| sqlx::Error::Encode(error.into());
     let published = sqlx::query_as(PUBLISH)
         .bind(first.claim.workspace_id)
@@ -286,7 +288,7 @@ async fn publish_all(
         .bind(texts(|publication| serde_json::to_string(&publication.index)).map_err(unwritable)?)
         .bind(texts(|publication| serde_json::to_string(&publication.languages)).map_err(unwritable)?)
         .bind(learnt(serde_json::to_string).map_err(unwritable)?)
-        .bind(texts(|publication| Ok(publication.index.content_hash.clone())).map_err(unwritable)?)
+        .bind(hashes)
         .bind(column(|publication| *publication.claim.id.as_uuid()))
         .bind(column(|publication| *publication.claim.claim_id.as_uuid()))
         .bind(learnt(|learnt| serde_json::to_string(&learnt.source)).map_err(unwritable)?)

@@ -85,7 +85,7 @@ async fn read(
 ) -> Result<ExtractedText, IngestFailure> {
     let limit = options.max_chars;
     let request = ParseRequest { kind: SourceKind::Pdf, source: file, options };
-    let mut frames = progress.in_line(sandbox.parse(request)).await?;
+    let mut frames = progress.waiting_for(sandbox.parse(request)).await?;
     let mut extracted = ExtractedText::default();
     let (mut letters, mut characters, mut unreadable) = (0_u64, 0_u64, 0_u64);
     let mut selected = None;
