@@ -7,13 +7,16 @@ use lectern_api::{
     JobView,
     jobs::{JobError, JobFilter, JobList, JobOperator, JobService, JobSnapshot},
 };
+use lectern_db::operator_jobs::JobAction;
 use lectern_runtime::{ProcessRole, Runtime, process::FatalError};
 use lectern_shared::{
     clock::Timestamp,
     config::Settings,
-    db::{Json, operator_jobs::JobAction},
     ids::{DocumentId, JobId},
-    model::job::{JobPhase, JobRecord},
+    model::{
+        Json,
+        job::{JobPhase, JobRecord},
+    },
 };
 
 /// The most jobs that are listed at once.

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use lectern_db::{self as db, jobs::ReindexTarget};
 use lectern_runtime::{ProcessRole, Runtime, process::FatalError};
 use lectern_shared::{
-    config::Settings,
-    db::{self, DatabaseLocation, jobs::ReindexTarget},
+    config::{DatabaseLocation, Settings},
     model::space::EmbeddingSpace,
     shutdown::Shutdown,
 };

@@ -1,12 +1,9 @@
 //! `lectern reingest`: PDFs read again from their sources, for what a newer engine reads better.
 
 use clap::Args;
+use lectern_db::{self as db, jobs::RereadTarget};
 use lectern_runtime::{ProcessRole, Runtime, process::FatalError};
-use lectern_shared::{
-    config::Settings,
-    db::{self, jobs::RereadTarget},
-    model::page::PdfEngineName,
-};
+use lectern_shared::{config::Settings, model::page::PdfEngineName};
 
 /// Which PDFs are meant.
 #[derive(Args)]

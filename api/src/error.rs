@@ -7,12 +7,8 @@ use lectern_agents::{
     search::SearchError,
     tools::secrets::RevealError,
 };
-use lectern_shared::{
-    compute::ComputeStopped,
-    db::{DbError, storage::OverQuota},
-    failure::ServiceFailure,
-    secrets::SecretError,
-};
+use lectern_db::{DbError, storage::OverQuota};
+use lectern_shared::{compute::ComputeStopped, failure::ServiceFailure, secrets::SecretError};
 use serde::Serialize;
 
 use crate::limits::RetryAfter;

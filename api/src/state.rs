@@ -4,8 +4,9 @@ use std::{ops::Deref, sync::Arc};
 
 use axum::extract::FromRef;
 use lectern_agents::{run::AgentParts, search::SearchEngine, tools::Toolbox};
+use lectern_db::Db;
 use lectern_runtime::Runtime;
-use lectern_shared::{clock::Clock, db::Db};
+use lectern_shared::clock::Clock;
 
 use crate::{
     auth::in_force::CredentialMonitor,

@@ -1,7 +1,7 @@
 //! Failures inside the service as those who asked are told of them: a code and a sentence that stay the same whatever the
 //! cause was. The cause goes to the log, and nowhere else.
 
-use crate::{compute::ComputeStopped, db::DbError, secrets::SecretError};
+use crate::{compute::ComputeStopped, secrets::SecretError};
 
 /// A failure inside the service, without its cause. Its text is for whoever asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -35,30 +35,6 @@ impl ServiceFailure {
             Self::Unavailable => "unavailable",
             Self::OutcomeUnknown => "outcome_unknown",
             Self::Internal => "internal",
-        }
-    }
-}
-
-impl From<DbError> for ServiceFailure {
-    fn from(error: DbError) -> Self {
-        match error {
-            DbError::Duplicate => Self::Duplicate,
-            DbError::Full(_) => {
-                tracing::warn!(%error, "refused: the database has no room");
-                Self::StorageFull
-            }
-            DbError::Failed(_) => {
-                tracing::error!(%error, "the database failed");
-                Self::Unavailable
-            }
-            DbError::CommitUnknown(_) => {
-                tracing::error!(%error, "the outcome of a commit is not known");
-                Self::OutcomeUnknown
-            }
-            DbError::Unreadable(_) => {
-                tracing::error!(%error, "a stored value cannot be read");
-                Self::Internal
-            }
         }
     }
 }

@@ -1,5 +1,4 @@
-//! What every program of the service needs, and no HTTP framework: settings, the relational store, the queue, blobs, secrets,
-//! telemetry, and the way out.
+//! What every program of the service needs, and no HTTP framework: settings, plain data, blobs, secrets, telemetry, and the way out.
 
 pub mod blobs;
 pub mod cache_budget;
@@ -7,13 +6,11 @@ pub mod clock;
 pub mod combine;
 pub mod compute;
 pub mod config;
-pub mod db;
 pub mod egress;
 pub mod failure;
 pub mod file_name;
 pub mod format;
 pub mod ids;
-pub mod jobs;
 pub mod metrics;
 pub mod model;
 pub mod open_files;

@@ -72,7 +72,10 @@ impl Redis {
     }
 
     /// A connection of its own that hears what is published on `channel`.
-    pub(crate) async fn subscribe(&self, channel: &str) -> Result<PubSub, RedisError> {
+    ///
+    /// # Errors
+    /// When the server does not take it within a second.
+    pub async fn subscribe(&self, channel: &str) -> Result<PubSub, RedisError> {
         let subscribed = async {
             let mut messages = self.client.get_async_pubsub().await?;
             messages.subscribe(channel).await?;

@@ -7,17 +7,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use lectern_db::{
+    self as db, Db,
+    checkup::{self, UploadRecord},
+    migrate::{self, SchemaStatus},
+    singletons,
+};
 use lectern_runtime as runtime;
 use lectern_shared::{
     blobs::{BlobError, BlobLocation, BlobStore, ListedBlob},
     clock::Clock,
-    config::Settings,
-    db::{
-        self, DatabaseLocation, Db,
-        checkup::{self, UploadRecord},
-        migrate::{self, SchemaStatus},
-        singletons,
-    },
+    config::{DatabaseLocation, Settings},
     ids::DocumentId,
 };
 use tokio_util::io::ReaderStream;

@@ -63,7 +63,7 @@ impl BackupManifest {
         Self {
             format: FORMAT,
             program: env!("CARGO_PKG_VERSION").to_owned(),
-            schema: lectern_shared::db::migrate::version(),
+            schema: lectern_db::migrate::version(),
             instance,
             created_at: now.to_string(),
             database,
@@ -83,7 +83,7 @@ impl BackupManifest {
         let mut text = Vec::new();
         file.take(LONGEST).read_to_end(&mut text).await.map_err(|_| none())?;
         let manifest: Self = serde_json::from_slice(&text).map_err(|_| none())?;
-        if manifest.format != FORMAT || manifest.schema > lectern_shared::db::migrate::version() {
+        if manifest.format != FORMAT || manifest.schema > lectern_db::migrate::version() {
             return Err(BackupError::Newer { program: manifest.program, schema: manifest.schema });
         }
         Ok(manifest)

@@ -13,7 +13,8 @@ mod verify;
 use std::{io, path::Path};
 
 pub(crate) use self::{make::make, manifest::BackupManifest, restore::restore, verify::verify};
-use lectern_shared::{blobs::BlobError, db::DbError};
+use lectern_db::DbError;
+use lectern_shared::blobs::BlobError;
 
 /// Why a backup cannot be made, used or restored. In words for the operator.
 #[derive(Debug, thiserror::Error)]

@@ -2,11 +2,11 @@
 
 use std::{collections::BTreeSet, io, path::Path};
 
+use lectern_db::{self as db, checkup, singletons};
 use lectern_runtime as runtime;
 use lectern_shared::{
     blobs::{BlobLocation, BlobStore},
-    config::Settings,
-    db::{self, DatabaseLocation, checkup, singletons},
+    config::{DatabaseLocation, Settings},
     ids::DocumentId,
 };
 use tokio_util::io::ReaderStream;

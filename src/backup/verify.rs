@@ -2,15 +2,15 @@
 
 use std::{collections::BTreeSet, path::Path};
 
+use lectern_db::{
+    self as db, Db,
+    checkup::{self, UploadRecord},
+    migrate::{self, SchemaStatus},
+    singletons,
+};
 use lectern_runtime as runtime;
 use lectern_shared::{
     blobs::{BlobError, BlobStore},
-    db::{
-        self, Db,
-        checkup::{self, UploadRecord},
-        migrate::{self, SchemaStatus},
-        singletons,
-    },
     ids::DocumentId,
     secrets::Sha256Hasher,
 };

@@ -3,10 +3,10 @@
 use std::{collections::HashMap, time::Duration};
 
 use futures::StreamExt as _;
+use lectern_db::{checkup, singletons};
 use lectern_runtime as runtime;
 use lectern_shared::{
     blobs::{BlobLocation, BlobStore, ListedBlob},
-    db::{checkup, singletons},
     ids::DocumentId,
 };
 

@@ -3,13 +3,13 @@
 use std::{path::Path, time::Duration};
 
 use bytesize::ByteSize;
+use lectern_db::{
+    self as db, Db, checkup,
+    migrate::{self, SchemaStatus},
+};
 use lectern_shared::{
     blobs::BlobLocation,
-    config::Settings,
-    db::{
-        self, DatabaseLocation, Db, checkup,
-        migrate::{self, SchemaStatus},
-    },
+    config::{DatabaseLocation, Settings},
 };
 
 use super::{DoctorFinding, DoctorOptions, DoctorReport, InstallationPart, Severity};

@@ -1,19 +1,16 @@
 //! The search index, and the generations and passages that it is made of.
 
+use lectern_db::{
+    checkup::{self, SearchableDocument},
+    singletons,
+};
 use lectern_index::{
     EntryMismatch, LocalIndex, QdrantIndex, SearchIndex,
     audit::{self, AuditedDocument, DocumentDamage, is_under_way},
     segment::Segment,
 };
 use lectern_runtime as runtime;
-use lectern_shared::{
-    compute::ComputePool,
-    db::{
-        checkup::{self, SearchableDocument},
-        singletons,
-    },
-    ids::GenerationId,
-};
+use lectern_shared::{compute::ComputePool, ids::GenerationId};
 
 use super::{
     DoctorContext, DoctorError, DoctorFinding, DoctorReport, FindingTally, InstallationPart, Severity,

@@ -1,6 +1,6 @@
 //! What nobody owns any more.
 
-use lectern_shared::db::{checkup, vectors};
+use lectern_db::{checkup, vectors};
 
 use super::{DoctorContext, DoctorError, DoctorFinding, DoctorReport, InstallationPart, Severity};
 

@@ -2,13 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use lectern_shared::{
-    db::{
-        self,
-        checkup::{self, SearchableDocument},
-    },
-    ids::{DocumentId, WorkspaceId},
+use lectern_db::{
+    self as db,
+    checkup::{self, SearchableDocument},
 };
+use lectern_shared::ids::{DocumentId, WorkspaceId};
 
 use super::{DoctorContext, DoctorError, blobs::CheckedBlobStore};
 

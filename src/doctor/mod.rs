@@ -15,12 +15,12 @@ mod secret;
 
 use std::fmt::Display;
 
+use lectern_db::{Db, DbError, checkup, singletons};
 use lectern_index::IndexError;
 use lectern_runtime as runtime;
 use lectern_shared::{
     clock::{Clock, Timestamp},
-    config::Settings,
-    db::{DatabaseLocation, Db, DbError, checkup, singletons},
+    config::{DatabaseLocation, Settings},
 };
 use serde::Serialize;
 

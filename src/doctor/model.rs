@@ -1,11 +1,9 @@
 //! The models. Without an embedding model everything works, and is found by words only; without a reranker what is found keeps its
 //! order.
 
+use lectern_db::{self as db, Db, checkup};
 use lectern_embed::{self as embed, Embedder};
-use lectern_shared::{
-    config::{EmbedderKind, EmbeddingSettings, RerankSettings, RerankerKind, Settings},
-    db::{self, Db, checkup},
-};
+use lectern_shared::config::{EmbedderKind, EmbeddingSettings, RerankSettings, RerankerKind, Settings};
 
 use super::{DoctorFinding, DoctorOptions, DoctorReport, InstallationPart, Severity};
 

@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use lectern_db::{self as db, checkup};
 use lectern_shared::{
-    db::{self, checkup},
     ids::JobId,
     model::job::{IngestionError, JobKind},
     redis::Redis,

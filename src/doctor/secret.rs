@@ -2,9 +2,10 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
+use lectern_db::{checkup, singletons};
 use lectern_runtime as runtime;
 use lectern_shared::{
-    db::{DatabaseLocation, checkup, singletons},
+    config::DatabaseLocation,
     secrets::{CANARY, Keyring},
 };
 

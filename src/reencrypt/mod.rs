@@ -3,11 +3,11 @@
 
 pub(crate) mod command;
 
+use lectern_db::{
+    self as db, Db, DbError,
+    sealed::{SealedAnswer, SealedColumn, SealedValue},
+};
 use lectern_shared::{
-    db::{
-        self, Db, DbError,
-        sealed::{SealedAnswer, SealedColumn, SealedValue},
-    },
     ids::UserId,
     secrets::{CANARY, CiphertextLocation, Keyring, SecretError, hex, idempotency_row, unhex},
 };

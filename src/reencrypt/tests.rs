@@ -1,11 +1,12 @@
+use lectern_db::{
+    agents, api_tokens, documents, idempotency, singletons,
+    testing::{TestDb, at, both, commit, made_in, plain, user},
+    tools,
+};
 use lectern_shared::{
-    db::{
-        agents, api_tokens, documents, idempotency, singletons,
-        testing::{TestDb, at, both, commit, made_in, plain, user},
-        tools,
-    },
     ids::{AgentId, ApiTokenId, ToolId},
     model::{
+        Json,
         agent::{Agent, AgentType, LlmConfig},
         tool::{Tool, ToolType},
         user::ApiToken,
@@ -66,7 +67,7 @@ impl Stored {
             r#type: AgentType::React,
             name: "agent".to_owned(),
             description: String::new(),
-            llm: db::Json(LlmConfig::default()),
+            llm: Json(LlmConfig::default()),
             llm_key_sealed: Some(seal(keyring, CiphertextLocation::agent_key(id.as_uuid()), "key")),
             has_memory: false,
             rerank: false,
@@ -84,7 +85,7 @@ impl Stored {
             r#type: ToolType::Search,
             name: "tool".to_owned(),
             description: String::new(),
-            metadata: db::Json(serde_json::Map::new()),
+            metadata: Json(serde_json::Map::new()),
             metadata_sealed: Some(seal(keyring, CiphertextLocation::tool_metadata(id.as_uuid()), "metadata")),
             calls_agent: None,
             return_direct: false,

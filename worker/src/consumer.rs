@@ -4,9 +4,9 @@
 use std::{sync::Arc, time::Duration};
 
 use apalis::prelude::{Data, WorkerBuilder, WorkerBuilderExt, WorkerError};
+use lectern_db::DbError;
+use lectern_jobs::{DoorbellRing, JobQueue};
 use lectern_shared::{
-    db::DbError,
-    jobs::{DoorbellRing, JobQueue},
     metrics::{JobAttemptOutcome, Metrics},
     model::job::{IngestionError, JobClaim, JobKind, JobState},
     retry::{JitterRange, jitter},

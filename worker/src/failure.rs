@@ -2,10 +2,11 @@
 
 use std::io;
 
+use lectern_db::DbError;
 use lectern_index::IndexError;
 use lectern_parse::protocol::ParseError;
 use lectern_sandbox::{SandboxError, budget::CpuBudget};
-use lectern_shared::{db::DbError, egress::EgressError, model::job::IngestionError};
+use lectern_shared::{egress::EgressError, model::job::IngestionError};
 
 /// Why an ingestion failed.
 #[derive(Debug)]

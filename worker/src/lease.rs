@@ -3,10 +3,10 @@
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
+use lectern_db::jobs::JobProgress;
+use lectern_jobs::JobQueue;
 use lectern_shared::{
-    db::jobs::JobProgress,
     ids::GenerationId,
-    jobs::JobQueue,
     metrics::Metrics,
     model::job::{IngestionStage, JobClaim, StageProgress},
     telemetry,

@@ -22,13 +22,10 @@ mod webhooks;
 use std::io;
 
 use futures::future::LocalBoxFuture;
+use lectern_db as db;
 use lectern_runtime::{Runtime, leased};
 use lectern_sandbox::{Sandbox, SandboxConfig};
-use lectern_shared::{
-    clock::Timestamp,
-    db::{self, DatabaseLocation},
-    shutdown::Shutdown,
-};
+use lectern_shared::{clock::Timestamp, config::DatabaseLocation, shutdown::Shutdown};
 
 use crate::{
     ingest::Ingester,

@@ -4,8 +4,8 @@
 
 use std::{sync::Arc, time::Duration};
 
+use lectern_db::{Db, generations};
 use lectern_index::{IndexCursor, IndexError, SearchIndex};
-use lectern_shared::db::{Db, generations};
 use tokio::time::Instant;
 
 /// The pause between two looks through everything: a crash of the database's machine is rare, and hides nothing.
@@ -76,17 +76,15 @@ mod tests {
     use std::collections::BTreeMap;
 
     use async_trait::async_trait;
+    use lectern_db::{
+        generations::RetiredGeneration,
+        testing::{at, both, published, workspace},
+    };
     use lectern_index::{
         EntryMismatch, ExpectedEntries, HeldGenerations, IndexCandidates, IndexQuery, IndexStatus,
         IndexTarget, IndexWriter,
     };
-    use lectern_shared::{
-        db::{
-            generations::RetiredGeneration,
-            testing::{at, both, published, workspace},
-        },
-        ids::{GenerationId, WorkspaceId},
-    };
+    use lectern_shared::ids::{GenerationId, WorkspaceId};
     use parking_lot::Mutex;
 
     use super::*;

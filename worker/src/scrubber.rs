@@ -3,17 +3,17 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
+use lectern_db::{
+    Db,
+    checkup::{self, SearchableDocument},
+};
 use lectern_index::{
     EntryMismatch, IndexError, SearchIndex,
     audit::{self, DocumentDamage, is_under_way},
 };
+use lectern_jobs::JobQueue;
 use lectern_shared::{
-    db::{
-        Db,
-        checkup::{self, SearchableDocument},
-    },
     ids::{DocumentId, GenerationId},
-    jobs::JobQueue,
     metrics::{Metrics, MismatchKind},
     model::job::JobState,
 };

@@ -3,25 +3,25 @@
 
 use std::time::Duration;
 
+use lectern_db::{
+    self as db, Db, DbError, audit, chunks, documents,
+    generations::{self, PurgeableGeneration},
+    idempotency,
+    jobs::ReindexTarget,
+    known_addresses::{self, KNOWN_FOR},
+    pages, receipts, singletons,
+    sync::runs,
+    traces, vectors, webhooks,
+    workspaces::{invitations, leftovers},
+};
 use lectern_embed::ModelState;
 use lectern_index::SearchIndex;
+use lectern_jobs::JobQueue;
 use lectern_runtime::Runtime;
 use lectern_shared::{
     blobs::BlobStore,
     clock::Timestamp,
-    db::{
-        self, Db, DbError, audit, chunks, documents,
-        generations::{self, PurgeableGeneration},
-        idempotency,
-        jobs::ReindexTarget,
-        known_addresses::{self, KNOWN_FOR},
-        pages, receipts, singletons,
-        sync::runs,
-        traces, vectors, webhooks,
-        workspaces::{invitations, leftovers},
-    },
     ids::{DocumentId, WorkspaceId},
-    jobs::JobQueue,
     metrics::Metrics,
     model::job::{IngestionError, JobState},
     retry::{JitterRange, jitter},

@@ -6,13 +6,13 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use futures::{StreamExt, stream::FuturesUnordered};
 use hmac::{Hmac, KeyInit, Mac};
+use lectern_db::{
+    DbError,
+    webhooks::{self, AttemptResult, DueDelivery},
+};
 use lectern_runtime::Runtime;
 use lectern_shared::{
     clock::Timestamp,
-    db::{
-        DbError,
-        webhooks::{self, AttemptResult, DueDelivery},
-    },
     egress::{EgressRequest, RequestLimits},
     ids::WebhookId,
     model::webhook::WebhookSecrets,

@@ -1,7 +1,8 @@
 //! Why an agent gave no answer, as the one who asked is told. Causes inside the service go to the log.
 
+use lectern_db::DbError;
 use lectern_embed::EmbedError;
-use lectern_shared::{compute::ComputeStopped, db::DbError, failure::ServiceFailure, secrets::SecretError};
+use lectern_shared::{compute::ComputeStopped, failure::ServiceFailure, secrets::SecretError};
 
 use crate::{
     models::{ChatError, ModelConfigError},

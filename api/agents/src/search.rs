@@ -37,6 +37,7 @@ pub use self::{
     filter::{MetadataCondition, MetadataFilter, MetadataTest},
     rerank::{RerankPatience, RerankReport},
 };
+use lectern_db::{self as db, Db, DbError, chunks::FetchedChunk};
 use lectern_embed::{EmbedError, Embedder, EmbeddingModels, RerankModel};
 use lectern_index::{
     IndexError, IndexQuery, SearchCandidate, SearchIndex, SpaceVector, lexical::question_language,
@@ -44,7 +45,6 @@ use lectern_index::{
 use lectern_shared::{
     cache_budget::CacheBudget,
     compute::{ComputePool, ComputeStopped},
-    db::{self, Db, DbError, chunks::FetchedChunk},
     ids::{ChunkId, DocumentId, GenerationId, WorkspaceId},
     metrics::{EmbeddingPurpose, Metrics},
     model::{

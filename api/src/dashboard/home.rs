@@ -2,8 +2,8 @@
 
 use askama::Template;
 use axum::{extract::State, http::StatusCode};
+use lectern_db::documents::browse::{DocumentFilter, DocumentOrder};
 use lectern_shared::{
-    db::documents::browse::{DocumentFilter, DocumentOrder},
     ids::{AgentId, DocumentId, SourceId},
     model::job::JobState,
 };

@@ -6,10 +6,10 @@ use axum::{
     http::{StatusCode, Uri, request::Parts},
     response::{IntoResponse, Response},
 };
+use lectern_db::operator_jobs::JobAction;
 use lectern_runtime::{Runtime, health};
 use lectern_shared::{
     clock::{Clock, Timestamp},
-    db::operator_jobs::JobAction,
     ids::JobId,
     model::job::{JobPhase, JobRecord},
 };

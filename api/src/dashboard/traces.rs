@@ -8,9 +8,9 @@ use axum::{
     http::{StatusCode, Uri},
 };
 use lectern_agents::run::{self, AgentParts, AgentQuestion};
+use lectern_db::traces::{StoredTrace, TraceFilter};
 use lectern_shared::{
     clock::Timestamp,
-    db::traces::{StoredTrace, TraceFilter},
     ids::{AgentId, EvaluationId, TraceId},
 };
 use url::form_urlencoded::Serializer;

@@ -5,8 +5,8 @@ use lectern_agents::{
     evaluation::cites_gold,
     run::{self, AgentQuestion, AgentToAsk},
 };
+use lectern_db as db;
 use lectern_shared::{
-    db,
     ids::{AgentId, DocumentId},
     model::{
         evaluation::{CaseAnswer, Evaluation, EvaluationCase, EvaluationRun, ExpectedOutcome},

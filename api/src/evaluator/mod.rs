@@ -5,16 +5,17 @@ mod answer;
 mod run;
 
 use lectern_agents::{run::AgentParts, tools::Toolbox};
+use lectern_db::{
+    self as db, DbError,
+    evaluations::runs::{self, ClaimedEvaluationRun, EvaluationEnd},
+};
 use lectern_runtime::{
     Runtime,
     leased::{AFTER_FAILURE, LeasedWork, MOST_ATTEMPTS, lease_end, until_lost},
 };
 use lectern_shared::{
     clock::Timestamp,
-    db::{
-        self, DatabaseLocation, DbError,
-        evaluations::runs::{self, ClaimedEvaluationRun, EvaluationEnd},
-    },
+    config::DatabaseLocation,
     ids::{ClaimId, EvaluationRunId},
     model::evaluation::EvaluationRun,
 };

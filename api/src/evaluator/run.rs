@@ -7,15 +7,15 @@ use lectern_agents::{
     evaluation::{self, GoldError, GoldFinder, GoldPlace},
     search::{MetadataFilter, RerankPatience, SearchError, SearchRequest},
 };
+use lectern_db::{
+    self as db, DbError,
+    evaluations::{
+        self, cases,
+        runs::{self, NewCaseResult},
+    },
+};
 use lectern_shared::{
     compute::ComputeStopped,
-    db::{
-        self, DbError,
-        evaluations::{
-            self, cases,
-            runs::{self, NewCaseResult},
-        },
-    },
     ids::{DocumentId, EvaluationCaseId},
     model::{
         evaluation::{

@@ -69,7 +69,10 @@ impl DocumentText {
 
 #[cfg(test)]
 mod tests {
-    use lectern_shared::{db::Json, ids::ChunkId, model::place::SourceSpan};
+    use lectern_shared::{
+        ids::ChunkId,
+        model::{Json, place::SourceSpan},
+    };
 
     use super::*;
 

@@ -1,8 +1,9 @@
 //! Many jobs at once, after an outage for instance.
 
 use axum::extract::State;
+use lectern_db::operator_jobs::JobAction;
 use lectern_derive::RequestBody;
-use lectern_shared::{db::operator_jobs::JobAction, model::job::JobPhase};
+use lectern_shared::model::job::JobPhase;
 use serde::Serialize;
 use utoipa::{
     PartialSchema, ToSchema,

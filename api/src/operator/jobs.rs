@@ -8,11 +8,8 @@ use axum::{
     http::request::Parts,
     response::{IntoResponse, Response},
 };
-use lectern_shared::{
-    db::operator_jobs::{self, JobAction, JobCursor},
-    ids::JobId,
-    model::job::JobPhase,
-};
+use lectern_db::operator_jobs::{self, JobAction, JobCursor};
+use lectern_shared::{ids::JobId, model::job::JobPhase};
 use serde_json::json;
 use utoipa_axum::{router::OpenApiRouter, routes};
 

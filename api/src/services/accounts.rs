@@ -2,13 +2,13 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
+use lectern_db::{self as db, Db, DbError, Tx, singletons};
 use lectern_derive::RequestBody;
+use lectern_jobs::JobQueue;
 use lectern_shared::{
     clock::Clock,
     config::SignUp,
-    db::{self, Db, DbError, Tx, singletons},
     ids::{UserId, WorkspaceId},
-    jobs::JobQueue,
     model::{
         audit::AuditAction,
         user::{User, email_key},

@@ -6,13 +6,14 @@ pub(crate) mod versions;
 
 use std::sync::Arc;
 
+use lectern_db::{self as db, Db, Tx};
 use lectern_derive::RequestBody;
 use lectern_shared::{
     clock::Clock,
     config::Settings,
-    db::{self, Db, Json, Tx},
     ids::{AgentId, DocumentId, PromptId, TagId, WorkspaceId},
     model::{
+        Json,
         agent::{Agent, AgentType, LlmConfig},
         audit::AuditAction,
         tag::Tag,

@@ -4,8 +4,8 @@ use lectern_agents::{
     run::{self, AgentParts, AgentQuestion, AgentToAsk, RunHandle},
     tools::Toolbox,
 };
+use lectern_db::{self as db, Db};
 use lectern_shared::{
-    db::{self, Db},
     ids::AgentId,
     model::{agent::Agent, workspace::RunOwner},
 };

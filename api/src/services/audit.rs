@@ -2,12 +2,8 @@
 
 use std::fmt::Display;
 
-use lectern_shared::{
-    clock::Clock,
-    db::{self, Db, DbError, Tx, audit::AuditEvent},
-    ids::AuditEventId,
-    model::audit::AuditAction,
-};
+use lectern_db::{self as db, Db, DbError, Tx, audit::AuditEvent};
+use lectern_shared::{clock::Clock, ids::AuditEventId, model::audit::AuditAction};
 use uuid::Uuid;
 
 use super::actor::{Actor, Permission};

@@ -5,11 +5,11 @@ use std::{ops::Range, sync::Arc, time::Duration};
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use lectern_agents::answer::place_url;
+use lectern_db::{self as db, Db};
 use lectern_parse::protocol::ImageFormat;
 use lectern_runtime::Runtime;
 use lectern_shared::{
     clock::{Clock, Timestamp},
-    db::{self, Db},
     ids::{ChunkId, DocumentId, WorkspaceId},
     model::{
         document::{Chunk, Document},
@@ -286,7 +286,7 @@ fn beginning_of(chunk: &Chunk, previous: &Chunk) -> String {
 
 #[cfg(test)]
 mod tests {
-    use lectern_shared::db::Json;
+    use lectern_shared::model::Json;
     use secrecy::SecretString;
 
     use super::*;

@@ -3,13 +3,14 @@
 mod defaults;
 mod files;
 
+use lectern_db::{self as db, Db};
 use lectern_derive::RequestBody;
+use lectern_jobs::JobQueue;
 use lectern_shared::{
     clock::Clock,
-    db::{self, Db, Json},
     ids::{CollectionId, DocumentId},
-    jobs::JobQueue,
     model::{
+        Json,
         audit::AuditAction,
         collection::{Collection, CollectionDefaults},
         document::SplitterConfig,

@@ -3,10 +3,10 @@
 
 use std::{sync::Arc, time::Duration};
 
+use lectern_db::{self as db, Db, Tx};
+use lectern_jobs::JobQueue;
 use lectern_shared::{
-    db::{self, Db, Tx},
     ids::{UserId, WorkspaceId},
-    jobs::JobQueue,
     secrets::{CiphertextLocation, Keyring, idempotency_row, sha256},
 };
 use uuid::Uuid;

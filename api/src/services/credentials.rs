@@ -2,16 +2,16 @@
 
 use std::collections::HashMap;
 
+use lectern_db::{
+    self as db, Db, DbError,
+    accounts::{self, AccountInWorkspace, AccountMembership},
+    api_tokens::TokenGrant,
+};
 use lectern_shared::{
     clock::Clock,
     config::rate::RequestRate,
-    db::{
-        self, Db, DbError, Json,
-        accounts::{self, AccountInWorkspace, AccountMembership},
-        api_tokens::TokenGrant,
-    },
     ids::{ApiTokenId, UserId, WorkspaceId},
-    model::{user::User, workspace::Role},
+    model::{Json, user::User, workspace::Role},
 };
 
 use super::{

@@ -15,18 +15,18 @@ pub(crate) mod splitter;
 use std::sync::Arc;
 
 use lectern_agents::run::RunRecorder;
+use lectern_db::{
+    self as db, Db, Tx,
+    documents::{NewDocumentRow as Row, deletion::delete_with_receipt},
+};
 use lectern_derive::RequestBody;
+use lectern_jobs::JobQueue;
 use lectern_runtime::Runtime;
 use lectern_shared::{
     blobs::BlobStore,
     clock::Clock,
     config::Settings,
-    db::{
-        self, Db, Tx,
-        documents::{NewDocumentRow as Row, deletion::delete_with_receipt},
-    },
     ids::{CollectionId, DocumentId, WorkspaceId},
-    jobs::JobQueue,
     model::{
         audit::AuditAction,
         document::{Chunk, Document, DocumentType, PageRange, SourceAuthorization, SplitterConfig},

@@ -173,14 +173,14 @@ fn unavailable(message: &str, again: Option<Duration>) -> ApiError {
 #[cfg(test)]
 mod tests {
     use lectern_agents::run::RunRecorder;
+    use lectern_db::{
+        Db,
+        testing::{at, both, workspace},
+        usage,
+    };
     use lectern_embed::testing::Synonyms;
     use lectern_shared::{
         clock::Clock,
-        db::{
-            Db,
-            testing::{at, both, workspace},
-            usage,
-        },
         ids::UserId,
         model::workspace::{Role, WorkspaceQuotas},
     };

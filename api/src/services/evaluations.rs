@@ -5,17 +5,18 @@ mod comparison;
 mod import;
 mod readers;
 
+use lectern_db::{
+    self as db, Db, Tx,
+    evaluations::{self, runs},
+};
 use lectern_derive::RequestBody;
 use lectern_embed::{EmbeddingModels, RerankModel};
 use lectern_runtime::Runtime;
 use lectern_shared::{
     clock::Clock,
-    db::{
-        self, Db, Json, Tx,
-        evaluations::{self, runs},
-    },
     ids::{AgentId, CollectionId, EvaluationId, EvaluationRunId, WorkspaceId},
     model::{
+        Json,
         audit::AuditAction,
         evaluation::{Evaluation, EvaluationConfig, EvaluationRun, StoredCaseResult},
         search::SearchMode,

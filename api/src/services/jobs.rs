@@ -1,13 +1,13 @@
 //! The jobs of every user, as their operator sees and changes them: over HTTP, and on the command line.
 
+use lectern_db::{
+    Db, DbError,
+    operator_jobs::{self, JobAction, JobActionOutcome, JobCursor, JobRowFilter},
+};
+use lectern_jobs::JobQueue;
 use lectern_shared::{
     clock::Timestamp,
-    db::{
-        Db, DbError,
-        operator_jobs::{self, JobAction, JobActionOutcome, JobCursor, JobRowFilter},
-    },
     ids::{DocumentId, JobId, UserId},
-    jobs::JobQueue,
     model::job::{JobPhase, JobRecord},
 };
 use tokio::time::Instant;

@@ -1,11 +1,11 @@
 //! What an agent has: links to documents, to collections, and to tools.
 
+use lectern_db::{self as db, Db, tools::LinkOutcome};
 use lectern_derive::RequestBody;
+use lectern_jobs::JobQueue;
 use lectern_shared::{
     clock::Clock,
-    db::{self, Db, tools::LinkOutcome},
     ids::{AgentCollectionId, AgentDocumentId, AgentId, AgentToolId, CollectionId, DocumentId, ToolId},
-    jobs::JobQueue,
     model::{agent::AgentDocument, collection::AgentCollection, tool::AgentTool},
 };
 use utoipa::ToSchema;

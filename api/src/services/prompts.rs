@@ -5,12 +5,12 @@ mod readers;
 use std::fmt::Write;
 
 use lectern_agents::prompt::PromptTemplate;
+use lectern_db::{self as db, Db};
 use lectern_derive::RequestBody;
 use lectern_shared::{
     clock::Clock,
-    db::{self, Db, Json},
     ids::PromptId,
-    model::prompt::Prompt,
+    model::{Json, prompt::Prompt},
 };
 use utoipa::ToSchema;
 use uuid::Uuid;

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use lectern_db::{self as db, Db, api_tokens::TokenGrant};
 use lectern_derive::RequestBody;
 use lectern_shared::{
     clock::Clock,
-    db::{self, Db, Json, api_tokens::TokenGrant},
     ids::{AgentId, ApiTokenId, PublicationId},
     model::{
+        Json,
         audit::AuditAction,
         publication::{Publication, PublicationAccess},
         user::ApiToken,

@@ -7,9 +7,9 @@ mod readers;
 use std::collections::HashSet;
 
 use lectern_agents::search::{MetadataFilter, RerankPatience, SearchAnswer, SearchEngine, SearchRequest};
+use lectern_db::{self as db, Db};
 use lectern_derive::RequestBody;
 use lectern_shared::{
-    db::{self, Db},
     ids::{AgentId, CollectionId, DocumentId, WorkspaceId},
     model::search::SearchMode,
 };

@@ -5,18 +5,19 @@ mod config;
 
 use std::{sync::Arc, time::Duration};
 
+use lectern_db::{
+    self as db, Db, Tx,
+    sync::runs::{self, RunRequest},
+};
 use lectern_derive::RequestBody;
 use lectern_runtime::Runtime;
 use lectern_shared::{
     clock::{Clock, Timestamp},
     config::Settings,
-    db::{
-        self, Db, Json, Tx,
-        sync::runs::{self, RunRequest},
-    },
     egress::Egress,
     ids::{CollectionId, SourceId, SourceRunId, SourceRunItemId, WorkspaceId},
     model::{
+        Json,
         audit::AuditAction,
         sync::{SyncRun, SyncRunItem, SyncSecret, SyncSource, SyncSourceType},
     },

@@ -1,12 +1,8 @@
 //! Tags.
 
+use lectern_db::{self as db, Db};
 use lectern_derive::RequestBody;
-use lectern_shared::{
-    clock::Clock,
-    db::{self, Db},
-    ids::TagId,
-    model::tag::Tag,
-};
+use lectern_shared::{clock::Clock, ids::TagId, model::tag::Tag};
 use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;

@@ -4,12 +4,13 @@ mod page_origins;
 
 use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 
+use lectern_db::{self as db, Db, api_tokens::TokenGrant};
 use lectern_derive::RequestBody;
 use lectern_shared::{
     clock::{Clock, Timestamp},
-    db::{self, Db, Json, api_tokens::TokenGrant},
     ids::{AgentId, ApiTokenId},
     model::{
+        Json,
         audit::AuditAction,
         user::{ApiToken, User},
         workspace::Role,

@@ -5,12 +5,13 @@ mod metadata;
 use std::sync::Arc;
 
 use lectern_agents::tools::secrets;
+use lectern_db::{self as db, Db, Tx};
 use lectern_derive::RequestBody;
 use lectern_shared::{
     clock::Clock,
-    db::{self, Db, Json, Tx},
     ids::{AgentId, ToolId, WorkspaceId},
     model::{
+        Json,
         audit::AuditAction,
         tool::{Tool, ToolType},
     },

@@ -1,14 +1,15 @@
 //! Records of what agents did.
 
 use lectern_agents::run::RunRecorder;
+use lectern_db::{
+    self as db, Db,
+    traces::{StoredTrace, TraceFilter},
+};
 use lectern_derive::RequestBody;
 use lectern_shared::{
     clock::{Clock, Timestamp},
-    db::{
-        self, Db, Json,
-        traces::{StoredTrace, TraceFilter},
-    },
     ids::TraceId,
+    model::Json,
 };
 use serde_json::Value;
 use utoipa::ToSchema;

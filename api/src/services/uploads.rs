@@ -11,18 +11,18 @@ use futures::{
     StreamExt, TryStreamExt,
     stream::{self, BoxStream},
 };
+use lectern_db::{
+    Db,
+    documents::{NewDocumentRow as Row, uploads},
+    storage::{self, RemainingQuota},
+};
 use lectern_derive::RequestBody;
+use lectern_jobs::JobQueue;
 use lectern_shared::{
     blobs::{BlobError, BlobStore, StoredBlob},
     config::Settings,
-    db::{
-        Db,
-        documents::{NewDocumentRow as Row, uploads},
-        storage::{self, RemainingQuota},
-    },
     format::SNIFFED,
     ids::{CollectionId, DocumentId},
-    jobs::JobQueue,
     model::document::{DocumentType, PageRange, SplitterConfig},
     secrets::hex,
 };

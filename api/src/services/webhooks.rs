@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
+use lectern_db::{self as db, Db};
 use lectern_derive::RequestBody;
 use lectern_shared::{
     clock::Clock,
-    db::{self, Db, Json},
     egress::Egress,
     ids::{WebhookDeliveryId, WebhookId},
     model::{
+        Json,
         audit::AuditAction,
         webhook::{Webhook, WebhookDelivery, WebhookEvent, WebhookSecrets},
     },

@@ -5,12 +5,12 @@ pub(crate) mod members;
 pub(crate) mod operator;
 mod usage;
 
+use lectern_db::{self as db, Db, DbError, Tx};
 use lectern_derive::RequestBody;
+use lectern_jobs::JobQueue;
 use lectern_shared::{
     clock::Clock,
-    db::{self, Db, DbError, Tx},
     ids::WorkspaceId,
-    jobs::JobQueue,
     model::{
         audit::AuditAction,
         workspace::{JoinedWorkspace, Role, Workspace, WorkspaceQuotas},

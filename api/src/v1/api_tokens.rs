@@ -3,9 +3,8 @@
 use axum::extract::State;
 use lectern_shared::{
     clock::Timestamp,
-    db::Json,
     ids::{AgentId, ApiTokenId, UserId},
-    model::workspace::Role,
+    model::{Json, workspace::Role},
 };
 use secrecy::ExposeSecret;
 use serde::Serialize;

@@ -10,10 +10,10 @@ use lectern_agents::run::{
     self, AgentParts,
     trace::{self, TraceView},
 };
+use lectern_db::traces::{StoredTrace, TraceFilter};
 use lectern_derive::RequestBody;
 use lectern_shared::{
     clock::Timestamp,
-    db::traces::{StoredTrace, TraceFilter},
     ids::{AgentId, TraceId},
     shutdown::Shutdown,
 };

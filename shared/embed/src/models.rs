@@ -4,10 +4,10 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use futures::FutureExt as _;
+use lectern_db::{self as db, Db};
 use lectern_shared::{
     clock::{Clock, Timestamp},
     config::{EmbedderKind, EmbeddingSettings},
-    db::{self, Db},
     model::space::EmbeddingSpace,
     shutdown::Shutdown,
 };

@@ -18,13 +18,14 @@ use std::{
 };
 
 use futures::future::join_all;
+use lectern_db::{self as db, Db, index_segments};
 use lectern_index::{
     IndexQuery, LocalIndex, SearchIndex, SpaceVector,
     score::{BlockSelection, DenseSearch, LexicalSearch},
     segment::{BlockKind, MergeSource, PostingsBlock, Segment, SegmentBuilder},
 };
 use lectern_shared::{
-    db::{self, DatabaseLocation, Db, index_segments},
+    config::DatabaseLocation,
     ids::{GenerationId, WorkspaceId},
 };
 use uuid::Uuid;

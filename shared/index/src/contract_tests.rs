@@ -4,12 +4,12 @@ mod parity;
 
 use std::collections::BTreeMap;
 
+use lectern_db::{
+    Db,
+    generations::RetiredGeneration,
+    testing::{TestDb, at, both, claimed, staged, workspace},
+};
 use lectern_shared::{
-    db::{
-        Db,
-        generations::RetiredGeneration,
-        testing::{TestDb, at, both, claimed, staged, workspace},
-    },
     ids::{GenerationId, WorkspaceId},
     model::{job::JobClaim, language::Language},
 };

@@ -22,9 +22,9 @@ use uuid::Uuid;
 pub use local::LocalIndex;
 pub use qdrant::QdrantIndex;
 
+use lectern_db::{DbError, generations::RetiredGeneration};
 use lectern_shared::{
     compute::ComputeStopped,
-    db::{DbError, generations::RetiredGeneration},
     ids::{GenerationId, WorkspaceId},
     model::{job::JobClaim, language::Language},
 };

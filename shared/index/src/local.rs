@@ -16,10 +16,10 @@ mod writer;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use lectern_db::{Db, checkup, generations::RetiredGeneration, index_segments};
 use lectern_shared::{
     cache_budget::CacheBudget,
     compute::ComputePool,
-    db::{Db, checkup, generations::RetiredGeneration, index_segments},
     ids::{GenerationId, WorkspaceId},
 };
 

@@ -1,13 +1,13 @@
 //! What is the embedded index's own, over both engines: segments, the cache, and its refusal of writers without a claim. What
 //! every index must do is in `contract_tests`.
 
+use lectern_db::{
+    Db,
+    generations::{self, RetiredGeneration},
+    index_segments, jobs,
+    testing::{TestDb, at, both, claimed, commit, damage_segment, staged, workspace},
+};
 use lectern_shared::{
-    db::{
-        Db,
-        generations::{self, RetiredGeneration},
-        index_segments, jobs,
-        testing::{TestDb, at, both, claimed, commit, damage_segment, staged, workspace},
-    },
     ids::{GenerationId, WorkspaceId},
     model::{job::JobClaim, language::Language},
 };

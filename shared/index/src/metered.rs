@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use lectern_db::generations::RetiredGeneration;
 use lectern_shared::{
-    db::generations::RetiredGeneration,
     ids::{GenerationId, WorkspaceId},
     metrics::Metrics,
 };

@@ -8,12 +8,10 @@ use std::{fmt::Display, time::Duration};
 use serde_json::{Value, json};
 
 pub(crate) use self::writes::WriteProbe;
+use lectern_db::{self as db, Db, DbError};
 use lectern_embed::{ModelState, Reranker};
-use lectern_shared::{
-    db::{self, Db, DbError},
-    jobs::JobQueue,
-    redis::Redis,
-};
+use lectern_jobs::JobQueue;
+use lectern_shared::redis::Redis;
 
 use crate::Runtime;
 

@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use lectern_shared::{clock::Timestamp, db::DbError, jobs::JobQueue, shutdown::Shutdown};
+use lectern_db::DbError;
+use lectern_jobs::JobQueue;
+use lectern_shared::{clock::Timestamp, shutdown::Shutdown};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 

@@ -17,22 +17,22 @@ use std::{
 
 use futures::future::LocalBoxFuture;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use lectern_db::{
+    self as db, Db, DbError,
+    jobs::ReindexTarget,
+    migrate::{MigrationError, SchemaStatus},
+    singletons,
+};
 use lectern_embed::{EmbeddingModels, RerankModel};
 use lectern_index::{IndexError, LocalIndex, QdrantIndex, SearchIndex, metered::MeteredIndex};
+use lectern_jobs::{Doorbell, JobQueue};
 use lectern_shared::{
     blobs::{BlobError, BlobLocation, BlobStore},
     cache_budget::CacheBudget,
     clock::Clock,
     compute::ComputePool,
-    config::Settings,
-    db::{
-        self, DatabaseLocation, Db, DbError,
-        jobs::ReindexTarget,
-        migrate::{MigrationError, SchemaStatus},
-        singletons,
-    },
+    config::{DatabaseLocation, Settings},
     egress::{Egress, EgressError, EgressPolicy, SiteScope},
-    jobs::{Doorbell, JobQueue},
     metrics::Metrics,
     redis::{Redis, RedisError},
     secrets::{CANARY, CiphertextLocation, Keyring, SecretError, hex, unhex},

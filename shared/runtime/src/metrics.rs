@@ -2,8 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
+use lectern_db as db;
 use lectern_embed::ModelState;
-use lectern_shared::db;
 
 use crate::Runtime;
 

@@ -2,11 +2,13 @@
 //! stops the start with a message that names it. Nothing else in the program reads the environment.
 
 mod cors;
+mod database;
 mod embedding;
 mod evaluation;
 mod jobs;
 mod limits;
 mod mcp;
+mod ocr;
 mod oidc;
 mod parse;
 mod predict;
@@ -25,13 +27,15 @@ use ipnet::IpNet;
 use secrecy::SecretString;
 use url::Url;
 
-use crate::{blobs::BlobLocation, db::DatabaseLocation, model::text_enum, secrets::MIN_SECRET_BYTES};
+use crate::{blobs::BlobLocation, model::text_enum, secrets::MIN_SECRET_BYTES};
 pub use cors::CorsOrigins;
+pub use database::DatabaseLocation;
 pub use embedding::{DEFAULT_MODEL, EmbedderKind, EmbeddingPrecision, EmbeddingSettings, ModelHubSettings};
 pub use evaluation::EvaluationSettings;
 pub use jobs::JobSettings;
 pub use limits::ServiceLimits;
 pub use mcp::McpProgram;
+pub use ocr::{OcrProgram, OcrSettings};
 pub use oidc::{OidcRoleMap, OidcSettings, PasswordPolicy};
 use parse::{ParseResult, at_least, choice, cidrs, default_llm, duration, number, size};
 pub use predict::{PredictSettings, TokenPrice};
@@ -271,37 +275,6 @@ pub struct PdfSettings {
     pub ocr: Option<OcrSettings>,
 }
 
-/// How text on pages that are images is recognised.
-#[derive(Clone, Debug)]
-pub struct OcrSettings {
-    /// What recognises it.
-    pub program: OcrProgram,
-    /// Time for one page.
-    pub timeout: Duration,
-    /// All that the program gets of the environment, by name.
-    pub environment: Vec<(String, String)>,
-    /// What the program must not read: the folders of the service, and the files that it has secrets from.
-    pub hidden: Vec<PathBuf>,
-    /// Whether a command may use the network. Tesseract never does.
-    pub network: bool,
-    /// Address space of tesseract, in bytes. A command has no such limit.
-    pub memory_bytes: u64,
-}
-
-/// What recognises text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum OcrProgram {
-    /// The operator's command: a program and its arguments; at least one word.
-    Command(Vec<String>),
-    /// Tesseract, as it is found on the PATH.
-    Tesseract {
-        /// Whether the service does not start without it.
-        is_required: bool,
-        /// The names of its models, the most likely first; English when none are set.
-        languages: Option<Vec<String>>,
-    },
-}
-
 /// Everything that can be set.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -402,7 +375,7 @@ impl Settings {
         let data_dir = PathBuf::from(source.get("LECTERN_DATA_DIR")?.unwrap_or_else(|| "./data".to_owned()));
         let database = match source.secret("DATABASE_URL")? {
             None => DatabaseLocation::Sqlite(data_dir.join("lectern.db")),
-            Some(url) => parse::database(url)?,
+            Some(url) => DatabaseLocation::read(url)?,
         };
         let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
         let secret_key = source.secret("LECTERN_SECRET_KEY")?;

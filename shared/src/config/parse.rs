@@ -16,7 +16,6 @@ use super::{ConfigError, OcrMode, OcrProgram, OcrSettings, SettingsSource};
 use crate::{
     blobs::{BlobLocation, S3Location},
     config::QdrantConfig,
-    db::DatabaseLocation,
 };
 
 /// A value, or what would have been right.
@@ -283,18 +282,6 @@ pub(super) fn redis(url: SecretString) -> Result<SecretString, ConfigError> {
     } else {
         let problem = "must be a URL that begins with redis:// or rediss://".to_owned();
         Err(ConfigError { setting: "REDIS_URL".to_owned(), problem })
-    }
-}
-
-/// `postgres://…`; the message never repeats the value, which holds a password.
-pub(super) fn database(url: SecretString) -> Result<DatabaseLocation, ConfigError> {
-    let text = url.expose_secret();
-    if text.starts_with("postgres://") || text.starts_with("postgresql://") {
-        Ok(DatabaseLocation::Postgres(url))
-    } else {
-        let problem =
-            "must begin with postgres://; leave it unset for SQLite in the data directory".to_owned();
-        Err(ConfigError { setting: "DATABASE_URL".to_owned(), problem })
     }
 }
 

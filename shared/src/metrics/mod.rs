@@ -25,8 +25,12 @@ use self::labels::{
 pub use self::labels::{EmbeddingPurpose, JobAttemptOutcome, MismatchKind};
 use crate::{
     clock::Timestamp,
-    db::{PoolState, jobs::QueueDepth},
-    model::{document::DocumentType, job::IngestionStage, run::TerminationReason, tool::ToolType},
+    model::{
+        document::DocumentType,
+        job::{IngestionStage, QueueDepth},
+        run::TerminationReason,
+        tool::ToolType,
+    },
     secrets::sha256,
 };
 
@@ -387,4 +391,17 @@ impl MetricRegistrar<'_> {
         self.registry.register_with_unit(name, help, Unit::Seconds, family.clone());
         family
     }
+}
+
+/// How many connections a pool has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolState {
+    /// `main` and `probes`, or on SQLite `readers` and `writer`.
+    pub name: &'static str,
+    /// Connections.
+    pub open: i64,
+    /// Those of them that nobody uses.
+    pub idle: i64,
+    /// The most that there can be.
+    pub max: i64,
 }

@@ -5,9 +5,8 @@ use sqlx::FromRow;
 
 use crate::{
     clock::Timestamp,
-    db::Json,
     ids::{AgentDocumentId, AgentId, AgentVersionId, DocumentId, PromptId, UserId, WorkspaceId},
-    model::{text_enum, workspace::RowOwner},
+    model::{Json, text_enum, workspace::RowOwner},
 };
 
 text_enum! {

@@ -6,9 +6,9 @@ use sqlx::FromRow;
 
 use crate::{
     clock::Timestamp,
-    db::Json,
     ids::{AgentCollectionId, AgentId, CollectionId},
     model::{
+        Json,
         document::{Document, SplitterConfig},
         job::JobState,
         workspace::RowOwner,

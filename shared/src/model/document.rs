@@ -9,9 +9,9 @@ use uuid::Uuid;
 
 use crate::{
     clock::Timestamp,
-    db::Json,
     ids::{ChunkId, DocumentId, GenerationId, WorkspaceId},
     model::{
+        Json,
         job::{IngestionError, IngestionSummary, IngestionWarning, JobState, SourceInfo},
         language::Language,
         page::PdfEngineName,

@@ -7,12 +7,11 @@ use sqlx::FromRow;
 
 use crate::{
     clock::Timestamp,
-    db::Json,
     ids::{
         AgentId, ChunkId, ClaimId, CollectionId, DocumentId, EvaluationCaseId, EvaluationId, EvaluationRunId,
         TraceId, UserId, WorkspaceId,
     },
-    model::{run::TerminationReason, search::SearchMode, text_enum, workspace::RowOwner},
+    model::{Json, run::TerminationReason, search::SearchMode, text_enum, workspace::RowOwner},
 };
 
 text_enum! {

@@ -5,9 +5,8 @@ use sqlx::FromRow;
 
 use crate::{
     clock::Timestamp,
-    db::Json,
     ids::{ClaimId, DocumentId, JobId, WorkspaceId},
-    model::{document_type::DocumentType, text_enum, workspace::RowOwner},
+    model::{Json, document_type::DocumentType, text_enum, workspace::RowOwner},
 };
 
 text_enum! {
@@ -262,4 +261,19 @@ impl JobRecord {
     pub fn standing(&self, now: Timestamp) -> JobPhase {
         JobPhase::of(self.state, self.run_at, now)
     }
+}
+
+/// How much work there is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, sqlx::FromRow)]
+pub struct QueueDepth {
+    /// Jobs that a worker could take now.
+    pub due: i64,
+    /// When the oldest of them became due.
+    pub oldest_due: Option<Timestamp>,
+    /// Jobs that wait for a later moment.
+    pub waiting: i64,
+    /// Jobs that a worker holds.
+    pub running: i64,
+    /// Jobs that ended badly.
+    pub dead: i64,
 }

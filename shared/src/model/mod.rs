@@ -7,6 +7,7 @@ pub mod document;
 mod document_type;
 pub mod evaluation;
 pub mod job;
+mod json;
 pub mod language;
 pub mod page;
 pub mod place;
@@ -22,6 +23,8 @@ pub mod tool;
 pub mod user;
 pub mod webhook;
 pub mod workspace;
+
+pub use json::Json;
 
 /// Declares an enum that is one fixed word in JSON, in the store and in messages.
 macro_rules! text_enum {

@@ -2,7 +2,11 @@
 
 use sqlx::FromRow;
 
-use crate::{clock::Timestamp, db::Json, ids::PromptId, model::workspace::RowOwner};
+use crate::{
+    clock::Timestamp,
+    ids::PromptId,
+    model::{Json, workspace::RowOwner},
+};
 
 /// What an agent's model is told, with places in it for values.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]

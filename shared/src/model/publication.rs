@@ -4,9 +4,8 @@ use sqlx::FromRow;
 
 use crate::{
     clock::Timestamp,
-    db::Json,
     ids::{AgentId, ApiTokenId, PublicationId},
-    model::{text_enum, workspace::RowOwner},
+    model::{Json, text_enum, workspace::RowOwner},
 };
 
 text_enum! {

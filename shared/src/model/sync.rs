@@ -7,9 +7,9 @@ use sqlx::FromRow;
 
 use crate::{
     clock::Timestamp,
-    db::Json,
     ids::{ClaimId, CollectionId, DocumentId, SourceId, SourceRunId, SourceRunItemId, UserId, WorkspaceId},
     model::{
+        Json,
         document::SourceAuthorization,
         text_enum,
         workspace::{RowOwner, WorkspaceQuotas},

@@ -4,9 +4,11 @@ use sqlx::FromRow;
 
 use crate::{
     clock::Timestamp,
-    db::Json,
     ids::{AgentId, ApiTokenId, UserId},
-    model::workspace::{Role, RowOwner},
+    model::{
+        Json,
+        workspace::{Role, RowOwner},
+    },
 };
 
 /// An account.

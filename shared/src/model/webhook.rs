@@ -7,9 +7,8 @@ use sqlx::FromRow;
 
 use crate::{
     clock::Timestamp,
-    db::Json,
     ids::{WebhookDeliveryId, WebhookId, WorkspaceId},
-    model::{text_enum, workspace::RowOwner},
+    model::{Json, text_enum, workspace::RowOwner},
 };
 
 text_enum! {

@@ -105,7 +105,7 @@ pub struct Workspace {
     /// Whether it is an account's own, which has the account's id and lasts as long.
     pub is_personal: bool,
     /// What the operator lets it hold and use.
-    pub quotas: Option<crate::db::Json<WorkspaceQuotas>>,
+    pub quotas: Option<crate::model::Json<WorkspaceQuotas>>,
     /// When it was made.
     pub created_at: Timestamp,
     /// When an owner last changed it.

@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
+use lectern_db::{
+    self as db, Tx,
+    chunks::NewChunk,
+    generations::{self, NewGeneration},
+    jobs::{GenerationPublication, PublishOutcome},
+};
 use lectern_embed::Embedder;
 use lectern_index::{IndexEntry, IndexTarget, IndexWriter};
 use lectern_runtime::Runtime;
 use lectern_sandbox::WorkTurns;
 use lectern_shared::{
     config::EmbedderKind,
-    db::{
-        self, Tx,
-        chunks::NewChunk,
-        generations::{self, NewGeneration},
-        jobs::{GenerationPublication, PublishOutcome},
-    },
     ids::GenerationId,
     model::{
         document::{DocumentSource, SearchIndexInfo, SourceState},

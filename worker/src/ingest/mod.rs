@@ -7,6 +7,7 @@ mod vectors;
 
 use std::{sync::Arc, time::Duration};
 
+use lectern_db::{self as db, chunks::NewChunk, generations};
 use lectern_index::IndexError;
 use lectern_runtime::Runtime;
 use lectern_sandbox::{
@@ -15,9 +16,9 @@ use lectern_sandbox::{
 };
 use lectern_shared::{
     config::ServiceLimits,
-    db::{self, Json, chunks::NewChunk, generations},
     ids::{ChunkId, GenerationId},
     model::{
+        Json,
         document::{DocumentSource, SearchIndexInfo, SourceState},
         job::{IngestionStage, JobClaim},
     },

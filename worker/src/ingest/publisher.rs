@@ -1,15 +1,12 @@
 //! Publications. Those of one workspace that come at the same time are one transaction.
 
 use futures::future::join_all;
-use lectern_shared::{
-    combine::RequestCombiner,
-    db::{
-        self, Db, DbError,
-        jobs::{GenerationPublication, PublishOutcome},
-    },
-    ids::WorkspaceId,
-    jobs::JobQueue,
+use lectern_db::{
+    self as db, Db, DbError,
+    jobs::{GenerationPublication, PublishOutcome},
 };
+use lectern_jobs::JobQueue;
+use lectern_shared::{combine::RequestCombiner, ids::WorkspaceId};
 
 use crate::failure::IngestFailure;
 
@@ -61,11 +58,9 @@ async fn publish_all(
 
 #[cfg(test)]
 mod tests {
-    use lectern_shared::{
-        clock::Clock,
-        db::testing::{at, both, claimed, enqueue, publication, staged, workspace},
-        jobs::testing::queue,
-    };
+    use lectern_db::testing::{at, both, claimed, enqueue, publication, staged, workspace};
+    use lectern_jobs::testing::queue;
+    use lectern_shared::clock::Clock;
 
     use super::*;
 

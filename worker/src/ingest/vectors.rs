@@ -3,14 +3,14 @@
 
 use std::{collections::HashSet, sync::Arc};
 
+use lectern_db::{
+    Db, DbError, Tx, generations,
+    vectors::{self, TextHash},
+};
 use lectern_embed::{EmbedError, Embedder};
 use lectern_sandbox::WorkTurns;
 use lectern_shared::{
     compute::ComputePool,
-    db::{
-        Db, DbError, Tx, generations,
-        vectors::{self, TextHash},
-    },
     ids::GenerationId,
     metrics::{EmbeddingPurpose, Metrics},
     model::job::JobClaim,
@@ -47,7 +47,7 @@ pub(super) struct MadeVectors {
 }
 
 impl PassageVectors<'_> {
-    /// The vectors of these texts, at most [`lectern_shared::db::chunks::BATCH`]. Nothing is stored.
+    /// The vectors of these texts, at most [`lectern_db::chunks::BATCH`]. Nothing is stored.
     pub(super) async fn make(&self, texts: Vec<String>) -> Result<MadeVectors, IngestFailure> {
         let Self { db, claim, embedder, .. } = *self;
         let (texts, hashes) = self.hash(texts).await?;

@@ -7,9 +7,9 @@ use lectern_parse::formats::html::{TrackElement, TrackKind};
 use lectern_sandbox::Sandbox;
 use lectern_shared::{
     config::Settings,
-    db::Json,
     egress::Egress,
     model::{
+        Json,
         document::{DocumentSource, DocumentType, PageRange, SourceState, addresses},
         job::{IngestionStage, IngestionWarning, SourceInfo},
     },

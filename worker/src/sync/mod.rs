@@ -14,19 +14,19 @@ mod sitemap;
 
 use std::time::Duration;
 
+use lectern_db::{
+    self as db, DbError,
+    sync::{
+        self, DueSource,
+        runs::{self, RunRequest},
+    },
+};
 use lectern_runtime::{
     Runtime,
     leased::{AFTER_FAILURE, LeasedWork, MOST_ATTEMPTS, lease_end, until_lost},
 };
 use lectern_shared::{
     clock::Timestamp,
-    db::{
-        self, DbError,
-        sync::{
-            self, DueSource,
-            runs::{self, RunRequest},
-        },
-    },
     ids::{ClaimId, SourceRunId},
     model::sync::{ClaimedSyncRun, SyncCounts, SyncRunState},
     retry::{JitterRange, jitter},

@@ -3,21 +3,21 @@
 
 use std::{io, pin::pin};
 
+use lectern_db::{
+    self as db, Tx,
+    documents::{
+        self, NewDocumentRow,
+        uploads::{self, BlobFile},
+    },
+    storage,
+    sync::{
+        items::{self, SeenItem},
+        runs,
+    },
+};
 use lectern_runtime::{Runtime, leased::lease_end};
 use lectern_shared::{
     blobs::{BlobError, StoredBlob},
-    db::{
-        self, Tx,
-        documents::{
-            self, NewDocumentRow,
-            uploads::{self, BlobFile},
-        },
-        storage,
-        sync::{
-            items::{self, SeenItem},
-            runs,
-        },
-    },
     file_name,
     format::{FileFormat, FileIdentity},
     ids::DocumentId,

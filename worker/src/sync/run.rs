@@ -2,15 +2,15 @@
 
 use std::{fmt::Display, io};
 
+use lectern_db::{
+    self as db, DbError,
+    audit::AuditEvent,
+    documents::deletion::delete_with_receipt,
+    sync::{self, items, runs},
+};
 use lectern_runtime::{Runtime, leased::lease_end};
 use lectern_shared::{
     blobs::BlobError,
-    db::{
-        self, DbError,
-        audit::AuditEvent,
-        documents::deletion::delete_with_receipt,
-        sync::{self, items, runs},
-    },
     ids::{AuditEventId, DocumentId, UserId},
     model::{
         audit::AuditAction,

@@ -2,11 +2,14 @@
 
 use std::collections::{HashSet, VecDeque};
 
+use lectern_db::sync::items;
 use lectern_parse::formats::html::PageLinks;
 use lectern_shared::{
-    db::{Json, sync::items},
     file_name::extension,
-    model::sync::{PageDiscovery, SiteConfig, SyncCounts, SyncItem},
+    model::{
+        Json,
+        sync::{PageDiscovery, SiteConfig, SyncCounts, SyncItem},
+    },
 };
 use url::Url;
 

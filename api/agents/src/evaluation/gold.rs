@@ -8,9 +8,9 @@ use std::{
     sync::Arc,
 };
 
+use lectern_db::{self as db, Db, DbError};
 use lectern_shared::{
     compute::{ComputePool, ComputeStopped},
-    db::{self, Db, DbError},
     ids::{ChunkId, DocumentId, WorkspaceId},
     model::{
         document::Chunk,

@@ -130,7 +130,7 @@ mod tests {
                 chunk_id: chunk(passage),
                 document_id: document(of),
                 tokens: 1,
-                place: lectern_shared::db::Json(SourceSpan::default()),
+                place: lectern_shared::model::Json(SourceSpan::default()),
                 text: String::new(),
             },
             generation: GenerationId::generate(),

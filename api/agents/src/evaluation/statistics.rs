@@ -241,9 +241,11 @@ fn estimate_mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
 #[cfg(test)]
 mod tests {
     use lectern_shared::{
-        db::Json,
         ids::DocumentId,
-        model::evaluation::{CaseRanking, DeclineWord, GoldQuote},
+        model::{
+            Json,
+            evaluation::{CaseRanking, DeclineWord, GoldQuote},
+        },
     };
 
     use super::*;

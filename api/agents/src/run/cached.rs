@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
+use lectern_db as db;
 use lectern_shared::{
-    db,
     model::{agent::Agent, run::TerminationReason, tool::ToolType, workspace::RunOwner},
     secrets::sha256,
 };

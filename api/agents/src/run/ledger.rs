@@ -3,11 +3,8 @@
 
 use std::sync::Arc;
 
-use lectern_shared::{
-    clock::Clock,
-    db::{Db, usage, usage::MonthlyUsage},
-    ids::WorkspaceId,
-};
+use lectern_db::{Db, usage, usage::MonthlyUsage};
+use lectern_shared::{clock::Clock, ids::WorkspaceId};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
@@ -73,7 +70,7 @@ async fn write(
     clock: &Clock,
     workspace: WorkspaceId,
     used: LedgerTotals,
-) -> Result<(), lectern_shared::db::DbError> {
+) -> Result<(), lectern_db::DbError> {
     if used.tokens == 0 {
         return Ok(());
     }

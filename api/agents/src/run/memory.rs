@@ -1,10 +1,8 @@
 //! What an agent remembers of a session: whole turns, the last ones, as many as there is room for.
 
+use lectern_db::{self as db, Tx, memory::ConversationTurn};
 use lectern_embed::approximate_tokens;
-use lectern_shared::{
-    db::{self, Tx, memory::ConversationTurn},
-    model::{agent::Agent, workspace::RunOwner},
-};
+use lectern_shared::model::{agent::Agent, workspace::RunOwner};
 
 use super::AgentParts;
 use crate::{AgentError, answer::markers};

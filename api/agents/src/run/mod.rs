@@ -29,14 +29,11 @@ pub mod trace;
 
 use std::{collections::VecDeque, time::Duration};
 
-use lectern_shared::{
-    db::{
-        Json,
-        agents::{AgentBriefing, AgentLinks},
-        traces::StoredTrace,
-    },
-    model::{agent::Agent, workspace::RunOwner},
+use lectern_db::{
+    agents::{AgentBriefing, AgentLinks},
+    traces::StoredTrace,
 };
+use lectern_shared::model::{Json, agent::Agent, workspace::RunOwner};
 use serde_json::{Map, Value};
 use tokio::{sync::mpsc, task::AbortHandle, time::Instant};
 use tracing::Instrument;

@@ -2,7 +2,8 @@
 //! is left of the asking run's limits.
 
 use futures::{FutureExt, future::BoxFuture};
-use lectern_shared::{db, ids::AgentId};
+use lectern_db as db;
+use lectern_shared::ids::AgentId;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 use tracing::Instrument;

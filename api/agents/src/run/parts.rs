@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use lectern_db::Db;
 use lectern_runtime::Runtime;
 use lectern_shared::{
-    clock::Clock, compute::ComputePool, config::Settings, db::Db, egress::Egress, metrics::Metrics,
-    secrets::Keyring,
+    clock::Clock, compute::ComputePool, config::Settings, egress::Egress, metrics::Metrics, secrets::Keyring,
 };
 
 use super::RunRecorder;

@@ -3,9 +3,9 @@
 use std::{collections::HashSet, time::Duration};
 
 use futures::{FutureExt, StreamExt, stream};
+use lectern_db::{self as db, agents::AgentLinks};
 use lectern_shared::{
     config::PredictSettings,
-    db::{self, agents::AgentLinks},
     ids::{AgentId, TraceId, WorkspaceId},
     model::{
         agent::{Agent, AgentType, LlmConfig},

@@ -2,10 +2,8 @@
 
 use std::{mem, time::Duration};
 
-use lectern_shared::{
-    db::{self, Json, traces::StoredTrace},
-    model::webhook::WebhookEvent,
-};
+use lectern_db::{self as db, traces::StoredTrace};
+use lectern_shared::model::{Json, webhook::WebhookEvent};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 

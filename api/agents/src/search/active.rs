@@ -2,9 +2,9 @@
 
 use std::{cmp::Reverse, collections::HashMap, sync::Arc};
 
+use lectern_db::{self as db, Db, DbError, documents::ChangedDocument};
 use lectern_shared::{
     cache_budget::CacheBudget,
-    db::{self, Db, DbError, documents::ChangedDocument},
     ids::{DocumentId, GenerationId, WorkspaceId},
     model::{document::ActiveDocument, language::Language},
 };
@@ -241,7 +241,7 @@ impl ActiveSetCache {
 
 #[cfg(test)]
 mod tests {
-    use lectern_shared::db::Json;
+    use lectern_shared::model::Json;
 
     use super::*;
 

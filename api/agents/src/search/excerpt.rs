@@ -3,7 +3,8 @@
 
 use std::ops::Range;
 
-use lectern_shared::{db::chunks::FetchedChunk, model::document::Chunk};
+use lectern_db::chunks::FetchedChunk;
+use lectern_shared::model::document::Chunk;
 
 use super::{PassageHit, PassageKey, PassageTexts};
 
@@ -148,9 +149,9 @@ fn shared_bytes(before: &PassageHit, after: &PassageHit) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use lectern_shared::{
-        db::Json,
         ids::{ChunkId, DocumentId, GenerationId},
         model::{
+            Json,
             document::{Chunk, DocumentType},
             place::SourceSpan,
         },

@@ -3,10 +3,10 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use lectern_db::{self as db, Db, DbError};
 use lectern_shared::{
     cache_budget::CacheBudget,
     compute::{ComputePool, ComputeStopped},
-    db::{self, Db, DbError},
     ids::{DocumentId, WorkspaceId},
 };
 use parking_lot::Mutex;

@@ -7,6 +7,14 @@ mod rerank;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use lectern_db::{
+    Db, documents,
+    generations::RetiredGeneration,
+    jobs::{self, PublishOutcome},
+    testing::{
+        TestDb, at, both, claim, claimed, commit, enqueue, passages, plain, publish, staged_in, workspace,
+    },
+};
 use lectern_embed::{Embedder, EmbeddingModels, RerankModel, testing::Synonyms};
 use lectern_index::{
     EntryMismatch, ExpectedEntries, HeldGenerations, IndexCandidates, IndexCursor, IndexEntry, IndexError,
@@ -14,14 +22,6 @@ use lectern_index::{
 };
 use lectern_shared::{
     cache_budget::CacheBudget,
-    db::{
-        Db, documents,
-        generations::RetiredGeneration,
-        jobs::{self, PublishOutcome},
-        testing::{
-            TestDb, at, both, claim, claimed, commit, enqueue, passages, plain, publish, staged_in, workspace,
-        },
-    },
     ids::{DocumentId, GenerationId, WorkspaceId},
     model::{document::DocumentType, job::JobClaim},
 };

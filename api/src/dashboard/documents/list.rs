@@ -5,8 +5,8 @@ use axum::{
     extract::State,
     http::{StatusCode, Uri},
 };
+use lectern_db::documents::browse::{DocumentFilter, DocumentOrder};
 use lectern_shared::{
-    db::documents::browse::{DocumentFilter, DocumentOrder},
     ids::DocumentId,
     model::{document::DocumentType, job::JobState},
 };

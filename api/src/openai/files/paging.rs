@@ -1,7 +1,7 @@
 //! Lists as OpenAI's clients page through them: `after` and `before` name the object that the page before or behind ends or begins with.
 
 use axum::{extract::FromRequestParts, http::request::Parts};
-use lectern_shared::db::documents::files::IdWindow;
+use lectern_db::documents::files::IdWindow;
 use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;

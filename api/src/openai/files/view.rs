@@ -1,6 +1,9 @@
 //! Documents as OpenAI's clients see files.
 
-use lectern_shared::{db::Json, ids::DocumentId, model::document::DocumentFile, model::job::JobState};
+use lectern_shared::{
+    ids::DocumentId,
+    model::{Json, document::DocumentFile, job::JobState},
+};
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;

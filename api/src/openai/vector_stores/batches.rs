@@ -1,10 +1,8 @@
 //! Files that are put into a vector store at once.
 
 use axum::{Json, extract::State, response::IntoResponse};
-use lectern_shared::{
-    db::collections::files::FileSelection,
-    ids::{CollectionId, FileBatchId},
-};
+use lectern_db::collections::files::FileSelection;
+use lectern_shared::ids::{CollectionId, FileBatchId};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{

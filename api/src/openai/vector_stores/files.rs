@@ -6,8 +6,8 @@ use axum::{
     http::request::Parts,
     response::IntoResponse,
 };
+use lectern_db::collections::files::FileSelection;
 use lectern_shared::{
-    db::collections::files::FileSelection,
     ids::{CollectionId, DocumentId},
     model::job::JobState,
 };

@@ -1,10 +1,7 @@
 //! Searching a vector store.
 
 use axum::{Json, extract::State, response::IntoResponse};
-use lectern_shared::{
-    db,
-    ids::{CollectionId, DocumentId},
-};
+use lectern_shared::ids::{CollectionId, DocumentId};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -69,7 +66,7 @@ impl From<FilePassage> for SearchResultView {
             file_id: label.id,
             filename: label.source_name.unwrap_or(label.name),
             score: bounded_score(f64::from(passage.score)),
-            attributes: attributes(label.metadata.map(|db::Json(metadata)| metadata)),
+            attributes: attributes(label.metadata.map(|stored| stored.0)),
             content: vec![TextContent::new(passage.chunk.text)],
         }
     }

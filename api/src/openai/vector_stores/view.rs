@@ -1,9 +1,9 @@
 //! Collections and their documents as OpenAI's clients see vector stores and their files.
 
 use lectern_shared::{
-    db::Json,
     ids::{CollectionId, DocumentId, FileBatchId},
     model::{
+        Json,
         collection::{CollectionFile, CollectionFileCounts},
         document::{Document, SplitterConfig, SplitterType},
         job::{IngestionError, JobState},

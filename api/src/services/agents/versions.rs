@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use lectern_agents::run::{AgentPrompt, AgentToAsk};
+use lectern_db::{self as db, Db, Tx, agent_versions::KEPT};
 use lectern_shared::{
     clock::{Clock, Timestamp},
-    db::{self, Db, Json, Tx, agent_versions::KEPT},
     ids::{AgentId, AgentVersionId, PromptId, UserId, WorkspaceId},
     model::{
+        Json,
         agent::{Agent, AgentConfig, AgentVersion, PromptConfig},
         audit::AuditAction,
         prompt::Prompt,

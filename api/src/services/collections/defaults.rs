@@ -1,7 +1,7 @@
 //! The collections that a document is made in, and what it gets of their defaults.
 
+use lectern_db::{self as db, Tx};
 use lectern_shared::{
-    db::{self, Tx},
     ids::{CollectionId, DocumentId, WorkspaceId},
     model::{
         collection::{self, Collection},
@@ -75,9 +75,8 @@ impl TargetCollections {
 mod tests {
     use lectern_shared::{
         clock::Timestamp,
-        db::Json,
         ids::UserId,
-        model::{collection::CollectionDefaults, workspace::RowOwner},
+        model::{Json, collection::CollectionDefaults, workspace::RowOwner},
     };
     use serde_json::json;
 

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use lectern_db::{
+    self as db, Tx,
+    collections::files::{self, FileSelection},
+    documents::files::IdWindow,
+};
 use lectern_shared::{
-    db::{
-        self, Json, Tx,
-        collections::files::{self, FileSelection},
-        documents::files::IdWindow,
-    },
     ids::{CollectionId, DocumentId, FileBatchId, WorkspaceId},
     model::{
+        Json,
         collection::{Collection, CollectionFile, CollectionFileCounts},
         document::Chunk,
     },

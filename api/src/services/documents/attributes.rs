@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use lectern_db::{
+    self as db, Tx,
+    documents::metadata::{self, DocumentDescription},
+};
 use lectern_shared::{
-    db::{
-        self, Json, Tx,
-        documents::metadata::{self, DocumentDescription},
-    },
     ids::{DocumentId, WorkspaceId},
-    model::document::SplitterConfig,
+    model::{Json, document::SplitterConfig},
 };
 use serde_json::{Map, Value};
 

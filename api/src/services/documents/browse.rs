@@ -1,9 +1,7 @@
 //! Looking for documents, and doing the same to many of them.
 
-use lectern_shared::{
-    db::documents::browse::{DocumentFilter, DocumentOrder, browse, jobs_before},
-    ids::DocumentId,
-};
+use lectern_db::documents::browse::{DocumentFilter, DocumentOrder, browse, jobs_before};
+use lectern_shared::ids::DocumentId;
 
 use super::{
     super::actor::{Actor, Permission},

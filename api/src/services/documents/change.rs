@@ -1,10 +1,11 @@
 //! Changing a document. What its index depends on is ingested again; until that is done, the index answers as before.
 
+use lectern_db::{self as db, Tx, documents::NewDocumentRow as Row};
 use lectern_derive::RequestBody;
 use lectern_shared::{
-    db::{self, Json, Tx, documents::NewDocumentRow as Row},
     ids::DocumentId,
     model::{
+        Json,
         audit::AuditAction,
         document::{
             Document, DocumentSource, DocumentType, PageRange, SourceAuthorization, SplitterConfig, addresses,

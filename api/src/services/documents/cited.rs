@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
+use lectern_db as db;
 use lectern_shared::{
-    db,
     ids::{ChunkId, DocumentId},
     model::{document::Chunk, workspace::RunOwner},
 };

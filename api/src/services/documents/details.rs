@@ -1,7 +1,7 @@
 //! Documents with what is shown of them besides their own rows.
 
+use lectern_db::{self as db, Db};
 use lectern_shared::{
-    db::{self, Db},
     ids::{CollectionId, WorkspaceId},
     model::document::Document,
 };

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lectern_shared::{db::documents::duplicates, ids::DocumentId, model::document::DuplicateDocument};
+use lectern_db::documents::duplicates;
+use lectern_shared::{ids::DocumentId, model::document::DuplicateDocument};
 use uuid::Uuid;
 
 use super::{

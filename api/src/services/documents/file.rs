@@ -2,15 +2,15 @@
 
 use std::io;
 
+use lectern_db::{
+    self as db,
+    documents::{
+        files::{self, IdWindow},
+        uploads,
+    },
+};
 use lectern_shared::{
     blobs::{BlobError, BlobReader},
-    db::{
-        self,
-        documents::{
-            files::{self, IdWindow},
-            uploads,
-        },
-    },
     failure::ServiceFailure,
     ids::DocumentId,
     model::document::{DocumentFile, StoredFile},

@@ -2,17 +2,20 @@
 
 use std::collections::HashSet;
 
+use lectern_db::{
+    self as db,
+    evaluations::{
+        self,
+        cases::{self, NewEvaluationCase},
+    },
+};
 use lectern_derive::RequestBody;
 use lectern_shared::{
-    db::{
-        self, Json,
-        evaluations::{
-            self,
-            cases::{self, NewEvaluationCase},
-        },
-    },
     ids::{DocumentId, EvaluationCaseId, EvaluationId, TraceId, WorkspaceId},
-    model::evaluation::{DeclineWord, EvaluationCase, ExpectedOutcome, GoldQuote, simply},
+    model::{
+        Json,
+        evaluation::{DeclineWord, EvaluationCase, ExpectedOutcome, GoldQuote, simply},
+    },
 };
 use serde_json::Value;
 use utoipa::ToSchema;

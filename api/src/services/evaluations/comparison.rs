@@ -3,9 +3,9 @@
 use std::{collections::HashMap, sync::LazyLock};
 
 use lectern_agents::evaluation::{CaseDifference, Comparison, compare};
+use lectern_db::evaluations::runs;
 use lectern_shared::{
     compute::ComputePool,
-    db::evaluations::runs,
     ids::{EvaluationCaseId, EvaluationId, EvaluationRunId},
     model::evaluation::{EvaluationRun, StoredCaseResult},
 };

@@ -4,12 +4,12 @@ mod files;
 
 use std::collections::{HashMap, HashSet};
 
+use lectern_db::{
+    collections,
+    documents::metadata,
+    evaluations::cases::{self, NewEvaluationCase},
+};
 use lectern_shared::{
-    db::{
-        collections,
-        documents::metadata,
-        evaluations::cases::{self, NewEvaluationCase},
-    },
     ids::{DocumentId, EvaluationCaseId, EvaluationId, WorkspaceId},
     model::evaluation::{DeclineWord, ExpectedOutcome, GoldQuote},
 };
@@ -167,7 +167,7 @@ impl EvaluationService {
             note: Option<&'a str>,
         }
         let workspace = actor.may(Permission::BuildAgents)?.workspace_id;
-        lectern_shared::db::evaluations::find(&self.db, workspace, id).await?.ok_or_else(unknown)?;
+        lectern_db::evaluations::find(&self.db, workspace, id).await?.ok_or_else(unknown)?;
         let cases = cases::following(&self.db, workspace, id, self.clock.now(), after, EXPORTED).await?;
         let Some(last) = cases.last() else { return Ok(None) };
         let mut lines = String::new();

@@ -2,8 +2,8 @@
 
 use std::{ops::Range, str::FromStr};
 
+use lectern_db::{self as db, Db};
 use lectern_shared::{
-    db::{self, Db},
     ids::{ChunkId, WorkspaceId},
     model::document::{Chunk, Document},
 };
@@ -115,7 +115,10 @@ fn joined(chunks: &[Chunk], range: &Range<u64>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use lectern_shared::{db::Json, ids::DocumentId, model::place::SourceSpan};
+    use lectern_shared::{
+        ids::DocumentId,
+        model::{Json, place::SourceSpan},
+    };
 
     use super::*;
 

@@ -7,11 +7,11 @@ mod line;
 
 use std::{sync::Arc, time::Instant};
 
+use lectern_db::{self as db, Db, documents::uploads};
 use lectern_parse::protocol::{DrawError, ImageFormat, PageDrawing};
 use lectern_runtime::Runtime;
 use lectern_sandbox::{DrawFailure, DrawOrder, Sandbox, SandboxConfig};
 use lectern_shared::{
-    db::{self, Db, documents::uploads},
     ids::{DocumentId, WorkspaceId},
     metrics::Metrics,
     model::{

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use lectern_agents::search::{MetadataFilter, PassageHit, SearchRequest};
+use lectern_db as db;
 use lectern_shared::{
-    db,
     ids::{CollectionId, DocumentId},
     model::{document::FileLabel, search::SearchMode},
 };

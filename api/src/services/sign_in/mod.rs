@@ -7,14 +7,14 @@ mod passwords;
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
+use lectern_db::{
+    self as db, Db,
+    known_addresses::{self, KNOWN_FOR},
+};
 use lectern_derive::RequestBody;
 use lectern_shared::{
     clock::{Clock, Timestamp},
     config::{PasswordPolicy, Settings},
-    db::{
-        self, Db,
-        known_addresses::{self, KNOWN_FOR},
-    },
     ids::UserId,
     model::{
         audit::AuditAction,

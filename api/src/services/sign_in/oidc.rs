@@ -9,10 +9,10 @@ mod sealed;
 
 use std::{net::IpAddr, sync::Arc};
 
+use lectern_db as db;
 use lectern_derive::RequestBody;
 use lectern_shared::{
     config::OidcSettings,
-    db,
     egress::Egress,
     ids::UserId,
     model::{

@@ -7,10 +7,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use lectern_shared::{
-    clock::Clock,
-    db::{Db, DbError, Json, api_tokens},
-};
+use lectern_db::{Db, DbError, api_tokens};
+use lectern_shared::{clock::Clock, model::Json};
 use parking_lot::RwLock;
 use tokio::sync::Mutex;
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use lectern_db::{self as db, Db};
 use lectern_derive::RequestBody;
 use lectern_shared::{
     clock::Clock,
-    db::{self, Db},
     ids::{InvitationId, WorkspaceId},
     model::{
         audit::AuditAction,

@@ -1,9 +1,9 @@
 //! Members of workspaces.
 
+use lectern_db::{self as db, Db, Tx};
 use lectern_derive::RequestBody;
 use lectern_shared::{
     clock::Clock,
-    db::{self, Db, Tx},
     ids::{UserId, WorkspaceId},
     model::{
         audit::AuditAction,

@@ -2,11 +2,12 @@
 //! an account that is none.
 
 use lectern_agents::run::RunRecorder;
+use lectern_db::{self as db, Db, Tx};
 use lectern_shared::{
     clock::Clock,
-    db::{self, Db, Json, Tx},
     ids::{UserId, WorkspaceId},
     model::{
+        Json,
         audit::AuditAction,
         user::{User, email_key},
         workspace::{Member, Role, Workspace, WorkspaceQuotas},

@@ -1,12 +1,8 @@
 //! What a workspace holds and has used of what it may.
 
 use lectern_agents::run::RunRecorder;
-use lectern_shared::{
-    clock::Clock,
-    db::{self, Db, usage::MonthlyUsage},
-    ids::WorkspaceId,
-    model::workspace::WorkspaceQuotas,
-};
+use lectern_db::{self as db, Db, usage::MonthlyUsage};
+use lectern_shared::{clock::Clock, ids::WorkspaceId, model::workspace::WorkspaceQuotas};
 
 use crate::{
     error::{ApiError, ApiErrorKind},

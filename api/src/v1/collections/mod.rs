@@ -5,9 +5,11 @@ mod documents;
 use axum::extract::State;
 use lectern_shared::{
     clock::Timestamp,
-    db::Json,
     ids::{CollectionId, UserId, WorkspaceId},
-    model::collection::{Collection, CollectionDefaults},
+    model::{
+        Json,
+        collection::{Collection, CollectionDefaults},
+    },
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};

@@ -1,9 +1,9 @@
 //! What was done in workspaces.
 
 use axum::extract::State;
+use lectern_db::audit::AuditEvent;
 use lectern_shared::{
     clock::Timestamp,
-    db::audit::AuditEvent,
     ids::{ApiTokenId, AuditEventId, UserId, WorkspaceId},
     model::audit::AuditAction,
 };

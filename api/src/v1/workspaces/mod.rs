@@ -7,9 +7,11 @@ mod members;
 use axum::extract::State;
 use lectern_shared::{
     clock::Timestamp,
-    db::Json,
     ids::WorkspaceId,
-    model::workspace::{JoinedWorkspace, Role, Workspace, WorkspaceQuotas},
+    model::{
+        Json,
+        workspace::{JoinedWorkspace, Role, Workspace, WorkspaceQuotas},
+    },
 };
 use serde::Serialize;
 use serde_json::{Value, json};

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
+use lectern_db::checkup::SearchableDocument;
 use lectern_shared::{
-    db::checkup::SearchableDocument,
     ids::GenerationId,
     model::{document::SearchIndexInfo, job::JobState},
 };

@@ -6,13 +6,11 @@ mod damage;
 use std::collections::HashMap;
 
 pub use self::damage::{DocumentDamage, is_under_way};
-use lectern_shared::{
-    db::{
-        Db,
-        checkup::{self, SearchableDocument},
-    },
-    ids::GenerationId,
+use lectern_db::{
+    Db,
+    checkup::{self, SearchableDocument},
 };
+use lectern_shared::ids::GenerationId;
 
 use self::damage::{GenerationAudit, expected};
 use crate::{ExpectedEntries, IndexError, SearchIndex};

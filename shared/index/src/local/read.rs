@@ -5,10 +5,8 @@ use std::{
     sync::Arc,
 };
 
-use lectern_shared::{
-    db::index_segments,
-    ids::{GenerationId, WorkspaceId},
-};
+use lectern_db::index_segments;
+use lectern_shared::ids::{GenerationId, WorkspaceId};
 
 use super::{
     LocalIndex,

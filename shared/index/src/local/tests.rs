@@ -8,15 +8,15 @@ use std::{
     },
 };
 
+use lectern_db::{
+    Db,
+    generations::RetiredGeneration,
+    index_segments,
+    testing::{TestDb, at, both, claimed, staged, workspace},
+};
 use lectern_shared::{
     cache_budget::CacheBudget,
     compute::ComputePool,
-    db::{
-        Db,
-        generations::RetiredGeneration,
-        index_segments,
-        testing::{TestDb, at, both, claimed, staged, workspace},
-    },
     ids::{GenerationId, WorkspaceId},
     model::{job::JobClaim, language::Language},
 };

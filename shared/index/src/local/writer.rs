@@ -3,11 +3,8 @@
 use std::{cmp::Reverse, collections::BTreeMap};
 
 use async_trait::async_trait;
-use lectern_shared::{
-    compute::ComputeStopped,
-    db::{self, index_segments},
-    model::language::Language,
-};
+use lectern_db::{self as db, index_segments};
+use lectern_shared::{compute::ComputeStopped, model::language::Language};
 
 use super::LocalIndex;
 use crate::{

@@ -29,10 +29,10 @@ use std::{
 
 use async_trait::async_trait;
 use futures::future::{try_join, try_join_all};
+use lectern_db::generations::RetiredGeneration;
 use lectern_shared::{
     compute::ComputePool,
     config::QdrantConfig,
-    db::generations::RetiredGeneration,
     ids::{GenerationId, WorkspaceId},
 };
 use parking_lot::Mutex;

@@ -3,10 +3,8 @@
 
 use std::time::Duration;
 
-use lectern_shared::{
-    db::{self, Db, DbError, singletons},
-    jobs::JobQueue,
-};
+use lectern_db::{self as db, Db, DbError, singletons};
+use lectern_jobs::JobQueue;
 use tokio::{sync::Mutex, time::Instant};
 use uuid::Uuid;
 

@@ -2,11 +2,9 @@
 
 use std::sync::Arc;
 
+use lectern_db::testing::{at, both, commit, set_languages, workspace};
 use lectern_embed::{EmbedError, Embedder, EmbeddingModels, testing::Synonyms};
-use lectern_shared::{
-    db::testing::{at, both, commit, set_languages, workspace},
-    model::language::Language,
-};
+use lectern_shared::model::language::Language;
 
 use super::{answer, embedded, ingested, request, search, search_with, texts};
 use crate::search::{SearchError, SearchMode, SearchRequest};

@@ -3,15 +3,15 @@
 use std::{pin::pin, sync::Arc};
 
 use futures::poll;
+use lectern_db::{
+    Db, documents,
+    testing::{at, both, commit, set_metadata, workspace},
+};
 use lectern_embed::{EmbeddingModels, RerankModel};
 use lectern_index::LocalIndex;
 use lectern_shared::{
     cache_budget::CacheBudget,
     compute::ComputePool,
-    db::{
-        Db, documents,
-        testing::{at, both, commit, set_metadata, workspace},
-    },
     ids::{DocumentId, WorkspaceId},
 };
 use serde_json::{Value, json};

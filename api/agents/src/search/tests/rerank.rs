@@ -5,17 +5,14 @@ use std::{
     time::Duration,
 };
 
+use lectern_db::{
+    Db,
+    testing::{at, both, commit, set_languages, workspace},
+};
 use lectern_embed::{EmbeddingModels, RerankError, RerankModel, Reranker, testing::StarCounter};
 use lectern_index::LocalIndex;
 use lectern_shared::{
-    cache_budget::CacheBudget,
-    clock::Clock,
-    compute::ComputeStopped,
-    db::{
-        Db,
-        testing::{at, both, commit, set_languages, workspace},
-    },
-    ids::WorkspaceId,
+    cache_budget::CacheBudget, clock::Clock, compute::ComputeStopped, ids::WorkspaceId,
     model::language::Language,
 };
 

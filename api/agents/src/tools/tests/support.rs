@@ -6,10 +6,10 @@ use lectern_shared::{
     clock::Timestamp,
     compute::ComputePool,
     config::McpProgram,
-    db::Json,
     egress::{Egress, EgressPolicy, parse_allow_list},
     ids::{ToolId, UserId, WorkspaceId},
     model::{
+        Json,
         tool::{Tool as Stored, ToolType},
         workspace::RowOwner,
     },

@@ -1,6 +1,7 @@
 //! Why nobody was signed in. The causes are in the log.
 
-use lectern_shared::{db::DbError, secrets::SecretError};
+use lectern_db::DbError;
+use lectern_shared::secrets::SecretError;
 
 use crate::error::ApiError;
 

@@ -1,9 +1,9 @@
 //! What groups at the provider may do here: whoever signs in becomes a member, gets another role, or is one no more.
 
+use lectern_db::{self as db, DbError, Tx};
 use lectern_shared::{
     clock::Timestamp,
     config::OidcRoleMap,
-    db::{self, DbError, Tx},
     ids::WorkspaceId,
     model::{audit::AuditAction, workspace::Role},
 };

@@ -1,0 +1,70 @@
+//! What agents were before they were changed.
+
+use lectern_shared::{
+    ids::{AgentId, AgentVersionId, PromptId, WorkspaceId},
+    model::agent::AgentVersion,
+};
+
+use crate::{Db, Result, Tx, execute, on};
+
+/// Versions of one agent that are kept, the latest.
+pub const KEPT: u32 = 100;
+
+/// Keeps what an agent was that is [locked](crate::agents::lock).
+pub async fn insert(tx: &mut Tx, version: &AgentVersion) -> Result<()> {
+    execute!(
+        tx,
+        sqlx::query(
+            "INSERT INTO agent_versions (id, workspace_id, agent_id, version, config, llm_key_sealed, replaced_by, replaced_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (agent_id, version) DO NOTHING"
+        )
+        .bind(version.id)
+        .bind(version.workspace_id)
+        .bind(version.agent_id)
+        .bind(version.version)
+        .bind(&version.config)
+        .bind(version.llm_key_sealed.as_deref())
+        .bind(version.replaced_by)
+        .bind(version.replaced_at)
+    )?;
+    execute!(
+        tx,
+        sqlx::query(
+            "DELETE FROM agent_versions WHERE agent_id = $1 AND version NOT IN (
+                 SELECT version FROM agent_versions WHERE agent_id = $1 ORDER BY version DESC LIMIT $2)"
+        )
+        .bind(version.agent_id)
+        .bind(i64::from(KEPT))
+    )?;
+    Ok(())
+}
+
+/// At most `limit` of what one of a workspace's agents was, kept before `before`, the latest first.
+pub async fn list(
+    db: &Db,
+    workspace: WorkspaceId,
+    agent: AgentId,
+    before: AgentVersionId,
+    limit: u32,
+) -> Result<Vec<AgentVersion>> {
+    Ok(on!(db, |c| {
+        sqlx::query_as(
+        "SELECT * FROM agent_versions WHERE agent_id = $1 AND workspace_id = $2 AND id < $3 ORDER BY id DESC LIMIT $4"
+    )
+    .bind(agent)
+    .bind(workspace)
+    .bind(before)
+    .bind(i64::from(limit))
+    .fetch_all(c)
+    })?)
+}
+
+/// The workspace's agents that use a prompt.
+pub async fn using_prompt(tx: &mut Tx, workspace: WorkspaceId, prompt: PromptId) -> Result<Vec<AgentId>> {
+    Ok(on!(tx, |c| sqlx::query_scalar(
+        "SELECT id FROM agents WHERE prompt_id = $1 AND workspace_id = $2 ORDER BY id"
+    )
+    .bind(prompt)
+    .bind(workspace)
+    .fetch_all(c))?)
+}

@@ -1,0 +1,477 @@
+//! Agents and their links. Answers may be kept by their agent's version, so whatever changes what an agent answers from
+//! raises it.
+
+use std::collections::HashSet;
+
+use lectern_shared::{
+    clock::Timestamp,
+    ids::{AgentDocumentId, AgentId, DocumentId, GenerationId, PromptId, WorkspaceId},
+    model::{
+        agent::{Agent, AgentDocument},
+        workspace::{RowOwner, RunOwner},
+    },
+};
+use uuid::Uuid;
+
+use crate::{Db, Result, Tx, documents, execute, from_hex, locks, on, silence};
+
+/// Adds an agent.
+pub async fn insert(tx: &mut Tx, agent: &Agent) -> Result<()> {
+    execute!(tx, sqlx::query(
+        "INSERT INTO agents (id, workspace_id, created_by, type, name, description, llm, llm_key_sealed, has_memory, rerank, prompt_id,
+                             version, created_at, updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 1, $12, $12)"
+    )
+    .bind(agent.id)
+    .bind(agent.owner.workspace_id)
+    .bind(agent.owner.creator())
+    .bind(agent.r#type)
+    .bind(agent.name.as_str())
+    .bind(agent.description.as_str())
+    .bind(&agent.llm)
+    .bind(agent.llm_key_sealed.as_deref())
+    .bind(agent.has_memory)
+    .bind(agent.rerank)
+    .bind(agent.prompt_id)
+    .bind(agent.created_at))?;
+    Ok(())
+}
+
+macro_rules! agent_columns {
+    () => {
+        "id, workspace_id, created_by, type, name, description, llm, llm_key_sealed, has_memory, rerank, prompt_id, version,
+         created_at, updated_at,
+         (SELECT document_id FROM agent_documents WHERE agent_documents.agent_id = agents.id
+          ORDER BY agent_documents.id LIMIT 1) AS document_id"
+    };
+}
+
+macro_rules! select_agent {
+    ($where:literal) => {
+        concat!("SELECT ", agent_columns!(), " FROM agents WHERE ", $where)
+    };
+}
+
+/// One of a workspace's agents.
+pub async fn find(db: &Db, workspace: WorkspaceId, id: AgentId) -> Result<Option<Agent>> {
+    Ok(on!(db, |c| sqlx::query_as(select_agent!("id = $1 AND workspace_id = $2"))
+        .bind(id)
+        .bind(workspace)
+        .fetch_optional(c))?)
+}
+
+/// A workspace's agents of this name, at most as many as tell that it is not the name of one alone.
+pub async fn find_named(db: &Db, workspace: WorkspaceId, name: &str) -> Result<Vec<Agent>> {
+    const TOLD: i64 = 100;
+    Ok(on!(db, |c| sqlx::query_as(select_agent!("workspace_id = $1 AND name = $2 ORDER BY id LIMIT $3"))
+        .bind(workspace)
+        .bind(name)
+        .bind(TOLD)
+        .fetch_all(c))?)
+}
+
+/// At most `limit` of a workspace's agents older than `before`, newest first.
+pub async fn list(db: &Db, workspace: WorkspaceId, before: AgentId, limit: u32) -> Result<Vec<Agent>> {
+    Ok(on!(db, |c| sqlx::query_as(select_agent!("workspace_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3"))
+        .bind(workspace)
+        .bind(before)
+        .bind(i64::from(limit))
+        .fetch_all(c))?)
+}
+
+/// Reads one of a workspace's agents and keeps it as it is until the transaction ends. Neither the workspace's prompts nor tags go
+/// meanwhile.
+pub async fn lock(tx: &mut Tx, workspace: WorkspaceId, id: AgentId) -> Result<Option<Agent>> {
+    locks::lock_workspace(tx, workspace).await?;
+    if !lock_row(tx, workspace, id).await? {
+        return Ok(None);
+    }
+    Ok(on!(tx, |c| sqlx::query_as(select_agent!("id = $1 AND workspace_id = $2"))
+        .bind(id)
+        .bind(workspace)
+        .fetch_optional(c))?)
+}
+
+/// Keeps one of a workspace's agents from changing or going until the transaction ends; false when there is no such agent.
+async fn lock_row(tx: &mut Tx, workspace: WorkspaceId, id: AgentId) -> Result<bool> {
+    let rows = execute!(
+        tx,
+        sqlx::query("UPDATE agents SET version = version WHERE id = $1 AND workspace_id = $2")
+            .bind(id)
+            .bind(workspace)
+    )?;
+    Ok(rows == 1)
+}
+
+/// Writes what can be changed of an agent that is [locked](lock), and raises its version.
+pub async fn update(tx: &mut Tx, agent: &Agent) -> Result<()> {
+    execute!(
+        tx,
+        sqlx::query(
+            "UPDATE agents SET type = $3, name = $4, description = $5, llm = $6, llm_key_sealed = $7, has_memory = $8,
+                               rerank = $9, prompt_id = $10, updated_at = $11, version = version + 1
+             WHERE id = $1 AND workspace_id = $2"
+        )
+        .bind(agent.id)
+        .bind(agent.owner.workspace_id)
+        .bind(agent.r#type)
+        .bind(agent.name.as_str())
+        .bind(agent.description.as_str())
+        .bind(&agent.llm)
+        .bind(agent.llm_key_sealed.as_deref())
+        .bind(agent.has_memory)
+        .bind(agent.rerank)
+        .bind(agent.prompt_id)
+        .bind(agent.updated_at)
+    )?;
+    Ok(())
+}
+
+/// Whether a workspace has this prompt. It stays while the workspace is [locked](locks::lock_workspace).
+pub async fn owns_prompt(tx: &mut Tx, workspace: WorkspaceId, prompt: PromptId) -> Result<bool> {
+    let found: Option<PromptId> =
+        on!(tx, |c| sqlx::query_scalar("SELECT id FROM prompts WHERE id = $1 AND workspace_id = $2")
+            .bind(prompt)
+            .bind(workspace)
+            .fetch_optional(c))?;
+    Ok(found.is_some())
+}
+
+/// Deletes what one of a workspace's agents remembers of somebody's session; false when there is no such agent.
+pub async fn erase_session(tx: &mut Tx, owner: RunOwner, agent: AgentId, session: &str) -> Result<bool> {
+    let workspace = owner.workspace_id;
+    if !lock_row(tx, workspace, agent).await? {
+        return Ok(false);
+    }
+    execute!(
+        tx,
+        sqlx::query(
+            "DELETE FROM agent_memory WHERE agent_id = $1 AND session = $2 AND workspace_id = $3
+               AND COALESCE(created_by, workspace_id) = $4 AND token_id IS NOT DISTINCT FROM $5"
+        )
+        .bind(agent)
+        .bind(session)
+        .bind(workspace)
+        .bind(owner.user)
+        .bind(owner.token)
+    )?;
+    Ok(true)
+}
+
+/// Deletes one of a workspace's agents with its links, memory, traces and page; false when there is none.
+pub async fn delete(tx: &mut Tx, workspace: WorkspaceId, id: AgentId) -> Result<bool> {
+    // Whoever takes away one of its links waits, and holds nothing that this waits for.
+    locks::lock_workspace(tx, workspace).await?;
+    // The page goes by the schema's cascade, which does not know of the token that was made for it.
+    execute!(
+        tx,
+        sqlx::query(
+            "DELETE FROM api_tokens WHERE workspace_id = $2
+               AND id IN (SELECT token_id FROM publications WHERE agent_id = $1 AND workspace_id = $2)"
+        )
+        .bind(id)
+        .bind(workspace)
+    )?;
+    let rows = execute!(
+        tx,
+        sqlx::query("DELETE FROM agents WHERE id = $1 AND workspace_id = $2").bind(id).bind(workspace)
+    )?;
+    Ok(rows == 1)
+}
+
+/// Links a workspace's agent and document and returns the link; the first one when they are linked already. None when either
+/// is not the workspace's.
+pub async fn link(
+    tx: &mut Tx,
+    owner: RowOwner,
+    agent: AgentId,
+    document: DocumentId,
+    now: Timestamp,
+) -> Result<Option<AgentDocument>> {
+    let workspace = owner.workspace_id;
+    // Neither end may be on its way out at this moment.
+    if !documents::lock(tx, workspace, document).await? || !lock_row(tx, workspace, agent).await? {
+        return Ok(None);
+    }
+    let added = execute!(
+        tx,
+        sqlx::query(
+            "INSERT INTO agent_documents (id, workspace_id, created_by, agent_id, document_id, created_at)
+             VALUES ($1, $2, $3, $4, $5, $6)
+             ON CONFLICT (agent_id, document_id) DO NOTHING"
+        )
+        .bind(AgentDocumentId::generate())
+        .bind(workspace)
+        .bind(owner.creator())
+        .bind(agent)
+        .bind(document)
+        .bind(now)
+    )?;
+    if added > 0 {
+        execute!(
+            tx,
+            sqlx::query("UPDATE agents SET version = version + 1 WHERE id = $1 AND workspace_id = $2")
+                .bind(agent)
+                .bind(workspace)
+        )?;
+    }
+    Ok(on!(tx, |c| sqlx::query_as(
+        "SELECT * FROM agent_documents WHERE agent_id = $1 AND document_id = $2 AND workspace_id = $3"
+    )
+    .bind(agent)
+    .bind(document)
+    .bind(workspace)
+    .fetch_optional(c))?)
+}
+
+/// One of a workspace's links.
+pub async fn find_link(
+    db: &Db,
+    workspace: WorkspaceId,
+    id: AgentDocumentId,
+) -> Result<Option<AgentDocument>> {
+    Ok(on!(db, |c| sqlx::query_as("SELECT * FROM agent_documents WHERE id = $1 AND workspace_id = $2")
+        .bind(id)
+        .bind(workspace)
+        .fetch_optional(c))?)
+}
+
+/// At most `limit` of a workspace's links older than `before`, newest first; those of one agent when it is named.
+pub async fn list_links(
+    db: &Db,
+    workspace: WorkspaceId,
+    agent: Option<AgentId>,
+    before: AgentDocumentId,
+    limit: u32,
+) -> Result<Vec<AgentDocument>> {
+    Ok(on!(db, |c| sqlx::query_as(
+        "SELECT * FROM agent_documents
+         WHERE workspace_id = $1 AND id < $2 AND ($3 IS NULL OR agent_id = $3) ORDER BY id DESC LIMIT $4"
+    )
+    .bind(workspace)
+    .bind(before)
+    .bind(agent)
+    .bind(i64::from(limit))
+    .fetch_all(c))?)
+}
+
+/// Deletes one of a workspace's links; false when there is none.
+pub async fn unlink(tx: &mut Tx, workspace: WorkspaceId, id: AgentDocumentId) -> Result<bool> {
+    // The agent first, as whoever deletes it with its links does.
+    execute!(
+        tx,
+        sqlx::query(
+            "UPDATE agents SET version = version + 1 WHERE workspace_id = $2
+               AND id = (SELECT agent_id FROM agent_documents WHERE id = $1 AND workspace_id = $2)"
+        )
+        .bind(id)
+        .bind(workspace)
+    )?;
+    let rows = execute!(
+        tx,
+        sqlx::query("DELETE FROM agent_documents WHERE id = $1 AND workspace_id = $2")
+            .bind(id)
+            .bind(workspace)
+    )?;
+    Ok(rows == 1)
+}
+
+/// The documents of agent $1 of workspace $2, once for each way in which they are linked.
+macro_rules! linked {
+    () => {
+        "(SELECT document_id, id, 1 AS is_direct FROM agent_documents WHERE agent_id = $1 AND workspace_id = $2
+          UNION ALL
+          SELECT cd.document_id, cd.document_id, 0 FROM agent_collections ac
+          JOIN collection_documents cd ON cd.collection_id = ac.collection_id
+          WHERE ac.agent_id = $1 AND ac.workspace_id = $2) AS linked"
+    };
+}
+
+/// [`linked`] in one value: an agent may have thousands, every question asks for them, and a row each takes most of its time.
+macro_rules! linked_in_one {
+    (postgres) => {
+        concat!("(SELECT array_agg(document_id ORDER BY is_direct DESC, id) FROM ", linked!(), ")")
+    };
+    (sqlite) => {
+        concat!(
+            "(SELECT group_concat(hex(document_id), '' ORDER BY is_direct DESC, id) FROM ",
+            linked!(),
+            ")"
+        )
+    };
+}
+
+/// The [`AgentLinks`] of agent $1 of workspace $2, as columns.
+macro_rules! links {
+    ($engine:ident) => {
+        concat!(
+            "EXISTS (SELECT 1 FROM agent_tools WHERE agent_id = $1 AND workspace_id = $2) AS has_tools,
+             (SELECT search_epoch FROM workspaces WHERE id = $2) AS search_epoch, ",
+            linked_in_one!($engine),
+            " AS documents"
+        )
+    };
+}
+
+/// What an agent answers with, as of one moment.
+#[derive(Clone, Debug)]
+pub struct AgentLinks {
+    /// The documents, each once: those linked to it, first linked first, then those of its collections.
+    pub documents: Vec<DocumentId>,
+    /// Whether tools are linked to it.
+    pub has_tools: bool,
+    /// The workspace's [search epoch](documents::search_epoch).
+    pub search_epoch: i64,
+}
+
+/// All that a question to an agent has to know of it, besides its tools.
+#[derive(Clone, Debug)]
+pub struct AgentBriefing {
+    /// The agent.
+    pub agent: Agent,
+    /// The template of its prompt, if it has one.
+    pub template: Option<String>,
+    /// What is linked to it.
+    pub links: AgentLinks,
+}
+
+/// [`AgentLinks`] as they are read; `D` has all documents, in the form of the database.
+#[derive(sqlx::FromRow)]
+struct LinksRow<D> {
+    documents: Option<D>,
+    has_tools: bool,
+    search_epoch: i64,
+}
+
+/// [`AgentBriefing`] as it is read.
+#[derive(sqlx::FromRow)]
+struct BriefingRow<L> {
+    #[sqlx(flatten)]
+    agent: Agent,
+    template: Option<String>,
+    #[sqlx(flatten)]
+    links: L,
+}
+
+/// Documents in one value of PostgreSQL's.
+type DocumentArray = Vec<Uuid>;
+/// Documents in one value of SQLite's: ids in hexadecimal digits.
+type DocumentDigits = String;
+
+impl LinksRow<DocumentArray> {
+    fn links(self) -> AgentLinks {
+        let documents = once_each(self.documents.unwrap_or_default().into_iter().map(DocumentId::from));
+        AgentLinks { documents, has_tools: self.has_tools, search_epoch: self.search_epoch }
+    }
+}
+
+impl LinksRow<DocumentDigits> {
+    fn links(self) -> Result<AgentLinks> {
+        let documents = read_digits(&self.documents.unwrap_or_default())?;
+        Ok(AgentLinks { documents, has_tools: self.has_tools, search_epoch: self.search_epoch })
+    }
+}
+
+fn read_digits(ids: &str) -> Result<Vec<DocumentId>> {
+    let id = |at: usize| Ok(from_hex(ids.get(at..at + 32))?.into());
+    let ids: Vec<DocumentId> = (0..ids.len()).step_by(32).map(id).collect::<Result<_>>()?;
+    Ok(once_each(ids))
+}
+
+fn once_each(ids: impl IntoIterator<Item = DocumentId>) -> Vec<DocumentId> {
+    let ids = ids.into_iter();
+    let mut seen = HashSet::with_capacity(ids.size_hint().0);
+    ids.filter(|id| seen.insert(*id)).collect()
+}
+
+/// One of a workspace's agents, with what a question to it has to know.
+pub async fn brief(db: &Db, workspace: WorkspaceId, id: AgentId) -> Result<Option<AgentBriefing>> {
+    /// The columns of [`AgentBriefing`].
+    macro_rules! select_briefing {
+        ($engine:ident) => {
+            concat!(
+                "SELECT ",
+                agent_columns!(),
+                ", (SELECT template FROM prompts
+                   WHERE prompts.id = agents.prompt_id AND prompts.workspace_id = agents.workspace_id) AS template, ",
+                links!($engine),
+                " FROM agents WHERE id = $1 AND workspace_id = $2"
+            )
+        };
+    }
+    match db {
+        Db::Postgres { pool, .. } => {
+            let row = sqlx::query_as(select_briefing!(postgres)).bind(id).bind(workspace);
+            let row: Option<BriefingRow<LinksRow<DocumentArray>>> =
+                silence::answered(row.fetch_optional(pool)).await?;
+            let briefing = |BriefingRow { agent, template, links }: BriefingRow<LinksRow<DocumentArray>>| {
+                AgentBriefing { agent, template, links: links.links() }
+            };
+            Ok(row.map(briefing))
+        }
+        Db::Sqlite { readers, .. } => {
+            let row = sqlx::query_as(select_briefing!(sqlite)).bind(id).bind(workspace);
+            let row: Option<BriefingRow<LinksRow<DocumentDigits>>> = row.fetch_optional(readers).await?;
+            let briefing = |BriefingRow { agent, template, links }: BriefingRow<LinksRow<DocumentDigits>>| {
+                Ok(AgentBriefing { agent, template, links: links.links()? })
+            };
+            row.map(briefing).transpose()
+        }
+    }
+}
+
+/// What one of a workspace's agents answers with; nothing, when there is no such agent.
+pub async fn links(db: &Db, workspace: WorkspaceId, agent: AgentId) -> Result<AgentLinks> {
+    match db {
+        Db::Postgres { pool, .. } => {
+            let row = sqlx::query_as(concat!("SELECT ", links!(postgres))).bind(agent).bind(workspace);
+            let row: LinksRow<DocumentArray> = silence::answered(row.fetch_one(pool)).await?;
+            Ok(row.links())
+        }
+        Db::Sqlite { readers, .. } => {
+            let row = sqlx::query_as(concat!("SELECT ", links!(sqlite))).bind(agent).bind(workspace);
+            let row: LinksRow<DocumentDigits> = row.fetch_one(readers).await?;
+            row.links()
+        }
+    }
+}
+
+/// At most `limit` of a workspace's agents that answer from a document, by id and name, the newest first.
+pub async fn of_document(
+    db: &Db,
+    workspace: WorkspaceId,
+    document: DocumentId,
+    limit: u32,
+) -> Result<Vec<(AgentId, String)>> {
+    Ok(on!(db, |c| sqlx::query_as(
+        "SELECT id, name FROM agents WHERE workspace_id = $1 AND id IN (
+             SELECT agent_id FROM agent_documents WHERE document_id = $2 AND workspace_id = $1
+             UNION
+             SELECT ac.agent_id FROM agent_collections ac
+             JOIN collection_documents cd ON cd.collection_id = ac.collection_id
+             WHERE cd.document_id = $2 AND ac.workspace_id = $1)
+         ORDER BY id DESC LIMIT $3"
+    )
+    .bind(workspace)
+    .bind(document)
+    .bind(i64::from(limit))
+    .fetch_all(c))?)
+}
+
+/// The documents that one of a workspace's agents answers from, by their ids, and the generation that each is searched in.
+pub async fn linked_generations(
+    db: &Db,
+    workspace: WorkspaceId,
+    agent: AgentId,
+) -> Result<Vec<(DocumentId, Option<GenerationId>)>> {
+    Ok(on!(db, |c| {
+        sqlx::query_as(concat!(
+        "SELECT id, active_generation FROM documents WHERE workspace_id = $2 AND id IN (SELECT document_id FROM ",
+        linked!(),
+        ") ORDER BY id"
+    ))
+    .bind(agent)
+    .bind(workspace)
+    .fetch_all(c)
+    })?)
+}

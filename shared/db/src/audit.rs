@@ -1,0 +1,90 @@
+//! Who did what to what, from where. Rows are added, and go with their workspace; nothing changes them.
+
+use std::time::Duration;
+
+use lectern_shared::{
+    clock::Timestamp,
+    ids::{ApiTokenId, AuditEventId, UserId, WorkspaceId},
+    model::audit::AuditAction,
+};
+
+use crate::{Db, Result, Tx, execute, on};
+
+/// One line of the audit log.
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct AuditEvent {
+    /// Its id.
+    pub id: AuditEventId,
+    /// Where it happened.
+    pub workspace_id: WorkspaceId,
+    /// When.
+    pub at: Timestamp,
+    /// Who did it.
+    pub user_id: UserId,
+    /// The API token that was used, if it was one.
+    pub token_id: Option<ApiTokenId>,
+    /// What was done.
+    pub action: AuditAction,
+    /// What sort of thing it was done to.
+    pub target_kind: String,
+    /// The id of that.
+    pub target_id: String,
+    /// The address of the client.
+    pub address: Option<String>,
+    /// The id of the request.
+    pub request_id: Option<String>,
+}
+
+/// Adds a line.
+pub async fn insert(tx: &mut Tx, event: &AuditEvent) -> Result<()> {
+    execute!(
+        tx,
+        sqlx::query(
+            "INSERT INTO audit_events (id, workspace_id, at, user_id, token_id, action, target_kind, target_id, address,
+                                       request_id)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
+        )
+        .bind(event.id)
+        .bind(event.workspace_id)
+        .bind(event.at)
+        .bind(event.user_id)
+        .bind(event.token_id)
+        .bind(event.action)
+        .bind(event.target_kind.as_str())
+        .bind(event.target_id.as_str())
+        .bind(event.address.as_deref())
+        .bind(event.request_id.as_deref())
+    )?;
+    Ok(())
+}
+
+/// How long a line is kept.
+pub const KEPT_FOR: Duration = Duration::from_hours(400 * 24);
+
+/// Forgets lines from before `before`; at most `limit`, so that it never holds the store for long.
+pub async fn expire(tx: &mut Tx, before: Timestamp, limit: u32) -> Result<u64> {
+    execute!(
+        tx,
+        sqlx::query(
+            "DELETE FROM audit_events WHERE id IN (SELECT id FROM audit_events WHERE at < $1 ORDER BY at LIMIT $2)"
+        )
+        .bind(before)
+        .bind(i64::from(limit))
+    )
+}
+
+/// At most `limit` of a workspace's lines older than `before`, newest first.
+pub async fn list(
+    db: &Db,
+    workspace: WorkspaceId,
+    before: AuditEventId,
+    limit: u32,
+) -> Result<Vec<AuditEvent>> {
+    Ok(on!(db, |c| sqlx::query_as(
+        "SELECT * FROM audit_events WHERE workspace_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3"
+    )
+    .bind(workspace)
+    .bind(before)
+    .bind(i64::from(limit))
+    .fetch_all(c))?)
+}

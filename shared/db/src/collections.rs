@@ -1,0 +1,439 @@
+//! Collections, what is in them, and the agents that answer from them. Whatever changes what an agent answers from raises the agent's
+//! version.
+
+pub mod files;
+
+use std::collections::{BTreeSet, HashMap};
+
+use lectern_shared::{
+    clock::Timestamp,
+    ids::{AgentCollectionId, AgentId, CollectionId, DocumentId, WorkspaceId},
+    model::{
+        collection::{AgentCollection, Collection},
+        document::Document,
+        workspace::RowOwner,
+    },
+};
+use sqlx::QueryBuilder;
+
+use crate::{
+    Db, Result, Tx,
+    documents::{files::IdWindow, select_document},
+    execute, locks, on,
+};
+
+/// Adds a collection.
+pub async fn insert(tx: &mut Tx, collection: &Collection) -> Result<()> {
+    execute!(
+        tx,
+        sqlx::query(
+            "INSERT INTO collections (id, workspace_id, created_by, name, description, defaults, metadata, created_at, updated_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)"
+        )
+        .bind(collection.id)
+        .bind(collection.owner.workspace_id)
+        .bind(collection.owner.creator())
+        .bind(collection.name.as_str())
+        .bind(collection.description.as_str())
+        .bind(&collection.defaults)
+        .bind(&collection.metadata)
+        .bind(collection.created_at)
+        .bind(collection.updated_at)
+    )?;
+    Ok(())
+}
+
+macro_rules! select_collection {
+    ($where:literal) => {
+        concat!(
+            "SELECT c.*, (SELECT COUNT(*) FROM collection_documents cd JOIN documents d ON d.id = cd.document_id
+                          WHERE cd.collection_id = c.id AND d.deleted_at IS NULL) AS documents
+             FROM collections c WHERE ",
+            $where
+        )
+    };
+}
+
+/// One of a workspace's collections.
+pub async fn find(db: &Db, workspace: WorkspaceId, id: CollectionId) -> Result<Option<Collection>> {
+    Ok(on!(db, |c| sqlx::query_as(select_collection!("c.id = $1 AND c.workspace_id = $2"))
+        .bind(id)
+        .bind(workspace)
+        .fetch_optional(c))?)
+}
+
+/// At most `limit` of a workspace's collections older than `before`, newest first.
+pub async fn list(
+    db: &Db,
+    workspace: WorkspaceId,
+    before: CollectionId,
+    limit: u32,
+) -> Result<Vec<Collection>> {
+    Ok(on!(db, |c| sqlx::query_as(select_collection!(
+        "c.workspace_id = $1 AND c.id < $2 ORDER BY c.id DESC LIMIT $3"
+    ))
+    .bind(workspace)
+    .bind(before)
+    .bind(i64::from(limit))
+    .fetch_all(c))?)
+}
+
+/// The collections of a workspace within a window.
+pub async fn window(db: &Db, workspace: WorkspaceId, window: &IdWindow) -> Result<Vec<Collection>> {
+    let select = if window.is_ascending {
+        select_collection!("c.workspace_id = $1 AND c.id > $2 AND c.id < $3 ORDER BY c.id LIMIT $4")
+    } else {
+        select_collection!("c.workspace_id = $1 AND c.id > $2 AND c.id < $3 ORDER BY c.id DESC LIMIT $4")
+    };
+    Ok(on!(db, |c| sqlx::query_as(select)
+        .bind(workspace)
+        .bind(window.above)
+        .bind(window.below)
+        .bind(i64::from(window.limit))
+        .fetch_all(c))?)
+}
+
+/// Reads one of a workspace's collections and keeps it as it is until the transaction ends.
+pub async fn lock(tx: &mut Tx, workspace: WorkspaceId, id: CollectionId) -> Result<Option<Collection>> {
+    locks::lock_workspace(tx, workspace).await?;
+    Ok(on!(tx, |c| sqlx::query_as(select_collection!("c.id = $1 AND c.workspace_id = $2"))
+        .bind(id)
+        .bind(workspace)
+        .fetch_optional(c))?)
+}
+
+/// Reads these of a workspace's collections, in this order and each once, and keeps them as they are until the transaction ends; how
+/// many documents are in them is not counted. None when one of them is not the workspace's.
+pub async fn lock_all(
+    tx: &mut Tx,
+    workspace: WorkspaceId,
+    ids: &[CollectionId],
+) -> Result<Option<Vec<Collection>>> {
+    if ids.is_empty() {
+        return Ok(Some(Vec::new()));
+    }
+    locks::lock_workspace(tx, workspace).await?;
+    let found: Vec<Collection> = on!(tx, |c| async {
+        let mut query = QueryBuilder::new("SELECT * FROM collections WHERE workspace_id = ");
+        query.push_bind(workspace).push(" AND id IN (");
+        let mut listed = query.separated(", ");
+        for id in ids {
+            listed.push_bind(*id);
+        }
+        query.push(")").build_query_as().fetch_all(c).await
+    })?;
+    let mut found: HashMap<CollectionId, Collection> =
+        found.into_iter().map(|collection| (collection.id, collection)).collect();
+    if !ids.iter().all(|id| found.contains_key(id)) {
+        return Ok(None);
+    }
+    Ok(Some(ids.iter().filter_map(|id| found.remove(id)).collect()))
+}
+
+/// Writes what can be changed of a collection that is [locked](lock).
+pub async fn update(tx: &mut Tx, collection: &Collection) -> Result<()> {
+    execute!(
+        tx,
+        sqlx::query(
+            "UPDATE collections SET name = $3, description = $4, defaults = $5, metadata = $6, updated_at = $7
+             WHERE id = $1 AND workspace_id = $2"
+        )
+        .bind(collection.id)
+        .bind(collection.owner.workspace_id)
+        .bind(collection.name.as_str())
+        .bind(collection.description.as_str())
+        .bind(&collection.defaults)
+        .bind(&collection.metadata)
+        .bind(collection.updated_at)
+    )?;
+    Ok(())
+}
+
+/// Deletes one of a workspace's collections, and no document; false when there is none.
+pub async fn delete(tx: &mut Tx, workspace: WorkspaceId, id: CollectionId) -> Result<bool> {
+    locks::lock_workspace(tx, workspace).await?;
+    touch_agents(tx, workspace, &[id]).await?;
+    let rows = execute!(
+        tx,
+        sqlx::query("DELETE FROM collections WHERE id = $1 AND workspace_id = $2").bind(id).bind(workspace)
+    )?;
+    Ok(rows == 1)
+}
+
+/// Whether all of these collections, which may repeat, are the workspace's.
+pub async fn has_all(db: &Db, workspace: WorkspaceId, ids: &[CollectionId]) -> Result<bool> {
+    let ids: BTreeSet<CollectionId> = ids.iter().copied().collect();
+    if ids.is_empty() {
+        return Ok(true);
+    }
+    let found: i64 = on!(db, |c| async {
+        let mut query = QueryBuilder::new("SELECT COUNT(*) FROM collections WHERE workspace_id = ");
+        query.push_bind(workspace).push(" AND id IN (");
+        let mut listed = query.separated(", ");
+        for id in &ids {
+            listed.push_bind(*id);
+        }
+        query.push(")").build_query_scalar().fetch_one(c).await
+    })?;
+    Ok(usize::try_from(found).is_ok_and(|found| found == ids.len()))
+}
+
+/// Raises the version of every agent that answers from one of these collections.
+async fn touch_agents(tx: &mut Tx, workspace: WorkspaceId, collections: &[CollectionId]) -> Result<()> {
+    on!(tx, |c| async {
+        let mut query = QueryBuilder::new("UPDATE agents SET version = version + 1 WHERE workspace_id = ");
+        query.push_bind(workspace);
+        query.push(" AND id IN (SELECT agent_id FROM agent_collections WHERE workspace_id = ");
+        query.push_bind(workspace).push(" AND collection_id IN (");
+        let mut listed = query.separated(", ");
+        for id in collections {
+            listed.push_bind(*id);
+        }
+        query.push("))").build().execute(c).await.map(|_| ())
+    })?;
+    Ok(())
+}
+
+/// Puts documents into a collection; those that are in it stay. Returns how many of them are the workspace's, deleted ones not
+/// counted. The workspace must be [locked](locks::lock_workspace).
+pub async fn add_documents(
+    tx: &mut Tx,
+    workspace: WorkspaceId,
+    collection: CollectionId,
+    documents: &[DocumentId],
+) -> Result<usize> {
+    let ids: BTreeSet<DocumentId> = documents.iter().copied().collect();
+    if ids.is_empty() {
+        return Ok(0);
+    }
+    let found: Vec<DocumentId> = on!(tx, |c| async {
+        let mut query =
+            QueryBuilder::new("SELECT id FROM documents WHERE deleted_at IS NULL AND workspace_id = ");
+        query.push_bind(workspace).push(" AND id IN (");
+        let mut listed = query.separated(", ");
+        for id in &ids {
+            listed.push_bind(*id);
+        }
+        query.push(")").build_query_scalar().fetch_all(c).await
+    })?;
+    if found.is_empty() {
+        return Ok(0);
+    }
+    on!(tx, |c| async {
+        let mut query =
+            QueryBuilder::new("INSERT INTO collection_documents (collection_id, document_id, workspace_id) ");
+        query.push_values(&found, |mut row, document| {
+            row.push_bind(collection).push_bind(*document).push_bind(workspace);
+        });
+        query
+            .push(" ON CONFLICT (collection_id, document_id) DO NOTHING")
+            .build()
+            .execute(c)
+            .await
+            .map(|_| ())
+    })?;
+    touch_agents(tx, workspace, &[collection]).await?;
+    Ok(found.len())
+}
+
+/// Puts a document that was made in this transaction into these collections, which are [locked](lock_all).
+pub async fn put_document(
+    tx: &mut Tx,
+    workspace: WorkspaceId,
+    document: DocumentId,
+    collections: &[CollectionId],
+) -> Result<()> {
+    if collections.is_empty() {
+        return Ok(());
+    }
+    on!(tx, |c| async {
+        let mut query =
+            QueryBuilder::new("INSERT INTO collection_documents (collection_id, document_id, workspace_id) ");
+        query.push_values(collections, |mut row, collection| {
+            row.push_bind(*collection).push_bind(document).push_bind(workspace);
+        });
+        query.build().execute(c).await.map(|_| ())
+    })?;
+    touch_agents(tx, workspace, collections).await
+}
+
+/// Takes a document out of a collection; false when it was not in it.
+pub async fn remove_document(
+    tx: &mut Tx,
+    workspace: WorkspaceId,
+    collection: CollectionId,
+    document: DocumentId,
+) -> Result<bool> {
+    let rows = execute!(
+        tx,
+        sqlx::query(
+            "DELETE FROM collection_documents WHERE collection_id = $1 AND document_id = $2 AND workspace_id = $3"
+        )
+        .bind(collection)
+        .bind(document)
+        .bind(workspace)
+    )?;
+    touch_agents(tx, workspace, &[collection]).await?;
+    Ok(rows == 1)
+}
+
+/// The documents of these collections of a workspace, each once, by their ids.
+pub async fn documents_of(
+    db: &Db,
+    workspace: WorkspaceId,
+    collections: &[CollectionId],
+) -> Result<Vec<DocumentId>> {
+    if collections.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(on!(db, |c| async {
+        let mut query =
+            QueryBuilder::new("SELECT DISTINCT document_id FROM collection_documents WHERE workspace_id = ");
+        query.push_bind(workspace).push(" AND collection_id IN (");
+        let mut listed = query.separated(", ");
+        for id in collections {
+            listed.push_bind(*id);
+        }
+        query.push(") ORDER BY document_id").build_query_scalar().fetch_all(c).await
+    })?)
+}
+
+/// At most `limit` of the documents of one of a workspace's collections that are older than `before`, newest first.
+pub async fn list_documents(
+    db: &Db,
+    workspace: WorkspaceId,
+    collection: CollectionId,
+    before: DocumentId,
+    limit: u32,
+) -> Result<Vec<Document>> {
+    Ok(on!(db, |c| {
+        sqlx::query_as(select_document!(
+        "d.workspace_id = $1 AND d.id < $2
+           AND d.id IN (SELECT document_id FROM collection_documents WHERE collection_id = $3 AND workspace_id = $1)
+         ORDER BY d.id DESC LIMIT $4"
+    ))
+    .bind(workspace)
+    .bind(before)
+    .bind(collection)
+    .bind(i64::from(limit))
+    .fetch_all(c)
+    })?)
+}
+
+/// In which collections these documents of a workspace are, the oldest collections first.
+pub async fn of_documents(
+    db: &Db,
+    workspace: WorkspaceId,
+    documents: &[DocumentId],
+) -> Result<HashMap<DocumentId, Vec<CollectionId>>> {
+    let mut collections: HashMap<DocumentId, Vec<CollectionId>> = HashMap::new();
+    if documents.is_empty() {
+        return Ok(collections);
+    }
+    let pairs: Vec<(DocumentId, CollectionId)> = on!(db, |c| async {
+        let mut query = QueryBuilder::new(
+            "SELECT document_id, collection_id FROM collection_documents WHERE workspace_id = ",
+        );
+        query.push_bind(workspace).push(" AND document_id IN (");
+        let mut listed = query.separated(", ");
+        for id in documents {
+            listed.push_bind(*id);
+        }
+        query.push(") ORDER BY collection_id").build_query_as().fetch_all(c).await
+    })?;
+    for (document, collection) in pairs {
+        collections.entry(document).or_default().push(collection);
+    }
+    Ok(collections)
+}
+
+/// Links a workspace's agent and collection and returns the link; the first one when they are linked already. None when either is not
+/// the workspace's.
+pub async fn link(
+    tx: &mut Tx,
+    owner: RowOwner,
+    agent: AgentId,
+    collection: CollectionId,
+    now: Timestamp,
+) -> Result<Option<AgentCollection>> {
+    let workspace = owner.workspace_id;
+    // Neither end may be on its way out at this moment.
+    if lock(tx, workspace, collection).await?.is_none() || !raise_version(tx, workspace, agent).await? {
+        return Ok(None);
+    }
+    execute!(
+        tx,
+        sqlx::query(
+            "INSERT INTO agent_collections (id, workspace_id, created_by, agent_id, collection_id, created_at)
+             VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (agent_id, collection_id) DO NOTHING"
+        )
+        .bind(AgentCollectionId::generate())
+        .bind(workspace)
+        .bind(owner.creator())
+        .bind(agent)
+        .bind(collection)
+        .bind(now)
+    )?;
+    Ok(on!(tx, |c| sqlx::query_as(
+        "SELECT * FROM agent_collections WHERE agent_id = $1 AND collection_id = $2 AND workspace_id = $3"
+    )
+    .bind(agent)
+    .bind(collection)
+    .bind(workspace)
+    .fetch_optional(c))?)
+}
+
+/// Raises an agent's version; false when it is not the workspace's.
+async fn raise_version(tx: &mut Tx, workspace: WorkspaceId, agent: AgentId) -> Result<bool> {
+    let rows = execute!(
+        tx,
+        sqlx::query("UPDATE agents SET version = version + 1 WHERE id = $1 AND workspace_id = $2")
+            .bind(agent)
+            .bind(workspace)
+    )?;
+    Ok(rows == 1)
+}
+
+/// One of a workspace's links.
+pub async fn find_link(
+    db: &Db,
+    workspace: WorkspaceId,
+    id: AgentCollectionId,
+) -> Result<Option<AgentCollection>> {
+    Ok(on!(db, |c| sqlx::query_as("SELECT * FROM agent_collections WHERE id = $1 AND workspace_id = $2")
+        .bind(id)
+        .bind(workspace)
+        .fetch_optional(c))?)
+}
+
+/// At most `limit` of a workspace's links older than `before`, newest first; those of one agent when it is named.
+pub async fn list_links(
+    db: &Db,
+    workspace: WorkspaceId,
+    agent: Option<AgentId>,
+    before: AgentCollectionId,
+    limit: u32,
+) -> Result<Vec<AgentCollection>> {
+    Ok(on!(db, |c| sqlx::query_as(
+        "SELECT * FROM agent_collections
+         WHERE workspace_id = $1 AND id < $2 AND ($3 IS NULL OR agent_id = $3) ORDER BY id DESC LIMIT $4"
+    )
+    .bind(workspace)
+    .bind(before)
+    .bind(agent)
+    .bind(i64::from(limit))
+    .fetch_all(c))?)
+}
+
+/// Deletes one of a workspace's links; false when there is none.
+pub async fn unlink(tx: &mut Tx, workspace: WorkspaceId, id: AgentCollectionId) -> Result<bool> {
+    locks::lock_workspace(tx, workspace).await?;
+    let agent: Option<AgentId> = on!(tx, |c| sqlx::query_scalar(
+        "DELETE FROM agent_collections WHERE id = $1 AND workspace_id = $2 RETURNING agent_id"
+    )
+    .bind(id)
+    .bind(workspace)
+    .fetch_optional(c))?;
+    let Some(agent) = agent else { return Ok(false) };
+    raise_version(tx, workspace, agent).await
+}

@@ -1,0 +1,159 @@
+//! Opening the store.
+
+use std::{path::Path, str::FromStr, sync::Arc, time::Duration};
+
+use lectern_shared::config::DatabaseLocation;
+use secrecy::ExposeSecret;
+use sqlx::{
+    ConnectOptions, Connection as _,
+    postgres::{PgConnectOptions, PgPoolOptions},
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
+};
+
+use super::{Db, DbError, Result, room::DiskReserve, silence};
+
+/// How long a caller waits for a free connection.
+const ACQUIRE: Duration = Duration::from_secs(10);
+/// How long SQLite waits for another process that holds the file (a backup, a shell).
+const BUSY: Duration = Duration::from_secs(10);
+const POSTGRES_CONNECTIONS: u32 = 20;
+/// Those of them that [`Db::probes`] has for itself.
+const POSTGRES_PROBES: u32 = 2;
+const SQLITE_READERS: u32 = 8;
+/// Rows that SQLite's thread may be ahead of who reads them: each time that it waits costs more than the rows. It takes no more
+/// memory, since whatever is read is collected anyway.
+const ROWS_AHEAD: usize = 1_000;
+
+/// How long PostgreSQL lets a session take. Afterwards its locks are free: those of a client that is gone without a word too, which
+/// the server does not notice by itself.
+struct SessionTimeouts {
+    /// For one statement.
+    statement: Duration,
+    /// For a lock. Not longer than `idle`: those of lost clients that wait for the same lock would get it one after the other.
+    lock: Duration,
+    /// Between two statements of a transaction.
+    idle: Duration,
+}
+
+const SERVICE: SessionTimeouts = SessionTimeouts {
+    statement: Duration::from_mins(1),
+    lock: Duration::from_secs(5),
+    idle: Duration::from_secs(5),
+};
+/// Of a command that looks through everything.
+const COMMAND: SessionTimeouts = SessionTimeouts {
+    statement: Duration::from_mins(15),
+    lock: Duration::from_mins(1),
+    idle: Duration::from_mins(1),
+};
+
+/// Opens the store. Nothing is migrated.
+pub async fn connect(location: &DatabaseLocation) -> Result<Db> {
+    open(location, true, &SERVICE).await
+}
+
+/// Opens the store that is there already, for a command of the operator's that may ask long questions. Nothing is made and
+/// nothing is migrated.
+pub async fn open_for_command(location: &DatabaseLocation) -> Result<Db> {
+    open(location, false, &COMMAND).await
+}
+
+/// Opens a SQLite file that nobody writes to, such as a copy, and leaves it as it is: nothing can be written through this, and no
+/// file appears beside it.
+pub async fn open_read_only(path: &Path) -> Result<Db> {
+    let options = SqliteConnectOptions::new()
+        .filename(path)
+        .read_only(true)
+        .immutable(true)
+        .pragma("temp_store", "MEMORY")
+        .disable_statement_logging();
+    let readers = SqlitePoolOptions::new().max_connections(2).acquire_timeout(ACQUIRE).connect_with(options);
+    let readers = readers.await?;
+    Ok(Db::Sqlite { writer: readers.clone(), readers, room: Arc::new(DiskReserve::beside(path)) })
+}
+
+async fn open(location: &DatabaseLocation, make: bool, timeouts: &SessionTimeouts) -> Result<Db> {
+    match (open_once(location, make, timeouts).await, location) {
+        // After a crash SQLite writes before it reads.
+        (Err(DbError::Full(_)), DatabaseLocation::Sqlite(path)) if DiskReserve::beside(path).give_back() => {
+            open_once(location, make, timeouts).await
+        }
+        (opened, _) => opened,
+    }
+}
+
+async fn open_once(location: &DatabaseLocation, make: bool, timeouts: &SessionTimeouts) -> Result<Db> {
+    match location {
+        DatabaseLocation::Postgres(url) => {
+            silence::allow(timeouts.statement);
+            let seconds = |time: Duration| format!("{}s", time.as_secs());
+            let options = PgConnectOptions::from_str(url.expose_secret())
+                .map_err(|_| DbError::Unreadable("DATABASE_URL is not a PostgreSQL URL".to_owned()))?
+                .application_name("lectern")
+                .options([
+                    ("statement_timeout", seconds(timeouts.statement)),
+                    ("lock_timeout", seconds(timeouts.lock)),
+                    ("idle_in_transaction_session_timeout", seconds(timeouts.idle)),
+                ])
+                .disable_statement_logging();
+            let pool = PgPoolOptions::new()
+                .acquire_timeout(ACQUIRE)
+                // A ping before every statement would double the way to the server and back.
+                .test_before_acquire(false)
+                .before_acquire(|connection, about| {
+                    Box::pin(async move {
+                        Ok(silence::is_alive(connection, about).await? && !connection.is_in_transaction())
+                    })
+                })
+                .after_release(|_, about| Box::pin(async move { Ok(silence::may_return(&about)) }));
+            let probes = pool.clone().max_connections(POSTGRES_PROBES).connect_lazy_with(options.clone());
+            let pool = pool.max_connections(POSTGRES_CONNECTIONS - POSTGRES_PROBES).connect_with(options);
+            Ok(Db::Postgres { pool: pool.await?, probes })
+        }
+        DatabaseLocation::Sqlite(path) => {
+            let options = SqliteConnectOptions::new()
+                .filename(path)
+                .create_if_missing(make)
+                .journal_mode(SqliteJournalMode::Wal)
+                // A document that was accepted is still there after a power cut.
+                .synchronous(SqliteSynchronous::Full)
+                .foreign_keys(true)
+                .busy_timeout(BUSY)
+                .pragma("cache_size", "-8192")
+                .pragma("temp_store", "MEMORY")
+                .row_buffer_size(ROWS_AHEAD)
+                .disable_statement_logging();
+            let room = Arc::new(DiskReserve::beside(path));
+            let watched = Arc::clone(&room);
+            let writer = SqlitePoolOptions::new()
+                .max_connections(1)
+                .min_connections(1)
+                .idle_timeout(None)
+                .max_lifetime(None)
+                // Writers queue here; a burst of uploads must wait, not fail.
+                .acquire_timeout(ACQUIRE * 3)
+                .test_before_acquire(false)
+                // SQLite ends a transaction by itself when the disk is full or fails. Then nothing is there to be rolled back, which
+                // the driver takes for a transaction that goes on: no further one would ever begin on this connection.
+                .before_acquire(move |connection, _| {
+                    let is_usable = !connection.is_in_transaction();
+                    if !is_usable {
+                        watched.doubt();
+                    }
+                    Box::pin(async move { Ok(is_usable) })
+                })
+                .connect_with(options.clone())
+                .await?;
+            let readers = SqlitePoolOptions::new()
+                .max_connections(SQLITE_READERS)
+                // With one that stays, a writer that is thrown away is never the last one, which would take the log with it: on a full
+                // disk it could not be made anew.
+                .min_connections(1)
+                .acquire_timeout(ACQUIRE)
+                .test_before_acquire(false)
+                .connect_with(options.pragma("query_only", "ON"))
+                .await?;
+            Ok(Db::Sqlite { readers, writer, room })
+        }
+    }
+}

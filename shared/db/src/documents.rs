@@ -1,0 +1,470 @@
+//! Documents. A document that was deleted is a tombstone until its generations are purged; nothing here but
+//! [`tombstones`], [`drop_tombstone`] and [`uploads`] sees it.
+
+mod active;
+pub mod browse;
+pub mod deletion;
+pub mod duplicates;
+pub mod files;
+pub mod metadata;
+pub mod uploads;
+
+pub use active::{ChangedDocument, active, changed_since};
+
+use std::collections::{BTreeSet, HashSet};
+
+use lectern_shared::{
+    clock::Timestamp,
+    ids::{DocumentId, WorkspaceId},
+    model::{
+        Json,
+        document::{Document, DocumentSource, DocumentType, PageRange, SplitterConfig},
+        job::{IngestionSummary, IngestionWarning},
+        workspace::RowOwner,
+    },
+};
+use serde_json::{Map, Value};
+use sqlx::QueryBuilder;
+
+use crate::{Db, Result, Tx, commit::pg_identity, execute, locks, on, receipts, silence};
+
+/// A new document's row.
+#[derive(Debug)]
+pub struct NewDocumentRow<'a> {
+    /// Its id.
+    pub id: DocumentId,
+    /// Whose it is.
+    pub owner: RowOwner,
+    /// The kind of source.
+    pub r#type: DocumentType,
+    /// Its name.
+    pub name: &'a str,
+    /// Anything its owner wants to say of it.
+    pub description: &'a str,
+    /// Where the source is; empty for inline content.
+    pub url: &'a str,
+    /// Inline content.
+    pub content: Option<&'a str>,
+    /// The owner's own values.
+    pub metadata: Option<&'a Map<String, Value>>,
+    /// How to cut it.
+    pub splitter: Option<&'a SplitterConfig>,
+    /// Pages to ingest.
+    pub pages: PageRange,
+    /// What opens the source, sealed.
+    pub authorization_sealed: Option<&'a [u8]>,
+}
+
+/// Adds a document. It is not queued: see `lectern_jobs::enqueue`.
+pub async fn insert(tx: &mut Tx, document: &NewDocumentRow<'_>, now: Timestamp) -> Result<()> {
+    execute!(tx, sqlx::query(
+        "INSERT INTO documents (id, workspace_id, created_by, type, name, description, url, metadata, splitter, from_page, to_page,
+                                authorization_sealed, revision, created_at, updated_at, content, stored_bytes)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 0, $13, $13, $14, $15)"
+    )
+    .bind(document.id)
+    .bind(document.owner.workspace_id)
+    .bind(document.owner.creator())
+    .bind(document.r#type)
+    .bind(document.name)
+    .bind(document.description)
+    .bind(document.url)
+    .bind(document.metadata.map(Json))
+    .bind(document.splitter.map(Json))
+    .bind(document.pages.from.map(i64::from))
+    .bind(document.pages.to.map(i64::from))
+    .bind(document.authorization_sealed)
+    .bind(now)
+    .bind(document.content)
+    .bind(inline_bytes(document)))?;
+    Ok(())
+}
+
+/// The bytes that a document's own row stores.
+fn inline_bytes(document: &NewDocumentRow<'_>) -> i64 {
+    i64::try_from(document.content.map_or(0, str::len)).unwrap_or(i64::MAX)
+}
+
+/// Notes on a document that it has changed for searches: at the epoch that [`bump_search_epoch`] has begun in the same transaction.
+macro_rules! set_changed_epoch {
+    () => {
+        "changed_epoch = (SELECT search_epoch FROM workspaces WHERE workspaces.id = documents.workspace_id)"
+    };
+}
+pub(super) use set_changed_epoch;
+
+macro_rules! select_document {
+    ($where:literal) => {
+        select_document!("", "", $where)
+    };
+    ($columns:literal, $joins:literal, $where:literal) => {
+        concat!(
+            "SELECT d.id, d.workspace_id, d.created_by, d.type, d.name, d.description, d.url, d.metadata, d.splitter, d.from_page, d.to_page,
+                    d.revision, d.search_index, d.created_at, d.updated_at,
+                    j.state, j.stage, j.progress, j.attempts, j.last_error, j.warnings, j.source, j.queued_at,
+                    j.started_at, j.finished_at",
+            $columns,
+            " FROM documents d JOIN jobs j ON j.document_id = d.id AND j.kind = 'ingest' ",
+            $joins,
+            " WHERE d.deleted_at IS NULL AND ",
+            $where
+        )
+    };
+}
+pub(super) use select_document;
+
+/// One of a workspace's documents.
+pub async fn find(db: &Db, workspace: WorkspaceId, id: DocumentId) -> Result<Option<Document>> {
+    Ok(on!(db, |c| sqlx::query_as(select_document!("d.id = $1 AND d.workspace_id = $2"))
+        .bind(id)
+        .bind(workspace)
+        .fetch_optional(c))?)
+}
+
+/// [`find`] within a transaction, with what was done in it.
+pub async fn find_in(tx: &mut Tx, workspace: WorkspaceId, id: DocumentId) -> Result<Option<Document>> {
+    Ok(on!(tx, |c| sqlx::query_as(select_document!("d.id = $1 AND d.workspace_id = $2"))
+        .bind(id)
+        .bind(workspace)
+        .fetch_optional(c))?)
+}
+
+/// How the ingestion of one of a workspace's documents goes; none when there is no such document.
+pub async fn ingestion(db: &Db, workspace: WorkspaceId, id: DocumentId) -> Result<Option<IngestionSummary>> {
+    Ok(on!(db, |c| sqlx::query_as(
+        "SELECT j.state, j.stage, j.progress, j.attempts, j.last_error, j.warnings, j.source, j.queued_at,
+                j.started_at, j.finished_at
+         FROM documents d JOIN jobs j ON j.document_id = d.id AND j.kind = 'ingest'
+         WHERE d.id = $1 AND d.workspace_id = $2 AND d.deleted_at IS NULL"
+    )
+    .bind(id)
+    .bind(workspace)
+    .fetch_optional(c))?)
+}
+
+/// Whether all of these documents, which may repeat, are the workspace's.
+pub async fn has_all(db: &Db, workspace: WorkspaceId, ids: &[DocumentId]) -> Result<bool> {
+    let ids: BTreeSet<DocumentId> = ids.iter().copied().collect();
+    if ids.is_empty() {
+        return Ok(true);
+    }
+    let found: i64 = on!(db, |c| async {
+        let mut query =
+            QueryBuilder::new("SELECT COUNT(*) FROM documents WHERE deleted_at IS NULL AND workspace_id = ");
+        query.push_bind(workspace).push(" AND id IN (");
+        let mut listed = query.separated(", ");
+        for id in &ids {
+            listed.push_bind(*id);
+        }
+        query.push(")");
+        query.build_query_scalar().fetch_one(c).await
+    })?;
+    Ok(usize::try_from(found).is_ok_and(|found| found == ids.len()))
+}
+
+/// Those of these documents that are the workspace's and can be searched.
+pub async fn searchable(db: &Db, workspace: WorkspaceId, ids: &[DocumentId]) -> Result<HashSet<DocumentId>> {
+    if ids.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let found: Vec<DocumentId> = on!(db, |c| async {
+        let mut query = QueryBuilder::new(
+            "SELECT id FROM documents WHERE deleted_at IS NULL AND active_generation IS NOT NULL AND workspace_id = ",
+        );
+        query.push_bind(workspace).push(" AND id IN (");
+        let mut listed = query.separated(", ");
+        for id in ids {
+            listed.push_bind(*id);
+        }
+        query.push(")");
+        query.build_query_scalar().fetch_all(c).await
+    })?;
+    Ok(found.into_iter().collect())
+}
+
+/// The inline content of one of a workspace's documents.
+pub async fn content(db: &Db, workspace: WorkspaceId, id: DocumentId) -> Result<Option<String>> {
+    let content: Option<Option<String>> = on!(db, |c| sqlx::query_scalar(
+        "SELECT content FROM documents WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL"
+    )
+    .bind(id)
+    .bind(workspace)
+    .fetch_optional(c))?;
+    Ok(content.flatten())
+}
+
+/// At most `limit` of a workspace's documents older than `before`, newest first.
+pub async fn list(db: &Db, workspace: WorkspaceId, before: DocumentId, limit: u32) -> Result<Vec<Document>> {
+    Ok(on!(db, |c| sqlx::query_as(select_document!(
+        "d.workspace_id = $1 AND d.id < $2 ORDER BY d.id DESC LIMIT $3"
+    ))
+    .bind(workspace)
+    .bind(before)
+    .bind(i64::from(limit))
+    .fetch_all(c))?)
+}
+
+const SELECT_SOURCE: &str =
+    "SELECT id, workspace_id, type, name, url, content, blob_key, source_name, source_mime, splitter, from_page, to_page,
+            authorization_sealed, metadata, source_state,
+            CASE WHEN active_generation IS NOT NULL THEN search_index END AS active_index,
+            (SELECT quotas FROM workspaces WHERE workspaces.id = workspace_id) AS quotas
+     FROM documents WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL";
+
+/// What an ingestion needs to know of a document; none when it was deleted.
+pub async fn source(db: &Db, workspace: WorkspaceId, id: DocumentId) -> Result<Option<DocumentSource>> {
+    Ok(on!(db, |c| sqlx::query_as(SELECT_SOURCE).bind(id).bind(workspace).fetch_optional(c))?)
+}
+
+/// [`source`] within a transaction, with what was done in it.
+pub async fn source_in(
+    tx: &mut Tx,
+    workspace: WorkspaceId,
+    id: DocumentId,
+) -> Result<Option<DocumentSource>> {
+    Ok(on!(tx, |c| sqlx::query_as(SELECT_SOURCE).bind(id).bind(workspace).fetch_optional(c))?)
+}
+
+/// Makes one of a workspace's documents what `document` says; its type and an upload stay as they are. It is not queued, and what is
+/// cached of it is not marked as out of date: the caller knows what changed. False when there is no such document.
+pub async fn update(tx: &mut Tx, document: &NewDocumentRow<'_>, now: Timestamp) -> Result<bool> {
+    let rows = execute!(
+        tx,
+        sqlx::query(
+            concat!(
+                "UPDATE documents SET name = $3, description = $4, url = $5, content = $6, metadata = $7, splitter = $8,
+                                      from_page = $9, to_page = $10, authorization_sealed = $11, updated_at = $12,
+                                      stored_bytes = COALESCE(source_bytes, 0) + $13, ",
+                set_changed_epoch!(),
+                " WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL"
+            )
+        )
+        .bind(document.id)
+        .bind(document.owner.workspace_id)
+        .bind(document.name)
+        .bind(document.description)
+        .bind(document.url)
+        .bind(document.content)
+        .bind(document.metadata.map(Json))
+        .bind(document.splitter.map(Json))
+        .bind(document.pages.from.map(i64::from))
+        .bind(document.pages.to.map(i64::from))
+        .bind(document.authorization_sealed)
+        .bind(now)
+        .bind(inline_bytes(document))
+    )?;
+    Ok(rows == 1)
+}
+
+/// Has a document that was just queued be indexed again from the passages that are stored, so that its source is left alone.
+/// `warnings` are what its last ingestion went past, which is still true. A job that a worker holds is left as it is.
+pub async fn from_stored(tx: &mut Tx, id: DocumentId, warnings: &[IngestionWarning]) -> Result<()> {
+    execute!(
+        tx,
+        sqlx::query(
+            "UPDATE jobs SET from_stored = TRUE, warnings = $2 WHERE document_id = $1 AND state = 'queued'"
+        )
+        .bind(id)
+        .bind(Json(warnings))
+    )?;
+    Ok(())
+}
+
+/// What is stored of a document besides its row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct DocumentHoldings {
+    /// Generations, those included that no search reads any more.
+    pub generations: i64,
+    /// Passages in all of them.
+    pub chunks: i64,
+    /// Blobs: 1 for an uploaded document.
+    pub blobs: i64,
+}
+
+/// What is to be purged when one of a workspace's documents is deleted; none when there is no such document.
+pub async fn holdings(
+    tx: &mut Tx,
+    workspace: WorkspaceId,
+    id: DocumentId,
+) -> Result<Option<DocumentHoldings>> {
+    Ok(on!(tx, |c| sqlx::query_as(
+        "SELECT (SELECT COUNT(*) FROM generations g WHERE g.document_id = d.id) AS generations,
+                (SELECT COUNT(*) FROM generations g JOIN chunks c ON c.generation_id = g.id
+                 WHERE g.document_id = d.id) AS chunks,
+                CAST(CASE WHEN d.blob_key IS NULL THEN 0 ELSE 1 END AS BIGINT) AS blobs
+         FROM documents d WHERE d.id = $1 AND d.workspace_id = $2 AND d.deleted_at IS NULL"
+    )
+    .bind(id)
+    .bind(workspace)
+    .fetch_optional(c))?)
+}
+
+/// Keeps one of a workspace's documents as it is until the transaction ends; false when there is no such document.
+pub async fn lock(tx: &mut Tx, workspace: WorkspaceId, id: DocumentId) -> Result<bool> {
+    // In the order of locks: the workspace first.
+    locks::lock_workspace(tx, workspace).await?;
+    let rows = execute!(
+        tx,
+        sqlx::query(
+            "UPDATE documents SET revision = revision WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL"
+        )
+        .bind(id)
+        .bind(workspace)
+    )?;
+    Ok(rows == 1)
+}
+
+/// Deletes one of a workspace's documents for every reader at once: links go, its job is cancelled, and its generations are
+/// left for the sweeper, which may begin at `purge_at`. False when there is no such document.
+pub async fn delete(
+    tx: &mut Tx,
+    workspace: WorkspaceId,
+    id: DocumentId,
+    now: Timestamp,
+    purge_at: Timestamp,
+) -> Result<bool> {
+    bump_search_epoch(tx, workspace).await?;
+    let found: Option<DocumentId> = on!(tx, |c| {
+        sqlx::query_scalar(concat!(
+        "UPDATE documents SET deleted_at = $3, active_generation = NULL, search_index = NULL, content_hash = NULL, content = NULL,
+                              authorization_sealed = NULL, ",
+        set_changed_epoch!(),
+        " WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL RETURNING id"
+    ))
+    .bind(id)
+    .bind(workspace)
+    .bind(now)
+    .fetch_optional(c)
+    })?;
+    if found.is_none() {
+        return Ok(false);
+    }
+    execute!(
+        tx,
+        sqlx::query(
+            "UPDATE jobs SET state = 'cancelled', claim_id = NULL, lease_until = NULL, finished_at = $2
+         WHERE document_id = $1"
+        )
+        .bind(id)
+        .bind(now)
+    )?;
+    execute!(tx, sqlx::query("DELETE FROM agent_documents WHERE document_id = $1").bind(id))?;
+    execute!(tx, sqlx::query("DELETE FROM collection_documents WHERE document_id = $1").bind(id))?;
+    execute!(
+        tx,
+        sqlx::query("UPDATE generations SET state = 'removing', purge_at = $2 WHERE document_id = $1")
+            .bind(id)
+            .bind(purge_at)
+    )?;
+    Ok(true)
+}
+
+/// Deletes all documents of a workspace, as [`delete`] does one. Their links go with the agents.
+pub(super) async fn delete_all(tx: &mut Tx, workspace: WorkspaceId, now: Timestamp) -> Result<()> {
+    execute!(
+        tx,
+        sqlx::query(concat!(
+            "UPDATE documents SET deleted_at = $2, active_generation = NULL, search_index = NULL, content_hash = NULL, content = NULL,
+                                  authorization_sealed = NULL, ",
+            set_changed_epoch!(),
+            " WHERE workspace_id = $1 AND deleted_at IS NULL"
+        ))
+        .bind(workspace)
+        .bind(now)
+    )?;
+    execute!(
+        tx,
+        sqlx::query(
+            "UPDATE jobs SET state = 'cancelled', claim_id = NULL, lease_until = NULL, finished_at = $2
+             WHERE workspace_id = $1"
+        )
+        .bind(workspace)
+        .bind(now)
+    )?;
+    execute!(
+        tx,
+        sqlx::query("UPDATE generations SET state = 'removing', purge_at = $2 WHERE workspace_id = $1")
+            .bind(workspace)
+            .bind(now)
+    )?;
+    Ok(())
+}
+
+/// Deleted documents of which no generation is left, and uploads that were given up or whose time is over; oldest first.
+pub async fn tombstones(db: &Db, now: Timestamp, limit: u32) -> Result<Vec<DocumentId>> {
+    Ok(on!(db, |c| sqlx::query_scalar(
+        "SELECT id FROM documents
+         WHERE deleted_at <= $1
+           AND NOT EXISTS (SELECT 1 FROM generations WHERE generations.document_id = documents.id)
+         ORDER BY deleted_at LIMIT $2"
+    )
+    .bind(now)
+    .bind(i64::from(limit))
+    .fetch_all(c))?)
+}
+
+/// Forgets a deleted document and everything small that hangs on it.
+pub async fn drop_tombstone(tx: &mut Tx, id: DocumentId, now: Timestamp) -> Result<()> {
+    // In the order of locks: the workspace first.
+    execute!(
+        tx,
+        sqlx::query(
+            "UPDATE workspaces SET purged_epoch = gone.changed_epoch
+             FROM (SELECT workspace_id, changed_epoch FROM documents WHERE id = $1 AND deleted_at IS NOT NULL) AS gone
+             WHERE workspaces.id = gone.workspace_id AND workspaces.purged_epoch < gone.changed_epoch"
+        )
+        .bind(id)
+    )?;
+    let rows =
+        execute!(tx, sqlx::query("DELETE FROM documents WHERE id = $1 AND deleted_at IS NOT NULL").bind(id))?;
+    if rows == 1 {
+        execute!(tx, sqlx::query("DELETE FROM vectors WHERE document_id = $1").bind(id))?;
+        execute!(tx, sqlx::query("DELETE FROM jobs WHERE document_id = $1").bind(id))?;
+        receipts::close(tx, id, now).await?;
+    }
+    Ok(())
+}
+
+/// Marks what is cached of a workspace's searchable documents as out of date; the statement that changes a document notes on it that it is
+/// this one (`set_changed_epoch!`). Taken first in a transaction: workspaces, then documents, then jobs is the order of locks everywhere.
+pub async fn bump_search_epoch(tx: &mut Tx, workspace: WorkspaceId) -> Result<()> {
+    match tx {
+        Tx::Postgres(tx) => {
+            let bump = concat!(
+                "UPDATE workspaces SET search_epoch = search_epoch + 1 WHERE id = $1 RETURNING ",
+                pg_identity!()
+            );
+            let bumped =
+                silence::answered(sqlx::query_as(bump).bind(workspace).fetch_optional(&mut **tx)).await?;
+            tx.note(bumped);
+        }
+        Tx::Sqlite(tx) => {
+            let bump = "UPDATE workspaces SET search_epoch = search_epoch + 1 WHERE id = $1";
+            sqlx::query(bump).bind(workspace).execute(&mut **tx).await?;
+        }
+    }
+    Ok(())
+}
+
+/// [`bump_search_epoch`] for one document that nothing else is written of.
+pub(super) async fn touch(tx: &mut Tx, workspace: WorkspaceId, document: DocumentId) -> Result<()> {
+    bump_search_epoch(tx, workspace).await?;
+    execute!(
+        tx,
+        sqlx::query(concat!(
+            "UPDATE documents SET ",
+            set_changed_epoch!(),
+            " WHERE id = $1 AND workspace_id = $2"
+        ))
+        .bind(document)
+        .bind(workspace)
+    )?;
+    Ok(())
+}
+
+/// The number that rises whenever what a workspace can search changes.
+pub async fn search_epoch(db: &Db, workspace: WorkspaceId) -> Result<i64> {
+    Ok(on!(db, |c| sqlx::query_scalar("SELECT search_epoch FROM workspaces WHERE id = $1")
+        .bind(workspace)
+        .fetch_one(c))?)
+}

@@ -1,0 +1,373 @@
+//! Job rows. The database is the truth about work; queues elsewhere only say that there is some.
+//!
+//! Locks are taken in one order everywhere: workspace, document, job.
+
+mod claims;
+mod line;
+mod outcome;
+mod place;
+mod publication;
+
+use uuid::Uuid;
+
+#[cfg(test)]
+pub(super) use claims::{DUE, PASSED_OVER, TAKE};
+pub use claims::{DueJobs, claim, claim_undisputed, due};
+use lectern_shared::{
+    clock::Timestamp,
+    ids::{DocumentId, JobId, WorkspaceId},
+    model::{
+        Json,
+        document::Document,
+        job::{IngestionStage, JobClaim, JobKind, QueueDepth, StageProgress},
+        page::PdfEngineName,
+    },
+};
+pub(super) use line::BEHIND_OWN;
+pub use line::admit;
+#[cfg(test)]
+pub(super) use line::{BEGINS_BEHIND, NEXT_BESIDES};
+pub use outcome::{ExpiredJob, cancel, expire_leases, fail, postpone, release};
+use place::place_in_line;
+pub use publication::{GenerationPublication, PublishOutcome, publish, publish_together};
+
+use crate::{
+    Db, Result, Tx,
+    documents::{self, select_document},
+    execute, on, silence,
+};
+
+/// A new job, as an INSERT.
+macro_rules! insert_job {
+    () => {
+        "INSERT INTO jobs (id, kind, workspace_id, document_id, state, attempts, max_attempts, run_at, fair_at, warnings,
+                           queued_at, from_stored)
+         VALUES ($1, $2, $3, $4, 'queued', 0, $5, $6, $7, '[]', $6, FALSE)"
+    };
+}
+
+/// Queues a workspace's document: a new job, or its old one again. A job that is running goes on, and is queued again when it
+/// ends, because the document's revision has risen. None when there is no such document.
+pub async fn enqueue(
+    tx: &mut Tx,
+    workspace: WorkspaceId,
+    document: DocumentId,
+    kind: JobKind,
+    max_attempts: u32,
+    now: Timestamp,
+) -> Result<Option<JobId>> {
+    let place = line::next_place(tx, workspace).await?;
+    let revision: Option<i64> = on!(tx, |c| {
+        sqlx::query_scalar(
+        "UPDATE documents SET revision = revision + 1 WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL
+         RETURNING revision"
+    )
+    .bind(document)
+    .bind(workspace)
+    .fetch_optional(c)
+    })?;
+    let (Some(place), Some(_)) = (place, revision) else {
+        return Ok(None);
+    };
+    let new = NewJob { id: JobId::generate(), kind, workspace, document, max_attempts, place };
+    Ok(Some(insert(tx, new, now).await?))
+}
+
+/// Queues a document that this transaction has made, for the first time, and reads it: nobody else knows of it, so it is not looked at before.
+/// None when its owner is gone.
+pub async fn enqueue_new(
+    tx: &mut Tx,
+    workspace: WorkspaceId,
+    document: DocumentId,
+    max_attempts: u32,
+    now: Timestamp,
+) -> Result<Option<(JobId, Document)>> {
+    /// In one round trip, since others wait for the workspace's row meanwhile. What is selected from is the row that has just been added.
+    const QUEUE_AND_READ: &str = concat!(
+        "WITH jobs AS (",
+        insert_job!(),
+        " RETURNING *) ",
+        select_document!("d.id = $4 AND d.workspace_id = $3")
+    );
+    let Some(place) = line::next_place(tx, workspace).await? else { return Ok(None) };
+    let (job, kind) = (JobId::generate(), JobKind::Ingest);
+    let made = match tx {
+        Tx::Postgres(tx) => {
+            let made = sqlx::query_as(QUEUE_AND_READ)
+                .bind(job)
+                .bind(kind)
+                .bind(workspace)
+                .bind(document)
+                .bind(i64::from(max_attempts))
+                .bind(now)
+                .bind(place)
+                .fetch_optional(&mut **tx);
+            silence::answered(made).await?
+        }
+        Tx::Sqlite(_) => {
+            let new = NewJob { id: job, kind, workspace, document, max_attempts, place };
+            insert(tx, new, now).await?;
+            documents::find_in(tx, workspace, document).await?
+        }
+    };
+    Ok(made.map(|document| (job, document)))
+}
+
+/// A job that is queued.
+struct NewJob {
+    id: JobId,
+    kind: JobKind,
+    workspace: WorkspaceId,
+    document: DocumentId,
+    max_attempts: u32,
+    place: i64,
+}
+
+async fn insert(tx: &mut Tx, new: NewJob, now: Timestamp) -> Result<JobId> {
+    let NewJob { id, kind, workspace, document, max_attempts, place } = new;
+    Ok(on!(tx, |c| {
+        sqlx::query_scalar(concat!(
+            insert_job!(),
+            " ON CONFLICT (document_id, kind) DO UPDATE SET
+             state = CASE WHEN jobs.state = 'running' THEN jobs.state ELSE 'queued' END,
+             attempts = CASE WHEN jobs.state = 'running' THEN jobs.attempts ELSE 0 END,
+             max_attempts = excluded.max_attempts,
+             run_at = excluded.run_at,
+             fair_at = excluded.fair_at,
+             stage = CASE WHEN jobs.state = 'running' THEN jobs.stage END,
+             progress = CASE WHEN jobs.state = 'running' THEN jobs.progress END,
+             last_error = NULL,
+             warnings = '[]',
+             queued_at = excluded.queued_at,
+             from_stored = excluded.from_stored,
+             trace_parent = NULL,
+             started_at = CASE WHEN jobs.state = 'running' THEN jobs.started_at END,
+             finished_at = NULL
+         RETURNING id"
+        ))
+        .bind(id)
+        .bind(kind)
+        .bind(workspace)
+        .bind(document)
+        .bind(i64::from(max_attempts))
+        .bind(now)
+        .bind(place)
+        .fetch_one(c)
+    })?)
+}
+
+/// Notes the span from which a job was queued, as W3C's `traceparent`.
+pub async fn set_trace_parent(tx: &mut Tx, job: JobId, parent: &str) -> Result<()> {
+    execute!(tx, sqlx::query("UPDATE jobs SET trace_parent = $2 WHERE id = $1").bind(job).bind(parent))?;
+    Ok(())
+}
+
+/// Which searchable documents are indexed again from their stored passages.
+#[derive(Clone, Copy, Debug)]
+pub enum ReindexTarget {
+    /// All of them.
+    All,
+    /// Those whose vectors are not of this embedding space, or that have none.
+    OutsideSpace(Uuid),
+    /// Those without vectors that were made before this, unless their last ingestion failed.
+    WithoutVectors(Timestamp),
+}
+
+/// Which PDFs are read again from their sources.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RereadTarget {
+    /// All of them.
+    All,
+    /// Those that this engine read.
+    ReadBy(PdfEngineName),
+    /// Those that were read before it was noted what read them.
+    Unknown,
+}
+
+/// Searchable documents, with their generations and jobs.
+macro_rules! searchable {
+    ($($which:tt)+) => {
+        concat!(
+            "FROM generations
+             JOIN documents ON documents.id = generations.document_id
+                           AND documents.active_generation = generations.id
+             JOIN jobs ON jobs.document_id = documents.id
+             WHERE generations.state = 'active' AND documents.deleted_at IS NULL AND ",
+            $($which)+
+        )
+    };
+}
+
+/// Queues what is searchable, from stored passages or not.
+macro_rules! enqueue_again {
+    (from_stored: $from_stored:literal, $($which:tt)+) => {
+        concat!(
+            "UPDATE jobs SET state = 'queued', from_stored = ",
+            $from_stored,
+            ", trace_parent = NULL, attempts = 0, run_at = $1, queued_at = $1, fair_at = ",
+            place_in_line!("place.number + (SELECT fair_at FROM queue_head)"),
+            ", started_at = NULL, finished_at = NULL, last_error = NULL, stage = NULL, progress = NULL
+             FROM (SELECT jobs.id AS job_id,
+                          ROW_NUMBER() OVER (PARTITION BY documents.workspace_id ORDER BY documents.id) AS number ",
+            searchable!($($which)+),
+            ") AS place WHERE jobs.id = place.job_id AND jobs.state NOT IN ('queued', 'running')"
+        )
+    };
+}
+
+/// The condition of a [`RereadTarget`], which is a parameter. Sources with pages that are no PDFs are presentations: nothing is noted
+/// of them, and they are read again with the PDFs.
+macro_rules! to_be_read {
+    ($target:literal) => {
+        concat!(
+            "documents.search_index NOT LIKE '%\"pages\":null%' AND (",
+            $target,
+            " = '*' OR COALESCE(generations.engine, '') = ",
+            $target,
+            ")"
+        )
+    };
+}
+
+/// Queues searchable documents of every workspace to be indexed again from their stored passages, except those that are queued or
+/// running already; how many there were. Each workspace's documents are a second line of the workspace's: they take turns with what the
+/// workspace adds.
+pub async fn enqueue_again(tx: &mut Tx, which: ReindexTarget, now: Timestamp) -> Result<u64> {
+    match which {
+        ReindexTarget::All => {
+            execute!(tx, sqlx::query(enqueue_again!(from_stored: "TRUE", "1 = 1")).bind(now))
+        }
+        ReindexTarget::OutsideSpace(space) => execute!(
+            tx,
+            sqlx::query(enqueue_again!(
+                from_stored: "TRUE",
+                "(generations.embedding_space IS NULL OR generations.embedding_space <> $2)"
+            ))
+            .bind(now)
+            .bind(space)
+        ),
+        ReindexTarget::WithoutVectors(before) => execute!(
+            tx,
+            sqlx::query(enqueue_again!(
+                from_stored: "TRUE",
+                "generations.embedding_space IS NULL AND generations.created_at < $2 AND jobs.state = 'done'"
+            ))
+            .bind(now)
+            .bind(before)
+        ),
+    }
+}
+
+impl RereadTarget {
+    /// The engine's name, empty where none is noted, `*` for all.
+    fn parameter(self) -> &'static str {
+        match self {
+            Self::All => "*",
+            Self::ReadBy(engine) => engine.as_str(),
+            Self::Unknown => "",
+        }
+    }
+}
+
+/// How many documents [`enqueue_to_read`] would find.
+pub async fn count_to_read(db: &Db, which: RereadTarget) -> Result<i64> {
+    Ok(on!(db, |c| {
+        sqlx::query_scalar(concat!("SELECT COUNT(*) ", searchable!(to_be_read!("$1"))))
+            .bind(which.parameter())
+            .fetch_one(c)
+    })?)
+}
+
+/// Queues searchable documents of every workspace to be read again from their sources, as if these had changed, except those that
+/// are queued or running already; how many there were. They stand in line as those of [`enqueue_again`] do.
+pub async fn enqueue_to_read(tx: &mut Tx, which: RereadTarget, now: Timestamp) -> Result<u64> {
+    execute!(
+        tx,
+        sqlx::query(concat!(
+            "UPDATE documents SET source_state = NULL WHERE id IN (SELECT documents.id ",
+            searchable!(to_be_read!("$1")),
+            ")"
+        ))
+        .bind(which.parameter())
+    )?;
+    execute!(
+        tx,
+        sqlx::query(enqueue_again!(from_stored: "FALSE", to_be_read!("$2")))
+            .bind(now)
+            .bind(which.parameter())
+    )
+}
+
+/// Whether [`enqueue_again`] would find documents without vectors that were made before this.
+pub async fn any_without_vectors(db: &Db, before: Timestamp) -> Result<bool> {
+    let found: Option<Uuid> = on!(db, |c| {
+        sqlx::query_scalar(
+        "SELECT generations.id FROM generations
+         JOIN documents ON documents.id = generations.document_id AND documents.active_generation = generations.id
+         JOIN jobs ON jobs.document_id = documents.id
+         WHERE generations.state = 'active' AND generations.embedding_space IS NULL AND generations.created_at < $1
+           AND documents.deleted_at IS NULL AND jobs.state = 'done' LIMIT 1"
+    )
+    .bind(before)
+    .fetch_optional(c)
+    })?;
+    Ok(found.is_some())
+}
+
+/// What a worker tells of a job while it holds it.
+#[derive(Debug, Clone, Default)]
+pub struct JobProgress {
+    /// What it is doing.
+    pub stage: Option<IngestionStage>,
+    /// How far that is.
+    pub progress: Option<StageProgress>,
+}
+
+/// Extends a claim and notes how far it is. False when the claim is no longer held.
+pub async fn renew(
+    tx: &mut Tx,
+    claim: &JobClaim,
+    lease_until: Timestamp,
+    report: &JobProgress,
+) -> Result<bool> {
+    let rows = execute!(
+        tx,
+        sqlx::query(
+            "UPDATE jobs SET lease_until = $3, stage = $4, progress = $5
+             WHERE id = $1 AND claim_id = $2 AND state = 'running'",
+        )
+        .bind(claim.id)
+        .bind(claim.claim_id)
+        .bind(lease_until)
+        .bind(report.stage)
+        .bind(report.progress.as_ref().map(Json))
+    )?;
+    Ok(rows == 1)
+}
+
+/// Whether nothing of a document is searchable, and nothing is under way to change that.
+pub async fn ended_unpublished(tx: &mut Tx, document: DocumentId) -> Result<bool> {
+    let found: Option<JobId> = on!(tx, |c| {
+        sqlx::query_scalar(
+        "SELECT jobs.id FROM jobs JOIN documents ON documents.id = jobs.document_id
+         WHERE jobs.document_id = $1 AND jobs.state IN ('dead', 'cancelled') AND documents.active_generation IS NULL"
+    )
+    .bind(document)
+    .fetch_optional(c)
+    })?;
+    Ok(found.is_some())
+}
+
+/// Counts the jobs by what they wait for.
+pub async fn depth(db: &Db, now: Timestamp) -> Result<QueueDepth> {
+    Ok(on!(db, |c| sqlx::query_as(
+        "SELECT
+             (SELECT COUNT(*) FROM jobs WHERE state = 'queued' AND run_at <= $1) AS due,
+             (SELECT MIN(run_at) FROM jobs WHERE state = 'queued' AND run_at <= $1) AS oldest_due,
+             (SELECT COUNT(*) FROM jobs WHERE state = 'queued' AND run_at > $1) AS waiting,
+             (SELECT COUNT(*) FROM jobs WHERE state = 'running') AS running,
+             (SELECT COUNT(*) FROM jobs WHERE state = 'dead') AS dead"
+    )
+    .bind(now)
+    .fetch_one(c))?)
+}

@@ -1,0 +1,435 @@
+//! The relational store: PostgreSQL or SQLite behind one set of statements. All SQL of the service lives in this
+//! crate, one file a group of tables.
+//!
+//! A query is written once and compiled for both drivers by [`on!`]. Reads take a [`Db`]; every write takes a [`Tx`],
+//! so that a caller decides what belongs together.
+
+pub mod accounts;
+pub mod agent_versions;
+pub mod agents;
+pub mod api_tokens;
+pub mod audit;
+pub mod cached_answers;
+pub mod checkup;
+pub mod chunks;
+pub mod collections;
+mod commit;
+mod connect;
+pub mod copy;
+pub mod documents;
+pub mod evaluations;
+pub mod generations;
+pub mod idempotency;
+pub mod identities;
+pub mod index_segments;
+pub mod jobs;
+pub mod known_addresses;
+pub mod locks;
+pub mod memory;
+pub mod migrate;
+pub mod operator_jobs;
+pub mod pages;
+pub mod prompts;
+pub mod publications;
+pub mod receipts;
+mod room;
+pub mod sealed;
+pub(crate) mod silence;
+pub mod singletons;
+pub mod statistics;
+pub mod storage;
+pub mod sync;
+pub mod tags;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+#[cfg(test)]
+mod tests;
+pub mod tools;
+pub mod traces;
+pub mod usage;
+pub mod vectors;
+pub mod webhooks;
+pub mod workspaces;
+
+use std::sync::Arc;
+
+use lectern_shared::{clock::Timestamp, failure::ServiceFailure, metrics::PoolState};
+use sqlx::{PgConnection, PgPool, SqliteConnection, SqlitePool, SqliteTransaction};
+use uuid::Uuid;
+
+pub use commit::PgWrite;
+pub use connect::{connect, open_for_command, open_read_only};
+pub use room::DiskReserve;
+
+/// What a statement runs on, for one of the two drivers.
+pub(crate) enum DbExecutor<P, S> {
+    /// PostgreSQL.
+    Postgres(P),
+    /// SQLite.
+    Sqlite(S),
+}
+
+/// Runs one expression on whichever driver is in use; the expression is compiled for both.
+///
+/// `execute!(db, sqlx::query("…").bind(x))`, where `db` is a `&Db` (reads) or a `&mut Tx`.
+macro_rules! on {
+    ($db:expr, |$c:ident| $body:expr) => {
+        match $db.on() {
+            $crate::DbExecutor::Postgres($c) => $crate::silence::answered($body).await,
+            $crate::DbExecutor::Sqlite($c) => $body.await,
+        }
+    };
+}
+pub(crate) use on;
+
+/// Runs a statement without rows, and returns how many it touched: `execute!(tx, sqlx::query("…").bind(x))`.
+macro_rules! execute {
+    ($db:expr, $query:expr) => {
+        match $db.on() {
+            $crate::DbExecutor::Postgres(c) => {
+                $crate::silence::answered($query.execute(c)).await.map(|done| done.rows_affected())
+            }
+            $crate::DbExecutor::Sqlite(c) => $query.execute(c).await.map(|done| done.rows_affected()),
+        }
+        .map_err($crate::DbError::from)
+    };
+}
+pub(crate) use execute;
+
+/// Why the store could not do something.
+#[derive(Debug, thiserror::Error)]
+pub enum DbError {
+    /// A unique column already holds this value.
+    #[error("a row with this value exists already")]
+    Duplicate,
+    /// There is no room for it.
+    #[error("the database has no room left: {0}")]
+    Full(String),
+    /// The store is away, locked, or refused the statement.
+    #[error("the database failed: {0}")]
+    Failed(#[source] sqlx::Error),
+    /// The connection broke while a transaction was committed, and whether it took place could not be found out.
+    #[error("the database went away while something was committed: {0}")]
+    CommitUnknown(#[source] sqlx::Error),
+    /// What is stored cannot be read: a newer version wrote it, or it is damaged.
+    #[error("a stored value cannot be read: {0}")]
+    Unreadable(String),
+}
+
+/// PostgreSQL's `disk_full`; SQLite's `FULL` and `IOERR_SHMSIZE`.
+const NO_ROOM: [&str; 3] = ["53100", "13", "4874"];
+/// Codes of SQLite from this one on belong to the errors of its disk, by their last eight bits.
+const SQLITE_IOERR: i32 = 10;
+
+impl From<sqlx::Error> for DbError {
+    fn from(error: sqlx::Error) -> Self {
+        match &error {
+            sqlx::Error::Database(e) if e.is_unique_violation() => Self::Duplicate,
+            sqlx::Error::Database(e) if e.code().is_some_and(|code| NO_ROOM.contains(&code.as_ref())) => {
+                Self::Full(error.to_string())
+            }
+            sqlx::Error::ColumnDecode { source, .. } => Self::Unreadable(source.to_string()),
+            _ => Self::Failed(error),
+        }
+    }
+}
+
+impl DbError {
+    /// Whether the store could not be reached or not get at the rows: it is not there, does not answer, is only starting or
+    /// stopping, or somebody holds a lock for too long.
+    pub fn is_connection_failure(&self) -> bool {
+        match self {
+            Self::Failed(sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut) | Self::CommitUnknown(_) => true,
+            // 57P: cannot connect now, shutting down; 08: connection lost; 53300: too many connections; 55P03: somebody, who may be
+            // lost, holds a lock; 25P03: the server took this client for lost.
+            Self::Failed(sqlx::Error::Database(error)) => error.code().is_some_and(|code| {
+                code.starts_with("57P")
+                    || code.starts_with("08")
+                    || ["53300", "55P03", "25P03"].contains(&code.as_ref())
+            }),
+            Self::Failed(_) | Self::Full(_) | Self::Duplicate | Self::Unreadable(_) => false,
+        }
+    }
+
+    /// Whether it is the store that cannot do its work now, whatever it is asked: nothing is wrong with that.
+    pub fn is_outage(&self) -> bool {
+        let is_of_the_disk = |code: &str| code.parse().is_ok_and(|code: i32| code & 0xff == SQLITE_IOERR);
+        match self {
+            // A disk's quota that is used up is one of SQLite's errors of the disk.
+            Self::Failed(sqlx::Error::Database(error))
+                if error.try_downcast_ref::<sqlx::sqlite::SqliteError>().is_some() =>
+            {
+                error.code().is_some_and(|code| is_of_the_disk(&code))
+            }
+            Self::Full(_) => true,
+            Self::Failed(_) | Self::CommitUnknown(_) | Self::Duplicate | Self::Unreadable(_) => {
+                self.is_connection_failure()
+            }
+        }
+    }
+}
+
+impl From<DbError> for ServiceFailure {
+    fn from(error: DbError) -> Self {
+        match error {
+            DbError::Duplicate => Self::Duplicate,
+            DbError::Full(_) => {
+                tracing::warn!(%error, "refused: the database has no room");
+                Self::StorageFull
+            }
+            DbError::Failed(_) => {
+                tracing::error!(%error, "the database failed");
+                Self::Unavailable
+            }
+            DbError::CommitUnknown(_) => {
+                tracing::error!(%error, "the outcome of a commit is not known");
+                Self::OutcomeUnknown
+            }
+            DbError::Unreadable(_) => {
+                tracing::error!(%error, "a stored value cannot be read");
+                Self::Internal
+            }
+        }
+    }
+}
+
+/// A result of the store.
+pub type Result<T> = std::result::Result<T, DbError>;
+
+/// Reads an id that SQLite's `hex()` wrote.
+fn from_hex(hex: Option<&str>) -> Result<Uuid> {
+    hex.and_then(|hex| Uuid::try_parse(hex).ok()).ok_or_else(|| DbError::Unreadable("an id".to_owned()))
+}
+
+/// A handle to the store. Cheap to clone.
+#[derive(Clone, Debug)]
+pub enum Db {
+    /// PostgreSQL.
+    Postgres {
+        /// What requests and jobs share.
+        pool: PgPool,
+        /// Kept apart for [`Db::probes`].
+        probes: PgPool,
+    },
+    /// SQLite, in one process: one connection writes, several read.
+    Sqlite {
+        /// Read-only connections.
+        readers: SqlitePool,
+        /// The one connection that writes.
+        writer: SqlitePool,
+        /// The room on its disk.
+        room: Arc<DiskReserve>,
+    },
+}
+
+/// What a transaction's commit promises.
+#[derive(Clone, Copy)]
+enum CommitDurability {
+    /// It has taken place for good.
+    Promised,
+    /// It may be lost when the machine goes.
+    Relaxed,
+}
+
+impl Db {
+    pub(crate) fn on(&self) -> DbExecutor<&PgPool, &SqlitePool> {
+        match self {
+            Self::Postgres { pool, .. } => DbExecutor::Postgres(pool),
+            Self::Sqlite { readers, .. } => DbExecutor::Sqlite(readers),
+        }
+    }
+
+    /// Starts a transaction that may write. On SQLite it takes the write lock at once: of transactions that read first
+    /// and lock later, all but one fail under load.
+    ///
+    /// # Errors
+    /// [`DbError::Full`] at once while the disk of a SQLite store has only room for [`Db::begin_essential`].
+    pub async fn begin(&self) -> Result<Tx> {
+        self.start_with_room(CommitDurability::Promised).await
+    }
+
+    /// Starts a transaction like [`Db::begin`] for what must work on a full disk too: what frees room, and what keeps the jobs in
+    /// order until there is some. SQLite has a reserve for it; PostgreSQL's room is its operator's.
+    pub async fn begin_essential(&self) -> Result<Tx> {
+        if let Self::Sqlite { room, .. } = self {
+            room.make().await;
+        }
+        self.start(CommitDurability::Promised).await
+    }
+
+    /// Starts a transaction like [`Db::begin`] for what may be lost in a crash of the machine, or of the database's server: its commit
+    /// does not wait for the disk, and the last moments of such commits go when the machine goes. Nothing is ever half there: the
+    /// log has an order, so that whatever is committed by a transaction of [`Db::begin`] takes everything before it to the disk.
+    pub async fn begin_relaxed(&self) -> Result<Tx> {
+        self.start_with_room(CommitDurability::Relaxed).await
+    }
+
+    /// Starts a transaction that is one of [`Db::begin_essential`] and of [`Db::begin_relaxed`].
+    pub async fn begin_essential_relaxed(&self) -> Result<Tx> {
+        if let Self::Sqlite { room, .. } = self {
+            room.make().await;
+        }
+        self.start(CommitDurability::Relaxed).await
+    }
+
+    /// Starts a transaction once there is room for it.
+    async fn start_with_room(&self, durability: CommitDurability) -> Result<Tx> {
+        let Self::Sqlite { room, .. } = self else { return self.start(durability).await };
+        loop {
+            room.check().await?;
+            let tx = self.start(durability).await?;
+            // Those that stood in line for the only writer while the reserve was given back would use it up.
+            if !room.is_doubtful() {
+                return Ok(tx);
+            }
+            tx.rollback().await?;
+        }
+    }
+
+    async fn start(&self, durability: CommitDurability) -> Result<Tx> {
+        match (self, durability) {
+            (Self::Postgres { pool, .. }, CommitDurability::Promised) => {
+                Ok(Tx::Postgres(PgWrite::promising(pool).await?))
+            }
+            (Self::Postgres { pool, .. }, CommitDurability::Relaxed) => {
+                Ok(Tx::Postgres(PgWrite::relaxed(pool).await?))
+            }
+            (Self::Sqlite { writer, .. }, durability) => {
+                // What is a property of each transaction is one of the connection here, so every transaction sets it.
+                let begin = match durability {
+                    CommitDurability::Promised => "PRAGMA synchronous = FULL; BEGIN IMMEDIATE",
+                    CommitDurability::Relaxed => "PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE",
+                };
+                Ok(Tx::Sqlite(writer.begin_with(begin).await?))
+            }
+        }
+    }
+
+    /// Keeps room for [`Db::begin_essential`] from now on, in a file beside that of SQLite.
+    pub async fn keep_reserve(&self) {
+        if let Self::Sqlite { room, .. } = self {
+            room.keep_reserve().await;
+        }
+    }
+
+    /// Whether there may be no room to write: a glance, which writes nothing.
+    pub async fn is_room_doubtful(&self) -> bool {
+        match self {
+            Self::Postgres { .. } => false,
+            Self::Sqlite { room, .. } => room.probe_free_space().await,
+        }
+    }
+
+    /// Gives back what can be of the room that the store itself takes, when there may be none.
+    ///
+    /// # Errors
+    /// [`DbError::Full`] when there is none after it either.
+    pub async fn regain_room(&self) -> Result<()> {
+        match self {
+            Self::Postgres { .. } => Ok(()),
+            Self::Sqlite { room, writer, .. } => room.regain(writer).await,
+        }
+    }
+
+    /// The same store for the question whether it works. On PostgreSQL this has connections of its own, so that the answer does
+    /// not wait until requests and jobs give one back: a service that has much to do is no service that is down.
+    #[must_use]
+    pub fn probes(&self) -> Self {
+        match self {
+            Self::Postgres { probes, .. } => Self::Postgres { pool: probes.clone(), probes: probes.clone() },
+            Self::Sqlite { .. } => self.clone(),
+        }
+    }
+
+    /// Asks the store for the smallest possible answer, by [`Db::probes`].
+    pub async fn ping(&self) -> Result<()> {
+        on!(self.probes(), |c| sqlx::query_scalar::<_, i64>("SELECT CAST(1 AS BIGINT)").fetch_one(c))?;
+        Ok(())
+    }
+
+    /// The store's own clock, where it has one that several processes share.
+    pub async fn server_time(&self) -> Result<Option<Timestamp>> {
+        match self {
+            Self::Postgres { pool, .. } => {
+                let micros = sqlx::query_scalar(
+                    "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)",
+                )
+                .fetch_one(pool);
+                let micros: i64 = silence::answered(micros).await?;
+                Ok(Some(Timestamp::from_micros(micros)))
+            }
+            Self::Sqlite { .. } => Ok(None),
+        }
+    }
+
+    /// The pools of connections, as they are now.
+    pub fn pools(&self) -> Vec<PoolState> {
+        fn state<DB: sqlx::Database>(name: &'static str, pool: &sqlx::Pool<DB>) -> PoolState {
+            let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+            let open = i64::from(pool.size());
+            PoolState {
+                name,
+                open,
+                idle: count(pool.num_idle()).min(open),
+                max: i64::from(pool.options().get_max_connections()),
+            }
+        }
+        match self {
+            Self::Postgres { pool, probes } => vec![state("main", pool), state("probes", probes)],
+            Self::Sqlite { readers, writer, .. } => vec![state("readers", readers), state("writer", writer)],
+        }
+    }
+
+    /// Closes every connection; on SQLite this also folds the write-ahead log into the file.
+    pub async fn close(&self) {
+        match self {
+            Self::Postgres { pool, probes } => {
+                pool.close().await;
+                probes.close().await;
+            }
+            Self::Sqlite { readers, writer, .. } => {
+                readers.close().await;
+                writer.close().await;
+            }
+        }
+    }
+}
+
+/// A transaction. Dropped without [`Tx::commit`] it is rolled back.
+#[derive(Debug)]
+pub enum Tx {
+    /// PostgreSQL.
+    Postgres(PgWrite),
+    /// SQLite.
+    Sqlite(SqliteTransaction<'static>),
+}
+
+impl Tx {
+    pub(crate) fn on(&mut self) -> DbExecutor<&mut PgConnection, &mut SqliteConnection> {
+        match self {
+            Self::Postgres(tx) => DbExecutor::Postgres(&mut **tx),
+            Self::Sqlite(tx) => DbExecutor::Sqlite(&mut **tx),
+        }
+    }
+
+    async fn rollback(self) -> Result<()> {
+        match self {
+            Self::Postgres(tx) => drop(tx),
+            Self::Sqlite(tx) => tx.rollback().await?,
+        }
+        Ok(())
+    }
+
+    /// Makes everything that was done in this transaction visible and durable. When the answer to that is lost, the store is asked
+    /// what became of it.
+    ///
+    /// # Errors
+    /// [`DbError::CommitUnknown`] when that could not be found out; after any other error nothing was done.
+    pub async fn commit(self) -> Result<()> {
+        match self {
+            Self::Postgres(tx) => tx.commit().await?,
+            Self::Sqlite(tx) => tx.commit().await?,
+        }
+        Ok(())
+    }
+}

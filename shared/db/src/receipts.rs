@@ -1,0 +1,121 @@
+//! Receipts of deletions. One is opened in the transaction that deletes, gets the numbers of index entries as these are removed, and is
+//! closed when nothing of the document is left.
+
+use lectern_shared::{
+    clock::Timestamp,
+    ids::{DocumentId, GenerationId, UserId, WorkspaceId},
+    model::receipt::DeletionReceipt,
+};
+
+use crate::{Db, Result, Tx, audit, execute, generations::RetiredGeneration, on};
+
+/// Writes down what there is of a document that is about to be deleted in this transaction.
+pub async fn open(
+    tx: &mut Tx,
+    workspace: WorkspaceId,
+    document: DocumentId,
+    by: UserId,
+    now: Timestamp,
+) -> Result<()> {
+    execute!(
+        tx,
+        sqlx::query(
+            "INSERT INTO deletion_receipts (document_id, workspace_id, name, deleted_at, deleted_by, passages, index_entries, vectors,
+                                            bytes, links, remaining)
+             SELECT d.id, d.workspace_id, d.name, $3, $4,
+                    (SELECT COUNT(*) FROM chunks c JOIN generations g ON g.id = c.generation_id WHERE g.document_id = d.id),
+                    0,
+                    (SELECT COUNT(*) FROM chunks c JOIN generations g ON g.id = c.generation_id
+                     WHERE g.document_id = d.id AND g.embedding_space IS NOT NULL),
+                    d.stored_bytes + COALESCE((SELECT CAST(SUM(g.stored_bytes) AS BIGINT) FROM generations g WHERE g.document_id = d.id), 0),
+                    (SELECT COUNT(*) FROM agent_documents a WHERE a.document_id = d.id)
+                        + (SELECT COUNT(*) FROM collection_documents m WHERE m.document_id = d.id),
+                    0
+             FROM documents d WHERE d.id = $1 AND d.workspace_id = $2 AND d.deleted_at IS NULL"
+        )
+        .bind(document)
+        .bind(workspace)
+        .bind(now)
+        .bind(by)
+    )?;
+    Ok(())
+}
+
+/// Whether somebody is told of the removal of a generation, and how many entries the index holds of it is not noted yet.
+pub async fn wants_entries(db: &Db, retired: RetiredGeneration) -> Result<bool> {
+    let wanted: Option<GenerationId> = on!(db, |c| sqlx::query_scalar(
+        "SELECT g.id FROM generations g JOIN deletion_receipts r ON r.document_id = g.document_id
+         WHERE g.id = $1 AND g.removed_entries IS NULL"
+    )
+    .bind(retired.id())
+    .fetch_optional(c))?;
+    Ok(wanted.is_some())
+}
+
+/// Notes how many entries of a generation the index held before their removal began; what was noted first stays.
+pub async fn note_entries(tx: &mut Tx, retired: RetiredGeneration, entries: u64) -> Result<()> {
+    execute!(
+        tx,
+        sqlx::query("UPDATE generations SET removed_entries = $2 WHERE id = $1 AND removed_entries IS NULL")
+            .bind(retired.id())
+            .bind(i64::try_from(entries).unwrap_or(i64::MAX))
+    )?;
+    Ok(())
+}
+
+/// Adds the entries of a generation that is forgotten in this transaction to its document's receipt.
+pub(super) async fn add_entries(tx: &mut Tx, document: DocumentId, entries: i64) -> Result<()> {
+    execute!(
+        tx,
+        sqlx::query("UPDATE deletion_receipts SET index_entries = index_entries + $2 WHERE document_id = $1")
+            .bind(document)
+            .bind(entries)
+    )?;
+    Ok(())
+}
+
+/// Says that nothing of a document is left, and looks whether that is so: in the transaction that forgets it.
+pub(super) async fn close(tx: &mut Tx, document: DocumentId, now: Timestamp) -> Result<()> {
+    execute!(
+        tx,
+        sqlx::query(
+            "UPDATE deletion_receipts SET purged_at = $2,
+                 remaining = (SELECT COUNT(*) FROM generations WHERE document_id = $1)
+                     + (SELECT COUNT(*) FROM chunks WHERE document_id = $1)
+                     + (SELECT COUNT(*) FROM vectors WHERE document_id = $1)
+                     + (SELECT COUNT(*) FROM agent_documents WHERE document_id = $1)
+                     + (SELECT COUNT(*) FROM collection_documents WHERE document_id = $1)
+             WHERE document_id = $1 AND purged_at IS NULL"
+        )
+        .bind(document)
+        .bind(now)
+    )?;
+    Ok(())
+}
+
+/// The receipt of one of a workspace's deleted documents.
+pub async fn find(db: &Db, workspace: WorkspaceId, document: DocumentId) -> Result<Option<DeletionReceipt>> {
+    Ok(on!(db, |c| {
+        sqlx::query_as(
+        "SELECT document_id, name, deleted_at, deleted_by, purged_at, passages, index_entries, vectors, bytes, links, remaining
+         FROM deletion_receipts WHERE document_id = $1 AND workspace_id = $2"
+    )
+    .bind(document)
+    .bind(workspace)
+    .fetch_optional(c)
+    })?)
+}
+
+/// Forgets receipts as lines of the audit log are forgotten; at most `limit`. None of a document of which something is left.
+pub async fn expire(tx: &mut Tx, now: Timestamp, limit: u32) -> Result<u64> {
+    execute!(
+        tx,
+        sqlx::query(
+            "DELETE FROM deletion_receipts WHERE document_id IN (
+                 SELECT document_id FROM deletion_receipts WHERE deleted_at < $1 AND purged_at IS NOT NULL
+                 ORDER BY deleted_at LIMIT $2)"
+        )
+        .bind(now.minus(audit::KEPT_FOR))
+        .bind(i64::from(limit))
+    )
+}

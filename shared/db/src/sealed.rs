@@ -1,0 +1,166 @@
+//! What is stored encrypted, in every table: for the operator who changes the key. Nothing else of a row is read or written, so
+//! that no time of a change rises. These statements are not bound to an owner.
+
+use lectern_shared::{ids::UserId, secrets::CiphertextLocation};
+use uuid::Uuid;
+
+use crate::{Db, Result, Tx, execute, on};
+
+/// A column of ciphertexts in a table whose rows have an id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SealedColumn {
+    /// The values of API tokens.
+    ApiToken,
+    /// What opens the sources of documents.
+    DocumentAuthorization,
+    /// Agents' own keys of their providers.
+    AgentKey,
+    /// The keys that agents had before they were changed.
+    AgentVersionKey,
+    /// The secrets of tools' configurations.
+    ToolMetadata,
+    /// What the events of webhooks are signed with.
+    WebhookSecret,
+    /// What opens the sources that documents are kept in step with.
+    SourceSecret,
+}
+
+impl SealedColumn {
+    /// Every one of them.
+    pub const ALL: [Self; 7] = [
+        Self::ApiToken,
+        Self::DocumentAuthorization,
+        Self::AgentKey,
+        Self::AgentVersionKey,
+        Self::ToolMetadata,
+        Self::WebhookSecret,
+        Self::SourceSecret,
+    ];
+
+    /// What the ciphertext of a row is bound to.
+    pub const fn place(self, row: &Uuid) -> CiphertextLocation<'_> {
+        match self {
+            Self::ApiToken => CiphertextLocation::api_token(row),
+            Self::DocumentAuthorization => CiphertextLocation::document_authorization(row),
+            Self::AgentKey => CiphertextLocation::agent_key(row),
+            Self::AgentVersionKey => CiphertextLocation::agent_version_key(row),
+            Self::ToolMetadata => CiphertextLocation::tool_metadata(row),
+            Self::WebhookSecret => CiphertextLocation::webhook_secret(row),
+            Self::SourceSecret => CiphertextLocation::source_secret(row),
+        }
+    }
+}
+
+/// The ciphertext of a row.
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct SealedValue {
+    /// The row's id.
+    pub id: Uuid,
+    /// The ciphertext.
+    pub sealed: Vec<u8>,
+}
+
+macro_rules! outdated {
+    ($table:literal, $column:literal) => {
+        concat!(
+            "SELECT id, ",
+            $column,
+            " AS sealed FROM ",
+            $table,
+            " WHERE id > $1 AND (length(",
+            $column,
+            // SQLite takes no part of nothing.
+            ") = 0 OR substr(",
+            $column,
+            ", 1, length($2)) <> $2) ORDER BY id LIMIT $3"
+        )
+    };
+}
+
+/// At most `limit` ciphertexts of a column that do not begin with `head`, of rows behind `after`, in the order of their ids.
+pub async fn outdated(
+    db: &Db,
+    column: SealedColumn,
+    head: &[u8],
+    after: Uuid,
+    limit: u32,
+) -> Result<Vec<SealedValue>> {
+    let statement = match column {
+        SealedColumn::ApiToken => outdated!("api_tokens", "token_sealed"),
+        SealedColumn::DocumentAuthorization => outdated!("documents", "authorization_sealed"),
+        SealedColumn::AgentKey => outdated!("agents", "llm_key_sealed"),
+        SealedColumn::AgentVersionKey => outdated!("agent_versions", "llm_key_sealed"),
+        SealedColumn::ToolMetadata => outdated!("tools", "metadata_sealed"),
+        SealedColumn::WebhookSecret => outdated!("webhooks", "secret_sealed"),
+        SealedColumn::SourceSecret => outdated!("sources", "secret_sealed"),
+    };
+    Ok(on!(db, |c| sqlx::query_as(statement).bind(after).bind(head).bind(i64::from(limit)).fetch_all(c))?)
+}
+
+macro_rules! replace {
+    ($table:literal, $column:literal) => {
+        concat!("UPDATE ", $table, " SET ", $column, " = $3 WHERE id = $1 AND ", $column, " = $2")
+    };
+}
+
+/// Writes `anew` in place of a ciphertext; false when it is not that any more, because it was written or deleted meanwhile.
+pub async fn replace(tx: &mut Tx, column: SealedColumn, old: &SealedValue, anew: &[u8]) -> Result<bool> {
+    let statement = match column {
+        SealedColumn::ApiToken => replace!("api_tokens", "token_sealed"),
+        SealedColumn::DocumentAuthorization => replace!("documents", "authorization_sealed"),
+        SealedColumn::AgentKey => replace!("agents", "llm_key_sealed"),
+        SealedColumn::AgentVersionKey => replace!("agent_versions", "llm_key_sealed"),
+        SealedColumn::ToolMetadata => replace!("tools", "metadata_sealed"),
+        SealedColumn::WebhookSecret => replace!("webhooks", "secret_sealed"),
+        SealedColumn::SourceSecret => replace!("sources", "secret_sealed"),
+    };
+    let rows = execute!(tx, sqlx::query(statement).bind(old.id).bind(old.sealed.as_slice()).bind(anew))?;
+    Ok(rows == 1)
+}
+
+/// An answer that is kept.
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct SealedAnswer {
+    /// Whom it was given.
+    pub user_id: UserId,
+    /// The key of the request.
+    pub request_key: String,
+    /// The ciphertext.
+    pub sealed: Vec<u8>,
+}
+
+/// [`outdated`] of kept answers, in the order of their users and keys.
+pub async fn outdated_answers(
+    db: &Db,
+    head: &[u8],
+    (user, key): (UserId, &str),
+    limit: u32,
+) -> Result<Vec<SealedAnswer>> {
+    Ok(on!(db, |c| sqlx::query_as(
+        "SELECT user_id, request_key, answer_sealed AS sealed FROM idempotency
+         WHERE (user_id > $1 OR (user_id = $1 AND request_key > $2))
+           AND (length(answer_sealed) = 0 OR substr(answer_sealed, 1, length($3)) <> $3)
+         ORDER BY user_id, request_key LIMIT $4"
+    )
+    .bind(user)
+    .bind(key)
+    .bind(head)
+    .bind(i64::from(limit))
+    .fetch_all(c))?)
+}
+
+/// [`replace`] of a kept answer.
+pub async fn replace_answer(tx: &mut Tx, old: &SealedAnswer, anew: &[u8]) -> Result<bool> {
+    let rows = execute!(
+        tx,
+        sqlx::query(
+            "UPDATE idempotency SET answer_sealed = $4
+             WHERE user_id = $1 AND request_key = $2 AND answer_sealed = $3"
+        )
+        .bind(old.user_id)
+        .bind(old.request_key.as_str())
+        .bind(old.sealed.as_slice())
+        .bind(anew)
+    )?;
+    Ok(rows == 1)
+}

@@ -1,0 +1,81 @@
+//! Uploads.
+
+use super::*;
+use crate::documents::uploads::{self, BlobFile};
+
+/// A document that is to be made of an upload which is purged after 50 seconds.
+async fn begun(db: &Db, workspace: WorkspaceId) -> NewDocumentRow<'static> {
+    let document = NewDocumentRow { content: None, r#type: DocumentType::Pdf, ..plain(workspace, "upload") };
+    commit!(db, |tx| uploads::reserve(tx, workspace, document.id, at(0), at(50)));
+    document
+}
+
+async fn complete(db: &Db, document: &NewDocumentRow<'_>, now: u64) -> bool {
+    let file = BlobFile {
+        key: "the/key",
+        bytes: 5_000_000_000,
+        sha256: &[7; 32],
+        name: Some("Über.pdf"),
+        mime: "application/pdf",
+    };
+    commit!(db, |tx| uploads::complete(tx, document, &file, at(now)))
+}
+
+async fn due(db: &Db, now: u64) -> Vec<DocumentId> {
+    documents::tombstones(db, at(now), 10).await.unwrap()
+}
+
+#[tokio::test]
+async fn an_upload_is_no_document_until_it_is_completed() {
+    for t in &both().await {
+        let (owner, other) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
+        let document = begun(&t.db, owner).await;
+        let id = document.id;
+        assert!(!enqueue(&t.db, owner, id, at(1)).await, "{}", t.name);
+        assert!(documents::source(&t.db, owner, id).await.unwrap().is_none(), "{}", t.name);
+        assert!(uploads::find(&t.db, owner, id).await.unwrap().is_none(), "{}", t.name);
+
+        let stranger = plain(other, "stranger");
+        assert!(!complete(&t.db, &NewDocumentRow { id, ..stranger }, 2).await, "{}", t.name);
+        assert!(complete(&t.db, &document, 3).await, "{}", t.name);
+        assert!(enqueue(&t.db, owner, id, at(3)).await, "{}", t.name);
+        let found = documents::find(&t.db, owner, id).await.unwrap().unwrap();
+        assert_eq!(
+            (&*found.name, found.r#type, found.created_at),
+            ("upload", DocumentType::Pdf, at(0)),
+            "{}",
+            t.name
+        );
+        let source = documents::source(&t.db, owner, id).await.unwrap().unwrap();
+        assert_eq!((source.blob_key.as_deref(), source.content), (Some("the/key"), None), "{}", t.name);
+        let called = (Some("Über.pdf"), Some("application/pdf"));
+        assert_eq!((source.source_name.as_deref(), source.source_mime.as_deref()), called, "{}", t.name);
+        let file = uploads::find(&t.db, owner, id).await.unwrap().unwrap();
+        assert_eq!((file.source_name.as_deref(), file.source_mime.as_deref()), called, "{}", t.name);
+        assert_eq!((&*file.blob_key, file.source_bytes), ("the/key", 5_000_000_000), "{}", t.name);
+        assert_eq!(file.source_sha256, [7; 32], "{}", t.name);
+        assert!(uploads::find(&t.db, other, id).await.unwrap().is_none(), "{}", t.name);
+
+        assert!(!complete(&t.db, &document, 4).await, "{}: only once", t.name);
+        commit!(t.db, |tx| uploads::give_up(tx, id, at(4)));
+        assert!(due(&t.db, 1_000).await.is_empty(), "{}: what is complete is not given up", t.name);
+    }
+}
+
+#[tokio::test]
+async fn an_upload_that_is_given_up_or_forgotten_is_purged() {
+    for t in &both().await {
+        let owner = workspace(&t.db, at(0)).await;
+        let (given_up, forgotten) = (begun(&t.db, owner).await, begun(&t.db, owner).await);
+        assert!(due(&t.db, 49).await.is_empty(), "{}: they may still be going on", t.name);
+        commit!(t.db, |tx| uploads::give_up(tx, given_up.id, at(5)));
+        assert_eq!(due(&t.db, 5).await, [given_up.id], "{}", t.name);
+        assert!(!complete(&t.db, &given_up, 6).await, "{}", t.name);
+        assert_eq!(due(&t.db, 50).await, [given_up.id, forgotten.id], "{}", t.name);
+        assert!(!complete(&t.db, &forgotten, 50).await, "{}: its time is over", t.name);
+        for id in [given_up.id, forgotten.id] {
+            commit!(t.db, |tx| documents::drop_tombstone(tx, id, at(9)));
+        }
+        assert!(due(&t.db, 50).await.is_empty(), "{}", t.name);
+    }
+}

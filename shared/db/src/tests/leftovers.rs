@@ -1,0 +1,438 @@
+//! What is left of deleted accounts and workspaces, and where accounts were signed in to.
+
+use lectern_shared::{
+    clock::Timestamp,
+    ids::{DocumentId, UserId, WorkspaceId},
+    model::{page::PageInfo, workspace::Role},
+};
+use sqlx::AssertSqlSafe;
+use uuid::Uuid;
+
+use super::accounts::new_token;
+use crate::{
+    Db, Tx,
+    accounts::{self, AccountMembership},
+    api_tokens, chunks, documents, execute, generations, index_segments, known_addresses, on, pages,
+    testing::{account_of, at, both, commit, finished_or_blocked, made_in, published, user, workspace},
+    workspaces::{self, leftovers},
+};
+
+/// Every column that says whose its table's rows are, after the table's name.
+async fn owner_columns(db: &Db) -> Vec<(String, String)> {
+    let columns = match db {
+        Db::Postgres { .. } => {
+            "SELECT CAST(table_name AS TEXT), CAST(column_name AS TEXT) FROM information_schema.columns
+             WHERE column_name IN ('user_id', 'workspace_id') AND table_schema = current_schema()"
+        }
+        Db::Sqlite { .. } => {
+            "SELECT m.name, c.name FROM sqlite_master m JOIN pragma_table_info(m.name) c
+             WHERE m.type = 'table' AND c.name IN ('user_id', 'workspace_id')"
+        }
+    };
+    let mut columns: Vec<(String, String)> = on!(db, |c| sqlx::query_as(columns).fetch_all(c)).unwrap();
+    columns.sort();
+    columns
+}
+
+/// Those of all such columns that have a workspace's id, or that of the account whose own it is.
+pub(super) async fn columns_with(db: &Db, workspace: WorkspaceId) -> Vec<(String, String)> {
+    let mut having = Vec::new();
+    for (table, column) in owner_columns(db).await {
+        let count: i64 = on!(db, |c| sqlx::query_scalar(AssertSqlSafe(format!(
+            "SELECT COUNT(*) FROM {table} WHERE {column} = $1"
+        )))
+        .bind(workspace)
+        .fetch_one(c))
+        .unwrap();
+        if count > 0 {
+            having.push((table, column));
+        }
+    }
+    having
+}
+
+/// Adds a row to each table that points to a workspace or its account, as requests do that had begun before it was deleted.
+#[expect(clippy::too_many_lines, reason = "a table")]
+async fn add_everything(tx: &mut Tx, workspace: WorkspaceId) -> DocumentId {
+    let [agent, thing, document] = std::array::from_fn(|_| Uuid::now_v7());
+    for (statement, id) in [
+        (
+            "INSERT INTO webhooks (id, workspace_id, url, events, active, secret_sealed, created_at, updated_at)
+             VALUES ($2, $1, '', '[]', TRUE, '', 0, 0)",
+            thing,
+        ),
+        (
+            "INSERT INTO sources (id, workspace_id, name, type, config, delete_limit, created_at, updated_at)
+             VALUES ($2, $1, '', 'site', '{}', 20, 0, 0)",
+            thing,
+        ),
+        (
+            "INSERT INTO evaluations (id, workspace_id, name, collection_ids, created_at, updated_at) VALUES ($2, $1, '', '[]', 0, 0)",
+            thing,
+        ),
+        (
+            "INSERT INTO deletion_receipts (document_id, workspace_id, name, deleted_at, deleted_by, passages, index_entries, vectors,
+                                            bytes, links, remaining)
+             VALUES ($2, $1, '', 0, $1, 0, 0, 0, 0, 0, 0)",
+            thing,
+        ),
+        (
+            "INSERT INTO agents (id, workspace_id, type, name, description, llm, has_memory, version, created_at, updated_at)
+             VALUES ($2, $1, 'REACT', '', '', '{}', TRUE, 1, 0, 0)",
+            agent,
+        ),
+        (
+            "INSERT INTO documents (id, workspace_id, type, name, description, url, revision, created_at, updated_at)
+             VALUES ($2, $1, 'TXT', '', '', '', 0, 0, 0)",
+            document,
+        ),
+        ("INSERT INTO tags (id, workspace_id, name, color, created_at, updated_at) VALUES ($2, $1, '', '', 0, 0)", thing),
+        (
+            "INSERT INTO prompts (id, workspace_id, name, template, input_variables, created_at, updated_at)
+             VALUES ($2, $1, '', '', '[]', 0, 0)",
+            thing,
+        ),
+        (
+            "INSERT INTO tools (id, workspace_id, type, name, description, metadata, return_direct, created_at, updated_at)
+             VALUES ($2, $1, 'SEARCH', '', '', '{}', FALSE, 0, 0)",
+            thing,
+        ),
+        (
+            "INSERT INTO collections (id, workspace_id, name, description, created_at, updated_at)
+             VALUES ($2, $1, '', '', 0, 0)",
+            thing,
+        ),
+        (
+            "INSERT INTO audit_events (id, workspace_id, at, user_id, action, target_kind, target_id)
+             VALUES ($2, $1, 0, $1, 'deleted', '', '')",
+            thing,
+        ),
+    ] {
+        execute!(tx, sqlx::query(statement).bind(workspace).bind(id)).unwrap();
+    }
+    for (statement, other) in [
+        ("INSERT INTO agent_tags (agent_id, tag_id, workspace_id, position) VALUES ($2, $3, $1, 0)", thing),
+        (
+            "INSERT INTO agent_tools (id, workspace_id, agent_id, tool_id, created_at) VALUES ($3, $1, $2, $3, 0)",
+            thing,
+        ),
+        (
+            "INSERT INTO agent_documents (id, workspace_id, agent_id, document_id, created_at) VALUES ($3, $1, $2, $3, 0)",
+            document,
+        ),
+        (
+            "INSERT INTO agent_collections (id, workspace_id, agent_id, collection_id, created_at) VALUES ($3, $1, $2, $3, 0)",
+            thing,
+        ),
+        (
+            "INSERT INTO agent_memory (id, workspace_id, agent_id, session, question, answer, tokens, created_at)
+             VALUES ($3, $1, $2, '', '', '', 0, 0)",
+            thing,
+        ),
+        (
+            "INSERT INTO traces (id, workspace_id, agent_id, created_at, expires_at, complete, body)
+             VALUES ($3, $1, $2, 0, 0, TRUE, '{}')",
+            thing,
+        ),
+        (
+            "INSERT INTO webhook_deliveries (id, workspace_id, webhook_id, event, body, state, attempts, next_at, created_at)
+             VALUES ($2, $1, $3, 'webhook.test', '{}', 'pending', 0, 0, 0)",
+            thing,
+        ),
+        (
+            "INSERT INTO source_runs (id, workspace_id, source_id, state, dry_run, is_full, attempts, added, changed, unchanged, gone,
+                                      failed, bytes, created_at)
+             VALUES ($2, $1, $3, 'queued', FALSE, FALSE, 0, 0, 0, 0, 0, 0, 0, 0)",
+            thing,
+        ),
+        (
+            "INSERT INTO source_run_items (id, run_id, item_key, workspace_id, outcome, document_id)
+             VALUES ($2, $2, 'key', $1, 'added', $3)",
+            document,
+        ),
+        (
+            "INSERT INTO evaluation_cases (id, workspace_id, evaluation_id, question, expect, created_at, updated_at)
+             VALUES ($2, $1, $3, '', '[]', 0, 0)",
+            thing,
+        ),
+        (
+            "INSERT INTO evaluation_runs (id, workspace_id, evaluation_id, state, config, attempts, cases, done, created_at)
+             VALUES ($2, $1, $3, 'queued', '{}', 0, 0, 0, 0)",
+            thing,
+        ),
+        (
+            "INSERT INTO evaluation_results (run_id, case_id, workspace_id, question, result) VALUES ($2, $3, $1, '', '{}')",
+            thing,
+        ),
+        (
+            "INSERT INTO agent_versions (id, workspace_id, agent_id, version, config, replaced_at) VALUES ($3, $1, $2, 1, '{}', 0)",
+            thing,
+        ),
+        (
+            "INSERT INTO publications (id, workspace_id, agent_id, slug, access, title, greeting, questions, accent, origins,
+                                       created_at, updated_at)
+             VALUES ($3, $1, $2, 'slug', 'public', '', '', '[]', '', '[]', 0, 0)",
+            thing,
+        ),
+    ] {
+        execute!(tx, sqlx::query(statement).bind(workspace).bind(agent).bind(other)).unwrap();
+    }
+    for statement in [
+        "INSERT INTO cached_answers (workspace_id, trace_id, answer_key, created_at) VALUES ($1, $2, $3, 0)",
+        "INSERT INTO invitations (id, workspace_id, role, token_hash, created_by, created_at, expires_at)
+         VALUES ($2, $1, 'asker', $3, $1, 0, 0)",
+        "INSERT INTO api_tokens (id, workspace_id, description, token_hash, token_sealed, created_at)
+         VALUES ($2, $1, '', $3, $3, 0)",
+    ] {
+        execute!(tx, sqlx::query(statement).bind(workspace).bind(thing).bind(&b"bytes"[..])).unwrap();
+    }
+    for statement in [
+        "INSERT INTO idempotency (user_id, request_key, answer_sealed, expires_at) VALUES ($1, 'key', $2, 0)",
+        "INSERT INTO known_addresses (user_id, address_hash, seen_at) VALUES ($1, $2, 0)",
+    ] {
+        execute!(tx, sqlx::query(statement).bind(workspace).bind(&b"bytes"[..])).unwrap();
+    }
+    let statement = "INSERT INTO source_items (source_id, item_key, document_id, workspace_id) VALUES ($2, 'key', $3, $1)";
+    execute!(tx, sqlx::query(statement).bind(workspace).bind(thing).bind(document)).unwrap();
+    let statement =
+        "INSERT INTO collection_documents (collection_id, document_id, workspace_id) VALUES ($2, $3, $1)";
+    execute!(tx, sqlx::query(statement).bind(workspace).bind(thing).bind(document)).unwrap();
+    for statement in [
+        "INSERT INTO members (workspace_id, user_id, role, joined_at) VALUES ($1, $1, 'owner', 0)",
+        "INSERT INTO workspace_usage (workspace_id, month, tokens, cost_micros) VALUES ($1, 0, 1, 1)",
+        "INSERT INTO user_identities (issuer, subject, user_id, created_at) VALUES ('', '', $1, 0)",
+    ] {
+        execute!(tx, sqlx::query(statement).bind(workspace)).unwrap();
+    }
+    document.into()
+}
+
+/// What the sweeper does with what was deleted.
+pub(super) async fn sweep(db: &Db, now: Timestamp) {
+    for generation in generations::purgeable(db, now, 100).await.unwrap() {
+        commit!(db, |tx| index_segments::delete(tx, generation.retired));
+        while commit!(db, |tx| chunks::purge_some(tx, generation.retired)) {}
+        while commit!(db, |tx| pages::purge_some(tx, generation.retired)) {}
+        commit!(db, |tx| generations::delete(tx, generation.retired));
+    }
+    for document in documents::tombstones(db, now, 100).await.unwrap() {
+        commit!(db, |tx| documents::drop_tombstone(tx, document, at(9)));
+    }
+}
+
+/// Whether a workspace has a row; its account has one as long.
+async fn is_there(db: &Db, workspace: WorkspaceId) -> bool {
+    let [workspaces, users] =
+        ["SELECT COUNT(*) FROM workspaces WHERE id = $1", "SELECT COUNT(*) FROM users WHERE id = $1"].map(
+            |count| async move {
+                let rows: i64 = on!(db, |c| sqlx::query_scalar(count).bind(workspace).fetch_one(c)).unwrap();
+                rows
+            },
+        );
+    let rows = workspaces.await;
+    assert_eq!(rows, users.await);
+    rows == 1
+}
+
+#[tokio::test]
+async fn what_is_added_to_a_deleted_account_does_not_stay_and_in_the_end_nothing_can_be_added() {
+    for t in &both().await {
+        let (gone, kept) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
+        let (_, generation) = published(&t.db, gone, "d", &["text"], at(1)).await;
+        commit!(t.db, |tx| index_segments::insert(tx, gone, generation, 0, 1, b"segment"));
+        let page = PageInfo { number: 1, width: 595.0, height: 842.0, chars: 4, words: Vec::new() };
+        commit!(t.db, |tx| pages::insert(tx, gone, generation, &[page]));
+        commit!(t.db, |tx| accounts::delete(tx, account_of(gone), at(2)));
+
+        let mut tx = t.db.begin().await.unwrap();
+        let raced = add_everything(&mut tx, gone).await;
+        known_addresses::remember(&mut tx, account_of(kept), b"home", at(0), 20).await.unwrap();
+        tx.commit().await.unwrap();
+        let all = owner_columns(&t.db).await;
+        let with_rows = columns_with(&t.db, gone).await;
+        assert_eq!(
+            with_rows, all,
+            "{}: a new table has no row here, and perhaps nobody removes its rows",
+            t.name
+        );
+        let before = columns_with(&t.db, kept).await;
+
+        assert!(!commit!(t.db, |tx| leftovers::purge(tx, gone, at(3), at(9))), "{}: not all is gone", t.name);
+        assert!(documents::find(&t.db, gone, raced).await.unwrap().is_none(), "{}", t.name);
+        sweep(&t.db, at(3)).await;
+        assert_eq!(columns_with(&t.db, gone).await, [], "{}", t.name);
+
+        assert!(!commit!(t.db, |tx| leftovers::purge(tx, gone, at(4), at(2))), "{}: too early", t.name);
+        assert!(is_there(&t.db, gone).await, "{}", t.name);
+        assert!(commit!(t.db, |tx| leftovers::purge(tx, gone, at(4), at(3))), "{}", t.name);
+        assert!(!is_there(&t.db, gone).await, "{}", t.name);
+        let mut tx = t.db.begin().await.unwrap();
+        let late = execute!(
+            tx,
+            sqlx::query("INSERT INTO known_addresses (user_id, address_hash, seen_at) VALUES ($1, $2, 0)")
+                .bind(gone)
+                .bind(b"late".as_slice())
+        );
+        assert!(late.is_err(), "{}: what points to an account that is gone is refused", t.name);
+        drop(tx);
+
+        assert!(!commit!(t.db, |tx| leftovers::purge(tx, kept, at(4), at(9))), "{}", t.name);
+        assert_eq!(columns_with(&t.db, kept).await, before, "{}: another's stays", t.name);
+    }
+}
+
+#[tokio::test]
+async fn an_account_that_was_closed_and_not_deleted_opens_nothing_and_is_deleted_later() {
+    for t in &both().await {
+        let (gone, kept) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
+        let email = accounts::find(&t.db, account_of(gone)).await.unwrap().unwrap().email;
+        let (document, _) = published(&t.db, gone, "d", &["text"], at(1)).await;
+        commit!(t.db, |tx| accounts::close(tx, account_of(gone), at(2)));
+        assert!(accounts::find(&t.db, account_of(gone)).await.unwrap().is_none(), "{}", t.name);
+        assert!(!commit!(t.db, |tx| workspaces::is_active(tx, gone)), "{}", t.name);
+        assert!(accounts::find(&t.db, account_of(kept)).await.unwrap().is_some(), "{}", t.name);
+
+        assert!(
+            !commit!(t.db, |tx| leftovers::purge(tx, gone, at(3), at(9))),
+            "{}: documents are left",
+            t.name
+        );
+        assert!(documents::find(&t.db, gone, document).await.unwrap().is_none(), "{}", t.name);
+        sweep(&t.db, at(3)).await;
+        let again = accounts::NewUser {
+            id: UserId::generate(),
+            email: &email,
+            email_key: &email,
+            name: "somebody else",
+            password_hash: "hash",
+            is_admin: false,
+        };
+        commit!(t.db, |tx| accounts::insert(tx, &again, at(4)));
+        assert!(commit!(t.db, |tx| leftovers::purge(tx, gone, at(4), at(9))), "{}", t.name);
+        assert!(!is_there(&t.db, gone).await, "{}", t.name);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn an_account_is_closed_while_something_is_being_added_to_it() {
+    for t in both().await.iter().filter(|t| t.name == "PostgreSQL") {
+        let gone = workspace(&t.db, at(0)).await;
+        let mut adding = t.db.begin().await.unwrap();
+        known_addresses::remember(&mut adding, account_of(gone), b"home", at(1), 20).await.unwrap();
+        // It does not wait, or a stream of additions would keep it waiting for ever.
+        commit!(t.db, |tx| accounts::close(tx, account_of(gone), at(1)));
+        assert!(!workspaces::is_active(&mut adding, gone).await.unwrap(), "and those who are adding notice");
+    }
+}
+
+#[tokio::test]
+async fn deleted_accounts_are_listed_page_by_page_and_no_others() {
+    for t in &both().await {
+        let mut gone = Vec::new();
+        for _ in 0..3 {
+            let id = workspace(&t.db, at(0)).await;
+            workspace(&t.db, at(0)).await;
+            commit!(t.db, |tx| accounts::delete(tx, account_of(id), at(1)));
+            gone.push(id);
+        }
+        let beginning = WorkspaceId::from(Uuid::nil());
+        assert_eq!(leftovers::deleted(&t.db, beginning, 2).await.unwrap(), gone[..2], "{}", t.name);
+        assert_eq!(leftovers::deleted(&t.db, gone[1], 2).await.unwrap(), gone[2..], "{}", t.name);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn what_is_added_while_the_account_is_deleted_is_noticed_before_it_is_there() {
+    for t in &both().await {
+        let gone = workspace(&t.db, at(0)).await;
+        let mut deleting = t.db.begin().await.unwrap();
+        accounts::delete(&mut deleting, account_of(gone), at(1)).await.unwrap();
+        let adding = tokio::spawn({
+            let db = t.db.clone();
+            async move {
+                let mut tx = db.begin().await.unwrap();
+                known_addresses::remember(&mut tx, account_of(gone), b"home", at(1), 20).await.unwrap();
+                workspaces::is_active(&mut tx, gone).await.unwrap()
+            }
+        });
+        finished_or_blocked(&t.db, &adding).await;
+        deleting.commit().await.unwrap();
+        assert!(!adding.await.unwrap(), "{}", t.name);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn what_is_added_before_the_account_is_deleted_goes_with_it() {
+    for t in &both().await {
+        let gone = workspace(&t.db, at(0)).await;
+        let mut adding = t.db.begin().await.unwrap();
+        known_addresses::remember(&mut adding, account_of(gone), b"home", at(1), 20).await.unwrap();
+        assert!(workspaces::is_active(&mut adding, gone).await.unwrap(), "{}", t.name);
+        let deleting = tokio::spawn({
+            let db = t.db.clone();
+            async move { commit!(db, |tx| accounts::delete(tx, account_of(gone), at(1))) }
+        });
+        finished_or_blocked(&t.db, &deleting).await;
+        adding.commit().await.unwrap();
+        deleting.await.unwrap();
+        assert_eq!(columns_with(&t.db, gone).await, [], "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn a_sign_in_tells_whether_the_account_was_signed_in_to_from_there() {
+    for t in &both().await {
+        let (ada, grace) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        let seen = async |user: UserId, hash: &[u8]| {
+            let email = format!("{user}@example.com");
+            let found = accounts::find_for_sign_in(&t.db, &email, hash).await.unwrap().unwrap();
+            assert_eq!(found.credentials.user.id, user, "{}", t.name);
+            assert_eq!(found.credentials.password_hash, "hash", "{}", t.name);
+            found.seen_there_at
+        };
+        assert_eq!(seen(ada, b"home").await, None, "{}", t.name);
+        commit!(t.db, |tx| known_addresses::remember(tx, ada, b"home", at(1), 2));
+        assert_eq!((seen(ada, b"home").await, seen(grace, b"home").await), (Some(at(1)), None), "{}", t.name);
+        commit!(t.db, |tx| known_addresses::remember(tx, ada, b"work", at(2), 2));
+        commit!(t.db, |tx| known_addresses::remember(tx, ada, b"home", at(3), 2));
+        commit!(t.db, |tx| known_addresses::remember(tx, grace, b"home", at(3), 2));
+        // Of more than are kept, the one that was not met for longest goes.
+        commit!(t.db, |tx| known_addresses::remember(tx, ada, b"train", at(4), 2));
+        assert_eq!(seen(ada, b"home").await, Some(at(3)), "{}", t.name);
+        assert_eq!(seen(ada, b"train").await, Some(at(4)), "{}", t.name);
+        assert_eq!(seen(ada, b"work").await, None, "{}", t.name);
+
+        assert_eq!(commit!(t.db, |tx| known_addresses::expire(tx, at(4), 1)), 1, "{}", t.name);
+        assert_eq!(commit!(t.db, |tx| known_addresses::expire(tx, at(4), 9)), 1, "{}", t.name);
+        assert_eq!((seen(ada, b"home").await, seen(grace, b"home").await), (None, None), "{}", t.name);
+        assert_eq!(seen(ada, b"train").await, Some(at(4)), "{}", t.name);
+        assert!(accounts::find_for_sign_in(&t.db, "nobody", b"home").await.unwrap().is_none(), "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn credentials_that_are_in_force_are_told_from_those_that_have_ended() {
+    for t in &both().await {
+        let (ada, gone) = (user(&t.db, at(0)).await, user(&t.db, at(0)).await);
+        commit!(t.db, |tx| accounts::end_sessions(tx, ada));
+        commit!(t.db, |tx| accounts::delete(tx, gone, at(1)));
+        let nobody = UserId::generate();
+        let own =
+            AccountMembership { user_id: ada, token_version: 1, workspace_id: ada.into(), role: Role::Owner };
+        let memberships =
+            accounts::memberships(&t.db, &[ada, gone, nobody], &[ada, gone, nobody].map(WorkspaceId::from))
+                .await
+                .unwrap();
+        assert_eq!(memberships, [own], "{}", t.name);
+
+        let mut ids = Vec::new();
+        for (user, hash) in [(ada, b"a"), (ada, b"b"), (gone, b"c")] {
+            let token = new_token(made_in(user.into()), at(2));
+            commit!(t.db, |tx| api_tokens::insert(tx, &token, hash));
+            ids.push(token.id);
+        }
+        commit!(t.db, |tx| api_tokens::delete(tx, ada.into(), ids[1]));
+        let in_force = api_tokens::in_force(&t.db, &ids, at(3)).await.unwrap();
+        assert_eq!(in_force.iter().map(|found| found.id).collect::<Vec<_>>(), [ids[0]], "{}", t.name);
+    }
+}

@@ -1,0 +1,118 @@
+//! What agents remember, and answers that are given again.
+
+use lectern_shared::{
+    ids::{AgentId, TraceId, WorkspaceId},
+    model::Json,
+};
+use serde_json::json;
+
+use crate::{
+    Db, agents, cached_answers,
+    memory::{self, ConversationTurn},
+    testing::{at, both, commit, run_in, workspace},
+    tests::agents::{agent, remember, turns},
+    traces::{self, StoredTrace},
+};
+
+fn turn(number: u32) -> ConversationTurn {
+    ConversationTurn {
+        question: format!("question {number}"),
+        answer: format!("answer\n{number}"),
+        tokens: i64::from(number),
+    }
+}
+
+async fn say(db: &Db, workspace: WorkspaceId, agent: AgentId, session: &str, number: u32) {
+    commit!(db, |tx| memory::add(tx, run_in(workspace), agent, session, &turn(number), at(1), 3));
+}
+
+#[tokio::test]
+async fn a_session_keeps_its_last_turns_and_no_other_sessions() {
+    for t in &both().await {
+        let (owner, other) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
+        let (a, b) = (agent(&t.db, owner, at(0)).await, agent(&t.db, owner, at(0)).await);
+        for number in 1..=5 {
+            say(&t.db, owner, a, "s", number).await;
+        }
+        say(&t.db, owner, a, "S", 6).await;
+        say(&t.db, owner, b, "s", 7).await;
+        let latest = async |workspace, agent, session, tokens| {
+            memory::latest(&t.db, run_in(workspace), agent, session, tokens).await.unwrap()
+        };
+        assert_eq!(latest(owner, a, "s", 12).await, [turn(5), turn(4), turn(3)], "{}", t.name);
+        assert_eq!(latest(owner, a, "s", 11).await, [turn(5), turn(4)], "{}", t.name);
+        assert!(latest(owner, a, "s", 4).await.is_empty(), "{}", t.name);
+        assert_eq!(latest(owner, b, "s", 10).await, [turn(7)], "{}", t.name);
+        assert!(latest(other, a, "s", 10).await.is_empty(), "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn a_session_is_forgotten_and_no_other() {
+    for t in &both().await {
+        let workspace = workspace(&t.db, at(0)).await;
+        let (agent, other) = (agent(&t.db, workspace, at(0)).await, agent(&t.db, workspace, at(0)).await);
+        for (agent, session) in [(agent, "ä/1"), (agent, "ä/1"), (agent, "Ä/1"), (other, "ä/1")] {
+            remember(&t.db, workspace, agent, session).await;
+        }
+        for session in ["ä/1", "ä/1", "never held"] {
+            assert!(
+                commit!(t.db, |tx| agents::erase_session(tx, run_in(workspace), agent, session)),
+                "{}",
+                t.name
+            );
+        }
+        assert_eq!(turns(&t.db, agent, "ä/1").await, 0, "{}", t.name);
+        assert_eq!(turns(&t.db, agent, "Ä/1").await, 1, "{}", t.name);
+        assert_eq!(turns(&t.db, other, "ä/1").await, 1, "{}", t.name);
+        assert!(
+            !commit!(t.db, |tx| agents::erase_session(tx, run_in(workspace), AgentId::generate(), "ä/1")),
+            "{}",
+            t.name
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_answer_is_found_while_it_is_young_and_its_trace_is_kept() {
+    for t in &both().await {
+        let (owner, other) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
+        let agent = agent(&t.db, owner, at(0)).await;
+        let mut ids = Vec::new();
+        for created in [10, 20] {
+            let trace = StoredTrace {
+                id: TraceId::generate(),
+                agent_id: agent,
+                session: None,
+                created_at: at(created),
+                complete: true,
+                body: Json(json!({})),
+                rating: None,
+                feedback: None,
+                feedback_at: None,
+            };
+            let record = Json(json!({"version": 1}));
+            commit!(t.db, |tx| traces::insert(tx, run_in(owner), &trace, Some(&record), at(100)));
+            commit!(t.db, |tx| cached_answers::put(tx, owner, b"key", trace.id, at(created)));
+            ids.push(trace.id);
+        }
+        let find = async |workspace, key: &[u8], since, now| {
+            cached_answers::find(&t.db, workspace, key, at(since), at(now)).await.unwrap()
+        };
+        assert_eq!(find(owner, b"key", 20, 30).await, Some(ids[1]), "{}", t.name);
+        assert_eq!(find(owner, b"key", 21, 30).await, None, "too old: {}", t.name);
+        assert_eq!(find(owner, b"key", 0, 100).await, None, "the trace has gone: {}", t.name);
+        assert_eq!(find(owner, b"yek", 0, 30).await, None, "{}", t.name);
+        assert_eq!(find(other, b"key", 0, 30).await, None, "{}", t.name);
+        let (_, record) =
+            traces::find_with_record(&t.db, owner, None, ids[1], at(30)).await.unwrap().unwrap();
+        assert_eq!(record.unwrap().0, json!({"version": 1}), "{}", t.name);
+        assert!(
+            traces::find_with_record(&t.db, other, None, ids[1], at(30)).await.unwrap().is_none(),
+            "{}",
+            t.name
+        );
+        while commit!(t.db, |tx| traces::expire(tx, at(100), 10)) > 0 {}
+        assert_eq!(find(owner, b"key", 0, 30).await, None, "{}", t.name);
+    }
+}

@@ -1,0 +1,208 @@
+//! What workspaces may store.
+
+use lectern_shared::{
+    ids::{GenerationId, WorkspaceId},
+    model::{document::DocumentType, job::IngestionError},
+};
+
+use crate::{
+    Db, Result, Tx, accounts, chunks, documents,
+    documents::{
+        NewDocumentRow,
+        uploads::{self, BlobFile},
+    },
+    execute, generations,
+    jobs::{self, JobProgress},
+    storage,
+    storage::OverQuota,
+    testing::{LEASE, account_of, at, both, claimed, commit, document, plain, published, staged, workspace},
+};
+
+/// Has a generation take so many bytes.
+async fn note(tx: &mut Tx, generation: GenerationId, bytes: i64) -> Result<u64> {
+    execute!(
+        tx,
+        sqlx::query("UPDATE generations SET stored_bytes = $2 WHERE id = $1").bind(generation).bind(bytes)
+    )
+}
+
+/// What is stored for a workspace: told by a quota of one byte, which any storage is over.
+async fn used(db: &Db, workspace: WorkspaceId) -> u64 {
+    match commit!(db, |tx| storage::left(tx, workspace, Some(1))) {
+        Ok(left) => {
+            assert_eq!(left.map(|left| left.bytes), Some(1));
+            0
+        }
+        Err(over) => over.used,
+    }
+}
+
+#[tokio::test]
+async fn files_texts_and_passages_count_until_they_are_purged() {
+    for t in &both().await {
+        let (owner, other) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
+        assert_eq!(used(&t.db, owner).await, 0, "{}", t.name);
+        let claim = claimed(&t.db, owner, "text", at(0)).await;
+        assert_eq!(used(&t.db, owner).await, 7, "{}: content", t.name);
+        let text = NewDocumentRow { id: claim.document_id, content: Some("más"), ..plain(owner, "text") };
+        commit!(t.db, |tx| documents::update(tx, &text, at(1)));
+        assert_eq!(used(&t.db, owner).await, 4, "{}: bytes, not characters", t.name);
+
+        let file = NewDocumentRow { content: None, r#type: DocumentType::Pdf, ..plain(owner, "file") };
+        commit!(t.db, |tx| uploads::reserve(tx, owner, file.id, at(1), at(50)));
+        let stored =
+            BlobFile { key: "key", bytes: 100, sha256: &[7; 32], name: None, mime: "application/pdf" };
+        assert!(commit!(t.db, |tx| uploads::complete(tx, &file, &stored, at(2))), "{}", t.name);
+        assert_eq!(used(&t.db, owner).await, 104, "{}", t.name);
+
+        let generation = staged(&t.db, &claim, &["one"], at(2)).await;
+        commit!(t.db, |tx| note(tx, generation, 1_000));
+        assert_eq!(used(&t.db, owner).await, 1_104, "{}", t.name);
+        let again = staged(&t.db, &claim, &["one"], at(2)).await;
+        commit!(t.db, |tx| note(tx, again, 1_000));
+        assert_eq!(used(&t.db, owner).await, 2_104, "{}", t.name);
+        assert_eq!(used(&t.db, other).await, 0, "{}: each workspace has a quota alone", t.name);
+
+        commit!(t.db, |tx| documents::delete(tx, owner, claim.document_id, at(3), at(3)));
+        commit!(t.db, |tx| documents::delete(tx, owner, file.id, at(3), at(3)));
+        assert_eq!(used(&t.db, owner).await, 2_104, "{}: it takes room as before", t.name);
+        for generation in [generation, again] {
+            let retired = generations::RetiredGeneration::assumed(owner, generation);
+            commit!(t.db, |tx| chunks::purge_some(tx, retired));
+            commit!(t.db, |tx| generations::delete(tx, retired));
+        }
+        for id in [claim.document_id, file.id] {
+            commit!(t.db, |tx| documents::drop_tombstone(tx, id, at(9)));
+        }
+        assert_eq!(used(&t.db, owner).await, 0, "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn a_quota_is_used_to_the_last_byte_and_no_further() {
+    for t in &both().await {
+        let owner = workspace(&t.db, at(0)).await;
+        document(&t.db, owner, "text", at(0)).await;
+        for (more, fits) in [(3, true), (4, false), (u64::MAX, false), (0, true)] {
+            let admitted = commit!(t.db, |tx| storage::admit(tx, owner, more, None, Some(10)));
+            let expected = if fits { Ok(()) } else { Err(OverQuota { used: 7, allowed: 10 }) };
+            assert_eq!(admitted, expected, "{}: {more}", t.name);
+        }
+        // What does not count is refused above the quota only, which the operator may have lowered.
+        for (allowed, fits) in [(7, true), (6, false)] {
+            let admitted = commit!(t.db, |tx| storage::admit(tx, owner, 0, None, Some(allowed)));
+            assert_eq!(admitted.is_ok(), fits, "{}: {allowed}", t.name);
+        }
+        let left = commit!(t.db, |tx| storage::left(tx, owner, Some(10)));
+        assert_eq!(left.unwrap().map(|left| left.bytes), Some(3), "{}", t.name);
+        assert!(commit!(t.db, |tx| storage::left(tx, owner, Some(7))).is_err(), "{}", t.name);
+        assert_eq!(commit!(t.db, |tx| storage::admit(tx, owner, u64::MAX, None, None)), Ok(()), "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn the_passages_of_a_document_take_the_place_of_those_that_it_has() {
+    for t in &both().await {
+        let owner = workspace(&t.db, at(0)).await;
+        let claim = claimed(&t.db, owner, "text", at(0)).await;
+        let generation = staged(&t.db, &claim, &["one"], at(1)).await;
+        commit!(t.db, |tx| note(tx, generation, 90));
+        let document = Some(claim.document_id);
+        assert_eq!(
+            commit!(t.db, |tx| storage::admit(tx, owner, 93, document, Some(100))),
+            Ok(()),
+            "{}",
+            t.name
+        );
+        assert!(
+            commit!(t.db, |tx| storage::admit(tx, owner, 94, document, Some(100))).is_err(),
+            "{}",
+            t.name
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_an_attempt_reserves_counts_until_its_claim_is_lost() {
+    let error = IngestionError::interrupted();
+    for t in &both().await {
+        for ended in ["postponed", "handed back", "failed", "expired", "cancelled", "given up"] {
+            let on = format!("{} {ended}", t.name);
+            let owner = workspace(&t.db, at(0)).await;
+            let first = claimed(&t.db, owner, "first", at(0)).await;
+            let second = claimed(&t.db, owner, "second", at(0)).await;
+            let reserved = staged(&t.db, &first, &[], at(1)).await;
+            commit!(t.db, |tx| note(tx, reserved, 90));
+            let document = Some(second.document_id);
+            let admit = async || commit!(t.db, |tx| storage::admit(tx, owner, 20, document, Some(120)));
+            assert!(admit().await.is_err(), "{on}: two at once do not share the room");
+
+            let later = at(0).plus(LEASE * 2);
+            let is_lost = match ended {
+                "postponed" => commit!(t.db, |tx| jobs::postpone(tx, &first, later, &error)),
+                "handed back" => commit!(t.db, |tx| jobs::release(tx, &first, at(2))),
+                "failed" => {
+                    let report = JobProgress::default();
+                    commit!(t.db, |tx| jobs::fail(tx, &first, &error, Some(later), &report, at(2))).is_some()
+                }
+                "expired" => !commit!(t.db, |tx| jobs::expire_leases(tx, later, later, &error)).is_empty(),
+                "cancelled" => commit!(t.db, |tx| jobs::cancel(tx, owner, first.document_id, at(2))),
+                _ => commit!(t.db, |tx| generations::retire(tx, &first, reserved, at(2))).is_some(),
+            };
+            assert!(is_lost, "{on}");
+            assert_eq!(used(&t.db, owner).await, 14, "{on}: the two texts");
+            assert_eq!(admit().await, Ok(()), "{on}");
+            commit!(t.db, |tx| generations::abandon(tx, at(3)));
+            assert_eq!(used(&t.db, owner).await, 14, "{on}: nor while it waits to be purged");
+            commit!(t.db, |tx| accounts::delete(tx, account_of(owner), at(4)));
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_answers_counts_though_its_claim_has_ended() {
+    for t in &both().await {
+        let owner = workspace(&t.db, at(0)).await;
+        let (_, generation) = published(&t.db, owner, "text", &["one"], at(1)).await;
+        commit!(t.db, |tx| note(tx, generation, 90));
+        commit!(t.db, |tx| generations::abandon(tx, at(2)));
+        assert_eq!(used(&t.db, owner).await, 97, "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn the_texts_of_a_generation_are_counted_in_bytes() {
+    for t in &both().await {
+        let (owner, other) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
+        let (_, generation) = published(&t.db, owner, "text", &["más", "one"], at(1)).await;
+        assert_eq!(storage::text_bytes(&t.db, owner, generation).await.unwrap(), 7, "{}", t.name);
+        assert_eq!(storage::text_bytes(&t.db, other, generation).await.unwrap(), 0, "{}", t.name);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn of_many_that_come_at_once_only_those_are_stored_that_fit() {
+    for t in &both().await {
+        let owner = workspace(&t.db, at(0)).await;
+        let tasks: Vec<_> = (0..12)
+            .map(|_| {
+                let db = t.db.clone();
+                tokio::spawn(async move {
+                    let mut tx = db.begin().await?;
+                    let admitted = storage::admit(&mut tx, owner, 7, None, Some(30)).await?;
+                    if admitted.is_ok() {
+                        documents::insert(&mut tx, &plain(owner, "text"), at(0)).await?;
+                    }
+                    tx.commit().await?;
+                    Result::Ok(admitted.is_ok())
+                })
+            })
+            .collect();
+        let mut stored = 0;
+        for task in tasks {
+            stored += u64::from(task.await.unwrap().unwrap());
+        }
+        assert_eq!(stored, 4, "{}", t.name);
+        assert_eq!(used(&t.db, owner).await, 28, "{}", t.name);
+    }
+}

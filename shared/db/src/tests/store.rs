@@ -1,0 +1,98 @@
+//! The store itself: transactions and connections.
+
+use crate::{
+    Tx, singletons,
+    testing::{at, both, commit, user},
+};
+
+#[tokio::test]
+async fn a_transaction_is_seen_when_it_is_committed_and_never_when_it_is_dropped() {
+    for t in &both().await {
+        let mut tx = t.db.begin().await.unwrap();
+        singletons::claim(&mut tx, "kept", "1").await.unwrap();
+        assert_eq!(singletons::get(&t.db, "kept").await.unwrap(), None, "{}", t.name);
+        tx.commit().await.unwrap();
+        assert!(singletons::get(&t.db, "kept").await.unwrap().is_some(), "{}", t.name);
+        let mut tx = t.db.begin().await.unwrap();
+        singletons::claim(&mut tx, "dropped", "1").await.unwrap();
+        drop(tx);
+        commit!(t.db, |tx| singletons::claim(tx, "next", "1"));
+        assert_eq!(singletons::get(&t.db, "dropped").await.unwrap(), None, "{}", t.name);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_burst_of_writers_waits_and_none_fails() {
+    for t in &both().await {
+        let tasks: Vec<_> = (0..60)
+            .map(|_| {
+                let db = t.db.clone();
+                tokio::spawn(async move { user(&db, at(0)).await })
+            })
+            .collect();
+        for task in tasks {
+            let id = task.await.unwrap();
+            assert!(crate::accounts::find(&t.db, id).await.unwrap().is_some(), "{}", t.name);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_was_stored_is_there_when_the_store_is_opened_again() {
+    for t in &both().await {
+        commit!(t.db, |tx| singletons::claim(tx, "fact", "1"));
+        t.db.ping().await.unwrap();
+        t.db.close().await;
+        assert!(t.db.ping().await.is_err(), "{}: it is closed", t.name);
+        let again = t.reopen().await;
+        assert_eq!(singletons::get(&again, "fact").await.unwrap().as_deref(), Some("1"), "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn only_a_store_that_several_processes_share_has_a_clock() {
+    for t in &both().await {
+        let first = t.db.server_time().await.unwrap();
+        let second = t.db.server_time().await.unwrap();
+        assert_eq!(first.is_some(), t.name == "PostgreSQL");
+        assert!(first <= second, "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn a_relaxed_transaction_is_all_or_nothing_like_any_other() {
+    for t in &both().await {
+        let mut tx = t.db.begin_relaxed().await.unwrap();
+        assert!(singletons::claim(&mut tx, "dropped", "value").await.unwrap(), "{}", t.name);
+        drop(tx);
+        let mut tx = t.db.begin_relaxed().await.unwrap();
+        assert!(singletons::claim(&mut tx, "kept", "value").await.unwrap(), "{}", t.name);
+        tx.commit().await.unwrap();
+        assert_eq!(singletons::get(&t.db, "dropped").await.unwrap(), None, "{}", t.name);
+        assert_eq!(singletons::get(&t.db, "kept").await.unwrap().as_deref(), Some("value"), "{}", t.name);
+    }
+}
+
+#[tokio::test]
+async fn only_a_relaxed_commit_does_not_wait_for_the_disk_whatever_came_before_it() {
+    const FULL: i64 = 2;
+    const NORMAL: i64 = 1;
+    for t in &both().await {
+        for is_relaxed in [false, true, false] {
+            let mut tx = if is_relaxed { t.db.begin_relaxed().await } else { t.db.begin().await }.unwrap();
+            match &mut tx {
+                Tx::Sqlite(c) => {
+                    let mode: i64 =
+                        sqlx::query_scalar("PRAGMA synchronous").fetch_one(&mut **c).await.unwrap();
+                    assert_eq!(mode, if is_relaxed { NORMAL } else { FULL });
+                }
+                Tx::Postgres(c) => {
+                    let mode: String =
+                        sqlx::query_scalar("SHOW synchronous_commit").fetch_one(&mut **c).await.unwrap();
+                    // Of any other transaction it is the server's, which need not wait in tests.
+                    assert!(!is_relaxed || mode == "off", "{mode}");
+                }
+            }
+        }
+    }
+}

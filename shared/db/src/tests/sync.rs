@@ -1,0 +1,115 @@
+//! Sources, their runs, and what is known of their items.
+
+use std::time::Duration;
+
+use lectern_shared::{
+    clock::Timestamp,
+    ids::{SourceId, WorkspaceId},
+    model::sync::{SyncCounts, SyncOutcome, SyncRun, SyncRunState},
+};
+
+use crate::{
+    Db,
+    sync::{
+        self,
+        items::{self, SeenItem},
+        runs::{self, RunRequest},
+    },
+    testing::{at, both, commit, document, workspace},
+    tests::sealed::source,
+};
+
+async fn added(db: &Db, workspace: WorkspaceId) -> SourceId {
+    let source = source(workspace, None);
+    commit!(db, |tx| sync::insert(tx, &source));
+    source.id
+}
+
+async fn queued(db: &Db, workspace: WorkspaceId, source: SourceId) -> Option<SyncRun> {
+    commit!(db, |tx| runs::insert(tx, workspace, source, RunRequest::default(), at(1)))
+}
+
+async fn claimed(db: &Db, now: Timestamp, of_one: u32) -> Option<SyncRun> {
+    let until = now.plus(Duration::from_mins(1));
+    commit!(db, |tx| runs::claim(tx, now, until, of_one)).map(|claimed| claimed.run)
+}
+
+#[tokio::test]
+async fn a_source_has_one_run_at_a_time_and_a_workspace_not_all_of_them() {
+    for t in &both().await {
+        let (ada, grace) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
+        let (one, two, hers) = (added(&t.db, ada).await, added(&t.db, ada).await, added(&t.db, grace).await);
+        for source in [one, two] {
+            assert!(queued(&t.db, ada, source).await.is_some(), "{}", t.name);
+            assert!(queued(&t.db, ada, source).await.is_none(), "{}: one is under way", t.name);
+        }
+        assert!(queued(&t.db, grace, hers).await.is_some(), "{}", t.name);
+        let first = claimed(&t.db, at(10), 1).await.expect(t.name);
+        assert_eq!((first.source_id, first.attempts), (one, 1), "{}", t.name);
+        let second = claimed(&t.db, at(10), 1).await.expect(t.name);
+        assert_eq!(second.source_id, hers, "{}: the workspace has its share", t.name);
+        assert!(claimed(&t.db, at(10), 1).await.is_none(), "{}", t.name);
+        // Its worker was silent for a lease: another takes over, and it may do nothing any more.
+        let again = claimed(&t.db, at(80), 1).await.expect(t.name);
+        assert_eq!((again.id, again.attempts), (first.id, 2), "{}", t.name);
+        let more = SyncCounts { added: 1, ..SyncCounts::default() };
+        let hold = async |run: &SyncRun| {
+            let claim = run.claim_id.expect("it is claimed");
+            commit!(t.db, |tx| runs::hold(tx, run.id, claim, at(200), &more))
+        };
+        assert!(!hold(&first).await && hold(&again).await, "{}", t.name);
+        let told = runs::find(&t.db, ada, one, first.id).await.unwrap().unwrap();
+        assert_eq!(told.counts, more, "{}: it counts once", t.name);
+        let end = async |run: &SyncRun, state| commit!(t.db, |tx| runs::end(tx, run, state, None, at(90)));
+        assert!(!end(&first, SyncRunState::Failed).await, "{}", t.name);
+        assert!(end(&again, SyncRunState::Succeeded).await, "{}", t.name);
+        assert!(queued(&t.db, ada, one).await.is_some(), "{}: it has ended", t.name);
+    }
+}
+
+#[tokio::test]
+async fn what_a_run_has_not_seen_is_gone_once_somebody_says_so() {
+    for t in &both().await {
+        let owner = workspace(&t.db, at(0)).await;
+        let source = added(&t.db, owner).await;
+        queued(&t.db, owner, source).await.expect(t.name);
+        let run = claimed(&t.db, at(10), 1).await.expect(t.name);
+        let mut documents = Vec::new();
+        for key in ["a", "b", "c"] {
+            let document = document(&t.db, owner, key, at(0)).await;
+            let item =
+                SeenItem { key, document, etag: Some("1"), last_modified: None, sha256: None, links: None };
+            commit!(t.db, |tx| items::put(tx, &run, &item));
+            documents.push(document);
+        }
+        commit!(t.db, |tx| runs::end(tx, &run, SyncRunState::Succeeded, None, at(20)));
+        queued(&t.db, owner, source).await.expect(t.name);
+        let run = claimed(&t.db, at(30), 1).await.expect(t.name);
+        commit!(t.db, |tx| items::see(tx, &run, "a"));
+        // Somebody deletes one of the others meanwhile.
+        assert!(
+            commit!(t.db, |tx| crate::documents::delete(tx, owner, documents[1], at(31), at(31))),
+            "{}",
+            t.name
+        );
+        assert_eq!(items::unseen(&t.db, &run, "", 10).await.unwrap(), ["c"], "{}", t.name);
+        commit!(t.db, |tx| items::note_unseen(tx, &run, "It is gone."));
+        assert_eq!(commit!(t.db, |tx| items::share_gone(tx, &run)), (2, 1), "{}", t.name);
+        assert!(items::find(&t.db, source, "b").await.unwrap().is_none(), "{}: it is forgotten", t.name);
+        let why = Some("1 of 2 is gone.");
+        commit!(t.db, |tx| runs::end(tx, &run, SyncRunState::Waiting, why, at(40)));
+        assert!(claimed(&t.db, at(900), 1).await.is_none(), "{}: it waits", t.name);
+        assert!(queued(&t.db, owner, source).await.is_none(), "{}: and no other begins", t.name);
+        let asking = runs::waiting(&t.db, owner, 5).await.unwrap();
+        assert_eq!(asking, [(source, "folder".to_owned())], "{}", t.name);
+        let by = crate::testing::account_of(owner);
+        assert!(commit!(t.db, |tx| runs::confirm(tx, owner, run.id, by)).is_some(), "{}", t.name);
+        assert!(commit!(t.db, |tx| runs::confirm(tx, owner, run.id, by)).is_none(), "{}: once", t.name);
+        let run = claimed(&t.db, at(50), 1).await.expect(t.name);
+        assert_eq!(run.confirmed_by, Some(by), "{}", t.name);
+        let gone = items::to_delete(&t.db, run.id, 10).await.unwrap();
+        assert_eq!(gone, [("c".to_owned(), documents[2])], "{}", t.name);
+        let outcome = items::outcome(&t.db, run.id, "c").await.unwrap();
+        assert_eq!(outcome, Some(SyncOutcome::Gone), "{}", t.name);
+    }
+}

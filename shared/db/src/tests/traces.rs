@@ -1,0 +1,105 @@
+//! Records of predict runs.
+
+use lectern_shared::{
+    ids::{AgentId, TraceId, WorkspaceId},
+    model::Json,
+};
+use serde_json::json;
+
+use crate::{
+    Db,
+    testing::{at, both, commit, run_in, workspace},
+    tests::agents::agent,
+    traces::{self, StoredTrace, TraceFilter},
+};
+
+async fn trace(db: &Db, workspace: WorkspaceId, agent: AgentId, expires_at: u64) -> StoredTrace {
+    let trace = StoredTrace {
+        id: TraceId::generate(),
+        agent_id: agent,
+        session: Some("Sitzung 1".to_owned()),
+        created_at: at(1),
+        complete: false,
+        body: Json(json!({"output": "a\u{0}b", "steps": [1, 2.5, null]})),
+        rating: None,
+        feedback: None,
+        feedback_at: None,
+    };
+    commit!(db, |tx| traces::insert(tx, run_in(workspace), &trace, None, at(expires_at)));
+    trace
+}
+
+async fn list(
+    db: &Db,
+    workspace: WorkspaceId,
+    agent: Option<AgentId>,
+    now: u64,
+    before: TraceId,
+) -> Vec<TraceId> {
+    traces::list(db, workspace, None, TraceFilter { agent, rating: None }, at(now), before, 2)
+        .await
+        .unwrap()
+        .iter()
+        .map(|trace| trace.id)
+        .collect()
+}
+
+#[tokio::test]
+async fn a_trace_is_read_as_it_was_written_by_its_owner_alone() {
+    for t in &both().await {
+        let (owner, other) = (workspace(&t.db, at(0)).await, workspace(&t.db, at(0)).await);
+        let agent = agent(&t.db, owner, at(0)).await;
+        let written = trace(&t.db, owner, agent, 100).await;
+        let read = traces::find(&t.db, owner, None, written.id, at(1)).await.unwrap().unwrap();
+        assert_eq!(format!("{read:?}"), format!("{written:?}"), "{}", t.name);
+        assert!(traces::find(&t.db, other, None, written.id, at(1)).await.unwrap().is_none(), "{}", t.name);
+        for of in [None, Some(agent)] {
+            assert!(list(&t.db, other, of, 1, uuid::Uuid::max().into()).await.is_empty(), "{}", t.name);
+        }
+    }
+}
+
+#[tokio::test]
+async fn traces_are_listed_newest_first_for_one_agent_or_all() {
+    for t in &both().await {
+        let workspace = workspace(&t.db, at(0)).await;
+        let (a, b) = (agent(&t.db, workspace, at(0)).await, agent(&t.db, workspace, at(0)).await);
+        let mut ids = Vec::new();
+        for agent in [a, b, a, a] {
+            ids.push(trace(&t.db, workspace, agent, 100).await.id);
+        }
+        let end: TraceId = uuid::Uuid::max().into();
+        for (agent, before, expected) in [
+            (None, end, vec![ids[3], ids[2]]),
+            (None, ids[2], vec![ids[1], ids[0]]),
+            (Some(a), end, vec![ids[3], ids[2]]),
+            (Some(a), ids[2], vec![ids[0]]),
+            (Some(b), end, vec![ids[1]]),
+        ] {
+            assert_eq!(list(&t.db, workspace, agent, 1, before).await, expected, "{}", t.name);
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_expired_trace_is_gone_before_it_is_swept() {
+    for t in &both().await {
+        let workspace = workspace(&t.db, at(0)).await;
+        let agent = agent(&t.db, workspace, at(0)).await;
+        let mut ids = Vec::new();
+        for expires_at in [10, 10, 10, 20] {
+            ids.push(trace(&t.db, workspace, agent, expires_at).await.id);
+        }
+        let end: TraceId = uuid::Uuid::max().into();
+        assert!(traces::find(&t.db, workspace, None, ids[0], at(9)).await.unwrap().is_some(), "{}", t.name);
+        assert!(traces::find(&t.db, workspace, None, ids[0], at(10)).await.unwrap().is_none(), "{}", t.name);
+        assert_eq!(list(&t.db, workspace, None, 10, end).await, [ids[3]], "{}", t.name);
+
+        assert_eq!(commit!(t.db, |tx| traces::expire(tx, at(9), 10)), 0, "{}", t.name);
+        for swept in [2, 1, 0] {
+            assert_eq!(commit!(t.db, |tx| traces::expire(tx, at(10), 2)), swept, "{}", t.name);
+        }
+        // What was swept is gone whatever the time.
+        assert_eq!(list(&t.db, workspace, None, 0, end).await, [ids[3]], "{}", t.name);
+    }
+}

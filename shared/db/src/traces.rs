@@ -1,0 +1,233 @@
+//! Records of predict runs.
+
+use lectern_shared::{
+    clock::Timestamp,
+    ids::{AgentId, DocumentId, TraceId, WorkspaceId},
+    model::{Json, workspace::RunOwner},
+};
+use serde_json::Value;
+
+use crate::{Db, Result, Tx, execute, on};
+
+/// A stored trace.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct StoredTrace {
+    /// Its id.
+    pub id: TraceId,
+    /// The agent that ran.
+    pub agent_id: AgentId,
+    /// The session, when one was named.
+    pub session: Option<String>,
+    /// When it ran.
+    pub created_at: Timestamp,
+    /// Nothing was cut off to keep it small.
+    pub complete: bool,
+    /// The trace as the caller saw it.
+    pub body: Json<Value>,
+    /// What somebody said of the answer: 1 or -1.
+    #[sqlx(default)]
+    pub rating: Option<i64>,
+    /// And in which words.
+    #[sqlx(default)]
+    pub feedback: Option<String>,
+    /// And when.
+    #[sqlx(default)]
+    pub feedback_at: Option<Timestamp>,
+}
+
+/// Which traces are listed. What is left out lets all of them through.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TraceFilter {
+    /// The agent that ran.
+    pub agent: Option<AgentId>,
+    /// What was said of the answer: 1 or -1.
+    pub rating: Option<i64>,
+}
+
+/// Keeps a trace until `expires_at`, and `record`, from which its run can be repeated.
+pub async fn insert(
+    tx: &mut Tx,
+    owner: RunOwner,
+    trace: &StoredTrace,
+    record: Option<&Json<Value>>,
+    expires_at: Timestamp,
+) -> Result<()> {
+    execute!(
+        tx,
+        sqlx::query(
+            "INSERT INTO traces (id, workspace_id, created_by, token_id, agent_id, session, created_at, expires_at, complete, body,
+                                 record)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
+        )
+        .bind(trace.id)
+        .bind(owner.workspace_id)
+        .bind(owner.user)
+        .bind(owner.token)
+        .bind(trace.agent_id)
+        .bind(trace.session.as_deref())
+        .bind(trace.created_at)
+        .bind(expires_at)
+        .bind(trace.complete)
+        .bind(&trace.body)
+        .bind(record)
+    )?;
+    Ok(())
+}
+
+/// One of a workspace's traces that has not expired, and its record when it has one; of one member's runs alone when that is
+/// named.
+pub async fn find_with_record(
+    db: &Db,
+    workspace: WorkspaceId,
+    of: Option<RunOwner>,
+    id: TraceId,
+    now: Timestamp,
+) -> Result<Option<(StoredTrace, Option<Json<Value>>)>> {
+    #[derive(sqlx::FromRow)]
+    struct TraceRow {
+        #[sqlx(flatten)]
+        trace: StoredTrace,
+        record: Option<Json<Value>>,
+    }
+    let found: Option<TraceRow> = on!(db, |c| sqlx::query_as(
+        "SELECT * FROM traces WHERE id = $1 AND workspace_id = $2 AND expires_at > $3
+           AND ($4 IS NULL OR COALESCE(created_by, workspace_id) = $4 AND token_id IS NOT DISTINCT FROM $5)"
+    )
+    .bind(id)
+    .bind(workspace)
+    .bind(now)
+    .bind(of.map(|of| of.user))
+    .bind(of.and_then(|of| of.token))
+    .fetch_optional(c))?;
+    Ok(found.map(|row| (row.trace, row.record)))
+}
+
+/// One of a workspace's traces that has not expired; of one member's runs alone when that is named.
+pub async fn find(
+    db: &Db,
+    workspace: WorkspaceId,
+    of: Option<RunOwner>,
+    id: TraceId,
+    now: Timestamp,
+) -> Result<Option<StoredTrace>> {
+    Ok(on!(db, |c| sqlx::query_as(
+        "SELECT id, agent_id, session, created_at, complete, body, rating, feedback, feedback_at FROM traces
+         WHERE id = $1 AND workspace_id = $2 AND expires_at > $3
+           AND ($4 IS NULL OR COALESCE(created_by, workspace_id) = $4 AND token_id IS NOT DISTINCT FROM $5)"
+    )
+    .bind(id)
+    .bind(workspace)
+    .bind(now)
+    .bind(of.map(|of| of.user))
+    .bind(of.and_then(|of| of.token))
+    .fetch_optional(c))?)
+}
+
+/// At most `limit` of a workspace's traces older than `before` that pass a filter, newest first; those of one member's runs when
+/// that is named.
+pub async fn list(
+    db: &Db,
+    workspace: WorkspaceId,
+    of: Option<RunOwner>,
+    filter: TraceFilter,
+    now: Timestamp,
+    before: TraceId,
+    limit: u32,
+) -> Result<Vec<StoredTrace>> {
+    Ok(on!(db, |c| sqlx::query_as(
+        "SELECT id, agent_id, session, created_at, complete, body, rating, feedback, feedback_at FROM traces
+         WHERE workspace_id = $1 AND id < $2 AND ($3 IS NULL OR agent_id = $3) AND expires_at > $4
+           AND ($6 IS NULL OR COALESCE(created_by, workspace_id) = $6 AND token_id IS NOT DISTINCT FROM $7)
+           AND ($8 IS NULL OR rating = $8)
+         ORDER BY id DESC LIMIT $5"
+    )
+    .bind(workspace)
+    .bind(before)
+    .bind(filter.agent)
+    .bind(now)
+    .bind(i64::from(limit))
+    .bind(of.map(|of| of.user))
+    .bind(of.and_then(|of| of.token))
+    .bind(filter.rating)
+    .fetch_all(c))?)
+}
+
+/// Keeps what somebody says of an answer, in the place of what was said before; none to take that away. False when there is no such
+/// trace, or none of one member's runs when that is named.
+pub async fn rate(
+    tx: &mut Tx,
+    workspace: WorkspaceId,
+    of: Option<RunOwner>,
+    id: TraceId,
+    feedback: Option<(i64, Option<&str>)>,
+    now: Timestamp,
+) -> Result<bool> {
+    let rows = execute!(
+        tx,
+        sqlx::query(
+            "UPDATE traces SET rating = $3, feedback = $4, feedback_at = $5
+             WHERE id = $1 AND workspace_id = $2 AND expires_at > $6
+               AND ($7 IS NULL OR COALESCE(created_by, workspace_id) = $7 AND token_id IS NOT DISTINCT FROM $8)"
+        )
+        .bind(id)
+        .bind(workspace)
+        .bind(feedback.map(|(rating, _)| rating))
+        .bind(feedback.and_then(|(_, text)| text))
+        .bind(feedback.map(|_| now))
+        .bind(now)
+        .bind(of.map(|of| of.user))
+        .bind(of.and_then(|of| of.token))
+    )?;
+    Ok(rows == 1)
+}
+
+/// How many of a workspace's traces there are of each day from a time on: the day's number since 1970, and the count.
+pub async fn per_day(db: &Db, workspace: WorkspaceId, from: Timestamp) -> Result<Vec<(i64, i64)>> {
+    Ok(on!(db, |c| {
+        sqlx::query_as(
+        "SELECT created_at / 86400000000 AS day, COUNT(*) FROM traces WHERE workspace_id = $1 AND created_at >= $2
+         GROUP BY created_at / 86400000000"
+    )
+    .bind(workspace)
+    .bind(from)
+    .fetch_all(c)
+    })?)
+}
+
+/// The bodies, as JSON, of those of somebody's `latest` traces that name a document.
+pub async fn bodies_naming(
+    db: &Db,
+    owner: RunOwner,
+    document: DocumentId,
+    now: Timestamp,
+    latest: u32,
+) -> Result<Vec<String>> {
+    // As it stands between quotation marks in the JSON.
+    let named = format!("\"{document}\"");
+    Ok(on!(db, |c| {
+        sqlx::query_scalar(
+        "SELECT body FROM traces WHERE REPLACE(body, $5, '') <> body AND id IN (
+             SELECT id FROM traces
+             WHERE workspace_id = $1 AND COALESCE(created_by, workspace_id) = $2 AND token_id IS NOT DISTINCT FROM $3
+               AND expires_at > $4
+             ORDER BY id DESC LIMIT $6)"
+    )
+    .bind(owner.workspace_id)
+    .bind(owner.user)
+    .bind(owner.token)
+    .bind(now)
+    .bind(named.as_str())
+    .bind(i64::from(latest))
+    .fetch_all(c)
+    })?)
+}
+
+/// Forgets what has expired; at most `limit` rows, so that it never holds the store for long.
+pub async fn expire(tx: &mut Tx, now: Timestamp, limit: u32) -> Result<u64> {
+    execute!(
+        tx,
+        sqlx::query("DELETE FROM traces WHERE id IN (SELECT id FROM traces WHERE expires_at <= $1 LIMIT $2)")
+            .bind(now)
+            .bind(i64::from(limit))
+    )
+}

@@ -1,0 +1,90 @@
+//! What is left of deleted workspaces. A request that had begun before its workspace was deleted can add something after: its
+//! credential was good when it was looked at. So deleted workspaces are looked through again until nothing of them is left; then
+//! their row goes, with that of the account if it was an account's own, and from then on nothing can point to it.
+
+use lectern_shared::{
+    clock::Timestamp,
+    ids::{DocumentId, UserId, WorkspaceId},
+};
+
+use crate::{Db, Result, Tx, accounts, documents, execute, on};
+
+/// What a workspace owns besides documents. What hangs on these goes with them, by the schema's own cascades; a test compares both with
+/// the tables that there are.
+const OWNED: [&str; 14] = [
+    "DELETE FROM agents WHERE workspace_id = $1",
+    "DELETE FROM tools WHERE workspace_id = $1",
+    "DELETE FROM tags WHERE workspace_id = $1",
+    "DELETE FROM prompts WHERE workspace_id = $1",
+    "DELETE FROM collections WHERE workspace_id = $1",
+    "DELETE FROM api_tokens WHERE workspace_id = $1",
+    "DELETE FROM invitations WHERE workspace_id = $1",
+    "DELETE FROM members WHERE workspace_id = $1",
+    "DELETE FROM workspace_usage WHERE workspace_id = $1",
+    "DELETE FROM audit_events WHERE workspace_id = $1",
+    "DELETE FROM webhooks WHERE workspace_id = $1",
+    "DELETE FROM sources WHERE workspace_id = $1",
+    "DELETE FROM evaluations WHERE workspace_id = $1",
+    "DELETE FROM deletion_receipts WHERE workspace_id = $1",
+];
+
+/// Removes what a workspace owns besides documents.
+pub(super) async fn remove_owned(tx: &mut Tx, workspace: WorkspaceId) -> Result<()> {
+    for statement in OWNED {
+        execute!(tx, sqlx::query(statement).bind(workspace))?;
+    }
+    Ok(())
+}
+
+/// At most `limit` deleted workspaces after `after`, by their ids.
+pub async fn deleted(db: &Db, after: WorkspaceId, limit: u32) -> Result<Vec<WorkspaceId>> {
+    Ok(on!(db, |c| sqlx::query_scalar(
+        "SELECT id FROM workspaces WHERE deleted_at IS NOT NULL AND id > $1 ORDER BY id LIMIT $2"
+    )
+    .bind(after)
+    .bind(i64::from(limit))
+    .fetch_all(c))?)
+}
+
+/// Removes what was added to a deleted workspace, or everything if it was only [closed](super::close), and its row when that was
+/// deleted before `before` and nothing of it is left. A workspace that is not deleted is not touched. True when the row is gone.
+pub async fn purge(tx: &mut Tx, workspace: WorkspaceId, now: Timestamp, before: Timestamp) -> Result<bool> {
+    let found: Option<bool> = on!(tx, |c| {
+        sqlx::query_scalar("SELECT is_personal FROM workspaces WHERE id = $1 AND deleted_at IS NOT NULL")
+            .bind(workspace)
+            .fetch_optional(c)
+    })?;
+    let Some(is_personal) = found else { return Ok(false) };
+    let account = UserId::from(*workspace.as_uuid());
+    if is_personal && accounts::is_half_deleted(tx, workspace).await? {
+        // The process that closed it did not come further.
+        accounts::delete(tx, account, now).await?;
+    }
+    let living: Vec<DocumentId> = on!(tx, |c| {
+        sqlx::query_scalar("SELECT id FROM documents WHERE workspace_id = $1 AND deleted_at IS NULL")
+            .bind(workspace)
+            .fetch_all(c)
+    })?;
+    for document in living {
+        documents::delete(tx, workspace, document, now, now).await?;
+    }
+    remove_owned(tx, workspace).await?;
+    if is_personal {
+        accounts::remove_owned(tx, account).await?;
+    }
+    // Tombstones of documents stay until the last of their generations is purged, and go with their jobs and vectors.
+    let rows = execute!(
+        tx,
+        sqlx::query(
+            "DELETE FROM workspaces WHERE id = $1 AND deleted_at < $2
+               AND NOT EXISTS (SELECT 1 FROM documents WHERE workspace_id = $1 AND deleted_at IS NOT NULL)
+               AND NOT EXISTS (SELECT 1 FROM jobs WHERE workspace_id = $1)"
+        )
+        .bind(workspace)
+        .bind(before)
+    )?;
+    if rows == 1 && is_personal {
+        accounts::forget(tx, workspace).await?;
+    }
+    Ok(rows == 1)
+}

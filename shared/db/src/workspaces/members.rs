@@ -1,0 +1,135 @@
+//! Members of workspaces.
+
+use lectern_shared::{
+    clock::Timestamp,
+    ids::{UserId, WorkspaceId},
+    model::workspace::{Member, Role},
+};
+
+use crate::{Db, Result, Tx, execute, on};
+
+/// Makes an account a member, or gives a member another role.
+pub async fn put(
+    tx: &mut Tx,
+    workspace: WorkspaceId,
+    user: UserId,
+    role: Role,
+    now: Timestamp,
+) -> Result<()> {
+    execute!(
+        tx,
+        sqlx::query(
+            "INSERT INTO members (workspace_id, user_id, role, joined_at) VALUES ($1, $2, $3, $4)
+             ON CONFLICT (workspace_id, user_id) DO UPDATE SET role = excluded.role"
+        )
+        .bind(workspace)
+        .bind(user)
+        .bind(role)
+        .bind(now)
+    )?;
+    Ok(())
+}
+
+macro_rules! select_members {
+    ($where:literal) => {
+        concat!(
+            "SELECT m.user_id, u.email, u.name, m.role, m.joined_at
+             FROM members m JOIN users u ON u.id = m.user_id
+             WHERE u.deleted_at IS NULL AND m.workspace_id = $1 AND ",
+            $where
+        )
+    };
+}
+
+/// At most `limit` members whose accounts are older than `before`, newest first.
+pub async fn list(db: &Db, workspace: WorkspaceId, before: UserId, limit: u32) -> Result<Vec<Member>> {
+    Ok(on!(db, |c| sqlx::query_as(select_members!("m.user_id < $2 ORDER BY m.user_id DESC LIMIT $3"))
+        .bind(workspace)
+        .bind(before)
+        .bind(i64::from(limit))
+        .fetch_all(c))?)
+}
+
+/// One member, as this transaction sees it.
+pub async fn find(tx: &mut Tx, workspace: WorkspaceId, user: UserId) -> Result<Option<Member>> {
+    Ok(on!(tx, |c| sqlx::query_as(select_members!("m.user_id = $2"))
+        .bind(workspace)
+        .bind(user)
+        .fetch_optional(c))?)
+}
+
+/// Whether a workspace has an owner besides this member. It stays so while the workspace is
+/// [locked](crate::locks::lock_workspace).
+pub async fn has_other_owner(tx: &mut Tx, workspace: WorkspaceId, user: UserId) -> Result<bool> {
+    let others: i64 = on!(tx, |c| sqlx::query_scalar(
+        "SELECT COUNT(*) FROM members m JOIN users u ON u.id = m.user_id
+         WHERE u.deleted_at IS NULL AND m.workspace_id = $1 AND m.user_id <> $2 AND m.role = 'owner'"
+    )
+    .bind(workspace)
+    .bind(user)
+    .fetch_one(c))?;
+    Ok(others > 0)
+}
+
+/// Whether a workspace has members besides this one.
+pub async fn has_others(tx: &mut Tx, workspace: WorkspaceId, user: UserId) -> Result<bool> {
+    let others: i64 = on!(tx, |c| sqlx::query_scalar(
+        "SELECT COUNT(*) FROM members m JOIN users u ON u.id = m.user_id
+         WHERE u.deleted_at IS NULL AND m.workspace_id = $1 AND m.user_id <> $2"
+    )
+    .bind(workspace)
+    .bind(user)
+    .fetch_one(c))?;
+    Ok(others > 0)
+}
+
+/// How many workspaces an account owns besides its own.
+pub async fn count_owned(tx: &mut Tx, user: UserId) -> Result<i64> {
+    Ok(on!(tx, |c| sqlx::query_scalar(
+        "SELECT COUNT(*) FROM members m JOIN workspaces w ON w.id = m.workspace_id
+         WHERE m.user_id = $1 AND m.role = 'owner' AND NOT w.is_personal"
+    )
+    .bind(user)
+    .fetch_one(c))?)
+}
+
+/// The workspaces that an account is a member of besides its own, by their ids.
+pub async fn joined_by(tx: &mut Tx, user: UserId) -> Result<Vec<WorkspaceId>> {
+    Ok(on!(tx, |c| sqlx::query_scalar(
+        "SELECT w.id FROM members m JOIN workspaces w ON w.id = m.workspace_id
+         WHERE m.user_id = $1 AND w.deleted_at IS NULL AND NOT w.is_personal ORDER BY w.id"
+    )
+    .bind(user)
+    .fetch_all(c))?)
+}
+
+/// Withdraws the invitations that a member made: whoever may not invite any more has invited nobody.
+pub async fn withdraw_invitations(tx: &mut Tx, workspace: WorkspaceId, user: UserId) -> Result<()> {
+    execute!(
+        tx,
+        sqlx::query("DELETE FROM invitations WHERE workspace_id = $1 AND created_by = $2")
+            .bind(workspace)
+            .bind(user)
+    )?;
+    Ok(())
+}
+
+/// Removes a member, with the invitations and the API tokens that it made there; false when there is no such member.
+pub async fn remove(tx: &mut Tx, workspace: WorkspaceId, user: UserId) -> Result<bool> {
+    withdraw_invitations(tx, workspace, user).await?;
+    let rows = execute!(
+        tx,
+        sqlx::query("DELETE FROM members WHERE workspace_id = $1 AND user_id = $2")
+            .bind(workspace)
+            .bind(user)
+    )?;
+    execute!(
+        tx,
+        sqlx::query(
+            "DELETE FROM api_tokens WHERE workspace_id = $1 AND COALESCE(created_by, workspace_id) = $2"
+        )
+        .bind(workspace)
+        .bind(user)
+    )?;
+    Ok(rows == 1)
+}

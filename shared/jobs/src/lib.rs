@@ -1,0 +1,371 @@
+//! Work that outlives a request. The database is the truth (`db::jobs`); the doorbell only says that there is something to
+//! do, may lose any ring, and is never needed for correctness. Handlers enqueue here, in the transaction of the change
+//! that makes the work necessary; the worker claims here.
+
+mod doorbell;
+mod local;
+pub mod operator;
+mod redis;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+
+use std::{sync::Arc, time::Duration};
+
+pub use doorbell::Doorbell;
+use lectern_db::{self as db, Db, Tx, jobs::JobProgress};
+use lectern_shared::{
+    clock::{Clock, Timestamp},
+    combine::RequestCombiner,
+    config::JobSettings,
+    ids::{DocumentId, JobId, WorkspaceId},
+    model::{
+        document::Document,
+        job::{IngestionError, JobClaim, JobKind, JobState},
+    },
+    retry::{JitterRange, RetryBackoff, jitter},
+    telemetry,
+};
+use local::LocalDoorbell;
+pub use local::{DoorbellRing, LocalBackend};
+use parking_lot::Mutex;
+use redis::RedisDoorbell;
+use tokio::time::Instant;
+
+/// The pauses before an attempt is repeated.
+const PAUSES: RetryBackoff = RetryBackoff { first: Duration::from_secs(2), longest: Duration::from_mins(10) };
+
+/// About how long a job rests that an outage stopped.
+const POSTPONED_FOR: Duration = Duration::from_secs(10);
+
+/// How often jobs are looked for that waited for a moment which has come, while others are in line.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// The most jobs that a worker claims in one statement.
+const CLAIMED_TOGETHER: usize = 64;
+
+/// The queue. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct JobQueue {
+    db: Db,
+    /// The process's clock, corrected by the database's, so that a machine whose clock is wrong steals no leases.
+    clock: Clock,
+    settings: Arc<JobSettings>,
+    doorbell: Doorbell,
+    /// When this process began.
+    began: Instant,
+    /// When jobs that waited for their moment were last looked for.
+    looked: Arc<Mutex<Option<Instant>>>,
+    /// What a worker's slots ask for at the same moment, by the worker's name.
+    claims: RequestCombiner<Arc<str>, (), Option<JobClaim>>,
+}
+
+/// Takes jobs for several slots of a worker at once, as quickly as can be; a failure is left to whoever asks by itself then.
+async fn claim_together(
+    db: &Db,
+    worker: &str,
+    now: Timestamp,
+    lease: Duration,
+    slots: usize,
+) -> Vec<Option<JobClaim>> {
+    let claimed = db::jobs::claim_undisputed(db, worker, now, now.plus(lease), slots).await;
+    let claimed = claimed.unwrap_or_else(|error| {
+        tracing::debug!(%error, "no jobs can be claimed together");
+        Vec::new()
+    });
+    let mut claimed: Vec<_> = claimed.into_iter().map(Some).collect();
+    claimed.resize_with(slots, || None);
+    claimed
+}
+
+/// Has whoever works on a job go on with the trace of who asked for it. False when there is no job.
+async fn note_trace(tx: &mut Tx, job: Option<JobId>) -> db::Result<bool> {
+    if let (Some(job), Some(parent)) = (job, telemetry::trace_parent()) {
+        db::jobs::set_trace_parent(tx, job, &parent).await?;
+    }
+    Ok(job.is_some())
+}
+
+impl JobQueue {
+    /// A queue over `db`.
+    pub fn new(db: Db, clock: Clock, settings: JobSettings, doorbell: Doorbell) -> Self {
+        let claims = {
+            let (db, clock, lease) = (db.clone(), clock.clone(), settings.lease);
+            let claim = move |worker: Arc<str>, asked: Vec<()>| {
+                let (db, clock) = (db.clone(), clock.clone());
+                async move { claim_together(&db, &worker, clock.now(), lease, asked.len()).await }
+            };
+            RequestCombiner::new(CLAIMED_TOGETHER, |()| 1, claim)
+        };
+        Self {
+            db,
+            clock,
+            settings: Arc::new(settings),
+            doorbell,
+            began: Instant::now(),
+            looked: Arc::default(),
+            claims,
+        }
+    }
+
+    /// The time by which leases are judged.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// How jobs are worked on.
+    pub fn settings(&self) -> &JobSettings {
+        &self.settings
+    }
+
+    /// The doorbell.
+    pub fn doorbell(&self) -> &Doorbell {
+        &self.doorbell
+    }
+
+    /// Sets the clock of leases by the database's clock, where it has one.
+    pub async fn follow_database_clock(&self) -> db::Result<()> {
+        if let Some(reference) = self.db.server_time().await? {
+            self.clock.follow(reference);
+        }
+        Ok(())
+    }
+
+    /// Queues a document for ingestion; false when there is no such document. Ring the doorbell after the commit.
+    pub async fn enqueue_ingest(
+        &self,
+        tx: &mut Tx,
+        workspace: WorkspaceId,
+        document: DocumentId,
+    ) -> db::Result<bool> {
+        let attempts = self.settings.max_attempts;
+        let job = db::jobs::enqueue(tx, workspace, document, JobKind::Ingest, attempts, self.now()).await?;
+        note_trace(tx, job).await
+    }
+
+    /// Queues a document that this transaction has made, and reads it; none when its owner is gone. Ring the doorbell after the commit.
+    pub async fn enqueue_new(
+        &self,
+        tx: &mut Tx,
+        workspace: WorkspaceId,
+        document: DocumentId,
+    ) -> db::Result<Option<Document>> {
+        let attempts = self.settings.max_attempts;
+        let Some((job, document)) =
+            db::jobs::enqueue_new(tx, workspace, document, attempts, self.now()).await?
+        else {
+            return Ok(None);
+        };
+        note_trace(tx, Some(job)).await?;
+        Ok(Some(document))
+    }
+
+    /// Takes the next due job, if there is one.
+    pub async fn claim(&self, worker: &str) -> db::Result<Option<JobClaim>> {
+        let claim = match self.claim_undisputed(worker).await {
+            Some(claim) => Some(claim),
+            None => self.claim_in_turn(worker).await?,
+        };
+        // A claim that a crash takes back was never used for anything that stayed.
+        if let Some(claim) = claim.as_ref().filter(|claim| self.may_have_crashed(claim)) {
+            self.make_durable(claim).await?;
+        }
+        Ok(claim)
+    }
+
+    /// Takes a job as quickly as can be, unless it is time to look for others that have to get a place in line.
+    async fn claim_undisputed(&self, worker: &str) -> Option<JobClaim> {
+        let is_time_to_look = self.looked.lock().is_none_or(|looked| looked.elapsed() >= LOOK_EVERY);
+        // SQLite has one writer, whom nobody disputes anything.
+        if is_time_to_look || matches!(self.db, Db::Sqlite { .. }) {
+            return None;
+        }
+        self.claims.ask(worker.into(), ()).await.flatten()
+    }
+
+    async fn claim_in_turn(&self, worker: &str) -> db::Result<Option<JobClaim>> {
+        // A glance first: idle workers must not queue for the write lock.
+        let due = db::jobs::due(&self.db, self.now()).await?;
+        *self.looked.lock() = Some(Instant::now());
+        if !due.any() {
+            return Ok(None);
+        }
+        let mut tx = self.db.begin_relaxed().await?;
+        // Only now, since that may have taken a while and the lease is counted from here.
+        let now = self.now();
+        if due.waited {
+            db::jobs::admit(&mut tx, now).await?;
+        }
+        let claim = db::jobs::claim(&mut tx, worker, now, self.lease_end(now)).await?;
+        tx.commit().await?;
+        Ok(claim)
+    }
+
+    /// Whether the job may have brought the machine down before. It has been tried, or was queued before this process began:
+    /// of a first attempt that ends in a crash nothing may be left.
+    fn may_have_crashed(&self, claim: &JobClaim) -> bool {
+        claim.attempts > 1 || claim.queued_at <= self.now().minus(self.began.elapsed())
+    }
+
+    /// Has a claim outlast a crash, so that its attempt counts whatever comes of it: each crash but the first then uses one up,
+    /// and no job crashes the machine for ever. A commit that waits for the disk takes all before it there.
+    async fn make_durable(&self, claim: &JobClaim) -> db::Result<()> {
+        let mut tx = self.db.begin_essential().await?;
+        db::jobs::renew(&mut tx, claim, self.lease_end(self.now()), &JobProgress::default()).await?;
+        tx.commit().await
+    }
+
+    /// Extends a claim and notes how far it is; false when it is no longer held.
+    pub async fn renew(&self, claim: &JobClaim, report: &JobProgress) -> db::Result<bool> {
+        // A full disk must not take claims from workers: the attempts would count.
+        let mut tx = self.db.begin_essential_relaxed().await?;
+        let held = db::jobs::renew(&mut tx, claim, self.lease_end(self.now()), report).await?;
+        tx.commit().await?;
+        Ok(held)
+    }
+
+    /// Gives a job back as if it had not been taken.
+    pub async fn release(&self, claim: &JobClaim) -> db::Result<()> {
+        let mut tx = self.db.begin_essential().await?;
+        let was_held = db::jobs::release(&mut tx, claim, self.now()).await?;
+        tx.commit().await?;
+        if was_held {
+            self.doorbell.ring(1);
+        }
+        Ok(())
+    }
+
+    /// Gives a job back that could not be worked on through no fault of its own. The attempt does not count; it is due again
+    /// after a short pause.
+    pub async fn postpone(&self, claim: &JobClaim, reason: &IngestionError) -> db::Result<()> {
+        let now = self.now();
+        let mut tx = self.db.begin_essential().await?;
+        db::jobs::postpone(&mut tx, claim, now.plus(jitter(POSTPONED_FOR, JitterRange::Half)), reason)
+            .await?;
+        tx.commit().await
+    }
+
+    /// Notes a failed attempt. It is tried again after a growing pause when that can help and attempts are left. Returns
+    /// the job's new state; none when the claim is no longer held.
+    pub async fn fail(
+        &self,
+        claim: &JobClaim,
+        error: &IngestionError,
+        report: &JobProgress,
+    ) -> db::Result<Option<JobState>> {
+        let now = self.now();
+        let again = error.retryable && claim.attempts < claim.max_attempts;
+        let retry_at = again.then(|| now.plus(backoff(claim.attempts)));
+        let mut tx = self.db.begin_essential().await?;
+        let state = db::jobs::fail(&mut tx, claim, error, retry_at, report, now).await?;
+        tx.commit().await?;
+        Ok(state)
+    }
+
+    fn lease_end(&self, now: Timestamp) -> Timestamp {
+        now.plus(self.settings.lease)
+    }
+}
+
+/// The pause after the `attempts`-th failure: doubled each time, and shortened by up to a half at random, so that jobs
+/// which failed together do not come back together.
+fn backoff(attempts: i64) -> Duration {
+    let failures = u32::try_from(attempts).unwrap_or(0);
+    jitter(PAUSES.delay(failures), JitterRange::Equal)
+}
+
+#[cfg(test)]
+mod tests {
+    use lectern_db::testing::{ATTEMPTS, at, both, document, workspace};
+
+    use super::{testing::queue, *};
+
+    fn passing() -> IngestionError {
+        IngestionError { code: "timeout".to_owned(), message: "Too slow.".to_owned(), retryable: true }
+    }
+
+    #[tokio::test]
+    async fn a_claim_that_is_renewed_outlasts_its_lease_and_one_that_is_not_is_lost() {
+        for t in &both().await {
+            let clock = Clock::manual(at(0));
+            let jobs = queue(&t.db, &clock);
+            let owner = workspace(&t.db, at(0)).await;
+            document(&t.db, owner, "slow", at(0)).await;
+            let claim = jobs.claim("first").await.unwrap().expect(t.name);
+            let expire = async || {
+                let mut tx = t.db.begin().await.unwrap();
+                let expired =
+                    db::jobs::expire_leases(&mut tx, jobs.now(), jobs.now(), &passing()).await.unwrap();
+                tx.commit().await.unwrap();
+                expired.len()
+            };
+            clock.advance(Duration::from_secs(50));
+            assert!(jobs.renew(&claim, &JobProgress::default()).await.unwrap(), "{}", t.name);
+            clock.advance(Duration::from_secs(50));
+            assert_eq!(expire().await, 0, "{}: it was renewed", t.name);
+            clock.advance(Duration::from_secs(20));
+            assert_eq!(expire().await, 1, "{}: it was silent for a lease", t.name);
+            assert!(!jobs.renew(&claim, &JobProgress::default()).await.unwrap(), "{}", t.name);
+            assert!(jobs.claim("second").await.unwrap().is_some(), "{}: another takes over", t.name);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_failed_attempt_is_due_again_after_its_pause_until_none_is_left() {
+        for t in &both().await {
+            let clock = Clock::manual(at(0));
+            let jobs = queue(&t.db, &clock);
+            let owner = workspace(&t.db, at(0)).await;
+            document(&t.db, owner, "flaky", at(0)).await;
+            for attempt in 1..=i64::from(ATTEMPTS) {
+                let claim = jobs.claim("worker").await.unwrap().expect(t.name);
+                assert_eq!(claim.attempts, attempt, "{}", t.name);
+                let state = jobs.fail(&claim, &passing(), &JobProgress::default()).await.unwrap();
+                let last = attempt == claim.max_attempts;
+                assert_eq!(state, Some(if last { JobState::Dead } else { JobState::Queued }), "{}", t.name);
+                assert!(jobs.claim("worker").await.unwrap().is_none(), "{}: not before the pause", t.name);
+                clock.advance(PAUSES.longest);
+            }
+            assert!(jobs.claim("worker").await.unwrap().is_none(), "{}: it is not tried for ever", t.name);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_claim_outlasts_a_crash_if_the_job_may_have_caused_one_before() {
+        let tests = both().await;
+        let t = &tests[0];
+        let db::Db::Sqlite { writer, .. } = &t.db else { panic!("SQLite comes first") };
+        // What the last transaction asked of the disk, which is all that can be seen without a power cut.
+        let waited_for_the_disk = async || {
+            let synchronous: i64 = sqlx::query_scalar("PRAGMA synchronous").fetch_one(writer).await.unwrap();
+            synchronous == 2
+        };
+        let clock = Clock::manual(at(0));
+        let jobs = queue(&t.db, &clock);
+        let owner = workspace(&t.db, at(0)).await;
+        clock.advance(Duration::from_hours(1));
+        document(&t.db, owner, "new", jobs.now()).await;
+        let new = jobs.claim("worker").await.unwrap().unwrap();
+        assert!(!waited_for_the_disk().await, "a document that was just accepted was never tried");
+
+        jobs.fail(&new, &passing(), &JobProgress::default()).await.unwrap();
+        clock.advance(PAUSES.longest);
+        let again = jobs.claim("worker").await.unwrap().unwrap();
+        assert_eq!(again.attempts, 2);
+        assert!(waited_for_the_disk().await, "a second attempt counts whatever comes of it");
+
+        // The first attempt brought the machine down and left no trace: the job waits as if it were new.
+        document(&t.db, owner, "old", at(1)).await;
+        let old = jobs.claim("worker").await.unwrap().unwrap();
+        assert_eq!(old.attempts, 1);
+        assert!(waited_for_the_disk().await, "what was queued before the process began may have ended one");
+    }
+
+    #[test]
+    fn the_pause_grows_and_has_an_end() {
+        for _ in 0..100 {
+            assert!((1..=2).contains(&backoff(1).as_millis().div_ceil(1000)));
+            assert!(backoff(3) >= Duration::from_secs(4) && backoff(3) <= Duration::from_secs(8));
+            assert!(backoff(1_000) <= PAUSES.longest);
+        }
+    }
+}
