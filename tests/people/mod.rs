@@ -2,6 +2,7 @@
 //! membership ends.
 
 mod collections;
+mod needs;
 mod quotas;
 mod roles;
 mod sharing;

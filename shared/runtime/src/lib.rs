@@ -5,6 +5,7 @@ pub mod health;
 pub mod leased;
 pub mod metrics;
 pub mod process;
+mod start_error;
 
 use std::{
     fs::File,
@@ -17,12 +18,7 @@ use std::{
 
 use futures::future::LocalBoxFuture;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
-use lectern_db::{
-    self as db, Db, DbError,
-    jobs::ReindexTarget,
-    migrate::{MigrationError, SchemaStatus},
-    singletons,
-};
+use lectern_db::{self as db, Db, DbError, jobs::ReindexTarget, migrate::SchemaStatus, singletons};
 use lectern_embed::{EmbeddingModels, RerankModel};
 use lectern_index::{IndexError, LocalIndex, QdrantIndex, SearchIndex, metered::MeteredIndex};
 use lectern_jobs::{Doorbell, JobQueue};
@@ -32,16 +28,17 @@ use lectern_shared::{
     clock::Clock,
     compute::ComputePool,
     config::{DatabaseLocation, Settings},
-    egress::{Egress, EgressError, EgressPolicy, SiteScope},
+    egress::{Egress, EgressPolicy, SiteScope},
     metrics::Metrics,
-    redis::{Redis, RedisError},
-    secrets::{CANARY, CiphertextLocation, Keyring, SecretError, hex, unhex},
+    redis::Redis,
+    secrets::{CANARY, CiphertextLocation, Keyring, hex, unhex},
 };
 use secrecy::SecretString;
 use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::health::WriteProbe;
+pub use crate::start_error::RuntimeStartError;
 
 /// How long a start waits for the servers that it needs: they may be starting too.
 const WAIT_FOR_SERVERS: Duration = Duration::from_mins(1);
@@ -58,101 +55,6 @@ pub enum ProcessRole {
     /// A command of the operator's on an installation that is there already, whose service may be running meanwhile: it changes
     /// no schema and makes nothing new.
     Command,
-}
-
-/// Why the service cannot start.
-#[derive(Debug, thiserror::Error)]
-pub enum RuntimeStartError {
-    /// The data directory cannot be used.
-    #[error("the data directory {path} cannot be used: {source}")]
-    DataDir {
-        /// The directory.
-        path: String,
-        /// Why.
-        source: io::Error,
-    },
-    /// Others on the machine could read the data directory.
-    #[error(
-        "the data directory {path} is open to other users of this machine, and that cannot be changed ({source}): as its owner, run `chmod -R go= {path}`, or set LECTERN_DATA_DIR to a new folder in it or elsewhere, which the service makes for itself"
-    )]
-    DataDirOpen {
-        /// The directory.
-        path: String,
-        /// Why it stays open.
-        source: io::Error,
-    },
-    /// Another process works on the same data directory.
-    #[error(
-        "the data directory {0} is in use by another process: stop it, or set LECTERN_DATA_DIR to another directory"
-    )]
-    InUse(String),
-    /// A command looks for an installation where none is.
-    #[error("there is no database at {0}: set LECTERN_DATA_DIR or DATABASE_URL to those of the service")]
-    Nothing(String),
-    /// A command of one version finds the schema of another.
-    #[error(
-        "the database's schema is not this program's: use the program of the version that runs, or bring the schema up to date with `lectern migrate`"
-    )]
-    OtherSchema,
-    /// Without the secret nothing that is encrypted could be read.
-    #[error("LECTERN_SECRET_KEY must be set when DATABASE_URL is, so that every process has the same key")]
-    SecretMissing,
-    /// The secret is not the one under which the database was filled.
-    #[error(
-        "LECTERN_SECRET_KEY is not the key of this database: set the right one, or give the old one as LECTERN_SECRET_KEY_PREVIOUS"
-    )]
-    WrongSecret,
-    /// The file with the secret is gone, and the database was filled under it.
-    #[error(
-        "{0} is gone, and this database was filled under the key in it: put it back from a backup, or set LECTERN_SECRET_KEY to what it held"
-    )]
-    SecretLost(String),
-    /// The secret cannot be used.
-    #[error("LECTERN_SECRET_KEY: {0}")]
-    Secret(#[from] SecretError),
-    /// The store failed.
-    #[error(transparent)]
-    Db(#[from] DbError),
-    /// The schema cannot be used.
-    #[error(transparent)]
-    Migration(#[from] MigrationError),
-    /// The blob store failed.
-    #[error(transparent)]
-    Blobs(#[from] BlobError),
-    /// A SQLite file has one process.
-    #[error(
-        "several processes cannot work on one SQLite file: set DATABASE_URL to a PostgreSQL database, or run `lectern`, which is the API and the worker in one process"
-    )]
-    SqliteInParts,
-    /// The blob store is not the one that this installation's blobs are in.
-    #[error(
-        "{place} is not where this installation keeps its blobs: share that folder or bucket with every process (LECTERN_BLOBS). If the blobs are lost for good, put a file named `instance` that holds {mark} there, and it is taken as it is"
-    )]
-    BlobsElsewhere {
-        /// The store that is set.
-        place: String,
-        /// What the right one is marked with.
-        mark: String,
-    },
-    /// The search index is not the one that this installation's documents are in.
-    #[error(
-        "the documents are in the index of {known}, and the settings name {set}: set QDRANT_URL as every other process has it. To move to {set}, stop every process and run `lectern reindex`"
-    )]
-    IndexElsewhere {
-        /// Where they are.
-        known: String,
-        /// What is set.
-        set: &'static str,
-    },
-    /// The address of Redis cannot be used.
-    #[error("REDIS_URL: {0}")]
-    Redis(#[from] RedisError),
-    /// The search engine cannot be used.
-    #[error(transparent)]
-    Index(#[from] IndexError),
-    /// The outbound client cannot be built.
-    #[error(transparent)]
-    Egress(#[from] EgressError),
 }
 
 /// Everything that both sides of the service share. Cheap to clone.

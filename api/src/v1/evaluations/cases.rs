@@ -19,7 +19,7 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 use uuid::Uuid;
 
-use super::view::{CaseView, case_example};
+use super::{examples::case_example, view::CaseView};
 use crate::{
     auth::Caller,
     error::{ApiError, ApiErrorKind},

@@ -1,6 +1,7 @@
 //! Evaluations.
 
 mod cases;
+mod examples;
 mod runs;
 mod view;
 
@@ -9,7 +10,7 @@ use lectern_shared::{ids::EvaluationId, model::evaluation::Evaluation};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub(crate) use self::cases::import_file;
-use self::view::{EvaluationView, example};
+use self::{examples::example, view::EvaluationView};
 use crate::{
     auth::Caller,
     extract::{PathId, ValidJson},

@@ -6,9 +6,9 @@ use lectern_shared::ids::{EvaluationId, EvaluationRunId};
 use utoipa_axum::{router::OpenApiRouter, routes};
 use uuid::Uuid;
 
-use super::view::{
-    ComparisonView, ResultView, RunView, RunWithResultsView, comparison_example, result_example, run_example,
-    run_with_results_example,
+use super::{
+    examples::{comparison_example, result_example, run_example, run_with_results_example},
+    view::{ComparisonView, ResultView, RunView, RunWithResultsView},
 };
 use crate::{
     auth::Caller,
