@@ -58,7 +58,8 @@ pub async fn reserve(
     Ok(())
 }
 
-/// Makes a document of an upload, created when that began: lists go by ids, and the id is of that time. It is not queued: see `lectern_jobs::enqueue`. False when the upload's time is over.
+/// Makes a document of an upload, created when that began: lists go by ids, and the id is of that time. It is not queued: see
+/// `lectern_jobs::enqueue`. False when the upload's time is over.
 pub async fn complete(
     tx: &mut Tx,
     document: &NewDocumentRow<'_>,
