@@ -2,13 +2,9 @@
 
 use std::io;
 
-use lectern_db::DbError;
-use lectern_db::migrate::MigrationError;
+use lectern_db::{DbError, migrate::MigrationError};
 use lectern_index::IndexError;
-use lectern_shared::blobs::BlobError;
-use lectern_shared::egress::EgressError;
-use lectern_shared::redis::RedisError;
-use lectern_shared::secrets::SecretError;
+use lectern_shared::{blobs::BlobError, egress::EgressError, redis::RedisError, secrets::SecretError};
 
 /// Why the service cannot start.
 #[derive(Debug, thiserror::Error)]
