@@ -13,6 +13,10 @@ pub(super) fn has_rtl(text: &str) -> bool {
 pub(super) fn is_rtl_line<'a>(pieces: impl Iterator<Item = &'a str>) -> bool {
     let (mut rtl, mut ltr) = (0_usize, 0_usize);
     for c in pieces.flat_map(str::chars) {
+        if c.is_ascii() {
+            ltr += usize::from(c.is_ascii_alphabetic());
+            continue;
+        }
         match bidi_class(c) {
             BidiClass::R | BidiClass::AL => rtl += 1,
             BidiClass::L => ltr += 1,
@@ -60,7 +64,7 @@ fn push_reversed(out: &mut String, run: &str) {
 }
 
 fn is_rtl(c: char) -> bool {
-    matches!(bidi_class(c), BidiClass::R | BidiClass::AL)
+    !c.is_ascii() && matches!(bidi_class(c), BidiClass::R | BidiClass::AL)
 }
 
 fn mirrored(c: char) -> char {

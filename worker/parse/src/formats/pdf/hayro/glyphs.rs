@@ -178,7 +178,13 @@ impl GlyphCollector<'_, '_> {
         }
     }
 
-    fn add(&mut self, glyph: &PositionedGlyph<'_>, transform: Affine, vertical: bool, stretch: Option<f64>) {
+    fn add(
+        &mut self,
+        glyph: &PositionedGlyph<'_>,
+        transform: Affine,
+        (vertical, stretch): (bool, Option<f64>),
+        known: &mut RunTexts,
+    ) {
         let Some(frame) = GlyphFrame::new(glyph, transform, vertical, stretch) else { return };
         let place = frame.place();
         // What stands beside the page was cut away.
@@ -193,7 +199,7 @@ impl GlyphCollector<'_, '_> {
                 Some(text)
             }
             Some(ReplacementText::Said) => return,
-            Some(ReplacementText::None) | None => self.fallback.text_of(glyph),
+            Some(ReplacementText::None) | None => known.text_of(glyph, self.fallback),
         };
         let Some(text) = text else {
             self.unmapped += 1;
@@ -212,6 +218,28 @@ impl GlyphCollector<'_, '_> {
             turned: frame.turned(),
             vertical,
         });
+    }
+}
+
+/// What the glyphs of one run stand for: all are of one font, where most come several times, and where to look a name up takes
+/// longer than all else that is done with a glyph.
+#[derive(Default)]
+struct RunTexts(Vec<(u32, Option<String>)>);
+
+impl RunTexts {
+    /// The most that are looked through: more would take longer than to ask the font.
+    const MOST: usize = 64;
+
+    fn text_of(&mut self, glyph: &Glyph<'_>, fallback: &mut UnicodeFallback<'_>) -> Option<String> {
+        let code = glyph.char_code();
+        if let Some((_, text)) = self.0.iter().find(|(known, _)| *known == code) {
+            return text.clone();
+        }
+        let text = fallback.text_of(glyph);
+        if self.0.len() < Self::MOST {
+            self.0.push((code, text.clone()));
+        }
+        text
     }
 }
 
@@ -302,8 +330,9 @@ impl<'a> Device<'a> for GlyphCollector<'_, 'a> {
         }
         let vertical = matches!(run.writing_mode(), WritingMode::Vertical);
         let stretch = if vertical { None } else { typical_stretch(glyphs) };
+        let mut known = RunTexts::default();
         for glyph in glyphs {
-            self.add(glyph, props.transform * glyph.transform(), vertical, stretch);
+            self.add(glyph, props.transform * glyph.transform(), (vertical, stretch), &mut known);
         }
     }
 
