@@ -5,12 +5,14 @@
 //! [`search`] finds passages; none of these four knows of a run.
 
 pub mod answer;
+pub mod briefings;
 mod error;
 pub mod evaluation;
 pub mod models;
 pub mod prompt;
 pub mod run;
 pub mod search;
+mod stamped_cache;
 pub mod tools;
 
 pub use self::error::{AgentError, RepeatRefusal};

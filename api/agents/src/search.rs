@@ -8,7 +8,6 @@ mod excerpt;
 mod filter;
 mod fuse;
 mod metadata;
-mod remembered;
 mod rerank;
 mod selection;
 
@@ -93,7 +92,7 @@ pub struct SearchRequest {
     /// The question.
     pub query: String,
     /// The documents that are searched; all of the workspace's when none.
-    pub documents: Option<Vec<DocumentId>>,
+    pub documents: Option<Arc<[DocumentId]>>,
     /// What the documents' metadata must say.
     pub filter: MetadataFilter,
     /// By what passages are found.

@@ -1,6 +1,6 @@
 //! One run of an evaluation.
 
-use std::{collections::BTreeMap, fmt::Display};
+use std::{collections::BTreeMap, fmt::Display, sync::Arc};
 
 use futures::{StreamExt, stream};
 use lectern_agents::{
@@ -113,7 +113,7 @@ impl<'a> CaseRunner<'a> {
                 let places = finder.find(case.expect.0.gold()).await?;
                 looked.push((case, places));
             }
-            self.work_on(looked, documents.as_deref(), asker.as_ref()).await?;
+            self.work_on(looked, documents.as_ref(), asker.as_ref()).await?;
             after = last;
         }
         self.summarise().await
@@ -123,7 +123,7 @@ impl<'a> CaseRunner<'a> {
     async fn work_on(
         &self,
         batch: Vec<(EvaluationCase, Vec<GoldPlace>)>,
-        documents: Option<&[DocumentId]>,
+        documents: Option<&Arc<[DocumentId]>>,
         asker: Option<&CaseAsker<'_>>,
     ) -> Result<(), RunFailure> {
         let parallel = self.runs.runtime.settings.evaluation.parallel as usize;
@@ -153,7 +153,7 @@ impl<'a> CaseRunner<'a> {
     }
 
     /// In which documents is searched; none for all.
-    async fn documents(&self, evaluation: &Evaluation) -> Result<Option<Vec<DocumentId>>, RunFailure> {
+    async fn documents(&self, evaluation: &Evaluation) -> Result<Option<Arc<[DocumentId]>>, RunFailure> {
         let (db, workspace) = (&self.runs.runtime.db, evaluation.owner.workspace_id);
         let collections = &evaluation.collection_ids.0;
         if !collections.is_empty() {
@@ -161,7 +161,7 @@ impl<'a> CaseRunner<'a> {
                 let why = "A collection of the evaluation is not there any more. Change the evaluation.";
                 return Err(RunFailure::Stopped(why.to_owned()));
             }
-            return Ok(Some(db::collections::documents_of(db, workspace, collections).await?));
+            return Ok(Some(db::collections::documents_of(db, workspace, collections).await?.into()));
         }
         let Some(agent) = evaluation.agent_id else { return Ok(None) };
         Ok(Some(db::agents::links(db, workspace, agent).await?.documents))
@@ -171,7 +171,7 @@ impl<'a> CaseRunner<'a> {
         &self,
         case: EvaluationCase,
         places: Vec<GoldPlace>,
-        documents: Option<&[DocumentId]>,
+        documents: Option<&Arc<[DocumentId]>>,
         asker: Option<&CaseAsker<'_>>,
     ) -> Result<NewCaseResult, RunFailure> {
         let mut retrieval = BTreeMap::new();
@@ -192,13 +192,13 @@ impl<'a> CaseRunner<'a> {
         &self,
         case: &EvaluationCase,
         places: &[GoldPlace],
-        documents: Option<&[DocumentId]>,
+        documents: Option<&Arc<[DocumentId]>>,
         mode: SearchMode,
     ) -> Result<CaseRanking, RunFailure> {
         let request = SearchRequest {
             workspace: self.run.workspace_id,
             query: case.question.clone(),
-            documents: documents.map(<[_]>::to_vec),
+            documents: documents.cloned(),
             filter: MetadataFilter::default(),
             mode,
             limit: evaluation::DEPTH,

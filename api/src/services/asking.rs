@@ -106,7 +106,7 @@ impl AskService {
     /// One agent that somebody may ask.
     pub(crate) async fn find(&self, actor: &Actor, id: AgentId) -> Result<AskableAgent, ApiError> {
         let owner = actor.may_ask(id)?;
-        let briefing = db::agents::brief(&self.db, owner.workspace_id, id).await?;
+        let briefing = self.agents.briefings.of(owner.workspace_id, id).await?;
         Ok(AskableAgent { asked: briefing.ok_or_else(|| ApiError::not_found("agent"))?.into(), owner })
     }
 

@@ -158,7 +158,7 @@ impl Services {
                 audit.clone(),
                 history.clone(),
             ),
-            search: SearchService::new(db.clone(), agents.search.clone()),
+            search: SearchService::new(db.clone(), agents.search.clone(), agents.briefings.clone()),
             asking: AskService::new(db.clone(), agents, toolbox, usage.clone(), history.clone()),
             publications: PublicationService::new(
                 db.clone(),

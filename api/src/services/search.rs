@@ -4,9 +4,12 @@ pub(crate) mod expression;
 mod files;
 mod readers;
 
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::Arc};
 
-use lectern_agents::search::{MetadataFilter, RerankPatience, SearchAnswer, SearchEngine, SearchRequest};
+use lectern_agents::{
+    briefings::AgentBriefings,
+    search::{MetadataFilter, RerankPatience, SearchAnswer, SearchEngine, SearchRequest},
+};
 use lectern_db::{self as db, Db};
 use lectern_derive::RequestBody;
 use lectern_shared::{
@@ -62,6 +65,7 @@ pub(crate) struct PassageQuery {
 pub(crate) struct SearchService {
     db: Db,
     search: SearchEngine,
+    briefings: AgentBriefings,
 }
 
 fn unknown_document() -> ApiError {
@@ -77,8 +81,8 @@ fn unknown_agent() -> ApiError {
 }
 
 impl SearchService {
-    pub(crate) fn new(db: Db, search: SearchEngine) -> Self {
-        Self { db, search }
+    pub(crate) fn new(db: Db, search: SearchEngine, briefings: AgentBriefings) -> Self {
+        Self { db, search, briefings }
     }
 
     /// Whether what is found can be put into a better order.
@@ -130,7 +134,7 @@ impl SearchService {
         named: Option<GivenIds<DocumentId>>,
         collections: Option<GivenIds<CollectionId>>,
         agent: Option<GivenId<AgentId>>,
-    ) -> Result<Option<Vec<DocumentId>>, ApiError> {
+    ) -> Result<Option<Arc<[DocumentId]>>, ApiError> {
         let owner = actor.may(Permission::EditDocuments)?;
         let named = named.transpose().map_err(|_| unknown_document())?;
         if let Some(named) = &named
@@ -141,22 +145,28 @@ impl SearchService {
         let named = match collections {
             Some(collections) => {
                 let collections = collections.map_err(|_| unknown_collection())?;
-                Some(among(named, self.collected(owner.workspace_id, &collections).await?))
+                let collected = self.collected(owner.workspace_id, &collections).await?;
+                Some(match named {
+                    Some(named) => among(named, &collected),
+                    None => collected,
+                })
             }
             None => named,
         };
-        let Some(agent) = agent else { return Ok(named) };
+        let Some(agent) = agent else { return Ok(named.map(Arc::from)) };
         let agent = agent.map_err(|_| unknown_agent())?;
-        let agent =
-            db::agents::brief(&self.db, owner.workspace_id, agent).await?.ok_or_else(unknown_agent)?;
-        Ok(Some(among(named, agent.links.documents)))
+        let agent = self.briefings.of(owner.workspace_id, agent).await?.ok_or_else(unknown_agent)?;
+        let allowed = agent.links.documents;
+        Ok(Some(match named {
+            Some(named) => among(named, &allowed).into(),
+            None => allowed,
+        }))
     }
 }
 
-/// Those of the named documents that are allowed ones too; all allowed ones, when none are named.
-fn among(named: Option<Vec<DocumentId>>, allowed: Vec<DocumentId>) -> Vec<DocumentId> {
-    let Some(named) = named else { return allowed };
-    let allowed: HashSet<DocumentId> = allowed.into_iter().collect();
+/// Those of the named documents that are allowed ones too.
+fn among(named: Vec<DocumentId>, allowed: &[DocumentId]) -> Vec<DocumentId> {
+    let allowed: HashSet<&DocumentId> = allowed.iter().collect();
     named.into_iter().filter(|id| allowed.contains(id)).collect()
 }
 
@@ -167,9 +177,8 @@ mod tests {
     #[test]
     fn what_is_named_and_allowed_is_searched_in_the_order_in_which_it_is_named() {
         let [one, two, three] = [(); 3].map(|()| DocumentId::generate());
-        assert_eq!(among(None, vec![two, one]), [two, one]);
-        assert_eq!(among(Some(vec![three, one]), vec![one, two, three]), [three, one]);
-        assert_eq!(among(Some(vec![three]), vec![one]), []);
-        assert_eq!(among(Some(Vec::new()), vec![one]), []);
+        assert_eq!(among(vec![three, one], &[one, two, three]), [three, one]);
+        assert_eq!(among(vec![three], &[one]), []);
+        assert_eq!(among(Vec::new(), &[one]), []);
     }
 }

@@ -2,7 +2,6 @@
 //! is left of the asking run's limits.
 
 use futures::{FutureExt, future::BoxFuture};
-use lectern_db as db;
 use lectern_shared::ids::AgentId;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
@@ -82,7 +81,7 @@ async fn run(
     deadline: Instant,
 ) -> Result<CallOutcome, AgentError> {
     let parts = &live.parts;
-    let briefing = db::agents::brief(&parts.db, live.owner.workspace_id, agent).await?;
+    let briefing = parts.briefings.of(live.owner.workspace_id, agent).await?;
     let briefing = briefing.ok_or(AgentError::UnknownAgent)?;
     let question = AgentQuestion::new(input.to_owned());
     let mut chain = live.chain.clone();

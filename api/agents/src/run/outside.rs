@@ -44,7 +44,7 @@ pub(super) struct LiveEnvironment {
     /// Whose the agent is, and who asks.
     pub(super) owner: RunOwner,
     /// The documents of the agent.
-    pub(super) documents: Vec<DocumentId>,
+    pub(super) documents: Arc<[DocumentId]>,
     /// The epoch at which these were read, until it is used: what changes while the run goes on counts in later searches.
     pub(super) search_epoch: Mutex<Option<i64>>,
     /// Whether what is found in them is put into a better order.
@@ -190,7 +190,7 @@ impl LiveEnvironment {
         let request = SearchRequest {
             workspace: self.owner.workspace_id,
             query: query.to_owned(),
-            documents: Some(self.documents.clone()),
+            documents: Some(Arc::clone(&self.documents)),
             filter: MetadataFilter::default(),
             mode: SearchMode::Hybrid,
             limit: PASSAGES,

@@ -9,7 +9,7 @@ use lectern_shared::{
 };
 
 use super::RunRecorder;
-use crate::search::SearchEngine;
+use crate::{briefings::AgentBriefings, search::SearchEngine};
 
 /// The parts that a run of an agent uses. Cheap to clone.
 #[derive(Clone)]
@@ -18,6 +18,8 @@ pub struct AgentParts {
     pub(crate) clock: Clock,
     /// The relational store.
     pub db: Db,
+    /// What questions have to know of agents.
+    pub briefings: AgentBriefings,
     pub(crate) keyring: Arc<Keyring>,
     /// The search over what documents hold.
     pub search: SearchEngine,
@@ -37,6 +39,19 @@ impl AgentParts {
         let Runtime { settings, clock, db, keyring, metrics, compute, egress, operator_egress, .. } =
             runtime.clone();
         let recorder = RunRecorder::default();
-        Self { settings, clock, db, keyring, search, metrics, compute, egress, operator_egress, recorder }
+        let briefings = AgentBriefings::new(db.clone(), &runtime.cache_budget);
+        Self {
+            settings,
+            clock,
+            db,
+            briefings,
+            keyring,
+            search,
+            metrics,
+            compute,
+            egress,
+            operator_egress,
+            recorder,
+        }
     }
 }

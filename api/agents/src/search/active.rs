@@ -11,7 +11,7 @@ use lectern_shared::{
 use parking_lot::Mutex;
 use uuid::Uuid;
 
-use super::remembered::WorkspaceCache;
+use crate::stamped_cache::StampedCache;
 
 /// Searchable documents take one of so many parts of what all lists may take.
 const PART: u64 = 2;
@@ -189,12 +189,12 @@ fn places(documents: &[Arc<ActiveDocument>]) -> HashMap<GenerationId, usize> {
 #[derive(Clone)]
 pub(super) struct ActiveSetCache {
     db: Db,
-    sets: Arc<Mutex<WorkspaceCache<ActiveSet>>>,
+    sets: Arc<Mutex<StampedCache<WorkspaceId, i64, ActiveSet>>>,
 }
 
 impl ActiveSetCache {
     pub(super) fn new(db: Db, budget: &CacheBudget) -> Self {
-        Self { db, sets: Arc::new(Mutex::new(WorkspaceCache::new(budget, budget.for_lists() / PART, SHARE))) }
+        Self { db, sets: Arc::new(Mutex::new(StampedCache::new(budget, budget.for_lists() / PART, SHARE))) }
     }
 
     /// The workspace's searchable documents, as of `epoch` or later if the caller has just read it, or of now. The epoch is read first: a
@@ -208,7 +208,7 @@ impl ActiveSetCache {
             Some(epoch) => epoch,
             None => db::documents::search_epoch(&self.db, workspace).await?,
         };
-        let former = self.sets.lock().get(workspace);
+        let former = self.sets.lock().get(&workspace);
         let set = match former {
             // A later one, which another search has read meanwhile, is as good.
             Some((at, set)) if at >= epoch => return Ok(set),

@@ -12,9 +12,8 @@ use lectern_shared::{
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::{
-    MetadataFilter, SearchError, active::ActiveSet, filter::PreparedFilter, remembered::WorkspaceCache,
-};
+use super::{MetadataFilter, SearchError, active::ActiveSet, filter::PreparedFilter};
+use crate::stamped_cache::StampedCache;
 
 /// Metadata takes one of so many parts of what all lists may take; the rest is for the lists that every search needs.
 const PART: u64 = 2;
@@ -31,7 +30,7 @@ pub(super) struct MetadataCache {
     db: Db,
     /// Its own: what a filter is worth is not computed in the place of other searches.
     pub(super) compute: ComputePool,
-    workspaces: Arc<Mutex<WorkspaceCache<CachedMetadata>>>,
+    workspaces: Arc<Mutex<StampedCache<WorkspaceId, i64, CachedMetadata>>>,
     /// Taken anew for every page, in the order of asking: nobody waits for more than a page of each other search.
     turns: Arc<Semaphore>,
 }
@@ -80,7 +79,7 @@ fn judge<'a>(
 
 impl MetadataCache {
     pub(super) fn new(db: Db, budget: &CacheBudget) -> Self {
-        let workspaces = WorkspaceCache::new(budget, budget.for_lists() / PART, SHARE);
+        let workspaces = StampedCache::new(budget, budget.for_lists() / PART, SHARE);
         Self {
             db,
             compute: ComputePool::per_core(),
@@ -163,7 +162,7 @@ impl MetadataCache {
     }
 
     fn remembered(&self, workspace: WorkspaceId, epoch: i64) -> Option<Arc<CachedMetadata>> {
-        self.workspaces.lock().get(workspace).filter(|(at, _)| *at == epoch).map(|(_, known)| known)
+        self.workspaces.lock().get(&workspace).filter(|(at, _)| *at == epoch).map(|(_, known)| known)
     }
 
     /// None when it is more than is remembered of one workspace.

@@ -108,7 +108,7 @@ async fn among(
     documents: &[DocumentId],
     query: &str,
 ) -> Vec<String> {
-    let request = SearchRequest { documents: Some(documents.to_vec()), ..request(workspace, query) };
+    let request = SearchRequest { documents: Some(documents.into()), ..request(workspace, query) };
     let mut texts: Vec<_> =
         answer(search, &request).await.into_iter().map(|passage| passage.chunk.text).collect();
     texts.sort();

@@ -44,7 +44,7 @@ impl SearchService {
         let collections = [collection];
         let (epoch, documents) =
             tokio::try_join!(self.epoch(workspace), self.collected(workspace, &collections))?;
-        let (documents, mode) = (Some(documents), SearchMode::Hybrid);
+        let (documents, mode) = (Some(documents.into()), SearchMode::Hybrid);
         let request = SearchRequest { workspace, query, documents, filter, mode, limit, rerank: None, epoch };
         let found = self.search.search(&request).await?.passages;
         let mut ids: Vec<DocumentId> = found.iter().map(|passage| passage.chunk.document_id).collect();

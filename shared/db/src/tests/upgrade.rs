@@ -196,7 +196,7 @@ async fn assert_everything_is_found(db: &Db, ids: &EarlierAccount, on: &str) {
     let read = agents::find(db, workspace, agent).await.unwrap().unwrap();
     found(read.owner);
     assert_eq!((read.version, read.prompt_id), (5, Some(PromptId::from(ids.row))), "{on}");
-    assert_eq!(agents::links(db, workspace, agent).await.unwrap().documents, [ids.document.into()], "{on}");
+    assert_eq!(*agents::links(db, workspace, agent).await.unwrap().documents, [ids.document.into()], "{on}");
     found(agents::find_link(db, workspace, AgentDocumentId::from(ids.row)).await.unwrap().unwrap().owner);
     found(prompts::find(db, workspace, ids.row.into()).await.unwrap().unwrap().owner);
     found(tags::find(db, workspace, TagId::from(ids.row)).await.unwrap().unwrap().owner);

@@ -43,7 +43,7 @@ async fn of_team(
     team: &Value,
 ) -> Vec<String> {
     let filter = is_team(team.clone());
-    let documents = documents.map(<[_]>::to_vec);
+    let documents = documents.map(Into::into);
     let request = SearchRequest { documents, filter, ..request(workspace, "apple") };
     let mut texts: Vec<_> =
         answer(search, &request).await.into_iter().map(|passage| passage.chunk.text).collect();
