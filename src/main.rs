@@ -27,7 +27,7 @@ use lectern_runtime::{
     process::{self, FatalError},
 };
 use lectern_shared::{config::Settings, model::document::DocumentType, shutdown::Shutdown};
-use lectern_worker::preview;
+use lectern_worker::{ParsingTools, preview};
 use model::ModelCommand;
 use reingest::ReingestArgs;
 use secrecy::SecretString;
@@ -171,9 +171,11 @@ async fn serve(settings: Settings) -> Result<(), FatalError> {
     lectern_api::check_settings(&settings)?;
     let shutdown = Shutdown::new();
     shutdown.listen()?;
-    let Some(runtime) = process::open(settings, ProcessRole::Whole, &shutdown).await? else { return Ok(()) };
+    let opened = process::open(settings.clone(), ProcessRole::Whole, &shutdown);
+    let (opened, tools) = tokio::join!(opened, ParsingTools::open(&settings));
+    let Some(runtime) = opened? else { return Ok(()) };
     let listener = lectern_api::bind(&runtime)?;
-    lectern_worker::start(&runtime, &shutdown).await?;
+    lectern_worker::start(&runtime, tools?, &shutdown).await?;
     lectern_api::run(runtime, listener, &shutdown).await
 }
 

@@ -9,6 +9,7 @@ use lectern_shared::{
     model::space::EmbeddingSpace,
     shutdown::Shutdown,
 };
+use lectern_worker::ParsingTools;
 
 /// How often it is looked how far the work is.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -38,7 +39,8 @@ pub(crate) async fn run(settings: Settings) -> Result<(), FatalError> {
     tx.commit().await?;
     tracing::info!(documents = queued, model = space.model, "queued to be embedded");
     if alone {
-        lectern_worker::start(&runtime, &shutdown).await?;
+        let tools = ParsingTools::open(&runtime.settings).await?;
+        lectern_worker::start(&runtime, tools, &shutdown).await?;
     }
     runtime.jobs.doorbell().ring(runtime.settings.jobs.concurrency);
     wait(&runtime, space, &shutdown).await?;

@@ -1,6 +1,25 @@
 //! TLS is rustls everywhere. More than one of its cryptographic back ends is compiled in, since libraries choose for
 //! themselves, so it must be told which one to use wherever a library leaves that open.
 
+use std::sync::LazyLock;
+
+use rustls_platform_verifier::ConfigVerifierExt as _;
+
+/// The settings of every HTTP client's connections: any server is trusted that the system trusts. The system's authorities are more
+/// than a hundred files, which are read once, and not for each client.
+static CLIENT: LazyLock<Result<rustls::ClientConfig, rustls::Error>> = LazyLock::new(|| {
+    install();
+    rustls::ClientConfig::with_platform_verifier()
+});
+
+/// The TLS of an HTTP client.
+///
+/// # Errors
+/// When the system has no authorities.
+pub(crate) fn client_config() -> Result<rustls::ClientConfig, rustls::Error> {
+    CLIENT.clone()
+}
+
 /// Chooses the cryptography of TLS connections for the whole process. Call it before the first one; later calls change
 /// nothing.
 pub fn install() {

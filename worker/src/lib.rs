@@ -25,7 +25,11 @@ use futures::future::LocalBoxFuture;
 use lectern_db as db;
 use lectern_runtime::{Runtime, leased};
 use lectern_sandbox::{Sandbox, SandboxConfig};
-use lectern_shared::{clock::Timestamp, config::DatabaseLocation, shutdown::Shutdown};
+use lectern_shared::{
+    clock::Timestamp,
+    config::{DatabaseLocation, Settings},
+    shutdown::Shutdown,
+};
 
 use crate::{
     ingest::Ingester,
@@ -47,27 +51,47 @@ pub enum WorkerStartError {
     Db(#[from] db::DbError),
 }
 
+/// What files are read with, tried out.
+pub struct ParsingTools {
+    sandbox: Sandbox,
+    pdf: PdfEngine,
+}
+
+impl ParsingTools {
+    /// Tries the walls around parsers and what the settings say of PDFs, and says in the log what came of it. It needs nothing of the
+    /// rest of a process, which can be opened meanwhile.
+    ///
+    /// # Errors
+    /// When parsers cannot be run, or PDFs not be read as the settings say.
+    pub async fn open(settings: &Settings) -> Result<Self, WorkerStartError> {
+        let config = SandboxConfig::within(&settings.limits, settings.jobs.parsers)
+            .map_err(WorkerStartError::NoBinary)?;
+        let sandbox = Sandbox::new(config);
+        let ((), pdf) = tokio::join!(tell_of_walls(&sandbox), PdfEngine::choose(&settings.pdf, &sandbox));
+        Ok(Self { sandbox, pdf: pdf? })
+    }
+}
+
 /// Starts the worker in the background; it ends with `shutdown`. Boxed here, so that it is compiled once and not again for each
 /// program.
 ///
 /// # Errors
-/// When parsers cannot be run, or the store fails.
+/// When the store fails.
 pub fn start<'a>(
     runtime: &'a Runtime,
+    tools: ParsingTools,
     shutdown: &'a Shutdown,
 ) -> LocalBoxFuture<'a, Result<(), WorkerStartError>> {
-    Box::pin(start_parts(runtime, shutdown))
+    Box::pin(start_parts(runtime.in_background(), tools, shutdown))
 }
 
-async fn start_parts(runtime: &Runtime, shutdown: &Shutdown) -> Result<(), WorkerStartError> {
-    let settings = &runtime.settings;
-    let config =
-        SandboxConfig::within(&settings.limits, settings.jobs.parsers).map_err(WorkerStartError::NoBinary)?;
-    let sandbox = Sandbox::new(config);
-    tell_of_walls(&sandbox).await;
-    let pdf = PdfEngine::choose(&settings.pdf, &sandbox).await?;
+async fn start_parts(
+    runtime: Runtime,
+    ParsingTools { sandbox, pdf }: ParsingTools,
+    shutdown: &Shutdown,
+) -> Result<(), WorkerStartError> {
     let ingester = Ingester::new(runtime.clone(), sandbox, pdf);
-    if matches!(settings.database, DatabaseLocation::Sqlite(_)) {
+    if matches!(runtime.settings.database, DatabaseLocation::Sqlite(_)) {
         // This process has the data directory for itself: whoever held a job before is gone.
         let all = Timestamp::from_micros(i64::MAX);
         sweeper::expire_job_leases(&runtime.db, &runtime.jobs, &runtime.metrics, all).await?;
@@ -78,7 +102,7 @@ async fn start_parts(runtime: &Runtime, shutdown: &Shutdown) -> Result<(), Worke
     consumer::start(&runtime.jobs, &runtime.metrics, ingester, shutdown);
     sweeper::start(runtime.clone(), shutdown);
     webhooks::start(runtime.clone(), shutdown);
-    leased::start(SyncRuns::new(runtime.clone()), shutdown);
+    leased::start(SyncRuns::new(runtime), shutdown);
     Ok(())
 }
 

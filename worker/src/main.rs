@@ -9,7 +9,7 @@ use lectern_runtime::{
     process::{self, FatalError},
 };
 use lectern_shared::{config::Settings, shutdown::Shutdown};
-use lectern_worker::health;
+use lectern_worker::{ParsingTools, health};
 
 /// Lectern's worker; requests are answered by `lectern-api`.
 #[derive(Parser)]
@@ -49,9 +49,11 @@ fn main() -> ExitCode {
 async fn work(settings: Settings) -> Result<(), FatalError> {
     let shutdown = Shutdown::new();
     shutdown.listen()?;
-    let Some(runtime) = process::open(settings, ProcessRole::Part, &shutdown).await? else { return Ok(()) };
+    let opened = process::open(settings.clone(), ProcessRole::Part, &shutdown);
+    let (opened, tools) = tokio::join!(opened, ParsingTools::open(&settings));
+    let Some(runtime) = opened? else { return Ok(()) };
     let listener = health::bind(runtime.settings.worker_addr).await?;
-    lectern_worker::start(&runtime, &shutdown).await?;
+    lectern_worker::start(&runtime, tools?, &shutdown).await?;
     if let Some(listener) = listener {
         health::serve(runtime.clone(), listener, &shutdown)?;
     }

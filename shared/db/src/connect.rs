@@ -2,15 +2,21 @@
 
 use std::{path::Path, str::FromStr, sync::Arc, time::Duration};
 
+use futures::TryFutureExt;
 use lectern_shared::config::DatabaseLocation;
 use secrecy::ExposeSecret;
 use sqlx::{
-    ConnectOptions, Connection as _,
+    ConnectOptions, Connection as _, Executor as _,
     postgres::{PgConnectOptions, PgPoolOptions},
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 
-use super::{Db, DbError, Result, room::DiskReserve, silence};
+use super::{
+    Db, DbError, Result,
+    room::DiskReserve,
+    silence,
+    writer::{self, WriterLane},
+};
 
 /// How long a caller waits for a free connection.
 const ACQUIRE: Duration = Duration::from_secs(10);
@@ -23,6 +29,12 @@ const SQLITE_READERS: u32 = 8;
 /// Rows that SQLite's thread may be ahead of who reads them: each time that it waits costs more than the rows. It takes no more
 /// memory, since whatever is read is collected anyway.
 const ROWS_AHEAD: usize = 1_000;
+
+/// Long values are compressed by LZ4 where PostgreSQL has it (from 14 on, as a rule): its own way takes longer for the record of a run
+/// than everything else that is done to store it. Set for the session, so that nothing of it is in a dump, which another server may
+/// be given.
+const QUICK_COMPRESSION: &str = "SELECT set_config(name, 'lz4', false) FROM pg_settings
+     WHERE name = 'default_toast_compression' AND 'lz4' = ANY (enumvals)";
 
 /// How long PostgreSQL lets a session take. Afterwards its locks are free: those of a client that is gone without a word too, which
 /// the server does not notice by itself.
@@ -69,7 +81,8 @@ pub async fn open_read_only(path: &Path) -> Result<Db> {
         .disable_statement_logging();
     let readers = SqlitePoolOptions::new().max_connections(2).acquire_timeout(ACQUIRE).connect_with(options);
     let readers = readers.await?;
-    Ok(Db::Sqlite { writer: readers.clone(), readers, room: Arc::new(DiskReserve::beside(path)) })
+    let room = Arc::new(DiskReserve::beside(path));
+    Ok(Db::Sqlite { writer: readers.clone(), readers, room, lane: WriterLane::new() })
 }
 
 async fn open(location: &DatabaseLocation, make: bool, timeouts: &SessionTimeouts) -> Result<Db> {
@@ -100,6 +113,7 @@ async fn open_once(location: &DatabaseLocation, make: bool, timeouts: &SessionTi
                 .acquire_timeout(ACQUIRE)
                 // A ping before every statement would double the way to the server and back.
                 .test_before_acquire(false)
+                .after_connect(|connection, _| Box::pin(connection.execute(QUICK_COMPRESSION).map_ok(|_| ())))
                 .before_acquire(|connection, about| {
                     Box::pin(async move {
                         Ok(silence::is_alive(connection, about).await? && !connection.is_in_transaction())
@@ -130,8 +144,7 @@ async fn open_once(location: &DatabaseLocation, make: bool, timeouts: &SessionTi
                 .min_connections(1)
                 .idle_timeout(None)
                 .max_lifetime(None)
-                // Writers queue here; a burst of uploads must wait, not fail.
-                .acquire_timeout(ACQUIRE * 3)
+                .acquire_timeout(writer::PATIENCE)
                 .test_before_acquire(false)
                 // SQLite ends a transaction by itself when the disk is full or fails. Then nothing is there to be rolled back, which
                 // the driver takes for a transaction that goes on: no further one would ever begin on this connection.
@@ -153,7 +166,7 @@ async fn open_once(location: &DatabaseLocation, make: bool, timeouts: &SessionTi
                 .test_before_acquire(false)
                 .connect_with(options.pragma("query_only", "ON"))
                 .await?;
-            Ok(Db::Sqlite { readers, writer, room })
+            Ok(Db::Sqlite { readers, writer, room, lane: WriterLane::new() })
         }
     }
 }

@@ -50,16 +50,18 @@ pub mod usage;
 pub mod vectors;
 pub mod webhooks;
 pub mod workspaces;
+mod writer;
 
 use std::sync::Arc;
 
 use lectern_shared::{clock::Timestamp, failure::ServiceFailure, metrics::PoolState};
-use sqlx::{PgConnection, PgPool, SqliteConnection, SqlitePool, SqliteTransaction};
+use sqlx::{PgConnection, PgPool, SqliteConnection, SqlitePool};
 use uuid::Uuid;
 
 pub use commit::PgWrite;
 pub use connect::{connect, open_for_command, open_read_only};
 pub use room::DiskReserve;
+pub use writer::{SqliteWrite, WriterLane};
 
 /// What a statement runs on, for one of the two drivers.
 pub(crate) enum DbExecutor<P, S> {
@@ -219,6 +221,8 @@ pub enum Db {
         writer: SqlitePool,
         /// The room on its disk.
         room: Arc<DiskReserve>,
+        /// Whose transactions this handle begins.
+        lane: WriterLane,
     },
 }
 
@@ -294,15 +298,28 @@ impl Db {
             (Self::Postgres { pool, .. }, CommitDurability::Relaxed) => {
                 Ok(Tx::Postgres(PgWrite::relaxed(pool).await?))
             }
-            (Self::Sqlite { writer, .. }, durability) => {
+            (Self::Sqlite { writer, lane, .. }, durability) => {
                 // What is a property of each transaction is one of the connection here, so every transaction sets it.
                 let begin = match durability {
                     CommitDurability::Promised => "PRAGMA synchronous = FULL; BEGIN IMMEDIATE",
                     CommitDurability::Relaxed => "PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE",
                 };
-                Ok(Tx::Sqlite(writer.begin_with(begin).await?))
+                let turn = lane.turn().await?;
+                Ok(Tx::Sqlite(SqliteWrite::new(writer.begin_with(begin).await?, turn)))
             }
         }
+    }
+
+    /// The same store for work that nobody waits for at the other end of a connection. SQLite's only writer serves in the order of
+    /// arrival, so a request would wait for everything that the jobs under way have to write; by this handle they take turns, and
+    /// one of them at most stands before a request.
+    #[must_use]
+    pub fn in_background(&self) -> Self {
+        let mut background = self.clone();
+        if let Self::Sqlite { lane, .. } = &mut background {
+            *lane = lane.background();
+        }
+        background
     }
 
     /// Keeps room for [`Db::begin_essential`] from now on, in a file beside that of SQLite.
@@ -401,7 +418,7 @@ pub enum Tx {
     /// PostgreSQL.
     Postgres(PgWrite),
     /// SQLite.
-    Sqlite(SqliteTransaction<'static>),
+    Sqlite(SqliteWrite),
 }
 
 impl Tx {

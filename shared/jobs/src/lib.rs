@@ -86,8 +86,9 @@ async fn note_trace(tx: &mut Tx, job: Option<JobId>) -> db::Result<bool> {
 }
 
 impl JobQueue {
-    /// A queue over `db`.
-    pub fn new(db: Db, clock: Clock, settings: JobSettings, doorbell: Doorbell) -> Self {
+    /// A queue over `db`. What it writes in transactions of its own is the workers'.
+    pub fn new(db: &Db, clock: Clock, settings: JobSettings, doorbell: Doorbell) -> Self {
+        let db = db.in_background();
         let claims = {
             let (db, clock, lease) = (db.clone(), clock.clone(), settings.lease);
             let claim = move |worker: Arc<str>, asked: Vec<()>| {

@@ -16,5 +16,5 @@ pub fn queue(db: &Db, clock: &Clock) -> JobQueue {
         max_attempts: 3,
         lease: Duration::from_mins(1),
     };
-    JobQueue::new(db.clone(), clock.clone(), settings, Doorbell::local())
+    JobQueue::new(db, clock.clone(), settings, Doorbell::local())
 }

@@ -154,14 +154,16 @@ impl Runtime {
         // Before the index is asked for: a process with another one need not wait for it.
         let index_known = index_is == IndexOpenMode::AsBefore && check_index(&settings, &db).await?;
         let doorbell = redis.clone().map_or_else(Doorbell::local, Doorbell::redis);
-        let jobs = JobQueue::new(db.clone(), Clock::system(), settings.jobs.clone(), doorbell);
+        let jobs = JobQueue::new(&db, Clock::system(), settings.jobs.clone(), doorbell);
         jobs.follow_database_clock().await?;
         let clock = Clock::system();
         let metrics = Arc::new(Metrics::new(clock.now()));
         let metered = Arc::clone(&metrics);
         let budget = CacheBudget::new(settings.index_cache);
         let index: Arc<dyn SearchIndex> = match &settings.qdrant {
-            None => Arc::new(MeteredIndex::new(LocalIndex::within(db.clone(), budget.clone()), metered)),
+            None => {
+                Arc::new(MeteredIndex::new(LocalIndex::within(db.in_background(), budget.clone()), metered))
+            }
             Some(config) => {
                 let open = || QdrantIndex::open(config, &instance, index_known);
                 let away = |error: &IndexError| matches!(error, IndexError::Engine(_));
@@ -208,6 +210,12 @@ impl Runtime {
             index,
             _data_dir: data_dir,
         })
+    }
+
+    /// The same for work that nobody waits for at the other end of a connection: see [`Db::in_background`].
+    #[must_use]
+    pub fn in_background(&self) -> Self {
+        Self { db: self.db.in_background(), ..self.clone() }
     }
 
     /// Sends what is not sent yet, and closes every connection.

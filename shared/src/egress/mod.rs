@@ -38,6 +38,8 @@ use tokio::time::{Instant, timeout_at};
 use url::{Host, Url};
 
 use self::{address::AddressGuard, redirect::RedirectHop, resolver::GuardedResolver};
+use crate::tls;
+
 pub use self::{
     address::parse_allow_list,
     error::EgressError,
@@ -112,7 +114,7 @@ impl Egress {
     pub fn new(policy: EgressPolicy) -> Result<Self, EgressError> {
         let EgressPolicy { allow, max_redirects, connect_timeout, dns_timeout, site, proxy } = policy;
         let guard = Arc::new(AddressGuard::new(allow));
-        let builder = client_builder(connect_timeout)
+        let builder = client_builder(connect_timeout)?
             // Unpacking is done here (`body`), counted and with errors of its own.
             .no_gzip()
             .no_brotli()
@@ -240,7 +242,7 @@ pub fn operator_client(
     connect_timeout: Duration,
     read_timeout: Duration,
 ) -> Result<reqwest::Client, EgressError> {
-    client_builder(connect_timeout)
+    client_builder(connect_timeout)?
         .read_timeout(read_timeout)
         .build()
         .map_err(|error| EgressError::setup(&error))
@@ -248,8 +250,10 @@ pub fn operator_client(
 
 /// What both clients have in common.
 #[expect(clippy::disallowed_methods, reason = "this module is the place that the ban points to")]
-fn client_builder(connect_timeout: Duration) -> reqwest::ClientBuilder {
-    reqwest::Client::builder()
+fn client_builder(connect_timeout: Duration) -> Result<reqwest::ClientBuilder, EgressError> {
+    let tls = tls::client_config().map_err(|error| EgressError::Setup { reason: error.to_string() })?;
+    Ok(reqwest::Client::builder()
+        .tls_backend_preconfigured(tls)
         // A proxy would resolve and connect in our place, past every check made here. For the operator's hosts, a
         // variable that is none of our settings must not decide where keys are sent.
         .no_proxy()
@@ -260,7 +264,7 @@ fn client_builder(connect_timeout: Duration) -> reqwest::ClientBuilder {
         .user_agent(USER_AGENT)
         .connect_timeout(connect_timeout)
         .pool_max_idle_per_host(POOL_IDLE_PER_HOST)
-        .pool_idle_timeout(POOL_IDLE_TIMEOUT)
+        .pool_idle_timeout(POOL_IDLE_TIMEOUT))
 }
 
 /// `start + length`, or as good as never when the clock cannot hold it.

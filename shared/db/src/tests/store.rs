@@ -1,7 +1,14 @@
 //! The store itself: transactions and connections.
 
+use std::pin::pin;
+
+use futures::{
+    future::{Either, select, select_all},
+    poll,
+};
+
 use crate::{
-    Tx, singletons,
+    CommitDurability, Tx, singletons,
     testing::{at, both, commit, user},
 };
 
@@ -35,6 +42,26 @@ async fn a_burst_of_writers_waits_and_none_fails() {
             assert!(crate::accounts::find(&t.db, id).await.unwrap().is_some(), "{}", t.name);
         }
     }
+}
+
+#[tokio::test]
+async fn a_request_waits_for_one_transaction_of_the_background_and_not_for_all() {
+    let t = &both().await[0];
+    assert_eq!(t.name, "SQLite");
+    let background = t.db.in_background();
+    let first = background.begin().await.unwrap();
+    let others = [(); 5].map(|()| Box::pin(background.start(CommitDurability::Relaxed)));
+    let mut others = select_all(others);
+    assert!(poll!(&mut others).is_pending(), "the writer has something to do");
+    let mut request = pin!(t.db.start(CommitDurability::Promised));
+    assert!(poll!(&mut request).is_pending());
+    first.commit().await.unwrap();
+    let Either::Left((request, others)) = select(request, others).await else {
+        panic!("others of the background went before it");
+    };
+    request.unwrap().commit().await.unwrap();
+    let (other, _, _) = others.await;
+    other.unwrap().commit().await.unwrap();
 }
 
 #[tokio::test]
