@@ -7,6 +7,7 @@ use axum::{
     extract::{ConnectInfo, State},
     http::StatusCode,
 };
+use lectern_derive::handler;
 use lectern_runtime::Runtime;
 use lectern_shared::config::PasswordPolicy;
 
@@ -43,6 +44,7 @@ pub(super) async fn show(State(runtime): State<Runtime>, visitor: Visitor) -> Ap
 }
 
 /// Changes its name or its password.
+#[handler]
 pub(super) async fn change(
     State(accounts): State<AccountService>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
@@ -53,6 +55,7 @@ pub(super) async fn change(
 }
 
 /// Ends every sign-in of the account.
+#[handler]
 pub(super) async fn sign_out_everywhere(
     State(sign_ins): State<SignInService>,
     jar: CookieJar,

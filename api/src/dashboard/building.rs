@@ -2,6 +2,7 @@
 
 use askama::Template;
 use axum::{extract::State, http::StatusCode};
+use lectern_derive::handler;
 use lectern_shared::{
     ids::{PromptId, ToolId},
     model::tool::ToolType,
@@ -58,6 +59,7 @@ struct ToolCard {
 }
 
 /// Shows the prompts.
+#[handler]
 pub(super) async fn prompts(State(prompts): State<PromptService>, visitor: Visitor) -> ApiResult {
     let found = prompts.list(&visitor.actor(), Uuid::max(), SHOWN).await?;
     let card = |prompt: lectern_shared::model::prompt::Prompt| PromptCard {
@@ -71,6 +73,7 @@ pub(super) async fn prompts(State(prompts): State<PromptService>, visitor: Visit
 }
 
 /// Writes one.
+#[handler]
 pub(super) async fn create_prompt(
     State(prompts): State<PromptService>,
     SubmittedForm { visitor, body, once }: SubmittedForm<NewPrompt>,
@@ -80,6 +83,7 @@ pub(super) async fn create_prompt(
 }
 
 /// Changes one.
+#[handler]
 pub(super) async fn change_prompt(
     State(prompts): State<PromptService>,
     PathId(id): PathId<PromptId>,
@@ -90,6 +94,7 @@ pub(super) async fn change_prompt(
 }
 
 /// Deletes one.
+#[handler]
 pub(super) async fn delete_prompt(
     State(prompts): State<PromptService>,
     visitor: Visitor,
@@ -100,6 +105,7 @@ pub(super) async fn delete_prompt(
 }
 
 /// Shows the tools.
+#[handler]
 pub(super) async fn tools(State(tools): State<ToolService>, visitor: Visitor) -> ApiResult {
     let actor = visitor.actor();
     actor.may(Permission::BuildAgents)?;
@@ -117,6 +123,7 @@ pub(super) async fn tools(State(tools): State<ToolService>, visitor: Visitor) ->
 }
 
 /// Makes one.
+#[handler]
 pub(super) async fn create_tool(
     State(tools): State<ToolService>,
     SubmittedForm { visitor, body, once }: SubmittedForm<NewTool>,
@@ -126,6 +133,7 @@ pub(super) async fn create_tool(
 }
 
 /// Changes one.
+#[handler]
 pub(super) async fn change_tool(
     State(tools): State<ToolService>,
     PathId(id): PathId<ToolId>,
@@ -136,6 +144,7 @@ pub(super) async fn change_tool(
 }
 
 /// Deletes one.
+#[handler]
 pub(super) async fn delete_tool(
     State(tools): State<ToolService>,
     visitor: Visitor,

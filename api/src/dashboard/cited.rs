@@ -16,6 +16,7 @@ use crate::{
     },
     v1::documents::image_response,
 };
+use lectern_derive::handler;
 
 #[derive(Template)]
 #[template(path = "cited.html")]
@@ -49,6 +50,7 @@ struct ChangedDocumentPage<'a> {
 }
 
 /// Shows the passage of a citation. Whoever has the link may see it.
+#[handler]
 pub(super) async fn show(
     State(links): State<CitationLinks>,
     token: Result<Path<String>, PathRejection>,
@@ -65,6 +67,7 @@ pub(super) async fn show(
 }
 
 /// Shows the page of a citation as it looks, with its words marked: of several the one that they are on. Whoever has the link may see it.
+#[handler]
 pub(super) async fn page(
     State(links): State<CitationLinks>,
     State(pages): State<PageService>,

@@ -5,7 +5,7 @@ use axum::{
     extract::State,
     http::{StatusCode, Uri},
 };
-use lectern_derive::RequestBody;
+use lectern_derive::{RequestBody, handler};
 use lectern_shared::{ids::CollectionId, model::collection::Collection};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -47,6 +47,7 @@ struct CollectionPage {
 }
 
 /// Shows all collections.
+#[handler]
 pub(super) async fn list(
     State(collections): State<CollectionService>,
     visitor: Visitor,
@@ -61,6 +62,7 @@ pub(super) async fn list(
 }
 
 /// Makes one.
+#[handler]
 pub(super) async fn create(
     State(collections): State<CollectionService>,
     SubmittedForm { visitor, body, once }: SubmittedForm<NewCollection>,
@@ -72,6 +74,7 @@ pub(super) async fn create(
 }
 
 /// Shows one.
+#[handler]
 pub(super) async fn show(
     State(collections): State<CollectionService>,
     visitor: Visitor,
@@ -83,6 +86,7 @@ pub(super) async fn show(
 }
 
 /// Changes one.
+#[handler]
 pub(super) async fn change(
     State(collections): State<CollectionService>,
     PathId(id): PathId<CollectionId>,
@@ -93,6 +97,7 @@ pub(super) async fn change(
 }
 
 /// Deletes one. Its documents stay.
+#[handler]
 pub(super) async fn delete(
     State(collections): State<CollectionService>,
     visitor: Visitor,
@@ -110,6 +115,7 @@ pub(super) struct TakenDocument {
 }
 
 /// Takes a document out of one.
+#[handler]
 pub(super) async fn take_out(
     State(collections): State<CollectionService>,
     PathId(id): PathId<CollectionId>,

@@ -3,6 +3,7 @@
 use askama::Template;
 use axum::{extract::State, http::StatusCode};
 use lectern_db::documents::browse::{DocumentFilter, DocumentOrder};
+use lectern_derive::handler;
 use lectern_shared::{
     ids::{AgentId, DocumentId, SourceId},
     model::job::JobState,
@@ -61,6 +62,7 @@ impl From<AskableAgent> for AgentCard {
 }
 
 /// Shows the first page.
+#[handler]
 pub(super) async fn show(
     State(asking): State<AskService>,
     State(documents): State<DocumentService>,

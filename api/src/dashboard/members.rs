@@ -2,6 +2,7 @@
 
 use askama::Template;
 use axum::{extract::State, http::StatusCode};
+use lectern_derive::handler;
 use lectern_shared::{
     ids::{InvitationId, UserId},
     model::workspace::{Invitation, JoinedWorkspace, Member},
@@ -54,6 +55,7 @@ struct InvitationPage {
 }
 
 /// Shows the members.
+#[handler]
 pub(super) async fn show(
     State(workspaces): State<WorkspaceService>,
     State(members): State<MemberService>,
@@ -88,6 +90,7 @@ async fn page(
 }
 
 /// Invites somebody, and shows the link.
+#[handler]
 pub(super) async fn invite(
     State(workspaces): State<WorkspaceService>,
     State(members): State<MemberService>,
@@ -104,6 +107,7 @@ pub(super) async fn invite(
 }
 
 /// Withdraws an invitation.
+#[handler]
 pub(super) async fn withdraw(
     State(invitations): State<InvitationService>,
     visitor: Visitor,
@@ -114,6 +118,7 @@ pub(super) async fn withdraw(
 }
 
 /// Gives a member another role.
+#[handler]
 pub(super) async fn change(
     State(members): State<MemberService>,
     PathId(user): PathId<UserId>,
@@ -124,6 +129,7 @@ pub(super) async fn change(
 }
 
 /// Removes a member.
+#[handler]
 pub(super) async fn remove(
     State(members): State<MemberService>,
     visitor: Visitor,
@@ -139,6 +145,7 @@ pub(super) async fn show_invitation(visitor: Visitor) -> ApiResult {
 }
 
 /// Accepts an invitation, and goes to its workspace.
+#[handler]
 pub(super) async fn accept(
     State(invitations): State<InvitationService>,
     jar: CookieJar,
@@ -149,6 +156,7 @@ pub(super) async fn accept(
 }
 
 /// Makes a workspace, and goes to it.
+#[handler]
 pub(super) async fn create_workspace(
     State(workspaces): State<WorkspaceService>,
     jar: CookieJar,

@@ -7,6 +7,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use lectern_db::operator_jobs::JobAction;
+use lectern_derive::handler;
 use lectern_runtime::{Runtime, health};
 use lectern_shared::{
     clock::{Clock, Timestamp},
@@ -125,6 +126,7 @@ fn row(label: &'static str, used: u64, allowed: Option<u64>, written: fn(u64) ->
 }
 
 /// Shows what the workspace holds and uses.
+#[handler]
 pub(super) async fn usage(
     State(usage): State<UsageService>,
     State(traces): State<TraceService>,
@@ -185,6 +187,7 @@ fn bar(date: &str, at: u64, count: u64, most: u64) -> DayBar {
 }
 
 /// Shows what was done in the workspace.
+#[handler]
 pub(super) async fn audit(
     State(audit): State<AuditService>,
     State(members): State<MemberService>,
@@ -231,6 +234,7 @@ impl FromRequestParts<AppState> for AdminVisitor {
 }
 
 /// Shows the jobs of the whole service, and how its parts are.
+#[handler]
 pub(super) async fn jobs(
     State(runtime): State<Runtime>,
     State(jobs): State<JobService>,
@@ -284,6 +288,7 @@ fn job_row(job: JobRecord, at: Timestamp) -> JobRow {
 }
 
 /// Has a job tried again.
+#[handler]
 pub(super) async fn retry(
     State(jobs): State<JobService>,
     AdminVisitor(visitor): AdminVisitor,

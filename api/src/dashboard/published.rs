@@ -9,7 +9,7 @@ use axum::{
     routing::{get, post},
 };
 use lectern_agents::run::AgentQuestion;
-use lectern_derive::RequestBody;
+use lectern_derive::{RequestBody, handler};
 use lectern_shared::{ids::TraceId, model::publication::Publication, shutdown::Shutdown};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -197,6 +197,7 @@ fn reader(links: CitationLinks, page: &Publication, root: String) -> AnswerReade
 }
 
 /// Shows a published agent's page.
+#[handler]
 async fn show(
     State(services): State<PublishedServices>,
     slug: SlugPath,
@@ -207,6 +208,7 @@ async fn show(
 }
 
 /// Shows it in a frame of a site that may.
+#[handler]
 async fn show_framed(
     State(services): State<PublishedServices>,
     slug: SlugPath,
@@ -252,6 +254,7 @@ fn question_of(guest: &Guest, form: &GuestQuestion) -> AgentQuestion {
 
 /// Answers in one piece.
 #[expect(clippy::too_many_arguments, reason = "each is a part of the request")]
+#[handler]
 async fn answer(
     State(services): State<PublishedServices>,
     State(links): State<CitationLinks>,
@@ -277,6 +280,7 @@ async fn answer(
 
 /// Answers as the answer comes.
 #[expect(clippy::too_many_arguments, reason = "each is a part of the request")]
+#[handler]
 async fn stream(
     State(services): State<PublishedServices>,
     State(links): State<CitationLinks>,
@@ -301,6 +305,7 @@ async fn stream(
 
 /// Keeps what somebody says of an answer that they were given.
 #[expect(clippy::too_many_arguments, reason = "each is a part of the request")]
+#[handler]
 async fn feedback(
     State(services): State<PublishedServices>,
     State(traces): State<TraceService>,

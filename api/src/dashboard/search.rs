@@ -6,6 +6,7 @@ use axum::{
     http::{StatusCode, Uri},
 };
 use lectern_agents::search::{PassageHit, RerankReport, SearchAnswer};
+use lectern_derive::handler;
 use lectern_shared::ids::DocumentId;
 use serde_json::json;
 use uuid::Uuid;
@@ -95,6 +96,7 @@ fn reranked_words(report: &RerankReport) -> String {
 }
 
 /// Shows what is found.
+#[handler]
 pub(super) async fn show(
     State(search): State<SearchService>,
     State(collections): State<CollectionService>,

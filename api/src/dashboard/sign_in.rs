@@ -8,7 +8,7 @@ use axum::{
     http::{HeaderMap, HeaderValue, StatusCode, Uri, header, request::Parts},
     response::Response,
 };
-use lectern_derive::RequestBody;
+use lectern_derive::{RequestBody, handler};
 use lectern_runtime::Runtime;
 use lectern_shared::{config::PasswordPolicy, ids::WorkspaceId};
 use utoipa::ToSchema;
@@ -57,6 +57,7 @@ struct SignUpPage<'a> {
 }
 
 /// The page for signing in.
+#[handler]
 pub(super) async fn show(
     State(runtime): State<Runtime>,
     State(accounts): State<AccountService>,
@@ -75,6 +76,7 @@ pub(super) async fn show(
 }
 
 /// The page for making an account.
+#[handler]
 pub(super) async fn show_sign_up(State(accounts): State<AccountService>, uri: Uri) -> ApiResult {
     let first = match accounts.sign_up_offer().await? {
         SignUpOffer::Nobody => return Err(unknown_path().await),
@@ -122,6 +124,7 @@ impl CookieJar {
 }
 
 /// Signs in with a password.
+#[handler]
 pub(super) async fn sign_in(
     State(sign_ins): State<SignInService>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
@@ -134,6 +137,7 @@ pub(super) async fn sign_in(
 }
 
 /// Signs in with what the provider of OpenID Connect has sent the browser back with.
+#[handler]
 pub(super) async fn redeem(
     State(oidc): State<OidcService>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
@@ -147,6 +151,7 @@ pub(super) async fn redeem(
 }
 
 /// Makes an account, and signs in to it.
+#[handler]
 pub(super) async fn sign_up(
     State(accounts): State<AccountService>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
@@ -175,6 +180,7 @@ pub(super) struct WorkspaceSelection {
 }
 
 /// Chooses a workspace.
+#[handler]
 pub(super) async fn choose(
     State(workspaces): State<WorkspaceService>,
     jar: CookieJar,

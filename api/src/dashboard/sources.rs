@@ -7,6 +7,7 @@ use axum::{
     http::{StatusCode, Uri},
     routing::{get, post},
 };
+use lectern_derive::handler;
 use lectern_shared::{
     clock::Timestamp,
     ids::{CollectionId, SourceId, SourceRunId},
@@ -333,6 +334,7 @@ async fn choices(collections: &CollectionService, actor: &Actor) -> ApiResult<Ve
 }
 
 /// Shows the sources.
+#[handler]
 async fn list(State(sources): State<SourceService>, visitor: Visitor) -> ApiResult {
     let found = sources.list(&visitor.actor(), Uuid::max(), SOURCES).await?;
     let row = |SourceDetails { source, last_run }: SourceDetails| SourceRow {
@@ -356,6 +358,7 @@ async fn list(State(sources): State<SourceService>, visitor: Visitor) -> ApiResu
 }
 
 /// Shows the form for one.
+#[handler]
 async fn new(State(collections): State<CollectionService>, visitor: Visitor, uri: Uri) -> ApiResult {
     let wanted = parameter(&uri, "type").and_then(|kind| kind.parse().ok()).unwrap_or(SyncSourceType::Site);
     let label = KINDS.iter().find(|(kind, _)| *kind == wanted).map_or("", |(_, label)| label);
@@ -365,6 +368,7 @@ async fn new(State(collections): State<CollectionService>, visitor: Visitor, uri
 }
 
 /// Makes one.
+#[handler]
 async fn create(
     State(sources): State<SourceService>,
     SubmittedForm { visitor, body, once }: SubmittedForm<NewSource>,
@@ -376,6 +380,7 @@ async fn create(
 }
 
 /// Shows one, and its runs.
+#[handler]
 async fn show(
     State(sources): State<SourceService>,
     State(collections): State<CollectionService>,
@@ -407,6 +412,7 @@ async fn show(
 }
 
 /// Changes one.
+#[handler]
 async fn change(
     State(sources): State<SourceService>,
     PathId(id): PathId<SourceId>,
@@ -417,6 +423,7 @@ async fn change(
 }
 
 /// Deletes one. Its documents stay.
+#[handler]
 async fn delete(
     State(sources): State<SourceService>,
     visitor: Visitor,
@@ -427,6 +434,7 @@ async fn delete(
 }
 
 /// Has one run.
+#[handler]
 async fn run(
     State(sources): State<SourceService>,
     PathId(id): PathId<SourceId>,
@@ -437,6 +445,7 @@ async fn run(
 }
 
 /// Shows a run, and what it found.
+#[handler]
 async fn show_run(
     State(sources): State<SourceService>,
     visitor: Visitor,
@@ -462,6 +471,7 @@ async fn show_run(
 }
 
 /// Has a run delete what is gone.
+#[handler]
 async fn confirm(
     State(sources): State<SourceService>,
     visitor: Visitor,
@@ -472,6 +482,7 @@ async fn confirm(
 }
 
 /// Stops a run, or has it keep what is gone.
+#[handler]
 async fn cancel(
     State(sources): State<SourceService>,
     visitor: Visitor,

@@ -2,6 +2,7 @@
 
 use askama::Template;
 use axum::{extract::State, http::StatusCode};
+use lectern_derive::handler;
 use lectern_shared::{clock::Timestamp, ids::ApiTokenId};
 use secrecy::ExposeSecret;
 use uuid::Uuid;
@@ -88,6 +89,7 @@ async fn page(
 }
 
 /// Shows the tokens.
+#[handler]
 pub(super) async fn show(
     State(tokens): State<TokenService>,
     State(asking): State<AskService>,
@@ -97,6 +99,7 @@ pub(super) async fn show(
 }
 
 /// Makes one, and shows its value.
+#[handler]
 pub(super) async fn create(
     State(tokens): State<TokenService>,
     State(asking): State<AskService>,
@@ -112,6 +115,7 @@ pub(super) async fn create(
 }
 
 /// Deletes one.
+#[handler]
 pub(super) async fn delete(
     State(tokens): State<TokenService>,
     visitor: Visitor,

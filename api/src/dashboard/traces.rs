@@ -9,6 +9,7 @@ use axum::{
 };
 use lectern_agents::run::{self, AgentParts, AgentQuestion};
 use lectern_db::traces::{StoredTrace, TraceFilter};
+use lectern_derive::handler;
 use lectern_shared::{
     clock::Timestamp,
     ids::{AgentId, EvaluationId, TraceId},
@@ -127,6 +128,7 @@ fn rating_words(rating: Option<i64>) -> &'static str {
 }
 
 /// Shows the answers that were given, the newest first.
+#[handler]
 pub(super) async fn list(
     State(traces): State<TraceService>,
     State(asking): State<AskService>,
@@ -185,6 +187,7 @@ pub(super) async fn list(
 }
 
 /// Shows how an answer came about.
+#[handler]
 pub(super) async fn show(
     State(traces): State<TraceService>,
     State(links): State<CitationLinks>,
@@ -197,6 +200,7 @@ pub(super) async fn show(
 }
 
 /// Gives an answer again from what is recorded of its run, and says whether it came out the same.
+#[handler]
 pub(super) async fn replay(
     State(agents): State<AgentParts>,
     State(traces): State<TraceService>,
@@ -217,6 +221,7 @@ pub(super) async fn replay(
 }
 
 /// Asks the agent, as it is now, what it was asked then, and shows both answers side by side.
+#[handler]
 pub(super) async fn ask_again(
     State(asking): State<AskService>,
     State(traces): State<TraceService>,
@@ -324,6 +329,7 @@ fn bars(steps: &[StepRow], whole_ms: u64) -> Vec<ChartBar> {
 }
 
 /// Keeps what a person says of an answer.
+#[handler]
 pub(super) async fn feedback(
     State(traces): State<TraceService>,
     PathId(id): PathId<TraceId>,

@@ -5,6 +5,7 @@ use axum::{
     extract::State,
     http::{StatusCode, Uri},
 };
+use lectern_derive::handler;
 use lectern_shared::{
     clock::Timestamp,
     ids::{WebhookDeliveryId, WebhookId},
@@ -99,6 +100,7 @@ impl From<WebhookDelivery> for DeliveryRow {
 }
 
 /// Shows the webhooks.
+#[handler]
 pub(super) async fn list(State(webhooks): State<WebhookService>, visitor: Visitor) -> ApiResult {
     let found = webhooks.list(&visitor.actor(), Uuid::max(), WEBHOOKS).await?;
     let page = WebhooksPage { frame: visitor.frame, webhooks: found, events: EVENTS, secret: None };
@@ -106,6 +108,7 @@ pub(super) async fn list(State(webhooks): State<WebhookService>, visitor: Visito
 }
 
 /// Makes one, and shows its secret.
+#[handler]
 pub(super) async fn create(
     State(webhooks): State<WebhookService>,
     SubmittedForm { visitor, body, once }: SubmittedForm<NewWebhook>,
@@ -124,6 +127,7 @@ pub(super) async fn create(
 }
 
 /// Shows one, and what was told to it.
+#[handler]
 pub(super) async fn show(
     State(webhooks): State<WebhookService>,
     visitor: Visitor,
@@ -161,6 +165,7 @@ async fn page(
 }
 
 /// Changes one.
+#[handler]
 pub(super) async fn change(
     State(webhooks): State<WebhookService>,
     PathId(id): PathId<WebhookId>,
@@ -171,6 +176,7 @@ pub(super) async fn change(
 }
 
 /// Gives one a new secret, and shows it.
+#[handler]
 pub(super) async fn rotate(
     State(webhooks): State<WebhookService>,
     visitor: Visitor,
@@ -182,6 +188,7 @@ pub(super) async fn rotate(
 }
 
 /// Has a test event told to one.
+#[handler]
 pub(super) async fn test(
     State(webhooks): State<WebhookService>,
     visitor: Visitor,
@@ -192,6 +199,7 @@ pub(super) async fn test(
 }
 
 /// Has a delivery tried anew.
+#[handler]
 pub(super) async fn replay(
     State(webhooks): State<WebhookService>,
     visitor: Visitor,
@@ -202,6 +210,7 @@ pub(super) async fn replay(
 }
 
 /// Deletes one.
+#[handler]
 pub(super) async fn delete(
     State(webhooks): State<WebhookService>,
     visitor: Visitor,

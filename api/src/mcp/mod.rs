@@ -23,6 +23,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::post,
 };
+use lectern_derive::handler;
 use lectern_shared::shutdown::Shutdown;
 use rmcp::transport::{
     StreamableHttpServerConfig, StreamableHttpService,
@@ -62,6 +63,7 @@ pub(crate) fn router(state: &AppState) -> Router<AppState> {
 }
 
 /// Answers one message.
+#[handler]
 async fn serve(
     Extension(endpoint): Extension<Arc<McpEndpoint>>,
     State(state): State<AppState>,

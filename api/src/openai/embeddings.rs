@@ -8,7 +8,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
-use lectern_derive::RequestBody;
+use lectern_derive::{RequestBody, handler};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::{
@@ -216,6 +216,7 @@ fn encoding(fields: &mut JsonFields<'_>, rule: &FieldRule) -> Option<VectorEncod
         }),
     )),
 )]
+#[handler]
 async fn create(
     State(embeddings): State<EmbeddingService>,
     caller: Caller,

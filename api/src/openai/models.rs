@@ -5,6 +5,7 @@ use axum::{
     extract::State,
     response::{IntoResponse, Response},
 };
+use lectern_derive::handler;
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -98,6 +99,7 @@ fn example() -> Value {
         example = json!({"object": "list", "data": [example()]}),
     )),
 )]
+#[handler]
 async fn index(State(asking): State<AskService>, caller: Caller) -> ApiResult<Response> {
     let data = asking.all_askable(&caller.actor(), listed).await?;
     Ok(Json(ModelList { object: "list", data }).into_response())
@@ -119,6 +121,7 @@ async fn index(State(asking): State<AskService>, caller: Caller) -> ApiResult<Re
         example = json!(example()),
     )),
 )]
+#[handler]
 async fn find(
     State(asking): State<AskService>,
     caller: Caller,

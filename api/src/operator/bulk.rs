@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use lectern_db::operator_jobs::JobAction;
-use lectern_derive::RequestBody;
+use lectern_derive::{RequestBody, handler};
 use lectern_shared::model::job::JobPhase;
 use serde::Serialize;
 use utoipa::{
@@ -146,6 +146,7 @@ struct ChangedView {
         example = json!({"success": true, "data": {"jobs": 17}}),
     )),
 )]
+#[handler]
 async fn retry(
     State(jobs): State<JobService>,
     admin: AdminCaller,
@@ -174,6 +175,7 @@ async fn retry(
         example = json!({"success": true, "data": {"jobs": 17}}),
     )),
 )]
+#[handler]
 async fn discard(
     State(jobs): State<JobService>,
     admin: AdminCaller,

@@ -5,6 +5,7 @@ use axum::{
     http::{HeaderMap, header},
     response::{IntoResponse, Response},
 };
+use lectern_derive::handler;
 use lectern_runtime::{Runtime, health};
 use lectern_shared::metrics::{self, CONTENT_TYPE};
 use serde::Serialize;
@@ -88,6 +89,7 @@ async fn live() -> Response {
         (status = 503, description = "A part that is needed is down; `data` is the state of all of them"),
     ),
 )]
+#[handler]
 async fn ready(State(runtime): State<Runtime>) -> Response {
     let health = Box::pin(health::check(&runtime)).await;
     if health.ready {
@@ -120,6 +122,7 @@ async fn ready(State(runtime): State<Runtime>) -> Response {
         (status = 401, description = "A token is set, and it was not sent"),
     ),
 )]
+#[handler]
 async fn read_metrics(State(runtime): State<Runtime>, headers: HeaderMap) -> Response {
     let authorization = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     if !metrics::may_read(runtime.settings.metrics_token.as_ref(), authorization) {

@@ -9,6 +9,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use lectern_db::operator_jobs::{self, JobAction, JobCursor};
+use lectern_derive::handler;
 use lectern_shared::{ids::JobId, model::job::JobPhase};
 use serde_json::json;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -129,6 +130,7 @@ impl FromStr for JobErrorCode {
         example = json!({"success": true, "data": [view::example()]}),
     )),
 )]
+#[handler]
 async fn index(State(jobs): State<JobService>, _: AdminCaller, query: JobListQuery) -> ApiResult {
     let JobListQuery { filter, limit, after } = query;
     let JobList { jobs, at, next } = jobs.list(filter, after, limit).await?;
@@ -156,6 +158,7 @@ async fn index(State(jobs): State<JobService>, _: AdminCaller, query: JobListQue
         example = json!({"success": true, "data": view::example()}),
     )),
 )]
+#[handler]
 async fn find(State(jobs): State<JobService>, _: AdminCaller, PathId(id): PathId<JobId>) -> ApiResult {
     Ok(show(jobs.find(id).await?))
 }
@@ -185,6 +188,7 @@ fn show(JobSnapshot { job, at }: JobSnapshot) -> Response {
         (status = 409, description = "A worker holds the job"),
     ),
 )]
+#[handler]
 async fn retry(State(jobs): State<JobService>, admin: AdminCaller, PathId(id): PathId<JobId>) -> ApiResult {
     Ok(show(jobs.change_and_find(operator(&admin), JobAction::Retry, id).await?))
 }
@@ -206,6 +210,7 @@ async fn retry(State(jobs): State<JobService>, admin: AdminCaller, PathId(id): P
         example = json!({"success": true, "data": view::cancelled_example()}),
     )),
 )]
+#[handler]
 async fn discard(State(jobs): State<JobService>, admin: AdminCaller, PathId(id): PathId<JobId>) -> ApiResult {
     Ok(show(jobs.change_and_find(operator(&admin), JobAction::Discard, id).await?))
 }

@@ -1,6 +1,7 @@
 //! Links between agents and documents.
 
 use axum::extract::State;
+use lectern_derive::handler;
 use lectern_shared::{
     clock::Timestamp,
     ids::{AgentDocumentId, AgentId, DocumentId, UserId},
@@ -113,6 +114,7 @@ fn created_example() -> Value {
         example = json!({"success": true, "data": created_example()}),
     )),
 )]
+#[handler]
 async fn create(
     State(links): State<AgentDocumentService>,
     caller: Caller,
@@ -140,6 +142,7 @@ async fn create(
         example = json!({"success": true, "data": [example()]}),
     )),
 )]
+#[handler]
 async fn index(
     State(links): State<AgentDocumentService>,
     caller: Caller,
@@ -172,6 +175,7 @@ async fn index(
         example = json!({"success": true, "data": example()}),
     )),
 )]
+#[handler]
 async fn find(
     State(links): State<AgentDocumentService>,
     caller: Caller,
@@ -196,6 +200,7 @@ async fn find(
         example = json!({"success": true, "data": null}),
     )),
 )]
+#[handler]
 async fn remove(
     State(links): State<AgentDocumentService>,
     caller: Caller,

@@ -1,6 +1,7 @@
 //! Links between agents and tools.
 
 use axum::extract::State;
+use lectern_derive::handler;
 use lectern_shared::{
     clock::Timestamp,
     ids::{AgentId, AgentToolId, ToolId, UserId},
@@ -100,6 +101,7 @@ fn example() -> Value {
         example = json!({"success": true, "data": example()}),
     )),
 )]
+#[handler]
 async fn create(
     State(links): State<AgentToolService>,
     caller: Caller,
@@ -125,6 +127,7 @@ async fn create(
         example = json!({"success": true, "data": [example()]}),
     )),
 )]
+#[handler]
 async fn index(
     State(links): State<AgentToolService>,
     caller: Caller,
@@ -157,6 +160,7 @@ async fn index(
         example = json!({"success": true, "data": example()}),
     )),
 )]
+#[handler]
 async fn find(
     State(links): State<AgentToolService>,
     caller: Caller,
@@ -181,6 +185,7 @@ async fn find(
         example = json!({"success": true, "data": null}),
     )),
 )]
+#[handler]
 async fn remove(
     State(links): State<AgentToolService>,
     caller: Caller,

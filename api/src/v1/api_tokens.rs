@@ -1,6 +1,7 @@
 //! API tokens.
 
 use axum::extract::State;
+use lectern_derive::handler;
 use lectern_shared::{
     clock::Timestamp,
     ids::{AgentId, ApiTokenId, UserId},
@@ -121,6 +122,7 @@ fn example() -> Value {
         example = json!({"success": true, "data": example()}),
     )),
 )]
+#[handler]
 async fn create(
     State(tokens): State<TokenService>,
     caller: Caller,
@@ -145,6 +147,7 @@ async fn create(
         example = json!({"success": true, "data": [example()]}),
     )),
 )]
+#[handler]
 async fn index(State(tokens): State<TokenService>, caller: Caller, paging: Paging) -> ApiResult {
     list(paging, move |before, limit| {
         let (tokens, caller) = (tokens.clone(), caller.clone());
@@ -173,6 +176,7 @@ async fn index(State(tokens): State<TokenService>, caller: Caller, paging: Pagin
         example = json!({"success": true, "data": example()}),
     )),
 )]
+#[handler]
 async fn find(
     State(tokens): State<TokenService>,
     caller: Caller,
@@ -198,6 +202,7 @@ async fn find(
         example = json!({"success": true, "data": example()}),
     )),
 )]
+#[handler]
 async fn remove(
     State(tokens): State<TokenService>,
     caller: Caller,

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use axum::extract::{ConnectInfo, State};
+use lectern_derive::handler;
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -76,6 +77,7 @@ pub(super) fn example() -> Value {
         (status = 409, description = "There is an account with this e-mail already"),
     ),
 )]
+#[handler]
 async fn sign_up(
     State(accounts): State<AccountService>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
@@ -112,6 +114,7 @@ async fn sign_up(
         (status = 403, description = "The operator has switched passwords off (`passwords_off`), for everybody or for all but admins"),
     ),
 )]
+#[handler]
 async fn sign_in(
     State(sign_ins): State<SignInService>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
@@ -137,6 +140,7 @@ async fn sign_in(
         example = json!({"success": true, "data": null}),
     )),
 )]
+#[handler]
 async fn sign_out(State(sign_ins): State<SignInService>, caller: Caller) -> ApiResult {
     sign_ins.sign_out(&caller.actor()).await?;
     Ok(data(NullBody))

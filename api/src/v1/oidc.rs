@@ -7,6 +7,7 @@ use axum::{
     http::{HeaderMap, HeaderValue, StatusCode, Uri, header},
     response::{IntoResponse, Response},
 };
+use lectern_derive::handler;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::auth::{self, SessionView};
@@ -58,6 +59,7 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
         (status = 404, description = "The service has no sign-in by OpenID Connect"),
     ),
 )]
+#[handler]
 async fn begin(State(oidc): State<OidcService>, uri: Uri) -> ApiResult {
     let redirect = oidc.begin(parameter(&uri, "return")).await?;
     answer(redirect, &oidc.cookie_scope()?)
@@ -92,6 +94,7 @@ async fn begin(State(oidc): State<OidcService>, uri: Uri) -> ApiResult {
         (status = 404, description = "The service has no sign-in by OpenID Connect"),
     ),
 )]
+#[handler]
 async fn finish(
     State(oidc): State<OidcService>,
     headers: HeaderMap,
@@ -133,6 +136,7 @@ async fn finish(
         (status = 404, description = "The service has no sign-in by OpenID Connect"),
     ),
 )]
+#[handler]
 async fn redeem(
     State(oidc): State<OidcService>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,

@@ -13,7 +13,7 @@ use lectern_agents::run::{
     AgentQuestion, RunHandle,
     trace::{self, TraceView},
 };
-use lectern_derive::RequestBody;
+use lectern_derive::{RequestBody, handler};
 use lectern_shared::{ids::AgentId, shutdown::Shutdown};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -144,6 +144,7 @@ fn example() -> Value {
         (status = 504, description = "The agent's model did not answer in time"),
     ),
 )]
+#[handler]
 async fn run(
     State(asking): State<AskService>,
     TokenCaller(caller): TokenCaller,

@@ -1,6 +1,7 @@
 //! Pages on which agents are asked.
 
 use axum::extract::State;
+use lectern_derive::handler;
 use lectern_shared::{
     clock::Timestamp,
     ids::{AgentId, PublicationId, WorkspaceId},
@@ -120,6 +121,7 @@ fn example() -> Value {
         example = json!({"success": true, "data": example()}),
     )),
 )]
+#[handler]
 async fn find(
     State(publications): State<PublicationService>,
     caller: Caller,
@@ -156,6 +158,7 @@ async fn find(
         (status = 409, description = "Another page has this address (`slug_taken`)"),
     ),
 )]
+#[handler]
 async fn put(
     State(publications): State<PublicationService>,
     caller: Caller,
@@ -183,6 +186,7 @@ async fn put(
         example = json!({"success": true, "data": null}),
     )),
 )]
+#[handler]
 async fn remove(
     State(publications): State<PublicationService>,
     caller: Caller,

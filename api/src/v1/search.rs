@@ -10,6 +10,7 @@ use lectern_agents::{
     run::trace::PlaceView,
     search::{PassageHit, RerankReport, SearchAnswer},
 };
+use lectern_derive::handler;
 use lectern_shared::{
     ids::{ChunkId, DocumentId},
     model::place::SourceSpan,
@@ -197,6 +198,7 @@ fn example() -> Value {
         ),
     ),
 )]
+#[handler]
 async fn search(
     State(search): State<SearchService>,
     caller: Caller,

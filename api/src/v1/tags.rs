@@ -1,6 +1,7 @@
 //! Tags.
 
 use axum::extract::State;
+use lectern_derive::handler;
 use lectern_shared::{
     clock::Timestamp,
     ids::{TagId, UserId},
@@ -84,6 +85,7 @@ pub(super) fn example() -> Value {
         example = json!({"success": true, "data": example()}),
     )),
 )]
+#[handler]
 async fn create(
     State(tags): State<TagService>,
     caller: Caller,
@@ -108,6 +110,7 @@ async fn create(
         example = json!({"success": true, "data": [example()]}),
     )),
 )]
+#[handler]
 async fn index(State(tags): State<TagService>, caller: Caller, paging: Paging) -> ApiResult {
     list(paging, move |before, limit| {
         let (tags, actor) = (tags.clone(), caller.actor());
@@ -135,6 +138,7 @@ async fn index(State(tags): State<TagService>, caller: Caller, paging: Paging) -
         example = json!({"success": true, "data": example()}),
     )),
 )]
+#[handler]
 async fn find(State(tags): State<TagService>, caller: Caller, PathId(id): PathId<TagId>) -> ApiResult {
     Ok(data(TagView::from(tags.find(&caller.actor(), id).await?)))
 }
@@ -156,6 +160,7 @@ async fn find(State(tags): State<TagService>, caller: Caller, PathId(id): PathId
         example = json!({"success": true, "data": changed_example()}),
     )),
 )]
+#[handler]
 async fn change(
     State(tags): State<TagService>,
     caller: Caller,
@@ -188,6 +193,7 @@ fn changed_example() -> Value {
         example = json!({"success": true, "data": null}),
     )),
 )]
+#[handler]
 async fn remove(State(tags): State<TagService>, caller: Caller, PathId(id): PathId<TagId>) -> ApiResult {
     tags.delete(&caller.actor(), id).await?;
     Ok(data(NullBody))

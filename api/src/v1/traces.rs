@@ -11,7 +11,7 @@ use lectern_agents::run::{
     trace::{self, TraceView},
 };
 use lectern_db::traces::{StoredTrace, TraceFilter};
-use lectern_derive::RequestBody;
+use lectern_derive::{RequestBody, handler};
 use lectern_shared::{
     clock::Timestamp,
     ids::{AgentId, TraceId},
@@ -135,6 +135,7 @@ fn example() -> Value {
         example = json!({"success": true, "data": [example()]}),
     )),
 )]
+#[handler]
 async fn index(
     State(traces): State<TraceService>,
     caller: Caller,
@@ -178,6 +179,7 @@ async fn index(
         example = json!({"success": true, "data": example()}),
     )),
 )]
+#[handler]
 async fn find(State(traces): State<TraceService>, caller: Caller, PathId(id): PathId<TraceId>) -> ApiResult {
     Ok(data(StoredTraceView::from(traces.find(&caller.actor(), id).await?)))
 }
@@ -200,6 +202,7 @@ async fn find(State(traces): State<TraceService>, caller: Caller, PathId(id): Pa
         example = json!({"success": true, "data": example()}),
     )),
 )]
+#[handler]
 async fn rate(
     State(traces): State<TraceService>,
     caller: Caller,
@@ -225,6 +228,7 @@ async fn rate(
         example = json!({"success": true, "data": unrated_example()}),
     )),
 )]
+#[handler]
 async fn unrate(
     State(traces): State<TraceService>,
     caller: Caller,
@@ -287,6 +291,7 @@ fn replayed_example() -> Value {
         (status = 409, description = "The trace was too large to be kept whole, or another version of the service recorded it"),
     ),
 )]
+#[handler]
 async fn replay(
     State(agents): State<AgentParts>,
     State(traces): State<TraceService>,

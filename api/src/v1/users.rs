@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use axum::extract::{ConnectInfo, State};
+use lectern_derive::handler;
 use lectern_shared::{clock::Timestamp, ids::UserId, model::user::User};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -149,6 +150,7 @@ async fn me(caller: Caller) -> ApiResult {
         example = json!({"success": true, "data": example()}),
     )),
 )]
+#[handler]
 async fn change(
     State(accounts): State<AccountService>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
@@ -177,6 +179,7 @@ async fn change(
         example = json!({"success": true, "data": null}),
     )),
 )]
+#[handler]
 async fn remove(
     State(accounts): State<AccountService>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,

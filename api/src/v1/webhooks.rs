@@ -1,6 +1,7 @@
 //! Webhooks.
 
 use axum::extract::State;
+use lectern_derive::handler;
 use lectern_shared::{
     clock::Timestamp,
     ids::{WebhookDeliveryId, WebhookId, WorkspaceId},
@@ -205,6 +206,7 @@ fn delivery_example() -> Value {
         (status = 409, description = "The workspace has as many webhooks as it may (`too_many_webhooks`)"),
     ),
 )]
+#[handler]
 async fn create(
     State(webhooks): State<WebhookService>,
     caller: Caller,
@@ -229,6 +231,7 @@ async fn create(
         example = json!({"success": true, "data": [example()]}),
     )),
 )]
+#[handler]
 async fn index(State(webhooks): State<WebhookService>, caller: Caller, paging: Paging) -> ApiResult {
     list(paging, move |before, limit| {
         let (webhooks, actor) = (webhooks.clone(), caller.actor());
@@ -257,6 +260,7 @@ async fn index(State(webhooks): State<WebhookService>, caller: Caller, paging: P
         example = json!({"success": true, "data": example()}),
     )),
 )]
+#[handler]
 async fn find(
     State(webhooks): State<WebhookService>,
     caller: Caller,
@@ -282,6 +286,7 @@ async fn find(
         example = json!({"success": true, "data": example()}),
     )),
 )]
+#[handler]
 async fn change(
     State(webhooks): State<WebhookService>,
     caller: Caller,
@@ -307,6 +312,7 @@ async fn change(
         example = json!({"success": true, "data": null}),
     )),
 )]
+#[handler]
 async fn remove(
     State(webhooks): State<WebhookService>,
     caller: Caller,
@@ -332,6 +338,7 @@ async fn remove(
         example = json!({"success": true, "data": revealed_example()}),
     )),
 )]
+#[handler]
 async fn rotate(
     State(webhooks): State<WebhookService>,
     caller: Caller,
@@ -356,6 +363,7 @@ async fn rotate(
         example = json!({"success": true, "data": delivery_example()}),
     )),
 )]
+#[handler]
 async fn test(
     State(webhooks): State<WebhookService>,
     caller: Caller,
@@ -380,6 +388,7 @@ async fn test(
         example = json!({"success": true, "data": [delivery_example()]}),
     )),
 )]
+#[handler]
 async fn deliveries(
     State(webhooks): State<WebhookService>,
     caller: Caller,
@@ -416,6 +425,7 @@ async fn deliveries(
         example = json!({"success": true, "data": delivery_example()}),
     )),
 )]
+#[handler]
 async fn replay(
     State(webhooks): State<WebhookService>,
     caller: Caller,

@@ -1,7 +1,7 @@
 //! What an agent has: documents, collections and tools.
 
 use axum::extract::State;
-use lectern_derive::RequestBody;
+use lectern_derive::{RequestBody, handler};
 use lectern_shared::ids::AgentId;
 use serde_json::json;
 use utoipa::ToSchema;
@@ -41,6 +41,7 @@ fn nothing_named() -> ApiError {
 }
 
 /// Links it.
+#[handler]
 pub(super) async fn link(
     State(documents): State<AgentDocumentService>,
     State(collections): State<AgentCollectionService>,
@@ -69,6 +70,7 @@ pub(super) async fn link(
 }
 
 /// Takes a link away.
+#[handler]
 pub(super) async fn unlink(
     State(documents): State<AgentDocumentService>,
     State(collections): State<AgentCollectionService>,

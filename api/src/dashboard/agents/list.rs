@@ -5,6 +5,7 @@ use axum::{
     extract::State,
     http::{StatusCode, Uri},
 };
+use lectern_derive::handler;
 use lectern_shared::ids::AgentId;
 use uuid::Uuid;
 
@@ -32,6 +33,7 @@ struct AgentsPage {
 }
 
 /// Shows the agents.
+#[handler]
 pub(super) async fn show(State(asking): State<AskService>, visitor: Visitor, uri: Uri) -> ApiResult {
     let before = parameter(&uri, "after").and_then(|after| after.parse().ok());
     let before = before.unwrap_or_else(|| AgentId::from(Uuid::max()));

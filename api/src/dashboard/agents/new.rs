@@ -2,7 +2,7 @@
 
 use askama::Template;
 use axum::{extract::State, http::StatusCode};
-use lectern_derive::RequestBody;
+use lectern_derive::{RequestBody, handler};
 use lectern_shared::ids::{AgentId, CollectionId};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
@@ -45,6 +45,7 @@ struct NewAgentPage {
 }
 
 /// Shows the form.
+#[handler]
 pub(super) async fn show(
     State(prompts): State<PromptService>,
     State(documents): State<DocumentService>,
@@ -82,6 +83,7 @@ pub(super) struct NewAgentForm {
 }
 
 /// Makes it, and links it.
+#[handler]
 pub(super) async fn create(
     State(agents): State<AgentService>,
     State(documents): State<DocumentService>,

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use askama::Template;
 use axum::{extract::State, http::StatusCode};
+use lectern_derive::handler;
 use lectern_shared::ids::AgentId;
 use uuid::Uuid;
 
@@ -76,6 +77,7 @@ fn split(links: Vec<(String, String)>, all: Vec<(String, String)>) -> (Vec<LinkR
 
 /// Shows it to those who build agents; others are sent to ask it.
 #[expect(clippy::too_many_arguments, reason = "an agent has to do with much")]
+#[handler]
 pub(super) async fn show(
     State(agents): State<AgentService>,
     State(prompts): State<PromptService>,
@@ -137,6 +139,7 @@ pub(super) async fn show(
 }
 
 /// Changes it.
+#[handler]
 pub(super) async fn change(
     State(agents): State<AgentService>,
     PathId(id): PathId<AgentId>,
@@ -147,6 +150,7 @@ pub(super) async fn change(
 }
 
 /// Deletes it.
+#[handler]
 pub(super) async fn delete(
     State(agents): State<AgentService>,
     visitor: Visitor,

@@ -2,6 +2,7 @@
 
 use askama::Template;
 use axum::{extract::State, http::StatusCode};
+use lectern_derive::handler;
 use lectern_shared::{
     ids::AgentId,
     model::publication::{Publication, PublicationAccess},
@@ -50,6 +51,7 @@ fn written(page: &Publication) -> &str {
 }
 
 /// Shows the form.
+#[handler]
 pub(super) async fn show(
     State(asking): State<AskService>,
     State(publications): State<PublicationService>,
@@ -93,6 +95,7 @@ fn suggested(name: &str) -> String {
 }
 
 /// Publishes it, or changes its page.
+#[handler]
 pub(super) async fn publish(
     State(publications): State<PublicationService>,
     PathId(id): PathId<AgentId>,
@@ -103,6 +106,7 @@ pub(super) async fn publish(
 }
 
 /// Takes the page away.
+#[handler]
 pub(super) async fn withdraw(
     State(publications): State<PublicationService>,
     visitor: Visitor,

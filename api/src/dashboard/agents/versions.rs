@@ -2,6 +2,7 @@
 
 use askama::Template;
 use axum::{extract::State, http::StatusCode};
+use lectern_derive::handler;
 use lectern_shared::{clock::Timestamp, ids::AgentId};
 use uuid::Uuid;
 
@@ -58,6 +59,7 @@ fn changes(this: &AgentVersionDetails, before: Option<&AgentVersionDetails>) -> 
 }
 
 /// Shows what it is and was.
+#[handler]
 pub(super) async fn show(
     State(agents): State<AgentService>,
     visitor: Visitor,
@@ -79,6 +81,7 @@ pub(super) async fn show(
 }
 
 /// Makes it what it was.
+#[handler]
 pub(super) async fn restore(
     State(agents): State<AgentService>,
     visitor: Visitor,

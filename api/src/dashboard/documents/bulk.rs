@@ -2,7 +2,7 @@
 
 use askama::Template;
 use axum::{extract::State, http::StatusCode};
-use lectern_derive::RequestBody;
+use lectern_derive::{RequestBody, handler};
 use lectern_shared::ids::{CollectionId, DocumentId};
 use utoipa::ToSchema;
 
@@ -64,6 +64,7 @@ pub(super) struct BulkForm {
 }
 
 /// Does it to as many documents as a request is for, and goes on with the next page where there are more.
+#[handler]
 pub(super) async fn apply(
     State(documents): State<DocumentService>,
     State(collections): State<CollectionService>,

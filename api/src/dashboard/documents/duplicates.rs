@@ -2,6 +2,7 @@
 
 use askama::Template;
 use axum::{extract::State, http::StatusCode};
+use lectern_derive::handler;
 use uuid::Uuid;
 
 use crate::{
@@ -30,6 +31,7 @@ struct DuplicatesPage {
 }
 
 /// Shows them.
+#[handler]
 pub(super) async fn show(State(documents): State<DocumentService>, visitor: Visitor) -> ApiResult {
     let groups = documents.duplicates(&visitor.actor(), Uuid::max(), GROUPS).await?;
     let shown = |mut group: DuplicateGroup| {

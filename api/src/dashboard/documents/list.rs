@@ -6,6 +6,7 @@ use axum::{
     http::{StatusCode, Uri},
 };
 use lectern_db::documents::browse::{DocumentFilter, DocumentOrder};
+use lectern_derive::handler;
 use lectern_shared::{
     ids::DocumentId,
     model::{document::DocumentType, job::JobState},
@@ -129,6 +130,7 @@ impl ListQuery {
 }
 
 /// Shows a page of the documents that somebody looks for.
+#[handler]
 pub(super) async fn show(
     State(documents): State<DocumentService>,
     State(service): State<CollectionService>,

@@ -6,6 +6,7 @@ use axum::{
     extract::{Request, State},
     http::{StatusCode, Uri},
 };
+use lectern_derive::handler;
 use tokio::time::timeout;
 
 use super::collections;
@@ -40,6 +41,7 @@ struct NewDocumentPage {
 }
 
 /// The page for adding documents.
+#[handler]
 pub(super) async fn show(State(service): State<CollectionService>, visitor: Visitor, uri: Uri) -> ApiResult {
     visitor.actor().may(Permission::EditDocuments)?;
     let collections = collections(&service, &visitor).await?;
@@ -48,6 +50,7 @@ pub(super) async fn show(State(service): State<CollectionService>, visitor: Visi
 }
 
 /// Adds what is at an address, or a text.
+#[handler]
 pub(super) async fn create(
     State(documents): State<DocumentService>,
     SubmittedForm { visitor, body, once }: SubmittedForm<NewDocument>,
@@ -57,6 +60,7 @@ pub(super) async fn create(
 }
 
 /// Adds a file, in a browser without scripts; one with them sends files to the interface for programs, and shows how far each is.
+#[handler]
 pub(super) async fn upload(
     State(state): State<AppState>,
     State(uploads): State<UploadService>,

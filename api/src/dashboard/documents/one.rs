@@ -5,6 +5,7 @@ use axum::{
     extract::State,
     http::{StatusCode, Uri},
 };
+use lectern_derive::handler;
 use lectern_shared::{
     ids::{AgentId, DocumentId},
     model::{
@@ -144,6 +145,7 @@ fn page_numbers(page: u32, last: u32) -> Vec<u32> {
     clippy::cast_sign_loss,
     reason = "sizes of pages are within bounds"
 )]
+#[handler]
 pub(super) async fn show(
     State(documents): State<DocumentService>,
     State(images): State<PageService>,
@@ -227,6 +229,7 @@ fn web_address(url: &str) -> String {
 }
 
 /// Changes what a document says of itself.
+#[handler]
 pub(super) async fn change(
     State(documents): State<DocumentService>,
     PathId(id): PathId<DocumentId>,
@@ -237,6 +240,7 @@ pub(super) async fn change(
 }
 
 /// Has it read again.
+#[handler]
 pub(super) async fn ingest(
     State(documents): State<DocumentService>,
     visitor: Visitor,
@@ -247,6 +251,7 @@ pub(super) async fn ingest(
 }
 
 /// Stops its reading.
+#[handler]
 pub(super) async fn cancel(
     State(documents): State<DocumentService>,
     visitor: Visitor,
@@ -257,6 +262,7 @@ pub(super) async fn cancel(
 }
 
 /// Deletes it.
+#[handler]
 pub(super) async fn delete(
     State(documents): State<DocumentService>,
     visitor: Visitor,

@@ -2,6 +2,7 @@
 
 use askama::Template;
 use axum::{extract::State, http::StatusCode};
+use lectern_derive::handler;
 use lectern_shared::{ids::DocumentId, model::receipt::DeletionReceipt};
 
 use crate::{
@@ -27,6 +28,7 @@ struct ReceiptPage {
 }
 
 /// Shows it.
+#[handler]
 pub(super) async fn show(
     State(documents): State<DocumentService>,
     visitor: Visitor,

@@ -4,7 +4,7 @@ use axum::{
     extract::{FromRequestParts, Request, State},
     response::{IntoResponse, Response},
 };
-use lectern_derive::RequestBody;
+use lectern_derive::{RequestBody, handler};
 use lectern_shared::ids::{EvaluationCaseId, EvaluationId, TraceId};
 use serde_json::json;
 use utoipa::ToSchema;
@@ -37,6 +37,7 @@ pub(super) struct CaseForm {
 }
 
 /// Adds one, as if it stood in a file.
+#[handler]
 pub(super) async fn add(
     State(evaluations): State<EvaluationService>,
     PathId(id): PathId<EvaluationId>,
@@ -56,6 +57,7 @@ pub(super) async fn add(
 }
 
 /// Adds those of a file.
+#[handler]
 pub(super) async fn import(
     State(state): State<AppState>,
     State(evaluations): State<EvaluationService>,
@@ -75,6 +77,7 @@ pub(super) async fn import(
 }
 
 /// Deletes one.
+#[handler]
 pub(super) async fn delete(
     State(evaluations): State<EvaluationService>,
     visitor: Visitor,
@@ -85,6 +88,7 @@ pub(super) async fn delete(
 }
 
 /// Makes one of an answer.
+#[handler]
 pub(super) async fn add_of_trace(
     State(evaluations): State<EvaluationService>,
     PathId(id): PathId<TraceId>,

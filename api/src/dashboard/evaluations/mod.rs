@@ -10,6 +10,7 @@ use axum::{
     http::{StatusCode, Uri},
     routing::{get, post},
 };
+use lectern_derive::handler;
 use lectern_shared::{
     ids::{AgentId, EvaluationCaseId, EvaluationId, EvaluationRunId},
     model::{
@@ -134,6 +135,7 @@ async fn agents(asking: &AskService, visitor: &Visitor) -> ApiResult<Vec<(AgentI
 }
 
 /// Shows the evaluations.
+#[handler]
 async fn list(
     State(evaluations): State<EvaluationService>,
     State(asking): State<AskService>,
@@ -158,6 +160,7 @@ async fn list(
 }
 
 /// Makes one.
+#[handler]
 async fn create(
     State(evaluations): State<EvaluationService>,
     SubmittedForm { visitor, body, once }: SubmittedForm<NewEvaluation>,
@@ -169,6 +172,7 @@ async fn create(
 }
 
 /// Shows one: its cases and its runs.
+#[handler]
 async fn show(
     State(evaluations): State<EvaluationService>,
     State(asking): State<AskService>,
@@ -204,6 +208,7 @@ async fn show(
 }
 
 /// Changes one.
+#[handler]
 async fn change(
     State(evaluations): State<EvaluationService>,
     PathId(id): PathId<EvaluationId>,
@@ -214,6 +219,7 @@ async fn change(
 }
 
 /// Deletes one.
+#[handler]
 async fn delete(
     State(evaluations): State<EvaluationService>,
     visitor: Visitor,

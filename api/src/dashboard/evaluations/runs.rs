@@ -8,6 +8,7 @@ use axum::{
     http::{StatusCode, Uri},
 };
 use lectern_agents::evaluation::{ANSWER_METRICS, Comparison, RETRIEVAL_METRICS};
+use lectern_derive::handler;
 use lectern_shared::{
     clock::Timestamp,
     ids::{EvaluationId, EvaluationRunId, TraceId},
@@ -305,6 +306,7 @@ impl From<Comparison> for ComparedRow {
 }
 
 /// Has an evaluation run.
+#[handler]
 pub(super) async fn start(
     State(evaluations): State<EvaluationService>,
     PathId(id): PathId<EvaluationId>,
@@ -315,6 +317,7 @@ pub(super) async fn start(
 }
 
 /// Shows a run.
+#[handler]
 pub(super) async fn show(
     State(evaluations): State<EvaluationService>,
     visitor: Visitor,
@@ -370,6 +373,7 @@ fn remarks(metrics: &EvaluationMetrics) -> Vec<String> {
 }
 
 /// Stops a run.
+#[handler]
 pub(super) async fn cancel(
     State(evaluations): State<EvaluationService>,
     visitor: Visitor,
@@ -380,6 +384,7 @@ pub(super) async fn cancel(
 }
 
 /// Shows a run beside another one.
+#[handler]
 pub(super) async fn compare(
     State(evaluations): State<EvaluationService>,
     visitor: Visitor,

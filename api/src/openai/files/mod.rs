@@ -10,6 +10,7 @@ use axum::{
     http::{HeaderMap, HeaderValue, header, request::Parts},
     response::IntoResponse,
 };
+use lectern_derive::handler;
 use lectern_shared::ids::DocumentId;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -99,6 +100,7 @@ impl QueriedPurpose {
         }),
     )),
 )]
+#[handler]
 async fn index(
     State(documents): State<DocumentService>,
     caller: Caller,
@@ -123,6 +125,7 @@ async fn index(
     params(("id" = String, Path, description = "The file's id")),
     responses((status = 200, description = "The file", body = inline(FileObject), example = json!(example()))),
 )]
+#[handler]
 async fn find(
     State(documents): State<DocumentService>,
     caller: Caller,
@@ -147,6 +150,7 @@ async fn find(
         example = json!({"id": "019a8f44-7d20-7b61-a0c5-2f8e6d914b37", "object": "file", "deleted": true}),
     )),
 )]
+#[handler]
 async fn remove(
     State(documents): State<DocumentService>,
     caller: Caller,
@@ -184,6 +188,7 @@ struct FileBytesSchema(Vec<u8>);
         (status = 304, description = "The file is the one that `If-None-Match` names"),
     ),
 )]
+#[handler]
 async fn content(
     State(documents): State<DocumentService>,
     caller: Caller,

@@ -1,7 +1,7 @@
 //! Uploading a file. It becomes a document that is called like it.
 
 use axum::extract::{DefaultBodyLimit, Request, State};
-use lectern_derive::RequestBody;
+use lectern_derive::{RequestBody, handler};
 use lectern_shared::model::document::DocumentFile;
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
@@ -98,6 +98,7 @@ pub(in crate::openai) fn expiry(fields: &mut JsonFields<'_>, rule: &FieldRule) -
         example = json!(uploaded_example()),
     )),
 )]
+#[handler]
 async fn upload(State(uploads): State<UploadService>, caller: Caller, request: Request) -> ApiResult {
     let key = IdempotencyKey::of(request.headers())?;
     let path = request.uri().path().to_owned();

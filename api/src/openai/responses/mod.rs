@@ -11,6 +11,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use lectern_agents::run::{RunEvent, RunHandle};
+use lectern_derive::handler;
 use lectern_shared::{clock::Clock, shutdown::Shutdown};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -66,6 +67,7 @@ pub(super) fn router() -> OpenApiRouter<AppState> {
         example = json!(example()),
     )),
 )]
+#[handler]
 async fn create(
     (State(asking), State(links), State(clock)): (State<AskService>, State<CitationLinks>, State<Clock>),
     (caller, address): (Caller, PublicAddress),

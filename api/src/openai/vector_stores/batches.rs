@@ -2,6 +2,7 @@
 
 use axum::{Json, extract::State, response::IntoResponse};
 use lectern_db::collections::files::FileSelection;
+use lectern_derive::handler;
 use lectern_shared::ids::{CollectionId, FileBatchId};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -44,6 +45,7 @@ pub(super) fn router() -> OpenApiRouter<AppState> {
     })),
     responses((status = 200, description = "The batch", body = inline(FileBatchObject), example = json!(batch_example()))),
 )]
+#[handler]
 async fn create(
     State(collections): State<CollectionService>,
     caller: Caller,
@@ -69,6 +71,7 @@ async fn create(
     ),
     responses((status = 200, description = "The batch", body = inline(FileBatchObject), example = json!(batch_example()))),
 )]
+#[handler]
 async fn find(
     State(collections): State<CollectionService>,
     caller: Caller,
@@ -93,6 +96,7 @@ async fn find(
     ),
     responses((status = 200, description = "The batch as it is now", body = inline(FileBatchObject), example = json!(batch_example()))),
 )]
+#[handler]
 async fn cancel(
     State(collections): State<CollectionService>,
     caller: Caller,
@@ -132,6 +136,7 @@ async fn cancel(
         }),
     )),
 )]
+#[handler]
 async fn index(
     State(collections): State<CollectionService>,
     caller: Caller,

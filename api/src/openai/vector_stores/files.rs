@@ -7,6 +7,7 @@ use axum::{
     response::IntoResponse,
 };
 use lectern_db::collections::files::FileSelection;
+use lectern_derive::handler;
 use lectern_shared::{
     ids::{CollectionId, DocumentId},
     model::job::JobState,
@@ -70,6 +71,7 @@ impl<S: Sync> FromRequestParts<S> for QueriedStatus {
     })),
     responses((status = 200, description = "The file", body = inline(StoreFileObject), example = json!(file_example()))),
 )]
+#[handler]
 async fn add(
     State(collections): State<CollectionService>,
     caller: Caller,
@@ -111,6 +113,7 @@ async fn add(
         }),
     )),
 )]
+#[handler]
 async fn index(
     State(collections): State<CollectionService>,
     caller: Caller,
@@ -138,6 +141,7 @@ async fn index(
     ),
     responses((status = 200, description = "The file", body = inline(StoreFileObject), example = json!(file_example()))),
 )]
+#[handler]
 async fn find(
     State(collections): State<CollectionService>,
     caller: Caller,
@@ -163,6 +167,7 @@ async fn find(
     request_body(content = StoreFileChange, example = json!({"attributes": {"year": 2026}})),
     responses((status = 200, description = "The file as it is now", body = inline(StoreFileObject), example = json!(file_example()))),
 )]
+#[handler]
 async fn describe(
     State(collections): State<CollectionService>,
     caller: Caller,
@@ -192,6 +197,7 @@ async fn describe(
         example = json!({"id": FILE_ID, "object": "vector_store.file.deleted", "deleted": true}),
     )),
 )]
+#[handler]
 async fn take_out(
     State(collections): State<CollectionService>,
     caller: Caller,
@@ -275,6 +281,7 @@ impl<S: Sync> FromRequestParts<S> for PassagePage {
         }),
     )),
 )]
+#[handler]
 async fn content(
     State(collections): State<CollectionService>,
     caller: Caller,

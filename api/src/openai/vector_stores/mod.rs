@@ -13,6 +13,7 @@ use axum::{
     http::{HeaderName, HeaderValue},
     response::{IntoResponse, Response},
 };
+use lectern_derive::handler;
 use lectern_shared::ids::CollectionId;
 use serde::Serialize;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -73,6 +74,7 @@ fn polled(object: impl Serialize, is_in_progress: bool) -> Response {
         (status = 404, description = "A file is not there"),
     ),
 )]
+#[handler]
 async fn create(
     State(collections): State<CollectionService>,
     caller: Caller,
@@ -110,6 +112,7 @@ async fn create(
         }),
     )),
 )]
+#[handler]
 async fn index(
     State(collections): State<CollectionService>,
     caller: Caller,
@@ -130,6 +133,7 @@ async fn index(
     params(("id" = String, Path, description = "The vector store's id")),
     responses((status = 200, description = "The vector store", body = inline(VectorStoreObject), example = json!(store_example()))),
 )]
+#[handler]
 async fn find(
     State(collections): State<CollectionService>,
     caller: Caller,
@@ -156,6 +160,7 @@ async fn find(
         example = json!(store_example()),
     )),
 )]
+#[handler]
 async fn change(
     State(collections): State<CollectionService>,
     caller: Caller,
@@ -183,6 +188,7 @@ async fn change(
         example = json!({"id": STORE_ID, "object": "vector_store.deleted", "deleted": true}),
     )),
 )]
+#[handler]
 async fn remove(
     State(collections): State<CollectionService>,
     caller: Caller,

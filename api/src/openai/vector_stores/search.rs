@@ -1,6 +1,7 @@
 //! Searching a vector store.
 
 use axum::{Json, extract::State, response::IntoResponse};
+use lectern_derive::handler;
 use lectern_shared::ids::{CollectionId, DocumentId};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -106,6 +107,7 @@ impl From<FilePassage> for SearchResultView {
         }),
     )),
 )]
+#[handler]
 async fn search(
     State(search): State<SearchService>,
     caller: Caller,

@@ -7,6 +7,7 @@ use axum::{
     extract::{FromRequestParts, Path, State},
     http::request::Parts,
 };
+use lectern_derive::handler;
 use lectern_shared::ids::AgentId;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -62,6 +63,7 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
         (status = 404, description = "`promptId` is none of your prompts, or one of `tags` none of your tags"),
     ),
 )]
+#[handler]
 async fn create(
     State(agents): State<AgentService>,
     caller: Caller,
@@ -86,6 +88,7 @@ async fn create(
         example = json!({"success": true, "data": [linked_example()]}),
     )),
 )]
+#[handler]
 async fn index(State(agents): State<AgentService>, caller: Caller, paging: Paging) -> ApiResult {
     list(paging, move |before, limit| {
         let (agents, actor) = (agents.clone(), caller.actor());
@@ -113,6 +116,7 @@ async fn index(State(agents): State<AgentService>, caller: Caller, paging: Pagin
         example = json!({"success": true, "data": linked_example()}),
     )),
 )]
+#[handler]
 async fn find(State(agents): State<AgentService>, caller: Caller, PathId(id): PathId<AgentId>) -> ApiResult {
     let (_, agent) = VisibleAgentView::row(agents.find(&caller.actor(), id).await?);
     Ok(data(agent))
@@ -140,6 +144,7 @@ async fn find(State(agents): State<AgentService>, caller: Caller, PathId(id): Pa
         example = json!({"success": true, "data": changed_example()}),
     )),
 )]
+#[handler]
 async fn change(
     State(agents): State<AgentService>,
     caller: Caller,
@@ -165,6 +170,7 @@ async fn change(
         example = json!({"success": true, "data": null}),
     )),
 )]
+#[handler]
 async fn remove(
     State(agents): State<AgentService>,
     caller: Caller,
@@ -221,6 +227,7 @@ impl<S: Send + Sync> FromRequestParts<S> for PathSession {
         (status = 422, description = "No session can have this name"),
     ),
 )]
+#[handler]
 async fn erase_session(
     State(agents): State<AgentService>,
     caller: Caller,

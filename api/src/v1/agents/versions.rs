@@ -1,6 +1,7 @@
 //! What agents were before they were changed.
 
 use axum::extract::State;
+use lectern_derive::handler;
 use lectern_shared::{
     clock::Timestamp,
     ids::{AgentId, PromptId, UserId},
@@ -132,6 +133,7 @@ fn version_example() -> Value {
         example = json!({"success": true, "data": [version_example()]}),
     )),
 )]
+#[handler]
 async fn versions(
     State(agents): State<AgentService>,
     caller: Caller,
@@ -168,6 +170,7 @@ async fn versions(
         example = json!({"success": true, "data": example()}),
     )),
 )]
+#[handler]
 async fn restore(
     State(agents): State<AgentService>,
     caller: Caller,

@@ -1,6 +1,7 @@
 //! The documents of a collection.
 
 use axum::extract::State;
+use lectern_derive::handler;
 use lectern_shared::ids::{CollectionId, DocumentId};
 
 use super::{
@@ -34,6 +35,7 @@ use crate::{
         example = json!({"success": true, "data": [document_example()]}),
     )),
 )]
+#[handler]
 pub(super) async fn index(
     State(collections): State<CollectionService>,
     caller: Caller,
@@ -70,6 +72,7 @@ pub(super) async fn index(
         example = json!({"success": true, "data": example()}),
     )),
 )]
+#[handler]
 pub(super) async fn add(
     State(collections): State<CollectionService>,
     caller: Caller,
@@ -98,6 +101,7 @@ pub(super) async fn add(
         example = json!({"success": true, "data": example()}),
     )),
 )]
+#[handler]
 pub(super) async fn put(
     State(collections): State<CollectionService>,
     caller: Caller,
@@ -125,6 +129,7 @@ pub(super) async fn put(
         example = json!({"success": true, "data": null}),
     )),
 )]
+#[handler]
 pub(super) async fn take_out(
     State(collections): State<CollectionService>,
     caller: Caller,

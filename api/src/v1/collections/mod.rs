@@ -3,6 +3,7 @@
 mod documents;
 
 use axum::extract::State;
+use lectern_derive::handler;
 use lectern_shared::{
     clock::Timestamp,
     ids::{CollectionId, UserId, WorkspaceId},
@@ -171,6 +172,7 @@ fn changed_example() -> Value {
         example = json!({"success": true, "data": created_example()}),
     )),
 )]
+#[handler]
 async fn create(
     State(collections): State<CollectionService>,
     caller: Caller,
@@ -195,6 +197,7 @@ async fn create(
         example = json!({"success": true, "data": [example()]}),
     )),
 )]
+#[handler]
 async fn index(State(collections): State<CollectionService>, caller: Caller, paging: Paging) -> ApiResult {
     list(paging, move |before, limit| {
         let (collections, actor) = (collections.clone(), caller.actor());
@@ -223,6 +226,7 @@ async fn index(State(collections): State<CollectionService>, caller: Caller, pag
         example = json!({"success": true, "data": example()}),
     )),
 )]
+#[handler]
 async fn find(
     State(collections): State<CollectionService>,
     caller: Caller,
@@ -249,6 +253,7 @@ async fn find(
         example = json!({"success": true, "data": changed_example()}),
     )),
 )]
+#[handler]
 async fn change(
     State(collections): State<CollectionService>,
     caller: Caller,
@@ -274,6 +279,7 @@ async fn change(
         example = json!({"success": true, "data": null}),
     )),
 )]
+#[handler]
 async fn remove(
     State(collections): State<CollectionService>,
     caller: Caller,

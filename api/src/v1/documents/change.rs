@@ -1,6 +1,7 @@
 //! Changing a document.
 
 use axum::extract::State;
+use lectern_derive::handler;
 use lectern_shared::ids::DocumentId;
 
 use super::view::{self, DocumentView};
@@ -35,6 +36,7 @@ use crate::{
         example = json!({"success": true, "data": view::example()}),
     )),
 )]
+#[handler]
 pub(super) async fn change(
     State(documents): State<DocumentService>,
     caller: Caller,

@@ -1,6 +1,7 @@
 //! The passages of a document.
 
 use axum::{Json, extract::State, response::IntoResponse};
+use lectern_derive::handler;
 use lectern_shared::ids::DocumentId;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -52,6 +53,7 @@ pub(super) struct ChunkPage {
         }),
     )),
 )]
+#[handler]
 pub(super) async fn list(
     State(documents): State<DocumentService>,
     caller: Caller,

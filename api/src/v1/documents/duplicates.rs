@@ -1,6 +1,7 @@
 //! Documents that are alike.
 
 use axum::extract::State;
+use lectern_derive::handler;
 use lectern_shared::{clock::Timestamp, ids::DocumentId, model::document::DuplicateDocument};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -82,6 +83,7 @@ fn example() -> Value {
         example = json!({"success": true, "data": [example()]}),
     )),
 )]
+#[handler]
 pub(super) async fn list(
     State(documents): State<DocumentService>,
     caller: Caller,

@@ -12,6 +12,7 @@ use axum::{
     },
 };
 use futures::{StreamExt, stream};
+use lectern_derive::handler;
 use lectern_shared::{ids::DocumentId, model::job::IngestionSummary, shutdown::Shutdown};
 use serde::Serialize;
 use serde_json::json;
@@ -51,6 +52,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
         example = "event: ingestion\ndata: {\"status\":\"RUNNING\",\"stage\":\"PARSE\"}\n\nevent: ingestion\ndata: {\"status\":\"SUCCEEDED\",\"stage\":\"INDEX\"}\n\n",
     )),
 )]
+#[handler]
 pub(super) async fn follow(
     State(documents): State<DocumentService>,
     caller: Caller,

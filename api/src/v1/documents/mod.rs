@@ -12,6 +12,7 @@ mod upload;
 mod view;
 
 use axum::extract::State;
+use lectern_derive::handler;
 use lectern_shared::ids::DocumentId;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -77,6 +78,7 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
         example = json!({"success": true, "data": view::queued_example()}),
     )),
 )]
+#[handler]
 async fn create(
     State(documents): State<DocumentService>,
     caller: Caller,
@@ -101,6 +103,7 @@ async fn create(
         example = json!({"success": true, "data": [view::example()]}),
     )),
 )]
+#[handler]
 async fn index(State(documents): State<DocumentService>, caller: Caller, paging: Paging) -> ApiResult {
     list(paging, move |before, limit| {
         let (documents, actor) = (documents.clone(), caller.actor());
@@ -133,6 +136,7 @@ pub(super) fn document_row(details: DocumentDetails) -> ListRow<DocumentView> {
         example = json!({"success": true, "data": view::example_with_content()}),
     )),
 )]
+#[handler]
 async fn find(
     State(documents): State<DocumentService>,
     caller: Caller,
@@ -159,6 +163,7 @@ async fn find(
         example = json!({"success": true, "data": null}),
     )),
 )]
+#[handler]
 async fn remove(
     State(documents): State<DocumentService>,
     caller: Caller,
@@ -185,6 +190,7 @@ async fn remove(
         example = json!({"success": true, "data": view::queued_example()}),
     )),
 )]
+#[handler]
 async fn ingest(
     State(documents): State<DocumentService>,
     caller: Caller,
@@ -210,6 +216,7 @@ async fn ingest(
         example = json!({"success": true, "data": view::example()}),
     )),
 )]
+#[handler]
 async fn cancel(
     State(documents): State<DocumentService>,
     caller: Caller,

@@ -6,6 +6,7 @@ use axum::{
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header, request::Parts},
     response::IntoResponse,
 };
+use lectern_derive::handler;
 use lectern_parse::protocol::{IMAGE_WIDTHS, ImageFormat};
 use lectern_shared::{
     ids::DocumentId,
@@ -94,6 +95,7 @@ pub(super) struct PagesOfDocument {
         }),
     )),
 )]
+#[handler]
 pub(super) async fn list(
     State(pages): State<PageService>,
     caller: Caller,
@@ -199,6 +201,7 @@ struct ImageSchema(Vec<u8>);
         (status = 304, description = "The image is the one that `If-None-Match` names"),
     ),
 )]
+#[handler]
 pub(super) async fn show(
     State(pages): State<PageService>,
     caller: Caller,

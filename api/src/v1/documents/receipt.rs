@@ -1,6 +1,7 @@
 //! Receipts of deletions.
 
 use axum::extract::State;
+use lectern_derive::handler;
 use lectern_shared::{
     clock::Timestamp,
     ids::{DocumentId, UserId},
@@ -108,6 +109,7 @@ fn example() -> Value {
         example = json!({"success": true, "data": example()}),
     )),
 )]
+#[handler]
 pub(super) async fn find(
     State(documents): State<DocumentService>,
     caller: Caller,

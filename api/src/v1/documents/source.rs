@@ -1,6 +1,7 @@
 //! The file that a document was uploaded with.
 
 use axum::{extract::State, http::HeaderMap};
+use lectern_derive::handler;
 use lectern_shared::ids::DocumentId;
 use utoipa::ToSchema;
 
@@ -37,6 +38,7 @@ struct SourceFileSchema(Vec<u8>);
         (status = 304, description = "The file is the one that `If-None-Match` names"),
     ),
 )]
+#[handler]
 pub(super) async fn download(
     State(documents): State<DocumentService>,
     caller: Caller,

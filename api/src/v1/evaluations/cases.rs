@@ -9,6 +9,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use futures::{StreamExt, TryStreamExt, stream};
+use lectern_derive::handler;
 use lectern_shared::{
     ids::{EvaluationCaseId, EvaluationId, TraceId},
     model::evaluation::EvaluationCase,
@@ -82,6 +83,7 @@ fn shown(made: &[EvaluationCase]) -> Vec<CaseView> {
         (status = 404, description = "There is no such evaluation, or one of the documents is none of yours"),
     ),
 )]
+#[handler]
 async fn create(
     State(evaluations): State<EvaluationService>,
     caller: Caller,
@@ -115,6 +117,7 @@ async fn create(
         (status = 404, description = "There is no such trace or evaluation, or the cited document is not there any more"),
     ),
 )]
+#[handler]
 async fn create_of_trace(
     State(evaluations): State<EvaluationService>,
     caller: Caller,
@@ -141,6 +144,7 @@ async fn create_of_trace(
         example = json!({"success": true, "data": [case_example()]}),
     )),
 )]
+#[handler]
 async fn index(
     State(evaluations): State<EvaluationService>,
     caller: Caller,
@@ -177,6 +181,7 @@ async fn index(
         example = json!({"success": true, "data": case_example()}),
     )),
 )]
+#[handler]
 async fn change(
     State(evaluations): State<EvaluationService>,
     caller: Caller,
@@ -205,6 +210,7 @@ async fn change(
         example = json!({"success": true, "data": null}),
     )),
 )]
+#[handler]
 async fn remove(
     State(evaluations): State<EvaluationService>,
     caller: Caller,
@@ -261,6 +267,7 @@ struct ImportedView {
         (status = 413, description = "The file is too large"),
     ),
 )]
+#[handler]
 async fn import(
     State(evaluations): State<EvaluationService>,
     caller: Caller,
@@ -324,6 +331,7 @@ async fn read_file(request: Request) -> Result<(String, Vec<u8>), ApiError> {
         example = json!("{\"question\":\"Who founded it?\",\"expect\":\"decline\"}\n"),
     )),
 )]
+#[handler]
 async fn export(
     State(evaluations): State<EvaluationService>,
     caller: Caller,

@@ -6,6 +6,7 @@ mod runs;
 mod view;
 
 use axum::extract::State;
+use lectern_derive::handler;
 use lectern_shared::{ids::EvaluationId, model::evaluation::Evaluation};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -52,6 +53,7 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
         (status = 404, description = "One of the agents or collections is none of yours"),
     ),
 )]
+#[handler]
 async fn create(
     State(evaluations): State<EvaluationService>,
     caller: Caller,
@@ -76,6 +78,7 @@ async fn create(
         example = json!({"success": true, "data": [example()]}),
     )),
 )]
+#[handler]
 async fn index(State(evaluations): State<EvaluationService>, caller: Caller, paging: Paging) -> ApiResult {
     list(paging, move |before, limit| {
         let (evaluations, actor) = (evaluations.clone(), caller.actor());
@@ -103,6 +106,7 @@ async fn index(State(evaluations): State<EvaluationService>, caller: Caller, pag
         example = json!({"success": true, "data": example()}),
     )),
 )]
+#[handler]
 async fn find(
     State(evaluations): State<EvaluationService>,
     caller: Caller,
@@ -128,6 +132,7 @@ async fn find(
         example = json!({"success": true, "data": example()}),
     )),
 )]
+#[handler]
 async fn change(
     State(evaluations): State<EvaluationService>,
     caller: Caller,
@@ -153,6 +158,7 @@ async fn change(
         example = json!({"success": true, "data": null}),
     )),
 )]
+#[handler]
 async fn remove(
     State(evaluations): State<EvaluationService>,
     caller: Caller,

@@ -2,6 +2,7 @@
 
 use axum::extract::{FromRequestParts, Path, State};
 use axum::http::request::Parts;
+use lectern_derive::handler;
 use lectern_shared::ids::{EvaluationId, EvaluationRunId};
 use utoipa_axum::{router::OpenApiRouter, routes};
 use uuid::Uuid;
@@ -53,6 +54,7 @@ pub(super) fn router() -> OpenApiRouter<AppState> {
         (status = 409, description = "The evaluation has no cases, or too many runs wait"),
     ),
 )]
+#[handler]
 async fn create(
     State(evaluations): State<EvaluationService>,
     caller: Caller,
@@ -78,6 +80,7 @@ async fn create(
         example = json!({"success": true, "data": [run_example()]}),
     )),
 )]
+#[handler]
 async fn index(
     State(evaluations): State<EvaluationService>,
     caller: Caller,
@@ -114,6 +117,7 @@ async fn index(
         example = json!({"success": true, "data": run_with_results_example()}),
     )),
 )]
+#[handler]
 async fn find(
     State(evaluations): State<EvaluationService>,
     caller: Caller,
@@ -145,6 +149,7 @@ async fn find(
         example = json!({"success": true, "data": [result_example()]}),
     )),
 )]
+#[handler]
 async fn results(
     State(evaluations): State<EvaluationService>,
     caller: Caller,
@@ -180,6 +185,7 @@ async fn results(
         example = json!({"success": true, "data": run_example()}),
     )),
 )]
+#[handler]
 async fn cancel(
     State(evaluations): State<EvaluationService>,
     caller: Caller,
@@ -230,6 +236,7 @@ impl<S: Send + Sync> FromRequestParts<S> for PathRuns {
         example = json!({"success": true, "data": comparison_example()}),
     )),
 )]
+#[handler]
 async fn compare(
     State(evaluations): State<EvaluationService>,
     caller: Caller,

@@ -1,6 +1,7 @@
 //! Prompts.
 
 use axum::extract::State;
+use lectern_derive::handler;
 use lectern_shared::{
     clock::Timestamp,
     ids::{PromptId, UserId},
@@ -95,6 +96,7 @@ fn example() -> Value {
         example = json!({"success": true, "data": example()}),
     )),
 )]
+#[handler]
 async fn create(
     State(prompts): State<PromptService>,
     caller: Caller,
@@ -119,6 +121,7 @@ async fn create(
         example = json!({"success": true, "data": [example()]}),
     )),
 )]
+#[handler]
 async fn index(State(prompts): State<PromptService>, caller: Caller, paging: Paging) -> ApiResult {
     list_by(PAGE, paging, move |before, limit| {
         let (prompts, actor) = (prompts.clone(), caller.actor());
@@ -147,6 +150,7 @@ async fn index(State(prompts): State<PromptService>, caller: Caller, paging: Pag
         example = json!({"success": true, "data": example()}),
     )),
 )]
+#[handler]
 async fn find(
     State(prompts): State<PromptService>,
     caller: Caller,
@@ -176,6 +180,7 @@ async fn find(
         example = json!({"success": true, "data": changed_example()}),
     )),
 )]
+#[handler]
 async fn change(
     State(prompts): State<PromptService>,
     caller: Caller,
@@ -209,6 +214,7 @@ fn changed_example() -> Value {
         example = json!({"success": true, "data": null}),
     )),
 )]
+#[handler]
 async fn remove(
     State(prompts): State<PromptService>,
     caller: Caller,

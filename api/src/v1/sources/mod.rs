@@ -3,6 +3,7 @@
 mod view;
 
 use axum::extract::State;
+use lectern_derive::handler;
 use lectern_shared::{
     ids::{SourceId, SourceRunId},
     model::sync::{SyncRun, SyncRunItem},
@@ -59,6 +60,7 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
         (status = 409, description = "The workspace has as many sources as it may (`too_many_sources`)"),
     ),
 )]
+#[handler]
 async fn create(
     State(sources): State<SourceService>,
     caller: Caller,
@@ -83,6 +85,7 @@ async fn create(
         example = json!({"success": true, "data": [example()]}),
     )),
 )]
+#[handler]
 async fn index(State(sources): State<SourceService>, caller: Caller, paging: Paging) -> ApiResult {
     list(paging, move |before, limit| {
         let (sources, actor) = (sources.clone(), caller.actor());
@@ -111,6 +114,7 @@ async fn index(State(sources): State<SourceService>, caller: Caller, paging: Pag
         example = json!({"success": true, "data": example()}),
     )),
 )]
+#[handler]
 async fn find(
     State(sources): State<SourceService>,
     caller: Caller,
@@ -140,6 +144,7 @@ async fn find(
         (status = 404, description = "The workspace has no such source, or no such collection"),
     ),
 )]
+#[handler]
 async fn change(
     State(sources): State<SourceService>,
     caller: Caller,
@@ -165,6 +170,7 @@ async fn change(
         example = json!({"success": true, "data": null}),
     )),
 )]
+#[handler]
 async fn remove(
     State(sources): State<SourceService>,
     caller: Caller,
@@ -194,6 +200,7 @@ async fn remove(
         (status = 409, description = "A run of it is under way, or waits for an answer (`run_under_way`)"),
     ),
 )]
+#[handler]
 async fn run(
     State(sources): State<SourceService>,
     caller: Caller,
@@ -219,6 +226,7 @@ async fn run(
         example = json!({"success": true, "data": [run_example()]}),
     )),
 )]
+#[handler]
 async fn runs(
     State(sources): State<SourceService>,
     caller: Caller,
@@ -255,6 +263,7 @@ async fn runs(
         example = json!({"success": true, "data": run_example()}),
     )),
 )]
+#[handler]
 async fn find_run(
     State(sources): State<SourceService>,
     caller: Caller,
@@ -283,6 +292,7 @@ async fn find_run(
         example = json!({"success": true, "data": [item_example()]}),
     )),
 )]
+#[handler]
 async fn found(
     State(sources): State<SourceService>,
     caller: Caller,
@@ -322,6 +332,7 @@ async fn found(
         (status = 409, description = "It asks nothing (`nothing_to_confirm`)"),
     ),
 )]
+#[handler]
 async fn confirm(
     State(sources): State<SourceService>,
     caller: Caller,
@@ -349,6 +360,7 @@ async fn confirm(
         example = json!({"success": true, "data": run_example()}),
     )),
 )]
+#[handler]
 async fn cancel(
     State(sources): State<SourceService>,
     caller: Caller,

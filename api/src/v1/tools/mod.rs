@@ -3,6 +3,7 @@
 mod view;
 
 use axum::extract::State;
+use lectern_derive::handler;
 use lectern_shared::ids::ToolId;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -50,6 +51,7 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
         (status = 404, description = "`metadata.agentId` is none of your agents"),
     ),
 )]
+#[handler]
 async fn create(
     State(tools): State<ToolService>,
     caller: Caller,
@@ -74,6 +76,7 @@ async fn create(
         example = json!({"success": true, "data": [example()]}),
     )),
 )]
+#[handler]
 async fn index(State(tools): State<ToolService>, caller: Caller, paging: Paging) -> ApiResult {
     list_by(PAGE, paging, move |before, limit| {
         let (tools, actor) = (tools.clone(), caller.actor());
@@ -102,6 +105,7 @@ async fn index(State(tools): State<ToolService>, caller: Caller, paging: Paging)
         example = json!({"success": true, "data": example()}),
     )),
 )]
+#[handler]
 async fn find(State(tools): State<ToolService>, caller: Caller, PathId(id): PathId<ToolId>) -> ApiResult {
     Ok(data(ToolView::from(tools.find(&caller.actor(), id).await?)))
 }
@@ -125,6 +129,7 @@ async fn find(State(tools): State<ToolService>, caller: Caller, PathId(id): Path
         example = json!({"success": true, "data": example()}),
     )),
 )]
+#[handler]
 async fn change(
     State(tools): State<ToolService>,
     caller: Caller,
@@ -150,6 +155,7 @@ async fn change(
         example = json!({"success": true, "data": null}),
     )),
 )]
+#[handler]
 async fn remove(State(tools): State<ToolService>, caller: Caller, PathId(id): PathId<ToolId>) -> ApiResult {
     tools.delete(&caller.actor(), id).await?;
     Ok(data(NullBody))

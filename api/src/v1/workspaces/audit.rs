@@ -2,6 +2,7 @@
 
 use axum::extract::State;
 use lectern_db::audit::AuditEvent;
+use lectern_derive::handler;
 use lectern_shared::{
     clock::Timestamp,
     ids::{ApiTokenId, AuditEventId, UserId, WorkspaceId},
@@ -123,6 +124,7 @@ fn example() -> Value {
         (status = 403, description = "You are not an owner"),
     ),
 )]
+#[handler]
 async fn index(
     State(workspaces): State<WorkspaceService>,
     State(audit): State<AuditService>,

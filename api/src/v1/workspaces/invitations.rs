@@ -1,6 +1,7 @@
 //! Invitations to workspaces.
 
 use axum::extract::State;
+use lectern_derive::handler;
 use lectern_runtime::Runtime;
 use lectern_shared::{
     clock::Timestamp,
@@ -125,6 +126,7 @@ fn revealed_example() -> Value {
         (status = 403, description = "You are not an owner"),
     ),
 )]
+#[handler]
 async fn create(
     State(invitations): State<InvitationService>,
     State(runtime): State<Runtime>,
@@ -156,6 +158,7 @@ async fn create(
         (status = 403, description = "You are not an owner"),
     ),
 )]
+#[handler]
 async fn index(
     State(invitations): State<InvitationService>,
     caller: Caller,
@@ -195,6 +198,7 @@ async fn index(
         (status = 403, description = "You are not an owner"),
     ),
 )]
+#[handler]
 async fn remove(
     State(invitations): State<InvitationService>,
     caller: Caller,
@@ -228,6 +232,7 @@ async fn remove(
         (status = 404, description = "There is no such invitation for you, or not any more"),
     ),
 )]
+#[handler]
 async fn accept(
     State(invitations): State<InvitationService>,
     caller: Caller,

@@ -1,6 +1,7 @@
 //! Members of workspaces.
 
 use axum::extract::State;
+use lectern_derive::handler;
 use lectern_shared::{
     clock::Timestamp,
     ids::{UserId, WorkspaceId},
@@ -80,6 +81,7 @@ fn example() -> Value {
         (status = 403, description = "The API token may only ask its agent"),
     ),
 )]
+#[handler]
 async fn index(
     State(members): State<MemberService>,
     caller: Caller,
@@ -121,6 +123,7 @@ async fn index(
         (status = 409, description = "The workspace would have no owner"),
     ),
 )]
+#[handler]
 async fn change(
     State(members): State<MemberService>,
     caller: Caller,
@@ -154,6 +157,7 @@ async fn change(
         (status = 409, description = "The workspace would have no owner, or is the account's own"),
     ),
 )]
+#[handler]
 async fn remove(
     State(members): State<MemberService>,
     caller: Caller,

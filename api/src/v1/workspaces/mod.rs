@@ -5,6 +5,7 @@ mod invitations;
 mod members;
 
 use axum::extract::State;
+use lectern_derive::handler;
 use lectern_shared::{
     clock::Timestamp,
     ids::WorkspaceId,
@@ -179,6 +180,7 @@ fn example() -> Value {
         (status = 403, description = "An API token makes no workspaces"),
     ),
 )]
+#[handler]
 async fn create(
     State(workspaces): State<WorkspaceService>,
     caller: Caller,
@@ -206,6 +208,7 @@ async fn create(
         (status = 403, description = "The API token may only ask its agent"),
     ),
 )]
+#[handler]
 async fn index(State(workspaces): State<WorkspaceService>, caller: Caller, paging: Paging) -> ApiResult {
     list(paging, move |before, limit| {
         let (workspaces, actor) = (workspaces.clone(), caller.actor());
@@ -237,6 +240,7 @@ async fn index(State(workspaces): State<WorkspaceService>, caller: Caller, pagin
         (status = 403, description = "The API token may only ask its agent"),
     ),
 )]
+#[handler]
 async fn find(
     State(workspaces): State<WorkspaceService>,
     State(usage): State<UsageService>,
@@ -276,6 +280,7 @@ fn used_example() -> Value {
         (status = 403, description = "Your role is too small for a new name, or your account is no admin's"),
     ),
 )]
+#[handler]
 async fn change(
     State(workspaces): State<WorkspaceService>,
     caller: Caller,
@@ -315,6 +320,7 @@ fn changed_example() -> Value {
         (status = 409, description = "It is an account's own"),
     ),
 )]
+#[handler]
 async fn remove(
     State(workspaces): State<WorkspaceService>,
     caller: Caller,

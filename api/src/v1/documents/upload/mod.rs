@@ -3,6 +3,7 @@
 mod about;
 
 use axum::extract::{DefaultBodyLimit, Request, State};
+use lectern_derive::handler;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -59,6 +60,7 @@ pub(super) fn router() -> OpenApiRouter<AppState> {
         ),
     ),
 )]
+#[handler]
 async fn upload(State(uploads): State<UploadService>, caller: Caller, request: Request) -> ApiResult {
     let key = IdempotencyKey::of(request.headers())?;
     let path = request.uri().path().to_owned();
