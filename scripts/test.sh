@@ -59,8 +59,8 @@ need_oidc_provider
 need_clients
 
 if [[ -n ${CI:-} ]]; then export CARGO_INCREMENTAL=0; fi
-# Most tests wait, for servers, browsers and each other's turns: with one for each core, the cores are idle for a third of the time.
-export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$((2 * $(getconf _NPROCESSORS_ONLN)))}
+# Most tests wait, for servers, browsers and each other's turns: with one for each core, the cores are idle for a part of the time.
+export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$(($(getconf _NPROCESSORS_ONLN) + 1))}
 
 status=0
 run_in_group cargo test --workspace --locked "$@" || status=$?
