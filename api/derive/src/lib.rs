@@ -49,7 +49,7 @@ pub fn derive_request_body(input: TokenStream) -> TokenStream {
 
 /// Has an asynchronous function, which answers requests, return its future in a box. The router asks of each handler in a dozen places
 /// whether its future can be sent between threads, and the compiler looks through everything that is awaited in it each time: with
-/// boxes, once. Without them that was more than half of the time that the crate of the handlers takes to compile.
+/// boxes, once. Without them that is a good part of the time that the crate of the handlers takes to compile.
 #[proc_macro_attribute]
 pub fn handler(_attributes: TokenStream, input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as ItemFn);

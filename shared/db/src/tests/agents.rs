@@ -1,5 +1,7 @@
 //! Agents and their links.
 
+mod briefing;
+
 use lectern_shared::{
     clock::Timestamp,
     ids::{AgentDocumentId, AgentId, DocumentId, PromptId, TraceId, WorkspaceId},
@@ -12,9 +14,7 @@ use lectern_shared::{
 use serde_json::json;
 
 use crate::{
-    Db,
-    agents::{self, KnownDocuments},
-    documents, execute, on, prompts,
+    Db, agents, execute, on, prompts,
     testing::{at, both, commit, document, finished_or_blocked, made_in, run_in, workspace},
     traces,
     traces::StoredTrace,
@@ -260,37 +260,6 @@ async fn an_agent_shows_the_document_that_was_linked_first() {
         commit!(t.db, |tx| agents::unlink(tx, workspace, second));
         let found = agents::find(&t.db, workspace, agent).await.unwrap().unwrap();
         assert_eq!(found.document_id, None, "{}", t.name);
-    }
-}
-
-#[tokio::test]
-async fn documents_that_are_known_are_read_again_once_an_agent_may_answer_from_others() {
-    for t in &both().await {
-        let workspace = workspace(&t.db, at(0)).await;
-        let agent = agent(&t.db, workspace, at(0)).await;
-        let [one, two] =
-            [document(&t.db, workspace, "one", at(0)).await, document(&t.db, workspace, "two", at(0)).await];
-        let first = link(&t.db, workspace, agent, one).await.unwrap();
-        let brief = async |known: Option<&KnownDocuments>| {
-            agents::brief(&t.db, workspace, agent, known).await.unwrap().unwrap()
-        };
-        let read = brief(None).await;
-        assert_eq!(*read.links.documents, [one], "{}", t.name);
-        // Something else than the database says tells what is given back from what is read.
-        let made_up = DocumentId::generate();
-        let known = |stamp| KnownDocuments { stamp, documents: [made_up].into() };
-        let again = brief(Some(&known(read.stamp()))).await;
-        assert_eq!((&*again.links.documents, again.stamp()), (&[made_up][..], read.stamp()), "{}", t.name);
-
-        link(&t.db, workspace, agent, two).await.unwrap();
-        let linked = brief(Some(&known(again.stamp()))).await;
-        assert_eq!(*linked.links.documents, [one, two], "{}", t.name);
-        commit!(t.db, |tx| agents::unlink(tx, workspace, first));
-        let unlinked = brief(Some(&known(linked.stamp()))).await;
-        assert_eq!(*unlinked.links.documents, [two], "{}", t.name);
-        commit!(t.db, |tx| documents::delete(tx, workspace, two, at(1), at(1)));
-        let deleted = brief(Some(&known(unlinked.stamp()))).await;
-        assert_eq!(*deleted.links.documents, [], "{}", t.name);
     }
 }
 
