@@ -10,6 +10,8 @@ use lectern_shared::config::{SETTINGS, SettingSpec, SettingsSource};
 
 const HEAD: &str = "| setting | default | meaning |\n|---|---|---|\n";
 const README: &str = include_str!("../README.md");
+const ARCHITECTURE: &str = include_str!("../docs/architecture.md");
+const INTERFACE: &str = include_str!("../docs/api.md");
 const OPERATIONS: &str = include_str!("../docs/operations.md");
 const COMPOSE: &str = include_str!("../docker-compose.yml");
 const ENV_EXAMPLE: &str = include_str!("../.env.example");
@@ -185,4 +187,63 @@ fn the_image_is_built_from_every_crate() {
             "the Dockerfile leaves {folder} with the times of its checkout"
         );
     }
+}
+
+/// The files below a folder of the repository, as paths from its root.
+fn files(folder: &str) -> Vec<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut found = Vec::new();
+    let mut folders = vec![root.join(folder)];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("a folder of the repository") {
+            let path = entry.expect("an entry of it").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let path = path.strip_prefix(root).expect("it is below the root");
+                found.push(path.to_str().expect("a name in UTF-8").to_owned());
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn the_files_that_the_page_of_the_architecture_names_are_there() {
+    const FOLDERS: [&str; 8] = ["api", "load", "migrations", "shared", "src", "tests", "worker", "docs"];
+    let files: Vec<_> = FOLDERS.into_iter().flat_map(files).map(|path| format!("/{path}")).collect();
+    let mut looked_at = 0;
+    let wrong: Vec<_> = ARCHITECTURE
+        .split('`')
+        .skip(1)
+        .step_by(2)
+        .filter(|name| name.ends_with(".rs") || (name.ends_with('/') && !name.contains(' ')))
+        .filter(|name| {
+            looked_at += 1;
+            // From the root, or short for what is in the folder that the text is about.
+            let place = format!("/{name}");
+            !files.iter().any(|file| file.contains(&place))
+        })
+        .collect();
+    assert!(looked_at > 100, "only {looked_at} names were found");
+    assert!(wrong.is_empty(), "docs/architecture.md names what is not there: {wrong:?}");
+}
+
+#[test]
+fn the_page_of_the_interface_has_every_code_that_requests_are_refused_with() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let sources = files("api/src").into_iter().filter(|path| path.ends_with(".rs"));
+    let mut codes = BTreeSet::new();
+    for path in sources.filter(|path| !path.ends_with("tests.rs") && !path.contains("/tests/")) {
+        let text = std::fs::read_to_string(root.join(path)).expect("a file of the source");
+        let (text, _) = text.split_once("#[cfg(test)]\nmod tests").unwrap_or((&text, ""));
+        for rest in text.split("ApiErrorKind::").chain(text.split("ApiError::too_many")).skip(1) {
+            let Some((_, rest)) = rest.split_once([',', '(']) else { continue };
+            let code = rest.trim_start().strip_prefix('"').and_then(|rest| rest.split('"').next());
+            codes.extend(code.map(str::to_owned));
+        }
+    }
+    assert!(codes.len() > 40, "only {codes:?} were found");
+    let missing: Vec<_> = codes.iter().filter(|code| !INTERFACE.contains(&format!("`{code}`"))).collect();
+    assert!(missing.is_empty(), "docs/api.md does not say what to do about {missing:?}");
 }

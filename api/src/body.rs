@@ -88,11 +88,25 @@ impl BodyReader {
     /// # Errors
     /// When it is none, too large or too slow, or when there is no memory for it or no turn to parse it.
     pub(crate) async fn read(&self, request: Request, sender: SenderTrust) -> Result<JsonBody, ApiError> {
+        self.read_as(request, sender, |body| body).await
+    }
+
+    /// What `read` makes of the JSON body of a request. A large one is looked through, and given up, where it is parsed: off the async
+    /// threads, and in its turn.
+    ///
+    /// # Errors
+    /// As [`BodyReader::read`].
+    pub(crate) async fn read_as<T: Send + 'static>(
+        &self,
+        request: Request,
+        sender: SenderTrust,
+        read: impl FnOnce(JsonBody) -> T + Send + 'static,
+    ) -> Result<T, ApiError> {
         if !is_json(request.headers()) {
             let message = "Send the body as JSON, with Content-Type: application/json.";
             return Err(ApiError::new(ApiErrorKind::UnsupportedType, "unsupported_media_type", message));
         }
-        self.read_with(request, sender, parse_json).await
+        self.read_with(request, sender, parse_json, read).await
     }
 
     /// The fields of a form that a browser sends, as [`read_form`] makes them.
@@ -109,15 +123,16 @@ impl BodyReader {
                 "Send the form as browsers do, with Content-Type: application/x-www-form-urlencoded.";
             return Err(ApiError::new(ApiErrorKind::UnsupportedType, "unsupported_media_type", message));
         }
-        self.read_with(request, sender, |bytes| Ok(form::to_json(bytes))).await
+        self.read_with(request, sender, |bytes| Ok(form::to_json(bytes)), |body| body).await
     }
 
-    async fn read_with(
+    async fn read_with<T: Send + 'static>(
         &self,
         request: Request,
         sender: SenderTrust,
         parser: BodyParser,
-    ) -> Result<JsonBody, ApiError> {
+        read: impl FnOnce(JsonBody) -> T + Send + 'static,
+    ) -> Result<T, ApiError> {
         let (shares, limit) = match sender {
             SenderTrust::Known => (&self.known, self.limit),
             SenderTrust::Stranger => (&self.strangers, self.limit.min(OF_STRANGERS)),
@@ -126,11 +141,11 @@ impl BodyReader {
         let share = shares.begin(client.map(|ConnectInfo(client)| network(client.ip())));
         let gathered = gather(request.into_body(), limit, BODY_WITHIN, &share).await?;
         if gathered.length <= LARGE {
-            return parse(gathered, share, None, parser);
+            return parse(gathered, share, None, parser).map(read);
         }
         let turn = self.turn_to_parse(&share, PARSED_WITHIN).await?;
         // The memory is counted until the work ends, be there anybody left who waits for it or not.
-        spawn_blocking(move || parse(gathered, share, Some(turn), parser))
+        spawn_blocking(move || parse(gathered, share, Some(turn), parser).map(read))
             .await
             .map_err(|_| ComputeStopped)?
     }

@@ -77,22 +77,22 @@ where
 /// A valid JSON body.
 pub(crate) struct ValidJson<T>(pub(crate) T);
 
-impl<T: FromFields, S: Send + Sync> FromRequest<S> for ValidJson<T>
+impl<T: FromFields + Send + 'static, S: Send + Sync> FromRequest<S> for ValidJson<T>
 where
     BodyReader: FromRef<S>,
 {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        let body = BodyReader::from_ref(state).read(request, T::SENDER).await?;
-        validate(&body.value).map(Self)
+        let bodies = BodyReader::from_ref(state);
+        bodies.read_as(request, T::SENDER, |body| validate(&body.value)).await?.map(Self)
     }
 }
 
 /// A valid JSON body, or nothing at all, which says as much as an empty object.
 pub(crate) struct OptionalJson<T>(pub(crate) T);
 
-impl<T: FromFields, S: Send + Sync> FromRequest<S> for OptionalJson<T>
+impl<T: FromFields + Send + 'static, S: Send + Sync> FromRequest<S> for OptionalJson<T>
 where
     BodyReader: FromRef<S>,
 {

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::{
     auth::Caller,
-    body::BodyReader,
+    body::{BodyReader, JsonBody},
     error::{ApiError, FieldError},
     fields::{FromFields, SenderTrust, validate},
     openapi::SuccessResponse,
@@ -35,7 +35,7 @@ pub(crate) struct CreateRequest<T> {
     pub(crate) once: IdempotentRequest,
 }
 
-impl<T: FromFields + Send> FromRequest<AppState> for CreateRequest<T> {
+impl<T: FromFields + Send + 'static> FromRequest<AppState> for CreateRequest<T> {
     type Rejection = CreateRejection;
 
     async fn from_request(request: Request, state: &AppState) -> Result<Self, CreateRejection> {
@@ -45,13 +45,16 @@ impl<T: FromFields + Send> FromRequest<AppState> for CreateRequest<T> {
         let key = IdempotencyKey::of(&parts.headers)?;
         let path = parts.uri.path().to_owned();
         let request = Request::from_parts(parts, body);
-        let sent = BodyReader::from_ref(state).read(request, SenderTrust::Known).await?;
-        let content = if key.0.is_some() { canonical(&sent.value) } else { String::new() };
+        let has_key = key.0.is_some();
+        let read = move |sent: JsonBody| {
+            let content = if has_key { canonical(&sent.value) } else { String::new() };
+            (content, validate(&sent.value))
+        };
+        let (content, body) = BodyReader::from_ref(state).read_as(request, SenderTrust::Known, read).await?;
         let actor = acting(state, &caller, &path).await?;
         let once = key.once(&actor, &path, content.as_bytes());
-        let body = validate(&sent.value);
-        // The database may take its time, for which the memory of the whole body is not held.
-        drop((sent, content));
+        // The database may take its time, for which the content is not held.
+        drop(content);
         match state.services.creations.stored_response(&once).await? {
             Some(told) => Err(CreateRejection::Earlier(creation_response(CreationOutcome::Before(told)))),
             None => Ok(Self { body: body?, once }),

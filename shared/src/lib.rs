@@ -20,3 +20,4 @@ pub mod secrets;
 pub mod shutdown;
 pub mod telemetry;
 pub mod tls;
+pub mod turns;

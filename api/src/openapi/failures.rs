@@ -130,7 +130,7 @@ shared! {
         "An id in the request is not known, or is somebody else's.";
     TOO_SLOW = "408" "TooSlow" "timeout" "The body came too slowly.":
         "The body was not sent in time.";
-    CONFLICT = "409" "IdempotencyConflict" "conflict" "This Idempotency-Key was used for another request within the last 24 hours. Use a new one.":
+    CONFLICT = "409" "IdempotencyConflict" "idempotency_key_reused" "This Idempotency-Key was used for another request within the last 24 hours. Use a new one.":
         "The `Idempotency-Key` was used for another request, or the same request is being answered at this moment.";
     TOO_LARGE = "413" "TooLarge" "too_large" "The body may have at most 2097152 bytes.":
         "The body is too large.";

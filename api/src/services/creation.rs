@@ -90,7 +90,10 @@ impl IdempotencyStore {
     ) -> Result<Option<Vec<u8>>, ApiError> {
         let Some(keyed) = &once.keyed else { return Ok(None) };
         let stored = db::idempotency::find(&self.db, keyed.user, &keyed.key, self.jobs.now()).await?;
-        stored.map(|sealed| keyed.open(&self.keyring, &sealed)).transpose()
+        let Some(sealed) = stored else { return Ok(None) };
+        // Whoever made it may be waiting for the disk still.
+        self.db.flush().await?;
+        keyed.open(&self.keyring, &sealed).map(Some)
     }
 
     /// Commits what was made. When the same request was quicker on another connection, nothing is made and its answer is

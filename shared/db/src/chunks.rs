@@ -14,7 +14,7 @@ use uuid::Uuid;
 use crate::{Db, DbError, Result, Tx, execute, generations::RetiredGeneration, on, silence};
 
 /// The most rows that one transaction adds or removes, so that other writers get their turn.
-pub const BATCH: usize = 200;
+pub const BATCH: usize = 100;
 
 /// A new passage.
 #[derive(Clone, Debug)]

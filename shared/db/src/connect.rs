@@ -12,7 +12,7 @@ use sqlx::{
 };
 
 use super::{
-    Db, DbError, Result,
+    Db, DbError, Result, checkpoint,
     room::DiskReserve,
     silence,
     writer::{self, WriterLane},
@@ -82,7 +82,7 @@ pub async fn open_read_only(path: &Path) -> Result<Db> {
     let readers = SqlitePoolOptions::new().max_connections(2).acquire_timeout(ACQUIRE).connect_with(options);
     let readers = readers.await?;
     let room = Arc::new(DiskReserve::beside(path));
-    Ok(Db::Sqlite { writer: readers.clone(), readers, room, lane: WriterLane::new() })
+    Ok(Db::Sqlite { writer: readers.clone(), readers, room, lane: WriterLane::new(path) })
 }
 
 async fn open(location: &DatabaseLocation, make: bool, timeouts: &SessionTimeouts) -> Result<Db> {
@@ -129,12 +129,13 @@ async fn open_once(location: &DatabaseLocation, make: bool, timeouts: &SessionTi
                 .filename(path)
                 .create_if_missing(make)
                 .journal_mode(SqliteJournalMode::Wal)
-                // A document that was accepted is still there after a power cut.
-                .synchronous(SqliteSynchronous::Full)
+                // Whose commit is a promise takes it to the disk itself.
+                .synchronous(SqliteSynchronous::Normal)
                 .foreign_keys(true)
                 .busy_timeout(BUSY)
                 .pragma("cache_size", "-8192")
                 .pragma("temp_store", "MEMORY")
+                .pragma("wal_autocheckpoint", checkpoint::TOO_LONG)
                 .row_buffer_size(ROWS_AHEAD)
                 .disable_statement_logging();
             let room = Arc::new(DiskReserve::beside(path));
@@ -166,7 +167,10 @@ async fn open_once(location: &DatabaseLocation, make: bool, timeouts: &SessionTi
                 .test_before_acquire(false)
                 .connect_with(options.pragma("query_only", "ON"))
                 .await?;
-            Ok(Db::Sqlite { readers, writer, room, lane: WriterLane::new() })
+            let lane = WriterLane::new(path);
+            let (commits, turns) = (lane.log().commits(), lane.turns());
+            tokio::spawn(checkpoint::look_after_log(commits, readers.clone(), writer.clone(), turns));
+            Ok(Db::Sqlite { readers, writer, room, lane })
         }
     }
 }

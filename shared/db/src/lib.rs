@@ -10,6 +10,7 @@ pub mod agents;
 pub mod api_tokens;
 pub mod audit;
 pub mod cached_answers;
+mod checkpoint;
 pub mod checkup;
 pub mod chunks;
 pub mod collections;
@@ -54,7 +55,7 @@ mod writer;
 
 use std::sync::Arc;
 
-use lectern_shared::{clock::Timestamp, failure::ServiceFailure, metrics::PoolState};
+use lectern_shared::{clock::Timestamp, failure::ServiceFailure, ids::WorkspaceId, metrics::PoolState};
 use sqlx::{PgConnection, PgPool, SqliteConnection, SqlitePool};
 use uuid::Uuid;
 
@@ -110,8 +111,9 @@ pub enum DbError {
     /// The store is away, locked, or refused the statement.
     #[error("the database failed: {0}")]
     Failed(#[source] sqlx::Error),
-    /// The connection broke while a transaction was committed, and whether it took place could not be found out.
-    #[error("the database went away while something was committed: {0}")]
+    /// The connection broke while a transaction was committed, and whether it took place could not be found out; or it took place, and
+    /// may not be on the disk.
+    #[error("what became of a commit is not known: {0}")]
     CommitUnknown(#[source] sqlx::Error),
     /// What is stored cannot be read: a newer version wrote it, or it is damaged.
     #[error("a stored value cannot be read: {0}")]
@@ -227,7 +229,7 @@ pub enum Db {
 }
 
 /// What a transaction's commit promises.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 enum CommitDurability {
     /// It has taken place for good.
     Promised,
@@ -299,13 +301,7 @@ impl Db {
                 Ok(Tx::Postgres(PgWrite::relaxed(pool).await?))
             }
             (Self::Sqlite { writer, lane, .. }, durability) => {
-                // What is a property of each transaction is one of the connection here, so every transaction sets it.
-                let begin = match durability {
-                    CommitDurability::Promised => "PRAGMA synchronous = FULL; BEGIN IMMEDIATE",
-                    CommitDurability::Relaxed => "PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE",
-                };
-                let turn = lane.turn().await?;
-                Ok(Tx::Sqlite(SqliteWrite::new(writer.begin_with(begin).await?, turn)))
+                Ok(Tx::Sqlite(lane.begin(writer, durability).await?))
             }
         }
     }
@@ -320,6 +316,16 @@ impl Db {
             *lane = lane.background();
         }
         background
+    }
+
+    /// The same store on behalf of a workspace. Where transactions take turns, those of another do not wait for all of this one's.
+    #[must_use]
+    pub fn on_behalf_of(&self, workspace: WorkspaceId) -> Self {
+        let mut own = self.clone();
+        if let Self::Sqlite { lane, .. } = &mut own {
+            *lane = lane.of(workspace);
+        }
+        own
     }
 
     /// Keeps room for [`Db::begin_essential`] from now on, in a file beside that of SQLite.
@@ -397,6 +403,26 @@ impl Db {
         }
     }
 
+    /// How often this process has waited for the disk of a SQLite store.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn flushed(&self) -> u64 {
+        match self {
+            Self::Postgres { .. } => 0,
+            Self::Sqlite { lane, .. } => lane.log().flushed(),
+        }
+    }
+
+    /// Waits until everything that can be read now is on the disk. PostgreSQL shows nothing before it is, but what was relaxed.
+    ///
+    /// # Errors
+    /// [`DbError::CommitUnknown`] when the disk fails.
+    pub async fn flush(&self) -> Result<()> {
+        match self {
+            Self::Postgres { .. } => Ok(()),
+            Self::Sqlite { lane, .. } => lane.log().flush().await,
+        }
+    }
+
     /// Closes every connection; on SQLite this also folds the write-ahead log into the file.
     pub async fn close(&self) {
         match self {
@@ -441,7 +467,7 @@ impl Tx {
     /// what became of it.
     ///
     /// # Errors
-    /// [`DbError::CommitUnknown`] when that could not be found out; after any other error nothing was done.
+    /// [`DbError::CommitUnknown`] when that could not be found out, or the disk has failed; after any other error nothing was done.
     pub async fn commit(self) -> Result<()> {
         match self {
             Self::Postgres(tx) => tx.commit().await?,

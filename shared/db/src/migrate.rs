@@ -272,8 +272,8 @@ pub async fn run(db: &Db) -> Result<(), MigrationError> {
         }
         Db::Sqlite { writer, .. } => {
             let mut connection = writer.acquire().await.map_err(DbError::from)?;
-            // Rebuilding a table with foreign keys on deletes its children. Every transaction says itself whether it waits for the disk.
-            sqlx::raw_sql("PRAGMA foreign_keys = OFF; PRAGMA synchronous = NORMAL")
+            // Rebuilding a table with foreign keys on deletes its children.
+            sqlx::query("PRAGMA foreign_keys = OFF")
                 .execute(&mut *connection)
                 .await
                 .map_err(DbError::from)?;

@@ -23,7 +23,7 @@ use super::{DbError, Result};
 /// The name of the reserve.
 const RESERVE: &str = "reserve";
 /// What the reserve holds: enough to delete an account of some 20,000 documents in one transaction, which rewrites a page of
-/// 4 KiB for every few rows, and far more than the log has between two checkpoints (4 MiB). It becomes less after a deletion on a
+/// 4 KiB for every few rows, and as much at least as the log has between two checkpoints (4 MiB, and 8 at the most). It becomes less after a deletion on a
 /// full disk: that leaves room in the database's file, which does not shrink, and to use it some is needed beside it, for the log.
 const RESERVED: [u64; 3] = [32 << 20, 16 << 20, 8 << 20];
 /// So much room in the database's file is worth a smaller reserve.

@@ -29,6 +29,7 @@ use lectern_shared::{
     compute::ComputePool,
     config::{DatabaseLocation, Settings},
     egress::{Egress, EgressPolicy, SiteScope},
+    ids::WorkspaceId,
     metrics::Metrics,
     redis::Redis,
     secrets::{CANARY, CiphertextLocation, Keyring, hex, unhex},
@@ -216,6 +217,12 @@ impl Runtime {
     #[must_use]
     pub fn in_background(&self) -> Self {
         Self { db: self.db.in_background(), ..self.clone() }
+    }
+
+    /// The same on behalf of a workspace: see [`Db::on_behalf_of`].
+    #[must_use]
+    pub fn on_behalf_of(&self, workspace: WorkspaceId) -> Self {
+        Self { db: self.db.on_behalf_of(workspace), ..self.clone() }
     }
 
     /// Sends what is not sent yet, and closes every connection.

@@ -8,7 +8,6 @@ pub mod budget;
 mod draw;
 mod error;
 mod stream;
-mod turns;
 
 use std::{io, path::PathBuf, process::Stdio, sync::Arc, time::Duration};
 
@@ -16,7 +15,11 @@ use lectern_parse::{
     confine::ConfinementReport,
     protocol::{self, ChildRequest, PARSE_COMMAND, ParseOptions, ParserCrash, SourceKind, WALLS_COMMAND},
 };
-use lectern_shared::{config::ServiceLimits, ids::WorkspaceId};
+use lectern_shared::{
+    config::ServiceLimits,
+    ids::WorkspaceId,
+    turns::{FairTurn, FairTurns},
+};
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
@@ -28,9 +31,14 @@ pub use self::{
     draw::{DrawFailure, DrawOrder},
     error::SandboxError,
     stream::FrameStream,
-    turns::{WorkTurn, WorkTurns},
 };
 use crate::budget::CpuBudget;
+
+/// Turns at work that keeps a core busy, fair between workspaces; what is nobody's counts as one of them. More documents are under way than there
+/// are cores, since each waits for servers most of the time.
+pub type WorkTurns = FairTurns<Option<WorkspaceId>>;
+/// One of the [`WorkTurns`].
+pub type WorkTurn = FairTurn<Option<WorkspaceId>>;
 
 /// How long a parser may work on one file in all, as a multiple of its longest silence.
 const PATIENCE: u32 = 60;

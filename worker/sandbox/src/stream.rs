@@ -14,11 +14,8 @@ use tokio::{
     time::{Instant, timeout, timeout_at},
 };
 
-use super::kill;
-use crate::{
-    budget::{CpuBudget, process_time},
-    turns::WorkTurn,
-};
+use super::{WorkTurn, kill};
+use crate::budget::{CpuBudget, process_time};
 
 /// Bytes of a child's stderr that are kept, the last ones.
 const STDERR_TAIL: usize = 2 * 1024;

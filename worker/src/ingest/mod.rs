@@ -85,7 +85,7 @@ impl Ingester {
         claim: &JobClaim,
         progress: &ProgressReporter,
     ) -> Result<(), IngestFailure> {
-        let runtime = &self.runtime;
+        let runtime = &self.runtime.on_behalf_of(claim.workspace_id);
         let budget = CpuBudget::new(runtime.settings.limits.processor_time);
         let turns = self.sandbox.turns();
         let source = db::documents::source(&runtime.db, claim.workspace_id, claim.document_id)
@@ -195,7 +195,7 @@ impl Ingester {
         learnt: Option<SourceState>,
         progress: &ProgressReporter,
     ) -> Result<(), IngestFailure> {
-        let runtime = &self.runtime;
+        let runtime = &self.runtime.on_behalf_of(claim.workspace_id);
         let embedder = runtime.models.wait_until_opened().await;
         let sizing = TokenCounter::of(embedder.clone(), &runtime.settings.embedding);
         let total = former.chunks;

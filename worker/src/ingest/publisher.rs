@@ -22,8 +22,8 @@ pub(super) struct GenerationPublisher {
 impl GenerationPublisher {
     pub(super) fn new(db: &Db, jobs: &JobQueue) -> Self {
         let (db, jobs) = (db.clone(), jobs.clone());
-        let publish = move |_, publications| {
-            let (db, jobs) = (db.clone(), jobs.clone());
+        let publish = move |workspace: WorkspaceId, publications| {
+            let (db, jobs) = (db.on_behalf_of(workspace), jobs.clone());
             async move { publish_all(&db, &jobs, publications).await }
         };
         Self { together: RequestCombiner::new(TOGETHER, |_| 1, publish) }

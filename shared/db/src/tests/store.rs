@@ -1,14 +1,16 @@
 //! The store itself: transactions and connections.
 
-use std::pin::pin;
+use std::{ffi::OsString, pin::pin, time::Duration};
 
 use futures::{
     future::{Either, select, select_all},
     poll,
 };
 
+use lectern_shared::config::DatabaseLocation;
+
 use crate::{
-    CommitDurability, Tx, singletons,
+    CommitDurability, Db, DbError, Tx, connect, singletons,
     testing::{at, both, commit, user},
 };
 
@@ -65,6 +67,33 @@ async fn a_request_waits_for_one_transaction_of_the_background_and_not_for_all()
 }
 
 #[tokio::test]
+async fn the_log_is_copied_into_the_file_without_a_commit_that_does_it_and_stays_short() {
+    /// Pages.
+    const LONG: i64 = 1_000;
+    const MIB: usize = 1 << 20;
+    let t = &both().await[0];
+    let Db::Sqlite { readers, .. } = &t.db else { panic!("SQLite comes first") };
+    let text = "x".repeat(MIB);
+    for number in 0..20 {
+        commit!(t.db, |tx| singletons::claim(tx, &format!("fact {number}"), &text));
+        let copied = async {
+            loop {
+                let state = sqlx::query_as("PRAGMA wal_checkpoint(NOOP)").fetch_one(readers);
+                let (_, pages, copied): (i64, i64, i64) = state.await.unwrap();
+                if pages - copied < LONG {
+                    break;
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_mins(1), copied).await.expect("nobody copies the log");
+    }
+    let log = [t.file().as_os_str(), "-wal".as_ref()].into_iter().collect::<OsString>();
+    let size = std::fs::metadata(log).unwrap().len();
+    assert!(size < 8 * MIB as u64, "the log has {size} bytes");
+}
+
+#[tokio::test]
 async fn what_was_stored_is_there_when_the_store_is_opened_again() {
     for t in &both().await {
         commit!(t.db, |tx| singletons::claim(tx, "fact", "1"));
@@ -102,16 +131,15 @@ async fn a_relaxed_transaction_is_all_or_nothing_like_any_other() {
 
 #[tokio::test]
 async fn only_a_relaxed_commit_does_not_wait_for_the_disk_whatever_came_before_it() {
-    const FULL: i64 = 2;
-    const NORMAL: i64 = 1;
     for t in &both().await {
         for is_relaxed in [false, true, false] {
             let mut tx = if is_relaxed { t.db.begin_relaxed().await } else { t.db.begin().await }.unwrap();
+            singletons::claim(&mut tx, "fact", "value").await.unwrap();
             match &mut tx {
-                Tx::Sqlite(c) => {
-                    let mode: i64 =
-                        sqlx::query_scalar("PRAGMA synchronous").fetch_one(&mut **c).await.unwrap();
-                    assert_eq!(mode, if is_relaxed { NORMAL } else { FULL });
+                Tx::Sqlite(_) => {
+                    let before = t.db.flushed();
+                    tx.commit().await.unwrap();
+                    assert_eq!(t.db.flushed() - before, u64::from(!is_relaxed));
                 }
                 Tx::Postgres(c) => {
                     let mode: String =
@@ -122,4 +150,40 @@ async fn only_a_relaxed_commit_does_not_wait_for_the_disk_whatever_came_before_i
             }
         }
     }
+}
+
+#[tokio::test]
+async fn nothing_is_promised_after_the_disk_has_failed_until_the_store_is_opened_again() {
+    let t = &both().await[0];
+    assert_eq!(t.name, "SQLite");
+    let mut tx = t.db.begin().await.unwrap();
+    singletons::claim(&mut tx, "fact", "value").await.unwrap();
+    let [log, away] = ["-wal", "-wal.away"].map(|end| {
+        let mut name = t.file().as_os_str().to_owned();
+        name.push(end);
+        name
+    });
+    // SQLite goes on writing to what it has opened.
+    std::fs::rename(&log, &away).unwrap();
+    assert!(matches!(tx.commit().await, Err(DbError::CommitUnknown(_))));
+    std::fs::rename(&away, &log).unwrap();
+    let refused = [t.db.begin().await, t.db.begin_essential_relaxed().await];
+    assert!(refused.iter().all(|begun| matches!(begun, Err(DbError::Failed(_)))), "{refused:?}");
+    t.db.close().await;
+
+    let again = t.reopen().await;
+    commit!(again, |tx| singletons::claim(tx, "another", "value"));
+    assert_eq!(singletons::get(&again, "another").await.unwrap().as_deref(), Some("value"));
+}
+
+#[tokio::test]
+async fn a_store_may_be_reached_by_a_link() {
+    let t = &both().await[0];
+    let link = t.file().with_extension("link");
+    std::os::unix::fs::symlink(t.file(), &link).unwrap();
+    t.db.close().await;
+    let linked = connect(&DatabaseLocation::Sqlite(link)).await.unwrap();
+    commit!(linked, |tx| singletons::claim(tx, "fact", "value"));
+    linked.close().await;
+    assert_eq!(singletons::get(&t.reopen().await, "fact").await.unwrap().as_deref(), Some("value"));
 }

@@ -50,7 +50,8 @@ impl<'a> LocalIndexWriter<'a> {
         let (data, language) = self.index.inner.compute.run(move || full.finish_with_language()).await?;
         let IndexTarget { claim, generation, .. } = self.target;
         // It is nothing until its generation is published, which takes it to the disk.
-        let mut tx = self.index.inner.db.begin_relaxed().await?;
+        let db = self.index.inner.db.on_behalf_of(claim.workspace_id);
+        let mut tx = db.begin_relaxed().await?;
         if !db::generations::may_write(&mut tx, claim, generation).await? {
             return Err(IndexError::ClaimLost);
         }
