@@ -143,8 +143,8 @@ async fn a_generation_is_purged_in_batches_and_no_other_is_touched() {
         let (gone, kept) =
             (staged(&t.db, &held, &texts, at(0)).await, staged(&t.db, &held, &["text"], at(0)).await);
         let count = async |generation| chunks::count(&t.db, generation).await.unwrap();
-        assert_eq!((count(gone).await, count(kept).await), (450, 1), "{}", t.name);
-        for (more, left) in [(true, 250), (true, 50), (false, 0), (false, 0)] {
+        assert_eq!((count(gone).await, count(kept).await), (250, 1), "{}", t.name);
+        for (more, left) in [(true, 150), (true, 50), (false, 0), (false, 0)] {
             assert_eq!(
                 commit!(t.db, |tx| chunks::purge_some(tx, RetiredGeneration::assumed(workspace, gone))),
                 more,
