@@ -75,7 +75,7 @@ pub(super) async fn read(
             reader.queue(start, 0);
         }
     }
-    reader.go().await
+    Box::pin(reader.go()).await
 }
 
 /// Goes through a site.
