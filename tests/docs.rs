@@ -189,6 +189,10 @@ fn the_image_is_built_from_every_crate() {
     }
 }
 
+fn is_rust(path: &str) -> bool {
+    Path::new(path).extension().is_some_and(|extension| extension == "rs")
+}
+
 /// The files below a folder of the repository, as paths from its root.
 fn files(folder: &str) -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -217,7 +221,7 @@ fn the_files_that_the_page_of_the_architecture_names_are_there() {
         .split('`')
         .skip(1)
         .step_by(2)
-        .filter(|name| name.ends_with(".rs") || (name.ends_with('/') && !name.contains(' ')))
+        .filter(|name| is_rust(name) || (name.ends_with('/') && !name.contains(' ')))
         .filter(|name| {
             looked_at += 1;
             // From the root, or short for what is in the folder that the text is about.
@@ -236,7 +240,7 @@ fn the_page_of_the_interface_has_every_code_that_requests_are_refused_with() {
     let sources = files("api/src").into_iter().filter(|path| path != "api/src/openai/error.rs");
     let sources = sources.filter(|path| !path.ends_with("tests.rs") && !path.contains("/tests/"));
     let mut codes = BTreeSet::new();
-    for path in sources.filter(|path| path.ends_with(".rs")) {
+    for path in sources.filter(|path| is_rust(path)) {
         let text = std::fs::read_to_string(root.join(path)).expect("a file of the source");
         let (text, _) = text.split_once("#[cfg(test)]\nmod tests").unwrap_or((&text, ""));
         for rest in text.split("ApiErrorKind::").chain(text.split("ApiError::too_many")).skip(1) {
