@@ -16,6 +16,7 @@
 #   LECTERN_SOAK_MINUTES=10 scripts/soak.sh attackers
 #
 # What users do, by lectern-load, first undisturbed and then while one client of each kind attacks: no error is allowed for them.
+# LECTERN_SOAK_ATTACK=part of a name has only those attack whose function in tests/soak/attackers.rs has it in its name.
 #
 #   scripts/soak.sh mix embedded|cluster [arguments of lectern-load mix]
 #

@@ -38,7 +38,7 @@ struct TurnQueue<K: Copy + Eq + Hash> {
 #[derive(Debug, Default)]
 struct PartyTurns {
     taken: usize,
-    /// The number of its last one; 0 without any.
+    /// The number of its last one, or what stands for it.
     last: u64,
 }
 

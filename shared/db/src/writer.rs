@@ -212,6 +212,8 @@ struct OpenLog {
     path: PathBuf,
     /// Device and number.
     identity: (u64, u64),
+    /// Where its name stands, until that is on the disk: else all of it could be lost with its name.
+    folder: Option<File>,
 }
 
 impl LogFile {
@@ -225,13 +227,19 @@ impl LogFile {
     }
 
     /// Waits until what was written to it is on the disk. Once that has failed, it fails for good: what was not written is forgotten by
-    /// the system, and the next time would seem to succeed.
+    /// the system, and the next time would seem to succeed. Where the log only cannot be opened, for want of descriptors, the next time
+    /// does what this was to do.
     fn flush(&self) -> io::Result<()> {
         let mut open = self.open.lock();
         if self.has_failed.load(Ordering::Acquire) {
             return Err(io::Error::other("an earlier one failed"));
         }
-        let flushed = self.flush_opened(&mut open);
+        let log = match open.take() {
+            // SQLite may have made it anew.
+            Some(log) if identity(&fs::metadata(&log.path)?) == log.identity => log,
+            Some(_) | None => OpenLog::of(&self.database)?,
+        };
+        let flushed = open.insert(log).sync();
         self.flushed.fetch_add(1, Ordering::AcqRel);
         if let Err(error) = &flushed {
             self.has_failed.store(true, Ordering::Release);
@@ -242,33 +250,58 @@ impl LogFile {
         }
         flushed
     }
-
-    fn flush_opened(&self, open: &mut Option<OpenLog>) -> io::Result<()> {
-        let log = match open.take() {
-            // SQLite may have made it anew.
-            Some(log) if identity(&fs::metadata(&log.path)?) == log.identity => log,
-            Some(_) | None => OpenLog::of(&self.database)?,
-        };
-        open.insert(log).file.sync_data()
-    }
 }
 
 impl OpenLog {
-    /// Opens the log that is there, and sees to it that its name is on the disk: else all of it could be lost with that.
+    /// Opens the log that is there.
     fn of(database: &Path) -> io::Result<Self> {
         // SQLite has it beside the file that a link leads to.
         let database = database.canonicalize()?;
-        let mut path = database.clone().into_os_string();
+        let folder = database.parent().map(File::open).transpose()?;
+        let mut path = database.into_os_string();
         path.push("-wal");
         let file = File::open(&path)?;
-        if let Some(folder) = database.parent() {
-            File::open(folder)?.sync_all()?;
-        }
         let identity = identity(&file.metadata()?);
-        Ok(Self { file, path: path.into(), identity })
+        Ok(Self { file, path: path.into(), identity, folder })
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.file.sync_data()?;
+        if let Some(folder) = &self.folder {
+            folder.sync_all()?;
+            self.folder = None;
+        }
+        Ok(())
     }
 }
 
 fn identity(about: &Metadata) -> (u64, u64) {
     (about.dev(), about.ino())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_flush_that_failed_is_never_made_good_by_the_next_one() {
+        let home = tempfile::tempdir().unwrap();
+        let (database, log) = (home.path().join("test.db"), home.path().join("test.db-wal"));
+        fs::write(&database, "").unwrap();
+        let file = LogFile::beside(&database);
+        assert!(file.flush().is_err(), "there is no log");
+        fs::write(&log, "").unwrap();
+        file.flush().expect("what could not be opened can be tried again");
+
+        fs::remove_file(&log).unwrap();
+        // No disk takes what is written to it.
+        symlink("/dev/null", &log).unwrap();
+        assert!(file.flush().is_err());
+        assert!(file.has_failed.load(Ordering::Acquire));
+        fs::remove_file(&log).unwrap();
+        fs::write(&log, "").unwrap();
+        assert!(file.flush().is_err(), "what became of the one before is not known");
+    }
 }

@@ -163,8 +163,9 @@ async fn nothing_is_promised_after_the_disk_has_failed_until_the_store_is_opened
         name.push(end);
         name
     });
-    // SQLite goes on writing to what it has opened.
+    // SQLite goes on writing to what it has opened; what has its name cannot be flushed.
     std::fs::rename(&log, &away).unwrap();
+    std::os::unix::fs::symlink("/dev/null", &log).unwrap();
     assert!(matches!(tx.commit().await, Err(DbError::CommitUnknown(_))));
     std::fs::rename(&away, &log).unwrap();
     let refused = [t.db.begin().await, t.db.begin_essential_relaxed().await];
