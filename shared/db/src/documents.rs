@@ -299,19 +299,31 @@ pub async fn holdings(
     .fetch_optional(c))?)
 }
 
+/// Nothing is written, which would be the whole row with its content.
+macro_rules! select_locked {
+    ($lock:literal) => {
+        concat!(
+            "SELECT revision FROM documents WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL ",
+            $lock
+        )
+    };
+}
+
 /// Keeps one of a workspace's documents as it is until the transaction ends; false when there is no such document.
 pub async fn lock(tx: &mut Tx, workspace: WorkspaceId, id: DocumentId) -> Result<bool> {
     // In the order of locks: the workspace first.
     locks::lock_workspace(tx, workspace).await?;
-    let rows = execute!(
-        tx,
-        sqlx::query(
-            "UPDATE documents SET revision = revision WHERE id = $1 AND workspace_id = $2 AND deleted_at IS NULL"
-        )
-        .bind(id)
-        .bind(workspace)
-    )?;
-    Ok(rows == 1)
+    let revision: Option<i64> = match tx {
+        // As an update would.
+        Tx::Postgres(c) => {
+            let locked = sqlx::query_scalar(select_locked!("FOR NO KEY UPDATE")).bind(id).bind(workspace);
+            silence::answered(locked.fetch_optional(&mut **c)).await?
+        }
+        Tx::Sqlite(c) => {
+            sqlx::query_scalar(select_locked!("")).bind(id).bind(workspace).fetch_optional(&mut **c).await?
+        }
+    };
+    Ok(revision.is_some())
 }
 
 /// Deletes one of a workspace's documents for every reader at once: links go, its job is cancelled, and its generations are

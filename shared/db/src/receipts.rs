@@ -74,22 +74,20 @@ pub(super) async fn add_entries(tx: &mut Tx, document: DocumentId, entries: i64)
     Ok(())
 }
 
+/// Passages are found by their generation, which is forgotten only when it has none: by their document all passages that there are would be
+/// looked through, while nobody else can write.
+pub(crate) const CLOSE: &str = "UPDATE deletion_receipts SET purged_at = $2,
+         remaining = (SELECT COUNT(*) FROM generations WHERE document_id = $1)
+             + (SELECT COUNT(*) FROM generations JOIN chunks ON chunks.generation_id = generations.id
+                WHERE generations.document_id = $1)
+             + (SELECT COUNT(*) FROM vectors WHERE document_id = $1)
+             + (SELECT COUNT(*) FROM agent_documents WHERE document_id = $1)
+             + (SELECT COUNT(*) FROM collection_documents WHERE document_id = $1)
+     WHERE document_id = $1 AND purged_at IS NULL";
+
 /// Says that nothing of a document is left, and looks whether that is so: in the transaction that forgets it.
 pub(super) async fn close(tx: &mut Tx, document: DocumentId, now: Timestamp) -> Result<()> {
-    execute!(
-        tx,
-        sqlx::query(
-            "UPDATE deletion_receipts SET purged_at = $2,
-                 remaining = (SELECT COUNT(*) FROM generations WHERE document_id = $1)
-                     + (SELECT COUNT(*) FROM chunks WHERE document_id = $1)
-                     + (SELECT COUNT(*) FROM vectors WHERE document_id = $1)
-                     + (SELECT COUNT(*) FROM agent_documents WHERE document_id = $1)
-                     + (SELECT COUNT(*) FROM collection_documents WHERE document_id = $1)
-             WHERE document_id = $1 AND purged_at IS NULL"
-        )
-        .bind(document)
-        .bind(now)
-    )?;
+    execute!(tx, sqlx::query(CLOSE).bind(document).bind(now))?;
     Ok(())
 }
 

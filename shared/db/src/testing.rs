@@ -71,6 +71,14 @@ impl TestDb {
             DatabaseLocation::Postgres(_) => panic!("it is no file"),
         }
     }
+
+    /// The steps in which SQLite would take a statement.
+    pub async fn query_plan(&self, statement: &str) -> Vec<String> {
+        let Db::Sqlite { readers, .. } = &self.db else { panic!("plans of SQLite are meant") };
+        let explain = AssertSqlSafe(format!("EXPLAIN QUERY PLAN {statement}"));
+        let steps: Vec<(i64, i64, i64, String)> = sqlx::query_as(explain).fetch_all(readers).await.unwrap();
+        steps.into_iter().map(|(.., step)| step).collect()
+    }
 }
 
 /// Where a store lives, removed with this value.

@@ -3,10 +3,10 @@
 use lectern_shared::{ids::GenerationId, model::document::DocumentType};
 
 use crate::{
-    Db,
     chunks::{self, BATCH},
     documents,
     generations::RetiredGeneration,
+    receipts,
     testing::{at, both, claim, claimed, commit, enqueue, passages, publish, published, staged, workspace},
 };
 
@@ -69,14 +69,18 @@ async fn a_passage_is_found_by_its_id_in_the_generation_that_answers_and_in_its_
 
 #[tokio::test]
 async fn a_passage_is_found_by_its_id_without_reading_the_others() {
-    let tests = both().await;
-    let Db::Sqlite { readers, .. } = &tests[0].db else { panic!("SQLite comes first") };
-    let plan = format!("EXPLAIN QUERY PLAN {}", chunks::SELECT_ORDINAL);
-    let plan: Vec<(i64, i64, i64, String)> =
-        sqlx::query_as(sqlx::AssertSqlSafe(plan)).fetch_all(readers).await.unwrap();
-    let by_id = |step: &str| step.contains("chunks_by_id (generation_id=? AND chunk_id=?)");
-    assert!(plan.iter().any(|step| by_id(&step.3)), "{plan:#?}");
-    assert!(plan.iter().all(|step| !step.3.contains("SCAN")), "{plan:#?}");
+    let plan = both().await[0].query_plan(chunks::SELECT_ORDINAL).await;
+    let by_id = |step: &String| step.contains("chunks_by_id (generation_id=? AND chunk_id=?)");
+    assert!(plan.iter().any(by_id), "{plan:#?}");
+    assert!(plan.iter().all(|step| !step.contains("SCAN")), "{plan:#?}");
+}
+
+/// Else each deletion would hold up all who write for as long as reading all passages takes.
+#[tokio::test]
+async fn a_deleted_document_is_forgotten_without_reading_the_passages_of_others() {
+    let plan = both().await[0].query_plan(receipts::CLOSE).await;
+    assert!(plan.iter().all(|step| !step.contains("SCAN chunks")), "{plan:#?}");
+    assert!(plan.iter().all(|step| !step.starts_with("SCAN")), "{plan:#?}");
 }
 
 #[tokio::test]

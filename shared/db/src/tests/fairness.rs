@@ -356,7 +356,6 @@ async fn a_queue_of_an_earlier_release_is_worked_off_in_turns() {
 #[tokio::test]
 async fn the_next_job_is_found_by_indexes() {
     let tests = both().await;
-    let Db::Sqlite { readers, .. } = &tests[0].db else { panic!("SQLite comes first") };
     let [take_next, take, take_ones] = jobs::TAKE;
     for (statement, indexes) in [
         (take_next, &["jobs_queued", "jobs_held"][..]),
@@ -367,10 +366,7 @@ async fn the_next_job_is_found_by_indexes() {
         (jobs::BEGINS_BEHIND, &["jobs_line"]),
         (jobs::DUE, &["jobs_queued", "jobs_waiting"]),
     ] {
-        let plan = format!("EXPLAIN QUERY PLAN {statement}");
-        let plan: Vec<(i64, i64, i64, String)> =
-            sqlx::query_as(sqlx::AssertSqlSafe(plan)).fetch_all(readers).await.unwrap();
-        let plan: Vec<String> = plan.into_iter().map(|step| step.3).collect();
+        let plan = tests[0].query_plan(statement).await;
         for index in indexes {
             assert!(plan.iter().any(|step| step.contains(index)), "{index}: {plan:#?}");
         }

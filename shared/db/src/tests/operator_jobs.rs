@@ -479,7 +479,6 @@ async fn an_account_is_named_by_its_e_mail_or_its_id() {
 #[tokio::test]
 async fn lists_are_read_by_an_index_in_their_order() {
     let tests = both().await;
-    let Db::Sqlite { readers, .. } = &tests[0].db else { panic!("SQLite comes first") };
     for (filter, index) in [
         ("j.state = 'queued' ORDER BY j.fair_at, j.id", "jobs_queued"),
         ("j.state = 'dead' ORDER BY j.finished_at DESC, j.id DESC", "jobs_dead"),
@@ -487,10 +486,7 @@ async fn lists_are_read_by_an_index_in_their_order() {
         ("j.workspace_id = x'00' ORDER BY j.id DESC", "jobs_by_workspace"),
         ("1 = 1 ORDER BY j.id DESC", "sqlite_autoindex_jobs_1"),
     ] {
-        let plan = format!("EXPLAIN QUERY PLAN {}{filter} LIMIT 51", operator_jobs::SELECT);
-        let plan: Vec<(i64, i64, i64, String)> =
-            sqlx::query_as(sqlx::AssertSqlSafe(plan)).fetch_all(readers).await.unwrap();
-        let plan: Vec<String> = plan.into_iter().map(|step| step.3).collect();
+        let plan = tests[0].query_plan(&format!("{}{filter} LIMIT 51", operator_jobs::SELECT)).await;
         assert!(plan[0].contains(index), "{filter}: {plan:#?}");
         assert!(!plan.iter().any(|step| step.contains("TEMP B-TREE")), "{filter}: {plan:#?}");
     }
